@@ -13,7 +13,7 @@ const unit = ['src/**/*.test.ts', 'test/simulation/**/*.test.ts', 'test/ids/**/*
 const needsInfra = 'infra/test/**/*.deep.test.ts';
 const needsContainers = 'test/containers/**/*.deep.test.ts';
 // Sessions of a few seconds with servers that take their time, and measured lateness: nothing else may run beside them.
-const needsMachine = 'test/integration/{discovery/zookeeper-provider,http/node-load}.deep.test.ts';
+const needsMachine = 'test/integration/{discovery/zookeeper-provider,http/node-load,lease/store-fleets}.deep.test.ts';
 
 /** The modules that it has are not those of others: it needs a worker of its own. */
 const replacesModules = 'src/store/file/interleavings.test.ts';

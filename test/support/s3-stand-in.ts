@@ -204,7 +204,7 @@ export class S3StandIn {
 
   #list(query: URLSearchParams): Answer {
     const prefix = query.get('prefix') ?? '';
-    const from = query.get('continuation-token') ?? '';
+    const from = query.get('continuation-token') ?? query.get('start-after') ?? '';
     const keys = this.keys.filter((key) => key.startsWith(prefix) && !key.slice(prefix.length).includes('/') && key > from);
     const page = this.faults.emptyListings ? [] : keys.slice(0, this.faults.pageSize);
     const rows = page.map((key) => {

@@ -4,7 +4,7 @@ import { systemClock } from '../../base/system.js';
 import { type Checks, isThere, written } from './handles.js';
 
 /** How late a store may tell of a change, in milliseconds. */
-const TELLS_WITHIN_MS = 5_000;
+const TELLS_WITHIN_MS = 20_000;
 
 export const WATCHING_AND_ENDING: Checks = {
   'tells a waiting task what has changed, and wakes it for what it wants and for nothing else': async ({ openTwice }) => {

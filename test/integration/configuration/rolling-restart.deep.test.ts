@@ -34,7 +34,7 @@ afterEach(async () => {
  */
 const SERVER = (file: string) => {
   const say = (word: string) => `echo "${word} $NODE_ID $NODE_ID_VERSION $GREETING" >> ${file}`;
-  return `trap 'sleep 0.5; ${say('down')}; sleep 0.1; exit 0' TERM; ${say('up')}; while :; do sleep 0.1; done`;
+  return `trap 'sleep 2; ${say('down')}; sleep 0.1; exit 0' TERM; ${say('up')}; while :; do sleep 0.1; done`;
 };
 
 function start(...options: string[]): TestProcess[] {

@@ -91,7 +91,8 @@ describe('nodelease run --config', () => {
 describe('when the configuration changes', () => {
   it('the command is started again with it on request: one at a time, under the same lease, and others can see which revision runs', async () => {
     await publish({ greeting: 'one' });
-    const server = run(SERVER, '--on-config-change', 'restart');
+    // The session would outlive the wait for its end: what is gone was taken out.
+    const server = run(SERVER, '--on-config-change', 'restart', '--zookeeper-session-timeout', '40s');
     const [, first = '', version] = await server.waitForOutput(/started (\d+) (\d+) one/);
     await expect.poll(seen).toMatchObject([{ nodeId: 0, revisions: { 'shop,prod': 1 } }]);
     await publish({ greeting: 'two' });

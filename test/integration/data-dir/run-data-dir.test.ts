@@ -27,7 +27,7 @@ const LARGE_BYTES = 6e6;
 
 const at = (version: number) => join(root, 'node-0', `v${version}`);
 const optionsOf = (...more: readonly string[]) => [
-  ...['--store', `file:${folder}/store`, '--nodes', '1', '--duration', '2s', '--grace', '100ms', '--data-dir', root],
+  ...['--store', `file:${folder}/store`, '--nodes', '1', '--duration', '4s', '--grace', '100ms', '--data-dir', root],
   ...more,
 ];
 const run = (script: string, ...more: string[]) => runCli(['run', ...optionsOf(...more), '--', 'sh', '-c', script]);

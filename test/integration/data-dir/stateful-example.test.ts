@@ -19,7 +19,7 @@ afterEach(async () => {
 
 /** examples/stateful-task, as its README starts it. */
 const start = () =>
-  runProcess(process.execPath, [cliFile, 'run', '--nodes', '1', '--duration', '2s', '--grace', '100ms', '--', 'python3', 'service.py'], {
+  runProcess(process.execPath, [cliFile, 'run', '--nodes', '1', '--duration', '4s', '--grace', '100ms', '--', 'python3', 'service.py'], {
     cwd: join(packageRoot, 'examples', 'stateful-task'),
     env: { ...store.env, NODELEASE_DATA_DIR: root, NODELEASE_DATA_COPY: 'true' },
   });

@@ -173,10 +173,12 @@ describe('a client that is slow', () => {
 
   it('is let go for others when connections run short, unless it has asked for something: the first one first', async () => {
     let release: () => void = () => undefined;
+    let isAsked = false;
     const listener = await start({
       maxConnections: 8,
       fetch: ({ url }) => {
         if (!url.endsWith('/hang')) return new Response('at once');
+        isAsked = true;
         return new Promise((resolve) => {
           release = () => resolve(new Response('late'));
         });
@@ -184,6 +186,7 @@ describe('a client that is slow', () => {
     });
     const asking = open(listener);
     asking.write('GET /hang HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n');
+    await expect.poll(() => isAsked).toBe(true);
     const dribbling = open(listener);
     dribbling.write('GET / HTTP/1.1\r\nhost: ');
     // A reset may come before anything waits for it.

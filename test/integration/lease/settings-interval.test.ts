@@ -9,7 +9,7 @@ import { killAll, runCli, runProcess } from '../../support/processes.js';
 import { S3StandIn } from '../../support/s3-stand-in.js';
 
 const SEEN = { timeout: 60_000 };
-/** Writes that acquire, prove that it was refused a second time, and renew for the first time, with a first look beside it. */
+/** The writes of `0.json` before the first renewal that is watched: the acquiring one, one that has to be refused, the first renewal. */
 const BEGUN = 3;
 const RENEWALS = 1;
 

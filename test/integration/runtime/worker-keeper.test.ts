@@ -11,7 +11,7 @@ import { openStore } from '../../../src/store/open-store.js';
 import { packageRoot } from '../../support/package-root.js';
 import { killAll, runProcess } from '../../support/processes.js';
 
-const DURATION_MS = 2_000;
+const DURATION_MS = 4_000;
 
 let folder: string;
 
@@ -42,7 +42,7 @@ async function acquireBuilt(options: AcquireOptions) {
 
 describe('a process whose main thread is blocked', () => {
   /** For longer than the lease lasts without a renewal. */
-  const BLOCK_MS = 1.5 * DURATION_MS;
+  const BLOCK_MS = 2 * DURATION_MS;
   const blocked = (keeper: string, ms = BLOCK_MS) =>
     program('blocked-main-thread', `file:${folder}/store`, keeper, String(DURATION_MS), String(ms));
 

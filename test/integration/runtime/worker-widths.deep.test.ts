@@ -10,7 +10,7 @@ import { StoreSession } from '../../../src/lease/session/store-session.js';
 import { openStore } from '../../../src/store/open-store.js';
 import { killAll, runProcess } from '../../support/processes.js';
 
-const DURATION_MS = 2_000;
+const DURATION_MS = 4_000;
 
 let folder: string;
 

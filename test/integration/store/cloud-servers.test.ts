@@ -1,9 +1,11 @@
+import { createServer } from 'node:http';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { explain } from '../../../src/base/errors.js';
 import { systemClock as clock, systemRandom as random } from '../../../src/base/system.js';
 import type { LeaseStore, WriteResult } from '../../../src/store/lease-store.js';
 import { openStore } from '../../../src/store/open-store.js';
 import { probeStore } from '../../../src/store/probe/probe.js';
+import { listening } from '../../support/network/listening.js';
 import { type StoreBucket, type StoreServer, startStoreServer } from '../../support/servers/store-servers.js';
 
 // Real servers, reached as a user would: by URL, with what the environment says.
@@ -26,7 +28,8 @@ beforeAll(async () => {
   const started = (['azurite', 'fake-gcs-server'] as const).map(async (name) => {
     servers[name] = await startStoreServer(name);
   });
-  await Promise.all(started);
+  const failed = (await Promise.allSettled(started)).find((start) => start.status === 'rejected');
+  if (failed !== undefined) throw failed.reason;
 }, 600_000);
 
 afterEach(async () => {
@@ -128,4 +131,18 @@ describe('fake-gcs-server', () => {
     vi.stubEnv('STORAGE_EMULATOR_HOST', '127.0.0.1:1');
     expect((await (await open(url, `${server().endpoint}/`)).list()).objects).toEqual([]);
   });
+});
+
+it('a server that is none of Google is refused: it tells no generation', async () => {
+  const other = await listening(
+    createServer((request, response) => {
+      request.resume().on('end', () => response.setHeader('content-type', 'application/json').end('{}'));
+    }),
+  );
+  const store = await open('gs://bucket/p', other.url);
+  await expect(store.create('0.json', 'x', {})).rejects.toMatchObject({
+    fault: 'rejected',
+    message: expect.stringContaining('is this Cloud Storage?'),
+  });
+  other.close();
 });

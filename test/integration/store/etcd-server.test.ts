@@ -152,20 +152,28 @@ describe('the age of a write', () => {
     await store.create('unmarked.json', 'x', {});
     const overwritten = etagOf(await store.create('overwritten.json', 'x', {}, forMs));
     await store.replace('overwritten.json', 'y', {}, overwritten);
+    let renewedAt = performance.now();
     let renewed = etagOf(await store.create('renewed.json', '0', {}, forMs));
     const young = ['overwritten.json', 'renewed.json', 'unmarked.json'];
     let toldAfterMs: number | undefined;
+    let renewals = 0;
     for (let i = 1; toldAfterMs === undefined || performance.now() < begun + 5_000; i += 1) {
       const shown = await Promise.all(['marked.json', ...young].map((key) => store.read(key)));
       const { objects } = await store.list();
       expect(objects.map(({ key }) => key)).toEqual(['marked.json', ...young]);
-      for (const row of [...shown, ...objects]) if (row?.key !== 'marked.json') expect(row?.age).toEqual({ min: 0, max: Infinity });
+      // A server or a test that stands still for so long lets its mark go, too.
+      const isRenewed = performance.now() - renewedAt < 2_000;
+      renewals += isRenewed ? 1 : 0;
+      const others = [...shown, ...objects].filter((row) => row?.key !== 'marked.json' && (isRenewed || row?.key !== 'renewed.json'));
+      for (const row of others) expect(row?.age).toEqual({ min: 0, max: Infinity });
       if (toldAfterMs === undefined && shown[0]?.age.min === 1_001) toldAfterMs = performance.now() - begun;
       if (toldAfterMs !== undefined) expect(objects[0]?.age.min).toBe(1_001);
+      renewedAt = performance.now();
       renewed = etagOf(await store.replace('renewed.json', String(i), {}, renewed, forMs));
       await systemClock.sleep(100);
     }
     expect(toldAfterMs).toBeGreaterThan(3_000);
+    expect(renewals).toBeGreaterThan(1);
     expect(await store.read('marked.json')).toMatchObject({ body: 'x', metadata: { taskid: 'a' } });
   });
 
@@ -194,7 +202,7 @@ describe('a server of several that fails', () => {
   it('is left for the next one when it does not answer', async () => {
     const { proxy, through } = await throughProxy(`etcd://${address}/x`);
     const silent = new URL(through).host;
-    const store = await open(newEtcdStore({ address: `${silent},${address}` }), {}, 2_000);
+    const store = await open(newEtcdStore({ address: `${silent},${address}` }), {}, 5_000);
     proxy.stall('both');
     await expect(store.read('0.json')).rejects.toMatchObject({ fault: 'unreachable', outcome: 'unknown' });
     expect(await store.read('0.json')).toBeUndefined();

@@ -134,8 +134,16 @@ describe('a read', () => {
     server.requests.length = 0;
     server.faults.pageSize = 5;
     const { objects } = await store.list();
-    expect(objects.map(({ key }) => key).sort()).toEqual(Array.from({ length: 12 }, (_, id) => `${id}.json`).sort());
+    const keys = Array.from({ length: 12 }, (_, id) => `${id}.json`).sort();
+    expect(objects.map(({ key }) => key).sort()).toEqual(keys);
     expect(server.requests).toHaveLength(3);
+    const shown: string[] = [];
+    for (let more = true; more && shown.length < 50; ) {
+      const page = await store.listPage(shown.at(-1));
+      shown.push(...page.objects.map(({ key }) => key));
+      more = page.more;
+    }
+    expect(shown).toEqual(keys);
   });
 });
 

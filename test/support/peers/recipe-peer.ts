@@ -1,13 +1,9 @@
-import { execFile } from 'node:child_process';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { installed } from '../installed.js';
 import { packageRoot } from '../package-root.js';
 import { compileCuratorPrograms } from './interop.js';
 import { startJavaPeer } from './java-peer.js';
 import { type LinePeer, startLinePeer } from './line-peer.js';
-
-const _run = promisify(execFile);
 
 /** What can be had and given back. `latch` and `selector` are two kinds of election; `lock-extra` is kazoo's own, with `extra_lock_patterns`. */
 export type RecipeKind = 'lock' | 'lock-extra' | 'read' | 'write' | 'semaphore' | 'latch' | 'selector' | 'double-barrier';

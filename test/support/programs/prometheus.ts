@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { installed } from '../installed.js';
 import { freePort } from '../servers/free-ports.js';
-import { localServer } from '../servers/local-server.js';
+import { localServer, started } from '../servers/local-server.js';
 
 /**
  * The folder of promtool and prometheus, which are got when they are missing.
@@ -40,21 +40,22 @@ export async function startPrometheus(options: { readonly target: string; readon
     rule_files: options.rules ?? [],
     scrape_configs: [{ job_name: 'orders', static_configs: [{ targets: [options.target] }] }],
   };
-  const server = await localServer({
-    name: 'Prometheus',
-    async launch(folder) {
-      // JSON is YAML as well.
-      await writeFile(join(folder, 'prometheus.yml'), JSON.stringify(config));
-      const args = [
-        `--config.file=${folder}/prometheus.yml`,
-        `--storage.tsdb.path=${folder}/data`,
-        `--web.listen-address=127.0.0.1:${port}`,
-      ];
-      return { command: join(await findPrometheus(), 'prometheus'), args };
-    },
-    isReady: async () => (await fetch(`${url}/-/ready`).catch(() => undefined))?.ok === true,
-  });
-  await server.start();
+  const server = await started(
+    await localServer({
+      name: 'Prometheus',
+      async launch(folder) {
+        // JSON is YAML as well.
+        await writeFile(join(folder, 'prometheus.yml'), JSON.stringify(config));
+        const args = [
+          `--config.file=${folder}/prometheus.yml`,
+          `--storage.tsdb.path=${folder}/data`,
+          `--web.listen-address=127.0.0.1:${port}`,
+        ];
+        return { command: join(await findPrometheus(), 'prometheus'), args };
+      },
+      isReady: async () => (await fetch(`${url}/-/ready`).catch(() => undefined))?.ok === true,
+    }),
+  );
   const api = async (path: string) => {
     const { status, data, error } = (await (await fetch(`${url}/api/v1/${path}`)).json()) as Record<string, unknown>;
     if (status !== 'success') throw new Error(`${path}: ${String(error)}`);

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { installed } from '../installed.js';
 import { freePorts } from './free-ports.js';
-import { type LocalServer, localServer } from './local-server.js';
+import { type LocalServer, localServer, started } from './local-server.js';
 
 /** The versions of `install-etcd.sh`: that of PyPI, that of Debian, one that is built. */
 export const ETCD_VERSIONS = ['3.5', 'debian', '3.6'] as const;
@@ -47,9 +47,7 @@ export function findEtcd(version: EtcdVersion): Promise<string> {
 
 /** Starts a server on 127.0.0.1. A member of several is ready once it answers, which it does before there is a leader. */
 export async function startEtcdProcess(options: EtcdProcessOptions = {}): Promise<EtcdProcess> {
-  const server = await prepareEtcd(options);
-  await server.start();
-  return server;
+  return started(await prepareEtcd(options));
 }
 
 /** The same, not started yet. */

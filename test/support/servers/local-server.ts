@@ -49,8 +49,8 @@ export interface LocalServer {
 export interface Launch {
   readonly command: string;
   readonly args: readonly string[];
-  /** Added to the environment of this process. */
-  readonly env?: Readonly<Record<string, string>> | undefined;
+  /** All of its environment. @default that of this process */
+  readonly env?: NodeJS.ProcessEnv | undefined;
 }
 
 /** How a server is started. */
@@ -60,6 +60,17 @@ export interface LocalServerOptions {
   /** Asked at every start. */
   readonly launch: (folder: string) => Launch | Promise<Launch>;
   readonly isReady: () => Promise<boolean>;
+}
+
+/** Starts a server. Where it does not get ready, nothing of it is left. @throws Error with the end of its log */
+export async function started<T extends Pick<LocalServer, 'start' | 'dispose'>>(server: T): Promise<T> {
+  try {
+    await server.start();
+    return server;
+  } catch (error) {
+    await server.dispose();
+    throw error;
+  }
 }
 
 /** Makes a server with a folder of its own, and does not start it yet. */
@@ -76,7 +87,7 @@ export async function localServer({ name, launch, isReady }: LocalServerOptions)
     const { command, args, env } = await launch(folder);
     const log = openSync(logFile, 'a');
     // In a session of its own, so that Ctrl-C on the test run leaves the ending to the tests or to the watcher.
-    const child = spawn(command, args, { cwd: folder, detached: true, stdio: ['ignore', log, log], env: { ...process.env, ...env } });
+    const child = spawn(command, args, { cwd: folder, detached: true, stdio: ['ignore', log, log], env });
     closeSync(log);
     const ended = new Promise<unknown>((resolve) => {
       child.once('exit', (code, signal) => resolve(code ?? signal));

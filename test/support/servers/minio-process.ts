@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { installed } from '../installed.js';
 import { freePort } from './free-ports.js';
-import { localServer } from './local-server.js';
+import { localServer, started } from './local-server.js';
 import type { RunningServer } from './minio.js';
 
 /**
@@ -25,22 +25,24 @@ export async function startMinioProcess(binary: string): Promise<RunningServer> 
   const endpoint = `http://127.0.0.1:${port}`;
   const accessKeyId = randomBytes(8).toString('hex');
   const secretAccessKey = randomBytes(16).toString('hex');
-  const server = await localServer({
-    name: 'MinIO',
-    launch: (folder) => ({
-      command: binary,
-      args: ['server', '--address', `127.0.0.1:${port}`, join(folder, 'data')],
-      env: {
-        HOME: folder,
-        MINIO_ROOT_USER: accessKeyId,
-        MINIO_ROOT_PASSWORD: secretAccessKey,
-        MINIO_BROWSER: 'off',
-        MINIO_UPDATE: 'off',
-      },
+  const server = await started(
+    await localServer({
+      name: 'MinIO',
+      launch: (folder) => ({
+        command: binary,
+        args: ['server', '--address', `127.0.0.1:${port}`, join(folder, 'data')],
+        env: {
+          PATH: process.env.PATH,
+          HOME: folder,
+          MINIO_ROOT_USER: accessKeyId,
+          MINIO_ROOT_PASSWORD: secretAccessKey,
+          MINIO_BROWSER: 'off',
+          MINIO_UPDATE: 'off',
+        },
+      }),
+      isReady: async () => (await fetch(`${endpoint}/minio/health/ready`).catch(() => undefined))?.ok === true,
     }),
-    isReady: async () => (await fetch(`${endpoint}/minio/health/ready`).catch(() => undefined))?.ok === true,
-  });
-  await server.start();
+  );
   const description = `${endpoint}, process ${server.pid} of ${binary}`;
   return { endpoint, region: 'us-east-1', accessKeyId, secretAccessKey, description, stop: server.dispose };
 }

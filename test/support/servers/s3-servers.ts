@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Launch } from './local-server.js';
 import type { S3Server } from './minio.js';
 import { findMinio, startMinioProcess } from './minio-process.js';
-import { installed, startServerProcess } from './server-process.js';
+import { findServer, startServerProcess } from './server-process.js';
 
 /** The S3 servers that can be had from package registries. */
 export const S3_SERVERS = ['minio', 'gofakes3', 'versitygw', 's3mock', 'moto', 's3rver', 's3proxy'] as const;
@@ -15,7 +15,7 @@ const KEY = { accessKeyId: 'S3RVER', secretAccessKey: 'S3RVER' } as const;
 /**
  * Installs an S3 server where it is missing, and starts it on 127.0.0.1 with a folder of its own.
  *
- * @throws Error when it cannot be installed, or does not answer
+ * @throws Error when it cannot be findServer, or does not answer
  */
 export async function startS3Server(name: S3ServerName): Promise<S3Server> {
   if (name === 'minio') return { ...(await startMinioProcess(await findMinio())), bucketPrefix: 'nodelease-test-' };
@@ -24,7 +24,7 @@ export async function startS3Server(name: S3ServerName): Promise<S3Server> {
 }
 
 async function launchOf(name: Exclude<S3ServerName, 'minio'>, folder: string, port: number): Promise<Launch> {
-  const path = await installed(name);
+  const path = await findServer(name);
   const data = join(folder, 'data');
   await mkdir(data);
   switch (name) {
@@ -51,11 +51,15 @@ async function launchOf(name: Exclude<S3ServerName, 'minio'>, folder: string, po
       return java(path, folder, '--properties', properties);
     }
     case 'moto':
-      return { command: 'python3', args: ['-m', 'moto.server', '-H', '127.0.0.1', '-p', String(port)], env: { PYTHONPATH: path } };
+      return {
+        command: 'python3',
+        args: ['-m', 'moto.server', '-H', '127.0.0.1', '-p', String(port)],
+        env: { ...process.env, PYTHONPATH: path },
+      };
     case 'gofakes3':
       return { command: path, args: ['-host', `127.0.0.1:${port}`, '-backend', 'memory'] };
     case 'versitygw': {
-      const env = { ROOT_ACCESS_KEY: KEY.accessKeyId, ROOT_SECRET_KEY: KEY.secretAccessKey };
+      const env = { ...process.env, ROOT_ACCESS_KEY: KEY.accessKeyId, ROOT_SECRET_KEY: KEY.secretAccessKey };
       return { command: path, args: ['--port', `127.0.0.1:${port}`, 'posix', data], env };
     }
     case 's3rver':

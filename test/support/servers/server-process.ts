@@ -1,6 +1,6 @@
-import { installed as find } from '../installed.js';
+import { installed } from '../installed.js';
 import { freePort } from './free-ports.js';
-import { type Launch, localServer } from './local-server.js';
+import { type Launch, localServer, started } from './local-server.js';
 
 /** A running server. */
 export interface ServerProcess {
@@ -10,8 +10,8 @@ export interface ServerProcess {
 }
 
 /** Where a server is, installed where it is missing. @throws Error when it cannot be */
-export function installed(name: string): Promise<string> {
-  return find('install-store-server.sh', [name], 'CONTRIBUTING.md says what the tests need');
+export function findServer(name: string): Promise<string> {
+  return installed('install-store-server.sh', [name], 'CONTRIBUTING.md says what the tests need');
 }
 
 /**
@@ -25,12 +25,13 @@ export async function startServerProcess(
 ): Promise<ServerProcess> {
   const port = await freePort();
   const endpoint = `http://127.0.0.1:${port}`;
-  const server = await localServer({
-    name,
-    launch: (folder) => launchOf(folder, port),
-    // Any answer will do: who is asked without credentials refuses.
-    isReady: async () => (await fetch(endpoint).catch(() => undefined)) !== undefined,
-  });
-  await server.start();
+  const server = await started(
+    await localServer({
+      name,
+      launch: (folder) => launchOf(folder, port),
+      // Any answer will do: who is asked without credentials refuses.
+      isReady: async () => (await fetch(endpoint).catch(() => undefined)) !== undefined,
+    }),
+  );
   return { endpoint, stop: server.dispose };
 }

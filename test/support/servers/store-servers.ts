@@ -4,7 +4,7 @@ import { azuriteBucket, DEVELOPMENT_KEY } from './azurite-bucket.js';
 import { containerOrProcess } from './container-or-process.js';
 import { gcsBucket } from './gcs-bucket.js';
 import type { Launch } from './local-server.js';
-import { installed, type ServerProcess, startServerProcess } from './server-process.js';
+import { findServer, type ServerProcess, startServerProcess } from './server-process.js';
 
 /** The servers of Azure's and Google's kind that can be had from package registries. */
 export type StoreServerName = keyof typeof KINDS;
@@ -65,7 +65,7 @@ const KINDS = {
     env: emulatorHost,
     launch: async (path: string, port: number): Promise<Launch> => {
       const args = ['-m', 'gcp_storage_emulator', 'start', '--host=127.0.0.1', `--port=${port}`, '--in-memory'];
-      return { command: 'python3', args, env: { PYTHONPATH: path } };
+      return { command: 'python3', args, env: { ...process.env, PYTHONPATH: path } };
     },
   },
 } as const;
@@ -102,7 +102,7 @@ async function started(name: StoreServerName): Promise<ServerProcess> {
   const given = kind.variable && process.env[kind.variable];
   if (given) return { endpoint: given, stop: async () => undefined };
   const startProcess = async () => {
-    const path = await installed(name);
+    const path = await findServer(name);
     return startServerProcess(name, (_, port) => kind.launch(path, port));
   };
   if (kind.image === undefined) return startProcess();

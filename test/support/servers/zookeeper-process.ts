@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { installed } from '../installed.js';
 import { freePort } from './free-ports.js';
-import { type LocalServer, localServer } from './local-server.js';
+import { type LocalServer, localServer, started } from './local-server.js';
 
 const READY_WITHIN_MS = 30_000;
 
@@ -64,9 +64,7 @@ export function findZooKeeper(): Promise<string> {
  */
 export async function startZooKeeperProcess(options: ZooKeeperProcessOptions = {}): Promise<ZooKeeperProcess> {
   const classPath = await findZooKeeper();
-  const server = await prepare(classPath, options.port ?? (await freePort()), options);
-  await server.start();
-  return server;
+  return started(await prepare(classPath, options.port ?? (await freePort()), options));
 }
 
 async function prepare(classPath: string, port: number, options: ZooKeeperProcessOptions): Promise<ZooKeeperProcess> {

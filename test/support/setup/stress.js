@@ -18,7 +18,10 @@ const rounds = Number(values.rounds);
 if (!Number.isInteger(rounds) || rounds < 1) throw new Error(`--rounds: expected a whole number from 1, got ${values.rounds}`);
 
 const loops = Array.from({ length: BUSY_LOOPS }, () => spawn(process.execPath, ['-e', 'for (;;);'], { stdio: 'ignore' }));
+/** The run of this round. */
+let vitest;
 process.once('exit', () => {
+  vitest?.kill();
   for (const loop of loops) loop.kill('SIGKILL');
 });
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
@@ -36,7 +39,7 @@ async function run() {
   rmSync(REPORT, { force: true });
   const chosen = files.length > 0 ? files : ['--project', 'integration'];
   const reporters = ['--reporter=dot', '--reporter=json', `--outputFile.json=${REPORT}`];
-  const vitest = spawn(process.execPath, ['node_modules/vitest/vitest.mjs', 'run', ...chosen, ...reporters], {
+  vitest = spawn(process.execPath, ['node_modules/vitest/vitest.mjs', 'run', ...chosen, ...reporters], {
     stdio: ['ignore', 'inherit', 'inherit'],
   });
   const ended = once(vitest, 'exit');
