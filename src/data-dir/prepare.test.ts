@@ -91,11 +91,11 @@ describe('a new version', () => {
     chmodSync(join(source, 'a'), 0o4750);
     chmodSync(join(source, 'd/e'), 0o555);
     if (process.geteuid?.() === 0) execFileSync('chown', ['-R', '1234:4321', join(source, 'd')]);
-    utimesSync(join(source, 'd'), 1_000_000_000, 1_000_000_000);
-    utimesSync(join(source, 'a'), 1_000_000_000, 1_000_000_000);
+    const paths = ['a', 'd', 'd/b', 'd/e'];
+    for (const path of paths) utimesSync(join(source, path), 1_000_000_000, 1_000_000_000);
     await prepare(2);
     expect(contentOf(at(2))).toEqual(contentOf(source));
-    for (const path of ['a', 'd', 'd/b', 'd/e']) {
+    for (const path of paths) {
       const [copy, original] = [statSync(join(at(2), path)), statSync(join(source, path))];
       expect([path, copy.uid, copy.gid, copy.mode, Math.round(copy.mtimeMs)]).toEqual([
         path,
