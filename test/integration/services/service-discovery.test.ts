@@ -7,7 +7,7 @@ import { startZooKeeperProcess } from '../../support/servers/zookeeper-process.j
 import { VirtualClock } from '../../support/virtual-clock.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 import { client, closeClients } from '../discovery/discovery-support.js';
-import { closeRegistrants, expire, orders, type Registrant, registrant, sessionIdOf, snapshot, until } from './services-support.js';
+import { closeRegistrants, orders, type Registrant, registrant, renewSession, sessionIdOf, snapshot, until } from './services-support.js';
 
 const PATH = '/services/orders/one';
 
@@ -204,7 +204,7 @@ describe('an instance that is registered', () => {
     const instances = (['DYNAMIC', 'DYNAMIC_SEQUENTIAL', 'STATIC'] as const).map((serviceType) => orders({ serviceType, id: serviceType }));
     for (const instance of instances) await one.discovery.register(instance);
     for (let round = 0; round < 2; round += 1) {
-      await expire(one);
+      await renewSession(one);
       const sessionId = sessionIdOf(one.zookeeper);
       await until(async () => {
         const names = (await reader.children('/services/orders')) ?? [];
@@ -290,7 +290,7 @@ describe('two that register the same id', () => {
     await until(() => types(first).includes('superseded'));
     await letAct(clock, first, second);
     expect(await identity()).toEqual(before);
-    await expire(first);
+    await renewSession(first);
     await until(async () => (await at())?.owner === sessionIdOf(first.zookeeper));
     await letAct(clock, first, second);
     const after = await identity();
@@ -303,7 +303,7 @@ describe('two that register the same id', () => {
     const clock = new VirtualClock();
     const both = [registrant(connect, { clock }), registrant(connect, { clock })];
     for (const [index, { discovery }] of both.entries()) await discovery.register(orders({ port: index + 1 }));
-    await Promise.all(both.map((each) => expire(each)));
+    await Promise.all(both.map((each) => renewSession(each)));
     await until(async () => {
       const owner = (await at())?.owner;
       return owner !== undefined && both.some(({ zookeeper }) => sessionIdOf(zookeeper) === owner);
@@ -481,7 +481,7 @@ describe('an answer that is lost', () => {
     let late: Promise<unknown> | undefined;
     one.zookeeper.createWithParents = async (...given) => {
       one.zookeeper.createWithParents = create;
-      await expire(one);
+      await renewSession(one);
       late = create(...given);
       return late as Promise<string>;
     };

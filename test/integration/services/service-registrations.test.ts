@@ -6,7 +6,7 @@ import { ZooKeeperError } from '../../../src/zookeeper/zookeeper-error.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 import { client } from '../discovery/discovery-support.js';
-import { closeRegistrants, expire, orders, type Registrant, registrant, sessionIdOf, until } from './services-support.js';
+import { closeRegistrants, orders, type Registrant, registrant, renewSession, sessionIdOf, until } from './services-support.js';
 
 // What keeps registrations right in moments that are rare: each of these tests fails when its safeguard is taken out.
 
@@ -307,7 +307,7 @@ describe('a registrant of another kind, which takes a place by removing and crea
     await one.discovery.register(orders({ port: 2 }));
     expect((await reader.read(PATH))?.data.toString()).toContain('"port":2');
     await vacate();
-    await expire(one);
+    await renewSession(one);
     await until(() => one.discovery.state.status === 'synced');
     expect((await reader.read(PATH))?.stat.owner).toBe(sessionIdOf(one.zookeeper));
   });

@@ -50,7 +50,7 @@ export function sessionIdOf({ state }: Pick<ZooKeeperClient, 'state'>): string |
 }
 
 /** Ends the session of a client, which is not told before, and waits for its next one. */
-export async function expire({ zookeeper }: Pick<Registrant, 'zookeeper'>): Promise<void> {
+export async function renewSession({ zookeeper }: Pick<Registrant, 'zookeeper'>): Promise<void> {
   const { sessionId } = await zookeeper.whenConnected();
   await expireSession({ connect: inject('zookeeper').connect, sessionId });
   await until(() => zookeeper.state.status === 'connected' && zookeeper.state.sessionId !== sessionId);
