@@ -173,14 +173,14 @@ describe('an instance that is registered', () => {
       await reader.setData(`/services/orders/${name}`, 'scribble');
       // At once: the clock stands still.
       await stands();
-      await until(() => one.discovery.state.status === 'synced');
+      await expect.poll(() => one.discovery.state.status).toBe('synced');
       await reader.remove(`/services/orders/${name}`);
       if (serviceType !== 'DYNAMIC_SEQUENTIAL') {
         await until(() => clock.sleepers > 0);
         await clock.advance(300);
       }
       await stands();
-      await until(() => one.discovery.state.status === 'synced');
+      await expect.poll(() => one.discovery.state.status).toBe('synced');
       expect(await one.discovery.queryForInstances('orders')).toEqual([instance]);
       expect(one.events.filter(({ type }) => type === 'restored')).toMatchObject(
         [{ problem: 'was overwritten' }, { problem: /removed/ }].map(({ problem }) => ({ problem: expect.stringMatching(problem) })),
@@ -211,7 +211,7 @@ describe('an instance that is registered', () => {
         const owners = await Promise.all(names.map(async (name) => (await at(`/services/orders/${name}`))?.owner));
         return owners.filter((owner) => owner === sessionId).length === 2;
       });
-      await until(() => one.discovery.state.status === 'synced');
+      await expect.poll(() => one.discovery.state.status).toBe('synced');
       expect(await one.discovery.queryForInstances('orders')).toEqual(instances);
       expect((await at('/services/orders/STATIC'))?.owner).toBeUndefined();
     }
@@ -276,7 +276,7 @@ describe('two that register the same id', () => {
     await until(() => clock.sleepers > 0);
     await clock.advance(300);
     await until(async () => (await at())?.port === 4);
-    await until(() => first.discovery.state.status === 'synced');
+    await expect.poll(() => first.discovery.state.status).toBe('synced');
     expect(types(second)).not.toContain('superseded');
   });
 
@@ -339,7 +339,7 @@ describe('two that register the same id', () => {
     await until(() => types(first).includes('superseded'));
     const tree = await snapshot(reader, '/services');
     await first.discovery.unregister(orders());
-    await until(() => first.discovery.state.status === 'synced');
+    await expect.poll(() => first.discovery.state.status).toBe('synced');
     expect(await snapshot(reader, '/services')).toEqual(tree);
   });
 
@@ -393,7 +393,7 @@ describe('while ZooKeeper is away', () => {
       await one.discovery.update(orders({ id: 'stays', port: 9 }), { timeoutMs: 50 }).catch(() => undefined);
       await server.start();
       await Promise.all([late, leaving]);
-      await until(() => one.discovery.state.status === 'synced');
+      await expect.poll(() => one.discovery.state.status).toBe('synced');
       expect([...((await other.children('/services/orders')) ?? [])].sort()).toEqual(['fixed', 'late', 'later', 'stays']);
       expect(await one.discovery.queryForInstance('orders', 'stays')).toMatchObject({ port: 9 });
     } finally {
@@ -438,7 +438,7 @@ describe('an answer that is lost', () => {
         const leaving = unregisters ? one.discovery.unregister(instance, { timeoutMs: 60_000 }) : undefined;
         proxy.heal();
         await (leaving ?? registering);
-        await until(() => one.discovery.state.status === 'synced');
+        await expect.poll(() => one.discovery.state.status).toBe('synced');
         expect(await one.discovery.queryForInstances('orders')).toHaveLength(unregisters ? 1 : 2);
         await one.discovery.unregister(instance);
         expect(await reader.children('/services/orders')).toEqual(['parents']);
@@ -505,7 +505,7 @@ describe('under a lease', () => {
     expect(await reader.children('/services/orders')).toEqual([]);
     lease.valid = true;
     await until(async () => (await reader.children('/services/orders'))?.length === 2);
-    await until(() => one.discovery.state.status === 'synced');
+    await expect.poll(() => one.discovery.state.status).toBe('synced');
     lease.valid = false;
     expect(await one.discovery.withdraw(5_000)).toBe(true);
     expect(await reader.children('/services/orders')).toEqual([]);

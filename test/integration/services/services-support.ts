@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { inject } from 'vitest';
+import { expect, inject } from 'vitest';
 import { systemClock, systemRandom } from '../../../src/base/system.js';
 import { newInstance, type ServiceInstanceInit } from '../../../src/services/new-instance.js';
 import { ServiceDiscovery, type ServiceDiscoveryOptions, type ServiceEvent } from '../../../src/services/service-discovery.js';
@@ -53,7 +53,8 @@ export function sessionIdOf({ state }: Pick<ZooKeeperClient, 'state'>): string |
 export async function renewSession({ zookeeper }: Pick<Registrant, 'zookeeper'>): Promise<void> {
   const { sessionId } = await zookeeper.whenConnected();
   await expireSession({ connect: inject('zookeeper').connect, sessionId });
-  await until(() => zookeeper.state.status === 'connected' && zookeeper.state.sessionId !== sessionId);
+  const next = { status: 'connected', sessionId: expect.not.stringMatching(sessionId) };
+  await expect.poll(() => zookeeper.state).toMatchObject(next);
 }
 
 /** Resolves when `check` holds. */
