@@ -184,9 +184,11 @@ describe('a server', () => {
   it('may accept the connection and never answer: when it is the only one, the time-out says so', async () => {
     const port = await scriptedServer({ onConnect: () => {} });
     const { client } = open(`127.0.0.1:${port}`, { sessionTimeoutMs: 1_500 });
-    await expect(client.whenConnected({ timeoutMs: 700 })).rejects.toMatchObject({
+    const message = `127.0.0.1:${port}: no session within 500 ms`;
+    await expect.poll(() => client.state).toMatchObject({ problem: message });
+    await expect(client.whenConnected({ timeoutMs: 50 })).rejects.toMatchObject({
       fault: 'timeout',
-      cause: expect.objectContaining({ message: `127.0.0.1:${port}: no session within 500 ms` }),
+      cause: expect.objectContaining({ message }),
     });
   });
 

@@ -8,6 +8,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
@@ -43,6 +44,7 @@ public class RecipePeer {
   private final Map<String, ExecutorService> threads = new ConcurrentHashMap<>();
   private final Map<String, Recipes.Recipe> recipes = new ConcurrentHashMap<>();
   private final Map<String, DistributedQueue<String>> queues = new ConcurrentHashMap<>();
+  private final Map<String, CountDownLatch> holds = new ConcurrentHashMap<>();
   private final Map<String, Contention.HandOver> handOvers = new ConcurrentHashMap<>();
 
   private RecipePeer(String connect, int sessionTimeoutMs) throws Exception {
@@ -148,6 +150,9 @@ public class RecipePeer {
       case "consume":
         consume(id, path, command);
         return null;
+      case "end-hold":
+        holds.get(id).countDown();
+        return null;
       case "stop-consuming":
         queues.remove(id).close();
         return null;
@@ -218,12 +223,14 @@ public class RecipePeer {
     String lockPath = (String) command.get("lockPath");
     boolean fails = (Boolean) command.getOrDefault("fails", false);
     int holdMs = (Integer) command.getOrDefault("holdMs", 0);
+    CountDownLatch hold = new CountDownLatch(1);
+    holds.put(id, hold);
     QueueConsumer<String> consumer =
         new QueueConsumer<>() {
           @Override
           public void consumeMessage(String item) throws Exception {
             write(Map.of("event", "item", "id", id, "item", item));
-            Thread.sleep(holdMs);
+            hold.await(holdMs, TimeUnit.MILLISECONDS);
             if (fails) throw new IllegalStateException("as the test wants");
           }
 

@@ -5,6 +5,9 @@ import { containerOrProcess } from './servers/container-or-process.js';
 import { startZooKeeperContainer } from './servers/zookeeper-container.js';
 import { startZooKeeperProcess, ZOOKEEPER_TIMES } from './servers/zookeeper-process.js';
 
+/** The most that the server grants. Longer than a test waits: what goes meanwhile was removed, and did not end with the session. */
+export const LONGEST_SESSION = '40s';
+
 /** How to reach a ZooKeeper server. Plain data, so that it can be handed to test workers. */
 export interface ZooKeeperAccess {
   /** The server, `host:port`, or several separated by commas; without a chroot. */

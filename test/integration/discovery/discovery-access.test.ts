@@ -64,12 +64,15 @@ describe.each(['store', 'zookeeper'] as const)('nodes with ids from the %s', (pr
 
     for (const path of ['/discovery/nodes/00/08', '/services/orders/again', '/services/orders/two'])
       await expect(guest.setData(path, 'theirs')).rejects.toMatchObject({ fault: 'no-auth', path });
-    if (provider === 'zookeeper') return;
-    // Java's own client, without any digest.
-    await zkCli(connect, ['create', '/services/orders/java', '{}']);
-    expect(await zkCli(connect, ['ls', '/services/orders'])).toBe('[again, four, java, two]');
-    await zkCli(connect, ['delete', '/services/orders/java']);
   });
+});
+
+it("Java's own client, without any digest, registers beside a node that has one, and goes again", async () => {
+  await start('store', 'one', OLD);
+  await zkCli(connect, ['create', '/services/orders/java', '{}']);
+  expect(await zkCli(connect, ['ls', '/services/orders'])).toBe('[java, one]');
+  await zkCli(connect, ['delete', '/services/orders/java']);
+  expect(await registered(client(connect))).toEqual(['one']);
 });
 
 it('an instance that outlives its user is replaced and removed by the next one, and changed by no other', async () => {

@@ -6,7 +6,7 @@ import { encodeAssignment } from '../../../src/discovery/assignment.js';
 import { watchIdWidth } from '../../../src/discovery/id-width.js';
 import { NodeWatcher } from '../../../src/discovery/node-watcher.js';
 import type { ZooKeeper } from '../../../src/zookeeper/zookeeper.js';
-import { openZooKeeper } from '../../../src/zookeeper/zookeeper-client.js';
+import { openZooKeeper, type ZooKeeperOptions } from '../../../src/zookeeper/zookeeper-client.js';
 import { stopProxies, throughProxy } from '../../support/network/proxies.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
 import { expireSession, uniqueChroot } from '../../support/zookeeper.js';
@@ -27,8 +27,8 @@ afterEach(async () => {
   await stopProxies();
 });
 
-function client(through = connect): ZooKeeper {
-  const zookeeper = openZooKeeper({ connect: through, clock: systemClock, random: systemRandom });
+function client(through = connect, options: Pick<ZooKeeperOptions, 'sessionTimeoutMs'> = {}): ZooKeeper {
+  const zookeeper = openZooKeeper({ connect: through, ...options, clock: systemClock, random: systemRandom });
   opened.push(() => zookeeper.close());
   return zookeeper;
 }
@@ -279,7 +279,7 @@ describe('a watcher of the nodes', () => {
     const { proxy, through } = await throughProxy(connect);
     await add('00', '08', json(0, 1));
     await add('00', '09', json(1, 1));
-    const zookeeper = client(through);
+    const zookeeper = client(through, { sessionTimeoutMs: 40_000 });
     const session = await zookeeper.whenConnected();
     const { watcher } = watch(zookeeper);
     await watcher.ready;

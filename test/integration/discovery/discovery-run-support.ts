@@ -9,7 +9,7 @@ import { childrenOf } from '../cli/run-support.js';
 export const SESSION_MS = 2_000;
 
 /** Where a node id stands in the tree. */
-export const NODE = (nodeId: number) => `/discovery/nodes/00/${(8 + nodeId).toString(16).toUpperCase().padStart(2, '0')}`;
+export const nodePath = (nodeId: number) => `/discovery/nodes/00/${(8 + nodeId).toString(16).toUpperCase().padStart(2, '0')}`;
 
 /** A cluster in which an id whose holder has died is free after some four seconds. */
 export const CLUSTER = ['--nodes', '3', '--duration', '4s'];
@@ -46,8 +46,8 @@ export async function runScene(kind: 'file' | 's3' = 'file'): Promise<RunScene> 
 }
 
 /** The supervisor, and everything that it started. */
-export function family(pid: number): number[] {
-  return [pid, ...childrenOf(pid).flatMap(family)];
+export function pidsOf(pid: number): number[] {
+  return [pid, ...childrenOf(pid).flatMap(pidsOf)];
 }
 
 /** To each of them. What has ended already, by itself or with another of them, is gone. */
@@ -63,5 +63,5 @@ export function signalAll(members: readonly number[], signal: NodeJS.Signals): v
 
 /** All of it at once. */
 export function killFamily(pid: number): void {
-  signalAll(family(pid), 'SIGKILL');
+  signalAll(pidsOf(pid), 'SIGKILL');
 }

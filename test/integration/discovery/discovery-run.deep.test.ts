@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { initCluster, loggedAt, startTask } from '../../support/fleet.js';
 import { throughProxy } from '../../support/network/proxies.js';
 import { runCli } from '../../support/processes.js';
-import { CLUSTER, killFamily, LEASE, NODE, type RunScene, runScene, SESSION_MS } from './discovery-run-support.js';
+import { CLUSTER, killFamily, LEASE, nodePath, type RunScene, runScene, SESSION_MS } from './discovery-run-support.js';
 
 let scene: RunScene;
 
@@ -50,12 +50,12 @@ describe('a task whose ZooKeeper is away', () => {
     const { proxy, through } = await throughProxy(connect);
     const task = start('task', ['--zookeeper', through]);
     await task.started();
-    await reader.until(NODE(0), (seen) => seen !== undefined);
+    await reader.until(nodePath(0), (seen) => seen !== undefined);
     proxy.cut();
-    await reader.until(NODE(0), (seen) => seen === undefined);
+    await reader.until(nodePath(0), (seen) => seen === undefined);
     await task.waitForOutput(/discovery: degraded/);
     proxy.heal();
-    await reader.until(NODE(0), (seen) => seen?.version === 1);
+    await reader.until(nodePath(0), (seen) => seen?.version === 1);
     task.kill('SIGTERM');
     expect((await task.exit).code).toBe(143);
     expect(task.log().filter(({ msg }) => /is lost/.test(msg))).toEqual([]);
@@ -88,7 +88,7 @@ describe('a task with a node id from ZooKeeper alone', () => {
     const task = allocate(through, 'sh', '-c', 'echo "id $NODE_ID"; while :; do date +%s%3N; sleep 0.02; done');
     await task.waitForOutput(/^id 0$/m);
     proxy.cut();
-    await scene.reader.until(NODE(0), (seen) => seen === undefined);
+    await scene.reader.until(nodePath(0), (seen) => seen === undefined);
     const goneAt = Date.now();
     expect(await task.exit).toEqual({ code: 76, signal: null });
     expect(Number(/(\d{13})\n[^\d]*$/.exec(task.stdout())?.[1])).toBeLessThan(goneAt);

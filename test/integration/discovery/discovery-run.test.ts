@@ -5,8 +5,9 @@ import { evict, initCluster } from '../../support/fleet.js';
 import { throughProxy } from '../../support/network/proxies.js';
 import { runCli, type TestProcess } from '../../support/processes.js';
 import { zkCli } from '../../support/servers/zookeeper-process.js';
+import { LONGEST_SESSION } from '../../support/zookeeper.js';
 import { newFolder, removeFolders } from '../cli/run-support.js';
-import { CLUSTER, killFamily, NODE, type RunScene, runScene, SESSION_MS } from './discovery-run-support.js';
+import { CLUSTER, killFamily, nodePath, type RunScene, runScene, SESSION_MS } from './discovery-run-support.js';
 
 let scene: RunScene;
 
@@ -26,13 +27,19 @@ describe('tasks on S3 and ZooKeeper', () => {
     const { connect, reader, store, start } = scene;
     await initCluster(store, ...CLUSTER);
     const pids = [];
-    for (const name of ['one', 'two', 'three']) {
-      const task = start(name, ['--service', 'orders', '--address', '127.0.0.1', '--port', '8080']);
+    // It is the second one's session whose end is waited for.
+    for (const [name, session] of [
+      ['one', '30s'],
+      ['two', `${SESSION_MS}ms`],
+      ['three', '30s'],
+    ] as const) {
+      const service = ['--service', 'orders', '--address', '127.0.0.1', '--port', '8080'];
+      const task = start(name, [...service, '--zookeeper-session-timeout', session]);
       await task.started();
       pids.push(task.pid);
     }
     for (const id of [0, 1, 2]) {
-      await reader.until(NODE(id), (seen) => seen !== undefined);
+      await reader.until(nodePath(id), (seen) => seen !== undefined);
       await reader.until(`/discovery/servicetypes/orders/${id}`, (seen) => seen !== undefined);
     }
     const nodes = await reader.all('/discovery/nodes');
@@ -42,23 +49,19 @@ describe('tasks on S3 and ZooKeeper', () => {
       ['/discovery/nodes/00/0A', 'three', 2, 1, 'orders'],
     ]);
     // The same by ZooKeeper's own client.
-    const asked = [
-      ['ls', '/discovery/nodes/00'],
-      ['get', '/discovery/nodes/00/0A'],
-      ['ls', '/discovery/servicetypes/orders'],
-    ];
-    expect(await Promise.all(asked.map((command) => zkCli(connect, command)))).toEqual([
-      expect.stringContaining('[08, 09, 0A]'),
-      expect.stringContaining('"taskId":"three","nodeId":2,"version":1'),
-      expect.stringContaining('[0, 1, 2]'),
+    const listed = (await zkCli(connect, ['ls', '-R', '/discovery'])).split('\n');
+    expect(listed.filter((path) => /^\/discovery\/(nodes\/00|servicetypes\/orders)\//.test(path)).sort()).toEqual([
+      ...['08', '09', '0A'].map((name) => `/discovery/nodes/00/${name}`),
+      ...[0, 1, 2].map((id) => `/discovery/servicetypes/orders/${id}`),
     ]);
+    expect(await zkCli(connect, ['get', '/discovery/nodes/00/0A'])).toContain('"taskId":"three","nodeId":2,"version":1');
     for (const id of [0, 1, 2]) await expect.poll(() => knownNodes(id)).toEqual({ 0: 1, 1: 1, 2: 1 });
 
     killFamily(pids[1] as number);
-    await reader.until(NODE(1), (seen) => seen === undefined);
+    await reader.until(nodePath(1), (seen) => seen === undefined);
     const successor = start('four');
     expect(await successor.started()).toEqual({ id: 1, version: 2 });
-    await reader.until(NODE(1), (seen) => seen?.version === 2 && seen.taskId === 'four');
+    await reader.until(nodePath(1), (seen) => seen?.version === 2 && seen.taskId === 'four');
     await successor.waitForOutput(/"why":"known".*"msg":"ready"/);
     for (const id of [0, 2]) expect(await knownNodes(id)).toMatchObject({ 1: 2 });
   });
@@ -74,7 +77,7 @@ describe('a task with discovery', () => {
     await task.started();
     await scene.reader.until('/discovery/servicetypes/orders/0', (seen) => seen !== undefined);
     await evict(scene.store);
-    await scene.reader.until(NODE(0), (seen) => seen === undefined);
+    await scene.reader.until(nodePath(0), (seen) => seen === undefined);
     expect((await task.exit).code).toBe(76);
     expect([...(await scene.reader.all()).keys()]).toEqual([]);
   });
@@ -88,14 +91,14 @@ describe('a task with discovery', () => {
     await task.waitForOutput(/discovery: degraded/);
     await task.waitForOutput(/lease renewed/);
     proxy.heal();
-    await reader.until(NODE(0), (seen) => seen?.taskId === 'task');
+    await reader.until(nodePath(0), (seen) => seen?.taskId === 'task');
     await task.waitForOutput(/discovery: ok/);
 
     proxy.stall('both');
-    await reader.until(NODE(0), (seen) => seen === undefined);
+    await reader.until(nodePath(0), (seen) => seen === undefined);
     await task.waitForOutput(/discovery: ok[\s\S]*discovery: degraded/);
     proxy.heal();
-    await reader.until(NODE(0), (seen) => seen?.version === 1);
+    await reader.until(nodePath(0), (seen) => seen?.version === 1);
     await task.waitForOutput(/discovery: ok[\s\S]*discovery: degraded[\s\S]*discovery: ok/);
     task.kill('SIGTERM');
     expect((await task.exit).code).toBe(143);
@@ -104,12 +107,13 @@ describe('a task with discovery', () => {
 
   it('with a fixed node id stands in the tree like with a leased one, ready at once', async () => {
     const { connect, reader } = scene;
-    const task = runCli(['run', '--node-id', '5', '--zookeeper', connect, '--task-id', 'fixed', '--', 'sleep', '300']);
-    await reader.until(NODE(5), (seen) => seen?.taskId === 'fixed' && seen.version === 1);
+    const zookeeper = ['--zookeeper', connect, '--zookeeper-session-timeout', LONGEST_SESSION];
+    const task = runCli(['run', '--node-id', '5', ...zookeeper, '--task-id', 'fixed', '--', 'sleep', '300']);
+    await reader.until(nodePath(5), (seen) => seen?.taskId === 'fixed' && seen.version === 1);
     await task.waitForOutput(/"why":"static".*"msg":"ready"/);
     task.kill('SIGTERM');
     expect((await task.exit).code).toBe(143);
-    expect(await reader.at(NODE(5))).toBeUndefined();
+    await reader.until(nodePath(5), (seen) => seen === undefined);
   });
 });
 
@@ -121,8 +125,8 @@ describe('a task with a node id from ZooKeeper alone', () => {
   /** A command that tells its id, and then the time for as long as it lives. */
   const HEARTBEAT = 'echo "id $NODE_ID version $NODE_ID_VERSION"; while :; do date +%s%3N; sleep 0.02; done';
 
-  function allocate(through = scene.connect, script = HEARTBEAT, sessionMs = 20_000) {
-    const options = ['--zookeeper', through, '--zookeeper-session-timeout', `${sessionMs}ms`, '--service', 'orders'];
+  function allocate(through = scene.connect, script = HEARTBEAT, session = '20s') {
+    const options = ['--zookeeper', through, '--zookeeper-session-timeout', session, '--service', 'orders'];
     return runCli(['run', '--provider', 'zookeeper', ...options, '--', 'sh', '-c', script]);
   }
 
@@ -133,7 +137,7 @@ describe('a task with a node id from ZooKeeper alone', () => {
 
   it('has the first free one, and gives it back when its command has ended', async () => {
     const { reader } = scene;
-    const one = allocate();
+    const one = allocate(scene.connect, HEARTBEAT, LONGEST_SESSION);
     const [first, version] = await given(one);
     const two = allocate();
     const [second, later] = await given(two);
@@ -143,7 +147,8 @@ describe('a task with a node id from ZooKeeper alone', () => {
     await reader.until('/discovery/servicetypes/orders/1', (seen) => seen?.version === later);
     one.kill('SIGTERM');
     expect((await one.exit).code).toBe(143);
-    expect([...(await reader.all()).keys()]).toEqual([NODE(1), '/discovery/servicetypes/orders/1']);
+    const standing = async () => [...(await reader.all()).keys()];
+    await expect.poll(standing).toEqual([nodePath(1), '/discovery/servicetypes/orders/1']);
     const [again, latest] = await given(allocate());
     expect(again).toBe(0);
     expect(latest).toBeGreaterThan(later);
@@ -151,10 +156,10 @@ describe('a task with a node id from ZooKeeper alone', () => {
 
   it('is stopped before the servers give its id away when it is cut off, also a command that ignores SIGTERM', async () => {
     const { proxy, through } = await throughProxy(scene.connect);
-    const task = allocate(through, `trap '' TERM; ${HEARTBEAT}`, 2 * SESSION_MS);
+    const task = allocate(through, `trap '' TERM; ${HEARTBEAT}`, `${2 * SESSION_MS}ms`);
     expect((await given(task))[0]).toBe(0);
     proxy.cut();
-    await scene.reader.until(NODE(0), (seen) => seen === undefined);
+    await scene.reader.until(nodePath(0), (seen) => seen === undefined);
     const goneAt = Date.now();
     expect(await task.exit).toEqual({ code: 76, signal: null });
     const lastHeartbeat = Number(/(\d{13})\n[^\d]*$/.exec(task.stdout())?.[1]);
@@ -166,7 +171,7 @@ describe('a task with a node id from ZooKeeper alone', () => {
     const ended = join(newFolder(), 'ended');
     const task = allocate(scene.connect, `trap 'echo told; sleep 0.5; touch ${ended}; exit 0' TERM; ${HEARTBEAT}`);
     await given(task);
-    const wasEnded = scene.reader.until(NODE(0), (seen) => seen === undefined).then(() => existsSync(ended));
+    const wasEnded = scene.reader.until(nodePath(0), (seen) => seen === undefined).then(() => existsSync(ended));
     task.kill('SIGTERM');
     await task.waitForOutput(/told/);
     expect(await wasEnded).toBe(true);

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
-import { evict, fleetStore, initCluster, loggedAt, startTask } from '../../support/fleet.js';
+import { evict, initCluster, loggedAt } from '../../support/fleet.js';
 import { throughProxy } from '../../support/network/proxies.js';
 import { ZOOKEEPER_TIMES } from '../../support/servers/zookeeper-process.js';
 import { isAlive } from '../cli/run-support.js';
-import { family, killFamily, NODE, type RunScene, runScene, SESSION_MS, SETTINGS, signalAll } from './discovery-run-support.js';
+import { killFamily, nodePath, pidsOf, type RunScene, runScene, SESSION_MS, signalAll } from './discovery-run-support.js';
 
 // How soon a node leaves the discovery tree, and its successor stands there.
 
@@ -21,10 +21,10 @@ describe('a task', () => {
   it('that is killed is out of the tree when its session has ended', async () => {
     const task = scene.start('task');
     await task.started();
-    await scene.reader.until(NODE(0), (seen) => seen !== undefined);
+    await scene.reader.until(nodePath(0), (seen) => seen !== undefined);
     const killedAt = performance.now();
     killFamily(task.pid);
-    await scene.reader.until(NODE(0), (seen) => seen === undefined);
+    await scene.reader.until(nodePath(0), (seen) => seen === undefined);
     expect(performance.now() - killedAt).toBeLessThan(GONE_WITHIN_MS);
   });
 
@@ -35,22 +35,23 @@ describe('a task', () => {
     await reader.until('/discovery/servicetypes/orders/0', (seen) => seen !== undefined);
     await evict(store);
     await task.waitForOutput(/is lost/);
-    expect(await reader.until(NODE(0), (seen) => seen === undefined)).toBeLessThan(1_000);
+    expect(await reader.until(nodePath(0), (seen) => seen === undefined)).toBeLessThan(1_000);
     expect(await reader.at('/discovery/servicetypes/orders/0')).toBeUndefined();
     expect((await task.exit).code).toBe(76);
   });
 
   it('whose store is out of reach is out of the tree before its deadline', async () => {
-    const { connect, reader } = scene;
-    const store = await fleetStore('s3', inject('s3'));
+    await scene.end();
+    scene = await runScene('s3');
+    const { reader, start } = scene;
     const { proxy, through } = await throughProxy(inject('s3').endpoint);
-    const task = startTask(store, [...SETTINGS, '--task-id', 'task', '--zookeeper', connect, '--endpoint', through]);
+    const task = start('task', ['--endpoint', through]);
     await task.started();
     await task.waitForOutput(/lease renewed/);
-    await reader.until(NODE(0), (seen) => seen !== undefined);
+    await reader.until(nodePath(0), (seen) => seen !== undefined);
     proxy.cut();
     await task.waitForOutput(/is lost/);
-    expect(await reader.until(NODE(0), (seen) => seen === undefined)).toBeLessThan(1_000);
+    expect(await reader.until(nodePath(0), (seen) => seen === undefined)).toBeLessThan(1_000);
     expect(Date.now()).toBeLessThan(loggedAt(task.log(), /lease renewed/, 'last') + 4_000);
     expect((await task.exit).code).toBe(76);
   });
@@ -60,8 +61,8 @@ describe('a task', () => {
     const { proxy, through } = await throughProxy(connect);
     const task = start('task', ['--zookeeper', through]);
     await task.started();
-    await reader.until(NODE(0), (seen) => seen !== undefined);
-    const everything = family(task.pid);
+    await reader.until(nodePath(0), (seen) => seen !== undefined);
+    const everything = pidsOf(task.pid);
     proxy.stall('both');
     const begun = performance.now();
     task.kill('SIGTERM');
@@ -79,19 +80,19 @@ describe('a take-over while the old session is alive', () => {
     const one = ['--nodes', '1'];
     const old = start('old', [...one, '--zookeeper-session-timeout', '30s']);
     await old.started();
-    await reader.until(NODE(0), (seen) => seen?.taskId === 'old');
-    const everything = family(old.pid);
+    await reader.until(nodePath(0), (seen) => seen?.taskId === 'old');
+    const everything = pidsOf(old.pid);
     signalAll(everything, 'SIGSTOP');
     const successor = start('successor', one);
     expect(await successor.started()).toEqual({ id: 0, version: 2 });
     // The old session has 30 s, and has not ended.
-    expect(await reader.until(NODE(0), (seen) => seen?.taskId === 'successor')).toBeLessThan(2_000);
-    const stat = async () => (await reader.zookeeper.read(NODE(0)))?.stat;
+    expect(await reader.until(nodePath(0), (seen) => seen?.taskId === 'successor')).toBeLessThan(2_000);
+    const stat = async () => (await reader.zookeeper.read(nodePath(0)))?.stat;
     const before = await stat();
     signalAll(everything, 'SIGCONT');
     expect((await old.exit).code).toBe(76);
     // Neither written nor replaced meanwhile.
     expect(await stat()).toEqual(before);
-    expect(await reader.at(NODE(0))).toMatchObject({ taskId: 'successor' });
+    expect(await reader.at(nodePath(0))).toMatchObject({ taskId: 'successor' });
   });
 });

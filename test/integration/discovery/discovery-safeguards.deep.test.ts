@@ -15,11 +15,12 @@ import { acquire } from '../../../src/runtime/acquire.js';
 import { MemoryLeaseStore } from '../../../src/store/memory/memory-lease-store.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
 import { ZooKeeperError } from '../../../src/zookeeper/zookeeper-error.js';
-import { FaultProxy } from '../../support/network/fault-proxy.js';
+import { stopProxies, throughProxy } from '../../support/network/proxies.js';
 import { killAll, runCli, type TestProcess } from '../../support/processes.js';
 import { TreeReader } from '../../support/tree-reader.js';
-import { expireSession, uniqueChroot } from '../../support/zookeeper.js';
+import { uniqueChroot } from '../../support/zookeeper.js';
 import { newFolder, removeFolders, untilDead } from '../cli/run-support.js';
+import { renewSession } from '../services/services-support.js';
 import { client, closeClients, data } from './discovery-support.js';
 
 // What keeps a node from doing harm to others in moments that are rare: each of these tests fails when its safeguard is taken out.
@@ -30,7 +31,6 @@ const SERVICE = '/discovery/servicetypes/orders/0';
 let connect: string;
 let reader: TreeReader;
 const trees: DiscoveryTree[] = [];
-const proxies: FaultProxy[] = [];
 
 beforeEach(() => {
   connect = `${inject('zookeeper').connect}${uniqueChroot()}`;
@@ -40,17 +40,10 @@ afterEach(async () => {
   await killAll();
   await Promise.all(trees.splice(0).map((tree) => tree.close()));
   await closeClients();
-  await Promise.all(proxies.splice(0).map((proxy) => proxy.stop()));
+  await stopProxies();
   await reader.close();
   removeFolders();
 });
-
-async function throughProxy(): Promise<{ proxy: FaultProxy; through: string }> {
-  const [host = '', port] = inject('zookeeper').connect.split(':');
-  const proxy = new FaultProxy();
-  proxies.push(proxy);
-  return { proxy, through: connect.replace(/^[^/]*/, `127.0.0.1:${await proxy.start(host, Number(port))}`) };
-}
 
 describe('a node id from ZooKeeper alone', () => {
   function allocate(through: string, sessionMs: number, script: string): TestProcess {
@@ -79,7 +72,7 @@ describe('a node id from ZooKeeper alone', () => {
   });
 
   it('stays taken until a command that ignores SIGTERM is dead when ZooKeeper comes back after the loss', async () => {
-    const { proxy, through } = await throughProxy();
+    const { proxy, through } = await throughProxy(connect);
     const task = allocate(through, 20_000, `trap '' TERM; echo begun; while :; do date +%s%3N; sleep 0.02; done`);
     await task.waitForOutput(/begun/);
     await reader.until(SERVICE, (seen) => seen !== undefined);
@@ -119,14 +112,6 @@ describe('a discovery tree', () => {
     await expect.poll(() => tree.state.status).toBe('synced');
   }
 
-  /** Ends the session of a client, which is not told before, and waits for its next one. */
-  async function expire({ zookeeper }: Announcer): Promise<void> {
-    const { sessionId } = await zookeeper.whenConnected();
-    await expireSession({ connect: inject('zookeeper').connect, sessionId });
-    const next = () => zookeeper.state.status === 'connected' && zookeeper.state.sessionId !== sessionId;
-    await expect.poll(next).toBe(true);
-  }
-
   it.each([
     ['a successor', 'ephemeral', data(0, 5)],
     ['something that tells no version', 'persistent', 'hello'],
@@ -154,7 +139,7 @@ describe('a discovery tree', () => {
     let answered = false;
     const late = async (...given: unknown[]) => {
       Object.assign(one.zookeeper, { [method]: call });
-      await expire(one);
+      await renewSession(one);
       await reader.zookeeper.createWithParents(NODE, data(0, 5), 'ephemeral');
       return call(...given).finally(() => {
         answered = true;

@@ -95,7 +95,7 @@ describe('a discovery tree', () => {
   it('takes a place in a new session that was blocked in the one before', async () => {
     const { proxy, through } = await throughProxy(connect);
     await reader.zookeeper.createWithParents(NODE, 'in the way', 'ephemeral');
-    const one = task(1, { through });
+    const one = task(1, { through, sessionTimeoutMs: 40_000 });
     one.tree.put({ kind: 'node' });
     await expect.poll(() => one.events.map(({ type }) => type)).toContain('blocked');
     const { sessionId } = await one.zookeeper.whenConnected();
@@ -145,7 +145,7 @@ describe('a discovery tree', () => {
     await synced(successor);
     // The old one sees that it has been replaced, and does not fight for its place.
     await expect.poll(() => old.events.filter(({ type }) => type === 'superseded').length).toBe(2);
-    // Settling the rest takes it as long as writing these two would.
+    // By the time this stands, a write of the other two would have been made as well.
     old.tree.put({ kind: 'service', service: 'witness' });
     await reader.until('/discovery/servicetypes/witness/0', (seen) => seen?.version === 4);
     expect(await reader.at(NODE)).toMatchObject({ taskId: 'task-5', version: 5 });
@@ -199,7 +199,7 @@ describe('a discovery tree', () => {
 
   it('stands again after a cut, with what was changed meanwhile, in a new session where the old one expired', async () => {
     const { proxy, through } = await throughProxy(connect);
-    const one = task(2, { through });
+    const one = task(2, { through, sessionTimeoutMs: 40_000 });
     one.tree.put({ kind: 'node' });
     one.tree.put({ kind: 'endpoint', endpoint: 'pay' });
     await synced(one);

@@ -1,7 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { systemClock, systemRandom } from '../../../src/base/system.js';
-import { runCommandLine } from '../../../src/cli/commands/command-line.js';
 import type { Diagnosis } from '../../../src/cli/doctor/diagnosis.js';
 import { checkRights } from '../../../src/cli/doctor/zookeeper-rights-check.js';
 import { acquireFromZooKeeper } from '../../../src/discovery/allocation/acquire-from-zookeeper.js';
@@ -12,87 +11,55 @@ import type { StatusReport } from '../../../src/monitor/status-report.js';
 import type { ZnodeStat } from '../../../src/zookeeper/zookeeper.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
 import { ZooKeeperError } from '../../../src/zookeeper/zookeeper-error.js';
-import { capturedIo } from '../../support/captured-io.js';
+import { runInProcess } from '../../support/in-process.js';
 import { stopProxies, throughProxy } from '../../support/network/proxies.js';
 import { ProcessHandle } from '../../support/process-handle.js';
-import { killAll, runCli, type TestProcess } from '../../support/processes.js';
-import { expireSession, uniqueChroot } from '../../support/zookeeper.js';
-import { isAlive, newFolder, removeFolders } from '../cli/run-support.js';
+import { killAll, type TestProcess } from '../../support/processes.js';
+import { expireSession } from '../../support/zookeeper.js';
+import { isAlive, removeFolders } from '../cli/run-support.js';
 import { client, closeClients, data, RIGHTS, restrict } from './discovery-support.js';
+import { idPath, ProviderScene } from './provider-support.js';
 
 // The commands that look at a store, where ZooKeeper gives out the node ids.
 
+let scene: ProviderScene;
 let connect: string;
 let tree: ZooKeeperClient;
 let folder: string;
-const ends: (() => Promise<unknown>)[] = [];
 
 beforeEach(() => {
-  connect = `${inject('zookeeper').connect}${uniqueChroot('provider')}`;
-  tree = client(connect);
-  folder = newFolder();
+  scene = new ProviderScene();
+  ({ connect, tree, folder } = scene);
 });
 
 afterEach(async () => {
   await killAll();
-  for (const end of ends.splice(0).reverse()) await end();
+  await scene.end();
   await stopProxies();
   await closeClients();
   removeFolders();
 });
-
-/** A command in a folder of its own, where a store that is opened for want of another would leave its traces. */
-function start(args: readonly string[], env: Record<string, string> = {}): TestProcess {
-  return runCli(args, { cwd: folder, env });
-}
-
-const provider = () => ['--provider', 'zookeeper', '--zookeeper', connect];
 
 async function answer(command: TestProcess) {
   const { code } = await command.exit;
   return { code, stdout: command.stdout(), stderr: command.stderr() };
 }
 
-const run = (...args: string[]) => answer(start([...args, ...provider()]));
+const run = (...args: string[]) => answer(scene.start([...args, ...scene.provider]));
 
 /** The same in this process: for what a command says, once another test has shown that it is one. */
 async function call(...args: string[]) {
-  const io = capturedIo();
-  const code = await runCommandLine([...args, ...provider()], { ...io, clock: systemClock, random: systemRandom }, '1.2.3');
-  return { code, stdout: io.answer(), stderr: io.complaints() };
+  const { code, answer: stdout, complaints: stderr } = await runInProcess([...args, ...scene.provider]);
+  return { code, stdout, stderr };
 }
 
-/** A task whose command is at work when this resolves. */
-async function hold(taskId: string, ...options: string[]): Promise<TestProcess & { readonly work: number }> {
-  const script = 'echo "working with $NODE_ID as $$"; exec sleep 300';
-  const task = start(['run', ...provider(), '--task-id', taskId, ...options, '--', 'sh', '-c', script]);
-  const [, pid] = await task.waitForOutput(/working with \d+ as (\d+)\n/);
-  return { ...task, work: Number(pid) };
-}
-
-const path = (nodeId: number) => `/discovery/nodes/00/${(nodeId + 8).toString(16).toUpperCase().padStart(2, '0')}`;
-const versionOf = async (nodeId: number) => Number((await tree.read(path(nodeId)))?.stat.createdZxid);
-
-/** Waits for node id 0, all others of the only group being taken; the lease, and whether the process of the one before was at work when it came. */
-async function nextHolder(work: number): Promise<{ readonly lease: Lease; readonly busy: boolean }> {
-  const zookeeper = client(connect);
-  const lease = await acquireFromZooKeeper({ zookeeper, clock: systemClock, random: systemRandom, taskId: 'next', maxGroups: 1 });
-  const busy = isAlive(work);
-  ends.push(() => lease.release());
-  return { lease, busy };
-}
-
-async function takeAllBut(nodeId: number): Promise<void> {
-  const others = Array.from({ length: 248 }, (_, id) => id).filter((id) => id !== nodeId);
-  await tree.ensurePath('/discovery/nodes/00');
-  await Promise.all(others.map((id) => tree.create(path(id), '{"taskId":"other"}', 'ephemeral')));
-}
+const versionOf = async (nodeId: number) => Number((await tree.read(idPath(nodeId)))?.stat.createdZxid);
 
 /** Resolves when a znode has been made, also one that is gone again at once. */
 async function untilThere(at: string): Promise<void> {
   await new Promise<void>((resolve) => {
     const watch = tree.watchData(at, (znode) => znode !== undefined && resolve());
-    ends.push(async () => watch.close());
+    scene.ends.push(async () => watch.close());
   });
 }
 
@@ -115,10 +82,12 @@ describe('nodelease status --provider zookeeper', () => {
   });
 
   it('shows who holds what as it does for a store, with nothing where ZooKeeper tells nothing, and opens no store', async () => {
-    await hold('one');
-    await hold('two');
+    await scene.hold('one');
+    await scene.hold('two');
     const [first, second] = [await versionOf(0), await versionOf(1)];
-    const { code, stdout, stderr } = await answer(start(['status'], { NODELEASE_PROVIDER: 'zookeeper', NODELEASE_ZOOKEEPER: connect }));
+    const { code, stdout, stderr } = await answer(
+      scene.start(['status'], { NODELEASE_PROVIDER: 'zookeeper', NODELEASE_ZOOKEEPER: connect }),
+    );
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     const lines = stdout.split('\n');
     expect(lines[0]?.replace(/ +/g, ' ')).toBe('ID STATE VERSION TASK AGE EXPIRES IN PROBLEM');
@@ -132,7 +101,7 @@ describe('nodelease status --provider zookeeper', () => {
   });
 
   it('gives JSON of the same shape, with null for what only a store knows', async () => {
-    await hold('one');
+    await scene.hold('one');
     await tree.ensurePath('/discovery/nodes/01');
     const report = JSON.parse((await call('status', '--json')).stdout) as StatusReport;
     const version = await versionOf(0);
@@ -152,10 +121,10 @@ describe('nodelease status --provider zookeeper', () => {
   });
 
   it('names what takes an id and is no holder', async () => {
-    await tree.createWithParents(path(0), '{"taskId":"claims","nodeId":0,"nonce":"n"}', 'ephemeral');
-    await tree.create(path(1), 'gar\x1bbage', 'ephemeral');
-    await tree.create(path(2), data(2, 1), 'persistent');
-    await tree.create(path(3), data(7, 1), 'ephemeral');
+    await tree.createWithParents(idPath(0), '{"taskId":"claims","nodeId":0,"nonce":"n"}', 'ephemeral');
+    await tree.create(idPath(1), 'gar\x1bbage', 'ephemeral');
+    await tree.create(idPath(2), data(2, 1), 'persistent');
+    await tree.create(idPath(3), data(7, 1), 'ephemeral');
     const { code, stdout } = await call('status');
     expect(code).toBe(0);
     expect(stdout).not.toContain('\x1b');
@@ -170,9 +139,9 @@ describe('nodelease status --provider zookeeper', () => {
   });
 
   it('goes on with --watch until it is interrupted, and ends with 0', async () => {
-    const watch = start(['status', '--watch', ...provider()]);
+    const watch = scene.start(['status', '--watch', ...scene.provider]);
     await watch.waitForOutput(/(No node id has been given out.*\n\n){2}/);
-    await tree.createWithParents(path(0), data(0, 1), 'ephemeral');
+    await tree.createWithParents(idPath(0), data(0, 1), 'ephemeral');
     await watch.waitForOutput(/ 0 {2}held .*task-0\nheld 1,/);
     watch.kill('SIGINT');
     expect(await watch.exit).toEqual({ code: 0, signal: null });
@@ -236,11 +205,13 @@ describe('nodelease doctor --provider zookeeper', () => {
     // Where ids are leased from a store, none of that is needed.
     await restrict(server, `${below}/discovery/stamps/00/09`, ['read', 'admin']);
     expect(await checkRights({ ...examined, allocates: false })).toMatchObject({ denied: [], failed: [] });
+    const beside = await runInProcess(['doctor', '--store', 'memory:', '--zookeeper', connect]);
+    expect(beside).toMatchObject({ code: 0, complaints: '', answer: expect.stringContaining(`ZooKeeper at ${connect}`) });
   });
 
   it('ends with 69 and names the fault', async () => {
     const env = { NODELEASE_PROVIDER: 'zookeeper', NODELEASE_ZOOKEEPER: '127.0.0.1:1' };
-    const { code, stderr } = await answer(start(['doctor'], env));
+    const { code, stderr } = await answer(scene.start(['doctor'], env));
     expect(code).toBe(69);
     expect(stderr).toMatch(/^nodelease: ZooKeeper at 127\.0\.0\.1:1: 1 fault: server 127\.0\.0\.1:1: no server listens there .*\n$/);
   });
@@ -250,7 +221,7 @@ describe('nodelease doctor --provider zookeeper', () => {
     // Slow enough that there is time to interrupt it: some twenty requests are still to come.
     proxy.delay(100);
     const isAtWork = untilThere('/discovery');
-    const slow = start(['doctor', '--provider', 'zookeeper', '--zookeeper', through]);
+    const slow = scene.start(['doctor', '--provider', 'zookeeper', '--zookeeper', through]);
     await isAtWork;
     slow.kill('SIGINT');
     expect(await answer(slow)).toEqual({ code: 130, stdout: '', stderr: '' });
@@ -260,16 +231,16 @@ describe('nodelease doctor --provider zookeeper', () => {
 
 describe('nodelease release ID --force --provider zookeeper', () => {
   it('ends a holder that works with 76, and no task has the id before its command is dead', async () => {
-    await takeAllBut(0);
-    const holder = await hold('holder', '--zookeeper-session-timeout', '40s');
+    await scene.takeAllBut(0);
+    const holder = await scene.hold('holder', '--zookeeper-session-timeout', '40s');
     const version = await versionOf(0);
     // The very instant in which the id is free: a real waiting task takes a little longer.
     let busyWhenFree: boolean | undefined;
-    const watch = tree.watchData(path(0), (znode) => {
+    const watch = tree.watchData(idPath(0), (znode) => {
       if (Number(znode?.stat.createdZxid) !== version) busyWhenFree ??= isAlive(holder.work);
     });
     await watch.first;
-    const next = nextHolder(holder.work);
+    const next = scene.nextHolder(holder.work);
     const released = await run('release', '0', '--force');
     const releasedAt = performance.now();
     expect({ ...released, stdout: released.stdout.split('\n')[0] }).toEqual({
@@ -291,12 +262,12 @@ describe('nodelease release ID --force --provider zookeeper', () => {
   });
 
   it('keeps the id of a holder that does not answer from the others until its session has ended, and shows it as evicted meanwhile', async () => {
-    await takeAllBut(0);
-    const holder = await hold('holder', '--zookeeper-session-timeout', '40s');
-    const { createdZxid, owner } = (await tree.read(path(0)))?.stat ?? {};
+    await scene.takeAllBut(0);
+    const holder = await scene.hold('holder', '--zookeeper-session-timeout', '40s');
+    const { createdZxid, owner } = (await tree.read(idPath(0)))?.stat ?? {};
     await new ProcessHandle(holder.pid).pause();
     let given: Lease | undefined;
-    const next = nextHolder(holder.work).then(({ lease }) => {
+    const next = scene.nextHolder(holder.work).then(({ lease }) => {
       given = lease;
       return lease;
     });
@@ -323,17 +294,17 @@ describe('nodelease release ID --force --provider zookeeper', () => {
     const announced = { address: '10.0.0.1', port: 8080 };
     const options = { zookeeper, clock: systemClock, random: systemRandom, taskId: 'holder', data: announced };
     const lease = await acquireFromZooKeeper(options);
-    ends.push(() => lease.release());
+    scene.ends.push(() => lease.release());
     const begun = systemClock.now();
     expect((await call('release', '0', '--force')).code).toBe(0);
     await expect.poll(() => lease.signal.aborted).toBe(true);
     expect(lease.signal.reason).toMatchObject({ reason: 'taken' });
-    const left = decodeAssignment((await tree.read(path(0)))?.data as Buffer);
+    const left = decodeAssignment((await tree.read(idPath(0)))?.data as Buffer);
     expect(left).toEqual({ taskId: 'holder', nodeId: 0, version: lease.version, idWidth: 8, ...announced, evictedAt: expect.any(Number) });
     expect(left?.evictedAt).toBeGreaterThanOrEqual(begun);
     // The session goes on, so no other task gets the id: that is up to the one that ends the work.
     const other = await acquireFromZooKeeper({ ...options, zookeeper: client(connect) });
-    ends.push(() => other.release());
+    scene.ends.push(() => other.release());
     expect(other.id).toBe(1);
   });
 
@@ -341,28 +312,28 @@ describe('nodelease release ID --force --provider zookeeper', () => {
     const free = { code: 0, stdout: 'node id 5 is not held: it is free, nothing was changed\n', stderr: '' };
     expect(await call('release', '5', '--force')).toEqual(free);
     expect(await tree.children('/')).toBeUndefined();
-    await tree.createWithParents(path(4), data(4, 1), 'ephemeral');
+    await tree.createWithParents(idPath(4), data(4, 1), 'ephemeral');
     expect(await call('release', '5', '--force')).toEqual(free);
   });
 
   it('leaves alone what is no claim of an id, and fails', async () => {
-    await tree.createWithParents(path(0), data(0, 1), 'ephemeral');
-    await tree.create(path(1), data(1, 1, { nonce: 'n' }), 'persistent');
-    await tree.create(path(2), 'garbage', 'ephemeral');
+    await tree.createWithParents(idPath(0), data(0, 1), 'ephemeral');
+    await tree.create(idPath(1), data(1, 1, { nonce: 'n' }), 'persistent');
+    await tree.create(idPath(2), 'garbage', 'ephemeral');
     const foreign = /^nodelease: node id \d: \/discovery\/nodes\/00\/0\w is not of a task that has its node id from ZooKeeper .*\n$/;
     const persistent = /^nodelease: node id 1: \/discovery\/nodes\/00\/09 is persistent, .*: left as it is\n$/;
     for (const [id, complaint] of [foreign, persistent, foreign].entries()) {
-      const before = await tree.read(path(id));
+      const before = await tree.read(idPath(id));
       const { code, stdout, stderr } = await call('release', String(id), '--force');
       expect({ code, stdout }).toEqual({ code: 69, stdout: '' });
       expect(stderr).toMatch(complaint);
-      expect(await tree.read(path(id))).toEqual(before);
+      expect(await tree.read(idPath(id))).toEqual(before);
     }
   });
 
   it('names the znode that may not be changed, and fails', async () => {
     const owner = client(connect, { auth: 'digest:owner:secret' });
-    await owner.createWithParents(path(0), data(0, 1, { nonce: 'n' }), 'ephemeral');
+    await owner.createWithParents(idPath(0), data(0, 1, { nonce: 'n' }), 'ephemeral');
     const { code, stderr } = await call('release', '0', '--force');
     expect(code).toBe(69);
     expect(stderr).toMatch(/^nodelease: .*\/discovery\/nodes\/00\/08.*no-auth.*\n$/);
@@ -372,7 +343,7 @@ describe('nodelease release ID --force --provider zookeeper', () => {
 
 describe('an eviction', () => {
   const claim = (taskId: string, idWidth = 8) => data(0, 1, { taskId, nonce: `of ${taskId}`, idWidth });
-  const left = async () => decodeAssignment((await tree.read(path(0)))?.data as Buffer);
+  const left = async () => decodeAssignment((await tree.read(idPath(0)))?.data as Buffer);
 
   /** Evicts over a client of its own, whose first change of a znode goes as `fault` says. */
   function evict(fault: (write: () => Promise<ZnodeStat>) => Promise<ZnodeStat>) {
@@ -389,7 +360,7 @@ describe('an eviction', () => {
   const lost = () => new ZooKeeperError('connection lost', { fault: 'connection-loss', outcome: 'unknown' });
 
   it('whose answer is lost is found to have been carried out', async () => {
-    await tree.createWithParents(path(0), claim('holder'), 'ephemeral');
+    await tree.createWithParents(idPath(0), claim('holder'), 'ephemeral');
     const { eviction, writes } = await evict(async (write) => {
       await write();
       throw lost();
@@ -399,16 +370,16 @@ describe('an eviction', () => {
   });
 
   it('that is lost on its way is made again', async () => {
-    await tree.createWithParents(path(0), claim('holder'), 'ephemeral');
+    await tree.createWithParents(idPath(0), claim('holder'), 'ephemeral');
     const { eviction } = await evict(() => Promise.reject(lost()));
     expect(eviction).toEqual({ kind: 'evicted', taskId: 'holder', version: await versionOf(0), earlier: false });
     expect(await left()).not.toHaveProperty('nonce');
   });
 
   it('is made again where the holder has changed its znode meanwhile, and keeps the change', async () => {
-    await tree.createWithParents(path(0), claim('holder'), 'ephemeral');
+    await tree.createWithParents(idPath(0), claim('holder'), 'ephemeral');
     const { eviction, writes } = await evict(async (write) => {
-      await tree.setData(path(0), claim('holder', 9));
+      await tree.setData(idPath(0), claim('holder', 9));
       return write();
     });
     expect([eviction.kind, writes]).toEqual(['evicted', 2]);
@@ -416,28 +387,28 @@ describe('an eviction', () => {
   });
 
   it('does not pass to the next holder where the one that was seen has gone', async () => {
-    await tree.createWithParents(path(0), claim('holder'), 'ephemeral');
-    await tree.setData(path(0), claim('holder'));
+    await tree.createWithParents(idPath(0), claim('holder'), 'ephemeral');
+    await tree.setData(idPath(0), claim('holder'));
     const version = await versionOf(0);
     const { eviction } = await evict(async (write) => {
-      await tree.remove(path(0));
-      await tree.create(path(0), claim('next'), 'ephemeral');
+      await tree.remove(idPath(0));
+      await tree.create(idPath(0), claim('next'), 'ephemeral');
       return write();
     });
     expect(eviction).toEqual({ kind: 'ended', taskId: 'holder', version });
     expect(await left()).toMatchObject({ taskId: 'next', nonce: 'of next' });
     const gone = await evict(async (write) => {
-      await tree.remove(path(0));
+      await tree.remove(idPath(0));
       return write();
     });
     expect(gone.eviction).toMatchObject({ kind: 'ended', taskId: 'next' });
   });
 
   it('says so where it hit the next holder in the same instant, for the servers compare numbers of changes', async () => {
-    await tree.createWithParents(path(0), claim('holder'), 'ephemeral');
+    await tree.createWithParents(idPath(0), claim('holder'), 'ephemeral');
     const { eviction } = await evict(async (write) => {
-      await tree.remove(path(0));
-      await tree.create(path(0), claim('next'), 'ephemeral');
+      await tree.remove(idPath(0));
+      await tree.create(idPath(0), claim('next'), 'ephemeral');
       return write();
     });
     expect(eviction).toEqual({ kind: 'evicted', taskId: undefined, version: await versionOf(0), earlier: false });
@@ -459,6 +430,6 @@ describe('nodelease init --provider zookeeper', () => {
       stderr: '',
     });
     expect(readdirSync(folder)).toEqual([]);
-    await hold('one');
+    await scene.hold('one');
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { AcquireTimeoutError } from '../../../src/base/errors.js';
 import { barrier } from '../../../src/recipes/barrier.js';
-import { recipeScene } from './recipe-scene.js';
+import { recipeScene, waitingCalls } from './recipe-scene.js';
 
 const PATH = '/barriers/night';
 const scene = recipeScene();
@@ -22,7 +22,7 @@ describe('a barrier', () => {
           through += 1;
         }),
     );
-    await expect.poll(() => clients.map((client) => client.openWatches)).toEqual([1, 1, 1]);
+    await Promise.all(clients.map((client) => waitingCalls(client, 1)));
     expect(through).toBe(0);
     await barrier(setter, PATH).remove();
     await Promise.all(waiting);
@@ -65,6 +65,7 @@ describe('a barrier', () => {
     await expect.poll(() => client.state.status).not.toBe('connected');
     await expect(barrier(client, PATH).wait({ timeoutMs: 200 })).rejects.toMatchObject({ fault: 'timeout' });
     await expect(barrier(client, PATH).set({ timeoutMs: 200 })).rejects.toMatchObject({ fault: 'timeout' });
+    // Or close() would wait a second for the servers.
     proxy.heal();
   });
 

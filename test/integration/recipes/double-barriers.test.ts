@@ -5,17 +5,14 @@ import { AcquireTimeoutError } from '../../../src/base/errors.js';
 import { type DoubleBarrier, doubleBarrier } from '../../../src/recipes/double-barrier.js';
 import { lock } from '../../../src/recipes/lock.js';
 import type { ZooKeeper } from '../../../src/zookeeper/zookeeper.js';
-import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
 import { beforeFirst } from './before-calls.js';
-import { expire, loseReply, recipeScene } from './recipe-scene.js';
+import { expire, loseReply, recipeScene, waitingCalls } from './recipe-scene.js';
 
 const PATH = '/barriers/batch';
 const scene = recipeScene();
 
 const children = async (zookeeper: ZooKeeper) => [...((await zookeeper.children(PATH)) ?? [])].sort();
 const group = (client: ZooKeeper, members: number) => Array.from({ length: members }, () => doubleBarrier(client, PATH, { members }));
-/** Until that many calls of the client's wait for others, each by a watch. */
-const waiting = (client: ZooKeeperClient, calls: number) => expect.poll(() => client.openWatches).toBe(calls);
 
 describe('a double barrier', () => {
   it("is Curator's tree: members by UUID, and `ready` while they are in", async () => {
@@ -23,7 +20,7 @@ describe('a double barrier', () => {
     const [first, second] = group(client, 2) as [DoubleBarrier, DoubleBarrier];
     const entering = first.enter();
     await expect.poll(() => children(client)).toHaveLength(1);
-    await waiting(client, 1);
+    await waitingCalls(client, 1);
     const [own = ''] = await children(client);
     expect(own).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
     expect((await client.read(`${PATH}/${own}`))?.stat.owner).toBeDefined();
@@ -31,7 +28,7 @@ describe('a double barrier', () => {
     expect(await children(client)).toHaveLength(3);
     expect((await client.read(`${PATH}/ready`))?.stat.owner).toBeUndefined();
     const leaving = first.leave();
-    await waiting(client, 1);
+    await waitingCalls(client, 1);
     await Promise.all([leaving, second.leave()]);
     expect(await children(client)).toEqual([]);
     expect(client.openWatches).toBe(0);
@@ -65,7 +62,7 @@ describe('a double barrier', () => {
     const [first, second] = group(client, 2) as [DoubleBarrier, DoubleBarrier];
     const entering = first.enter();
     await expect.poll(() => children(client)).toHaveLength(2);
-    await waiting(client, 1);
+    await waitingCalls(client, 1);
     await Promise.all([entering, second.enter()]);
     await Promise.all([first.leave(), second.leave()]);
     expect(await children(client)).toEqual([]);
@@ -80,9 +77,9 @@ describe('a double barrier', () => {
     await expect.poll(async () => (await children(client)).length).toBeLessThanOrEqual(3);
     const another = doubleBarrier(client, PATH, { members: 4 });
     const early = another.enter();
-    await waiting(client, 4);
+    await waitingCalls(client, 4);
     await Promise.all([...leaving, d.leave()]);
-    await waiting(client, 1);
+    await waitingCalls(client, 1);
     await Promise.all([early, a.enter(), b.enter(), c.enter()]);
   });
 
@@ -105,7 +102,7 @@ describe('a double barrier', () => {
     await java.create(`${PATH}/ready`, '127.0.0.1', 'persistent');
     await entering;
     const leaving = member.leave();
-    await waiting(client, 1);
+    await waitingCalls(client, 1);
     await java.remove(own);
     await java.remove(`${PATH}/ready`);
     await leaving;

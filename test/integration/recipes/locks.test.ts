@@ -126,7 +126,7 @@ describe('a lock', () => {
   });
 
   it('is given up before the session can have ended, where ZooKeeper cannot be reached; its znode goes when that comes back', async () => {
-    const { client, proxy } = await scene.openThroughProxy({ sessionTimeoutMs: 4_000 });
+    const { client, proxy } = await scene.openThroughProxy({ sessionTimeoutMs: 8_000 });
     const observer = await scene.open();
     const held = await lock(client, PATH).acquire();
     const { sessionId } = client.state as { sessionId: string };

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { afterEach, expect, inject } from 'vitest';
 import { systemClock as clock, systemRandom as random } from '../../../src/base/system.js';
 import { openZooKeeper, type ZooKeeperClient, type ZooKeeperOptions } from '../../../src/zookeeper/zookeeper-client.js';
@@ -51,6 +52,15 @@ export function recipeScene(): RecipeScene {
 export async function expire({ state }: ZooKeeperClient): Promise<void> {
   if (state.status !== 'connected') throw new Error('not connected');
   await expireSession({ connect: state.server, sessionId: state.sessionId });
+}
+
+/** Resolves when so many calls of the client's wait, each by a watch whose first answer has come. */
+export async function waitingCalls(client: ZooKeeperClient, calls: number): Promise<void> {
+  await expect.poll(() => client.openWatches).toBe(calls);
+  // Answers come in order: those of the watches have.
+  await client.read('/');
+  await setImmediate();
+  expect(client.openWatches).toBe(calls);
 }
 
 /** Breaks a stalled connection off, and with it whatever is on its way back: the reply has come as far as the proxy, or has not. */

@@ -166,8 +166,9 @@ export const SCENES: Readonly<Record<string, Scene>> = {
     async play(peer, path, look) {
       await peer.put(`${path}/items`, 'one');
       await look('an item', 3);
-      await peer.consume({ id: 'c', path: `${path}/items`, lockPath: `${path}/locks`, holdMs: 5_000 });
+      await peer.consume({ id: 'c', path: `${path}/items`, lockPath: `${path}/locks`, holdMs: 60_000 });
       await look('being taken', 5);
+      await peer.endHold('c');
       await look('taken', 3);
       await peer.stopConsuming('c');
     },

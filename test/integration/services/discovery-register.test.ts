@@ -9,9 +9,12 @@ import { buildUri } from '../../../src/services/uri-spec.js';
 import { runInProcess } from '../../support/in-process.js';
 import { throughProxy } from '../../support/network/proxies.js';
 import { runCli } from '../../support/processes.js';
-import { expireSession } from '../../support/zookeeper.js';
+import { expireSession, LONGEST_SESSION } from '../../support/zookeeper.js';
 import { restrict } from '../discovery/discovery-support.js';
 import { inVain, NODE, RegisterScene } from './register-support.js';
+
+/** Where what goes must not be what ends with the session. */
+const LONG_SESSION = ['--zookeeper-session-timeout', LONGEST_SESSION];
 
 /** Where it is the end of a session that is waited for. */
 const SHORT_SESSION = ['--zookeeper-session-timeout', '2s'];
@@ -103,7 +106,7 @@ describe('a command that nodelease runs', () => {
   });
 
   it('is registered with a fixed node id, and with one from ZooKeeper alone', async () => {
-    const common = ['--zookeeper', scene.connect, '--service', 'orders', '--port', '80'];
+    const common = ['--zookeeper', scene.connect, '--service', 'orders', '--port', '80', ...LONG_SESSION];
     const command = ['--', 'sh', '-c', 'echo up; exec sleep 300'];
     const fixed = runCli(['run', '--node-id', '5', '--task-id', 'fixed', ...common, ...command]);
     await scene.untilIds(['fixed']);
@@ -116,7 +119,7 @@ describe('a command that nodelease runs', () => {
       task.kill('SIGTERM');
       expect((await task.exit).code).toBe(143);
     }
-    expect(await scene.ids()).toEqual([]);
+    await scene.untilIds([]);
   });
 
   it('offers endpoints, with and without keys, that are resolved', async () => {
@@ -147,11 +150,13 @@ describe('a command that nodelease runs', () => {
 
   it('is out of the tree, but for its node id, before it is told to stop', async () => {
     const begin = async () => {
-      const begun = await scene.startWorker('none', 0, ['--service', 'orders', '--port', '80', '--endpoint', 'pay:visa']);
+      const service = ['--service', 'orders', '--port', '80', '--endpoint', 'pay:visa'];
+      const begun = await scene.startWorker('none', 0, [...service, ...LONG_SESSION]);
       await scene.untilIds(['task']);
       await scene.reader.until('/discovery/endpoints/pay/visa/orders:0', (seen) => seen !== undefined);
       begun.kill('SIGTERM');
       await begun.exit;
+      await scene.reader.until(NODE, (seen) => seen === undefined);
       return begun;
     };
     let task = await begin();
@@ -160,7 +165,6 @@ describe('a command that nodelease runs', () => {
     await task.waitForOutput(/^told, with (.*) there$/m);
     expect(/^told, with (.*) there$/m.exec(task.stdout())?.[1]).toBe(JSON.stringify([NODE]));
     expect((await task.exit).code).toBe(0);
-    expect(await scene.reader.at(NODE)).toBeUndefined();
   });
 
   describe('while ZooKeeper does not answer', () => {
@@ -213,14 +217,14 @@ describe('a command that nodelease runs', () => {
     // Only the system finds out that it cannot be executed: without a shell on the path it is started itself.
     const folder = await mkdtemp(join(tmpdir(), 'nodelease-broken-'));
     await writeFile(join(folder, 'broken'), '#!/no/such/interpreter\n', { mode: 0o755 });
-    const zookeeper = ['--provider', 'zookeeper', '--zookeeper', scene.connect, '--zookeeper-required'];
+    const zookeeper = ['--provider', 'zookeeper', '--zookeeper', scene.connect, '--zookeeper-required', ...LONG_SESSION];
     const task = runCli(['run', ...zookeeper, '--service', 'orders', '--port', '80', '--', join(folder, 'broken')], {
       env: { PATH: folder },
     });
     expect([126, 127]).toContain((await task.exit).code);
     expect(task.stderr()).toMatch(/broken could not be started/);
     expect(task.stderr()).toMatch(/the service is (taken out|not known to be out yet)/);
-    expect(await scene.ids()).toEqual([]);
+    await scene.untilIds([]);
     await rm(folder, { recursive: true, force: true });
   });
 });

@@ -9,7 +9,7 @@ import { throughProxy } from '../../support/network/proxies.js';
 import { seededRandom } from '../../support/virtual-clock.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 import { client } from '../discovery/discovery-support.js';
-import { closeRegistrants, expire, orders, type Registrant, registrant, until } from './services-support.js';
+import { closeRegistrants, orders, type Registrant, registrant, renewSession, until } from './services-support.js';
 
 const SERVICE = '/services/orders';
 const TYPES = ['DYNAMIC', 'DYNAMIC_SEQUENTIAL', 'STATIC'] as const;
@@ -57,7 +57,7 @@ export function describeChance(seeds: readonly number[]): void {
         },
         () => choose(all).discovery.unregister({ name: 'orders', id: choose(ids) }),
         () => {
-          const expired = expire(choose(all));
+          const expired = renewSession(choose(all));
           troubles.push(expired);
           return expired;
         },

@@ -7,7 +7,7 @@ import { startZooKeeperProcess } from '../../support/servers/zookeeper-process.j
 import { VirtualClock } from '../../support/virtual-clock.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 import { client, closeClients } from '../discovery/discovery-support.js';
-import { closeRegistrants, expire, orders, type Registrant, registrant, sessionIdOf, snapshot, until } from './services-support.js';
+import { closeRegistrants, orders, type Registrant, registrant, renewSession, sessionIdOf, snapshot, until } from './services-support.js';
 
 const PATH = '/services/orders/one';
 
@@ -173,14 +173,14 @@ describe('an instance that is registered', () => {
       await reader.setData(`/services/orders/${name}`, 'scribble');
       // At once: the clock stands still.
       await stands();
-      await until(() => one.discovery.state.status === 'synced');
+      await expect.poll(() => one.discovery.state.status).toBe('synced');
       await reader.remove(`/services/orders/${name}`);
       if (serviceType !== 'DYNAMIC_SEQUENTIAL') {
         await until(() => clock.sleepers > 0);
         await clock.advance(300);
       }
       await stands();
-      await until(() => one.discovery.state.status === 'synced');
+      await expect.poll(() => one.discovery.state.status).toBe('synced');
       expect(await one.discovery.queryForInstances('orders')).toEqual([instance]);
       expect(one.events.filter(({ type }) => type === 'restored')).toMatchObject(
         [{ problem: 'was overwritten' }, { problem: /removed/ }].map(({ problem }) => ({ problem: expect.stringMatching(problem) })),
@@ -204,14 +204,14 @@ describe('an instance that is registered', () => {
     const instances = (['DYNAMIC', 'DYNAMIC_SEQUENTIAL', 'STATIC'] as const).map((serviceType) => orders({ serviceType, id: serviceType }));
     for (const instance of instances) await one.discovery.register(instance);
     for (let round = 0; round < 2; round += 1) {
-      await expire(one);
+      await renewSession(one);
       const sessionId = sessionIdOf(one.zookeeper);
       await until(async () => {
         const names = (await reader.children('/services/orders')) ?? [];
         const owners = await Promise.all(names.map(async (name) => (await at(`/services/orders/${name}`))?.owner));
         return owners.filter((owner) => owner === sessionId).length === 2;
       });
-      await until(() => one.discovery.state.status === 'synced');
+      await expect.poll(() => one.discovery.state.status).toBe('synced');
       expect(await one.discovery.queryForInstances('orders')).toEqual(instances);
       expect((await at('/services/orders/STATIC'))?.owner).toBeUndefined();
     }
@@ -276,7 +276,7 @@ describe('two that register the same id', () => {
     await until(() => clock.sleepers > 0);
     await clock.advance(300);
     await until(async () => (await at())?.port === 4);
-    await until(() => first.discovery.state.status === 'synced');
+    await expect.poll(() => first.discovery.state.status).toBe('synced');
     expect(types(second)).not.toContain('superseded');
   });
 
@@ -290,7 +290,7 @@ describe('two that register the same id', () => {
     await until(() => types(first).includes('superseded'));
     await letAct(clock, first, second);
     expect(await identity()).toEqual(before);
-    await expire(first);
+    await renewSession(first);
     await until(async () => (await at())?.owner === sessionIdOf(first.zookeeper));
     await letAct(clock, first, second);
     const after = await identity();
@@ -303,7 +303,7 @@ describe('two that register the same id', () => {
     const clock = new VirtualClock();
     const both = [registrant(connect, { clock }), registrant(connect, { clock })];
     for (const [index, { discovery }] of both.entries()) await discovery.register(orders({ port: index + 1 }));
-    await Promise.all(both.map((each) => expire(each)));
+    await Promise.all(both.map((each) => renewSession(each)));
     await until(async () => {
       const owner = (await at())?.owner;
       return owner !== undefined && both.some(({ zookeeper }) => sessionIdOf(zookeeper) === owner);
@@ -339,7 +339,7 @@ describe('two that register the same id', () => {
     await until(() => types(first).includes('superseded'));
     const tree = await snapshot(reader, '/services');
     await first.discovery.unregister(orders());
-    await until(() => first.discovery.state.status === 'synced');
+    await expect.poll(() => first.discovery.state.status).toBe('synced');
     expect(await snapshot(reader, '/services')).toEqual(tree);
   });
 
@@ -393,7 +393,7 @@ describe('while ZooKeeper is away', () => {
       await one.discovery.update(orders({ id: 'stays', port: 9 }), { timeoutMs: 50 }).catch(() => undefined);
       await server.start();
       await Promise.all([late, leaving]);
-      await until(() => one.discovery.state.status === 'synced');
+      await expect.poll(() => one.discovery.state.status).toBe('synced');
       expect([...((await other.children('/services/orders')) ?? [])].sort()).toEqual(['fixed', 'late', 'later', 'stays']);
       expect(await one.discovery.queryForInstance('orders', 'stays')).toMatchObject({ port: 9 });
     } finally {
@@ -438,7 +438,7 @@ describe('an answer that is lost', () => {
         const leaving = unregisters ? one.discovery.unregister(instance, { timeoutMs: 60_000 }) : undefined;
         proxy.heal();
         await (leaving ?? registering);
-        await until(() => one.discovery.state.status === 'synced');
+        await expect.poll(() => one.discovery.state.status).toBe('synced');
         expect(await one.discovery.queryForInstances('orders')).toHaveLength(unregisters ? 1 : 2);
         await one.discovery.unregister(instance);
         expect(await reader.children('/services/orders')).toEqual(['parents']);
@@ -481,7 +481,7 @@ describe('an answer that is lost', () => {
     let late: Promise<unknown> | undefined;
     one.zookeeper.createWithParents = async (...given) => {
       one.zookeeper.createWithParents = create;
-      await expire(one);
+      await renewSession(one);
       late = create(...given);
       return late as Promise<string>;
     };
@@ -505,7 +505,7 @@ describe('under a lease', () => {
     expect(await reader.children('/services/orders')).toEqual([]);
     lease.valid = true;
     await until(async () => (await reader.children('/services/orders'))?.length === 2);
-    await until(() => one.discovery.state.status === 'synced');
+    await expect.poll(() => one.discovery.state.status).toBe('synced');
     lease.valid = false;
     expect(await one.discovery.withdraw(5_000)).toBe(true);
     expect(await reader.children('/services/orders')).toEqual([]);

@@ -6,7 +6,7 @@ import { ZooKeeperError } from '../../../src/zookeeper/zookeeper-error.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 import { client } from '../discovery/discovery-support.js';
-import { closeRegistrants, expire, orders, type Registrant, registrant, sessionIdOf, until } from './services-support.js';
+import { closeRegistrants, orders, type Registrant, registrant, renewSession, sessionIdOf, until } from './services-support.js';
 
 // What keeps registrations right in moments that are rare: each of these tests fails when its safeguard is taken out.
 
@@ -78,7 +78,7 @@ describe('what an earlier session of the same registrant has left behind', () =>
       await one.discovery.register(orders({ serviceType }));
       next();
       await until(async () => (await owners()).join() === sessionIdOf(second));
-      await until(() => one.discovery.state.status === 'synced');
+      await expect.poll(() => one.discovery.state.status).toBe('synced');
       expect(one.events.map(({ type }) => type)).not.toContain('superseded');
     },
   );
@@ -95,7 +95,7 @@ describe('what an earlier session of the same registrant has left behind', () =>
     };
     await reader.remove(`${SERVICE}/one`);
     await until(async () => (await owners()).join() === sessionIdOf(second));
-    await until(() => one.discovery.state.status === 'synced');
+    await expect.poll(() => one.discovery.state.status).toBe('synced');
     expect(one.events.map(({ type }) => type)).not.toContain('superseded');
   });
 
@@ -280,7 +280,7 @@ describe('a registrant of another kind, which takes a place by removing and crea
     await reader.remove(PATH);
     await until(() => clock.sleepers > 0);
     await clock.advance(300);
-    await until(() => one.discovery.state.status === 'synced');
+    await expect.poll(() => one.discovery.state.status).toBe('synced');
     expect((await reader.read(PATH))?.stat.owner).toBe(serviceType === 'STATIC' ? undefined : sessionIdOf(one.zookeeper));
   });
 
@@ -307,8 +307,8 @@ describe('a registrant of another kind, which takes a place by removing and crea
     await one.discovery.register(orders({ port: 2 }));
     expect((await reader.read(PATH))?.data.toString()).toContain('"port":2');
     await vacate();
-    await expire(one);
-    await until(() => one.discovery.state.status === 'synced');
+    await renewSession(one);
+    await expect.poll(() => one.discovery.state.status).toBe('synced');
     expect((await reader.read(PATH))?.stat.owner).toBe(sessionIdOf(one.zookeeper));
   });
 
@@ -380,7 +380,7 @@ describe('a znode whose making was not answered', () => {
     await reader.remove(`${SERVICE}/one`);
     await until(() => asked > 0);
     await until(async () => (await one.discovery.queryForInstance('orders', 'one'))?.port === 2);
-    await until(() => one.discovery.state.status === 'synced');
+    await expect.poll(() => one.discovery.state.status).toBe('synced');
     expect(one.events.map(({ type }) => type)).not.toContain('superseded');
   });
 
@@ -429,7 +429,7 @@ describe('a znode whose making was not answered', () => {
           throw lost();
         });
         await one.discovery.register(orders({ serviceType })).catch(() => undefined);
-        await until(() => one.discovery.state.status === 'synced');
+        await expect.poll(() => one.discovery.state.status).toBe('synced');
         expect(await names()).toHaveLength(ends === 'register' ? 1 : 0);
         await one.discovery.unregister(orders());
         expect(await names()).toEqual([]);

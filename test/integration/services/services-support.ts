@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { inject } from 'vitest';
+import { expect, inject } from 'vitest';
 import { systemClock, systemRandom } from '../../../src/base/system.js';
 import { newInstance, type ServiceInstanceInit } from '../../../src/services/new-instance.js';
 import { ServiceDiscovery, type ServiceDiscoveryOptions, type ServiceEvent } from '../../../src/services/service-discovery.js';
@@ -50,10 +50,11 @@ export function sessionIdOf({ state }: Pick<ZooKeeperClient, 'state'>): string |
 }
 
 /** Ends the session of a client, which is not told before, and waits for its next one. */
-export async function expire({ zookeeper }: Pick<Registrant, 'zookeeper'>): Promise<void> {
+export async function renewSession({ zookeeper }: Pick<Registrant, 'zookeeper'>): Promise<void> {
   const { sessionId } = await zookeeper.whenConnected();
   await expireSession({ connect: inject('zookeeper').connect, sessionId });
-  await until(() => zookeeper.state.status === 'connected' && zookeeper.state.sessionId !== sessionId);
+  const next = { status: 'connected', sessionId: expect.not.stringMatching(sessionId) };
+  await expect.poll(() => zookeeper.state).toMatchObject(next);
 }
 
 /** Resolves when `check` holds. */

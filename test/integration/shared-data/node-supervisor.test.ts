@@ -144,7 +144,7 @@ describe('a supervised node', () => {
     afterEach(() => lease.release());
 
     it('is replaced once where its session expires, and the lease goes on', async () => {
-      // This process is held up while the session ends.
+      // expireSession() blocks this process; the lease has to outlive that.
       const { client, supervisor, seen } = await standing(30_000);
       await expire(client);
       await expect.poll(seen).toEqual([1, `node-0000000001 ${told(lease)}`]);
@@ -161,7 +161,7 @@ describe('a supervised node', () => {
       expect([lease.isValid(), supervisor.replacements]).toEqual([false, 0]);
       await expect(mine.set('k', 2, { timeoutMs: 100 })).rejects.toMatchObject({ fault: 'not-joined' });
 
-      lease = await hold(6_000);
+      lease = await hold(30_000);
       const again = data.supervise({ lease });
       await again.whenJoined();
       await mine.set('k', 2);

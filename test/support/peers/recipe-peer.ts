@@ -84,6 +84,8 @@ export interface RecipePeer extends LinePeer {
   put(path: string, item: string): Promise<void>;
   /** Takes from a distributed queue, each item an event, until it is told to stop. With `fails`, each item's consumer fails. */
   consume(consumer: QueueConsumer): Promise<void>;
+  /** Its consumer takes no longer, neither for the item that it has nor for later ones. */
+  endHold(id: string): Promise<void>;
   stopConsuming(id: string): Promise<void>;
   contend(contest: Contest): Promise<readonly ContenderReport[]>;
 }
@@ -95,7 +97,7 @@ export interface QueueConsumer {
   /** With it an item is taken at least once, without it at most once. */
   readonly lockPath?: string;
   readonly fails?: boolean;
-  /** How long its consumer takes. @default 0 */
+  /** How long its consumer takes with an item, until it is told {@link RecipePeer.endHold}. @default 0 */
   readonly holdMs?: number;
 }
 
@@ -154,6 +156,7 @@ function recipePeer(peer: LinePeer): RecipePeer {
     poll: (path, timeoutMs) => call('poll', { path, timeoutMs }),
     put: (path, data) => call('put', { path, data }),
     consume: (consumer) => call('consume', consumer),
+    endHold: (id) => call('end-hold', { id }),
     stopConsuming: (id) => call('stop-consuming', { id }),
     contend: ({ forMs, ...contest }) => call('contend', { timeoutMs: forMs, ...contest }, forMs + STUCK_MS),
   };
