@@ -1,9 +1,8 @@
-import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { describe, expect, inject, it } from 'vitest';
 import { awsEnvironment } from '../../support/bucket.js';
+import { installed } from '../../support/installed.js';
 import { packageRoot } from '../../support/package-root.js';
 import { runProcess } from '../../support/processes.js';
 
@@ -22,8 +21,7 @@ const LIMIT_MS = 900_000;
 
 describe.each([22, 24])('Node.js %i', (major) => {
   it('passes the core tests, with the command and all programs on it', { timeout: LIMIT_MS + 120_000 }, async () => {
-    const { stdout } = await promisify(execFile)('sh', [join(packageRoot, 'test/support/install/install-node.sh'), String(major)]);
-    const node = stdout.trim();
+    const node = await installed('install-node.sh', [String(major)], 'install npm');
     const s3 = inject('s3');
     const tier = `node-${major}`;
     const env = {

@@ -3,7 +3,7 @@ import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { packageRoot } from '../../support/package-root.js';
+import { installed } from '../../support/installed.js';
 import { killAll, runProcess, type TestProcess } from '../../support/processes.js';
 import { exampleFolder } from './example-support.js';
 import { removeFolders } from './run-support.js';
@@ -11,11 +11,11 @@ import { removeFolders } from './run-support.js';
 const env = { AWS_ACCESS_KEY_ID: 'local', AWS_SECRET_ACCESS_KEY: 'local', AWS_REGION: 'local' };
 const run = promisify(execFile);
 
-let installed: string;
+/** The packages that the example needs. */
+let packages: string;
 
 beforeAll(async () => {
-  const { stdout } = await run('sh', [join(packageRoot, 'test/support/install/install-dynalite.sh')]);
-  installed = stdout.trim();
+  packages = await installed('install-dynalite.sh', [], 'install npm');
 }, 300_000);
 
 afterEach(async () => {
@@ -26,7 +26,7 @@ afterEach(async () => {
 /** The example's folder with everything that it needs. */
 function ownStore(): string {
   const folder = exampleFolder('own-store', ['nodelease']);
-  for (const name of ['dynalite', '@aws-sdk']) symlinkSync(join(installed, name), join(folder, 'node_modules', name));
+  for (const name of ['dynalite', '@aws-sdk']) symlinkSync(join(packages, name), join(folder, 'node_modules', name));
   return folder;
 }
 
