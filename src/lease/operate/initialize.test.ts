@@ -9,9 +9,9 @@ import { StoreSession } from '../session/store-session.js';
 import { initializeCluster, repairCluster } from './initialize.js';
 import { inspectCluster } from './inspect.js';
 
-function setUp() {
+function setUp({ resolutionMs = 1 } = {}) {
   const clock = new VirtualClock();
-  const bucket = new MemoryBucket(clock, 1);
+  const bucket = new MemoryBucket(clock, resolutionMs);
   const store = new MemoryLeaseStore({ clock }, bucket);
   const session = new StoreSession(store, clock, 1_000);
   const acquire = () => acquireLease({ store, clock, random: seededRandom(1), taskId: 'task', acquireTimeoutMs: 0 });
@@ -179,6 +179,17 @@ describe('nodelease init --repair', () => {
     expect(await done).toMatchObject([{ id: 1, version: 51 }]);
     expect(waits[0]).toBeLessThanOrEqual(7_500);
     expect(bucket.read('1.json')?.storeTime.min).toBeGreaterThan(begun + 5_000);
+  });
+
+  it.each([0, 100, 500, 900, 999])('restores it in one call where the store tells whole seconds: written %i ms into one', async (ms) => {
+    const { session, bucket, clock } = setUp({ resolutionMs: 1_000 });
+    await initialize(session, wanted);
+    await clock.advance(ms);
+    bucket.replace('1.json', 'garbage', { version: '9' }, bucket.read('1.json')?.etag ?? '');
+    await clock.advance(50);
+    const done = repairCluster({ session, clock, aboveVersion: 50 });
+    await clock.advance(20_000);
+    expect(await done).toMatchObject([{ id: 1, version: 51 }]);
   });
 
   it('leaves a damaged object alone that somebody writes', async () => {

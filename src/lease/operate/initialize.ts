@@ -140,7 +140,8 @@ export async function repairCluster({ session, clock, aboveVersion, onWait }: Re
   const isRecent = ({ age }: Pick<Examined, 'age'>) => age !== undefined && age.min <= untouchedMs;
   const recent = damaged.filter((found) => isRecent(found) && found.versions.length > 0);
   if (recent.length > 0) {
-    const waitMs = Math.max(...recent.map(({ age }) => untouchedMs - (age?.min ?? 0) + 1)) + session.store.timeStepMs;
+    // Both ends of an age may be cut, and the least age is shown as less by each.
+    const waitMs = Math.max(...recent.map(({ age }) => untouchedMs - (age?.min ?? 0) + 1)) + 2 * session.store.timeStepMs;
     onWait?.(waitMs);
     await clock.sleep(waitMs);
   }
