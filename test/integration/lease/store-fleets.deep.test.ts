@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, inject } from 'vitest';
-import { storeOn } from '../../support/fleet.js';
+import { fleetStore, storeOn } from '../../support/fleet.js';
 import { startStoreServer } from '../../support/stores/start-store-server.js';
 import { SERVER_KINDS, type StoreServer } from '../../support/stores/store-server.js';
 import { fleetSuite, type TakeOver, takeOverSuite } from './fleet-suite.js';
@@ -14,6 +14,10 @@ afterAll(() => {
     `${kind.padEnd(8)} by a waiting task ${times?.waiting} ms after the last renewal; by one that starts later ${times?.starting} ms after its first look\n`;
   process.stderr.write(`Take-overs with a duration of 3 s and a grace of 1 s:\n${Object.entries(took).map(row).join('')}`);
 });
+
+const folder = () => fleetStore('file', inject('s3'));
+fleetSuite('file', folder, { releasedWithinMs: 1_000 });
+takeOverSuite('file', folder);
 
 describe.each(SERVER_KINDS)('%s', (kind) => {
   let server: StoreServer;
