@@ -1,16 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { killAll, runCli } from '../../support/processes.js';
-import { newFolder, removeFolders, untilDead } from './run-support.js';
+import { killAll } from '../../support/processes.js';
+import { newFolder, numbers, removeFolders, shell, untilDead } from './run-support.js';
 
 afterEach(async () => {
   await killAll();
   removeFolders();
 });
-
-const shell = (script: string, ...options: string[]) => runCli(['run', ...options, '--', 'sh', '-c', script]);
-const numbers = (text: string) => [...text.matchAll(/\d+/g)].map(Number);
 
 describe('nodelease run', () => {
   it('kills what the command leaves behind that does not end at SIGTERM, and only then releases the node id', async () => {

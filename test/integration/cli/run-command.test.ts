@@ -5,16 +5,14 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { cliFile, killAll, runCli, runProcess } from '../../support/processes.js';
 import { family } from './guard-support.js';
-import { childrenOf, newFolder, removeFolders, untilDead } from './run-support.js';
+import { childrenOf, newFolder, numbers, removeFolders, shell, untilDead } from './run-support.js';
 
 afterEach(async () => {
   await killAll();
   removeFolders();
 });
 
-const shell = (script: string, ...options: string[]) => runCli(['run', ...options, '--', 'sh', '-c', script]);
 const fixed = ['--node-id', '3'];
-const numbers = (text: string) => [...text.matchAll(/\d+/g)].map(Number);
 
 describe('nodelease run', () => {
   it('gives the command its node id, version and task id, and standard output to itself', async () => {

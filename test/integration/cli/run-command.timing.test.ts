@@ -4,15 +4,12 @@ import { FaultProxy } from '../../support/network/fault-proxy.js';
 import { killAll, runCli, runProcess } from '../../support/processes.js';
 import { S3StandIn } from '../../support/s3-stand-in.js';
 import { membersOf } from './guard-support.js';
-import { newFolder, removeFolders, untilDead } from './run-support.js';
+import { newFolder, numbers, removeFolders, shell, untilDead } from './run-support.js';
 
 afterEach(async () => {
   await killAll();
   removeFolders();
 });
-
-const shell = (script: string, ...options: string[]) => runCli(['run', ...options, '--', 'sh', '-c', script]);
-const numbers = (text: string) => [...text.matchAll(/\d+/g)].map(Number);
 
 describe('nodelease run', () => {
   it('passes SIGTERM on and frees the node id for a waiting task within a second of the command’s end', async () => {

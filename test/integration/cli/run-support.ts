@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type ProcessOptions, runProcess, type TestProcess } from '../../support/processes.js';
+import { type ProcessOptions, runCli, runProcess, type TestProcess } from '../../support/processes.js';
 
 const folders: string[] = [];
 
@@ -17,6 +17,12 @@ export function newFolder(): string {
 export function removeFolders(): void {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
 }
+
+/** Runs a shell script under `nodelease run`. */
+export const shell = (script: string, ...options: string[]): TestProcess => runCli(['run', ...options, '--', 'sh', '-c', script]);
+
+/** All numbers of a text. */
+export const numbers = (text: string): number[] => [...text.matchAll(/\d+/g)].map(Number);
 
 /** True while a process is at work: zombies are not. */
 export function isAlive(pid: number): boolean {

@@ -1,57 +1,34 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { systemClock, systemRandom } from '../../../src/base/system.js';
 import { scaleCluster } from '../../../src/lease/operate/scale.js';
-import { StoreSession } from '../../../src/lease/session/store-session.js';
 import type { AcquireOptions } from '../../../src/runtime/acquire.js';
-import { openStore } from '../../../src/store/open-store.js';
 import { packageRoot } from '../../support/package-root.js';
-import { killAll, runProcess } from '../../support/processes.js';
+import { workerScene } from './worker-scene.js';
 
 const DURATION_MS = 4_000;
 
-let folder: string;
-
-beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'nodelease-worker-'));
-});
-afterEach(async () => {
-  await killAll();
-  await rm(folder, { recursive: true });
-});
-
-function program(name: string, ...args: readonly string[]) {
-  const file = fileURLToPath(new URL(`../../fixtures/programs/${name}.mjs`, import.meta.url));
-  return runProcess(process.execPath, [file, ...args]);
-}
-
-/** The store of the tests as an operator opens it, beside the holders. */
-async function openForOperator() {
-  const store = await openStore(`file:${folder}/store`, { clock: systemClock, random: systemRandom, requestTimeoutMs: 5_000 });
-  return { session: new StoreSession(store, systemClock, 5_000), close: () => store.close() };
-}
+const scene = workerScene();
 
 /** `acquire()` of the build, since the thread is started from its compiled form. */
 async function acquireBuilt(options: AcquireOptions) {
   const { acquire } = (await import(join(packageRoot, 'dist/index.js'))) as typeof import('../../../src/index.js');
-  return acquire({ store: `file:${folder}/store`, keeper: 'worker', durationMs: DURATION_MS, onLost: 'signal', ...options });
+  return acquire({ store: scene.store, keeper: 'worker', durationMs: DURATION_MS, onLost: 'signal', ...options });
 }
 
 describe('a process whose main thread is blocked', () => {
   /** For longer than the lease lasts without a renewal. */
   const BLOCK_MS = 2 * DURATION_MS;
   const blocked = (keeper: string, ms = BLOCK_MS) =>
-    program('blocked-main-thread', `file:${folder}/store`, keeper, String(DURATION_MS), String(ms));
+    scene.program('blocked-main-thread', scene.store, keeper, String(DURATION_MS), String(ms));
 
   it('keeps its lease when a worker thread renews it, and gives the id back, so that the next process has it at once', async () => {
     const first = blocked('worker');
     expect(await first.exit, first.stderr()).toEqual({ code: 0, signal: null });
     expect(first.stdout()).toBe('id 0 version 1\nvalid true\nreleased\n');
     // Released, not left to expire: the next task has it, however long a process takes to start.
-    expect(JSON.parse(await readFile(join(folder, 'store', '0.json'), 'utf8'))).toMatchObject({ released: true, version: 1 });
+    expect(JSON.parse(await readFile(join(scene.folder, 'store', '0.json'), 'utf8'))).toMatchObject({ released: true, version: 1 });
     const next = blocked('worker', 0);
     expect((await next.exit).code, next.stderr()).toBe(0);
     expect(next.stdout()).toMatch(/^id 0 version 2$/m);
@@ -76,7 +53,7 @@ describe('a process whose main thread is blocked', () => {
   it('is told that its node id is being retired as soon as it can listen', async () => {
     const leases = [await acquireBuilt({ nodes: 2 }), await acquireBuilt({ nodes: 2 })];
     const leaving = leases.find(({ id }) => id === 1);
-    const { session, close } = await openForOperator();
+    const { session, close } = await scene.openForOperator();
     const shrinking = scaleCluster({ session, clock: systemClock, random: systemRandom, size: 1 });
     await expect.poll(() => leaving?.retiring.aborted, { timeout: 60_000 }).toBe(true);
     expect(leaving?.retiring.reason).toMatchObject({ code: 'LEASE_RETIRING', nodeId: 1, version: 1, size: 1 });

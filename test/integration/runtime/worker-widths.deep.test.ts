@@ -1,42 +1,18 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { systemClock, systemRandom } from '../../../src/base/system.js';
+import { describe, expect, it } from 'vitest';
 import { encodeCluster } from '../../../src/lease/model/cluster-config.js';
 import { readCluster } from '../../../src/lease/session/cluster-store.js';
-import { StoreSession } from '../../../src/lease/session/store-session.js';
-import { openStore } from '../../../src/store/open-store.js';
-import { killAll, runProcess } from '../../support/processes.js';
+import { workerScene } from './worker-scene.js';
 
 const DURATION_MS = 4_000;
 
-let folder: string;
-
-beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'nodelease-worker-'));
-});
-afterEach(async () => {
-  await killAll();
-  await rm(folder, { recursive: true });
-});
-
-function program(name: string, ...args: readonly string[]) {
-  const file = fileURLToPath(new URL(`../../fixtures/programs/${name}.mjs`, import.meta.url));
-  return runProcess(process.execPath, [file, ...args]);
-}
-
-/** The store of the tests as an operator opens it, beside the holders. */
-async function openForOperator() {
-  const store = await openStore(`file:${folder}/store`, { clock: systemClock, random: systemRandom, requestTimeoutMs: 5_000 });
-  return { session: new StoreSession(store, systemClock, 5_000), close: () => store.close() };
-}
+const scene = workerScene();
 
 describe('ids that are made wider twice in a row, while the main thread of their holder is blocked', () => {
   /** As an operator who makes ids wider. */
   const widen = async (idWidth: number) => {
-    const { session, close } = await openForOperator();
+    const { session, close } = await scene.openForOperator();
     const cluster = await readCluster(session);
     if (cluster === undefined) throw new Error('no cluster');
     const wider = { body: encodeCluster({ ...cluster.config, idWidth }, cluster.body), metadata: {} };
@@ -44,7 +20,7 @@ describe('ids that are made wider twice in a row, while the main thread of their
     await close();
   };
   const lease = async () =>
-    JSON.parse(await readFile(join(folder, 'store/0.json'), 'utf8')) as { idWidth: number; renewal: number; narrowIdsUntil: number };
+    JSON.parse(await readFile(join(scene.folder, 'store/0.json'), 'utf8')) as { idWidth: number; renewal: number; narrowIdsUntil: number };
   /** The keeper looks at the settings after each renewal: at the third from now it has done so, and said at the next what came of it. */
   const renewedThrice = async () => {
     const { renewal } = await lease();
@@ -52,8 +28,8 @@ describe('ids that are made wider twice in a row, while the main thread of their
   };
 
   it('are told of to others only when the main thread makes the widest, not when it has gone over to the first', async () => {
-    const [first, second] = [join(folder, 'first'), join(folder, 'second')];
-    const maker = program('blocked-again', `file:${folder}/store`, String(DURATION_MS), first, second);
+    const [first, second] = [join(scene.folder, 'first'), join(scene.folder, 'second')];
+    const maker = scene.program('blocked-again', scene.store, String(DURATION_MS), first, second);
     const made = () => [...maker.stdout().matchAll(/^(\d+) (\d+)$/gm)].map(([, id = '', bits]) => ({ id: BigInt(id), bits: Number(bits) }));
     await maker.waitForOutput(/^\d+ 8$/m, 30_000);
     for (const idWidth of [9, 10]) {
