@@ -126,7 +126,8 @@ describe('nodelease zk lock', () => {
   });
 
   it('leaves the lock to expire where processes of the command are left, for others must not have it before', async () => {
-    const leaving = '(trap "" TERM; echo held; while :; do sleep 0.05; done) & exit 0';
+    // Ignored from before it begins, so that there is no moment in which SIGTERM ends it.
+    const leaving = 'trap "" TERM; (echo held; while :; do sleep 0.05; done) & exit 0';
     const run = await holder(`lock ${PATH}`, leaving, connect, LONG);
     await run.waitForOutput(/left processes behind/);
     run.kill('SIGTERM');
