@@ -294,10 +294,14 @@ describe('a stream', () => {
 });
 
 describe('a client that sends requests ahead', () => {
-  it('is disconnected with more than 16 of them, and none of the rest is answered', async () => {
+  it.each([
+    ['requests', () => false],
+    ['health checks', () => true],
+  ])('is disconnected with more than 16 of them, and none of the rest is answered or kept: %s', async (_, isUrgent) => {
     const large = Buffer.alloc(16 * 1024 * 1024, 'x');
     const asked: string[] = [];
     const listener = await start({
+      isUrgent,
       fetch: ({ url }) => {
         asked.push(new URL(url).pathname);
         return new Response(large);
