@@ -97,6 +97,8 @@ describe('a double barrier', () => {
     const member = doubleBarrier(client, PATH, { members: 2 });
     const entering = member.enter();
     await expect.poll(() => children(client)).toHaveLength(1);
+    // With the other member in sight it would make `ready` itself.
+    await waitingCalls(client, 1);
     const own = `${PATH}/${randomUUID()}`;
     await java.create(own, '127.0.0.1', 'ephemeral');
     await java.create(`${PATH}/ready`, '127.0.0.1', 'persistent');
