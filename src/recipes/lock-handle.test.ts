@@ -45,6 +45,18 @@ describe('a handle', () => {
     expect(held.signal.aborted).toBe(true);
   });
 
+  it('is over although a heartbeat was sent in time, whose answer is there after a pause past the deadline', async () => {
+    const held = await acquired();
+    zookeeper.fault = async (operation) => {
+      if (operation !== 'multi') return;
+      zookeeper.fault = undefined;
+      clock.freeze(SESSION_MS / 3);
+    };
+    await clock.advance(SESSION_MS / 6);
+    expect([held.isValid(), held.deadline]).toEqual([false, SESSION_MS / 3]);
+    expect(held.signal.reason).toMatchObject({ reason: 'paused' });
+  });
+
   it('tells so by its signal as soon as the process goes on, also where it stood still right after it was acquired', async () => {
     const held = await acquired();
     clock.freeze(SESSION_MS);

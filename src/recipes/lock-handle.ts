@@ -151,6 +151,7 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
     const sentAt = this.recipe.clock.monotonic();
     try {
       await session.multi([{ type: 'check', path }], { ...this.call(), reconnectOnTimeout: true });
+      this.check();
       deadline.answered(sentAt);
     } catch (error) {
       if (isFault(error, 'session-expired', 'closed')) return this.loseTo('its session has ended');

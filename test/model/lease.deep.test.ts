@@ -9,12 +9,13 @@ import { verify } from '../support/programs/spin.js';
 const MODEL = join(packageRoot, 'test/model/lease.pml');
 
 /** What does not hold, by how the assertion reads. */
-const PROPERTIES = { exclusion: /works\[0\].*works\[1\]/, fencing: /version/ } as const;
+const PROPERTIES = { exclusion: /works\[0\].*works\[1\]/, fencing: /version/, finality: /^\(known\[\w+\]\.left>0\)$/ } as const;
 
 /** What each planted bug has to be found by. */
 const FOUND_BY: Readonly<Record<string, keyof typeof PROPERTIES>> = {
   DEADLINE_FROM_REPLY: 'exclusion',
   BELIEVE_TIMER: 'exclusion',
+  REVIVE: 'finality',
   UPPER_AGE: 'exclusion',
   NO_GRACE: 'exclusion',
   WALL_CLOCK: 'exclusion',

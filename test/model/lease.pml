@@ -48,6 +48,12 @@
 #define LEFT_OF(w, t) w.left
 #endif
 
+#ifdef REVIVE /* rule 3: a reply or a look at the object that comes after the deadline brings the tenure back */
+#define NOT_OVER(t) true
+#else
+#define NOT_OVER(t) (known[t].left > 0)
+#endif
+
 #ifdef UNKNOWN_IS_APPLIED /* rule 5: a write of unknown outcome is taken as applied */
 #define SHOWN(w) (w.at != nowhere)
 #else
@@ -163,6 +169,9 @@ never {
 /* Rule 2: what is written has a version, never a lower one than before, and a higher one where it begins a tenure; no two tasks have the same. */
 #define VERSION_KEPT(w) (w.version >= (w.claims -> NOW + 1 : NOW))
 #define VERSION_MY_OWN (version[0] != version[1] || version[0] == OLD)
+
+/* Rule 3: a tenure whose deadline has passed is over. Whoever reads that a lease has expired may rely on it. */
+#define NEVER_REVIVED(t) (known[t].left > 0)
 
 /* ---- The store ---- */
 
@@ -289,6 +298,7 @@ inline begin(t) {
 
 /* Rule 5: keeper.ts, #readBack(). Which of this tenure's writes does the object show? */
 inline read_back(t) {
+  assert(NEVER_REVIVED(t));
   printf("task %d: sees that its own write stands\n", t);
   if
   :: SHOWN(newest[t]) -> adopt(t, newest[t], LEFT_OF(newest[t], t))
@@ -337,14 +347,16 @@ hold: /* holder.ts, #keep(). The deadline of known is what isValid() compares wi
   :: atomic { end(me); goto contend } /* A crash, whose guard ends the work; or rules 6 and 7, out of time. */
   fi;
   if
-  :: atomic { newest[me].at == applied -> SENT_AT_REPLY(newest[me]); adopt(me, newest[me], newest[me].left); goto hold }
+  :: atomic { newest[me].at == applied && NOT_OVER(me) ->
+       assert(NEVER_REVIVED(me)); SENT_AT_REPLY(newest[me]); adopt(me, newest[me], newest[me].left); goto hold }
+  :: atomic { newest[me].at == applied && !NOT_OVER(me) -> end(me); goto contend }
   :: atomic { newest[me].at == refused -> forget(newest[me]) }
   :: atomic { give_up(me) }
   fi;
 
 doubt: /* Rules 5 and 6: what became of the renewal is not known. */
   if
-  :: atomic { MINE(me) -> read_back(me); goto hold }
+  :: atomic { MINE(me) && NOT_OVER(me) -> read_back(me); goto hold }
   :: atomic { !MINE(me) -> printf("task %d: finds that the lease is lost\n", me); end(me); goto contend }
   :: atomic { !IN_TIME(known[me]) -> end(me); goto contend }
   :: atomic { known[me].left > 0 -> leave(me); goto release }

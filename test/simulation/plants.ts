@@ -190,6 +190,17 @@ export const PLANTS: readonly Plant[] = [
     ],
   },
   {
+    name: 'revived',
+    breaks: 'a renewal that is answered after the deadline brings the tenure back (rule 3)',
+    edits: [
+      {
+        file: keeper,
+        from: 'this.check();\n        const sentAt = this.#sent.get(held.renewal);',
+        to: 'const sentAt = this.#sent.get(held.renewal);',
+      },
+    ],
+  },
+  {
     name: 'adopts-refused',
     breaks: 'a renewal that was certainly not applied prolongs the lease (rule 3)',
     edits: [

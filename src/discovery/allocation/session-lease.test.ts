@@ -95,6 +95,18 @@ describe('an id that is held by a session', () => {
     expect(lease.signal.reason).toMatchObject({ reason: 'paused' });
   });
 
+  it('is over although a heartbeat was sent in time, whose answer is there after a pause past the deadline (rule 3)', async () => {
+    const { clock, lease, zookeeper, beatAt } = await held();
+    zookeeper.fault = async (operation) => {
+      if (operation !== 'multi') return;
+      zookeeper.fault = undefined;
+      clock.freeze(T / 3 + 1);
+    };
+    await clock.advance(T / 6);
+    expect([lease.isValid(), lease.deadline]).toEqual([false, beatAt + T / 2]);
+    expect(lease.signal.reason).toMatchObject({ reason: 'paused' });
+  });
+
   it.each<[string, SessionState[]]>([
     ['expires', [{ status: 'expired', sessionId: 'a' }]],
     ['is replaced by another', [{ status: 'connected', sessionId: 'b', timeoutMs: T, server: 'x:1' }]],

@@ -89,6 +89,7 @@ export class SessionLease extends NodeHolder {
       if (!isFault(error, 'no-node')) throw error;
     }
     if (!this.#stillOurs(claim)) return;
+    this.check();
     deadline.answered(sentAt);
     await this.announce(claim);
   }

@@ -143,7 +143,12 @@ export abstract class Holder<E extends TenureLostError> implements AsyncDisposab
     return { timeoutMs: Math.max(1, Math.min(timeoutMs, leftMs)), signal: this.ending };
   }
 
-  /** @throws what {@link TenureTime.check} throws */
+  /**
+   * Asked before the deadline is moved, too: a tenure whose deadline has passed is over, whatever is answered later (rule 3). Others may have
+   * read that it was.
+   *
+   * @throws what {@link TenureTime.check} throws
+   */
   protected check(): void {
     if (this.isHeld && this.holding.clock.monotonic() >= this.deadline) this.#giveUp('no renewal came through in time');
     if (this.#lost.aborted) throw this.#lost.aborted.reason;

@@ -203,14 +203,36 @@ describe('a held lease', () => {
     expect(lease.signal.reason).toMatchObject({ reason: 'paused' });
   });
 
-  it('is not renewed any more by a reply that was under way while the process was paused', async () => {
-    const { clock, lease, network } = await hold();
+  // After the first of them, the deadline of the renewal itself would still be to come.
+  it.each([
+    ['', DURATION - 4_000],
+    [', for longer than that would last', 2 * DURATION],
+  ])('is over although a renewal was sent in time, whose reply is there after a pause past the deadline (rule 3)%s', async (_, pauseMs) => {
+    const { clock, lease, network, events } = await hold();
     network.fault = onWrites(async () => {
-      clock.freeze(2 * DURATION);
+      network.fault = undefined;
+      clock.freeze(pauseMs);
     });
     await clock.advance(5_000);
     expect(lease.isValid()).toBe(false);
     await clock.advance(0);
+    expect(lease.signal.reason).toMatchObject({ reason: 'paused', deadline: DURATION + (pauseMs - (DURATION - 5_000)) });
+    expect(lease.deadline).toBe(DURATION);
+    expect(events.some(({ type }) => type === 'renewed')).toBe(false);
+  });
+
+  it('is over also where the reply to a look at the object is there only then', async () => {
+    const { clock, lease, network } = await hold();
+    network.fault = async ({ operation }, apply) => {
+      if (operation === 'replace') {
+        apply();
+        throw lost('unknown');
+      }
+      network.fault = undefined;
+      clock.freeze(DURATION - 4_000);
+    };
+    await clock.advance(6_000);
+    expect([network.fault, lease.isValid(), lease.deadline]).toEqual([undefined, false, DURATION]);
     expect(lease.signal.reason).toMatchObject({ reason: 'paused' });
   });
 

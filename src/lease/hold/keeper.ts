@@ -162,8 +162,8 @@ export class Keeper extends NodeHolder {
       return this.loseTo(`its object is damaged: ${explain(error)}`);
     }
     if (state.kind === 'held' && state.nonce === this.#held.nonce && state.version === this.version) {
-      this.#uncertain = false;
       this.#adopt(state, object.etag);
+      this.#uncertain = false;
     } else if (state.kind === 'held') {
       this.loseTo(`task ${state.taskId} holds it at version ${state.version}`);
     } else {
@@ -173,7 +173,9 @@ export class Keeper extends NodeHolder {
     }
   }
 
+  /** Moves the deadline. @throws what {@link check} throws */
   #adopt(held: HeldLease, etag: string): void {
+    this.check();
     const sentAt = this.#sent.get(held.renewal);
     // An object older than what is known to be applied shows a store that forgets.
     if (sentAt === undefined || held.renewal < this.#held.renewal) {

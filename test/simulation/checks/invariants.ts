@@ -88,6 +88,8 @@ export class Invariants {
   readonly #unheard = new Map<SimulatedProcess, Unheard>();
   /** Until when each task may believe, on its machine's monotonic clock. */
   readonly #deadlines = new Map<SimulatedProcess, number>();
+  /** The deadline that each task knew after its last step, on the same clock. */
+  readonly #known = new WeakMap<WatchedTask, number>();
   /** How many node ids the cluster has, and had before the faults were over. */
   #size: number;
   #sizeInTime: number;
@@ -151,7 +153,9 @@ export class Invariants {
   /** Looks at the task whose step it was. */
   afterStep(process: SimulatedProcess): void {
     const task = this.#byProcess.get(process);
-    if (task !== undefined) this.#check(task);
+    if (task === undefined) return;
+    this.#checkFinality(task);
+    this.#check(task);
   }
 
   /** Looks at every task. */
@@ -246,6 +250,16 @@ export class Invariants {
     const overMs = process.machine.monotonicAt(this.world.scheduler.now) - deadline;
     if (overMs < 0 || this.world.scheduler.now < this.#thawedUntil) return;
     this.#fail('deadline', `${told(task)} goes on with node id ${lease.id} ${overMs.toFixed(1)} ms after its deadline`);
+  }
+
+  /** A tenure whose deadline has passed is over, whatever is answered later. */
+  #checkFinality(task: WatchedTask): void {
+    const { process, lease } = task;
+    const before = this.#known.get(task);
+    this.#known.set(task, lease.deadline);
+    if (before === undefined || lease.deadline === before || !lease.isValid()) return;
+    const overMs = process.clock.monotonic() - before;
+    if (overMs >= 0) this.#fail('deadline', `${told(task)} is valid again ${overMs.toFixed(1)} ms after its deadline`);
   }
 
   /** Everything on some machine goes on: its guards need a moment. */
