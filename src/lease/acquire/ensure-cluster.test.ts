@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
+import { inVirtualTime, seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
 import { explain } from '../../base/errors.js';
 import { StoreError } from '../../store/lease-store.js';
 import { MemoryBucket } from '../../store/memory/memory-bucket.js';
@@ -212,5 +212,40 @@ describe('the very first start, on a store that is away for a moment', () => {
     expect(outcome).toContain('503');
     expect(endedMs).toBeGreaterThan(10_000);
     expect(endedMs).toBeLessThan(25_000);
+  });
+});
+
+describe('a store that refuses to create the settings as if they were there, and shows none', () => {
+  async function started(refuses: (key: string) => boolean, acquireTimeoutMs?: number) {
+    const clock = new VirtualClock();
+    class RefusingStore extends MemoryLeaseStore {
+      override async create(key: string, body: string, metadata: Readonly<Record<string, string>>) {
+        return refuses(key) ? ({ status: 'conflict' } as const) : super.create(key, body, metadata);
+      }
+    }
+    const store = new RefusingStore({ clock, remote: true }, new MemoryBucket(clock, 1));
+    const settings = { nodes: 2, durationMs: 15_000, acquireTimeoutMs };
+    const failure = acquireLease({ store, clock, random: seededRandom(1), taskId: 'task', ...settings }).catch((error) => error);
+    const endedMs = inVirtualTime(clock, failure).then(() => clock.monotonic());
+    return { failure: await failure, endedMs: await endedMs };
+  }
+
+  it('is refused for what the probe finds, when it has had some attempts', async () => {
+    const { failure } = await started(() => true);
+    expect(failure).toMatchObject({
+      code: 'STORE_UNUSABLE',
+      message: expect.stringContaining('refused to create keys that had never been used'),
+    });
+  });
+
+  it('is refused also where the probe finds no fault', async () => {
+    const { failure } = await started((key) => key === 'cluster.json');
+    expect(failure).toMatchObject({ code: 'STORE_UNUSABLE', message: expect.stringContaining('refuses to create cluster.json') });
+  });
+
+  it('is left alone when the time to wait for an id is over', async () => {
+    const { failure, endedMs } = await started(() => true, 2_000);
+    expect(failure).toMatchObject({ code: 'ACQUIRE_TIMEOUT', message: expect.stringContaining('refuses to create cluster.json') });
+    expect(endedMs).toBeLessThan(6_000);
   });
 });

@@ -1,3 +1,4 @@
+import { backoffMs } from '../../base/backoff.js';
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { AcquireTimeoutError, StoreUnusableError } from '../../base/errors.js';
 import { type ListedObject, StoreError } from '../../store/lease-store.js';
@@ -13,8 +14,9 @@ import {
   recordProbeFailure,
   type StoredCluster,
 } from '../session/cluster-store.js';
-import { retry, whileStoreIsAway } from '../session/retry.js';
+import { retry, STORE_BACKOFF, whileStoreIsAway } from '../session/retry.js';
 import { type StoreSession, UNHURRIED_LISTING_MS } from '../session/store-session.js';
+import { ProbeWait } from './probe-wait.js';
 
 /** What a cluster that does not exist yet is made with. */
 export interface EnsureClusterOptions {
@@ -46,25 +48,18 @@ export interface EnsuredCluster {
   readonly raced: boolean;
 }
 
-/** How long to leave the probe to another task, in milliseconds: at least, and at most where the store is slow. */
-const PROBE_WAIT_MS = { min: 3_000, max: 20_000 } as const;
-/** How long a probe takes, and how long to wait until the next look after that, in requests one after the other. */
-const PROBE_REQUESTS = 66;
-const LATE_REQUESTS = 8;
-/** How long a request is taken to last, whatever was observed: for the first looks, and for the wait as a whole. Milliseconds. */
-const REQUEST_MS = { min: 10, max: 45, slowest: 2_000 } as const;
-/** The longest pause between two looks, in milliseconds. */
-const MAX_LATE_MS = 5_000;
-/** How many times as long the wait may become when another task takes the probe over. */
-const MAX_TIMES = 1.5;
+/** How often the store may refuse to create settings that are not there, before it is asked what it makes of conditions. */
+const MAX_REFUSALS = 5;
+/** The least time that a request is taken to last, in milliseconds, whatever was observed. */
+const MIN_REQUEST_MS = 10;
 
 /**
  * The cluster's settings, created where there are none. A remote store is used only once it has passed the probe, which is recorded
  * in the settings: the task that creates them probes, the others wait for the record, and probe themselves when it does not come. A probe that
  * failed is recorded there as well.
  *
- * @throws {StoreUnusableError} when the store fails the probe, or has failed one, or holds another program's cluster
- * @throws {AcquireTimeoutError} when no task has probed the store in time
+ * @throws {StoreUnusableError} when the store fails the probe, or has failed one, or holds another program's cluster, or refuses to create the settings
+ * @throws {AcquireTimeoutError} when no task has probed the store in time, or the settings could not be created
  * @throws {StoreError}
  * @throws `signal.reason`
  */
@@ -73,31 +68,45 @@ export async function ensureCluster(options: EnsureClusterOptions): Promise<Ensu
   const call = { signal };
   const needsProbe = session.store.remote && wanted.probed !== true;
   let { listing } = options;
-  let raced = false;
-  let observedMs = session.requestMs ?? 0;
+  let refusals = 0;
+  let observedMs = MIN_REQUEST_MS;
+  const byAnother = () => probedByAnother(options, { observedMs, raced: refusals > 0 });
   for (;;) {
     signal?.throwIfAborted();
     if (listing !== undefined) {
       await refuseForeign(session, listing, call);
       const sentAt = clock.monotonic();
       const cluster = await createCluster(session, wanted);
-      if (cluster !== undefined) return { cluster: needsProbe ? await probed(options, cluster) : cluster, created: true, raced };
-      raced = true;
+      if (cluster !== undefined)
+        return { cluster: needsProbe ? await probed(options, cluster) : cluster, created: true, raced: refusals > 0 };
+      refusals += 1;
       observedMs = Math.max(observedMs, clock.monotonic() - sentAt);
     }
     // The task that was faster probes now: nothing is worth reading before that has ended.
-    let cluster = raced && needsProbe ? await probedByAnother(options, { observedMs, raced }) : await readCluster(session, call);
+    let cluster = refusals > 0 && needsProbe ? await byAnother() : await readCluster(session, call);
     if (cluster?.config.proofFailed !== undefined) {
       if (options.thorough !== true) throw refusedBefore(session, cluster.config.proofFailed);
       cluster = await probed(options, cluster);
     }
-    if (cluster !== undefined && !cluster.config.proven && session.store.remote)
-      cluster = await probedByAnother(options, { observedMs, raced });
-    if (cluster !== undefined) return { cluster, created: false, raced };
+    if (cluster !== undefined && !cluster.config.proven && session.store.remote) cluster = await byAnother();
+    if (cluster !== undefined) return { cluster, created: false, raced: refusals > 0 };
+    if (refusals > 0) await afterRefusal(options, refusals);
     // Another program may keep very many objects there.
     const timeoutMs = Math.max(UNHURRIED_LISTING_MS, session.listTimeoutMs);
     listing = (await retry(() => session.list({ ...call, timeoutMs }), whileStoreIsAway(options))).objects;
   }
+}
+
+/** The store has refused to create settings as if they were there, and shows none. Pauses before another attempt; throws where there is to be none. */
+async function afterRefusal(options: EnsureClusterOptions, refusals: number): Promise<void> {
+  const { session, clock, random, signal, until = Number.POSITIVE_INFINITY } = options;
+  const what = `${session.store.url}: the store refuses to create cluster.json, as if it were there, and shows none`;
+  if (refusals === MAX_REFUSALS) {
+    await passProbe(options);
+    throw new StoreUnusableError(`${what}; other objects are created as they should be`);
+  }
+  if (clock.monotonic() >= until) throw new AcquireTimeoutError(what);
+  await clock.sleep(backoffMs(STORE_BACKOFF, refusals, random), signal);
 }
 
 /**
@@ -109,33 +118,18 @@ async function probedByAnother(
   { observedMs, raced }: { observedMs: number; raced: boolean },
 ): Promise<StoredCluster | undefined> {
   const { session, clock, random, signal, until = Number.POSITIVE_INFINITY } = options;
-  const requestMs = Math.min(Math.max(observedMs, REQUEST_MS.min), REQUEST_MS.max);
-  // A store that is slow is slow for the probing task as well.
-  const slowMs = () => Math.min(Math.max(observedMs, session.requestMs ?? 0), REQUEST_MS.slowest);
-  const waitMs = () => Math.min(Math.max(PROBE_WAIT_MS.min, 3 * PROBE_REQUESTS * slowMs()), PROBE_WAIT_MS.max);
-  let times = raced ? 1 + random.next() / 2 : 1;
-  let since = clock.monotonic();
-  // A task that does not want to wait for an id waits for the probe all the same.
-  const endAt = Math.max(until, since + PROBE_WAIT_MS.min);
-  let sleepMs = PROBE_REQUESTS * requestMs;
-  let known: StoredCluster | undefined;
-  for (let lateMs = LATE_REQUESTS * requestMs; ; lateMs = Math.min(2 * lateMs, MAX_LATE_MS)) {
-    await clock.sleep(Math.min(sleepMs * (1 + random.next() / 8), Math.max(0, endAt - clock.monotonic())), signal);
-    const sentAt = clock.monotonic();
+  const requestMs = () => Math.max(observedMs, session.requestMs ?? 0);
+  const wait = new ProbeWait({ clock, random, requestMs, raced, until });
+  for (;;) {
+    await wait.pause(signal);
     const cluster = await retry(() => readCluster(session, { signal }), whileStoreIsAway(options));
     if (cluster === undefined || cluster.config.proven) return cluster;
     if (cluster.config.proofFailed !== undefined) throw refusedBefore(session, cluster.config.proofFailed);
-    const tookMs = clock.monotonic() - sentAt;
-    const takenOver = known !== undefined && known.config.proofsTakenOver !== cluster.config.proofsTakenOver;
-    known = cluster;
-    if (takenOver) times = Math.min(2 * times, MAX_TIMES);
-    const isOver = !takenOver && clock.monotonic() >= since + times * waitMs();
-    const own = isOver ? await retry(() => takeOver(options, cluster), whileStoreIsAway(options)) : undefined;
-    if (own !== undefined) return probed(options, own);
-    if (clock.monotonic() >= endAt)
-      throw new AcquireTimeoutError(`${session.store.url}: no task has shown in time that the store keeps its conditions`);
-    if (takenOver || isOver) since = clock.monotonic();
-    sleepMs = Math.min(Math.max(lateMs, LATE_REQUESTS * tookMs), Math.max(0, since + times * waitMs() - clock.monotonic()));
+    if (wait.looked(cluster.config.proofsTakenOver)) {
+      const own = await retry(() => takeOver(options, cluster), whileStoreIsAway(options));
+      if (own !== undefined) return probed(options, own);
+    }
+    if (wait.isOver) throw new AcquireTimeoutError(`${session.store.url}: no task has shown in time that the store keeps its conditions`);
   }
 }
 
@@ -157,26 +151,10 @@ async function takeOver({ session, signal }: EnsureClusterOptions, cluster: Stor
 
 /** Probes the store and records the result. */
 async function probed(options: EnsureClusterOptions, cluster: StoredCluster): Promise<StoredCluster> {
-  const { session, clock, random, signal, until, thorough, emit } = options;
+  const { session, signal, thorough } = options;
   const { store } = session;
   const call = { signal };
-  const report = await probeStore(store, {
-    clock,
-    random,
-    ...(cluster.config.proofFailed !== undefined && THOROUGH),
-    // Starters do not watch ages grow: where the store's clock stands still nothing ever expires, which is safe.
-    ...(!thorough && { watchAgeMs: 0 }),
-    ...(signal && { signal }),
-    ...(until !== undefined && { until }),
-    ...(emit && { onFailure: (error, sleepMs) => emit({ type: 'store-failed', error, sleepMs }) }),
-  });
-  if (!report.ok) {
-    const faults = report.checks.filter((check) => check.status === 'fault').map((check) => check.detail);
-    const reason = faults.join('; ');
-    // A failure that cannot be recorded is found again by the next probe.
-    await retry(() => recordProbeFailure(session, reason, call), whileStoreIsAway(options)).catch(() => undefined);
-    throw new StoreUnusableError(`${store.url}: the store cannot be trusted with leases: ${reason}`);
-  }
+  await passProbe(options, cluster);
   for (let known: StoredCluster | undefined = cluster; known !== undefined; ) {
     const seen: StoredCluster = known;
     const marked = await retry(() => markCluster(session, seen, 'proven', call), whileStoreIsAway(options));
@@ -192,4 +170,26 @@ function refusedBefore({ store }: StoreSession, reason: string): StoreUnusableEr
   return new StoreUnusableError(
     `${store.url}: the store cannot be trusted with leases, as an earlier probe has found: ${reason} (a far longer probe may clear it: nodelease doctor --accept)`,
   );
+}
+
+/** @throws {StoreUnusableError} where the store fails the probe; that is recorded where there are settings */
+async function passProbe(options: EnsureClusterOptions, cluster?: StoredCluster): Promise<void> {
+  const { session, clock, random, signal, until, thorough, emit } = options;
+  const { store } = session;
+  const report = await probeStore(store, {
+    clock,
+    random,
+    ...(cluster?.config.proofFailed !== undefined && THOROUGH),
+    // Starters do not watch ages grow: where the store's clock stands still nothing ever expires, which is safe.
+    ...(!thorough && { watchAgeMs: 0 }),
+    ...(signal && { signal }),
+    ...(until !== undefined && { until }),
+    ...(emit && { onFailure: (error, sleepMs) => emit({ type: 'store-failed', error, sleepMs }) }),
+  });
+  if (report.ok) return;
+  const faults = report.checks.filter((check) => check.status === 'fault').map((check) => check.detail);
+  const reason = faults.join('; ');
+  // A failure that cannot be recorded is found again by the next probe.
+  await retry(() => recordProbeFailure(session, reason, { signal }), whileStoreIsAway(options)).catch(() => undefined);
+  throw new StoreUnusableError(`${store.url}: the store cannot be trusted with leases: ${reason}`);
 }
