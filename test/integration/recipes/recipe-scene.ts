@@ -56,11 +56,14 @@ export async function expire({ state }: ZooKeeperClient): Promise<void> {
 
 /** Resolves when so many calls of the client's wait, each by a watch whose first answer has come. */
 export async function waitingCalls(client: ZooKeeperClient, calls: number): Promise<void> {
-  await expect.poll(() => client.openWatches).toBe(calls);
-  // Answers come in order: those of the watches have.
-  await client.read('/');
-  await setImmediate();
-  expect(client.openWatches).toBe(calls);
+  const standing = async () => {
+    const before = client.openWatches;
+    // Answers come in order: those of the watches have. One that was about to end has ended.
+    await client.read('/');
+    await setImmediate();
+    return client.openWatches === before ? before : undefined;
+  };
+  await expect.poll(standing).toBe(calls);
 }
 
 /** Breaks a stalled connection off, and with it whatever is on its way back: the reply has come as far as the proxy, or has not. */
