@@ -68,13 +68,26 @@ export function teachesTime(error: unknown, { status, headers, signedAt }: Obser
   return isClockWrong(headers.date, Date.parse(signed));
 }
 
+/** True when the credentials were refused, and not what they may do. Such a request is certainly not applied. */
+export function refusesCredentials(error: unknown): boolean {
+  return CREDENTIAL_CODES.includes(textOf(error, 'Code') ?? '');
+}
+
 /** The failure of a request that its caller gave up: a write of unknown outcome, unless it had not been sent. */
 export function givenUp(reason: unknown, request: FailedRequest): StoreError {
   const outcome = request.reply.sent ? 'unknown' : 'not-applied';
   return failure(request, { fault: 'unreachable', outcome, detail: 'given up', cause: reason });
 }
 
-const CREDENTIAL_CODES = ['ExpiredToken', 'InvalidToken', 'TokenRefreshRequired', 'InvalidAccessKeyId', 'SignatureDoesNotMatch'];
+/** `InvalidTokenId` is MinIO's. */
+const CREDENTIAL_CODES = [
+  'ExpiredToken',
+  'InvalidToken',
+  'InvalidTokenId',
+  'TokenRefreshRequired',
+  'InvalidAccessKeyId',
+  'SignatureDoesNotMatch',
+];
 
 /** The permission that each operation needs. */
 const NEEDS = {

@@ -37,8 +37,10 @@ const WARNING_SWITCH = 'AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED';
 export async function createS3Client(options: S3ClientOptions): Promise<S3Requests> {
   const endpoint = options.endpoint ?? (process.env.AWS_ENDPOINT_URL_S3 || process.env.AWS_ENDPOINT_URL || undefined);
   const region = options.region ?? (process.env.AWS_REGION || process.env.AWS_DEFAULT_REGION || undefined);
-  const config: S3ClientConfig = {
+  const config: S3ClientConfig & { readonly ignoreCache: true } = {
     maxAttempts: 1,
+    // For the providers of credentials: a file is read whenever they are asked, since it may have been rewritten.
+    ignoreCache: true,
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     // The whole call has a deadline of its own; this one tells a server that cannot be reached from one that does not answer.

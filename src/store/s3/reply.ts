@@ -5,7 +5,7 @@
 export const OBSERVER_PLACE = { step: 'deserialize', priority: 'low', name: 'observeReply', override: true } as const;
 
 /** What was seen of one request on the wire, below everything that the SDK makes of it. */
-export type ObservedReply = Readonly<Pick<ReplyObserver, 'sent' | 'status' | 'headers' | 'signedAt'>>;
+export type ObservedReply = Readonly<Pick<ReplyObserver, 'sent' | 'status' | 'headers' | 'signedAt' | 'signedBy'>>;
 
 /**
  * Watches one request. The age of an object needs the `Date` header, which the SDK's output leaves out; and whether a
@@ -20,6 +20,8 @@ export class ReplyObserver {
   headers: Readonly<Record<string, string | undefined>> = {};
   /** The time that the request was signed with, as it was sent: `20261121T120000Z`; undefined when it was not signed by SigV4. */
   signedAt: string | undefined;
+  /** The id of the access key that the request was signed with, as it was sent; undefined when it was not signed. */
+  signedBy: string | undefined;
 
   /** @param signal a request that has not been sent when this aborts is never sent, so `sent` stays true to its word */
   constructor(private readonly signal: AbortSignal) {}
@@ -31,6 +33,7 @@ export class ReplyObserver {
       this.signal.throwIfAborted();
       const request = input.request as { readonly headers: Readonly<Record<string, string | undefined>> };
       this.signedAt = request.headers['x-amz-date'];
+      this.signedBy = /Credential=([^/]+)\//.exec(request.headers.authorization ?? '')?.[1];
       this.sent = true;
       const result = await next(input);
       const { statusCode, headers } = result.response as { statusCode: number; headers: Record<string, string> };

@@ -1,12 +1,13 @@
 import { orAborted, timeoutSignal } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
+import { textOf } from '../connection-failure.js';
 import { ageFromHeaders, ageFromListing } from '../http-age.js';
 import { storeTime } from '../http-date.js';
 import type { CallOptions, LeaseStore, Listing, ListingPage, ObjectMetadata, StoredObject, WriteResult } from '../lease-store.js';
 import { StoreError } from '../lease-store.js';
 import { allPages, type ContinuedPage } from '../listing-pages.js';
 import { checkScratch, type StoreRequest, senseless } from '../store-request.js';
-import { classifyReply, givenUp, teachesTime } from './classify-reply.js';
+import { classifyReply, givenUp, refusesCredentials, teachesTime } from './classify-reply.js';
 import { OBSERVER_PLACE, type ObservedReply, ReplyObserver } from './reply.js';
 import { DeleteObjectCommand, GetObjectCommand, ListObjectsV2Command, PutObjectCommand, type S3Client } from './sdk.js';
 
@@ -17,6 +18,8 @@ export type S3Command = GetObjectCommand | PutObjectCommand | ListObjectsV2Comma
 export interface S3Requests {
   /** Makes the request of one {@link S3Command}. */
   readonly send: S3Client['send'];
+  /** Its credentials. With `forceRefresh` their source is asked again. */
+  readonly config?: Pick<S3Client['config'], 'credentials'>;
   /** Closes its connections. */
   destroy(): void;
 }
@@ -45,7 +48,8 @@ type Answer<Output> = { readonly output: Output; readonly reply: ObservedReply }
 /**
  * Leases in a bucket of S3, or of a server that speaks its API: PutObject with `If-None-Match: *` and `If-Match`. Every call makes
  * one request and none that may have been applied is repeated; only a listing makes one a page. A request that was refused for the time
- * in its signature is made once more, by the server's time: the clock of the host may be off by any amount.
+ * in its signature is made once more, by the server's time: the clock of the host may be off by any amount. So is one whose credentials were
+ * refused, where their source has others by now.
  */
 export class S3LeaseStore implements LeaseStore {
   readonly url: string;
@@ -154,20 +158,35 @@ export class S3LeaseStore implements LeaseStore {
     };
     try {
       signal?.throwIfAborted();
-      const output = await attempt().catch((error: unknown) => {
-        if (call.signal.aborted || !teachesTime(error, reply)) throw error;
+      const output = await attempt().catch(async (error: unknown) => {
+        const isAnother = !call.signal.aborted && (teachesTime(error, reply) || (await this.#hasNewCredentials(error, reply, call.signal)));
+        if (!isAnother) throw error;
         reply = new ReplyObserver(call.signal);
         return attempt();
       });
       return { output, reply };
     } catch (error) {
       if (signal?.aborted) throw givenUp(signal.reason, { ...request, reply });
-      // The reason says more than the SDK's own "request aborted".
-      const classified = classifyReply(call.signal.aborted ? call.signal.reason : error, { ...request, reply });
+      // The reason says more than the SDK's own "request aborted", and less than an answer of the store.
+      const isCutOff = call.signal.aborted && textOf(error, 'Code') === undefined;
+      const classified = classifyReply(isCutOff ? call.signal.reason : error, { ...request, reply });
       if (classified instanceof StoreError) throw classified;
       return classified;
     } finally {
       call.release();
+    }
+  }
+
+  /** Where the credentials of a request were refused, asks their source again, such as a file that may have been rewritten. */
+  async #hasNewCredentials(error: unknown, { signedBy }: ObservedReply, signal: AbortSignal): Promise<boolean> {
+    const { config } = this.options.client;
+    if (config === undefined || !refusesCredentials(error)) return false;
+    try {
+      const { accessKeyId } = await orAborted(config.credentials({ forceRefresh: true }), signal);
+      return accessKeyId !== signedBy;
+    } catch {
+      // The store's refusal says more.
+      return false;
     }
   }
 
