@@ -4,7 +4,7 @@ import { issuedIds } from '../id/lease-ids.js';
 import type { LeaseEvent, LossReason } from '../lease/model/lease.js';
 import type { MonitorEvent, NodeMonitor } from '../monitor/node-monitor.js';
 
-const LOSS_REASONS: readonly LossReason[] = ['unreachable', 'taken', 'paused'];
+const LOSS_REASONS: readonly LossReason[] = ['unreachable', 'denied', 'taken', 'paused'];
 
 /** From a request within one's own region to one that was nearly given up, in seconds. */
 const BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];

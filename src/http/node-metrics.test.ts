@@ -72,6 +72,7 @@ describe('the metrics of a node id', () => {
       'nodelease_lease_renewals_total{outcome="renewed"}': 0,
       'nodelease_lease_renewals_total{outcome="failed"}': 0,
       'nodelease_lease_losses_total{reason="unreachable"}': 0,
+      'nodelease_lease_losses_total{reason="denied"}': 0,
       'nodelease_lease_losses_total{reason="taken"}': 0,
       'nodelease_lease_losses_total{reason="paused"}': 0,
       'nodelease_lease_releases_total{outcome="released"}': 0,

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import type { Clock } from '../../base/clock.js';
+import { leavesTime } from '../../lease/model/lease.js';
 import { type Held, lossOf } from './held.js';
 
 /** A group of processes that is ended as one. */
@@ -133,7 +134,7 @@ export async function endGroup(group: ProcessGroup, options: EndGroupOptions): P
 /** By when no work may be left, as of now: minus infinity when another task may be at work already. */
 function stopBy(lease: Held): number {
   const loss = lossOf(lease);
-  if (loss?.reason === 'unreachable') return loss.deadline;
+  if (loss !== undefined && leavesTime(loss.reason)) return loss.deadline;
   return lease.isValid() ? lease.deadline : Number.NEGATIVE_INFINITY;
 }
 

@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import { settled, VirtualClock } from '../../../test/support/virtual-clock.js';
-import { type Lease, LeaseLostError, LeaseRetiringError, type LossReason } from '../../lease/model/lease.js';
+import { type Lease, LeaseLostError, LeaseRetiringError, type LossReason, leavesTime } from '../../lease/model/lease.js';
 import type { RetirePolicy } from '../../settings/settings.js';
 import type { Child, ChildEnd } from './child.js';
 import { SignalRelay } from './signal-relay.js';
@@ -68,7 +68,7 @@ function scene({
     [Symbol.asyncDispose]: async () => undefined,
   };
   const lose = (reason: LossReason) =>
-    loss.abort(new LeaseLostError(3, 8, reason, reason === 'unreachable' ? deadline : clock.monotonic(), 'test'));
+    loss.abort(new LeaseLostError(3, 8, reason, leavesTime(reason) ? deadline : clock.monotonic(), 'test'));
 
   let restart: () => void = () => {};
   const restartAsked = new Promise<void>((resolve) => {
@@ -203,7 +203,7 @@ describe('what has to happen before a child is told to stop', () => {
     expect(acts.slice(3)).toEqual(['0 withdraws', '100 child SIGTERM', '100 child SIGTERM']);
   });
 
-  it.each(['taken', 'paused', 'unreachable'] as const)(
+  it.each(['taken', 'paused', 'unreachable', 'denied'] as const)(
     'holds up nothing that a lost lease asks for, also while a signal waits: %s',
     async (reason) => {
       const { acts, clock, arrive, lose, running } = slowScene();
@@ -212,7 +212,7 @@ describe('what has to happen before a child is told to stop', () => {
       await clock.advance(100);
       lose(reason);
       await settled();
-      expect(acts[4]).toBe(`100 group ${reason === 'unreachable' ? 'SIGTERM' : 'SIGKILL'}`);
+      expect(acts[4]).toBe(`100 group ${reason === 'unreachable' || reason === 'denied' ? 'SIGTERM' : 'SIGKILL'}`);
       await clock.advance(10);
       await running;
       await clock.advance(1_000);

@@ -1,6 +1,6 @@
 import { onAbort } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
-import type { LossReason } from '../../lease/model/lease.js';
+import { type LossReason, leavesTime } from '../../lease/model/lease.js';
 import type { RetirePolicy } from '../../settings/settings.js';
 import { ExitCode, exitCodeOfSignal } from '../exit-codes.js';
 import type { Logger } from '../log/logger.js';
@@ -147,7 +147,7 @@ async function afterTheChild(end: ChildEnd, { group }: Child, { lease, clock, lo
 
 async function afterTheLease(reason: LossReason, { group }: Child, { lease, clock, log }: SuperviseOptions): Promise<WorkEnd> {
   log.warn(
-    reason === 'unreachable' ? 'ending the command before its lease runs out' : 'killing the command: another task may be at work already',
+    leavesTime(reason) ? 'ending the command before its lease runs out' : 'killing the command: another task may be at work already',
   );
   const workEnded = await endGroup(group, { lease, clock, graceMs: Number.POSITIVE_INFINITY });
   if (!workEnded) log.error('processes of the command could not be ended');

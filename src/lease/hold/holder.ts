@@ -2,6 +2,7 @@ import { LateSignal } from '../../base/abort.js';
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { explain, NodeLeaseError } from '../../base/errors.js';
 import { sleepUntil } from '../../base/sleep-until.js';
+import { StoreError } from '../../store/lease-store.js';
 import type { HolderEvent, LossReason, TenureLostError } from '../model/lease.js';
 import type { LeaseTiming } from '../model/lease-timing.js';
 import type { LeaseAttributes, LeaseTracer } from '../model/lease-tracer.js';
@@ -34,6 +35,8 @@ export abstract class Holder<E extends TenureLostError> implements AsyncDisposab
   abstract readonly deadline: number;
   /** True when a first attempt of the present renewal has failed. */
   #retrying = false;
+  /** The last answer of the store to the present renewal that said why it failed. */
+  #answer: StoreError | undefined;
   #state: 'held' | 'lost' | 'released' = 'held';
   #releasing: Promise<void> | undefined;
   readonly #lost = new LateSignal();
@@ -111,12 +114,14 @@ export abstract class Holder<E extends TenureLostError> implements AsyncDisposab
     const { retryBaseMs: baseMs, retryCapMs: capMs } = this.timing;
     const begun = clock.monotonic();
     this.#retrying = false;
+    this.#answer = undefined;
     await retry(() => this.attempt(begun), {
       ...{ clock, random, until: this.#stopAt, baseMs, capMs, signal: this.ending },
       // A refusal such as 403 may pass as well, when credentials are being rotated; until the stop point nothing is lost by asking again.
       shouldRetry: (error) => this.isHeld && (error instanceof NodeLeaseError || error instanceof Overtaken),
       onFailure: (error, attempt) => {
         this.#retrying = true;
+        if (isAnswer(error)) this.#answer = error;
         if (error instanceof NodeLeaseError) emit({ type: 'renewal-failed', error, attempt });
       },
     });
@@ -175,7 +180,10 @@ export abstract class Holder<E extends TenureLostError> implements AsyncDisposab
       } catch (error) {
         // The end of the tenure interrupts whatever is under way: that is no failure.
         if (!this.isHeld || this.#ending.aborted) return;
-        this.#giveUp(`could not be renewed: ${explain(error)}`, error);
+        // What the store said counts, and not that the last attempt had too little time for an answer.
+        const cause = isAnswer(error) ? error : (this.#answer ?? error);
+        const then = cause === error ? '' : `; then ${explain(error)}`;
+        this.#giveUp(`could not be renewed: ${explain(cause)}${then}`, cause);
       }
     }
   }
@@ -183,7 +191,8 @@ export abstract class Holder<E extends TenureLostError> implements AsyncDisposab
   /** Out of time: either still before the deadline, with some left to end the work, or found to be past it. */
   #giveUp(detail: string, cause?: unknown): void {
     const now = this.holding.clock.monotonic();
-    if (now < this.deadline) this.#lose('unreachable', detail, this.deadline, cause);
+    const reason = isAnswer(cause) && cause.fault === 'denied' ? 'denied' : 'unreachable';
+    if (now < this.deadline) this.#lose(reason, detail, this.deadline, cause);
     else this.#lose('paused', `its deadline passed ${Math.round(now - this.deadline)} ms ago: ${detail}`, now, cause);
   }
 
@@ -222,4 +231,8 @@ export abstract class Holder<E extends TenureLostError> implements AsyncDisposab
       emit({ type: 'release-failed', error });
     }
   }
+}
+
+function isAnswer(error: unknown): error is StoreError {
+  return error instanceof StoreError && error.fault !== 'unreachable';
 }

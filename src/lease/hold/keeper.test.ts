@@ -115,6 +115,35 @@ describe('a held lease', () => {
     expect(lease.signal.reason).toMatchObject({ reason: 'unreachable', deadline: DURATION });
   });
 
+  it('says as the cause of its loss what the store answered, and not that the last attempts got no answer in the time that was left', async () => {
+    const { clock, lease, network, events } = await hold();
+    const expired = new StoreError('access denied (ExpiredToken)', { fault: 'denied', outcome: 'not-applied' });
+    network.fault = () => (clock.monotonic() < 9_000 ? Promise.reject(expired) : new Promise(() => undefined));
+    await clock.advance(11_001);
+    expect(lease.signal.reason).toMatchObject({ reason: 'denied', deadline: DURATION, cause: expired });
+    expect(lease.signal.reason.detail).toMatch(/^could not be renewed: access denied \(ExpiredToken\); then .*: no answer within \d+ ms$/);
+    expect(events.filter(({ type }) => type === 'lost')).toHaveLength(1);
+  });
+
+  it('is denied only where that was the last answer: a refusal that has passed is not told of', async () => {
+    const { clock, lease, network } = await hold();
+    const failures = {
+      denied: new StoreError('403', { fault: 'denied', outcome: 'not-applied' }),
+      unavailable: new StoreError('503', { fault: 'unavailable', outcome: 'unknown' }),
+    };
+    // One renewal that is refused once, and comes through; then one that fails for good.
+    network.fault = () => (clock.monotonic() < 5_050 ? Promise.reject(failures.denied) : Promise.resolve());
+    await clock.advance(4_500);
+    expect(lease.isValid()).toBe(true);
+    network.fault = () => Promise.reject(lost('not-applied'));
+    await clock.advance(DURATION);
+    expect(lease.signal.reason).toMatchObject({ reason: 'unreachable', detail: 'could not be renewed: fault' });
+    const other = await hold();
+    other.network.fault = () => Promise.reject(other.clock.monotonic() < 8_000 ? failures.denied : failures.unavailable);
+    await other.clock.advance(DURATION);
+    expect(other.lease.signal.reason).toMatchObject({ reason: 'unreachable', detail: 'could not be renewed: 503' });
+  });
+
   it('is kept on a store that takes longer for every request than a first attempt waits', async () => {
     const { clock, lease, network, events } = await hold();
     network.fault = () => clock.sleep(leaseTiming(DURATION).requestTimeoutMs * 1.2);

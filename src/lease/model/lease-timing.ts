@@ -1,4 +1,4 @@
-import type { TenureLostError } from './lease.js';
+import { leavesTime, type TenureLostError } from './lease.js';
 
 /** The times of one tenure, all in milliseconds and all derived from the lease's duration. */
 export interface LeaseTiming {
@@ -35,5 +35,5 @@ const ORDERLY_SHARE = 0.8;
  * @param now the monotonic clock, which the error's deadline is told by
  */
 export function graceAfterLoss(error: TenureLostError, now: number): number {
-  return error.reason === 'unreachable' ? Math.max(0, (error.deadline - now) * ORDERLY_SHARE) : 0;
+  return leavesTime(error.reason) ? Math.max(0, (error.deadline - now) * ORDERLY_SHARE) : 0;
 }

@@ -54,17 +54,24 @@ export interface Lease extends AsyncDisposable {
 export type LossReason =
   /** The store could not be reached in time; no other task can have the id before `deadline`. */
   | 'unreachable'
+  /** The store refused access until it was too late: credentials have expired, or a right is missing. No other task can have the id before `deadline`. */
+  | 'denied'
   /** The lease object is another task's now, or no longer names us. Another task may already be at work. */
   | 'taken'
   /** The process was paused past its deadline. Another task may already be at work. */
   | 'paused';
+
+/** Whether work may go on until the error's deadline: no other task can have the id before. Otherwise one may have it already. */
+export function leavesTime(reason: LossReason): boolean {
+  return reason === 'unreachable' || reason === 'denied';
+}
 
 /** A tenure has ended against its holder's will: whatever relies on it has to stop. */
 export abstract class TenureLostError extends NodeLeaseError {
   constructor(
     what: string,
     readonly reason: LossReason,
-    /** By when every piece of work must have ended, in milliseconds on the monotonic clock; the moment of loss unless `reason` is `unreachable`. */
+    /** By when every piece of work must have ended, in milliseconds on the monotonic clock; the moment of loss unless `reason` is `unreachable` or `denied`. */
     readonly deadline: number,
     /** What happened, as the rest of the sentence "… is lost: …". */
     readonly detail: string,

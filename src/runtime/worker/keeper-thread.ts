@@ -2,7 +2,7 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { sleepUntil } from '../../base/sleep-until.js';
 import { systemClock, systemRandom } from '../../base/system.js';
 import { acquireLease } from '../../lease/acquire/acquire-lease.js';
-import type { Lease, LeaseEvent, LeaseLostError } from '../../lease/model/lease.js';
+import { type Lease, type LeaseEvent, type LeaseLostError, leavesTime } from '../../lease/model/lease.js';
 import type { LeaseStore } from '../../store/lease-store.js';
 import { openedStore } from '../opened-store.js';
 import { cloneable, type FromWorker, type ToWorker, toWire, type WorkerSettings } from './messages.js';
@@ -114,7 +114,7 @@ class KeeperThread {
     this.#shared.end();
     this.#post({ type: 'lost', error: toWire(error) });
     if (!this.settings.killOnLoss) return;
-    const killAt = error.reason === 'unreachable' ? error.deadline - KILL_MARGIN_MS : systemClock.monotonic() + TAKEN_TIMEOUT_MS;
+    const killAt = leavesTime(error.reason) ? error.deadline - KILL_MARGIN_MS : systemClock.monotonic() + TAKEN_TIMEOUT_MS;
     try {
       await sleepUntil(systemClock, killAt, this.#workEnded.signal);
     } catch {

@@ -1,5 +1,5 @@
 import { CLUSTER_KEY } from '../../../src/lease/model/cluster-config.js';
-import type { Lease, LeaseLostError } from '../../../src/lease/model/lease.js';
+import { type Lease, type LeaseLostError, leavesTime } from '../../../src/lease/model/lease.js';
 import { leaseKey, nodeIdOf } from '../../../src/lease/model/lease-state.js';
 import { leaseTiming } from '../../../src/lease/model/lease-timing.js';
 import type { StoredObject, WriteResult } from '../../../src/store/lease-store.js';
@@ -133,7 +133,7 @@ export class Invariants {
   /** A task says that it lost its lease. */
   onLost({ name, lease, process, workRuns }: WatchedTask, error: LeaseLostError): void {
     if (lease.isValid()) this.#fail('deadline', `${name} reports its lease as lost (${error.detail}) and believes in it all the same`);
-    if (error.reason === 'unreachable') return;
+    if (leavesTime(error.reason)) return;
     const { scheduler } = this.world;
     // Somebody else may be at work already.
     scheduler.at(scheduler.now + AT_ONCE_MS, undefined, () => {
