@@ -1,5 +1,6 @@
 import * as http from 'node:http';
 import * as https from 'node:https';
+import { KEPT_CONNECTIONS } from './kept-connections.js';
 
 /** A whole reply. */
 export interface HttpReply {
@@ -17,9 +18,6 @@ export interface HttpRequest {
   readonly signal: AbortSignal;
 }
 
-// Enough for the probe's two races of eight writers; a lease holder never needs more than one or two.
-const AGENT = { keepAlive: true, maxSockets: 16, maxFreeSockets: 16 };
-
 /** Makes requests to one server over connections that stay open. It follows no redirect and repeats nothing. */
 export class HttpClient {
   readonly #http: typeof http | typeof https;
@@ -28,7 +26,7 @@ export class HttpClient {
   /** @param server an http or https URL, whose path comes before that of each request */
   constructor(private readonly server: string) {
     this.#http = server.startsWith('https:') ? https : http;
-    this.#agent = new this.#http.Agent(AGENT);
+    this.#agent = new this.#http.Agent({ ...KEPT_CONNECTIONS, maxSockets: 16 });
   }
 
   /**

@@ -101,7 +101,7 @@ export class AzureLeaseStore implements LeaseStore {
     await this.#call(this.#request('discard', key), options, (abortSignal) => this.#blob(key).delete({ abortSignal }));
   }
 
-  /** The SDK keeps its connections for all its clients; idle ones hold no process. */
+  /** Idle connections hold no process, and are closed soon. */
   async close(): Promise<void> {}
 
   async #put(

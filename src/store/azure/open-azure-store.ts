@@ -1,5 +1,8 @@
+import * as http from 'node:http';
+import * as https from 'node:https';
 import type { StoragePipelineOptions } from '@azure/storage-blob';
 import { ConfigError } from '../../base/errors.js';
+import { KEPT_CONNECTIONS } from '../kept-connections.js';
 import { optionalPackage } from '../optional-package.js';
 import { AzureLeaseStore, type AzureLeaseStoreOptions } from './azure-lease-store.js';
 
@@ -13,7 +16,14 @@ export interface AzureStoreOptions extends Omit<AzureLeaseStoreOptions, 'client'
 }
 
 /** Without retries of the SDK: a blind retry of a conditional write turns a lost reply into a false conflict (rule 5). */
-const PIPELINE: StoragePipelineOptions = { retryOptions: { maxTries: 1 } };
+function pipelineFor(address: string): StoragePipelineOptions & { readonly agent?: http.Agent } {
+  const retryOptions = { maxTries: 1 };
+  // An agent would take the place of the SDK's own one for a proxy.
+  if (PROXY_VARIABLES.some((name) => process.env[name] || process.env[name.toLowerCase()])) return { retryOptions };
+  return { retryOptions, agent: new (address.startsWith('https:') ? https : http).Agent(KEPT_CONNECTIONS) };
+}
+
+const PROXY_VARIABLES = ['HTTPS_PROXY', 'HTTP_PROXY', 'ALL_PROXY'];
 
 /**
  * Makes a store with a client of its own. Nothing is sent yet. The key or signature of `AZURE_STORAGE_CONNECTION_STRING` is used where it is set,
@@ -32,16 +42,15 @@ export async function openAzureStore(options: AzureStoreOptions): Promise<AzureL
   );
   const given = process.env.AZURE_STORAGE_CONNECTION_STRING;
   if (given) {
-    const service = parse(given, (text) => BlobServiceClient.fromConnectionString(text, PIPELINE));
+    const service = parse(given, (text) => BlobServiceClient.fromConnectionString(text));
     if (service.accountName !== account) {
       throw new ConfigError('--store', url, `the account of AZURE_STORAGE_CONNECTION_STRING, ${service.accountName}`);
     }
     // A shared access signature is the query of the connection string's own URL.
     const { search } = new URL(service.url);
-    const client =
-      endpoint === undefined
-        ? service.getContainerClient(container)
-        : new ContainerClient(`${containerUrl(endpoint, account, container)}${search}`, newPipeline(service.credential, PIPELINE));
+    const address =
+      endpoint === undefined ? service.getContainerClient(container).url : `${containerUrl(endpoint, account, container)}${search}`;
+    const client = new ContainerClient(address, newPipeline(service.credential, pipelineFor(address)));
     return new AzureLeaseStore({ ...options, client });
   }
   if (endpoint?.startsWith('http:')) {
@@ -49,7 +58,7 @@ export async function openAzureStore(options: AzureStoreOptions): Promise<AzureL
   }
   const { DefaultAzureCredential } = await optionalPackage('@azure/identity', url, () => import('@azure/identity'));
   const address = containerUrl(endpoint ?? `https://${account}.blob.core.windows.net`, account, container);
-  const client = new ContainerClient(address, newPipeline(new DefaultAzureCredential(), PIPELINE));
+  const client = new ContainerClient(address, newPipeline(new DefaultAzureCredential(), pipelineFor(address)));
   return new AzureLeaseStore({ ...options, client });
 }
 

@@ -6,6 +6,7 @@ import type { SecureContext } from 'node:tls';
 import { type DerivedSignal, onAbort, timeoutSignal } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
 import { storeTime } from '../http-date.js';
+import { KEPT_CONNECTIONS } from '../kept-connections.js';
 import { type CallOptions, type Interval, StoreError } from '../lease-store.js';
 import { classifyReply, type EtcdRequest, type Exchange, givenUp, isTokenRefused, senseless, withoutReply } from './classify-reply.js';
 
@@ -50,10 +51,9 @@ export class EtcdGateway {
 
   constructor(private readonly options: EtcdGatewayOptions) {
     const { endpoints, secureContext } = options;
-    const kept = { keepAlive: true, maxFreeSockets: 16 };
     this.#agent = endpoints[0]?.startsWith('https:')
-      ? new HttpsAgent({ ...kept, secureContext, rejectUnauthorized: true })
-      : new HttpAgent(kept);
+      ? new HttpsAgent({ ...KEPT_CONNECTIONS, secureContext, rejectUnauthorized: true })
+      : new HttpAgent(KEPT_CONNECTIONS);
   }
 
   /**

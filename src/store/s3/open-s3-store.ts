@@ -1,5 +1,6 @@
 import type { S3ClientConfig } from '@aws-sdk/client-s3';
 import { ConfigError } from '../../base/errors.js';
+import { KEPT_CONNECTIONS } from '../kept-connections.js';
 import { S3LeaseStore, type S3LeaseStoreOptions, type S3Requests } from './s3-lease-store.js';
 import { S3Client } from './sdk.js';
 
@@ -21,8 +22,7 @@ export async function openS3Store(options: S3StoreOptions): Promise<S3LeaseStore
   return new S3LeaseStore({ ...options, client: await createS3Client(options) });
 }
 
-// Enough for the probe's two races of eight writers, whose connections stay open until the next ones; a lease holder never needs more than one or two.
-const AGENT = { keepAlive: true, maxSockets: 16, maxFreeSockets: 16 };
+const AGENT = { ...KEPT_CONNECTIONS, maxSockets: 16 };
 
 const SILENT = { trace() {}, debug() {}, info() {}, warn() {}, error() {} };
 
