@@ -41,12 +41,12 @@ afterEach(async () => {
 });
 
 /** The drivers that keep connections, and whether the endpoint is an option. */
-const STORES = [
+const STORES: readonly [url: string, takesEndpoint: boolean][] = [
   ['s3://bucket/p', true],
   ['azblob://devstoreaccount1/leases/p', false],
   ['gs://bucket/p', true],
   ['etcd://HOST/p', false],
-] as const;
+];
 
 async function request([url, takesEndpoint]: (typeof STORES)[number]): Promise<void> {
   const store = await openStore(url.replace('HOST', new URL(endpoint).host), {
