@@ -2,7 +2,7 @@ import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
 import { ensureCluster } from '../lease/acquire/ensure-cluster.js';
 import { CAMUNDA_MARKER } from '../lease/model/camunda-codec.js';
-import { foreignError } from '../lease/model/foreign-cluster.js';
+import { foreignError, refuseForeign } from '../lease/model/foreign-cluster.js';
 import { detached, type LeaseListener } from '../lease/model/lease.js';
 import { readCluster } from '../lease/session/cluster-store.js';
 import { retry, whileStoreIsAway } from '../lease/session/retry.js';
@@ -72,8 +72,11 @@ async function refuseCamundaAbove(url: string, options: ProbedStoreOptions): Pro
   const store = await openedStore({ ...options, store: url }, options);
   try {
     const session = new StoreSession(store, options.clock, REQUEST_TIMEOUT_MS);
-    const marker = await session.read(CAMUNDA_MARKER, { signal: options.signal });
+    const call = { signal: options.signal };
+    const marker = await session.read(CAMUNDA_MARKER, call);
     if (marker !== undefined) throw foreignError(url, `this is a Camunda cluster (it has the object ${CAMUNDA_MARKER})`);
+    const { objects } = await session.listPage(undefined, call);
+    await refuseForeign(session, objects, call);
   } catch (error) {
     // A lock takes rights on its folder only.
     if (!(error instanceof StoreError && error.fault === 'denied')) throw error;

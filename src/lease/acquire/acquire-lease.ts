@@ -4,6 +4,7 @@ import { checkTaskId } from '../../base/task-id.js';
 import { type LeaseStore, StoreError } from '../../store/lease-store.js';
 import { Keeper } from '../hold/keeper.js';
 import { CLUSTER_KEY, checkWanted, type WantedSettings } from '../model/cluster-config.js';
+import { refuseCamunda } from '../model/foreign-cluster.js';
 import { detached, type Lease, type LeaseListener } from '../model/lease.js';
 import { leaseTiming } from '../model/lease-timing.js';
 import { harmless, type LeaseTracer, type NoteAttributes } from '../model/lease-tracer.js';
@@ -117,6 +118,7 @@ async function begin(wanted: WantedSettings, context: AcquireContext): Promise<B
   const { session, random, signal } = context;
   const listing = firstListing(session, wanted.nodes ?? 1, random);
   await listing.fetchNext(session, { signal });
+  refuseCamunda(session, listing.objects);
   const absent = listing.complete && listing.objects.every(({ key }) => key !== CLUSTER_KEY);
   const { cluster, raced } = await ensureCluster({ ...context, wanted, listing: absent ? listing.objects : undefined });
   return { cluster, listing, raced };

@@ -1,5 +1,6 @@
 import { AcquireTimeoutError, explain } from '../../base/errors.js';
 import type { Tenure } from '../hold/keeper.js';
+import { foreignError } from '../model/foreign-cluster.js';
 import { ForeignLeaseError, nativeCodec } from '../model/lease-codec.js';
 import { availability, type LeaseState, revived } from '../model/lease-state.js';
 import type { StoredCluster } from '../session/cluster-store.js';
@@ -41,6 +42,8 @@ export class Acquirer {
   readonly #scanner: CandidateScanner;
   readonly #claimant: Claimant;
   #lateRounds = 0;
+  /** What was read of another program's lease: nothing is waited for beside one. */
+  #foreign: string | undefined;
 
   constructor(private readonly options: AcquireContext) {
     this.#choice = new CandidateChoice(options.random);
@@ -72,6 +75,7 @@ export class Acquirer {
           changedHands = true;
           await this.#pauseAfterLoss(scan);
         } else if (scan.isConclusive) {
+          if (this.#foreign !== undefined) throw foreignError(this.options.session.store.url, this.#foreign);
           const { complete } = scan.listing;
           const { durationMs } = scan.cluster.config;
           const expiry = this.#scanner.firstExpiry(scan);
@@ -131,6 +135,7 @@ export class Acquirer {
     try {
       state = revived(nativeCodec.decode(object.body, object.metadata), cluster.config.generation);
     } catch (error) {
+      if (error instanceof ForeignLeaseError) this.#foreign = `${key} ${error.problem}`;
       const advice = error instanceof ForeignLeaseError ? '' : ', `nodelease init --repair --above-version N` replaces it';
       this.#scanner.reportDamage(key, `${explain(error)}; left as it is${advice}`);
       return { kind: 'not-free', notBefore: Number.POSITIVE_INFINITY };
