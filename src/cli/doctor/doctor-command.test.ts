@@ -61,6 +61,23 @@ describe('nodelease doctor', () => {
     expect(await costOf({ endpoint, prices })).toContain('to renew them, $165.89,');
   });
 
+  it('asks again where the store is too busy for a moment, and finds a fault where it stays so', async () => {
+    let failures = 2;
+    const busy = new StoreError('memory: answered HTTP 503', { fault: 'unavailable', outcome: 'unknown' });
+    const { clock, examined } = scene(async (_, apply) => {
+      if (failures === 0) return apply();
+      failures -= 1;
+      throw busy;
+    });
+    const passing = examined();
+    await clock.advance(5_000);
+    expect((await passing).ok).toBe(true);
+    failures = Number.POSITIVE_INFINITY;
+    const staying = examined();
+    await clock.advance(30_000);
+    expect(shown(await staying)).toMatchObject({ code: 69, complaints: expect.stringContaining('answered HTTP 503') });
+  });
+
   it('finds a cluster of Camunda 8 beside a cluster of ours', async () => {
     const { session, bucket, clock, examined } = scene();
     await initializeCluster({ session, clock, random: seededRandom(1), wanted: { nodes: 2 } });

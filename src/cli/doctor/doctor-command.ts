@@ -1,5 +1,6 @@
 import { explain, NodeLeaseError } from '../../base/errors.js';
 import { markCluster, readCluster } from '../../lease/session/cluster-store.js';
+import { retry, whileStoreIsBusy } from '../../lease/session/retry.js';
 import { type StoreSession, UNHURRIED_LISTING_MS } from '../../lease/session/store-session.js';
 import type { Settings } from '../../settings/settings.js';
 import { type ProbeOptions, probeStore, THOROUGH } from '../../store/probe/probe.js';
@@ -81,13 +82,15 @@ export async function examine(
   const { store } = session;
   const { signal, terms = {} } = options;
   const isEtcd = /^etcds?:/.test(store.url);
+  const { clock, random } = options;
+  const whenNotBusy = <T>(read: () => Promise<T>) => retry(read, whileStoreIsBusy({ clock, random, signal }));
   const findings: Finding[] = [];
   const facts: { -readonly [name in keyof DiagnosisFacts]: DiagnosisFacts[name] } = {};
   try {
     // As `run` begins: a wrong address, region or right is reported in the same words, before anything is written.
-    if (store.remote) await session.listPage(undefined, { timeoutMs: UNHURRIED_LISTING_MS, ...(signal && { signal }) });
-    if (await isCamundas(session, signal)) {
-      const camunda = await examineCamunda(session, options);
+    if (store.remote) await whenNotBusy(() => session.listPage(undefined, { timeoutMs: UNHURRIED_LISTING_MS, ...(signal && { signal }) }));
+    if (await whenNotBusy(() => isCamundas(session, signal))) {
+      const camunda = await whenNotBusy(() => examineCamunda(session, options));
       return diagnosis(store.url, camunda.findings, { ...camunda, zookeeper: await lookAtZooKeeper?.() });
     }
     const probe = await probeStore(store, options);
@@ -100,7 +103,7 @@ export async function examine(
   // A store that does not answer is not asked a second time.
   if (facts.probe !== undefined) {
     try {
-      facts.status = await checkUp(session, options);
+      facts.status = await whenNotBusy(() => checkUp(session, options));
       facts.cost = costReport(facts.status?.cluster, terms);
       findings.push(...clusterFindings(facts.status));
       const reason = facts.status?.cluster.proofFailed;

@@ -81,6 +81,21 @@ async function mixed(screen?: Screen) {
 }
 
 describe('nodelease status', () => {
+  it('asks again where the store is too busy for a moment, and fails where it stays so', async () => {
+    const { session, io, clock, setFailure } = await mixed();
+    const busy = new StoreError('memory: answered HTTP 503', { fault: 'unavailable', outcome: 'unknown' });
+    setFailure(busy);
+    const passing = showStatus(session, once, io);
+    await clock.advance(50);
+    setFailure(undefined);
+    await clock.advance(1_000);
+    expect(await passing).toBe(0);
+    setFailure(busy);
+    const staying = expect(showStatus(session, once, io)).rejects.toBe(busy);
+    await clock.advance(30_000);
+    await staying;
+  });
+
   it('tells by the store’s clock how old each lease is and when it expires', async () => {
     const { session, io } = await mixed();
     expect(await showStatus(session, once, io)).toBe(0);

@@ -1,6 +1,7 @@
 import { orAborted } from '../../base/abort.js';
 import { explain } from '../../base/errors.js';
 import { MAX_NODE_IDS } from '../../lease/model/lease-state.js';
+import { retry, whileStoreIsBusy } from '../../lease/session/retry.js';
 import type { StoreSession } from '../../lease/session/store-session.js';
 import { allocatedReport, inspectAllocated } from '../../monitor/allocated-status.js';
 import { type PageRequest, scanPage } from '../../monitor/cluster-page.js';
@@ -142,7 +143,7 @@ async function show(read: Reader, request: StatusRequest, io: Io, signal = new A
   const screen = io.screen();
   // The prompt needs a line, too.
   const maxLines = screen && !request.all && request.limit === undefined ? screen.rows - 1 : undefined;
-  const reading = await read(signal);
+  const reading = await retry(() => read(signal), whileStoreIsBusy({ ...io, signal }));
   if (request.json) sayJson(io, reading.report());
   else sayLines(io, reading.lines(screen, maxLines));
   return ExitCode.ok;
@@ -158,7 +159,8 @@ async function watch(read: Reader, { json }: StatusRequest, io: Io): Promise<num
         let failure: string | undefined;
         try {
           // A reading may take as long as the store's time-outs, longer than the user wants to wait.
-          reading = await orAborted(read(signal), signal);
+          const next = reading === undefined ? retry(() => read(signal), whileStoreIsBusy({ ...io, signal })) : read(signal);
+          reading = await orAborted(next, signal);
         } catch (error) {
           if (signal.aborted || reading === undefined) throw error;
           failure = explain(error);

@@ -46,6 +46,14 @@ export function whileStoreIsAway({ clock, random, signal, until, emit }: StoreRe
 }
 
 /**
+ * Retries what only reads while the store answers that it is too busy, such as 503: that may be over in a moment. A store that does not answer at all is
+ * reported at once, since its address may be wrong.
+ */
+export function whileStoreIsBusy(options: StoreRetryOptions): RetryPolicy {
+  return { ...whileStoreIsAway(options), shouldRetry: (error) => error instanceof StoreError && error.fault === 'unavailable' };
+}
+
+/**
  * Calls `attempt` until it succeeds, fails for good, or the time is up; then throws the last failure, or `signal.reason`.
  *
  * p-retry runs the loop after the first failure. Its own pauses are switched off, since they read the ambient clock.
