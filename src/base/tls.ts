@@ -51,7 +51,10 @@ function parseCertificates(pem: string | Buffer = ''): void {
 export function tlsProblem(error: NodeJS.ErrnoException, hasCertificate: boolean): string | undefined {
   const { code = '', reason = error.message }: NodeJS.ErrnoException & { readonly reason?: string } = error;
   if (code === 'ERR_SSL_WRONG_VERSION_NUMBER') return 'the server does not speak TLS';
-  if (REFUSAL.test(code)) return `the server ${hasCertificate ? 'refuses the' : 'wants a'} client certificate (${reason})`;
+  const refusal = (why: string) => `the server ${hasCertificate ? 'refuses the' : 'wants a'} client certificate (${why})`;
+  if (REFUSAL.test(code)) return refusal(reason);
+  const [, why, alert] = (code === 'EPROTO' && WRITTEN_ALERT.exec(error.message)) || [];
+  if (why !== undefined) return CERTIFICATE_ALERTS.includes(Number(alert)) ? refusal(why) : `the TLS handshake failed (${why})`;
   if (code.startsWith('ERR_SSL_')) return `the TLS handshake failed (${reason})`;
   const problem = UNTRUSTED.test(code) ? 'is signed by no CA that is trusted here' : CERTIFICATE_PROBLEMS[code];
   return problem && `the server's certificate ${problem} (${reason})`;
@@ -59,6 +62,12 @@ export function tlsProblem(error: NodeJS.ErrnoException, hasCertificate: boolean
 
 /** The codes of a server's alerts that are about the client's certificate. */
 const REFUSAL = /_ALERT_(UNKNOWN_CA|ACCESS_DENIED|\w*CERTIFICATE\w*)$/;
+
+/** What an alert says, and its number: where it breaks a write, Node has them in this form alone. */
+const WRITTEN_ALERT = /:SSL routines:[^:]*:([^:]+):.*:SSL alert number (\d+)/;
+
+/** Those about the client's certificate: RFC 8446, section 6.2. */
+const CERTIFICATE_ALERTS = [42, 43, 44, 45, 46, 48, 49, 116];
 
 const UNTRUSTED = /^(SELF_SIGNED|DEPTH_ZERO_SELF_SIGNED|UNABLE_TO_(GET_ISSUER|VERIFY_LEAF)|CERT_SIGNATURE_FAILURE)/;
 

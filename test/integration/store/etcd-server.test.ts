@@ -366,7 +366,12 @@ describe('a cluster with TLS', () => {
     expect((await first(url.replace('127.0.0.1', 'localhost'), { ca, ...pair })).text).toMatch(
       /: the server's certificate is for another host \([^\n]+\)$/,
     );
-    expect((await first(url, { ca })).text).toMatch(/: TLS has failed, over the client certificate or the protocol: [^\n]+$/);
+    expect((await first(url, { ca })).text).toMatch(/: the server wants a client certificate \([^\n:]+\)$/);
+    const other = new TestAuthority('Other CA');
+    const foreign = other.issue({ name: 'orders' });
+    const refused = await first(url, { ca, cert: pem(foreign.cert), key: pem(foreign.key) });
+    expect(refused.text).toMatch(/: the server refuses the client certificate \([^\n:]+\)$/);
+    other.dispose();
     expect((await first(url.replace('etcds', 'etcd'), {})).text).toMatch(
       /: connection lost to \S+: [^\n]+ \(is it one for etcds:\/\/\?\)$/,
     );
