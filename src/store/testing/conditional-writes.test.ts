@@ -83,3 +83,20 @@ describe.each(['creations', 'replacements'] as const)('ten concurrent %s', (writ
     await expect(check(writes, fates)).rejects.toThrow(says);
   });
 });
+
+it.each([
+  ['the milliseconds of the write', () => String(systemClock.now()), false],
+  ['the same in a text', () => `"v-${systemClock.now()}"`, false],
+  ['microseconds, as the generations of Google', () => `${systemClock.now()}123`, true],
+  ['a random text', () => '"9a0364b9e99bb480dd25e1f0284c8555"', true],
+])('an etag of %s is seen', async (_, etag, passes) => {
+  const store = new MemoryLeaseStore({
+    clock: systemClock,
+    intercept: async <Reply>(_call: MemoryCall, apply: () => Reply) => ({ ...apply(), etag: etag() }),
+  });
+  const name = 'conditional writes: makes no etag of the time in milliseconds, which two writes may share';
+  const run = leaseStoreContract({ open: async () => store, ageResolutionMs: 1 })
+    .find((each) => each.name === name)
+    ?.run();
+  await (passes ? expect(run).resolves.toBeUndefined() : expect(run).rejects.toThrow(/is the time of the write/));
+});

@@ -1,8 +1,11 @@
 import { deepStrictEqual, notStrictEqual, ok, strictEqual } from 'node:assert/strict';
+import { systemClock } from '../../base/system.js';
 import { type LeaseStore, StoreError, type WriteResult } from '../lease-store.js';
 import { type Checks, isThere, METADATA, neverWas, read, written } from './handles.js';
 
 const CONFLICT: WriteResult = { status: 'conflict' };
+/** A number this close to this machine's time, in milliseconds, is a time. */
+const CLOSE_MS = 60_000;
 const WRITERS = Array.from({ length: 10 }, (_, writer) => writer);
 
 export const CONDITIONAL_WRITES: Checks = {
@@ -65,6 +68,14 @@ export const CONDITIONAL_WRITES: Checks = {
     const etags = [written(await store.create('0.json', 'body 0', {}))];
     for (let i = 1; i < 6; i++) etags.push(written(await store.replace('0.json', `body ${i}`, {}, etags[i - 1] ?? '')));
     strictEqual(new Set(etags).size, etags.length);
+  },
+
+  'makes no etag of the time in milliseconds, which two writes may share': async ({ open }) => {
+    const store = await open();
+    const before = systemClock.now();
+    const etag = written(await store.create('0.json', 'x', {}));
+    const times = (etag.match(/\d+/g) ?? []).filter((digits) => digits.length === 13 && Math.abs(Number(digits) - before) < CLOSE_MS);
+    deepStrictEqual(times, [], `the etag ${etag} is the time of the write`);
   },
 
   'gives a content that comes back another etag, where it tells no time of writing': async ({ open }) => {

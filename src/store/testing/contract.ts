@@ -44,7 +44,8 @@ const GROUPS: Readonly<Record<string, Checks>> = {
  * for (const { name, run } of leaseStoreContract({ open, ageResolutionMs: 1000 })) test(name, run);
  * ```
  *
- * Not shown: that conditions hold under load and while servers fail, which `nodelease doctor` and faults show; nor durability.
+ * Not shown: that conditions hold under load and while servers fail, which `nodelease doctor` and faults show; nor durability. Nor, since it takes faults that
+ * only the store's own tests can make: that a write which failed as `not-applied` was not applied, and that a signal ends a call that is under way.
  */
 export function leaseStoreContract(options: LeaseStoreContractOptions): readonly ContractCheck[] {
   return Object.entries(GROUPS).flatMap(([group, checks]) =>
