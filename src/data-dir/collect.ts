@@ -1,6 +1,9 @@
-import { readdir, rename, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { readdir, rename, rmdir, unlink } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { concurrently } from '../base/concurrently.js';
 import { syncFolder, unless } from '../store/file/files.js';
+import { CONCURRENCY } from './copy-plan.js';
+import type { HeldTree } from './held-tree.js';
 import { MARKER } from './marker.js';
 
 /** What follows the name of a version that is being removed. No other program takes that for a version, Camunda included. */
@@ -10,16 +13,42 @@ const REMOVED = '.removed';
  * Removes the directory of a version, or what is left of one. It is renamed first: a stale holder that works in it by its name fails from that
  * moment on, and makes no marker there. The marker goes before all else: a reader whose network file system has kept the name finds none.
  */
-export async function removeVersion(path: string): Promise<void> {
+export async function removeVersion(tree: HeldTree, path: string): Promise<void> {
   const removed = path.endsWith(REMOVED) ? path : path + REMOVED;
-  if (removed !== path) await rename(path, removed);
-  await rm(join(removed, MARKER), { recursive: true, force: true });
-  await unless(['ENOENT'], syncFolder(removed));
-  await rm(removed, { recursive: true, force: true });
+  if (removed !== path) await tree.within(dirname(path), (at) => rename(join(at, basename(path)), join(at, basename(removed))));
+  await unless(
+    ['ENOENT'],
+    tree.within(removed, (at) => emptied(tree, removed, at)),
+  );
+  await unless(['ENOENT'], tree.entry(removed, rmdir));
+}
+
+/** Removes all that is in a directory, but for what other tasks remove first. No link is followed. */
+async function emptied(tree: HeldTree, top: string, topAt: string): Promise<void> {
+  await unless(['ENOENT', 'EISDIR'], unlink(join(topAt, MARKER)));
+  await syncFolder(topAt);
+  const removeFiles = async (directory: string) => {
+    const entries = (await unless(['ENOENT'], listed(tree, directory))) ?? [];
+    const paths = (isDirectory: boolean) =>
+      entries.filter((entry) => entry.isDirectory() === isDirectory).map(({ name }) => join(directory, name));
+    await concurrently(paths(false), CONCURRENCY, (path) => unless(['ENOENT'], tree.entry(path, unlink)));
+    return paths(true);
+  };
+  // Grows while it is gone through.
+  const levels = [[top]];
+  for (const level of levels) {
+    const below = (await concurrently(level, CONCURRENCY, removeFiles)).flat();
+    if (below.length > 0) levels.push(below);
+  }
+  for (const level of levels.slice(1).reverse()) {
+    await concurrently(level, CONCURRENCY, (directory) => unless(['ENOENT'], tree.entry(directory, rmdir)));
+  }
 }
 
 /** The paths of what others have begun to remove. */
-export async function leftoversIn(nodeDir: string): Promise<string[]> {
-  const entries = await readdir(nodeDir, { withFileTypes: true });
+export async function leftoversIn(tree: HeldTree, nodeDir: string): Promise<string[]> {
+  const entries = await listed(tree, nodeDir);
   return entries.filter((entry) => entry.isDirectory() && /^v\d+\.removed$/.test(entry.name)).map(({ name }) => join(nodeDir, name));
 }
+
+const listed = (tree: HeldTree, directory: string) => tree.within(directory, (at) => readdir(at, { withFileTypes: true }));

@@ -1,9 +1,10 @@
 import type { Stats } from 'node:fs';
-import { lstat, readdir, readlink } from 'node:fs/promises';
+import { lstat, readdir, readlink, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { concurrently } from '../base/concurrently.js';
 import { DataDirError } from './data-dir-error.js';
 import type { Exclusion } from './exclude.js';
+import type { HeldTree } from './held-tree.js';
 import { OWN_NAMES } from './marker.js';
 
 /** A file or directory, with its path from the top of the tree; '' is the top itself. */
@@ -26,33 +27,38 @@ export interface CopyPlan {
 export const CONCURRENCY = 8;
 
 /**
- * Looks through a tree. No link is followed.
+ * Looks through the directory at `top` of a tree. No link is followed.
  *
  * @throws {DataDirError} when a symbolic link leads out of the tree
  * @throws whatever `check` throws, which is called again and again
  */
-export async function planCopy(top: string, isExcluded: Exclusion, check: () => void): Promise<CopyPlan> {
-  const directories: PlannedEntry[] = [{ path: '', stats: await lstat(top) }];
+export async function planCopy(tree: HeldTree, top: string, isExcluded: Exclusion, check: () => void): Promise<CopyPlan> {
+  const directories: PlannedEntry[] = [];
   const files: PlannedEntry[] = [];
   const links: CopyPlan['links'][number][] = [];
-  const look = async (path: string) => {
+  // Grows while it is gone through.
+  const unseen = [''];
+  const look = async (at: string, path: string) => {
     check();
-    const at = join(top, path);
-    const entry = { path, stats: await lstat(at) };
-    if (entry.stats.isFile()) files.push(entry);
-    else if (entry.stats.isDirectory()) directories.push(entry);
-    else if (entry.stats.isSymbolicLink()) {
+    const stats = await lstat(at);
+    if (stats.isFile()) files.push({ path, stats });
+    else if (stats.isDirectory()) unseen.push(path);
+    else if (stats.isSymbolicLink()) {
       const target = await readlink(at);
-      if (leadsOut(path, target)) throw new DataDirError(`${at} is a symbolic link that leads out of ${top}: remove or exclude it`);
+      if (leadsOut(path, target))
+        throw new DataDirError(`${at} is a symbolic link that leads out of ${join(tree.top, top)}: remove or exclude it`);
       links.push({ path, target });
     }
   };
-  // Grows while it is gone through.
-  for (const { path: directory } of directories) {
+  for (const directory of unseen) {
     check();
-    const names = (await readdir(join(top, directory))).filter((name) => directory !== '' || !OWN_NAMES.includes(name));
-    const paths = names.map((name) => join(directory, name)).filter((path) => !isExcluded(path));
-    await concurrently(paths, CONCURRENCY, look);
+    await tree.within(join(top, directory), async (at) => {
+      // Of the directory that is open: another one may have its name by now.
+      directories.push({ path: directory, stats: await stat(at) });
+      const names = (await readdir(at)).filter((name) => directory !== '' || !OWN_NAMES.includes(name));
+      const paths = names.map((name) => join(directory, name)).filter((path) => !isExcluded(path));
+      await concurrently(paths, CONCURRENCY, (path) => tree.entry(join(top, path), (each) => look(each, path)));
+    });
   }
   const bytes = files.reduce((sum, file) => sum + file.stats.size, 0);
   return { directories, files, links, bytes };

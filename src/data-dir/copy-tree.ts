@@ -1,15 +1,20 @@
 import { constants, type Stats } from 'node:fs';
-import { copyFile, type FileHandle, link, mkdir, open, rm, symlink } from 'node:fs/promises';
+import { copyFile, type FileHandle, link, lstat, mkdir, open, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { concurrently } from '../base/concurrently.js';
 import { CANNOT_SYNC_FOLDERS, codeOf, unless } from '../store/file/files.js';
-import { CONCURRENCY, type CopyPlan } from './copy-plan.js';
+import { CONCURRENCY, type CopyPlan, type PlannedEntry } from './copy-plan.js';
+import { DataDirError } from './data-dir-error.js';
+import { type HeldTree, pathOf } from './held-tree.js';
 
 /** How files get into a new version: `link`, the same file under two names; `clone`, a copy that shares its blocks until one is written; `copy`. */
 export type CopyMode = 'link' | 'clone' | 'copy';
 
 export interface TreeCopy {
+  /** Has both directories. */
+  readonly tree: HeldTree;
   readonly from: string;
+  /** Made with mode 0700: until all is done, no other user gets into it. */
   readonly to: string;
   readonly plan: CopyPlan;
   readonly mode: CopyMode;
@@ -27,14 +32,14 @@ const REFUSED = ['ENOTSUP', 'EOPNOTSUPP', 'EXDEV', 'EINVAL', 'ENOSYS', 'ENOTTY',
  * name them. After a failure no file is begun, and those under way end with their next step.
  */
 export async function copyTree(copy: TreeCopy): Promise<void> {
-  const { from, to, plan } = copy;
+  const { tree, from, to, plan } = copy;
   for (const { path } of plan.directories) {
     copy.step(0, 0);
-    if (path !== '') await mkdir(join(to, path), 0o700);
+    if (path !== '') await tree.entry(join(to, path), (at) => mkdir(at, 0o700));
   }
   for (const { path, target } of plan.links) {
     copy.step(0, 0);
-    await symlink(target, join(to, path));
+    await tree.entry(join(to, path), (at) => symlink(target, at));
   }
   await concurrently(plan.files, CONCURRENCY, async ({ path, stats }, ended) => {
     const step = (files: number, bytes: number) => {
@@ -42,48 +47,70 @@ export async function copyTree(copy: TreeCopy): Promise<void> {
       copy.step(files, bytes);
     };
     step(0, 0);
-    await copyOne(join(from, path), join(to, path), stats, { ...copy, step });
+    await tree.entry(join(from, path), (source) =>
+      tree.entry(join(to, path), (target) => copyOne(source, target, stats, { ...copy, step })),
+    );
     step(1, 0);
   });
-  // Only now: a directory may be one that nothing can be made in.
-  await concurrently(plan.directories, CONCURRENCY, async ({ path, stats }) => {
+  // Only now: a directory may be one that nothing can be made in. The top is the last one, since it lets its owner in.
+  const finishDirectory = async ({ path, stats }: PlannedEntry) => {
     copy.step(0, 0);
-    await finish(await open(join(to, path), 'r'), stats);
-  });
+    await tree.within(join(to, path), async (at) => finish(await open(at, 'r'), stats));
+  };
+  await concurrently(plan.directories.slice(1), CONCURRENCY, finishDirectory);
+  await concurrently(plan.directories.slice(0, 1), 1, finishDirectory);
 }
 
 /** Whether the file system clones files: tried with the first one that has content, without a byte written. */
-export async function canClone({ from, to, plan }: Pick<TreeCopy, 'from' | 'to' | 'plan'>): Promise<boolean> {
+export async function canClone({ tree, from, to, plan }: Pick<TreeCopy, 'tree' | 'from' | 'to' | 'plan'>): Promise<boolean> {
   const file = plan.files.find(({ stats }) => stats.size > 0);
   if (file === undefined) return false;
-  const trial = join(to, 'clone');
-  try {
-    return await clone(join(from, file.path), trial);
-  } finally {
-    await rm(trial, { force: true });
-  }
+  return tree.entry(join(from, file.path), (source) =>
+    tree.entry(join(to, 'clone'), async (trial) => {
+      try {
+        return await reading(source, file.stats, (opened) => clone(pathOf(opened, source), trial));
+      } finally {
+        await rm(trial, { force: true });
+      }
+    }),
+  );
 }
 
-async function copyOne(from: string, to: string, stats: Stats, { mode, step }: TreeCopy): Promise<void> {
-  if (mode === 'link' && (await isDone(link(from, to)))) return step(0, stats.size);
-  if (mode === 'clone' && (await clone(from, to))) {
-    step(0, stats.size);
-    return finish(await open(to, 'r'), stats);
+async function copyOne(from: string, to: string, planned: Stats, { mode, step }: TreeCopy): Promise<void> {
+  if (mode === 'link' && (await isDone(link(from, to)))) {
+    checkSame(from, await lstat(to), planned);
+    return step(0, planned.size);
   }
-  // Whatever has taken the file's place meanwhile, no link is followed.
-  const source = await open(from, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-  try {
+  await reading(from, planned, async (source, stats) => {
+    if (mode === 'clone' && (await clone(pathOf(source, from), to))) {
+      step(0, planned.size);
+      return finish(await open(to, 'r'), stats);
+    }
     const copy = await open(to, 'wx', 0o600);
     try {
-      await copyBytes(source, copy, stats.size, step);
+      await copyBytes(source, copy, planned.size, step);
     } catch (error) {
       await copy.close();
       throw error;
     }
     await finish(copy, stats);
+  });
+}
+
+/** Opens a file of the plan. Whatever has taken its place meanwhile is not read, and no link is followed. */
+async function reading<T>(path: string, planned: Stats, work: (file: FileHandle, stats: Stats) => Promise<T>): Promise<T> {
+  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  try {
+    const stats = await file.stat();
+    checkSame(path, stats, planned);
+    return await work(file, stats);
   } finally {
-    await source.close();
+    await file.close();
   }
+}
+
+function checkSame(path: string, { dev, ino }: Stats, planned: Stats): void {
+  if (dev !== planned.dev || ino !== planned.ino) throw new DataDirError(`${path} was replaced while it was copied`);
 }
 
 /** As far as the file was long when it was looked at: one that grows faster than it is copied would never end. */

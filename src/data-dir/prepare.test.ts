@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import {
   chmodSync,
   existsSync,
@@ -7,6 +8,7 @@ import {
   readFileSync,
   renameSync,
   statSync,
+  symlinkSync,
   truncateSync,
   utimesSync,
   writeFileSync,
@@ -16,7 +18,9 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { contentOf, makeVersion, manifest, newRoot, removeRoot, type Tree, writeTree } from '../../test/support/data-dirs.js';
 import { VirtualClock } from '../../test/support/virtual-clock.js';
 import { LeaseLostError } from '../lease/model/lease.js';
+import { removeVersion } from './collect.js';
 import type { DataDirEvent } from './data-dir-options.js';
+import { HeldTree } from './held-tree.js';
 import { MARKER } from './marker.js';
 import { type PrepareOptions, prepareDataDir } from './prepare.js';
 
@@ -286,6 +290,75 @@ describe('a source that a stale holder begins to remove meanwhile', () => {
     await expect(prepare(2, { lease: { ...held(2), isValid } })).rejects.toMatchObject({ code: 'DATA_DIR_FAILED' });
     expect(checks).toBeGreaterThan(24);
     expect(existsSync(at(2))).toBe(false);
+  });
+});
+
+describe('another user who puts a symbolic link into the place of a directory', () => {
+  const SECRET = 'readable by root alone';
+  let outside: string;
+  let before: string[];
+  beforeEach(() => {
+    outside = newRoot(memory);
+    writeTree(outside, { 'd/b': SECRET, 'd/e/c': SECRET, 'd/more': SECRET });
+    before = manifest(outside);
+  });
+  afterEach(() => removeRoot(outside));
+
+  function swap(directory: string) {
+    if (!existsSync(directory)) return;
+    renameSync(directory, `${directory}-aside`);
+    symlinkSync(join(outside, 'd'), directory);
+  }
+  /** No link is followed. */
+  const leaksIn = (tree: string) => manifest(tree).filter((line) => line.endsWith(createHash('sha1').update(SECRET).digest('hex')));
+
+  it.each([
+    ['links', { released: true }],
+    ['copies', {}],
+  ])('gets nothing from where that leads, and changes nothing there, at whatever point: by %s', async (_, options) => {
+    let points = 0;
+    for (let point = 1; points + 1 >= point; point += 1) {
+      removeRoot(root);
+      root = newRoot(memory);
+      makeVersion(root, 3, 1, TREE);
+      points = 0;
+      const isValid = () => {
+        points += 1;
+        if (points === point) for (const version of [1, 2]) swap(join(at(version), 'd'));
+        return true;
+      };
+      await prepare(2, { ...options, lease: { ...held(2), isValid } }).catch(() => undefined);
+      expect([point, leaksIn(root), manifest(outside)]).toEqual([point, [], before]);
+    }
+    expect(points).toBeGreaterThan(20);
+  });
+
+  it('gets no file in the place of one that was there when the version was looked through', async () => {
+    for (const options of [{ released: true }, {}]) {
+      removeRoot(root);
+      root = newRoot(memory);
+      makeVersion(root, 3, 1, TREE);
+      const isValid = () => {
+        if (existsSync(at(2)) && existsSync(join(outside, 'd/b'))) renameSync(join(outside, 'd/b'), join(at(1), 'd/b'));
+        return true;
+      };
+      await expect(prepare(2, { ...options, lease: { ...held(2), isValid } })).rejects.toThrow(/v1\/d\/b was replaced while it was copied/);
+      expect(existsSync(at(2))).toBe(false);
+      writeTree(outside, { 'd/b': SECRET });
+    }
+  });
+
+  it('has nothing there removed', async () => {
+    const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+    for (let turns = 0; turns < 60; turns += 1) {
+      makeVersion(root, 3, 1, TREE);
+      const removed = removeVersion(new HeldTree(root), 'node-3/v1').catch(() => undefined);
+      for (let waited = 0; waited < turns; waited += 1) await turn();
+      swap(join(`${at(1)}.removed`, 'd'));
+      await removed;
+      expect(manifest(outside)).toEqual(before);
+      removeRoot(join(root, 'node-3'));
+    }
   });
 });
 

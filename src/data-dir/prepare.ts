@@ -11,6 +11,7 @@ import { type CopyMode, canClone, copyTree, type TreeCopy } from './copy-tree.js
 import { DataDirError, toDataDirError } from './data-dir-error.js';
 import { type DataDirEvent, type DataDirOptions, DEFAULT_RETENTION } from './data-dir-options.js';
 import { exclusionOf } from './exclude.js';
+import { HeldTree } from './held-tree.js';
 import { writeMarker } from './marker.js';
 import { nodeDirOf, obsoleteOf, sourceFor, type VersionDir, versionsIn } from './versions.js';
 
@@ -27,6 +28,8 @@ import { nodeDirOf, obsoleteOf, sourceFor, type VersionDir, versionsIn } from '.
 //   unfinished, or complete and never used.
 // - Links only to where no one writes. Files are shared with the version before alone, and only where its very tenure has released the node id:
 //   then its work has ended (rule 8). One that was evicted, or has expired, may have processes left: it is copied.
+// - Nothing outside. What works in a version may be another user's, and this process root: no way leads through what that user puts there
+//   meanwhile (`HeldTree`).
 
 export interface PrepareOptions extends DataDirOptions {
   readonly lease: Pick<Lease, 'id' | 'version' | 'signal' | 'isValid'>;
@@ -71,8 +74,10 @@ interface Source {
 }
 
 class Preparation {
+  readonly #tree: HeldTree;
+  /** Paths below the root. */
   readonly #nodeDir: string;
-  readonly path: string;
+  readonly #own: string;
   readonly #begun: number;
   #nextReport: number;
   #files = 0;
@@ -80,41 +85,49 @@ class Preparation {
 
   constructor(private readonly options: PrepareOptions) {
     const { root, lease, clock } = options;
-    this.#nodeDir = nodeDirOf(resolve(root), lease.id);
-    this.path = join(this.#nodeDir, `v${lease.version}`);
+    this.#tree = new HeldTree(resolve(root));
+    this.#nodeDir = nodeDirOf(lease.id);
+    this.#own = join(this.#nodeDir, `v${lease.version}`);
     this.#begun = clock.monotonic();
     this.#nextReport = this.#begun + PROGRESS_INTERVAL_MS;
   }
 
+  get path(): string {
+    return this.#full(this.#own);
+  }
+
   async run(): Promise<string> {
+    const tree = this.#tree;
     const { lease, clock, retention = DEFAULT_RETENTION } = this.options;
     const { version } = lease;
     await checkOwner(this.options);
     await this.#checkPlace(this.#nodeDir);
-    const versions = await versionsIn(this.#nodeDir);
+    const versions = await versionsIn(tree, this.#nodeDir);
     const source = await this.#source(versions);
     this.#check();
     await claimRoot(this.options);
-    await makeFolder(this.#nodeDir);
+    await tree.entry(this.#nodeDir, makeFolder);
     const unfinished = versions.filter((each) => each.state === 'unfinished' && each.version <= version);
-    await this.#remove([...(await leftoversIn(this.#nodeDir)), ...unfinished.map(({ path }) => path)]);
+    await this.#remove([...(await leftoversIn(tree, this.#nodeDir)), ...unfinished.map(({ path }) => path)]);
     let mode: CopyMode = 'copy';
     this.#check();
-    await mkdir(this.path);
+    await tree.entry(this.#own, (at) => mkdir(at, source ? 0o700 : 0o777));
     try {
-      await syncFolder(this.#nodeDir);
-      if (source) mode = await this.#fill(source);
-      this.#check();
-      await writeMarker(this.path, { initializedAt: clock.now(), version, initializedFrom: source?.dir.version ?? null });
+      await tree.within(this.#nodeDir, syncFolder);
+      await tree.within(this.#own, async (at) => {
+        if (source) mode = await this.#fill(source);
+        this.#check();
+        await writeMarker(at, { initializedAt: clock.now(), version, initializedFrom: source?.dir.version ?? null });
+      });
     } catch (error) {
       // What is left of it would take the space that the next attempt needs.
-      await this.#remove([this.path]);
+      await this.#remove([this.#own]);
       throw error;
     }
     this.#check();
     const counts = { files: this.#files, bytes: this.#bytes, tookMs: clock.monotonic() - this.#begun };
     this.#tell({ type: 'prepared', path: this.path, from: source?.dir.version ?? null, mode, ...counts });
-    await this.#remove(obsoleteOf(await versionsIn(this.#nodeDir), retention).map(({ path }) => path));
+    await this.#remove(obsoleteOf(await versionsIn(tree, this.#nodeDir), retention).map(({ path }) => path));
     this.#check();
     return this.path;
   }
@@ -127,48 +140,59 @@ class Preparation {
     for (const each of versions) {
       if (each.version >= version && each.state === 'valid') {
         const why = each.version === version ? 'has been prepared before' : `is newer than the version ${version} of this tenure`;
-        throw new DataDirError(`${each.path} ${why}: is ${resolve(this.options.root)} that of a cluster whose leases were lost?`);
+        throw new DataDirError(
+          `${this.#full(each.path)} ${why}: is ${resolve(this.options.root)} that of a cluster whose leases were lost?`,
+        );
       }
       // It may hold the newest data: to go on from older ones would lose that without a word.
       if (each.state === 'foreign' && each.version > (dir?.version ?? -1))
-        throw new DataDirError(`${each.path} ${each.problem}: mend it, or move it away to go on from an older version`);
+        throw new DataDirError(`${this.#full(each.path)} ${each.problem}: mend it, or move it away to go on from an older version`);
     }
     if (dir === undefined) return undefined;
     await this.#checkPlace(dir.path);
-    return { dir, plan: await planCopy(dir.path, exclusionOf(exclude, 'exclude'), this.#check) };
+    const plan = await this.#tree.within(dir.path, () => planCopy(this.#tree, dir.path, exclusionOf(exclude, 'exclude'), this.#check));
+    return { dir, plan };
   }
 
   async #checkPlace(path: string): Promise<void> {
     const { root } = this.options;
-    const there = await unless(['ENOENT'], lstat(path));
-    if (there?.isDirectory() === false) throw new DataDirError(`${path} is not a directory`);
-    if (there && there.dev !== (await stat(root)).dev) throw new DataDirError(`${path} is on another file system than ${root}`);
+    const there = await unless(
+      ['ENOENT'],
+      this.#tree.entry(path, (at) => lstat(at)),
+    );
+    if (there?.isDirectory() === false) throw new DataDirError(`${this.#full(path)} is not a directory`);
+    if (there && there.dev !== (await stat(root)).dev) throw new DataDirError(`${this.#full(path)} is on another file system than ${root}`);
   }
 
   async #fill({ dir, plan }: Source): Promise<CopyMode> {
     const { lease, released, copy: alwaysCopies = false } = this.options;
-    const call = { from: dir.path, to: this.path, plan };
+    const call = { tree: this.#tree, from: dir.path, to: this.#own, plan };
     const links = released && !alwaysCopies && dir.version === lease.version - 1;
     const mode = links ? 'link' : (await canClone(call)) ? 'clone' : 'copy';
     if (mode === 'copy') await this.#checkSpace(plan);
-    await copyTree({ ...call, mode, step: this.#stepOf(plan) });
-    const [after] = (await versionsIn(this.#nodeDir)).filter(({ version }) => version === dir.version);
-    if (after?.state !== 'valid') throw new DataDirError(`${dir.path} was removed while it was copied`);
+    await this.#tree.within(dir.path, () => copyTree({ ...call, mode, step: this.#stepOf(plan) }));
+    const [after] = (await versionsIn(this.#tree, this.#nodeDir)).filter(({ version }) => version === dir.version);
+    if (after?.state !== 'valid') throw new DataDirError(`${this.#full(dir.path)} was removed while it was copied`);
     return mode;
   }
 
   async #checkSpace({ bytes }: CopyPlan): Promise<void> {
-    const { bavail, bsize } = await statfs(this.#nodeDir);
+    const { bavail, bsize } = await this.#tree.within(this.#nodeDir, (at) => statfs(at));
     const free = bavail * bsize;
     if (bytes > free) throw new DataDirError(`${this.path} needs ${bytes} bytes, and ${free} are free`);
   }
 
+  #full(path: string): string {
+    return join(this.#tree.top, path);
+  }
+
   /** What cannot be removed costs space and nothing else. */
   async #remove(paths: readonly string[]): Promise<void> {
-    for (const path of paths) {
+    for (const each of paths) {
       this.#check();
+      const path = this.#full(each);
       try {
-        await removeVersion(path);
+        await removeVersion(this.#tree, each);
         this.#tell({ type: 'removed', path });
       } catch (error) {
         this.#tell({ type: 'not-removed', path, error });

@@ -2,6 +2,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { makeVersion, newRoot, removeRoot } from '../../test/support/data-dirs.js';
+import { HeldTree } from './held-tree.js';
 import { nodeIdsIn, obsoleteOf, sourceFor, versionsIn } from './versions.js';
 
 let root: string;
@@ -22,7 +23,11 @@ describe('the versions of a node id', () => {
     writeFileSync(join(nodeDir, 'v7'), '');
     symlinkSync('v2', join(nodeDir, 'v8'));
     mkdirSync(join(nodeDir, 'v9', 'directory-initialized.json'), { recursive: true });
-    const told = (await versionsIn(nodeDir)).map((each) => [each.version, each.state, 'problem' in each ? each.problem : '']);
+    const told = (await versionsIn(new HeldTree(root), 'node-3')).map((each) => [
+      each.version,
+      each.state,
+      'problem' in each ? each.problem : '',
+    ]);
     expect(told).toEqual([
       [10, 'unfinished', ''],
       [9, 'foreign', 'has a marker directory-initialized.json that is a directory'],
@@ -33,7 +38,7 @@ describe('the versions of a node id', () => {
       [4, 'foreign', 'has a marker directory-initialized.json that is not JSON'],
       [2, 'valid', ''],
     ]);
-    expect(await versionsIn(join(root, 'node-4'))).toEqual([]);
+    expect(await versionsIn(new HeldTree(root), 'node-4')).toEqual([]);
   });
 
   it('are those of the node ids that have directories', async () => {
@@ -52,7 +57,7 @@ describe('what is made of them', () => {
       else if (name.endsWith('!')) makeVersion(root, 0, version, {}, 'oops');
       else makeVersion(root, 0, version, {});
     }
-    return versionsIn(join(root, 'node-0'));
+    return versionsIn(new HeldTree(root), 'node-0');
   }
 
   it.each([

@@ -1,11 +1,12 @@
-import { lstat, opendir, readdir } from 'node:fs/promises';
+import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Damage, kindOf, readRegular, unless } from '../store/file/files.js';
+import type { HeldTree } from './held-tree.js';
 import { decodeMarker, MARKER, type Marker } from './marker.js';
 
 // The layout of Camunda 8.9: ROOT/node-<id>/v<version>/, in it the data and the marker. Other names are left alone.
 
-/** The directory of one version of a node id, or what stands in its place. */
+/** The directory of one version of a node id, by its path below the root, or what stands in its place. */
 export type VersionDir = { readonly version: number; readonly path: string } & (
   | { readonly state: 'valid'; readonly marker: Marker }
   /** Its maker has not finished it. No command has ever worked in it. */
@@ -14,9 +15,9 @@ export type VersionDir = { readonly version: number; readonly path: string } & (
   | { readonly state: 'foreign'; readonly problem: string }
 );
 
-/** The directory of all versions of a node id. */
-export function nodeDirOf(root: string, nodeId: number): string {
-  return join(root, `node-${nodeId}`);
+/** The directory of all versions of a node id, below the root. */
+export function nodeDirOf(nodeId: number): string {
+  return `node-${nodeId}`;
 }
 
 /** The node ids that have directories, ascending. */
@@ -29,10 +30,14 @@ export async function nodeIdsIn(root: string): Promise<number[]> {
 }
 
 /** The versions in the directory of a node id, the newest first; none where there is no such directory. */
-export async function versionsIn(nodeDir: string): Promise<VersionDir[]> {
-  const names = (await unless(['ENOENT'], readdir(nodeDir))) ?? [];
+export async function versionsIn(tree: HeldTree, nodeDir: string): Promise<VersionDir[]> {
+  const names =
+    (await unless(
+      ['ENOENT'],
+      tree.within(nodeDir, (at) => readdir(at)),
+    )) ?? [];
   const versions = numbered(names, 'v').sort((a, b) => b - a);
-  const seen = await Promise.all(versions.map((version) => unless(['ENOENT'], look(version, join(nodeDir, `v${version}`)))));
+  const seen = await Promise.all(versions.map((version) => unless(['ENOENT'], look(tree, version, join(nodeDir, `v${version}`)))));
   return seen.filter((each) => each !== undefined);
 }
 
@@ -51,14 +56,13 @@ export function obsoleteOf(versions: readonly VersionDir[], retention: number): 
   return versions.filter((each) => (each.state === 'unfinished' && each.version < newest) || valid.indexOf(each) >= retention);
 }
 
-async function look(version: number, path: string): Promise<VersionDir> {
-  const there = await lstat(path);
+async function look(tree: HeldTree, version: number, path: string): Promise<VersionDir> {
+  const there = await tree.entry(path, (at) => lstat(at));
   const foreign = (problem: string) => ({ version, path, state: 'foreign', problem }) as const;
   if (!there.isDirectory()) return foreign(`is a ${kindOf(there)} and no directory`);
   try {
-    // A network file system asks its server only where a directory is opened: it may have kept that there was no marker.
-    await (await opendir(path)).close();
-    const text = (await readRegular(join(path, MARKER)))?.toString();
+    // Opening the directory has a network file system ask its server: it may have kept that there was no marker.
+    const text = (await tree.entry(join(path, MARKER), readRegular))?.toString();
     if (text === undefined) return { version, path, state: 'unfinished' };
     const marker = decodeMarker(text, version);
     return typeof marker === 'string' ? foreign(`has a marker ${MARKER} that ${marker}`) : { version, path, state: 'valid', marker };

@@ -1,7 +1,9 @@
+import { join } from 'node:path';
 import { explain } from '../../base/errors.js';
 import { leftoversIn, removeVersion } from '../../data-dir/collect.js';
 import { toDataDirError } from '../../data-dir/data-dir-error.js';
 import { checkRoot, DEFAULT_RETENTION } from '../../data-dir/data-dir-options.js';
+import { HeldTree } from '../../data-dir/held-tree.js';
 import { nodeDirOf, nodeIdsIn, obsoleteOf, type VersionDir, versionsIn } from '../../data-dir/versions.js';
 import type { Settings } from '../../settings/settings.js';
 import { ExitCode } from '../exit-codes.js';
@@ -28,23 +30,24 @@ export function dataDirCommand(
   return reported(settings, io, async () => {
     await checkRoot(root, 'ROOT', verb === 'ls' ? 'read' : 'write');
     const versions: Row[] = [];
+    const tree = new HeldTree(root);
     let allRemoved = true;
     const remove = async (path: string): Promise<string> => {
       try {
-        await removeVersion(path);
+        await removeVersion(tree, path);
         return 'removed';
       } catch (error) {
-        complain(io, `${path} could not be removed: ${explain(error)}`);
+        complain(io, `${join(root, path)} could not be removed: ${explain(error)}`);
         allRemoved = false;
         return 'not removed';
       }
     };
     try {
       for (const nodeId of await nodeIdsIn(root)) {
-        const nodeDir = nodeDirOf(root, nodeId);
-        const dirs = await versionsIn(nodeDir);
+        const nodeDir = nodeDirOf(nodeId);
+        const dirs = await versionsIn(tree, nodeDir);
         const obsolete = obsoleteOf(dirs, retention);
-        if (verb === 'gc') for (const leftover of await leftoversIn(nodeDir)) await remove(leftover);
+        if (verb === 'gc') for (const leftover of await leftoversIn(tree, nodeDir)) await remove(leftover);
         for (const dir of dirs) {
           const goes = obsolete.includes(dir);
           const result = !goes ? 'kept' : verb === 'ls' ? 'obsolete' : await remove(dir.path);

@@ -39,7 +39,7 @@ async function copying(...more: string[]): Promise<TestProcess> {
   await run(`truncate -s ${LARGE_BYTES} $NODE_DATA_DIR/large`).exit;
   const command = [cliFile, 'run', ...optionsOf('--data-copy', ...more), '--', 'echo', 'never'];
   const second = runProcess(process.execPath, ['--import', HANGING_COPIES, ...command]);
-  await second.waitForOutput(/hangs at .*v2\/large/);
+  await second.waitForOutput(/hangs at .*\/large/);
   expect(sizeOf(join(at(2), 'large'))).toBeGreaterThan(0);
   return second;
 }
@@ -200,6 +200,19 @@ describe('a root that cannot be used is told in one line, and nothing is changed
     expect((await elsewhere.exit).code).toBe(69);
     expect(problems(elsewhere)).toEqual([expect.stringMatching(message)]);
     expect(manifest(root)).toEqual(before);
+  });
+
+  it('one that root cannot hold open, for want of /proc: another user might put links into it', async () => {
+    const blind = mounted('mount -t tmpfs tmpfs /proc');
+    expect((await blind.exit).code).toBe(69);
+    expect(problems(blind)).toEqual([
+      expect.stringMatching(/as root, data directories need \/proc\/self\/fd, which this system does not have/),
+    ]);
+    expect(manifest(root)).toEqual([]);
+    // As the same user, who is not root in a namespace that knows no users.
+    const ownFiles = mounted('mount -t tmpfs tmpfs /proc && set -- unshare --user "$@"', 'echo $NODE_DATA_DIR');
+    expect((await ownFiles.exit).code).toBe(0);
+    expect(ownFiles.stdout()).toMatch(/\/v2\n$/);
   });
 
   it('but what is left of an old version, and cannot be removed, is told and keeps no one from work', async () => {
