@@ -11,7 +11,7 @@ const REMOVED = '.removed';
 
 /**
  * Removes the directory of a version, or what is left of one. It is renamed first: a stale holder that works in it by its name fails from that
- * moment on, and makes no marker there. The marker goes before all else: a reader whose network file system has kept the name finds none.
+ * moment on, and a marker that it still makes through the open directory makes no version. The marker goes before all else: a reader whose network file system has kept the name finds none.
  */
 export async function removeVersion(tree: HeldTree, path: string): Promise<void> {
   const removed = path.endsWith(REMOVED) ? path : path + REMOVED;

@@ -1,13 +1,16 @@
-import { rename } from 'node:fs/promises';
-import { join } from 'node:path';
-import { syncFolder, writeDurably } from '../store/file/files.js';
+import { link, lstat, rename, rm } from 'node:fs/promises';
+import { dirname, join, relative } from 'node:path';
+import { codeOf, syncFolder, unless, writeDurably } from '../store/file/files.js';
+import { HeldTree } from './held-tree.js';
 
 /** What makes a version's directory valid: a file in it that says so, written last. Format and name are those of Camunda 8.9. */
 export const MARKER = 'directory-initialized.json';
 const DRAFT = `${MARKER}.tmp`;
+/** A second name of the marker: the work of its tenure has ended. A copy of it is another file, and says nothing. */
+const ENDED = 'directory-ended.json';
 
 /** The names at the top of a version's directory that belong to the directory, and not to what it keeps. */
-export const OWN_NAMES: readonly string[] = [MARKER, DRAFT];
+export const OWN_NAMES: readonly string[] = [MARKER, DRAFT, ENDED];
 
 /** The last time that dates can tell, in milliseconds since the Unix epoch. */
 const MAX_TIME = 8.64e15;
@@ -39,5 +42,31 @@ export async function writeMarker(directory: string, { initializedAt, version, i
   const draft = join(directory, DRAFT);
   await writeDurably(draft, Buffer.from(JSON.stringify({ initializedAt, version, initializedFrom })));
   await rename(draft, join(directory, MARKER));
+  await syncFolder(directory);
+}
+
+/**
+ * Says in the directory of a version that the work of its tenure has ended, before the node id is released: its files may be linked, whatever
+ * becomes of later tenures before one is complete. Never rejects: without it, they may have to be copied.
+ *
+ * @param path the absolute path of the directory, `ROOT/node-<id>/v<version>`
+ */
+export async function markEnded(path: string): Promise<void> {
+  const tree = new HeldTree(dirname(dirname(path)));
+  const mark = tree.within(relative(tree.top, path), (at) => link(join(at, MARKER), join(at, ENDED)));
+  await mark.catch((error) => {
+    if (codeOf(error) === undefined) throw error;
+  });
+}
+
+/** Whether the work of a version's tenure has ended, and no later version shares its files. */
+export async function hasEnded(directory: string): Promise<boolean> {
+  const [ended, marker] = await Promise.all([ENDED, MARKER].map((name) => unless(['ENOENT'], lstat(join(directory, name)))));
+  return ended !== undefined && ended.dev === marker?.dev && ended.ino === marker.ino;
+}
+
+/** Takes it back, before a version is complete that shares the files. */
+export async function unmarkEnded(directory: string): Promise<void> {
+  await rm(join(directory, ENDED), { force: true });
   await syncFolder(directory);
 }

@@ -15,13 +15,22 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { contentOf, makeVersion, manifest, newRoot, removeRoot, type Tree, writeTree } from '../../test/support/data-dirs.js';
+import {
+  camundaMarker,
+  contentOf,
+  makeVersion,
+  manifest,
+  newRoot,
+  removeRoot,
+  type Tree,
+  writeTree,
+} from '../../test/support/data-dirs.js';
 import { VirtualClock } from '../../test/support/virtual-clock.js';
 import { LeaseLostError } from '../lease/model/lease.js';
 import { removeVersion } from './collect.js';
 import type { DataDirEvent } from './data-dir-options.js';
 import { HeldTree } from './held-tree.js';
-import { MARKER } from './marker.js';
+import { MARKER, markEnded } from './marker.js';
 import { type PrepareOptions, prepareDataDir } from './prepare.js';
 
 /** Where syncing costs nothing, if there is such a place. */
@@ -162,6 +171,23 @@ describe('the files of the version before', () => {
     expect(contentOf(at(version))).toEqual(contentOf(at(1)));
     expect(inode(version, 'd/b') === inode(1, 'd/b')).toBe(linked);
     expect(events.at(-1)).toMatchObject({ type: 'prepared', mode: linked ? 'link' : expect.stringMatching(/copy|clone/) });
+  });
+
+  it('are linked where its work has ended, whatever became of the tenures since; once a later version shares them, no more', async () => {
+    await markEnded(makeVersion(root, 3, 1, TREE));
+    makeVersion(root, 3, 2, { half: '' }, null);
+    await prepare(4);
+    expect([inode(4, 'd/b'), existsSync(join(at(4), 'directory-ended.json'))]).toEqual([inode(1, 'd/b'), false]);
+    // As an operator does, to go on from an older one.
+    renameSync(at(4), join(root, 'elsewhere'));
+    await prepare(6);
+    expect(inode(6, 'd/b')).not.toBe(inode(1, 'd/b'));
+  });
+
+  it('are copied where its end is a copy of what another version says', async () => {
+    makeVersion(root, 3, 1, { ...TREE, 'directory-ended.json': camundaMarker(1, null) });
+    await prepare(4);
+    expect(inode(4, 'd/b')).not.toBe(inode(1, 'd/b'));
   });
 
   it('are not seen to change by another holder: successive versions that were copied share no byte', async () => {

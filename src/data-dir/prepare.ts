@@ -12,7 +12,7 @@ import { DataDirError, toDataDirError } from './data-dir-error.js';
 import { type DataDirEvent, type DataDirOptions, DEFAULT_RETENTION } from './data-dir-options.js';
 import { exclusionOf } from './exclude.js';
 import { HeldTree } from './held-tree.js';
-import { writeMarker } from './marker.js';
+import { hasEnded, unmarkEnded, writeMarker } from './marker.js';
 import { nodeDirOf, obsoleteOf, sourceFor, type VersionDir, versionsIn } from './versions.js';
 
 // Fencing for files: each tenure has a directory of its own, so what a stale holder still writes is seen by no other. Why this is safe:
@@ -26,8 +26,9 @@ import { nodeDirOf, obsoleteOf, sourceFor, type VersionDir, versionsIn } from '.
 //   the copy counts only if the source's marker is there at the end.
 // - One that is given up is a stale one. The node id may be released while its last operations are under way: they end in a version that is
 //   unfinished, or complete and never used.
-// - Links only to where no one writes. Files are shared with the version before alone, and only where its very tenure has released the node id:
-//   then its work has ended (rule 8). One that was evicted, or has expired, may have processes left: it is copied.
+// - Links only to where no one writes. Files are shared with one version alone, and only where its very tenure has released the node id: then its
+//   work has ended (rule 8). It says so in the directory, and if it could not, the lease does for the next version. Once a version that shares them
+//   is complete, that does not count any more. A tenure that was evicted, or has expired, may have processes left: its version is copied.
 // - Nothing outside. What works in a version may be another user's, and this process root: no way leads through what that user puts there
 //   meanwhile (`HeldTree`).
 
@@ -167,12 +168,14 @@ class Preparation {
   async #fill({ dir, plan }: Source): Promise<CopyMode> {
     const { lease, released, copy: alwaysCopies = false } = this.options;
     const call = { tree: this.#tree, from: dir.path, to: this.#own, plan };
-    const links = released && !alwaysCopies && dir.version === lease.version - 1;
+    const isEnded = (released && dir.version === lease.version - 1) || (await this.#tree.within(dir.path, hasEnded));
+    const links = isEnded && !alwaysCopies;
     const mode = links ? 'link' : (await canClone(call)) ? 'clone' : 'copy';
     if (mode === 'copy') await this.#checkSpace(plan);
     await this.#tree.within(dir.path, () => copyTree({ ...call, mode, step: this.#stepOf(plan) }));
     const [after] = (await versionsIn(this.#tree, this.#nodeDir)).filter(({ version }) => version === dir.version);
     if (after?.state !== 'valid') throw new DataDirError(`${this.#full(dir.path)} was removed while it was copied`);
+    if (links) await this.#tree.within(dir.path, unmarkEnded);
     return mode;
   }
 

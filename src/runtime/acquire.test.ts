@@ -1,5 +1,11 @@
+import { rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { newRoot, removeRoot } from '../../test/support/data-dirs.js';
+import { systemClock } from '../base/system.js';
+import type { DataDirEvent } from '../data-dir/data-dir-options.js';
 import { type MonitorEvent, NodeMonitor } from '../monitor/node-monitor.js';
+import { MemoryLeaseStore } from '../store/memory/index.js';
 import { type AcquireOptions, acquire } from './acquire.js';
 
 describe('acquire', () => {
@@ -136,5 +142,31 @@ describe('acquire with a monitor', () => {
     expect(monitor.health().state).toBe('held');
     await lease.release();
     await expect(acquire(again)).rejects.toMatchObject({ setting: 'monitor', value: 'one that is released' });
+  });
+});
+
+describe('a data directory', () => {
+  it.each([
+    ['linked', {}, 'link'],
+    ['copied, where work may have been left then,', { copy: true }, expect.stringMatching(/copy|clone/)],
+  ])('is %s after starts that were refused, and after an ordered end before them', async (_, first, mode) => {
+    const root = newRoot();
+    const prepared: DataDirEvent[] = [];
+    const onEvent = (event: DataDirEvent) => event.type === 'prepared' && prepared.push(event);
+    const store = new MemoryLeaseStore({ clock: systemClock });
+    const start = (options: object = {}) =>
+      acquire({ store, nodes: 1, taskId: 'me', onLost: 'signal', dataDir: { root, onEvent, ...options } });
+    try {
+      const { dataDir = '', release } = await start(first);
+      writeFileSync(join(dataDir, 'a'), 'data');
+      await release();
+      symlinkSync('/etc/passwd', join(dataDir, 'out'));
+      for (let refused = 0; refused < 2; refused += 1) await expect(start()).rejects.toThrow(/out is a symbolic link that leads out/);
+      rmSync(join(dataDir, 'out'));
+      await (await start()).release();
+      expect(prepared.at(-1)).toMatchObject({ from: 1, mode });
+    } finally {
+      removeRoot(root);
+    }
   });
 });

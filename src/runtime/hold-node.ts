@@ -44,6 +44,8 @@ export interface HoldOptions extends Omit<AcquireLeaseOptions, 'store' | 'onEven
 
 /** How long taking the node out of the discovery tree may hold up the release, in milliseconds. */
 const LEAVE_TIMEOUT_MS = 1_500;
+/** How long the end of the data directory may hold up the end, in milliseconds. */
+const MARK_TIMEOUT_MS = 1_000;
 /** How long the release may hold up the end, in milliseconds. */
 const RELEASE_TIMEOUT_MS = 5_000;
 /** How long the closing of the store may hold up the end, in milliseconds. */
@@ -82,6 +84,7 @@ export async function holdNode(options: HoldOptions): Promise<HeldNode> {
   const { zookeeper, monitor, signal, announcesService, provider = 'store', limited = (_what, _limitMs, step) => step } = options;
   let discoverer: Discoverer | undefined;
   let source: LeaseSource | undefined;
+  let dataDir: string | undefined;
   let origin: TenureOrigin = options.nodeId === undefined ? 'vacant' : 'static';
   const onEvent: LeaseListener = (event) => {
     if (event.type === 'renewed') options.onRenewed?.(event.deadline);
@@ -89,11 +92,25 @@ export async function holdNode(options: HoldOptions): Promise<HeldNode> {
     monitor?.onLeaseEvent(event);
     options.onLeaseEvent?.(event);
   };
+  /** False where the file system does not answer. */
+  const markedEnd = async () => {
+    // With copies, the work of others may be left: `serve` cannot know.
+    if (dataDir === undefined || options.dataDir?.copy) return true;
+    const { markEnded } = await import('../data-dir/marker.js');
+    let isSettled = false;
+    const marked = markEnded(dataDir).then(() => {
+      isSettled = true;
+    });
+    await limited('marking the end of the data directory', MARK_TIMEOUT_MS, marked);
+    return isSettled;
+  };
   const end = async ({ workEnded, release = workEnded }: NodeEnd) => {
     try {
       if (discoverer) await limited('leaving the discovery tree', LEAVE_TIMEOUT_MS, discoverer.leave());
     } finally {
-      if (source && release) await limited('the release', RELEASE_TIMEOUT_MS, source.lease.release());
+      // A mark that comes after the release might say of linked files that no process writes to them: then the lease is left to expire.
+      const isSettled = !release || (await markedEnd());
+      if (source && release && isSettled) await limited('the release', RELEASE_TIMEOUT_MS, source.lease.release());
       if (source?.close) await limited('closing the store', CLOSE_TIMEOUT_MS, source.close());
       // A node id that lives by the session is free as soon as that ends: while work may be left, the session has to expire.
       if (provider === 'store' || workEnded) await discoverer?.close();
@@ -104,7 +121,7 @@ export async function holdNode(options: HoldOptions): Promise<HeldNode> {
     await discoverer?.connected(signal);
     source = await leaseFrom(options, onEvent, discoverer);
     const { lease, leases, announcesNode } = source;
-    const dataDir = options.dataDir && (await prepared(options.dataDir, lease, origin, options));
+    dataDir = options.dataDir && (await prepared(options.dataDir, lease, origin, options));
     const discovery = await discoverer?.start({ lease, origin, leases, announcesNode, announcesService }, signal);
     monitor?.hold(lease, discovery, dataDir);
     return { lease, discovery, dataDir, end };
