@@ -1,6 +1,6 @@
 import { link, rename, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { readRegular, unless, writeDurably } from '../store/file/files.js';
+import { Damage, readRegular, unless, writeDurably } from '../store/file/files.js';
 import { isDone } from './copy-tree.js';
 import { DataDirError } from './data-dir-error.js';
 
@@ -16,7 +16,7 @@ export const OWNER = 'nodelease.json';
 /** Makes sure that a root is not that of another store: the versions of two would take each other for earlier tenures. @throws {DataDirError} */
 export async function checkOwner({ root, store }: Claim): Promise<void> {
   const path = join(resolve(root), OWNER);
-  const found = (await readRegular(path))?.toString();
+  const found = (await readOwner(path))?.toString();
   if (found === undefined || found === ownerOf(store)) return;
   const choice = 'choose another root, or correct the file where the store has moved';
   throw new DataDirError(`${path} says ${found.trim()}, and the store of this lease is ${store}: ${choice}`);
@@ -25,7 +25,7 @@ export async function checkOwner({ root, store }: Claim): Promise<void> {
 /** Makes a root that of the store, where it is that of none. @throws {DataDirError} when it is another one's by now */
 export async function claimRoot(claim: Claim): Promise<void> {
   const path = join(resolve(claim.root), OWNER);
-  if ((await readRegular(path)) === undefined) {
+  if ((await readOwner(path)) === undefined) {
     // Whole or not there, and the first one stays.
     const draft = `${path}.${claim.lease.id}.${claim.lease.version}`;
     await writeDurably(draft, Buffer.from(ownerOf(claim.store)));
@@ -35,6 +35,15 @@ export async function claimRoot(claim: Claim): Promise<void> {
     await rm(draft, { force: true });
   }
   await checkOwner(claim);
+}
+
+async function readOwner(path: string): Promise<Buffer | undefined> {
+  try {
+    return await readRegular(path);
+  } catch (error) {
+    if (error instanceof Damage) throw new DataDirError(`${path} is a ${error.what}, and no file: move it away, or choose another root`);
+    throw error;
+  }
 }
 
 const ownerOf = (store: string) => `${JSON.stringify({ store })}\n`;

@@ -226,6 +226,17 @@ describe('what speaks against it is told, and nothing is changed:', () => {
       /nodelease.json says .*"s3:\/\/c".*: choose another/,
       () => writeTree(root, { 'nodelease.json': '{"store":"s3://c"}\n' }),
     ],
+    [
+      'a directory in place of the name of the store',
+      /nodelease.json is a directory, and no file: move it away/,
+      () => mkdirSync(join(root, 'nodelease.json')),
+    ],
+    [
+      'a link in place of it',
+      /nodelease.json is a symbolic link, and no file/,
+      () => writeTree(root, { other: '{"store":"s3://b/p"}\n', 'nodelease.json': '-> other' }),
+    ],
+    ['a FIFO in place of it', /nodelease.json is a FIFO, and no file/, () => execFileSync('mkfifo', [join(root, 'nodelease.json')])],
     ['a file in place of a version', /v4 is a file and no directory/, () => writeTree(root, { 'node-3/v4': '' })],
     ['a link in place of a version', /v4 is a symbolic link and no directory/, () => writeTree(root, { 'node-3/v4': '-> v1' })],
     [

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { ConfigError } from '../../base/errors.js';
 import { configVariables } from './config-variables.js';
@@ -42,10 +43,21 @@ describe('the properties of a configuration', () => {
       'node.options',
     ],
     ...['java.tool.options', 'bash.env', 'pythonpath', 'perl5opt', 'rubyopt'],
+    ...['node.data-dir', 'openssl.conf', 'pythonbreakpoint', 'lua.init', 'lua.init.5.4', 'php.ini.scan.dir', 'erl.aflags', 'erl.flags'],
+    ...['git.ssh.command', 'node.extra.ca.certs', 'node.tls.reject.unauthorized', 'aws.profile', 'browser'],
   ])('are refused where they would change what nodelease sets, or how programs are loaded: %s', (key) => {
     const parse = () => variables({ before: '1', [key]: 'hunter2', zone: 'a' });
     expect(parse).toThrow(ConfigError);
     expect(parse).toThrow(`${key}: expected another key, for nodelease sets this variable itself, or programs are found or loaded by it`);
+  });
+
+  it('are refused where a value is longer than the system takes, with the key, and taken up to that', () => {
+    const longest = 'ü'.repeat((128 * 1024 - 'BIG=\0'.length - 1) / 2);
+    expect(variables({ big: longest })).toEqual({ BIG: longest });
+    const tooLong = () => variables({ a: '', big: `${longest}xx` });
+    expect(tooLong).toThrow(/^big: expected a value of at most 131067 bytes, as the value of a variable, got "131068 bytes"$/);
+    const { status } = spawnSync('true', { env: variables({ big: `${longest}x` }) });
+    expect(status).toBe(0);
   });
 
   it('are refused with what no variable can hold, without a word of it', () => {
