@@ -1,5 +1,5 @@
 import type { ConnectString } from '../zookeeper/connect-string.js';
-import { openZooKeeper, type ZooKeeperClient, type ZooKeeperOptions } from '../zookeeper/zookeeper-client.js';
+import { DISCOVERY_SESSION_TIMEOUT_MS, openZooKeeper, type ZooKeeperClient, type ZooKeeperOptions } from '../zookeeper/zookeeper-client.js';
 import { announcedFields } from './announcement.js';
 import { Discovery, type DiscoveryOptions } from './discovery.js';
 import { DEFAULT_READY_TIMEOUT_MS } from './readiness.js';
@@ -36,10 +36,9 @@ export class Discoverer {
    * @throws {ConfigError} when the connect string or the credentials are malformed
    */
   constructor(private readonly options: DiscovererOptions) {
-    const { connect, sessionTimeoutMs, auth, tls, clock, random } = options;
+    const { connect, sessionTimeoutMs = DISCOVERY_SESSION_TIMEOUT_MS, auth, tls, clock, random } = options;
     this.zookeeper = openZooKeeper({
-      ...{ connect, tls, clock, random },
-      ...(sessionTimeoutMs !== undefined && { sessionTimeoutMs }),
+      ...{ connect, tls, clock, random, sessionTimeoutMs },
       ...(auth !== undefined && { auth }),
     });
   }

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { fails, ScriptedZooKeeper, SESSION_MS } from '../../test/support/scripted-zookeeper.js';
 import { seededRandom, settled, VirtualClock } from '../../test/support/virtual-clock.js';
+import { DEFAULT_SESSION_TIMEOUT_MS } from '../zookeeper/zookeeper-client.js';
 import { lock } from './lock.js';
 import type { LockHandle } from './lock-handle.js';
 import { writeLock } from './read-write-lock.js';
@@ -91,6 +92,20 @@ describe('a handle', () => {
     expect(standing()).toHaveLength(1);
     await clock.advance(SESSION_MS / 12);
     expect(standing()).toEqual([]);
+  });
+
+  it('outlasts an outage of 2.6 s at the default time-out of sessions, whenever it begins', async () => {
+    zookeeper.become({ status: 'connected', sessionId: 'a', timeoutMs: DEFAULT_SESSION_TIMEOUT_MS, server: 'x:1' });
+    const held = await acquired();
+    await clock.advance(DEFAULT_SESSION_TIMEOUT_MS);
+    // Just before a heartbeat: what has been answered is as old as it gets.
+    await clock.advance(held.deadline - DEFAULT_SESSION_TIMEOUT_MS / 3 - clock.monotonic() - 1);
+    zookeeper.fault = () => Promise.reject(fails('connection-loss', 'unknown'));
+    await clock.advance(2_600);
+    zookeeper.fault = undefined;
+    await clock.advance(DEFAULT_SESSION_TIMEOUT_MS);
+    expect(held.isValid()).toBe(true);
+    await held.release();
   });
 
   it('is deleted on release as often as it takes', async () => {

@@ -3,7 +3,7 @@ import { systemClock, systemRandom } from '../base/system.js';
 import type { PayloadCodec } from '../services/payload-codec.js';
 import { ServiceDiscovery, type ServiceEvent } from '../services/service-discovery.js';
 import type { ZooKeeperTls } from '../zookeeper/tls.js';
-import { openZooKeeper, type ZooKeeperClient } from '../zookeeper/zookeeper-client.js';
+import { DISCOVERY_SESSION_TIMEOUT_MS, openZooKeeper, type ZooKeeperClient } from '../zookeeper/zookeeper-client.js';
 
 /** How to reach ZooKeeper, and what stands there. */
 export interface ConnectServicesOptions<P> {
@@ -60,11 +60,10 @@ export class ConnectedServices<P> extends ServiceDiscovery<P> implements AsyncDi
  */
 export function connectServices<P = unknown>(options: ConnectServicesOptions<P>): ConnectedServices<P> {
   checkOptions(options);
-  const { connect, auth, tls, sessionTimeoutMs, ...discovery } = options;
+  const { connect, auth, tls, sessionTimeoutMs = DISCOVERY_SESSION_TIMEOUT_MS, ...discovery } = options;
   const zookeeper = openZooKeeper({
-    ...{ connect, tls, clock: systemClock, random: systemRandom },
+    ...{ connect, tls, clock: systemClock, random: systemRandom, sessionTimeoutMs },
     ...(auth !== undefined && { auth }),
-    ...(sessionTimeoutMs !== undefined && { sessionTimeoutMs }),
   });
   try {
     return new ConnectedServices<P>(zookeeper, discovery);

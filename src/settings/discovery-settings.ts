@@ -4,7 +4,7 @@ import { parseUriSpec } from '../services/uri-spec.js';
 import { type ConnectString, parseAuth, parseConnectString } from '../zookeeper/connect-string.js';
 import { checkZnodeName, parsePaths } from '../zookeeper/znode-path.js';
 import { parseCheckTarget } from './check-target.js';
-import { CONSOLE, HOLDING, SERVICES, type Setting, WITH_ZOOKEEPER } from './setting.js';
+import { CONSOLE, HOLDING, RECIPES, SERVICES, type Setting, WITH_ZOOKEEPER } from './setting.js';
 import { checked, checkPath, choice, duration, integer, onOff, parsed, text } from './values.js';
 
 const ANNOUNCED = { commands: HOLDING, needs: 'zookeeper' } as const;
@@ -56,6 +56,8 @@ export const DISCOVERY_SETTINGS = {
       maxWhy: 'that long a dead node stays in the tree',
     }),
     default: '10s',
+    // A lock is lost for sure after half a session of silence, an entry of discovery after a whole one.
+    otherDefault: { value: '20s', commands: RECIPES },
     commands: WITH_ZOOKEEPER,
     option: 'zookeeper.sessionTimeoutMs',
     needs: 'zookeeper',

@@ -7,6 +7,8 @@ export interface Setting {
   readonly repeatable?: true;
   /** What holds where the setting is not given. A value as a user would write it; or, where that depends on other things, words for people. */
   readonly default?: string;
+  /** What holds instead for some of its commands. */
+  readonly otherDefault?: { readonly value: string; readonly commands: readonly string[] };
   /** The commands that have it. */
   readonly commands: readonly string[];
   /** The option of `acquire()` with the same meaning. Durations are in milliseconds there. */

@@ -19,18 +19,20 @@ This page is made from the table in the code (\`src/settings/settings-table.ts\`
 const code = (text: string) => `\`${text}\``;
 const cell = (text: string) => text.replaceAll('|', '\\|');
 
-function row({ name, kind, option, default: standard, sentence, needs, storeOnly }: NamedSetting): string {
+function row({ name, kind, option, default: standard, otherDefault, sentence, needs, storeOnly }: NamedSetting): string {
   const value = [kind.argument ?? 'switch', kind.range].filter((each) => each !== undefined).join(': ');
   // Of these, `discovery` commands have the path of the services, and no `--service`.
   const of = needs === 'service' ? ` for ${code('run')} and ${code('serve')}` : '';
   const beside = needs === undefined ? '' : `; with ${code(`--${needs}`)} only${of}`;
   const store = storeOnly ? `; not with ${code('--provider zookeeper')}` : '';
+  const group = otherDefault?.commands[0]?.split(' ')[0];
+  const other = otherDefault ? `; ${otherDefault.value} for ${code(`${group} …`)}` : '';
   const cells = [
     code(`--${name}`),
     code(environmentName(name)),
     option ? code(option) : '',
     value,
-    standard ?? '',
+    (standard ?? '') + other,
     sentence + beside + store,
   ];
   return `| ${cells.map(cell).join(' | ')} |`;

@@ -59,10 +59,10 @@ export function kindOf<Name extends SettingName>(name: Name): SettingKind<Settin
   return ROWS[name].kind as SettingKind<SettingValue<Name>>;
 }
 
-/** The default of a setting, as the table has it. */
-export function defaultOf(name: SettingName): string {
-  const { default: text = '' }: Setting = ROWS[name];
-  return text;
+/** The default of a setting for a command, as the table has it. */
+export function defaultOf(name: SettingName, command = ''): string {
+  const { default: text = '', otherDefault }: Setting = ROWS[name];
+  return otherDefault?.commands.includes(command) ? otherDefault.value : text;
 }
 
 /** A row with its name. */
@@ -76,9 +76,10 @@ export const SETTINGS: readonly NamedSetting[] = Object.entries<Setting>(ROWS).m
   ...row,
 }));
 
-/** The settings that a command has. */
+/** The settings that a command has, with the defaults that hold for it. */
 export function settingsFor(command: string): readonly NamedSetting[] {
-  return SETTINGS.filter(({ commands }) => commands.includes(command));
+  const all = SETTINGS.filter(({ commands }) => commands.includes(command));
+  return all.map((each) => (each.otherDefault ? { ...each, default: defaultOf(each.name, command) } : each));
 }
 
 /** The name of the environment variable of a setting. */

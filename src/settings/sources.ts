@@ -10,6 +10,8 @@ export interface SettingSources {
   readonly hostname: string;
   /** False for a command that announces no service: what is to be announced is of no use there. @default true */
   readonly announces?: boolean;
+  /** The command whose defaults hold. @default those of most commands */
+  readonly command?: string;
 }
 
 /** A value, and the name under which its user knows it. */
@@ -48,9 +50,9 @@ export function read<Name extends SettingName>(sources: SettingSources, name: Na
   return given && kindOf(name).parse(given.text, given.label);
 }
 
-/** The same, or else the default that the table has; for settings whose default is a value, and not told in words. */
+/** The same, or else the command's default in the table; for settings whose default is a value, and not told in words. */
 export function readOrDefault<Name extends SettingName>(sources: SettingSources, name: Name): SettingValue<Name> {
-  const { text, label } = find(sources, name) ?? { text: defaultOf(name), label: `--${name}` };
+  const { text, label } = find(sources, name) ?? { text: defaultOf(name, sources.command), label: `--${name}` };
   return kindOf(name).parse(text, label);
 }
 

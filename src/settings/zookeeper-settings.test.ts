@@ -79,3 +79,14 @@ describe('the settings of TLS to ZooKeeper', () => {
     expect(read({}, env)).toBeUndefined();
   });
 });
+
+describe('the time-out of a session', () => {
+  const timeoutMs = (command: string, env: Record<string, string> = {}) =>
+    readSettings({ flags: { zookeeper: 'zk' }, env, hostname: 'host', command }).zookeeper?.sessionTimeoutMs;
+
+  it('is 20 s for what holds locks, which lose half of it to certainty, and 10 s for discovery', () => {
+    const commands = ['zk lock', 'zk elect', 'zk rwlock', 'zk semaphore', 'run', 'discovery ls', 'config watch'];
+    expect(commands.map((command) => timeoutMs(command))).toEqual([20_000, 20_000, 20_000, 20_000, 10_000, 10_000, 10_000]);
+    expect(timeoutMs('zk lock', { NODELEASE_ZOOKEEPER_SESSION_TIMEOUT: '12s' })).toBe(12_000);
+  });
+});

@@ -16,7 +16,7 @@ export interface ZooKeeperSettings extends Announcement {
   /** `digest:user:password`. */
   readonly auth?: string | undefined;
   readonly tls?: ZooKeeperTls | undefined;
-  /** How long a session outlives its connection, 1,000 to 600,000. The servers may grant another. @default 10000 */
+  /** How long a session outlives its connection, 1,000 to 600,000. The servers may grant another. @default 10000; 20000 for `zk` commands */
   readonly sessionTimeoutMs: number;
   /** Fails the start when ZooKeeper cannot be reached. */
   readonly required: boolean;

@@ -15,7 +15,7 @@ import { isFault, ZooKeeperError } from './zookeeper-error.js';
 export interface ZooKeeperOptions {
   /** `HOST:PORT[,HOST:PORT]…[/CHROOT]`, or what {@link parseConnectString} made of it. */
   readonly connect: string | ConnectString;
-  /** How long the session outlives its connection, 1,000 to 600,000 milliseconds; the servers may grant another time. @default 10000 */
+  /** How long the session outlives its connection, 1,000 to 600,000 milliseconds; the servers may grant another time. @default 20000 */
   readonly sessionTimeoutMs?: number | undefined;
   /** How long a call may take that says nothing else, in milliseconds, 1 to 86,400,000. @default 5000 */
   readonly operationTimeoutMs?: number | undefined;
@@ -33,8 +33,10 @@ export interface ZooKeeperOptions {
   readonly random: RandomSource;
 }
 
-/** The default of {@link ZooKeeperOptions.sessionTimeoutMs}. */
-export const DEFAULT_SESSION_TIMEOUT_MS = 10_000;
+/** The default of {@link ZooKeeperOptions.sessionTimeoutMs}: a lock outlasts an outage of a quarter of it. */
+export const DEFAULT_SESSION_TIMEOUT_MS = 20_000;
+/** The default of discovery's sessions: a dead node's entries go after it. */
+export const DISCOVERY_SESSION_TIMEOUT_MS = 10_000;
 /** The default of {@link ZooKeeperOptions.operationTimeoutMs}. */
 export const DEFAULT_OPERATION_TIMEOUT_MS = 5_000;
 

@@ -125,7 +125,7 @@ function settingsOf(command: Command, row: CommandRow, { env: surroundings, host
   // A run within a run does not take the outer one's id for its own name.
   const known = ['NODE_ID_VERSION', ...(announces ? [ENDPOINTS_VARIABLE] : []), ...names.map(environmentName)];
   const env = Object.fromEntries(known.map((name) => [name, surroundings[name]]));
-  const settings = readSettings({ flags, env, hostname, announces });
+  const settings = readSettings({ flags, env, hostname, announces, command: row.name });
   const allocates = settings.provider === 'zookeeper';
   if (row.zookeeper === 'required' && settings.zookeeper === undefined)
     throw new UsageError('no ZooKeeper given: expected --zookeeper HOST:PORT[,HOST:PORT]...[/CHROOT], or NODELEASE_ZOOKEEPER');

@@ -47,6 +47,12 @@ describe('the commands of nodelease zk', () => {
     expect(complaints).toMatch(complaint);
   });
 
+  it('say in their help for how long a session outlives its connection', async () => {
+    const shown = async (...command: string[]) => (await runInProcess([...command, '--help'])).answer.replace(/\s+/g, ' ');
+    expect(await shown('zk', 'lock')).toContain('(1s to 10m; default: 20s) [NODELEASE_ZOOKEEPER_SESSION_TIMEOUT]');
+    expect(await shown('discovery', 'ls')).toContain('(1s to 10m; default: 10s) [NODELEASE_ZOOKEEPER_SESSION_TIMEOUT]');
+  });
+
   it.each(['queue take /work', 'barrier wait /gate', 'counter /jobs'])(
     'say after five seconds that there is no ZooKeeper: %s',
     async (args) => {

@@ -29,6 +29,8 @@ it('takes three lines from a connect string to a request that an instance answer
   const orders = services(chroot).provider('orders');
   await orders.ready;
   expect(orders.url()).toBe(`http://127.0.0.1:${port}`);
+  // A dead instance is gone after that.
+  expect(registrant.zookeeper.state).toMatchObject({ timeoutMs: 10_000 });
   const response = await fetch('http://orders/items/7', { dispatcher: serviceDispatcher(orders) });
   expect(await response.text()).toBe('orders /items/7');
 });

@@ -42,7 +42,7 @@ describe('a client', () => {
     expect(client.state).toEqual({
       status: 'connected',
       sessionId: expect.stringMatching(/^[0-9a-f]{16}$/),
-      timeoutMs: 10_000,
+      timeoutMs: 20_000,
       server: inject('zookeeper').connect,
     });
     expect(await client.whenConnected()).toBe(client.state);
