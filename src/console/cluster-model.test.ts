@@ -19,7 +19,8 @@ function node(id: number, facts: Partial<WireNode> = {}): WireNode {
 }
 
 function event(id: number, facts: Partial<WireEvent> = {}): WireEvent {
-  return { id, at: id, kind: 'acquired', nodeId: 0, version: 1, taskId: 'a', previousTaskId: null, text: `event ${id}`, ...facts };
+  const nothing = { since: null, previousTaskId: null };
+  return { ...nothing, id, at: id, kind: 'acquired', nodeId: 0, version: 1, taskId: 'a', text: `event ${id}`, ...facts };
 }
 
 function report(nodes: readonly WireNode[], facts: Partial<WireReport> = {}): WireReport {

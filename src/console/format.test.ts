@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { drainingText, formatDuration, formatOffset, formatSetting, formatShort } from './format.js';
+import { clockTime, drainingText, eventAgo, eventText, formatDuration, formatOffset, formatSetting, formatShort } from './format.js';
 
 it.each([
   [-5, '0.0 s'],
@@ -38,4 +38,14 @@ it('who holds ids that the cluster has given up is named, and counted where ther
 
 it('a server that does not know of them says nothing of them', () => {
   expect(drainingText({})).toEqual([]);
+});
+
+it('an event is as old as the scan that saw it; after a gap it may be as old as the scan before', () => {
+  const at = Date.UTC(2026, 0, 1, 12);
+  const event = { id: 1, kind: 'acquired', nodeId: 3, version: 40, taskId: 'a', previousTaskId: null, text: 'it happened' };
+  const told = (since: number | null, now: number) => [eventText({ ...event, at, since }), eventAgo({ ...event, at, since }, at + now)];
+  expect(told(at - 1_000, 14_900)).toEqual(['it happened', '14 s ago']);
+  expect(told(null, 100)).toEqual(['it happened', 'just now']);
+  const since = at - 20 * 60_000;
+  expect(told(since, 14_900)).toEqual([`it happened (last look: ${clockTime(since)})`, 'up to 20 min 14 s ago']);
 });

@@ -1,4 +1,4 @@
-import type { WireCluster } from './wire.js';
+import type { WireCluster, WireEvent } from './wire.js';
 
 /** A span of time in milliseconds, at least 0, for people: `3.2 s`, `48 s`, `4 min`, `2 h 10 min`, `3 d 4 h`. Cut, not rounded. */
 export function formatDuration(ms: number): string {
@@ -41,6 +41,27 @@ export function clockTime(at: number, precision: 's' | 'ms' = 's'): string {
   const two = (value: number) => String(value).padStart(2, '0');
   const seconds = `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
   return precision === 'ms' ? `${seconds}.${String(date.getMilliseconds()).padStart(3, '0')}` : seconds;
+}
+
+/** Scans are closer together while a page is open, in milliseconds: after a longer time it is unknown when something happened. */
+const GAP_MS = 10_000;
+
+/** What happened, and after a gap since when it may have. */
+export function eventText({ text, at, since }: WireEvent): string {
+  return isAfterGap(at, since) ? `${text} (last look: ${clockTime(since)})` : text;
+}
+
+/** How long ago it happened, at most after a gap. */
+export function eventAgo({ at, since }: WireEvent, now: number): string {
+  const isGap = isAfterGap(at, since);
+  const ms = now - (isGap ? since : at);
+  if (ms < 1_000) return 'just now';
+  return `${isGap ? 'up to ' : ''}${formatDuration(Math.floor(ms / 1_000) * 1_000).replace('.0 s', ' s')} ago`;
+}
+
+/** Servers of an earlier version do not say since when. */
+function isAfterGap(at: number, since: number | null | undefined): since is number {
+  return typeof since === 'number' && at - since > GAP_MS;
 }
 
 /** How many holders are named; the others are counted. */

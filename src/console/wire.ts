@@ -145,6 +145,7 @@ interface WireKey {
 export interface WireEvent {
   readonly id: number;
   readonly at: number;
+  readonly since: number | null;
   /** One that the page does not know is shown all the same. */
   readonly kind: string;
   readonly nodeId: number | null;

@@ -20,7 +20,7 @@ const EMPTY: ClusterSnapshot = {
 };
 
 const happened: ClusterEvent = {
-  ...{ id: 7, at: 1, kind: 'acquired', nodeId: 0, version: 1, taskId: 'a', previousTaskId: null },
+  ...{ id: 7, at: 1, since: null, kind: 'acquired', nodeId: 0, version: 1, taskId: 'a', previousTaskId: null },
   text: 'a acquired node id 0 at version 1',
 };
 

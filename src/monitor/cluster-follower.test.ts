@@ -145,6 +145,21 @@ describe('a cluster that is followed', () => {
     expect(events()).toEqual([['acquired', 0, 2]]);
   });
 
+  it('tells after a gap without followers what it finds, and since when it has not looked', async () => {
+    const { clock, follow, hold, follower } = await scene();
+    const leave = follow();
+    hold(0, 'task-26', 9);
+    await clock.advance(1_100);
+    leave();
+    const seen = follower.current().store.lookedAt;
+    await clock.advance(20 * 60_000);
+    hold(0, 'task-119', 40);
+    follow();
+    await clock.advance(1_100);
+    const text = 'task-119 holds node id 0 at version 40: up to 31 tenures since the last look';
+    expect(follower.current().events.at(-1)).toMatchObject({ kind: 'acquired', previousTaskId: null, text, since: seen });
+  });
+
   it('shrinks and grows again under its followers, and names the holders of what is given up', async () => {
     const { clock, bucket, calls, hold, write, lease, events, follower, follow } = await scene({ nodes: 6 });
     hold(0, 'a', 1);

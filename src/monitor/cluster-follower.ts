@@ -80,6 +80,7 @@ export class ClusterFollower implements ClusterView {
   #scanned: Scanned | undefined;
   #facts: Omit<CurrentCluster, 'report'> = { store: UNKNOWN, tree: null, events: [], revision: 0 };
   readonly #versions = new VersionMemory();
+  readonly #countsVersions: boolean;
   /** How far the tree agrees with the leases; null where there is nothing to agree with. */
   #discovery: DiscoveryStatusReport | null = null;
   /** Whether what was found is too old to be shown, until the next scan has ended. */
@@ -90,6 +91,7 @@ export class ClusterFollower implements ClusterView {
   constructor({ clock, random, session, zookeeper, connect = zookeeper?.description ?? '', ...shown }: ClusterFollowerOptions) {
     this.epoch = random.hex(8);
     this.#clock = clock;
+    this.#countsVersions = session !== undefined;
     const reader = session && new ClusterReader(session, clock);
     if (reader) this.#read = (signal) => reader.scan(signal);
     else if (zookeeper) this.#read = (signal) => scanAllocated(zookeeper, connect, clock, signal);
@@ -170,8 +172,9 @@ export class ClusterFollower implements ClusterView {
     const { latencyMs, clockOffsetMs } = scan;
     this.#scanned = { scan, at: this.#clock.monotonic() };
     if (this.#facts.store.state === 'failing') this.#addEvents([{ kind: 'store-ok', text: 'the node ids can be looked at again' }]);
-    if (before) this.#addEvents(eventsBetween(before, this.#scanned));
-    if (scan.camunda) this.#addEvents(this.#versions.repeats(scan.nodes));
+    const since = this.#facts.store.lookedAt;
+    if (before) this.#addEvents(eventsBetween(before, this.#scanned, this.#countsVersions), since);
+    if (scan.camunda) this.#addEvents(this.#versions.repeats(scan.nodes), since);
     this.#change({ store: { state: 'ok', problem: null, latencyMs, clockOffsetMs, lookedAt: this.#clock.now() } });
   }
 
@@ -193,12 +196,12 @@ export class ClusterFollower implements ClusterView {
     this.#report = undefined;
   }
 
-  #addEvents(added: readonly EventFacts[]): void {
+  #addEvents(added: readonly EventFacts[], since: number | null = null): void {
     const { events } = this.#facts;
     const at = this.#clock.now();
     const first = (events.at(-1)?.id ?? 0) + 1;
     const numbered = added.map((each, index): ClusterEvent => {
-      return { nodeId: null, version: null, taskId: null, previousTaskId: null, ...each, id: first + index, at };
+      return { nodeId: null, version: null, taskId: null, previousTaskId: null, ...each, id: first + index, at, since };
     });
     if (added.length > 0) this.#facts = { ...this.#facts, events: [...events, ...numbered].slice(-EVENTS) };
   }
@@ -220,8 +223,8 @@ export class ClusterFollower implements ClusterView {
   }
 }
 
-function eventsBetween({ scan: before, at }: Scanned, { scan: after, at: now }: Scanned): EventFacts[] {
-  const between = { sinceMs: now - at, before: before.hints?.cluster, after: after.hints?.cluster };
+function eventsBetween({ scan: before, at }: Scanned, { scan: after, at: now }: Scanned, countsVersions: boolean): EventFacts[] {
+  const between = { countsVersions, sinceMs: now - at, before: before.hints?.cluster, after: after.hints?.cluster };
   const nodes = between.before || between.after ? after.nodes : [...after.nodes, ...withoutZnodes(before.nodes, after.nodes)];
   return [...resized(between.before?.size, between.after?.size), ...leaseChanges(before.nodes, nodes, between)];
 }

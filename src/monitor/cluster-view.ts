@@ -21,6 +21,8 @@ export interface ClusterEvent {
   readonly id: number;
   /** When it was seen, by this host's wall clock, in milliseconds since the Unix epoch. */
   readonly at: number;
+  /** When the scan before had ended, by the same clock: it happened after that. Null before the first scan, and of the scans themselves. */
+  readonly since: number | null;
   /**
    * `acquired`: a free id. `taken-over`: one whose holder had not released it. `released`: by its holder. `evicted`: by force. `overdue`: its
    * holder did not renew it in time; no task may take it before the grace period is over. `retired`, `restored`: by scaling. `resized`: the

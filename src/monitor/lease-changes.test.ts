@@ -37,12 +37,39 @@ describe('what happened to leases between two scans', () => {
     expect(leaseChanges([held], [next])).toMatchObject([{ kind: 'taken-over', ...change }]);
   });
 
+  it('is no take-over where a whole duration lies between the scans: the one before may have given it back', () => {
+    const next = { ...held, version: 2, taskId: 'b' };
+    expect(leaseChanges([held], [next], { sinceMs: 3_001 })).toMatchObject([
+      { kind: 'acquired', text: 'b acquired node id 0 at version 2' },
+    ]);
+    expect(leaseChanges([overdue], [next], { sinceMs: 60_000 })).toMatchObject([{ kind: 'taken-over', previousTaskId: 'a' }]);
+  });
+
+  it('is a number of tenures where the version grew by more than one: it names no task that had it from none', () => {
+    const now = { ...held, version: 40, taskId: 'task-119' };
+    const was = { ...held, version: 9, taskId: 'task-26' };
+    const text = 'task-119 holds node id 0 at version 40: up to 31 tenures since the last look';
+    const change = { kind: 'acquired', version: 40, taskId: 'task-119', previousTaskId: null, text };
+    for (const before of [was, { ...was, age: overdue.age }, { ...released, version: 9 }]) {
+      for (const sinceMs of [1_000, 1_300_000]) expect(leaseChanges([before], [now], { sinceMs })).toEqual([{ ...change, nodeId: 0 }]);
+    }
+    const gone = { ...released, version: 40 };
+    expect(leaseChanges([was], [gone])).toMatchObject([{ kind: 'released', previousTaskId: null }]);
+    const evicted = 'node id 0 was taken away by force, its version is now 40';
+    expect(leaseChanges([was], [{ ...gone, state: 'evicted' }])).toMatchObject([{ kind: 'evicted', previousTaskId: null, text: evicted }]);
+    // With ids from ZooKeeper alone the versions are those of its changes.
+    const between = { sinceMs: 1_000, countsVersions: false };
+    expect(leaseChanges([{ ...was, age: overdue.age }], [now], between)).toMatchObject([{ kind: 'taken-over', previousTaskId: 'task-26' }]);
+  });
+
   it('is an eviction when the version rises without a tenure', () => {
     const evicted = { kind: 'evicted', nodeId: 0, version: 2, taskId: null, previousTaskId: 'a' };
     expect(leaseChanges([held], [{ ...released, state: 'evicted', version: 2 }])).toMatchObject([evicted]);
     const was = { ...overdue, timestamp: 5 };
     expect(leaseChanges([was], [{ ...released, version: 2, timestamp: 5 }])).toMatchObject([evicted]);
-    expect(leaseChanges([was], [{ ...released, version: 2, timestamp: 9 }])).toMatchObject([{ ...evicted, kind: 'released' }]);
+    expect(leaseChanges([was], [{ ...released, version: 2, timestamp: 9 }])).toMatchObject([
+      { ...evicted, kind: 'released', previousTaskId: null },
+    ]);
     expect(leaseChanges([{ ...released, state: 'evicted', version: 2 }], [{ ...released, version: 2 }])).toEqual([]);
   });
 

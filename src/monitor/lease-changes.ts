@@ -6,7 +6,7 @@ import { problemOf } from './listed-cluster.js';
 import { expiresInMs } from './status-report.js';
 
 /** What became of a lease between two scans, as an event without its number and time. */
-export interface LeaseChange extends Omit<ClusterEvent, 'id' | 'at'> {
+export interface LeaseChange extends Omit<ClusterEvent, 'id' | 'at' | 'since'> {
   readonly kind: Exclude<ClusterEvent['kind'], 'resized' | 'store-failed' | 'store-ok'>;
   readonly nodeId: number;
   /** The highest version used so far, as of the second scan. */
@@ -20,11 +20,13 @@ export interface BetweenScans {
   /** The settings at the first scan, and at the second. @default none, so that an absent lease object is no damage */
   readonly before?: ClusterConfig | undefined;
   readonly after?: ClusterConfig | undefined;
+  /** Whether each tenure has the version after the one before; with ids from ZooKeeper alone it has any greater one. @default true */
+  readonly countsVersions?: boolean;
 }
 
 /**
- * What happened to the leases between two scans, in the order of the second one. Between two scans that are far apart more may
- * have happened than this tells.
+ * What happened to the leases between two scans, in the order of the second one. Of scans that are far apart it tells what the second one has found:
+ * a version that grew by more than one had holders in between that neither has seen.
  */
 export function leaseChanges(before: readonly NodeStatus[], after: readonly NodeStatus[], between: BetweenScans = {}): LeaseChange[] {
   const earlier = new Map(before.map((node) => [node.id, node]));
@@ -32,7 +34,8 @@ export function leaseChanges(before: readonly NodeStatus[], after: readonly Node
 }
 
 /** @param was undefined where there was no such id */
-function leaseChange(was: NodeStatus | undefined, now: NodeStatus, { sinceMs, before, after }: BetweenScans): LeaseChange | undefined {
+function leaseChange(was: NodeStatus | undefined, now: NodeStatus, between: BetweenScans): LeaseChange | undefined {
+  const { sinceMs, before, after, countsVersions = true } = between;
   const { id, version, state, taskId = null } = now;
   const previousTaskId = was?.taskId ?? null;
   const change = (kind: LeaseChange['kind'], text: string, tasks: Partial<Pick<LeaseChange, 'taskId' | 'previousTaskId'>> = {}) => {
@@ -42,16 +45,25 @@ function leaseChange(was: NodeStatus | undefined, now: NodeStatus, { sinceMs, be
   const wasDamaged = was !== undefined && problemOf(was, before) !== undefined;
   if (problem !== undefined) return wasDamaged ? undefined : change('damaged', `node id ${id} is damaged: ${problem}`);
   if (isHeld(now) && taskId !== null && (!isHeld(was) || was?.version !== version)) {
+    const tenures = countsVersions && !wasDamaged ? version - (was?.version ?? 0) : 1;
+    if (tenures > 1) {
+      // An eviction counts as one.
+      const text = `${taskId} holds node id ${id} at version ${version}: up to ${tenures} tenures since the last look`;
+      return change('acquired', text, { taskId });
+    }
     const tasks = { taskId, previousTaskId };
     if (!mayHaveExpired(was, sinceMs)) return change('acquired', `${taskId} acquired node id ${id} at version ${version}`, tasks);
     return change('taken-over', `${taskId} took over node id ${id}${fromTask(previousTaskId)} at version ${version}`, tasks);
   }
   if ((state === 'evicted' && was?.state !== 'evicted' && !wasDamaged) || (state === 'released' && isHeld(was) && isBumped(was, now))) {
-    const text = `node id ${id} was taken away${fromTask(previousTaskId)} by force, its version is now ${version}`;
-    return change('evicted', text, { previousTaskId });
+    const from = !countsVersions || version === (was?.version ?? 0) + 1 ? previousTaskId : null;
+    const text = `node id ${id} was taken away${fromTask(from)} by force, its version is now ${version}`;
+    return change('evicted', text, { previousTaskId: from });
   }
-  if (state === 'released' && isHeld(was))
-    return change('released', `node id ${id} is released, its version ${version} is kept`, { previousTaskId });
+  if (state === 'released' && isHeld(was)) {
+    const by = !countsVersions || version === was?.version ? previousTaskId : null;
+    return change('released', `node id ${id} is released, its version ${version} is kept`, { previousTaskId: by });
+  }
   if (state === 'retired' && was?.state === 'retired') return undefined;
   if (state === 'retired') return change('retired', `node id ${id} is retired: no task may acquire it`);
   if (was?.state === 'retired' || wasDamaged) return change('restored', `node id ${id} may be acquired again`);
@@ -72,10 +84,20 @@ function isOverdue(node: NodeStatus | undefined): boolean {
   return left !== undefined && left <= 0;
 }
 
-/** Whether its holder may have let it expire by the second scan. Otherwise it was given back in between, unseen. */
-function mayHaveExpired(was: NodeStatus | undefined, sinceMs = Number.POSITIVE_INFINITY): boolean {
+/** In place of the duration for ids from ZooKeeper alone, in milliseconds. */
+const UNSEEN_MS = 10_000;
+
+/**
+ * Whether its holder has let it expire by the second scan, as far as the first one shows that. Otherwise it was given back in between, unseen; or,
+ * where a whole duration lies between the scans, one or the other.
+ */
+function mayHaveExpired(was: NodeStatus | undefined, sinceMs: number | undefined): boolean {
   if (was === undefined || !isHeld(was)) return false;
-  return was.age === undefined || was.durationMs === undefined || mayExceed(was.age, was.durationMs - sinceMs);
+  if (isOverdue(was)) return true;
+  if (sinceMs !== undefined && sinceMs > (was.durationMs ?? UNSEEN_MS)) return false;
+  return (
+    was.age === undefined || was.durationMs === undefined || mayExceed(was.age, was.durationMs - (sinceMs ?? Number.POSITIVE_INFINITY))
+  );
 }
 
 /** Whether the version rose without a tenure: one writes a later timestamp. So an operator evicts who no longer renews. */

@@ -58,7 +58,8 @@ export class ScriptedFleet {
   event(kind: ClusterEvent['kind'], nodeId: number | null, text: string, facts: Partial<ClusterEvent> = {}): ClusterEvent {
     this.#at += 1;
     const id = (this.events.at(-1)?.id ?? 0) + 1;
-    const event = { id, at: this.#at, kind, nodeId, version: null, taskId: null, previousTaskId: null, text, ...facts };
+    const unknown = { since: null, version: null, taskId: null, previousTaskId: null };
+    const event = { ...unknown, id, at: this.#at, kind, nodeId, text, ...facts };
     this.events = [...this.events, event].slice(-200);
     return event;
   }

@@ -1,4 +1,4 @@
-import { clockTime } from '../format.js';
+import { clockTime, eventText } from '../format.js';
 import type { WireEvent } from '../wire.js';
 import { button, find, make, mark } from './dom.js';
 
@@ -46,9 +46,10 @@ export class EventList {
       this.#items.length > 0 ? 'No event fits the filter.' : 'Nothing has happened since this console began to look.';
   }
 
-  #item({ at, kind, nodeId, text }: WireEvent, isNew: boolean): HTMLElement {
+  #item(event: WireEvent, isNew: boolean): HTMLElement {
+    const { at, kind, nodeId } = event;
     const time = make('time', { datetime: new Date(at).toISOString() }, clockTime(at));
-    const said = make('span', { class: 'event-text' }, text);
+    const said = make('span', { class: 'event-text' }, eventText(event));
     const attributes = { class: 'event-link', title: `Show node id ${nodeId}` };
     const content = nodeId === null ? said : button(attributes, () => this.onSelect(nodeId), said);
     return make('li', { class: 'event', 'data-kind': kind, ...(isNew && { 'data-new': '' }) }, time, mark(kind), content);

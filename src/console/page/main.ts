@@ -1,5 +1,5 @@
 import { ClusterModel } from '../cluster-model.js';
-import { formatDuration } from '../format.js';
+import { eventAgo } from '../format.js';
 import { knowledgeOf } from '../knowledge.js';
 import { type NodeState, parseFilter } from '../node-state.js';
 import { browserClock, type PageClock } from '../page-clock.js';
@@ -55,7 +55,7 @@ class Console {
     const { events, reset, parts } = this.#model.takeChanges();
     if (parts.has('nodes')) this.#drawNodes();
     if (events.length > 0 || reset) this.#drawEvents(events, reset);
-    if (parts.has('store') || parts.has('cluster')) this.#store.show();
+    if (parts.has('store') || parts.has('cluster') || parts.has('tree')) this.#store.show();
     if (parts.has('instance')) this.#instance.show();
     if (this.#model.hasServices) this.#frame.link('services', 'Services');
     if (parts.has('tree') || parts.has('cluster')) this.#tree.show();
@@ -103,10 +103,9 @@ class Console {
       const warning = node.camunda?.warning;
       if (warning) this.#grid.note(node.id, warning);
       if (event === undefined || warning) continue;
-      const ago = formatAgo(this.#clock.now() - event.at);
       const from = event.previousTaskId === null ? '' : ` from ${event.previousTaskId}`;
       const told = event.kind === 'taken-over' && event.version === node.version ? `taken over${from}` : event.kind.replace('-', ' ');
-      this.#grid.note(node.id, `${told}, ${ago}`);
+      this.#grid.note(node.id, `${told}, ${eventAgo(event, this.#clock.now())}`);
     }
   }
 
@@ -167,10 +166,6 @@ class Console {
     this.#summary.press(undefined);
     this.#grid.filter(parseFilter(text));
   }
-}
-
-function formatAgo(ms: number): string {
-  return ms < 1_000 ? 'just now' : `${formatDuration(Math.floor(ms / 1_000) * 1_000).replace('.0 s', ' s')} ago`;
 }
 
 new Console().start();

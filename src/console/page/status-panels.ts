@@ -1,3 +1,4 @@
+import { agreementText } from '../agreement.js';
 import type { ClusterModel } from '../cluster-model.js';
 import { clockTime, formatDuration, formatOffset, formatShort } from '../format.js';
 import { button, chip, fact, find, make, setText, title } from './dom.js';
@@ -17,7 +18,7 @@ export class StorePanel {
   constructor(private readonly model: ClusterModel) {}
 
   show(): void {
-    const { store, cluster, latencies } = this.model;
+    const { store, cluster, tree, latencies } = this.model;
     const { state, problem, latencyMs, clockOffsetMs, lookedAt } = store;
     const { allocation, discovery } = cluster ?? {};
     const url = allocation?.zookeeper ?? cluster?.store;
@@ -36,7 +37,7 @@ export class StorePanel {
       ...(cluster?.restores ?? []).map(({ restoreId, restoredNodes, problem }) =>
         fact(`Restore ${restoreId}`, problem === null ? `node ids ${restoredNodes.join(', ')}` : make('span', { class: 'bad' }, problem)),
       ),
-      discovery && isWell && fact('Discovery', 'agrees with the leases'),
+      discovery && isWell && fact('Discovery', agreementText(discovery, tree)),
       discovery && !isWell && fact('Discovery', make('span', { class: 'bad' }, discovery.problem ?? 'degraded')),
     );
     this.#root.replaceChildren(title(allocation ? 'ZooKeeper' : 'Store', chip(`store-${state}`, STORE_STATES[state])), facts);
