@@ -52,6 +52,8 @@ export interface ConfigurationChange {
 const DEFAULT_TIMEOUT_MS = 5_000;
 /** How long to wait for watches to stand, in milliseconds. */
 const WATCH_TIMEOUT_MS = 2_000;
+/** How many paths are begun to be watched in one turn of the event loop. */
+const WATCHES_AT_ONCE = 64;
 const RETRY_MS = { first: 100, max: 5_000 };
 
 /**
@@ -262,7 +264,11 @@ export class Configuration implements AsyncIterable<ConfigurationChange>, AsyncD
       this.#watches.delete(path);
     }
     const added = [...wanted].filter((path) => !this.#watches.has(path));
-    for (const path of added) this.#watches.set(path, watch(path));
+    for (const [at, path] of added.entries()) {
+      // Between two slices the loop does other things, such as renewing a lease.
+      if (at > 0 && at % WATCHES_AT_ONCE === 0) await this.place.clock.sleep(0, this.#closing.signal);
+      this.#watches.set(path, watch(path));
+    }
     const first = added.flatMap((path) => (this.#watches.get(path) ?? []).map((watch) => watch.first));
     // One that is refused never stands, and must not hold up the others.
     await withTimeout(this.place.clock, WATCH_TIMEOUT_MS, Promise.all(first), this.#closing.signal);

@@ -82,6 +82,8 @@ export class CommandConfig {
         const message = 'the configuration could not be read, and a copy does not count with --config-required';
         throw new ZooKeeperError(message, { fault: 'timeout', outcome: 'not-applied' });
       }
+      // Thousands of properties become variables in one turn of the event loop: a lease may be due for renewal before.
+      await clock.sleep(0, signal);
       const seen = new SeenReporter({ zookeeper, clock, random, root: rootOf(name) }, contextsOf(name)[0], lease.id);
       return new CommandConfig(settings, node, surroundings, configuration, seen);
     } catch (error) {
