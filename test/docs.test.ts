@@ -58,6 +58,15 @@ describe('the documentation', () => {
     expect(pages.get(join(packageRoot, 'README.md'))?.trimEnd().split('\n').length).toBeLessThanOrEqual(150);
   });
 
+  it('lists all entry points of the package', () => {
+    const { exports } = JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')) as { exports: Record<string, unknown> };
+    const library = pages.get(join(packageRoot, 'docs/guide/library.md')) ?? '';
+    const table = library.slice(library.indexOf('## Entry points'));
+    const names = Object.keys(exports).filter((name) => name !== './package.json');
+    const missing = names.filter((name) => !table.includes(`\`nodelease${name.slice(1)}\``) && !table.includes(`\`${name.slice(1)}\``));
+    expect(missing).toEqual([]);
+  });
+
   describe('on what it costs', () => {
     const DURATIONS = { '5s': 5_000, '15s': 15_000, '60s': 60_000, '5m': 300_000 };
     const RARELY_MS = 600_000;

@@ -43,8 +43,8 @@ const LONGEST_SILENCE_MS = 5_000;
 /** A connection that lasted this long was a good one: the search for the next begins without a pause, in milliseconds. */
 const GOOD_AFTER_MS = 1_000;
 
-/** With TLS, how much longer an attempt may take once there is a connection: a server's first handshake may take seconds. In milliseconds. */
-const HANDSHAKE_MS = { min: 2_000, max: 5_000 };
+/** With TLS, how much longer an attempt may take once there is a connection, in milliseconds: a server's first handshake may take seconds, and a second attempt fits into the 5 s of a call. */
+const HANDSHAKE_MS = { min: 2_000, max: 3_500 };
 
 /** One attempt to reach a server, and the connection that comes of it. */
 interface Attempt {

@@ -94,7 +94,7 @@ async function problemWith(server: Server, tls: ZooKeeperTls | undefined, meet: 
 describe('a server', () => {
   const certificate = authority.issue({ name: 'server', hosts: 'IP:127.0.0.1' });
   const secure = () => createTlsServer({ cert: pem(certificate.cert), key: pem(certificate.key) });
-  const NONE = 'the server closed the connection without a session: it may have no quorum, or';
+  const NONE = 'the server closed the connection without a session: it may have no quorum, be read-only, or';
 
   it.each<[string, (socket: Socket, raw: Socket) => void]>([
     ['closes', (socket) => socket.end()],

@@ -35,10 +35,10 @@ export function connectSecurely({ secureContext, servername }: PreparedTls, { ho
   });
 }
 
-/** What a server does that has lost its quorum, or that is behind what this client has seen, or that refuses a client after the handshake. */
+/** What a server does that has lost its quorum, where it answers readers alone (`readonlymode.enabled`) too, or that is behind what this client has seen, or that refuses a client after the handshake. */
 export function noSession(tls: PreparedTls | undefined): string {
   const other = !tls ? 'want TLS' : tls.cert ? 'refuse the client certificate' : 'want a client certificate';
-  return `the server closed the connection without a session: it may have no quorum, or ${other}`;
+  return `the server closed the connection without a session: it may have no quorum, be read-only, or ${other}`;
 }
 
 /** What an error before the session is, in the words of TLS; undefined where it is another one. */

@@ -117,7 +117,7 @@ async function checkServer(server: ServerAddress, { settings, signal, clock, ran
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof NodeLeaseError)) throw error;
-    const guess = isFault(error, 'timeout') && !settings.tls ? ': no quorum, or no ZooKeeper server' : '';
+    const guess = isFault(error, 'timeout') && !settings.tls ? ': no quorum, read-only, or no ZooKeeper server' : '';
     return unusable(`takes connections, but gives no session${guess} (${explain(error)})`);
   } finally {
     await zookeeper.close();

@@ -114,7 +114,7 @@ describe('nodelease doctor with --zookeeper', () => {
       ['127.0.0.1:1', /server 127\.0\.0\.1:1: no server listens there \(connect ECONNREFUSED 127\.0\.0\.1:1\)/],
       ['localhost:1', /server localhost:1: no server listens there \(connect ECONNREFUSED /],
       ['no-such-host.invalid:2181', /server no-such-host\.invalid:2181: unknown host \(getaddrinfo \w+ no-such-host\.invalid\)/],
-      [mute, /server [\d.:]+: takes connections, but gives no session: no quorum, or no ZooKeeper server \(/],
+      [mute, /server [\d.:]+: takes connections, but gives no session: no quorum, read-only, or no ZooKeeper server \(/],
     ];
     await Promise.all(
       servers.map(async ([address, text]) => {
