@@ -6,7 +6,7 @@ import { lock } from '../../recipes/lock.js';
 import { readLock, writeLock } from '../../recipes/read-write-lock.js';
 import { semaphore } from '../../recipes/semaphore.js';
 import { parseInteger } from '../../settings/values.js';
-import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
+import type { Watch, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { type HoldingOptions, waitTimeout } from '../commands/lock-command.js';
 import { connectTo, type ZooKeeperCommandSettings } from '../commands/zookeeper-command.js';
 import { UsageError } from '../exit-codes.js';
@@ -34,6 +34,9 @@ const CONTENDERS = {
   },
 };
 
+/** The znodes of kazoo's Lock, Election, ReadLock and WriteLock. */
+const KAZOOS = /__r?lock__/;
+
 export type HeldKind = keyof typeof CONTENDERS;
 
 /** What a command is run for: its kind, and a call of nodelease for it. */
@@ -55,6 +58,7 @@ export async function holdRecipeCommand(
   const taskId = settings.taskId ?? (await defaultTaskId(io));
   const zookeeper = await connectTo(settings.zookeeper, io);
   let held: Hold | undefined;
+  let others: Watch | undefined;
   try {
     const contender = CONTENDERS[kind](zookeeper, path, taskId, options);
     return await runHeldCommand({
@@ -72,12 +76,31 @@ export async function holdRecipeCommand(
         held = handle;
         log.info({ ...facts, znode: handle.path, token: String(handle.token) }, `acquired ${path} with token ${handle.token}`);
         onAbort(handle.signal, () => log.error(facts, explain(handle.signal.reason)));
+        others?.close();
+        others = watchKazoo(zookeeper, path, (name) => {
+          log.warn(
+            { ...facts, znode: `${path}/${name}` },
+            `kazoo contends for ${path} under names of its own: it does not see this holder, and may hold it too`,
+          );
+        });
         return handle;
       },
       variables: ({ token }) => ({ LOCK_PATH: path, LOCK_TOKEN: String(token) }),
     });
   } finally {
+    others?.close();
     // It goes with the session: where work may be left it has not been released, and the session has to expire.
     if (!held?.isValid()) await zookeeper.close();
   }
+}
+
+/** Calls `report` once, when a contender of kazoo's appears, which waits for its own kind alone. */
+function watchKazoo(zookeeper: ZooKeeper, path: string, report: (name: string) => void): Watch {
+  let isReported = false;
+  return zookeeper.watchChildren(path, (names = []) => {
+    const name = isReported ? undefined : names.find((each) => KAZOOS.test(each));
+    if (name === undefined) return;
+    isReported = true;
+    report(name);
+  });
 }

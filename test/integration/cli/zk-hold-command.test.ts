@@ -156,6 +156,16 @@ describe('nodelease zk lock', () => {
     await untilStanding(0);
   });
 
+  it('reports once that kazoo contends at its path under names of its own, while it holds', async () => {
+    const run = await holder(`lock ${PATH}`);
+    await observer.create(`${PATH}/0a1b__lock__0000000001`, '', 'ephemeral');
+    await run.waitForOutput(/kazoo contends for \/locks\/report under names of its own/);
+    await observer.create(`${PATH}/2c3d__lock__0000000002`, '', 'ephemeral');
+    run.kill('SIGTERM');
+    expect(await codeOf(run)).toBe(143);
+    expect(run.stderr().match(/kazoo contends/g)).toHaveLength(1);
+  });
+
   it('says that znodes of another recipe stand there', async () => {
     await observer.createWithParents(`${PATH}/qn-0000000000`, '', 'persistent');
     const run = zk(`lock ${PATH}`, 'echo never');
