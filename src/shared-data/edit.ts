@@ -50,9 +50,12 @@ export async function writeEntry(
 /**
  * Removes an entry of a collection. Resolves to false for none, and where `ifVersion` does not hold.
  *
+ * @throws {ConfigError} where no entry is named
  * @throws {SharedDataError} `ambiguous`; `kind-clash` for a scalar, which has none; also where it is ephemeral
  */
 export async function removeEntry(shared: SharedData, { name, scope, entry, ifVersion }: EntryRemoval, call: DataCall): Promise<boolean> {
+  if (typeof entry?.value !== 'string')
+    throw new ConfigError('entry', JSON.stringify(entry)?.slice(0, 80), 'the text of its key, index or value: {"value":"…"}');
   const { root, context } = shared;
   const query = { connect: '', root, only: isNamed(name, scope), key: entry.value };
   const [datum] = (await readSharedData(context.zookeeper, query, call.signal)).data;

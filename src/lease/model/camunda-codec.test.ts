@@ -72,6 +72,27 @@ describe('what else Camunda accepts is read:', () => {
   });
 });
 
+it('a text of megabytes is shown by its beginning, and how long it is', () => {
+  const taskId = 'x'.repeat(5 * 1024 * 1024);
+  const shown = `${'x'.repeat(200)}… (5242880 characters)`;
+  expect(decoded(held({ taskId }), { ...METADATA, taskid: taskId })).toMatchObject({ kind: 'held', taskId: shown });
+  const told = (body: string, metadata: Record<string, string>) => {
+    try {
+      return `${JSON.stringify(decoded(body, metadata))}`;
+    } catch (error) {
+      return String(error);
+    }
+  };
+  for (const [body, metadata] of [
+    [held({ taskId }), METADATA],
+    [HELD, { ...METADATA, taskid: taskId }],
+    [held({ [taskId]: 1 }), METADATA],
+    [held({ nodeInstance: taskId }), METADATA],
+    ['', { version: taskId }],
+  ] as const)
+    expect(told(body, metadata)).toMatch(/^LeaseUnreadableError: .{1,600}$/);
+});
+
 describe('what Camunda throws at is damaged, with the reason:', () => {
   const native = nativeCodec.encode({
     ...{ kind: 'held', taskId: 'task-A', version: 1, timestamp: 5, durationMs: 15_000, knownNodes: {}, nonce: 'n', renewal: 0 },

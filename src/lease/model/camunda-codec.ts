@@ -8,7 +8,7 @@ export const CAMUNDA_MARKER = 'node-ids-initialized';
 export interface CamundaLease {
   /**
    * In the terms of nodelease. `retired`: scaling down has given it up. A held one has the duration 0, which no object tells, and the expiry by its
-   * holder's own wall clock.
+   * holder's own wall clock. A task id of more than 200 characters is cut.
    */
   readonly lease: LeaseState;
   /** The node id in the body: the holder renews the object of that one, whatever the key says. Undefined without a holder. */
@@ -18,6 +18,9 @@ export interface CamundaLease {
 }
 
 type Metadata = Readonly<Record<string, string>>;
+
+/** The longest text that is shown, in characters. */
+const LONGEST_SHOWN = 200;
 
 /** Java's `int` and `long`. */
 const MAX_INT = 2 ** 31 - 1;
@@ -42,7 +45,7 @@ export function decodeCamundaLease(body: string, metadata: Metadata): CamundaLea
   const version = readLong(node.version, 'nodeInstance.version');
   const timestamp = Math.min(readLong(fields.timestamp ?? 0, 'timestamp', -MAX_LONG), END_OF_DATES);
   const lease: LeaseState = {
-    ...{ kind: 'held', taskId, version, timestamp: Math.max(0, timestamp), durationMs: 0 },
+    ...{ kind: 'held', taskId: cut(taskId), version, timestamp: Math.max(0, timestamp), durationMs: 0 },
     knownNodes: Object.fromEntries(Object.entries(fieldsOf(mappingsByNodeId, 'mappingsByNodeId')).map(readKnown)),
     ...{ nonce: '', renewal: 0, acquiredAt: 0, idWidth: 0, narrowIdsUntil: undefined },
   };
@@ -69,14 +72,14 @@ function decodeEmpty(metadata: Metadata, acquirable: boolean): LeaseState {
 
 function readMetadataVersion({ version }: Metadata): number {
   if (version !== undefined && /^\+?\d+$/.test(version) && Number(version) <= MAX_LONG) return Number(version);
-  const found = version === undefined ? 'none' : JSON.stringify(version);
+  const found = version === undefined ? 'none' : quoted(version);
   throw new LeaseUnreadableError(`has no usable version in its metadata: expected a whole number, got ${found}`);
 }
 
 function checkSame(name: string, inBody: unknown, inMetadata: unknown): void {
   if (inBody === inMetadata) return;
-  const other = inMetadata === undefined ? 'none' : JSON.stringify(inMetadata);
-  throw new LeaseUnreadableError(`has the ${name} ${JSON.stringify(inBody)} in its body and ${other} in its metadata`);
+  const other = inMetadata === undefined ? 'none' : quoted(inMetadata);
+  throw new LeaseUnreadableError(`has the ${name} ${quoted(inBody)} in its body and ${other} in its metadata`);
 }
 
 /** The fields of an object, which may be these only; any without `known`. */
@@ -84,7 +87,7 @@ function fieldsOf(value: unknown, name: string, known?: readonly string[]): Reco
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw unusable(name, 'an object', value);
   const unknown = known && Object.keys(value).find((field) => !known.includes(field));
   if (unknown === undefined) return value as Record<string, unknown>;
-  throw new LeaseUnreadableError(`has the field ${JSON.stringify(unknown)} in its ${name}, which Camunda refuses`);
+  throw new LeaseUnreadableError(`has the field ${quoted(unknown)} in its ${name}, which Camunda refuses`);
 }
 
 /** A whole number; as Jackson does, one in a text is taken, and a fraction is cut off. */
@@ -101,5 +104,14 @@ function readKnown([id, version]: [string, unknown]): [id: string, version: numb
 }
 
 function unusable(name: string, expected: string, value: unknown): LeaseUnreadableError {
-  return new LeaseUnreadableError(`has no usable "${name}": expected ${expected}, got ${JSON.stringify(value) ?? 'nothing'}`);
+  return new LeaseUnreadableError(`has no usable "${name}": expected ${expected}, got ${quoted(value)}`);
+}
+
+/** Camunda bounds no text, and all of it would be shown: of a long one the beginning, and how long it is. */
+function cut(text: string): string {
+  return text.length > LONGEST_SHOWN ? `${text.slice(0, LONGEST_SHOWN)}… (${text.length} characters)` : text;
+}
+
+function quoted(value: unknown): string {
+  return cut(JSON.stringify(value) ?? 'nothing');
 }

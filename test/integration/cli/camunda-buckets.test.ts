@@ -147,6 +147,16 @@ describe('a bucket of Camunda 8', () => {
     expect(await bucket.state()).toEqual(before);
   });
 
+  it('is not written by lock where its marker is gone, not into a folder either', async () => {
+    await fleet();
+    await bucket.deleteRaw(CAMUNDA_MARKER.key);
+    const before = await bucket.state();
+    const refused = runCli(['lock', 'nightly', ...bucket.options, '--', 'true'], { env: bucket.env });
+    expect((await refused.exit).code).toBe(69);
+    expect(refused.stderr()).toMatch(/\d\.json is a lease of Camunda 8/);
+    expect(await bucket.state()).toEqual(before);
+  });
+
   it('is not written through the library', async () => {
     await fleet();
     const before = await bucket.state();

@@ -266,6 +266,7 @@ describe('the console with --console-data', () => {
     expect(await change('PUT', { value, name: 'gossip' })).toEqual([400, expect.stringContaining('ephemeral')]);
     expect(await change('PUT', { value, root: '/other' })).toEqual([400, expect.stringContaining('expected one of /monastery/root')]);
     expect(await change('PUT', {})).toEqual([400, expect.stringContaining('a text and its type')]);
+    expect(await change('DELETE', { entry: null })).toEqual([400, expect.stringContaining('the text of its key, index or value')]);
     expect((await change('PUT', { value }, 'another-token-of-16-characters'))[0]).toBe(401);
     expect(map.get('eu')).toBe(2);
     expect(await change('DELETE', { entry: { value: 'eu' }, ifVersion: map.entry('eu')?.version })).toEqual([204, '']);

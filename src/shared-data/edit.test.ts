@@ -1,0 +1,16 @@
+import { expect, it } from 'vitest';
+import { removeEntry } from './edit.js';
+import type { SharedData } from './shared-data.js';
+
+/** Nothing of it is asked for what is wrong from the beginning. */
+const shared = {} as SharedData;
+
+it.each([
+  ['null', null],
+  ['nothing', undefined],
+  ['a text', 'a'],
+  ['a number for its text', { value: 7 }],
+])('an entry that is %s is refused by its name, and not by the failure to read it', async (_what, entry) => {
+  const removal = { name: 'weights', scope: '', entry: entry as never };
+  await expect(removeEntry(shared, removal, {})).rejects.toMatchObject({ code: 'CONFIG_INVALID', setting: 'entry' });
+});
