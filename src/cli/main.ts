@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import { buffer } from 'node:stream/consumers';
 import { isatty } from 'node:tty';
 import { fileURLToPath } from 'node:url';
+import { containerSign } from '../base/container.js';
 import { explain } from '../base/errors.js';
 import { systemClock, systemRandom } from '../base/system.js';
 import { runCommandLine } from './commands/command-line.js';
@@ -44,6 +45,7 @@ async function main(): Promise<void> {
       env: process.env,
       hostname: hostname(),
       processId: process.pid,
+      containerSign: () => containerSign({ env: process.env, processId: process.pid }),
       execArgv: process.execArgv,
       clock: systemClock,
       random: systemRandom,

@@ -1,5 +1,5 @@
 import { getEventListeners } from 'node:events';
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { seededRandom, VirtualClock } from '../../test/support/virtual-clock.js';
 import type { LeaseEvent } from '../lease/model/lease.js';
 // Loaded here, and not by the first lock: virtual time goes on while a module is being read.
@@ -16,6 +16,16 @@ import { acquireLock, type LockHandle, type LockOptions } from './store-lock.js'
 const DURATION = 15_000;
 const GRACE = 1_000;
 const UNREACHABLE = new StoreError('fault', { fault: 'unreachable', outcome: 'unknown' });
+
+afterEach(() => void vi.unstubAllEnvs());
+
+it.each([
+  ['a lock', () => acquireLock('nightly')],
+  ['an election', async () => elect('leader')],
+])('%s asks for the store in a container, where the default would exclude no other one', async (_, stand) => {
+  vi.stubEnv('KUBERNETES_SERVICE_HOST', '10.0.0.1');
+  await expect(stand()).rejects.toMatchObject({ code: 'CONFIG_INVALID', setting: 'store' });
+});
 
 /** A store for locks in virtual time, as any number of tasks reach it. */
 function lockStore({ remote = false } = {}) {

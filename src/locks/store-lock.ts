@@ -8,6 +8,7 @@ import { LockLostError } from '../lease/model/lock-lost.js';
 import { type AcquireOptions, ownTaskId } from '../runtime/acquire.js';
 import { type HeldNode, holdNode } from '../runtime/hold-node.js';
 import { checkOptions } from '../settings/settings-table.js';
+import { DEFAULT_STORE, defaultStore } from '../store/default-store.js';
 import { StoreError } from '../store/lease-store.js';
 import { checkLockName, ensureProbed, type LockStore, lockPlace } from './lock-place.js';
 
@@ -22,7 +23,8 @@ export interface LockOptions extends SharedOptions {
   /**
    * `s3://bucket/prefix`, `azblob://account/container/prefix`, `gs://bucket/prefix`, `etcd://HOST:2379/prefix`, `file:DIR`, or `memory:`, which
    * excludes no task, for trials. The lock is the cluster of one node id at `locks/NAME`
-   * below it. A function opens stores of your own, each to be closed after use: it gets such a path. @default 'file:.nodelease'
+   * below it. A function opens stores of your own, each to be closed after use: it gets such a path. To be given in a container.
+   * @default 'file:.nodelease'
    */
   readonly store?: LockStore | undefined;
   /** How long to wait for the lock, in milliseconds; 0 to try once. @default no limit */
@@ -65,7 +67,7 @@ export interface LockHandle extends AsyncDisposable {
  */
 export async function acquireLock(name: string, options: LockOptions = {}): Promise<LockHandle> {
   checkLock(name, options);
-  const { store = 'file:.nodelease', timeoutMs: acquireTimeoutMs, onEvent: onLeaseEvent, keeper = 'inline', ...rest } = options;
+  const { store = DEFAULT_STORE, timeoutMs: acquireTimeoutMs, onEvent: onLeaseEvent, keeper = 'inline', ...rest } = options;
   const system = { clock: options.clock ?? systemClock, random: options.random ?? systemRandom };
   const taskId = options.taskId ?? (await ownTaskId(options.signal));
   const place = await lockPlace(store, name);
@@ -123,4 +125,5 @@ export function checkLock(name: string, options: LockOptions): void {
   const { timeoutMs = 0, keeper = 'inline' } = options;
   if (!(typeof timeoutMs === 'number' && timeoutMs >= 0)) throw new ConfigError('timeoutMs', timeoutMs, 'milliseconds, at least 0');
   if (keeper !== 'inline' && keeper !== 'worker') throw new ConfigError('keeper', keeper, "'inline' or 'worker'");
+  if (options.store === undefined) defaultStore();
 }

@@ -1,6 +1,6 @@
 import { rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { newRoot, removeRoot } from '../../test/support/data-dirs.js';
 import { systemClock } from '../base/system.js';
 import type { DataDirEvent } from '../data-dir/data-dir-options.js';
@@ -8,7 +8,18 @@ import { type MonitorEvent, NodeMonitor } from '../monitor/node-monitor.js';
 import { MemoryLeaseStore } from '../store/memory/index.js';
 import { type AcquireOptions, acquire } from './acquire.js';
 
+afterEach(() => void vi.unstubAllEnvs());
+
 describe('acquire', () => {
+  it('asks for the store in a container, where the default would be a cluster of its own', async () => {
+    vi.stubEnv('KUBERNETES_SERVICE_HOST', '10.0.0.1');
+    await expect(acquire({ nodes: 2 })).rejects.toThrow(
+      'store: expected one that all tasks reach, such as s3://bucket/prefix (in a container (',
+    );
+    // There it is of no use.
+    await expect(acquire({ provider: 'zookeeper' })).rejects.toMatchObject({ setting: 'provider' });
+  });
+
   it.each<[string, object]>([
     ['options', { nods: 3 }],
     ['options', { duration: '15s' }],

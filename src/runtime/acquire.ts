@@ -9,6 +9,7 @@ import { checkWanted } from '../lease/model/cluster-config.js';
 import type { LeaseListener } from '../lease/model/lease.js';
 import { NodeMonitor } from '../monitor/node-monitor.js';
 import { checkOptions } from '../settings/settings-table.js';
+import { DEFAULT_STORE, defaultStore } from '../store/default-store.js';
 import type { EtcdAccess } from '../store/etcd/etcd-access.js';
 import type { LeaseStore } from '../store/lease-store.js';
 import { parseStoreUrl } from '../store/store-url.js';
@@ -22,7 +23,7 @@ import { installedTracer } from './preloaded-sdk.js';
 export interface AcquireOptions {
   /**
    * `s3://bucket/prefix`, `azblob://account/container/prefix`, `gs://bucket/prefix`, `etcd://HOST:2379/prefix` (`etcds:` with TLS),
-   * `file:DIR`, `memory:`, or a store of your own. @default 'file:.nodelease'
+   * `file:DIR`, `memory:`, or a store of your own. To be given in a container. @default 'file:.nodelease'
    */
   readonly store?: string | LeaseStore;
   /** How many node ids a cluster that does not exist yet gets, 1 … 65528; an existing one keeps its own. @default 16 */
@@ -137,7 +138,7 @@ export async function acquire(options: AcquireOptions = {}): Promise<ManagedLeas
 async function acquireWatched(options: AcquireOptions): Promise<ManagedLease> {
   checkAcquireOptions(options);
   if (options.dataDir) await checkRoot(options.dataDir.root, 'dataDir.root', 'write');
-  const { store = 'file:.nodelease', zookeeper: given, onLost = 'exit', monitor, signal, onEvent, ...rest } = options;
+  const { store = DEFAULT_STORE, zookeeper: given, onLost = 'exit', monitor, signal, onEvent, ...rest } = options;
   const zookeeper = typeof given === 'string' ? { connect: given } : given;
   const taskId = options.taskId ?? (await ownTaskId(signal));
   if (zookeeper !== undefined) checkAnnounced(zookeeper, taskId);
@@ -191,6 +192,7 @@ function checkAcquireOptions(options: AcquireOptions): void {
   }
   if (typeof zookeeper === 'string') parseConnectString(zookeeper, 'zookeeper');
   else if (zookeeper !== undefined) checkZooKeeperOptions(zookeeper);
+  if (store === undefined && provider === 'store') defaultStore();
 }
 
 function checkDataDirOptions(dataDir: DataDirOptions): void {

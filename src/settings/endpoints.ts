@@ -74,7 +74,7 @@ function checkNoServer({ text, label }: Given): void {
 /** The names that the variable has. */
 function listed({ env }: SettingSources): readonly Given[] {
   const text = env[ENDPOINTS_VARIABLE];
-  return text ? text.split(',').map((each) => ({ label: ENDPOINTS_VARIABLE, text: each.trim(), flag: false })) : [];
+  return text !== undefined ? text.split(',').map((each) => ({ label: ENDPOINTS_VARIABLE, text: each.trim(), flag: false })) : [];
 }
 
 function limited(names: readonly Given[]): readonly Given[] {

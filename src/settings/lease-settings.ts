@@ -1,4 +1,5 @@
 import { DURATION_MS, MAX_NODE_IDS, MOST_GRACE_MS } from '../lease/model/lease-state.js';
+import { DEFAULT_STORE } from '../store/default-store.js';
 import { parseEtcdAuth } from '../store/etcd/etcd-access.js';
 import { parseStoreUrl, STORES } from '../store/store-url.js';
 import { CREATING, HOLDING, LEASES, NODE_IDS, type Setting, ZK_HOLDING } from './setting.js';
@@ -10,11 +11,11 @@ const OF_ETCDS = { commands: LEASES, storeOnly: true, kind: checked('path', chec
 export const LEASE_SETTINGS = {
   store: {
     kind: parsed('url', parseStoreUrl),
-    default: 'file:.nodelease',
+    default: DEFAULT_STORE,
     commands: LEASES,
     option: 'store',
     storeOnly: true,
-    sentence: `${STORES}, which is private to one process and for trials`,
+    sentence: `${STORES}, which is private to one process and for trials; in a container it has to be given`,
   },
   nodes: {
     kind: integer(1, MAX_NODE_IDS),

@@ -6,7 +6,7 @@ const ALL_COMMANDS = new Set(SETTINGS.flatMap(({ commands }) => commands));
 const INTRODUCTION = `# Settings
 
 Each setting is an option of the command line, \`--name\`, and an environment variable; the option wins. Many are also options of the
-library's \`acquire()\`, where a time is a number of milliseconds. An empty variable counts as not set. A time is a whole number with a unit:
+library's \`acquire()\`, where a time is a number of milliseconds. An empty variable is an error. A time is a whole number with a unit:
 \`500ms\`, \`15s\`, \`2m\`, \`1h\`.
 
 A wrong value ends the command with exit code 64 and a message that names the setting as it was given. \`nodelease COMMAND --help\` shows the

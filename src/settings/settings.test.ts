@@ -99,7 +99,7 @@ describe('settings', () => {
     const rounds = [
       { left: ['node-id', ...ofEtcd], store: 's3://bucket/prefix' },
       { left: ['node-id', 'endpoint'], store: 'etcds://etcd/prefix' },
-      { left: ['store', 'endpoint', ...ofEtcd, 'data-dir', 'data-exclude', 'data-copy'], store: '' },
+      { left: ['store', 'endpoint', ...ofEtcd, 'data-dir', 'data-exclude', 'data-copy'], store: 'file:x' },
     ];
     for (const { left, store } of rounds) {
       const given = Object.entries({ ...values, store }).filter(([name]) => !left.includes(name));
@@ -109,10 +109,17 @@ describe('settings', () => {
     expect(SETTINGS.map(({ name }) => name).sort()).toEqual(Object.keys(values).sort());
   });
 
-  it('prefer the flag, and take an empty variable for one that is not set', () => {
+  it('prefer the flag', () => {
     expect(read({ nodes: '7' }, { NODELEASE_NODES: '9' }).nodes).toBe(7);
-    expect(read({}, { NODELEASE_NODES: '' }).nodes).toBeUndefined();
   });
+
+  it.each([...SETTINGS.map(({ name }) => environmentName(name)), 'NODELEASE_ENDPOINTS'])(
+    'refuse an empty variable, as a slip: %s',
+    (name) => {
+      const expected = `${name}: expected a value (for the default, do not set the variable), got ""`;
+      expect(() => read({}, { [name]: '' })).toThrow(expected);
+    },
+  );
 
   it.each([
     ['500ms', 500],
@@ -618,7 +625,6 @@ describe('the settings of what is announced', () => {
     expect(() => endpoints('http://minio:9000')).toThrow(
       /^NODELEASE_ENDPOINTS: expected NAME\[:KEY\] .*: the URL of a store's server has a setting of its own, got "http:\/\/minio:9000"$/,
     );
-    expect(endpoints('')).toBeUndefined();
     expect(endpoints(Array.from({ length: 100 }, (_, i) => `e${i}`).join())).toHaveLength(100);
     expect(() => endpoints(Array.from({ length: 101 }, (_, i) => `e${i}`).join())).toThrow(
       'NODELEASE_ENDPOINTS: expected at most 100 endpoints, got "e100"',

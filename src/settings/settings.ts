@@ -76,6 +76,7 @@ export interface Settings {
  * @throws {ConfigError} naming the setting as the user gave it, the value, and what was expected
  */
 export function readSettings(sources: SettingSources): Settings {
+  checkNoneEmpty(sources);
   const store = readOrDefault(sources, 'store');
   const provider = readOrDefault(sources, 'provider');
   const nodeId = find(sources, 'node-id');
@@ -113,6 +114,12 @@ export function readSettings(sources: SettingSources): Settings {
   }
   checkProvider(sources, settings, server);
   return settings;
+}
+
+/** An empty variable is a slip, such as a reference to another one that is not set, and must not have the default used without a word. */
+function checkNoneEmpty({ env }: SettingSources): void {
+  const empty = Object.keys(env).find((name) => name.startsWith('NODELEASE_') && env[name] === '');
+  if (empty !== undefined) throw new ConfigError(empty, '', 'a value (for the default, do not set the variable)');
 }
 
 function checkGrace(sources: SettingSources, { durationMs = CLUSTER_DEFAULTS.durationMs, graceMs }: Settings): void {

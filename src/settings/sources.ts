@@ -4,7 +4,7 @@ import { defaultOf, environmentName, kindOf, type NamedSetting, SETTINGS, type S
 export interface SettingSources {
   /** The flags that were given, by {@link SettingName}. */
   readonly flags: Readonly<Record<string, string | readonly string[] | undefined>>;
-  /** The environment. An empty variable counts as not set. */
+  /** The environment. */
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The name of this host, for `--node-id hostname`. */
   readonly hostname: string;
@@ -30,7 +30,7 @@ export function findAll({ flags, env }: SettingSources, name: SettingName): read
   const given = texts.map((text) => ({ label: `--${name}`, text, flag: true }));
   const variable = env[label];
   // A command that was itself started by `nodelease run` inherits the id of that run, which must not name a second one.
-  if (!variable || (name === 'task-id' && env.NODE_ID_VERSION)) return given;
+  if (variable === undefined || (name === 'task-id' && env.NODE_ID_VERSION)) return given;
   return [...given, { label, text: variable, flag: false }];
 }
 

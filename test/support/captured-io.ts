@@ -19,6 +19,7 @@ export function capturedIo(screen?: Screen, clock = new VirtualClock()): Capture
     env: {},
     hostname: 'host',
     processId: 4711,
+    containerSign: () => undefined,
     execArgv: [],
     clock,
     random: seededRandom(1),

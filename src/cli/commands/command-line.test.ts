@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { capturedIo } from '../../../test/support/captured-io.js';
+import type { Io } from '../terminal/io.js';
 import { runCommandLine } from './command-line.js';
 
-async function run(args: string[], env: Record<string, string> = {}) {
+async function run(args: string[], env: Record<string, string> = {}, own: Partial<Io> = {}) {
   const io = capturedIo();
-  const code = await runCommandLine(args, { ...io, env }, '1.2.3');
+  const code = await runCommandLine(args, { ...io, ...own, env }, '1.2.3');
   return { code, stdout: io.answer(), stderr: io.complaints() };
 }
 
@@ -180,6 +181,43 @@ describe('the command line', () => {
       stdout: '',
       stderr: 'nodelease: NODELEASE_GRACE: expected a time such as 500ms, 15s, 2m or 1h, got "long"\n',
     });
+  });
+
+  describe('in a container', () => {
+    const inContainer = { containerSign: () => 'there is /.dockerenv' };
+    const commands = [
+      ...['run -- true', 'serve', 'lock nightly -- true', 'id', 'init', 'status', 'scale 3', 'release 0 --force', 'doctor', 'console'],
+    ].map((line) => [line] as const);
+
+    it.each(commands)('asks for the store instead of making the container a cluster of its own: %s', async (line) => {
+      expect(await run(line.split(' '), {}, inContainer)).toEqual({
+        code: 64,
+        stdout: '',
+        stderr:
+          'nodelease: no store given: expected --store s3://bucket/prefix, or NODELEASE_STORE (in a container (there is /.dockerenv) the default, file:.nodelease, would be a cluster of its own: name it if you want that)\n',
+      });
+    });
+
+    it('names the variable that is misspelt', async () => {
+      const { code, stderr } = await run(['run', '--', 'true'], { NODELEASE_STOR: 's3://bucket/prefix' }, inContainer);
+      expect(stderr).toMatch(/no store given: .*NODELEASE_STOR is no setting, and has no effect: the nearest is NODELEASE_STORE\)\n$/);
+      expect(code).toBe(64);
+    });
+
+    it('takes a folder that is named, and needs none for a fixed id or where ZooKeeper gives it', async () => {
+      const { code, stderr } = await run(['status', '--store', 'file:/no/such/folder'], {}, inContainer);
+      expect(stderr).not.toContain('no store given');
+      expect(code).not.toBe(64);
+      // Found wanting before anything is asked for: the store is not it.
+      for (const options of ['--node-id 3', '--provider zookeeper --zookeeper 127.0.0.1:1'])
+        expect((await run(['run', ...options.split(' '), '--', 'no-such-command'], {}, inContainer)).code).toBe(127);
+    });
+  });
+
+  it('warns of a variable that is no setting, and says which one is near', async () => {
+    const { code, stderr } = await run(['status', '--store', 'memory:'], { NODELEASE_ZOOKEPER: 'zk:1' });
+    expect(stderr).toBe('nodelease: warning: NODELEASE_ZOOKEPER is no setting, and has no effect: the nearest is NODELEASE_ZOOKEEPER\n');
+    expect(code).toBe(0);
   });
 
   it('leaves the endpoints that the surroundings want announced to the command that announces', async () => {

@@ -4,6 +4,8 @@ import { withoutSecrets } from '../../base/redaction.js';
 import { ENDPOINTS_VARIABLE } from '../../settings/endpoints.js';
 import { readSettings, type Settings } from '../../settings/settings.js';
 import { environmentName, type NamedSetting, SETTINGS, type SettingName, settingsFor } from '../../settings/settings-table.js';
+import { unknownVariables } from '../../settings/unknown-variables.js';
+import { whyNoDefaultStore } from '../../store/default-store.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
 import type { Io } from '../terminal/io.js';
 import type { CommandRow, OptionRow } from './command-row.js';
@@ -18,7 +20,14 @@ import { COMMANDS, GROUPS } from './commands.js';
  */
 export async function runCommandLine(args: readonly string[], surroundings: Io, version: string): Promise<number> {
   // Complaints may quote what was given, those of the command line's parser too.
-  const io = { ...surroundings, stderr: (text: string) => surroundings.stderr(withoutSecrets(text)) };
+  const io: Io = {
+    ...surroundings,
+    stderr: (text) => surroundings.stderr(withoutSecrets(text)),
+    onWarning: (listener) => {
+      surroundings.onWarning(listener);
+      for (const problem of unknownVariables(surroundings.env)) listener(new Error(problem));
+    },
+  };
   let exitCode: number = ExitCode.ok;
   const program = new Command('nodelease')
     .description('Leases a small, unique, fenced node id to each container from a compare-and-swap store.')
@@ -111,7 +120,7 @@ function settingOption({ name, sentence, kind, default: standard, repeatable }: 
  * @throws {ConfigError} naming the setting as the user gave it, the value, and what was expected
  * @throws {UsageError} when the command has no use for what was given, or lacks ZooKeeper
  */
-function settingsOf(command: Command, row: CommandRow, { env: surroundings, hostname }: Io): Settings {
+function settingsOf(command: Command, row: CommandRow, { env: surroundings, hostname, containerSign }: Io): Settings {
   const given: Record<string, unknown> = command.opts();
   const flags: Partial<Record<SettingName, string | readonly string[]>> = {};
   const own = (row.options ?? []).filter(([, , more]) => more?.own).map(([text]) => new Option(text).long);
@@ -127,6 +136,12 @@ function settingsOf(command: Command, row: CommandRow, { env: surroundings, host
   const env = Object.fromEntries(known.map((name) => [name, surroundings[name]]));
   const settings = readSettings({ flags, env, hostname, announces, command: row.name });
   const allocates = settings.provider === 'zookeeper';
+  const takesDefault = names.includes('store') && (flags.store ?? env.NODELEASE_STORE) === undefined;
+  const why = takesDefault && !allocates && settings.nodeId === undefined ? whyNoDefaultStore(containerSign()) : undefined;
+  if (why !== undefined) {
+    const reasons = [why, ...unknownVariables(surroundings)].join('; ');
+    throw new UsageError(`no store given: expected --store s3://bucket/prefix, or NODELEASE_STORE (${reasons})`);
+  }
   if (row.zookeeper === 'required' && settings.zookeeper === undefined)
     throw new UsageError('no ZooKeeper given: expected --zookeeper HOST:PORT[,HOST:PORT]...[/CHROOT], or NODELEASE_ZOOKEEPER');
   // A variable may be there for other commands; an option is meant for this one.

@@ -11,7 +11,7 @@ import { installedTracer, mayHaveSdk } from '../../runtime/preloaded-sdk.js';
 import { environmentName, type Settings } from '../../settings/settings.js';
 import { parseInteger } from '../../settings/values.js';
 import { ExitCode, exitCodeOfSignal } from '../exit-codes.js';
-import { leaseLog } from '../log/lease-log.js';
+import { leaseLog, logSource } from '../log/lease-log.js';
 import { type Logger, loggerFor } from '../log/logger.js';
 import type { Io } from '../terminal/io.js';
 import { formatSetting } from '../terminal/text.js';
@@ -85,6 +85,7 @@ async function hold(settings: Settings, io: Io, signal: AbortSignal, log: Logger
   const { clock, random, env, execArgv } = io;
   const { provider, store } = settings;
   const taskId = settings.taskId ?? (await defaultTaskId({ ...io, signal, warn: (message) => log.warn(message) }));
+  logSource(settings, log);
   if (provider === 'store' && store.kind === 'memory') {
     log.warn('memory: is private to this process: another call may print the same ids. It is for trials only');
   }

@@ -30,6 +30,7 @@ export async function lockCommand(
   return runHeldCommand({
     ...{ command, example: 'lock nightly -- ./report.sh', settings, io, restart: options.restart === true },
     acquire: async ({ log, signal, again }) => {
+      if (!again) log.info({ lock: name, store: store.url }, `lock ${name} is kept in ${store.url}`);
       if (store.kind === 'memory') log.warn('memory: is private to this process: no other task will see this lock. It is for trials only');
       const taskId = settings.taskId ?? (await defaultTaskId({ ...io, signal, warn: (message) => log.warn(message) }));
       return (again ? acquireAgain : acquireLock)(name, {

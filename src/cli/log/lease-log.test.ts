@@ -27,7 +27,7 @@ describe('the log of a lease', () => {
       { type: 'damaged', key: '3.json', problem: 'not JSON' },
       { type: 'waiting', sleepMs: 12.4 },
       { type: 'store-failed', error, sleepMs: 100 },
-      { type: 'acquired', id: 3, version: 8, from: 'released', tookMs: 20.4, requests: 5, deadline: 1 },
+      { type: 'acquired', id: 3, version: 8, from: 'released', tookMs: 20.4, requests: 5, deadline: 1, store: 's3://b/p' },
       { type: 'bootstrapped' },
       { type: 'renewed', deadline: 1, tookMs: 3 },
       { type: 'renewal-failed', error, attempt: 1 },
@@ -61,7 +61,7 @@ describe('the log of a lease', () => {
         { type: 'waiting', sleepMs: 12.4 },
         { type: 'waiting', sleepMs: 1_200 },
         { type: 'store-failed', error, sleepMs: 100 },
-        { type: 'acquired', id: 3, version: 8, from: 'released', tookMs: 20.4, requests: 5, deadline: 1 },
+        { type: 'acquired', id: 3, version: 8, from: 'released', tookMs: 20.4, requests: 5, deadline: 1, store: 's3://b/p' },
         { type: 'bootstrapped' },
         { type: 'renewed', deadline: 1, tookMs: 3 },
         { type: 'renewal-failed', error, attempt: 1 },
@@ -76,7 +76,7 @@ describe('the log of a lease', () => {
       'info no node id is free: waiting',
       'debug no node id is free: waiting',
       'warn the store failed, trying again: no route: ENETUNREACH',
-      'info acquired node id 3 at version 8',
+      'info acquired node id 3 at version 8 in s3://b/p',
       'info all lease objects of the cluster exist',
       'debug lease renewed',
       'warn renewal failed: no route: ENETUNREACH',
@@ -95,14 +95,14 @@ describe('the log of a lock', () => {
       (log) => lockLog(log, 'nightly'),
       [
         { type: 'waiting', sleepMs: 12.4 },
-        { type: 'acquired', id: 0, version: 8, from: 'released', tookMs: 20.4, requests: 5, deadline: 1 },
+        { type: 'acquired', id: 0, version: 8, from: 'released', tookMs: 20.4, requests: 5, deadline: 1, store: 's3://b/p' },
         { type: 'lost', error },
         { type: 'released' },
       ],
     );
     expect(lines).toEqual([
       'info lock nightly is held by another task: waiting',
-      'info acquired lock nightly with token 8',
+      'info acquired lock nightly with token 8 in s3://b/p',
       'error lock nightly (token 8) is lost: task b holds it at version 9',
       'info lease released',
     ]);

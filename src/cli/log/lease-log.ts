@@ -1,5 +1,6 @@
 import { explain } from '../../base/errors.js';
 import type { LeaseEvent, LeaseListener } from '../../lease/model/lease.js';
+import type { Settings } from '../../settings/settings.js';
 import { pluralize } from '../terminal/text.js';
 import type { Logger } from './logger.js';
 
@@ -26,6 +27,13 @@ export function leaseLog(log: Pick<Logger, Level>, lineOf = leaseLine): LeaseLis
   };
 }
 
+/** Logs where node ids come from. */
+export function logSource({ nodeId, provider, store, zookeeper }: Settings, log: Pick<Logger, Level>): void {
+  if (nodeId !== undefined) log.info({ nodeId }, `node id ${nodeId} is fixed: no lease, no store`);
+  else if (provider === 'store') log.info({ store: store.url }, `node ids come from ${store.url}`);
+  else log.info(`node ids come from ZooKeeper at ${zookeeper?.connect.text}`);
+}
+
 /** How loud an event is told, in which words, and with which fields. */
 type Line = readonly [level: Level, text: string, fields?: object];
 
@@ -37,7 +45,7 @@ export function lockLog(log: Pick<Logger, Level>, lock: string): LeaseListener {
       case 'waiting':
         return [level, event.why === undefined ? `lock ${lock} is held by another task: waiting` : text, { lock, ...fields }];
       case 'acquired':
-        return [level, `acquired lock ${lock} with token ${event.version}`, { lock, ...fields }];
+        return [level, `acquired lock ${lock} with token ${event.version} in ${event.store}`, { lock, ...fields }];
       case 'lost':
         return [level, `lock ${lock} (token ${event.error.version}) is lost: ${event.error.detail}`, { lock, ...fields }];
       default:
@@ -61,8 +69,10 @@ function leaseLine(event: LeaseEvent): Line {
     case 'store-failed':
       return ['warn', `the store failed, trying again: ${explain(event.error)}`, { sleepMs: Math.round(event.sleepMs) }];
     case 'acquired': {
-      const { id: nodeId, version, from, tookMs, requests } = event;
-      return ['info', `acquired node id ${nodeId} at version ${version}`, { nodeId, version, from, tookMs: Math.round(tookMs), requests }];
+      const { id: nodeId, version, from, tookMs, requests, store } = event;
+      const where = store === undefined ? '' : ` in ${store}`;
+      const facts = { nodeId, version, from, tookMs: Math.round(tookMs), requests, store };
+      return ['info', `acquired node id ${nodeId} at version ${version}${where}`, facts];
     }
     case 'bootstrapped':
       return ['info', 'all lease objects of the cluster exist'];

@@ -63,14 +63,18 @@ export class NodeHttp {
       await http.close();
       throw error;
     }
-    const { url = '', protected: isProtected } = http.#listening ?? {};
+    return http;
+  }
+
+  /** Logs where it answers. */
+  announce(log: Logger): void {
+    const { url = '', protected: isProtected } = this.#listening ?? {};
     log.info({ url }, `answering HTTP requests at ${url}`);
     if (!isProtected) {
       log.warn(
         `any client that reaches ${url} can see all leases and metrics: a bearer token file, or a loopback address, keeps others out`,
       );
     }
-    return http;
   }
 
   /** By which programs on this host reach it, without a slash at the end. */

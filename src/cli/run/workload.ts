@@ -9,7 +9,7 @@ import type { Settings } from '../../settings/settings.js';
 import { announcingProblem } from '../../settings/zookeeper-settings.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import type { RoutingEntries } from '../discovery/routing-entries.js';
-import { leaseLog } from '../log/lease-log.js';
+import { leaseLog, logSource } from '../log/lease-log.js';
 import type { Logger } from '../log/logger.js';
 import type { Io } from '../terminal/io.js';
 import { withTimeout } from '../terminal/with-timeout.js';
@@ -65,7 +65,6 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
   const { settings, io, signals } = options;
   const { env, execArgv, clock, processId } = io;
   let { log } = options;
-  if (processId === 1) log.warn('node as process 1 collects no orphaned processes: start the nodelease script by its own name');
   const { nodeId, provider, store } = settings;
   const isLean = nodeId === undefined && provider === 'store' && store.kind !== 'file' && store.kind !== 'memory';
   // A flag of V8 is set while there is one thread.
@@ -77,13 +76,18 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
     const signal = signals.interrupted;
     const taskId = settings.taskId ?? (await defaultTaskId({ ...io, signal, warn: (message) => log.warn(message) }));
     log = log.child({ taskId });
+    const dataDir = await dataDirOf(settings, log);
+    // The first line: a slip in it makes a cluster of its own.
+    logSource(settings, log);
+    http?.announce(log);
+    if (processId === 1) log.warn('node as process 1 collects no orphaned processes: start the nodelease script by its own name');
     tellOf(settings, log);
     if (nodeId === undefined && mayHaveSdk({ execArgv, nodeOptions: env.NODE_OPTIONS })) tracer = await installedTracer(clock);
     const node = await holdNode({
       ...settings,
       ...{ taskId, clock, random: io.random, signal, tracer, monitor: options.http?.monitor },
       announcesService: settings.zookeeper?.check === undefined,
-      dataDir: await dataDirOf(settings, log),
+      dataDir,
       onRenewed: (deadline) => workload.renewed?.(deadline),
       onLeaseEvent: leaseLog(log),
       onDiscoveryEvent: settings.zookeeper && (await import('../log/discovery-log.js')).discoveryLog(log),
@@ -118,12 +122,11 @@ function keepMemoryLean(): void {
   setFlagsFromString('--semi-space-growth-factor=1');
 }
 
-/** Tells what of the settings a user should know. */
+/** Tells what of the settings a user should look into. */
 function tellOf({ nodeId, provider, store, zookeeper }: Settings, log: Logger): void {
   const problem = zookeeper && announcingProblem(zookeeper);
   if (problem !== undefined) log.warn(`discovery: ${problem}`);
-  if (nodeId !== undefined) log.info({ nodeId }, `node id ${nodeId} is fixed: no lease, no store`);
-  else if (provider === 'store' && store.kind === 'memory') {
+  if (nodeId === undefined && provider === 'store' && store.kind === 'memory') {
     log.warn('memory: is private to this process: no other task will see this lease. It is for trials only');
   }
 }

@@ -14,6 +14,8 @@ export interface Io {
   /** The name of this host. */
   readonly hostname: string;
   readonly processId: number;
+  /** What shows that this runs in a container, as a phrase; undefined where nothing does. */
+  readonly containerSign: () => string | undefined;
   /** The options of node itself. */
   readonly execArgv: readonly string[];
   readonly clock: Clock;

@@ -108,7 +108,7 @@ describe('acquiring', () => {
     expect(lease).toBeUndefined();
     await clock.advance(2_000 + resolutionMs);
     expect(lease?.version).toBe(2);
-    expect(waiting.events).toContainEqual(expect.objectContaining({ type: 'acquired', from: 'expired' }));
+    expect(waiting.events).toContainEqual(expect.objectContaining({ type: 'acquired', from: 'expired', store: 'memory:' }));
   });
 
   it('never takes a lease that is being renewed, however far its own wall clock is off', async () => {

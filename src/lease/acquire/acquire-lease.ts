@@ -89,7 +89,8 @@ async function acquire(
     const { id, version, deadline } = keeper;
     const { from } = acquisition;
     note({ 'nodelease.node_id': id, 'nodelease.version': version, 'nodelease.from': from, 'nodelease.requests': session.requests });
-    emit({ type: 'acquired', id, version, from, tookMs: clock.monotonic() - begun, requests: session.requests, deadline });
+    const tookMs = clock.monotonic() - begun;
+    emit({ type: 'acquired', id, version, from, tookMs, requests: session.requests, deadline, store: store.url });
     if (!cluster.config.bootstrapped) keeper.addChore((ending) => completeBootstrap(context, ending));
     return keeper;
   } catch (error) {

@@ -142,6 +142,8 @@ export type LeaseEvent =
       /** Requests made to the store for it. */
       readonly requests: number;
       readonly deadline: number;
+      /** The URL of the store; absent where ZooKeeper gives out the node ids. */
+      readonly store?: string;
     }
   | { readonly type: 'bootstrapped' }
   /** The cluster has `size` node ids now, and this one is none of them; told once. */

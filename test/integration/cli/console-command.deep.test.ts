@@ -229,7 +229,8 @@ describe('nodelease console', () => {
       [['--allow-writes'], /^nodelease: --allow-writes: expected --zookeeper beside it .*\n$/],
       [['--allow-writes', '--zookeeper', '127.0.0.1:9'], /^nodelease: --allow-writes: expected --bearer-token-file beside it .*\n$/],
     ] as const) {
-      const console = runCli(['console', '--http', '127.0.0.1:0', ...args], { cwd: folder });
+      const env = { NODELEASE_STORE: `file:${folder}/leases` };
+      const console = runCli(['console', '--http', '127.0.0.1:0', ...args], { cwd: folder, env });
       expect(await console.exit).toEqual({ code: 64, signal: null });
       expect([console.stdout(), console.stderr()]).toEqual([
         '',

@@ -87,7 +87,10 @@ describe('nodelease run', () => {
     writeFileSync(join(folder, 'plain'), '');
     const unusable = shell('true', '--store', `file:${folder}/plain`);
     expect((await unusable.exit).code).toBe(69);
-    expect(unusable.stderr().trim().split('\n')).toHaveLength(1);
+    expect(unusable.stderr().trim().split('\n')).toEqual([
+      expect.stringContaining('node ids come from'),
+      expect.stringContaining('"exitCode":69'),
+    ]);
     expect(unusable.stderr()).not.toMatch(/ {4}at /);
   });
 
@@ -114,22 +117,21 @@ describe('nodelease run', () => {
     expect([126, 127]).toContain((await broken.exit).code);
   });
 
-  it('logs JSON lines, each with the task id, to standard error', async () => {
-    const run = shell('true', '--store', `file:${newFolder()}`, '--task-id', 'me', '--log-level', 'info');
+  it('logs JSON lines, the store in the first, each with the task id, to standard error', async () => {
+    const store = `file:${newFolder()}`;
+    const run = shell('true', '--store', store, '--task-id', 'me', '--log-level', 'info');
     await run.exit;
     const lines = run
       .stderr()
       .trim()
       .split('\n')
       .map((line): unknown => JSON.parse(line));
-    expect(lines[0]).toMatchObject({
-      name: 'nodelease',
-      level: 30,
-      taskId: 'me',
-      nodeId: 0,
-      version: 1,
-      msg: 'acquired node id 0 at version 1',
-    });
+    const common = { name: 'nodelease', level: 30, taskId: 'me', store };
+    expect(lines).toMatchObject([
+      { ...common, msg: `node ids come from ${store}` },
+      { ...common, nodeId: 0, version: 1, msg: `acquired node id 0 at version 1 in ${store}` },
+      ...lines.slice(2),
+    ]);
     expect(lines.at(-1)).toMatchObject({ taskId: 'me', msg: 'lease released' });
     const silent = shell('echo from the command >&2', ...fixed, '--log-level', 'silent');
     await silent.exit;

@@ -11,6 +11,7 @@ afterEach(async () => {
 function shell(script: string) {
   return runProcess('sh', ['-c', `cli() { "${process.execPath}" "${cliFile}" "$@"; }; ${script}`], {
     cwd: newFolder(),
+    env: { NODELEASE_STORE: 'file:leases' },
   });
 }
 

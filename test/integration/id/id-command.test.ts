@@ -141,7 +141,9 @@ describe('nodelease id', () => {
     const call = startId(store, ['--log-level', 'info']);
     expect((await call.exit).code).toBe(0);
     expect(printed(call)).toHaveLength(1);
-    expect(parseLog(call.stderr()).map(({ msg }) => msg)).toEqual(['acquired node id 0 at version 1', 'lease released']);
+    const [, url] = store.options;
+    const lines = [`node ids come from ${url}`, `acquired node id 0 at version 1 in ${url}`, 'lease released'];
+    expect(parseLog(call.stderr()).map(({ msg }) => msg)).toEqual(lines);
   });
 
   it('warns that a store in memory keeps no two calls apart', async () => {

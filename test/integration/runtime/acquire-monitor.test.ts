@@ -136,7 +136,10 @@ describe.each<'inline' | 'worker'>(['inline', 'worker'])('a node id that is take
 describe('the command', () => {
   const untilRenewed = 'until grep -q nodelease.renew "$SPANS_FILE"; do sleep 0.05; done';
   const command = ['run', '--nodes', '1', '--duration', '3s', '--', 'sh', '-c', untilRenewed];
-  const environment = (own: Record<string, string>) => ({ cwd: folder, env: { SPANS_FILE: join(folder, 'spans'), ...own } });
+  const environment = (own: Record<string, string>) => ({
+    cwd: folder,
+    env: { NODELEASE_STORE: 'file:.nodelease', SPANS_FILE: join(folder, 'spans'), ...own },
+  });
 
   it('traces where an SDK was loaded before it', async () => {
     const run = runCli(command, environment({ NODE_OPTIONS: `--import ${SDK}` }));

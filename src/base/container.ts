@@ -1,0 +1,33 @@
+import { existsSync, readFileSync } from 'node:fs';
+
+/** Set by Amazon ECS, Kubernetes, and what runs containers at AWS otherwise. */
+const VARIABLES = ['ECS_CONTAINER_METADATA_URI_V4', 'ECS_CONTAINER_METADATA_URI', 'KUBERNETES_SERVICE_HOST', 'AWS_EXECUTION_ENV'];
+/** Made by Docker and by podman. */
+const FILES = ['/.dockerenv', '/run/.containerenv'];
+/** Tells also of a launcher or an init that has started this program: on a host, process 1 is no program of a user's. */
+const PROCESS_1 = '/proc/1/cmdline';
+
+/** What a container can be known by. */
+export interface ContainerSources {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly processId: number;
+  /** Where the files are looked for. @default the root of the file system */
+  readonly root?: string;
+}
+
+/** What shows that this process runs in a container, as a phrase for messages; undefined where nothing does. */
+export function containerSign({ env, processId, root = '' }: ContainerSources): string | undefined {
+  const variable = VARIABLES.find((name) => env[name]);
+  if (variable !== undefined) return `${variable} is set`;
+  const file = FILES.find((path) => existsSync(`${root}${path}`));
+  if (file !== undefined) return `there is ${file}`;
+  return processId === 1 || commandOfProcess1(root).includes('nodelease') ? 'it is process 1' : undefined;
+}
+
+function commandOfProcess1(root: string): string {
+  try {
+    return readFileSync(`${root}${PROCESS_1}`, 'utf8');
+  } catch {
+    return '';
+  }
+}

@@ -1,0 +1,23 @@
+import { describe, expect, it } from 'vitest';
+import { SETTINGS } from './settings.js';
+import { environmentName } from './settings-table.js';
+import { unknownVariables } from './unknown-variables.js';
+
+describe('variables with the prefix of settings', () => {
+  it.each([
+    ['NODELEASE_STOR', 'NODELEASE_STORE'],
+    ['NODELEASE_STOER', 'NODELEASE_STORE'],
+    ['NODELEASE_NODE', 'NODELEASE_NODES'],
+    ['NODELEASE_ZOOKEPER_AUTH', 'NODELEASE_ZOOKEEPER_AUTH'],
+    ['NODELEASE_DURATION_MS', 'NODELEASE_DURATION'],
+  ])('are named where they are none, with the nearest one: %s', (name, nearest) => {
+    expect(unknownVariables({ [name]: 'x', PATH: '/bin' })).toEqual([
+      `${name} is no setting, and has no effect: the nearest is ${nearest}`,
+    ]);
+  });
+
+  it('are not named where they are some, of whatever command', () => {
+    const names = [...SETTINGS.map(({ name }) => environmentName(name)), 'NODELEASE_ENDPOINTS', 'NODELEASE_URL'];
+    expect(unknownVariables({ ...Object.fromEntries(names.map((name) => [name, 'x'])), NODE_ID: '3' })).toEqual([]);
+  });
+});

@@ -1,0 +1,31 @@
+import { ENDPOINTS_VARIABLE } from './endpoints.js';
+import { environmentName, SETTINGS } from './settings-table.js';
+
+const PREFIX = 'NODELEASE_';
+/** The last one is told by `run` to its command. */
+const KNOWN = [...SETTINGS.map(({ name }) => environmentName(name)), ENDPOINTS_VARIABLE, 'NODELEASE_URL'];
+
+/** What is wrong with the variables that have the prefix of settings and are none: most likely misspelt, so that a default is used. */
+export function unknownVariables(env: Readonly<Record<string, string | undefined>>): string[] {
+  const unknown = Object.keys(env).filter((name) => name.startsWith(PREFIX) && env[name] !== undefined && !KNOWN.includes(name));
+  return unknown.map((name) => `${name} is no setting, and has no effect: the nearest is ${nearest(name)}`);
+}
+
+function nearest(name: string): string {
+  const near = KNOWN.map((known) => ({ known, edits: editDistance(known, name) }));
+  return near.reduce((best, each) => (each.edits < best.edits ? each : best)).known;
+}
+
+/** How many characters have to be inserted, removed or replaced to get from one text to the other (Levenshtein's distance). */
+function editDistance(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, index) => index);
+  for (const [index, character] of [...from].entries()) {
+    const next = [index + 1];
+    for (let at = 0; at < to.length; at += 1) {
+      const [diagonal = 0, above = 0] = row.slice(at, at + 2);
+      next.push(Math.min(above + 1, (next[at] ?? 0) + 1, diagonal + (to[at] === character ? 0 : 1)));
+    }
+    row = next;
+  }
+  return row.at(-1) ?? 0;
+}
