@@ -119,6 +119,7 @@ describe('acquire with a monitor', () => {
     await releasing;
     expect(monitor.health()).toMatchObject({ state: 'released', live: true, ready: false });
     expect(told.filter((news) => news !== 'lease: bootstrapped')).toEqual([
+      'lease: cluster-created',
       'lease: acquired',
       'held',
       'stopping',

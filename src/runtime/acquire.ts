@@ -26,6 +26,8 @@ export interface AcquireOptions {
    * `file:DIR`, `memory:`, or a store of your own. To be given in a container. @default 'file:.nodelease'
    */
   readonly store?: string | LeaseStore;
+  /** `existing`: `acquire` fails where the store has no cluster, as where its URL is misspelt, and makes none. @default 'any' */
+  readonly cluster?: 'any' | 'existing';
   /** How many node ids a cluster that does not exist yet gets, 1 … 65528; an existing one keeps its own. @default 16 */
   readonly nodes?: number;
   /** How long a lease lasts without renewal, in milliseconds, 1000 … 86400000; for a new cluster. @default 15000 */

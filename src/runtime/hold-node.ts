@@ -207,8 +207,10 @@ async function fromWorker(options: HoldOptions, onEvent: LeaseListener): Promise
   if (!isUrl(store) || storeUrl === 'memory:') {
     throw new ConfigError('store', storeUrl, "the URL of a store outside this process when keeper is 'worker'");
   }
-  const { taskId, endpoint, region, etcd, nodes, durationMs, graceMs, probed, acquireTimeoutMs, waitPollMs, settingsIntervalMs } = options;
-  const wanted = { taskId, endpoint, region, etcd, nodes, durationMs, graceMs, probed, acquireTimeoutMs, waitPollMs, settingsIntervalMs };
+  const { taskId, endpoint, region, etcd, cluster, nodes, durationMs, graceMs, probed } = options;
+  const { acquireTimeoutMs, waitPollMs, settingsIntervalMs } = options;
+  const access = { taskId, endpoint, region, etcd, acquireTimeoutMs, waitPollMs, settingsIntervalMs };
+  const wanted = { ...access, cluster, nodes, durationMs, graceMs, probed };
   const { acquireInWorker } = await import('./worker/worker-lease.js');
   const lease = await acquireInWorker({ settings: { ...wanted, store: storeUrl, killOnLoss }, clock, emit: onEvent, signal, tracer });
   // A connection of this thread's own, opened when the leases are first read.

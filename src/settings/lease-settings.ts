@@ -17,6 +17,15 @@ export const LEASE_SETTINGS = {
     storeOnly: true,
     sentence: `${STORES}, which is private to one process and for trials; in a container it has to be given`,
   },
+  cluster: {
+    kind: choice('any', 'existing'),
+    default: 'any',
+    commands: [...HOLDING, 'id'],
+    option: 'cluster',
+    storeOnly: true,
+    sentence:
+      'existing: a start that finds no cluster in the store ends with 69, and makes none; for fleets whose cluster "nodelease init" has made',
+  },
   nodes: {
     kind: integer(1, MAX_NODE_IDS),
     default: '16',

@@ -41,6 +41,7 @@ describe('settings', () => {
   it('can all be given as a flag and as an environment variable alike', () => {
     const values: Record<SettingName, string> = {
       store: 's3://bucket/prefix',
+      cluster: 'existing',
       nodes: '20',
       duration: '20s',
       grace: '500ms',

@@ -37,6 +37,7 @@ export interface Settings {
   readonly logFormat?: LogFormat | undefined;
   /** The fixed node id that takes the place of a leased one. */
   readonly nodeId?: number | undefined;
+  readonly cluster?: SettingValue<'cluster'> | undefined;
   readonly nodes?: number | undefined;
   readonly durationMs?: number | undefined;
   readonly graceMs?: number | undefined;
@@ -83,6 +84,7 @@ export function readSettings(sources: SettingSources): Settings {
   const { url: server, names } = readEndpoints(sources);
   const settings = {
     ...{ store, provider, logLevel: readOrDefault(sources, 'log-level') },
+    cluster: read(sources, 'cluster'),
     nodes: read(sources, 'nodes'),
     nodeId: nodeId && staticNodeId(nodeId, sources.hostname),
     durationMs: read(sources, 'duration'),

@@ -24,6 +24,7 @@ describe('the log of a lease', () => {
     const error = new Error('no route');
     const events: LeaseEvent[] = [
       { type: 'setting-overruled', setting: 'durationMs', own: 5_000, stored: 15_000 },
+      { type: 'cluster-created', size: 20, store: 's3://b/p' },
       { type: 'damaged', key: '3.json', problem: 'not JSON' },
       { type: 'waiting', sleepMs: 12.4 },
       { type: 'store-failed', error, sleepMs: 100 },
@@ -57,6 +58,7 @@ describe('the log of a lease', () => {
     expect(
       linesOf(
         { type: 'setting-overruled', setting: 'durationMs', own: 5_000, stored: 15_000 },
+        { type: 'cluster-created', size: 20, store: 's3://b/p' },
         { type: 'damaged', key: '3.json', problem: 'not JSON' },
         { type: 'waiting', sleepMs: 12.4 },
         { type: 'waiting', sleepMs: 1_200 },
@@ -72,6 +74,7 @@ describe('the log of a lease', () => {
       ),
     ).toEqual([
       'warn durationMs 5000 is overruled: the cluster uses 15000',
+      'warn created a new cluster of 20 node ids in s3://b/p',
       'error 3.json cannot be used: not JSON',
       'info no node id is free: waiting',
       'debug no node id is free: waiting',
@@ -94,6 +97,7 @@ describe('the log of a lock', () => {
     const lines = linesBy(
       (log) => lockLog(log, 'nightly'),
       [
+        { type: 'cluster-created', size: 1, store: 's3://b/p/locks/nightly' },
         { type: 'waiting', sleepMs: 12.4 },
         { type: 'acquired', id: 0, version: 8, from: 'released', tookMs: 20.4, requests: 5, deadline: 1, store: 's3://b/p' },
         { type: 'lost', error },
@@ -101,6 +105,7 @@ describe('the log of a lock', () => {
       ],
     );
     expect(lines).toEqual([
+      'warn lock nightly is new: no task has used it in s3://b/p/locks/nightly',
       'info lock nightly is held by another task: waiting',
       'info acquired lock nightly with token 8 in s3://b/p',
       'error lock nightly (token 8) is lost: task b holds it at version 9',

@@ -42,6 +42,8 @@ export function lockLog(log: Pick<Logger, Level>, lock: string): LeaseListener {
   return leaseLog(log, (event) => {
     const [level, text, fields] = leaseLine(event);
     switch (event.type) {
+      case 'cluster-created':
+        return [level, `lock ${lock} is new: no task has used it in ${event.store}`, { lock, ...fields }];
       case 'waiting':
         return [level, event.why === undefined ? `lock ${lock} is held by another task: waiting` : text, { lock, ...fields }];
       case 'acquired':
@@ -59,6 +61,10 @@ function leaseLine(event: LeaseEvent): Line {
     case 'setting-overruled': {
       const { setting, own, stored } = event;
       return ['warn', `${setting} ${own} is overruled: the cluster uses ${stored}`, { setting, own, stored }];
+    }
+    case 'cluster-created': {
+      const { size, store } = event;
+      return ['warn', `created a new cluster of ${pluralize(size, 'node id')} in ${store}`, { size, store }];
     }
     case 'damaged':
       return ['error', `${event.key} cannot be used: ${event.problem}`, { key: event.key }];

@@ -69,6 +69,35 @@ describe('acquiring', () => {
     expect(await body(store, 'cluster.json')).toMatchObject({ bootstrapped: true });
   });
 
+  it('tells once that there was no cluster, so that a slip in the prefix is seen', async () => {
+    const { start } = cluster({ nodes: 20 });
+    const started = Array.from({ length: 20 }, () => start());
+    await Promise.all(started.map(({ lease }) => lease));
+    const made = started.flatMap(({ events }) => events.filter(({ type }) => type === 'cluster-created'));
+    expect(made).toEqual([{ type: 'cluster-created', size: 20, store: 'memory:' }]);
+  });
+
+  it('makes no cluster where only an existing one is wanted, and takes one that a listing does not show yet', async () => {
+    const { start, store } = cluster({ nodes: 1 });
+    const refused = start({ cluster: 'existing' });
+    await expect(refused.lease).rejects.toThrow('memory:: there is no cluster, and only an existing one is to be used (cluster: existing)');
+    await expect(refused.lease).rejects.toMatchObject({ code: 'STORE_UNUSABLE' });
+    expect((await store.list()).objects).toEqual([]);
+
+    await (await start().lease).release();
+    let listings = 0;
+    const stale: MemoryIntercept = async (call, apply) => {
+      const reply = apply();
+      if (call.operation !== 'list') return reply;
+      listings += 1;
+      return listings === 1 ? ({ ...reply, objects: [] } as typeof reply) : reply;
+    };
+    const late = start({ cluster: 'existing', intercept: stale });
+    expect((await late.lease).version).toBe(2);
+    expect(late.events.filter(({ type }) => type === 'cluster-created')).toEqual([]);
+    expect(listings).toBeGreaterThan(0);
+  });
+
   it('obeys the stored settings and warns of its own', async () => {
     const { start } = cluster({ nodes: 2 });
     await start().lease;

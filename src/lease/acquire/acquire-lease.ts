@@ -116,11 +116,12 @@ function firstContact(wanted: WantedSettings, context: AcquireContext): Promise<
 
 /** A LIST comes first: it tells whether there are settings to be read, and which ids may be free. */
 async function begin(wanted: WantedSettings, context: AcquireContext): Promise<Beginning> {
-  const { session, random, signal } = context;
+  const { session, random, signal, emit } = context;
   const listing = firstListing(session, wanted.nodes ?? 1, random);
   await listing.fetchNext(session, { signal });
   refuseCamunda(session, listing.objects);
   const absent = listing.complete && listing.objects.every(({ key }) => key !== CLUSTER_KEY);
-  const { cluster, raced } = await ensureCluster({ ...context, wanted, listing: absent ? listing.objects : undefined });
+  const { cluster, created, raced } = await ensureCluster({ ...context, wanted, listing: absent ? listing.objects : undefined });
+  if (created) emit({ type: 'cluster-created', size: cluster.config.size, store: session.store.url });
   return { cluster, listing, raced };
 }

@@ -47,6 +47,8 @@ export interface WantedSettings {
   readonly nodes?: number | undefined;
   readonly durationMs?: number | undefined;
   readonly graceMs?: number | undefined;
+  /** `existing`: a cluster that does not exist is not made. @default 'any' */
+  readonly cluster?: 'any' | 'existing' | undefined;
   /** Whether the store has passed the probe, by a record elsewhere: a new cluster needs none of its own then. @default false */
   readonly probed?: boolean | undefined;
 }

@@ -127,6 +127,8 @@ export class LeaseRetiringError extends NodeLeaseError {
 export type LeaseEvent =
   /** This task's own settings differ from those in `cluster.json`, which win. */
   | { readonly type: 'setting-overruled'; readonly setting: string; readonly own: number; readonly stored: number }
+  /** There was no cluster in the store: this task has made one. Others that were meant to be in it may be in one at another URL. */
+  | { readonly type: 'cluster-created'; readonly size: number; readonly store: string }
   /** An object that cannot be used: absent after bootstrap, or unreadable. Reported once each. */
   | { readonly type: 'damaged'; readonly key: string; readonly problem: string }
   /** Nothing is free, or what is free may not be had yet: `why` says why not. The next scan is in `sleepMs`. */

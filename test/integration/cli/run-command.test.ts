@@ -94,6 +94,20 @@ describe('nodelease run', () => {
     expect(unusable.stderr()).not.toMatch(/ {4}at /);
   });
 
+  it('makes no cluster, and ends with 69, where only an existing one is to be used; says it loudly where it makes one', async () => {
+    const folder = newFolder();
+    const store = `file:${folder}/orders`;
+    const existing = () => runCli(['run', '--store', store, '--', 'true'], { env: { NODELEASE_CLUSTER: 'existing' } });
+    const refused = existing();
+    expect((await refused.exit).code).toBe(69);
+    expect(refused.stderr()).toContain(`${store}: there is no cluster, and only an existing one is to be used (cluster: existing)`);
+    expect(readdirSync(folder)).toEqual([]);
+    const first = shell('true', '--store', store, '--nodes', '20', '--log-level', 'warn');
+    expect((await first.exit).code).toBe(0);
+    expect(first.stderr()).toMatch(new RegExp(`^\\{"level":40,.*"msg":"created a new cluster of 20 node ids in ${store}"\\}\n$`));
+    expect((await existing().exit).code).toBe(0);
+  });
+
   it('shows a stack trace only with --log-level debug', async () => {
     const file = join(newFolder(), 'plain');
     writeFileSync(file, '');
@@ -129,8 +143,9 @@ describe('nodelease run', () => {
     const common = { name: 'nodelease', level: 30, taskId: 'me', store };
     expect(lines).toMatchObject([
       { ...common, msg: `node ids come from ${store}` },
+      { ...common, level: 40, msg: `created a new cluster of 16 node ids in ${store}` },
       { ...common, nodeId: 0, version: 1, msg: `acquired node id 0 at version 1 in ${store}` },
-      ...lines.slice(2),
+      ...lines.slice(3),
     ]);
     expect(lines.at(-1)).toMatchObject({ taskId: 'me', msg: 'lease released' });
     const silent = shell('echo from the command >&2', ...fixed, '--log-level', 'silent');

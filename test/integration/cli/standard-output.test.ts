@@ -11,7 +11,8 @@ afterEach(async () => {
 function shell(script: string) {
   return runProcess('sh', ['-c', `cli() { "${process.execPath}" "${cliFile}" "$@"; }; ${script}`], {
     cwd: newFolder(),
-    env: { NODELEASE_STORE: 'file:leases' },
+    // A new cluster is warned of.
+    env: { NODELEASE_STORE: 'file:leases', NODELEASE_LOG_LEVEL: 'error' },
   });
 }
 

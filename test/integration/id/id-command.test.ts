@@ -142,14 +142,18 @@ describe('nodelease id', () => {
     expect((await call.exit).code).toBe(0);
     expect(printed(call)).toHaveLength(1);
     const [, url] = store.options;
-    const lines = [`node ids come from ${url}`, `acquired node id 0 at version 1 in ${url}`, 'lease released'];
+    const made = `created a new cluster of 16 node ids in ${url}`;
+    const lines = [`node ids come from ${url}`, made, `acquired node id 0 at version 1 in ${url}`, 'lease released'];
     expect(parseLog(call.stderr()).map(({ msg }) => msg)).toEqual(lines);
   });
 
   it('warns that a store in memory keeps no two calls apart', async () => {
     const call = runCli(['id', '--store', 'memory:']);
     expect((await call.exit).code).toBe(0);
-    expect(parseLog(call.stderr()).map(({ msg }) => msg)).toEqual([expect.stringContaining('another call may print the same ids')]);
+    expect(parseLog(call.stderr()).map(({ msg }) => msg)).toEqual([
+      expect.stringContaining('another call may print the same ids'),
+      'created a new cluster of 16 node ids in memory:',
+    ]);
   });
 
   it('acquires nothing for options that are wrong', async () => {
