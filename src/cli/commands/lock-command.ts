@@ -28,7 +28,7 @@ export async function lockCommand(
   const timeoutMs = waitTimeout(options);
   const { store, endpoint, region, etcd, waitPollMs, durationMs, graceMs } = settings;
   return runHeldCommand({
-    ...{ command, example: 'lock nightly -- ./report.sh', settings, io, restart: options.restart === true },
+    ...{ command, example: 'lock nightly -- ./report.sh', settings, io, restart: options.restart === true, waits: timeoutMs !== 0 },
     acquire: async ({ log, signal, again }) => {
       if (!again) log.info({ lock: name, store: store.url }, `lock ${name} is kept in ${store.url}`);
       if (store.kind === 'memory') log.warn('memory: is private to this process: no other task will see this lock. It is for trials only');

@@ -62,7 +62,7 @@ export async function holdRecipeCommand(
   try {
     const contender = CONTENDERS[kind](zookeeper, path, taskId, options);
     return await runHeldCommand({
-      ...{ command, example, settings, io, restart: options.restart === true },
+      ...{ command, example, settings, io, restart: options.restart === true, waits: timeoutMs !== 0 },
       acquire: async ({ log, signal, again }) => {
         const facts = { lock: path, taskId };
         log.info(facts, `standing for ${path}`);
@@ -74,7 +74,8 @@ export async function holdRecipeCommand(
         if (!again && timeoutMs === undefined) await zookeeper.whenConnected({ signal }).catch(away);
         const handle = await contender.acquire({ timeoutMs, signal });
         held = handle;
-        log.info({ ...facts, znode: handle.path, token: String(handle.token) }, `acquired ${path} with token ${handle.token}`);
+        // A field named token would be taken for a secret.
+        log.info({ ...facts, znode: handle.path, fencingToken: String(handle.token) }, `acquired ${path} with token ${handle.token}`);
         onAbort(handle.signal, () => log.error(facts, explain(handle.signal.reason)));
         others?.close();
         others = watchKazoo(zookeeper, path, (name) => {

@@ -1,3 +1,4 @@
+import { AcquireTimeoutError } from '../../base/errors.js';
 import type { Settings } from '../../settings/settings.js';
 import { logFailure } from '../commands/store-command.js';
 import { ExitCode } from '../exit-codes.js';
@@ -24,6 +25,8 @@ export interface HeldCommandOptions {
   readonly io: Io;
   /** Whether to acquire it again after a loss, and to start the command again. */
   readonly restart: boolean;
+  /** False where it is acquired at once or not at all. */
+  readonly waits: boolean;
   /** Acquires it, `again` where it has been held before, and lost. The signal aborts with `Interrupted` when a signal asks for an end. */
   readonly acquire: (request: { readonly log: Logger; readonly signal: AbortSignal; readonly again: boolean }) => Promise<Hold>;
   /** The command's variables beside those of this process. */
@@ -37,7 +40,7 @@ export interface HeldCommandOptions {
  * @throws {ConfigError} or {UsageError} when it is called wrongly
  */
 export async function runHeldCommand(options: HeldCommandOptions): Promise<number> {
-  const { settings, io, restart } = options;
+  const { settings, io, restart, waits } = options;
   const command = commandToRun(options.command, options.example, io);
   if (typeof command === 'number') return command;
   // The first of several runs must not close what the next one's guard needs.
@@ -56,6 +59,11 @@ export async function runHeldCommand(options: HeldCommandOptions): Promise<numbe
       log.info('standing again, to start the command anew');
     }
   } catch (error) {
+    // Others hold it. Without waiting that is an answer, and after a time-out worth a look. Its causes would speak of what it is made of.
+    if (error instanceof AcquireTimeoutError) {
+      log[waits ? 'warn' : 'info']({ exitCode: ExitCode.acquireTimeout }, error.message);
+      return ExitCode.acquireTimeout;
+    }
     return logFailure(error, log, ' before the command was started');
   } finally {
     signals.close();

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
+import { parseLog } from '../../support/fleet.js';
 import { stopProxies, throughProxy } from '../../support/network/proxies.js';
 import { killAll, runCli, type TestProcess } from '../../support/processes.js';
 import { expireSession } from '../../support/zookeeper.js';
@@ -52,6 +53,8 @@ describe('nodelease zk lock', () => {
     expect(await codeOf(run)).toBe(5);
     const [, token = ''] = run.stdout().trim().split(' ');
     expect(run.stdout()).toBe(`${PATH} ${token}\n`);
+    // It names a tenure and opens nothing: logs that leave it out are of no use.
+    expect(parseLog(run.stderr()).find(({ msg }) => msg === `acquired ${PATH} with token ${token}`)?.fields.fencingToken).toBe(token);
     const again = zk(`lock ${PATH}`, 'echo $LOCK_TOKEN');
     expect(await codeOf(again)).toBe(0);
     expect(BigInt(again.stdout())).toBeGreaterThan(BigInt(token));
