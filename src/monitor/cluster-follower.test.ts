@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { seededRandom, settled, VirtualClock } from '../../test/support/virtual-clock.js';
+import { encodeCluster, newCluster } from '../lease/model/cluster-config.js';
 import { nativeCodec } from '../lease/model/lease-codec.js';
 import { type HeldLease, type LeaseState, released, retired } from '../lease/model/lease-state.js';
 import { evictHolder } from '../lease/operate/evict.js';
@@ -79,6 +80,37 @@ const away = async () => {
 };
 
 describe('a cluster that is followed', () => {
+  it('has vacant node ids where there is no object yet, and no damaged ones when bootstrap ends between its listing and its reading', async () => {
+    const { clock, bucket, follower, follow, setNetwork, events } = await scene({ nodes: 0 });
+    const settings = newCluster({ nodes: 3 });
+    const writeSettings = (proven: boolean, bootstrapped: boolean) => {
+      const body = encodeCluster({ ...settings, proven, bootstrapped });
+      const etag = bucket.read('cluster.json')?.etag;
+      if (etag === undefined) bucket.create('cluster.json', body, {});
+      else bucket.replace('cluster.json', body, {}, etag);
+    };
+    const shown = async () => (await follower.snapshot()).report?.nodes.map(({ state, problem }) => [state, problem]);
+    writeSettings(false, false);
+    follow();
+    await clock.advance(0);
+    expect(await shown()).toEqual(Array(3).fill(['vacant', null]));
+    // As the settings are written when the probe has passed; the next listing has that, and no objects.
+    writeSettings(true, false);
+    setNetwork(async (call) => {
+      if (call.operation !== 'read' || call.key !== 'cluster.json') return;
+      for (const id of [0, 1, 2]) bucket.create(`${id}.json`, '', {});
+      writeSettings(true, true);
+    });
+    await clock.advance(1_000);
+    expect((await follower.snapshot()).report?.cluster?.bootstrapped).toBe(true);
+    expect(await shown()).toEqual(Array(3).fill(['vacant', null]));
+    expect(events()).toEqual([]);
+    setNetwork(async () => undefined);
+    bucket.remove('1.json');
+    await clock.advance(2_000);
+    expect((await shown())?.[1]).toEqual(['absent', 'lease object is absent although the cluster is bootstrapped']);
+  });
+
   it('is told as inspectCluster sees it, whatever is in it and however old it is', async () => {
     for (const resolutionMs of [1, 1_000]) {
       const { clock, bucket, admin, follower, hold, write, lease, follow } = await scene({ nodes: 8, resolutionMs });

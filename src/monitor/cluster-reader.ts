@@ -138,8 +138,17 @@ export class ClusterReader {
   async #readCluster(objects: readonly ListedObject[], signal: AbortSignal): Promise<ClusterConfig | undefined> {
     const row = objects.find(({ key }) => key === CLUSTER_KEY);
     if (row === undefined && camundaCluster(objects) !== undefined) return undefined;
-    if (row === undefined || row.etag !== this.#cluster?.etag) this.#cluster = await readCluster(this.session, { signal });
+    if (row === undefined || row.etag !== this.#cluster?.etag) {
+      const before = this.#cluster?.config;
+      this.#cluster = await readCluster(this.session, { signal });
+      // The listing is older than the settings: an object that it does not show may have been created since.
+      if (this.#cluster?.config.bootstrapped && before?.bootstrapped === false) this.#forgetAbsent();
+    }
     return this.#cluster?.config;
+  }
+
+  #forgetAbsent(): void {
+    for (const [id, { reading }] of this.#known) if (reading.kind === 'absent') this.#known.delete(id);
   }
 
   /** What there is of Camunda's cluster; undefined where there is none. */
@@ -193,13 +202,14 @@ export class ClusterReader {
     await concurrently(ids, READS, read, signal);
   }
 
-  #status(id: number, isJustRead: boolean, { graceMs, generation, durationMs }: ClusterConfig, now: number): NodeStatus {
+  #status(id: number, isJustRead: boolean, cluster: ClusterConfig, now: number): NodeStatus {
+    const { graceMs, generation, durationMs } = cluster;
     const { reading, age, readAt } = this.#known.get(id) ?? ABSENT;
     const row = this.#listing.rows.get(id);
     // What was read is newer than the LIST.
     const grown = isJustRead || row === undefined ? older(age, now - readAt) : older(row.age, now - this.#listing.at);
     const judged = reading.kind === 'lease' ? { ...reading, lease: revived(reading.lease, generation) } : reading;
-    const status = nodeStatus(id, judged, grown, graceMs);
+    const status = nodeStatus(id, judged, grown, { graceMs, bootstrapped: cluster.bootstrapped || this.#isCamundas });
     return reading.camunda ? { ...status, camunda: camundaNode(id, reading.camunda, durationMs) } : status;
   }
 }

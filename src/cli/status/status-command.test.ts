@@ -5,6 +5,7 @@ import { capturedIo } from '../../../test/support/captured-io.js';
 import { timeless } from '../../../test/support/timeless-store.js';
 import { seededRandom, settled, VirtualClock } from '../../../test/support/virtual-clock.js';
 import { systemClock } from '../../base/system.js';
+import { encodeCluster, newCluster } from '../../lease/model/cluster-config.js';
 import { nativeCodec } from '../../lease/model/lease-codec.js';
 import type { HeldLease } from '../../lease/model/lease-state.js';
 import { initializeCluster } from '../../lease/operate/initialize.js';
@@ -109,6 +110,22 @@ describe('nodelease status', () => {
       'held 2, free 1, expired 1, damaged 1; duration 15s, grace 1s, node ids 8 bits wide',
       '',
     ]);
+  });
+
+  it('has one word for a node id that was never held, whether it has its object already or not: vacant, which is free', async () => {
+    const { session, io, bucket, hold } = await scene({ nodes: 0 });
+    bucket.create('cluster.json', encodeCluster(newCluster({ nodes: 3 })), {});
+    for (const id of [0, 1]) bucket.create(`${id}.json`, '', {});
+    hold(0, { taskId: 'first' });
+    await showStatus(session, once, io);
+    const [, ...rows] = io.answer().trimEnd().split('\n');
+    const summary = rows.pop();
+    expect(rows.map((line) => line.trim().split(/ +/).slice(0, 3))).toEqual([
+      ['0', 'held', '1'],
+      ['1', 'vacant', '-'],
+      ['2', 'vacant', '-'],
+    ]);
+    expect(summary).toMatch(/^held 1, free 2, expired 0, damaged 0;/);
   });
 
   it('says what is certain where the store tells no time of writing', async () => {

@@ -12,7 +12,8 @@ export interface NodeStatus {
   readonly id: number;
   /**
    * `held`: not expired. `expired`: its holder no longer renews; may be taken. `evicted`: released by force or repaired, and not to be had while
-   * the old holder may still trust its lease. `absent`: no object, a vacancy until bootstrap is complete, then damage. `unreadable`: damage.
+   * the old holder may still trust its lease. `vacant`: never held; until bootstrap is complete, also where there is no object yet. `absent`: no
+   * object, which is damage, save in a cluster of Camunda. `unreadable`: damage.
    */
   readonly state: 'vacant' | 'held' | 'expired' | 'released' | 'evicted' | 'retired' | 'absent' | 'unreadable';
   /** The highest version used so far; 0 for none. */
@@ -71,7 +72,7 @@ async function inspectNode(session: StoreSession, id: number, cluster: ClusterCo
   const object = await session.read(leaseKey(id));
   const reading = readingOf(object, knowledge);
   const judged = reading.kind === 'lease' ? { ...reading, lease: revived(reading.lease, cluster.generation) } : reading;
-  return nodeStatus(id, judged, object?.age, cluster.graceMs);
+  return nodeStatus(id, judged, object?.age, cluster);
 }
 
 /** Fewest entries that are worth sharing, and the number of different states of knowledge that are remembered. */
@@ -122,8 +123,14 @@ export function readingOf(object: Pick<StoredObject, 'body' | 'metadata'> | unde
  *
  * @param reading of an id that the cluster has, as `revived` judges it
  * @param age undefined where there is no object
+ * @param cluster `bootstrapped`: whether there must be one
  */
-export function nodeStatus(id: number, reading: LeaseReading, age: Interval | undefined, graceMs: number): NodeStatus {
+export function nodeStatus(
+  id: number,
+  reading: LeaseReading,
+  age: Interval | undefined,
+  { graceMs, bootstrapped }: Pick<ClusterConfig, 'graceMs' | 'bootstrapped'>,
+): NodeStatus {
   const nothing = {
     taskId: undefined,
     age: undefined,
@@ -133,7 +140,7 @@ export function nodeStatus(id: number, reading: LeaseReading, age: Interval | un
     problem: undefined,
   };
   const none = { id, version: 0, knownNodes: {}, ...nothing };
-  if (reading.kind === 'absent' || age === undefined) return { ...none, state: 'absent' };
+  if (reading.kind === 'absent' || age === undefined) return { ...none, state: bootstrapped ? 'absent' : 'vacant' };
   if (reading.kind === 'unreadable') return { ...none, state: 'unreadable', age, problem: reading.problem };
   const { lease } = reading;
   const facts = { ...none, age, version: versionOf(lease), timestamp: timestampOf(lease) || undefined };
