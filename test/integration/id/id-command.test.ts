@@ -18,11 +18,18 @@ afterEach(async () => {
 const tombstone = async (store: FleetStore, nodeId = 0) =>
   JSON.parse((await store.read(`${nodeId}.json`)) ?? '') as Record<string, unknown>;
 
+/** A store with a cluster: a new one is warned of. */
+async function storeWithCluster(kind?: 's3'): Promise<FleetStore> {
+  const store = await newStore(kind);
+  expect((await runCli(['init', ...store.options], { env: store.env }).exit).code).toBe(0);
+  return store;
+}
+
 describe('nodelease id', () => {
   it('prints nothing but ids on S3: they go on from call to call without waiting for the calls before, and calls at the same time print others', async () => {
-    const store = await newStore('s3');
+    const store = await storeWithCluster('s3');
     const ids: bigint[] = [];
-    // The first call creates the cluster. One that had to wait for the lease of the call before to run out, for 11 s, would say so.
+    // One that had to wait for the lease of the call before to run out, for 11 s, would say so.
     for (const count of ['1', '1000', '1000']) ids.push(...(await idsOf(startId(store, ['-n', count]))));
     expect(ids).toHaveLength(2_001);
     expectIncreasing(ids);
@@ -50,14 +57,14 @@ describe('nodelease id', () => {
   });
 
   it('prints ids of Twitter’s layout', async () => {
-    const store = await newStore();
+    const store = await storeWithCluster();
     const [id] = await idsOf(startId(store, ['--layout', 'snowflake', '--epoch', '1700000000000']));
     const decoded = await runInProcess(['decode', String(id), '--layout', 'snowflake', '--epoch', '1700000000000', '--json']);
     expect(JSON.parse(decoded.answer)).toMatchObject({ node: 8, nodeId: 0 });
   });
 
   it.each([1_000_000_000, 1_000])('ends quietly with 141, and releases the lease, when its reader has read enough of %i', async (count) => {
-    const store = await newStore();
+    const store = await storeWithCluster();
     // The reader of the few has gone before there is one.
     const reader = count > 1_000 ? 'head -n 5' : 'true';
     const pipeline = `{ "$0" "$1" id -n ${count} "$2" "$3"; echo "code $?" >&2; } | ${reader}`;
@@ -70,7 +77,7 @@ describe('nodelease id', () => {
   });
 
   it('ends with 74 where its ids cannot be written, says why, and releases the lease', async () => {
-    const store = await newStore();
+    const store = await storeWithCluster();
     const script = '"$0" "$1" id -n 1000000000 "$2" "$3" > /dev/full';
     const shell = runProcess('sh', ['-c', script, process.execPath, cliFile, ...store.options]);
     expect(await shell.exit).toEqual({ code: 74, signal: null });
@@ -82,7 +89,7 @@ describe('nodelease id', () => {
     ['SIGTERM', 143],
     ['SIGINT', 130],
   ] as const)('releases the lease on %s, and ends with %i', async (signal, code) => {
-    const store = await newStore();
+    const store = await storeWithCluster();
     const call = startId(store, ['-n', '1000000000']);
     await call.waitForOutput(/\n/);
     call.kill(signal);
