@@ -35,7 +35,7 @@ console.log(`listens on port ${server.address().port}`);
 
 try {
   // When the lease is lost the process ends with code 76: see `onLost` for other ways.
-  lease = await acquire({ ...(store && { store }), nodes: 16, durationMs: Number(DURATION_MS), monitor, signal: stop.signal });
+  lease = await acquire({ store, nodes: 16, durationMs: Number(DURATION_MS), monitor, signal: stop.signal });
   ids = await uniqueIds(lease, { signal: stop.signal });
   console.log(`node ${lease.id}, version ${lease.version}`);
   if (!stop.signal.aborted) await once(stop.signal, 'abort');

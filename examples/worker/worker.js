@@ -17,7 +17,7 @@ await mkdir(SENT, { recursive: true });
 // A job may keep the event loop busy for longer than the lease lasts: it is renewed in a thread of its own. When it is lost, the process
 // ends with code 76.
 const lease = await acquire({
-  ...(store && { store }),
+  store,
   nodes: shards,
   durationMs: Number(DURATION_MS),
   keeper: 'worker',
