@@ -59,8 +59,8 @@ export function manifest(at: string): string[] {
   return lines;
 }
 
-/** What a version keeps, without its marker, and without times: Node sets those of a copy to a microsecond, which may round to another millisecond. */
+/** What a version keeps, without its marker and its end, and without times: Node sets those of a copy to a microsecond, which may round to another millisecond. */
 export function contentOf(version: string): string[] {
-  const files = manifest(version).filter((line) => !line.startsWith('directory-initialized.json'));
+  const files = manifest(version).filter((line) => !/^directory-(initialized|ended)\.json /.test(line));
   return files.map((line) => line.replace(/ \d+( [0-9a-f]{40})$/, '$1'));
 }
