@@ -147,6 +147,13 @@ export function parseLog(text: string): LogLine[] {
     });
 }
 
+/** What a task says that cannot get anywhere: one line, after the one that names its store. @throws Error where it says anything else */
+export function complaintOf(log: string, store: string): string {
+  const [source, complaint, ...others] = parseLog(log).map(({ msg }) => msg);
+  if (source !== `node ids come from ${store}` || complaint === undefined || others.length > 0) throw new Error(log);
+  return complaint;
+}
+
 /** When a message was first logged, or last, in milliseconds since the Unix epoch. */
 export function loggedAt(log: readonly LogLine[], msg: RegExp, which: 'first' | 'last' = 'first'): number {
   const lines = log.filter((line) => msg.test(line.msg));

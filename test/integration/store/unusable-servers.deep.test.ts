@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import { createServer as createSocketServer } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest';
-import { parseLog, startTask, storeOn } from '../../support/fleet.js';
+import { complaintOf, startTask, storeOn } from '../../support/fleet.js';
 import { type Listening, listening } from '../../support/network/listening.js';
 import { killAll, runCli } from '../../support/processes.js';
 import { faketimeEnvironment, removeTraces } from '../../support/programs/faketime.js';
@@ -36,9 +36,7 @@ describe.each(SERVER_KINDS)('on %s', (kind) => {
     expect(task.stdout()).toBe('');
     expect(doctor.stderr()).toMatch(/^nodelease: [^\n]+\n$/);
     for (const { stderr } of [task, doctor]) expect(stderr()).not.toMatch(/stack|\n\s+at /);
-    const lines = parseLog(task.stderr()).map(({ msg }) => msg);
-    expect(lines).toHaveLength(1);
-    return lines[0] ?? '';
+    return complaintOf(task.stderr(), url);
   }
 
   it('no server', async () => {
