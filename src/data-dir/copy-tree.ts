@@ -84,7 +84,7 @@ async function copyOne(from: string, to: string, planned: Stats, { mode, step }:
   await reading(from, planned, async (source, stats) => {
     if (mode === 'clone' && (await clone(pathOf(source, from), to))) {
       step(0, planned.size);
-      return finish(await open(to, 'r'), stats);
+      return finish(await open(to, constants.O_RDONLY | constants.O_NOFOLLOW), stats);
     }
     const copy = await open(to, 'wx', 0o600);
     try {

@@ -45,7 +45,7 @@ function leaseChange(was: NodeStatus | undefined, now: NodeStatus, between: Betw
   const wasDamaged = was !== undefined && problemOf(was, before) !== undefined;
   if (problem !== undefined) return wasDamaged ? undefined : change('damaged', `node id ${id} is damaged: ${problem}`);
   if (isHeld(now) && taskId !== null && (!isHeld(was) || was?.version !== version)) {
-    const tenures = countsVersions && !wasDamaged ? version - (was?.version ?? 0) : 1;
+    const tenures = countsVersions && was !== undefined && !wasDamaged ? version - was.version : 1;
     if (tenures > 1) {
       // An eviction counts as one.
       const text = `${taskId} holds node id ${id} at version ${version}: up to ${tenures} tenures since the last look`;

@@ -1,4 +1,5 @@
-import { rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { newRoot, removeRoot } from '../../test/support/data-dirs.js';
@@ -177,6 +178,22 @@ describe('a data directory', () => {
       rmSync(join(dataDir, 'out'));
       await (await start()).release();
       expect(prepared.at(-1)).toMatchObject({ from: 1, mode });
+    } finally {
+      removeRoot(root);
+    }
+  });
+
+  it('does not say that its work has ended where the lease was lost before', async () => {
+    const root = newRoot();
+    const store = new MemoryLeaseStore({ clock: systemClock });
+    try {
+      const lease = await acquire({ store, nodes: 1, taskId: 'me', durationMs: 1_000, onLost: 'signal', dataDir: { root } });
+      const lost = once(lease.signal, 'abort');
+      const { etag = '' } = (await store.read('0.json')) ?? {};
+      await store.replace('0.json', 'somebody else', {}, etag);
+      await lost;
+      await lease.release();
+      expect(readdirSync(lease.dataDir ?? '')).toEqual(['directory-initialized.json']);
     } finally {
       removeRoot(root);
     }

@@ -1,3 +1,4 @@
+import { withTimeout } from '../base/abort.js';
 import { ConfigError } from '../base/errors.js';
 import type { DataDirOptions } from '../data-dir/data-dir-options.js';
 import type { Announcement } from '../discovery/announcement.js';
@@ -38,7 +39,7 @@ export interface HoldOptions extends Omit<AcquireLeaseOptions, 'store' | 'onEven
   readonly onRenewed?: ((deadline: number) => void) | undefined;
   readonly onLeaseEvent?: LeaseListener | undefined;
   readonly onDiscoveryEvent?: ((event: DiscoveryEvent) => void) | undefined;
-  /** Waits for a step of the end, at most `limitMs`; must not reject. @default waits without a limit */
+  /** Waits for a step of the end, at most `limitMs`; must not reject. @default says nothing where it takes longer */
   readonly limited?: (what: string, limitMs: number, step: Promise<void>) => Promise<void>;
 }
 
@@ -81,7 +82,8 @@ export interface NodeEnd {
  * @throws `signal.reason` when `signal` aborts first
  */
 export async function holdNode(options: HoldOptions): Promise<HeldNode> {
-  const { zookeeper, monitor, signal, announcesService, provider = 'store', limited = (_what, _limitMs, step) => step } = options;
+  const { zookeeper, monitor, clock, signal, announcesService, provider = 'store' } = options;
+  const { limited = (_what, limitMs, step) => withTimeout(clock, limitMs, step) } = options;
   let discoverer: Discoverer | undefined;
   let source: LeaseSource | undefined;
   let dataDir: string | undefined;
@@ -92,10 +94,10 @@ export async function holdNode(options: HoldOptions): Promise<HeldNode> {
     monitor?.onLeaseEvent(event);
     options.onLeaseEvent?.(event);
   };
-  /** False where the file system does not answer. */
+  /** False where the file system does not answer: then the node id is held until the process ends. */
   const markedEnd = async () => {
-    // With copies, the work of others may be left: `serve` cannot know.
-    if (dataDir === undefined || options.dataDir?.copy) return true;
+    // With copies, the work of others may be left: `serve` cannot know. After a loss, some of one's own.
+    if (dataDir === undefined || options.dataDir?.copy || !source?.lease.isValid()) return true;
     const { markEnded } = await import('../data-dir/marker.js');
     let isSettled = false;
     const marked = markEnded(dataDir).then(() => {

@@ -5,15 +5,23 @@ const PREFIX = 'NODELEASE_';
 /** The last one is told by `run` to its command. */
 const KNOWN = [...SETTINGS.map(({ name }) => environmentName(name)), ENDPOINTS_VARIABLE, 'NODELEASE_URL'];
 
+/** What Kubernetes tells every pod of a service whose name begins with nodelease. */
+const OF_KUBERNETES = /_(SERVICE_(HOST|PORT)|PORT(_\d+_(TCP|UDP|SCTP))?)(_|$)/;
+/** The share of a name that may be misspelt. */
+const MOST_EDITS = 1 / 2;
+
 /** What is wrong with the variables that have the prefix of settings and are none: most likely misspelt, so that a default is used. */
 export function unknownVariables(env: Readonly<Record<string, string | undefined>>): string[] {
-  const unknown = Object.keys(env).filter((name) => name.startsWith(PREFIX) && env[name] !== undefined && !KNOWN.includes(name));
-  return unknown.map((name) => `${name} is no setting, and has no effect: the nearest is ${nearest(name)}`);
+  const isUnknown = (name: string) => name.startsWith(PREFIX) && !KNOWN.includes(name) && !OF_KUBERNETES.test(name);
+  const unknown = Object.keys(env).filter((name) => env[name] !== undefined && isUnknown(name));
+  return unknown.map((name) => `${name} is no setting, and has no effect${nearest(name)}`);
 }
 
+/** `: the nearest is …`, where one is near. */
 function nearest(name: string): string {
   const near = KNOWN.map((known) => ({ known, edits: editDistance(known, name) }));
-  return near.reduce((best, each) => (each.edits < best.edits ? each : best)).known;
+  const { known, edits } = near.reduce((best, each) => (each.edits < best.edits ? each : best));
+  return edits <= (name.length - PREFIX.length) * MOST_EDITS ? `: the nearest is ${known}` : '';
 }
 
 /** How many characters have to be inserted, removed or replaced to get from one text to the other (Levenshtein's distance). */

@@ -105,7 +105,7 @@ describe('the log of a lock', () => {
       ],
     );
     expect(lines).toEqual([
-      'warn lock nightly is new: no task has used it in s3://b/p/locks/nightly',
+      'info lock nightly is new: no task has used it in s3://b/p/locks/nightly',
       'info lock nightly is held by another task: waiting',
       'info acquired lock nightly with token 8 in s3://b/p',
       'error lock nightly (token 8) is lost: task b holds it at version 9',

@@ -43,7 +43,7 @@ export function lockLog(log: Pick<Logger, Level>, lock: string): LeaseListener {
     const [level, text, fields] = leaseLine(event);
     switch (event.type) {
       case 'cluster-created':
-        return [level, `lock ${lock} is new: no task has used it in ${event.store}`, { lock, ...fields }];
+        return ['info', `lock ${lock} is new: no task has used it in ${event.store}`, { lock, ...fields }];
       case 'waiting':
         return [level, event.why === undefined ? `lock ${lock} is held by another task: waiting` : text, { lock, ...fields }];
       case 'acquired':

@@ -245,7 +245,7 @@ describe('a store that refuses to create the settings as if they were there, and
 
   it('is left alone when the time to wait for an id is over', async () => {
     const { failure, endedMs } = await started(() => true, 2_000);
-    expect(failure).toMatchObject({ code: 'ACQUIRE_TIMEOUT', message: expect.stringContaining('refuses to create cluster.json') });
+    expect(failure).toMatchObject({ code: 'STORE_UNUSABLE', message: expect.stringContaining('refuses to create cluster.json') });
     expect(endedMs).toBeLessThan(6_000);
   });
 });

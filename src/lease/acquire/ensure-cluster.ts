@@ -58,8 +58,9 @@ const MIN_REQUEST_MS = 10;
  * in the settings: the task that creates them probes, the others wait for the record, and probe themselves when it does not come. A probe that
  * failed is recorded there as well.
  *
- * @throws {StoreUnusableError} when the store fails the probe, or has failed one, or holds another program's cluster, or refuses to create the settings
- * @throws {AcquireTimeoutError} when no task has probed the store in time, or the settings could not be created
+ * @throws {StoreUnusableError} when the store fails the probe, or has failed one, or holds another program's cluster, or refuses to create the settings;
+ *   when only a cluster that exists is wanted, and none does
+ * @throws {AcquireTimeoutError} when no task has probed the store in time
  * @throws {StoreError}
  * @throws `signal.reason`
  */
@@ -73,8 +74,9 @@ export async function ensureCluster(options: EnsureClusterOptions): Promise<Ensu
   const byAnother = () => probedByAnother(options, { observedMs, raced: refusals > 0 });
   for (;;) {
     signal?.throwIfAborted();
-    if (listing !== undefined) {
-      await refuseForeign(session, listing, call);
+    if (listing !== undefined) await refuseForeign(session, listing, call);
+    // A listing may be older than a cluster that exists.
+    if (listing !== undefined && wanted.cluster !== 'existing') {
       const sentAt = clock.monotonic();
       const cluster = await createCluster(session, wanted);
       if (cluster !== undefined)
@@ -90,6 +92,10 @@ export async function ensureCluster(options: EnsureClusterOptions): Promise<Ensu
     }
     if (cluster !== undefined && !cluster.config.proven && session.store.remote) cluster = await byAnother();
     if (cluster !== undefined) return { cluster, created: false, raced: refusals > 0 };
+    if (wanted.cluster === 'existing') {
+      const what = 'there is no cluster, and only an existing one is to be used (cluster: existing)';
+      throw new StoreUnusableError(`${session.store.url}: ${what}: is the prefix right? nodelease init makes one`);
+    }
     if (refusals > 0) await afterRefusal(options, refusals);
     // Another program may keep very many objects there.
     const timeoutMs = Math.max(UNHURRIED_LISTING_MS, session.listTimeoutMs);
@@ -105,7 +111,7 @@ async function afterRefusal(options: EnsureClusterOptions, refusals: number): Pr
     await passProbe(options);
     throw new StoreUnusableError(`${what}; other objects are created as they should be`);
   }
-  if (clock.monotonic() >= until) throw new AcquireTimeoutError(what);
+  if (clock.monotonic() >= until) throw new StoreUnusableError(what);
   await clock.sleep(backoffMs(STORE_BACKOFF, refusals, random), signal);
 }
 

@@ -44,16 +44,9 @@ export async function readExistingCluster(session: StoreSession, call?: SessionC
  * Creates `cluster.json`. Undefined where another task was first.
  *
  * @throws {ConfigError} when a setting is out of range
- * @throws {StoreUnusableError} when only a cluster that exists is wanted, and none does
  * @throws {StoreError}
  */
-export async function createCluster(session: StoreSession, wanted: WantedSettings): Promise<StoredCluster | undefined> {
-  if (wanted.cluster === 'existing') {
-    // A listing may be older than the cluster.
-    if ((await readCluster(session)) !== undefined) return undefined;
-    const what = `there is no cluster, and only an existing one is to be used (cluster: existing)`;
-    throw new StoreUnusableError(`${session.store.url}: ${what}: is the prefix right? nodelease init makes one`);
-  }
+export function createCluster(session: StoreSession, wanted: WantedSettings): Promise<StoredCluster | undefined> {
   return write(session, { ...newCluster(wanted), proven: wanted.probed === true || !session.store.remote });
 }
 

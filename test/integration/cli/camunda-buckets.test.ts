@@ -123,16 +123,6 @@ describe('a bucket of Camunda 8', () => {
     expect(await bucket.state()).toEqual(before);
   });
 
-  it('is not written by lock either where the marker is gone, which ends with 69 and says why', async () => {
-    await bucket.put(camundaHeld({ id: 0, taskId: 'task-A', version: 4, timestamp: Date.now() + LONG_MS }));
-    await bucket.put(camundaFree(1));
-    const before = await bucket.state();
-    const refused = runCli(['lock', 'nightly', ...bucket.options, '--', 'true'], { env: bucket.env });
-    expect((await refused.exit).code).toBe(69);
-    expect(refused.stderr()).toMatch(/0\.json is a lease of Camunda 8: nodelease leaves it as it is/);
-    expect(await bucket.state()).toEqual(before);
-  });
-
   it.each([
     ['init', 'init', '--nodes', '5'],
     ['init --repair', 'init', '--repair', '--above-version', '9'],
