@@ -63,7 +63,19 @@ describe('the package, installed into an empty folder', () => {
   it('has the command', async () => {
     const { stdout } = await run(
       'npx',
-      ['--no-install', 'nodelease', 'run', '--nodes', '3', '--', 'sh', '-c', 'echo $NODE_ID $NODE_ID_VERSION'],
+      [
+        '--no-install',
+        'nodelease',
+        'run',
+        '--store',
+        'file:.nodelease',
+        '--nodes',
+        '3',
+        '--',
+        'sh',
+        '-c',
+        'echo $NODE_ID $NODE_ID_VERSION',
+      ],
       {
         cwd: folder,
       },

@@ -70,7 +70,8 @@ export async function ensureCluster(options: EnsureClusterOptions): Promise<Ensu
   const needsProbe = session.store.remote && wanted.probed !== true;
   let { listing } = options;
   let refusals = 0;
-  let observedMs = MIN_REQUEST_MS;
+  // Of a listing, which takes longer than most requests.
+  let observedMs = Math.max(session.requestMs ?? 0, MIN_REQUEST_MS);
   const byAnother = () => probedByAnother(options, { observedMs, raced: refusals > 0 });
   for (;;) {
     signal?.throwIfAborted();

@@ -4,8 +4,9 @@ import type { Clock, RandomSource } from '../../base/clock.js';
 const PROBE_REQUESTS = 66;
 /** How long another task's probe is waited for: three times as long as one takes here, within these bounds. Milliseconds. */
 const PATIENCE = { probes: 3, min: 3_000, max: 20_000 } as const;
-/** The longest pause between two looks, in milliseconds. */
-const MAX_PAUSE_MS = 8_000;
+/** The least pause between two looks, in times of one request, and the longest one where requests are quick, in milliseconds. */
+const LOOK_REQUESTS = 8;
+const MAX_PAUSE_MS = 5_000;
 
 export interface ProbeWaitOptions {
   readonly clock: Clock;
@@ -59,8 +60,9 @@ export class ProbeWait {
    */
   looked(takenOver = 0): boolean {
     const isNew = this.#takenOver !== undefined && this.#takenOver !== takenOver;
-    // The first pause is that of a whole probe.
-    this.#pauseMs = this.#takenOver === undefined ? this.#pauseMs / 8 : Math.min(2 * this.#pauseMs, MAX_PAUSE_MS);
+    // The first pause was that of a whole probe.
+    const longerMs = this.#takenOver === undefined ? 0 : Math.min(2 * this.#pauseMs, MAX_PAUSE_MS);
+    this.#pauseMs = Math.max(longerMs, LOOK_REQUESTS * this.options.requestMs());
     this.#takenOver = takenOver;
     const isEnough = !isNew && this.options.clock.monotonic() >= this.#patienceEndsAt;
     if (isNew) this.#times = 1.5;
