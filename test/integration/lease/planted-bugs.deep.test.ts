@@ -25,6 +25,7 @@ const FOUND_BY: Readonly<Record<string, readonly string[]>> = {
   'newest-write': ['exclusion', 'deadline'],
   'evict-at-once': ['exclusion'],
   'late-deadline': ['deadline'],
+  revived: ['deadline'],
   'adopts-refused': ['deadline', 'own-writes'],
   'deaf-supervisor': ['deadline'],
   'evict-no-bump': ['fencing'],
