@@ -189,7 +189,7 @@ describe('the image', () => {
   it('does not take a node id for its own without a store that others see', async () => {
     const { exitCode, stderr } = await engine.run(TEST_IMAGE, [], ['run', '--', 'true']);
     expect(exitCode).toBe(64);
-    expect(stderr).toMatch(/^nodelease: no store given: .*in a container \(/);
+    expect(stderr).toMatch(/^nodelease: no store given: .*in a container \(/m);
   });
 
   it('can be built upon in both ways that the README shows', async () => {
