@@ -20,13 +20,27 @@ export default defineConfig({
   // What one command imports when it is needed, another may import at once.
   checks: { ineffectiveDynamicImport: false },
   output: {
-    ...{ dir: 'dist/cli', format: 'cjs', entryFileNames: '[name].js', chunkFileNames: '[name].js', cleanDir: true },
+    ...{
+      dir: 'dist/cli',
+      format: 'cjs',
+      entryFileNames: '[name].js',
+      chunkFileNames: '[name].js',
+      cleanDir: true,
+    },
     comments: { legal: true, annotation: false, jsdoc: false },
     // Each group has the imports of its modules, too. What no group has gets into files of its own, loaded where it is asked for.
     codeSplitting: {
       groups: [
-        { name: 'base', priority: 3, test: /\/src\/(cli\/commands\/command-line|cli\/terminal\/standard-output|base\/system)\.ts$/ },
-        { name: 'run', priority: 2, test: /\/(run-command|workload|hold-node|acquire-lease|inspect|open-store|changes)\.ts$/ },
+        {
+          name: 'base',
+          priority: 3,
+          test: /\/src\/(cli\/commands\/command-line|cli\/terminal\/standard-output|base\/system)\.ts$/,
+        },
+        {
+          name: 'run',
+          priority: 2,
+          test: /\/(run-command|workload|hold-node|acquire-lease|inspect|open-store|changes)\.ts$/,
+        },
         { name: 's3', priority: 1, test: /\/src\/(store\/s3\/.*|cli\/s3-sdk)\.ts$/ },
       ],
     },

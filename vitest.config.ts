@@ -12,8 +12,10 @@ const deep = '{src,test}/**/*.deep.test.ts';
 const unit = ['src/**/*.test.ts', 'test/simulation/**/*.test.ts', 'test/ids/**/*.test.ts'];
 const needsInfra = 'infra/test/**/*.deep.test.ts';
 const needsContainers = 'test/containers/**/*.deep.test.ts';
-// Sessions of a few seconds with servers that take their time, and measured lateness: nothing else may run beside them.
-const needsMachine = 'test/integration/{discovery/zookeeper-provider,http/node-load,lease/store-fleets}.deep.test.ts';
+// Sessions of a few seconds with servers that take their time, and measured lateness: nothing else may run
+// beside them.
+const needsMachine =
+  'test/integration/{discovery/zookeeper-provider,http/node-load,lease/store-fleets}.deep.test.ts';
 
 /** The modules that it has are not those of others: it needs a worker of its own. */
 const replacesModules = 'src/store/file/interleavings.test.ts';
@@ -28,12 +30,15 @@ const proofs = [
 ];
 const deepTests = (all: string, kept: string[]) => (isTrimmed ? kept : [all]);
 
-// The tests' own S3 clients need not repeat on every start that the SDK will want a newer Node one day. What is tested gets a clean environment.
+// The tests' own S3 clients need not repeat on every start that the SDK will want a newer Node one day. What
+// is tested gets a clean environment.
 process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED = 'true';
 
 const report = process.env.NODELEASE_TEST_TIER ?? 'run';
 
-/** For what waits for a condition. A loaded machine may take long; what must be quick measures that itself. */
+/**
+ * For what waits for a condition. A loaded machine may take long; what must be quick measures that itself.
+ */
 const expect = { poll: { timeout: 30_000 } };
 const real = { expect, testTimeout: 120_000, hookTimeout: 120_000 };
 const onServers = { ...real, globalSetup: [build, servers] };
@@ -79,7 +84,15 @@ export default defineConfig({
           sequence: { groupOrder: 1 },
         },
       },
-      { test: { ...onServers, name: 'timing', include: [timing], fileParallelism: false, sequence: { groupOrder: 2 } } },
+      {
+        test: {
+          ...onServers,
+          name: 'timing',
+          include: [timing],
+          fileParallelism: false,
+          sequence: { groupOrder: 2 },
+        },
+      },
       {
         test: {
           ...onServers,
@@ -122,7 +135,15 @@ export default defineConfig({
           sequence: { groupOrder: 6 },
         },
       },
-      { test: { ...onServers, name: 'bench', include: ['bench/**/*.bench.ts'], fileParallelism: false, sequence: { groupOrder: 7 } } },
+      {
+        test: {
+          ...onServers,
+          name: 'bench',
+          include: ['bench/**/*.bench.ts'],
+          fileParallelism: false,
+          sequence: { groupOrder: 7 },
+        },
+      },
     ],
   },
 });

@@ -28,7 +28,8 @@ export function noSamples(): Samples {
 }
 
 /**
- * Measures both sides in turns, so that whatever else the machine does falls on both, and each of them first in every other round.
+ * Measures both sides in turns, so that whatever else the machine does falls on both, and each of them first
+ * in every other round.
  *
  * @param warmUp how many rounds come before those that count
  */
@@ -74,14 +75,22 @@ export function medianAndSlowest(what: string, { plain, ours }: Samples): Compar
 }
 
 /** Prints a table: what was measured, the baseline, nodelease, and how many times the baseline that is. */
-export function compare(title: string, unit: string, digits: number, rows: readonly Compared[], notes: readonly string[] = []): void {
+export function compare(
+  title: string,
+  unit: string,
+  digits: number,
+  rows: readonly Compared[],
+  notes: readonly string[] = [],
+): void {
   const told = (value: number) => `${value.toFixed(digits)} ${unit}`;
   const lines = [
     ['', 'plain client', 'nodelease', 'ratio'],
     ...rows.map(({ what, plain, ours }) => [what, told(plain), told(ours), (ours / plain).toFixed(2)]),
   ];
   const widths = [0, 1, 2, 3].map((column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
-  const text = lines.map((line) => line.map((cell, column) => (column ? cell.padStart(widths[column] ?? 0) : cell.padEnd(widths[0] ?? 0))));
+  const text = lines.map((line) =>
+    line.map((cell, column) => (column ? cell.padStart(widths[column] ?? 0) : cell.padEnd(widths[0] ?? 0))),
+  );
   const body = [...text.map((cells) => cells.join('  ')), ...notes].map((line) => `  ${line}`);
   process.stdout.write(`\n${title}\n${body.join('\n')}\n`);
 }

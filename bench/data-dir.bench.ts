@@ -23,7 +23,8 @@ function makeTree(root: string): string {
     if (file < 100) mkdirSync(join(top, `d${file}`));
     writeFileSync(join(top, `d${file % 100}`, `f${file}`), randomBytes(1_000));
   }
-  for (let file = 0; file < LARGE; file += 1) shell('head -c $1 /dev/urandom >$2', String(LARGE_BYTES), join(top, `large${file}`));
+  for (let file = 0; file < LARGE; file += 1)
+    shell('head -c $1 /dev/urandom >$2', String(LARGE_BYTES), join(top, `large${file}`));
   writeFileSync(join(top, 'directory-initialized.json'), camundaMarker(1, null));
   return top;
 }
@@ -46,7 +47,10 @@ async function seconds(work: () => unknown): Promise<number> {
   return Number(process.hrtime.bigint() - begun) / 1e9;
 }
 
-/** The root on the file system of the working files, and with btrfs-progs or xfsprogs, as root, one that clones. */
+/**
+ * The root on the file system of the working files, and with btrfs-progs or xfsprogs, as root, one that
+ * clones.
+ */
 function roots(): { readonly name: string; readonly root: string; readonly end: () => void }[] {
   const plain = mkdtempSync(join(tmpdir(), 'nodelease-bench-'));
   const all = [{ name: 'here', root: plain, end: () => rmSync(plain, { recursive: true }) }];
@@ -59,7 +63,10 @@ function roots(): { readonly name: string; readonly root: string; readonly end: 
       shell('umount $1/at 2>/dev/null; rm -rf $1', folder);
     };
     try {
-      shell(`truncate -s 12G $1/image && ${make} $1/image && mkdir $1/at && mount -o loop $1/image $1/at`, folder);
+      shell(
+        `truncate -s 12G $1/image && ${make} $1/image && mkdir $1/at && mount -o loop $1/image $1/at`,
+        folder,
+      );
       all.push({ name: `${name}, in a file`, root: join(folder, 'at'), end });
     } catch {
       end();
@@ -84,12 +91,16 @@ it('the time to prepare 2 GB in 10,000 files, beside cp -a', async () => {
       };
       for (let round = 0; round < ROUNDS; round += 1) {
         const copy = join(root, 'copy');
-        await measure('cp -a, and sync', () => shell(`cp -a --reflink=never $1 $2 && sync -f $2`, source, copy));
+        await measure('cp -a, and sync', () =>
+          shell(`cp -a --reflink=never $1 $2 && sync -f $2`, source, copy),
+        );
         shell('rm -r $1', copy);
         await measure('cp -al, and sync', () => shell('cp -al $1 $2 && sync -f $2', source, copy));
         shell('rm -r $1', copy);
         if (clones) {
-          await measure('cp -a --reflink, and sync', () => shell('cp -a --reflink=always $1 $2 && sync -f $2', source, copy));
+          await measure('cp -a --reflink, and sync', () =>
+            shell('cp -a --reflink=always $1 $2 && sync -f $2', source, copy),
+          );
           shell('rm -r $1', copy);
         }
         await measure('nodelease, by links', () => prepare(2, true));
@@ -100,7 +111,11 @@ it('the time to prepare 2 GB in 10,000 files, beside cp -a', async () => {
       const baseline = median(times['cp -a, and sync'] ?? []);
       report(
         `2 GB in ${FILES} files, ${name} (${statfsSync(root).type.toString(16)}), median of ${ROUNDS}`,
-        Object.entries(times).map(([what, values]) => [what, `${median(values).toFixed(2)} s`, (median(values) / baseline).toFixed(2)]),
+        Object.entries(times).map(([what, values]) => [
+          what,
+          `${median(values).toFixed(2)} s`,
+          (median(values) / baseline).toFixed(2),
+        ]),
       );
       expect(median(times['nodelease, by links'] ?? [])).toBeLessThan(baseline);
     } finally {

@@ -5,7 +5,15 @@ import { groupPath, NODES_PATH } from '../src/discovery/tree-paths.js';
 import { clusterNodeIdOf } from '../src/id/cluster-node-id.js';
 import { openZooKeeper, type ZooKeeperClient } from '../src/zookeeper/zookeeper-client.js';
 import { uniqueChroot } from '../test/support/zookeeper.js';
-import { type Compared, compare, inTurns, medianAndP99, medianAndSlowest, medianRatio, type Samples } from './comparison.js';
+import {
+  type Compared,
+  compare,
+  inTurns,
+  medianAndP99,
+  medianAndSlowest,
+  medianRatio,
+  type Samples,
+} from './comparison.js';
 import { PlainClient } from './plain-client.js';
 import { PlainWatcher } from './plain-watcher.js';
 import { propagation, type WatchedTree } from './propagation.js';
@@ -36,7 +44,8 @@ afterEach(async () => {
 async function newTree(): Promise<string> {
   const connect = `${inject('zookeeper').connect}${uniqueChroot('bench')}`;
   const zookeeper = openZooKeeper({ connect, clock: systemClock, random: systemRandom });
-  for (const path of [groupPath(0), ...ANNOUNCED_PATHS]) await zookeeper.ensurePath(path.slice(0, path.lastIndexOf('/')));
+  for (const path of [groupPath(0), ...ANNOUNCED_PATHS])
+    await zookeeper.ensurePath(path.slice(0, path.lastIndexOf('/')));
   await zookeeper.ensurePath(groupPath(0));
   await zookeeper.close();
   return connect;
@@ -79,11 +88,16 @@ it('registration latency', async () => {
     ours: four.ours.map((times) => times[from]),
   });
   const announced = counted('connectedMs');
-  compare('Registration, from a session that stands unless it says otherwise until the znodes stand', 'ms', 2, [
-    ...medianAndP99('the node', one),
-    ...medianAndP99('node, service, 2 endpoints', announced),
-    ...medianAndP99('the same, the new session included', counted('wholeMs')),
-  ]);
+  compare(
+    'Registration, from a session that stands unless it says otherwise until the znodes stand',
+    'ms',
+    2,
+    [
+      ...medianAndP99('the node', one),
+      ...medianAndP99('node, service, 2 endpoints', announced),
+      ...medianAndP99('the same, the new session included', counted('wholeMs')),
+    ],
+  );
   expect(medianRatio(announced)).toBeLessThanOrEqual(REGISTRATION_BOUND);
 });
 
@@ -163,7 +177,11 @@ it('memory of watched nodes', async () => {
       () => heldByOurs(nodes),
     );
     const per = 1_000 / nodes;
-    rows.push({ what: `of ${nodes.toLocaleString('en')} watched nodes`, plain: median(held.plain) * per, ours: median(held.ours) * per });
+    rows.push({
+      what: `of ${nodes.toLocaleString('en')} watched nodes`,
+      plain: median(held.plain) * per,
+      ours: median(held.ours) * per,
+    });
   }
   compare('Memory for each 1,000, heap and buffers after collection, median of 3', 'KiB', 0, rows);
 });
@@ -226,8 +244,13 @@ it('calls', async () => {
     `A read; of ${inFlight} in flight, the mean of each ${calls.toLocaleString('en')}`,
     'µs',
     1,
-    [...medianAndP99('one after the other', sequential), ...medianAndSlowest(`${inFlight} in flight`, parallel)],
-    [`More for each call: ${more(sequential)} µs one after the other, ${more(parallel)} µs with ${inFlight} in flight`],
+    [
+      ...medianAndP99('one after the other', sequential),
+      ...medianAndSlowest(`${inFlight} in flight`, parallel),
+    ],
+    [
+      `More for each call: ${more(sequential)} µs one after the other, ${more(parallel)} µs with ${inFlight} in flight`,
+    ],
   );
   for (const samples of [sequential, parallel]) expect(medianRatio(samples)).toBeLessThanOrEqual(CALL_BOUND);
 });

@@ -11,10 +11,15 @@ import { median, report } from './report.js';
 const ROUNDS = 9;
 const ROUND_MS = 500;
 const CONNECTIONS = 16;
-/** The whole of routing, health, and what protects the server may cost so many times what Node itself does. */
+/**
+ * The whole of routing, health, and what protects the server may cost so many times what Node itself does.
+ */
 const BOUND = 8;
 
-/** Asks one request after the other on each of its connections, in a thread of its own, and counts the answers. */
+/**
+ * Asks one request after the other on each of its connections, in a thread of its own, and counts the
+ * answers.
+ */
 const CLIENT = `
 const { connect } = require('node:net');
 const { parentPort, workerData } = require('node:worker_threads');
@@ -44,7 +49,11 @@ async function answersPerSecond(client: Worker, port: number): Promise<number> {
 }
 
 function bareServer(body: string): Server {
-  const head = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body), 'cache-control': 'no-store' };
+  const head = {
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(body),
+    'cache-control': 'no-store',
+  };
   return createServer((_, response) => {
     response.writeHead(200, head);
     response.end(body);

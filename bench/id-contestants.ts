@@ -13,11 +13,16 @@ export interface Contestant {
   readonly whose: 'floor' | 'ours' | "a peer's";
   /** What comes out. */
   readonly gives: string;
-  /** Whose generator it is, as the table of those who are asked for too many calls it; undefined for the floor. */
+  /**
+   * Whose generator it is, as the table of those who are asked for too many calls it; undefined for the
+   * floor.
+   */
   readonly generator: string | undefined;
   /** How many ids one state of it may be asked for in a burst without being held up by its own layout. */
   readonly burst: number;
-  /** How many ids a round makes; more than a burst are made with several states, and only the making is timed. */
+  /**
+   * How many ids a round makes; more than a burst are made with several states, and only the making is timed.
+   */
   readonly perRound: number;
   /** A state of its own, as new: what is returned makes `burst` ids. */
   fresh(): () => void;
@@ -28,7 +33,12 @@ const KEPT = 256;
 const kept: unknown[] = new Array(KEPT).fill(0n);
 
 /** A time as a lease that never ends would tell it. */
-const endless = { now: () => systemClock.now(), after: 0, before: () => Number.POSITIVE_INFINITY, check: () => undefined };
+const endless = {
+  now: () => systemClock.now(),
+  after: 0,
+  before: () => Number.POSITIVE_INFINITY,
+  check: () => undefined,
+};
 
 /** One of ours, with all of its burst before it. */
 export function ours(layout: IdLayout): UniqueIdGenerator {
@@ -40,7 +50,14 @@ export function ours(layout: IdLayout): UniqueIdGenerator {
 const OURS = 1_000_000;
 
 const floor: Contestant = {
-  ...{ name: 'two 32-bit halves read as one BigInt', whose: 'floor', gives: 'bigint', generator: undefined, burst: OURS, perRound: OURS },
+  ...{
+    name: 'two 32-bit halves read as one BigInt',
+    whose: 'floor',
+    gives: 'bigint',
+    generator: undefined,
+    burst: OURS,
+    perRound: OURS,
+  },
   fresh: () => {
     const id = new BigUint64Array(1);
     const halves = new Uint32Array(id.buffer);
@@ -55,7 +72,14 @@ const floor: Contestant = {
 };
 
 const next: Contestant = {
-  ...{ name: 'next()', whose: 'ours', gives: 'bigint', generator: 'nodelease, cluster16(8)', burst: OURS, perRound: OURS },
+  ...{
+    name: 'next()',
+    whose: 'ours',
+    gives: 'bigint',
+    generator: 'nodelease, cluster16(8)',
+    burst: OURS,
+    perRound: OURS,
+  },
   fresh: () => {
     const ids = ours(cluster16(8));
     return () => {
@@ -65,7 +89,14 @@ const next: Contestant = {
 };
 
 const nextSnowflake: Contestant = {
-  ...{ name: 'next(), layout snowflake', whose: 'ours', gives: 'bigint', generator: 'nodelease, snowflake()', burst: OURS, perRound: OURS },
+  ...{
+    name: 'next(), layout snowflake',
+    whose: 'ours',
+    gives: 'bigint',
+    generator: 'nodelease, snowflake()',
+    burst: OURS,
+    perRound: OURS,
+  },
   fresh: () => {
     const ids = ours(snowflake());
     return () => {
@@ -98,7 +129,14 @@ const fill: Contestant = {
 function nextString(format: IdFormat): Contestant {
   const burst = 200_000;
   return {
-    ...{ name: `nextString('${format}')`, whose: 'ours', gives: 'string', generator: 'nodelease, cluster16(8)', burst, perRound: burst },
+    ...{
+      name: `nextString('${format}')`,
+      whose: 'ours',
+      gives: 'string',
+      generator: 'nodelease, cluster16(8)',
+      burst,
+      perRound: burst,
+    },
     fresh: () => {
       const ids = ours(cluster16(8));
       return () => {
@@ -127,7 +165,14 @@ const sapphire: Contestant = {
 };
 
 const flake: Contestant = {
-  ...{ name: 'flake-idgen', whose: "a peer's", gives: 'Buffer', generator: 'flake-idgen', burst: 4_000, perRound: 80_000 },
+  ...{
+    name: 'flake-idgen',
+    whose: "a peer's",
+    gives: 'Buffer',
+    generator: 'flake-idgen',
+    burst: 4_000,
+    perRound: 80_000,
+  },
   fresh: () => {
     const ids = new FlakeId({ id: 8 });
     return () => {
@@ -137,7 +182,14 @@ const flake: Contestant = {
 };
 
 const flakeRead: Contestant = {
-  ...{ name: 'flake-idgen, read as BigInt', whose: "a peer's", gives: 'bigint', generator: 'flake-idgen', burst: 4_000, perRound: 80_000 },
+  ...{
+    name: 'flake-idgen, read as BigInt',
+    whose: "a peer's",
+    gives: 'bigint',
+    generator: 'flake-idgen',
+    burst: 4_000,
+    perRound: 80_000,
+  },
   fresh: () => {
     const ids = new FlakeId({ id: 8 });
     return () => {
@@ -147,7 +199,14 @@ const flakeRead: Contestant = {
 };
 
 const wasm: Contestant = {
-  ...{ name: 'nodejs-snowflake', whose: "a peer's", gives: 'bigint', generator: 'nodejs-snowflake', burst: 1_000, perRound: 20_000 },
+  ...{
+    name: 'nodejs-snowflake',
+    whose: "a peer's",
+    gives: 'bigint',
+    generator: 'nodejs-snowflake',
+    burst: 1_000,
+    perRound: 20_000,
+  },
   fresh: () => {
     const ids = new WasmSnowflake({ instance_id: 8 });
     return () => {
@@ -157,7 +216,14 @@ const wasm: Contestant = {
 };
 
 const snowflakeUuid: Contestant = {
-  ...{ name: 'snowflake-uuid', whose: "a peer's", gives: 'bigint', generator: 'snowflake-uuid', burst: 4_000, perRound: 80_000 },
+  ...{
+    name: 'snowflake-uuid',
+    whose: "a peer's",
+    gives: 'bigint',
+    generator: 'snowflake-uuid',
+    burst: 4_000,
+    perRound: 80_000,
+  },
   fresh: () => {
     const ids = new SnowflakeWorker(8n);
     return () => {
@@ -167,7 +233,14 @@ const snowflakeUuid: Contestant = {
 };
 
 const uuidText: Contestant = {
-  ...{ name: 'uuid v7', whose: "a peer's", gives: 'string', generator: 'uuid v7', burst: 100_000, perRound: 100_000 },
+  ...{
+    name: 'uuid v7',
+    whose: "a peer's",
+    gives: 'string',
+    generator: 'uuid v7',
+    burst: 100_000,
+    perRound: 100_000,
+  },
   fresh: () => () => {
     for (let i = 0; i < 100_000; i += 1) kept[i & (KEPT - 1)] = v7();
   },
@@ -192,7 +265,14 @@ const uuidBytes: Contestant = {
 };
 
 const nodeUuid: Contestant = {
-  ...{ name: 'crypto.randomUUID', whose: "a peer's", gives: 'string', generator: 'crypto.randomUUID', burst: 100_000, perRound: 100_000 },
+  ...{
+    name: 'crypto.randomUUID',
+    whose: "a peer's",
+    gives: 'string',
+    generator: 'crypto.randomUUID',
+    burst: 100_000,
+    perRound: 100_000,
+  },
   fresh: () => () => {
     for (let i = 0; i < 100_000; i += 1) kept[i & (KEPT - 1)] = randomUUID();
   },

@@ -62,8 +62,18 @@ export const candidates: readonly Candidate[] = [
       return () => ids.nextId();
     },
   },
-  { name: 'uuid v7', layout: '128 bits, 74 of them chance or a counter', perMs: undefined, fresh: () => () => v7() },
-  { name: 'crypto.randomUUID', layout: '128 bits, 122 of them chance', perMs: undefined, fresh: () => () => randomUUID() },
+  {
+    name: 'uuid v7',
+    layout: '128 bits, 74 of them chance or a counter',
+    perMs: undefined,
+    fresh: () => () => v7(),
+  },
+  {
+    name: 'crypto.randomUUID',
+    layout: '128 bits, 122 of them chance',
+    perMs: undefined,
+    fresh: () => () => randomUUID(),
+  },
 ];
 
 function own(name: string, layout: string, bits: IdLayout): Candidate {
@@ -89,8 +99,8 @@ export const SLOWED = 20;
 const PATIENCE_MS = 4_000;
 
 /**
- * Asks for ids as fast as it can, under a clock that goes slowly: as a faster machine would, or one whose clock is being slewed. So everybody
- * comes to the end of a millisecond, however slow it is itself.
+ * Asks for ids as fast as it can, under a clock that goes slowly: as a faster machine would, or one whose
+ * clock is being slewed. So everybody comes to the end of a millisecond, however slow it is itself.
  */
 export function ask(candidate: Candidate, count: number): Asked {
   return underSlowClock((now) => {
@@ -108,7 +118,14 @@ export function ask(candidate: Candidate, count: number): Asked {
       }
       longestMs = Math.max(longestMs, now() - askedAt);
     }
-    return { candidate, asked, made: ids.length, repeated: ids.length - new Set(ids).size, refused, longestMs };
+    return {
+      candidate,
+      asked,
+      made: ids.length,
+      repeated: ids.length - new Set(ids).size,
+      refused,
+      longestMs,
+    };
   });
 }
 

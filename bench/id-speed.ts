@@ -14,7 +14,10 @@ export interface IdSpeed {
  *
  * @param rounds how many rounds count; some more come before them, in which the code is compiled
  */
-export async function idSpeeds(contestants: readonly Contestant[], rounds: { counted: number; warmUp: number }): Promise<IdSpeed[]> {
+export async function idSpeeds(
+  contestants: readonly Contestant[],
+  rounds: { counted: number; warmUp: number },
+): Promise<IdSpeed[]> {
   const times = contestants.map((): number[] => []);
   for (let round = -rounds.warmUp; round < rounds.counted; round += 1) {
     for (const [index, contestant] of contestants.entries()) {

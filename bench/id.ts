@@ -1,4 +1,5 @@
-// `npm run bench:id`: what an id costs, what the layouts hold, and who repeats ids. Exits with 1 where a promise is not kept.
+// `npm run bench:id`: what an id costs, what the layouts hold, and who repeats ids. Exits with 1 where a
+// promise is not kept.
 
 import { cpus } from 'node:os';
 import { baseline, contestants } from './id-contestants.js';
@@ -36,12 +37,19 @@ function outcome({ repeated, refused, longestMs, made, candidate: { perMs } }: A
 function speedRow({ contestant, bestNs, medianNs }: IdSpeed): string[] {
   const { whose, name, gives, generator, perRound } = contestant;
   const asked = askings.find(({ candidate }) => candidate.name === generator);
-  const times = [nanoseconds(bestNs), nanoseconds(medianNs), (bestNs / floorNs).toFixed(2), (bestNs / nextNs).toFixed(2)];
+  const times = [
+    nanoseconds(bestNs),
+    nanoseconds(medianNs),
+    (bestNs / floorNs).toFixed(2),
+    (bestNs / nextNs).toFixed(2),
+  ];
   const limit = asked === undefined ? ['', ''] : [perSecond(asked.candidate.perMs), outcome(asked)];
   return [whose === 'ours' ? `**\`${name}\`**` : name, gives, ...times, grouped(perRound), ...limit];
 }
 
-print(`Nanoseconds an id, within the burst that the layout allows: the best of ${ROUNDS.counted} rounds in turns, and the median.\n`);
+print(
+  `Nanoseconds an id, within the burst that the layout allows: the best of ${ROUNDS.counted} rounds in turns, and the median.\n`,
+);
 const speedHead = [
   '',
   'gives',
@@ -55,22 +63,47 @@ const speedHead = [
 ];
 print(markdownTable(speedHead, speeds.map(speedRow)));
 
-print('\nIds that one node can make of a layout: at once, and for ever (arithmetic on its bits; measured).\n');
+print(
+  '\nIds that one node can make of a layout: at once, and for ever (arithmetic on its bits; measured).\n',
+);
 print(
   markdownTable(
     ['layout', 'burst', 'ids a second', 'measured'],
-    limits.map(({ name, burst, perSecond, measured }) => [`\`${name}\``, grouped(burst), grouped(perSecond), grouped(measured)]),
+    limits.map(({ name, burst, perSecond, measured }) => [
+      `\`${name}\``,
+      grouped(burst),
+      grouped(perSecond),
+      grouped(measured),
+    ]),
   ),
 );
 
-print(`\nAsked for ${grouped(ASKED)} ids on end, by a clock that goes ${SLOWED} times slower than the machine's.\n`);
+print(
+  `\nAsked for ${grouped(ASKED)} ids on end, by a clock that goes ${SLOWED} times slower than the machine's.\n`,
+);
 print(
   markdownTable(
-    ['', 'bits', 'ids a millisecond', 'made', 'repeated', 'refused', 'longest call, ms of that clock', 'so it'],
+    [
+      '',
+      'bits',
+      'ids a millisecond',
+      'made',
+      'repeated',
+      'refused',
+      'longest call, ms of that clock',
+      'so it',
+    ],
     askings.map((asked) => {
       const { name, layout, perMs } = asked.candidate;
       const counts = [asked.made, asked.repeated, asked.refused].map(grouped);
-      return [name, layout, perMs === undefined ? 'no limit' : grouped(perMs), ...counts, asked.longestMs.toFixed(2), outcome(asked)];
+      return [
+        name,
+        layout,
+        perMs === undefined ? 'no limit' : grouped(perMs),
+        ...counts,
+        asked.longestMs.toFixed(2),
+        outcome(asked),
+      ];
     }),
   ),
 );
@@ -87,7 +120,10 @@ const promises: readonly (readonly [string, number, 'least' | 'most', number])[]
     'most',
     0,
   ],
-  ...limits.map(({ name, measured, perSecond }) => [`${name}: measured / arithmetic`, measured / perSecond, 'most', 1.05] as const),
+  ...limits.map(
+    ({ name, measured, perSecond }) =>
+      [`${name}: measured / arithmetic`, measured / perSecond, 'most', 1.05] as const,
+  ),
 ];
 print('');
 for (const [what, value, side, bound] of promises) {

@@ -18,7 +18,8 @@ it('steady memory of the supervisor on S3 against a bare node', async () => {
   const store = await fleetStore('s3', inject('s3'));
   try {
     const bare = runProcess(process.execPath, ['-e', 'setInterval(() => {}, 1000)']);
-    // The shortest lease renews three times a second: a minute of it stands for a quarter of an hour at the default.
+    // The shortest lease renews three times a second: a minute of it stands for a quarter of an hour at the
+    // default.
     const task = startTask(store, ['--nodes', '4', '--duration', '1s']);
     await task.started();
     await sleep(40_000);

@@ -1,6 +1,9 @@
 import { type Client, CreateMode, createClient } from 'node-zookeeper-client';
 
-/** The baseline: a client of the library as it is, its calls as promises. For measurements of single calls there is the library itself. */
+/**
+ * The baseline: a client of the library as it is, its calls as promises. For measurements of single calls
+ * there is the library itself.
+ */
 export class PlainClient {
   private constructor(readonly library: Client) {}
 
@@ -16,7 +19,9 @@ export class PlainClient {
 
   create(path: string, data: string): Promise<string> {
     return new Promise((resolve, reject) => {
-      this.library.create(path, Buffer.from(data), CreateMode.EPHEMERAL, (error, made) => (error ? reject(error) : resolve(made)));
+      this.library.create(path, Buffer.from(data), CreateMode.EPHEMERAL, (error, made) =>
+        error ? reject(error) : resolve(made),
+      );
     });
   }
 

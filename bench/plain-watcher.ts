@@ -4,8 +4,8 @@ import { type Client, Event, Exception } from 'node-zookeeper-client';
 export type PathListener = (path: string) => void;
 
 /**
- * The baseline: the nodes of a tree followed with one-shot watches alone, by reading again whatever a watch has fired for. It copes
- * with none of what a network does.
+ * The baseline: the nodes of a tree followed with one-shot watches alone, by reading again whatever a watch
+ * has fired for. It copes with none of what a network does.
  */
 export class PlainWatcher {
   /** Path → the JSON that stands there. */

@@ -24,8 +24,17 @@ export interface PropagationOptions {
 const KINDS = ['changed', 'come', 'gone'] as const;
 type Kind = (typeof KINDS)[number];
 
-/** How long a change takes to be told, from when its request is sent: changed data, new nodes, removed ones, in turns on both trees. */
-export async function propagation({ plain, ours, standing, rounds, warmUp }: PropagationOptions): Promise<Compared[]> {
+/**
+ * How long a change takes to be told, from when its request is sent: changed data, new nodes, removed ones,
+ * in turns on both trees.
+ */
+export async function propagation({
+  plain,
+  ours,
+  standing,
+  rounds,
+  warmUp,
+}: PropagationOptions): Promise<Compared[]> {
   const delays: Record<Kind, Samples> = { changed: noSamples(), come: noSamples(), gone: noSamples() };
   const writes = noSamples();
   const sides = [
@@ -51,7 +60,12 @@ export async function propagation({ plain, ours, standing, rounds, warmUp }: Pro
   ];
 }
 
-async function change(tree: WatchedTree, kind: Kind, nodeId: number, version: number): Promise<{ delayMs: number; writeMs: number }> {
+async function change(
+  tree: WatchedTree,
+  kind: Kind,
+  nodeId: number,
+  version: number,
+): Promise<{ delayMs: number; writeMs: number }> {
   const { writer, told, settled } = tree;
   await settled();
   const path = nodePath(nodeId);

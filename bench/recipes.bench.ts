@@ -28,7 +28,12 @@ beforeAll(() => {
 beforeEach(async () => {
   base = uniqueChroot('recipes');
   java = await startCuratorRecipes({ connect, sessionTimeoutMs: SESSION_TIMEOUT_MS }, JAVA_OPTIONS);
-  ours = openZooKeeper({ connect, sessionTimeoutMs: SESSION_TIMEOUT_MS, clock: systemClock, random: systemRandom });
+  ours = openZooKeeper({
+    connect,
+    sessionTimeoutMs: SESSION_TIMEOUT_MS,
+    clock: systemClock,
+    random: systemRandom,
+  });
   await ours.whenConnected();
 });
 afterEach(async () => {
@@ -43,7 +48,9 @@ const newPath = () => {
 /** A counter of the server's. */
 async function counter(name: 'zk_packets_received' | 'zk_watch_count'): Promise<number> {
   const [host, port] = connect.split(':');
-  const told = new RegExp(`^${name}\\t(\\d+)`, 'm').exec(await fourLetter(Number(port), 'mntr', { host: host as string }));
+  const told = new RegExp(`^${name}\\t(\\d+)`, 'm').exec(
+    await fourLetter(Number(port), 'mntr', { host: host as string }),
+  );
   return Number(told?.[1]);
 }
 
@@ -56,7 +63,11 @@ async function compareWithCurator(
 ): Promise<void> {
   const row = (what: string, of: (values: readonly number[]) => number): [string, string, string][] => [
     [`Curator, ${what}`, `${of(samples.plain).toFixed(0)} µs`, '1.00'],
-    [`nodelease, ${what}`, `${of(samples.ours).toFixed(0)} µs`, (of(samples.ours) / of(samples.plain)).toFixed(2)],
+    [
+      `nodelease, ${what}`,
+      `${of(samples.ours).toFixed(0)} µs`,
+      (of(samples.ours) / of(samples.plain)).toFixed(2),
+    ],
   ];
   report(title, [...row('median', median), ...row('p99', (values) => percentile(values, 0.99)), ...more]);
 }
@@ -79,7 +90,10 @@ it('an uncontended lock', { timeout: 600_000 }, async () => {
   };
   const turns = await inTurns(
     { counted: 20, warmUp: 20 },
-    () => counted('plain', async () => micros(await java.call<number[]>('uncontended', { path: javaPath, count }))),
+    () =>
+      counted('plain', async () =>
+        micros(await java.call<number[]>('uncontended', { path: javaPath, count })),
+      ),
     () =>
       counted('ours', async () => {
         const took: number[] = [];
@@ -111,7 +125,10 @@ interface Round {
 async function handOver(prepare: () => Promise<() => Promise<readonly number[]>>): Promise<Round> {
   const watchesBefore = await counter('zk_watch_count');
   const run = await prepare();
-  const [watches, before] = [(await counter('zk_watch_count')) - watchesBefore, await counter('zk_packets_received')];
+  const [watches, before] = [
+    (await counter('zk_watch_count')) - watchesBefore,
+    await counter('zk_packets_received'),
+  ];
   const took = await run();
   return { took, watches, requests: ((await counter('zk_packets_received')) - before) / WAITING };
 }
@@ -153,15 +170,27 @@ it(`a lock that ${WAITING} wait for`, { timeout: 600_000 }, async () => {
     () => handOver(prepareJava(newPath())),
     () => handOver(prepareOurs(newPath())),
   );
-  const samples: Samples = { plain: turns.plain.flatMap(({ took }) => took), ours: turns.ours.flatMap(({ took }) => took) };
+  const samples: Samples = {
+    plain: turns.plain.flatMap(({ took }) => took),
+    ours: turns.ours.flatMap(({ took }) => took),
+  };
   const each = (of: readonly Round[], what: 'watches' | 'requests') => median(of.map((round) => round[what]));
   const rows = (['requests', 'watches'] as const).flatMap((what): [string, string, string][] => [
     [`Curator, ${what}`, each(turns.plain, what).toFixed(1), '1.00'],
-    [`nodelease, ${what}`, each(turns.ours, what).toFixed(1), (each(turns.ours, what) / each(turns.plain, what)).toFixed(2)],
+    [
+      `nodelease, ${what}`,
+      each(turns.ours, what).toFixed(1),
+      (each(turns.ours, what) / each(turns.plain, what)).toFixed(2),
+    ],
   ]);
-  await compareWithCurator(`A lock goes to the next of ${WAITING} waiting contenders of one session`, samples, rows);
-  expect(each(turns.ours, 'watches'), 'one watch for each waiting contender, and the holder’s of its own znode').toBeLessThanOrEqual(
-    WAITING + 1,
+  await compareWithCurator(
+    `A lock goes to the next of ${WAITING} waiting contenders of one session`,
+    samples,
+    rows,
   );
+  expect(
+    each(turns.ours, 'watches'),
+    'one watch for each waiting contender, and the holder’s of its own znode',
+  ).toBeLessThanOrEqual(WAITING + 1);
   expect(median(samples.ours) / median(samples.plain), 'of Curator’s time').toBeLessThan(NOT_SLOWER);
 });

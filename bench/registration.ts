@@ -12,7 +12,9 @@ const SERVICE = 'orders';
 const ENDPOINTS = ['place', 'cancel'];
 const WITHIN_MS = 5_000;
 
-/** The znodes of the node, its service, the service's instance for Curator's readers, and its two endpoints. */
+/**
+ * The znodes of the node, its service, the service's instance for Curator's readers, and its two endpoints.
+ */
 export const ANNOUNCED_PATHS: readonly string[] = [
   nodePath(NODE_ID),
   `/services/${SERVICE}/task-bench`,
@@ -35,7 +37,9 @@ export async function registerPlainly(client: PlainClient): Promise<number> {
   return tookMs;
 }
 
-/** Announces the node in a new tree of a session that stands, until that is synced, and withdraws it again. */
+/**
+ * Announces the node in a new tree of a session that stands, until that is synced, and withdraws it again.
+ */
 export async function registerInTree(zookeeper: ZooKeeper): Promise<number> {
   const lease = staticLease({ id: NODE_ID, taskId: 'task-bench' });
   const begun = performance.now();

@@ -60,6 +60,10 @@ it('renewals a second that one process can sustain on the memory store', async (
   const floor = (LEASES * ROUNDS) / (Number(process.hrtime.bigint() - floorBegun) / 1e9);
   report(`Renewals on the memory store, ${LEASES} leases, ${renewals} renewals`, [
     ['the bare conditional writes', `${Math.round(floor).toLocaleString('en')} a second`, '1.00'],
-    ['renewals by the keeper', `${Math.round(kept).toLocaleString('en')} a second`, (floor / kept).toFixed(2)],
+    [
+      'renewals by the keeper',
+      `${Math.round(kept).toLocaleString('en')} a second`,
+      (floor / kept).toFixed(2),
+    ],
   ]);
 }, 120_000);

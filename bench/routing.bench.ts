@@ -58,7 +58,11 @@ async function rate(send: () => Promise<unknown>): Promise<number> {
   return REQUESTS / (Number(process.hrtime.bigint() - begun) / 1e9);
 }
 
-async function compared(what: string, plain: () => Promise<unknown>, ours: () => Promise<unknown>): Promise<Compared> {
+async function compared(
+  what: string,
+  plain: () => Promise<unknown>,
+  ours: () => Promise<unknown>,
+): Promise<Compared> {
   const samples = await inTurns(
     ROUNDS,
     () => rate(plain),

@@ -18,7 +18,10 @@ const SIZES = [10, 1_000, 10_000];
 
 /** What a pick takes at the most, in nanoseconds: of round robin at any size, 5 million a second. */
 const ROUND_ROBIN_NANOS = 200;
-/** How many times that of the fewest instances it may take of the most. Some of it is the processor's caches', as for the baseline. */
+/**
+ * How many times that of the fewest instances it may take of the most. Some of it is the processor's caches',
+ * as for the baseline.
+ */
 const FLAT = 3;
 
 const opened: ZooKeeperClient[] = [];
@@ -44,7 +47,14 @@ const cacheOf = (zookeeper: ZooKeeperClient, name: string) =>
   new ServiceCache({ zookeeper, clock: systemClock, basePath: BASE_PATH, name, payload: jsonPayload });
 
 function fixed(instances: readonly ServiceInstance[]): InstanceSource {
-  return { name: 'orders', instances, ready: Promise.resolve(), stale: undefined, onChange: () => () => {}, close: () => {} };
+  return {
+    name: 'orders',
+    instances,
+    ready: Promise.resolve(),
+    stale: undefined,
+    onChange: () => () => {},
+    close: () => {},
+  };
 }
 
 /** Nanoseconds a call: the least of several runs, since all that the machine does beside only adds to it. */
@@ -76,7 +86,12 @@ it('picks', () => {
   );
   for (const name of STRATEGY_NAMES) {
     const rows = sizes.map(({ size, instances, bare }) => {
-      const options = { source: fixed(instances), clock: systemClock, random: systemRandom, strategy: parseStrategy(name) };
+      const options = {
+        source: fixed(instances),
+        clock: systemClock,
+        random: systemRandom,
+        strategy: parseStrategy(name),
+      };
       const provider = new ServiceProvider(options);
       return { size, bare, nanos: nanosEach(() => provider.pick()) };
     });
@@ -91,14 +106,20 @@ it('picks', () => {
     );
     for (const { size, nanos } of rows) {
       expect(nanos / first, `${name} is flat up to ${count(size)} instances`).toBeLessThan(FLAT);
-      if (name === 'round-robin') expect(nanos, `a pick of ${count(size)} in turn`).toBeLessThan(ROUND_ROBIN_NANOS);
+      if (name === 'round-robin')
+        expect(nanos, `a pick of ${count(size)} in turn`).toBeLessThan(ROUND_ROBIN_NANOS);
     }
   }
 });
 
 it('picks while one instance is down', () => {
   const instances = newInstances('orders', 1_000);
-  const options = { source: fixed(instances), clock: systemClock, random: systemRandom, downPolicy: { timeoutMs: 3_600_000 } };
+  const options = {
+    source: fixed(instances),
+    clock: systemClock,
+    random: systemRandom,
+    downPolicy: { timeoutMs: 3_600_000 },
+  };
   const provider = new ServiceProvider(options);
   const up = nanosEach(() => provider.pick());
   for (let i = 0; i < 2; i += 1) provider.noteError(instances[0] as ServiceInstance);
@@ -132,7 +153,11 @@ it('the fill of a cache', async () => {
   );
   report(`All ${count(size)} instances of a service, median of 5`, [
     ['queried', `${median(plain).toFixed(0)} ms`, '1.00'],
-    ['by a new cache, from its making until it is ready', `${median(ours).toFixed(0)} ms`, (median(ours) / median(plain)).toFixed(2)],
+    [
+      'by a new cache, from its making until it is ready',
+      `${median(ours).toFixed(0)} ms`,
+      (median(ours) / median(plain)).toFixed(2),
+    ],
   ]);
 });
 
@@ -156,10 +181,16 @@ it('a pick from the cache against a query each time', async () => {
     const nanos = nanosEach(() => provider.pick());
     provider.close();
     const queried = median(queries);
-    expect(nanos, 'a pick from the cache, where a query each time takes at least a round trip').toBeLessThan(queried / 100);
+    expect(nanos, 'a pick from the cache, where a query each time takes at least a round trip').toBeLessThan(
+      queried / 100,
+    );
     report(`One of ${count(size)} instances`, [
       ['by a query each time', `${(queried / 1e6).toFixed(2)} ms`, '1'],
-      ['by a provider, from its cache', `${nanos.toFixed(1)} ns`, `1 / ${count(Math.round(queried / nanos))}`],
+      [
+        'by a provider, from its cache',
+        `${nanos.toFixed(1)} ns`,
+        `1 / ${count(Math.round(queried / nanos))}`,
+      ],
     ]);
   }
 });

@@ -46,7 +46,15 @@ it('one map of 10,000 entries, followed by 20 clients', { timeout: 900_000 }, as
   for (let from = 1; from < ENTRIES; from += 500) {
     const range = Array.from({ length: Math.min(500, ENTRIES - from) }, (_, n) => from + n);
     await writer.multi(
-      range.map((n) => ({ type: 'create', path: `${written.path}/${sha256(key(n))}`, data: document(n, 0), mode: 'shared' }) as const),
+      range.map(
+        (n) =>
+          ({
+            type: 'create',
+            path: `${written.path}/${sha256(key(n))}`,
+            data: document(n, 0),
+            mode: 'shared',
+          }) as const,
+      ),
       { timeoutMs: 30_000 },
     );
   }
@@ -117,10 +125,14 @@ it('one map of 10,000 entries, followed by 20 clients', { timeout: 900_000 }, as
       });
     },
   );
-  compare(`${ENTRIES} entries in one map, ${WATCHERS} clients on each side, one side after the other`, 'ms', 1, [
-    ...medianAndSlowest('first sight', sight),
-    ...medianAndP99('a change is seen', delays),
+  compare(
+    `${ENTRIES} entries in one map, ${WATCHERS} clients on each side, one side after the other`,
+    'ms',
+    1,
+    [...medianAndSlowest('first sight', sight), ...medianAndP99('a change is seen', delays)],
+  );
+  compare('Memory of one client', 'MiB', 1, [
+    { what: 'all entries', plain: median(memory.plain), ours: median(memory.ours) },
   ]);
-  compare('Memory of one client', 'MiB', 1, [{ what: 'all entries', plain: median(memory.plain), ours: median(memory.ours) }]);
   expect(median(delays.ours) / median(delays.plain)).toBeLessThan(3);
 });

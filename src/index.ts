@@ -31,7 +31,11 @@ export {
 } from './lease/model/lease.js';
 export { type MonitorEvent, type NodeHealth, NodeMonitor, type NodePhase } from './monitor/node-monitor.js';
 export { type AcquireOptions, acquire, type ZooKeeperOptions } from './runtime/acquire.js';
-export { type ConnectedServices, type ConnectServicesOptions, connectServices } from './runtime/connect-services.js';
+export {
+  type ConnectedServices,
+  type ConnectServicesOptions,
+  connectServices,
+} from './runtime/connect-services.js';
 export type { LossPolicy, ManagedLease } from './runtime/managed-lease.js';
 export { type LeaseStore, StoreError } from './store/lease-store.js';
 export type { ZooKeeperTls } from './zookeeper/tls.js';

@@ -14,14 +14,21 @@ describe('the API documentation', () => {
   it('is made without a complaint, so every export is documented and every link leads somewhere, for each way into the package', async () => {
     const json = join(folder, 'api.json');
     const out = join(folder, 'html');
-    await promisify(execFile)(process.execPath, ['docs/api/make.js', '--out', out, '--json', json], { cwd: packageRoot });
-    const { exports } = JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')) as { exports: Record<string, unknown> };
+    await promisify(execFile)(process.execPath, ['docs/api/make.js', '--out', out, '--json', json], {
+      cwd: packageRoot,
+    });
+    const { exports } = JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')) as {
+      exports: Record<string, unknown>;
+    };
     const ways = Object.keys(exports)
       .filter((path) => path !== './package.json')
       .map((path) => path.replace('.', 'nodelease'));
-    const { children } = JSON.parse(readFileSync(json, 'utf8')) as { children: { name: string; children: unknown[] }[] };
+    const { children } = JSON.parse(readFileSync(json, 'utf8')) as {
+      children: { name: string; children: unknown[] }[];
+    };
     expect(children.map(({ name }) => name).sort()).toEqual(ways.sort());
     for (const { children: exported } of children) expect(exported.length).toBeGreaterThan(0);
-    for (const page of ['index.html', 'functions/nodelease.acquire.html']) expect(existsSync(join(out, page)), page).toBe(true);
+    for (const page of ['index.html', 'functions/nodelease.acquire.html'])
+      expect(existsSync(join(out, page)), page).toBe(true);
   }, 240_000);
 });

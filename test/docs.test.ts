@@ -59,18 +59,23 @@ describe('the documentation', () => {
   });
 
   it('lists all entry points of the package', () => {
-    const { exports } = JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')) as { exports: Record<string, unknown> };
+    const { exports } = JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')) as {
+      exports: Record<string, unknown>;
+    };
     const library = pages.get(join(packageRoot, 'docs/guide/library.md')) ?? '';
     const table = library.slice(library.indexOf('## Entry points'));
     const names = Object.keys(exports).filter((name) => name !== './package.json');
-    const missing = names.filter((name) => !table.includes(`\`nodelease${name.slice(1)}\``) && !table.includes(`\`${name.slice(1)}\``));
+    const missing = names.filter(
+      (name) => !table.includes(`\`nodelease${name.slice(1)}\``) && !table.includes(`\`${name.slice(1)}\``),
+    );
     expect(missing).toEqual([]);
   });
 
   describe('on what it costs', () => {
     const DURATIONS = { '5s': 5_000, '15s': 15_000, '60s': 60_000, '5m': 300_000 };
     const RARELY_MS = 600_000;
-    const written = (dollars: number) => dollars.toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+    const written = (dollars: number) =>
+      dollars.toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 });
     const COSTS = 'docs/reference/costs.md';
     const text = (page: string) => pages.get(join(packageRoot, page)) ?? '';
     /** The cells of all rows of a page that begin with one of these. */
@@ -80,9 +85,15 @@ describe('the documentation', () => {
         .filter(([name = '']) => first.includes(name));
 
     it('says of a lease on each cloud what the formula says', () => {
-      const stores = ['s3://BUCKET/prefix', 'azblob://ACCOUNT/CONTAINER/prefix', 'gs://BUCKET/prefix'].map((url) => `\`${url}\``);
+      const stores = ['s3://BUCKET/prefix', 'azblob://ACCOUNT/CONTAINER/prefix', 'gs://BUCKET/prefix'].map(
+        (url) => `\`${url}\``,
+      );
       const price = `$${written(monthlyCost({ nodes: 1, durationMs: 15_000 }).dollars)}`;
-      expect(rows('docs/reference/stores.md', stores).map(([, dollars]) => dollars)).toEqual([price, price, price]);
+      expect(rows('docs/reference/stores.md', stores).map(([, dollars]) => dollars)).toEqual([
+        price,
+        price,
+        price,
+      ]);
     });
 
     it('says of one lease what the formula says', () => {
@@ -93,9 +104,15 @@ describe('the documentation', () => {
         return [name, put.toLocaleString('en-US'), written(dollars), written(rarely.dollars)];
       });
       expect(rows(COSTS, Object.keys(DURATIONS)).map((cells) => cells.slice(0, 4))).toEqual(expected);
-      const [short, long] = [15_000, 60_000].map((durationMs) => `$${written(monthlyCost({ nodes: 1, durationMs }).dollars)}`);
-      expect(text('README.md')).toContain(`costs ${short} a month at the default duration of 15 s, and ${long} at 60 s`);
-      expect(text('docs/operations.md')).toContain(`a held lease of 15 s costs ${short} a month, one of 60 s ${long}`);
+      const [short, long] = [15_000, 60_000].map(
+        (durationMs) => `$${written(monthlyCost({ nodes: 1, durationMs }).dollars)}`,
+      );
+      expect(text('README.md')).toContain(
+        `costs ${short} a month at the default duration of 15 s, and ${long} at 60 s`,
+      );
+      expect(text('docs/operations.md')).toContain(
+        `a held lease of 15 s costs ${short} a month, one of 60 s ${long}`,
+      );
     });
 
     it('says of clusters and of waiting tasks what the formula says', () => {
@@ -114,7 +131,9 @@ describe('the documentation', () => {
       const [one] = rows(COSTS, ['one waiting task, at 15 s']);
       expect(one?.at(-1)).toBe(`${(month / 720).toFixed(3)} an hour, ${written(month)} a month`);
       const [hundred] = rows(COSTS, ['100 waiting tasks, at 15 s']);
-      expect(hundred?.at(-1)).toBe(`${((100 * month) / 720).toFixed(2)} an hour, ${(100 * month).toFixed(0)} a month`);
+      expect(hundred?.at(-1)).toBe(
+        `${((100 * month) / 720).toFixed(2)} an hour, ${(100 * month).toFixed(0)} a month`,
+      );
     });
   });
 
@@ -123,12 +142,15 @@ describe('the documentation', () => {
     const quoted = [...table.matchAll(/^\| (.*?) \|/gm)].flatMap(([, cell = '']) =>
       [...cell.matchAll(/`([^`]+)`/g)].map(([, text = '']) => text),
     );
-    // What it says stands in the sources in pieces, with values between them; what the system says (ECONNREFUSED) does not stand there at all.
+    // What it says stands in the sources in pieces, with values between them; what the system says
+    // (ECONNREFUSED) does not stand there at all.
     const sources = filesBelow(join(packageRoot, 'src'), '.ts')
       .filter((file) => !file.endsWith('.test.ts'))
       .map((file) => readFileSync(file, 'utf8').replace(/' \+\n\s*['`]|` \+\n\s*['`]/g, ''))
       .join('\n');
-    const pieces = quoted.flatMap((text) => text.split('…').map((piece) => piece.trim())).filter((piece) => piece !== '');
+    const pieces = quoted
+      .flatMap((text) => text.split('…').map((piece) => piece.trim()))
+      .filter((piece) => piece !== '');
     expect(pieces.length).toBeGreaterThan(30);
     const system = ['connect ECONNREFUSED', 'nodelease health', 'lease-guard'];
     expect(pieces.filter((piece) => !system.includes(piece) && !sources.includes(piece))).toEqual([]);

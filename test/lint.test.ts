@@ -11,7 +11,10 @@ const RING = 'lint/style/noRestrictedImports';
 const GLOBAL = 'lint/style/noRestrictedGlobals';
 const PLUGIN = 'plugin';
 
-/** Imports that reach up, sideways past a seam, or to a driver's package: folder, module, and the rule that refuses it. */
+/**
+ * Imports that reach up, sideways past a seam, or to a driver's package: folder, module, and the rule that
+ * refuses it.
+ */
 const forbiddenImports: readonly (readonly [folder: string, module: string, rule: string])[] = [
   ['src/base', '../store/lease-store.js', RING],
   ['src/base', '../lease/model/lease.js', RING],
@@ -218,8 +221,11 @@ beforeAll(async () => {
   // One run for all files: starting the linter takes longer than linting them.
   const output = await new Promise<string>((resolve) => {
     const biome = join(root, 'node_modules/.bin/biome');
-    execFile(biome, ['lint', '--reporter=json', '--max-diagnostics=none', '.'], { cwd: workspace, maxBuffer: 2 ** 26 }, (_, stdout) =>
-      resolve(stdout),
+    execFile(
+      biome,
+      ['lint', '--reporter=json', '--max-diagnostics=none', '.'],
+      { cwd: workspace, maxBuffer: 2 ** 26 },
+      (_, stdout) => resolve(stdout),
     );
   });
   broken = new Map([...files.keys()].map((file) => [file, new Set()]));
@@ -231,7 +237,11 @@ beforeAll(async () => {
 afterAll(() => rm(workspace, { recursive: true, force: true }));
 
 interface BiomeReport {
-  readonly diagnostics: readonly { readonly category: string; readonly severity: string; readonly location: { readonly path: string } }[];
+  readonly diagnostics: readonly {
+    readonly category: string;
+    readonly severity: string;
+    readonly location: { readonly path: string };
+  }[];
 }
 
 describe.each(Object.keys(importForms))('the rings hold for "%s"', (form) => {
@@ -282,7 +292,9 @@ describe('a test that depends on luck', () => {
   const text = (expression: string) => `export const use = () => ${expression};\n`;
 
   describe.each(lucky)('%s', (expression) => {
-    const sources = ['src/lease', 'test/integration/cli'].map((folder) => source(folder, text(expression), '.test.ts'));
+    const sources = ['src/lease', 'test/integration/cli'].map((folder) =>
+      source(folder, text(expression), '.test.ts'),
+    );
     const support = source('test/support', text(expression));
     test('is refused', () => {
       for (const file of [...sources, support]) expect(broken.get(file), file).toContain(PLUGIN);

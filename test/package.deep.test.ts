@@ -30,21 +30,36 @@ describe('the package, installed into an empty folder', () => {
         ...['dist/cli/nodelease.js', 'dist/cli/package.json', 'dist/cli/LICENSES'],
       ]),
     );
-    expect(packed?.files.filter(({ path }) => /^(test|src|bench)\/|\.test\.|\.map$|tsbuildinfo/.test(path))).toEqual([]);
+    expect(
+      packed?.files.filter(({ path }) => /^(test|src|bench)\/|\.test\.|\.map$|tsbuildinfo/.test(path)),
+    ).toEqual([]);
     await writeFile(join(folder, 'package.json'), '{"name":"consumer","private":true,"type":"module"}');
-    await run('npm', ['install', '--no-audit', '--no-fund', '--prefer-offline', join(place, packed?.filename ?? '')], { cwd: folder });
+    await run(
+      'npm',
+      ['install', '--no-audit', '--no-fund', '--prefer-offline', join(place, packed?.filename ?? '')],
+      { cwd: folder },
+    );
     // prom-client has it as a dependency. Moved there, it is not installed for anything else.
     await mkdir(join(folder, 'node_modules/prom-client/node_modules'), { recursive: true });
-    await rename(join(folder, 'node_modules/@opentelemetry'), join(folder, 'node_modules/prom-client/node_modules/@opentelemetry'));
+    await rename(
+      join(folder, 'node_modules/@opentelemetry'),
+      join(folder, 'node_modules/prom-client/node_modules/@opentelemetry'),
+    );
   }, 240_000);
 
   afterAll(() => rm(place, { recursive: true, force: true }));
 
   it('brings what the library needs, and not what is in the bundled command', async () => {
-    const { dependencies } = JSON.parse(await readFile(resolve('package.json'), 'utf8')) as { dependencies: Record<string, string> };
+    const { dependencies } = JSON.parse(await readFile(resolve('package.json'), 'utf8')) as {
+      dependencies: Record<string, string>;
+    };
     const installed = await readdir(join(folder, 'node_modules'));
     for (const name of Object.keys(dependencies)) expect(installed).toContain(name.split('/')[0]);
-    expect(installed.filter((name) => ['@opentelemetry', 'commander', 'pino', 'pino-pretty', 'rolldown'].includes(name))).toEqual([]);
+    expect(
+      installed.filter((name) =>
+        ['@opentelemetry', 'commander', 'pino', 'pino-pretty', 'rolldown'].includes(name),
+      ),
+    ).toEqual([]);
   });
 
   it('has the licenses of all packages that are in the bundled command', async () => {
@@ -55,9 +70,13 @@ describe('the package, installed into an empty folder', () => {
       [...text.matchAll(/^\/\/ (?:.*\/)?node_modules\/((?:@[^/]+\/)?[^/]+)/gm)].map(([, name]) => name),
     );
     const licenses = await readFile(join(bundle, 'LICENSES'), 'utf8');
-    const licensed = [...licenses.matchAll(/^== (.*)$/gm)].flatMap(([, names = '']) => names.split(', ').map((name) => name.split(' ')[0]));
+    const licensed = [...licenses.matchAll(/^== (.*)$/gm)].flatMap(([, names = '']) =>
+      names.split(', ').map((name) => name.split(' ')[0]),
+    );
     expect(new Set(bundled)).toEqual(new Set(licensed));
-    expect(licensed).toEqual(expect.arrayContaining(['@aws-sdk/client-s3', 'commander', 'hono', 'node-zookeeper-client', 'pino']));
+    expect(licensed).toEqual(
+      expect.arrayContaining(['@aws-sdk/client-s3', 'commander', 'hono', 'node-zookeeper-client', 'pino']),
+    );
   });
 
   it('has the command', async () => {
@@ -127,10 +146,16 @@ describe('the package, installed into an empty folder', () => {
     );
     const sdk = pathToFileURL(resolve('test/fixtures/programs/spans-to-file.mjs')).href;
     const spansFile = join(folder, 'spans');
-    await run(process.execPath, ['--import', sdk, 'traced.mjs'], { cwd: folder, env: { ...process.env, SPANS_FILE: spansFile } });
+    await run(process.execPath, ['--import', sdk, 'traced.mjs'], {
+      cwd: folder,
+      env: { ...process.env, SPANS_FILE: spansFile },
+    });
     await unlink(api);
     const spans = (await readFile(spansFile, 'utf8')).trim().split('\n');
-    expect(spans.map((line) => (JSON.parse(line) as { name: string }).name)).toEqual(['nodelease.acquire', 'nodelease.release']);
+    expect(spans.map((line) => (JSON.parse(line) as { name: string }).name)).toEqual([
+      'nodelease.acquire',
+      'nodelease.release',
+    ]);
   });
 
   it('has types that a strict consumer can compile against', async () => {
@@ -164,6 +189,8 @@ describe('the package, installed into an empty folder', () => {
       '--types',
       'node',
     ];
-    await run(resolve('node_modules/.bin/tsc'), [...options, '--skipLibCheck', 'program.ts'], { cwd: folder });
+    await run(resolve('node_modules/.bin/tsc'), [...options, '--skipLibCheck', 'program.ts'], {
+      cwd: folder,
+    });
   });
 });

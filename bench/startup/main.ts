@@ -1,4 +1,5 @@
-// `npm run bench:startup`: what the start of a command costs beside a bare node, measured in turns in one run. Prints a table, and judges nothing.
+// `npm run bench:startup`: what the start of a command costs beside a bare node, measured in turns in one
+// run. Prints a table, and judges nothing.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -70,15 +71,32 @@ const server = await startMinio();
 const folder = mkdtempSync(join(tmpdir(), 'nodelease-bench-'));
 try {
   const bucket = await createBucket(server);
-  const run = (...store: string[]) => [cliFile, 'run', '--log-level', 'warn', '--nodes', '4', ...store, '--', 'echo', 'started'];
+  const run = (...store: string[]) => [
+    cliFile,
+    'run',
+    '--log-level',
+    'warn',
+    '--nodes',
+    '4',
+    ...store,
+    '--',
+    'echo',
+    'started',
+  ];
   const programs: Program[] = [
     BARE,
     { name: 'nodelease --version', args: [cliFile, '--version'] },
     { name: 'nodelease run, file:', args: run('--store', `file:${folder}`) },
-    { name: 'nodelease run, S3', args: run('--store', `s3://${bucket.name}/bench`, '--endpoint', server.endpoint) },
+    {
+      name: 'nodelease run, S3',
+      args: run('--store', `s3://${bucket.name}/bench`, '--endpoint', server.endpoint),
+    },
   ];
   const starts = await measure(programs, { ...process.env, ...awsEnvironment(server) });
-  const medians = starts.map((taken) => ({ ms: median(taken.map(({ ms }) => ms)), mib: median(taken.map(({ mib }) => mib)) }));
+  const medians = starts.map((taken) => ({
+    ms: median(taken.map(({ ms }) => ms)),
+    mib: median(taken.map(({ mib }) => mib)),
+  }));
   const bare = medians[0] ?? { ms: Number.NaN, mib: Number.NaN };
   const rows = medians.map(({ ms, mib }, index) => [
     programs[index]?.name ?? '',
@@ -87,7 +105,9 @@ try {
   process.stdout.write(
     `Node ${process.version}, ${cpus()[0]?.model ?? 'an unknown processor'}, ${cpus().length} threads, ${server.description}.\n`,
   );
-  process.stdout.write(`Until the first output, of \`run\` that of the child; medians of ${ROUNDS}, in turns.\n\n`);
+  process.stdout.write(
+    `Until the first output, of \`run\` that of the child; medians of ${ROUNDS}, in turns.\n\n`,
+  );
   process.stdout.write(`${markdownTable(['', 'ms', 'ratio', 'peak MiB', 'ratio'], rows)}\n`);
 } finally {
   rmSync(folder, { recursive: true });

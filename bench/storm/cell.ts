@@ -10,7 +10,10 @@ export interface Place {
   readonly starters: number;
 }
 
-/** Storms at one place, with different seeds or one after the other; means over all of them unless it says otherwise. */
+/**
+ * Storms at one place, with different seeds or one after the other; means over all of them unless it says
+ * otherwise.
+ */
 export interface Cell extends Place {
   readonly storms: number;
   /** Of one task, until it had its id. */

@@ -20,8 +20,20 @@ interface Point {
 }
 
 const PANELS: readonly Panel[] = [
-  { title: 'Requests a task', of: ({ requests }) => total(requests), from: 1, to: 10_000, tell: (value) => value.toLocaleString('en-US') },
-  { title: 'Time until the last task has its id', of: ({ lastMs }) => lastMs / 1_000, from: 0.1, to: 1_000, tell: (value) => `${value} s` },
+  {
+    title: 'Requests a task',
+    of: ({ requests }) => total(requests),
+    from: 1,
+    to: 10_000,
+    tell: (value) => value.toLocaleString('en-US'),
+  },
+  {
+    title: 'Time until the last task has its id',
+    of: ({ lastMs }) => lastMs / 1_000,
+    from: 0.1,
+    to: 1_000,
+    tell: (value) => `${value} s`,
+  },
 ];
 const SERIES: readonly ContestantName[] = ['plain', 'shipped'];
 
@@ -49,8 +61,8 @@ const STYLE = `
     }`;
 
 /**
- * An SVG document of two panels, for light and dark pages: a line for each contestant, the geometric mean over the clusters, in a band from
- * the cluster where it was least to the one where it was most.
+ * An SVG document of two panels, for light and dark pages: a line for each contestant, the geometric mean
+ * over the clusters, in a band from the cluster where it was least to the one where it was most.
  *
  * @param cells both contestants on the same clusters, with the same numbers of starters
  */
@@ -71,7 +83,9 @@ ${PANELS.map((panel, index) => drawPanel(panel, PLOT.lefts[index] as number, cel
 function description(cells: readonly Cell[]): string {
   return PANELS.flatMap((panel) =>
     SERIES.toReversed().map((name) => {
-      const told = points(cells, name, panel).map(({ starters, mean }) => `${panel.tell(rounded(mean))} with ${starters} tasks`);
+      const told = points(cells, name, panel).map(
+        ({ starters, mean }) => `${panel.tell(rounded(mean))} with ${starters} tasks`,
+      );
       return `${panel.title}, ${CONTESTANTS[name].title}: ${told.join(', ')}.`;
     }),
   ).join(' ');
@@ -85,7 +99,9 @@ function drawPanel(panel: Panel, left: number, cells: readonly Cell[]): string {
   const y = (value: number) => top + height * (1 - share(value, panel.from, panel.to));
   const parts = [
     `<text class="title" x="${left - 50}" y="${top - 40}">${panel.title}</text>`,
-    ...ticks(panel).map((tick) => line(left, left + width, y(tick)) + label(left - 8, y(tick) + 4, 'end', panel.tell(tick))),
+    ...ticks(panel).map(
+      (tick) => line(left, left + width, y(tick)) + label(left - 8, y(tick) + 4, 'end', panel.tell(tick)),
+    ),
     ...counts.map((count) => label(x(count), top + height + 22, 'middle', count.toLocaleString('en-US'))),
     label(left + width / 2, top + height + 46, 'middle', 'tasks that start at once'),
     ...SERIES.map((name) => drawSeries(name, points(cells, name, panel), x, y)),
@@ -93,15 +109,27 @@ function drawPanel(panel: Panel, left: number, cells: readonly Cell[]): string {
   return `  <g>\n${parts.map((part) => `    ${part}`).join('\n')}\n  </g>`;
 }
 
-function drawSeries(name: ContestantName, all: readonly Point[], x: (count: number) => number, y: (value: number) => number): string {
-  const at = (value: (point: Point) => number) => all.map((point) => `${tenth(x(point.starters))},${tenth(y(value(point)))}`);
+function drawSeries(
+  name: ContestantName,
+  all: readonly Point[],
+  x: (count: number) => number,
+  y: (value: number) => number,
+): string {
+  const at = (value: (point: Point) => number) =>
+    all.map((point) => `${tenth(x(point.starters))},${tenth(y(value(point)))}`);
   // Each name on its own side, where the other's line never is.
   const beside = ({ least, most }: Point) => (name === 'plain' ? y(most) - 24 : y(least) + 24);
   const upper = at(({ most }) => most);
   const lower = at(({ least }) => least).toReversed();
   const [, middle] = all;
-  const title = middle === undefined ? '' : label(x(middle.starters), beside(middle), 'middle', CONTESTANTS[name].title, name);
-  const dots = all.map((point) => `<circle class="${name}" cx="${tenth(x(point.starters))}" cy="${tenth(y(point.mean))}" r="3.5"/>`);
+  const title =
+    middle === undefined
+      ? ''
+      : label(x(middle.starters), beside(middle), 'middle', CONTESTANTS[name].title, name);
+  const dots = all.map(
+    (point) =>
+      `<circle class="${name}" cx="${tenth(x(point.starters))}" cy="${tenth(y(point.mean))}" r="3.5"/>`,
+  );
   return (
     `<polygon class="band ${name}" points="${[...upper, ...lower].join(' ')}"/>` +
     `<polyline class="line ${name}" points="${at(({ mean }) => mean).join(' ')}"/>${dots.join('')}${title}`

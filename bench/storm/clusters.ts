@@ -24,7 +24,12 @@ export const CLUSTERS = {
   empty: { title: 'empty bucket', size: asManyAsStarters, objects: undefined, held: none },
   initialised: { title: 'after `init`', size: asManyAsStarters, objects: 'vacant', held: none },
   'just-released': { title: 'all just released', size: asManyAsStarters, objects: 'released', held: none },
-  'half-full': { title: 'half of the ids held', size: (starters) => 2 * starters, objects: 'released', held: asManyAsStarters },
+  'half-full': {
+    title: 'half of the ids held',
+    size: (starters) => 2 * starters,
+    objects: 'released',
+    held: asManyAsStarters,
+  },
   'few-free': {
     title: `${MAX_NODE_IDS.toLocaleString('en-US')} ids, few free`,
     size: () => MAX_NODE_IDS,
@@ -50,12 +55,20 @@ export interface ClusterOptions {
 const GROUPS = 50;
 
 /**
- * Puts a cluster into a bucket, and lets those who hold ids of it renew from now on, without end. Their requests take no time and are not
- * counted.
+ * Puts a cluster into a bucket, and lets those who hold ids of it renew from now on, without end. Their
+ * requests take no time and are not counted.
  *
  * @returns the ids that are held
  */
-export function setUp({ shape, form, starters, durationMs, bucket, time, dice }: ClusterOptions): readonly number[] {
+export function setUp({
+  shape,
+  form,
+  starters,
+  durationMs,
+  bucket,
+  time,
+  dice,
+}: ClusterOptions): readonly number[] {
   if (shape.objects === undefined) return [];
   const size = shape.size(starters);
   const cluster = form.cluster({ size, durationMs });

@@ -5,7 +5,10 @@ import type { Operation } from './s3-latency.js';
 /** Objects of one page of a listing. */
 const PAGE = 1_000;
 
-/** A task's own client of a real server, and what it has sent: a request for each call, and for each page of a listing. */
+/**
+ * A task's own client of a real server, and what it has sent: a request for each call, and for each page of a
+ * listing.
+ */
 export interface CountedStore extends LeaseStore {
   readonly requests: RequestCount;
 }

@@ -1,4 +1,5 @@
-// `npm run bench:storm`: what it costs and how long it takes when many tasks start at once. Exits with 1 where a promise is not kept.
+// `npm run bench:storm`: what it costs and how long it takes when many tasks start at once. Exits with 1
+// where a promise is not kept.
 
 import { cpus } from 'node:os';
 import { explain } from '../../src/base/errors.js';
@@ -11,7 +12,15 @@ import { type Cell, memoryCell } from './cell.js';
 import { type Part, readOptions, type StormCommand, USAGE, UsageError } from './options.js';
 import { writePage } from './page.js';
 import { largeCells, memoryCells, type ServerCell, s3Cells, serverCells, surplusRows } from './parts.js';
-import { isKept, largePromises, memoryPromises, type Promised, s3Promises, serverPromises, surplusPromises } from './promises.js';
+import {
+  isKept,
+  largePromises,
+  memoryPromises,
+  type Promised,
+  s3Promises,
+  serverPromises,
+  surplusPromises,
+} from './promises.js';
 import { comparisonTable, kindTable, serverTable, surplusTable } from './tables.js';
 
 // The SDK need not tell everybody who measures that it will want a newer Node one day.
@@ -63,7 +72,10 @@ async function benchmark(command: StormCommand): Promise<void> {
   }
   if (!command.write) return;
   const tables = Object.assign({}, ...outcomes.map((outcome) => outcome.tables));
-  writePage(tables, outcomes.find(({ cells }) => cells.some(({ starters }) => starters === 1_000))?.cells ?? []);
+  writePage(
+    tables,
+    outcomes.find(({ cells }) => cells.some(({ starters }) => starters === 1_000))?.cells ?? [],
+  );
 }
 
 async function measure(part: Part, { seeds }: StormCommand): Promise<Outcome> {
@@ -72,11 +84,21 @@ async function measure(part: Part, { seeds }: StormCommand): Promise<Outcome> {
       const cells = await quickly(() => memoryCells(seeds, progress));
       const title = `On the memory store, as far away as S3: ${seeds.seeds} storms each, one of the plain scan with 1,000 tasks.`;
       const ours = cells.filter(({ contestant }) => contestant !== 'plain');
-      return { title, tables: { memory: comparisonTable(cells), kinds: kindTable(ours) }, promises: memoryPromises(cells), cells };
+      return {
+        title,
+        tables: { memory: comparisonTable(cells), kinds: kindTable(ours) },
+        promises: memoryPromises(cells),
+        cells,
+      };
     }
     case 'large': {
       const cells = await quickly(() => largeCells(seeds, progress));
-      return { title: 'On the largest cluster.', tables: { large: kindTable(cells) }, promises: largePromises(cells), cells: [] };
+      return {
+        title: 'On the largest cluster.',
+        tables: { large: kindTable(cells) },
+        promises: largePromises(cells),
+        cells: [],
+      };
     }
     case 'surplus': {
       const rows = await quickly(() => surplusRows(seeds, progress));
@@ -91,7 +113,12 @@ async function measure(part: Part, { seeds }: StormCommand): Promise<Outcome> {
       const server = await startMinio();
       try {
         const cells = await s3Cells(s3StoreServer(server), progress);
-        return { title: `On ${server.description}.`, tables: { s3: comparisonTable(cells) }, promises: s3Promises(cells), cells: [] };
+        return {
+          title: `On ${server.description}.`,
+          tables: { s3: comparisonTable(cells) },
+          promises: s3Promises(cells),
+          cells: [],
+        };
       } finally {
         await server.stop();
       }
@@ -108,7 +135,12 @@ async function measure(part: Part, { seeds }: StormCommand): Promise<Outcome> {
             await server.stop();
           }
         }
-        return { title: 'On a server of each kind.', tables: { servers: serverTable(cells) }, promises: serverPromises(cells), cells: [] };
+        return {
+          title: 'On a server of each kind.',
+          tables: { servers: serverTable(cells) },
+          promises: serverPromises(cells),
+          cells: [],
+        };
       } finally {
         await s3.stop();
       }

@@ -32,7 +32,8 @@ export const plainForm: ObjectForm = {
   cluster: () => undefined,
   vacant: NOTHING,
   released: () => emptied(1),
-  held: (id, now, durationMs, renewal) => held({ taskId: `holder-${id}`, version: 1, timestamp: Math.floor(now) + durationMs + renewal }),
+  held: (id, now, durationMs, renewal) =>
+    held({ taskId: `holder-${id}`, version: 1, timestamp: Math.floor(now) + durationMs + renewal }),
 };
 
 function tenure(id: number, now: number, durationMs: number): HeldLease {

@@ -8,7 +8,8 @@ const PAGE = join(packageRoot, 'docs/storm.md');
 const CHART = join(packageRoot, 'docs/images/storm.svg');
 
 /**
- * Puts tables into the page of the documentation, between the comments that bear their names, and the chart beside it.
+ * Puts tables into the page of the documentation, between the comments that bear their names, and the chart
+ * beside it.
  *
  * @throws Error when the page has no place for one of them
  */

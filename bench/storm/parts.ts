@@ -7,7 +7,12 @@ import { memorySurplus, type Surplus } from './surplus.js';
 
 /** The clusters that storms come over. */
 const STORMED: readonly ClusterName[] = ['empty', 'initialised', 'just-released', 'half-full'];
-const STARTERS = { memory: [10, 100, 1_000], large: [10, 100, 1_000], s3: [10, 100, 300], servers: 100 } as const;
+const STARTERS = {
+  memory: [10, 100, 1_000],
+  large: [10, 100, 1_000],
+  s3: [10, 100, 300],
+  servers: 100,
+} as const;
 const BOTH: readonly ContestantName[] = ['shipped', 'plain'];
 const ALL: readonly ContestantName[] = ['shipped', 'proving', 'plain'];
 
@@ -25,13 +30,22 @@ export async function memoryCells(seeds: SeedRange, progress: Progress): Promise
   return cellsOf(places, seeds, progress);
 }
 
-/** Storms on the largest cluster that there can be. The plain scan would begin with 65,528 requests a task there: it is left out. */
+/**
+ * Storms on the largest cluster that there can be. The plain scan would begin with 65,528 requests a task
+ * there: it is left out.
+ */
 export async function largeCells({ from }: SeedRange, progress: Progress): Promise<readonly Cell[]> {
-  const places = STARTERS.large.map((starters) => ({ contestant: 'shipped', cluster: 'few-free', starters }) as const);
+  const places = STARTERS.large.map(
+    (starters) => ({ contestant: 'shipped', cluster: 'few-free', starters }) as const,
+  );
   return cellsOf(places, { from, seeds: 1 }, progress);
 }
 
-async function cellsOf(places: readonly Place[], { from, seeds }: SeedRange, progress: Progress): Promise<readonly Cell[]> {
+async function cellsOf(
+  places: readonly Place[],
+  { from, seeds }: SeedRange,
+  progress: Progress,
+): Promise<readonly Cell[]> {
   const cells: Cell[] = [];
   for (const place of places) {
     progress(`memory, ${place.cluster}, ${place.starters} tasks, ${CONTESTANTS[place.contestant].title}`);
@@ -54,24 +68,35 @@ export async function surplusRows({ from }: SeedRange, progress: Progress): Prom
     ['plain', 100],
   ] as const) {
     progress(`memory, ${waiting} waiting tasks, ${CONTESTANTS[contestant].title}`);
-    rows.push(await memorySurplus({ contestant, waiting, seed: from, ...(contestant === 'plain' && { rounds: 1 }) }));
+    rows.push(
+      await memorySurplus({ contestant, waiting, seed: from, ...(contestant === 'plain' && { rounds: 1 }) }),
+    );
   }
   return rows;
 }
 
-/** Storms on a real S3 server, of both contestants: in an empty bucket, and then where all ids were just released. */
+/**
+ * Storms on a real S3 server, of both contestants: in an empty bucket, and then where all ids were just
+ * released.
+ */
 export async function s3Cells(server: StoreServer, progress: Progress): Promise<readonly Cell[]> {
   const cells: Cell[] = [];
   for (const starters of STARTERS.s3) {
     for (const contestant of BOTH) {
       progress(`S3, ${starters} tasks, ${CONTESTANTS[contestant].title}`);
-      const { first, released } = await serverStorms({ server, contestant: CONTESTANTS[contestant], starters });
+      const { first, released } = await serverStorms({
+        server,
+        contestant: CONTESTANTS[contestant],
+        starters,
+      });
       cells.push(cellOf({ contestant, cluster: 'empty', starters }, [first]));
       cells.push(cellOf({ contestant, cluster: 'just-released', starters }, [released]));
     }
   }
   // By cluster, like those on the memory store.
-  return (['empty', 'just-released'] as const).flatMap((cluster) => cells.filter((cell) => cell.cluster === cluster));
+  return (['empty', 'just-released'] as const).flatMap((cluster) =>
+    cells.filter((cell) => cell.cluster === cluster),
+  );
 }
 
 /** What a storm on one server came to. */

@@ -13,7 +13,10 @@ export interface Promised {
   readonly bound: number;
 }
 
-/** Requests a task with 1,000 starters, without and with the proof of the store's conditions, and how many times as long as 10 of them they may take. */
+/**
+ * Requests a task with 1,000 starters, without and with the proof of the store's conditions, and how many
+ * times as long as 10 of them they may take.
+ */
 const REQUESTS_A_TASK = { unproven: 5.5, proving: 7.5 } as const;
 const TIMES_AS_LONG = 3;
 /** How many times the requests of nodelease a plain scan needs with 300 starters. */
@@ -26,7 +29,10 @@ const FOUND_MS = 2_000;
 /** Requests of a waiting task in the time of a lease's duration. */
 const REQUESTS_A_DURATION = 3.3;
 
-/** Storms of 10 and of 1,000 tasks on the memory store, with and without the proof that it keeps its conditions. */
+/**
+ * Storms of 10 and of 1,000 tasks on the memory store, with and without the proof that it keeps its
+ * conditions.
+ */
 export function memoryPromises(cells: readonly Cell[]): readonly Promised[] {
   return (['empty', 'initialised', 'just-released', 'half-full'] as const).flatMap((cluster) => {
     const few = find(cells, { contestant: 'shipped', cluster, starters: 10 });
@@ -47,7 +53,12 @@ export function memoryPromises(cells: readonly Cell[]): readonly Promised[] {
         side: 'most',
         bound: REQUESTS_A_TASK.proving,
       },
-      { what: `memory, ${title}: time of 1,000 tasks / of 10`, value: many.lastMs / few.lastMs, side: 'most', bound: TIMES_AS_LONG },
+      {
+        what: `memory, ${title}: time of 1,000 tasks / of 10`,
+        value: many.lastMs / few.lastMs,
+        side: 'most',
+        bound: TIMES_AS_LONG,
+      },
       {
         what: `memory, ${title}, with the proof: time of 1,000 tasks / of 10`,
         value: manyProving.lastMs / fewProving.lastMs,
@@ -61,7 +72,9 @@ export function memoryPromises(cells: readonly Cell[]): readonly Promised[] {
 /** Storms of 300 tasks on the S3 server. */
 export function s3Promises(cells: readonly Cell[]): readonly Promised[] {
   return (['empty', 'just-released'] as const).map((cluster) => {
-    const [ours, plain] = (['shipped', 'plain'] as const).map((contestant) => find(cells, { contestant, cluster, starters: 300 }));
+    const [ours, plain] = (['shipped', 'plain'] as const).map((contestant) =>
+      find(cells, { contestant, cluster, starters: 300 }),
+    );
     const value = total((plain as Cell).requests) / total((ours as Cell).requests);
     return {
       what: `S3, ${CLUSTERS[cluster].title}: requests of the plain scan / of nodelease, 300 tasks`,
@@ -96,7 +109,12 @@ export function largePromises(cells: readonly Cell[]): readonly Promised[] {
       side: 'most',
       bound: TIMES_AS_LONG,
     },
-    { what: `memory, ${title}: time of ${tasks}`, value: many.lastMs / few.lastMs, side: 'most', bound: TIMES_AS_LONG },
+    {
+      what: `memory, ${title}: time of ${tasks}`,
+      value: many.lastMs / few.lastMs,
+      side: 'most',
+      bound: TIMES_AS_LONG,
+    },
   ];
 }
 
@@ -132,7 +150,9 @@ export function isKept({ value, side, bound }: Promised): boolean {
 }
 
 function find(cells: readonly Cell[], { contestant, cluster, starters }: Place): Cell {
-  const cell = cells.find((one) => one.contestant === contestant && one.cluster === cluster && one.starters === starters);
+  const cell = cells.find(
+    (one) => one.contestant === contestant && one.cluster === cluster && one.starters === starters,
+  );
   if (cell === undefined) throw new Error(`${contestant}, ${cluster}, ${starters} tasks: not measured`);
   return cell;
 }

@@ -17,7 +17,12 @@ export function plus(a: RequestCount, b: RequestCount): RequestCount {
 
 /** What came after `before`. */
 export function since(before: RequestCount, now: RequestCount): RequestCount {
-  return { get: now.get - before.get, put: now.put - before.put, list: now.list - before.list, delete: now.delete - before.delete };
+  return {
+    get: now.get - before.get,
+    put: now.put - before.put,
+    list: now.list - before.list,
+    delete: now.delete - before.delete,
+  };
 }
 
 /** So many times as many. */
@@ -25,7 +30,10 @@ export function times({ get, put, list, delete: deleted }: RequestCount, factor:
   return { get: get * factor, put: put * factor, list: list * factor, delete: deleted * factor };
 }
 
-/** Dollars a request: S3 Standard in us-east-1. A refused conditional write costs what an accepted one does, a DELETE nothing. */
+/**
+ * Dollars a request: S3 Standard in us-east-1. A refused conditional write costs what an accepted one does, a
+ * DELETE nothing.
+ */
 export const S3_DOLLARS: RequestCount = { get: 0.4e-6, put: 5e-6, list: 5e-6, delete: 0 };
 
 /** What they cost, in dollars. */

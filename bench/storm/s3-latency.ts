@@ -11,7 +11,10 @@ interface Spread {
   readonly p99Ms: number;
 }
 
-/** What a client in the region of its bucket sees of S3 Standard, with small objects: a LIST is one page of up to 1,000 keys. */
+/**
+ * What a client in the region of its bucket sees of S3 Standard, with small objects: a LIST is one page of up
+ * to 1,000 keys.
+ */
 export const S3_LATENCY: Readonly<Record<Operation, Spread>> = {
   get: { medianMs: 20, p99Ms: 100 },
   put: { medianMs: 40, p99Ms: 140 },

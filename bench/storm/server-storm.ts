@@ -22,25 +22,33 @@ export interface ServerStormOptions {
 const DURATION_MS = 3_600_000;
 /** Longer than the engine's own patience, which is what counts. Milliseconds. */
 const REQUEST_TIMEOUT_MS = 120_000;
-/** Time-outs of a request that both contestants have, told from pauses, which are drawn by chance, by their length; and what they last here. Milliseconds. */
+/**
+ * Time-outs of a request that both contestants have, told from pauses, which are drawn by chance, by their
+ * length; and what they last here. Milliseconds.
+ */
 const TIME_OUTS_MS: ReadonlySet<number> = new Set([4_000, 5_000]);
 const PATIENCE_MS = 60_000;
 
-/** With hundreds of tasks in one process each answer waits for the others: a minute, until a request is given up. */
+/**
+ * With hundreds of tasks in one process each answer waits for the others: a minute, until a request is given
+ * up.
+ */
 const patientClock: Clock = {
   ...systemClock,
   sleep: (ms, signal) => systemClock.sleep(TIME_OUTS_MS.has(ms) ? PATIENCE_MS : ms, signal),
 };
 
 /**
- * Two storms of so many tasks, each with a client of its own, all in this process, on a real server: one in an empty place or
- * right after `init`, and, once all have released their ids, another one.
+ * Two storms of so many tasks, each with a client of its own, all in this process, on a real server: one in
+ * an empty place or right after `init`, and, once all have released their ids, another one.
  *
  * Leaves the variables of the environment behind with which the server's credentials are found.
  *
  * @throws Error when two tasks got the same id, or a task lost its id before the last one had one
  */
-export async function serverStorms(options: ServerStormOptions): Promise<{ readonly first: Storm; readonly released: Storm }> {
+export async function serverStorms(
+  options: ServerStormOptions,
+): Promise<{ readonly first: Storm; readonly released: Storm }> {
   const access = (await options.server.newPlace())();
   Object.assign(process.env, access.env);
   if (options.initialised) await initialise(options, access);
@@ -48,7 +56,12 @@ export async function serverStorms(options: ServerStormOptions): Promise<{ reado
 }
 
 async function opened({ url, endpoint }: StoreAccess): Promise<CountedStore> {
-  const options = { clock: systemClock, random: systemRandom, endpoint, requestTimeoutMs: REQUEST_TIMEOUT_MS };
+  const options = {
+    clock: systemClock,
+    random: systemRandom,
+    endpoint,
+    requestTimeoutMs: REQUEST_TIMEOUT_MS,
+  };
   return counted(await openStore(url, options));
 }
 
@@ -84,7 +97,10 @@ async function serverStorm(options: ServerStormOptions, access: StoreAccess): Pr
     );
     checkDistinct(storm.map(({ id }) => id));
     const lost = leases.filter((lease) => !lease.isValid()).length;
-    if (lost > 0) throw new Error(`${lost} of ${starters} tasks lost their ids before the last one had one: the machine is too slow`);
+    if (lost > 0)
+      throw new Error(
+        `${lost} of ${starters} tasks lost their ids before the last one had one: the machine is too slow`,
+      );
     return storm;
   } finally {
     await Promise.all(leases.map((lease) => lease.release()));

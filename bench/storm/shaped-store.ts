@@ -1,6 +1,13 @@
 import { orAborted } from '../../src/base/abort.js';
 import type { Clock, RandomSource } from '../../src/base/clock.js';
-import type { CallOptions, LeaseStore, Listing, ListingPage, StoredObject, WriteResult } from '../../src/store/lease-store.js';
+import type {
+  CallOptions,
+  LeaseStore,
+  Listing,
+  ListingPage,
+  StoredObject,
+  WriteResult,
+} from '../../src/store/lease-store.js';
 import type { MemoryBucket } from '../../src/store/memory/memory-bucket.js';
 import { NO_REQUESTS, type RequestCount } from './request-count.js';
 import { drawLatencyMs, type Operation } from './s3-latency.js';
@@ -18,10 +25,12 @@ export interface ShapedStoreOptions {
 }
 
 /**
- * One client of objects in memory that are as far away as S3: each request takes its time, and reaches the objects half-way. It is as
- * S3 is in all else that the engine can see: whole seconds, nobody is told of changes, a page of a listing is a request.
+ * One client of objects in memory that are as far away as S3: each request takes its time, and reaches the
+ * objects half-way. It is as S3 is in all else that the engine can see: whole seconds, nobody is told of
+ * changes, a page of a listing is a request.
  *
- * Not shaped: S3 answers 503 to thousands of requests a second below one prefix, and the requests of one client wait for a connection.
+ * Not shaped: S3 answers 503 to thousands of requests a second below one prefix, and the requests of one
+ * client wait for a connection.
  */
 export class ShapedStore implements LeaseStore {
   readonly url = 'memory: as far away as S3';
@@ -59,7 +68,12 @@ export class ShapedStore implements LeaseStore {
     return this.#request('list', () => this.options.bucket.page(after, PAGE), options);
   }
 
-  create(key: string, body: string, metadata: Readonly<Record<string, string>>, options?: CallOptions): Promise<WriteResult> {
+  create(
+    key: string,
+    body: string,
+    metadata: Readonly<Record<string, string>>,
+    options?: CallOptions,
+  ): Promise<WriteResult> {
     return this.#request('put', () => this.options.bucket.create(key, body, metadata), options);
   }
 
@@ -80,12 +94,19 @@ export class ShapedStore implements LeaseStore {
   /** There is nothing to give up. */
   async close(): Promise<void> {}
 
-  /** Its host crashes: nothing that is under way, or sent later, reaches the objects, and there are no more answers. */
+  /**
+   * Its host crashes: nothing that is under way, or sent later, reaches the objects, and there are no more
+   * answers.
+   */
   crash(): void {
     this.#crashed = true;
   }
 
-  async #request<Reply>(operation: Operation, apply: () => Reply, options: CallOptions | undefined): Promise<Reply> {
+  async #request<Reply>(
+    operation: Operation,
+    apply: () => Reply,
+    options: CallOptions | undefined,
+  ): Promise<Reply> {
     options?.signal?.throwIfAborted();
     return orAborted(this.#roundTrip(operation, apply), options?.signal);
   }

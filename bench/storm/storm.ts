@@ -9,7 +9,10 @@ import { VirtualTime } from './virtual-time.js';
 /** How long a lease lasts in virtual time, in milliseconds: the default of a new cluster. */
 export const DURATION_MS = 15_000;
 
-/** What a task does beside its lease when it has just got it (bootstrap) is over by then, and no renewal is due. Milliseconds. */
+/**
+ * What a task does beside its lease when it has just got it (bootstrap) is over by then, and no renewal is
+ * due. Milliseconds.
+ */
 const AFTERWARDS_MS = 4_500;
 
 /** The plain scan's longest storms take minutes. Milliseconds of virtual time. */
@@ -46,22 +49,44 @@ export async function memoryStorm({ contestant, shape, starters, seed }: StormOp
   const dice = new Dice(seed);
   const time = new VirtualTime();
   const bucket = new MemoryBucket(time, 1_000);
-  const held = setUp({ shape, form: contestant.form, starters, durationMs: DURATION_MS, bucket, time, dice: dice.fork(0) });
+  const held = setUp({
+    shape,
+    form: contestant.form,
+    starters,
+    durationMs: DURATION_MS,
+    bucket,
+    time,
+    dice: dice.fork(0),
+  });
   const shared = { clock: time, nodes: shape.size(starters), durationMs: DURATION_MS };
   const start = async (task: number): Promise<Started> => {
-    const store = new ShapedStore({ bucket, clock: time, random: dice.fork(1, task), remote: contestant.remote });
-    const { id } = await contestant.acquire({ ...shared, store, random: dice.fork(2, task), taskId: `task-${task}` });
+    const store = new ShapedStore({
+      bucket,
+      clock: time,
+      random: dice.fork(1, task),
+      remote: contestant.remote,
+    });
+    const { id } = await contestant.acquire({
+      ...shared,
+      store,
+      random: dice.fork(2, task),
+      taskId: `task-${task}`,
+    });
     const requests = store.requests;
     const tookMs = time.monotonic();
     await time.sleep(AFTERWARDS_MS);
     return { id, requests, tookMs, afterwards: since(requests, store.requests) };
   };
-  const storm = await time.run(Promise.all(Array.from({ length: starters }, (_, task) => start(task))), LONGEST_MS);
+  const storm = await time.run(
+    Promise.all(Array.from({ length: starters }, (_, task) => start(task))),
+    LONGEST_MS,
+  );
   checkDistinct([...storm.map(({ id }) => id), ...held]);
   return storm;
 }
 
 /** @throws Error when an id is there twice */
 export function checkDistinct(ids: readonly number[]): void {
-  if (new Set(ids).size !== ids.length) throw new Error(`${ids.length - new Set(ids).size} node ids are held by two tasks`);
+  if (new Set(ids).size !== ids.length)
+    throw new Error(`${ids.length - new Set(ids).size} node ids are held by two tasks`);
 }

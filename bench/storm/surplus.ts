@@ -19,7 +19,10 @@ export interface Surplus {
   readonly contestant: ContestantName;
   /** How many tasks wait. */
   readonly waiting: number;
-  /** Requests of one waiting task in the time of a lease's duration, while nothing is free; the mean, and the most. */
+  /**
+   * Requests of one waiting task in the time of a lease's duration, while nothing is free; the mean, and the
+   * most.
+   */
   readonly perDuration: number;
   readonly mostPerDuration: number;
   /** From when a task begins to release its id. */
@@ -40,7 +43,10 @@ export interface SurplusOptions {
 
 /** How many node ids there are: a listing of one page. */
 const NODE_IDS = 20;
-/** Durations until the pauses of the waiting tasks are as long as they get, and for how many of them requests are counted then. */
+/**
+ * Durations until the pauses of the waiting tasks are as long as they get, and for how many of them requests
+ * are counted then.
+ */
 const SETTLING = 2;
 const COUNTED = 4;
 /** Milliseconds of virtual time. */
@@ -120,15 +126,23 @@ class Fleet {
     const { contestant } = this.options;
     const task = this.#stores.length;
     const { remote, acquire } = CONTESTANTS[contestant];
-    const store = new ShapedStore({ bucket: this.#bucket, clock: this.time, random: this.#dice.fork(1, task), remote });
+    const store = new ShapedStore({
+      bucket: this.#bucket,
+      clock: this.time,
+      random: this.#dice.fork(1, task),
+      remote,
+    });
     this.#stores.push(store);
     const chance = { clock: this.time, random: this.#dice.fork(2, task) };
-    acquire({ ...chance, store, nodes: NODE_IDS, durationMs: DURATION_MS, taskId: `task-${task}` }).then((lease) => {
-      const holder = { lease, store, since: this.time.monotonic() };
-      this.#holders.push(holder);
-      this.#onHolder();
-      this.#awaited.get(lease.id)?.(holder);
-    }, this.#fail);
+    acquire({ ...chance, store, nodes: NODE_IDS, durationMs: DURATION_MS, taskId: `task-${task}` }).then(
+      (lease) => {
+        const holder = { lease, store, since: this.time.monotonic() };
+        this.#holders.push(holder);
+        this.#onHolder();
+        this.#awaited.get(lease.id)?.(holder);
+      },
+      this.#fail,
+    );
   }
 
   /** Lets as many tasks wait as before, until their pauses are as long as they get. */
@@ -189,5 +203,8 @@ class Fleet {
 
 function delay(times: readonly number[]): Delay {
   const sorted = [...times].sort((a, b) => a - b);
-  return { medianMs: sorted[Math.floor(sorted.length / 2)] ?? Number.NaN, maxMs: sorted.at(-1) ?? Number.NaN };
+  return {
+    medianMs: sorted[Math.floor(sorted.length / 2)] ?? Number.NaN,
+    maxMs: sorted.at(-1) ?? Number.NaN,
+  };
 }

@@ -9,7 +9,9 @@ import type { Surplus } from './surplus.js';
 
 /** nodelease and the plain scan beside each other, a line for each cluster and number of starters. */
 export function comparisonTable(cells: readonly Cell[]): string {
-  const pairs = cells.filter(({ contestant }) => contestant === 'shipped').map((ours) => ({ ours, plain: plainBeside(ours, cells) }));
+  const pairs = cells
+    .filter(({ contestant }) => contestant === 'shipped')
+    .map((ours) => ({ ours, plain: plainBeside(ours, cells) }));
   const { shipped, plain } = CONTESTANTS;
   const beside = (what: string) => [`${what}: ${shipped.title}`, plain.title];
   const head = [
@@ -40,14 +42,26 @@ export function comparisonTable(cells: readonly Cell[]): string {
 /** What kinds of requests they are; with a column for the contestants where there are several. */
 export function kindTable(cells: readonly Cell[]): string {
   const several = new Set(cells.map(({ contestant }) => contestant)).size > 1;
-  const columns = ['GET', 'PUT', 'LIST', 'DELETE', 'together', 'most of one', 'first id', 'last id', 'afterwards'];
+  const columns = [
+    'GET',
+    'PUT',
+    'LIST',
+    'DELETE',
+    'together',
+    'most of one',
+    'first id',
+    'last id',
+    'afterwards',
+  ];
   return markdownTable(
     ['cluster', ...(several ? ['by'] : []), 'tasks', ...columns],
     cells.map(({ cluster, contestant, starters, requests, mostRequests, firstMs, lastMs, afterwards }) => [
       CLUSTERS[cluster].title,
       ...(several ? [CONTESTANTS[contestant].title] : []),
       grouped(starters),
-      ...[requests.get, requests.put, requests.list, requests.delete, total(requests)].map((count) => count.toFixed(2)),
+      ...[requests.get, requests.put, requests.list, requests.delete, total(requests)].map((count) =>
+        count.toFixed(2),
+      ),
       ...[grouped(mostRequests), seconds(firstMs), seconds(lastMs), total(afterwards).toFixed(2)],
     ]),
   );
@@ -61,7 +75,11 @@ export function serverTable(cells: readonly ServerCell[]): string {
       const s3 = cells.find((one) => one.server === 's3' && one.cell.cluster === cell.cluster)?.cell ?? cell;
       return [
         ...[server, CLUSTERS[cell.cluster].title, grouped(cell.starters)],
-        ...[quantity(total(cell.requests)), quantity(total(cell.requests) / total(s3.requests)), grouped(cell.mostRequests)],
+        ...[
+          quantity(total(cell.requests)),
+          quantity(total(cell.requests) / total(s3.requests)),
+          grouped(cell.mostRequests),
+        ],
         ...[seconds(cell.firstMs), seconds(cell.lastMs), quantity(cell.lastMs / s3.lastMs)],
       ];
     }),
@@ -84,18 +102,24 @@ export function surplusTable(rows: readonly Surplus[]): string {
       'worst',
       'many crash at once: expiry → last next holder',
     ],
-    rows.map(({ contestant, waiting, perDuration, mostPerDuration, afterRelease, afterCrash, afterCrashOfAll }) => [
-      CONTESTANTS[contestant].title,
-      grouped(waiting),
-      ...[perDuration, mostPerDuration].map(quantity),
-      ...[afterRelease.medianMs, afterRelease.maxMs, afterCrash.medianMs, afterCrash.maxMs].map(seconds),
-      ...[afterCrash.medianMs, afterCrash.maxMs, afterCrashOfAll.maxMs].map((ms) => seconds(ms - DURATION_MS)),
-    ]),
+    rows.map(
+      ({ contestant, waiting, perDuration, mostPerDuration, afterRelease, afterCrash, afterCrashOfAll }) => [
+        CONTESTANTS[contestant].title,
+        grouped(waiting),
+        ...[perDuration, mostPerDuration].map(quantity),
+        ...[afterRelease.medianMs, afterRelease.maxMs, afterCrash.medianMs, afterCrash.maxMs].map(seconds),
+        ...[afterCrash.medianMs, afterCrash.maxMs, afterCrashOfAll.maxMs].map((ms) =>
+          seconds(ms - DURATION_MS),
+        ),
+      ],
+    ),
   );
 }
 
 function plainBeside({ cluster, starters }: Cell, cells: readonly Cell[]): Cell | undefined {
-  return cells.find((cell) => cell.contestant === 'plain' && cell.cluster === cluster && cell.starters === starters);
+  return cells.find(
+    (cell) => cell.contestant === 'plain' && cell.cluster === cluster && cell.starters === starters,
+  );
 }
 
 function both(ours: Cell, plain: Cell | undefined, tell: (cell: Cell) => string): readonly string[] {

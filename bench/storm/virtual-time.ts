@@ -4,10 +4,16 @@ import { type Actor, type Planned, Scheduler } from '../../test/simulation/world
 /** Everything happens to it: it is never dead, and never stopped. */
 const EVERYBODY: Actor = { alive: true, stopped: false, defer: () => undefined };
 
-/** Where the wall clock stands when a storm begins, in milliseconds since the Unix epoch; not on a whole second. */
+/**
+ * Where the wall clock stands when a storm begins, in milliseconds since the Unix epoch; not on a whole
+ * second.
+ */
 const BEGIN = Date.UTC(2026, 0, 1) + 437;
 
-/** One clock for the store and all that use it. Time passes in `run` alone, from one sleeper's end to the next one's. */
+/**
+ * One clock for the store and all that use it. Time passes in `run` alone, from one sleeper's end to the next
+ * one's.
+ */
 export class VirtualTime implements Clock {
   readonly #scheduler = new Scheduler();
 

@@ -11,6 +11,7 @@ export function load(app) {
     imported.set(module === '' ? 'index' : module, path.replace('.', name));
   }
   app.converter.on(Converter.EVENT_RESOLVE_BEGIN, ({ project }) => {
-    for (const module of project.getReflectionsByKind(ReflectionKind.Module)) module.name = imported.get(module.name) ?? module.name;
+    for (const module of project.getReflectionsByKind(ReflectionKind.Module))
+      module.name = imported.get(module.name) ?? module.name;
   });
 }

@@ -31,7 +31,16 @@ export default {
     unusedMergeModuleWith: true,
   },
   // Everything but properties whose name and type say it all, such as a `nodeId`.
-  requiredToBeDocumented: ['Enum', 'Variable', 'Function', 'Class', 'Interface', 'Method', 'Accessor', 'TypeAlias'],
+  requiredToBeDocumented: [
+    'Enum',
+    'Variable',
+    'Function',
+    'Class',
+    'Interface',
+    'Method',
+    'Accessor',
+    'TypeAlias',
+  ],
   treatWarningsAsErrors: true,
   treatValidationWarningsAsErrors: true,
 };

@@ -11,7 +11,8 @@ const newest = new Map();
 const orders = new Map();
 
 const server = createServer(async (request, response) => {
-  const answer = (status, body) => response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+  const answer = (status, body) =>
+    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
   if (request.method === 'GET') return answer(200, [...orders.values()]);
   let text = '';
   for await (const chunk of request) text += chunk;
@@ -24,4 +25,6 @@ const server = createServer(async (request, response) => {
   answer(201, { id });
 });
 
-server.listen(Number(process.env.PORT ?? 5433), '127.0.0.1', () => console.log(`database at http://127.0.0.1:${server.address().port}`));
+server.listen(Number(process.env.PORT ?? 5433), '127.0.0.1', () =>
+  console.log(`database at http://127.0.0.1:${server.address().port}`),
+);

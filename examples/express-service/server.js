@@ -4,7 +4,13 @@ import express from 'express';
 import { acquire, NodeMonitor, systemClock, uniqueIds } from 'nodelease';
 import { NodeMetrics, nodeHandler } from 'nodelease/http';
 
-const { NODELEASE_STORE: store, DATABASE = 'http://127.0.0.1:5433', PORT = '8080', DRAIN_MS = '5000', DURATION_MS = '15000' } = process.env;
+const {
+  NODELEASE_STORE: store,
+  DATABASE = 'http://127.0.0.1:5433',
+  PORT = '8080',
+  DRAIN_MS = '5000',
+  DURATION_MS = '15000',
+} = process.env;
 
 const stop = new AbortController();
 for (const signal of ['SIGTERM', 'SIGINT']) process.once(signal, () => stop.abort());

@@ -26,8 +26,13 @@ export function dynamoDbStore(place) {
 const UNKNOWN_AGE = { min: 0, max: Number.POSITIVE_INFINITY };
 /** A write whose reply was lost is not repeated: the engine reads back what became of it. */
 const NO_RETRIES = { maxAttempts: 1 };
-const NOT_APPLIED = new Set(['ThrottlingException', 'ProvisionedThroughputExceededException', 'RequestLimitExceeded']);
-const DENIED = /^(AccessDenied|UnrecognizedClient|ExpiredToken|InvalidSignature|MissingAuthenticationToken|CredentialsProviderError)/;
+const NOT_APPLIED = new Set([
+  'ThrottlingException',
+  'ProvisionedThroughputExceededException',
+  'RequestLimitExceeded',
+]);
+const DENIED =
+  /^(AccessDenied|UnrecognizedClient|ExpiredToken|InvalidSignature|MissingAuthenticationToken|CredentialsProviderError)/;
 
 class DynamoDbStore {
   remote = true;
@@ -52,10 +57,20 @@ class DynamoDbStore {
   }
 
   async read(name, options) {
-    const { Item: item, date } = await this.#send(new GetItemCommand({ ...this.#at(name), ConsistentRead: true }), options);
+    const { Item: item, date } = await this.#send(
+      new GetItemCommand({ ...this.#at(name), ConsistentRead: true }),
+      options,
+    );
     if (item === undefined) return undefined;
     const metadata = Object.fromEntries(Object.entries(item.metadata.M).map(([key, { S }]) => [key, S]));
-    return { key: name, body: item.body.S, metadata, etag: item.etag.S, age: UNKNOWN_AGE, storeTime: timeOf(date) };
+    return {
+      key: name,
+      body: item.body.S,
+      metadata,
+      etag: item.etag.S,
+      age: UNKNOWN_AGE,
+      storeTime: timeOf(date),
+    };
   }
 
   async list(options) {
@@ -66,7 +81,12 @@ class DynamoDbStore {
         TableName: this.#table,
         KeyConditionExpression: '#cluster = :cluster',
         ProjectionExpression: '#name, #etag, #size',
-        ExpressionAttributeNames: { '#cluster': 'cluster', '#name': 'name', '#etag': 'etag', '#size': 'size' },
+        ExpressionAttributeNames: {
+          '#cluster': 'cluster',
+          '#name': 'name',
+          '#etag': 'etag',
+          '#size': 'size',
+        },
         ExpressionAttributeValues: { ':cluster': { S: this.#cluster } },
         ConsistentRead: true,
         ExclusiveStartKey: after,
@@ -74,13 +94,17 @@ class DynamoDbStore {
       const page = await this.#send(query, options);
       after = page.LastEvaluatedKey;
       storeTime ??= timeOf(page.date);
-      for (const { name, etag, size } of page.Items) objects.push({ key: name.S, etag: etag.S, size: Number(size.N), age: UNKNOWN_AGE });
+      for (const { name, etag, size } of page.Items)
+        objects.push({ key: name.S, etag: etag.S, size: Number(size.N), age: UNKNOWN_AGE });
     }
     return { objects, storeTime };
   }
 
   create(name, body, metadata, options) {
-    const condition = { ConditionExpression: 'attribute_not_exists(#name)', ExpressionAttributeNames: { '#name': 'name' } };
+    const condition = {
+      ConditionExpression: 'attribute_not_exists(#name)',
+      ExpressionAttributeNames: { '#name': 'name' },
+    };
     return this.#put(name, body, metadata, condition, options);
   }
 
@@ -95,7 +119,10 @@ class DynamoDbStore {
 
   async discardProbe(name, options) {
     if (!name.startsWith('probe-')) {
-      throw new StoreError(`${this.url}: ${name} is not a scratch object of a probe`, { fault: 'rejected', outcome: 'not-applied' });
+      throw new StoreError(`${this.url}: ${name} is not a scratch object of a probe`, {
+        fault: 'rejected',
+        outcome: 'not-applied',
+      });
     }
     await this.#send(new DeleteItemCommand(this.#at(name)), options);
   }
@@ -109,7 +136,13 @@ class DynamoDbStore {
     const etag = randomUUID();
     const texts = Object.fromEntries(Object.entries(metadata).map(([key, value]) => [key, { S: value }]));
     const { TableName, Key } = this.#at(name);
-    const Item = { ...Key, body: { S: body }, metadata: { M: texts }, etag: { S: etag }, size: { N: String(Buffer.byteLength(body)) } };
+    const Item = {
+      ...Key,
+      body: { S: body },
+      metadata: { M: texts },
+      etag: { S: etag },
+      size: { N: String(Buffer.byteLength(body)) },
+    };
     try {
       const { date } = await this.#send(new PutItemCommand({ TableName, Item, ...condition }), options);
       return { status: 'written', etag, storeTime: timeOf(date) };
@@ -140,7 +173,9 @@ function judged({ name, $metadata }) {
   if (NOT_APPLIED.has(name)) return { fault: 'unavailable', outcome: 'not-applied' };
   if (name === 'ResourceNotFoundException') return { fault: 'missing', outcome: 'not-applied' };
   if (status === undefined) return { fault: 'unreachable', outcome: 'unknown' };
-  return status >= 500 ? { fault: 'unavailable', outcome: 'unknown' } : { fault: 'rejected', outcome: 'not-applied' };
+  return status >= 500
+    ? { fault: 'unavailable', outcome: 'unknown' }
+    : { fault: 'rejected', outcome: 'not-applied' };
 }
 
 /** `Date` is cut to whole seconds. */

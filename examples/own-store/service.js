@@ -3,13 +3,24 @@
 import { acquire } from 'nodelease';
 import { dynamoDbStore } from './dynamodb-store.js';
 
-const { TABLE = 'leases', CLUSTER = 'my-service', DYNAMODB: endpoint, NODES = '16', DURATION_MS = '15000' } = process.env;
+const {
+  TABLE = 'leases',
+  CLUSTER = 'my-service',
+  DYNAMODB: endpoint,
+  NODES = '16',
+  DURATION_MS = '15000',
+} = process.env;
 
 const stop = new AbortController();
 for (const signal of ['SIGTERM', 'SIGINT']) process.once(signal, () => stop.abort());
 
 const store = dynamoDbStore({ table: TABLE, cluster: CLUSTER, endpoint });
-const lease = await acquire({ store, nodes: Number(NODES), durationMs: Number(DURATION_MS), signal: stop.signal });
+const lease = await acquire({
+  store,
+  nodes: Number(NODES),
+  durationMs: Number(DURATION_MS),
+  signal: stop.signal,
+});
 console.log(`node ${lease.id}, version ${lease.version}`);
 
 const working = setInterval(() => undefined, 1_000);

@@ -14,7 +14,9 @@ async function ask() {
   const asked = performance.now();
   try {
     // Read anew each time: tokens are replaced while programs run.
-    const headers = TOKEN_FILE ? { authorization: `Bearer ${(await readFile(TOKEN_FILE, 'utf8')).trim()}` } : {};
+    const headers = TOKEN_FILE
+      ? { authorization: `Bearer ${(await readFile(TOKEN_FILE, 'utf8')).trim()}` }
+      : {};
     const answer = await fetch(`${SIDECAR}/lease`, { headers, signal: AbortSignal.timeout(1_000) });
     if (!answer.ok) return undefined;
     const { nodeId, version, validForMs } = await answer.json();
@@ -32,7 +34,8 @@ while (!stop.signal.aborted) {
     console.log(lease ? `node ${lease.nodeId}, version ${lease.version}` : 'no node id');
   }
   held = lease;
-  if (lease && performance.now() < lease.validUntil) console.log(`works as node ${lease.nodeId}, version ${lease.version}`);
+  if (lease && performance.now() < lease.validUntil)
+    console.log(`works as node ${lease.nodeId}, version ${lease.version}`);
   await sleep(Number(EVERY_MS), undefined, { signal: stop.signal }).catch(() => undefined);
 }
 console.log('ended');

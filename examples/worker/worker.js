@@ -5,7 +5,13 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { acquire } from 'nodelease';
 
-const { NODELEASE_STORE: store, QUEUE = 'queue', SENT = 'sent', SHARDS = '2', DURATION_MS = '15000' } = process.env;
+const {
+  NODELEASE_STORE: store,
+  QUEUE = 'queue',
+  SENT = 'sent',
+  SHARDS = '2',
+  DURATION_MS = '15000',
+} = process.env;
 const shards = Number(SHARDS);
 
 const stop = new AbortController();

@@ -48,7 +48,11 @@ export function readAppSettings(node: Node): AppSettings {
   const given: Readonly<Record<string, unknown>> = node.getAllContext();
   for (const name of Object.keys(given)) {
     if (FOREIGN.test(name) || Object.hasOwn(DEFAULTS, name)) continue;
-    throw new SettingError(`context ${name}`, given[name], `one of the settings ${Object.keys(DEFAULTS).join(', ')}`);
+    throw new SettingError(
+      `context ${name}`,
+      given[name],
+      `one of the settings ${Object.keys(DEFAULTS).join(', ')}`,
+    );
   }
   const text = (name: keyof AppSettings): string => {
     const value = given[name] ?? DEFAULTS[name];
@@ -92,7 +96,8 @@ export function readAppSettings(node: Node): AppSettings {
 }
 
 function commandOf(text: string): readonly [string, ...string[]] {
-  const fail = () => new SettingError('command', text, 'a JSON array of texts, such as ["node","service.js"]');
+  const fail = () =>
+    new SettingError('command', text, 'a JSON array of texts, such as ["node","service.js"]');
   let value: unknown;
   try {
     value = JSON.parse(text);

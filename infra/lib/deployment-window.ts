@@ -14,19 +14,22 @@ export interface DeploymentWindow {
 const MOST_NODES = 65_528;
 
 /**
- * How a service replaces its tasks so that no more of them run at once than there are node ids. With spare ids the new tasks start first, as many at
- * once as there are ids for. Without, an old task has to end before the new one gets its id: if ECS started the new ones first, they would wait
- * for ids that the old ones keep until the new ones are healthy, and the deployment would stand still.
+ * How a service replaces its tasks so that no more of them run at once than there are node ids. With spare
+ * ids the new tasks start first, as many at once as there are ids for. Without, an old task has to end before
+ * the new one gets its id: if ECS started the new ones first, they would wait for ids that the old ones keep
+ * until the new ones are healthy, and the deployment would stand still.
  *
- * What is NOT guaranteed: an id for every task at once. A task that is being stopped counts no more for ECS and keeps its id until it has ended:
- * its successor may wait that long. A task that died without releasing keeps its id for `duration + grace`.
+ * What is NOT guaranteed: an id for every task at once. A task that is being stopped counts no more for ECS
+ * and keeps its id until it has ended: its successor may wait that long. A task that died without releasing
+ * keeps its id for `duration + grace`.
  *
  * @throws {@link SettingError} when there are fewer ids than tasks
  */
 export function deploymentWindow(desiredCount: number, nodes: number): DeploymentWindow {
   if (!Number.isInteger(nodes) || nodes < 1 || nodes > MOST_NODES)
     throw new SettingError('nodes', nodes, `a whole number from 1 to ${MOST_NODES}`);
-  if (!Number.isInteger(desiredCount) || desiredCount < 1) throw new SettingError('desiredCount', desiredCount, 'a whole number from 1');
+  if (!Number.isInteger(desiredCount) || desiredCount < 1)
+    throw new SettingError('desiredCount', desiredCount, 'a whole number from 1');
   if (desiredCount > nodes) {
     throw new SettingError(
       'desiredCount',
@@ -40,5 +43,9 @@ export function deploymentWindow(desiredCount: number, nodes: number): Deploymen
   const maxHealthyPercent = tasksAt(ample) > most ? ample - 1 : ample;
   const surge = tasksAt(maxHealthyPercent) - desiredCount;
   if (surge > 0) return { minHealthyPercent: 100, maxHealthyPercent, surge };
-  return { minHealthyPercent: Math.floor(((desiredCount - 1) * 100) / desiredCount), maxHealthyPercent: 100, surge: 0 };
+  return {
+    minHealthyPercent: Math.floor(((desiredCount - 1) * 100) / desiredCount),
+    maxHealthyPercent: 100,
+    surge: 0,
+  };
 }

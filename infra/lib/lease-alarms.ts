@@ -1,5 +1,13 @@
 import { Duration } from 'aws-cdk-lib';
-import { Alarm, ComparisonOperator, type IAlarmAction, type IMetric, Metric, Stats, TreatMissingData } from 'aws-cdk-lib/aws-cloudwatch';
+import {
+  Alarm,
+  ComparisonOperator,
+  type IAlarmAction,
+  type IMetric,
+  Metric,
+  Stats,
+  TreatMissingData,
+} from 'aws-cdk-lib/aws-cloudwatch';
 import { MetricFilter } from 'aws-cdk-lib/aws-logs';
 import type { IBucket } from 'aws-cdk-lib/aws-s3';
 import { Construct } from 'constructs';
@@ -31,7 +39,8 @@ const MINUTE = Duration.minutes(1);
 const FIVE_MINUTES = Duration.minutes(5);
 
 /**
- * The alarms of a service: four that count lines of nodelease's log, two of the bucket, one of ECS. Silence is a good sign for all but the last.
+ * The alarms of a service: four that count lines of nodelease's log, two of the bucket, one of ECS. Silence
+ * is a good sign for all but the last.
  *
  * Lines are told apart by their fields, never by their texts.
  */
@@ -64,12 +73,14 @@ export class LeaseAlarms extends Construct {
         metric: this.#lines('StoreFailures', FIVE_MINUTES, 'renewal-failed', 'store-failed'),
         threshold: 3,
         periods: 1,
-        description: 'Requests to the store fail. Renewals are tried again until the lease runs out: look into it before ids are lost.',
+        description:
+          'Requests to the store fail. Renewals are tried again until the lease runs out: look into it before ids are lost.',
       }),
       NoFreeNodeId: this.#alarm('NoFreeNodeId', {
         metric: this.#lines('NoFreeNodeId', FIVE_MINUTES, 'waiting'),
         threshold: 1,
-        // A single wait belongs to deployments and to dead tasks' leases. Who goes on waiting says so every few minutes.
+        // A single wait belongs to deployments and to dead tasks' leases. Who goes on waiting says so every
+        // few minutes.
         periods: 3,
         description:
           'Tasks have had to wait for a node id for a quarter of an hour: there are too few, or tasks that were replaced do not end.',
@@ -88,11 +99,13 @@ export class LeaseAlarms extends Construct {
         description: 'S3 answers with server errors.',
       }),
       StoreRefusals: this.#alarm('StoreRefusals', {
-        // The mean is the share of all requests: a few 404 and 412 are a part of every start and every race, a denial is all there is.
+        // The mean is the share of all requests: a few 404 and 412 are a part of every start and every race,
+        // a denial is all there is.
         metric: s3('4xxErrors', Stats.AVERAGE),
         threshold: 0.2,
         periods: 3,
-        description: 'S3 refuses more than a fifth of all requests: the permissions have changed, or tasks keep racing for too few ids.',
+        description:
+          'S3 refuses more than a fifth of all requests: the permissions have changed, or tasks keep racing for too few ids.',
       }),
       TooFewTasks: this.#alarm('TooFewTasks', {
         metric: new Metric({
@@ -100,14 +113,21 @@ export class LeaseAlarms extends Construct {
           metricName: 'RunningTaskCount',
           statistic: Stats.MINIMUM,
           period: MINUTE,
-          dimensionsMap: { ClusterName: service.service.cluster.clusterName, ServiceName: service.service.serviceName },
+          dimensionsMap: {
+            ClusterName: service.service.cluster.clusterName,
+            ServiceName: service.service.serviceName,
+          },
         }),
         // A deployment without spare ids runs with fewer for as long as it replaces tasks.
-        threshold: Math.max(1, Math.ceil((service.desiredCount * service.deployment.minHealthyPercent) / 100)),
+        threshold: Math.max(
+          1,
+          Math.ceil((service.desiredCount * service.deployment.minHealthyPercent) / 100),
+        ),
         periods: 5,
         below: true,
         missing: TreatMissingData.BREACHING,
-        description: 'Fewer tasks run than even a deployment would leave. Needs Container Insights on the cluster.',
+        description:
+          'Fewer tasks run than even a deployment would leave. Needs Container Insights on the cluster.',
       }),
     };
   }
@@ -132,7 +152,9 @@ export class LeaseAlarms extends Construct {
       threshold,
       evaluationPeriods: periods,
       alarmDescription: description,
-      comparisonOperator: below ? ComparisonOperator.LESS_THAN_THRESHOLD : ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
+      comparisonOperator: below
+        ? ComparisonOperator.LESS_THAN_THRESHOLD
+        : ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
       treatMissingData: missing ?? TreatMissingData.NOT_BREACHING,
     });
     for (const action of this.#props.actions ?? []) {

@@ -10,8 +10,9 @@ export interface LeaseBucketProps {
   /** Where the lease objects stand, without a slash at either end. @default leases */
   readonly prefix?: string;
   /**
-   * A key of KMS to encrypt with. Every write and read of a lease then needs KMS as well: one more service that a renewal fails with, more
-   * permissions, and, as far as the bucket key does not save them, requests that are paid for. @default the keys of S3 (SSE-S3), free of charge
+   * A key of KMS to encrypt with. Every write and read of a lease then needs KMS as well: one more service
+   * that a renewal fails with, more permissions, and, as far as the bucket key does not save them, requests
+   * that are paid for. @default the keys of S3 (SSE-S3), free of charge
    */
   readonly encryptionKey?: IKey;
 }
@@ -20,14 +21,15 @@ export interface LeaseBucketProps {
 export const REQUEST_METRICS = 'leases';
 
 /**
- * A bucket for lease objects, which stays when its stack goes: with it would go the versions, and with them the fencing.
+ * A bucket for lease objects, which stays when its stack goes: with it would go the versions, and with them
+ * the fencing.
  *
- * Its policy refuses, to everybody, what would break the protocol whoever does it: requests without TLS, writes of a lease without
- * `If-None-Match` or `If-Match`, and the deletion of a lease (its versions would start again at 1). An administrator who means it
- * has to take the policy off first.
+ * Its policy refuses, to everybody, what would break the protocol whoever does it: requests without TLS,
+ * writes of a lease without `If-None-Match` or `If-Match`, and the deletion of a lease (its versions would
+ * start again at 1). An administrator who means it has to take the policy off first.
  *
- * It keeps no old versions of objects: a renewal every few seconds would pile up thousands of them a day behind every key. What they would
- * protect from, an overwrite or a deletion by mistake, is refused above.
+ * It keeps no old versions of objects: a renewal every few seconds would pile up thousands of them a day
+ * behind every key. What they would protect from, an overwrite or a deletion by mistake, is refused above.
  *
  * Source of the conditions: Amazon S3 User Guide, "Enforce conditional writes on Amazon S3 buckets".
  */
@@ -71,7 +73,8 @@ export class LeaseBucket extends Construct {
       conditions: {
         // Both have to be absent for the statement to apply.
         Null: { 's3:if-none-match': 'true', 's3:if-match': 'true' },
-        // Requests that begin a multipart upload, or add to one, know no conditions; the one that completes it does.
+        // Requests that begin a multipart upload, or add to one, know no conditions; the one that completes
+        // it does.
         Bool: { 's3:ObjectCreationOperation': 'true' },
       },
     });

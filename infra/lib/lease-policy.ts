@@ -2,7 +2,9 @@ import { type IGrantable, PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import type { IBucket } from 'aws-cdk-lib/aws-s3';
 import { checkedPrefix, DEFAULT_PREFIX } from './key-prefix.js';
 
-/** `hold`: whoever acquires, renews and administers leases. `read`: `status`, `console` and other onlookers. */
+/**
+ * `hold`: whoever acquires, renews and administers leases. `read`: `status`, `console` and other onlookers.
+ */
 export type LeaseRights = 'hold' | 'read';
 
 /** What rights, and where. */
@@ -16,16 +18,19 @@ export interface LeasePolicyProps {
 /**
  * The least that nodelease needs in its bucket: four actions of S3, each on as few keys as it is used on.
  *
- * - `s3:ListBucket`, for names below the prefix alone: one listing tells which ids are free. It also decides how S3 answers a read of an
- *   object that does not exist: 404 to those who may list that very name, else 403, which could not be told from a denial. Hence a pattern
- *   and not the bare prefix: S3 compares the whole key with it then.
- * - `s3:GetObject` on the prefix: reading leases and the settings of the cluster; S3 asks for it at a write with `If-Match`, too.
- * - `s3:PutObject` on the prefix: creating, renewing, taking over, releasing. Only conditional writes ever leave nodelease.
- * - `s3:DeleteObject` on `probe-*` alone: the scratch objects of the probe that proves at the first start, in `init` and in `doctor` that
- *   the store honours conditions. Leases are never deleted.
+ * - `s3:ListBucket`, for names below the prefix alone: one listing tells which ids are free. It also decides
+ *   how S3 answers a read of an object that does not exist: 404 to those who may list that very name, else
+ *   403, which could not be told from a denial. Hence a pattern and not the bare prefix: S3 compares the
+ *   whole key with it then.
+ * - `s3:GetObject` on the prefix: reading leases and the settings of the cluster; S3 asks for it at a write
+ *   with `If-Match`, too.
+ * - `s3:PutObject` on the prefix: creating, renewing, taking over, releasing. Only conditional writes ever
+ *   leave nodelease.
+ * - `s3:DeleteObject` on `probe-*` alone: the scratch objects of the probe that proves at the first start, in
+ *   `init` and in `doctor` that the store honours conditions. Leases are never deleted.
  *
- * Whoever only looks on has the first two. A bucket encrypted by a key of KMS needs `kms:Decrypt`, and `kms:GenerateDataKey` to write,
- * on that key.
+ * Whoever only looks on has the first two. A bucket encrypted by a key of KMS needs `kms:Decrypt`, and
+ * `kms:GenerateDataKey` to write, on that key.
  *
  * These are the statements, for a policy of any kind; those on a key of KMS are left to the caller.
  *
@@ -57,7 +62,8 @@ export function leaseStatements(props: LeasePolicyProps): PolicyStatement[] {
 }
 
 /**
- * Gives the rights of {@link leaseStatements} to a role, and those on the bucket's key of KMS where it knows one.
+ * Gives the rights of {@link leaseStatements} to a role, and those on the bucket's key of KMS where it knows
+ * one.
  *
  * @throws {@link SettingError} when the prefix cannot be used
  */

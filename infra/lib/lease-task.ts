@@ -28,7 +28,9 @@ export interface LeaseTaskProps {
   readonly logGroup: ILogGroup;
 }
 
-/** Where nodelease listens: for the other containers of its task and nobody else, so that it needs no token. */
+/**
+ * Where nodelease listens: for the other containers of its task and nobody else, so that it needs no token.
+ */
 export const LISTEN_ADDRESS = '127.0.0.1:7070';
 
 /** The name of the container that holds the lease. */
@@ -37,9 +39,9 @@ export const LEASE_CONTAINER = 'nodelease';
 /**
  * Adds the containers: one with nodelease and the work under it, or two beside each other.
  *
- * The container of nodelease gets no init process (`initProcessEnabled`): the `nodelease` command is made to be process 1. It hands signals on,
- * collects orphans, and ends with the exit code of the work. In the sidecar variant the work's container does get one, since few programs
- * are.
+ * The container of nodelease gets no init process (`initProcessEnabled`): the `nodelease` command is made to
+ * be process 1. It hands signals on, collects orphans, and ends with the exit code of the work. In the
+ * sidecar variant the work's container does get one, since few programs are.
  *
  * @throws {@link SettingError} when the work would run as root
  */
@@ -63,7 +65,12 @@ export function addLeaseContainers(task: FargateTaskDefinition, props: LeaseTask
   return lease;
 }
 
-function addWork(task: FargateTaskDefinition, work: SidecarWork, lease: ContainerDefinition, props: LeaseTaskProps): void {
+function addWork(
+  task: FargateTaskDefinition,
+  work: SidecarWork,
+  lease: ContainerDefinition,
+  props: LeaseTaskProps,
+): void {
   const container = task.addContainer('work', {
     image: work.image,
     ...(work.command && { command: [...work.command] }),
@@ -77,11 +84,15 @@ function addWork(task: FargateTaskDefinition, work: SidecarWork, lease: Containe
     logging: logging(props.logGroup),
     ...(work.portMappings && { portMappings: [...work.portMappings] }),
   });
-  // Both ways: the work starts once there is a node id, and when the task ends ECS stops the work before it stops nodelease.
+  // Both ways: the work starts once there is a node id, and when the task ends ECS stops the work before it
+  // stops nodelease.
   container.addContainerDependencies({ container: lease, condition: ContainerDependencyCondition.HEALTHY });
 }
 
-/** `nodelease health` asks for readiness: a container without a valid lease is not healthy. Needs neither a shell nor curl in the image. */
+/**
+ * `nodelease health` asks for readiness: a container without a valid lease is not healthy. Needs neither a
+ * shell nor curl in the image.
+ */
 function healthCheck(startPeriod: Duration): HealthCheck {
   return {
     command: ['CMD', 'nodelease', 'health'],
@@ -99,15 +110,21 @@ function lessPower(task: FargateTaskDefinition, id: string, initProcessEnabled: 
 }
 
 /**
- * Non-blocking: with the default of older accounts a process that logs stands still while CloudWatch cannot be reached, and its renewals with
- * it. Lines that do not fit are dropped instead.
+ * Non-blocking: with the default of older accounts a process that logs stands still while CloudWatch cannot
+ * be reached, and its renewals with it. Lines that do not fit are dropped instead.
  */
 function logging(logGroup: ILogGroup) {
-  return LogDrivers.awsLogs({ logGroup, streamPrefix: 'task', mode: AwsLogDriverMode.NON_BLOCKING, maxBufferSize: Size.mebibytes(4) });
+  return LogDrivers.awsLogs({
+    logGroup,
+    streamPrefix: 'task',
+    mode: AwsLogDriverMode.NON_BLOCKING,
+    maxBufferSize: Size.mebibytes(4),
+  });
 }
 
 function notRoot(user: string, setting: string): string {
   const [name = ''] = user.split(':');
-  if (name === '' || name === 'root' || /^0+$/.test(name)) throw new SettingError(setting, user, 'a user other than root');
+  if (name === '' || name === 'root' || /^0+$/.test(name))
+    throw new SettingError(setting, user, 'a user other than root');
   return user;
 }

@@ -2,8 +2,8 @@ import type { Duration } from 'aws-cdk-lib';
 import type { ContainerImage, HealthCheck, PortMapping } from 'aws-cdk-lib/aws-ecs';
 
 /**
- * The work runs in the container of nodelease, as the command of `nodelease run`: it gets its node id in `NODE_ID`, and is ended before
- * another task can have that id. The stronger of the two.
+ * The work runs in the container of nodelease, as the command of `nodelease run`: it gets its node id in
+ * `NODE_ID`, and is ended before another task can have that id. The stronger of the two.
  */
 export interface RunWork {
   readonly kind: 'run';
@@ -16,11 +16,13 @@ export interface RunWork {
 }
 
 /**
- * The work runs in a container of its own, unchanged, and asks `nodelease serve` beside it for its node id: GET `/lease` at `NODELEASE_URL`.
+ * The work runs in a container of its own, unchanged, and asks `nodelease serve` beside it for its node id:
+ * GET `/lease` at `NODELEASE_URL`.
  *
- * What is NOT guaranteed: that the work ends before another task has its node id. When the lease is lost, nodelease ends with 76, ECS stops the
- * task, and the work's container may go on until its own stop time-out is over. Work that must not overlap has to look at `validForMs` of
- * `/lease` before it uses the id, or run under {@link RunWork}.
+ * What is NOT guaranteed: that the work ends before another task has its node id. When the lease is lost,
+ * nodelease ends with 76, ECS stops the task, and the work's container may go on until its own stop time-out
+ * is over. Work that must not overlap has to look at `validForMs` of `/lease` before it uses the id, or run
+ * under {@link RunWork}.
  */
 export interface SidecarWork {
   readonly kind: 'sidecar';
@@ -34,7 +36,10 @@ export interface SidecarWork {
   readonly user?: string;
   /** @default true */
   readonly readonlyRootFilesystem?: boolean;
-  /** From SIGTERM to SIGKILL. ECS stops this container first, and nodelease after it has ended. @default the service's `stopTimeout` */
+  /**
+   * From SIGTERM to SIGKILL. ECS stops this container first, and nodelease after it has ended.
+   * @default the service's `stopTimeout`
+   */
   readonly stopTimeout?: Duration;
 }
 

@@ -1,11 +1,14 @@
 import { FilterPattern, type JsonPattern } from 'aws-cdk-lib/aws-logs';
 
-/** The state changes in nodelease's log that somebody should look into: the values of the field `event` of its JSON lines. */
+/**
+ * The state changes in nodelease's log that somebody should look into: the values of the field `event` of its
+ * JSON lines.
+ */
 export type LogEvent = 'lost' | 'renewal-failed' | 'store-failed' | 'waiting' | 'damaged';
 
 /**
- * A pattern of CloudWatch Logs for the lines of nodelease that tell of any of these events. The lines of the work, which stand in the same log
- * stream, do not match: they have another `name`, or none.
+ * A pattern of CloudWatch Logs for the lines of nodelease that tell of any of these events. The lines of the
+ * work, which stand in the same log stream, do not match: they have another `name`, or none.
  */
 export function logEvents(...events: readonly [LogEvent, ...LogEvent[]]): JsonPattern {
   const named = events.map((event) => FilterPattern.stringValue('$.event', '=', event));

@@ -27,12 +27,20 @@ export interface NodeLeaseServiceProps {
   readonly cluster: ICluster;
   /** Where the leases are kept, and below which prefix: a {@link LeaseBucket} has both. */
   readonly store: { readonly bucket: IBucket; readonly prefix?: string };
-  /** An image with `nodelease` in its PATH, and with the work's command where that runs under `nodelease run`. */
+  /**
+   * An image with `nodelease` in its PATH, and with the work's command where that runs under `nodelease run`.
+   */
   readonly image: ContainerImage;
   readonly work: LeaseWork;
-  /** How many node ids there are. Once the cluster of leases exists, `nodelease scale` changes it and this has to follow. */
+  /**
+   * How many node ids there are. Once the cluster of leases exists, `nodelease scale` changes it and this has
+   * to follow.
+   */
   readonly nodes: number;
-  /** How many tasks run, at most `nodes`. Spare ids make deployments faster, and take the place of a dead task's at once. */
+  /**
+   * How many tasks run, at most `nodes`. Spare ids make deployments faster, and take the place of a dead
+   * task's at once.
+   */
   readonly desiredCount: number;
   /** How long a lease lasts without renewal, 1 second or more. @default 15 seconds */
   readonly leaseDuration?: Duration;
@@ -61,7 +69,10 @@ export interface NodeLeaseServiceProps {
 }
 
 const SECOND_MS = 1_000;
-/** How long the other nodes may take to know of a take-over, and nodelease and the image to start, in milliseconds. */
+/**
+ * How long the other nodes may take to know of a take-over, and nodelease and the image to start, in
+ * milliseconds.
+ */
 const SETTLING_MS = 60_000;
 /** The longest start period that ECS knows, in milliseconds. */
 const LONGEST_START_PERIOD_MS = 300_000;
@@ -69,8 +80,9 @@ const LONGEST_START_PERIOD_MS = 300_000;
 /**
  * A service of ECS on Fargate, each of whose tasks holds a node id.
  *
- * A task that loses its lease ends with 76 and is replaced; one whose health check fails for half a minute is replaced as well; a deployment whose
- * tasks get no node id is rolled back. The task's role can do what {@link grantLeases} says and nothing else.
+ * A task that loses its lease ends with 76 and is replaced; one whose health check fails for half a minute is
+ * replaced as well; a deployment whose tasks get no node id is rolled back. The task's role can do what
+ * {@link grantLeases} says and nothing else.
  */
 export class NodeLeaseService extends Construct {
   readonly service: FargateService;
@@ -85,7 +97,11 @@ export class NodeLeaseService extends Construct {
   constructor(scope: Construct, id: string, props: NodeLeaseServiceProps) {
     super(scope, id);
     const { cluster, store, nodes, desiredCount, stopTimeout = Duration.seconds(30) } = props;
-    const { leaseDuration = Duration.seconds(15), grace = Duration.seconds(1), drainTimeout = Duration.seconds(20) } = props;
+    const {
+      leaseDuration = Duration.seconds(15),
+      grace = Duration.seconds(1),
+      drainTimeout = Duration.seconds(20),
+    } = props;
     const prefix = checkedPrefix(store.prefix ?? DEFAULT_PREFIX);
     if (leaseDuration.toMilliseconds() < SECOND_MS) {
       throw new SettingError(
@@ -132,7 +148,10 @@ export class NodeLeaseService extends Construct {
       maxHealthyPercent: this.deployment.maxHealthyPercent,
       circuitBreaker: { enable: true, rollback: true },
       // Rebalancing starts a task before it stops another one, for which there has to be an id.
-      availabilityZoneRebalancing: this.deployment.surge > 0 ? AvailabilityZoneRebalancing.ENABLED : AvailabilityZoneRebalancing.DISABLED,
+      availabilityZoneRebalancing:
+        this.deployment.surge > 0
+          ? AvailabilityZoneRebalancing.ENABLED
+          : AvailabilityZoneRebalancing.DISABLED,
       platformVersion: FargatePlatformVersion.VERSION1_4,
       assignPublicIp: false,
       enableExecuteCommand: false,
@@ -142,7 +161,10 @@ export class NodeLeaseService extends Construct {
   }
 }
 
-/** A task of the former deployment may keep its id until it is killed, and a dead one until its lease has run out. */
+/**
+ * A task of the former deployment may keep its id until it is killed, and a dead one until its lease has run
+ * out.
+ */
 function startPeriodOf(stopTimeout: Duration, leaseDuration: Duration, grace: Duration): Duration {
   const leaseMs = leaseDuration.toMilliseconds();
   const periodMs = Math.max(stopTimeout.toMilliseconds(), leaseMs + grace.toMilliseconds()) + SETTLING_MS;

@@ -18,8 +18,8 @@ export interface NodeLeaseStackProps extends StackProps {
 }
 
 /**
- * Everything for one service with node ids, in an account that has nothing yet: network, bucket, cluster, service, alarms. Whoever has some
- * of these takes the constructs on their own.
+ * Everything for one service with node ids, in an account that has nothing yet: network, bucket, cluster,
+ * service, alarms. Whoever has some of these takes the constructs on their own.
  *
  * Made without asking AWS anything. The images have to be in ECR before it is deployed.
  */
@@ -35,7 +35,8 @@ export class NodeLeaseStack extends Stack {
       maxAzs: 2,
       natGateways: 1,
       restrictDefaultSecurityGroup: false,
-      // The leases' requests stay inside of AWS' network, and off the NAT gateway, which is paid for by the byte and one more thing to fail.
+      // The leases' requests stay inside of AWS' network, and off the NAT gateway, which is paid for by the
+      // byte and one more thing to fail.
       gatewayEndpoints: { S3: { service: GatewayVpcEndpointAwsService.S3 } },
     });
     const cluster = new Cluster(this, 'Cluster', { vpc, containerInsightsV2: ContainerInsights.ENABLED });
@@ -52,17 +53,25 @@ export class NodeLeaseStack extends Stack {
       stopTimeout: settings.stopTimeout,
     });
     const topic = this.#alertTopic();
-    this.alarms = new LeaseAlarms(this, 'Alarms', { service: this.service, bucket: this.leases.bucket, actions: [new SnsAction(topic)] });
+    this.alarms = new LeaseAlarms(this, 'Alarms', {
+      service: this.service,
+      bucket: this.leases.bucket,
+      actions: [new SnsAction(topic)],
+    });
     new CfnOutput(this, 'Store', {
       value: `s3://${this.leases.bucket.bucketName}/${this.leases.prefix}`,
       description: 'the value of --store',
     });
-    new CfnOutput(this, 'AlertTopic', { value: topic.topicArn, description: 'subscribe here to hear of alarms' });
+    new CfnOutput(this, 'AlertTopic', {
+      value: topic.topicArn,
+      description: 'subscribe here to hear of alarms',
+    });
   }
 
   #alertTopic(): Topic {
     const topic = new Topic(this, 'Alerts', { enforceSSL: true });
-    // A policy of one's own takes the place of the one that every topic has, which lets the account's alarms in.
+    // A policy of one's own takes the place of the one that every topic has, which lets the account's alarms
+    // in.
     topic.addToResourcePolicy(
       new PolicyStatement({
         sid: 'AlarmsOfThisAccount',
@@ -76,7 +85,9 @@ export class NodeLeaseStack extends Stack {
   }
 
   #work({ variant, command, workRepository, workTag }: AppSettings): LeaseWork {
-    return variant === 'run' ? { kind: 'run', command } : { kind: 'sidecar', image: this.#image('WorkImage', workRepository, workTag) };
+    return variant === 'run'
+      ? { kind: 'run', command }
+      : { kind: 'sidecar', image: this.#image('WorkImage', workRepository, workTag) };
   }
 
   #image(id: string, repository: string, tag: string): ContainerImage {

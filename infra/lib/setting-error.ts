@@ -10,7 +10,9 @@ export class SettingError extends Error {
     readonly value: unknown,
     readonly expected: string,
   ) {
-    super(`${setting}: expected ${expected}, got ${typeof value === 'string' ? JSON.stringify(value) : String(value)}`);
+    super(
+      `${setting}: expected ${expected}, got ${typeof value === 'string' ? JSON.stringify(value) : String(value)}`,
+    );
     this.name = 'SettingError';
   }
 }

@@ -12,9 +12,9 @@ export interface StopTiming {
 }
 
 /**
- * What nodelease itself may take between SIGTERM and its end, beside the work, in milliseconds: 1 s to take the service out of discovery before
- * the work is told, 1.5 s to leave the discovery tree, 5 s to release the lease, 0.5 s to close the store, 1 s for the session of
- * ZooKeeper, 1 s for HTTP.
+ * What nodelease itself may take between SIGTERM and its end, beside the work, in milliseconds: 1 s to take
+ * the service out of discovery before the work is told, 1.5 s to leave the discovery tree, 5 s to release the
+ * lease, 0.5 s to close the store, 1 s for the session of ZooKeeper, 1 s for HTTP.
  */
 export const WIND_UP_MS = 10_000;
 
@@ -22,8 +22,8 @@ export const WIND_UP_MS = 10_000;
 const FARGATE_MOST_MS = 120_000;
 
 /**
- * Checks the stop time-out against what happens in that time. A task that is killed earlier is safe, but not orderly: its node id stays
- * taken until the lease has run out.
+ * Checks the stop time-out against what happens in that time. A task that is killed earlier is safe, but not
+ * orderly: its node id stays taken until the lease has run out.
  *
  * @throws {@link SettingError} with the reason, when it is too short, or longer than Fargate allows
  */

@@ -16,7 +16,10 @@ beforeAll(async () => {
 
 afterAll(() => rm(output, { recursive: true, force: true }));
 
-/** Runs `npm run synth`, as somebody without an account would: nothing in the environment, and no home with credentials in it. */
+/**
+ * Runs `npm run synth`, as somebody without an account would: nothing in the environment, and no home with
+ * credentials in it.
+ */
 async function synth(...args: string[]): Promise<{ readonly code: number | null; readonly stderr: string }> {
   const env = { PATH: process.env.PATH, HOME: output, AWS_EC2_METADATA_DISABLED: 'true' };
   const child = spawn('npm', ['run', '--silent', 'synth', '--', '--output', join(output, 'out'), ...args], {
@@ -36,7 +39,9 @@ describe('npm run synth', () => {
     expect(stderr).not.toContain('nodelease-infra');
     expect(code).toBe(0);
     const template = JSON.parse(await readFile(join(output, 'out', 'Nodelease.template.json'), 'utf8'));
-    expect(Object.values(template.Resources as Record<string, { Type: string }>).map(({ Type }) => Type)).toContain('AWS::ECS::Service');
+    expect(
+      Object.values(template.Resources as Record<string, { Type: string }>).map(({ Type }) => Type),
+    ).toContain('AWS::ECS::Service');
   });
 
   it('says in one line what is wrong with a setting', async () => {
@@ -68,12 +73,21 @@ describe('the settings of the app', () => {
 
   it('leave what belongs to CDK alone', () => {
     expect(() =>
-      appTemplate({ '@aws-cdk/core:newStyleStackSynthesis': true, 'aws:cdk:bundling-stacks': ['**'], 'cli-telemetry': false }),
+      appTemplate({
+        '@aws-cdk/core:newStyleStackSynthesis': true,
+        'aws:cdk:bundling-stacks': ['**'],
+        'cli-telemetry': false,
+      }),
     ).not.toThrow();
   });
 
   it('take texts of the command line and values of cdk.json alike', () => {
-    const template = appTemplate({ nodes: 6, desiredCount: '2', command: ['java', '-jar', 'app.jar'], leaseDuration: '20s' });
+    const template = appTemplate({
+      nodes: 6,
+      desiredCount: '2',
+      command: ['java', '-jar', 'app.jar'],
+      leaseDuration: '20s',
+    });
     template.hasResourceProperties('AWS::ECS::Service', { DesiredCount: 2 });
     expect(containersOf(template)[0]?.Command).toEqual(['run', '--', 'java', '-jar', 'app.jar']);
   });
@@ -84,12 +98,19 @@ describe('the settings of the app', () => {
     expect(others).toEqual([]);
     expect(endpoint?.Properties.VpcEndpointType ?? 'Gateway').toBe('Gateway');
     expect(plain(endpoint?.Properties.ServiceName)).toBe('com.amazonaws.<AWS::Region>.s3');
-    const tables = Object.keys(template.findResources('AWS::EC2::RouteTable')).filter((name) => name.includes('Private'));
+    const tables = Object.keys(template.findResources('AWS::EC2::RouteTable')).filter((name) =>
+      name.includes('Private'),
+    );
     expect(tables).toHaveLength(2);
-    expect(endpoint?.Properties.RouteTableIds).toEqual(expect.arrayContaining(tables.map((Ref) => ({ Ref }))));
+    expect(endpoint?.Properties.RouteTableIds).toEqual(
+      expect.arrayContaining(tables.map((Ref) => ({ Ref }))),
+    );
   });
 
   it('choose the sidecar', () => {
-    expect(containersOf(appTemplate({ variant: 'sidecar' })).map(({ Name }) => Name)).toEqual(['nodelease', 'work']);
+    expect(containersOf(appTemplate({ variant: 'sidecar' })).map(({ Name }) => Name)).toEqual([
+      'nodelease',
+      'work',
+    ]);
   });
 });

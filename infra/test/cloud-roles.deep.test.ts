@@ -3,10 +3,12 @@ import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import { parse } from 'yaml';
 
-const textOf = (path: string) => readFileSync(fileURLToPath(new URL(`../../${path}`, import.meta.url)), 'utf8');
+const textOf = (path: string) =>
+  readFileSync(fileURLToPath(new URL(`../../${path}`, import.meta.url)), 'utf8');
 
 /** What the driver's own messages say that an operation needs. */
-const needed = (driver: string, name: RegExp) => [...new Set(textOf(`src/store/${driver}/classify-reply.ts`).match(name))].sort();
+const needed = (driver: string, name: RegExp) =>
+  [...new Set(textOf(`src/store/${driver}/classify-reply.ts`).match(name))].sort();
 
 it('the role for Azure has what the store says that it needs, and nothing else', () => {
   const role = JSON.parse(textOf('infra/azure/lease-role.json'));

@@ -4,7 +4,15 @@ import { deploymentWindow } from '../lib/deployment-window.js';
 describe('a deployment', () => {
   it('never has more tasks running than there are node ids, and always gets on', () => {
     for (let desired = 1; desired <= 220; desired++) {
-      for (const nodes of [desired, desired + 1, desired + 2, desired + 7, Math.ceil(desired * 1.5), desired * 2, desired * 3]) {
+      for (const nodes of [
+        desired,
+        desired + 1,
+        desired + 2,
+        desired + 7,
+        Math.ceil(desired * 1.5),
+        desired * 2,
+        desired * 3,
+      ]) {
         const { minHealthyPercent, maxHealthyPercent, surge } = deploymentWindow(desired, nodes);
         const most = Math.floor((desired * maxHealthyPercent) / 100);
         const least = Math.ceil((desired * minHealthyPercent) / 100);
@@ -22,9 +30,12 @@ describe('a deployment', () => {
     [3, 3, { minHealthyPercent: 66, maxHealthyPercent: 100, surge: 0 }],
     [1, 1, { minHealthyPercent: 0, maxHealthyPercent: 100, surge: 0 }],
     [100, 1_000, { minHealthyPercent: 100, maxHealthyPercent: 200, surge: 100 }],
-  ])('of %i tasks on %i ids starts new tasks first exactly where there are ids for them', (desired, nodes, window) => {
-    expect(deploymentWindow(desired, nodes)).toEqual(window);
-  });
+  ])(
+    'of %i tasks on %i ids starts new tasks first exactly where there are ids for them',
+    (desired, nodes, window) => {
+      expect(deploymentWindow(desired, nodes)).toEqual(window);
+    },
+  );
 
   it('with more tasks than node ids is refused', () => {
     expect(() => deploymentWindow(4, 3)).toThrow(

@@ -1,6 +1,7 @@
 /**
- * Whether a line matches a JSON filter pattern of CloudWatch Logs, of which it knows what is used here: `$.field = "text"`, `&&`, `||` and brackets.
- * As in CloudWatch, a line that is no JSON object matches nothing.
+ * Whether a line matches a JSON filter pattern of CloudWatch Logs, of which it knows what is used here:
+ * `$.field = "text"`, `&&`, `||` and brackets. As in CloudWatch, a line that is no JSON object matches
+ * nothing.
  *
  * Source: Amazon CloudWatch Logs User Guide, "Filter pattern syntax for metric filters".
  *

@@ -9,9 +9,13 @@ import { type Manifest, parseManifests, readManifests, schemaFault, typeFaults }
 
 const files = await readManifests();
 const all = [...files.values()].flat();
-const find = <T>(file: string, kind: string) => files.get(file)?.find((manifest) => manifest.kind === kind) as T;
+const find = <T>(file: string, kind: string) =>
+  files.get(file)?.find((manifest) => manifest.kind === kind) as T;
 
-/** Of a file: its deployment, the container of nodelease in it, and that container's settings as nodelease reads them. */
+/**
+ * Of a file: its deployment, the container of nodelease in it, and that container's settings as nodelease
+ * reads them.
+ */
 function deployed(file: string) {
   const deployment = find<IDeployment>(file, 'Deployment');
   const pod = deployment.spec?.template.spec;
@@ -24,7 +28,8 @@ function deployed(file: string) {
 
 describe('the manifests', () => {
   it.each([...files.keys()])('of %s are what their schemas ask for', (file) => {
-    for (const manifest of files.get(file) ?? []) expect(schemaFault(manifest), manifest.metadata.name).toBeUndefined();
+    for (const manifest of files.get(file) ?? [])
+      expect(schemaFault(manifest), manifest.metadata.name).toBeUndefined();
   });
 
   it('have no field that their kinds do not know', async () => {
@@ -54,10 +59,16 @@ describe('the manifests', () => {
       expect((await typeFaults(changed('run.yaml', from, to))).join('\n'), to).toContain(to.slice(1, -1));
     }
     expect(await typeFaults(changed('monitoring.yaml', '"credentials"', '"credential"'))).not.toEqual([]);
-    expect(changed('run.yaml', '"replicas":3', '"replicas":"3"').some((manifest) => schemaFault(manifest)?.includes('replicas'))).toBe(
-      true,
-    );
-    expect(changed('run.yaml', '"selector":{', '"selectors":{').some((manifest) => schemaFault(manifest)?.includes('selector'))).toBe(true);
+    expect(
+      changed('run.yaml', '"replicas":3', '"replicas":"3"').some((manifest) =>
+        schemaFault(manifest)?.includes('replicas'),
+      ),
+    ).toBe(true);
+    expect(
+      changed('run.yaml', '"selector":{', '"selectors":{').some((manifest) =>
+        schemaFault(manifest)?.includes('selector'),
+      ),
+    ).toBe(true);
     expect(() => parseManifests('kind: A\nkind: B\n')).toThrow('unique');
   });
 });
@@ -66,7 +77,9 @@ describe.each(['run.yaml', 'sidecar.yaml'])('the pods of %s', (file) => {
   const { deployment, pod, containers, lease, env, settings } = deployed(file);
 
   it('have settings that nodelease knows and takes', () => {
-    expect(Object.keys(env).filter((name) => !SETTINGS.some((setting) => environmentName(setting.name) === name))).toEqual([]);
+    expect(
+      Object.keys(env).filter((name) => !SETTINGS.some((setting) => environmentName(setting.name) === name)),
+    ).toEqual([]);
     expect(settings.store.kind).toBe('s3');
   });
 
@@ -77,11 +90,16 @@ describe.each(['run.yaml', 'sidecar.yaml'])('the pods of %s', (file) => {
   });
 
   it('have longer to stop than a lease lasts without renewal, and nodelease takes to tidy up', () => {
-    expect((pod?.terminationGracePeriodSeconds ?? 0) * 1_000).toBeGreaterThanOrEqual((settings.durationMs ?? 0) + WIND_UP_MS);
+    expect((pod?.terminationGracePeriodSeconds ?? 0) * 1_000).toBeGreaterThanOrEqual(
+      (settings.durationMs ?? 0) + WIND_UP_MS,
+    );
   });
 
   it('are sent work only while the lease is valid, and are not restarted for waiting for one', () => {
-    expect(lease.readinessProbe).toMatchObject({ httpGet: { path: '/readyz', port: 'nodelease' }, failureThreshold: 1 });
+    expect(lease.readinessProbe).toMatchObject({
+      httpGet: { path: '/readyz', port: 'nodelease' },
+      failureThreshold: 1,
+    });
     expect(lease.livenessProbe).toMatchObject({ httpGet: { path: '/livez', port: 'nodelease' } });
     expect(lease.ports).toEqual([{ name: 'nodelease', containerPort: settings.http?.port }]);
     expect(settings.http?.host).toBe('0.0.0.0');
@@ -98,9 +116,17 @@ describe.each(['run.yaml', 'sidecar.yaml'])('the pods of %s', (file) => {
   });
 
   it('run neither as root nor with any power, on files that they cannot change', () => {
-    expect(pod?.securityContext).toMatchObject({ runAsNonRoot: true, runAsUser: 1000, seccompProfile: { type: 'RuntimeDefault' } });
+    expect(pod?.securityContext).toMatchObject({
+      runAsNonRoot: true,
+      runAsUser: 1000,
+      seccompProfile: { type: 'RuntimeDefault' },
+    });
     for (const { securityContext } of containers) {
-      expect(securityContext).toEqual({ allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } });
+      expect(securityContext).toEqual({
+        allowPrivilegeEscalation: false,
+        readOnlyRootFilesystem: true,
+        capabilities: { drop: ['ALL'] },
+      });
     }
     expect(pod?.automountServiceAccountToken).toBe(false);
   });
@@ -115,14 +141,19 @@ describe.each(['run.yaml', 'sidecar.yaml'])('the pods of %s', (file) => {
   it('are found by their deployment and by their disruption budget, and have their service account', () => {
     const labels = deployment.spec?.template.metadata?.labels;
     expect(deployment.spec?.selector.matchLabels).toEqual(labels);
-    expect(find<IPodDisruptionBudget>(file, 'PodDisruptionBudget').spec).toEqual({ maxUnavailable: 1, selector: { matchLabels: labels } });
+    expect(find<IPodDisruptionBudget>(file, 'PodDisruptionBudget').spec).toEqual({
+      maxUnavailable: 1,
+      selector: { matchLabels: labels },
+    });
     expect(pod?.serviceAccountName).toBe(find<Manifest>(file, 'ServiceAccount').metadata.name);
   });
 });
 
 describe('the pod monitor', () => {
   const { spec } = find<IPodMonitor>('monitoring.yaml', 'PodMonitor');
-  const labels = ['run.yaml', 'sidecar.yaml'].map((file) => deployed(file).deployment.spec?.template.metadata?.labels ?? {});
+  const labels = ['run.yaml', 'sidecar.yaml'].map(
+    (file) => deployed(file).deployment.spec?.template.metadata?.labels ?? {},
+  );
 
   it('finds the pods of both services, and gives each a job of its own, by which alerts and dashboard tell clusters apart', () => {
     const jobs = labels.map((label) => label[spec.jobLabel ?? '']);

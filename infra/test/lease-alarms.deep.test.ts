@@ -11,7 +11,9 @@ const filters = Object.values(template.findResources('AWS::Logs::MetricFilter'))
   metric: Properties.MetricTransformations[0].MetricName as string,
   namespace: Properties.MetricTransformations[0].MetricNamespace as string,
 }));
-const alarms = Object.values(template.findResources('AWS::CloudWatch::Alarm')).map(({ Properties }) => Properties);
+const alarms = Object.values(template.findResources('AWS::CloudWatch::Alarm')).map(
+  ({ Properties }) => Properties,
+);
 
 const error = new Error('no route');
 /** One of every kind. */
@@ -45,7 +47,9 @@ describe('the alarms on the log', () => {
     ['LeaseDamaged', ['damaged']],
   ])('%s counts the lines that nodelease writes of %j, and no others', (metric, events) => {
     const pattern = filters.find((filter) => filter.metric === metric)?.pattern ?? '';
-    const counted = EVENTS.filter((event) => linesOf([event], 'debug').some((line) => matches(pattern, line))).map(({ type }) => type);
+    const counted = EVENTS.filter((event) =>
+      linesOf([event], 'debug').some((line) => matches(pattern, line)),
+    ).map(({ type }) => type);
     expect(counted).toEqual(events);
   });
 
@@ -65,7 +69,8 @@ describe('the alarms on the log', () => {
       '"lost"',
       'null',
     ];
-    for (const { pattern } of filters) for (const line of work) expect(matches(pattern, line), line).toBe(false);
+    for (const { pattern } of filters)
+      for (const line of work) expect(matches(pattern, line), line).toBe(false);
   });
 
   it('read the very metrics that are counted', () => {
@@ -81,10 +86,14 @@ describe('the alarms on the log', () => {
     const listened: number[] = [];
     let at = 0;
     const listener = leaseLog(
-      pino({ name: 'nodelease', level: 'info' }, { write: (line) => void (matches(pattern, line) && listened.push(at)) }),
+      pino(
+        { name: 'nodelease', level: 'info' },
+        { write: (line) => void (matches(pattern, line) && listened.push(at)) },
+      ),
     );
     for (; at < 900_000; at += sleepMs) listener({ type: 'waiting', sleepMs });
-    for (const period of [0, 1, 2]) expect(listened.some((time) => Math.floor(time / 300_000) === period)).toBe(true);
+    for (const period of [0, 1, 2])
+      expect(listened.some((time) => Math.floor(time / 300_000) === period)).toBe(true);
     expect(listened.length).toBeLessThan(10);
   });
 
@@ -92,9 +101,22 @@ describe('the alarms on the log', () => {
     const of = (name: string) => alarms.find(({ MetricName }) => MetricName === name);
     for (const name of ['LeaseLost', 'LeaseDamaged'])
       expect(of(name)).toMatchObject({ Threshold: 1, EvaluationPeriods: 1, Statistic: 'Sum' });
-    expect(of('NoFreeNodeId')).toMatchObject({ Threshold: 1, EvaluationPeriods: 3, Period: 300, Statistic: 'Sum' });
-    expect(of('LeaseLost')).toMatchObject({ Period: 60, ComparisonOperator: 'GreaterThanOrEqualToThreshold' });
-    expect(of('StoreFailures')).toMatchObject({ Threshold: 3, EvaluationPeriods: 1, Period: 300, Statistic: 'Sum' });
+    expect(of('NoFreeNodeId')).toMatchObject({
+      Threshold: 1,
+      EvaluationPeriods: 3,
+      Period: 300,
+      Statistic: 'Sum',
+    });
+    expect(of('LeaseLost')).toMatchObject({
+      Period: 60,
+      ComparisonOperator: 'GreaterThanOrEqualToThreshold',
+    });
+    expect(of('StoreFailures')).toMatchObject({
+      Threshold: 3,
+      EvaluationPeriods: 1,
+      Period: 300,
+      Statistic: 'Sum',
+    });
   });
 });
 
@@ -108,7 +130,9 @@ describe('the alarms of AWS itself', () => {
       .map(({ MetricName, Statistic, Dimensions }) => ({
         MetricName,
         Statistic,
-        ...Object.fromEntries((Dimensions as { Name: string; Value: unknown }[]).map(({ Name, Value }) => [Name, plain(Value)])),
+        ...Object.fromEntries(
+          (Dimensions as { Name: string; Value: unknown }[]).map(({ Name, Value }) => [Name, plain(Value)]),
+        ),
       }));
     expect(dimensions).toEqual([
       { MetricName: '5xxErrors', Statistic: 'Sum', BucketName: '<LeasesBucket>', FilterId: metrics.Id },
@@ -128,12 +152,20 @@ describe('the alarms of AWS itself', () => {
       Object.values(appTemplate(context).findResources('AWS::CloudWatch::Alarm')).find(
         ({ Properties }) => Properties.MetricName === 'RunningTaskCount',
       )?.Properties;
-    const usual = { ComparisonOperator: 'LessThanThreshold', TreatMissingData: 'breaching', EvaluationPeriods: 5, Period: 60 };
+    const usual = {
+      ComparisonOperator: 'LessThanThreshold',
+      TreatMissingData: 'breaching',
+      EvaluationPeriods: 5,
+      Period: 60,
+    };
     expect(running({})).toMatchObject({ ...usual, Threshold: 3 });
     expect(running({ nodes: '3' })).toMatchObject({ ...usual, Threshold: 2 });
-    // Of a single task nothing is left while it is replaced; its absence for five minutes is no deployment any more.
+    // Of a single task nothing is left while it is replaced; its absence for five minutes is no deployment
+    // any more.
     expect(running({ nodes: '1', desiredCount: '1' })).toMatchObject({ ...usual, Threshold: 1 });
-    template.hasResourceProperties('AWS::ECS::Cluster', { ClusterSettings: [{ Name: 'containerInsights', Value: 'enabled' }] });
+    template.hasResourceProperties('AWS::ECS::Cluster', {
+      ClusterSettings: [{ Name: 'containerInsights', Value: 'enabled' }],
+    });
   });
 
   it('all tell the same topic, when they go off and when they end, and say what they mean', () => {
@@ -150,7 +182,13 @@ describe('the alarms of AWS itself', () => {
     const statements: Statement[] = policy?.Properties.PolicyDocument.Statement;
     expect(policy?.Properties.Topics.map(plain)).toEqual(['<Alerts>']);
     expect(
-      statements.map(({ Effect, Action, Principal, Resource, Condition }) => ({ Effect, Action, Principal, Resource, Condition })),
+      statements.map(({ Effect, Action, Principal, Resource, Condition }) => ({
+        Effect,
+        Action,
+        Principal,
+        Resource,
+        Condition,
+      })),
     ).toEqual([
       {
         Effect: 'Deny',

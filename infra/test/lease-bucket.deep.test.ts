@@ -25,7 +25,9 @@ describe('the bucket of the leases', () => {
   });
 
   it('refuses a write that bears neither condition, and no other', () => {
-    const statement = statementsOf(template, 'AWS::S3::BucketPolicy').find(({ Sid }) => Sid === 'OnlyConditionalWrites');
+    const statement = statementsOf(template, 'AWS::S3::BucketPolicy').find(
+      ({ Sid }) => Sid === 'OnlyConditionalWrites',
+    );
     expect(statement).toMatchObject({ Effect: 'Deny', Principal: { AWS: '*' }, Action: 's3:PutObject' });
     expect(plain(statement?.Resource)).toBe('<LeasesBucket>/leases/*');
     expect(statement?.Condition).toEqual({
@@ -35,11 +37,19 @@ describe('the bucket of the leases', () => {
   });
 
   it('refuses the deletion of every lease and of the settings, but not of the probes’ scratch objects', () => {
-    const statement = statementsOf(template, 'AWS::S3::BucketPolicy').find(({ Sid }) => Sid === 'LeasesAreNeverDeleted');
-    expect(statement).toMatchObject({ Effect: 'Deny', Principal: { AWS: '*' }, Action: ['s3:DeleteObject', 's3:DeleteObjectVersion'] });
+    const statement = statementsOf(template, 'AWS::S3::BucketPolicy').find(
+      ({ Sid }) => Sid === 'LeasesAreNeverDeleted',
+    );
+    expect(statement).toMatchObject({
+      Effect: 'Deny',
+      Principal: { AWS: '*' },
+      Action: ['s3:DeleteObject', 's3:DeleteObjectVersion'],
+    });
     const patterns = resourcesOf(statement);
     const refused = (key: string) =>
-      patterns.some((pattern) => (pattern.endsWith('*') ? key.startsWith(pattern.slice(0, -1)) : key === pattern));
+      patterns.some((pattern) =>
+        pattern.endsWith('*') ? key.startsWith(pattern.slice(0, -1)) : key === pattern,
+      );
     for (const key of ['cluster.json', '0.json', '9.json', '12.json', '65527.json'])
       expect(refused(`<LeasesBucket>/leases/${key}`), key).toBe(true);
     expect(refused('<LeasesBucket>/leases/probe-0123456789abcdef.json')).toBe(false);
@@ -54,7 +64,9 @@ describe('the bucket of the leases', () => {
       DeletionPolicy: 'Retain',
       UpdateReplacePolicy: 'Retain',
       Properties: {
-        BucketEncryption: { ServerSideEncryptionConfiguration: [{ ServerSideEncryptionByDefault: { SSEAlgorithm: 'AES256' } }] },
+        BucketEncryption: {
+          ServerSideEncryptionConfiguration: [{ ServerSideEncryptionByDefault: { SSEAlgorithm: 'AES256' } }],
+        },
         PublicAccessBlockConfiguration: {
           BlockPublicAcls: true,
           BlockPublicPolicy: true,
@@ -70,7 +82,11 @@ describe('the bucket of the leases', () => {
   it('expires nothing but what a probe left behind, and uploads that were not completed', () => {
     const [resource] = Object.values(template.findResources('AWS::S3::Bucket'));
     expect(resource?.Properties.LifecycleConfiguration.Rules).toEqual([
-      { Id: 'incomplete-uploads', Status: 'Enabled', AbortIncompleteMultipartUpload: { DaysAfterInitiation: 1 } },
+      {
+        Id: 'incomplete-uploads',
+        Status: 'Enabled',
+        AbortIncompleteMultipartUpload: { DaysAfterInitiation: 1 },
+      },
       { Id: 'scratch-objects', Status: 'Enabled', Prefix: 'leases/probe-', ExpirationInDays: 1 },
     ]);
   });
@@ -80,7 +96,9 @@ describe('the bucket of the leases', () => {
     new LeaseBucket(stack, 'Leases', { encryptionKey: new Key(stack, 'Key') });
     Template.fromStack(stack).hasResourceProperties('AWS::S3::Bucket', {
       BucketEncryption: {
-        ServerSideEncryptionConfiguration: [{ BucketKeyEnabled: true, ServerSideEncryptionByDefault: { SSEAlgorithm: 'aws:kms' } }],
+        ServerSideEncryptionConfiguration: [
+          { BucketKeyEnabled: true, ServerSideEncryptionByDefault: { SSEAlgorithm: 'aws:kms' } },
+        ],
       },
     });
   });

@@ -10,8 +10,14 @@ import { appTemplate, plain, type Statement, statementsOf } from './stacks.js';
 /** What a role may do in the bucket, with each of the rights. */
 function granted(rights: LeaseRights, kms = false): readonly Statement[] {
   const stack = new Stack(new App(), 'Stack');
-  const leases = new LeaseBucket(stack, 'Leases', { prefix: 'prod', ...(kms && { encryptionKey: new Key(stack, 'Key') }) });
-  grantLeases(new Role(stack, 'Role', { assumedBy: new ServicePrincipal('ecs-tasks.amazonaws.com') }), { ...leases, rights });
+  const leases = new LeaseBucket(stack, 'Leases', {
+    prefix: 'prod',
+    ...(kms && { encryptionKey: new Key(stack, 'Key') }),
+  });
+  grantLeases(new Role(stack, 'Role', { assumedBy: new ServicePrincipal('ecs-tasks.amazonaws.com') }), {
+    ...leases,
+    rights,
+  });
   return statementsOf(Template.fromStack(stack), 'AWS::IAM::Policy');
 }
 
@@ -27,7 +33,8 @@ const LIST = {
   Effect: 'Allow',
   Action: 's3:ListBucket',
   Resource: '<LeasesBucket>',
-  // With the pattern, S3 answers 404 to a read of what does not exist; with the bare prefix it would be 403, and no cluster could ever begin.
+  // With the pattern, S3 answers 404 to a read of what does not exist; with the bare prefix it would be 403,
+  // and no cluster could ever begin.
   Condition: { StringLike: { 's3:prefix': 'prod/*' } },
 };
 const READ = { Effect: 'Allow', Action: 's3:GetObject', Resource: '<LeasesBucket>/prod/*' };
@@ -45,7 +52,9 @@ describe('the rights on the leases', () => {
 
   it('on an encrypted bucket come with those on its key, and no more of them than they need', () => {
     const key = { Effect: 'Allow', Resource: '<Key>' };
-    expect(shown(granted('hold', true)).slice(4)).toEqual([{ ...key, Action: ['kms:Decrypt', 'kms:GenerateDataKey'] }]);
+    expect(shown(granted('hold', true)).slice(4)).toEqual([
+      { ...key, Action: ['kms:Decrypt', 'kms:GenerateDataKey'] },
+    ]);
     expect(shown(granted('read', true)).slice(2)).toEqual([{ ...key, Action: 'kms:Decrypt' }]);
   });
 });
@@ -58,7 +67,12 @@ describe('the roles of the app', () => {
       .flatMap(({ Properties }) => Properties.PolicyDocument.Statement as Statement[]);
 
   it('let a task do what leases need and nothing else', () => {
-    expect(shown(of('TaskRole')).map(({ Action }) => Action)).toEqual(['s3:ListBucket', 's3:GetObject', 's3:PutObject', 's3:DeleteObject']);
+    expect(shown(of('TaskRole')).map(({ Action }) => Action)).toEqual([
+      's3:ListBucket',
+      's3:GetObject',
+      's3:PutObject',
+      's3:DeleteObject',
+    ]);
   });
 
   it('allow nothing on every resource but the one action that knows none', () => {
@@ -74,7 +88,9 @@ describe('the roles of the app', () => {
       .flatMap(({ Action }) => Action);
     expect(actions.filter((action) => action.includes('*'))).toEqual([]);
     expect(
-      Object.values(appTemplate().findResources('AWS::IAM::Role')).flatMap(({ Properties }) => Properties.ManagedPolicyArns ?? []),
+      Object.values(appTemplate().findResources('AWS::IAM::Role')).flatMap(
+        ({ Properties }) => Properties.ManagedPolicyArns ?? [],
+      ),
     ).toEqual([]);
   });
 });

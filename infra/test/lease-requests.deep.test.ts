@@ -3,7 +3,14 @@ import { Template } from 'aws-cdk-lib/assertions';
 import { Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { systemClock as clock, systemRandom as random } from '../../src/base/system.js';
-import { acquireLease, evictHolder, initializeCluster, inspectCluster, StoreSession, scaleCluster } from '../../src/lease/index.js';
+import {
+  acquireLease,
+  evictHolder,
+  initializeCluster,
+  inspectCluster,
+  StoreSession,
+  scaleCluster,
+} from '../../src/lease/index.js';
 import { probeStore } from '../../src/store/probe/probe.js';
 import { openS3Store } from '../../src/store/s3/open-s3-store.js';
 import type { S3LeaseStore } from '../../src/store/s3/s3-lease-store.js';
@@ -18,12 +25,21 @@ import { type Statement, statementsOf } from './stacks.js';
 const BUCKET = '<LeasesBucket>';
 const PREFIX = 'prod';
 
-function policies(rights: LeaseRights): { readonly role: readonly Statement[]; readonly bucket: readonly Statement[] } {
+function policies(rights: LeaseRights): {
+  readonly role: readonly Statement[];
+  readonly bucket: readonly Statement[];
+} {
   const stack = new Stack(new App(), 'Stack');
   const leases = new LeaseBucket(stack, 'Leases', { prefix: PREFIX });
-  grantLeases(new Role(stack, 'Role', { assumedBy: new ServicePrincipal('ecs-tasks.amazonaws.com') }), { ...leases, rights });
+  grantLeases(new Role(stack, 'Role', { assumedBy: new ServicePrincipal('ecs-tasks.amazonaws.com') }), {
+    ...leases,
+    rights,
+  });
   const template = Template.fromStack(stack);
-  return { role: statementsOf(template, 'AWS::IAM::Policy'), bucket: statementsOf(template, 'AWS::S3::BucketPolicy') };
+  return {
+    role: statementsOf(template, 'AWS::IAM::Policy'),
+    bucket: statementsOf(template, 'AWS::S3::BucketPolicy'),
+  };
 }
 
 /** What those who hold leases asked of S3, and what those who look on did. */
@@ -34,7 +50,13 @@ beforeAll(async () => {
   vi.stubEnv('AWS_ACCESS_KEY_ID', 'key');
   vi.stubEnv('AWS_SECRET_ACCESS_KEY', 'secret');
   const server = await S3StandIn.start();
-  const options = { bucket: server.bucket, prefix: PREFIX, endpoint: server.endpoint, clock, requestTimeoutMs: 5_000 };
+  const options = {
+    bucket: server.bucket,
+    prefix: PREFIX,
+    endpoint: server.endpoint,
+    clock,
+    requestTimeoutMs: 5_000,
+  };
   const store = await openS3Store(options);
   try {
     await everythingWithLeases(store);
@@ -51,7 +73,8 @@ beforeAll(async () => {
 
 afterAll(() => vi.unstubAllEnvs());
 
-const asked = (requests: readonly RecordedRequest[]) => requests.flatMap((request) => asksOf(request, BUCKET));
+const asked = (requests: readonly RecordedRequest[]) =>
+  requests.flatMap((request) => asksOf(request, BUCKET));
 
 /** Acquires where nothing exists yet, renews, releases; creates the rest, scales, evicts, probes. */
 async function everythingWithLeases(store: S3LeaseStore): Promise<void> {
@@ -60,7 +83,16 @@ async function everythingWithLeases(store: S3LeaseStore): Promise<void> {
     onRenewed = resolve;
   });
   const onEvent = ({ type }: { readonly type: string }) => void (type === 'renewed' && onRenewed());
-  const lease = await acquireLease({ store, clock, random, taskId: 'a', nodes: 3, durationMs: 6_000, graceMs: 100, onEvent });
+  const lease = await acquireLease({
+    store,
+    clock,
+    random,
+    taskId: 'a',
+    nodes: 3,
+    durationMs: 6_000,
+    graceMs: 100,
+    onEvent,
+  });
   await renewed;
   await lease.release();
   const session = new StoreSession(store, clock, 5_000);
@@ -68,7 +100,9 @@ async function everythingWithLeases(store: S3LeaseStore): Promise<void> {
   await scaleCluster({ session, clock, random, size: 5 });
   const other = await acquireLease({ store, clock, random, taskId: 'b' });
   await evictHolder(session, other.id);
-  await new Promise<void>((resolve) => (other.signal.aborted ? resolve() : other.signal.addEventListener('abort', () => resolve())));
+  await new Promise<void>((resolve) =>
+    other.signal.aborted ? resolve() : other.signal.addEventListener('abort', () => resolve()),
+  );
   await probeStore(store, { clock, random, watchAgeMs: 0 });
 }
 
@@ -101,7 +135,9 @@ describe('what nodelease asks of S3', () => {
   it('would read as denied what does not exist yet, if listing were allowed for the bare prefix alone', () => {
     const { role, bucket } = policies('hold');
     const bare = role.map((statement) =>
-      statement.Sid === 'ListLeases' ? { ...statement, Condition: { StringEquals: { 's3:prefix': `${PREFIX}/` } } } : statement,
+      statement.Sid === 'ListLeases'
+        ? { ...statement, Condition: { StringEquals: { 's3:prefix': `${PREFIX}/` } } }
+        : statement,
     );
     expect(refused(holding, [...bare, ...bucket])).toContain(`s3:ListBucket ${BUCKET}`);
   });
@@ -120,34 +156,51 @@ describe('the bucket', () => {
   it('lets nobody write a lease without a condition, an administrator included', () => {
     expect(isAllowed(put, [everything, ...bucket])).toBe(false);
     for (const condition of ['s3:if-match', 's3:if-none-match']) {
-      expect(isAllowed({ ...put, context: { ...put.context, [condition]: '*' } }, [everything, ...bucket])).toBe(true);
+      expect(
+        isAllowed({ ...put, context: { ...put.context, [condition]: '*' } }, [everything, ...bucket]),
+      ).toBe(true);
     }
   });
 
   it('lets nobody delete a lease, an administrator included, and everybody who may a scratch object', () => {
     for (const key of ['0.json', '17.json', 'cluster.json']) {
-      const remove = { action: 's3:DeleteObject', resource: `${BUCKET}/${PREFIX}/${key}`, context: transport };
+      const remove = {
+        action: 's3:DeleteObject',
+        resource: `${BUCKET}/${PREFIX}/${key}`,
+        context: transport,
+      };
       expect(isAllowed(remove, [everything, ...bucket]), key).toBe(false);
     }
     expect(
-      isAllowed({ action: 's3:DeleteObject', resource: `${BUCKET}/${PREFIX}/probe-1.json`, context: transport }, [...role, ...bucket]),
+      isAllowed(
+        { action: 's3:DeleteObject', resource: `${BUCKET}/${PREFIX}/probe-1.json`, context: transport },
+        [...role, ...bucket],
+      ),
     ).toBe(true);
   });
 
   it('lets nobody in without TLS 1.2', () => {
     for (const weak of [{ 'aws:SecureTransport': 'false' }, { ...transport, 's3:TlsVersion': '1.1' }]) {
-      expect(isAllowed({ action: 's3:GetObject', resource: `${BUCKET}/${PREFIX}/0.json`, context: weak }, [everything, ...bucket])).toBe(
-        false,
-      );
+      expect(
+        isAllowed({ action: 's3:GetObject', resource: `${BUCKET}/${PREFIX}/0.json`, context: weak }, [
+          everything,
+          ...bucket,
+        ]),
+      ).toBe(false);
     }
   });
 
   it('shows a task nothing beside its leases', () => {
     const elsewhere = { action: 's3:GetObject', resource: `${BUCKET}/secrets/0.json`, context: transport };
     expect(isAllowed(elsewhere, [...role, ...bucket])).toBe(false);
-    expect(isAllowed({ action: 's3:ListBucket', resource: BUCKET, context: { ...transport, 's3:prefix': '' } }, [...role, ...bucket])).toBe(
-      false,
-    );
-    expect(isAllowed({ action: 's3:ListBucket', resource: BUCKET, context: transport }, [...role, ...bucket])).toBe(false);
+    expect(
+      isAllowed({ action: 's3:ListBucket', resource: BUCKET, context: { ...transport, 's3:prefix': '' } }, [
+        ...role,
+        ...bucket,
+      ]),
+    ).toBe(false);
+    expect(
+      isAllowed({ action: 's3:ListBucket', resource: BUCKET, context: transport }, [...role, ...bucket]),
+    ).toBe(false);
   });
 });

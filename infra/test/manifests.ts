@@ -16,10 +16,17 @@ export interface Manifest {
   readonly metadata: { readonly name: string };
 }
 
-/** The objects of every file in `infra/kubernetes`, by the names of the files. @throws Error for what is not YAML, a key that stands there twice included */
+/**
+ * The objects of every file in `infra/kubernetes`, by the names of the files.
+ * @throws Error for what is not YAML, a key that stands there twice included
+ */
 export async function readManifests(): Promise<ReadonlyMap<string, readonly Manifest[]>> {
   const files = (await readdir(folder)).filter((file) => file.endsWith('.yaml'));
-  return new Map(await Promise.all(files.map(async (file) => [file, parseManifests(await readFile(join(folder, file), 'utf8'))] as const)));
+  return new Map(
+    await Promise.all(
+      files.map(async (file) => [file, parseManifests(await readFile(join(folder, file), 'utf8'))] as const),
+    ),
+  );
 }
 
 /** @throws Error for what is not YAML, a key that stands there twice included */
@@ -30,15 +37,25 @@ export function parseManifests(text: string): readonly Manifest[] {
   });
 }
 
-/** Where the types and schemas of a kind are, as generated from the API of Kubernetes and from the definitions of the Prometheus operator. */
+/**
+ * Where the types and schemas of a kind are, as generated from the API of Kubernetes and from the definitions
+ * of the Prometheus operator.
+ */
 function modelOf({ apiVersion, kind }: Manifest): string {
-  const models = apiVersion.startsWith('monitoring.coreos.com/') ? '@kubernetes-models/prometheus-operator' : 'kubernetes-models';
+  const models = apiVersion.startsWith('monitoring.coreos.com/')
+    ? '@kubernetes-models/prometheus-operator'
+    : 'kubernetes-models';
   return `${models}/${apiVersion}/${kind}`;
 }
 
-/** What the schema of its kind has to say against an object: missing fields, wrong types and values. Undefined when nothing. */
+/**
+ * What the schema of its kind has to say against an object: missing fields, wrong types and values. Undefined
+ * when nothing.
+ */
 export function schemaFault(manifest: Manifest): string | undefined {
-  const model = require(modelOf(manifest)) as Readonly<Record<string, new (data: Manifest) => { validate(): void }>>;
+  const model = require(modelOf(manifest)) as Readonly<
+    Record<string, new (data: Manifest) => { validate(): void }>
+  >;
   const Kind = model[manifest.kind];
   if (Kind === undefined) return `${manifest.apiVersion} has no kind ${manifest.kind}`;
   try {
@@ -50,8 +67,9 @@ export function schemaFault(manifest: Manifest): string | undefined {
 }
 
 /**
- * What the types of their kinds have to say against objects, above all of fields that they do not have: the schemas let those pass.
- * Every object is written down as a literal, of which the compiler takes no unknown property. Resolves to the compiler's messages.
+ * What the types of their kinds have to say against objects, above all of fields that they do not have: the
+ * schemas let those pass. Every object is written down as a literal, of which the compiler takes no unknown
+ * property. Resolves to the compiler's messages.
  */
 export async function typeFaults(manifests: readonly Manifest[]): Promise<readonly string[]> {
   // In there, so that the models are found.
@@ -78,7 +96,8 @@ export async function typeFaults(manifests: readonly Manifest[]): Promise<readon
     ];
     const output = await new Promise<string>((resolve, reject) => {
       execFile(compiler, [...settings, file], { cwd: work }, (error, stdout, stderr) => {
-        if (error === null || (typeof error.code === 'number' && stdout.includes(basename(file)))) resolve(stdout);
+        if (error === null || (typeof error.code === 'number' && stdout.includes(basename(file))))
+          resolve(stdout);
         else reject(new Error(`the compiler failed: ${stdout}${stderr}`, { cause: error }));
       });
     });

@@ -4,7 +4,10 @@ import { environmentName, readSettings, SETTINGS } from '../../src/settings/sett
 import type { SidecarWork } from '../lib/lease-work.js';
 import { type Container, containersOf, plain, seconds, service } from './stacks.js';
 
-const sidecar: SidecarWork = { kind: 'sidecar', image: ContainerImage.fromRegistry('registry.example/app:7') };
+const sidecar: SidecarWork = {
+  kind: 'sidecar',
+  image: ContainerImage.fromRegistry('registry.example/app:7'),
+};
 
 const environmentOf = (container: Container | undefined) =>
   Object.fromEntries((container?.Environment ?? []).map(({ Name, Value }) => [Name, plain(Value)]));
@@ -31,7 +34,9 @@ describe('a task whose work runs under nodelease', () => {
       Retries: 3,
       StartPeriod: 90,
     });
-    const [slow] = containersOf(service({ leaseDuration: seconds(100), grace: seconds(20), stopTimeout: seconds(110) }).template());
+    const [slow] = containersOf(
+      service({ leaseDuration: seconds(100), grace: seconds(20), stopTimeout: seconds(110) }).template(),
+    );
     expect(slow?.HealthCheck).toMatchObject({ StartPeriod: 180 });
   });
 
@@ -40,24 +45,35 @@ describe('a task whose work runs under nodelease', () => {
   });
 
   it('runs neither as root nor with any power, on files that it cannot change', () => {
-    expect(container).toMatchObject({ User: '1000', ReadonlyRootFilesystem: true, LinuxParameters: { Capabilities: { Drop: ['ALL'] } } });
+    expect(container).toMatchObject({
+      User: '1000',
+      ReadonlyRootFilesystem: true,
+      LinuxParameters: { Capabilities: { Drop: ['ALL'] } },
+    });
     expect(container?.Privileged).toBeUndefined();
   });
 
   it('may write files where the work has to', () => {
     const [writing] = containersOf(
-      service({ work: { kind: 'run', command: ['node', 'service.js'], readonlyRootFilesystem: false } }).template(),
+      service({
+        work: { kind: 'run', command: ['node', 'service.js'], readonlyRootFilesystem: false },
+      }).template(),
     );
     expect(writing?.ReadonlyRootFilesystem).toBe(false);
   });
 
   it('never waits for CloudWatch when it logs', () => {
-    expect(container?.LogConfiguration).toMatchObject({ LogDriver: 'awslogs', Options: { mode: 'non-blocking' } });
+    expect(container?.LogConfiguration).toMatchObject({
+      LogDriver: 'awslogs',
+      Options: { mode: 'non-blocking' },
+    });
   });
 
   it('has settings that nodelease knows and takes', () => {
     const env = environmentOf(container);
-    expect(Object.keys(env).filter((name) => !SETTINGS.some((setting) => environmentName(setting.name) === name))).toEqual([]);
+    expect(
+      Object.keys(env).filter((name) => !SETTINGS.some((setting) => environmentName(setting.name) === name)),
+    ).toEqual([]);
     expect(readSettings({ flags: {}, env, hostname: 'host' })).toMatchObject({
       store: { kind: 's3', bucket: 'their-bucket', prefix: 'leases' },
       nodes: 4,
@@ -69,7 +85,9 @@ describe('a task whose work runs under nodelease', () => {
   });
 
   it('keeps the surroundings of its work, but not against its own settings', () => {
-    const [theirs] = containersOf(service({ environment: { MODE: 'live', NODELEASE_NODES: '99' } }).template());
+    const [theirs] = containersOf(
+      service({ environment: { MODE: 'live', NODELEASE_NODES: '99' } }).template(),
+    );
     expect(environmentOf(theirs)).toMatchObject({ MODE: 'live', NODELEASE_NODES: '4' });
   });
 });
@@ -102,14 +120,22 @@ describe('a task whose work runs beside nodelease', () => {
   });
 
   it('has nodelease on files that it cannot change, whatever the work may do', () => {
-    const [nodelease] = containersOf(service({ work: { ...sidecar, readonlyRootFilesystem: false } }).template());
+    const [nodelease] = containersOf(
+      service({ work: { ...sidecar, readonlyRootFilesystem: false } }).template(),
+    );
     expect(nodelease?.ReadonlyRootFilesystem).toBe(true);
   });
 
   it('takes the work as it is: command, surroundings, stop time-out', () => {
     const [, own] = containersOf(
       service({
-        work: { ...sidecar, command: ['./app'], environment: { MODE: 'live' }, stopTimeout: seconds(9), readonlyRootFilesystem: false },
+        work: {
+          ...sidecar,
+          command: ['./app'],
+          environment: { MODE: 'live' },
+          stopTimeout: seconds(9),
+          readonlyRootFilesystem: false,
+        },
       }).template(),
     );
     expect(own).toMatchObject({ Command: ['./app'], StopTimeout: 9, ReadonlyRootFilesystem: false });
@@ -127,7 +153,8 @@ describe('a service', () => {
   });
 
   it('starts new tasks first, and rebalances, only with spare node ids', () => {
-    const deployed = (nodes: number) => Object.values(service({ nodes }).template().findResources('AWS::ECS::Service'))[0]?.Properties;
+    const deployed = (nodes: number) =>
+      Object.values(service({ nodes }).template().findResources('AWS::ECS::Service'))[0]?.Properties;
     expect(deployed(6)).toMatchObject({
       DesiredCount: 3,
       AvailabilityZoneRebalancing: 'ENABLED',
@@ -151,7 +178,9 @@ describe('a service', () => {
 
   it.each(['root', '0', '0:0', '', 'root:1000', '00'])('is refused the user "%s"', (user) => {
     expect(() => service({ user })).toThrow(/^user: expected a user other than root/);
-    expect(() => service({ work: { ...sidecar, user } })).toThrow(/^work\.user: expected a user other than root/);
+    expect(() => service({ work: { ...sidecar, user } })).toThrow(
+      /^work\.user: expected a user other than root/,
+    );
   });
 
   it('is refused a grace for which ECS has no start period that is long enough, to the second', () => {
@@ -162,7 +191,9 @@ describe('a service', () => {
   });
 
   it('is refused a lease of less than a second, and more tasks than ids', () => {
-    expect(() => service({ leaseDuration: seconds(0) })).toThrow(/^leaseDuration: expected at least 1 second/);
+    expect(() => service({ leaseDuration: seconds(0) })).toThrow(
+      /^leaseDuration: expected at least 1 second/,
+    );
     expect(() => service({ desiredCount: 5 })).toThrow(/^desiredCount: expected at most 4/);
   });
 });

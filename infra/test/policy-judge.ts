@@ -12,8 +12,8 @@ export interface Ask {
 const TRANSPORT = { 'aws:SecureTransport': 'true', 's3:TlsVersion': '1.3' };
 
 /**
- * What a request to S3 asks of IAM, and for a read also what decides whether S3 would say 404 or 403 of an object that does not exist: a
- * listing of that very name.
+ * What a request to S3 asks of IAM, and for a read also what decides whether S3 would say 404 or 403 of an
+ * object that does not exist: a listing of that very name.
  *
  * Source: Service Authorization Reference, "Actions, resources, and condition keys for Amazon S3".
  *
@@ -22,11 +22,18 @@ const TRANSPORT = { 'aws:SecureTransport': 'true', 's3:TlsVersion': '1.3' };
  */
 export function asksOf({ method, key, query, headers }: RecordedRequest, bucket: string): readonly Ask[] {
   const resource = `${bucket}/${key}`;
-  const list = (prefix: string) => ({ action: 's3:ListBucket', resource: bucket, context: { ...TRANSPORT, 's3:prefix': prefix } });
-  if (method === 'GET' && key === '' && query.get('list-type') === '2') return [list(query.get('prefix') ?? '')];
-  if (method === 'GET' && key !== '') return [{ action: 's3:GetObject', resource, context: TRANSPORT }, list(key)];
+  const list = (prefix: string) => ({
+    action: 's3:ListBucket',
+    resource: bucket,
+    context: { ...TRANSPORT, 's3:prefix': prefix },
+  });
+  if (method === 'GET' && key === '' && query.get('list-type') === '2')
+    return [list(query.get('prefix') ?? '')];
+  if (method === 'GET' && key !== '')
+    return [{ action: 's3:GetObject', resource, context: TRANSPORT }, list(key)];
   if (method === 'DELETE' && key !== '') return [{ action: 's3:DeleteObject', resource, context: TRANSPORT }];
-  if (method !== 'PUT' || key === '') throw new Error(`nobody said that nodelease would ${method} ${key}?${query}`);
+  if (method !== 'PUT' || key === '')
+    throw new Error(`nobody said that nodelease would ${method} ${key}?${query}`);
   const context: Record<string, string> = { ...TRANSPORT, 's3:ObjectCreationOperation': 'true' };
   for (const condition of ['if-match', 'if-none-match']) {
     const value = headers[condition];
@@ -35,17 +42,26 @@ export function asksOf({ method, key, query, headers }: RecordedRequest, bucket:
   return [{ action: 's3:PutObject', resource, context }];
 }
 
-/** As IAM decides: somebody has to allow it, and nobody may deny it. Whom a statement is about is left out of it. */
+/**
+ * As IAM decides: somebody has to allow it, and nobody may deny it. Whom a statement is about is left out of
+ * it.
+ */
 export function isAllowed(ask: Ask, statements: readonly Statement[]): boolean {
   const matching = statements.filter((statement) => applies(statement, ask));
-  return matching.some(({ Effect }) => Effect === 'Allow') && !matching.some(({ Effect }) => Effect === 'Deny');
+  return (
+    matching.some(({ Effect }) => Effect === 'Allow') && !matching.some(({ Effect }) => Effect === 'Deny')
+  );
 }
 
 function applies(statement: Statement, { action, resource, context }: Ask): boolean {
   if (![statement.Action].flat().some((pattern) => like(action, pattern))) return false;
   if (!resourcesOf(statement).some((pattern) => like(resource, pattern))) return false;
-  const conditions = Object.entries((statement.Condition ?? {}) as Readonly<Record<string, Readonly<Record<string, string | number>>>>);
-  return conditions.every(([operator, keys]) => Object.entries(keys).every(([key, wanted]) => holds(operator, context[key], wanted)));
+  const conditions = Object.entries(
+    (statement.Condition ?? {}) as Readonly<Record<string, Readonly<Record<string, string | number>>>>,
+  );
+  return conditions.every(([operator, keys]) =>
+    Object.entries(keys).every(([key, wanted]) => holds(operator, context[key], wanted)),
+  );
 }
 
 function holds(operator: string, value: string | undefined, wanted: string | number): boolean {

@@ -31,7 +31,10 @@ export interface Container {
   readonly ReadonlyRootFilesystem?: boolean;
   readonly Privileged?: boolean;
   readonly LinuxParameters?: { readonly Capabilities?: unknown; readonly InitProcessEnabled?: boolean };
-  readonly LogConfiguration?: { readonly LogDriver: string; readonly Options: Readonly<Record<string, unknown>> };
+  readonly LogConfiguration?: {
+    readonly LogDriver: string;
+    readonly Options: Readonly<Record<string, unknown>>;
+  };
 }
 
 /** The stack of the app with this context, as CloudFormation gets it. */
@@ -47,7 +50,9 @@ export function service(props: Partial<NodeLeaseServiceProps> = {}): {
 } {
   const stack = new Stack(new App(), 'Theirs');
   const made = new NodeLeaseService(stack, 'Nodes', {
-    cluster: new Cluster(stack, 'Cluster', { vpc: new Vpc(stack, 'Vpc', { restrictDefaultSecurityGroup: false }) }),
+    cluster: new Cluster(stack, 'Cluster', {
+      vpc: new Vpc(stack, 'Vpc', { restrictDefaultSecurityGroup: false }),
+    }),
     store: { bucket: Bucket.fromBucketName(stack, 'Bucket', 'their-bucket') },
     image: ContainerImage.fromRegistry('registry.example/nodelease:1'),
     work: { kind: 'run', command: ['node', 'service.js'] },
@@ -65,8 +70,13 @@ export function containersOf(template: Template): readonly Container[] {
 }
 
 /** All statements of the policies of this type. */
-export function statementsOf(template: Template, type: 'AWS::IAM::Policy' | 'AWS::S3::BucketPolicy'): readonly Statement[] {
-  return Object.values(template.findResources(type)).flatMap((policy) => policy.Properties.PolicyDocument.Statement);
+export function statementsOf(
+  template: Template,
+  type: 'AWS::IAM::Policy' | 'AWS::S3::BucketPolicy',
+): readonly Statement[] {
+  return Object.values(template.findResources(type)).flatMap(
+    (policy) => policy.Properties.PolicyDocument.Statement,
+  );
 }
 
 /** The resources of a statement, as {@link plain} texts. */
@@ -79,7 +89,8 @@ export function resourcesOf(statement: Statement | undefined): readonly string[]
 export function plain(value: unknown): string {
   if (typeof value === 'string') return value;
   const [[intrinsic, argument] = []] = Object.entries(value as Readonly<Record<string, unknown>>);
-  if (intrinsic === 'Fn::Join') return (argument as [string, unknown[]])[1].map(plain).join((argument as [string])[0]);
+  if (intrinsic === 'Fn::Join')
+    return (argument as [string, unknown[]])[1].map(plain).join((argument as [string])[0]);
   if (intrinsic === 'Fn::GetAtt') return `<${(argument as string[])[0]?.replace(/[0-9A-F]{8}$/, '')}>`;
   if (intrinsic === 'Ref') return `<${String(argument).replace(/[0-9A-F]{8}$/, '')}>`;
   throw new Error(`no plain text for ${JSON.stringify(value)}`);

@@ -3,7 +3,11 @@ import { checkStopTiming } from '../lib/stop-timing.js';
 import { seconds, service } from './stacks.js';
 
 const timing = (stop: number, lease: number, drain: number) => () =>
-  checkStopTiming({ stopTimeout: seconds(stop), leaseDuration: seconds(lease), drainTimeout: seconds(drain) });
+  checkStopTiming({
+    stopTimeout: seconds(stop),
+    leaseDuration: seconds(lease),
+    drainTimeout: seconds(drain),
+  });
 
 describe('the stop time-out', () => {
   it('has to outlast the end of the work and the release after it, to the second', () => {
@@ -24,11 +28,17 @@ describe('the stop time-out', () => {
 
   it('is at most what Fargate allows', () => {
     expect(timing(120, 15, 20)).not.toThrow();
-    expect(timing(121, 15, 20)).toThrow('stopTimeout: expected at most 2 minutes, the most that Fargate allows');
+    expect(timing(121, 15, 20)).toThrow(
+      'stopTimeout: expected at most 2 minutes, the most that Fargate allows',
+    );
   });
 
   it('is checked before a service is made', () => {
-    expect(() => service({ leaseDuration: seconds(30) })).toThrow(/^stopTimeout: expected at least 40 seconds/);
-    expect(() => service({ drainTimeout: seconds(60) })).toThrow(/^stopTimeout: expected at least 1 minute 10 seconds/);
+    expect(() => service({ leaseDuration: seconds(30) })).toThrow(
+      /^stopTimeout: expected at least 40 seconds/,
+    );
+    expect(() => service({ drainTimeout: seconds(60) })).toThrow(
+      /^stopTimeout: expected at least 1 minute 10 seconds/,
+    );
   });
 });

@@ -143,7 +143,11 @@ describe('a signal that is made when it is asked for', () => {
     for (const each of [early, late]) {
       each.abort('lost');
       each.abort('released');
-      expect([each.signal.aborted, each.signal.reason, each.aborted]).toEqual([true, 'lost', { reason: 'lost' }]);
+      expect([each.signal.aborted, each.signal.reason, each.aborted]).toEqual([
+        true,
+        'lost',
+        { reason: 'lost' },
+      ]);
     }
     expect(early.signal).toBe(signal);
     expect(signal.reason).toBe('lost');

@@ -1,6 +1,7 @@
 import type { Clock } from './clock.js';
 
-// How waiting ends early. `AbortSignal.any` is not used: on Node 20 what it makes stays in memory for as long as its sources live.
+// How waiting ends early. `AbortSignal.any` is not used: on Node 20 what it makes stays in memory for as long
+// as its sources live.
 
 interface Callbacks {
   readonly all: Set<() => void>;
@@ -11,7 +12,8 @@ interface Callbacks {
 const callbacksOf = new WeakMap<AbortSignal, Callbacks>();
 
 /**
- * Calls `callback` when `signal` aborts, at once if it has aborted already. The returned function cancels that.
+ * Calls `callback` when `signal` aborts, at once if it has aborted already. The returned function cancels
+ * that.
  *
  * A signal has one listener, for any number of callbacks: above ten listeners Node warns of a leak.
  */
@@ -38,7 +40,8 @@ function listenTo(signal: AbortSignal): Callbacks {
       try {
         callback();
       } catch (error) {
-        // As for any other listener: the error surfaces as an uncaught one, and the other callbacks are called.
+        // As for any other listener: the error surfaces as an uncaught one, and the other callbacks are
+        // called.
         queueMicrotask(() => {
           throw error;
         });
@@ -55,7 +58,10 @@ function listenTo(signal: AbortSignal): Callbacks {
   return callbacks;
 }
 
-/** Resolves to the reason when `signal` aborts. The callback stays until then: for signals that end with the caller. */
+/**
+ * Resolves to the reason when `signal` aborts. The callback stays until then: for signals that end with the
+ * caller.
+ */
 export function aborted(signal: AbortSignal): Promise<unknown> {
   return new Promise((resolve) => {
     onAbort(signal, () => resolve(signal.reason));
@@ -63,8 +69,8 @@ export function aborted(signal: AbortSignal): Promise<unknown> {
 }
 
 /**
- * Settles as `work` does, or rejects with `signal.reason` as soon as `signal` aborts. The work itself goes on, and its result is ignored: a
- * write that is left this way has an unknown outcome.
+ * Settles as `work` does, or rejects with `signal.reason` as soon as `signal` aborts. The work itself goes
+ * on, and its result is ignored: a write that is left this way has an unknown outcome.
  */
 export async function orAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return work;
@@ -79,7 +85,10 @@ export async function orAborted<T>(work: Promise<T>, signal: AbortSignal | undef
   }
 }
 
-/** Settles as `work` does, or resolves to undefined after `ms` milliseconds. @throws `signal.reason` once `signal` aborts */
+/**
+ * Settles as `work` does, or resolves to undefined after `ms` milliseconds.
+ * @throws `signal.reason` once `signal` aborts
+ */
 export async function withTimeout<T>(
   clock: Pick<Clock, 'sleep'>,
   ms: number,
@@ -96,10 +105,16 @@ export async function withTimeout<T>(
 }
 
 const nothing = () => undefined;
-/** Why a timer ends that is not needed any more. Without a reason an error is made, for which the stack is walked. */
+/**
+ * Why a timer ends that is not needed any more. Without a reason an error is made, for which the stack is
+ * walked.
+ */
 const OVER = 'over';
 
-/** A controller whose signal is made when it is first asked for: to make and to abort one takes longer than much of a short tenure. */
+/**
+ * A controller whose signal is made when it is first asked for: to make and to abort one takes longer than
+ * much of a short tenure.
+ */
 export class LateSignal {
   #controller: AbortController | undefined;
   #aborted: { readonly reason: unknown } | undefined;
@@ -124,7 +139,10 @@ export class LateSignal {
   }
 }
 
-/** A signal that was made from others. Call `release()` when it is not needed any more: until then the others hold it. */
+/**
+ * A signal that was made from others. Call `release()` when it is not needed any more: until then the others
+ * hold it.
+ */
 export interface DerivedSignal {
   readonly signal: AbortSignal;
   release(): void;

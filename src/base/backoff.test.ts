@@ -3,7 +3,9 @@ import { backoffMs } from './backoff.js';
 
 it('doubles the pause with each failure up to the longest, and shortens it by chance by up to half', () => {
   const pauses = (chance: number) =>
-    [1, 2, 3, 4, 5_000].map((failures) => backoffMs({ first: 100, max: 500 }, failures, { next: () => chance }));
+    [1, 2, 3, 4, 5_000].map((failures) =>
+      backoffMs({ first: 100, max: 500 }, failures, { next: () => chance }),
+    );
   expect(pauses(0)).toEqual([50, 100, 200, 250, 250]);
   expect(pauses(0.999999).map(Math.round)).toEqual([100, 200, 400, 500, 500]);
 });

@@ -1,16 +1,19 @@
 /**
- * Time, as the engine sees it. Everything below `src/cli` takes one of these as a parameter and reads no other clock,
- * so that the simulation can run the shipped code in virtual time.
+ * Time, as the engine sees it. Everything below `src/cli` takes one of these as a parameter and reads no
+ * other clock, so that the simulation can run the shipped code in virtual time.
  */
 export interface Clock {
   /** Wall clock, milliseconds since the Unix epoch. For people only: no safety rule may rest on it. */
   now(): number;
   /**
-   * Milliseconds on a clock that never goes back and goes on counting while the process, or the machine, is suspended
-   * as far as the operating system tells. Only differences mean anything.
+   * Milliseconds on a clock that never goes back and goes on counting while the process, or the machine, is
+   * suspended as far as the operating system tells. Only differences mean anything.
    */
   monotonic(): number;
-  /** Resolves after `ms` milliseconds. Rejects at once with `signal.reason` when `signal` aborts, and keeps no listener. */
+  /**
+   * Resolves after `ms` milliseconds. Rejects at once with `signal.reason` when `signal` aborts, and keeps no
+   * listener.
+   */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
@@ -18,6 +21,9 @@ export interface Clock {
 export interface RandomSource {
   /** A number in [0, 1). */
   next(): number;
-  /** `bytes` random bytes as lower-case hex: hard to guess, and unique for all practical purposes from 12 bytes on. */
+  /**
+   * `bytes` random bytes as lower-case hex: hard to guess, and unique for all practical purposes from 12
+   * bytes on.
+   */
   hex(bytes: number): string;
 }

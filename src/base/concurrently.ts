@@ -1,6 +1,7 @@
 /**
- * Runs `work` on every item, at most `limit` at a time; the results in the items' order. The first failure ends it, and so does `signal`:
- * whatever is under way is told by the signal that it was given, no further item is begun.
+ * Runs `work` on every item, at most `limit` at a time; the results in the items' order. The first failure
+ * ends it, and so does `signal`: whatever is under way is told by the signal that it was given, no further
+ * item is begun.
  *
  * @throws what `work` threw first, or `signal.reason`
  */

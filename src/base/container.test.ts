@@ -11,18 +11,21 @@ describe('a container', () => {
   });
   afterEach(() => rmSync(root, { recursive: true }));
 
-  const sign = (env: Record<string, string> = {}, processId = 4711) => containerSign({ env, processId, root });
+  const sign = (env: Record<string, string> = {}, processId = 4711) =>
+    containerSign({ env, processId, root });
   const write = (path: string, text: string) => {
     mkdirSync(dirname(join(root, path)), { recursive: true });
     writeFileSync(join(root, path), text);
   };
 
-  it.each(['ECS_CONTAINER_METADATA_URI_V4', 'ECS_CONTAINER_METADATA_URI', 'KUBERNETES_SERVICE_HOST', 'AWS_EXECUTION_ENV'])(
-    'is known by the variable %s',
-    (name) => {
-      expect(sign({ [name]: 'x' })).toBe(`${name} is set`);
-    },
-  );
+  it.each([
+    'ECS_CONTAINER_METADATA_URI_V4',
+    'ECS_CONTAINER_METADATA_URI',
+    'KUBERNETES_SERVICE_HOST',
+    'AWS_EXECUTION_ENV',
+  ])('is known by the variable %s', (name) => {
+    expect(sign({ [name]: 'x' })).toBe(`${name} is set`);
+  });
 
   it.each(['/.dockerenv', '/run/.containerenv'])('is known by the file %s', (path) => {
     write(path, '');

@@ -1,10 +1,18 @@
 import { existsSync, readFileSync } from 'node:fs';
 
 /** Set by Amazon ECS, Kubernetes, and what runs containers at AWS otherwise. */
-const VARIABLES = ['ECS_CONTAINER_METADATA_URI_V4', 'ECS_CONTAINER_METADATA_URI', 'KUBERNETES_SERVICE_HOST', 'AWS_EXECUTION_ENV'];
+const VARIABLES = [
+  'ECS_CONTAINER_METADATA_URI_V4',
+  'ECS_CONTAINER_METADATA_URI',
+  'KUBERNETES_SERVICE_HOST',
+  'AWS_EXECUTION_ENV',
+];
 /** Made by Docker and by podman. */
 const FILES = ['/.dockerenv', '/run/.containerenv'];
-/** Tells also of a launcher or an init that has started this program: on a host, process 1 is no program of a user's. */
+/**
+ * Tells also of a launcher or an init that has started this program: on a host, process 1 is no program of a
+ * user's.
+ */
 const PROCESS_1 = '/proc/1/cmdline';
 
 /** What a container can be known by. */
@@ -15,7 +23,9 @@ export interface ContainerSources {
   readonly root?: string;
 }
 
-/** What shows that this process runs in a container, as a phrase for messages; undefined where nothing does. */
+/**
+ * What shows that this process runs in a container, as a phrase for messages; undefined where nothing does.
+ */
 export function containerSign({ env, processId, root = '' }: ContainerSources): string | undefined {
   const variable = VARIABLES.find((name) => env[name]);
   if (variable !== undefined) return `${variable} is set`;

@@ -13,7 +13,10 @@ describe('an error about a setting', () => {
     expect(error.value).toBe(shown);
   });
 
-  it.each(['s3://bucket/prefix', 'web@host', 'zk1:2181', '@', '', '{"a":1,"@class":"x"}'])('shows what has none as it is: %j', (value) => {
-    expect(new ConfigError('--x', value, 'something else').value).toBe(value);
-  });
+  it.each(['s3://bucket/prefix', 'web@host', 'zk1:2181', '@', '', '{"a":1,"@class":"x"}'])(
+    'shows what has none as it is: %j',
+    (value) => {
+      expect(new ConfigError('--x', value, 'something else').value).toBe(value);
+    },
+  );
 });

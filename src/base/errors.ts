@@ -51,7 +51,10 @@ export class ConfigError extends NodeLeaseError {
   }
 }
 
-/** The store cannot be used at all: it ignores conditions, the bucket is missing, access is denied, or it gives no answer. */
+/**
+ * The store cannot be used at all: it ignores conditions, the bucket is missing, access is denied, or it
+ * gives no answer.
+ */
 export class StoreUnusableError extends NodeLeaseError {
   readonly code = 'STORE_UNUSABLE';
 }
@@ -69,7 +72,9 @@ function describe(value: unknown): string {
 export function explain(error: unknown): string {
   const parts: string[] = [];
   for (let current = error; current !== undefined && current !== null; ) {
-    const text = (current instanceof Error ? current.message || current.name : String(current)).replace(/\s+/g, ' ').trim();
+    const text = (current instanceof Error ? current.message || current.name : String(current))
+      .replace(/\s+/g, ' ')
+      .trim();
     if (text !== '' && !parts.some((part) => part.includes(text))) parts.push(text);
     current = current instanceof Error ? current.cause : undefined;
   }

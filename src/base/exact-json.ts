@@ -1,7 +1,10 @@
 /** Texts, in which digits are no numbers, and numbers. */
 const TEXTS_AND_NUMBERS = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*/g;
 
-/** What `JSON.parse` makes of it, but an integer beyond ±(2^53 − 1) as the text of its digits. @throws {SyntaxError} when it is no JSON */
+/**
+ * What `JSON.parse` makes of it, but an integer beyond ±(2^53 − 1) as the text of its digits.
+ * @throws {SyntaxError} when it is no JSON
+ */
 export function parseExactJson(json: string): unknown {
   const value: unknown = JSON.parse(json);
   if (!/\d{16}/.test(json)) return value;

@@ -19,19 +19,28 @@ export interface HttpGetOptions {
 }
 
 /**
- * Requests a URL on this host, by a connection of its own, without redirects, proxies, and the verification of certificates.
+ * Requests a URL on this host, by a connection of its own, without redirects, proxies, and the verification
+ * of certificates.
  *
  * @throws what went wrong, or `signal.reason`
  */
-export async function httpGet(url: URL, { signal, lookup, userAgent, maxBytes = 65_536 }: HttpGetOptions): Promise<HttpReply> {
+export async function httpGet(
+  url: URL,
+  { signal, lookup, userAgent, maxBytes = 65_536 }: HttpGetOptions,
+): Promise<HttpReply> {
   const headers = { 'user-agent': userAgent, accept: '*/*' };
   // A name may have several addresses, and the server listen on one of them.
   const options = { agent: false, signal, headers, autoSelectFamily: true, ...(lookup && { lookup }) };
-  const request = url.protocol === 'https:' ? httpsRequest(url, { ...options, rejectUnauthorized: false }) : httpRequest(url, options);
+  const request =
+    url.protocol === 'https:'
+      ? httpsRequest(url, { ...options, rejectUnauthorized: false })
+      : httpRequest(url, options);
   // A failure after the answer has begun is told by the answer.
   request.on('error', () => undefined).end();
   // Also after a change of protocols.
-  const closed = once(request, 'close').then(() => Promise.reject(new Error('the connection ended without an answer')));
+  const closed = once(request, 'close').then(() =>
+    Promise.reject(new Error('the connection ended without an answer')),
+  );
   try {
     const [response] = (await Promise.race([once(request, 'response'), closed])) as [IncomingMessage];
     const chunks: Buffer[] = [];

@@ -2,15 +2,22 @@
 export const REDACTED = '[redacted]';
 
 /**
- * Credentials as they may stand within a text: of ZooKeeper, of a URL, of an address without a scheme, of a request. A backslash takes the character
- * after it along, as in JSON. The word PASSWORD stands for one in our own texts. Lengths are bounded so that a long text is looked through in no time.
+ * Credentials as they may stand within a text: of ZooKeeper, of a URL, of an address without a scheme, of a
+ * request. A backslash takes the character after it along, as in JSON. The word PASSWORD stands for one in
+ * our own texts. Lengths are bounded so that a long text is looked through in no time.
  */
 const SECRET_TEXTS: readonly (readonly [pattern: RegExp, replacement: string])[] = [
   [/\b(digest:[^\s:"\\]*:)(?!PASSWORD(?:[\s,)"]|$))(?:[^\s"\\]|\\[^n])+/g, `$1${REDACTED}`],
   [/(\b[a-z][a-z0-9+.-]{0,20}:\/\/)(?:[^\s"\\/]|\\[^n])*@/gi, `$1${REDACTED}@`],
   // A secret of AWS may have a slash in it. A port is none.
-  [/(\b[a-z][a-z0-9+.-]{0,20}:\/\/)[^\s"\\:@/]{1,128}:(?!\d{1,5}\/)(?:[^\s"\\]|\\[^n]){1,256}@/gi, `$1${REDACTED}@`],
-  [/(^|[\s"'(=])(?!file:)[^\s"'\\:@/{}()=]{1,128}:(?!\/|\d{1,5}\/)(?:[^\s"\\]|\\[^n]){1,256}@/g, `$1${REDACTED}@`],
+  [
+    /(\b[a-z][a-z0-9+.-]{0,20}:\/\/)[^\s"\\:@/]{1,128}:(?!\d{1,5}\/)(?:[^\s"\\]|\\[^n]){1,256}@/gi,
+    `$1${REDACTED}@`,
+  ],
+  [
+    /(^|[\s"'(=])(?!file:)[^\s"'\\:@/{}()=]{1,128}:(?!\/|\d{1,5}\/)(?:[^\s"\\]|\\[^n]){1,256}@/g,
+    `$1${REDACTED}@`,
+  ],
   [/\b(Bearer +)[A-Za-z0-9._~+/-]{8,}=*/gi, `$1${REDACTED}`],
 ];
 

@@ -1,7 +1,10 @@
 import { beforeEach, expect, it } from 'vitest';
 import { suspendProof } from './suspend-proof.js';
 
-/** The true time since the machine's start, what of it was spent suspended, and how far the wall clock was set. */
+/**
+ * The true time since the machine's start, what of it was spent suspended, and how far the wall clock was
+ * set.
+ */
 let time: { uptime: number; suspended: number; set: number };
 let readings: number;
 /** Happens while the uptime is read. */

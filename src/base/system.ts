@@ -9,8 +9,9 @@ import { suspendProof } from './suspend-proof.js';
 /**
  * The clock of this machine.
  *
- * `monotonic()` is CLOCK_MONOTONIC, which stands still while the machine is suspended, and what the uptime, on Linux CLOCK_BOOTTIME, is ahead of it.
- * Both count from the start of the machine, so every thread and process of it can compare them.
+ * `monotonic()` is CLOCK_MONOTONIC, which stands still while the machine is suspended, and what the uptime,
+ * on Linux CLOCK_BOOTTIME, is ahead of it. Both count from the start of the machine, so every thread and
+ * process of it can compare them.
  */
 export const systemClock: Clock = {
   now: () => Date.now(),

@@ -43,7 +43,12 @@ describe('the default task id', () => {
     const paths: (string | undefined)[] = [];
     const url = await metadataServer((request, response) => {
       paths.push(request.url);
-      response.end(JSON.stringify({ Cluster: 'c', TaskARN: 'arn:aws:ecs:eu-west-1:111122223333:task/c/158d1c8083dd49d6b527399fd6414f5c' }));
+      response.end(
+        JSON.stringify({
+          Cluster: 'c',
+          TaskARN: 'arn:aws:ecs:eu-west-1:111122223333:task/c/158d1c8083dd49d6b527399fd6414f5c',
+        }),
+      );
     });
     const { taskId, warnings, clock } = scene({ ECS_CONTAINER_METADATA_URI_V4: url });
     await expect(taskId).resolves.toBe('158d1c8083dd49d6b527399fd6414f5c');
@@ -65,14 +70,21 @@ describe('the default task id', () => {
     ['an error', (_, response) => response.writeHead(500).end(), /HTTP status 500/],
     ['something else than JSON', (_, response) => response.end('<html>'), /not valid JSON/],
     ['no TaskARN', (_, response) => response.end('{}'), /no TaskARN/],
-    ['an ARN without a task', (_, response) => response.end('{"TaskARN":"arn:aws:ecs:x:y:task/"}'), /names no task/],
+    [
+      'an ARN without a task',
+      (_, response) => response.end('{"TaskARN":"arn:aws:ecs:x:y:task/"}'),
+      /names no task/,
+    ],
     ['a broken connection', (request) => request.socket.destroy(), /socket hang up|ECONNRESET/],
     ['more than it should', (_, response) => response.end('x'.repeat(2_000_000)), /not valid JSON/],
-  ])('falls back to the host name, with a warning, when the metadata endpoint answers with %s', async (_, answer, reason) => {
-    const { taskId, warnings } = scene({ ECS_CONTAINER_METADATA_URI_V4: await metadataServer(answer) });
-    await expect(taskId).resolves.toMatch(/^web\.example-[0-9a-f]{16}$/);
-    expect(warnings).toEqual([expect.stringMatching(reason)]);
-  });
+  ])(
+    'falls back to the host name, with a warning, when the metadata endpoint answers with %s',
+    async (_, answer, reason) => {
+      const { taskId, warnings } = scene({ ECS_CONTAINER_METADATA_URI_V4: await metadataServer(answer) });
+      await expect(taskId).resolves.toMatch(/^web\.example-[0-9a-f]{16}$/);
+      expect(warnings).toEqual([expect.stringMatching(reason)]);
+    },
+  );
 
   it('falls back when no answer comes within two seconds', async () => {
     const { url, asked } = await silentServer();
@@ -84,8 +96,12 @@ describe('the default task id', () => {
   });
 
   it('falls back when no program listens, or the address is none', async () => {
-    await expect(scene({ ECS_CONTAINER_METADATA_URI_V4: 'http://127.0.0.1:1' }).taskId).resolves.toMatch(/^web\.example-/);
-    await expect(scene({ ECS_CONTAINER_METADATA_URI_V4: 'nonsense' }).taskId).resolves.toMatch(/^web\.example-/);
+    await expect(scene({ ECS_CONTAINER_METADATA_URI_V4: 'http://127.0.0.1:1' }).taskId).resolves.toMatch(
+      /^web\.example-/,
+    );
+    await expect(scene({ ECS_CONTAINER_METADATA_URI_V4: 'nonsense' }).taskId).resolves.toMatch(
+      /^web\.example-/,
+    );
   });
 
   it('is not waited for after an interruption', async () => {

@@ -18,8 +18,9 @@ const LONGEST = 128;
 const TASK_ID = /^[\x21-\x7e]{1,128}$/;
 
 /**
- * The name of this run where the user gives none: on Amazon ECS the id of the task, elsewhere the host name and a random part.
- * When the metadata endpoint of ECS does not answer, that is warned of and the latter taken.
+ * The name of this run where the user gives none: on Amazon ECS the id of the task, elsewhere the host name
+ * and a random part. When the metadata endpoint of ECS does not answer, that is warned of and the latter
+ * taken.
  *
  * Source: the task metadata endpoint version 4, `${ECS_CONTAINER_METADATA_URI_V4}/task`, field `TaskARN`.
  *
@@ -32,7 +33,9 @@ export async function defaultTaskId(sources: TaskIdSources): Promise<string> {
       return taskIdOfArn(await taskArn(`${metadata}/task`, sources));
     } catch (error) {
       sources.signal?.throwIfAborted();
-      sources.warn?.(`the ECS task metadata at ${metadata} cannot be used, the task id is made from the host name: ${explain(error)}`);
+      sources.warn?.(
+        `the ECS task metadata at ${metadata} cannot be used, the task id is made from the host name: ${explain(error)}`,
+      );
     }
   }
   const suffix = `-${sources.random.hex(8)}`;
@@ -42,7 +45,8 @@ export async function defaultTaskId(sources: TaskIdSources): Promise<string> {
 
 /** @throws {ConfigError} when a task id is not 1 to 128 printable ASCII characters without spaces */
 export function checkTaskId(taskId: string): void {
-  if (!TASK_ID.test(taskId)) throw new ConfigError('taskId', taskId, '1 to 128 printable ASCII characters without spaces');
+  if (!TASK_ID.test(taskId))
+    throw new ConfigError('taskId', taskId, '1 to 128 printable ASCII characters without spaces');
 }
 
 /** The part after the last slash: `arn:aws:ecs:<region>:<account>:task/<cluster>/<id>`. */
@@ -58,7 +62,11 @@ async function taskArn(url: string, { clock, signal }: TaskIdSources): Promise<s
   try {
     // Loaded only here: a start has to be fast.
     const { httpGet } = await import('./http-get.js');
-    const { status, body } = await httpGet(new URL(url), { signal: call.signal, userAgent: 'nodelease', maxBytes: 1_000_000 });
+    const { status, body } = await httpGet(new URL(url), {
+      signal: call.signal,
+      userAgent: 'nodelease',
+      maxBytes: 1_000_000,
+    });
     if (status !== 200) throw new Error(`HTTP status ${status}`);
     const task: unknown = JSON.parse(body);
     const arn = typeof task === 'object' && task !== null && 'TaskARN' in task ? task.TaskARN : undefined;

@@ -11,7 +11,11 @@ it('a refused client certificate is named in one line, also where the alert brea
   expect(tlsProblem(broken('sslv3 alert bad certificate', 42), false)).toBe(
     'the server wants a client certificate (sslv3 alert bad certificate)',
   );
-  expect(tlsProblem(broken('tlsv1 alert unknown ca', 48), true)).toBe('the server refuses the client certificate (tlsv1 alert unknown ca)');
-  expect(tlsProblem(broken('tlsv1 alert protocol version', 70), true)).toBe('the TLS handshake failed (tlsv1 alert protocol version)');
+  expect(tlsProblem(broken('tlsv1 alert unknown ca', 48), true)).toBe(
+    'the server refuses the client certificate (tlsv1 alert unknown ca)',
+  );
+  expect(tlsProblem(broken('tlsv1 alert protocol version', 70), true)).toBe(
+    'the TLS handshake failed (tlsv1 alert protocol version)',
+  );
   expect(tlsProblem(Object.assign(new Error('write EPROTO'), { code: 'EPROTO' }), false)).toBeUndefined();
 });

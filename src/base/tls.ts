@@ -13,7 +13,9 @@ export interface TlsFiles {
 }
 
 /** The setting that a part comes from, if any: errors show its value, and never the part. */
-export type GivenTls = (part: keyof TlsFiles) => { readonly label: string; readonly text: string } | undefined;
+export type GivenTls = (
+  part: keyof TlsFiles,
+) => { readonly label: string; readonly text: string } | undefined;
 
 /**
  * Checks what TLS is done with, and prepares it.
@@ -21,18 +23,26 @@ export type GivenTls = (part: keyof TlsFiles) => { readonly label: string; reado
  * @param prefix what comes before the name of a part in errors
  * @throws {ConfigError} that names the part
  */
-export function prepareTlsFiles({ ca, cert, key }: TlsFiles, prefix: string, given: GivenTls = () => undefined): SecureContext {
+export function prepareTlsFiles(
+  { ca, cert, key }: TlsFiles,
+  prefix: string,
+  given: GivenTls = () => undefined,
+): SecureContext {
   const check = <T>(part: keyof TlsFiles, content: unknown, expected: string, make: () => T): T => {
     try {
       return make();
     } catch {
-      const { label, text } = given(part) ?? { label: prefix + part, text: content === undefined ? 'none' : '…' };
+      const { label, text } = given(part) ?? {
+        label: prefix + part,
+        text: content === undefined ? 'none' : '…',
+      };
       throw new ConfigError(label, text, expected);
     }
   };
   if (ca !== undefined) check('ca', ca, 'certificates in PEM', () => parseCertificates(ca));
   const isPair = cert !== undefined || key !== undefined;
-  if (isPair) check('cert', cert, 'the certificate of the private key, in PEM', () => parseCertificates(cert));
+  if (isPair)
+    check('cert', cert, 'the certificate of the private key, in PEM', () => parseCertificates(cert));
   return check('key', key, 'the private key of the certificate, in PEM and without a passphrase', () => {
     if (isPair) createPrivateKey(key ?? '');
     return createSecureContext({ ca, cert, key });
@@ -44,19 +54,27 @@ function parseCertificates(pem: string | Buffer = ''): void {
   // A thread gets a plain array of bytes in place of a buffer.
   const text = typeof pem === 'string' ? pem : Buffer.from(pem).toString();
   const [, ...certificates] = text.split('-----BEGIN CERTIFICATE-----');
-  for (const each of certificates.length > 0 ? certificates : ['']) new X509Certificate(`-----BEGIN CERTIFICATE-----${each}`);
+  for (const each of certificates.length > 0 ? certificates : [''])
+    new X509Certificate(`-----BEGIN CERTIFICATE-----${each}`);
 }
 
-/** Why the client does not accept the server, or the server the client; undefined for an error that is not about TLS. */
+/**
+ * Why the client does not accept the server, or the server the client; undefined for an error that is not
+ * about TLS.
+ */
 export function tlsProblem(error: NodeJS.ErrnoException, hasCertificate: boolean): string | undefined {
   const { code = '', reason = error.message }: NodeJS.ErrnoException & { readonly reason?: string } = error;
   if (code === 'ERR_SSL_WRONG_VERSION_NUMBER') return 'the server does not speak TLS';
-  const refusal = (why: string) => `the server ${hasCertificate ? 'refuses the' : 'wants a'} client certificate (${why})`;
+  const refusal = (why: string) =>
+    `the server ${hasCertificate ? 'refuses the' : 'wants a'} client certificate (${why})`;
   if (REFUSAL.test(code)) return refusal(reason);
   const [, why, alert] = (code === 'EPROTO' && WRITTEN_ALERT.exec(error.message)) || [];
-  if (why !== undefined) return CERTIFICATE_ALERTS.includes(Number(alert)) ? refusal(why) : `the TLS handshake failed (${why})`;
+  if (why !== undefined)
+    return CERTIFICATE_ALERTS.includes(Number(alert)) ? refusal(why) : `the TLS handshake failed (${why})`;
   if (code.startsWith('ERR_SSL_')) return `the TLS handshake failed (${reason})`;
-  const problem = UNTRUSTED.test(code) ? 'is signed by no CA that is trusted here' : CERTIFICATE_PROBLEMS[code];
+  const problem = UNTRUSTED.test(code)
+    ? 'is signed by no CA that is trusted here'
+    : CERTIFICATE_PROBLEMS[code];
   return problem && `the server's certificate ${problem} (${reason})`;
 }
 
@@ -69,7 +87,8 @@ const WRITTEN_ALERT = /:SSL routines:[^:]*:([^:]+):.*:SSL alert number (\d+)/;
 /** Those about the client's certificate: RFC 8446, section 6.2. */
 const CERTIFICATE_ALERTS = [42, 43, 44, 45, 46, 48, 49, 116];
 
-const UNTRUSTED = /^(SELF_SIGNED|DEPTH_ZERO_SELF_SIGNED|UNABLE_TO_(GET_ISSUER|VERIFY_LEAF)|CERT_SIGNATURE_FAILURE)/;
+const UNTRUSTED =
+  /^(SELF_SIGNED|DEPTH_ZERO_SELF_SIGNED|UNABLE_TO_(GET_ISSUER|VERIFY_LEAF)|CERT_SIGNATURE_FAILURE)/;
 
 const CERTIFICATE_PROBLEMS: Readonly<Record<string, string>> = {
   CERT_HAS_EXPIRED: 'has expired',

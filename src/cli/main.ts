@@ -13,18 +13,25 @@ import { StandardOutput } from './terminal/standard-output.js';
 
 // The only file that touches the process' arguments, environment and exit.
 
-const packageFile: { version: string } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
+const packageFile: { version: string } = JSON.parse(
+  readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
+);
 
 const STANDARD_INPUT = 0;
 const STANDARD_OUTPUT = 1;
 /** How long the reader of an answer that was interrupted gets for the rest of it, in milliseconds. */
 const INTERRUPTED_TIMEOUT_MS = 1_000;
 
-// Not asked for before it is needed: node makes a pipe non-blocking when it opens it, and `run` leaves it to its child.
+// Not asked for before it is needed: node makes a pipe non-blocking when it opens it, and `run` leaves it to
+// its child.
 function screen(): Screen | undefined {
   if (!isatty(STANDARD_OUTPUT)) return undefined;
   const { columns, rows } = process.stdout;
-  return { columns: columns || 80, rows: rows || 24, color: !process.env.NO_COLOR && process.env.TERM !== 'dumb' };
+  return {
+    columns: columns || 80,
+    rows: rows || 24,
+    color: !process.env.NO_COLOR && process.env.TERM !== 'dumb',
+  };
 }
 
 const output = new StandardOutput(() => process.stdout, systemClock, {
@@ -57,7 +64,8 @@ async function main(): Promise<void> {
       stderr: (text) => process.stderr.write(text),
       onWarning: (listener) =>
         process.removeAllListeners('warning').on('warning', (warning) => {
-          // Google's library has looked for a metadata server where there is none: what comes of that is told anyway.
+          // Google's library has looked for a metadata server where there is none: what comes of that is told
+          // anyway.
           if (warning.name !== 'MetadataLookupWarning') listener(warning);
         }),
       logFormat: !process.stderr.isTTY ? 'json' : process.env.NO_COLOR ? 'plain' : 'color',
@@ -66,10 +74,15 @@ async function main(): Promise<void> {
     },
     packageFile.version,
   );
-  // A pipe whose reader is slow takes the rest of a long answer later. After a signal, a reader that has stopped reading is not waited for.
-  await (exitCode > 128 ? Promise.race([output.written(), systemClock.sleep(INTERRUPTED_TIMEOUT_MS)]) : output.written());
+  // A pipe whose reader is slow takes the rest of a long answer later. After a signal, a reader that has
+  // stopped reading is not waited for.
+  await (exitCode > 128
+    ? Promise.race([output.written(), systemClock.sleep(INTERRUPTED_TIMEOUT_MS)])
+    : output.written());
   // What ended the command for another reason says more.
-  process.exit(output.hasFailed && (exitCode === ExitCode.ok || exitCode > 128) ? ExitCode.outputFailed : exitCode);
+  process.exit(
+    output.hasFailed && (exitCode === ExitCode.ok || exitCode > 128) ? ExitCode.outputFailed : exitCode,
+  );
 }
 
 // Stays so where nothing is left to wait for and no exit code has come.

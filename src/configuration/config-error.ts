@@ -24,7 +24,10 @@ export class ConfigConflictError extends NodeLeaseError {
 export class ConfigHistoryError extends NodeLeaseError {
   readonly code = 'CONFIG_HISTORY';
 
-  /** @param fault `no-such-revision`: never published, or pruned; `damaged`: a znode of the history has other data than nodelease writes */
+  /**
+   * @param fault `no-such-revision`: never published, or pruned; `damaged`: a znode of the history has other
+   * data than nodelease writes
+   */
   constructor(
     message: string,
     readonly fault: 'no-such-revision' | 'damaged',
@@ -33,7 +36,10 @@ export class ConfigHistoryError extends NodeLeaseError {
   }
 }
 
-/** The configuration is not what a schema expects. The message has the keys and the schema's own words, which may quote a value. */
+/**
+ * The configuration is not what a schema expects. The message has the keys and the schema's own words, which
+ * may quote a value.
+ */
 export class InvalidConfigurationError extends NodeLeaseError {
   readonly code = 'CONFIG_INVALID';
 

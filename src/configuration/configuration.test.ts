@@ -22,7 +22,10 @@ it('begins to watch a large configuration in many turns of the event loop, so th
   zookeeper.put('/config', '', undefined);
   zookeeper.put('/config/shop', '', undefined);
   for (let i = 0; i < KEYS; i += 1) zookeeper.put(`/config/shop/key-${i}`, `${i}`, undefined);
-  const configuration = await inVirtualTime(clock, openConfiguration(zookeeper, { app: 'shop', clock, random: seededRandom(1) }));
+  const configuration = await inVirtualTime(
+    clock,
+    openConfiguration(zookeeper, { app: 'shop', clock, random: seededRandom(1) }),
+  );
   expect(configuration.values.size).toBe(KEYS);
   // Time stands still, and with it whatever waits for the next turn.
   await settled();

@@ -17,9 +17,16 @@ import { type StandardSchema, validated } from './standard-schema.js';
 export interface ConfigurationOptions extends ConfigName {
   /** The reader's node id: its overrides count, and others can see which revisions it runs. @default none */
   readonly nodeId?: number | undefined;
-  /** Whether the revisions are told as soon as they are read: else they are the caller's to tell, with a `SeenReporter`. @default true */
+  /**
+   * Whether the revisions are told as soon as they are read: else they are the caller's to tell, with a
+   * `SeenReporter`.
+   * @default true
+   */
   readonly reports?: boolean | undefined;
-  /** A file that keeps the configuration for when ZooKeeper is away at the start. Only its owner may read it. @default none */
+  /**
+   * A file that keeps the configuration for when ZooKeeper is away at the start. Only its owner may read it.
+   * @default none
+   */
   readonly snapshot?: string | undefined;
   /** How long to wait for ZooKeeper at the start, in milliseconds. @default 5000 */
   readonly timeoutMs?: number | undefined;
@@ -36,7 +43,12 @@ export interface ConfigurationOptions extends ConfigName {
 /** Problems and their end, for logs. */
 export type ConfigurationEvent =
   /** ZooKeeper is away: the configuration is that of the file, until ZooKeeper is back. */
-  | { readonly type: 'snapshot-used'; readonly at: string; readonly revisions: Readonly<Record<string, number>>; readonly problem: string }
+  | {
+      readonly type: 'snapshot-used';
+      readonly at: string;
+      readonly revisions: Readonly<Record<string, number>>;
+      readonly problem: string;
+    }
   | { readonly type: 'snapshot-failed'; readonly problem: string }
   /** The present configuration stays. */
   | { readonly type: 'read-failed'; readonly problem: string }
@@ -45,7 +57,11 @@ export type ConfigurationEvent =
 /** A change as a reader sees it. */
 export interface ConfigurationChange {
   /** The keys that have another value now, undefined for not set. Empty where only a revision is new. */
-  readonly changes: readonly { readonly key: string; readonly old: string | undefined; readonly new: string | undefined }[];
+  readonly changes: readonly {
+    readonly key: string;
+    readonly old: string | undefined;
+    readonly new: string | undefined;
+  }[];
   readonly revisions: Readonly<Record<string, number>>;
 }
 
@@ -57,27 +73,55 @@ const WATCHES_AT_ONCE = 64;
 const RETRY_MS = { first: 100, max: 5_000 };
 
 /**
- * Resolves once the configuration has been read, or else its snapshot. `zookeeper` stays the caller's to close.
+ * Resolves once the configuration has been read, or else its snapshot. `zookeeper` stays the caller's to
+ * close.
  *
- * @throws {ConfigError} @throws {ZooKeeperError} where there is neither, with what is wrong with both in its message @throws `signal.reason`
+ * @throws {ConfigError} @throws {ZooKeeperError} where there is neither, with what is wrong with both in its
+ * message @throws `signal.reason`
  */
-export async function openConfiguration(zookeeper: ZooKeeper, options: ConfigurationOptions): Promise<Configuration> {
-  const { clock = systemClock, random = systemRandom, timeoutMs = DEFAULT_TIMEOUT_MS, signal, nodeId, snapshot } = options;
+export async function openConfiguration(
+  zookeeper: ZooKeeper,
+  options: ConfigurationOptions,
+): Promise<Configuration> {
+  const {
+    clock = systemClock,
+    random = systemRandom,
+    timeoutMs = DEFAULT_TIMEOUT_MS,
+    signal,
+    nodeId,
+    snapshot,
+  } = options;
   const place: ConfigPlace = { zookeeper, clock, random, root: rootOf(options) };
   const contexts = contextsOf(options);
-  if (nodeId !== undefined && !(Number.isSafeInteger(nodeId) && nodeId >= 0)) throw new ConfigError('nodeId', nodeId, 'a node id');
+  if (nodeId !== undefined && !(Number.isSafeInteger(nodeId) && nodeId >= 0))
+    throw new ConfigError('nodeId', nodeId, 'a node id');
   try {
     await zookeeper.whenConnected({ timeoutMs, signal });
-    return new Configuration(place, contexts, options, await readContexts(place, contexts, nodeId, { timeoutMs, signal }));
+    return new Configuration(
+      place,
+      contexts,
+      options,
+      await readContexts(place, contexts, nodeId, { timeoutMs, signal }),
+    );
   } catch (error) {
     signal?.throwIfAborted();
     if (snapshot === undefined || !(error instanceof ZooKeeperError) || !error.transient) throw error;
     const owners = [ownerOf(place, contexts), ownerOf(place, contexts, nodeId)] as const;
     const start = await readSnapshot(snapshot, owners).catch((cause: unknown) => {
       const { fault, outcome, path } = error;
-      throw new ZooKeeperError(`${explain(error)}, and there is no snapshot: ${explain(cause)}`, { fault, outcome, path, cause: error });
+      throw new ZooKeeperError(`${explain(error)}, and there is no snapshot: ${explain(cause)}`, {
+        fault,
+        outcome,
+        path,
+        cause: error,
+      });
     });
-    options.onEvent?.({ type: 'snapshot-used', at: start.at, revisions: start.revisions, problem: explain(error) });
+    options.onEvent?.({
+      type: 'snapshot-used',
+      at: start.at,
+      revisions: start.revisions,
+      problem: explain(error),
+    });
     return new Configuration(place, contexts, options, start);
   }
 }
@@ -87,8 +131,9 @@ const ownerOf = ({ root }: ConfigPlace, contexts: readonly string[], nodeId?: nu
   `${root}/${contexts[0]}${nodeId === undefined ? '' : ` for node ${nodeId}`}`;
 
 /**
- * A configuration that follows ZooKeeper. Keys that were published together change together. Changes in quick succession may be told as one; the last
- * one told is the newest. While ZooKeeper is away the configuration stays.
+ * A configuration that follows ZooKeeper. Keys that were published together change together. Changes in quick
+ * succession may be told as one; the last one told is the newest. While ZooKeeper is away the configuration
+ * stays.
  */
 export class Configuration implements AsyncIterable<ConfigurationChange>, AsyncDisposable {
   readonly #listeners = new Listeners<ConfigurationChange>();
@@ -142,7 +187,11 @@ export class Configuration implements AsyncIterable<ConfigurationChange>, AsyncD
     if (typeof wanted === 'string') return this.values.get(wanted)?.value;
     const prefix = below === undefined ? '' : `${below}.`;
     const own = [...this.values].filter(([key]) => key.startsWith(prefix));
-    return validated(wanted, Object.fromEntries(own.map(([key, { value }]) => [key.slice(prefix.length), value])), prefix);
+    return validated(
+      wanted,
+      Object.fromEntries(own.map(([key, { value }]) => [key.slice(prefix.length), value])),
+      prefix,
+    );
   }
 
   /** Calls `listener` after every change, until the returned function is called. Listeners must not throw. */
@@ -166,7 +215,9 @@ export class Configuration implements AsyncIterable<ConfigurationChange>, AsyncD
 
   /** Ends it, and every iteration. Idempotent. */
   async close(): Promise<void> {
-    this.#closing.abort(new ZooKeeperError('the configuration has been closed', { fault: 'closed', outcome: 'not-applied' }));
+    this.#closing.abort(
+      new ZooKeeperError('the configuration has been closed', { fault: 'closed', outcome: 'not-applied' }),
+    );
     await this.#ended;
     await this.#seen?.close();
     this.#listeners.clear();
@@ -203,12 +254,16 @@ export class Configuration implements AsyncIterable<ConfigurationChange>, AsyncD
     for (const watch of [...this.#watches.values()].flat()) watch.close();
   }
 
-  /** What was read from ZooKeeper never goes back: a server may lag behind, or the tree be gone. @throws {Error} where it would */
+  /**
+   * What was read from ZooKeeper never goes back: a server may lag behind, or the tree be gone.
+   * @throws {Error} where it would
+   */
   #checkAge({ revisions }: ReadConfig): void {
     if (this.source.from === 'snapshot') return;
     for (const [context, seen] of Object.entries(this.revisions)) {
       const stands = revisions[context] ?? seen;
-      if (stands < seen) throw new Error(`${context} is at revision ${stands}, where revision ${seen} was seen before`);
+      if (stands < seen)
+        throw new Error(`${context} is at revision ${stands}, where revision ${seen} was seen before`);
     }
   }
 
@@ -217,7 +272,11 @@ export class Configuration implements AsyncIterable<ConfigurationChange>, AsyncD
     const isFirst = this.#watches.size === 0;
     this.#now = read;
     const keys = [...new Set([...before.values.keys(), ...read.values.keys()])].sort();
-    const both = keys.map((key) => ({ key, old: before.values.get(key)?.value, new: read.values.get(key)?.value }));
+    const both = keys.map((key) => ({
+      key,
+      old: before.values.get(key)?.value,
+      new: read.values.get(key)?.value,
+    }));
     const changes = both.filter((each) => each.old !== each.new);
     const isNew = changes.length > 0 || JSON.stringify(read.revisions) !== JSON.stringify(before.revisions);
     if (isNew || isFirst) await this.#keep(read);
@@ -239,7 +298,10 @@ export class Configuration implements AsyncIterable<ConfigurationChange>, AsyncD
     await written.catch((error: unknown) => onEvent?.({ type: 'snapshot-failed', problem: explain(error) }));
   }
 
-  /** Watches what was read, and nothing else. Resolves once all watches stand, or after a while. @throws where it is closed before */
+  /**
+   * Watches what was read, and nothing else. Resolves once all watches stand, or after a while.
+   * @throws where it is closed before
+   */
   async #watch({ paths, revisions }: ReadConfig): Promise<void> {
     const { zookeeper, root } = this.place;
     const { nodeId } = this.options;

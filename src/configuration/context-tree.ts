@@ -5,7 +5,10 @@ import { keyOfPath } from './layout.js';
 /** How many znodes are read at a time. */
 const READ_AT_ONCE = 64;
 
-/** The znodes of a context by their paths below it, the empty one for itself; without any where it does not exist. */
+/**
+ * The znodes of a context by their paths below it, the empty one for itself; without any where it does not
+ * exist.
+ */
 export type ContextTree = ReadonlyMap<string, TreeZnode>;
 
 export interface TreeZnode {
@@ -15,11 +18,18 @@ export interface TreeZnode {
 }
 
 /** Reads a context as it stands. Changes meanwhile may be seen in part. */
-export async function readTree(zookeeper: Pick<ZooKeeper, 'read' | 'children'>, context: string, call: CallOptions): Promise<ContextTree> {
+export async function readTree(
+  zookeeper: Pick<ZooKeeper, 'read' | 'children'>,
+  context: string,
+  call: CallOptions,
+): Promise<ContextTree> {
   const tree = new Map<string, TreeZnode>();
   for (let level: readonly string[] = ['']; level.length > 0; ) {
     const read = await concurrently(level, READ_AT_ONCE, async (path) => {
-      const [znode, names = []] = await Promise.all([zookeeper.read(context + path, call), zookeeper.children(context + path, call)]);
+      const [znode, names = []] = await Promise.all([
+        zookeeper.read(context + path, call),
+        zookeeper.children(context + path, call),
+      ]);
       if (znode) tree.set(path, { value: znode.data.toString('utf8'), version: znode.stat.version });
       return znode ? names.map((name) => `${path}/${name}`).sort() : [];
     });
@@ -28,8 +38,13 @@ export async function readTree(zookeeper: Pick<ZooKeeper, 'read' | 'children'>, 
   return tree;
 }
 
-/** The properties of a context as Spring reads them: an empty znode counts where it has no children. Of two znodes with one key the last counts. */
-export function propertiesOf(tree: ReadonlyMap<string, Pick<TreeZnode, 'value'>>): ReadonlyMap<string, string> {
+/**
+ * The properties of a context as Spring reads them: an empty znode counts where it has no children. Of two
+ * znodes with one key the last counts.
+ */
+export function propertiesOf(
+  tree: ReadonlyMap<string, Pick<TreeZnode, 'value'>>,
+): ReadonlyMap<string, string> {
   const parents = parentsIn(tree.keys());
   const found = [...tree].filter(([path, { value }]) => path !== '' && (value !== '' || !parents.has(path)));
   return new Map(found.map(([path, { value }]) => [keyOfPath(path), value]));

@@ -46,12 +46,20 @@ export class SeenReporter {
       item.dirty = false;
       if (this.#data === undefined) return;
       const standing = await zookeeper.read(this.#path, call);
-      if (standing?.stat.owner === call.sessionId) return void (await zookeeper.setData(this.#path, this.#data, undefined, call));
+      if (standing?.stat.owner === call.sessionId)
+        return void (await zookeeper.setData(this.#path, this.#data, undefined, call));
       // What an earlier session of this node id has left would go with that one.
       if (standing) await zookeeper.remove(this.#path, standing.stat.version, call);
       await zookeeper.createWithParents(this.#path, this.#data, 'ephemeral', call);
     };
-    this.#loop = new ReconcileLoop({ zookeeper, clock, random, name: 'configuration', items: () => [this.#item], settle });
+    this.#loop = new ReconcileLoop({
+      zookeeper,
+      clock,
+      random,
+      name: 'configuration',
+      items: () => [this.#item],
+      settle,
+    });
   }
 
   tell(revisions: Readonly<Record<string, number>>): void {
@@ -67,7 +75,10 @@ export class SeenReporter {
   }
 }
 
-/** The configurations that nodes run, by their most specific contexts: those below a root, or one. Foreign znodes are left out. */
+/**
+ * The configurations that nodes run, by their most specific contexts: those below a root, or one. Foreign
+ * znodes are left out.
+ */
 export async function readFleet(
   zookeeper: Pick<ZooKeeper, 'read' | 'children'>,
   root: string,
@@ -82,7 +93,9 @@ export async function readFleet(
       const [app = '', profile] = context.split(',');
       const contexts = contextsOf({ app, profile });
       const path = seenPath(root, context);
-      const ids = ((await zookeeper.children(path, call)) ?? []).filter((name) => /^\d{1,7}$/.test(name)).map(Number);
+      const ids = ((await zookeeper.children(path, call)) ?? [])
+        .filter((name) => /^\d{1,7}$/.test(name))
+        .map(Number);
       const seen = await concurrently(ids, READ_AT_ONCE, async (nodeId) => {
         const told = decodeSeen((await zookeeper.read(`${path}/${nodeId}`, call))?.data);
         return told ? [{ nodeId, ...told, own: contextsOfNode(contexts, names, nodeId) }] : [];
@@ -90,7 +103,11 @@ export async function readFleet(
       const nodes = seen.flat().sort((a, b) => a.nodeId - b.nodeId);
       const read = [...new Set([...nodes.flatMap(({ own }) => own), ...contexts])];
       const revisions = new Map(
-        await concurrently(read, READ_AT_ONCE, async (each) => [each, revisionIn(await readHead(zookeeper, root, each, call))] as const),
+        await concurrently(
+          read,
+          READ_AT_ONCE,
+          async (each) => [each, revisionIn(await readHead(zookeeper, root, each, call))] as const,
+        ),
       );
       return {
         context,
@@ -107,7 +124,9 @@ export async function readFleet(
 function decodeSeen(data: Buffer | undefined): Pick<NodeRevisions, 'revisions' | 'at'> | undefined {
   try {
     const { revisions, at } = JSON.parse(`${data}`) as Partial<NodeRevisions>;
-    return typeof revisions === 'object' && revisions !== null && typeof at === 'string' ? { revisions, at } : undefined;
+    return typeof revisions === 'object' && revisions !== null && typeof at === 'string'
+      ? { revisions, at }
+      : undefined;
   } catch {
     return undefined;
   }

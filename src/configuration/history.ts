@@ -25,17 +25,31 @@ export interface Revision {
   readonly id: string;
 }
 
-export const NO_REVISION: Revision = { revision: 0, base: 0, at: '', author: '', message: '', changes: [], id: '' };
+export const NO_REVISION: Revision = {
+  revision: 0,
+  base: 0,
+  at: '',
+  author: '',
+  message: '',
+  changes: [],
+  id: '',
+};
 
 const READ_AT_ONCE = 64;
 
-/** What a znode of the history says; the head says it without the changes. @throws {ConfigHistoryError} `damaged` */
+/**
+ * What a znode of the history says; the head says it without the changes.
+ * @throws {ConfigHistoryError} `damaged`
+ */
 export function decodeRevision(path: string, data: Buffer): Revision {
   const isText = (value: unknown) => value === null || typeof value === 'string';
-  const isChange = (change: KeyChange) => typeof change.key === 'string' && isText(change.old) && isText(change.new);
+  const isChange = (change: KeyChange) =>
+    typeof change.key === 'string' && isText(change.old) && isText(change.new);
   try {
     const { revision, base, at, author, message, changes, id }: Revision = JSON.parse(data.toString('utf8'));
-    const isRevision = [revision, base].every(Number.isSafeInteger) && [at, author, message, id].every((text) => typeof text === 'string');
+    const isRevision =
+      [revision, base].every(Number.isSafeInteger) &&
+      [at, author, message, id].every((text) => typeof text === 'string');
     if (isRevision && changes.every(isChange)) return { revision, base, at, author, message, changes, id };
   } catch {
     // Told below.
@@ -50,7 +64,9 @@ export async function readHistory(
   call: CallOptions,
 ): Promise<readonly Revision[]> {
   const path = historyPath(root, context);
-  const names = ((await zookeeper.children(path, call)) ?? []).filter((name) => revisionOf(name) !== undefined);
+  const names = ((await zookeeper.children(path, call)) ?? []).filter(
+    (name) => revisionOf(name) !== undefined,
+  );
   const read = await concurrently(names.sort().reverse(), READ_AT_ONCE, async (name) => {
     const znode = await zookeeper.read(`${path}/${name}`, call);
     return znode && decodeRevision(`${path}/${name}`, znode.data);
@@ -58,17 +74,33 @@ export async function readHistory(
   return read.filter((record) => record !== undefined);
 }
 
-/** What was published between two revisions, or since one. @param history the newest first @throws {ConfigHistoryError} `no-such-revision` */
-export function between(history: readonly Revision[], from: number, to = history[0]?.revision ?? 0): readonly KeyChange[] {
-  if (from > to) return between(history, to, from).map(({ key, old, new: now }) => ({ key, old: now, new: old }));
+/**
+ * What was published between two revisions, or since one.
+ * @param history the newest first
+ * @throws {ConfigHistoryError} `no-such-revision`
+ */
+export function between(
+  history: readonly Revision[],
+  from: number,
+  to = history[0]?.revision ?? 0,
+): readonly KeyChange[] {
+  if (from > to)
+    return between(history, to, from).map(({ key, old, new: now }) => ({ key, old: now, new: old }));
   const newest = history[0]?.revision ?? 0;
   const oldest = (history.at(-1)?.revision ?? 1) - 1;
   for (const each of [from, to]) {
     if (Number.isInteger(each) && each >= oldest && each <= newest) continue;
-    throw new ConfigHistoryError(`there is no revision ${each}: the history goes from ${oldest} to ${newest}`, 'no-such-revision');
+    throw new ConfigHistoryError(
+      `there is no revision ${each}: the history goes from ${oldest} to ${newest}`,
+      'no-such-revision',
+    );
   }
   const after = history.filter(({ revision }) => revision > from && revision <= to);
-  if (after.length < to - from) throw new ConfigHistoryError(`revisions between ${from} and ${to} are missing from the history`, 'damaged');
+  if (after.length < to - from)
+    throw new ConfigHistoryError(
+      `revisions between ${from} and ${to} are missing from the history`,
+      'damaged',
+    );
   const all = new Map<string, KeyChange>();
   for (const change of after.toReversed().flatMap(({ changes }) => changes))
     all.set(change.key, { ...change, old: (all.get(change.key) ?? change).old });

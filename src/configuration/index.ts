@@ -1,4 +1,5 @@
-// Configuration in ZooKeeper, in the layout of Spring Cloud Zookeeper Config: published in revisions, followed as it changes.
+// Configuration in ZooKeeper, in the layout of Spring Cloud Zookeeper Config: published in revisions,
+// followed as it changes.
 
 export { ConfigConflictError, ConfigHistoryError, InvalidConfigurationError } from './config-error.js';
 export {

@@ -1,17 +1,31 @@
 import { describe, expect, it } from 'vitest';
 import { ConfigError } from '../base/errors.js';
-import { checkProperty, contextsOf, contextsOfNode, overridesOf, revisionOf, revisionPath, rootOf } from './layout.js';
+import {
+  checkProperty,
+  contextsOf,
+  contextsOfNode,
+  overridesOf,
+  revisionOf,
+  revisionPath,
+  rootOf,
+} from './layout.js';
 
 describe('the contexts', () => {
   it("are Spring's, the most specific first", () => {
-    expect(contextsOf({ app: 'testApp', profile: 'dev' })).toEqual(['testApp,dev', 'testApp', 'application,dev', 'application']);
+    expect(contextsOf({ app: 'testApp', profile: 'dev' })).toEqual([
+      'testApp,dev',
+      'testApp',
+      'application,dev',
+      'application',
+    ]);
     expect(contextsOf({ app: 'testApp' })).toEqual(['testApp', 'application']);
     expect(contextsOf({ app: 'application', profile: 'dev' })).toEqual(['application,dev', 'application']);
     expect(contextsOf({ app: 'application' })).toEqual(['application']);
   });
 
   it('have names that stand for one context each', () => {
-    for (const app of ['', '.', '.nodelease', 'a/b', 'a,b', 'a@nodes=1', 'a\u0000']) expect(() => contextsOf({ app })).toThrow(ConfigError);
+    for (const app of ['', '.', '.nodelease', 'a/b', 'a,b', 'a@nodes=1', 'a\u0000'])
+      expect(() => contextsOf({ app })).toThrow(ConfigError);
     expect(() => contextsOf({ app: 'a', profile: 'b,c' })).toThrow(
       'profile: expected a name without ",", "@nodes=" and a "." at its beginning, got "b,c"',
     );
@@ -27,7 +41,9 @@ describe('overrides for node ids', () => {
       ...['shop@nodes=0-3', 'shop@nodes=5', 'shop@nodes=5'],
     ]);
     for (const text of ['', '-', '3-', '-3', '3-1', 'a', '1-2-3', '1000001'])
-      expect(() => overridesOf('shop', text, '--nodes')).toThrow(/^--nodes: expected a node id or a range of them/);
+      expect(() => overridesOf('shop', text, '--nodes')).toThrow(
+        /^--nodes: expected a node id or a range of them/,
+      );
   });
 
   it('stand before their context, the narrowest range first, others left out', () => {
@@ -45,7 +61,11 @@ describe('overrides for node ids', () => {
       ...['shop@nodes=2', 'shop@nodes=1-3', 'shop@nodes=2-20', 'shop', 'b@nodes=2-4', 'b'],
     ]);
     expect(contextsOfNode(['shop', 'b'], names, 21)).toEqual(['shop', 'b']);
-    expect(contextsOfNode(['shop'], ['shop@nodes=3-5', 'shop@nodes=2-4'], 4)).toEqual(['shop@nodes=2-4', 'shop@nodes=3-5', 'shop']);
+    expect(contextsOfNode(['shop'], ['shop@nodes=3-5', 'shop@nodes=2-4'], 4)).toEqual([
+      'shop@nodes=2-4',
+      'shop@nodes=3-5',
+      'shop',
+    ]);
   });
 });
 
@@ -60,5 +80,9 @@ it('keys and values are what a path can stand for, and UTF-8', () => {
 
 it('the znode of a revision is found by its number', () => {
   expect(revisionPath('/config', 'shop,dev', 12)).toBe('/config/.nodelease/history/shop,dev/rev-0000000012');
-  expect([revisionOf('rev-0000000012'), revisionOf('rev-12'), revisionOf('other')]).toEqual([12, undefined, undefined]);
+  expect([revisionOf('rev-0000000012'), revisionOf('rev-12'), revisionOf('other')]).toEqual([
+    12,
+    undefined,
+    undefined,
+  ]);
 });

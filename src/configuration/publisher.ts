@@ -9,7 +9,14 @@ import type { CallOptions, MultiOperation, ZooKeeper } from '../zookeeper/zookee
 import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { ConfigConflictError } from './config-error.js';
 import { type ContextTree, propertiesOf, readTree } from './context-tree.js';
-import { between, decodeRevision, type KeyChange, NO_REVISION, type Revision, readHistory } from './history.js';
+import {
+  between,
+  decodeRevision,
+  type KeyChange,
+  NO_REVISION,
+  type Revision,
+  readHistory,
+} from './history.js';
 import {
   type ConfigName,
   checkProperty,
@@ -41,7 +48,10 @@ export interface PublisherOptions extends ConfigName {
 export interface PublishOptions {
   /** Why. @default empty */
   readonly message?: string | undefined;
-  /** The revision that has to stand, 0 for none. Without it a publish is repeated on what another one has left. */
+  /**
+   * The revision that has to stand, 0 for none. Without it a publish is repeated on what another one has
+   * left.
+   */
   readonly expect?: number | undefined;
   /** How long it may take, in milliseconds. @default 10000 */
   readonly timeoutMs?: number | undefined;
@@ -73,19 +83,23 @@ const DEFAULT_KEEP = 100;
 const DEFAULT_TIMEOUT_MS = 10_000;
 /** How many revisions one publish prunes at the most. */
 const PRUNED_AT_ONCE = 100;
-/** How often a publish is tried before it queues up at the context's lock, without which others may come first for a minute, and the pauses, in milliseconds. */
+/**
+ * How often a publish is tried before it queues up at the context's lock, without which others may come first
+ * for a minute, and the pauses, in milliseconds.
+ */
 const FREE_TRIES = 2;
 const PAUSE_MS = { first: 5, max: 100 };
 
 /** @throws {ConfigError} */
-export const configPublisher = (zookeeper: ZooKeeper, options: PublisherOptions) => new ConfigPublisher(zookeeper, options);
+export const configPublisher = (zookeeper: ZooKeeper, options: PublisherOptions) =>
+  new ConfigPublisher(zookeeper, options);
 
 /**
- * Publishes into the most specific context of a configuration, or into its overrides for some nodes. What was changed without a revision is seen as it
- * stands.
+ * Publishes into the most specific context of a configuration, or into its overrides for some nodes. What was
+ * changed without a revision is seen as it stands.
  *
- * All calls throw {@link ConfigError} for bad input, `ZooKeeperError` for no connection in time, denied access and a closed client,
- * {@link ConfigHistoryError} for damage, and `signal.reason`.
+ * All calls throw {@link ConfigError} for bad input, `ZooKeeperError` for no connection in time, denied
+ * access and a closed client, {@link ConfigHistoryError} for damage, and `signal.reason`.
  */
 export class ConfigPublisher {
   /** The name of the context, such as `shop,prod`, or `shop,prod@nodes=0-3`. */
@@ -105,17 +119,24 @@ export class ConfigPublisher {
       throw new ConfigError('keep', keep, 'a number of revisions from 10 to 10000');
   }
 
-  /** Where another publish comes between, a part may be newer than the revision: a publish that expects that revision then conflicts. */
+  /**
+   * Where another publish comes between, a part may be newer than the revision: a publish that expects that
+   * revision then conflicts.
+   */
   read(signal?: AbortSignal): Promise<ContextState> {
     return repeated(this.#place, { signal }, (call) => this.#read(call));
   }
 
   /**
-   * Changes the keys together, in one transaction with the revision's record. Resolves to undefined where all of them are so already.
+   * Changes the keys together, in one transaction with the revision's record. Resolves to undefined where all
+   * of them are so already.
    *
-   * @param wanted the changes, or what tells them from the present state: called again where another publish was first
-   * @throws {ConfigConflictError} `expect` is not what stands @throws {AcquireTimeoutError} others were first all the time
-   * @throws {ZooKeeperError} with the outcome `unknown` where the reply was lost, and it could not be found out what became of it in time
+   * @param wanted the changes, or what tells them from the present state: called again where another publish
+   * was first
+   * @throws {ConfigConflictError} `expect` is not what stands @throws {AcquireTimeoutError} others were first
+   * all the time
+   * @throws {ZooKeeperError} with the outcome `unknown` where the reply was lost, and it could not be found
+   * out what became of it in time
    */
   publish(
     wanted: readonly WantedChange[] | ((state: ContextState) => readonly WantedChange[]),
@@ -124,7 +145,10 @@ export class ConfigPublisher {
     return this.#publish(async (state) => (typeof wanted === 'function' ? wanted(state) : wanted), options);
   }
 
-  /** Publishes what undoes all revisions after this one; keys that they have not changed stay as they are. @throws as {@link publish} and {@link diff} */
+  /**
+   * Publishes what undoes all revisions after this one; keys that they have not changed stay as they are.
+   * @throws as {@link publish} and {@link diff}
+   */
   rollback(revision: number, options: PublishOptions = {}): Promise<Revision | undefined> {
     const undo: Plan = async (_, call) => {
       const history = await readHistory(this.#place, this.context, call);
@@ -138,12 +162,20 @@ export class ConfigPublisher {
     return repeated(this.#place, { signal }, (call) => readHistory(this.#place, this.context, call));
   }
 
-  /** The published changes from one revision to another. @param to @default the newest @throws {ConfigHistoryError} `no-such-revision` */
+  /**
+   * The published changes from one revision to another.
+   * @param to
+   * @default the newest
+   * @throws {ConfigHistoryError} `no-such-revision`
+   */
   async diff(from: number, to?: number, signal?: AbortSignal): Promise<readonly KeyChange[]> {
     return between(await this.history(signal), from, to);
   }
 
-  /** A session's requests are answered in their order, so the head is the first to be read: what is published after that fails by its version. */
+  /**
+   * A session's requests are answered in their order, so the head is the first to be read: what is published
+   * after that fails by its version.
+   */
   async #read(call: CallOptions): Promise<ReadContext> {
     const { zookeeper, root } = this.#place;
     const path = historyPath(root, this.context);
@@ -153,15 +185,31 @@ export class ConfigPublisher {
       readTree(zookeeper, `${root}/${this.context}`, call),
     ]);
     const head = znode ? decodeRevision(path, znode.data) : NO_REVISION;
-    return { revision: head.revision, properties: propertiesOf(tree), head, version: znode?.stat.version, tree, kept };
+    return {
+      revision: head.revision,
+      properties: propertiesOf(tree),
+      head,
+      version: znode?.stat.version,
+      tree,
+      kept,
+    };
   }
 
-  /** Publishes what `plan` makes of the present state; again where another publish, or a direct change, was first. */
-  async #publish(plan: Plan, { message = '', expect, timeoutMs = DEFAULT_TIMEOUT_MS, signal }: PublishOptions) {
+  /**
+   * Publishes what `plan` makes of the present state; again where another publish, or a direct change, was
+   * first.
+   */
+  async #publish(
+    plan: Plan,
+    { message = '', expect, timeoutMs = DEFAULT_TIMEOUT_MS, signal }: PublishOptions,
+  ) {
     const { zookeeper, clock, random, root } = this.#place;
     const { context } = this;
     const id = random.hex(8);
-    const late = () => new AcquireTimeoutError(`${zookeeper.description}: ${context} could not be published within ${timeoutMs} ms`);
+    const late = () =>
+      new AcquireTimeoutError(
+        `${zookeeper.description}: ${context} could not be published within ${timeoutMs} ms`,
+      );
     const limit = timeoutSignal(clock, timeoutMs, late, signal);
     const call = { signal: limit.signal };
     /** The revision that may have been published, and why that is not known. */
@@ -171,7 +219,8 @@ export class ConfigPublisher {
       for (let failures = 0; ; await clock.sleep(backoffMs(PAUSE_MS, failures, random), limit.signal)) {
         let next: number | undefined;
         try {
-          if (failures >= FREE_TRIES) turn ??= await lock(zookeeper, lockPath(root, context), { clock, random }).acquire(call);
+          if (failures >= FREE_TRIES)
+            turn ??= await lock(zookeeper, lockPath(root, context), { clock, random }).acquire(call);
           const now = await this.#read(call);
           if (unknown && now.revision >= unknown.revision) {
             const path = revisionPath(root, context, unknown.revision);
@@ -181,11 +230,13 @@ export class ConfigPublisher {
             if (revision.id === id) return revision;
             unknown = undefined;
           }
-          if (expect !== undefined && expect < now.revision) throw new ConfigConflictError(context, expect, now.head);
+          if (expect !== undefined && expect < now.revision)
+            throw new ConfigConflictError(context, expect, now.head);
           const isExpected = expect === undefined || expect === now.revision;
           const changes = isExpected ? changesOf(now, await plan(now, call)) : [];
           if (!isExpected || (changes.length === 0 && !unknown)) {
-            // Goes to the leader: what was read may be older than the expected revision, or in part newer than its own head.
+            // Goes to the leader: what was read may be older than the expected revision, or in part newer
+            // than its own head.
             const head = { path: historyPath(root, context), version: now.version ?? 0 };
             if (now.version !== undefined) await zookeeper.multi([{ type: 'check', ...head }], call);
             if (!isExpected) throw new ConfigConflictError(context, expect, now.head);
@@ -193,10 +244,19 @@ export class ConfigPublisher {
           }
           next = now.revision + 1;
           const at = new Date(clock.now()).toISOString();
-          const record = { revision: next, base: now.revision, at, author: this.#author, message, changes, id };
+          const record = {
+            revision: next,
+            base: now.revision,
+            at,
+            author: this.#author,
+            message,
+            changes,
+            id,
+          };
           const operations = this.#operationsOf(now, record);
           checkSize(operations);
-          if (now.version === undefined) await zookeeper.ensurePath(historyPath(root, context).replace(/\/[^/]+$/, ''), call);
+          if (now.version === undefined)
+            await zookeeper.ensurePath(historyPath(root, context).replace(/\/[^/]+$/, ''), call);
           await zookeeper.multi(operations, call);
           return record;
         } catch (error) {
@@ -231,9 +291,20 @@ export class ConfigPublisher {
     const head = { path, data: JSON.stringify({ ...record, changes: [] }) };
     const old = kept.filter((name) => (revisionOf(name) ?? revision) <= revision - this.#keep).sort();
     return [
-      version === undefined ? { type: 'create', mode: 'persistent', ...head } : { type: 'set', version, ...head },
-      { type: 'create', path: revisionPath(root, this.context, revision), data: JSON.stringify(record), mode: 'persistent' },
-      ...planEdit(`${root}/${this.context}`, tree, new Map(changes.map(({ key, new: value }) => [key, value]))),
+      version === undefined
+        ? { type: 'create', mode: 'persistent', ...head }
+        : { type: 'set', version, ...head },
+      {
+        type: 'create',
+        path: revisionPath(root, this.context, revision),
+        data: JSON.stringify(record),
+        mode: 'persistent',
+      },
+      ...planEdit(
+        `${root}/${this.context}`,
+        tree,
+        new Map(changes.map(({ key, new: value }) => [key, value])),
+      ),
       ...old.slice(0, PRUNED_AT_ONCE).map((name) => ({ type: 'remove', path: `${path}/${name}` }) as const),
     ];
   }

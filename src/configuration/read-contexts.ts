@@ -35,8 +35,8 @@ export interface ReadConfig extends ConfigValues {
 }
 
 /**
- * Reads the contexts, most specific first, as they stood between two revisions: several keys that were published together are seen together. What is
- * changed without a revision may be seen in part.
+ * Reads the contexts, most specific first, as they stood between two revisions: several keys that were
+ * published together are seen together. What is changed without a revision may be seen in part.
  *
  * @param nodeId the reader's, for overrides
  */
@@ -49,11 +49,18 @@ export function readContexts(
   const { zookeeper, root } = place;
   return repeated(place, wait, async (call) => {
     const readHeads = async () => {
-      const own = nodeId === undefined ? contexts : contextsOfNode(contexts, (await zookeeper.children(root, call)) ?? [], nodeId);
-      return Promise.all(own.map(async (context) => ({ context, head: await readHead(zookeeper, root, context, call) })));
+      const own =
+        nodeId === undefined
+          ? contexts
+          : contextsOfNode(contexts, (await zookeeper.children(root, call)) ?? [], nodeId);
+      return Promise.all(
+        own.map(async (context) => ({ context, head: await readHead(zookeeper, root, context, call) })),
+      );
     };
     const heads = await readHeads();
-    const trees = await Promise.all(heads.map(({ context }) => readTree(zookeeper, `${root}/${context}`, call)));
+    const trees = await Promise.all(
+      heads.map(({ context }) => readTree(zookeeper, `${root}/${context}`, call)),
+    );
     if (JSON.stringify(heads) !== JSON.stringify(await readHeads())) {
       const message = `${zookeeper.description}: ${contexts[0]} was published anew while it was read`;
       throw new ZooKeeperError(message, { fault: 'timeout', outcome: 'not-applied' });
@@ -63,7 +70,9 @@ export function readContexts(
       values: merged(layers.map(({ context, tree }) => ({ context, properties: propertiesOf(tree) }))),
       revisions: Object.fromEntries(heads.map(({ context, head }) => [context, revisionIn(head)])),
       // Also of a context that does not exist yet.
-      paths: layers.flatMap(({ context, tree }) => [...new Set(['', ...tree.keys()])].map((path) => `${root}/${context}${path}`)),
+      paths: layers.flatMap(({ context, tree }) =>
+        [...new Set(['', ...tree.keys()])].map((path) => `${root}/${context}${path}`),
+      ),
     };
   });
 }
@@ -80,8 +89,12 @@ export function merged(
 }
 
 /** The data of a context's head as one byte a character; undefined for none. */
-export const readHead = async (zookeeper: Pick<ZooKeeper, 'read'>, root: string, context: string, call: CallOptions) =>
-  (await zookeeper.read(historyPath(root, context), call))?.data.toString('latin1');
+export const readHead = async (
+  zookeeper: Pick<ZooKeeper, 'read'>,
+  root: string,
+  context: string,
+  call: CallOptions,
+) => (await zookeeper.read(historyPath(root, context), call))?.data.toString('latin1');
 
 /** A damaged history is no reason to do without the values: it counts as none. */
 export function revisionIn(head: string | undefined): number {
@@ -109,7 +122,10 @@ export function repeated<T>(
   read: (call: CallOptions) => Promise<T>,
 ): Promise<T> {
   const until = clock.monotonic() + timeoutMs;
-  const call = () => ({ signal, timeoutMs: Math.max(1, Math.min(CALL_TIMEOUT_MS, until - clock.monotonic())) });
+  const call = () => ({
+    signal,
+    timeoutMs: Math.max(1, Math.min(CALL_TIMEOUT_MS, until - clock.monotonic())),
+  });
   return retry(() => read(call()), {
     ...{ clock, random, signal, until, baseMs: STORE_BACKOFF.first, capMs: STORE_BACKOFF.max },
     shouldRetry: (error) => error instanceof ZooKeeperError && error.transient,

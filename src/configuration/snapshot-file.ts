@@ -32,7 +32,10 @@ export async function writeSnapshot(
   }
 }
 
-/** @param owners whose it may be @throws {Error} where there is none, it cannot be read, or is another one's */
+/**
+ * @param owners whose it may be
+ * @throws {Error} where there is none, it cannot be read, or is another one's
+ */
 export async function readSnapshot(path: string, owners: readonly [string, string]): Promise<Snapshot> {
   type Json = Omit<Snapshot, 'values'> & { readonly values: Readonly<Record<string, ConfigValue>> };
   const { of, at, revisions, values }: Partial<Json> = JSON.parse(await readFile(path, 'utf8'));

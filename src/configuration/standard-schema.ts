@@ -1,6 +1,8 @@
 import { InvalidConfigurationError } from './config-error.js';
 
-/** What zod, valibot, arktype and others implement (standardschema.dev, version 1), as far as it is used here. */
+/**
+ * What zod, valibot, arktype and others implement (standardschema.dev, version 1), as far as it is used here.
+ */
 export interface StandardSchema<Output = unknown> {
   readonly '~standard': {
     readonly version: 1;
@@ -12,7 +14,9 @@ export interface StandardSchema<Output = unknown> {
 }
 
 /** What a schema says of values. */
-export type SchemaResult<Output> = { readonly value: Output; readonly issues?: undefined } | { readonly issues: readonly SchemaIssue[] };
+export type SchemaResult<Output> =
+  | { readonly value: Output; readonly issues?: undefined }
+  | { readonly issues: readonly SchemaIssue[] };
 
 /** Why a schema refuses values. */
 export interface SchemaIssue {
@@ -20,11 +24,23 @@ export interface SchemaIssue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-/** What a schema makes of the values. @param prefix what was taken off their keys @throws {InvalidConfigurationError} where it refuses them, or cannot tell at once */
-export function validated<Output>(schema: StandardSchema<Output>, values: Readonly<Record<string, string>>, prefix = ''): Output {
+/**
+ * What a schema makes of the values.
+ * @param prefix what was taken off their keys
+ * @throws {InvalidConfigurationError} where it refuses them, or cannot tell at once
+ */
+export function validated<Output>(
+  schema: StandardSchema<Output>,
+  values: Readonly<Record<string, string>>,
+  prefix = '',
+): Output {
   const result = schema['~standard'].validate(values);
-  if (result instanceof Promise) throw new InvalidConfigurationError([{ key: '', message: 'the schema has to validate without waiting' }]);
+  if (result instanceof Promise)
+    throw new InvalidConfigurationError([{ key: '', message: 'the schema has to validate without waiting' }]);
   if (!result.issues) return result.value;
-  const keyOf = ({ path = [] }: SchemaIssue) => prefix + path.map((part) => String(typeof part === 'object' ? part.key : part)).join('.');
-  throw new InvalidConfigurationError(result.issues.map((issue) => ({ key: keyOf(issue), message: issue.message })));
+  const keyOf = ({ path = [] }: SchemaIssue) =>
+    prefix + path.map((part) => String(typeof part === 'object' ? part.key : part)).join('.');
+  throw new InvalidConfigurationError(
+    result.issues.map((issue) => ({ key: keyOf(issue), message: issue.message })),
+  );
 }

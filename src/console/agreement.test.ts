@@ -5,8 +5,13 @@ import type { WireTree } from './wire.js';
 function text(held: readonly number[], shown: readonly number[] | undefined): string {
   const nothing = { version: 1, taskId: null, address: null, port: null, problem: null };
   const nodes = shown?.map((nodeId) => ({ ...nothing, nodeId, path: `/discovery/nodes/00/0${nodeId}` }));
-  const tree: WireTree | null = nodes ? { zookeeper: 'zk', exists: true, nodes, services: [], endpoints: [], foreign: [] } : null;
-  return agreementText({ state: 'ok', problem: null, nodes: held.map((id) => ({ id, state: 'ok', version: 1 })) }, tree);
+  const tree: WireTree | null = nodes
+    ? { zookeeper: 'zk', exists: true, nodes, services: [], endpoints: [], foreign: [] }
+    : null;
+  return agreementText(
+    { state: 'ok', problem: null, nodes: held.map((id) => ({ id, state: 'ok', version: 1 })) },
+    tree,
+  );
 }
 
 it('discovery agrees with the leases where there are some, and every node in the tree has one', () => {

@@ -20,16 +20,43 @@ function node(id: number, facts: Partial<WireNode> = {}): WireNode {
 
 function event(id: number, facts: Partial<WireEvent> = {}): WireEvent {
   const nothing = { since: null, previousTaskId: null };
-  return { ...nothing, id, at: id, kind: 'acquired', nodeId: 0, version: 1, taskId: 'a', text: `event ${id}`, ...facts };
+  return {
+    ...nothing,
+    id,
+    at: id,
+    kind: 'acquired',
+    nodeId: 0,
+    version: 1,
+    taskId: 'a',
+    text: `event ${id}`,
+    ...facts,
+  };
 }
 
 function report(nodes: readonly WireNode[], facts: Partial<WireReport> = {}): WireReport {
   const cluster = { size: nodes.length, durationMs: 3_000, graceMs: 1_000, idWidth: 8, bootstrapped: true };
-  return { store: 'file:x', cluster, discovery: null, allocation: null, draining: [], page: null, nodes, ...facts };
+  return {
+    store: 'file:x',
+    cluster,
+    discovery: null,
+    allocation: null,
+    draining: [],
+    page: null,
+    nodes,
+    ...facts,
+  };
 }
 
 function hello(facts: Partial<WireHello> = {}): WireHello {
-  return { epoch: 'a', instance: null, report: report([node(0), node(1)]), store: OK, tree: null, events: [], ...facts };
+  return {
+    epoch: 'a',
+    instance: null,
+    report: report([node(0), node(1)]),
+    store: OK,
+    tree: null,
+    events: [],
+    ...facts,
+  };
 }
 
 let clock: VirtualClock;
@@ -66,7 +93,10 @@ describe('the leases', () => {
     begin();
     await clock.advance(60_000);
     expect(states()).toEqual(['overdue', 'overdue']);
-    send('report', report([node(0, { state: 'expired', expiresInMs: -2_000 }), node(1, { expiresInMs: -1 })]));
+    send(
+      'report',
+      report([node(0, { state: 'expired', expiresInMs: -2_000 }), node(1, { expiresInMs: -1 })]),
+    );
     expect(states()).toEqual(['expired', 'overdue']);
   });
 
@@ -120,19 +150,24 @@ describe('the leases', () => {
   it('of groups in ZooKeeper are free where there is no znode', () => {
     const allocation = { zookeeper: 'zk:2181', groups: [1], idWidth: 9 };
     begin({ report: report([node(250)], { store: null, cluster: null, allocation }) });
-    expect([model.nodes.length, model.nodes[0]?.node.id, model.node(249)?.node.state, model.node(250)?.node.state]).toEqual([
-      256,
-      248,
-      'vacant',
-      'held',
-    ]);
+    expect([
+      model.nodes.length,
+      model.nodes[0]?.node.id,
+      model.node(249)?.node.state,
+      model.node(250)?.node.state,
+    ]).toEqual([256, 248, 'vacant', 'held']);
   });
 });
 
 describe('a page that is opened while the store cannot be looked at', () => {
   it('says how old that is what it shows, and lets nothing run out meanwhile', async () => {
     await clock.advance(3_600_000);
-    const failing: WireStore = { ...OK, state: 'failing', problem: 'no answer', lookedAt: clock.now() - 3_000_000 };
+    const failing: WireStore = {
+      ...OK,
+      state: 'failing',
+      problem: 'no answer',
+      lookedAt: clock.now() - 3_000_000,
+    };
     begin({ store: failing });
     expect([clock.monotonic() - (model.staleSince ?? 0), lefts()]).toEqual([3_000_000, [3_000, 3_000]]);
     await clock.advance(5_000);
@@ -190,7 +225,13 @@ describe('the events', () => {
 
 describe('a cluster that could not be read', () => {
   it('is known of, and filled in later', () => {
-    const failing: WireStore = { state: 'failing', problem: 'no answer', latencyMs: null, clockOffsetMs: null, lookedAt: null };
+    const failing: WireStore = {
+      state: 'failing',
+      problem: 'no answer',
+      latencyMs: null,
+      clockOffsetMs: null,
+      lookedAt: null,
+    };
     begin({ report: null, store: failing });
     expect([model.isKnown, model.cluster, model.nodes]).toEqual([true, null, []]);
     send('report', report([node(0), node(1)]));

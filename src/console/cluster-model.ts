@@ -1,7 +1,17 @@
 import type { StreamEvent } from './feed.js';
 import { leftMs, type NodeState, stateOf } from './node-state.js';
 import type { PageClock } from './page-clock.js';
-import type { WireCluster, WireEvent, WireHello, WireInstance, WireNode, WirePage, WireReport, WireStore, WireTree } from './wire.js';
+import type {
+  WireCluster,
+  WireEvent,
+  WireHello,
+  WireInstance,
+  WireNode,
+  WirePage,
+  WireReport,
+  WireStore,
+  WireTree,
+} from './wire.js';
 
 /** A node id, and when the page was told of it, on its monotonic clock. */
 export interface SeenNode {
@@ -27,7 +37,13 @@ const LATENCIES = 60;
 /** The ids in a group of 256 that are never leased. */
 const RESERVED = 8;
 
-const NOTHING_KNOWN: WireStore = { state: 'unknown', problem: null, latencyMs: null, clockOffsetMs: null, lookedAt: null };
+const NOTHING_KNOWN: WireStore = {
+  state: 'unknown',
+  problem: null,
+  latencyMs: null,
+  clockOffsetMs: null,
+  lookedAt: null,
+};
 
 /** What the page knows of the cluster, from the events of the stream. */
 export class ClusterModel {
@@ -44,7 +60,10 @@ export class ClusterModel {
   nodes: readonly SeenNode[] = [];
   /** How long the last listings of the store took, in milliseconds, oldest first. */
   latencies: readonly number[] = [];
-  /** Since when what there is has not been renewed, on the page's monotonic clock; undefined while it is fresh. */
+  /**
+   * Since when what there is has not been renewed, on the page's monotonic clock; undefined while it is
+   * fresh.
+   */
   staleSince: number | undefined;
   /** When something was last heard, on the same clock. */
   heardAt: number | undefined;
@@ -74,13 +93,17 @@ export class ClusterModel {
     return this.#byId.get(id);
   }
 
-  /** How much longer the lease of a node id is valid, and how it is to be shown; as of when it was last fresh. */
+  /**
+   * How much longer the lease of a node id is valid, and how it is to be shown; as of when it was last fresh.
+   */
   look({ node, receivedAt }: SeenNode): { readonly left: number | undefined; readonly state: NodeState } {
     const left = leftMs(node, receivedAt, this.staleSince ?? this.clock.monotonic());
     return { left, state: stateOf(node, left) };
   }
 
-  /** How long ago a moment of the page's clock was, in milliseconds; as of when what there is was last fresh. */
+  /**
+   * How long ago a moment of the page's clock was, in milliseconds; as of when what there is was last fresh.
+   */
   since(at: number): number {
     return Math.max(0, (this.staleSince ?? this.clock.monotonic()) - at);
   }
@@ -91,7 +114,10 @@ export class ClusterModel {
     this.#judgeFreshness();
   }
 
-  /** Takes in an event of the stream; one that the page does not know is left out. @throws {SyntaxError} when its data is no JSON */
+  /**
+   * Takes in an event of the stream; one that the page does not know is left out.
+   * @throws {SyntaxError} when its data is no JSON
+   */
   apply({ event, data }: StreamEvent): void {
     const json: unknown = JSON.parse(data);
     this.heardAt = this.clock.monotonic();
@@ -129,7 +155,16 @@ export class ClusterModel {
     return changes;
   }
 
-  #begin({ epoch, instance, report, store, tree, events, hasServices = false, writesData = false }: WireHello): void {
+  #begin({
+    epoch,
+    instance,
+    report,
+    store,
+    tree,
+    events,
+    hasServices = false,
+    writesData = false,
+  }: WireHello): void {
     this.hasServices = hasServices;
     this.writesData = writesData;
     this.#connected = true;
@@ -142,7 +177,8 @@ export class ClusterModel {
     this.tree = tree;
     this.#takeInstance(instance);
     this.#parts = new Set(EVERYTHING);
-    // What a server tells that cannot look itself is older than the message; only the wall clocks can say by how much.
+    // What a server tells that cannot look itself is older than the message; only the wall clocks can say by
+    // how much.
     if (store.state === 'failing' && store.lookedAt !== null)
       this.staleSince = this.clock.monotonic() - Math.max(0, this.clock.now() - store.lookedAt);
     this.#takeStore(store);
@@ -166,7 +202,9 @@ export class ClusterModel {
     this.#takePage({ nodes, page });
   }
 
-  /** Node ids in place of those from the beginning of the page to that of the next one; of all without a page. */
+  /**
+   * Node ids in place of those from the beginning of the page to that of the next one; of all without a page.
+   */
   #takePage({ nodes, page }: WirePage): void {
     const receivedAt = this.clock.monotonic();
     const [from, next] = [page?.from ?? 0, page?.next ?? Number.POSITIVE_INFINITY];
@@ -184,7 +222,8 @@ export class ClusterModel {
 
   #takeStore(store: WireStore): void {
     this.store = store;
-    if (store.state === 'ok' && store.latencyMs !== null) this.latencies = [...this.latencies, store.latencyMs].slice(-LATENCIES);
+    if (store.state === 'ok' && store.latencyMs !== null)
+      this.latencies = [...this.latencies, store.latencyMs].slice(-LATENCIES);
     this.#parts.add('store');
     this.#judgeFreshness();
   }
@@ -199,12 +238,22 @@ export class ClusterModel {
     const isFresh = this.#connected && this.store.state !== 'failing';
     const now = this.clock.monotonic();
     if (isFresh) this.#freshAt = now;
-    // That nothing comes any more is noticed late: the data are as old as the last message while all was well.
-    this.staleSince = isFresh ? undefined : (this.staleSince ?? (this.#connected ? this.#freshAt : this.heardAt) ?? now);
+    // That nothing comes any more is noticed late: the data are as old as the last message while all was
+    // well.
+    this.staleSince = isFresh
+      ? undefined
+      : (this.staleSince ?? (this.#connected ? this.#freshAt : this.heardAt) ?? now);
   }
 }
 
 function vacancy(id: number): WireNode {
-  const untold = { taskId: null, ageMs: null, expiresInMs: null, timestamp: null, idWidth: null, problem: null };
+  const untold = {
+    taskId: null,
+    ageMs: null,
+    expiresInMs: null,
+    timestamp: null,
+    idWidth: null,
+    problem: null,
+  };
   return { ...untold, id, state: 'vacant', version: 0, knownNodes: {} };
 }

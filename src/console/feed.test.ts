@@ -117,7 +117,8 @@ describe('the connection to the server', () => {
   });
 
   it('is tried soon again after it was live', async () => {
-    server.answer = () => new Response('{"error":"unavailable","message":"too many requests are under way"}', { status: 503 });
+    server.answer = () =>
+      new Response('{"error":"unavailable","message":"too many requests are under way"}', { status: 503 });
     await start();
     await clock.advance(8_000);
     expect(last()).toMatchObject({ kind: 'waiting', reason: 'too many requests are under way' });
@@ -154,7 +155,8 @@ describe('the connection to the server', () => {
   });
 
   it('waits for a token where one is wanted, and says when it is the wrong one', async () => {
-    server.answer = () => (server.asked.at(-1)?.token === 'right' ? server.stream() : new Response(null, { status: 401 }));
+    server.answer = () =>
+      server.asked.at(-1)?.token === 'right' ? server.stream() : new Response(null, { status: 401 });
     await start();
     expect(last()).toEqual({ kind: 'token', refused: false });
     await clock.advance(100_000);
@@ -181,7 +183,10 @@ describe('the connection to the server', () => {
     await start();
     server.say(HELLO);
     await clock.advance(0);
-    expect(last()).toMatchObject({ kind: 'waiting', reason: 'the server has sent something that this page does not understand' });
+    expect(last()).toMatchObject({
+      kind: 'waiting',
+      reason: 'the server has sent something that this page does not understand',
+    });
   });
 
   it('is given up over an event that never ends, before that fills the memory', async () => {
@@ -191,7 +196,10 @@ describe('the connection to the server', () => {
       server.say(piece);
       await clock.advance(0);
     }
-    expect(last()).toMatchObject({ kind: 'waiting', reason: 'the server has sent an event that does not end' });
+    expect(last()).toMatchObject({
+      kind: 'waiting',
+      reason: 'the server has sent an event that does not end',
+    });
   });
 });
 

@@ -28,16 +28,21 @@ export interface FeedOptions {
 /** The waits between attempts, in milliseconds: doubled from the first to the longest. */
 const FIRST_WAIT_MS = 1_000;
 const LONGEST_WAIT_MS = 10_000;
-/** The server sends something at least every 10 seconds: a connection that is silent for longer is dead, in milliseconds. */
+/**
+ * The server sends something at least every 10 seconds: a connection that is silent for longer is dead, in
+ * milliseconds.
+ */
 const SILENCE_MS = 25_000;
 /** For as long as there can be a wait: until a token is given. */
 const FOREVER_MS = 2 ** 31 - 1;
-/** More than this in one event is no console talking, in characters: a page of 1,000 ids takes about 400,000. */
+/**
+ * More than this in one event is no console talking, in characters: a page of 1,000 ids takes about 400,000.
+ */
 const LONGEST_EVENT = 64_000_000;
 
 /**
- * Keeps a stream of server-sent events coming: connects, and connects again whenever that fails, after 1 to 10 seconds with jitter. By `fetch`,
- * because an `EventSource` can send no bearer token.
+ * Keeps a stream of server-sent events coming: connects, and connects again whenever that fails, after 1 to
+ * 10 seconds with jitter. By `fetch`, because an `EventSource` can send no bearer token.
  */
 export class Feed {
   #token: string | undefined;
@@ -72,7 +77,8 @@ export class Feed {
     try {
       const response = await this.#inTime(open(this.#token, ending.signal));
       if (response.status === 401) return { kind: 'token', refused: this.#token !== undefined };
-      if (!response.ok || response.body === null) return this.#failed(await this.#inTime(refusalOf(response)));
+      if (!response.ok || response.body === null)
+        return this.#failed(await this.#inTime(refusalOf(response)));
       await this.#read(response.body.getReader());
       return this.#failed('the connection has ended');
     } catch (error) {
@@ -125,14 +131,19 @@ export class Feed {
     const longest = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** this.#failures);
     this.#failures += 1;
     const wait = longest * (0.5 + this.options.random() / 2);
-    return { kind: 'waiting', retryAt: this.options.clock.monotonic() + Math.max(FIRST_WAIT_MS, wait), reason };
+    return {
+      kind: 'waiting',
+      retryAt: this.options.clock.monotonic() + Math.max(FIRST_WAIT_MS, wait),
+      reason,
+    };
   }
 }
 
 /** The event of a block of lines, as this server writes them; none for a comment. */
 function eventOf(block: string): StreamEvent[] {
   const lines = block.split('\n');
-  const valuesOf = (field: string) => lines.flatMap((line) => (line.startsWith(field) ? [line.slice(field.length)] : []));
+  const valuesOf = (field: string) =>
+    lines.flatMap((line) => (line.startsWith(field) ? [line.slice(field.length)] : []));
   const data = valuesOf('data: ');
   return data.length === 0 ? [] : [{ event: valuesOf('event: ').join(), data: data.join('\n') }];
 }

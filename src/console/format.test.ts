@@ -1,5 +1,14 @@
 import { expect, it } from 'vitest';
-import { clockTime, drainingText, eventAgo, eventText, formatDuration, formatOffset, formatSetting, formatShort } from './format.js';
+import {
+  clockTime,
+  drainingText,
+  eventAgo,
+  eventText,
+  formatDuration,
+  formatOffset,
+  formatSetting,
+  formatShort,
+} from './format.js';
 
 it.each([
   [-5, '0.0 s'],
@@ -12,7 +21,8 @@ it.each([
   [273_600_000, '3 d 4 h'],
 ])('a span of %d ms is %s', (ms, text) => expect(formatDuration(ms)).toBe(text));
 
-it('a setting is told exactly', () => expect([500, 1_500, 15_000].map(formatSetting)).toEqual(['500 ms', '1.5 s', '15 s']));
+it('a setting is told exactly', () =>
+  expect([500, 1_500, 15_000].map(formatSetting)).toEqual(['500 ms', '1.5 s', '15 s']));
 
 it('a short span has three digits at most', () =>
   expect([0.42, 18.4, 999, 1_250].map(formatShort)).toEqual(['0.4 ms', '18 ms', '999 ms', '1.3 s']));
@@ -42,10 +52,24 @@ it('a server that does not know of them says nothing of them', () => {
 
 it('an event is as old as the scan that saw it; after a gap it may be as old as the scan before', () => {
   const at = Date.UTC(2026, 0, 1, 12);
-  const event = { id: 1, kind: 'acquired', nodeId: 3, version: 40, taskId: 'a', previousTaskId: null, text: 'it happened' };
-  const told = (since: number | null, now: number) => [eventText({ ...event, at, since }), eventAgo({ ...event, at, since }, at + now)];
+  const event = {
+    id: 1,
+    kind: 'acquired',
+    nodeId: 3,
+    version: 40,
+    taskId: 'a',
+    previousTaskId: null,
+    text: 'it happened',
+  };
+  const told = (since: number | null, now: number) => [
+    eventText({ ...event, at, since }),
+    eventAgo({ ...event, at, since }, at + now),
+  ];
   expect(told(at - 1_000, 14_900)).toEqual(['it happened', '14 s ago']);
   expect(told(null, 100)).toEqual(['it happened', 'just now']);
   const since = at - 20 * 60_000;
-  expect(told(since, 14_900)).toEqual([`it happened (last look: ${clockTime(since)})`, 'up to 20 min 14 s ago']);
+  expect(told(since, 14_900)).toEqual([
+    `it happened (last look: ${clockTime(since)})`,
+    'up to 20 min 14 s ago',
+  ]);
 });

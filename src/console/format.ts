@@ -1,6 +1,9 @@
 import type { WireCluster, WireEvent } from './wire.js';
 
-/** A span of time in milliseconds, at least 0, for people: `3.2 s`, `48 s`, `4 min`, `2 h 10 min`, `3 d 4 h`. Cut, not rounded. */
+/**
+ * A span of time in milliseconds, at least 0, for people: `3.2 s`, `48 s`, `4 min`, `2 h 10 min`, `3 d 4 h`.
+ * Cut, not rounded.
+ */
 export function formatDuration(ms: number): string {
   const tenths = Math.floor(Math.max(0, ms) / 100);
   if (tenths < 100) return `${Math.floor(tenths / 10)}.${tenths % 10} s`;
@@ -17,7 +20,9 @@ export function formatSetting(ms: number): string {
   return ms >= 1_000 ? `${ms / 1_000} s` : `${ms} ms`;
 }
 
-/** The clock offset between this host and a store, at least and at most, as a clause about the store's clock. */
+/**
+ * The clock offset between this host and a store, at least and at most, as a clause about the store's clock.
+ */
 export function formatOffset([min, max]: readonly [min: number, max: number]): string {
   if (min <= 0 && max >= 0) {
     const most = Math.max(-min, max);
@@ -25,7 +30,8 @@ export function formatOffset([min, max]: readonly [min: number, max: number]): s
   }
   const [from, to] = min > 0 ? [min, max] : [-max, -min];
   const side = min > 0 ? 'ahead of' : 'behind';
-  const range = formatShort(from) === formatShort(to) ? formatShort(to) : `${formatShort(from)} to ${formatShort(to)}`;
+  const range =
+    formatShort(from) === formatShort(to) ? formatShort(to) : `${formatShort(from)} to ${formatShort(to)}`;
   return `${range} ${side} this host’s`;
 }
 
@@ -43,7 +49,10 @@ export function clockTime(at: number, precision: 's' | 'ms' = 's'): string {
   return precision === 'ms' ? `${seconds}.${String(date.getMilliseconds()).padStart(3, '0')}` : seconds;
 }
 
-/** Scans are closer together while a page is open, in milliseconds: after a longer time it is unknown when something happened. */
+/**
+ * Scans are closer together while a page is open, in milliseconds: after a longer time it is unknown when
+ * something happened.
+ */
 const GAP_MS = 10_000;
 
 /** What happened, and after a gap since when it may have. */
@@ -67,10 +76,15 @@ function isAfterGap(at: number, since: number | null | undefined): since is numb
 /** How many holders are named; the others are counted. */
 const NAMED = 3;
 
-/** The holders of ids that the cluster has given up, as one text; none without any, and where a server does not say. */
+/**
+ * The holders of ids that the cluster has given up, as one text; none without any, and where a server does
+ * not say.
+ */
 export function drainingText({ draining = [] }: Partial<Pick<WireCluster, 'draining'>>): string[] {
   if (draining.length === 0) return [];
-  const named = draining.slice(0, NAMED).map(({ id, taskId }) => `${id} by ${taskId ?? 'a task without a name'}`);
+  const named = draining
+    .slice(0, NAMED)
+    .map(({ id, taskId }) => `${id} by ${taskId ?? 'a task without a name'}`);
   const more = draining.length - named.length;
   return [`draining: ${named.join(', ')}${more > 0 ? ` and ${more.toLocaleString('en')} more` : ''}`];
 }

@@ -35,7 +35,10 @@ export function tally(versions: KnownVersions): Readonly<Record<KnownVersion['kn
   return counts;
 }
 
-/** A version above the one that was seen is of a tenure that the page does not know yet: its holder is not behind. */
+/**
+ * A version above the one that was seen is of a tenure that the page does not know yet: its holder is not
+ * behind.
+ */
 function known(version: number | undefined, current: number): KnownVersion {
   if (version === undefined) return { known: 'unknown', version };
   return { known: version >= current ? 'current' : 'behind', version };

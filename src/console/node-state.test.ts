@@ -2,7 +2,15 @@ import { expect, it } from 'vitest';
 import { type NodeState, parseFilter } from './node-state.js';
 import type { WireNode } from './wire.js';
 
-const facts = { state: 'held', ageMs: null, expiresInMs: 1_000, timestamp: null, knownNodes: {}, idWidth: 8, problem: null } as const;
+const facts = {
+  state: 'held',
+  ageMs: null,
+  expiresInMs: 1_000,
+  timestamp: null,
+  knownNodes: {},
+  idWidth: 8,
+  problem: null,
+} as const;
 const nodes: readonly (readonly [WireNode, NodeState])[] = [
   [{ ...facts, id: 7, version: 3, taskId: 'Orders-a' }, 'held'],
   [{ ...facts, id: 12, version: 3, taskId: 'billing-7' }, 'overdue'],
@@ -25,4 +33,5 @@ it.each([
   expect(nodes.filter(([node, state]) => filter(node, state)).map(([{ id }]) => id)).toEqual(ids);
 });
 
-it('nothing filters nothing', () => expect(nodes.every(([node, state]) => parseFilter('  ')(node, state))).toBe(true));
+it('nothing filters nothing', () =>
+  expect(nodes.every(([node, state]) => parseFilter('  ')(node, state))).toBe(true));

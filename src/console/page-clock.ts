@@ -1,4 +1,7 @@
-/** Time, as the page sees it; everything takes it as a parameter, so that tests can move it. The same shape as the engine's `Clock`. */
+/**
+ * Time, as the page sees it; everything takes it as a parameter, so that tests can move it. The same shape as
+ * the engine's `Clock`.
+ */
 export interface PageClock {
   /** Wall clock, milliseconds since the Unix epoch. For people only. */
   now(): number;

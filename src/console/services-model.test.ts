@@ -32,10 +32,15 @@ function setUp() {
   const tell = (event: string, data: unknown) => model.apply({ event, data: JSON.stringify(data) });
   const hello = () => tell('hello', { zookeeper: 'zk', path: '/services', writes: true });
   const put = (...entries: ServiceEntry[]) =>
-    tell('entries', { set: entries.map((each) => [`/services/${each.service}${each.id === null ? '' : `/${each.id}`}`, each]), gone: [] });
+    tell('entries', {
+      set: entries.map((each) => [`/services/${each.service}${each.id === null ? '' : `/${each.id}`}`, each]),
+      gone: [],
+    });
   const gone = (...paths: string[]) => tell('entries', { set: [], gone: paths });
-  const status = (facts = {}) => tell('status', { state: 'ok', problem: null, isWhole: true, isPartial: false, ...facts });
-  const ids = () => servicesIn(model.entries).flatMap(({ instances }) => [...instances.values()].map(({ id }) => id));
+  const status = (facts = {}) =>
+    tell('status', { state: 'ok', problem: null, isWhole: true, isPartial: false, ...facts });
+  const ids = () =>
+    servicesIn(model.entries).flatMap(({ instances }) => [...instances.values()].map(({ id }) => id));
   return { clock, model, tell, hello, put, gone, status, ids };
 }
 
@@ -97,14 +102,19 @@ describe('what the page knows of the services', () => {
 
 describe('an instance in words', () => {
   it('tells its address and ports', () => {
-    expect(addressText(entry('a', { instance: { ...ENABLED, address: 'fd00::1', sslPort: 443 } }))).toBe('[fd00::1]:80 TLS :443');
+    expect(addressText(entry('a', { instance: { ...ENABLED, address: 'fd00::1', sslPort: 443 } }))).toBe(
+      '[fd00::1]:80 TLS :443',
+    );
     expect(addressText(entry('a', { instance: { ...ENABLED, address: null, port: null } }))).toBe('');
     expect(addressText(entry('a', { instance: null }))).toBe('');
   });
 
   it('tells whose lease it is, and who says so', () => {
     const node = { nodeId: 7, version: 2, taskId: 't' };
-    const claiming = (version: number | null): InstanceFacts => ({ ...ENABLED, claim: { nodeId: 7, version } });
+    const claiming = (version: number | null): InstanceFacts => ({
+      ...ENABLED,
+      claim: { nodeId: 7, version },
+    });
     expect(leaseText(entry('a'))).toBe('');
     expect(leaseText(entry('a', { node }))).toBe('node id 7, version 2, task t');
     expect(leaseText(entry('a', { node, instance: claiming(2) }))).toBe('node id 7, version 2, task t');
@@ -112,7 +122,9 @@ describe('an instance in words', () => {
     expect(leaseText(entry('a', { instance: claiming(2) }))).toBe(
       'node id 7, version 2, says its payload: the discovery tree has no such node',
     );
-    expect(leaseText(entry('a', { instance: claiming(null) }))).toBe('node id 7, says its payload: the discovery tree has no such node');
+    expect(leaseText(entry('a', { instance: claiming(null) }))).toBe(
+      'node id 7, says its payload: the discovery tree has no such node',
+    );
     expect(leaseText(entry('a', { node, instance: claiming(1) }))).toBe(
       'node id 7, version 1, says its payload: the discovery tree has version 2',
     );

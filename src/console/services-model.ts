@@ -2,7 +2,10 @@ import type { StreamEvent } from './feed.js';
 import type { PageClock } from './page-clock.js';
 import type { ServiceChanges, ServiceEntry, ServicesHello, ServicesStatus } from './services-wire.js';
 
-/** How something below a service is shown, in the order in which it is counted; `damaged` is what is no instance. */
+/**
+ * How something below a service is shown, in the order in which it is counted; `damaged` is what is no
+ * instance.
+ */
 const STATES = ['enabled', 'disabled', 'out of service', 'damaged'] as const;
 export type InstanceState = (typeof STATES)[number];
 
@@ -10,7 +13,10 @@ export type InstanceState = (typeof STATES)[number];
 export class ServicesModel {
   about: ServicesHello | undefined;
   store: ServicesStatus = { state: 'ok', problem: null, isWhole: false, isPartial: false };
-  /** Since when what there is has not been renewed, on the page's monotonic clock; undefined while it is fresh. */
+  /**
+   * Since when what there is has not been renewed, on the page's monotonic clock; undefined while it is
+   * fresh.
+   */
   staleSince: number | undefined;
   /** Services, instances, and what is none, by their paths. What is no different stays the same object. */
   readonly entries = new Map<string, ServiceEntry>();
@@ -31,7 +37,10 @@ export class ServicesModel {
     this.staleSince = isFresh ? undefined : (this.staleSince ?? this.clock.monotonic());
   }
 
-  /** Takes in an event of the stream; one that the page does not know is left out. @throws {SyntaxError} when its data is no JSON */
+  /**
+   * Takes in an event of the stream; one that the page does not know is left out.
+   * @throws {SyntaxError} when its data is no JSON
+   */
   apply({ event, data }: StreamEvent): void {
     const json: unknown = JSON.parse(data);
     if (event === 'hello') {
@@ -56,7 +65,9 @@ export class ServicesModel {
     return isChanged;
   }
 
-  /** What has happened since the last call, for screen readers: nothing of what was there when the page began. */
+  /**
+   * What has happened since the last call, for screen readers: nothing of what was there when the page began.
+   */
   takeSpoken(): readonly string[] {
     return this.#spoken.splice(0);
   }
@@ -70,7 +81,8 @@ export class ServicesModel {
     else this.entries.delete(path);
     const { service, id } = entry ?? before ?? {};
     const change = changeOf(before, entry);
-    if (id != null && this.store.isWhole && change !== undefined) this.#spoken.push(`${service} ${id} ${change}`);
+    if (id != null && this.store.isWhole && change !== undefined)
+      this.#spoken.push(`${service} ${id} ${change}`);
   }
 }
 
@@ -108,7 +120,8 @@ function changeOf(before: ServiceEntry | undefined, after: ServiceEntry | undefi
 export function leaseText({ instance, node }: ServiceEntry): string {
   const { nodeId, version = null } = instance?.claim ?? node ?? {};
   if (nodeId === undefined) return '';
-  if (node && (version === null || version === node.version)) return `node id ${nodeId}, version ${node.version}, task ${node.taskId}`;
+  if (node && (version === null || version === node.version))
+    return `node id ${nodeId}, version ${node.version}, task ${node.taskId}`;
   const tree = node ? `version ${node.version}` : 'no such node';
   return `node id ${nodeId}${version === null ? '' : `, version ${version}`}, says its payload: the discovery tree has ${tree}`;
 }

@@ -1,5 +1,5 @@
-// What `/api/services` sends to the page of services. These shapes stand here because the page is compiled for browsers, without the server's
-// types; the server writes by them.
+// What `/api/services` sends to the page of services. These shapes stand here because the page is compiled
+// for browsers, without the server's types; the server writes by them.
 
 /** The first event, `hello`. */
 export interface ServicesHello {
@@ -39,7 +39,10 @@ export interface ServiceEntry {
   readonly text: string | null;
   /** The session that it goes with, 16 hex digits; null for a persistent znode. */
   readonly sessionId: string | null;
-  /** The node in the discovery tree with the node id that it claims, or else with its own id as that of the task; null where there is none. */
+  /**
+   * The node in the discovery tree with the node id that it claims, or else with its own id as that of the
+   * task; null where there is none.
+   */
   readonly node: { readonly nodeId: number; readonly version: number; readonly taskId: string } | null;
   /** What is wrong with it, as the rest of the sentence "<path> …". */
   readonly problem: string | null;

@@ -2,7 +2,15 @@ import { expect, it } from 'vitest';
 import type { ReportPage } from '../http/report-pages.js';
 import type { ClusterEvent, ClusterSnapshot } from '../monitor/cluster-view.js';
 import type { NodeHealthJson } from '../monitor/node-monitor.js';
-import type { WireEvent, WireHello, WireInstance, WirePage, WireReport, WireStore, WireTree } from './wire.js';
+import type {
+  WireEvent,
+  WireHello,
+  WireInstance,
+  WirePage,
+  WireReport,
+  WireStore,
+  WireTree,
+} from './wire.js';
 
 /** Everything that the stream sends by its name. That this compiles is the test. */
 interface Sent {

@@ -1,10 +1,18 @@
-// What the page reads of what `/api/events` sends. It is compiled for browsers, without the server's types: `wire.test.ts` does not compile when
-// the two differ.
+// What the page reads of what `/api/events` sends. It is compiled for browsers, without the server's types:
+// `wire.test.ts` does not compile when the two differ.
 
 /** One node id. See `NodeReport`. */
 export interface WireNode {
   readonly id: number;
-  readonly state: 'vacant' | 'held' | 'expired' | 'released' | 'evicted' | 'retired' | 'absent' | 'unreadable';
+  readonly state:
+    | 'vacant'
+    | 'held'
+    | 'expired'
+    | 'released'
+    | 'evicted'
+    | 'retired'
+    | 'absent'
+    | 'unreadable';
   readonly version: number;
   readonly taskId: string | null;
   readonly ageMs: readonly [min: number, max: number | null] | null;
@@ -30,12 +38,24 @@ export interface WireCluster {
   readonly discovery: {
     readonly state: 'ok' | 'degraded';
     readonly problem: string | null;
-    readonly nodes: readonly { readonly id: number; readonly state: string; readonly version: number | null }[];
+    readonly nodes: readonly {
+      readonly id: number;
+      readonly state: string;
+      readonly version: number | null;
+    }[];
   } | null;
-  readonly allocation: { readonly zookeeper: string; readonly groups: readonly number[]; readonly idWidth: number } | null;
+  readonly allocation: {
+    readonly zookeeper: string;
+    readonly groups: readonly number[];
+    readonly idWidth: number;
+  } | null;
   readonly draining: readonly { readonly id: number; readonly taskId: string | null }[];
   readonly format?: 'camunda';
-  readonly restores?: readonly { readonly restoreId: string; readonly restoredNodes: readonly number[]; readonly problem: string | null }[];
+  readonly restores?: readonly {
+    readonly restoreId: string;
+    readonly restoredNodes: readonly number[];
+    readonly problem: string | null;
+  }[];
 }
 
 /** See `StoreHealth`. */
@@ -166,7 +186,11 @@ export interface WireInstance {
   readonly taskId: string | null;
   /** Null for a fixed node id, which needs no renewal, and where the lease is not valid. */
   readonly validForMs: number | null;
-  readonly discovery: { readonly state: 'ok' | 'degraded'; readonly problem: string | null; readonly ready: boolean } | null;
+  readonly discovery: {
+    readonly state: 'ok' | 'degraded';
+    readonly problem: string | null;
+    readonly ready: boolean;
+  } | null;
 }
 
 /** See `StatusReport`: all node ids, or the first page of them. */

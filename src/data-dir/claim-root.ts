@@ -10,10 +10,17 @@ interface Claim {
   readonly lease: { readonly id: number; readonly version: number };
 }
 
-/** At the root: which store gives out the versions below it. Camunda has no such file, and takes no notice of it. */
+/**
+ * At the root: which store gives out the versions below it. Camunda has no such file, and takes no notice of
+ * it.
+ */
 export const OWNER = 'nodelease.json';
 
-/** Makes sure that a root is not that of another store: the versions of two would take each other for earlier tenures. @throws {DataDirError} */
+/**
+ * Makes sure that a root is not that of another store: the versions of two would take each other for earlier
+ * tenures.
+ * @throws {DataDirError}
+ */
 export async function checkOwner({ root, store }: Claim): Promise<void> {
   const path = join(resolve(root), OWNER);
   const found = (await readOwner(path))?.toString();
@@ -22,7 +29,10 @@ export async function checkOwner({ root, store }: Claim): Promise<void> {
   throw new DataDirError(`${path} says ${found.trim()}, and the store of this lease is ${store}: ${choice}`);
 }
 
-/** Makes a root that of the store, where it is that of none. @throws {DataDirError} when it is another one's by now */
+/**
+ * Makes a root that of the store, where it is that of none.
+ * @throws {DataDirError} when it is another one's by now
+ */
 export async function claimRoot(claim: Claim): Promise<void> {
   const path = join(resolve(claim.root), OWNER);
   if ((await readOwner(path)) === undefined) {
@@ -41,7 +51,8 @@ async function readOwner(path: string): Promise<Buffer | undefined> {
   try {
     return await readRegular(path);
   } catch (error) {
-    if (error instanceof Damage) throw new DataDirError(`${path} is a ${error.what}, and no file: move it away, or choose another root`);
+    if (error instanceof Damage)
+      throw new DataDirError(`${path} is a ${error.what}, and no file: move it away, or choose another root`);
     throw error;
   }
 }

@@ -6,16 +6,22 @@ import { CONCURRENCY } from './copy-plan.js';
 import type { HeldTree } from './held-tree.js';
 import { MARKER } from './marker.js';
 
-/** What follows the name of a version that is being removed. No other program takes that for a version, Camunda included. */
+/**
+ * What follows the name of a version that is being removed. No other program takes that for a version,
+ * Camunda included.
+ */
 const REMOVED = '.removed';
 
 /**
- * Removes the directory of a version, or what is left of one. It is renamed first: a stale holder that works in it by its name fails from that
- * moment on, and a marker that it still makes through the open directory makes no version. The marker goes before all else: a reader whose network file system has kept the name finds none.
+ * Removes the directory of a version, or what is left of one. It is renamed first: a stale holder that works
+ * in it by its name fails from that moment on, and a marker that it still makes through the open directory
+ * makes no version. The marker goes before all else: a reader whose network file system has kept the name
+ * finds none.
  */
 export async function removeVersion(tree: HeldTree, path: string): Promise<void> {
   const removed = path.endsWith(REMOVED) ? path : path + REMOVED;
-  if (removed !== path) await tree.within(dirname(path), (at) => rename(join(at, basename(path)), join(at, basename(removed))));
+  if (removed !== path)
+    await tree.within(dirname(path), (at) => rename(join(at, basename(path)), join(at, basename(removed))));
   await unless(
     ['ENOENT'],
     tree.within(removed, (at) => emptied(tree, removed, at)),
@@ -48,7 +54,10 @@ async function emptied(tree: HeldTree, top: string, topAt: string): Promise<void
 /** The paths of what others have begun to remove. */
 export async function leftoversIn(tree: HeldTree, nodeDir: string): Promise<string[]> {
   const entries = await listed(tree, nodeDir);
-  return entries.filter((entry) => entry.isDirectory() && /^v\d+\.removed$/.test(entry.name)).map(({ name }) => join(nodeDir, name));
+  return entries
+    .filter((entry) => entry.isDirectory() && /^v\d+\.removed$/.test(entry.name))
+    .map(({ name }) => join(nodeDir, name));
 }
 
-const listed = (tree: HeldTree, directory: string) => tree.within(directory, (at) => readdir(at, { withFileTypes: true }));
+const listed = (tree: HeldTree, directory: string) =>
+  tree.within(directory, (at) => readdir(at, { withFileTypes: true }));

@@ -23,7 +23,10 @@ export interface CopyPlan {
   readonly bytes: number;
 }
 
-/** The number of requests to a file system at the same time: a network file system answers each of them in milliseconds. */
+/**
+ * The number of requests to a file system at the same time: a network file system answers each of them in
+ * milliseconds.
+ */
 export const CONCURRENCY = 8;
 
 /**
@@ -32,7 +35,12 @@ export const CONCURRENCY = 8;
  * @throws {DataDirError} when a symbolic link leads out of the tree
  * @throws whatever `check` throws, which is called again and again
  */
-export async function planCopy(tree: HeldTree, top: string, isExcluded: Exclusion, check: () => void): Promise<CopyPlan> {
+export async function planCopy(
+  tree: HeldTree,
+  top: string,
+  isExcluded: Exclusion,
+  check: () => void,
+): Promise<CopyPlan> {
   const directories: PlannedEntry[] = [];
   const files: PlannedEntry[] = [];
   const links: CopyPlan['links'][number][] = [];
@@ -46,7 +54,9 @@ export async function planCopy(tree: HeldTree, top: string, isExcluded: Exclusio
     else if (stats.isSymbolicLink()) {
       const target = await readlink(at);
       if (leadsOut(path, target))
-        throw new DataDirError(`${at} is a symbolic link that leads out of ${join(tree.top, top)}: remove or exclude it`);
+        throw new DataDirError(
+          `${at} is a symbolic link that leads out of ${join(tree.top, top)}: remove or exclude it`,
+        );
       links.push({ path, target });
     }
   };
@@ -57,7 +67,9 @@ export async function planCopy(tree: HeldTree, top: string, isExcluded: Exclusio
       directories.push({ path: directory, stats: await stat(at) });
       const names = (await readdir(at)).filter((name) => directory !== '' || !OWN_NAMES.includes(name));
       const paths = names.map((name) => join(directory, name)).filter((path) => !isExcluded(path));
-      await concurrently(paths, CONCURRENCY, (path) => tree.entry(join(top, path), (each) => look(each, path)));
+      await concurrently(paths, CONCURRENCY, (path) =>
+        tree.entry(join(top, path), (each) => look(each, path)),
+      );
     });
   }
   const bytes = files.reduce((sum, file) => sum + file.stats.size, 0);
@@ -65,8 +77,9 @@ export async function planCopy(tree: HeldTree, top: string, isExcluded: Exclusio
 }
 
 /**
- * Whether a symbolic link leads out of the tree: by an absolute path, by more `..` than there are directories above it, or by `..` behind a
- * name, which may be another link's. Names alone lead on from where they stand, and each link on that way is examined itself.
+ * Whether a symbolic link leads out of the tree: by an absolute path, by more `..` than there are directories
+ * above it, or by `..` behind a name, which may be another link's. Names alone lead on from where they stand,
+ * and each link on that way is examined itself.
  */
 export function leadsOut(path: string, target: string): boolean {
   const parts = target.split('/').filter((part) => part !== '' && part !== '.');

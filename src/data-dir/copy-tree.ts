@@ -7,7 +7,10 @@ import { CONCURRENCY, type CopyPlan, type PlannedEntry } from './copy-plan.js';
 import { DataDirError } from './data-dir-error.js';
 import { type HeldTree, pathOf } from './held-tree.js';
 
-/** How files get into a new version: `link`, the same file under two names; `clone`, a copy that shares its blocks until one is written; `copy`. */
+/**
+ * How files get into a new version: `link`, the same file under two names; `clone`, a copy that shares its
+ * blocks until one is written; `copy`.
+ */
 export type CopyMode = 'link' | 'clone' | 'copy';
 
 export interface TreeCopy {
@@ -28,8 +31,9 @@ const CHUNK_BYTES = 4 * 2 ** 20;
 const REFUSED = ['ENOTSUP', 'EOPNOTSUPP', 'EXDEV', 'EINVAL', 'ENOSYS', 'ENOTTY', 'EPERM', 'EMLINK'];
 
 /**
- * Copies a tree into a new directory. When it resolves, all of it would survive a loss of power: files are synced before the directories that
- * name them. After a failure no file is begun, and those under way end with their next step.
+ * Copies a tree into a new directory. When it resolves, all of it would survive a loss of power: files are
+ * synced before the directories that name them. After a failure no file is begun, and those under way end
+ * with their next step.
  */
 export async function copyTree(copy: TreeCopy): Promise<void> {
   const { tree, from, to, plan } = copy;
@@ -52,7 +56,8 @@ export async function copyTree(copy: TreeCopy): Promise<void> {
     );
     step(1, 0);
   });
-  // Only now: a directory may be one that nothing can be made in. The top is the last one, since it lets its owner in.
+  // Only now: a directory may be one that nothing can be made in. The top is the last one, since it lets its
+  // owner in.
   const finishDirectory = async ({ path, stats }: PlannedEntry) => {
     copy.step(0, 0);
     await tree.within(join(to, path), async (at) => finish(await open(at, 'r'), stats));
@@ -61,8 +66,15 @@ export async function copyTree(copy: TreeCopy): Promise<void> {
   await concurrently(plan.directories.slice(0, 1), 1, finishDirectory);
 }
 
-/** Whether the file system clones files: tried with the first one that has content, without a byte written. */
-export async function canClone({ tree, from, to, plan }: Pick<TreeCopy, 'tree' | 'from' | 'to' | 'plan'>): Promise<boolean> {
+/**
+ * Whether the file system clones files: tried with the first one that has content, without a byte written.
+ */
+export async function canClone({
+  tree,
+  from,
+  to,
+  plan,
+}: Pick<TreeCopy, 'tree' | 'from' | 'to' | 'plan'>): Promise<boolean> {
   const file = plan.files.find(({ stats }) => stats.size > 0);
   if (file === undefined) return false;
   return tree.entry(join(from, file.path), (source) =>
@@ -98,7 +110,11 @@ async function copyOne(from: string, to: string, planned: Stats, { mode, step }:
 }
 
 /** Opens a file of the plan. Whatever has taken its place meanwhile is not read, and no link is followed. */
-async function reading<T>(path: string, planned: Stats, work: (file: FileHandle, stats: Stats) => Promise<T>): Promise<T> {
+async function reading<T>(
+  path: string,
+  planned: Stats,
+  work: (file: FileHandle, stats: Stats) => Promise<T>,
+): Promise<T> {
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     const stats = await file.stat();
@@ -110,16 +126,25 @@ async function reading<T>(path: string, planned: Stats, work: (file: FileHandle,
 }
 
 function checkSame(path: string, { dev, ino }: Stats, planned: Stats): void {
-  if (dev !== planned.dev || ino !== planned.ino) throw new DataDirError(`${path} was replaced while it was copied`);
+  if (dev !== planned.dev || ino !== planned.ino)
+    throw new DataDirError(`${path} was replaced while it was copied`);
 }
 
-/** As far as the file was long when it was looked at: one that grows faster than it is copied would never end. */
-async function copyBytes(source: FileHandle, copy: FileHandle, size: number, step: TreeCopy['step']): Promise<void> {
+/**
+ * As far as the file was long when it was looked at: one that grows faster than it is copied would never end.
+ */
+async function copyBytes(
+  source: FileHandle,
+  copy: FileHandle,
+  size: number,
+  step: TreeCopy['step'],
+): Promise<void> {
   const buffer = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, size));
   for (let at = 0; at < size; ) {
     const { bytesRead } = await source.read(buffer, 0, Math.min(buffer.length, size - at), at);
     if (bytesRead === 0) return;
-    for (let written = 0; written < bytesRead; ) written += (await copy.write(buffer, written, bytesRead - written)).bytesWritten;
+    for (let written = 0; written < bytesRead; )
+      written += (await copy.write(buffer, written, bytesRead - written)).bytesWritten;
     at += bytesRead;
     step(0, bytesRead);
   }

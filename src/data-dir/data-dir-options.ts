@@ -10,9 +10,17 @@ export interface DataDirOptions {
   readonly root: string;
   /** How many valid versions of a node id are kept, the new one included, 1 … 1000. @default 2 */
   readonly retention?: number;
-  /** What a new version does not get: names at any depth (`runtime`, `*.tmp`), or paths from the top (`logs/old`). @default nothing */
+  /**
+   * What a new version does not get: names at any depth (`runtime`, `*.tmp`), or paths from the top
+   * (`logs/old`).
+   * @default nothing
+   */
   readonly exclude?: readonly string[];
-  /** Whether to copy also where the predecessor has released the node id, so that work on a version never changes an older one. @default false */
+  /**
+   * Whether to copy also where the predecessor has released the node id, so that work on a version never
+   * changes an older one.
+   * @default false
+   */
   readonly copy?: boolean;
   /** Receives what happens to the directory. Must not throw. */
   readonly onEvent?: (event: DataDirEvent) => void;
@@ -53,6 +61,10 @@ export async function checkRoot(root: string, label: string, use: 'read' | 'writ
   try {
     await access(root, use === 'read' ? R_OK | X_OK : R_OK | W_OK | X_OK);
   } catch {
-    throw new ConfigError(label, root, `a directory that this process may ${use === 'read' ? 'read' : 'write to'}`);
+    throw new ConfigError(
+      label,
+      root,
+      `a directory that this process may ${use === 'read' ? 'read' : 'write to'}`,
+    );
   }
 }

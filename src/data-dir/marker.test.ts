@@ -12,7 +12,10 @@ afterEach(() => removeRoot(root));
 
 // As Camunda's own module wrote them.
 const GOLDEN = [
-  ['{"initializedAt":1795351126653,"version":5,"initializedFrom":3}', { initializedAt: 1795351126653, version: 5, initializedFrom: 3 }],
+  [
+    '{"initializedAt":1795351126653,"version":5,"initializedFrom":3}',
+    { initializedAt: 1795351126653, version: 5, initializedFrom: 3 },
+  ],
   [
     '{"initializedAt":1795351126653,"version":1,"initializedFrom":null}',
     { initializedAt: 1795351126653, version: 1, initializedFrom: null },

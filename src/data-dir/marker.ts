@@ -3,10 +3,16 @@ import { dirname, join, relative } from 'node:path';
 import { codeOf, syncFolder, unless, writeDurably } from '../store/file/files.js';
 import { HeldTree } from './held-tree.js';
 
-/** What makes a version's directory valid: a file in it that says so, written last. Format and name are those of Camunda 8.9. */
+/**
+ * What makes a version's directory valid: a file in it that says so, written last. Format and name are those
+ * of Camunda 8.9.
+ */
 export const MARKER = 'directory-initialized.json';
 const DRAFT = `${MARKER}.tmp`;
-/** A second name of the marker: the work of its tenure has ended. A copy of it is another file, and says nothing. */
+/**
+ * A second name of the marker: the work of its tenure has ended. A copy of it is another file, and says
+ * nothing.
+ */
 const ENDED = 'directory-ended.json';
 
 /** The names at the top of a version's directory that belong to the directory, and not to what it keeps. */
@@ -16,14 +22,19 @@ export const OWN_NAMES: readonly string[] = [MARKER, DRAFT, ENDED];
 const MAX_TIME = 8.64e15;
 
 export interface Marker {
-  /** When the directory was complete, in milliseconds since the Unix epoch, by its maker's clock: for people. */
+  /**
+   * When the directory was complete, in milliseconds since the Unix epoch, by its maker's clock: for people.
+   */
   readonly initializedAt: number;
   readonly version: number;
   /** The version that it was made from; null for an empty one. */
   readonly initializedFrom: number | null;
 }
 
-/** The marker of the directory of `version`, or else what is wrong with it, as the rest of the sentence "the marker …". */
+/**
+ * The marker of the directory of `version`, or else what is wrong with it, as the rest of the sentence "the
+ * marker …".
+ */
 export function decodeMarker(text: string, version: number): Marker | string {
   let fields: Partial<Marker> | null;
   try {
@@ -33,12 +44,20 @@ export function decodeMarker(text: string, version: number): Marker | string {
   }
   const { initializedAt, initializedFrom = null, version: named } = fields ?? {};
   if (named !== version) return `is of version ${JSON.stringify(named)}`;
-  if (typeof initializedAt !== 'number' || !(initializedAt >= 0 && initializedAt <= MAX_TIME)) return 'has no usable "initializedAt"';
-  return { initializedAt, version, initializedFrom: typeof initializedFrom === 'number' ? initializedFrom : null };
+  if (typeof initializedAt !== 'number' || !(initializedAt >= 0 && initializedAt <= MAX_TIME))
+    return 'has no usable "initializedAt"';
+  return {
+    initializedAt,
+    version,
+    initializedFrom: typeof initializedFrom === 'number' ? initializedFrom : null,
+  };
 }
 
 /** Makes a directory valid. A crash, or a loss of power, leaves all of the marker or none. */
-export async function writeMarker(directory: string, { initializedAt, version, initializedFrom }: Marker): Promise<void> {
+export async function writeMarker(
+  directory: string,
+  { initializedAt, version, initializedFrom }: Marker,
+): Promise<void> {
   const draft = join(directory, DRAFT);
   await writeDurably(draft, Buffer.from(JSON.stringify({ initializedAt, version, initializedFrom })));
   await rename(draft, join(directory, MARKER));
@@ -46,8 +65,9 @@ export async function writeMarker(directory: string, { initializedAt, version, i
 }
 
 /**
- * Says in the directory of a version that the work of its tenure has ended, before the node id is released: its files may be linked, whatever
- * becomes of later tenures before one is complete. Never rejects: without it, they may have to be copied.
+ * Says in the directory of a version that the work of its tenure has ended, before the node id is released:
+ * its files may be linked, whatever becomes of later tenures before one is complete. Never rejects: without
+ * it, they may have to be copied.
  *
  * @param path the absolute path of the directory, `ROOT/node-<id>/v<version>`
  */
@@ -61,7 +81,9 @@ export async function markEnded(path: string): Promise<void> {
 
 /** Whether the work of a version's tenure has ended, and no later version shares its files. */
 export async function hasEnded(directory: string): Promise<boolean> {
-  const [ended, marker] = await Promise.all([ENDED, MARKER].map((name) => unless(['ENOENT'], lstat(join(directory, name)))));
+  const [ended, marker] = await Promise.all(
+    [ENDED, MARKER].map((name) => unless(['ENOENT'], lstat(join(directory, name)))),
+  );
   return ended !== undefined && ended.dev === marker?.dev && ended.ino === marker.ino;
 }
 

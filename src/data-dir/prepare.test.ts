@@ -96,7 +96,13 @@ describe('a new version', () => {
     );
     expect(contentOf(at(5))).toEqual(contentOf(source));
     expect(manifest(source)).toEqual(before);
-    expect(events.at(0)).toMatchObject({ type: 'prepared', from: 3, mode: expect.stringMatching(/copy|clone/), files: 4, bytes: 17 });
+    expect(events.at(0)).toMatchObject({
+      type: 'prepared',
+      from: 3,
+      mode: expect.stringMatching(/copy|clone/),
+      files: 4,
+      bytes: 17,
+    });
   });
 
   it('keeps modes, times and, for root, owners', async () => {
@@ -170,14 +176,20 @@ describe('the files of the version before', () => {
     await prepare(version, options);
     expect(contentOf(at(version))).toEqual(contentOf(at(1)));
     expect(inode(version, 'd/b') === inode(1, 'd/b')).toBe(linked);
-    expect(events.at(-1)).toMatchObject({ type: 'prepared', mode: linked ? 'link' : expect.stringMatching(/copy|clone/) });
+    expect(events.at(-1)).toMatchObject({
+      type: 'prepared',
+      mode: linked ? 'link' : expect.stringMatching(/copy|clone/),
+    });
   });
 
   it('are linked where its work has ended, whatever became of the tenures since; once a later version shares them, no more', async () => {
     await markEnded(makeVersion(root, 3, 1, TREE));
     makeVersion(root, 3, 2, { half: '' }, null);
     await prepare(4);
-    expect([inode(4, 'd/b'), existsSync(join(at(4), 'directory-ended.json'))]).toEqual([inode(1, 'd/b'), false]);
+    expect([inode(4, 'd/b'), existsSync(join(at(4), 'directory-ended.json'))]).toEqual([
+      inode(1, 'd/b'),
+      false,
+    ]);
     // As an operator does, to go on from an older one.
     renameSync(at(4), join(root, 'elsewhere'));
     await prepare(6);
@@ -195,7 +207,10 @@ describe('the files of the version before', () => {
     await prepare(2);
     writeFileSync(join(at(1), 'a'), 'by the stale holder');
     writeFileSync(join(at(2), 'a'), 'by the new one');
-    expect([1, 2].map((version) => readFileSync(join(at(version), 'a'), 'utf8'))).toEqual(['by the stale holder', 'by the new one']);
+    expect([1, 2].map((version) => readFileSync(join(at(version), 'a'), 'utf8'))).toEqual([
+      'by the stale holder',
+      'by the new one',
+    ]);
   });
 
   it('are the same files while they are linked: writing in place changes both, replacing one does not', async () => {
@@ -204,23 +219,42 @@ describe('the files of the version before', () => {
     writeFileSync(join(at(2), 'a'), 'in place', { flag: 'r+' });
     writeFileSync(join(at(2), 'new'), 'replaced');
     execFileSync('mv', [join(at(2), 'new'), join(at(2), 'd/b')]);
-    expect([readFileSync(join(at(1), 'a'), 'utf8'), readFileSync(join(at(1), 'd/b'), 'utf8')]).toEqual(['in place', 'two']);
+    expect([readFileSync(join(at(1), 'a'), 'utf8'), readFileSync(join(at(1), 'd/b'), 'utf8')]).toEqual([
+      'in place',
+      'two',
+    ]);
   });
 });
 
 describe('what speaks against it is told, and nothing is changed:', () => {
   it.each<[string, RegExp, () => void]>([
-    ['a newer valid version', /node-3\/v9 is newer than the version 5 of this tenure/, () => makeVersion(root, 3, 9, TREE)],
+    [
+      'a newer valid version',
+      /node-3\/v9 is newer than the version 5 of this tenure/,
+      () => makeVersion(root, 3, 9, TREE),
+    ],
     ['its own version, complete', /node-3\/v5 has been prepared before/, () => makeVersion(root, 3, 5, TREE)],
     [
       'a marker that is not JSON',
       /v4 has a marker directory-initialized.json that is not JSON/,
       () => makeVersion(root, 3, 4, TREE, 'oops'),
     ],
-    ['its own version with such a marker', /v5 has a marker .* that is not JSON/, () => makeVersion(root, 3, 5, TREE, 'oops')],
-    ['the marker of a higher version', /v4 has a marker .* is of version 9/, () => makeVersion(root, 3, 4, TREE, '{"version":9}')],
+    [
+      'its own version with such a marker',
+      /v5 has a marker .* that is not JSON/,
+      () => makeVersion(root, 3, 5, TREE, 'oops'),
+    ],
+    [
+      'the marker of a higher version',
+      /v4 has a marker .* is of version 9/,
+      () => makeVersion(root, 3, 4, TREE, '{"version":9}'),
+    ],
     ['an empty marker', /v4 has a marker .* that is not JSON/, () => makeVersion(root, 3, 4, TREE, '')],
-    ['a damaged one above its own', /v8 has a marker .* that is not JSON/, () => makeVersion(root, 3, 8, TREE, 'oops')],
+    [
+      'a damaged one above its own',
+      /v8 has a marker .* that is not JSON/,
+      () => makeVersion(root, 3, 8, TREE, 'oops'),
+    ],
     [
       'the tree of another store',
       /nodelease.json says .*"s3:\/\/c".*: choose another/,
@@ -236,21 +270,40 @@ describe('what speaks against it is told, and nothing is changed:', () => {
       /nodelease.json is a symbolic link, and no file/,
       () => writeTree(root, { other: '{"store":"s3://b/p"}\n', 'nodelease.json': '-> other' }),
     ],
-    ['a FIFO in place of it', /nodelease.json is a FIFO, and no file/, () => execFileSync('mkfifo', [join(root, 'nodelease.json')])],
-    ['a file in place of a version', /v4 is a file and no directory/, () => writeTree(root, { 'node-3/v4': '' })],
-    ['a link in place of a version', /v4 is a symbolic link and no directory/, () => writeTree(root, { 'node-3/v4': '-> v1' })],
+    [
+      'a FIFO in place of it',
+      /nodelease.json is a FIFO, and no file/,
+      () => execFileSync('mkfifo', [join(root, 'nodelease.json')]),
+    ],
+    [
+      'a file in place of a version',
+      /v4 is a file and no directory/,
+      () => writeTree(root, { 'node-3/v4': '' }),
+    ],
+    [
+      'a link in place of a version',
+      /v4 is a symbolic link and no directory/,
+      () => writeTree(root, { 'node-3/v4': '-> v1' }),
+    ],
     [
       'a link out of the tree',
       /v4\/d\/l is a symbolic link that leads out of .*v4/,
       () => makeVersion(root, 3, 4, { 'd/l': '-> ../../v1/a' }),
     ],
-    ['an absolute link', /v4\/l is a symbolic link that leads out/, () => makeVersion(root, 3, 4, { l: `-> ${at(4)}/a` })],
+    [
+      'an absolute link',
+      /v4\/l is a symbolic link that leads out/,
+      () => makeVersion(root, 3, 4, { l: `-> ${at(4)}/a` }),
+    ],
   ])('%s', async (_, problem, arrange) => {
     makeVersion(root, 3, 1, TREE);
     makeVersion(root, 3, 2, TREE, null);
     arrange();
     const before = manifest(root);
-    await expect(prepare(5)).rejects.toMatchObject({ code: 'DATA_DIR_FAILED', message: expect.stringMatching(problem) });
+    await expect(prepare(5)).rejects.toMatchObject({
+      code: 'DATA_DIR_FAILED',
+      message: expect.stringMatching(problem),
+    });
     expect(manifest(root)).toEqual(before);
   });
 
@@ -281,9 +334,19 @@ describe('of other versions', () => {
     makeVersion(root, 3, 5, { half: 'of an earlier attempt' }, null);
     mkdirSync(join(root, 'node-3', 'v0.removed'));
     await prepare(5);
-    expect(manifest(join(root, 'node-3')).flatMap((line) => /^v[^/ ]*(?= )/.exec(line) ?? [])).toEqual(['v3', 'v5']);
+    expect(manifest(join(root, 'node-3')).flatMap((line) => /^v[^/ ]*(?= )/.exec(line) ?? [])).toEqual([
+      'v3',
+      'v5',
+    ]);
     expect(contentOf(at(5))).toEqual(contentOf(at(3)));
-    expect(events.map(({ type }) => type)).toEqual(['removed', 'removed', 'removed', 'prepared', 'removed', 'removed']);
+    expect(events.map(({ type }) => type)).toEqual([
+      'removed',
+      'removed',
+      'removed',
+      'prepared',
+      'removed',
+      'removed',
+    ]);
   });
 
   it('an unfinished one above its own is never touched: its maker may be at work', async () => {
@@ -296,7 +359,9 @@ describe('of other versions', () => {
 
   it('all of one root are those of one store, the first one', async () => {
     const stores = Array.from({ length: 10 }, (_, id) => `s3://b/${id % 2}`);
-    const ends = await Promise.allSettled(stores.map((store, id) => prepare(1, { store, lease: held(1, id) })));
+    const ends = await Promise.allSettled(
+      stores.map((store, id) => prepare(1, { store, lease: held(1, id) })),
+    );
     const owner = (JSON.parse(readFileSync(join(root, 'nodelease.json'), 'utf8')) as { store: string }).store;
     expect(ends.map(({ status }) => status === 'fulfilled')).toEqual(stores.map((store) => store === owner));
     expect(readdirSync(root).filter((name) => name.startsWith('nodelease.json'))).toHaveLength(1);
@@ -324,7 +389,9 @@ describe('a source that a stale holder begins to remove meanwhile', () => {
       if (checks === 24) renameSync(join(root, 'node-3', from), join(root, 'node-3', to));
       return true;
     };
-    await expect(prepare(2, { lease: { ...held(2), isValid } })).rejects.toMatchObject({ code: 'DATA_DIR_FAILED' });
+    await expect(prepare(2, { lease: { ...held(2), isValid } })).rejects.toMatchObject({
+      code: 'DATA_DIR_FAILED',
+    });
     expect(checks).toBeGreaterThan(24);
     expect(existsSync(at(2))).toBe(false);
   });
@@ -347,28 +414,32 @@ describe('another user who puts a symbolic link into the place of a directory', 
     symlinkSync(join(outside, 'd'), directory);
   }
   /** No link is followed. */
-  const leaksIn = (tree: string) => manifest(tree).filter((line) => line.endsWith(createHash('sha1').update(SECRET).digest('hex')));
+  const leaksIn = (tree: string) =>
+    manifest(tree).filter((line) => line.endsWith(createHash('sha1').update(SECRET).digest('hex')));
 
   it.each([
     ['links', { released: true }],
     ['copies', {}],
-  ])('gets nothing from where that leads, and changes nothing there, at whatever point: by %s', async (_, options) => {
-    let points = 0;
-    for (let point = 1; points + 1 >= point; point += 1) {
-      removeRoot(root);
-      root = newRoot(memory);
-      makeVersion(root, 3, 1, TREE);
-      points = 0;
-      const isValid = () => {
-        points += 1;
-        if (points === point) for (const version of [1, 2]) swap(join(at(version), 'd'));
-        return true;
-      };
-      await prepare(2, { ...options, lease: { ...held(2), isValid } }).catch(() => undefined);
-      expect([point, leaksIn(root), manifest(outside)]).toEqual([point, [], before]);
-    }
-    expect(points).toBeGreaterThan(20);
-  });
+  ])(
+    'gets nothing from where that leads, and changes nothing there, at whatever point: by %s',
+    async (_, options) => {
+      let points = 0;
+      for (let point = 1; points + 1 >= point; point += 1) {
+        removeRoot(root);
+        root = newRoot(memory);
+        makeVersion(root, 3, 1, TREE);
+        points = 0;
+        const isValid = () => {
+          points += 1;
+          if (points === point) for (const version of [1, 2]) swap(join(at(version), 'd'));
+          return true;
+        };
+        await prepare(2, { ...options, lease: { ...held(2), isValid } }).catch(() => undefined);
+        expect([point, leaksIn(root), manifest(outside)]).toEqual([point, [], before]);
+      }
+      expect(points).toBeGreaterThan(20);
+    },
+  );
 
   it('gets no file in the place of one that was there when the version was looked through', async () => {
     for (const options of [{ released: true }, {}]) {
@@ -376,10 +447,13 @@ describe('another user who puts a symbolic link into the place of a directory', 
       root = newRoot(memory);
       makeVersion(root, 3, 1, TREE);
       const isValid = () => {
-        if (existsSync(at(2)) && existsSync(join(outside, 'd/b'))) renameSync(join(outside, 'd/b'), join(at(1), 'd/b'));
+        if (existsSync(at(2)) && existsSync(join(outside, 'd/b')))
+          renameSync(join(outside, 'd/b'), join(at(1), 'd/b'));
         return true;
       };
-      await expect(prepare(2, { ...options, lease: { ...held(2), isValid } })).rejects.toThrow(/v1\/d\/b was replaced while it was copied/);
+      await expect(prepare(2, { ...options, lease: { ...held(2), isValid } })).rejects.toThrow(
+        /v1\/d\/b was replaced while it was copied/,
+      );
       expect(existsSync(at(2))).toBe(false);
       writeTree(outside, { 'd/b': SECRET });
     }
@@ -409,8 +483,14 @@ describe('however far it has got', () => {
     else expect(contentOf(at(2))).toEqual(source);
   }
 
-  /** Arranges old versions and a leftover, lets `act` happen at one of the points at which a preparation looks around, and tells how many there are. */
-  async function prepareWith(point: number, act: (lease: AbortController, interrupt: AbortController) => void) {
+  /**
+   * Arranges old versions and a leftover, lets `act` happen at one of the points at which a preparation looks
+   * around, and tells how many there are.
+   */
+  async function prepareWith(
+    point: number,
+    act: (lease: AbortController, interrupt: AbortController) => void,
+  ) {
     // What is still under way in an earlier one must not be taken for this one's.
     removeRoot(root);
     root = newRoot(memory);
@@ -467,7 +547,9 @@ describe('however far it has got', () => {
       if (checks > 1) lease.abort(lost);
       return false;
     };
-    await expect(prepare(2, { lease: { id: 3, version: 2, signal: lease.signal, isValid } })).rejects.toBe(lost);
+    await expect(prepare(2, { lease: { id: 3, version: 2, signal: lease.signal, isValid } })).rejects.toBe(
+      lost,
+    );
     expect(manifest(root)).toEqual(before);
   });
 });

@@ -15,21 +15,28 @@ import { HeldTree } from './held-tree.js';
 import { hasEnded, unmarkEnded, writeMarker } from './marker.js';
 import { nodeDirOf, obsoleteOf, sourceFor, type VersionDir, versionsIn } from './versions.js';
 
-// Fencing for files: each tenure has a directory of its own, so what a stale holder still writes is seen by no other. Why this is safe:
+// Fencing for files: each tenure has a directory of its own, so what a stale holder still writes is seen by
+// no other. Why this is safe:
 //
-// - The lease makes the order. A version is one task's (rule 2), and when it has been acquired all tenures before are over (rule 4). So the
+// - The lease makes the order. A version is one task's (rule 2), and when it has been acquired all tenures
+// before are over (rule 4). So the
 //   directories below the own version have no living maker, and those above it are of no concern to this tenure: they are never touched.
 // - One store to a root. Its URL stands at the root: the versions of another one are no earlier tenures.
-// - Complete or not there. The marker comes last, when every file and every name of the directory has been synced. Without it, a directory is
+// - Complete or not there. The marker comes last, when every file and every name of the directory has been
+// synced. Without it, a directory is
 //   never a source. A crash leaves one without marker: the next tenure removes it and begins anew, since its maker may be paused, not gone.
-// - No half source. A stale holder that wakes up within its own preparation may still remove old versions. Removing begins with the marker, so
+// - No half source. A stale holder that wakes up within its own preparation may still remove old versions.
+// Removing begins with the marker, so
 //   the copy counts only if the source's marker is there at the end.
-// - One that is given up is a stale one. The node id may be released while its last operations are under way: they end in a version that is
+// - One that is given up is a stale one. The node id may be released while its last operations are under way:
+// they end in a version that is
 //   unfinished, or complete and never used.
-// - Links only to where no one writes. Files are shared with one version alone, and only where its very tenure has released the node id: then its
+// - Links only to where no one writes. Files are shared with one version alone, and only where its very
+// tenure has released the node id: then its
 //   work has ended (rule 8). It says so in the directory, and if it could not, the lease does for the next version. Once a version that shares them
 //   is complete, that does not count any more. A tenure that was evicted, or has expired, may have processes left: its version is copied.
-// - Nothing outside. What works in a version may be another user's, and this process root: no way leads through what that user puts there
+// - Nothing outside. What works in a version may be another user's, and this process root: no way leads
+// through what that user puts there
 //   meanwhile (`HeldTree`).
 
 export interface PrepareOptions extends DataDirOptions {
@@ -47,12 +54,14 @@ export interface PrepareOptions extends DataDirOptions {
 const PROGRESS_INTERVAL_MS = 10_000;
 
 /**
- * Makes the data directory of a tenure. Resolves to its absolute path when it is complete, and older versions have been removed as far as they can be.
+ * Makes the data directory of a tenure. Resolves to its absolute path when it is complete, and older versions
+ * have been removed as far as they can be.
  *
- * It rejects at once when the lease is lost or `signal` aborts, also where the file system hangs. The one operation under way then may still come
- * to its end, as that of a stale holder does.
+ * It rejects at once when the lease is lost or `signal` aborts, also where the file system hangs. The one
+ * operation under way then may still come to its end, as that of a stale holder does.
  *
- * @throws {DataDirError} when what stands there speaks against it, with nothing changed, or when the file system fails
+ * @throws {DataDirError} when what stands there speaks against it, with nothing changed, or when the file
+ * system fails
  * @throws {LeaseLostError} as soon as the lease is lost
  * @throws `signal.reason`
  */
@@ -118,7 +127,11 @@ class Preparation {
       await tree.within(this.#own, async (at) => {
         if (source) mode = await this.#fill(source);
         this.#check();
-        await writeMarker(at, { initializedAt: clock.now(), version, initializedFrom: source?.dir.version ?? null });
+        await writeMarker(at, {
+          initializedAt: clock.now(),
+          version,
+          initializedFrom: source?.dir.version ?? null,
+        });
       });
     } catch (error) {
       // What is left of it would take the space that the next attempt needs.
@@ -140,18 +153,25 @@ class Preparation {
     const dir = sourceFor(version, versions);
     for (const each of versions) {
       if (each.version >= version && each.state === 'valid') {
-        const why = each.version === version ? 'has been prepared before' : `is newer than the version ${version} of this tenure`;
+        const why =
+          each.version === version
+            ? 'has been prepared before'
+            : `is newer than the version ${version} of this tenure`;
         throw new DataDirError(
           `${this.#full(each.path)} ${why}: is ${resolve(this.options.root)} that of a cluster whose leases were lost?`,
         );
       }
       // It may hold the newest data: to go on from older ones would lose that without a word.
       if (each.state === 'foreign' && each.version > (dir?.version ?? -1))
-        throw new DataDirError(`${this.#full(each.path)} ${each.problem}: mend it, or move it away to go on from an older version`);
+        throw new DataDirError(
+          `${this.#full(each.path)} ${each.problem}: mend it, or move it away to go on from an older version`,
+        );
     }
     if (dir === undefined) return undefined;
     await this.#checkPlace(dir.path);
-    const plan = await this.#tree.within(dir.path, () => planCopy(this.#tree, dir.path, exclusionOf(exclude, 'exclude'), this.#check));
+    const plan = await this.#tree.within(dir.path, () =>
+      planCopy(this.#tree, dir.path, exclusionOf(exclude, 'exclude'), this.#check),
+    );
     return { dir, plan };
   }
 
@@ -162,19 +182,24 @@ class Preparation {
       this.#tree.entry(path, (at) => lstat(at)),
     );
     if (there?.isDirectory() === false) throw new DataDirError(`${this.#full(path)} is not a directory`);
-    if (there && there.dev !== (await stat(root)).dev) throw new DataDirError(`${this.#full(path)} is on another file system than ${root}`);
+    if (there && there.dev !== (await stat(root)).dev)
+      throw new DataDirError(`${this.#full(path)} is on another file system than ${root}`);
   }
 
   async #fill({ dir, plan }: Source): Promise<CopyMode> {
     const { lease, released, copy: alwaysCopies = false } = this.options;
     const call = { tree: this.#tree, from: dir.path, to: this.#own, plan };
-    const isEnded = (released && dir.version === lease.version - 1) || (await this.#tree.within(dir.path, hasEnded));
+    const isEnded =
+      (released && dir.version === lease.version - 1) || (await this.#tree.within(dir.path, hasEnded));
     const links = isEnded && !alwaysCopies;
     const mode = links ? 'link' : (await canClone(call)) ? 'clone' : 'copy';
     if (mode === 'copy') await this.#checkSpace(plan);
     await this.#tree.within(dir.path, () => copyTree({ ...call, mode, step: this.#stepOf(plan) }));
-    const [after] = (await versionsIn(this.#tree, this.#nodeDir)).filter(({ version }) => version === dir.version);
-    if (after?.state !== 'valid') throw new DataDirError(`${this.#full(dir.path)} was removed while it was copied`);
+    const [after] = (await versionsIn(this.#tree, this.#nodeDir)).filter(
+      ({ version }) => version === dir.version,
+    );
+    if (after?.state !== 'valid')
+      throw new DataDirError(`${this.#full(dir.path)} was removed while it was copied`);
     if (links) await this.#tree.within(dir.path, unmarkEnded);
     return mode;
   }

@@ -4,14 +4,18 @@ import { Damage, kindOf, readRegular, unless } from '../store/file/files.js';
 import type { HeldTree } from './held-tree.js';
 import { decodeMarker, MARKER, type Marker } from './marker.js';
 
-// The layout of Camunda 8.9: ROOT/node-<id>/v<version>/, in it the data and the marker. Other names are left alone.
+// The layout of Camunda 8.9: ROOT/node-<id>/v<version>/, in it the data and the marker. Other names are left
+// alone.
 
 /** The directory of one version of a node id, by its path below the root, or what stands in its place. */
 export type VersionDir = { readonly version: number; readonly path: string } & (
   | { readonly state: 'valid'; readonly marker: Marker }
   /** Its maker has not finished it. No command has ever worked in it. */
   | { readonly state: 'unfinished' }
-  /** Nobody who keeps to the layout has made it so: never used and never removed. `problem` is the rest of the sentence "v5 …". */
+  /**
+   * Nobody who keeps to the layout has made it so: never used and never removed. `problem` is the rest of the
+   * sentence "v5 …".
+   */
   | { readonly state: 'foreign'; readonly problem: string }
 );
 
@@ -37,7 +41,9 @@ export async function versionsIn(tree: HeldTree, nodeDir: string): Promise<Versi
       tree.within(nodeDir, (at) => readdir(at)),
     )) ?? [];
   const versions = numbered(names, 'v').sort((a, b) => b - a);
-  const seen = await Promise.all(versions.map((version) => unless(['ENOENT'], look(tree, version, join(nodeDir, `v${version}`)))));
+  const seen = await Promise.all(
+    versions.map((version) => unless(['ENOENT'], look(tree, version, join(nodeDir, `v${version}`)))),
+  );
   return seen.filter((each) => each !== undefined);
 }
 
@@ -47,13 +53,16 @@ export function sourceFor(version: number, versions: readonly VersionDir[]): Ver
 }
 
 /**
- * The versions that may go: all valid ones but the `retention` newest, and the unfinished ones below the newest valid one. The maker
- * of that one held the node id, so every tenure before is over (rule 4). The maker of an unfinished one above it may be at work.
+ * The versions that may go: all valid ones but the `retention` newest, and the unfinished ones below the
+ * newest valid one. The maker of that one held the node id, so every tenure before is over (rule 4). The
+ * maker of an unfinished one above it may be at work.
  */
 export function obsoleteOf(versions: readonly VersionDir[], retention: number): VersionDir[] {
   const valid = versions.filter(({ state }) => state === 'valid');
   const newest = valid[0]?.version ?? 0;
-  return versions.filter((each) => (each.state === 'unfinished' && each.version < newest) || valid.indexOf(each) >= retention);
+  return versions.filter(
+    (each) => (each.state === 'unfinished' && each.version < newest) || valid.indexOf(each) >= retention,
+  );
 }
 
 async function look(tree: HeldTree, version: number, path: string): Promise<VersionDir> {
@@ -61,11 +70,14 @@ async function look(tree: HeldTree, version: number, path: string): Promise<Vers
   const foreign = (problem: string) => ({ version, path, state: 'foreign', problem }) as const;
   if (!there.isDirectory()) return foreign(`is a ${kindOf(there)} and no directory`);
   try {
-    // Opening the directory has a network file system ask its server: it may have kept that there was no marker.
+    // Opening the directory has a network file system ask its server: it may have kept that there was no
+    // marker.
     const text = (await tree.entry(join(path, MARKER), readRegular))?.toString();
     if (text === undefined) return { version, path, state: 'unfinished' };
     const marker = decodeMarker(text, version);
-    return typeof marker === 'string' ? foreign(`has a marker ${MARKER} that ${marker}`) : { version, path, state: 'valid', marker };
+    return typeof marker === 'string'
+      ? foreign(`has a marker ${MARKER} that ${marker}`)
+      : { version, path, state: 'valid', marker };
   } catch (error) {
     if (error instanceof Damage) return foreign(`has a marker ${MARKER} that is a ${error.what}`);
     throw error;
@@ -75,5 +87,7 @@ async function look(tree: HeldTree, version: number, path: string): Promise<Vers
 /** The numbers behind a prefix. `v05` is none: it would stand for the same version as `v5`. */
 function numbered(names: readonly string[], prefix: string): number[] {
   const number = (name: string) => Number(name.slice(prefix.length));
-  return names.filter((name) => Number.isSafeInteger(number(name)) && name === prefix + number(name)).map(number);
+  return names
+    .filter((name) => Number.isSafeInteger(number(name)) && name === prefix + number(name))
+    .map(number);
 }

@@ -9,9 +9,24 @@ const sources = { clock: new VirtualClock(), random: seededRandom(1) };
 
 describe('the instance of a node', () => {
   it('goes by its task, and tells node id and version beside what it is given', () => {
-    const announcement = { service: 'orders', address: 'host', port: 80, sslPort: 443, payload: { weight: 5 } };
+    const announcement = {
+      service: 'orders',
+      address: 'host',
+      port: 80,
+      sslPort: 443,
+      payload: { weight: 5 },
+    };
     expect(routingInstance(announcement, held, sources)).toEqual({
-      ...{ name: 'orders', id: 'task', address: 'host', port: 80, sslPort: 443, serviceType: 'DYNAMIC', enabled: true, uriSpec: undefined },
+      ...{
+        name: 'orders',
+        id: 'task',
+        address: 'host',
+        port: 80,
+        sslPort: 443,
+        serviceType: 'DYNAMIC',
+        enabled: true,
+        uriSpec: undefined,
+      },
       payload: { weight: 5, nodeId: 3, version: 8 },
       registrationTimeUTC: sources.clock.now(),
     });
@@ -28,7 +43,10 @@ describe('the instance of a node', () => {
 
   it('tells Spring everything as texts', () => {
     const payload = { zone: 'a', weight: 5, tags: ['x'] };
-    expect(routingInstance({ service: 'orders', address: 'host', payload, payloadType: 'spring' }, held, sources)?.payload).toEqual({
+    expect(
+      routingInstance({ service: 'orders', address: 'host', payload, payloadType: 'spring' }, held, sources)
+        ?.payload,
+    ).toEqual({
       '@class': 'org.springframework.cloud.zookeeper.discovery.ZookeeperInstance',
       id: 'task',
       name: 'orders',
@@ -50,7 +68,11 @@ describe('the instance of a node', () => {
 
 describe('what sends work to a node in the tree', () => {
   it('tells where it is: a port alone leads nowhere', () => {
-    const entries = routingEntries({ service: 'orders', port: 80, endpoints: [{ endpoint: 'pay', key: 'visa', fields: { tier: 1 } }] });
+    const entries = routingEntries({
+      service: 'orders',
+      port: 80,
+      endpoints: [{ endpoint: 'pay', key: 'visa', fields: { tier: 1 } }],
+    });
     const fields = { service: 'orders', address: hostAddress(), port: 80 };
     expect(entries).toEqual([
       [{ kind: 'service', service: 'orders' }, fields],
@@ -61,9 +83,16 @@ describe('what sends work to a node in the tree', () => {
     ]);
     // An endpoint may listen elsewhere than its service.
     const elsewhere = { endpoint: 'pay', fields: { port: 81, address: 'other' } };
-    const [, entry] = routingEntries({ service: 'orders', port: 80, address: 'host', endpoints: [elsewhere] });
+    const [, entry] = routingEntries({
+      service: 'orders',
+      port: 80,
+      address: 'host',
+      endpoints: [elsewhere],
+    });
     expect(entry?.[1]).toEqual({ service: 'orders', address: 'other', port: 81 });
-    expect(routingEntries({ service: 'orders' })).toEqual([[{ kind: 'service', service: 'orders' }, { service: 'orders' }]]);
+    expect(routingEntries({ service: 'orders' })).toEqual([
+      [{ kind: 'service', service: 'orders' }, { service: 'orders' }],
+    ]);
   });
 });
 
@@ -116,21 +145,37 @@ describe('an announcement that cannot be', () => {
     ['endpoints[0].fields', { endpoints: [{ endpoint: 'pay', fields: { toJSON: () => ({}) } }] }],
     ['endpoints[0].fields', { endpoints: [{ endpoint: 'pay', fields: cyclic }] }],
     ['endpoints[0].fields', { endpoints: [{ endpoint: 'pay', fields: { a: 'x'.repeat(65_536) } }] }],
-  ])('is refused by the name of the field, before anything is made: %s', (setting, announcement, taskId = 'task') => {
-    expect(() => checkAnnouncement(announcement, taskId)).toThrow(expect.objectContaining({ code: 'CONFIG_INVALID', setting }));
-  });
+  ])(
+    'is refused by the name of the field, before anything is made: %s',
+    (setting, announcement, taskId = 'task') => {
+      expect(() => checkAnnouncement(announcement, taskId)).toThrow(
+        expect.objectContaining({ code: 'CONFIG_INVALID', setting }),
+      );
+    },
+  );
 
   it('is none that fits', () => {
     const payload = { text: 'x'.repeat(65_000), '@class': 'java.util.HashMap', tags: ['a'], at: new Date(0) };
     const endpoints = [{ endpoint: 'pay', key: 'visa', fields: { tier: undefined } }];
-    const announcement = { service: 'orders', address: 'host', port: 80, payload, endpoints, basePath: '/discovery-services' };
+    const announcement = {
+      service: 'orders',
+      address: 'host',
+      port: 80,
+      payload,
+      endpoints,
+      basePath: '/discovery-services',
+    };
     expect(() => checkAnnouncement(announcement, 'task')).not.toThrow();
-    expect(() => checkAnnouncement({ ...announcement, payload: undefined, endpoints: undefined }, 'task')).not.toThrow();
+    expect(() =>
+      checkAnnouncement({ ...announcement, payload: undefined, endpoints: undefined }, 'task'),
+    ).not.toThrow();
   });
 
   it('is told in a line of bearable length', () => {
     const payload = { nodeId: 'x'.repeat(10_000) };
-    expect(() => checkAnnouncement({ service: 'orders', payload }, 'task')).toThrow(/^payload: expected .{80,250}$/);
+    expect(() => checkAnnouncement({ service: 'orders', payload }, 'task')).toThrow(
+      /^payload: expected .{80,250}$/,
+    );
   });
 });
 

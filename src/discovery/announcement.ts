@@ -10,7 +10,9 @@ import { checkBasePath, DEFAULT_BASE_PATH } from '../services/service-path.js';
 import { Kind, shortened } from '../services/shortened.js';
 import { entryPath, type TreeEntry } from './tree-paths.js';
 
-/** How the payload of an instance is written: as a map, or as Spring Cloud Zookeeper writes and reads its own. */
+/**
+ * How the payload of an instance is written: as a map, or as Spring Cloud Zookeeper writes and reads its own.
+ */
 export type PayloadType = 'map' | 'spring';
 
 /** An endpoint, under a key where several nodes implement it differently. */
@@ -18,31 +20,46 @@ export interface AnnouncedEndpoint {
   readonly endpoint: string;
   readonly key?: string | undefined;
   /**
-   * Stand in the znode's JSON, where they win over `service`, `address` and `port` of the announcement: an endpoint may listen elsewhere than
-   * its service. They cannot replace `taskId`, `nodeId` and `version`. At most 64 KiB of JSON. @default none
+   * Stand in the znode's JSON, where they win over `service`, `address` and `port` of the announcement: an
+   * endpoint may listen elsewhere than its service. They cannot replace `taskId`, `nodeId` and `version`. At
+   * most 64 KiB of JSON. @default none
    */
   readonly fields?: Readonly<Record<string, unknown>> | undefined;
 }
 
 /** What a node says of itself in the tree. */
 export interface Announcement {
-  /** The service that it is an instance of; a znode's name. It is registered for Curator's service discovery too, under its task's id. @default none */
+  /**
+   * The service that it is an instance of; a znode's name. It is registered for Curator's service discovery
+   * too, under its task's id.
+   * @default none
+   */
   readonly service?: string | undefined;
-  /** Host name or IP address, without a port. @default the host's first address that others can reach, where it is registered and where there is a port */
+  /**
+   * Host name or IP address, without a port.
+   * @default the host's first address that others can reach, where it is registered and where there is a port
+   */
   readonly address?: string | undefined;
   readonly port?: number | undefined;
   /** The port for TLS. Only Curator's instance tells of it. @default none */
   readonly sslPort?: number | undefined;
   /**
-   * What the instance says of itself for Curator's readers: an object that JSON can hold, of at most 64 KiB. `nodeId` and `version` are added,
-   * and must not be given; an `@class` must be one of Java's maps. @default nothing but these
+   * What the instance says of itself for Curator's readers: an object that JSON can hold, of at most 64 KiB.
+   * `nodeId` and `version` are added, and must not be given; an `@class` must be one of Java's maps. @default
+   * nothing but these
    */
   readonly payload?: Readonly<Record<string, unknown>> | undefined;
   /** With `spring` all values become texts, and there has to be a port. @default 'map' */
   readonly payloadType?: PayloadType | undefined;
-  /** How the URL of the instance is made: `{scheme}://{address}:{port}/orders`. @default none; Spring's own with its payload */
+  /**
+   * How the URL of the instance is made: `{scheme}://{address}:{port}/orders`.
+   * @default none; Spring's own with its payload
+   */
   readonly uriSpec?: string | undefined;
-  /** The parent of all services that Curator's service discovery knows of, within the chroot. @default '/services', Spring Cloud's */
+  /**
+   * The parent of all services that Curator's service discovery knows of, within the chroot.
+   * @default '/services', Spring Cloud's
+   */
   readonly basePath?: string | undefined;
   /** The endpoints that the service offers, with fields of their own. @default none */
   readonly endpoints?: readonly AnnouncedEndpoint[] | undefined;
@@ -54,8 +71,15 @@ export function announcedFields({ service, address, port }: Announcement): Recor
 }
 
 /** What sends work to the node, as entries of the discovery tree and their further fields. */
-export function routingEntries(announcement: Announcement): readonly (readonly [TreeEntry, Readonly<Record<string, unknown>>])[] {
-  const { service, endpoints = [], port, address = port === undefined ? undefined : hostAddress() } = announcement;
+export function routingEntries(
+  announcement: Announcement,
+): readonly (readonly [TreeEntry, Readonly<Record<string, unknown>>])[] {
+  const {
+    service,
+    endpoints = [],
+    port,
+    address = port === undefined ? undefined : hostAddress(),
+  } = announcement;
   // A port alone leads nowhere.
   const fields = announcedFields({ service, address, port });
   const entries = endpoints.map(
@@ -69,31 +93,46 @@ export function routingEntries(announcement: Announcement): readonly (readonly [
 }
 
 /**
- * The same for Curator's service discovery: an instance that goes with the session; undefined where no service is announced.
+ * The same for Curator's service discovery: an instance that goes with the session; undefined where no
+ * service is announced.
  *
- * @throws {ConfigError} that names the field of the announcement (`taskId` for the task's id) which its readers could not read
+ * @throws {ConfigError} that names the field of the announcement (`taskId` for the task's id) which its
+ * readers could not read
  */
 export function routingInstance(
   announcement: Announcement,
   { id: nodeId, version, taskId }: Pick<Lease, 'id' | 'version' | 'taskId'>,
   sources: { readonly clock: Pick<Clock, 'now'>; readonly random: Pick<RandomSource, 'hex'> },
 ): ServiceInstance | undefined {
-  const { service: name, address = hostAddress(), port, sslPort, payload = {}, payloadType = 'map', uriSpec } = announcement;
+  const {
+    service: name,
+    address = hostAddress(),
+    port,
+    sslPort,
+    payload = {},
+    payloadType = 'map',
+    uriSpec,
+  } = announcement;
   if (name === undefined) return undefined;
   const fields = { ...checkPayload(payload, payloadType, 'payload'), nodeId, version };
-  const written = payloadType === 'spring' ? springInstancePayload({ id: taskId, name, metadata: texts(fields) }) : fields;
-  return renamed(FIELDS, () => newInstance<unknown>({ name, id: taskId, address, port, sslPort, payload: written, uriSpec }, sources));
+  const written =
+    payloadType === 'spring' ? springInstancePayload({ id: taskId, name, metadata: texts(fields) }) : fields;
+  return renamed(FIELDS, () =>
+    newInstance<unknown>({ name, id: taskId, address, port, sslPort, payload: written, uriSpec }, sources),
+  );
 }
 
 /**
  * Checks an announcement before a node id is acquired.
  *
- * @throws {ConfigError} that names its field (`taskId` for the task's id), when a name cannot be a znode's, or other readers could not read it
+ * @throws {ConfigError} that names its field (`taskId` for the task's id), when a name cannot be a znode's,
+ * or other readers could not read it
  */
 export function checkAnnouncement(announcement: Announcement, taskId: string): void {
   const { payload = {}, payloadType = 'map', basePath = DEFAULT_BASE_PATH, endpoints = [] } = announcement;
   checkBasePath(basePath);
-  if (payloadType !== 'map' && payloadType !== 'spring') throw new ConfigError('payloadType', shortened(payloadType), "'map' or 'spring'");
+  if (payloadType !== 'map' && payloadType !== 'spring')
+    throw new ConfigError('payloadType', shortened(payloadType), "'map' or 'spring'");
   checkPayload(payload, payloadType, 'payload');
   const sources = { clock: { now: () => 0 }, random: { hex: () => '' } };
   // With the largest possible numbers, so that it is longest.
@@ -103,20 +142,29 @@ export function checkAnnouncement(announcement: Announcement, taskId: string): v
   checkEndpoints(endpoints);
 }
 
-/** The most that a payload, or the fields of an endpoint, take as JSON: every reader loads those of all nodes. */
+/**
+ * The most that a payload, or the fields of an endpoint, take as JSON: every reader loads those of all nodes.
+ */
 const MAX_BYTES = 65_536;
 
 /** What is added to every payload. */
 const OWN_FIELDS: readonly string[] = ['nodeId', 'version'];
 
 /**
- * What a node says of itself beside its id and version, as the JSON that is written; of what has a `toJSON`, what that says.
+ * What a node says of itself beside its id and version, as the JSON that is written; of what has a `toJSON`,
+ * what that says.
  *
  * @param label the setting that it comes from, as its user knows it
- * @throws {ConfigError} when JSON cannot hold it, Java's readers could not read it, or it holds what is added to it
+ * @throws {ConfigError} when JSON cannot hold it, Java's readers could not read it, or it holds what is added
+ * to it
  */
-export function checkPayload(payload: unknown, type: PayloadType, label: string): Readonly<Record<string, unknown>> {
-  const refused = (shown: unknown, why: string) => new ConfigError(label, shown, `a JSON object such as {"weight":5}${why}`);
+export function checkPayload(
+  payload: unknown,
+  type: PayloadType,
+  label: string,
+): Readonly<Record<string, unknown>> {
+  const refused = (shown: unknown, why: string) =>
+    new ConfigError(label, shown, `a JSON object such as {"weight":5}${why}`);
   const noArray = () => refused(new Kind('an array'), ' (Java services cannot read an array)');
   if (Array.isArray(payload)) throw noArray();
   const json = payloadJson(payload, label);
@@ -124,7 +172,9 @@ export function checkPayload(payload: unknown, type: PayloadType, label: string)
   const text = JSON.stringify(json);
   const expected = (why: string) => refused(shortened(text), why);
   if (!isObject(json)) throw expected('');
-  const own = [...OWN_FIELDS, ...(type === 'spring' ? ['@class'] : [])].find((name) => Object.hasOwn(json, name));
+  const own = [...OWN_FIELDS, ...(type === 'spring' ? ['@class'] : [])].find((name) =>
+    Object.hasOwn(json, name),
+  );
   if (own !== undefined) throw expected(` without ${own}, which is added to it`);
   if (Object.hasOwn(json, '@class') && !MAP_CLASSES.includes(json['@class'])) {
     throw expected(' whose @class, if there is one, is java.util.TreeMap or another map');
@@ -151,7 +201,9 @@ function renamed<T>(names: Readonly<Partial<Record<string, string>>>, make: () =
     return make();
   } catch (error) {
     const name = error instanceof ConfigError ? names[error.setting] : undefined;
-    throw error instanceof ConfigError && name !== undefined ? new ConfigError(name, error.value, error.expected) : error;
+    throw error instanceof ConfigError && name !== undefined
+      ? new ConfigError(name, error.value, error.expected)
+      : error;
   }
 }
 
@@ -160,29 +212,43 @@ function texts(fields: Readonly<Record<string, unknown>>): Record<string, string
   return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, text(value)]));
 }
 
-const ENDPOINT_FIELDS: readonly string[] = ['endpoint', 'key', 'fields'] satisfies (keyof AnnouncedEndpoint)[];
+const ENDPOINT_FIELDS: readonly string[] = [
+  'endpoint',
+  'key',
+  'fields',
+] satisfies (keyof AnnouncedEndpoint)[];
 
-/** Checks endpoints, also for callers without TypeScript. The error names the first that is wrong as `endpoints[0].key`. */
+/**
+ * Checks endpoints, also for callers without TypeScript. The error names the first that is wrong as
+ * `endpoints[0].key`.
+ */
 function checkEndpoints(endpoints: unknown): void {
-  if (!Array.isArray(endpoints)) throw new ConfigError('endpoints', shortened(endpoints), "an array such as [{ endpoint: 'pay' }]");
+  if (!Array.isArray(endpoints))
+    throw new ConfigError('endpoints', shortened(endpoints), "an array such as [{ endpoint: 'pay' }]");
   for (const [index, each] of endpoints.entries()) checkEndpoint(each, `endpoints[${index}]`);
 }
 
 function checkEndpoint(given: unknown, label: string): void {
-  if (!isObject(given)) throw new ConfigError(label, shortened(given), "an object such as { endpoint: 'pay' }");
+  if (!isObject(given))
+    throw new ConfigError(label, shortened(given), "an object such as { endpoint: 'pay' }");
   const other = Object.keys(given).find((name) => !ENDPOINT_FIELDS.includes(name));
-  if (other !== undefined) throw new ConfigError(label, shortened(other), `one of ${ENDPOINT_FIELDS.join(', ')}`);
+  if (other !== undefined)
+    throw new ConfigError(label, shortened(other), `one of ${ENDPOINT_FIELDS.join(', ')}`);
   const { endpoint, key, fields } = given;
   if (typeof endpoint !== 'string') throw new ConfigError(`${label}.endpoint`, shortened(endpoint), 'a name');
-  if (key !== undefined && typeof key !== 'string') throw new ConfigError(`${label}.key`, shortened(key), 'a name, or none');
-  renamed({ endpoint: `${label}.endpoint`, 'endpoint key': `${label}.key` }, () => entryPath({ kind: 'endpoint', endpoint, key }, 0));
+  if (key !== undefined && typeof key !== 'string')
+    throw new ConfigError(`${label}.key`, shortened(key), 'a name, or none');
+  renamed({ endpoint: `${label}.endpoint`, 'endpoint key': `${label}.key` }, () =>
+    entryPath({ kind: 'endpoint', endpoint, key }, 0),
+  );
   if (fields !== undefined) checkFields(fields, `${label}.fields`);
 }
 
 function checkFields(fields: unknown, label: string): void {
   if (!isObject(fields)) throw new ConfigError(label, shortened(fields), 'an object');
   // It would replace the whole JSON, and leave out who announces it.
-  if (typeof fields.toJSON === 'function') throw new ConfigError(label, shortened(fields), 'an object without a method toJSON');
+  if (typeof fields.toJSON === 'function')
+    throw new ConfigError(label, shortened(fields), 'an object without a method toJSON');
   let text: string;
   try {
     text = JSON.stringify(fields);
@@ -190,7 +256,8 @@ function checkFields(fields: unknown, label: string): void {
     throw new ConfigError(label, shortened(fields), 'something that JSON can hold');
   }
   const bytes = Buffer.byteLength(text);
-  if (bytes > MAX_BYTES) throw new ConfigError(label, shortened(text), `at most ${MAX_BYTES} bytes of JSON, not ${bytes}`);
+  if (bytes > MAX_BYTES)
+    throw new ConfigError(label, shortened(text), `at most ${MAX_BYTES} bytes of JSON, not ${bytes}`);
 }
 
 function isObject(value: unknown): value is Readonly<Partial<Record<string, unknown>>> {
@@ -198,10 +265,13 @@ function isObject(value: unknown): value is Readonly<Partial<Record<string, unkn
 }
 
 /**
- * The address under which others most likely reach this host: its first that is neither internal nor link-local, IPv4 before IPv6; 127.0.0.1
- * if there is none. Not guaranteed: that it is the right one of several, or reachable from outside, as behind a container's published ports.
+ * The address under which others most likely reach this host: its first that is neither internal nor
+ * link-local, IPv4 before IPv6; 127.0.0.1 if there is none. Not guaranteed: that it is the right one of
+ * several, or reachable from outside, as behind a container's published ports.
  */
-export function hostAddress(interfaces: () => NodeJS.Dict<readonly NetworkInterfaceInfo[]> = networkInterfaces): string {
+export function hostAddress(
+  interfaces: () => NodeJS.Dict<readonly NetworkInterfaceInfo[]> = networkInterfaces,
+): string {
   const all = Object.values(interfaces()).flatMap((each) => each ?? []);
   const reachable = all.filter(({ internal, address }) => !internal && !isLinkLocal(address));
   const first = reachable.find(({ family }) => family === 'IPv4') ?? reachable[0];

@@ -10,15 +10,20 @@ export interface Assignment {
   readonly [field: string]: unknown;
 }
 
-/** The JSON of an assignment, the three fields that all readers need first. A claim has no version before it stands. */
-export function encodeAssignment(assignment: Omit<Assignment, 'version'> & { readonly version: number | undefined }): string {
+/**
+ * The JSON of an assignment, the three fields that all readers need first. A claim has no version before it
+ * stands.
+ */
+export function encodeAssignment(
+  assignment: Omit<Assignment, 'version'> & { readonly version: number | undefined },
+): string {
   const { taskId, nodeId, version, ...more } = assignment;
   return JSON.stringify({ taskId, nodeId, version, ...more });
 }
 
 /**
- * The assignment in a znode's data; undefined for anything that does not name task, node id and version. An integer beyond ±(2^53 − 1)
- * is the text of its digits. Never throws.
+ * The assignment in a znode's data; undefined for anything that does not name task, node id and version. An
+ * integer beyond ±(2^53 − 1) is the text of its digits. Never throws.
  *
  * @param otherwise the version of one that names none
  */
@@ -29,7 +34,10 @@ export function decodeAssignment(data: Buffer, otherwise?: number): Assignment |
   return { ...fields, taskId, nodeId, version };
 }
 
-/** The fields of a znode's JSON object, integers as {@link decodeAssignment} tells them; none for anything else. Never throws. */
+/**
+ * The fields of a znode's JSON object, integers as {@link decodeAssignment} tells them; none for anything
+ * else. Never throws.
+ */
 export function fieldsOf(data: Buffer | string): Readonly<Record<string, unknown>> {
   try {
     const fields = parseExactJson(data.toString());

@@ -1,30 +1,51 @@
 import type { ConnectString } from '../zookeeper/connect-string.js';
-import { DISCOVERY_SESSION_TIMEOUT_MS, openZooKeeper, type ZooKeeperClient, type ZooKeeperOptions } from '../zookeeper/zookeeper-client.js';
+import {
+  DISCOVERY_SESSION_TIMEOUT_MS,
+  openZooKeeper,
+  type ZooKeeperClient,
+  type ZooKeeperOptions,
+} from '../zookeeper/zookeeper-client.js';
 import { announcedFields } from './announcement.js';
 import { Discovery, type DiscoveryOptions } from './discovery.js';
 import { DEFAULT_READY_TIMEOUT_MS } from './readiness.js';
 
 /** How to reach ZooKeeper and what to announce there, as settings say it. */
-export interface DiscovererOptions extends Pick<DiscoveryOptions, 'announcement' | 'clock' | 'random' | 'onEvent'> {
+export interface DiscovererOptions
+  extends Pick<DiscoveryOptions, 'announcement' | 'clock' | 'random' | 'onEvent'> {
   readonly connect: string | ConnectString;
   /** `digest:user:password`. @default none */
   readonly auth?: string | undefined;
   readonly tls?: ZooKeeperOptions['tls'];
-  /** How long a session outlives its connection, in milliseconds; the servers may grant another. @default 10000 */
+  /**
+   * How long a session outlives its connection, in milliseconds; the servers may grant another.
+   * @default 10000
+   */
   readonly sessionTimeoutMs?: number | undefined;
-  /** Whether the start fails where ZooKeeper cannot be reached, or the announcement not be made. @default false */
+  /**
+   * Whether the start fails where ZooKeeper cannot be reached, or the announcement not be made.
+   * @default false
+   */
   readonly required?: boolean | undefined;
   /** How long readiness waits for the other nodes, in milliseconds. @default 60000 */
   readonly readyTimeoutMs?: number | undefined;
 }
 
 /** A held node id, and what discovery needs to know of it. */
-export type DiscoveredLease = Pick<DiscoveryOptions, 'lease' | 'origin' | 'leases' | 'announcesNode' | 'announcesService'>;
+export type DiscoveredLease = Pick<
+  DiscoveryOptions,
+  'lease' | 'origin' | 'leases' | 'announcesNode' | 'announcesService'
+>;
 
-/** How long a start waits for ZooKeeper where it is required, in milliseconds: once for the session, once for the tree. */
+/**
+ * How long a start waits for ZooKeeper where it is required, in milliseconds: once for the session, once for
+ * the tree.
+ */
 const REQUIRED_TIMEOUT_MS = 10_000;
 
-/** Discovery from before there is a node id to its end: one session with ZooKeeper, and in it one {@link Discovery}. */
+/**
+ * Discovery from before there is a node id to its end: one session with ZooKeeper, and in it one
+ * {@link Discovery}.
+ */
 export class Discoverer {
   /** The session; {@link close} ends it. */
   readonly zookeeper: ZooKeeperClient;

@@ -21,18 +21,43 @@ function znode(data: string, owner: string | undefined = '0000000000000001'): Zn
 
 describe('a node that offers an endpoint', () => {
   it('is an instance with its address and ports, and all that it says of itself', () => {
-    const assignment = { ...ASSIGNMENT, service: 'orders', address: '10.0.0.7', port: 8080, sslPort: 8443, colour: 'blue' };
+    const assignment = {
+      ...ASSIGNMENT,
+      service: 'orders',
+      address: '10.0.0.7',
+      port: 8080,
+      sslPort: 8443,
+      colour: 'blue',
+    };
     expect(decodeEndpoint('pay', 'orders:7', znode(encodeAssignment(assignment)))).toEqual({
       status: 'readable',
       instance: {
-        ...{ name: 'pay', id: 'orders:7', address: '10.0.0.7', port: 8080, sslPort: 8443, payload: assignment },
-        ...{ registrationTimeUTC: 1_700_000_000_000, serviceType: 'DYNAMIC', uriSpec: undefined, enabled: true },
+        ...{
+          name: 'pay',
+          id: 'orders:7',
+          address: '10.0.0.7',
+          port: 8080,
+          sslPort: 8443,
+          payload: assignment,
+        },
+        ...{
+          registrationTimeUTC: 1_700_000_000_000,
+          serviceType: 'DYNAMIC',
+          uriSpec: undefined,
+          enabled: true,
+        },
       },
     });
   });
 
   it('keeps the digits of an integer that a number cannot hold', () => {
-    expect(decodeEndpoint('pay', 'orders:7', znode(`{"taskId":"t","nodeId":7,"version":3,"serial":9007199254740993}`))).toMatchObject({
+    expect(
+      decodeEndpoint(
+        'pay',
+        'orders:7',
+        znode(`{"taskId":"t","nodeId":7,"version":3,"serial":9007199254740993}`),
+      ),
+    ).toMatchObject({
       instance: { payload: { serial: '9007199254740993' } },
     });
   });
@@ -66,7 +91,15 @@ describe('a node that offers an endpoint', () => {
   });
 
   it('is left out where it does not tell who it is', () => {
-    for (const data of ['', 'text', '[]', 'null', '{}', '{"taskId":"t","nodeId":-1,"version":1}', '['.repeat(200_000)])
+    for (const data of [
+      '',
+      'text',
+      '[]',
+      'null',
+      '{}',
+      '{"taskId":"t","nodeId":-1,"version":1}',
+      '['.repeat(200_000),
+    ])
       expect(decodeEndpoint('pay', '7', znode(data))).toEqual({
         status: 'unreadable',
         problem: 'does not tell task, node id and version',

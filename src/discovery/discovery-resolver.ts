@@ -1,6 +1,10 @@
 import type { Clock, RandomSource } from '../base/clock.js';
 import type { DecodedInstance, OnUnreadable } from '../services/instance-codec.js';
-import { FollowedInstances, type FollowedInstancesOptions, type InstanceSource } from '../services/instance-source.js';
+import {
+  FollowedInstances,
+  type FollowedInstancesOptions,
+  type InstanceSource,
+} from '../services/instance-source.js';
 import { WatchedInstances } from '../services/service-cache.js';
 import type { ServiceInstance } from '../services/service-instance.js';
 import { type ProviderChoices, ServiceProvider } from '../services/service-provider.js';
@@ -15,7 +19,10 @@ export interface DiscoveryResolverOptions {
   readonly zookeeper: Pick<ZooKeeper, 'state' | 'onState' | 'watchChildren' | 'watchData' | 'children'>;
   readonly clock: Clock;
   readonly random: Pick<RandomSource, 'next'>;
-  /** Told of each znode of an endpoint that cannot be understood, with the rest of the sentence "<path> …". Must not throw and must not block. */
+  /**
+   * Told of each znode of an endpoint that cannot be understood, with the rest of the sentence "<path> …".
+   * Must not throw and must not block.
+   */
   readonly onUnreadable?: OnUnreadable | undefined;
 }
 
@@ -26,9 +33,10 @@ export interface EndpointChoices extends ProviderChoices<Assignment> {
 }
 
 /**
- * Finds the nodes that offer an endpoint in the discovery tree: `endpoints/<endpoint>/<key or _>/<service>:<node id>`. Each is an
- * instance: its name is the endpoint, its id that reference, its payload the assignment with the node's own fields. An instance without an
- * address is not picked unless `accept` is given. While ZooKeeper is away a source remembers what it saw last.
+ * Finds the nodes that offer an endpoint in the discovery tree:
+ * `endpoints/<endpoint>/<key or _>/<service>:<node id>`. Each is an instance: its name is the endpoint, its
+ * id that reference, its payload the assignment with the node's own fields. An instance without an address is
+ * not picked unless `accept` is given. While ZooKeeper is away a source remembers what it saw last.
  */
 export class DiscoveryResolver {
   readonly #open = new Set<InstanceSource<Assignment>>();
@@ -48,16 +56,19 @@ export class DiscoveryResolver {
   }
 
   /**
-   * The same in any implementation, with or without a key. A node that offers it under several keys is listed as often. A key that the servers
-   * refuse to list is reported and left out, until they allow it.
+   * The same in any implementation, with or without a key. A node that offers it under several keys is listed
+   * as often. A key that the servers refuse to list is reported and left out, until they allow it.
    *
    * @throws as {@link instances}
    */
   instancesOfAllKeys(endpoint: string): InstanceSource<Assignment> {
     const { zookeeper, clock } = this.options;
     const path = endpointKeysPath(endpoint);
-    const open = (key: string, onRefused: () => void) => this.#watch(endpoint, `${path}/${key}`, { onRefused });
-    return this.#track((onClose) => new JoinedInstances({ zookeeper, clock, name: endpoint, path, open, onClose }));
+    const open = (key: string, onRefused: () => void) =>
+      this.#watch(endpoint, `${path}/${key}`, { onRefused });
+    return this.#track(
+      (onClose) => new JoinedInstances({ zookeeper, clock, name: endpoint, path, open, onClose }),
+    );
   }
 
   /**
@@ -83,14 +94,19 @@ export class DiscoveryResolver {
     for (const source of [...this.#open]) source.close();
   }
 
-  #watch(endpoint: string, path: string, told: { onClose?: () => void; onRefused?: () => void }): WatchedInstances<Assignment> {
+  #watch(
+    endpoint: string,
+    path: string,
+    told: { onClose?: () => void; onRefused?: () => void },
+  ): WatchedInstances<Assignment> {
     const { zookeeper, clock, onUnreadable } = this.options;
     const decode = (ref: string, znode: Znode) => decodeEndpoint(endpoint, ref, znode);
     return new WatchedInstances({ zookeeper, clock, name: endpoint, path, decode, onUnreadable, ...told });
   }
 
   #track(open: (onClose: () => void) => InstanceSource<Assignment>): InstanceSource<Assignment> {
-    if (this.#closed) throw new ZooKeeperError('the resolver has been closed', { fault: 'closed', outcome: 'not-applied' });
+    if (this.#closed)
+      throw new ZooKeeperError('the resolver has been closed', { fault: 'closed', outcome: 'not-applied' });
     const source = open(() => this.#open.delete(source));
     this.#open.add(source);
     return source;
@@ -101,7 +117,10 @@ export interface JoinedInstancesOptions<P> extends FollowedInstancesOptions {
   readonly zookeeper: Pick<ZooKeeper, 'state' | 'onState' | 'watchChildren'>;
   /** The znode each of whose children has instances below it; it need not exist. */
   readonly path: string;
-  /** Begins to follow the instances below a child. `onRefused` is to be called when the servers refuse to list them. */
+  /**
+   * Begins to follow the instances below a child. `onRefused` is to be called when the servers refuse to list
+   * them.
+   */
   readonly open: (name: string, onRefused: () => void) => InstanceSource<P>;
 }
 
@@ -112,8 +131,9 @@ interface Part<P> {
 }
 
 /**
- * The instances below all children of a znode, one child's after the other's, in the order of the children's names. A child that the servers
- * refuse to let be read hides none of the others: it counts as empty until it has been read.
+ * The instances below all children of a znode, one child's after the other's, in the order of the children's
+ * names. A child that the servers refuse to let be read hides none of the others: it counts as empty until it
+ * has been read.
  */
 export class JoinedInstances<P> extends FollowedInstances<P> {
   /** By the names of the children, in their order. */
@@ -127,16 +147,23 @@ export class JoinedInstances<P> extends FollowedInstances<P> {
     this.start();
   }
 
-  /** Since when any of them is not followed, also the instances below a child that has just appeared. One that has always been refused does not count. */
+  /**
+   * Since when any of them is not followed, also the instances below a child that has just appeared. One that
+   * has always been refused does not count.
+   */
   override get stale(): { readonly since: number } | undefined {
     const followed = [...this.#parts.values()].filter(({ status }) => status !== 'refused');
-    const since = [this.staleSince, ...followed.map(({ source }) => source.stale?.since)].filter((each) => each !== undefined);
+    const since = [this.staleSince, ...followed.map(({ source }) => source.stale?.since)].filter(
+      (each) => each !== undefined,
+    );
     return since.length === 0 ? undefined : { since: Math.min(...since) };
   }
 
   protected override watch(): void {
     this.#children?.close();
-    this.#children = this.options.zookeeper.watchChildren(this.options.path, (names) => this.#follow(names ?? []));
+    this.#children = this.options.zookeeper.watchChildren(this.options.path, (names) =>
+      this.#follow(names ?? []),
+    );
   }
 
   protected override stop(): void {
@@ -186,10 +213,15 @@ const MAX_BYTES = 1_048_576;
  *
  * @param ref the znode's name, such as `orders:7`
  */
-export function decodeEndpoint(endpoint: string, ref: string, { data, stat }: Znode): DecodedInstance<Assignment> {
+export function decodeEndpoint(
+  endpoint: string,
+  ref: string,
+  { data, stat }: Znode,
+): DecodedInstance<Assignment> {
   if (data.length > MAX_BYTES) return { status: 'unreadable', problem: `holds more than ${MAX_BYTES} bytes` };
   const assignment = decodeAssignment(data);
-  if (assignment === undefined) return { status: 'unreadable', problem: 'does not tell task, node id and version' };
+  if (assignment === undefined)
+    return { status: 'unreadable', problem: 'does not tell task, node id and version' };
   const { address, port, sslPort } = assignment;
   return {
     status: 'readable',
@@ -209,5 +241,7 @@ export function decodeEndpoint(endpoint: string, ref: string, { data, stat }: Zn
 }
 
 function portOf(value: unknown): number | undefined {
-  return Number.isInteger(value) && (value as number) >= 1 && (value as number) <= 65_535 ? (value as number) : undefined;
+  return Number.isInteger(value) && (value as number) >= 1 && (value as number) <= 65_535
+    ? (value as number)
+    : undefined;
 }

@@ -19,7 +19,9 @@ export type TreeState = ReconcileState;
 /** What happens to announcements, for logs. */
 export type TreeEvent =
   | ReconcileEvent
-  /** Another task has announced the node id under a higher version, which is left alone: the lease decides. */
+  /**
+   * Another task has announced the node id under a higher version, which is left alone: the lease decides.
+   */
   | { readonly type: 'superseded'; readonly path: string; readonly by: Assignment }
   /** A znode at a path of ours has no lower version, and is left alone until it goes. */
   | { readonly type: 'blocked'; readonly path: string; readonly problem: string };
@@ -53,10 +55,12 @@ interface Announced extends Reconciled {
 const ROUNDS = 8;
 
 /**
- * What one task announces in the discovery tree, kept in memory and restored after every change: of what is wanted, of the session, of the znodes.
+ * What one task announces in the discovery tree, kept in memory and restored after every change: of what is
+ * wanted, of the session, of the znodes.
  *
- * A znode of an earlier session, or of an earlier holder of the node id, is replaced only if its version is lower than ours. A znode that is
- * replaced between our read and our write may be removed with it; its owner's watch then restores it, so the highest version ends up in the tree.
+ * A znode of an earlier session, or of an earlier holder of the node id, is replaced only if its version is
+ * lower than ours. A znode that is replaced between our read and our write may be removed with it; its
+ * owner's watch then restores it, so the highest version ends up in the tree.
  */
 export class DiscoveryTree {
   readonly #entries = new Map<string, Announced>();
@@ -77,7 +81,10 @@ export class DiscoveryTree {
     return this.#loop.state;
   }
 
-  /** Calls `listener` with every new state, until the returned function is called. Not with the present one. Listeners must not throw. */
+  /**
+   * Calls `listener` with every new state, until the returned function is called. Not with the present one.
+   * Listeners must not throw.
+   */
   onState(listener: (state: TreeState) => void): () => void {
     return this.#loop.onState(listener);
   }
@@ -90,11 +97,22 @@ export class DiscoveryTree {
    */
   put(entry: TreeEntry, fields: Readonly<Record<string, unknown>> = {}): void {
     this.#loop.signal.throwIfAborted();
-    if (this.#withdrawn) throw new ZooKeeperError('announcements have been withdrawn', { fault: 'closed', outcome: 'not-applied' });
+    if (this.#withdrawn)
+      throw new ZooKeeperError('announcements have been withdrawn', {
+        fault: 'closed',
+        outcome: 'not-applied',
+      });
     const { id: nodeId, taskId, version } = this.options.lease;
     const path = entryPath(entry, nodeId);
     const data = encodeAssignment({ ...fields, taskId, nodeId, version });
-    const nowhere = { path, dirty: true, sessionId: undefined, blockedBy: undefined, reported: undefined, watch: undefined };
+    const nowhere = {
+      path,
+      dirty: true,
+      sessionId: undefined,
+      blockedBy: undefined,
+      reported: undefined,
+      watch: undefined,
+    };
     const announced = Object.assign(this.#entries.get(path) ?? nowhere, { data, wanted: true });
     this.#entries.set(path, announced);
     this.#loop.touched(announced);
@@ -128,7 +146,8 @@ export class DiscoveryTree {
   }
 
   /**
-   * Takes everything back for good: removes what this session announced, now or when the connection returns, until the tree is closed.
+   * Takes everything back for good: removes what this session announced, now or when the connection returns,
+   * until the tree is closed.
    *
    * @returns whether everything is known to be gone after `timeoutMs` at the latest
    */
@@ -152,7 +171,8 @@ export class DiscoveryTree {
       entry.dirty = false;
       const { data } = entry;
       if (!entry.wanted) {
-        // A creation without a reply, which a server that lags behind does not show yet, would stand for as long as the session does.
+        // A creation without a reply, which a server that lags behind does not show yet, would stand for as
+        // long as the session does.
         await catchUp(zookeeper, path, call);
         const left = await zookeeper.read(path, call);
         if (left?.stat.owner === sessionId) await zookeeper.remove(path, left.stat.version, call);
@@ -162,7 +182,8 @@ export class DiscoveryTree {
         return;
       }
       if (entry.sessionId !== sessionId) {
-        // Nothing of ours stands there yet in this session: it is written first, and read only if something is in the way.
+        // Nothing of ours stands there yet in this session: it is written first, and read only if something
+        // is in the way.
         entry.sessionId = sessionId;
         entry.blockedBy = undefined;
         if (await this.#write(entry, data, undefined, call)) return this.#watch(entry);
@@ -177,22 +198,40 @@ export class DiscoveryTree {
       }
       if (await this.#write(entry, data, znode, call)) return this.#watch(entry);
     }
-    throw new ZooKeeperError(`${path} is being changed by others all the time`, { fault: 'refused', outcome: 'not-applied', path });
+    throw new ZooKeeperError(`${path} is being changed by others all the time`, {
+      fault: 'refused',
+      outcome: 'not-applied',
+      path,
+    });
   }
 
   #watch(entry: Announced): void {
     // Behind what waits for the entry.
     process.nextTick(() => {
-      if (entry.watch !== undefined || this.#loop.signal.aborted || this.#entries.get(entry.path) !== entry) return;
+      if (entry.watch !== undefined || this.#loop.signal.aborted || this.#entries.get(entry.path) !== entry)
+        return;
       entry.watch = this.options.zookeeper.watchData(entry.path, (znode) => this.#onZnode(entry, znode));
     });
   }
 
-  /** Writes the wanted data in place of a znode without an obstacle. False when another write came first, and it has to be read again. */
-  async #write({ path }: Announced, data: string, znode: Znode | undefined, call: ReconcileCall): Promise<boolean> {
+  /**
+   * Writes the wanted data in place of a znode without an obstacle. False when another write came first, and
+   * it has to be read again.
+   */
+  async #write(
+    { path }: Announced,
+    data: string,
+    znode: Znode | undefined,
+    call: ReconcileCall,
+  ): Promise<boolean> {
     const { zookeeper, lease } = this.options;
     // Between the loss of the lease and the withdrawal, or after a pause of the process.
-    if (!lease.isValid()) throw new ZooKeeperError(`${path}: the lease is not valid`, { fault: 'refused', outcome: 'not-applied', path });
+    if (!lease.isValid())
+      throw new ZooKeeperError(`${path}: the lease is not valid`, {
+        fault: 'refused',
+        outcome: 'not-applied',
+        path,
+      });
     try {
       if (znode === undefined) await zookeeper.createWithParents(path, data, 'ephemeral', call);
       else if (znode.stat.owner !== call.sessionId) {
@@ -200,7 +239,8 @@ export class DiscoveryTree {
         const { version } = znode.stat;
         const create = { type: 'create', path, data, mode: 'ephemeral' } as const;
         await zookeeper.multi([{ type: 'remove', path, version }, create], call);
-      } else if (znode.data.toString('utf8') !== data) await zookeeper.setData(path, data, znode.stat.version, call);
+      } else if (znode.data.toString('utf8') !== data)
+        await zookeeper.setData(path, data, znode.stat.version, call);
       return true;
     } catch (error) {
       if (isFault(error, 'node-exists', 'no-node', 'bad-version')) return false;
@@ -209,14 +249,19 @@ export class DiscoveryTree {
   }
 
   /** Why a znode at a path of ours must not be replaced; undefined when it may be. */
-  #obstacle(path: string, { data, stat }: Znode, sessionId: string): { readonly problem: string; readonly event: TreeEvent } | undefined {
+  #obstacle(
+    path: string,
+    { data, stat }: Znode,
+    sessionId: string,
+  ): { readonly problem: string; readonly event: TreeEvent } | undefined {
     if (stat.owner === sessionId) return undefined;
     const { taskId, version } = this.options.lease;
     const other = decodeAssignment(data);
     const blocked = (problem: string) => ({ problem, event: { type: 'blocked', path, problem } as const });
     if (other === undefined) return blocked(`${path} holds something that tells no version`);
     if (other.version < version || (other.version === version && other.taskId === taskId)) return undefined;
-    if (other.version === version) return blocked(`${path} is announced by task ${other.taskId} under the same version ${version}`);
+    if (other.version === version)
+      return blocked(`${path} is announced by task ${other.taskId} under the same version ${version}`);
     const problem = `${path} is announced by task ${other.taskId} under version ${other.version}, above our ${version}`;
     return { problem, event: { type: 'superseded', path, by: other } };
   }
@@ -224,7 +269,10 @@ export class DiscoveryTree {
   /** A znode of ours has changed, or is seen for the first time. */
   #onZnode(entry: Announced, znode: Znode | undefined): void {
     const session = this.options.zookeeper.state;
-    const right = session.status === 'connected' && znode?.stat.owner === session.sessionId && znode.data.toString('utf8') === entry.data;
+    const right =
+      session.status === 'connected' &&
+      znode?.stat.owner === session.sessionId &&
+      znode.data.toString('utf8') === entry.data;
     const obstructed = entry.blockedBy !== undefined && znode?.stat.modifiedZxid === entry.reported;
     if (right || obstructed || (znode === undefined && !entry.wanted)) return;
     this.#loop.touched(entry);

@@ -6,7 +6,8 @@ import { staticLease } from '../lease/hold/static-lease.js';
 import type { SessionState } from '../zookeeper/session-state.js';
 import { Discovery, type DiscoveryEvent } from './discovery.js';
 
-// The tree and the registration for Curator's readers, told as one. What servers really do is tested on real ones.
+// The tree and the registration for Curator's readers, told as one. What servers really do is tested on real
+// ones.
 
 const CONNECTED: SessionState = { status: 'connected', sessionId: 'a', timeoutMs: SESSION_MS, server: 'x:1' };
 
@@ -15,11 +16,23 @@ async function discover() {
   const zookeeper = new ScriptedZooKeeper(clock);
   const events: DiscoveryEvent[] = [];
   const discovery = new Discovery({
-    ...{ zookeeper, clock, random: seededRandom(1), lease: staticLease({ id: 0, taskId: 'task' }), origin: 'static', leases: undefined },
-    ...{ announcement: { service: 'orders', address: 'host', port: 80 }, announcesNode: true, readyTimeoutMs: 60_000 },
+    ...{
+      zookeeper,
+      clock,
+      random: seededRandom(1),
+      lease: staticLease({ id: 0, taskId: 'task' }),
+      origin: 'static',
+      leases: undefined,
+    },
+    ...{
+      announcement: { service: 'orders', address: 'host', port: 80 },
+      announcesNode: true,
+      readyTimeoutMs: 60_000,
+    },
     onEvent: (event) => events.push(event),
   });
-  const told = () => events.flatMap((event) => (event.type === 'synced' || event.type === 'degraded' ? [event] : []));
+  const told = () =>
+    events.flatMap((event) => (event.type === 'synced' || event.type === 'degraded' ? [event] : []));
   return { clock, zookeeper, discovery, told };
 }
 
@@ -33,7 +46,10 @@ describe('a discovery', () => {
     const { clock, zookeeper, discovery } = await discover();
     zookeeper.fault = failing('/services');
     await clock.advance(0);
-    expect(discovery.state).toMatchObject({ status: 'degraded', problem: expect.stringContaining('no-auth') });
+    expect(discovery.state).toMatchObject({
+      status: 'degraded',
+      problem: expect.stringContaining('no-auth'),
+    });
     zookeeper.fault = undefined;
     await clock.advance(2_000);
     expect(discovery.state).toEqual({ status: 'synced' });
@@ -55,7 +71,11 @@ describe('a discovery', () => {
     zookeeper.become(CONNECTED);
     await clock.advance(2_000);
     const [, ...later] = told();
-    expect(later).toEqual([{ type: 'synced' }, { type: 'degraded', problem: 'no connection to scripted' }, { type: 'synced' }]);
+    expect(later).toEqual([
+      { type: 'synced' },
+      { type: 'degraded', problem: 'no connection to scripted' },
+      { type: 'synced' },
+    ]);
   });
 
   it.each([

@@ -40,9 +40,16 @@ export interface DiscoveryOptions {
   readonly announcement: Announcement;
   /** False where the node id's own znode is looked after by its allocator. */
   readonly announcesNode: boolean;
-  /** False to leave out what sends work here, the service and its endpoints, until {@link Discovery.announceService}. @default true */
+  /**
+   * False to leave out what sends work here, the service and its endpoints, until
+   * {@link Discovery.announceService}.
+   * @default true
+   */
   readonly announcesService?: boolean | undefined;
-  /** Reads the leases, to learn who knows this node's version; undefined where there are none, and so nothing to wait for. */
+  /**
+   * Reads the leases, to learn who knows this node's version; undefined where there are none, and so nothing
+   * to wait for.
+   */
   readonly leases: (() => Promise<ClusterStatus | undefined>) | undefined;
   /** How long readiness waits for the others, in milliseconds. */
   readonly readyTimeoutMs: number;
@@ -52,23 +59,29 @@ export interface DiscoveryOptions {
   readonly onEvent?: ((event: DiscoveryEvent) => void) | undefined;
 }
 
-/** What may be degraded. The instance is while it cannot be registered at all, whatever becomes of the others. */
+/**
+ * What may be degraded. The instance is while it cannot be registered at all, whatever becomes of the others.
+ */
 type Part = 'tree' | 'services' | 'instance';
 
 /** How long an announcement may take to be withdrawn by itself, in milliseconds. */
 const LEAVE_TIMEOUT_MS = 1_000;
 
 /**
- * A node in the discovery tree for as long as it holds its lease: what it announces, what it knows of the others, and whether they know of it.
+ * A node in the discovery tree for as long as it holds its lease: what it announces, what it knows of the
+ * others, and whether they know of it.
  *
- * The lease decides. When it is lost, the session with ZooKeeper is ended in the same tick, and with it every znode, in one request. If the
- * node id itself lives by the session, everything else is withdrawn instead. While ZooKeeper is away, the node works on, `state` is `degraded`, and
- * the tree is restored on its return.
+ * The lease decides. When it is lost, the session with ZooKeeper is ended in the same tick, and with it every
+ * znode, in one request. If the node id itself lives by the session, everything else is withdrawn instead.
+ * While ZooKeeper is away, the node works on, `state` is `degraded`, and the tree is restored on its return.
  */
 export class Discovery {
   /** What this node announces; more may be put there. */
   readonly tree: DiscoveryTree;
-  /** The registration for Curator's readers; more may be registered, and services be found. Persistent instances, which would outlive the lease, are refused. */
+  /**
+   * The registration for Curator's readers; more may be registered, and services be found. Persistent
+   * instances, which would outlive the lease, are refused.
+   */
   readonly services: ServiceDiscovery<unknown>;
   /** The nodes of the tree. */
   readonly nodes: NodeWatcher;
@@ -106,7 +119,11 @@ export class Discovery {
         else this.#emit(event.type === 'unreadable' ? event : { type: 'service', event });
       },
     });
-    this.nodes = new NodeWatcher({ zookeeper, clock, onUnreadable: (path, problem) => this.#emit({ type: 'unreadable', path, problem }) });
+    this.nodes = new NodeWatcher({
+      zookeeper,
+      clock,
+      onUnreadable: (path, problem) => this.#emit({ type: 'unreadable', path, problem }),
+    });
     this.idWidth = watchIdWidth(zookeeper, lease.id);
     this.nodes.onChange(() => this.#tellKnown());
     this.ready = this.#becomeReady();
@@ -119,8 +136,12 @@ export class Discovery {
       void this.close();
       throw error;
     }
-    // An allocated node id is free for others as soon as the session ends: that has to wait for the end of the work.
-    this.#forgetLease = onAbort(lease.signal, () => void (options.announcesNode ? this.close() : this.leave()));
+    // An allocated node id is free for others as soon as the session ends: that has to wait for the end of
+    // the work.
+    this.#forgetLease = onAbort(
+      lease.signal,
+      () => void (options.announcesNode ? this.close() : this.leave()),
+    );
   }
 
   /** The session with ZooKeeper; it ends with the discovery. */
@@ -128,7 +149,9 @@ export class Discovery {
     return this.options.zookeeper;
   }
 
-  /** Whether what this node announces stands in the tree, and what it is registered as for Curator's readers. */
+  /**
+   * Whether what this node announces stands in the tree, and what it is registered as for Curator's readers.
+   */
   get state(): TreeState {
     const states = [this.tree.state, this.services.state];
     const refusal = this.#problems.get('instance');
@@ -145,7 +168,8 @@ export class Discovery {
   /**
    * Resolves when everything announced stands in the tree.
    *
-   * @throws {ZooKeeperError} `timeout` when it does not within `timeoutMs`, saying why; `closed` when this ends before
+   * @throws {ZooKeeperError} `timeout` when it does not within `timeoutMs`, saying why; `closed` when this
+   * ends before
    * @throws `signal.reason` as soon as `signal` aborts
    */
   async synced(timeoutMs: number, signal?: AbortSignal): Promise<void> {
@@ -165,11 +189,16 @@ export class Discovery {
     const { state } = this;
     if (state.status === 'synced') return;
     const closed = state.status === 'closed';
-    const message = closed ? 'the discovery has been closed' : `not in the discovery tree after ${timeoutMs} ms: ${state.problem}`;
+    const message = closed
+      ? 'the discovery has been closed'
+      : `not in the discovery tree after ${timeoutMs} ms: ${state.problem}`;
     throw new ZooKeeperError(message, { fault: closed ? 'closed' : 'timeout', outcome: 'unknown' });
   }
 
-  /** Announces what sends work here: service, endpoints, and Curator's instance. Returns at once; ZooKeeper follows. No effect once this node has left. */
+  /**
+   * Announces what sends work here: service, endpoints, and Curator's instance. Returns at once; ZooKeeper
+   * follows. No effect once this node has left.
+   */
   announceService(): void {
     if (this.#left || this.#serviceAnnounced) return;
     this.#serviceAnnounced = true;
@@ -178,14 +207,16 @@ export class Discovery {
     if (this.#instance === undefined) return;
     this.services.register(this.#instance).catch((error: unknown) => {
       // Whatever else fails is tried again, and is a reason of the services for being degraded.
-      if (error instanceof ConfigError && this.#serviceAnnounced) this.#onPart('instance', { type: 'degraded', problem: error.message });
+      if (error instanceof ConfigError && this.#serviceAnnounced)
+        this.#onPart('instance', { type: 'degraded', problem: error.message });
     });
   }
 
   /**
    * Takes back what sends work here; the node id stays announced. It may be announced again.
    *
-   * @returns whether it is known to be gone after `timeoutMs` at the latest. False at once without a connection; it is removed when there is one
+   * @returns whether it is known to be gone after `timeoutMs` at the latest. False at once without a
+   * connection; it is removed when there is one
    */
   async withdrawService(timeoutMs: number): Promise<boolean> {
     const entries = routingEntries(this.options.announcement).map(([entry]) => entry);
@@ -200,7 +231,10 @@ export class Discovery {
     return gone[0].status === 'fulfilled' && gone[0].value && gone[1].status === 'fulfilled';
   }
 
-  /** The same as {@link close}, but leaves a session by which the node id itself lives: for before its release. */
+  /**
+   * The same as {@link close}, but leaves a session by which the node id itself lives: for before its
+   * release.
+   */
   async leave(): Promise<void> {
     this.#left = true;
     if (this.options.announcesNode) return this.close();
@@ -208,7 +242,10 @@ export class Discovery {
     await Promise.all([this.tree.withdraw(LEAVE_TIMEOUT_MS), this.services.withdraw(LEAVE_TIMEOUT_MS)]);
   }
 
-  /** Takes this node out of the tree and ends the session. Resolves when that is done, or soon after if no server answers; never rejects. */
+  /**
+   * Takes this node out of the tree and ends the session. Resolves when that is done, or soon after if no
+   * server answers; never rejects.
+   */
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
@@ -218,7 +255,9 @@ export class Discovery {
     // First, and in this tick: the process may be about to exit.
     const ended = this.options.zookeeper.close();
     this.#left = true;
-    this.#ending.abort(new ZooKeeperError('the discovery has been closed', { fault: 'closed', outcome: 'unknown' }));
+    this.#ending.abort(
+      new ZooKeeperError('the discovery has been closed', { fault: 'closed', outcome: 'unknown' }),
+    );
     this.#forgetLease();
     this.nodes.close();
     this.idWidth.close();

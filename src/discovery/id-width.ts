@@ -7,24 +7,32 @@ import { NODES_PATH, parseHexPair } from './tree-paths.js';
 export interface Observable<T> {
   /** The value as of now. */
   readonly value: T;
-  /** Calls `listener` with every new value, until the returned function is called. Not with the present one. Listeners must not throw. */
+  /**
+   * Calls `listener` with every new value, until the returned function is called. Not with the present one.
+   * Listeners must not throw.
+   */
   onChange(listener: (value: T) => void): () => void;
 }
 
 /**
- * How many bits of a unique id the node ids take, by the groups that stand in the discovery tree: 8 to 16. It grows when a higher group appears, and
- * never shrinks while it is watched: a node of a group that has gone may still make ids, and the narrow id of one node can be the wide id of another.
+ * How many bits of a unique id the node ids take, by the groups that stand in the discovery tree: 8 to 16. It
+ * grows when a higher group appears, and never shrinks while it is watched: a node of a group that has gone
+ * may still make ids, and the narrow id of one node can be the wide id of another.
  */
 export interface IdWidth extends Observable<number> {
-  /** Resolves once the groups have been seen; before that, `value` is what this node's own id needs. Never rejects, nor resolves when closed before. */
+  /**
+   * Resolves once the groups have been seen; before that, `value` is what this node's own id needs. Never
+   * rejects, nor resolves when closed before.
+   */
   readonly first: Promise<void>;
   /** Ends the watch; `value` stays as it is. */
   close(): void;
 }
 
 /**
- * Watches the groups for the width of node ids. While ZooKeeper is away the width stays, so it may be too narrow for a group that has
- * appeared meanwhile: the creator of a group waits until every node has published the wider width.
+ * Watches the groups for the width of node ids. While ZooKeeper is away the width stays, so it may be too
+ * narrow for a group that has appeared meanwhile: the creator of a group waits until every node has published
+ * the wider width.
  *
  * @param own this node's id, 0 … 65527: the width is never below what it needs; none for a mere observer
  * @throws {ConfigError} when `own` is out of range

@@ -1,5 +1,10 @@
 export type { ReconcileEvent, ReconcileState } from '../zookeeper/reconcile-loop.js';
-export { type AnnouncedEndpoint, type Announcement, checkAnnouncement, type PayloadType } from './announcement.js';
+export {
+  type AnnouncedEndpoint,
+  type Announcement,
+  checkAnnouncement,
+  type PayloadType,
+} from './announcement.js';
 export { type Assignment, decodeAssignment, encodeAssignment } from './assignment.js';
 export { type DiscoveredLease, Discoverer, type DiscovererOptions } from './discoverer.js';
 export {
@@ -8,9 +13,23 @@ export {
   type DiscoveryOptions,
   type TenureOrigin,
 } from './discovery.js';
-export { DiscoveryResolver, type DiscoveryResolverOptions, type EndpointChoices } from './discovery-resolver.js';
-export { DiscoveryTree, type DiscoveryTreeOptions, type TreeEvent, type TreeState } from './discovery-tree.js';
+export {
+  DiscoveryResolver,
+  type DiscoveryResolverOptions,
+  type EndpointChoices,
+} from './discovery-resolver.js';
+export {
+  DiscoveryTree,
+  type DiscoveryTreeOptions,
+  type TreeEvent,
+  type TreeState,
+} from './discovery-tree.js';
 export { type IdWidth, type Observable, watchIdWidth } from './id-width.js';
-export { type NodesListener, NodeWatcher, type NodeWatcherOptions, type UnreadableNode } from './node-watcher.js';
+export {
+  type NodesListener,
+  NodeWatcher,
+  type NodeWatcherOptions,
+  type UnreadableNode,
+} from './node-watcher.js';
 export type { Readiness, ReadinessEvent } from './readiness.js';
 export { entryPath, type TreeEntry } from './tree-paths.js';

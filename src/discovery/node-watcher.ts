@@ -14,8 +14,8 @@ export interface NodeWatcherOptions {
   readonly zookeeper: ZooKeeper;
   readonly clock: Clock;
   /**
-   * Told of each znode among the nodes that cannot be understood, once while its problem is the same, with the rest of the sentence "<path> …";
-   * of 1,000 at the most. Must not throw and must not block.
+   * Told of each znode among the nodes that cannot be understood, once while its problem is the same, with
+   * the rest of the sentence "<path> …"; of 1,000 at the most. Must not throw and must not block.
    */
   readonly onUnreadable?: ((path: string, problem: string) => void) | undefined;
 }
@@ -26,7 +26,10 @@ export interface UnreadableNode {
   readonly problem: string;
 }
 
-/** Called with the cluster node ids whose nodes have come, changed or gone since the last call. Must not throw. */
+/**
+ * Called with the cluster node ids whose nodes have come, changed or gone since the last call. Must not
+ * throw.
+ */
 export type NodesListener = (changed: ReadonlySet<number>) => void;
 
 /** A znode among the nodes, and what is known of it. */
@@ -45,15 +48,16 @@ interface Member {
 const UNREAD = `has not let itself be read for ${REFUSED_AFTER_S} s`;
 
 /**
- * The nodes in the discovery tree, and who holds them. It follows the tree until it is closed, across sessions too.
+ * The nodes in the discovery tree, and who holds them. It follows the tree until it is closed, across
+ * sessions too.
  *
- * The tree mirrors the leases and decides nothing. Not guaranteed: that each change is seen, only that the last one is; that everything has
- * been read again when `stale` ends.
+ * The tree mirrors the leases and decides nothing. Not guaranteed: that each change is seen, only that the
+ * last one is; that everything has been read again when `stale` ends.
  */
 export class NodeWatcher {
   /**
-   * Resolves once the whole tree has been seen. Znodes that the servers refuse to let be read hold it up for 5 seconds. Never rejects, and
-   * never resolves when closed before.
+   * Resolves once the whole tree has been seen. Znodes that the servers refuse to let be read hold it up for
+   * 5 seconds. Never rejects, and never resolves when closed before.
    */
   readonly ready: Promise<void>;
 
@@ -85,8 +89,8 @@ export class NodeWatcher {
   }
 
   /**
-   * Cluster node id → the assignment that stands there, further fields included, in no particular order. It changes with the tree: copy it
-   * to keep it.
+   * Cluster node id → the assignment that stands there, further fields included, in no particular order. It
+   * changes with the tree: copy it to keep it.
    */
   get nodes(): ReadonlyMap<number, Assignment> {
     return this.#nodes;
@@ -98,8 +102,8 @@ export class NodeWatcher {
   }
 
   /**
-   * Undefined while the session is connected; otherwise since when it is not, in milliseconds on the monotonic clock. What is told
-   * meanwhile is what was seen last.
+   * Undefined while the session is connected; otherwise since when it is not, in milliseconds on the
+   * monotonic clock. What is told meanwhile is what was seen last.
    */
   get stale(): { readonly since: number } | undefined {
     return this.#staleSince === undefined ? undefined : { since: this.#staleSince };
@@ -118,8 +122,8 @@ export class NodeWatcher {
   }
 
   /**
-   * Calls `listener` just before {@link ready} resolves, with whatever there is, and after changes from then on, until the returned
-   * function is called. Changes in quick succession are told as one.
+   * Calls `listener` just before {@link ready} resolves, with whatever there is, and after changes from then
+   * on, until the returned function is called. Changes in quick succession are told as one.
    */
   onChange(listener: NodesListener): () => void {
     return this.#listeners.add(listener);
@@ -136,7 +140,9 @@ export class NodeWatcher {
     this.#forgetNodes();
   }
 
-  /** @param isOptional whether the tree counts as seen also where the servers refuse to let the znode be read */
+  /**
+   * @param isOptional whether the tree counts as seen also where the servers refuse to let the znode be read
+   */
   #follow(path: string, open: (name: string) => (() => void) | undefined, isOptional: boolean): () => void {
     return this.#tree.children(path, open, () => {
       this.#reports.report(path, UNREAD);
@@ -147,7 +153,9 @@ export class NodeWatcher {
   #openGroup(name: string): (() => void) | undefined {
     const path = `${NODES_PATH}/${name}`;
     const group = this.#parse(path, name, 'group');
-    return group === undefined ? undefined : this.#follow(path, (index) => this.#openMember(path, group, index), true);
+    return group === undefined
+      ? undefined
+      : this.#follow(path, (index) => this.#openMember(path, group, index), true);
   }
 
   #openMember(groupPath: string, group: number, name: string): (() => void) | undefined {
@@ -192,11 +200,14 @@ export class NodeWatcher {
   /** Updates what is known of one id from its znodes. */
   #publish(clusterNodeId: number): void {
     const members = this.#members.get(clusterNodeId) ?? [];
-    const [assignment] = members.flatMap((member) => member.assignment ?? []).sort((a, b) => b.version - a.version);
+    const [assignment] = members
+      .flatMap((member) => member.assignment ?? [])
+      .sort((a, b) => b.version - a.version);
     const problems = members.flatMap((member) => member.unreadable ?? []);
     for (const { path, problem } of problems) this.#reports.report(path, problem);
     const unreadable = assignment === undefined ? problems[0] : undefined;
-    if (this.#nodes.get(clusterNodeId) === assignment && this.#unreadable.get(clusterNodeId) === unreadable) return;
+    if (this.#nodes.get(clusterNodeId) === assignment && this.#unreadable.get(clusterNodeId) === unreadable)
+      return;
     put(this.#nodes, clusterNodeId, assignment);
     put(this.#unreadable, clusterNodeId, unreadable);
     const isFirst = this.#changed.size === 0;
@@ -229,11 +240,16 @@ function update(member: Member, znode: Znode | undefined): void {
   const nodeId = nodeIdOf(member.clusterNodeId);
   const assignment = decodeAssignment(znode.data) ?? claimOf(znode);
   if (assignment?.nodeId === nodeId) member.assignment = assignment;
-  else if (assignment === undefined) member.unreadable = { path, problem: 'does not tell task, node id and version' };
-  else member.unreadable = { path, problem: `stands for node id ${nodeId}, but tells of ${assignment.nodeId}` };
+  else if (assignment === undefined)
+    member.unreadable = { path, problem: 'does not tell task, node id and version' };
+  else
+    member.unreadable = { path, problem: `stands for node id ${nodeId}, but tells of ${assignment.nodeId}` };
 }
 
-/** A task that allocates an id by creating this znode writes its version, the number of that transaction, a moment later. */
+/**
+ * A task that allocates an id by creating this znode writes its version, the number of that transaction, a
+ * moment later.
+ */
 function claimOf({ data, stat }: Znode): Assignment | undefined {
   const version = Number(stat.createdZxid);
   const claim = decodeAssignment(data, version);

@@ -31,7 +31,9 @@ function cluster(nodes: number) {
   const start = async (taskId: string) => {
     let alive = true;
     const acquired: Acquired[] = [];
-    const own = direct.connect((_, apply) => (alive ? Promise.resolve(apply()) : new Promise(() => undefined)));
+    const own = direct.connect((_, apply) =>
+      alive ? Promise.resolve(apply()) : new Promise(() => undefined),
+    );
     const lease = acquireLease({
       clock,
       random: seededRandom(taskId.length),
@@ -44,7 +46,8 @@ function cluster(nodes: number) {
         if (event.type === 'acquired') acquired.push(event);
       },
     });
-    for (let waitedMs = 0; acquired.length === 0 && waitedMs < 3 * DURATION; waitedMs += 100) await clock.advance(100);
+    for (let waitedMs = 0; acquired.length === 0 && waitedMs < 3 * DURATION; waitedMs += 100)
+      await clock.advance(100);
     const die = () => {
       alive = false;
     };
@@ -53,13 +56,24 @@ function cluster(nodes: number) {
   };
 
   /** Begins to wait for a task's readiness. */
-  const ready = (task: { readonly lease: Lease; readonly origin: ReadinessOptions['origin'] }, options: Partial<ReadinessOptions> = {}) => {
+  const ready = (
+    task: { readonly lease: Lease; readonly origin: ReadinessOptions['origin'] },
+    options: Partial<ReadinessOptions> = {},
+  ) => {
     const events: ReadinessEvent[] = [];
     const seen: { readiness?: Readiness } = {};
     const { lease, origin } = task;
     const leases = () => inspectCluster(session);
     const onEvent = (event: ReadinessEvent) => events.push(event);
-    const done = awaitReadiness({ lease, origin, leases, clock, random: seededRandom(7), onEvent, ...options });
+    const done = awaitReadiness({
+      lease,
+      origin,
+      leases,
+      clock,
+      random: seededRandom(7),
+      onEvent,
+      ...options,
+    });
     done.then(
       (readiness) => {
         seen.readiness = readiness;

@@ -9,11 +9,14 @@ export type Readiness =
   | {
       readonly ready: true;
       /**
-       * `vacant`, `released`, `static`: there was no predecessor, or it had ended its work. `known`: all live nodes know of this tenure.
-       * `timeout`: some may not, and the wait was over.
+       * `vacant`, `released`, `static`: there was no predecessor, or it had ended its work. `known`: all live
+       * nodes know of this tenure. `timeout`: some may not, and the wait was over.
        */
       readonly why: 'vacant' | 'released' | 'static' | 'known' | 'timeout';
-      /** The live nodes that did not know of this tenure when the leases were last read; undefined when they never could be. */
+      /**
+       * The live nodes that did not know of this tenure when the leases were last read; undefined when they
+       * never could be.
+       */
       readonly ignorant: readonly number[] | undefined;
       readonly tookMs: number;
     }
@@ -31,7 +34,10 @@ export interface ReadinessOptions {
   readonly lease: Pick<Lease, 'id' | 'version' | 'signal' | 'isValid'>;
   /** What the lease was before it was acquired; `static` for an id that is not leased. */
   readonly origin: 'vacant' | 'released' | 'expired' | 'static';
-  /** Reads the leases; resolves to undefined where there is no cluster. Undefined where there are no leases, and so no node to wait for. */
+  /**
+   * Reads the leases; resolves to undefined where there is no cluster. Undefined where there are no leases,
+   * and so no node to wait for.
+   */
   readonly leases: (() => Promise<ClusterStatus | undefined>) | undefined;
   readonly clock: Clock;
   readonly random: RandomSource;
@@ -47,25 +53,31 @@ export const DEFAULT_READY_TIMEOUT_MS = 60_000;
 
 /** From one scan to the next while the duration is not known yet, in milliseconds. */
 const FIRST_POLL_MS = 1_000;
-/** A scan reads every lease object: this many milliseconds for each node id bound a waiting node to some 200 requests a second. */
+/**
+ * A scan reads every lease object: this many milliseconds for each node id bound a waiting node to some 200
+ * requests a second.
+ */
 const POLL_PER_NODE_MS = 5;
 
 /**
- * Waits until this node may take part. After a lease that expired, other nodes may still send to its former holder, and accept what that sends. So
- * the node is ready only once every other live node has published, in its lease, that it knows this version of the node id or a higher one. A node is
- * live while it holds a lease that has not expired. After a release, or for an id that was never held, there is no wait.
+ * Waits until this node may take part. After a lease that expired, other nodes may still send to its former
+ * holder, and accept what that sends. So the node is ready only once every other live node has published, in
+ * its lease, that it knows this version of the node id or a higher one. A node is live while it holds a lease
+ * that has not expired. After a release, or for an id that was never held, there is no wait.
  *
- * Failures of the store prolong the wait, at most to the time-out. Not guaranteed: that a node which starts later knows of this one, or
- * that the others act on what they know.
+ * Failures of the store prolong the wait, at most to the time-out. Not guaranteed: that a node which starts
+ * later knows of this one, or that the others act on what they know.
  *
- * Resolves as soon as the lease is lost or `signal` aborts; after a release, at the next scan. Rejects only if `leases` fails with
- * something that is no {@link NodeLeaseError}.
+ * Resolves as soon as the lease is lost or `signal` aborts; after a release, at the next scan. Rejects only
+ * if `leases` fails with something that is no {@link NodeLeaseError}.
  */
 export async function awaitReadiness(options: ReadinessOptions): Promise<Readiness> {
   const { lease, origin, leases, clock, signal, timeoutMs = DEFAULT_READY_TIMEOUT_MS } = options;
   const begun = clock.monotonic();
   const waits = origin === 'expired' && leases !== undefined && !signal?.aborted;
-  const ending = waits && timeoutSignal(clock, timeoutMs, () => new Error('the wait for readiness is over'), lease.signal, signal);
+  const ending =
+    waits &&
+    timeoutSignal(clock, timeoutMs, () => new Error('the wait for readiness is over'), lease.signal, signal);
   try {
     const ignorant = ending ? await untilKnown({ ...options, leases }, ending.signal) : [];
     const tookMs = clock.monotonic() - begun;
@@ -78,7 +90,10 @@ export async function awaitReadiness(options: ReadinessOptions): Promise<Readine
   }
 }
 
-/** Scans the leases until no node is ignorant, the lease is over, or `ending` aborts. Returns the result of the last scan. */
+/**
+ * Scans the leases until no node is ignorant, the lease is over, or `ending` aborts. Returns the result of
+ * the last scan.
+ */
 async function untilKnown(
   { leases, ...options }: ReadinessOptions & { readonly leases: () => Promise<ClusterStatus | undefined> },
   ending: AbortSignal,
@@ -89,10 +104,12 @@ async function untilKnown(
   while (!ending.aborted && lease.isValid()) {
     try {
       const status = await orAborted(leases(), ending);
-      if (status === undefined) throw new StoreUnusableError('the settings of the cluster are gone from the store');
+      if (status === undefined)
+        throw new StoreUnusableError('the settings of the cluster are gone from the store');
       pollMs = Math.max(status.cluster.durationMs / 3, status.cluster.size * POLL_PER_NODE_MS);
       const found = ignorantOf(status, lease);
-      if (found.length > 0 && found.join() !== ignorant?.join()) onEvent?.({ type: 'waiting', ignorant: found });
+      if (found.length > 0 && found.join() !== ignorant?.join())
+        onEvent?.({ type: 'waiting', ignorant: found });
       ignorant = found;
       if (found.length === 0) return found;
     } catch (error) {
@@ -108,5 +125,7 @@ async function untilKnown(
 
 /** The live nodes other than this one that have not published that they know of it. */
 function ignorantOf({ nodes }: ClusterStatus, { id, version }: ReadinessOptions['lease']): number[] {
-  return nodes.filter((node) => node.state === 'held' && node.id !== id && (node.knownNodes[id] ?? 0) < version).map((node) => node.id);
+  return nodes
+    .filter((node) => node.state === 'held' && node.id !== id && (node.knownNodes[id] ?? 0) < version)
+    .map((node) => node.id);
 }

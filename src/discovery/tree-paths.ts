@@ -7,7 +7,10 @@ export { DISCOVERY_PATH };
 
 /** The assignment: one group znode for each 256 cluster node ids, the ids below it. */
 export const NODES_PATH = `${DISCOVERY_PATH}/nodes`;
-/** The records of id time windows, where node ids come from ZooKeeper alone: a persistent znode each, in groups as the nodes. */
+/**
+ * The records of id time windows, where node ids come from ZooKeeper alone: a persistent znode each, in
+ * groups as the nodes.
+ */
 export const STAMPS_PATH = `${DISCOVERY_PATH}/stamps`;
 export const SERVICES_PATH = `${DISCOVERY_PATH}/servicetypes`;
 export const ENDPOINTS_PATH = `${DISCOVERY_PATH}/endpoints`;
@@ -15,7 +18,10 @@ export const ENDPOINTS_PATH = `${DISCOVERY_PATH}/endpoints`;
 /** The key of an endpoint that has none of its own. */
 export const NO_KEY = '_';
 
-/** What a task can announce, each at most once: that it holds its node id, a service, or an endpoint of that service. */
+/**
+ * What a task can announce, each at most once: that it holds its node id, a service, or an endpoint of that
+ * service.
+ */
 export type TreeEntry =
   | { readonly kind: 'node' }
   | { readonly kind: 'service'; readonly service: string }
@@ -31,7 +37,8 @@ export type TreeEntry =
 /**
  * Where an entry of a node stands.
  *
- * - `nodes/<GG>/<II>`: group and index of the cluster node id (the node id + 8), two upper-case hex digits each;
+ * - `nodes/<GG>/<II>`: group and index of the cluster node id (the node id + 8), two upper-case hex digits
+ *   each;
  * - `servicetypes/<service>/<node id>`: decimal;
  * - `endpoints/<endpoint>/<key or _>/<service>:<node id>`, or the node id alone where no service is named.
  *
@@ -53,13 +60,20 @@ export function entryPath(entry: TreeEntry, nodeId: number): string {
   }
 }
 
-/** The znode below which the nodes stand that offer an endpoint. @throws {ConfigError} when a name cannot be a znode's */
+/**
+ * The znode below which the nodes stand that offer an endpoint.
+ * @throws {ConfigError} when a name cannot be a znode's
+ */
 export function endpointPath(endpoint: string, key?: string): string {
-  if (key === NO_KEY) throw new ConfigError('endpoint key', key, `a key other than ${NO_KEY}, which stands for none`);
+  if (key === NO_KEY)
+    throw new ConfigError('endpoint key', key, `a key other than ${NO_KEY}, which stands for none`);
   return `${endpointKeysPath(endpoint)}/${key === undefined ? NO_KEY : checkName(key, 'endpoint key')}`;
 }
 
-/** The znode below which the keys of an endpoint stand, {@link NO_KEY} among them. @throws {ConfigError} when the name cannot be a znode's */
+/**
+ * The znode below which the keys of an endpoint stand, {@link NO_KEY} among them.
+ * @throws {ConfigError} when the name cannot be a znode's
+ */
 export function endpointKeysPath(endpoint: string): string {
   return `${ENDPOINTS_PATH}/${checkName(endpoint, 'endpoint')}`;
 }

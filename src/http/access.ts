@@ -17,7 +17,8 @@ export type WriteAccess =
 export type PageAccess = Exclude<WriteAccess, { readonly kind: 'anybody' }>;
 
 /**
- * Which clients may change anything on a server that listens there: those with the token where there is one, otherwise those on this machine.
+ * Which clients may change anything on a server that listens there: those with the token where there is one,
+ * otherwise those on this machine.
  *
  * @param label the setting that the address comes from, as its user knows it
  * @throws {ConfigError} when others can reach it, and neither a token nor being read-only protects it
@@ -38,14 +39,24 @@ export function writeAccess(
 }
 
 /**
- * Which clients may change anything through a page: none unless that was asked for, and then those with the token.
+ * Which clients may change anything through a page: none unless that was asked for, and then those with the
+ * token.
  *
  * @param label the setting that asks for it, as its user knows it
  * @throws {ConfigError} when that is asked for without a token
  */
-export function pageAccess(allowWrites: boolean | undefined, token: BearerToken | undefined, label: string): PageAccess {
+export function pageAccess(
+  allowWrites: boolean | undefined,
+  token: BearerToken | undefined,
+  label: string,
+): PageAccess {
   if (!allowWrites) return { kind: 'nobody' };
-  if (token === undefined) throw new ConfigError(label, true, 'a bearer token file beside it (a page changes nothing without a token)');
+  if (token === undefined)
+    throw new ConfigError(
+      label,
+      true,
+      'a bearer token file beside it (a page changes nothing without a token)',
+    );
   return { kind: 'token', token };
 }
 
@@ -64,14 +75,17 @@ export async function checkWrite(access: WriteAccess, request: Request): Promise
 export async function checkBearer(right: BearerToken, request: Request, why: string): Promise<void> {
   const [, token] = /^Bearer +([^\s,]{1,2048}) *$/i.exec(request.headers.get('authorization') ?? '') ?? [];
   const challenge = token === undefined ? 'Bearer' : 'Bearer error="invalid_token"';
-  const problem = token === undefined ? `an "Authorization: Bearer …" header is needed ${why}` : 'the token is not the right one';
+  const problem =
+    token === undefined
+      ? `an "Authorization: Bearer …" header is needed ${why}`
+      : 'the token is not the right one';
   if (token === undefined || !(await right.admits(token)))
     throw new HttpProblem('unauthorized', problem, { 'www-authenticate': challenge });
 }
 
 /**
- * Refuses a request that names another host. A page in a browser may have its own name resolved to a loopback address (DNS rebinding): it would
- * be of the same origin then, but cannot hide the name.
+ * Refuses a request that names another host. A page in a browser may have its own name resolved to a loopback
+ * address (DNS rebinding): it would be of the same origin then, but cannot hide the name.
  *
  * @param names the names and addresses that the server goes by beside those of loopback, in lower case
  * @throws {HttpProblem} `forbidden`
@@ -82,7 +96,10 @@ export function checkHost(request: Request, names: ReadonlySet<string>): void {
   for (const host of hosts) {
     const name = hostName(host);
     if (name === undefined || !(isLoopback(name) || names.has(name)))
-      throw new HttpProblem('forbidden', `host: expected a name of this machine, such as localhost, got ${JSON.stringify(host)}`);
+      throw new HttpProblem(
+        'forbidden',
+        `host: expected a name of this machine, such as localhost, got ${JSON.stringify(host)}`,
+      );
   }
 }
 
@@ -90,7 +107,10 @@ export function checkHost(request: Request, names: ReadonlySet<string>): void {
 function checkOrigin(request: Request): void {
   const origin = request.headers.get('origin');
   if (origin === null || (URL.canParse(origin) && new URL(origin).host === new URL(request.url).host)) return;
-  throw new HttpProblem('forbidden', `origin: expected no page of another origin, got ${JSON.stringify(origin)}`);
+  throw new HttpProblem(
+    'forbidden',
+    `origin: expected no page of another origin, got ${JSON.stringify(origin)}`,
+  );
 }
 
 function hostName(host: string): string | undefined {
@@ -141,7 +161,8 @@ export class BearerTokenFile implements BearerToken {
   async admits(token: string): Promise<boolean> {
     const text = await read(this.path).catch(() => undefined);
     // The file may just be being replaced: neither the old token nor an empty one may get through meanwhile.
-    if (text === undefined || problemWith(text) !== undefined) throw new HttpProblem('unavailable', NO_TOKEN, { 'retry-after': '5' });
+    if (text === undefined || problemWith(text) !== undefined)
+      throw new HttpProblem('unavailable', NO_TOKEN, { 'retry-after': '5' });
     return timingSafeEqual(digest(token), digest(text.trim()));
   }
 }
@@ -158,7 +179,8 @@ function problemWith(text: string): string | undefined {
 }
 
 async function read(path: string): Promise<string> {
-  // Waiting for the other end of a pipe would take one of the process' four threads for files with each request.
+  // Waiting for the other end of a pipe would take one of the process' four threads for files with each
+  // request.
   const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     const { buffer, bytesRead } = await file.read(Buffer.alloc(MAX_FILE), 0, MAX_FILE, 0);

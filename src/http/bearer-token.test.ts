@@ -22,7 +22,8 @@ describe('a token that stands in a file', () => {
     await writeFile(path, `${TOKEN}\n`);
     const token = await BearerTokenFile.open(path, '--bearer-token-file');
     expect(await token.admits(TOKEN)).toBe(true);
-    for (const wrong of ['', TOKEN.slice(1), `${TOKEN}x`, TOKEN.toLowerCase(), `${TOKEN}\n`]) expect(await token.admits(wrong)).toBe(false);
+    for (const wrong of ['', TOKEN.slice(1), `${TOKEN}x`, TOKEN.toLowerCase(), `${TOKEN}\n`])
+      expect(await token.admits(wrong)).toBe(false);
   });
 
   it('is another one from the moment that the file is', async () => {
@@ -38,7 +39,8 @@ describe('a token that stands in a file', () => {
     const token = await BearerTokenFile.open(path, '--bearer-token-file');
     for (const text of ['', '\n', 'short', `${TOKEN} ${TOKEN}`]) {
       await writeFile(path, text);
-      for (const given of [TOKEN, text.trim()]) await expect(token.admits(given)).rejects.toMatchObject({ error: 'unavailable' });
+      for (const given of [TOKEN, text.trim()])
+        await expect(token.admits(given)).rejects.toMatchObject({ error: 'unavailable' });
     }
     await rm(path);
     await expect(token.admits(TOKEN)).rejects.toThrow(HttpProblem);
@@ -50,7 +52,9 @@ describe('a token that stands in a file', () => {
     await rm(path);
     execFileSync('mkfifo', [path]);
     await expect(token.admits(TOKEN)).rejects.toMatchObject({ error: 'unavailable' });
-    await expect(BearerTokenFile.open(path, '--bearer-token-file')).rejects.toMatchObject({ code: 'CONFIG_INVALID' });
+    await expect(BearerTokenFile.open(path, '--bearer-token-file')).rejects.toMatchObject({
+      code: 'CONFIG_INVALID',
+    });
   });
 
   it.each([
@@ -62,18 +66,23 @@ describe('a token that stands in a file', () => {
     ['a'.repeat(1_000_000), 'its token is too short'],
     ['schlüssel-schlüssel', 'its token is too short'],
     [`\u0000${TOKEN}`, 'its token is too short'],
-  ])('refuses a file with %j at the start, naming the setting, and never the token', async (text, problem) => {
-    await writeFile(path, text);
-    const error = await BearerTokenFile.open(path, '--bearer-token-file').catch((thrown: Error) => thrown);
-    expect(error).toMatchObject({
-      code: 'CONFIG_INVALID',
-      message: expect.stringContaining(`--bearer-token-file: expected a file that holds one token`),
-    });
-    expect(String(error)).toContain(problem);
-    expect(String(error)).not.toContain(TOKEN);
-  });
+  ])(
+    'refuses a file with %j at the start, naming the setting, and never the token',
+    async (text, problem) => {
+      await writeFile(path, text);
+      const error = await BearerTokenFile.open(path, '--bearer-token-file').catch((thrown: Error) => thrown);
+      expect(error).toMatchObject({
+        code: 'CONFIG_INVALID',
+        message: expect.stringContaining(`--bearer-token-file: expected a file that holds one token`),
+      });
+      expect(String(error)).toContain(problem);
+      expect(String(error)).not.toContain(TOKEN);
+    },
+  );
 
   it.each(['absent', '.'])('refuses what cannot be read: %s', async (name) => {
-    await expect(BearerTokenFile.open(join(folder, name), '--bearer-token-file')).rejects.toThrow('it cannot be read');
+    await expect(BearerTokenFile.open(join(folder, name), '--bearer-token-file')).rejects.toThrow(
+      'it cannot be read',
+    );
   });
 });

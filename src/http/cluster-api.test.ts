@@ -13,14 +13,32 @@ import { clusterApi } from './cluster-api.js';
 import { OpenStreams } from './open-streams.js';
 
 const EMPTY: ClusterSnapshot = {
-  report: { store: 'memory:', cluster: null, nodes: [], discovery: null, allocation: null, draining: [], totals: null, page: null },
+  report: {
+    store: 'memory:',
+    cluster: null,
+    nodes: [],
+    discovery: null,
+    allocation: null,
+    draining: [],
+    totals: null,
+    page: null,
+  },
   store: { state: 'ok', problem: null, latencyMs: 1, clockOffsetMs: null, lookedAt: 5 },
   tree: null,
   events: [],
 };
 
 const happened: ClusterEvent = {
-  ...{ id: 7, at: 1, since: null, kind: 'acquired', nodeId: 0, version: 1, taskId: 'a', previousTaskId: null },
+  ...{
+    id: 7,
+    at: 1,
+    since: null,
+    kind: 'acquired',
+    nodeId: 0,
+    version: 1,
+    taskId: 'a',
+    previousTaskId: null,
+  },
   text: 'a acquired node id 0 at version 1',
 };
 
@@ -124,10 +142,9 @@ class Client {
 
   /** The events since this was last called: the names, and the data. */
   take(): [event: string, data: unknown][] {
-    const events = [...this.text.matchAll(/^event: (.*)\n((?:data: .*\n)+)\n/gm)].map(([, event = '', data = '']): [string, unknown] => [
-      event,
-      JSON.parse(data.replaceAll(/^data: /gm, '')),
-    ]);
+    const events = [...this.text.matchAll(/^event: (.*)\n((?:data: .*\n)+)\n/gm)].map(
+      ([, event = '', data = '']): [string, unknown] => [event, JSON.parse(data.replaceAll(/^data: /gm, ''))],
+    );
     this.text = '';
     return events;
   }
@@ -142,7 +159,15 @@ const UNKNOWN = { report: null, store: { ...EMPTY.store, state: 'unknown' } } as
 
 /** A report with these node ids. */
 function reportOf(ids: readonly number[], version = 0): StatusReport {
-  const untold = { taskId: null, ageMs: null, expiresInMs: null, timestamp: null, knownNodes: {}, idWidth: null, problem: null };
+  const untold = {
+    taskId: null,
+    ageMs: null,
+    expiresInMs: null,
+    timestamp: null,
+    knownNodes: {},
+    idWidth: null,
+    problem: null,
+  };
   return { ...EMPTY.report, nodes: ids.map((id) => ({ ...untold, id, state: 'vacant', version })) };
 }
 const upTo = (size: number) => Array.from({ length: size }, (_, id) => id);
@@ -159,13 +184,29 @@ describe('/api/leases', () => {
 
   it('tells how old it is while the cluster cannot be looked at', async () => {
     const { clock, view, get } = scene();
-    view.answer = async () => ({ ...EMPTY, store: { ...EMPTY.store, state: 'failing', lookedAt: clock.now() - 4_100 } });
+    view.answer = async () => ({
+      ...EMPTY,
+      store: { ...EMPTY.store, state: 'failing', lookedAt: clock.now() - 4_100 },
+    });
     expect((await get('leases')).headers.get('age')).toBe('5');
   });
 
   describe('in pages', () => {
-    const untold = { taskId: null, ageMs: null, expiresInMs: null, timestamp: null, knownNodes: {}, idWidth: null, problem: null };
-    const nodes = Array.from({ length: 250 }, (_, index) => ({ ...untold, id: 2 * index, state: 'vacant' as const, version: 0 }));
+    const untold = {
+      taskId: null,
+      ageMs: null,
+      expiresInMs: null,
+      timestamp: null,
+      knownNodes: {},
+      idWidth: null,
+      problem: null,
+    };
+    const nodes = Array.from({ length: 250 }, (_, index) => ({
+      ...untold,
+      id: 2 * index,
+      state: 'vacant' as const,
+      version: 0,
+    }));
 
     async function page(query: string) {
       const { view, api } = scene();
@@ -176,9 +217,16 @@ describe('/api/leases', () => {
 
     it('is a hundred node ids, or as many as were asked for, and says where the next page begins', async () => {
       const first = await page('from=0');
-      expect([first.nodes.length, first.nodes[99]?.id, first.page]).toEqual([100, 198, { from: 0, limit: 100, next: 200 }]);
+      expect([first.nodes.length, first.nodes[99]?.id, first.page]).toEqual([
+        100,
+        198,
+        { from: 0, limit: 100, next: 200 },
+      ]);
       const second = await page('from=401&limit=2');
-      expect([second.nodes.map(({ id }) => id), second.page]).toEqual([[402, 404], { from: 401, limit: 2, next: 406 }]);
+      expect([second.nodes.map(({ id }) => id), second.page]).toEqual([
+        [402, 404],
+        { from: 401, limit: 2, next: 406 },
+      ]);
       const last = await page('from=400&limit=50');
       expect([last.nodes.length, last.page?.next]).toEqual([50, null]);
       expect((await page('limit=1')).nodes.map(({ id }) => id)).toEqual([0]);
@@ -189,14 +237,22 @@ describe('/api/leases', () => {
       expect(await page('other=1')).toMatchObject({ nodes, page: null });
     });
 
-    it.each(['from=-1', 'from=', 'from=x', 'from=65528', 'from=1&from=2', 'limit=0', 'limit=1001', 'limit=1e2'])(
-      'refuses %s without a look at the cluster',
-      async (query) => {
-        const { opened, api } = scene();
-        await expect(api.leases(new Request(`http://localhost/api/leases?${query}`))).rejects.toThrow(ConfigError);
-        expect(opened()).toBe(0);
-      },
-    );
+    it.each([
+      'from=-1',
+      'from=',
+      'from=x',
+      'from=65528',
+      'from=1&from=2',
+      'limit=0',
+      'limit=1001',
+      'limit=1e2',
+    ])('refuses %s without a look at the cluster', async (query) => {
+      const { opened, api } = scene();
+      await expect(api.leases(new Request(`http://localhost/api/leases?${query}`))).rejects.toThrow(
+        ConfigError,
+      );
+      expect(opened()).toBe(0);
+    });
   });
 
   it('asks for the cluster once, and again after that failed', async () => {
@@ -241,7 +297,9 @@ describe('/api/events', () => {
     await settled();
     const pages = (events: [string, unknown][]) =>
       events.map(([event, data]) => {
-        const { nodes, page } = (event === 'hello' ? (data as { report: StatusReport }).report : data) as StatusReport;
+        const { nodes, page } = (
+          event === 'hello' ? (data as { report: StatusReport }).report : data
+        ) as StatusReport;
         return [event, page, nodes[0]?.id, nodes.length, nodes[0]?.version];
       });
     const told = (first: string, version: number) => [
@@ -281,7 +339,9 @@ describe('/api/events', () => {
     const client = new Client(await get('events'));
     void client.read();
     await clock.advance(1_000);
-    expect(client.take()).toMatchObject([['hello', { epoch: 'e1', report: null, store: { state: 'unknown' }, tree: null, events: [] }]]);
+    expect(client.take()).toMatchObject([
+      ['hello', { epoch: 'e1', report: null, store: { state: 'unknown' }, tree: null, events: [] }],
+    ]);
     view.set({ ...EMPTY, revision: 2 });
     await settled();
     expect(client.take()).toEqual([
@@ -292,14 +352,20 @@ describe('/api/events', () => {
 
   it('says why nothing can be known', async () => {
     const { view, get } = scene();
-    view.now = { ...view.now, report: null, store: { ...EMPTY.store, state: 'failing', problem: 'no connection' } };
+    view.now = {
+      ...view.now,
+      report: null,
+      store: { ...EMPTY.store, state: 'failing', problem: 'no connection' },
+    };
     view.answer = async () => {
       throw new StoreError('no connection', { fault: 'unreachable', outcome: 'not-applied' });
     };
     const client = new Client(await get('events'));
     void client.read();
     await settled();
-    expect(client.take()).toMatchObject([['hello', { report: null, store: { state: 'failing', problem: 'no connection' } }]]);
+    expect(client.take()).toMatchObject([
+      ['hello', { report: null, store: { state: 'failing', problem: 'no connection' } }],
+    ]);
     view.set(store(3));
     await settled();
     expect(client.take()).toMatchObject([['store', { latencyMs: 3 }]]);
@@ -365,11 +431,17 @@ describe('/api/events', () => {
   it('scans the cluster once a second, however many clients there are', async () => {
     const clock = new VirtualClock();
     let lists = 0;
-    const store = new MemoryLeaseStore({ clock }, new MemoryBucket(clock, 1)).connect(async ({ operation }, apply) => {
-      if (operation === 'list') lists += 1;
-      return apply();
+    const store = new MemoryLeaseStore({ clock }, new MemoryBucket(clock, 1)).connect(
+      async ({ operation }, apply) => {
+        if (operation === 'list') lists += 1;
+        return apply();
+      },
+    );
+    const view = new ClusterFollower({
+      clock,
+      random: seededRandom(1),
+      session: new StoreSession(store, clock, 1_000),
     });
-    const view = new ClusterFollower({ clock, random: seededRandom(1), session: new StoreSession(store, clock, 1_000) });
     const api = clusterApi({ clock, cluster: async () => view, streams: new OpenStreams() });
     const answers = Array.from({ length: 5 }, () => api.events(new Request('http://localhost/api/events')));
     const clients = (await Promise.all(answers)).map((response) => new Client(response));
@@ -426,7 +498,9 @@ describe('/api/events', () => {
   it('sends each message of a large cluster once, however many are told it', async () => {
     const { view, get } = scene();
     view.now = { ...view.now, report: reportOf(upTo(900)) };
-    const streams = await Promise.all(Array.from({ length: 3 }, async () => (await get('events')).body?.getReader()));
+    const streams = await Promise.all(
+      Array.from({ length: 3 }, async () => (await get('events')).body?.getReader()),
+    );
     const large = await Promise.all(
       streams.map(async (stream) => {
         await stream?.read();

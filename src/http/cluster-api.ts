@@ -16,7 +16,10 @@ interface ClusterApiOptions {
   readonly offers?: ConsoleOffers | undefined;
 }
 
-/** Answers GET requests of consoles; what they are refused for is thrown. However many clients there are, the cluster is scanned once. */
+/**
+ * Answers GET requests of consoles; what they are refused for is thrown. However many clients there are, the
+ * cluster is scanned once.
+ */
 export function clusterApi({ clock, cluster, streams, instance, offers }: ClusterApiOptions) {
   let asked: Promise<ClusterView> | undefined;
   const openView = async () => {
@@ -30,8 +33,8 @@ export function clusterApi({ clock, cluster, streams, instance, offers }: Cluste
   };
   return {
     /**
-     * `/api/leases`: the leases, as `nodelease status --json` shows them, or a page of them. While they cannot be read, as they were, with an `age`
-     * header that says how many seconds ago that was.
+     * `/api/leases`: the leases, as `nodelease status --json` shows them, or a page of them. While they
+     * cannot be read, as they were, with an `age` header that says how many seconds ago that was.
      *
      * @throws {ConfigError} when the page is none
      * @throws {StoreError} or {ZooKeeperError} while they have never been read
@@ -51,8 +54,9 @@ export function clusterApi({ clock, cluster, streams, instance, offers }: Cluste
     },
 
     /**
-     * `/api/events`: the same followed, as server-sent events: first `hello` with everything, then each part that is different as a whole, and at
-     * least a comment every ten seconds. A `hello` without a report means that the cluster could not be read yet.
+     * `/api/events`: the same followed, as server-sent events: first `hello` with everything, then each part
+     * that is different as a whole, and at least a comment every ten seconds. A `hello` without a report
+     * means that the cluster could not be read yet.
      */
     async events(request: Request): Promise<Response> {
       const view = await openView();

@@ -12,7 +12,10 @@ export interface FeedInstance {
   json(): Readonly<Record<string, unknown>>;
 }
 
-/** What a console has beside the cluster: a page of services, and whether holders of the token may change shared data. */
+/**
+ * What a console has beside the cluster: a page of services, and whether holders of the token may change
+ * shared data.
+ */
 export interface ConsoleOffers {
   readonly hasServices?: true | undefined;
   readonly writesData?: true | undefined;
@@ -33,7 +36,10 @@ interface InstanceNow {
   readonly facts: string;
 }
 
-/** What tells whether a client knows something already. The report is not kept: clients that are slow would keep one each. */
+/**
+ * What tells whether a client knows something already. The report is not kept: clients that are slow would
+ * keep one each.
+ */
 interface Told extends Pick<CurrentCluster, 'revision' | 'store' | 'tree'> {
   readonly lastEventId: number;
   readonly instanceFacts: string;
@@ -41,7 +47,10 @@ interface Told extends Pick<CurrentCluster, 'revision' | 'store' | 'tree'> {
 
 /** How long a new client waits for a scan, in milliseconds: then it is told that nothing is known yet. */
 const HELLO_TIMEOUT_MS = 1_000;
-/** A cluster as server-sent events, for one client: everything first, and then each part that is different, as a whole. */
+/**
+ * A cluster as server-sent events, for one client: everything first, and then each part that is different, as
+ * a whole.
+ */
 export function clusterEvents(
   { clock, view, instance, offers = {} }: ClusterFeedOptions,
   gone: AbortSignal,
@@ -85,7 +94,10 @@ export function clusterEvents(
   return eventStream({ clock, follow, begin, news }, gone);
 }
 
-/** What a client is sent now, as bytes that all clients share where they are many, and what it has been told then. */
+/**
+ * What a client is sent now, as bytes that all clients share where they are many, and what it has been told
+ * then.
+ */
 function newsFor(
   before: Told | undefined,
   view: ClusterView,
@@ -99,19 +111,32 @@ function newsFor(
   return { chunks: [...chunks], told: { revision, store, tree, lastEventId, instanceFacts: own.facts } };
 }
 
-function* hello(facts: object, { report, store, events, tree }: CurrentCluster, own: InstanceNow): Generator<Uint8Array> {
-  yield Buffer.from(`${RETRY}event: hello\ndata: ${JSON.stringify(facts).slice(0, -1)},"instance":${own.json},\ndata: "report":`);
+function* hello(
+  facts: object,
+  { report, store, events, tree }: CurrentCluster,
+  own: InstanceNow,
+): Generator<Uint8Array> {
+  yield Buffer.from(
+    `${RETRY}event: hello\ndata: ${JSON.stringify(facts).slice(0, -1)},"instance":${own.json},\ndata: "report":`,
+  );
   yield report ? jsonOf(partsOf(report)[0]) : NULL;
-  yield Buffer.from(`,\ndata: "store":${JSON.stringify(store)},"events":${JSON.stringify(events)},\ndata: "tree":`);
+  yield Buffer.from(
+    `,\ndata: "store":${JSON.stringify(store)},"events":${JSON.stringify(events)},\ndata: "tree":`,
+  );
   yield tree ? jsonOf(tree) : NULL;
   yield Buffer.from('}\n\n');
 }
 
-function* differences(before: Told, { revision, report, store, tree, events }: CurrentCluster, own: InstanceNow): Generator<Uint8Array> {
+function* differences(
+  before: Told,
+  { revision, report, store, tree, events }: CurrentCluster,
+  own: InstanceNow,
+): Generator<Uint8Array> {
   if (store !== before.store) yield* message('store', store);
   if (revision !== before.revision && report) yield* message('report', partsOf(report)[0]);
   if (tree !== before.tree) yield* message('tree', tree);
-  for (const event of events) if (event.id > before.lastEventId) yield* message('change', event, `id: ${event.id}\n`);
+  for (const event of events)
+    if (event.id > before.lastEventId) yield* message('change', event, `id: ${event.id}\n`);
   if (own.facts !== before.instanceFacts) yield Buffer.from(`event: instance\ndata: ${own.json}\n\n`);
 }
 

@@ -36,7 +36,9 @@ it('tells of every node id of a cluster', async () => {
   expect(text).toContain('nodelease_cluster_up 1\n');
   expect(text).toContain('nodelease_cluster_node_ids{state="held"} 1\n');
   expect(text).toContain(`nodelease_cluster_version{node_id="${lease.id}"} 1\n`);
-  expect(text).toMatch(new RegExp(`nodelease_cluster_lease_remaining_seconds\\{node_id="${lease.id}"\\} 1[0-5]`));
+  expect(text).toMatch(
+    new RegExp(`nodelease_cluster_lease_remaining_seconds\\{node_id="${lease.id}"\\} 1[0-5]`),
+  );
   expect(text).not.toContain('clock_offset_seconds{');
   await lease.release();
   await clock.advance(3_000);
@@ -50,7 +52,13 @@ it('tells of a cluster of Camunda how far the holders’ clocks are apart', asyn
   const { clock, bucket, follower, scrape } = scene();
   const lease = (id: number, aheadMs: number) =>
     camundaHeld({ id, taskId: `task-${id}`, version: 2, timestamp: clock.now() + 15_000 + aheadMs });
-  for (const { key, body, metadata } of [lease(0, 0), lease(1, 9_000), lease(2, 0), camundaFree(3), CAMUNDA_MARKER])
+  for (const { key, body, metadata } of [
+    lease(0, 0),
+    lease(1, 9_000),
+    lease(2, 0),
+    camundaFree(3),
+    CAMUNDA_MARKER,
+  ])
     bucket.create(key, body, metadata);
   const text = await scrape();
   expect(text).toContain('nodelease_cluster_node_ids{state="held"} 3\n');
@@ -61,10 +69,20 @@ it('tells of a cluster of Camunda how far the holders’ clocks are apart', asyn
 it('is described in docs/metrics.md: every metric with its type and labels', async () => {
   const { clock, bucket, follower, scrape } = scene();
   bucket.create('node-ids-initialized', '', {});
-  const { key, body, metadata } = camundaHeld({ id: 0, taskId: 'task', version: 2, timestamp: clock.now() + 15_000 });
+  const { key, body, metadata } = camundaHeld({
+    id: 0,
+    taskId: 'task',
+    version: 2,
+    timestamp: clock.now() + 15_000,
+  });
   bucket.create(key, body, metadata);
-  const types = [...(await scrape()).matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name = '', type = '']) => [name, type]);
+  const types = [...(await scrape()).matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name = '', type = '']) => [
+    name,
+    type,
+  ]);
   const docs = readFileSync(new URL('../../docs/metrics.md', import.meta.url), 'utf8');
-  expect([...docs.matchAll(/^\| `(nodelease_cluster_\w+)` \| (\w+) \|/gm)].map(([, name, type]) => [name, type])).toEqual(types);
+  expect(
+    [...docs.matchAll(/^\| `(nodelease_cluster_\w+)` \| (\w+) \|/gm)].map(([, name, type]) => [name, type]),
+  ).toEqual(types);
   await follower.close();
 });

@@ -5,13 +5,29 @@ import type { MetricsText } from './node-app.js';
 
 /** More node ids than this have no time series of their own: only how many are in which state is told. */
 const MAX_SERIES = 1_000;
-const STATES: readonly NodeReport['state'][] = ['held', 'expired', 'vacant', 'released', 'evicted', 'retired', 'absent', 'unreadable'];
+const STATES: readonly NodeReport['state'][] = [
+  'held',
+  'expired',
+  'vacant',
+  'released',
+  'evicted',
+  'retired',
+  'absent',
+  'unreadable',
+];
 
-/** The metrics of a cluster that is looked at, in the text format of Prometheus. A scrape scans the cluster unless that has just been done. */
+/**
+ * The metrics of a cluster that is looked at, in the text format of Prometheus. A scrape scans the cluster
+ * unless that has just been done.
+ */
 export class ClusterMetrics implements MetricsText {
   readonly #registry = new Registry();
-  readonly #nodeIds = this.#gauge('nodelease_cluster_node_ids', 'How many node ids are in that state.', ['state']);
-  readonly #version = this.#gauge('nodelease_cluster_version', 'The highest version of a node id so far.', ['node_id']);
+  readonly #nodeIds = this.#gauge('nodelease_cluster_node_ids', 'How many node ids are in that state.', [
+    'state',
+  ]);
+  readonly #version = this.#gauge('nodelease_cluster_version', 'The highest version of a node id so far.', [
+    'node_id',
+  ]);
   readonly #remaining = this.#gauge(
     'nodelease_cluster_lease_remaining_seconds',
     'How much longer a lease is valid by the store’s time unless it is renewed; below 0 once it is overdue. Absent without a holder.',
@@ -22,7 +38,11 @@ export class ClusterMetrics implements MetricsText {
     'How far the clock of a holder seems to be ahead of the other holders’. Of Camunda’s clusters only.',
     ['node_id'],
   );
-  readonly #up = this.#gauge('nodelease_cluster_up', 'Whether the last scan of the cluster has succeeded: 1 or 0.', []);
+  readonly #up = this.#gauge(
+    'nodelease_cluster_up',
+    'Whether the last scan of the cluster has succeeded: 1 or 0.',
+    [],
+  );
 
   /** @param cluster what is looked at; the caller closes it */
   constructor(private readonly cluster: () => Promise<ClusterView>) {}
@@ -36,7 +56,8 @@ export class ClusterMetrics implements MetricsText {
     const { report, store } = await (await this.cluster()).snapshot();
     const { nodes } = report;
     this.#up.set(store.state === 'ok' ? 1 : 0);
-    for (const state of STATES) this.#nodeIds.set({ state }, nodes.filter((node) => node.state === state).length);
+    for (const state of STATES)
+      this.#nodeIds.set({ state }, nodes.filter((node) => node.state === state).length);
     for (const gauge of [this.#version, this.#remaining, this.#offset]) gauge.reset();
     for (const { id, version, expiresInMs, camunda } of nodes.length > MAX_SERIES ? [] : nodes) {
       const labels = { node_id: String(id) };

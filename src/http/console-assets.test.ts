@@ -21,7 +21,10 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 function build(): void {
   mkdirSync(join(folder, 'page'));
-  writeFileSync(join(folder, 'frame.html'), '<!doctype html><title>page</title><script src="console/page/PAGE.js"></script><!-- page -->');
+  writeFileSync(
+    join(folder, 'frame.html'),
+    '<!doctype html><title>page</title><script src="console/page/PAGE.js"></script><!-- page -->',
+  );
   writeFileSync(join(folder, 'main.html'), '<main>node ids</main>');
   writeFileSync(join(folder, 'console.css'), 'body {}');
   writeFileSync(join(folder, 'page/main.js'), 'export {};');
@@ -35,7 +38,10 @@ describe('the page', () => {
   it('may load and do nothing but its own', async () => {
     build();
     const response = await app.request('/');
-    expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
+    expect([response.status, response.headers.get('content-type')]).toEqual([
+      200,
+      'text/html; charset=utf-8',
+    ]);
     expect(response.headers.get('content-security-policy')).toBe(
       "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     );
@@ -68,9 +74,16 @@ describe('the page', () => {
   it('may be others, each at its path', async () => {
     build();
     writeFileSync(join(folder, 'services.html'), '<main>services</main>');
-    const other = new Hono().route('/', consoleAssets({ '/services': 'services' }, pathToFileURL(`${folder}/`)));
-    expect(await (await other.request('/services')).text()).toContain('page/services.js"></script><main>services</main>');
-    expect((await other.request('/services')).headers.get('content-security-policy')).toContain("default-src 'none'");
+    const other = new Hono().route(
+      '/',
+      consoleAssets({ '/services': 'services' }, pathToFileURL(`${folder}/`)),
+    );
+    expect(await (await other.request('/services')).text()).toContain(
+      'page/services.js"></script><main>services</main>',
+    );
+    expect((await other.request('/services')).headers.get('content-security-policy')).toContain(
+      "default-src 'none'",
+    );
     expect((await other.request('/')).status).toBe(404);
   });
 

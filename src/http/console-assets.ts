@@ -11,7 +11,10 @@ import { HttpProblem, route } from './problem.js';
 const SELF = "'self'";
 const NONE = "'none'";
 
-/** The page may run its own scripts, use its own styles, and talk to its own server. Nothing may come from elsewhere, and no other page may frame it. */
+/**
+ * The page may run its own scripts, use its own styles, and talk to its own server. Nothing may come from
+ * elsewhere, and no other page may frame it.
+ */
 const SECURITY = secureHeaders({
   contentSecurityPolicy: {
     defaultSrc: [NONE],
@@ -35,12 +38,16 @@ const TYPES = /\.(css|js)$/;
 export type ConsolePage = 'main' | 'services';
 
 /**
- * Pages of the console and what they load, `/console/*`, as an app to be mounted. Their own paths are relative: it may be mounted below a path that
- * ends in a slash. Where the sources were not built, every answer is a 503 that says so.
+ * Pages of the console and what they load, `/console/*`, as an app to be mounted. Their own paths are
+ * relative: it may be mounted below a path that ends in a slash. Where the sources were not built, every
+ * answer is a 503 that says so.
  *
  * @param pages by their paths
  */
-export function consoleAssets(pages: Readonly<Record<string, ConsolePage>>, folder: URL = new URL('../console/', import.meta.url)): Hono {
+export function consoleAssets(
+  pages: Readonly<Record<string, ConsolePage>>,
+  folder: URL = new URL('../console/', import.meta.url),
+): Hono {
   const root = fileURLToPath(folder);
   const app = new Hono();
   const add = (path: string, serve: (context: Context) => Promise<Response | undefined>) => {
@@ -60,12 +67,17 @@ export function consoleAssets(pages: Readonly<Record<string, ConsolePage>>, fold
   };
   for (const [path, page] of Object.entries(pages)) {
     add(path, async (context) => {
-      const [frame = '', content = ''] = await Promise.all(['frame', page].map((name) => readFile(join(root, `${name}.html`), 'utf8')));
+      const [frame = '', content = ''] = await Promise.all(
+        ['frame', page].map((name) => readFile(join(root, `${name}.html`), 'utf8')),
+      );
       const html = frame.replace('PAGE', page).replace('<!-- page -->', () => content);
       return context.body(html, 200, { 'content-type': 'text/html; charset=utf-8' });
     });
   }
-  const files = serveStatic({ root, rewriteRequestPath: (path) => path.slice(path.lastIndexOf(FOLDER) + FOLDER.length) });
+  const files = serveStatic({
+    root,
+    rewriteRequestPath: (path) => path.slice(path.lastIndexOf(FOLDER) + FOLDER.length),
+  });
   add('/console/*', async (context) =>
     TYPES.test(context.req.path) ? ((await files(context, async () => undefined)) ?? undefined) : undefined,
   );

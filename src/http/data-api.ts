@@ -22,8 +22,8 @@ export interface DataSource {
 const WRITE_TIMEOUT_MS = 5_000;
 
 /**
- * Changes of shared data, each of one entry that the body names: PUT writes or adds one, DELETE removes one. With `ifVersion` only where it is the one
- * that the console has shown.
+ * Changes of shared data, each of one entry that the body names: PUT writes or adds one, DELETE removes one.
+ * With `ifVersion` only where it is the one that the console has shown.
  */
 export function dataApi({
   zookeeper,
@@ -33,7 +33,10 @@ export function dataApi({
   writes,
 }: DataSource & { readonly clock: Clock; readonly writes: PageAccess }): Hono {
   const app = new Hono();
-  const change = async (request: Request, act: (shared: SharedData, edit: EntryEdit & EntryRemoval) => Promise<boolean>) => {
+  const change = async (
+    request: Request,
+    act: (shared: SharedData, edit: EntryEdit & EntryRemoval) => Promise<boolean>,
+  ) => {
     await checkWrite(writes, request);
     const edit = (await readJson(request)) as (EntryEdit & EntryRemoval & { readonly root?: unknown }) | null;
     const root = roots.find((each) => each === edit?.root);

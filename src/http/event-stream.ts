@@ -9,25 +9,39 @@ export interface EventSource {
   readonly follow: (wake: () => void) => () => void;
   /** What the client is to know before it is told anything, where that is worth a wait. */
   readonly begin?: () => Promise<unknown>;
-  /** What the client has not been told yet. Asked each time when there may be news, and once a second: no event tells that a deadline has passed. */
+  /**
+   * What the client has not been told yet. Asked each time when there may be news, and once a second: no
+   * event tells that a deadline has passed.
+   */
   readonly news: () => Iterable<Uint8Array>;
-  /** From one look for news to the next at least, in milliseconds: what changes in quick succession is told together. @default 0 */
+  /**
+   * From one look for news to the next at least, in milliseconds: what changes in quick succession is told
+   * together.
+   * @default 0
+   */
   readonly pauseMs?: number;
 }
 
 /** How often there is a look for news that nothing tells of, in milliseconds. */
 const TICK_MS = 1_000;
-/** Time without a message after which a client is sent a comment with the next tick, in milliseconds: at least every ten seconds. */
+/**
+ * Time without a message after which a client is sent a comment with the next tick, in milliseconds: at least
+ * every ten seconds.
+ */
 const HEARTBEAT_MS = 9_000;
 const HEARTBEAT = Buffer.from(':\n\n');
 const NULL = Buffer.from('null');
 
-/** How long a browser is to wait before it connects again, in milliseconds: the field with which a stream begins. */
+/**
+ * How long a browser is to wait before it connects again, in milliseconds: the field with which a stream
+ * begins.
+ */
 export const RETRY = 'retry: 1000\n';
 
 /**
- * Server-sent events for one client, which is sent what there is when it is ready for more: a slow one misses what has changed again, and nothing is
- * kept for it. The source is followed until the generator ends, as it does with the reason of `gone` as its error.
+ * Server-sent events for one client, which is sent what there is when it is ready for more: a slow one misses
+ * what has changed again, and nothing is kept for it. The source is followed until the generator ends, as it
+ * does with the reason of `gone` as its error.
  */
 export async function* eventStream(
   { clock, follow, begin, news, pauseMs = 0 }: EventSource,

@@ -1,7 +1,13 @@
 export type { FleetReport, NodeRevisions } from '../configuration/fleet.js';
 export type { RestoreReport } from '../monitor/camunda-cluster.js';
 export { ClusterFollower, type ClusterFollowerOptions } from '../monitor/cluster-follower.js';
-export type { ClusterEvent, ClusterSnapshot, ClusterView, CurrentCluster, StoreHealth } from '../monitor/cluster-view.js';
+export type {
+  ClusterEvent,
+  ClusterSnapshot,
+  ClusterView,
+  CurrentCluster,
+  StoreHealth,
+} from '../monitor/cluster-view.js';
 export type { TreeReport } from '../monitor/discovery-comparison.js';
 export type { DiscoveryReport, EntryReport, KeyReport } from '../monitor/discovery-report.js';
 export type { LeaseTotals, PageReport } from '../monitor/listed-cluster.js';
@@ -28,7 +34,13 @@ export type { DatumRecord } from '../shared-data/entry.js';
 export type { Address, Kind, Lifespan } from '../shared-data/layout.js';
 export type { DataEntry, DatumHead, DatumReport, SharedDataReport } from '../shared-data/report.js';
 export type { Scalar } from '../shared-data/scalar-codec.js';
-export { type BearerToken, BearerTokenFile, type PageAccess, type WriteAccess, writeAccess } from './access.js';
+export {
+  type BearerToken,
+  BearerTokenFile,
+  type PageAccess,
+  type WriteAccess,
+  writeAccess,
+} from './access.js';
 export { type DiscoveryAppOptions, discoveryApp } from './curator/discovery-app.js';
 export { DISCOVERY_OPENAPI } from './curator/discovery-openapi.js';
 export {
@@ -46,7 +58,12 @@ export type {
   OpenApiParameter,
   OpenApiResponse,
 } from './curator/openapi.js';
-export { type AnyInstance, type PooledProvider, ProviderPool, type ProviderPoolOptions } from './curator/provider-pool.js';
+export {
+  type AnyInstance,
+  type PooledProvider,
+  ProviderPool,
+  type ProviderPoolOptions,
+} from './curator/provider-pool.js';
 export type { DataSource } from './data-api.js';
 export { type HttpListener, type ListenOptions, listen } from './listen.js';
 export { type MetricsText, type NodeAppOptions, nodeApp } from './node-app.js';

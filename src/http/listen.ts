@@ -17,13 +17,27 @@ export interface ListenOptions {
   /** The setting that the address comes from, as its user knows it. @default "listen" */
   readonly label?: string | undefined;
   readonly clock: Pick<Clock, 'sleep'>;
-  /** Maximum number of connections. When they run short an idle one is closed; while each has a request under way, further ones. @default 1000 */
+  /**
+   * Maximum number of connections. When they run short an idle one is closed; while each has a request under
+   * way, further ones.
+   * @default 1000
+   */
   readonly maxConnections?: number | undefined;
-  /** Maximum number of requests under way, until the client has taken the answer; further ones get 503. @default 256 */
+  /**
+   * Maximum number of requests under way, until the client has taken the answer; further ones get 503.
+   * @default 256
+   */
   readonly maxRequests?: number | undefined;
-  /** Whether requests for this path are exempt from that bound, for health checks: their answers must be quick and small. @default none */
+  /**
+   * Whether requests for this path are exempt from that bound, for health checks: their answers must be quick
+   * and small.
+   * @default none
+   */
   readonly isUrgent?: ((path: string) => boolean) | undefined;
-  /** Silence after which a connection with a request under way is closed, in milliseconds; an idle one stays. @default 30000 */
+  /**
+   * Silence after which a connection with a request under way is closed, in milliseconds; an idle one stays.
+   * @default 30000
+   */
   readonly silentMs?: number | undefined;
 }
 
@@ -33,18 +47,26 @@ export interface HttpListener {
   readonly address: ListenAddress;
   /** `http://…`, without a slash at the end. */
   readonly url: string;
-  /** Takes no more requests, and waits for those under way, for a second at most. Never rejects; idempotent. */
+  /**
+   * Takes no more requests, and waits for those under way, for a second at most. Never rejects; idempotent.
+   */
   close(): Promise<void>;
 }
 
 /**
- * Listens for HTTP, within Node's own time-outs and the numbers of http-limits.ts. Node itself answers what is no proper request. Resolves once it listens.
+ * Listens for HTTP, within Node's own time-outs and the numbers of http-limits.ts. Node itself answers what
+ * is no proper request. Resolves once it listens.
  *
- * @throws {ConfigError} naming the setting when it cannot listen there: the port is taken, the address is not this machine's
+ * @throws {ConfigError} naming the setting when it cannot listen there: the port is taken, the address is not
+ * this machine's
  */
 export async function listen(options: ListenOptions): Promise<HttpListener> {
   const { fetch, at, label = 'listen', clock, isUrgent = () => false } = options;
-  const { maxConnections = HTTP_LIMITS.connections, maxRequests = HTTP_LIMITS.requests, silentMs = HTTP_LIMITS.silenceMs } = options;
+  const {
+    maxConnections = HTTP_LIMITS.connections,
+    maxRequests = HTTP_LIMITS.requests,
+    silentMs = HTTP_LIMITS.silenceMs,
+  } = options;
   const adapter = {
     hostname: at.host.includes(':') ? `[${at.host}]` : at.host,
     // Programs that only import this library keep their own Request and Response.
@@ -61,7 +83,8 @@ export async function listen(options: ListenOptions): Promise<HttpListener> {
       headersTimeout: HTTP_LIMITS.headTimeoutMs,
       requestTimeout: HTTP_LIMITS.requestTimeoutMs,
       connectionsCheckingInterval: HTTP_LIMITS.checkIntervalMs,
-      // A health check may be on its way when an idle connection is closed: only a lack of connections is a reason for that.
+      // A health check may be on its way when an idle connection is closed: only a lack of connections is a
+      // reason for that.
       keepAliveTimeout: 0,
       keepAlive: true,
       keepAliveInitialDelay: HTTP_LIMITS.probeAfterMs,
@@ -82,7 +105,11 @@ export async function listen(options: ListenOptions): Promise<HttpListener> {
   server.on('connection', (socket) => limiter.opened(socket));
   const address = await listening(server, at, label);
   let closing: Promise<void> | undefined;
-  return { address, url: `http://${formatListenAddress(address)}`, close: () => (closing ??= close(server, clock)) };
+  return {
+    address,
+    url: `http://${formatListenAddress(address)}`,
+    close: () => (closing ??= close(server, clock)),
+  };
 }
 
 function listening(server: Server, at: ListenAddress, label: string): Promise<ListenAddress> {

@@ -21,17 +21,33 @@ function setUp(options: Partial<NodeAppOptions> = {}) {
   const monitor = new NodeMonitor();
   const bucket = new MemoryBucket(clock, 1);
   const failures: unknown[] = [];
-  const app = nodeApp({ clock, monitor, onFailure: (request, failure) => failures.push([request, failure]), ...options });
+  const app = nodeApp({
+    clock,
+    monitor,
+    onFailure: (request, failure) => failures.push([request, failure]),
+    ...options,
+  });
   const ask = async (path: string, init?: RequestInit) => {
     const response = await app.request(path, init);
     const text = await response.text();
     const isJson = response.headers.get('content-type')?.startsWith('application/json');
-    return { status: response.status, headers: response.headers, body: isJson && text !== '' ? JSON.parse(text) : text };
+    return {
+      status: response.status,
+      headers: response.headers,
+      body: isJson && text !== '' ? JSON.parse(text) : text,
+    };
   };
   const acquire = async (discovery?: Discovery) => {
     const store = new MemoryLeaseStore({ clock }, bucket);
     const wanted = { nodes: 3, durationMs: DURATION_MS, graceMs: 1_000 };
-    const acquiring = acquireLease({ store, clock, random: seededRandom(1), taskId: 'task-a', onEvent: monitor.onLeaseEvent, ...wanted });
+    const acquiring = acquireLease({
+      store,
+      clock,
+      random: seededRandom(1),
+      taskId: 'task-a',
+      onEvent: monitor.onLeaseEvent,
+      ...wanted,
+    });
     await clock.advance(100);
     const lease = await acquiring;
     monitor.hold(lease, discovery);
@@ -42,7 +58,13 @@ function setUp(options: Partial<NodeAppOptions> = {}) {
 
 /** A cluster that can be seen, or that cannot. */
 function clusterView(snapshot: () => Promise<ClusterSnapshot>): ClusterView {
-  const store = { state: 'unknown', problem: null, latencyMs: null, clockOffsetMs: null, lookedAt: null } as const;
+  const store = {
+    state: 'unknown',
+    problem: null,
+    latencyMs: null,
+    clockOffsetMs: null,
+    lookedAt: null,
+  } as const;
   const current = () => ({ report: null, store, tree: null, events: [], revision: 0 });
   return { epoch: 'e', snapshot, current, follow: () => () => {}, close: async () => {} };
 }
@@ -63,7 +85,14 @@ it('who does not wait for an answer any more has given it up: that is no failure
 describe('a process that has no node id yet', () => {
   it('is live and not ready, and says why', async () => {
     const { ask, monitor, failures } = setUp();
-    const facts = { state: 'acquiring', live: true, ready: false, nodeId: null, version: null, validForMs: null };
+    const facts = {
+      state: 'acquiring',
+      live: true,
+      ready: false,
+      nodeId: null,
+      version: null,
+      validForMs: null,
+    };
     expect(await ask('/livez')).toMatchObject({ status: 200, body: { status: 'ok', ...facts } });
     expect(await ask('/readyz')).toMatchObject({
       status: 503,
@@ -81,7 +110,10 @@ describe('a process that has no node id yet', () => {
   it('is neither when none was acquired and none will be', async () => {
     const { ask, monitor } = setUp();
     monitor.failed(new StoreUnusableError('the bucket is not there'));
-    expect(await ask('/livez')).toMatchObject({ status: 503, body: { status: 'unavailable', state: 'failed', live: false } });
+    expect(await ask('/livez')).toMatchObject({
+      status: 503,
+      body: { status: 'unavailable', state: 'failed', live: false },
+    });
     expect(await ask('/readyz')).toMatchObject({ status: 503, body: { reason: 'the bucket is not there' } });
   });
 });
@@ -90,12 +122,25 @@ describe('a process that holds a lease', () => {
   it('is live and ready, and tells which, and for how much longer without a renewal', async () => {
     const { ask, acquire, clock } = setUp();
     await acquire();
-    const facts = { state: 'held', live: true, ready: true, reason: null, nodeId: 0, version: 1, taskId: 'task-a', idWidth: 8 };
+    const facts = {
+      state: 'held',
+      live: true,
+      ready: true,
+      reason: null,
+      nodeId: 0,
+      version: 1,
+      taskId: 'task-a',
+      idWidth: 8,
+    };
     const { body } = await ask('/lease');
     expect(body).toEqual({ ...facts, retiring: false, discovery: null, validForMs: expect.any(Number) });
     expect(body.validForMs).toBeGreaterThan(DURATION_MS - 1_000);
     clock.freeze(2_000.5);
-    expect((await ask('/readyz')).body).toEqual({ ...body, status: 'ok', validForMs: Math.floor(body.validForMs - 2_000.5) });
+    expect((await ask('/readyz')).body).toEqual({
+      ...body,
+      status: 'ok',
+      validForMs: Math.floor(body.validForMs - 2_000.5),
+    });
     expect((await ask('/livez')).status).toBe(200);
   });
 
@@ -107,7 +152,11 @@ describe('a process that holds a lease', () => {
     clock.freeze(1);
     for (const path of ['/readyz', '/livez', '/lease']) {
       const { status, body } = await ask(path);
-      expect({ status, state: body.state, validForMs: body.validForMs }).toEqual({ status: 503, state: 'lost', validForMs: null });
+      expect({ status, state: body.state, validForMs: body.validForMs }).toEqual({
+        status: 503,
+        state: 'lost',
+        validForMs: null,
+      });
       expect(body.reason).toContain('no renewal came through before its deadline');
     }
   });
@@ -117,7 +166,15 @@ describe('a process that holds a lease', () => {
       const { ask, acquire, clock, bucket } = setUp({ heldForOthers });
       const store = new MemoryLeaseStore({ clock }, bucket);
       await acquireLease({
-        ...{ store, clock, random: seededRandom(2), taskId: 'first', nodes: 3, durationMs: DURATION_MS, graceMs: 1_000 },
+        ...{
+          store,
+          clock,
+          random: seededRandom(2),
+          taskId: 'first',
+          nodes: 3,
+          durationMs: DURATION_MS,
+          graceMs: 1_000,
+        },
       });
       await acquire();
       expect((await ask('/lease')).body).toMatchObject({ nodeId: 1, retiring: false });
@@ -127,7 +184,10 @@ describe('a process that holds a lease', () => {
       const facts = { state: 'held', live: true, ready: false, reason, retiring: true, nodeId: 1 };
       expect(await ask('/readyz')).toMatchObject({ status: 503, body: { status: 'unavailable', ...facts } });
       expect(await ask('/livez')).toMatchObject({ status: 200, body: { status: 'ok', ...facts } });
-      expect(await ask('/lease')).toMatchObject({ status: 200, body: { ...facts, validForMs: expect.any(Number) } });
+      expect(await ask('/lease')).toMatchObject({
+        status: 200,
+        body: { ...facts, validForMs: expect.any(Number) },
+      });
     }
   });
 
@@ -135,7 +195,11 @@ describe('a process that holds a lease', () => {
     const { ask, acquire, monitor } = setUp();
     const lease = await acquire();
     monitor.stopping();
-    const statuses = async () => [(await ask('/livez')).status, (await ask('/readyz')).status, (await ask('/lease')).status];
+    const statuses = async () => [
+      (await ask('/livez')).status,
+      (await ask('/readyz')).status,
+      (await ask('/lease')).status,
+    ];
     expect(await statuses()).toEqual([200, 503, 200]);
     await lease.release();
     expect(await statuses()).toEqual([200, 503, 503]);
@@ -159,9 +223,15 @@ describe('a process that holds a lease', () => {
     const discovery = { isReady: false, state: { status: 'degraded', problem: 'ZooKeeper is away' } };
     await acquire(discovery as unknown as Discovery);
     const told = { state: 'degraded', problem: 'ZooKeeper is away', ready: false };
-    expect(await ask('/readyz')).toMatchObject({ status: 503, body: { state: 'held', live: true, ready: false, discovery: told } });
+    expect(await ask('/readyz')).toMatchObject({
+      status: 503,
+      body: { state: 'held', live: true, ready: false, discovery: told },
+    });
     discovery.isReady = true;
-    expect(await ask('/readyz')).toMatchObject({ status: 200, body: { discovery: { ...told, ready: true } } });
+    expect(await ask('/readyz')).toMatchObject({
+      status: 200,
+      body: { discovery: { ...told, ready: true } },
+    });
   });
 
   it('has no end to tell where the id is a fixed one', async () => {
@@ -173,15 +243,26 @@ describe('a process that holds a lease', () => {
 
 describe('metrics', () => {
   it('are sent as they write themselves', async () => {
-    const { ask } = setUp({ metrics: { contentType: 'text/plain; version=0.0.4', text: async () => 'up 1\n' } });
+    const { ask } = setUp({
+      metrics: { contentType: 'text/plain; version=0.0.4', text: async () => 'up 1\n' },
+    });
     const { status, headers, body } = await ask('/metrics');
-    expect({ status, type: headers.get('content-type'), body }).toEqual({ status: 200, type: 'text/plain; version=0.0.4', body: 'up 1\n' });
+    expect({ status, type: headers.get('content-type'), body }).toEqual({
+      status: 200,
+      type: 'text/plain; version=0.0.4',
+      body: 'up 1\n',
+    });
   });
 
   it('that fail are a fault of the server, which tells only its log', async () => {
-    const { ask, failures } = setUp({ metrics: { contentType: 'x', text: () => Promise.reject(new TypeError('secret')) } });
+    const { ask, failures } = setUp({
+      metrics: { contentType: 'x', text: () => Promise.reject(new TypeError('secret')) },
+    });
     const { status, body } = await ask('/metrics');
-    expect({ status, body }).toEqual({ status: 500, body: { error: 'internal', message: expect.not.stringContaining('secret') } });
+    expect({ status, body }).toEqual({
+      status: 500,
+      body: { error: 'internal', message: expect.not.stringContaining('secret') },
+    });
     expect(failures).toEqual([['GET /metrics', expect.any(TypeError)]]);
   });
 });
@@ -191,13 +272,18 @@ describe('the cluster', () => {
     const refused = () => Promise.reject(new StoreUnusableError('the bucket is not there'));
     const { ask, acquire, failures } = setUp({ cluster: async () => clusterView(refused) });
     await acquire();
-    expect(await ask('/api/leases')).toMatchObject({ status: 503, body: { error: 'unavailable', message: 'the bucket is not there' } });
+    expect(await ask('/api/leases')).toMatchObject({
+      status: 503,
+      body: { error: 'unavailable', message: 'the bucket is not there' },
+    });
     expect((await ask('/readyz')).status).toBe(200);
     expect(failures).toHaveLength(1);
   });
 
   it('is not told in pages that are none', async () => {
-    const { ask, failures } = setUp({ cluster: async () => clusterView(() => Promise.reject(new Error('not to be asked'))) });
+    const { ask, failures } = setUp({
+      cluster: async () => clusterView(() => Promise.reject(new Error('not to be asked'))),
+    });
     expect(await ask('/api/leases?limit=0')).toMatchObject({
       status: 400,
       body: { error: 'bad-request', message: expect.stringContaining('limit') },
@@ -212,7 +298,10 @@ describe('the cluster', () => {
     const { app, ask, acquire } = setUp({ cluster: async () => view, streams: new OpenStreams(1) });
     await acquire();
     const first = await app.request('/api/events');
-    expect([first.status, first.headers.get('content-type')]).toEqual([200, expect.stringMatching(/^text\/event-stream/)]);
+    expect([first.status, first.headers.get('content-type')]).toEqual([
+      200,
+      expect.stringMatching(/^text\/event-stream/),
+    ]);
     expect(await ask('/api/events')).toMatchObject({ status: 503, body: { error: 'unavailable' } });
     expect((await ask('/readyz')).status).toBe(200);
     await first.body?.cancel();
@@ -227,14 +316,30 @@ describe('the cluster', () => {
 describe('what is not there', () => {
   it('is 404, also where there is no node, no metrics, or no cluster', async () => {
     const { ask } = setUp({ monitor: undefined });
-    for (const path of ['/nowhere', '/livez', '/readyz', '/lease', '/metrics', '/api/leases', '/api/events', '/%zz', '/console/../x'])
-      expect(await ask(path)).toMatchObject({ status: 404, body: { error: 'not-found', message: expect.stringContaining('nothing at') } });
+    for (const path of [
+      '/nowhere',
+      '/livez',
+      '/readyz',
+      '/lease',
+      '/metrics',
+      '/api/leases',
+      '/api/events',
+      '/%zz',
+      '/console/../x',
+    ])
+      expect(await ask(path)).toMatchObject({
+        status: 404,
+        body: { error: 'not-found', message: expect.stringContaining('nothing at') },
+      });
   });
 
   it.each(['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'])(
     'to change anything: %s is 405 everywhere, and says what is allowed',
     async (method) => {
-      const { ask } = setUp({ metrics: { contentType: 'x', text: async () => '' }, cluster: () => Promise.reject(new Error('unused')) });
+      const { ask } = setUp({
+        metrics: { contentType: 'x', text: async () => '' },
+        cluster: () => Promise.reject(new Error('unused')),
+      });
       for (const path of ['/livez', '/readyz', '/lease', '/metrics', '/api/leases', '/api/events']) {
         const { status, headers, body } = await ask(path, { method });
         expect({ status, allow: headers.get('allow'), error: body.error }).toEqual({
@@ -250,9 +355,19 @@ describe('what is not there', () => {
 describe('every answer', () => {
   it('is kept by no cache, and taken for nothing that it is not', async () => {
     const { ask } = setUp({ metrics: { contentType: 'text/plain', text: async () => '' } });
-    for (const [path, method] of [['/livez'], ['/readyz'], ['/lease'], ['/metrics'], ['/nowhere'], ['/livez', 'POST']]) {
+    for (const [path, method] of [
+      ['/livez'],
+      ['/readyz'],
+      ['/lease'],
+      ['/metrics'],
+      ['/nowhere'],
+      ['/livez', 'POST'],
+    ]) {
       const { headers } = await ask(path ?? '', { method: method ?? 'GET' });
-      expect([headers.get('cache-control'), headers.get('x-content-type-options')]).toEqual(['no-store', 'nosniff']);
+      expect([headers.get('cache-control'), headers.get('x-content-type-options')]).toEqual([
+        'no-store',
+        'nosniff',
+      ]);
     }
   });
 
@@ -274,9 +389,15 @@ describe('with a token', () => {
 
   it('health and the console’s page are for all, and everything else is for clients that send it', async () => {
     const view = clusterView(() => Promise.reject(new StoreUnusableError('away')));
-    const { app } = setUp({ token, metrics: { contentType: 'x', text: async () => '' }, cluster: async () => view });
+    const { app } = setUp({
+      token,
+      metrics: { contentType: 'x', text: async () => '' },
+      cluster: async () => view,
+    });
     const paths = [...new Set(app.routes.map(({ path }) => path))].filter((path) => !path.includes('*'));
-    expect(paths).toEqual(expect.arrayContaining(['/livez', '/readyz', '/lease', '/metrics', '/api/leases', '/api/events']));
+    expect(paths).toEqual(
+      expect.arrayContaining(['/livez', '/readyz', '/lease', '/metrics', '/api/leases', '/api/events']),
+    );
     /** A stream is not waited for to its end. */
     const head = async (path: string, headers: Record<string, string>) => {
       const response = await app.request(path, { headers });
@@ -289,7 +410,12 @@ describe('with a token', () => {
       const wrong = await head(path, { authorization: 'Bearer the-wrong-token' });
       if (isOpen(path)) expect([path, bare.status, wrong.status]).not.toContain(401);
       else {
-        expect([path, bare.status, wrong.status, bare.headers.get('www-authenticate')]).toEqual([path, 401, 401, 'Bearer']);
+        expect([path, bare.status, wrong.status, bare.headers.get('www-authenticate')]).toEqual([
+          path,
+          401,
+          401,
+          'Bearer',
+        ]);
         expect([path, (await head(path, RIGHT)).status]).not.toContain(401);
       }
     }
@@ -297,8 +423,20 @@ describe('with a token', () => {
 
   it('there is no way around it by another spelling, or another method', async () => {
     const { ask } = setUp({ token });
-    for (const path of ['/lease', '//lease', '/lease/', '/LEASE', '/%6cease', '/lease?x', '/./lease', '/x/../lease', '/api', '/api/'])
-      for (const method of ['GET', 'HEAD', 'POST']) expect([path, (await ask(path, { method })).status]).not.toEqual([path, 200]);
+    for (const path of [
+      '/lease',
+      '//lease',
+      '/lease/',
+      '/LEASE',
+      '/%6cease',
+      '/lease?x',
+      '/./lease',
+      '/x/../lease',
+      '/api',
+      '/api/',
+    ])
+      for (const method of ['GET', 'HEAD', 'POST'])
+        expect([path, (await ask(path, { method })).status]).not.toEqual([path, 200]);
   });
 });
 

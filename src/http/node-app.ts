@@ -16,42 +16,74 @@ export interface NodeAppOptions {
   /** What `/livez`, `/readyz`, `/lease` tell of. @default none of them is there, as for a console alone */
   readonly monitor?: WatchedNode | undefined;
   /**
-   * Whether other processes work with the node id, which learn of its end by asking `/lease`: that is 503 then as soon as the process is being
-   * stopped, since the lease is released without waiting for them. @default false: it is 200 until the work has ended
+   * Whether other processes work with the node id, which learn of its end by asking `/lease`: that is 503
+   * then as soon as the process is being stopped, since the lease is released without waiting for them.
+   * @default false: it is 200 until the work has ended
    */
   readonly heldForOthers?: boolean | undefined;
   /** What `/metrics` tells. @default it is not there */
   readonly metrics?: MetricsText | undefined;
-  /** Where `/api/leases`, `/api/events` and the console get the cluster from: called for the first request. @default they are not there */
+  /**
+   * Where `/api/leases`, `/api/events` and the console get the cluster from: called for the first request.
+   * @default they are not there
+   */
   readonly cluster?: (() => Promise<ClusterView>) | undefined;
-  /** What the page of services at `/services` shows, and whether it may change instances, with the token, which is needed then. @default no page */
+  /**
+   * What the page of services at `/services` shows, and whether it may change instances, with the token,
+   * which is needed then.
+   * @default no page
+   */
   readonly services?: (ServicesSource & { readonly allowWrites?: boolean | undefined }) | undefined;
-  /** Which shared data the console may change, and whether it may, with the token, which is needed then. @default none */
+  /**
+   * Which shared data the console may change, and whether it may, with the token, which is needed then.
+   * @default none
+   */
   readonly data?: (DataSource & { readonly allowWrites?: boolean | undefined }) | undefined;
   /** The token for everything but `/livez`, `/readyz` and the console's own page. @default none is needed */
   readonly token?: BearerToken | undefined;
-  /** The names, beside those of loopback, by which a server on a loopback address may be called: a page could give it another. @default any */
+  /**
+   * The names, beside those of loopback, by which a server on a loopback address may be called: a page could
+   * give it another.
+   * @default any
+   */
   readonly hosts?: ReadonlySet<string> | undefined;
   /** Bounds the followers of `/api/events`. @default 128 of them */
   readonly streams?: OpenStreams | undefined;
-  /** Told of each request that failed for no fault of its own (500 and above), not of a node's health. Must not throw and must not block. */
+  /**
+   * Told of each request that failed for no fault of its own (500 and above), not of a node's health. Must
+   * not throw and must not block.
+   */
   readonly onFailure?: ((request: string, failure: unknown) => void) | undefined;
 }
 
 /** Paths that need the token. */
 const PROTECTED = ['/lease', '/metrics', '/api/*'];
 
-/** Whether requests for a path are urgent, as health checks are: they are answered at once and with little. */
+/**
+ * Whether requests for a path are urgent, as health checks are: they are answered at once and with little.
+ */
 export function isUrgent(path: string): boolean {
   return path === '/livez' || path === '/readyz';
 }
 
 /**
- * What a process tells of its node id and its cluster over HTTP, read-only but for `allowWrites`, as an app that stands alone or is mounted in another one with `route()`.
- * Health is computed when it is asked for: a process that was paused past its deadline says so in its first answer.
+ * What a process tells of its node id and its cluster over HTTP, read-only but for `allowWrites`, as an app
+ * that stands alone or is mounted in another one with `route()`. Health is computed when it is asked for: a
+ * process that was paused past its deadline says so in its first answer.
  */
 export function nodeApp(options: NodeAppOptions): Hono {
-  const { clock, monitor, heldForOthers = false, metrics, cluster, services, data, token, hosts, streams = new OpenStreams() } = options;
+  const {
+    clock,
+    monitor,
+    heldForOthers = false,
+    metrics,
+    cluster,
+    services,
+    data,
+    token,
+    hosts,
+    streams = new OpenStreams(),
+  } = options;
   const app = new Hono();
   app.onError((failure, context) => {
     const { method, path, raw } = context.req;
@@ -94,19 +126,33 @@ export function nodeApp(options: NodeAppOptions): Hono {
   }
   if (metrics) {
     route(app, '/metrics', {
-      GET: async () => new Response(await metrics.text(), { headers: { ...PLAIN, 'content-type': metrics.contentType } }),
+      GET: async () =>
+        new Response(await metrics.text(), { headers: { ...PLAIN, 'content-type': metrics.contentType } }),
     });
   }
   if (cluster || services)
-    app.route('/', consoleAssets({ ...(cluster && { '/': 'main' as const }), ...(services && { '/services': 'services' as const }) }));
+    app.route(
+      '/',
+      consoleAssets({
+        ...(cluster && { '/': 'main' as const }),
+        ...(services && { '/services': 'services' as const }),
+      }),
+    );
   if (services) {
     const writes = pageAccess(services.allowWrites, token, 'allowWrites');
     app.route('/', servicesApi({ ...services, clock, writes, streams }));
   }
-  if (data) app.route('/', dataApi({ ...data, clock, writes: pageAccess(data.allowWrites, token, 'allowWrites') }));
+  if (data)
+    app.route('/', dataApi({ ...data, clock, writes: pageAccess(data.allowWrites, token, 'allowWrites') }));
   if (cluster) {
-    const offers = { ...(services && { hasServices: true as const }), ...(data?.allowWrites && { writesData: true as const }) };
-    const instance = monitor && { monitor, json: () => ({ ...healthBody(monitor.health(), 'ready', clock) }) };
+    const offers = {
+      ...(services && { hasServices: true as const }),
+      ...(data?.allowWrites && { writesData: true as const }),
+    };
+    const instance = monitor && {
+      monitor,
+      json: () => ({ ...healthBody(monitor.health(), 'ready', clock) }),
+    };
     const api = clusterApi({ clock, cluster, streams, instance, offers });
     route(app, '/api/leases', { GET: ({ req }) => api.leases(req.raw) });
     route(app, '/api/events', { GET: ({ req }) => api.events(req.raw) });
@@ -127,10 +173,15 @@ function answer(status: number, json: unknown): Response {
   return Response.json(json, { status, headers: PLAIN });
 }
 
-/** What `/metrics` is answered with. The app knows no more of metrics: the library that writes them is loaded only where they are wanted. */
+/**
+ * What `/metrics` is answered with. The app knows no more of metrics: the library that writes them is loaded
+ * only where they are wanted.
+ */
 export interface MetricsText {
   /** The media type of the text, with its format's version and charset; what `Content-Type` says. */
   readonly contentType: string;
-  /** All metrics as they are now; what changes by itself, such as the seconds to a deadline, is computed now. */
+  /**
+   * All metrics as they are now; what changes by itself, such as the seconds to a deadline, is computed now.
+   */
   text(): Promise<string>;
 }

@@ -10,7 +10,11 @@ const LOSS_REASONS: readonly LossReason[] = ['unreachable', 'denied', 'taken', '
 const BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 /** Registers the metrics of what happens to a node id from now on. The returned function counts an event. */
-export function nodeCounters(monitor: NodeMonitor, clock: Pick<Clock, 'now'>, registry: Registry): (event: MonitorEvent) => void {
+export function nodeCounters(
+  monitor: NodeMonitor,
+  clock: Pick<Clock, 'now'>,
+  registry: Registry,
+): (event: MonitorEvent) => void {
   const registers = [registry];
   const counter = (name: string, help: string) => new Counter({ name, help, registers });
   /** Every label value is there from the start, with 0: a counter that begins with 1 has no increase. */
@@ -71,7 +75,10 @@ export function nodeCounters(monitor: NodeMonitor, clock: Pick<Clock, 'now'>, re
     'during',
     ['acquire', 'renew', 'release'],
   );
-  const waits = counter('nodelease_lease_acquisition_waits_total', 'Looks at the store that found no node id free.');
+  const waits = counter(
+    'nodelease_lease_acquisition_waits_total',
+    'Looks at the store that found no node id free.',
+  );
   const degradations = counter(
     'nodelease_discovery_degradations_total',
     'How often the announcement in ZooKeeper has become degraded, or degraded in another way.',

@@ -9,7 +9,11 @@ import { NO_REQUEST, PLAIN, problemResponse } from './problem.js';
 
 /** Settings of {@link nodeHandler}: what it answers from, and where it is mounted. */
 export interface NodeHandlerOptions extends Omit<NodeAppOptions, 'clock' | 'streams'> {
-  /** Below which path it is asked, such as `/internal`: for servers that hand on the whole path, as Express does not. @default "" */
+  /**
+   * Below which path it is asked, such as `/internal`: for servers that hand on the whole path, as Express
+   * does not.
+   * @default ""
+   */
   readonly basePath?: string | undefined;
   /** The clock by which the lease is held. @default that of this machine */
   readonly clock?: NodeAppOptions['clock'] | undefined;
@@ -19,7 +23,10 @@ export interface NodeHandlerOptions extends Omit<NodeAppOptions, 'clock' | 'stre
 export interface NodeHandler {
   /** For servers that speak in requests and responses, such as Hono: answers 404 to what it does not know. */
   fetch(request: Request): Promise<Response>;
-  /** For `node:http` and Express. What it does not know goes on to `next` where there is one, and is answered with 404 otherwise. Never throws. */
+  /**
+   * For `node:http` and Express. What it does not know goes on to `next` where there is one, and is answered
+   * with 404 otherwise. Never throws.
+   */
   handle(request: IncomingMessage, response: ServerResponse, next?: () => void): void;
 }
 
@@ -36,9 +43,17 @@ export interface NodeHandler {
  *
  * @throws {ConfigError} when the base path is none
  */
-export function nodeHandler({ basePath = '', clock = systemClock, ...options }: NodeHandlerOptions): NodeHandler {
+export function nodeHandler({
+  basePath = '',
+  clock = systemClock,
+  ...options
+}: NodeHandlerOptions): NodeHandler {
   if (!/^(\/[A-Za-z0-9._~-]+)*$/.test(basePath))
-    throw new ConfigError('basePath', basePath, '"" or a path such as "/internal", without a slash at its end');
+    throw new ConfigError(
+      'basePath',
+      basePath,
+      '"" or a path such as "/internal", without a slash at its end',
+    );
   const inner = nodeApp({ ...options, clock });
   const app = basePath === '' ? inner : new Hono({ strict: false }).route(basePath, inner);
   const unknown = new WeakSet<Request>();
@@ -87,5 +102,8 @@ function slashAfter(url: string): Response | undefined {
   const [, path = '', query = ''] = /^(?:[a-z]+:\/\/[^/?#]*)?([^?#]*)(\?[^#]*)?/i.exec(url) ?? [];
   if (path === '' || path.endsWith('/')) return undefined;
   // Relative to the path itself: what a proxy has taken away before stays in it.
-  return new Response(null, { status: 308, headers: { ...PLAIN, location: `./${path.slice(path.lastIndexOf('/') + 1)}/${query}` } });
+  return new Response(null, {
+    status: 308,
+    headers: { ...PLAIN, location: `./${path.slice(path.lastIndexOf('/') + 1)}/${query}` },
+  });
 }

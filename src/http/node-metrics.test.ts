@@ -23,13 +23,20 @@ const open: NodeMetrics[] = [];
 async function scrape(metrics: NodeMetrics): Promise<Map<string, number>> {
   const lines = (await metrics.text()).split('\n').filter((line) => line !== '' && !line.startsWith('#'));
   return new Map(
-    lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ') + 1).replace('Inf', 'Infinity'))]),
+    lines.map((line) => [
+      line.slice(0, line.lastIndexOf(' ')),
+      Number(line.slice(line.lastIndexOf(' ') + 1).replace('Inf', 'Infinity')),
+    ]),
   );
 }
 
 /** Only ours, without the buckets of histograms. */
 async function ours(metrics: NodeMetrics): Promise<Record<string, number>> {
-  return Object.fromEntries([...(await scrape(metrics))].filter(([name]) => name.startsWith('nodelease_') && !name.includes('_bucket')));
+  return Object.fromEntries(
+    [...(await scrape(metrics))].filter(
+      ([name]) => name.startsWith('nodelease_') && !name.includes('_bucket'),
+    ),
+  );
 }
 
 function watched({ nodes = 1 } = {}) {
@@ -51,7 +58,17 @@ function watched({ nodes = 1 } = {}) {
     await clock.advance(500);
     return lease;
   };
-  return { clock, monitor, metrics, network, bucket, acquire, settings, direct, session: new StoreSession(direct, clock, 1_000) };
+  return {
+    clock,
+    monitor,
+    metrics,
+    network,
+    bucket,
+    acquire,
+    settings,
+    direct,
+    session: new StoreSession(direct, clock, 1_000),
+  };
 }
 
 afterEach(() => {
@@ -88,16 +105,29 @@ describe('the metrics of a node id', () => {
   });
 
   it('say which version of the package it is', async () => {
-    const { version } = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string };
-    expect(await ours(watched().metrics)).toMatchObject({ [`nodelease_build_info{version="${version}"}`]: 1 });
+    const { version } = JSON.parse(
+      await readFile(new URL('../../package.json', import.meta.url), 'utf8'),
+    ) as { version: string };
+    expect(await ours(watched().metrics)).toMatchObject({
+      [`nodelease_build_info{version="${version}"}`]: 1,
+    });
   });
 
   it('show a held lease, and the time to its deadline at the moment of the scrape', async () => {
     const { clock, metrics, acquire } = watched();
     await acquire();
     expect(await ours(metrics)).toMatchObject({
-      ...{ 'nodelease_lease_state{state="acquiring"}': 0, 'nodelease_lease_state{state="held"}': 1, nodelease_lease_held: 1 },
-      ...{ nodelease_ready: 1, nodelease_lease_node_id: 0, nodelease_lease_version: 1, nodelease_lease_remaining_seconds: 14.5 },
+      ...{
+        'nodelease_lease_state{state="acquiring"}': 0,
+        'nodelease_lease_state{state="held"}': 1,
+        nodelease_lease_held: 1,
+      },
+      ...{
+        nodelease_ready: 1,
+        nodelease_lease_node_id: 0,
+        nodelease_lease_version: 1,
+        nodelease_lease_remaining_seconds: 14.5,
+      },
       nodelease_lease_acquired_timestamp_seconds: clock.wallOffset / 1_000,
     });
     expect((await ours(metrics)).nodelease_lease_acquisition_requests).toBeGreaterThan(1);
@@ -105,7 +135,12 @@ describe('the metrics of a node id', () => {
     expect(await ours(metrics)).toMatchObject({ nodelease_lease_remaining_seconds: 11.5 });
     clock.freeze(DURATION);
     expect(await ours(metrics)).toMatchObject({
-      ...{ nodelease_lease_remaining_seconds: 0, nodelease_lease_held: 0, nodelease_ready: 0, 'nodelease_lease_state{state="lost"}': 1 },
+      ...{
+        nodelease_lease_remaining_seconds: 0,
+        nodelease_lease_held: 0,
+        nodelease_ready: 0,
+        'nodelease_lease_state{state="lost"}': 1,
+      },
     });
   });
 
@@ -129,7 +164,8 @@ describe('the metrics of a node id', () => {
     expect(text).toMatchObject({
       'nodelease_store_failures_total{during="renew"}': failed,
       'nodelease_store_failures_total{during="acquire"}': 0,
-      nodelease_lease_renewal_duration_seconds_count: text['nodelease_lease_renewals_total{outcome="renewed"}'],
+      nodelease_lease_renewal_duration_seconds_count:
+        text['nodelease_lease_renewals_total{outcome="renewed"}'],
     });
     expect(text.nodelease_lease_renewal_duration_seconds_sum).toBeGreaterThan(0.5);
   });
@@ -140,8 +176,16 @@ describe('the metrics of a node id', () => {
     await evictHolder(session, 0);
     await clock.advance(DURATION);
     expect(await ours(metrics)).toMatchObject({
-      ...{ 'nodelease_lease_losses_total{reason="taken"}': 1, 'nodelease_lease_losses_total{reason="unreachable"}': 0 },
-      ...{ 'nodelease_lease_state{state="lost"}': 1, nodelease_lease_held: 0, nodelease_lease_node_id: 0, nodelease_lease_version: 1 },
+      ...{
+        'nodelease_lease_losses_total{reason="taken"}': 1,
+        'nodelease_lease_losses_total{reason="unreachable"}': 0,
+      },
+      ...{
+        'nodelease_lease_state{state="lost"}': 1,
+        nodelease_lease_held: 0,
+        nodelease_lease_node_id: 0,
+        nodelease_lease_version: 1,
+      },
     });
   });
 
@@ -152,9 +196,17 @@ describe('the metrics of a node id', () => {
     expect(await ours(metrics)).toMatchObject({ nodelease_lease_retiring: 0, nodelease_ready: 1 });
     shrinkSettings(bucket, 1);
     await clock.advance(DURATION);
-    expect(await ours(metrics)).toMatchObject({ nodelease_lease_retiring: 1, nodelease_ready: 0, nodelease_lease_held: 1 });
+    expect(await ours(metrics)).toMatchObject({
+      nodelease_lease_retiring: 1,
+      nodelease_ready: 0,
+      nodelease_lease_held: 1,
+    });
     await lease.release();
-    expect(await ours(metrics)).toMatchObject({ nodelease_lease_retiring: 0, nodelease_ready: 0, nodelease_lease_held: 0 });
+    expect(await ours(metrics)).toMatchObject({
+      nodelease_lease_retiring: 0,
+      nodelease_ready: 0,
+      nodelease_lease_held: 0,
+    });
   });
 
   it('count a take-over of an expired lease, and the waits before it', async () => {
@@ -177,7 +229,11 @@ describe('the metrics of a node id', () => {
     const first = watched();
     await (await first.acquire()).release();
     expect(await ours(first.metrics)).toMatchObject({
-      ...{ 'nodelease_lease_releases_total{outcome="released"}': 1, 'nodelease_lease_state{state="released"}': 1, nodelease_lease_held: 0 },
+      ...{
+        'nodelease_lease_releases_total{outcome="released"}': 1,
+        'nodelease_lease_state{state="released"}': 1,
+        nodelease_lease_held: 0,
+      },
     });
     const second = watched();
     const lease = await second.acquire();
@@ -186,7 +242,10 @@ describe('the metrics of a node id', () => {
     await second.clock.advance(10_000);
     await releasing;
     expect(await ours(second.metrics)).toMatchObject({
-      ...{ 'nodelease_lease_releases_total{outcome="failed"}': 1, 'nodelease_lease_releases_total{outcome="released"}': 0 },
+      ...{
+        'nodelease_lease_releases_total{outcome="failed"}': 1,
+        'nodelease_lease_releases_total{outcome="released"}': 0,
+      },
       'nodelease_store_failures_total{during="release"}': 1,
     });
   });
@@ -221,7 +280,11 @@ describe('the metrics of a node id', () => {
     const { metrics, monitor } = watched();
     monitor.hold(staticLease({ id: 7, taskId: 'web-7' }));
     expect(await ours(metrics)).toMatchObject({
-      ...{ nodelease_lease_held: 1, nodelease_lease_node_id: 7, nodelease_lease_remaining_seconds: Number.POSITIVE_INFINITY },
+      ...{
+        nodelease_lease_held: 1,
+        nodelease_lease_node_id: 7,
+        nodelease_lease_remaining_seconds: Number.POSITIVE_INFINITY,
+      },
     });
   });
 
@@ -231,14 +294,25 @@ describe('the metrics of a node id', () => {
     monitor.hold(staticLease({ id: 7, taskId: 'web-7' }), discovery as Discovery);
     monitor.onDiscoveryEvent({ type: 'degraded', problem: 'away' });
     expect(await ours(metrics)).toMatchObject({
-      ...{ 'nodelease_discovery_state{state="ok"}': 0, 'nodelease_discovery_state{state="degraded"}': 1, nodelease_discovery_ready: 0 },
+      ...{
+        'nodelease_discovery_state{state="ok"}': 0,
+        'nodelease_discovery_state{state="degraded"}': 1,
+        nodelease_discovery_ready: 0,
+      },
       ...{ nodelease_discovery_degradations_total: 1, nodelease_lease_held: 1, nodelease_ready: 0 },
     });
-    monitor.onDiscoveryEvent({ type: 'ready', readiness: { ready: true, why: 'known', ignorant: [], tookMs: 250 } });
+    monitor.onDiscoveryEvent({
+      type: 'ready',
+      readiness: { ready: true, why: 'known', ignorant: [], tookMs: 250 },
+    });
     discovery.isReady = true;
     discovery.state = { status: 'synced', problem: '' };
     expect(await ours(metrics)).toMatchObject({
-      ...{ 'nodelease_discovery_state{state="ok"}': 1, 'nodelease_discovery_state{state="degraded"}': 0, nodelease_discovery_ready: 1 },
+      ...{
+        'nodelease_discovery_state{state="ok"}': 1,
+        'nodelease_discovery_state{state="degraded"}': 0,
+        nodelease_discovery_ready: 1,
+      },
       ...{ nodelease_discovery_ready_duration_seconds: 0.25, nodelease_ready: 1 },
     });
   });
@@ -266,7 +340,8 @@ describe('the metrics of a node id', () => {
   it('measure the event loop once, however many of them are made: that cannot be ended', () => {
     const measure = vi.spyOn(performance, 'monitorEventLoopDelay');
     const observe = vi.spyOn(performance.PerformanceObserver.prototype, 'observe');
-    for (let i = 0; i < 50; i += 1) new NodeMetrics({ monitor: new NodeMonitor(), clock: new VirtualClock() }).close();
+    for (let i = 0; i < 50; i += 1)
+      new NodeMetrics({ monitor: new NodeMonitor(), clock: new VirtualClock() }).close();
     expect(measure.mock.calls.length).toBeLessThanOrEqual(1);
     expect(observe.mock.calls.length).toBeLessThanOrEqual(1);
     vi.restoreAllMocks();
@@ -275,7 +350,11 @@ describe('the metrics of a node id', () => {
   it('have those of the process beside them, the event loop among them, also in the second of two', async () => {
     const [, { metrics }] = [watched(), watched()];
     const names = [...(await scrape(metrics)).keys()].join('\n');
-    for (const name of ['nodejs_eventloop_lag_max_seconds', 'process_resident_memory_bytes', 'process_start_time_seconds'])
+    for (const name of [
+      'nodejs_eventloop_lag_max_seconds',
+      'process_resident_memory_bytes',
+      'process_start_time_seconds',
+    ])
       expect(names).toContain(name);
   });
 });

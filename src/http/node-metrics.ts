@@ -9,13 +9,17 @@ import { nodeCounters } from './node-counters.js';
 export interface NodeMetricsOptions {
   readonly monitor: NodeMonitor;
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
-  /** One of your own, which you serve yourself, keeps its default labels. @default a new one, with the metrics of the process as well */
+  /**
+   * One of your own, which you serve yourself, keeps its default labels.
+   * @default a new one, with the metrics of the process as well
+   */
   readonly registry?: Registry | undefined;
 }
 
 /**
- * The metrics of one process' node id, in the text format of Prometheus. Make it before the node id is acquired: counters count what happens from
- * then on. Gauges tell what is true when they are asked: a process that was paused reports at once that it holds nothing any more.
+ * The metrics of one process' node id, in the text format of Prometheus. Make it before the node id is
+ * acquired: counters count what happens from then on. Gauges tell what is true when they are asked: a process
+ * that was paused reports at once that it holds nothing any more.
  *
  * ```ts
  * const monitor = new NodeMonitor();
@@ -27,7 +31,10 @@ export class NodeMetrics implements MetricsText {
   readonly #registry: Registry;
   readonly #forget: () => void;
 
-  /** @throws Error when the registry has metrics of these names already: there is one `NodeMetrics` to a registry */
+  /**
+   * @throws Error when the registry has metrics of these names already: there is one `NodeMetrics` to a
+   * registry
+   */
   constructor({ monitor, clock, registry = Registry.merge([processMetrics()]) }: NodeMetricsOptions) {
     this.#registry = registry;
     registerGauges(monitor, clock, registry);
@@ -53,7 +60,11 @@ export class NodeMetrics implements MetricsText {
 const STATES: readonly NodePhase[] = ['acquiring', 'held', 'stopping', 'released', 'lost', 'failed'];
 
 /** Registers what is true of a node id at the time of the scrape. */
-function registerGauges(monitor: NodeMonitor, clock: Pick<Clock, 'now' | 'monotonic'>, registry: Registry): void {
+function registerGauges(
+  monitor: NodeMonitor,
+  clock: Pick<Clock, 'now' | 'monotonic'>,
+  registry: Registry,
+): void {
   const registers = [registry];
   /** Null and NaN: the gauge has no value. */
   const value = (name: string, help: string, ask: (health: NodeHealth) => number | null) => {
@@ -64,7 +75,12 @@ function registerGauges(monitor: NodeMonitor, clock: Pick<Clock, 'now' | 'monoto
     };
     const gauge: Gauge = new Gauge({ name, help, registers, collect });
   };
-  const states = (name: string, help: string, all: readonly string[], ask: (health: NodeHealth) => string | undefined) => {
+  const states = (
+    name: string,
+    help: string,
+    all: readonly string[],
+    ask: (health: NodeHealth) => string | undefined,
+  ) => {
     const collect = () => {
       const now = ask(monitor.health());
       for (const state of all) {
@@ -80,8 +96,10 @@ function registerGauges(monitor: NodeMonitor, clock: Pick<Clock, 'now' | 'monoto
     STATES,
     ({ state }) => state,
   );
-  value('nodelease_lease_held', 'Whether this process holds a node id that is valid right now: 1 or 0.', (health) =>
-    Number(isHeld(health)),
+  value(
+    'nodelease_lease_held',
+    'Whether this process holds a node id that is valid right now: 1 or 0.',
+    (health) => Number(isHeld(health)),
   );
   value('nodelease_ready', 'Whether work may be sent here: 1 or 0.', ({ ready }) => Number(ready));
   value(
@@ -89,7 +107,11 @@ function registerGauges(monitor: NodeMonitor, clock: Pick<Clock, 'now' | 'monoto
     'Whether a node id is held that the cluster has no more, and that is to be given up: 1 or 0.',
     ({ retiring }) => Number(retiring),
   );
-  value('nodelease_lease_node_id', 'The node id that is, or was, held. Absent before.', ({ nodeId }) => nodeId);
+  value(
+    'nodelease_lease_node_id',
+    'The node id that is, or was, held. Absent before.',
+    ({ nodeId }) => nodeId,
+  );
   value(
     'nodelease_lease_version',
     'The fencing token of the tenure: greater at every new one of the same node id. Absent before.',
@@ -116,7 +138,12 @@ function registerGauges(monitor: NodeMonitor, clock: Pick<Clock, 'now' | 'monoto
     'Whether the other nodes know of this tenure, or do not have to: 1 or 0. Absent without ZooKeeper.',
     ({ discovery }) => discovery && Number(discovery.ready),
   );
-  const info = { name: 'nodelease_build_info', help: 'Which nodelease this is: always 1.', labelNames: ['version'], registers };
+  const info = {
+    name: 'nodelease_build_info',
+    help: 'Which nodelease this is: always 1.',
+    labelNames: ['version'],
+    registers,
+  };
   new Gauge(info).set({ version: packageVersion() }, 1);
 }
 
@@ -126,7 +153,9 @@ function isHeld({ state }: NodeHealth): boolean {
 
 function remainingMs(health: NodeHealth, clock: Pick<Clock, 'monotonic'>): number {
   if (!isHeld(health)) return 0;
-  return health.deadline === null ? Number.POSITIVE_INFINITY : Math.max(0, health.deadline - clock.monotonic());
+  return health.deadline === null
+    ? Number.POSITIVE_INFINITY
+    : Math.max(0, health.deadline - clock.monotonic());
 }
 
 /** What has ended learns nothing any more: its clock would only drift away. */
@@ -138,18 +167,28 @@ function offsetMs(monitor: NodeMonitor, clock: Pick<Clock, 'now'>): number {
 }
 
 function packageVersion(): string {
-  const { version }: { version: string } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
+  const { version }: { version: string } = JSON.parse(
+    readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
+  );
   return version;
 }
 
-/** Gauges of prom-client that are named like counters, which the official checker refuses; counting them walks through all handles each time. */
-const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total', 'nodejs_active_resources_total'];
+/**
+ * Gauges of prom-client that are named like counters, which the official checker refuses; counting them walks
+ * through all handles each time.
+ */
+const MISNAMED = [
+  'nodejs_active_handles_total',
+  'nodejs_active_requests_total',
+  'nodejs_active_resources_total',
+];
 
 let collected: Registry | undefined;
 
 /**
- * prom-client's default metrics of this process, or thread, collected once from the first call on: what measures the event loop and the garbage
- * collection cannot be removed. With several readers the delays of the event loop are those since the last reading of any.
+ * prom-client's default metrics of this process, or thread, collected once from the first call on: what
+ * measures the event loop and the garbage collection cannot be removed. With several readers the delays of
+ * the event loop are those since the last reading of any.
  */
 function processMetrics(): Registry {
   if (collected) return collected;

@@ -7,7 +7,11 @@ import { OpenStreams } from './open-streams.js';
 /** Settings of {@link startNodeServer}: what it answers from, and where. */
 export interface NodeServerOptions extends Omit<NodeAppOptions, 'hosts' | 'streams' | 'token'> {
   readonly listen: ListenAddress;
-  /** A file with the token that clients must send, except for health and the console's own page. Read again for every request. @default none */
+  /**
+   * A file with the token that clients must send, except for health and the console's own page. Read again
+   * for every request.
+   * @default none
+   */
   readonly bearerTokenFile?: string | undefined;
   /** What the settings are called in errors. @default "listen" and "bearerTokenFile" */
   readonly labels?: { readonly listen: string; readonly bearerTokenFile: string } | undefined;
@@ -15,24 +19,34 @@ export interface NodeServerOptions extends Omit<NodeAppOptions, 'hosts' | 'strea
 
 /** A server of a node that answers. */
 export interface NodeServer extends HttpListener {
-  /** Whether what it tells is for this machine or the holders of the token only; false when every client that reaches it can read everything. */
+  /**
+   * Whether what it tells is for this machine or the holders of the token only; false when every client that
+   * reaches it can read everything.
+   */
   readonly protected: boolean;
 }
 
 /**
- * Starts the server of a node: `nodeApp` on a port of its own. Resolves once it listens, whether a node id is held or not. Closing it does
- * not close the `ClusterView`, which belongs to the caller.
+ * Starts the server of a node: `nodeApp` on a port of its own. Resolves once it listens, whether a node id is
+ * held or not. Closing it does not close the `ClusterView`, which belongs to the caller.
  *
  * @throws {ConfigError} when it cannot listen there, or the token file holds none
  */
 export async function startNodeServer(options: NodeServerOptions): Promise<NodeServer> {
   const { listen: at, bearerTokenFile, labels, clock, ...rest } = options;
   const tokenLabel = labels?.bearerTokenFile ?? 'bearerTokenFile';
-  const token = bearerTokenFile === undefined ? undefined : await BearerTokenFile.open(bearerTokenFile, tokenLabel);
+  const token =
+    bearerTokenFile === undefined ? undefined : await BearerTokenFile.open(bearerTokenFile, tokenLabel);
   const hosts = isLoopback(at.host) ? new Set([at.host.toLowerCase()]) : undefined;
   const streams = new OpenStreams();
   const app = nodeApp({ ...rest, clock, token, hosts, streams });
-  const listener = await listen({ fetch: (request) => app.fetch(request), at, label: labels?.listen, clock, isUrgent });
+  const listener = await listen({
+    fetch: (request) => app.fetch(request),
+    at,
+    label: labels?.listen,
+    clock,
+    isUrgent,
+  });
   const close = () => {
     streams.endAll();
     return listener.close();

@@ -2,8 +2,8 @@ import { HTTP_LIMITS } from './http-limits.js';
 import { HttpProblem, PLAIN } from './problem.js';
 
 /**
- * Answers that go on for as long as their clients listen. They have a bound of their own, so that they never take the place of requests that are
- * answered at once, and they end with the server.
+ * Answers that go on for as long as their clients listen. They have a bound of their own, so that they never
+ * take the place of requests that are answered at once, and they end with the server.
  */
 export class OpenStreams {
   /** What ends each of them. */
@@ -18,8 +18,8 @@ export class OpenStreams {
   }
 
   /**
-   * A stream of what `source` yields. It counts until that has ended or its client has gone; `gone` aborts then. The source is asked for more only
-   * when the client has taken what there is: nothing is kept for it.
+   * A stream of what `source` yields. It counts until that has ended or its client has gone; `gone` aborts
+   * then. The source is asked for more only when the client has taken what there is: nothing is kept for it.
    *
    * @throws {HttpProblem} `unavailable` when there are too many
    */
@@ -60,11 +60,16 @@ export class OpenStreams {
   }
 
   /** Answers with a stream of server-sent events. @throws {HttpProblem} as {@link open} */
-  async answer({ method }: Request, source: (gone: AbortSignal) => AsyncGenerator<Uint8Array, void>): Promise<Response> {
+  async answer(
+    { method }: Request,
+    source: (gone: AbortSignal) => AsyncGenerator<Uint8Array, void>,
+  ): Promise<Response> {
     const body = this.open(source);
     // No client would read what HEAD leaves out.
     if (method === 'HEAD') await body.cancel();
-    return new Response(method === 'HEAD' ? null : body, { headers: { ...PLAIN, 'content-type': 'text/event-stream' } });
+    return new Response(method === 'HEAD' ? null : body, {
+      headers: { ...PLAIN, 'content-type': 'text/event-stream' },
+    });
   }
 
   /** Ends all of them, and lets no more begin. */

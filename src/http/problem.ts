@@ -35,23 +35,35 @@ export class HttpProblem extends Error {
 }
 
 /**
- * The refusal that a failure is answered with: 400 for wrong values, 502 where ZooKeeper refuses, as for want of rights, 503 where a server is away.
- * The client learns nothing of a fault in this program.
+ * The refusal that a failure is answered with: 400 for wrong values, 502 where ZooKeeper refuses, as for want
+ * of rights, 503 where a server is away. The client learns nothing of a fault in this program.
  */
 export function problemOf(failure: unknown): HttpProblem {
   if (failure instanceof HttpProblem) return failure;
   if (failure instanceof ConfigError) return new HttpProblem('bad-request', failure.message);
-  if (failure instanceof ZooKeeperError && !failure.transient && failure.fault !== 'closed' && failure.fault !== 'aborted')
+  if (
+    failure instanceof ZooKeeperError &&
+    !failure.transient &&
+    failure.fault !== 'closed' &&
+    failure.fault !== 'aborted'
+  )
     return new HttpProblem('refused-by-zookeeper', explain(failure));
-  if (failure instanceof NodeLeaseError) return new HttpProblem('unavailable', explain(failure), { 'retry-after': '1' });
+  if (failure instanceof NodeLeaseError)
+    return new HttpProblem('unavailable', explain(failure), { 'retry-after': '1' });
   return new HttpProblem('internal', 'a fault in this server; its log says more');
 }
 
 /** The refusal of what is no proper request. */
-export const NO_REQUEST = new HttpProblem('bad-request', 'the request: expected a host and a path, got something else');
+export const NO_REQUEST = new HttpProblem(
+  'bad-request',
+  'the request: expected a host and a path, got something else',
+);
 
 /** The headers of every answer: what it tells changes at any time, and is never a page. */
-export const PLAIN: Readonly<Record<string, string>> = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
+export const PLAIN: Readonly<Record<string, string>> = {
+  'cache-control': 'no-store',
+  'x-content-type-options': 'nosniff',
+};
 
 /** A refusal as it is sent: `{ "error", "message" }`. */
 export function problemResponse({ error, message, headers }: HttpProblem): Response {
@@ -62,10 +74,16 @@ export function problemResponse({ error, message, headers }: HttpProblem): Respo
 type Handle = (context: Context) => Promise<Response> | Response;
 
 /** A route and its methods; any other one is answered with 405. HEAD is GET without the body. */
-export function route(app: Hono, path: string, methods: Readonly<Partial<Record<'GET' | 'PUT' | 'DELETE', Handle>>>): void {
+export function route(
+  app: Hono,
+  path: string,
+  methods: Readonly<Partial<Record<'GET' | 'PUT' | 'DELETE', Handle>>>,
+): void {
   for (const [method, handle] of Object.entries(methods)) app.on(method, path, handle);
   const allow = Object.keys(methods).flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
   app.all(path, ({ req }) => {
-    throw new HttpProblem('method-not-allowed', `method: expected ${allow.join(', ')}, got ${req.method}`, { allow: allow.join(', ') });
+    throw new HttpProblem('method-not-allowed', `method: expected ${allow.join(', ')}, got ${req.method}`, {
+      allow: allow.join(', '),
+    });
   });
 }

@@ -16,7 +16,9 @@ export type ReportPage = Pick<StatusReport, 'nodes' | 'page'>;
  */
 export function leasesPageOf(url: string): { from: number; limit: number } | undefined {
   const { searchParams } = new URL(url);
-  const [from, limit] = ['from', 'limit'].map((name) => (searchParams.has(name) ? searchParams.getAll(name).join(',') : undefined));
+  const [from, limit] = ['from', 'limit'].map((name) =>
+    searchParams.has(name) ? searchParams.getAll(name).join(',') : undefined,
+  );
   if (from === undefined && limit === undefined) return undefined;
   return {
     from: parseInteger(from ?? '0', 'from', 0, MAX_NODE_IDS - 1),
@@ -25,13 +27,19 @@ export function leasesPageOf(url: string): { from: number; limit: number } | und
 }
 
 /** The report with the node ids of the page only. One beyond all of them has none. */
-export function pagedReport(report: StatusReport, { from, limit }: { from: number; limit: number }): StatusReport {
+export function pagedReport(
+  report: StatusReport,
+  { from, limit }: { from: number; limit: number },
+): StatusReport {
   const first = report.nodes.findIndex(({ id }) => id >= from);
   const rest = first < 0 ? [] : report.nodes.slice(first, first + limit + 1);
   return { ...report, nodes: rest.slice(0, limit), page: { from, limit, next: rest[limit]?.id ?? null } };
 }
 
-/** The report in the parts that are sent: all of it, or, with more node ids than a page has, the first page and then the node ids of the others. */
+/**
+ * The report in the parts that are sent: all of it, or, with more node ids than a page has, the first page
+ * and then the node ids of the others.
+ */
 export const partsOf = onceEach((report: StatusReport): readonly [StatusReport, ...ReportPage[]] => {
   if (report.nodes.length <= PAGE_SIZE) return [report];
   const first = pagedReport(report, { from: 0, limit: PAGE_SIZE });
@@ -43,7 +51,10 @@ export const partsOf = onceEach((report: StatusReport): readonly [StatusReport, 
   return [first, ...others];
 });
 
-/** JSON as bytes, which all clients share: that of a large cluster takes hundreds of kilobytes. What it is made from must not change. */
+/**
+ * JSON as bytes, which all clients share: that of a large cluster takes hundreds of kilobytes. What it is
+ * made from must not change.
+ */
 export const jsonOf = onceEach((data: object): Uint8Array => Buffer.from(JSON.stringify(data)));
 
 /** Makes the value of each object once. */

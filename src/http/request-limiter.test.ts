@@ -24,7 +24,11 @@ const open = (): FakeSocket & Socket => {
 /** A request; the answer ends with `close`. */
 const ask = (socket: Socket, isHealthCheck = false) => {
   const response = new EventEmitter();
-  const admission = limiter.admit({ socket } as IncomingMessage, response as unknown as ServerResponse, isHealthCheck);
+  const admission = limiter.admit(
+    { socket } as IncomingMessage,
+    response as unknown as ServerResponse,
+    isHealthCheck,
+  );
   return { admission, end: () => response.emit('close') };
 };
 const use = (socket: Socket) => ask(socket).end();
@@ -112,7 +116,11 @@ describe('a request', () => {
     const socket = open();
     ask(socket, true);
     ask(socket, true);
-    expect([ask(socket, true).admission, socket.destroyed, ask(socket, true).admission]).toEqual(['dropped', true, 'dropped']);
+    expect([ask(socket, true).admission, socket.destroyed, ask(socket, true).admission]).toEqual([
+      'dropped',
+      true,
+      'dropped',
+    ]);
   });
 
   it('counts no longer when its connection has gone, also where its answer waited for another one', () => {

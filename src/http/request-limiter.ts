@@ -8,9 +8,10 @@ type RequestLimits = Readonly<Record<'connections' | 'requests' | 'requestsPerCo
 export type Admission = 'admitted' | 'refused' | 'dropped';
 
 /**
- * Limits the connections and requests of a server. When connections run short, the one that has been idle for longest is closed; where more than a
- * quarter have never sent a request, the oldest of these, so that clients that only open connections take none from the others. While each has a
- * request under way there is no room for another connection.
+ * Limits the connections and requests of a server. When connections run short, the one that has been idle for
+ * longest is closed; where more than a quarter have never sent a request, the oldest of these, so that
+ * clients that only open connections take none from the others. While each has a request under way there is
+ * no room for another connection.
  */
 export class RequestLimiter {
   /** The requests under way of each connection; the one that has been idle for longest comes first. */
@@ -30,8 +31,9 @@ export class RequestLimiter {
   }
 
   /**
-   * Counts a request until its answer has been sent, or its connection has gone. An urgent one, such as a health check, is not refused. A connection
-   * that sends more ahead than `requestsPerConnection` is dropped, urgent requests included.
+   * Counts a request until its answer has been sent, or its connection has gone. An urgent one, such as a
+   * health check, is not refused. A connection that sends more ahead than `requestsPerConnection` is dropped,
+   * urgent requests included.
    */
   admit({ socket }: IncomingMessage, response: ServerResponse, isUrgent: boolean): Admission {
     const underWay = this.#connections.get(socket);
@@ -55,8 +57,10 @@ export class RequestLimiter {
   }
 
   #leastUsed(newest: Socket): Socket | undefined {
-    const candidates = this.#unused.size > this.limits.connections / 4 ? this.#unused : this.#connections.keys();
-    for (const socket of candidates) if (socket !== newest && !socket.destroyed && !this.isBusy(socket)) return socket;
+    const candidates =
+      this.#unused.size > this.limits.connections / 4 ? this.#unused : this.#connections.keys();
+    for (const socket of candidates)
+      if (socket !== newest && !socket.destroyed && !this.isBusy(socket)) return socket;
     return undefined;
   }
 
@@ -69,7 +73,10 @@ export class RequestLimiter {
     this.#connections.set(socket, underWay - 1);
   }
 
-  /** An answer that waits for the one before it is not told that its connection has gone: all of them end here. */
+  /**
+   * An answer that waits for the one before it is not told that its connection has gone: all of them end
+   * here.
+   */
   #closed(socket: Socket): void {
     this.#requests -= this.#connections.get(socket) ?? 0;
     this.#connections.delete(socket);

@@ -8,9 +8,16 @@ const ENTRIES = 200;
 /** A tree that is being read has news all the time. */
 const PAUSE_MS = 100;
 
-/** The services as server-sent events, for one client: `hello`, then `entries` and `status` whenever they are different. */
+/**
+ * The services as server-sent events, for one client: `hello`, then `entries` and `status` whenever they are
+ * different.
+ */
 export function serviceEvents(
-  { clock, tree, hello }: { readonly clock: Clock; readonly tree: ServiceTree; readonly hello: ServicesHello },
+  {
+    clock,
+    tree,
+    hello,
+  }: { readonly clock: Clock; readonly tree: ServiceTree; readonly hello: ServicesHello },
   gone: AbortSignal,
 ): AsyncGenerator<Uint8Array, void> {
   const told = new Map<string, ServiceEntry>();
@@ -27,7 +34,10 @@ export function serviceEvents(
 }
 
 /** Notes in `told` what is yielded. */
-export function* changesSince(told: Map<string, ServiceEntry>, entries: ReadonlyMap<string, ServiceEntry>): Generator<ServiceChanges> {
+export function* changesSince(
+  told: Map<string, ServiceEntry>,
+  entries: ReadonlyMap<string, ServiceEntry>,
+): Generator<ServiceChanges> {
   const gone = [...told.keys()].filter((path) => !entries.has(path));
   for (const path of gone) told.delete(path);
   if (gone.length > 0) yield { set: [], gone };

@@ -31,10 +31,16 @@ interface ServicesApiOptions extends ServicesSource {
 const WRITE_LIMIT = { timeoutMs: 5_000 };
 
 /**
- * The data of the page of services: `/api/services` as server-sent events, and changes of single instances below it. ZooKeeper is followed while
- * there are clients; however many there are, once.
+ * The data of the page of services: `/api/services` as server-sent events, and changes of single instances
+ * below it. ZooKeeper is followed while there are clients; however many there are, once.
  */
-export function servicesApi({ zookeeper, clock, basePath = DEFAULT_BASE_PATH, writes, streams }: ServicesApiOptions): Hono {
+export function servicesApi({
+  zookeeper,
+  clock,
+  basePath = DEFAULT_BASE_PATH,
+  writes,
+  streams,
+}: ServicesApiOptions): Hono {
   const tree = new ServiceTree({ zookeeper, clock, basePath });
   const directory = new ServiceDirectory({ zookeeper, clock, basePath, payload: jsonPayload });
   const hello = { zookeeper: zookeeper.description, path: basePath, writes: writes.kind === 'token' };
@@ -45,7 +51,8 @@ export function servicesApi({ zookeeper, clock, basePath = DEFAULT_BASE_PATH, wr
     async ({ req }: Context) => {
       await checkWrite(writes, req.raw);
       const { name = '', id = '' } = req.param();
-      if (!(await act(name, id, req.raw))) throw new HttpProblem('not-found', `${name} has no instance ${id}`);
+      if (!(await act(name, id, req.raw)))
+        throw new HttpProblem('not-found', `${name} has no instance ${id}`);
       return new Response(null, { status: 204, headers: PLAIN });
     };
   route(app, '/api/services', {
@@ -58,6 +65,8 @@ export function servicesApi({ zookeeper, clock, basePath = DEFAULT_BASE_PATH, wr
       return directory.setEnabled(name, id, enabled, WRITE_LIMIT);
     }),
   });
-  route(app, '/api/services/:name/:id', { DELETE: change((name, id) => directory.remove(name, id, WRITE_LIMIT)) });
+  route(app, '/api/services/:name/:id', {
+    DELETE: change((name, id) => directory.remove(name, id, WRITE_LIMIT)),
+  });
   return app;
 }

@@ -5,7 +5,8 @@ import { SharedQueries } from './shared-queries.js';
 function setUp() {
   const queries = new SharedQueries<number>();
   const begun: { resolve(answer: number): void; reject(error: Error): void }[] = [];
-  const ask = (key = 'orders') => queries.ask(key, () => new Promise<number>((resolve, reject) => void begun.push({ resolve, reject })));
+  const ask = (key = 'orders') =>
+    queries.ask(key, () => new Promise<number>((resolve, reject) => void begun.push({ resolve, reject })));
   return { queries, begun, ask };
 }
 

@@ -1,12 +1,16 @@
 /**
- * Answers all requests for the same thing at one time by one query: many requests for something large cost ZooKeeper one reading. An answer is never
- * older than its request: a request while a query is under way waits, with the others that do, for the next one.
+ * Answers all requests for the same thing at one time by one query: many requests for something large cost
+ * ZooKeeper one reading. An answer is never older than its request: a request while a query is under way
+ * waits, with the others that do, for the next one.
  */
 export class SharedQueries<T> {
   readonly #running = new Map<string, Promise<void>>();
   readonly #next = new Map<string, Promise<T>>();
 
-  /** Resolves, or rejects, as the query does that answers it: this one, or that of another request for the same key. */
+  /**
+   * Resolves, or rejects, as the query does that answers it: this one, or that of another request for the
+   * same key.
+   */
   ask(key: string, query: () => Promise<T>): Promise<T> {
     const running = this.#running.get(key);
     if (running === undefined) return this.#start(key, query);

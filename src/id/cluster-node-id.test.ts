@@ -8,7 +8,9 @@ describe('a cluster node id', () => {
   it('leaves the first 8 ids to nodes that get theirs by hand', () => {
     expect(clusterNodeIdOf(0)).toBe(8);
     expect(nodeIdOf(8)).toBe(0);
-    expect(() => nodeIdOf(7)).toThrow('cluster node id: expected a whole number from 8 to 65535 (lower ones are reserved), got 7');
+    expect(() => nodeIdOf(7)).toThrow(
+      'cluster node id: expected a whole number from 8 to 65535 (lower ones are reserved), got 7',
+    );
   });
 
   it('exists for every node id that can be leased, and for no other', () => {
@@ -17,14 +19,16 @@ describe('a cluster node id', () => {
     for (const nodeId of [MAX_NODE_IDS, -1, 0.5, Number.NaN, Number.POSITIVE_INFINITY]) {
       expect(() => clusterNodeIdOf(nodeId)).toThrow(ConfigError);
     }
-    for (const clusterNodeId of [0x10000, -8, 8.5, Number.NaN]) expect(() => nodeIdOf(clusterNodeId)).toThrow(ConfigError);
+    for (const clusterNodeId of [0x10000, -8, 8.5, Number.NaN])
+      expect(() => nodeIdOf(clusterNodeId)).toThrow(ConfigError);
   });
 
   it('consists of its group and its index', () => {
     expect([groupOf(8), indexOf(8)]).toEqual([0, 8]);
     expect([groupOf(0x0100), indexOf(0x0100)]).toEqual([1, 0]);
     expect([groupOf(0xffff), indexOf(0xffff)]).toEqual([255, 255]);
-    for (let id = 8; id <= 0xffff; id += 1) if (groupOf(id) * 256 + indexOf(id) !== id) expect.fail(`${id} is torn apart wrongly`);
+    for (let id = 8; id <= 0xffff; id += 1)
+      if (groupOf(id) * 256 + indexOf(id) !== id) expect.fail(`${id} is torn apart wrongly`);
   });
 });
 
@@ -38,7 +42,8 @@ describe('the width of a group', () => {
   it('is that of a cluster with as many node ids', () => {
     for (let size = 1; size <= MAX_NODE_IDS; size += 1) {
       const width = widthOfGroup(groupOf(clusterNodeIdOf(size - 1)));
-      if (width !== idWidthFor(size)) expect.fail(`${size} node ids: ${width} bits by the group, ${idWidthFor(size)} by the size`);
+      if (width !== idWidthFor(size))
+        expect.fail(`${size} node ids: ${width} bits by the group, ${idWidthFor(size)} by the size`);
     }
   });
 

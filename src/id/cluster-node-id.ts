@@ -12,7 +12,8 @@ const INDEX_BITS = 8;
 const MAX_GROUP = MAX_CLUSTER_NODE_ID >> INDEX_BITS;
 
 /**
- * The cluster node id, 8 … 65535, of a leased node id, 0 … 65527: the form that stands in unique ids and in the discovery tree.
+ * The cluster node id, 8 … 65535, of a leased node id, 0 … 65527: the form that stands in unique ids and in
+ * the discovery tree.
  *
  * @throws {ConfigError} when the node id is none, or out of range
  */
@@ -27,7 +28,13 @@ export function clusterNodeIdOf(nodeId: number): number {
  * @throws {ConfigError} when it is out of range, the reserved ids included
  */
 export function nodeIdOf(clusterNodeId: number): number {
-  checkWhole('cluster node id', clusterNodeId, CLUSTER_NODE_ID_OFFSET, MAX_CLUSTER_NODE_ID, ' (lower ones are reserved)');
+  checkWhole(
+    'cluster node id',
+    clusterNodeId,
+    CLUSTER_NODE_ID_OFFSET,
+    MAX_CLUSTER_NODE_ID,
+    ' (lower ones are reserved)',
+  );
   return clusterNodeId - CLUSTER_NODE_ID_OFFSET;
 }
 
@@ -42,8 +49,8 @@ export function indexOf(clusterNodeId: number): number {
 }
 
 /**
- * How many bits of a unique id the cluster node ids of all groups up to this one take: 8 for group 0, one more for every doubling,
- * 16 from group 128 on.
+ * How many bits of a unique id the cluster node ids of all groups up to this one take: 8 for group 0, one
+ * more for every doubling, 16 from group 128 on.
  *
  * @param highestGroup 0 … 255
  * @throws {ConfigError} when it is out of range

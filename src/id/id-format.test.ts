@@ -3,7 +3,18 @@ import { ConfigError } from '../base/errors.js';
 import { formatId, type IdFormat, parseId } from './id-format.js';
 import { cluster16, decodeId, idLayout, snowflake } from './id-layout.js';
 
-const IDS = [0n, 1n, 31n, 32n, 2n ** 32n - 1n, 2n ** 32n, 0x0193_1234_5678_9abcn, 115_823_472_349_872_129n, 2n ** 63n, 2n ** 64n - 1n];
+const IDS = [
+  0n,
+  1n,
+  31n,
+  32n,
+  2n ** 32n - 1n,
+  2n ** 32n,
+  0x0193_1234_5678_9abcn,
+  115_823_472_349_872_129n,
+  2n ** 63n,
+  2n ** 64n - 1n,
+];
 const FORMATS: readonly IdFormat[] = ['decimal', 'base32', 'hex'];
 
 describe('an id as a text', () => {
@@ -12,7 +23,8 @@ describe('an id as a text', () => {
   });
 
   it('needs no format to be read, as long as its time is before the year 4000', () => {
-    for (const format of FORMATS) for (const id of IDS.filter((each) => each < 2n ** 60n)) expect(parseId(formatId(id, format))).toBe(id);
+    for (const format of FORMATS)
+      for (const id of IDS.filter((each) => each < 2n ** 60n)) expect(parseId(formatId(id, format))).toBe(id);
   });
 
   it('has a fixed width, and sorts as the ids do, in base 32 and hex', () => {
@@ -49,20 +61,31 @@ describe('an id as a text', () => {
     '९',
   ])('is refused: %j', (text) => {
     expect(() => parseId(text)).toThrow(ConfigError);
-    expect(() => parseId(text)).toThrow('id: expected a 64-bit id: decimal, 13 base-32 digits, or 16 hex digits');
+    expect(() => parseId(text)).toThrow(
+      'id: expected a 64-bit id: decimal, 13 base-32 digits, or 16 hex digits',
+    );
   });
 
   it('is refused in another format than the one that was said', () => {
     expect(() => parseId('12', 'hex')).toThrow(ConfigError);
     expect(() => parseId('0000000000001', 'hex')).toThrow(ConfigError);
-    expect(() => formatId(1n, 'octal' as IdFormat)).toThrow('format: expected decimal, base32 or hex, got "octal"');
+    expect(() => formatId(1n, 'octal' as IdFormat)).toThrow(
+      'format: expected decimal, base32 or hex, got "octal"',
+    );
   });
 });
 
 describe('an id taken apart', () => {
   it('tells time, node and sequence', () => {
     const id = (1_795_219_197_534n << 16n) | (5n << 9n) | 0x143n;
-    expect(decodeId(id, cluster16(9))).toEqual({ timeMs: 1_795_219_197_534, node: 0x143, group: 1, index: 0x43, nodeId: 315, sequence: 5 });
+    expect(decodeId(id, cluster16(9))).toEqual({
+      timeMs: 1_795_219_197_534,
+      node: 0x143,
+      group: 1,
+      index: 0x43,
+      nodeId: 315,
+      sequence: 5,
+    });
     expect(decodeId(String(id), cluster16(9)).sequence).toBe(5);
     const tweet = (1_000n << 22n) | (7n << 12n) | 4_095n;
     expect(decodeId(tweet, snowflake())).toEqual({
@@ -92,9 +115,18 @@ describe('a layout', () => {
       () => idLayout({ timeBits: 41, nodeBits: 10, sequenceBits: 10 }),
       'layout: expected bits of time, sequence and node that make 63 or 64, got "41 + 10 + 10 = 61"',
     ],
-    [() => idLayout({ timeBits: 49, nodeBits: 10, sequenceBits: 5 }), 'layout.timeBits: expected a whole number from 34 to 48, got 49'],
-    [() => idLayout({ timeBits: 42, nodeBits: 0, sequenceBits: 22 }), 'layout.nodeBits: expected a whole number from 1 to 16, got 0'],
-    [() => idLayout({ timeBits: 34, nodeBits: 6, sequenceBits: 23 }), 'layout.sequenceBits: expected a whole number from 0 to 22, got 23'],
+    [
+      () => idLayout({ timeBits: 49, nodeBits: 10, sequenceBits: 5 }),
+      'layout.timeBits: expected a whole number from 34 to 48, got 49',
+    ],
+    [
+      () => idLayout({ timeBits: 42, nodeBits: 0, sequenceBits: 22 }),
+      'layout.nodeBits: expected a whole number from 1 to 16, got 0',
+    ],
+    [
+      () => idLayout({ timeBits: 34, nodeBits: 6, sequenceBits: 23 }),
+      'layout.sequenceBits: expected a whole number from 0 to 22, got 23',
+    ],
     [() => snowflake(-1), 'layout.epochMs: expected whole milliseconds since the Unix epoch'],
     [() => snowflake(1.5), 'layout.epochMs: expected whole milliseconds'],
   ])('is refused where its bits make no sense', (make, message) => {

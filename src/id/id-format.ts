@@ -1,13 +1,19 @@
 import { ConfigError } from '../base/errors.js';
 
-/** How an id is written: `decimal` without leading zeros, `base32` as 13 of Crockford's digits, `hex` as 16; the last two sort as the ids do. */
+/**
+ * How an id is written: `decimal` without leading zeros, `base32` as 13 of Crockford's digits, `hex` as 16;
+ * the last two sort as the ids do.
+ */
 export type IdFormat = 'decimal' | 'base32' | 'hex';
 
 /** Without I, L, O and U, which are easily misread: https://www.crockford.com/base32.html */
 const DIGITS = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 const BASE32_LENGTH = 13;
 /** Two digits at a time. */
-const PAIRS = Array.from({ length: 32 * 32 }, (_, value) => `${DIGITS.charAt(value >> 5)}${DIGITS.charAt(value & 31)}`);
+const PAIRS = Array.from(
+  { length: 32 * 32 },
+  (_, value) => `${DIGITS.charAt(value >> 5)}${DIGITS.charAt(value & 31)}`,
+);
 const SIX_DIGITS = 32 ** 6;
 const HEX_LENGTH = 16;
 const MAX_ID = 2n ** 64n - 1n;
@@ -27,8 +33,8 @@ export function formatId(id: bigint, format: IdFormat): string {
 }
 
 /**
- * Reads an id. Digits that do not begin with 0 are decimal, 13 characters else base 32 (in either case; I and L are read as 1, O as 0), 16
- * else hex.
+ * Reads an id. Digits that do not begin with 0 are decimal, 13 characters else base 32 (in either case; I and
+ * L are read as 1, O as 0), 16 else hex.
  *
  * @param format the one it is written in. @default as described
  * @throws {ConfigError} when it is no id
@@ -63,7 +69,11 @@ function guess(text: string): IdFormat | undefined {
 
 function base32(id: bigint): string {
   const upper = Number(id >> 30n);
-  return DIGITS.charAt(Math.floor(upper / SIX_DIGITS)) + sixDigits(upper % SIX_DIGITS) + sixDigits(Number(id & 0x3fff_ffffn));
+  return (
+    DIGITS.charAt(Math.floor(upper / SIX_DIGITS)) +
+    sixDigits(upper % SIX_DIGITS) +
+    sixDigits(Number(id & 0x3fff_ffffn))
+  );
 }
 
 /** @param value 30 bits */

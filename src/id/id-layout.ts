@@ -3,8 +3,8 @@ import { CLUSTER_NODE_ID_OFFSET, checkWhole, groupOf, indexOf } from './cluster-
 import { parseId } from './id-format.js';
 
 /**
- * What the 64 bits of a unique id mean: a time in milliseconds on top, below it a sequence number and a node's number, in either order.
- * Ids of one node compare as their times do.
+ * What the 64 bits of a unique id mean: a time in milliseconds on top, below it a sequence number and a
+ * node's number, in either order. Ids of one node compare as their times do.
  */
 export interface IdLayout {
   /** For people. */
@@ -21,7 +21,10 @@ export interface IdLayout {
   readonly lowest: 'node' | 'sequence';
 }
 
-/** A layout of one's own; its bits are 63 or 64 together. @default the name 'custom', the epoch 0, the sequence in the lowest bits */
+/**
+ * A layout of one's own; its bits are 63 or 64 together.
+ * @default the name 'custom', the epoch 0, the sequence in the lowest bits
+ */
 export type IdLayoutOptions = Pick<IdLayout, 'timeBits' | 'sequenceBits' | 'nodeBits'> & Partial<IdLayout>;
 
 /** Where Twitter's ids begin: 2010-11-04T01:42:54.657Z. */
@@ -30,28 +33,40 @@ export const TWITTER_EPOCH_MS = 1_288_834_974_657;
 const MAX_TIME = 2 ** 48;
 
 /**
- * The default layout: 48 bits of time since the Unix epoch, below them the sequence, in the lowest bits the cluster node id.
- * All nodes whose ids meet need the same width: where two differ, the upper bits of one's node id are another's sequence.
+ * The default layout: 48 bits of time since the Unix epoch, below them the sequence, in the lowest bits the
+ * cluster node id. All nodes whose ids meet need the same width: where two differ, the upper bits of one's
+ * node id are another's sequence.
  *
  * @param width the bits of a cluster node id, 8 … 16; what is left of 16 is the sequence
  * @throws {ConfigError} when there is no such width
  */
 export function cluster16(width: number): IdLayout {
   checkWhole('width', width, 8, 16);
-  return idLayout({ name: 'cluster16', timeBits: 48, sequenceBits: 16 - width, nodeBits: width, lowest: 'node' });
+  return idLayout({
+    name: 'cluster16',
+    timeBits: 48,
+    sequenceBits: 16 - width,
+    nodeBits: width,
+    lowest: 'node',
+  });
 }
 
 /**
- * Twitter's layout: 41 bits of time, enough for 69 years from the epoch, 10 of the node, 12 of the sequence. The highest bit is 0.
+ * Twitter's layout: 41 bits of time, enough for 69 years from the epoch, 10 of the node, 12 of the sequence.
+ * The highest bit is 0.
  *
- * @param epochMs what the time counts from, in milliseconds since the Unix epoch; the same for every generator of a system, for ever
+ * @param epochMs what the time counts from, in milliseconds since the Unix epoch; the same for every
+ * generator of a system, for ever
  * @throws {ConfigError} when the epoch is none
  */
 export function snowflake(epochMs: number = TWITTER_EPOCH_MS): IdLayout {
   return idLayout({ name: 'snowflake', epochMs, timeBits: 41, nodeBits: 10, sequenceBits: 12 });
 }
 
-/** A layout of one's own. @throws {ConfigError} that names the field which is out of range, or the sum of the bits */
+/**
+ * A layout of one's own.
+ * @throws {ConfigError} that names the field which is out of range, or the sum of the bits
+ */
 export function idLayout(options: IdLayoutOptions): IdLayout {
   const { name = 'custom', epochMs = 0, timeBits, sequenceBits, nodeBits, lowest = 'sequence' } = options;
   if (typeof name !== 'string') throw new ConfigError('layout.name', name, 'a text');
@@ -64,9 +79,14 @@ export function idLayout(options: IdLayoutOptions): IdLayout {
     throw new ConfigError('layout', given, 'bits of time, sequence and node that make 63 or 64');
   }
   if (!Number.isSafeInteger(epochMs) || epochMs < 0 || epochMs >= MAX_TIME) {
-    throw new ConfigError('layout.epochMs', epochMs, `whole milliseconds since the Unix epoch, 0 to ${MAX_TIME - 1}`);
+    throw new ConfigError(
+      'layout.epochMs',
+      epochMs,
+      `whole milliseconds since the Unix epoch, 0 to ${MAX_TIME - 1}`,
+    );
   }
-  if (lowest !== 'node' && lowest !== 'sequence') throw new ConfigError('layout.lowest', lowest, "'node' or 'sequence'");
+  if (lowest !== 'node' && lowest !== 'sequence')
+    throw new ConfigError('layout.lowest', lowest, "'node' or 'sequence'");
   return { name, epochMs, timeBits, sequenceBits, nodeBits, lowest };
 }
 
@@ -103,7 +123,8 @@ export interface DecodedId {
 }
 
 /**
- * Takes an id apart. Any number of the right size is some id of any layout: whether it is the right layout cannot be told from it.
+ * Takes an id apart. Any number of the right size is some id of any layout: whether it is the right layout
+ * cannot be told from it.
  *
  * @throws {ConfigError} when it is no id, or too large for the layout
  */

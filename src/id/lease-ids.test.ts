@@ -24,9 +24,16 @@ const EPOCH = 1_790_000_000_000;
 function cluster(nodes = 1) {
   const clock = new VirtualClock();
   // The store's own, and right.
-  const storeClock = { now: () => EPOCH + clock.monotonic(), monotonic: () => clock.monotonic(), sleep: () => Promise.reject(new Error()) };
+  const storeClock = {
+    now: () => EPOCH + clock.monotonic(),
+    monotonic: () => clock.monotonic(),
+    sleep: () => Promise.reject(new Error()),
+  };
   const direct = new MemoryLeaseStore({ clock }, new MemoryBucket(storeClock, 1));
-  const network: { fault: ((call: MemoryCall) => Promise<void>) | undefined; calls: MemoryCall[] } = { fault: undefined, calls: [] };
+  const network: { fault: ((call: MemoryCall) => Promise<void>) | undefined; calls: MemoryCall[] } = {
+    fault: undefined,
+    calls: [],
+  };
   const store = direct.connect(async (call, apply) => {
     network.calls.push(call);
     await network.fault?.(call);
@@ -47,7 +54,11 @@ function cluster(nodes = 1) {
   const widen = async (idWidth: number) => {
     const stored = await readCluster(session);
     if (stored === undefined) throw new Error('no cluster');
-    await session.write('cluster.json', { body: encodeCluster({ ...stored.config, idWidth }), metadata: {} }, stored.etag);
+    await session.write(
+      'cluster.json',
+      { body: encodeCluster({ ...stored.config, idWidth }), metadata: {} },
+      stored.etag,
+    );
   };
   return { clock, storeNow: storeClock.now, direct, network, session, start, lease, widen };
 }
@@ -125,7 +136,11 @@ describe('the ids of a lease', () => {
     const stored = await readCluster(session);
     if (stored === undefined) throw new Error('no cluster');
     const idFloor = storeNow() + 20_000;
-    await session.write('cluster.json', { body: encodeCluster({ ...stored.config, idFloor }), metadata: {} }, stored.etag);
+    await session.write(
+      'cluster.json',
+      { body: encodeCluster({ ...stored.config, idFloor }), metadata: {} },
+      stored.etag,
+    );
     const second = await start();
     expect([first, second].map(({ tenureTime }) => tenureTime?.after)).toEqual([0, idFloor]);
     expect(second.tenureTime?.before()).toBeGreaterThan(idFloor);
@@ -161,12 +176,15 @@ describe('the ids of a lease', () => {
     const ids = await uniqueIds(lease, { layout: cluster16(8) });
     await widen(9);
     await clock.advance(3 * DURATION);
-    // A program that asks each time goes on as before: what it makes holds back the growth, and harms no other.
+    // A program that asks each time goes on as before: what it makes holds back the growth, and harms no
+    // other.
     expect(await uniqueIds(lease, { layout: cluster16(8) })).toBe(ids);
     expect(await stored()).toMatchObject({ kind: 'held', idWidth: 8 });
     await lease.release();
     const next = await start();
-    await expect(uniqueIds(next, { layout: cluster16(8) })).rejects.toThrow(/^layout: expected cluster16\(9\) at least/);
+    await expect(uniqueIds(next, { layout: cluster16(8) })).rejects.toThrow(
+      /^layout: expected cluster16\(9\) at least/,
+    );
     expect((await uniqueIds(next, { layout: snowflake() })).layout.name).toBe('snowflake');
   });
 
@@ -223,9 +241,14 @@ describe('the ids of a lease', () => {
   it('are made by one generator, however often it is asked for', async () => {
     const { start } = cluster();
     const lease = await start();
-    const [one, two] = await Promise.all([uniqueIds(lease), uniqueIds({ id: lease.id, tenureTime: lease.tenureTime })]);
+    const [one, two] = await Promise.all([
+      uniqueIds(lease),
+      uniqueIds({ id: lease.id, tenureTime: lease.tenureTime }),
+    ]);
     expect(two).toBe(one);
-    await expect(uniqueIds(lease, { layout: snowflake() })).rejects.toThrow(/^layout: expected what the lease's generator was made with/);
+    await expect(uniqueIds(lease, { layout: snowflake() })).rejects.toThrow(
+      /^layout: expected what the lease's generator was made with/,
+    );
     await expect(uniqueIds(lease, { lagMs: 1 })).rejects.toThrow(/^lagMs: expected/);
   });
 
@@ -338,7 +361,9 @@ describe('a lease that ids are asked of', () => {
     // Both have stopped to wait; the generator listens.
     expect(getEventListeners(signal, 'abort').length).toBe(listening + 1);
     expect(getEventListeners(giving.signal, 'abort').length).toBe(0);
-    await expect(uniqueIds(lease, { signal: AbortSignal.abort(new Error('never begun')) })).rejects.toThrow('never begun');
+    await expect(uniqueIds(lease, { signal: AbortSignal.abort(new Error('never begun')) })).rejects.toThrow(
+      'never begun',
+    );
   });
 
   it('says that it is lost when it is before the store has answered', async () => {
@@ -353,7 +378,9 @@ describe('a lease that ids are asked of', () => {
 
   it('has to be one that has a tenure, and room in the layout', async () => {
     const { start } = cluster(1_020);
-    await expect(uniqueIds(staticLease({ id: 3, taskId: 'web-3' }))).rejects.toThrow(/^lease: expected a leased node id \(standaloneIds/);
+    await expect(uniqueIds(staticLease({ id: 3, taskId: 'web-3' }))).rejects.toThrow(
+      /^lease: expected a leased node id \(standaloneIds/,
+    );
     const { tenureTime } = await start();
     await expect(uniqueIds({ id: 1_016, tenureTime }, { layout: snowflake() })).rejects.toThrow(
       'node id: expected a node id from 0 to 1015, since layout snowflake has 10 bits for it (8 are reserved), got 1016',
@@ -362,9 +389,13 @@ describe('a lease that ids are asked of', () => {
       /^node id: expected a node id from 0 to 247/,
     );
     for (const layout of ['snowflake', null, snowflake]) {
-      await expect(uniqueIds({ id: 3, tenureTime }, { layout: layout as never })).rejects.toThrow(/^layout: expected what cluster16\(\)/);
+      await expect(uniqueIds({ id: 3, tenureTime }, { layout: layout as never })).rejects.toThrow(
+        /^layout: expected what cluster16\(\)/,
+      );
     }
-    await expect(uniqueIds({ id: 3, tenureTime }, { layout: {} as never })).rejects.toThrow(/^layout\.timeBits: expected/);
+    await expect(uniqueIds({ id: 3, tenureTime }, { layout: {} as never })).rejects.toThrow(
+      /^layout\.timeBits: expected/,
+    );
     const misspelt = { layouts: snowflake() };
     await expect(uniqueIds({ id: 3, tenureTime }, misspelt as object)).rejects.toThrow(
       /^options: expected one of layout, lagMs, advanceMs, signal/,
@@ -412,7 +443,11 @@ describe('wider ids', () => {
     const forget = lease.tenureTime?.onWidth(() => new Promise<void>((resolve) => (answer = resolve)));
     await widen(9);
     await clock.advance(60_000);
-    expect([lease.tenureTime?.idWidth, lease.isValid(), await stored()]).toMatchObject([9, true, { idWidth: 8, renewal: 12 }]);
+    expect([lease.tenureTime?.idWidth, lease.isValid(), await stored()]).toMatchObject([
+      9,
+      true,
+      { idWidth: 8, renewal: 12 },
+    ]);
     answer();
     await clock.advance(5_000);
     expect(await stored()).toMatchObject({ idWidth: 9 });

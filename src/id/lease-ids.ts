@@ -8,8 +8,8 @@ import { UniqueIdGenerator, type UniqueIdGeneratorOptions } from './unique-id-ge
 /** How the ids of a lease are made. */
 export interface UniqueIdsOptions extends Pick<UniqueIdGeneratorOptions, 'lagMs' | 'advanceMs'> {
   /**
-   * The same for all nodes whose ids meet. One that is given here stays as it is: choose one with room for the most node ids that there will
-   * ever be, such as `snowflake(epoch)` for 1,016 of them.
+   * The same for all nodes whose ids meet. One that is given here stays as it is: choose one with room for
+   * the most node ids that there will ever be, such as `snowflake(epoch)` for 1,016 of them.
    *
    * @default `cluster16` with the bits that the cluster has for a node id, more as it grows
    */
@@ -24,30 +24,37 @@ const OPTION_NAMES = ['layout', 'lagMs', 'advanceMs'] as const satisfies (keyof 
 const NEVER = new Promise<void>(() => undefined);
 
 /** There is one generator for each tenure: two would make the same ids. */
-const made = new WeakMap<TenureTime, { readonly generator: UniqueIdGenerator; readonly options: UniqueIdsOptions }>();
+const made = new WeakMap<
+  TenureTime,
+  { readonly generator: UniqueIdGenerator; readonly options: UniqueIdsOptions }
+>();
 
 /**
- * The generator of unique 64-bit ids of a lease. No two tenures of a node id, and no two nodes, make the same id, whatever the
- * hosts' clocks say: ids contain store time, and only from this tenure's own part of it.
+ * The generator of unique 64-bit ids of a lease. No two tenures of a node id, and no two nodes, make the same
+ * id, whatever the hosts' clocks say: ids contain store time, and only from this tenure's own part of it.
  *
  * ```ts
  * const ids = await uniqueIds(lease);
  * const id = ids.next();
  * ```
  *
- * Resolves after one short request, which reads how wide ids are. Every call for a lease resolves to the same generator. It is for the thread
- * that holds the lease's handle.
+ * Resolves after one short request, which reads how wide ids are. Every call for a lease resolves to the same
+ * generator. It is for the thread that holds the lease's handle.
  *
- * Not guaranteed: uniqueness after leases were deleted or emptied in the bucket or ZooKeeper: the versions begin again then, too.
+ * Not guaranteed: uniqueness after leases were deleted or emptied in the bucket or ZooKeeper: the versions
+ * begin again then, too.
  *
- * @throws {ConfigError} when an option is out of range, the node id has no room in the layout, the lease has a generator with other
- *   options already, or is none (a static node id)
+ * @throws {ConfigError} when an option is out of range, the node id has no room in the layout, the lease has
+ * a generator with other options already, or is none (a static node id)
  * @throws {LeaseLostError} when the lease is lost
  * @throws {LeaseReleasedError} when it was released
  * @throws {StoreError} or {ZooKeeperError} when the width of ids cannot be read
  * @throws `signal.reason` when `signal` aborts first
  */
-export async function uniqueIds(lease: Pick<Lease, 'id' | 'tenureTime'>, options: UniqueIdsOptions = {}): Promise<UniqueIdGenerator> {
+export async function uniqueIds(
+  lease: Pick<Lease, 'id' | 'tenureTime'>,
+  options: UniqueIdsOptions = {},
+): Promise<UniqueIdGenerator> {
   checkOptions(options);
   const { id, tenureTime: time } = lease;
   if (time === undefined) {
@@ -64,14 +71,29 @@ export async function uniqueIds(lease: Pick<Lease, 'id' | 'tenureTime'>, options
     return before.generator;
   }
   if (layout !== undefined && isTooNarrow(layout, time.idWidth)) {
-    throw new ConfigError('layout', `cluster16(${layout.nodeBits})`, `cluster16(${time.idWidth}) at least, as the cluster has it`);
+    throw new ConfigError(
+      'layout',
+      `cluster16(${layout.nodeBits})`,
+      `cluster16(${time.idWidth}) at least, as the cluster has it`,
+    );
   }
   const generator = new UniqueIdGenerator({
-    ...{ layout: layout ?? cluster16(time.idWidth), node: clusterNodeIdOf(id), time, clock: time.clock, lagMs, advanceMs },
+    ...{
+      layout: layout ?? cluster16(time.idWidth),
+      node: clusterNodeIdOf(id),
+      time,
+      clock: time.clock,
+      lagMs,
+      advanceMs,
+    },
   });
   // A fixed layout that is too narrow never adopts the width, so the new node ids are not given out.
   time.onWidth((idWidth) =>
-    layout === undefined ? generator.adopt(cluster16(idWidth)) : isTooNarrow(layout, idWidth) ? NEVER : undefined,
+    layout === undefined
+      ? generator.adopt(cluster16(idWidth))
+      : isTooNarrow(layout, idWidth)
+        ? NEVER
+        : undefined,
   );
   made.set(time, { generator, options });
   return generator;
@@ -93,7 +115,11 @@ function checkOptions(options: UniqueIdsOptions): void {
 function checkRoom(nodeId: number, { name, nodeBits }: IdLayout): void {
   const max = 2 ** nodeBits - 1 - CLUSTER_NODE_ID_OFFSET;
   if (nodeId <= max) return;
-  throw new ConfigError('node id', nodeId, `a node id from 0 to ${max}, since layout ${name} has ${nodeBits} bits for it (8 are reserved)`);
+  throw new ConfigError(
+    'node id',
+    nodeId,
+    `a node id from 0 to ${max}, since layout ${name} has ${nodeBits} bits for it (8 are reserved)`,
+  );
 }
 
 /** Only of `cluster16` itself it is known what the others make: a layout of one's own is everybody's. */
@@ -104,6 +130,10 @@ function isTooNarrow({ name, nodeBits }: IdLayout, idWidth: number): boolean {
 function checkSame(before: UniqueIdsOptions, now: UniqueIdsOptions): void {
   for (const name of OPTION_NAMES) {
     if (JSON.stringify(before[name]) === JSON.stringify(now[name])) continue;
-    throw new ConfigError(name, JSON.stringify(now[name]), `what the lease's generator was made with, ${JSON.stringify(before[name])}`);
+    throw new ConfigError(
+      name,
+      JSON.stringify(now[name]),
+      `what the lease's generator was made with, ${JSON.stringify(before[name])}`,
+    );
   }
 }

@@ -20,7 +20,12 @@ async function fleet(nodes: number) {
   let tasks = 0;
   const join = async (): Promise<Maker> => {
     tasks += 1;
-    const lease = await acquireLease({ store: it.store.connect(), clock: it.clock, random: seededRandom(tasks), taskId: `task-${tasks}` });
+    const lease = await acquireLease({
+      store: it.store.connect(),
+      clock: it.clock,
+      random: seededRandom(tasks),
+      taskId: `task-${tasks}`,
+    });
     tenures.set(lease.id, [...(tenures.get(lease.id) ?? []), lease.version]);
     return { lease, ids: await uniqueIds(lease) };
   };
@@ -35,7 +40,10 @@ async function fleet(nodes: number) {
           if (lease.isValid()) throw error;
           break;
         }
-        if (made.has(id)) throw new Error(`${id} has been made twice, the second time by ${lease.taskId} as node ${lease.id}`);
+        if (made.has(id))
+          throw new Error(
+            `${id} has been made twice, the second time by ${lease.taskId} as node ${lease.id}`,
+          );
         made.add(id);
       }
     }
@@ -75,7 +83,8 @@ describe('unique ids on a cluster that grows, shrinks and grows again', () => {
 
     await scale(300).end();
     expect(cluster()).toMatchObject({ size: 300, peak: 300, idWidth: 9, generation: 3 });
-    // Enough that all ids but the holders' are taken again, the ones that were taken away too, once their holders' time is over.
+    // Enough that all ids but the holders' are taken again, the ones that were taken away too, once their
+    // holders' time is over.
     const joining = Array.from({ length: 300 - staying.length }, async () => all.push(await join()));
     await pass(40, all);
     await Promise.all(joining);
@@ -86,9 +95,11 @@ describe('unique ids on a cluster that grows, shrinks and grows again', () => {
       expect([lease.retiring.aborted, lease.signal.aborted, lease.isValid()]).toEqual([false, false, true]);
     }
     expect(all.filter(({ lease }) => lease.isValid())).toHaveLength(300);
-    expect([...tenures.values()].filter((versions) => versions.some((version, i) => i > 0 && version <= (versions[i - 1] ?? 0)))).toEqual(
-      [],
-    );
+    expect(
+      [...tenures.values()].filter((versions) =>
+        versions.some((version, i) => i > 0 && version <= (versions[i - 1] ?? 0)),
+      ),
+    ).toEqual([]);
     expect([...tenures.values()].some((versions) => versions.join() === '1,2')).toBe(true);
     expect([...tenures.values()].some((versions) => versions.join() === '1,3')).toBe(true);
     expect(made.size).toBeGreaterThan(10_000);

@@ -58,8 +58,14 @@ describe('ids without a lease', () => {
   it('are refused for a node id that is none, or that the layout has no room for', () => {
     const clock = new VirtualClock();
     expect(() => standaloneIds({ nodeId: 65_528, clock, layout: cluster16(16) })).toThrow(ConfigError);
-    expect(() => standaloneIds({ nodeId: 248, clock, layout: cluster16(8) })).toThrow('node: expected a whole number from 0 to 255');
-    expect(() => standaloneIds({ nodeId: 3, clock, layout: 'snowflake' as never })).toThrow(/^layout: expected what cluster16\(\)/);
-    expect(() => standaloneIds({ nodeId: 1_016, clock, layout: snowflake() })).toThrow('node: expected a whole number from 0 to 1023');
+    expect(() => standaloneIds({ nodeId: 248, clock, layout: cluster16(8) })).toThrow(
+      'node: expected a whole number from 0 to 255',
+    );
+    expect(() => standaloneIds({ nodeId: 3, clock, layout: 'snowflake' as never })).toThrow(
+      /^layout: expected what cluster16\(\)/,
+    );
+    expect(() => standaloneIds({ nodeId: 1_016, clock, layout: snowflake() })).toThrow(
+      'node: expected a whole number from 0 to 1023',
+    );
   });
 });

@@ -8,7 +8,10 @@ import { UniqueIdGenerator } from './unique-id-generator.js';
 export interface StandaloneIdsOptions {
   /** The node id, as a lease would give it: 0 … 65527. */
   readonly nodeId: number;
-  /** That of all nodes whose ids meet, the width included: 8 bits have room for the node ids up to 247, 16 for all. */
+  /**
+   * That of all nodes whose ids meet, the width included: 8 bits have room for the node ids up to 247, 16 for
+   * all.
+   */
   readonly layout: IdLayout;
   readonly clock: Pick<Clock, 'now' | 'sleep'>;
   /** What of the past may still be used for a burst, in milliseconds, 0 … 3600000. @default 4000 */
@@ -16,16 +19,22 @@ export interface StandaloneIdsOptions {
 }
 
 /**
- * A generator without a lease, for a fixed node id: the same ids by the same methods, but their uniqueness rests on the wall clock, and on no
- * other process having the node id.
+ * A generator without a lease, for a fixed node id: the same ids by the same methods, but their uniqueness
+ * rests on the wall clock, and on no other process having the node id.
  *
- * The times in the ids are later than this call, and never ahead of the clock. So a restarted process repeats none of its predecessor's ids *as long
- * as the host's clock does not go back between the two*, by NTP, by hand, or by a move to another host. Within one process ids never repeat,
- * whatever the clock does. In the first millisecond there is no id yet: begin with `await nextAsync()`.
+ * The times in the ids are later than this call, and never ahead of the clock. So a restarted process repeats
+ * none of its predecessor's ids *as long as the host's clock does not go back between the two*, by NTP, by
+ * hand, or by a move to another host. Within one process ids never repeat, whatever the clock does. In the
+ * first millisecond there is no id yet: begin with `await nextAsync()`.
  *
  * @throws {ConfigError} when the node id is none, or too large for the layout
  */
-export function standaloneIds({ nodeId, layout, clock, lagMs = 4_000 }: StandaloneIdsOptions): UniqueIdGenerator {
+export function standaloneIds({
+  nodeId,
+  layout,
+  clock,
+  lagMs = 4_000,
+}: StandaloneIdsOptions): UniqueIdGenerator {
   const node = clusterNodeIdOf(nodeId);
   const startedAt = clock.now();
   if (!(startedAt > 0)) throw new ConfigError('clock', startedAt, 'a time after the year 1970');
@@ -33,6 +42,11 @@ export function standaloneIds({ nodeId, layout, clock, lagMs = 4_000 }: Standalo
     ...{ layout, node, clock },
     // Never ahead of the clock: a successor would use a future time again.
     ...{ lagMs, advanceMs: lagMs },
-    time: { now: () => clock.now(), after: Math.floor(startedAt), before: () => Number.POSITIVE_INFINITY, check: () => undefined },
+    time: {
+      now: () => clock.now(),
+      after: Math.floor(startedAt),
+      before: () => Number.POSITIVE_INFINITY,
+      check: () => undefined,
+    },
   });
 }

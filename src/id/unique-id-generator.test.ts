@@ -9,7 +9,9 @@ import { UniqueIdGenerator, type UniqueIdGeneratorOptions } from './unique-id-ge
 const NODE = 0x0143;
 
 /** A generator on a clock that stands still until it is moved, with bounds that can be moved too. */
-function generator(options: Partial<UniqueIdGeneratorOptions> & { readonly bounds?: { after?: number; before?: number } } = {}) {
+function generator(
+  options: Partial<UniqueIdGeneratorOptions> & { readonly bounds?: { after?: number; before?: number } } = {},
+) {
   const clock = new VirtualClock();
   const bounds = { after: 0, before: Number.POSITIVE_INFINITY, ...options.bounds };
   const ending = new AbortController();
@@ -23,7 +25,12 @@ function generator(options: Partial<UniqueIdGeneratorOptions> & { readonly bound
     signal: ending.signal,
   };
   const { bounds: _, ...rest } = options;
-  return { clock, bounds, ending, ids: new UniqueIdGenerator({ layout: cluster16(9), node: NODE, time, clock, ...rest }) };
+  return {
+    clock,
+    bounds,
+    ending,
+    ids: new UniqueIdGenerator({ layout: cluster16(9), node: NODE, time, clock, ...rest }),
+  };
 }
 
 /** Everything that there is until it is exhausted. */
@@ -81,7 +88,10 @@ describe.each(LAYOUTS)('the ids of layout $name $timeBits/$sequenceBits/$nodeBit
     expect(made).toHaveLength(31 * 2 ** layout.sequenceBits);
     expect(new Set(made).size).toBe(made.length);
     expect(ids.decode(made[0] as bigint).timeMs).toBe(clock.now() - 40);
-    expect(ids.decode(made.at(-1) as bigint)).toMatchObject({ timeMs: clock.now() - 10, sequence: 2 ** layout.sequenceBits - 1 });
+    expect(ids.decode(made.at(-1) as bigint)).toMatchObject({
+      timeMs: clock.now() - 10,
+      sequence: 2 ** layout.sequenceBits - 1,
+    });
   });
 
   it('are the same ones whether they are made one by one or filled into an array', () => {
@@ -90,7 +100,9 @@ describe.each(LAYOUTS)('the ids of layout $name $timeBits/$sequenceBits/$nodeBit
     const target = new BigUint64Array(2_010);
     for (let round = 0; round < 3; round += 1) {
       many.ids.fill(target, 10, 600 + round);
-      expect([...target.subarray(10, 610 + round)]).toEqual(Array.from({ length: 600 + round }, () => one.ids.next()));
+      expect([...target.subarray(10, 610 + round)]).toEqual(
+        Array.from({ length: 600 + round }, () => one.ids.next()),
+      );
       expect(target.subarray(0, 10).every((id) => id === 0n)).toBe(true);
     }
   });
@@ -166,7 +178,12 @@ describe('the bounds of the time', () => {
 
   it('end with the layout: a time that it has no bits for is never cut off', async () => {
     const clock = new VirtualClock();
-    const layout = idLayout({ timeBits: 40, sequenceBits: 12, nodeBits: 12, epochMs: clock.now() - 2 ** 40 + 10 });
+    const layout = idLayout({
+      timeBits: 40,
+      sequenceBits: 12,
+      nodeBits: 12,
+      epochMs: clock.now() - 2 ** 40 + 10,
+    });
     const { ids } = generator({ layout, lagMs: 0, advanceMs: 50 });
     expect(drain(ids)).toHaveLength(10 * 4_096);
     expect(() => ids.next()).toThrow('the 40 bits of time of layout custom are used up');
@@ -237,7 +254,10 @@ describe('when the lease is lost', () => {
 
 describe('a generator', () => {
   it.each([
-    [{ node: 512 }, 'node: expected a whole number from 0 to 511, since layout cluster16 has 9 bits for it, got 512'],
+    [
+      { node: 512 },
+      'node: expected a whole number from 0 to 511, since layout cluster16 has 9 bits for it, got 512',
+    ],
     [{ node: -1 }, 'node: expected a whole number from 0 to 511'],
     [{ node: 1.5 }, 'node: expected a whole number from 0 to 511'],
     [{ lagMs: -1 }, 'lagMs: expected whole milliseconds from 0 to 3600000, got -1'],
@@ -245,12 +265,24 @@ describe('a generator', () => {
     [{ advanceMs: 10_000 / 3 }, 'advanceMs: expected whole milliseconds'],
     [{ lagMs: 0.5 }, 'lagMs: expected whole milliseconds'],
     [{ advanceMs: '8000' as never }, 'advanceMs: expected whole milliseconds from 0 to 3600000, got "8000"'],
-    [{ layout: 'snowflake' as never }, 'layout: expected what cluster16(), snowflake() or idLayout() returns, got "snowflake"'],
-    [{ layout: null as never }, 'layout: expected what cluster16(), snowflake() or idLayout() returns, got null'],
-    [{ layout: snowflake as never }, 'layout: expected what cluster16(), snowflake() or idLayout() returns, got "a function"'],
+    [
+      { layout: 'snowflake' as never },
+      'layout: expected what cluster16(), snowflake() or idLayout() returns, got "snowflake"',
+    ],
+    [
+      { layout: null as never },
+      'layout: expected what cluster16(), snowflake() or idLayout() returns, got null',
+    ],
+    [
+      { layout: snowflake as never },
+      'layout: expected what cluster16(), snowflake() or idLayout() returns, got "a function"',
+    ],
     [{ layout: {} as never }, 'layout.timeBits: expected a whole number from 34 to 48, got undefined'],
     [{ layout: { ...cluster16(9), name: 7 as never } }, 'layout.name: expected a text, got 7'],
-    [{ layout: { ...cluster16(9), sequenceBits: 12 } }, 'layout: expected bits of time, sequence and node that make 63 or 64'],
+    [
+      { layout: { ...cluster16(9), sequenceBits: 12 } },
+      'layout: expected bits of time, sequence and node that make 63 or 64',
+    ],
   ])('is refused with %j', (options, message) => {
     expect(() => generator(options)).toThrow(message);
     expect(() => generator(options)).toThrow(ConfigError);
@@ -266,7 +298,13 @@ describe('a generator', () => {
     const { ids } = generator({ node: 8, layout: cluster16(9) });
     const first = ids.next();
     const hand = { ...cluster16(10), nodeBits: 11 };
-    for (const layout of [cluster16(8), snowflake(), idLayout({ timeBits: 48, sequenceBits: 6, nodeBits: 10 }), null as never, hand]) {
+    for (const layout of [
+      cluster16(8),
+      snowflake(),
+      idLayout({ timeBits: 48, sequenceBits: 6, nodeBits: 10 }),
+      null as never,
+      hand,
+    ]) {
       expect(() => ids.adopt(layout)).toThrow(ConfigError);
     }
     ids.adopt(cluster16(11));
@@ -280,7 +318,10 @@ describe('a generator', () => {
     const { clock, ids } = generator({ node: 8, layout: cluster16(8), lagMs: 0, advanceMs: 0 });
     const bits = () => ids.layout.nodeBits;
     const whole = () =>
-      Array.from({ length: 2 ** (16 - bits()) }, (_, place) => (BigInt(clock.now()) << 16n) | BigInt(place * 2 ** bits() + 8));
+      Array.from(
+        { length: 2 ** (16 - bits()) },
+        (_, place) => (BigInt(clock.now()) << 16n) | BigInt(place * 2 ** bits() + 8),
+      );
     // For longer than one look at the clock is good for.
     const untilLater = () => clock.advance(101);
     for (const [wider, usedBefore] of [

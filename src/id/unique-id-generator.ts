@@ -15,7 +15,11 @@ export interface UniqueIdGeneratorOptions {
   readonly time: IdTime;
   /** Only to wait with. */
   readonly clock: Pick<Clock, 'sleep'>;
-  /** How far behind the time ids are stamped while few are made, in milliseconds, 0 … 3600000: the rest serves a burst. @default 4000 */
+  /**
+   * How far behind the time ids are stamped while few are made, in milliseconds, 0 … 3600000: the rest serves
+   * a burst.
+   * @default 4000
+   */
   readonly lagMs?: number | undefined;
   /** How far ahead of that they may be stamped in a burst, in milliseconds, 0 … 3600000. @default 8000 */
   readonly advanceMs?: number | undefined;
@@ -23,7 +27,10 @@ export interface UniqueIdGeneratorOptions {
 
 /** How long a read of the clock is used while the event loop turns, in milliseconds. */
 const FRESH_MS = 100;
-/** How many ids are made at most between two reads of the clock: few after a pause, twice as many each time while they are made fast. */
+/**
+ * How many ids are made at most between two reads of the clock: few after a pause, twice as many each time
+ * while they are made fast.
+ */
 const RUN = { first: 64, max: 4_096 };
 const FAST_MS = 10;
 const HALF = 2 ** 32;
@@ -35,11 +42,13 @@ const LOW = new Uint8Array(new Uint32Array([1]).buffer)[0] === 1 ? 0 : 1;
 const HIGH = 1 - LOW;
 
 /**
- * Makes unique 64-bit ids, strictly increasing, each from a counter whose upper bits are a time: a virtual clock, which follows the given one
- * at a distance (`lagMs`) while few ids are made, and runs ahead of that by up to `advanceMs` in a burst.
+ * Makes unique 64-bit ids, strictly increasing, each from a counter whose upper bits are a time: a virtual
+ * clock, which follows the given one at a distance (`lagMs`) while few ids are made, and runs ahead of that
+ * by up to `advanceMs` in a burst.
  *
- * No id repeats, whatever the clock does, as long as no other generator with the same node's number uses times within the bounds of the same
- * {@link IdTime}. An id's time is between `lagMs` + 100 ms before and `advanceMs` - `lagMs` after it was made; older if the thread was blocked.
+ * No id repeats, whatever the clock does, as long as no other generator with the same node's number uses
+ * times within the bounds of the same {@link IdTime}. An id's time is between `lagMs` + 100 ms before and
+ * `advanceMs` - `lagMs` after it was made; older if the thread was blocked.
  */
 export class UniqueIdGenerator {
   readonly node: number;
@@ -52,7 +61,10 @@ export class UniqueIdGenerator {
   #step: number;
   readonly #id = new BigUint64Array(1);
   readonly #halves = new Uint32Array(this.#id.buffer);
-  /** The next id's time, in milliseconds since the Unix epoch, and its place within it, both as of the beginning of the run. */
+  /**
+   * The next id's time, in milliseconds since the Unix epoch, and its place within it, both as of the
+   * beginning of the run.
+   */
   #ms: number;
   #sequence = 0;
   /** When the clock was read last, and how many ids the next run may have. */
@@ -67,12 +79,23 @@ export class UniqueIdGenerator {
   readonly #end: number;
   #isTicking = false;
 
-  /** @throws {ConfigError} when the layout is none, the node's number too large for it, its time has not begun yet, or an option is out of range */
-  constructor({ layout: given, node, time, clock, lagMs = 4_000, advanceMs = 8_000 }: UniqueIdGeneratorOptions) {
+  /**
+   * @throws {ConfigError} when the layout is none, the node's number too large for it, its time has not begun
+   * yet, or an option is out of range
+   */
+  constructor({
+    layout: given,
+    node,
+    time,
+    clock,
+    lagMs = 4_000,
+    advanceMs = 8_000,
+  }: UniqueIdGeneratorOptions) {
     const layout = checkedLayout(given);
     const { name, nodeBits } = layout;
     checkWhole('node', node, 0, 2 ** nodeBits - 1, `, since layout ${name} has ${nodeBits} bits for it`);
-    if (layout.epochMs > time.now()) throw new ConfigError('layout.epochMs', layout.epochMs, 'a time in the past');
+    if (layout.epochMs > time.now())
+      throw new ConfigError('layout.epochMs', layout.epochMs, 'a time in the past');
     checkMs('lagMs', lagMs);
     checkMs('advanceMs', advanceMs);
     this.node = node;
@@ -99,9 +122,11 @@ export class UniqueIdGenerator {
   }
 
   /**
-   * Makes all further ids by a layout with more bits for the node, in the same number of bits. They are greater than all before.
+   * Makes all further ids by a layout with more bits for the node, in the same number of bits. They are
+   * greater than all before.
    *
-   * @throws {ConfigError} when it has fewer of them, another time or another number of bits below it, or is none
+   * @throws {ConfigError} when it has fewer of them, another time or another number of bits below it, or is
+   * none
    */
   adopt(given: IdLayout): void {
     const layout = checkedLayout(given);
@@ -109,7 +134,11 @@ export class UniqueIdGenerator {
     const now = this.#layout;
     const isSameTime = epochMs === now.epochMs && timeBits === now.timeBits && lowest === now.lowest;
     // As many bits below the time as before: it has to stay where it is.
-    if (!isSameTime || nodeBits < now.nodeBits || nodeBits + sequenceBits !== now.nodeBits + now.sequenceBits) {
+    if (
+      !isSameTime ||
+      nodeBits < now.nodeBits ||
+      nodeBits + sequenceBits !== now.nodeBits + now.sequenceBits
+    ) {
       const expected = `the time of layout ${now.name} in the same place, and at least ${now.nodeBits} bits for the node`;
       throw new ConfigError('layout', layout.name, expected);
     }
@@ -165,14 +194,17 @@ export class UniqueIdGenerator {
    *
    * @param offset where to begin. @default 0
    * @param count how many. @default to the end of the array
-   * @throws {ConfigError} when they do not fit into the array, or it is another kind of one: nothing is written
+   * @throws {ConfigError} when they do not fit into the array, or it is another kind of one: nothing is
+   * written
    * @throws {IdsExhaustedError} when there are not enough yet; the first `filled` of them have been written
-   * @throws {LeaseLostError} when the node's number is, or may be, another task's; what was written before is not told, and unique nevertheless
+   * @throws {LeaseLostError} when the node's number is, or may be, another task's; what was written before is
+   * not told, and unique nevertheless
    */
   fill(target: BigUint64Array, offset?: number, count?: number): void;
   fill(target: unknown, offset = 0, wanted?: number): void {
     // What has elements of another size, such as a Buffer, would be written past its end.
-    if (!types.isBigUint64Array(target)) throw new ConfigError('target', Object.prototype.toString.call(target), 'a BigUint64Array');
+    if (!types.isBigUint64Array(target))
+      throw new ConfigError('target', Object.prototype.toString.call(target), 'a BigUint64Array');
     checkWhole('offset', offset, 0, target.length, ', the length of the array');
     const count = wanted ?? target.length - offset;
     checkWhole('count', count, 0, target.length - offset, ', what the array has room for');
@@ -209,10 +241,12 @@ export class UniqueIdGenerator {
     const ms = Math.max(this.#ms, target, Math.floor(time.after) + 1);
     const allowed = target + this.#advanceMs;
     const before = Math.min(Math.ceil(time.before()), this.#end);
-    // Checked before anything changes: a wrong time must not last when it is corrected. Written so that NaN passes neither.
+    // Checked before anything changes: a wrong time must not last when it is corrected. Written so that NaN
+    // passes neither.
     if (!(ms <= allowed && ms < before)) throw this.#exhausted(ms, allowed, before, filled);
     this.#advanceTo(ms);
-    this.#longest = Math.abs(now - this.#lookedAt) < FAST_MS ? Math.min(this.#longest * 2, RUN.max) : RUN.first;
+    this.#longest =
+      Math.abs(now - this.#lookedAt) < FAST_MS ? Math.min(this.#longest * 2, RUN.max) : RUN.first;
     this.#lookedAt = now;
     const { lowest, epochMs, sequenceBits, nodeBits } = this.#layout;
     const perMs = 2 ** sequenceBits;
@@ -256,16 +290,25 @@ export class UniqueIdGenerator {
   #exhausted(ms: number, allowed: number, before: number, filled: number): IdsExhaustedError {
     const { layout } = this;
     if (ms >= this.#end)
-      return new IdsExhaustedError(MAX_WAIT_MS, filled, `the ${layout.timeBits} bits of time of layout ${layout.name} are used up`);
+      return new IdsExhaustedError(
+        MAX_WAIT_MS,
+        filled,
+        `the ${layout.timeBits} bits of time of layout ${layout.name} are used up`,
+      );
     if (ms > allowed) {
       const early = `they would be stamped more than ${this.#advanceMs - this.#lagMs} ms ahead of the time`;
       const until = new Date(ms - 1).toISOString();
       // Then nothing of this generator's own is used up.
-      const why = ms > this.#ms ? `, since somebody else with the node's number may have used it up to ${until}` : '';
+      const why =
+        ms > this.#ms ? `, since somebody else with the node's number may have used it up to ${until}` : '';
       return new IdsExhaustedError(Math.min(ms - allowed, MAX_WAIT_MS), filled, early + why);
     }
     const waitMs = Math.min(MAX_WAIT_MS, Math.max(RENEWAL_WAIT_MS, ms - before || 0));
-    return new IdsExhaustedError(waitMs, filled, 'they would be stamped past the end of the lease, which has to be renewed first');
+    return new IdsExhaustedError(
+      waitMs,
+      filled,
+      'they would be stamped past the end of the lease, which has to be renewed first',
+    );
   }
 
   /** Ends the run after a while, so that later ids do not have an old time. */
@@ -279,7 +322,8 @@ export class UniqueIdGenerator {
 }
 
 function checkMs(name: string, ms: number): void {
-  if (!Number.isInteger(ms) || ms < 0 || ms > 3_600_000) throw new ConfigError(name, ms, 'whole milliseconds from 0 to 3600000');
+  if (!Number.isInteger(ms) || ms < 0 || ms > 3_600_000)
+    throw new ConfigError(name, ms, 'whole milliseconds from 0 to 3600000');
 }
 
 function stepOf({ lowest, nodeBits }: IdLayout): number {

@@ -3,7 +3,12 @@
 export { type AcquireLeaseOptions, acquireLease } from './acquire/acquire-lease.js';
 export type { EnsureClusterOptions } from './acquire/ensure-cluster.js';
 export type { ClusterConfig, WantedSettings } from './model/cluster-config.js';
-export { type EncodedLease, type LeaseCodec, LeaseUnreadableError, nativeCodec } from './model/lease-codec.js';
+export {
+  type EncodedLease,
+  type LeaseCodec,
+  LeaseUnreadableError,
+  nativeCodec,
+} from './model/lease-codec.js';
 export type { HeldLease, KnownNodes, LeaseState, ReleasedLease, RetiredLease } from './model/lease-state.js';
 export type { LeaseAttributes, LeaseSpanName, LeaseTracer, NoteAttributes } from './model/lease-tracer.js';
 export { type Eviction, evictHolder } from './operate/evict.js';
@@ -17,6 +22,13 @@ export {
 } from './operate/initialize.js';
 export { type CamundaNode, type ClusterStatus, inspectCluster, type NodeStatus } from './operate/inspect.js';
 export { scaleCluster } from './operate/scale.js';
-export type { DamagedLease, NarrowHolder, RetiringHolder, ScaleEvent, ScaleOptions, ScaleOutcome } from './operate/scaling.js';
+export type {
+  DamagedLease,
+  NarrowHolder,
+  RetiringHolder,
+  ScaleEvent,
+  ScaleOptions,
+  ScaleOutcome,
+} from './operate/scaling.js';
 export type { StoredCluster } from './session/cluster-store.js';
 export { type SessionCall, type SessionWrite, StoreSession } from './session/store-session.js';

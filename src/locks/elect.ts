@@ -9,8 +9,9 @@ import { acquireLock, checkLock, type LockHandle, type LockOptions } from './sto
 const STAND_AGAIN: Backoff = { first: 1_000, max: 10_000 };
 
 /**
- * Stands for election again and again: each term is a lock that is held. The loop's body is the work of the leader; a term ends with the body,
- * which has to stop when the term's `signal` aborts, and then this stands again. `break` ends the last term and the election.
+ * Stands for election again and again: each term is a lock that is held. The loop's body is the work of the
+ * leader; a term ends with the body, which has to stop when the term's `signal` aborts, and then this stands
+ * again. `break` ends the last term and the election.
  *
  * ```ts
  * for await (const term of elect('leader', { store: 's3://bucket/my-service' })) {
@@ -18,7 +19,8 @@ const STAND_AGAIN: Backoff = { first: 1_000, max: 10_000 };
  * }
  * ```
  *
- * After the first term a store that is away is waited for. What else {@link acquireLock} throws ends the election, `signal.reason` included.
+ * After the first term a store that is away is waited for. What else {@link acquireLock} throws ends the
+ * election, `signal.reason` included.
  *
  * @param options.timeoutMs how long to wait for each term
  * @throws {ConfigError} when the name cannot be a lock's, or an option is unknown or out of range
@@ -39,7 +41,9 @@ async function* terms(name: string, options: LockOptions): AsyncGenerator<LockHa
   }
 }
 
-/** The same as {@link acquireLock} for a store that has been used before: it is waited for while it is away. */
+/**
+ * The same as {@link acquireLock} for a store that has been used before: it is waited for while it is away.
+ */
 export async function acquireAgain(name: string, options: LockOptions = {}): Promise<LockHandle> {
   const { clock = systemClock, random = systemRandom, signal, onEvent } = options;
   for (let failures = 1; ; failures += 1) {

@@ -14,7 +14,10 @@ import { parseStoreUrl } from '../store/store-url.js';
 /** Each lock has a folder of its own here, beside the record of the probe that serves all of them. */
 const LOCKS = 'locks';
 
-/** A segment of a path in every store. On some servers no object may have the name of a folder; those of leases end in .json. */
+/**
+ * A segment of a path in every store. On some servers no object may have the name of a folder; those of
+ * leases end in .json.
+ */
 const NAME = /^(?!.*\.json$)[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$/;
 
 /** @throws {ConfigError} when `name` cannot be that of a lock */
@@ -26,7 +29,11 @@ export function checkLockName(name: string): void {
 /** A URL below which locks are kept, or what opens the store at such a path. */
 export type LockStore = string | ((path: string) => LeaseStore | Promise<LeaseStore>);
 
-/** Where a lock is kept: the URL of its store; where a function opens those, the store, for the caller to close. @throws {ConfigError} */
+/**
+ * Where a lock is kept: the URL of its store; where a function opens those, the store, for the caller to
+ * close.
+ * @throws {ConfigError}
+ */
 export async function lockPlace(store: LockStore, name = ''): Promise<string | LeaseStore> {
   const path = name === '' ? LOCKS : `${LOCKS}/${name}`;
   if (typeof store === 'function') return store(path);
@@ -60,7 +67,8 @@ export async function ensureProbed(options: ProbedStoreOptions): Promise<void> {
     const known = await retry(() => readCluster(session, { signal }), whileStoreIsAway(call));
     if (known?.config.proven) return;
     const { store: url } = options;
-    if (known === undefined && typeof url === 'string') await retry(() => refuseCamundaAbove(url, options), whileStoreIsAway(call));
+    if (known === undefined && typeof url === 'string')
+      await retry(() => refuseCamundaAbove(url, options), whileStoreIsAway(call));
     await retry(() => ensureCluster(call), whileStoreIsAway(call));
   } finally {
     await store.close();
@@ -74,7 +82,8 @@ async function refuseCamundaAbove(url: string, options: ProbedStoreOptions): Pro
     const session = new StoreSession(store, options.clock, REQUEST_TIMEOUT_MS);
     const call = { signal: options.signal };
     const marker = await session.read(CAMUNDA_MARKER, call);
-    if (marker !== undefined) throw foreignError(url, `this is a Camunda cluster (it has the object ${CAMUNDA_MARKER})`);
+    if (marker !== undefined)
+      throw foreignError(url, `this is a Camunda cluster (it has the object ${CAMUNDA_MARKER})`);
     const { objects } = await session.listPage(undefined, call);
     await refuseForeign(session, objects, call);
   } catch (error) {

@@ -99,7 +99,9 @@ describe('a lock on a store', () => {
 
   it('excludes no holder of a lock of another name', async () => {
     const { task } = lockStore();
-    const held = await Promise.all(['a', 'b', 'A', '-_-', 'a.b'].map((name) => task().lock(name, { timeoutMs: 0 })));
+    const held = await Promise.all(
+      ['a', 'b', 'A', '-_-', 'a.b'].map((name) => task().lock(name, { timeoutMs: 0 })),
+    );
     expect(held.every((lock) => lock.isValid())).toBe(true);
   });
 
@@ -123,7 +125,9 @@ describe('a lock on a store', () => {
     const { task, clock } = lockStore();
     const first = await task().lock('nightly');
     const begun = clock.monotonic();
-    await expect(within(clock, 10_000, task().lock('nightly', { timeoutMs: 5_000 }))).rejects.toThrow('did not become free');
+    await expect(within(clock, 10_000, task().lock('nightly', { timeoutMs: 5_000 }))).rejects.toThrow(
+      'did not become free',
+    );
     expect(clock.monotonic() - begun).toBeLessThan(5_200);
     const waiting = task().lock('nightly', { timeoutMs: 60_000 });
     await clock.advance(3_000);
@@ -182,7 +186,11 @@ describe('a lock on a store', () => {
   it('can be taken from its holder by an operator, as the node id 0 of the cluster at locks/NAME', async () => {
     const { task, clock, bucketAt } = lockStore();
     const held = await task().lock('nightly');
-    const session = new StoreSession(new MemoryLeaseStore({ clock }, bucketAt('locks/nightly')), clock, 1_000);
+    const session = new StoreSession(
+      new MemoryLeaseStore({ clock }, bucketAt('locks/nightly')),
+      clock,
+      1_000,
+    );
     await evictHolder(session, 0);
     await clock.advance(DURATION / 2);
     expect(held.signal.reason).toMatchObject({ code: 'LOCK_LOST', reason: 'taken', lock: 'nightly' });
@@ -193,7 +201,12 @@ describe('a lock on a store', () => {
     const held = await task().lock('nightly');
     const store = new MemoryLeaseStore({ clock }, bucketAt('locks/nightly'));
     const cluster = await readCluster(new StoreSession(store, clock, 1_000));
-    await store.replace('cluster.json', cluster?.body.replace('"size":1', '"size":2') ?? '', {}, cluster?.etag ?? '');
+    await store.replace(
+      'cluster.json',
+      cluster?.body.replace('"size":1', '"size":2') ?? '',
+      {},
+      cluster?.etag ?? '',
+    );
     await expect(within(clock, 5_000, task().lock('nightly'))).rejects.toMatchObject({
       code: 'STORE_UNUSABLE',
       message: 'lock nightly cannot be had',
@@ -246,7 +259,10 @@ describe('a lock on a store', () => {
     ['keeper', { keeper: 'bogus' }],
     ['store', { store: 'ftp://x' }],
   ])('names the option that is wrong: %s in %j', async (setting, options) => {
-    await expect(acquireLock('nightly', options as LockOptions)).rejects.toMatchObject({ code: 'CONFIG_INVALID', setting });
+    await expect(acquireLock('nightly', options as LockOptions)).rejects.toMatchObject({
+      code: 'CONFIG_INVALID',
+      setting,
+    });
   });
 });
 
@@ -260,7 +276,9 @@ describe('locks on a remote store', () => {
     await within(clock, 5_000, Promise.all(further.map(({ lock }, number) => lock(`further-${number}`))));
     for (const { network } of further) {
       expect(network.calls.length).toBeLessThan(12);
-      expect(network.calls.filter(({ path }) => path === 'locks').map(({ operation }) => operation)).toEqual(['read']);
+      expect(network.calls.filter(({ path }) => path === 'locks').map(({ operation }) => operation)).toEqual([
+        'read',
+      ]);
     }
   });
 
@@ -288,7 +306,9 @@ describe('locks on a remote store', () => {
       },
     });
     const [a, b] = [task(), task()];
-    await expect(within(clock, 60_000, a.lock('a', careless(a.options)))).rejects.toMatchObject({ code: 'STORE_UNUSABLE' });
+    await expect(within(clock, 60_000, a.lock('a', careless(a.options)))).rejects.toMatchObject({
+      code: 'STORE_UNUSABLE',
+    });
     await expect(within(clock, 60_000, b.lock('b', careless(b.options)))).rejects.toMatchObject({
       cause: { message: expect.stringContaining('as an earlier probe has found') },
     });
@@ -360,7 +380,9 @@ describe('an election on a store', () => {
     const { task, clock } = lockStore();
     const { options, network } = task();
     network.isAway = true;
-    await expect(within(clock, 20_000, standing(options).ended)).rejects.toMatchObject({ code: 'STORE_UNUSABLE' });
+    await expect(within(clock, 20_000, standing(options).ended)).rejects.toMatchObject({
+      code: 'STORE_UNUSABLE',
+    });
   });
 
   it('ends with the signal that aborts while it stands', async () => {

@@ -13,7 +13,18 @@ import { StoreError } from '../store/lease-store.js';
 import { checkLockName, ensureProbed, type LockStore, lockPlace } from './lock-place.js';
 
 /** The options of `acquire()` that mean the same for a lock. */
-const SHARED = ['endpoint', 'region', 'etcd', 'waitPollMs', 'durationMs', 'graceMs', 'taskId', 'keeper', 'onEvent', 'signal'] as const;
+const SHARED = [
+  'endpoint',
+  'region',
+  'etcd',
+  'waitPollMs',
+  'durationMs',
+  'graceMs',
+  'taskId',
+  'keeper',
+  'onEvent',
+  'signal',
+] as const;
 const OWN = ['store', 'timeoutMs', 'clock', 'random'] as const;
 
 type SharedOptions = { readonly [Name in (typeof SHARED)[number]]?: AcquireOptions[Name] | undefined };
@@ -21,9 +32,10 @@ type SharedOptions = { readonly [Name in (typeof SHARED)[number]]?: AcquireOptio
 /** How to acquire a lock. */
 export interface LockOptions extends SharedOptions {
   /**
-   * `s3://bucket/prefix`, `azblob://account/container/prefix`, `gs://bucket/prefix`, `etcd://HOST:2379/prefix`, `file:DIR`, or `memory:`, which
-   * excludes no task, for trials. The lock is the cluster of one node id at `locks/NAME`
-   * below it. A function opens stores of your own, each to be closed after use: it gets such a path. To be given in a container.
+   * `s3://bucket/prefix`, `azblob://account/container/prefix`, `gs://bucket/prefix`,
+   * `etcd://HOST:2379/prefix`, `file:DIR`, or `memory:`, which excludes no task, for trials. The lock is the
+   * cluster of one node id at `locks/NAME` below it. A function opens stores of your own, each to be closed
+   * after use: it gets such a path. To be given in a container.
    * @default 'file:.nodelease'
    */
   readonly store?: LockStore | undefined;
@@ -35,39 +47,63 @@ export interface LockOptions extends SharedOptions {
   readonly random?: RandomSource;
 }
 
-/** A lock that this process holds. Dispose of it (`await using`) or call `release()` when the work has ended; stop the work when `signal` aborts. */
+/**
+ * A lock that this process holds. Dispose of it (`await using`) or call `release()` when the work has ended;
+ * stop the work when `signal` aborts.
+ */
 export interface LockHandle extends AsyncDisposable {
   readonly name: string;
-  /** The fencing token: greater at every new holding of this lock, never used twice. Send it along with every write that it should protect. */
+  /**
+   * The fencing token: greater at every new holding of this lock, never used twice. Send it along with every
+   * write that it should protect.
+   */
   readonly token: bigint;
-  /** Aborts with a {@link LockLostError} once the lock is lost, and not on `release()`. Before an act that must not happen twice, ask `isValid()`. */
+  /**
+   * Aborts with a {@link LockLostError} once the lock is lost, and not on `release()`. Before an act that
+   * must not happen twice, ask `isValid()`.
+   */
   readonly signal: AbortSignal;
   /** Until when the lock is held unless it is renewed, in milliseconds on the monotonic clock. */
   readonly deadline: number;
-  /** True while this process can prove that it holds the lock. Compares clocks when asked, so it is right even after a pause. */
+  /**
+   * True while this process can prove that it holds the lock. Compares clocks when asked, so it is right even
+   * after a pause.
+   */
   isValid(): boolean;
-  /** Gives the lock back. Never throws for want of the store: a release that fails is left to expire. Later calls share the first one's end. */
+  /**
+   * Gives the lock back. Never throws for want of the store: a release that fails is left to expire. Later
+   * calls share the first one's end.
+   */
   release(): Promise<void>;
 }
 
 /**
- * Acquires a lock on a lease store and keeps it until it is released or lost. The lock is the lease of a cluster's only node id, by the same engine.
+ * Acquires a lock on a lease store and keeps it until it is released or lost. The lock is the lease of a
+ * cluster's only node id, by the same engine.
  *
  * ```ts
  * await using lock = await acquireLock('nightly', { store: 's3://bucket/my-service', timeoutMs: 0 });
  * await report(lock.token, { signal: lock.signal });
  * ```
  *
- * Not guaranteed: an order among waiting tasks; that code which looks at neither `signal` nor `isValid()` stops in time.
+ * Not guaranteed: an order among waiting tasks; that code which looks at neither `signal` nor `isValid()`
+ * stops in time.
  *
  * @throws {ConfigError} when the name cannot be a lock's, or an option is unknown or out of range
- * @throws {StoreUnusableError} when the store cannot be reached, denies access, ignores conditions, or has a larger cluster there
+ * @throws {StoreUnusableError} when the store cannot be reached, denies access, ignores conditions, or has a
+ * larger cluster there
  * @throws {AcquireTimeoutError} when the lock did not become free in time
  * @throws `signal.reason` when `signal` aborts first
  */
 export async function acquireLock(name: string, options: LockOptions = {}): Promise<LockHandle> {
   checkLock(name, options);
-  const { store = DEFAULT_STORE, timeoutMs: acquireTimeoutMs, onEvent: onLeaseEvent, keeper = 'inline', ...rest } = options;
+  const {
+    store = DEFAULT_STORE,
+    timeoutMs: acquireTimeoutMs,
+    onEvent: onLeaseEvent,
+    keeper = 'inline',
+    ...rest
+  } = options;
   const system = { clock: options.clock ?? systemClock, random: options.random ?? systemRandom };
   const taskId = options.taskId ?? (await ownTaskId(options.signal));
   const place = await lockPlace(store, name);
@@ -81,11 +117,14 @@ export async function acquireLock(name: string, options: LockOptions = {}): Prom
     const node = await holdNode({ ...rest, ...system, ...wanted, store: place, keeper, onLeaseEvent });
     if (node.lease.id === 0) return handleOf(name, node, end);
     await node.end({ workEnded: true });
-    throw new StoreUnusableError('this is a cluster of several node ids, and a lock has one: nodelease scale 1 makes it a lock again');
+    throw new StoreUnusableError(
+      'this is a cluster of several node ids, and a lock has one: nodelease scale 1 makes it a lock again',
+    );
   } catch (error) {
     await end();
     // By the name of the lock, where they name its store or its node id.
-    if (error instanceof AcquireTimeoutError) throw new AcquireTimeoutError(`lock ${name} did not become free in time`, { cause: error });
+    if (error instanceof AcquireTimeoutError)
+      throw new AcquireTimeoutError(`lock ${name} did not become free in time`, { cause: error });
     if (error instanceof StoreError || error instanceof StoreUnusableError)
       throw new StoreUnusableError(`lock ${name} cannot be had`, { cause: error });
     throw error;
@@ -123,7 +162,9 @@ export function checkLock(name: string, options: LockOptions): void {
   checkWanted(options);
   checkOptions(options, '', names);
   const { timeoutMs = 0, keeper = 'inline' } = options;
-  if (!(typeof timeoutMs === 'number' && timeoutMs >= 0)) throw new ConfigError('timeoutMs', timeoutMs, 'milliseconds, at least 0');
-  if (keeper !== 'inline' && keeper !== 'worker') throw new ConfigError('keeper', keeper, "'inline' or 'worker'");
+  if (!(typeof timeoutMs === 'number' && timeoutMs >= 0))
+    throw new ConfigError('timeoutMs', timeoutMs, 'milliseconds, at least 0');
+  if (keeper !== 'inline' && keeper !== 'worker')
+    throw new ConfigError('keeper', keeper, "'inline' or 'worker'");
   if (options.store === undefined) defaultStore();
 }

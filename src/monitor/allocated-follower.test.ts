@@ -38,7 +38,13 @@ it('an id whose znode is gone is free at once: no task holds it, its version sta
   await zookeeper.remove(pathOf(9), -1, { sessionId: 'a' });
   await clock.advance(1_000);
   expect(follower.current().report?.nodes.map(({ id }) => id)).toEqual([0]);
-  const released = { kind: 'released', nodeId: 1, version: nodes?.[1]?.version, taskId: null, previousTaskId: 'task' };
+  const released = {
+    kind: 'released',
+    nodeId: 1,
+    version: nodes?.[1]?.version,
+    taskId: null,
+    previousTaskId: 'task',
+  };
   expect(follower.current().events).toMatchObject([released]);
   await clock.advance(5_000);
   expect(follower.current().events).toHaveLength(1);

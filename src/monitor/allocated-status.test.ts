@@ -6,12 +6,19 @@ import { inspectAllocated } from './allocated-status.js';
 
 const STAMPS = '/discovery/stamps';
 
-function tree(groups: readonly string[], held: readonly (readonly [clusterNodeId: number, idWidth: number])[] = []) {
+function tree(
+  groups: readonly string[],
+  held: readonly (readonly [clusterNodeId: number, idWidth: number])[] = [],
+) {
   const zookeeper = new ScriptedZooKeeper(new VirtualClock());
   for (const group of groups) zookeeper.put(`/discovery/nodes/${group}`, '', undefined);
   for (const [clusterNodeId, idWidth] of held) {
     const nodeId = clusterNodeId - 8;
-    zookeeper.put(pathOf(clusterNodeId), JSON.stringify({ taskId: 'task', nodeId, version: 1, nonce: 'n', idWidth }), 'other');
+    zookeeper.put(
+      pathOf(clusterNodeId),
+      JSON.stringify({ taskId: 'task', nodeId, version: 1, nonce: 'n', idWidth }),
+      'other',
+    );
   }
   return zookeeper;
 }

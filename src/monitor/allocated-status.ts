@@ -13,9 +13,14 @@ import { type AllocationReport, nodeReport, reportOf, type StatusReport } from '
 
 /** The node ids from ZooKeeper alone, as a scan of the tree finds them. */
 export interface AllocatedStatus extends Pick<AllocationReport, 'idWidth'> {
-  /** The groups of 256 ids whose znodes exist, in ascending order; undefined while there is no tree for them. */
+  /**
+   * The groups of 256 ids whose znodes exist, in ascending order; undefined while there is no tree for them.
+   */
   readonly groups: readonly number[] | undefined;
-  /** The ids that stand in the tree, in ascending order. What a store would tell and ZooKeeper does not, age and expiry, is undefined. */
+  /**
+   * The ids that stand in the tree, in ascending order. What a store would tell and ZooKeeper does not, age
+   * and expiry, is undefined.
+   */
   readonly nodes: readonly NodeStatus[];
 }
 
@@ -26,14 +31,20 @@ export interface AllocatedStatus extends Pick<AllocationReport, 'idWidth'> {
  *
  * @throws {ZooKeeperError} when there is no answer, or a group may not be read
  */
-export async function inspectAllocated(zookeeper: TreeReader, signal?: AbortSignal): Promise<AllocatedStatus> {
+export async function inspectAllocated(
+  zookeeper: TreeReader,
+  signal?: AbortSignal,
+): Promise<AllocatedStatus> {
   const names = await zookeeper.children(NODES_PATH, { signal });
   const groups = names
     ?.map(parseHexPair)
     .filter((group) => group !== undefined)
     .sort((a, b) => a - b);
   const snapshot = names && (await readDiscovery(zookeeper, NODES_PATH, signal));
-  const nodes = snapshot?.entries.flatMap((entry) => (entry.parsed.kind === 'node' ? [nodeStatus(entry.parsed.nodeId, entry)] : [])) ?? [];
+  const nodes =
+    snapshot?.entries.flatMap((entry) =>
+      entry.parsed.kind === 'node' ? [nodeStatus(entry.parsed.nodeId, entry)] : [],
+    ) ?? [];
   const recorded = await readWidest(zookeeper, { signal }).catch((error: unknown) => {
     if (isFault(error, 'no-auth')) return 0;
     throw error;
@@ -49,15 +60,27 @@ export function widthNeededBy(groups: readonly number[] = []): number {
 
 function nodeStatus(id: number, entry: DiscoveryEntry): NodeStatus {
   const { path, assignment, text, createdZxid, sessionId } = entry;
-  const untold = { age: undefined, durationMs: undefined, timestamp: undefined, knownNodes: {}, idWidth: undefined };
+  const untold = {
+    age: undefined,
+    durationMs: undefined,
+    timestamp: undefined,
+    knownNodes: {},
+    idWidth: undefined,
+  };
   const tenure = text === undefined ? undefined : readTenure(text);
-  // The number of the transaction is the fencing token, also in the first instant of a tenure, when the data does not say so yet.
+  // The number of the transaction is the fencing token, also in the first instant of a tenure, when the data
+  // does not say so yet.
   const version = tenure === undefined ? (assignment?.version ?? 0) : Number(createdZxid ?? 0);
   const facts = { ...untold, id, version, taskId: tenure?.taskId ?? assignment?.taskId };
   if (createdZxid !== undefined && sessionId === undefined) {
-    return { ...facts, state: 'unreadable', problem: `persistent: goes with no session, remove ${path} by hand` };
+    return {
+      ...facts,
+      state: 'unreadable',
+      problem: `persistent: goes with no session, remove ${path} by hand`,
+    };
   }
-  if (tenure === undefined && assignment === undefined) return { ...facts, state: 'unreadable', problem: entry.problem };
+  if (tenure === undefined && assignment === undefined)
+    return { ...facts, state: 'unreadable', problem: entry.problem };
   const wrongNode = assignment === undefined ? undefined : entry.problem;
   const state = tenure?.state ?? 'held';
   return { ...facts, state, idWidth: state === 'held' ? widthIn(assignment) : undefined, problem: wrongNode };
@@ -65,7 +88,9 @@ function nodeStatus(id: number, entry: DiscoveryEntry): NodeStatus {
 
 function widthIn(assignment: Assignment | undefined): number | undefined {
   const idWidth = assignment?.idWidth;
-  return typeof idWidth === 'number' && Number.isInteger(idWidth) && idWidth > 0 && idWidth <= 16 ? idWidth : undefined;
+  return typeof idWidth === 'number' && Number.isInteger(idWidth) && idWidth > 0 && idWidth <= 16
+    ? idWidth
+    : undefined;
 }
 
 /** How long a scan waits for a connection, in milliseconds. */

@@ -42,7 +42,12 @@ function put({ key, body, metadata }: CamundaObject): void {
 }
 
 /** Writes a lease as a holder does whose lease lasts 15 s, and whose clock is ahead by that much. */
-function hold(id: number, taskId: string, version = 1, facts: Partial<CamundaHolder> & { readonly ahead?: number } = {}): void {
+function hold(
+  id: number,
+  taskId: string,
+  version = 1,
+  facts: Partial<CamundaHolder> & { readonly ahead?: number } = {},
+): void {
   const { ahead = 0, ...holder } = facts;
   put(camundaHeld({ id, taskId, version, timestamp: clock.now() + 15_000 + ahead, ...holder }));
 }
@@ -77,9 +82,15 @@ describe('a cluster of Camunda 8', () => {
     put(camundaFree(0));
     expect((await scan()).head).toEqual({ store: 'memory:' });
     put(camundaReleased(0, 1));
-    expect((await scan()).head).toMatchObject({ format: 'camunda', cluster: { bootstrapped: false, durationMs: null } });
+    expect((await scan()).head).toMatchObject({
+      format: 'camunda',
+      cluster: { bootstrapped: false, durationMs: null },
+    });
     hold(0, 'task-A');
-    expect((await scan()).head).toMatchObject({ format: 'camunda', cluster: { bootstrapped: false, durationMs: 15_000 } });
+    expect((await scan()).head).toMatchObject({
+      format: 'camunda',
+      cluster: { bootstrapped: false, durationMs: 15_000 },
+    });
   });
 
   it('tells by the store’s time when a lease expires, and compares the holders’ clocks', async () => {
@@ -95,9 +106,12 @@ describe('a cluster of Camunda 8', () => {
       null,
       'its holder’s clock is 30 s ahead of the other holders’, or its lease duration is another one',
       null,
-      expect.stringMatching(/clock is 13 s behind the other holders’.*: it expires before it is renewed, and another task may take it/),
+      expect.stringMatching(
+        /clock is 13 s behind the other holders’.*: it expires before it is renewed, and another task may take it/,
+      ),
     ]);
-    // By what it has written the slow one has expired: another task may take it. How much longer a lease lasts agrees with its state.
+    // By what it has written the slow one has expired: another task may take it. How much longer a lease
+    // lasts agrees with its state.
     await clock.advance(5_000);
     const soon = (await scan(reader)).nodes;
     expect(soon.map(({ state }) => state)).toEqual(['held', 'held', 'held', 'expired']);
@@ -111,13 +125,18 @@ describe('a cluster of Camunda 8', () => {
   it('shows what Camunda cannot read as damaged, and a body of another node id with a warning', async () => {
     put({ ...camundaHeld({ id: 0, taskId: 'A', version: 1, timestamp: 5 }), metadata: {} });
     hold(1, 'task-B', 2, { known: {} });
-    put({ ...camundaHeld({ id: 7, taskId: 'C', version: 1, timestamp: clock.now() + 15_000 }), key: '2.json' });
+    put({
+      ...camundaHeld({ id: 7, taskId: 'C', version: 1, timestamp: clock.now() + 15_000 }),
+      key: '2.json',
+    });
     put(camundaFree(4));
     put(CAMUNDA_MARKER);
     const { nodes } = await scan();
     expect(nodes.map(({ state }) => state)).toEqual(['unreadable', 'held', 'held', 'absent', 'vacant']);
     expect(nodes[0]?.problem).toBe('lease object has a body and no metadata');
-    expect(nodes[2]?.camunda?.warning).toBe('its body says node id 7: the holder works as that one, and renews 7.json');
+    expect(nodes[2]?.camunda?.warning).toBe(
+      'its body says node id 7: the holder works as that one, and renews 7.json',
+    );
   });
 
   it('costs two LISTs a scan, one of them for the restores, and a GET for each lease that was written; nothing is written', async () => {
@@ -152,7 +171,10 @@ describe('a cluster of Camunda 8', () => {
     put(camundaFree(3_000));
     put(CAMUNDA_MARKER);
     for (let index = 0; index < 130_000; index += 1) bucket.create(`x${index}`, '', {});
-    expect((await scan()).nodes.map(({ state }) => state).filter((state) => state !== 'absent')).toEqual(['vacant', 'vacant']);
+    expect((await scan()).nodes.map(({ state }) => state).filter((state) => state !== 'absent')).toEqual([
+      'vacant',
+      'vacant',
+    ]);
     expect(calls.filter(({ operation }) => operation === 'read')).toHaveLength(2);
   });
 
@@ -222,7 +244,10 @@ describe('the console of a cluster of Camunda 8', () => {
         () => put(camundaReleased(0, 1)),
         () => hold(0, 'task-B'),
       ),
-    ).toContainEqual(['version-repeated', `version 1 of node id 0 is used again by task-B, after its use by task-A: ${harm}`]);
+    ).toContainEqual([
+      'version-repeated',
+      `version 1 of node id 0 is used again by task-B, after its use by task-A: ${harm}`,
+    ]);
     expect(
       await eventsOf(
         () => hold(1, 'task-A', 3),
@@ -232,7 +257,10 @@ describe('the console of a cluster of Camunda 8', () => {
       ),
     ).toEqual(
       expect.arrayContaining([
-        ['version-repeated', `version 3 of node id 1 is used again by task-B, after its use by task-A: ${harm}`],
+        [
+          'version-repeated',
+          `version 3 of node id 1 is used again by task-B, after its use by task-A: ${harm}`,
+        ],
         ['version-repeated', `the version of node id 1 has gone back from 3 to 0: ${harm}`],
       ]),
     );

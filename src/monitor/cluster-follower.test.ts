@@ -27,9 +27,18 @@ async function scene({ nodes = 3, resolutionMs = 1 }: { nodes?: number; resoluti
     return apply();
   });
   const create = (size: number) =>
-    initializeCluster({ session: admin, clock, random: seededRandom(1), wanted: { nodes: size, durationMs: 15_000, graceMs: 1_000 } });
+    initializeCluster({
+      session: admin,
+      clock,
+      random: seededRandom(1),
+      wanted: { nodes: size, durationMs: 15_000, graceMs: 1_000 },
+    });
   if (nodes > 0) await create(nodes);
-  const follower = new ClusterFollower({ clock, random: seededRandom(2), session: new StoreSession(looked, clock, 1_000) });
+  const follower = new ClusterFollower({
+    clock,
+    random: seededRandom(2),
+    session: new StoreSession(looked, clock, 1_000),
+  });
   const write = (id: number, state: LeaseState) => {
     const { body, metadata } = nativeCodec.encode(state);
     bucket.replace(`${id}.json`, body, metadata, bucket.read(`${id}.json`)?.etag ?? '');
@@ -89,7 +98,8 @@ describe('a cluster that is followed', () => {
       if (etag === undefined) bucket.create('cluster.json', body, {});
       else bucket.replace('cluster.json', body, {}, etag);
     };
-    const shown = async () => (await follower.snapshot()).report?.nodes.map(({ state, problem }) => [state, problem]);
+    const shown = async () =>
+      (await follower.snapshot()).report?.nodes.map(({ state, problem }) => [state, problem]);
     writeSettings(false, false);
     follow();
     await clock.advance(0);
@@ -108,23 +118,38 @@ describe('a cluster that is followed', () => {
     setNetwork(async () => undefined);
     bucket.remove('1.json');
     await clock.advance(2_000);
-    expect((await shown())?.[1]).toEqual(['absent', 'lease object is absent although the cluster is bootstrapped']);
+    expect((await shown())?.[1]).toEqual([
+      'absent',
+      'lease object is absent although the cluster is bootstrapped',
+    ]);
   });
 
   it('is told as inspectCluster sees it, whatever is in it and however old it is', async () => {
     for (const resolutionMs of [1, 1_000]) {
-      const { clock, bucket, admin, follower, hold, write, lease, follow } = await scene({ nodes: 8, resolutionMs });
+      const { clock, bucket, admin, follower, hold, write, lease, follow } = await scene({
+        nodes: 8,
+        resolutionMs,
+      });
       follow();
       const same = async () => {
         const status = await inspectCluster(admin);
-        expect((await follower.snapshot()).report).toEqual(statusReport('memory:', status && wholeCluster(status)));
+        expect((await follower.snapshot()).report).toEqual(
+          statusReport('memory:', status && wholeCluster(status)),
+        );
       };
       await clock.advance(0);
       await same();
       hold(0, 'a', 1);
       hold(1, 'b', 7);
       write(2, released(lease('c', 3), undefined));
-      write(3, { kind: 'retired', version: 2, timestamp: 1, durationMs: 0, stampedUntil: undefined, generation: undefined });
+      write(3, {
+        kind: 'retired',
+        version: 2,
+        timestamp: 1,
+        durationMs: 0,
+        stampedUntil: undefined,
+        generation: undefined,
+      });
       bucket.remove('4.json');
       bucket.replace('5.json', 'garbage', {}, bucket.read('5.json')?.etag ?? '');
       await evictHolder(admin, 1);
@@ -163,7 +188,14 @@ describe('a cluster that is followed', () => {
     hold(0, 'c', 3);
     await clock.advance(1_000);
     const [change] = (await follower.snapshot()).events.slice(-1);
-    expect(change).toMatchObject({ kind: 'taken-over', nodeId: 0, version: 3, taskId: 'c', previousTaskId: 'b', at: clock.now() - 100 });
+    expect(change).toMatchObject({
+      kind: 'taken-over',
+      nodeId: 0,
+      version: 3,
+      taskId: 'c',
+      previousTaskId: 'b',
+      at: clock.now() - 100,
+    });
     expect(change?.text).toBe('c took over node id 0 from b at version 3');
   });
 
@@ -189,7 +221,12 @@ describe('a cluster that is followed', () => {
     follow();
     await clock.advance(1_100);
     const text = 'task-119 holds node id 0 at version 40: up to 31 tenures since the last look';
-    expect(follower.current().events.at(-1)).toMatchObject({ kind: 'acquired', previousTaskId: null, text, since: seen });
+    expect(follower.current().events.at(-1)).toMatchObject({
+      kind: 'acquired',
+      previousTaskId: null,
+      text,
+      since: seen,
+    });
   });
 
   it('shrinks and grows again under its followers, and names the holders of what is given up', async () => {
@@ -200,7 +237,12 @@ describe('a cluster that is followed', () => {
     await clock.advance(100);
     const resize = (size: number, generation: number) => {
       const { body = '', etag = '' } = bucket.read('cluster.json') ?? {};
-      bucket.replace('cluster.json', JSON.stringify({ ...JSON.parse(body), size, generation, peak: 6 }), {}, etag);
+      bucket.replace(
+        'cluster.json',
+        JSON.stringify({ ...JSON.parse(body), size, generation, peak: 6 }),
+        {},
+        etag,
+      );
     };
     resize(2, 1);
     for (const id of [2, 3, 5]) write(id, retired({ kind: 'vacant' }, 1));
@@ -209,7 +251,11 @@ describe('a cluster that is followed', () => {
     expect(follower.current().report?.draining).toEqual(draining);
     expect(events()).toEqual([['resized', null, null]]);
     const { report } = await follower.snapshot();
-    expect([report.nodes.map(({ id }) => id), report.draining, report.totals?.retired]).toEqual([[0, 1], draining, 3]);
+    expect([report.nodes.map(({ id }) => id), report.draining, report.totals?.retired]).toEqual([
+      [0, 1],
+      draining,
+      3,
+    ]);
 
     // Renewals of ids that are given up cost nothing.
     calls.length = 0;
@@ -263,7 +309,14 @@ describe('a cluster that is followed', () => {
     await clock.advance(1_000);
     expect(events()).toEqual([['damaged', 2, 0]]);
     bucket.create('2.json', body, metadata);
-    write(1, { kind: 'retired', version: 2, timestamp: 1, durationMs: 0, stampedUntil: undefined, generation: undefined });
+    write(1, {
+      kind: 'retired',
+      version: 2,
+      timestamp: 1,
+      durationMs: 0,
+      stampedUntil: undefined,
+      generation: undefined,
+    });
     await clock.advance(1_000);
     expect(events()).toEqual([
       ['retired', 1, 2],
@@ -280,7 +333,11 @@ describe('a cluster that is followed', () => {
     expect(follower.current().report).toMatchObject({ cluster: null });
     expect(events()).toEqual([['resized', null, null]]);
     const { report, events: all } = await follower.snapshot();
-    expect([report.cluster, report.nodes, all.at(-1)?.text]).toEqual([null, [], 'the cluster is gone: there are no node ids any more']);
+    expect([report.cluster, report.nodes, all.at(-1)?.text]).toEqual([
+      null,
+      [],
+      'the cluster is gone: there are no node ids any more',
+    ]);
   });
 
   it('is seen to begin', async () => {
@@ -291,7 +348,10 @@ describe('a cluster that is followed', () => {
     await create(2);
     hold(1, 'a', 1);
     await clock.advance(1_000);
-    expect(follower.current().report).toMatchObject({ cluster: { size: 2 }, nodes: [{ state: 'vacant' }, { taskId: 'a' }] });
+    expect(follower.current().report).toMatchObject({
+      cluster: { size: 2 },
+      nodes: [{ state: 'vacant' }, { taskId: 'a' }],
+    });
     expect(events()).toEqual([['acquired', 1, 1]]);
   });
 
@@ -335,7 +395,10 @@ describe('a cluster that is followed', () => {
     follow();
     expect(follower.current()).toMatchObject({ report: null, store: { state: 'unknown' }, tree: null });
     await clock.advance(900);
-    expect(follower.current()).toMatchObject({ report: { nodes: [{ state: 'expired' }, {}, {}] }, store: { state: 'ok' } });
+    expect(follower.current()).toMatchObject({
+      report: { nodes: [{ state: 'expired' }, {}, {}] },
+      store: { state: 'ok' },
+    });
   });
 
   it('is the same but for the ages until the next scan has ended', async () => {
@@ -376,7 +439,10 @@ describe('what following a cluster costs', () => {
     hold(7, 'b', 1);
     await clock.advance(10_000);
     expect(calls.filter(({ operation }) => operation === 'list')).toHaveLength(10);
-    expect(calls.flatMap((call) => (call.operation === 'read' ? [call.key] : []))).toEqual(['3.json', '7.json']);
+    expect(calls.flatMap((call) => (call.operation === 'read' ? [call.key] : []))).toEqual([
+      '3.json',
+      '7.json',
+    ]);
   });
 
   it('is no more than a hundred reads a look, which does not hide who came and went', async () => {
@@ -446,7 +512,8 @@ describe('what following a cluster costs', () => {
         for (let elapsed = 0; elapsed < 20_000; elapsed += hangUpMs) {
           const abort = new AbortController();
           const stop = way === 'follow' ? follower.follow(() => undefined) : () => abort.abort();
-          const asked = way === 'snapshot' ? follower.snapshot(abort.signal).catch(() => undefined) : undefined;
+          const asked =
+            way === 'snapshot' ? follower.snapshot(abort.signal).catch(() => undefined) : undefined;
           await clock.advance(hangUpMs);
           stop();
           await asked;
@@ -507,7 +574,11 @@ describe('a store that fails', () => {
     expect(calls.length).toBeGreaterThanOrEqual(7);
     expect(calls.length).toBeLessThanOrEqual(11);
     const { store, report } = await follower.snapshot();
-    expect(store).toMatchObject({ state: 'failing', problem: 'no connection', lookedAt: clock.now() - 60_100 });
+    expect(store).toMatchObject({
+      state: 'failing',
+      problem: 'no connection',
+      lookedAt: clock.now() - 60_100,
+    });
     // As it was when it was seen last.
     expect(report.nodes[0]).toMatchObject({ state: 'held', expiresInMs: expect.closeTo(15_000, -1) });
     setNetwork(async () => undefined);

@@ -7,12 +7,24 @@ import { notify } from '../zookeeper/listeners.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { scanAllocated } from './allocated-status.js';
 import { ClusterReader, type ClusterScan, older } from './cluster-reader.js';
-import type { ClusterEvent, ClusterSnapshot, ClusterView, CurrentCluster, StoreHealth } from './cluster-view.js';
+import type {
+  ClusterEvent,
+  ClusterSnapshot,
+  ClusterView,
+  CurrentCluster,
+  StoreHealth,
+} from './cluster-view.js';
 import { scanTree, type TreeReport } from './discovery-comparison.js';
 import { leaseChanges } from './lease-changes.js';
 import { problemOf, totalsOf } from './listed-cluster.js';
 import { PAUSE_FACTOR, ScanLoop } from './scan-loop.js';
-import { type DiscoveryStatusReport, nodeReport, reportOf, type StatusReport, withWrongVersions } from './status-report.js';
+import {
+  type DiscoveryStatusReport,
+  nodeReport,
+  reportOf,
+  type StatusReport,
+  withWrongVersions,
+} from './status-report.js';
 import { VersionMemory } from './version-memory.js';
 
 /** What a {@link ClusterFollower} follows: a store, the discovery tree, or both. */
@@ -20,11 +32,14 @@ export interface ClusterFollowerOptions {
   readonly clock: Clock;
   readonly random: RandomSource;
   /**
-   * Where the node ids are leased from; undefined where ZooKeeper alone gives them out. A session of the follower's own, which counts no other
-   * requests: any number of sessions may share one store.
+   * Where the node ids are leased from; undefined where ZooKeeper alone gives them out. A session of the
+   * follower's own, which counts no other requests: any number of sessions may share one store.
    */
   readonly session?: StoreSession | undefined;
-  /** Where the nodes are announced, or get their ids from. The caller closes it. @default the discovery tree is not followed */
+  /**
+   * Where the nodes are announced, or get their ids from. The caller closes it.
+   * @default the discovery tree is not followed
+   */
   readonly zookeeper?: Pick<ZooKeeper, 'description' | 'whenConnected' | 'children' | 'read'> | undefined;
   /** What ZooKeeper is called in reports: its connect string. @default its description */
   readonly connect?: string | undefined;
@@ -38,9 +53,15 @@ export interface ClusterFollowerOptions {
 
 /** From the beginning of one scan to that of the next, in milliseconds, at least. */
 const SCAN_MS = 1_000;
-/** The longest pause, in milliseconds: the first scan of a large cluster takes long, since it reads everything, and further ones do not. */
+/**
+ * The longest pause, in milliseconds: the first scan of a large cluster takes long, since it reads
+ * everything, and further ones do not.
+ */
 const LONGEST_PAUSE_MS = 10_000;
-/** The pause after a scan of the tree, in multiples of its duration, and at least: the tree is one request for each znode. */
+/**
+ * The pause after a scan of the tree, in multiples of its duration, and at least: the tree is one request for
+ * each znode.
+ */
 const TREE_PAUSE = { factor: 4, minMs: 2_000 };
 /** For how long a snapshot waits for the discovery tree, in milliseconds. */
 const TREE_TIMEOUT_MS = 1_000;
@@ -48,7 +69,13 @@ const TREE_TIMEOUT_MS = 1_000;
 const SAME_MS = 250;
 /** How many events are kept. */
 const EVENTS = 200;
-const UNKNOWN: StoreHealth = { state: 'unknown', problem: null, latencyMs: null, clockOffsetMs: null, lookedAt: null };
+const UNKNOWN: StoreHealth = {
+  state: 'unknown',
+  problem: null,
+  latencyMs: null,
+  clockOffsetMs: null,
+  lookedAt: null,
+};
 
 /** The result of a scan, and when it ended on the monotonic clock. */
 interface Scanned {
@@ -60,10 +87,12 @@ interface Scanned {
 type EventFacts = Pick<ClusterEvent, 'kind' | 'text'> & Partial<ClusterEvent>;
 
 /**
- * Follows a cluster: in a store, or, without one, in ZooKeeper alone. It scans about once a second as long as it has listeners, and once for a
- * snapshot where the last scan is not fresh; a scan costs the store a LIST and a GET for each lease that was written, a hundred at most.
+ * Follows a cluster: in a store, or, without one, in ZooKeeper alone. It scans about once a second as long as
+ * it has listeners, and once for a snapshot where the last scan is not fresh; a scan costs the store a LIST
+ * and a GET for each lease that was written, a hundred at most.
  *
- * What happens between two scans is told as far as they show it: a holder of less than a second may not be seen at all.
+ * What happens between two scans is told as far as they show it: a holder of less than a second may not be
+ * seen at all.
  */
 export class ClusterFollower implements ClusterView {
   readonly epoch: string;
@@ -88,7 +117,14 @@ export class ClusterFollower implements ClusterView {
   #report: { readonly report: StatusReport; readonly at: number } | undefined;
 
   /** @throws {TypeError} when neither a store nor ZooKeeper is given */
-  constructor({ clock, random, session, zookeeper, connect = zookeeper?.description ?? '', ...shown }: ClusterFollowerOptions) {
+  constructor({
+    clock,
+    random,
+    session,
+    zookeeper,
+    connect = zookeeper?.description ?? '',
+    ...shown
+  }: ClusterFollowerOptions) {
     this.epoch = random.hex(8);
     this.#clock = clock;
     this.#countsVersions = session !== undefined;
@@ -100,10 +136,18 @@ export class ClusterFollower implements ClusterView {
     if (!zookeeper) return;
     this.#tree = new ScanLoop(async (signal) => {
       const begun = clock.monotonic();
-      const { report, status } = await scanTree(zookeeper, { connect, ...shown }, () => this.#scanned?.scan.nodes ?? [], signal);
+      const { report, status } = await scanTree(
+        zookeeper,
+        { connect, ...shown },
+        () => this.#scanned?.scan.nodes ?? [],
+        signal,
+      );
       // Without a store there are no leases to agree with.
       this.#onTree(report, session ? status : null);
-      return Math.max(TREE_PAUSE.minMs, report === null ? 0 : TREE_PAUSE.factor * (clock.monotonic() - begun));
+      return Math.max(
+        TREE_PAUSE.minMs,
+        report === null ? 0 : TREE_PAUSE.factor * (clock.monotonic() - begun),
+      );
     }, clock);
   }
 
@@ -112,7 +156,8 @@ export class ClusterFollower implements ClusterView {
     this.#closed.signal.throwIfAborted();
     const leases = this.#leases.isFresh ? undefined : this.#leases.next(signal);
     // Not for long: the scan of the tree goes on without the caller.
-    const tree = this.#tree && !this.#tree.isFresh && withTimeout(this.#clock, TREE_TIMEOUT_MS, this.#tree.next(signal));
+    const tree =
+      this.#tree && !this.#tree.isFresh && withTimeout(this.#clock, TREE_TIMEOUT_MS, this.#tree.next(signal));
     await Promise.all([leases, tree]);
     this.#closed.signal.throwIfAborted();
     const { report, revision, ...facts } = this.current();
@@ -156,14 +201,18 @@ export class ClusterFollower implements ClusterView {
       this.#failures += 1;
       const { store } = this.#facts;
       const problem = explain(error);
-      if (store.state !== 'failing') this.#addEvents([{ kind: 'store-failed', text: `the node ids cannot be looked at: ${problem}` }]);
+      if (store.state !== 'failing')
+        this.#addEvents([{ kind: 'store-failed', text: `the node ids cannot be looked at: ${problem}` }]);
       // What was found before stays as it was then.
       this.#change({ store: { ...store, state: 'failing', problem } });
     }
     this.#isOutdated = false;
     this.#tell();
     const took = this.#clock.monotonic() - begun;
-    const pauseMs = this.#failures > 0 ? SCAN_MS * 2 ** (this.#failures - 1) : Math.max(SCAN_MS - took, PAUSE_FACTOR * took);
+    const pauseMs =
+      this.#failures > 0
+        ? SCAN_MS * 2 ** (this.#failures - 1)
+        : Math.max(SCAN_MS - took, PAUSE_FACTOR * took);
     return Math.min(pauseMs, LONGEST_PAUSE_MS);
   }
 
@@ -171,11 +220,14 @@ export class ClusterFollower implements ClusterView {
     const before = this.#scanned;
     const { latencyMs, clockOffsetMs } = scan;
     this.#scanned = { scan, at: this.#clock.monotonic() };
-    if (this.#facts.store.state === 'failing') this.#addEvents([{ kind: 'store-ok', text: 'the node ids can be looked at again' }]);
+    if (this.#facts.store.state === 'failing')
+      this.#addEvents([{ kind: 'store-ok', text: 'the node ids can be looked at again' }]);
     const since = this.#facts.store.lookedAt;
     if (before) this.#addEvents(eventsBetween(before, this.#scanned, this.#countsVersions), since);
     if (scan.camunda) this.#addEvents(this.#versions.repeats(scan.nodes), since);
-    this.#change({ store: { state: 'ok', problem: null, latencyMs, clockOffsetMs, lookedAt: this.#clock.now() } });
+    this.#change({
+      store: { state: 'ok', problem: null, latencyMs, clockOffsetMs, lookedAt: this.#clock.now() },
+    });
   }
 
   #onTree(tree: TreeReport | null, discovery: DiscoveryStatusReport | null): void {
@@ -201,7 +253,16 @@ export class ClusterFollower implements ClusterView {
     const at = this.#clock.now();
     const first = (events.at(-1)?.id ?? 0) + 1;
     const numbered = added.map((each, index): ClusterEvent => {
-      return { nodeId: null, version: null, taskId: null, previousTaskId: null, ...each, id: first + index, at, since };
+      return {
+        nodeId: null,
+        version: null,
+        taskId: null,
+        previousTaskId: null,
+        ...each,
+        id: first + index,
+        at,
+        since,
+      };
     });
     if (added.length > 0) this.#facts = { ...this.#facts, events: [...events, ...numbered].slice(-EVENTS) };
   }
@@ -217,27 +278,56 @@ export class ClusterFollower implements ClusterView {
     const reports = withWrongVersions(nodes).map((node) =>
       nodeReport({ ...node, age: older(node.age, sinceMs) }, problemOf(node, hints?.cluster)),
     );
-    const report = reportOf({ ...head, nodes: reports, discovery: this.#discovery, totals: hints ? totalsOf(nodes, hints) : null });
+    const report = reportOf({
+      ...head,
+      nodes: reports,
+      discovery: this.#discovery,
+      totals: hints ? totalsOf(nodes, hints) : null,
+    });
     this.#report = { report, at: now };
     return report;
   }
 }
 
-function eventsBetween({ scan: before, at }: Scanned, { scan: after, at: now }: Scanned, countsVersions: boolean): EventFacts[] {
-  const between = { countsVersions, sinceMs: now - at, before: before.hints?.cluster, after: after.hints?.cluster };
-  const nodes = between.before || between.after ? after.nodes : [...after.nodes, ...withoutZnodes(before.nodes, after.nodes)];
-  return [...resized(between.before?.size, between.after?.size), ...leaseChanges(before.nodes, nodes, between)];
+function eventsBetween(
+  { scan: before, at }: Scanned,
+  { scan: after, at: now }: Scanned,
+  countsVersions: boolean,
+): EventFacts[] {
+  const between = {
+    countsVersions,
+    sinceMs: now - at,
+    before: before.hints?.cluster,
+    after: after.hints?.cluster,
+  };
+  const nodes =
+    between.before || between.after
+      ? after.nodes
+      : [...after.nodes, ...withoutZnodes(before.nodes, after.nodes)];
+  return [
+    ...resized(between.before?.size, between.after?.size),
+    ...leaseChanges(before.nodes, nodes, between),
+  ];
 }
 
-/** Where ZooKeeper alone gives out the node ids, one whose znode is gone has no holder, and keeps its version. */
+/**
+ * Where ZooKeeper alone gives out the node ids, one whose znode is gone has no holder, and keeps its version.
+ */
 function withoutZnodes(before: readonly NodeStatus[], after: readonly NodeStatus[]): NodeStatus[] {
   const present = new Set(after.map(({ id }) => id));
   const gone = before.filter(({ id }) => !present.has(id));
-  return gone.map((node) => ({ ...node, state: 'released', taskId: undefined, idWidth: undefined, problem: undefined }));
+  return gone.map((node) => ({
+    ...node,
+    state: 'released',
+    taskId: undefined,
+    idWidth: undefined,
+    problem: undefined,
+  }));
 }
 
 function resized(before: number | undefined, size: number | undefined): EventFacts[] {
   if (before === undefined || before === size) return [];
-  if (size === undefined) return [{ kind: 'resized', text: 'the cluster is gone: there are no node ids any more' }];
+  if (size === undefined)
+    return [{ kind: 'resized', text: 'the cluster is gone: there are no node ids any more' }];
   return [{ kind: 'resized', text: `the cluster has ${size} node ids now, ${before} before` }];
 }

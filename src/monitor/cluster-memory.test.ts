@@ -19,7 +19,12 @@ async function scene(nodes: number) {
   const clock = new VirtualClock();
   const bucket = new MemoryBucket(clock, 1);
   const session = new StoreSession(new MemoryLeaseStore({ clock }, bucket), clock, 60_000);
-  await initializeCluster({ session, clock, random: seededRandom(1), wanted: { nodes, durationMs: 15_000, graceMs: 1_000 } });
+  await initializeCluster({
+    session,
+    clock,
+    random: seededRandom(1),
+    wanted: { nodes, durationMs: 15_000, graceMs: 1_000 },
+  });
   return { clock, bucket, session };
 }
 
@@ -43,8 +48,18 @@ describe('the memory that a large cluster takes', () => {
     const { clock, bucket, session } = await scene(nodes);
     const known = Object.fromEntries(Array.from({ length: nodes }, (_, id) => [id, 1]));
     for (let id = 0; id < nodes; id += 1) {
-      const claim = { taskId: `task-${id}`, nonce: 'n', durationMs: 15_000, storeNow: 5, stampedUntil: 0, idWidth: 11 };
-      const { body, metadata } = nativeCodec.encode({ ...acquired({ kind: 'vacant' }, claim), knownNodes: known });
+      const claim = {
+        taskId: `task-${id}`,
+        nonce: 'n',
+        durationMs: 15_000,
+        storeNow: 5,
+        stampedUntil: 0,
+        idWidth: 11,
+      };
+      const { body, metadata } = nativeCodec.encode({
+        ...acquired({ kind: 'vacant' }, claim),
+        knownNodes: known,
+      });
       bucket.replace(leaseKey(id), body, metadata, bucket.read(leaseKey(id))?.etag ?? '');
     }
     const before = await settledHeap();

@@ -65,7 +65,11 @@ describe('a page of a large cluster', () => {
     for (let id = 9_000; id < 9_100; id += 1) write(id, released(heldBy('gone'), undefined));
     bucket.remove('9500.json');
     const seen = await pager().scan(going);
-    expect(asked()).toEqual(['list', 'cluster.json', ...Array.from({ length: 100 }, (_, id) => leaseKey(id))]);
+    expect(asked()).toEqual([
+      'list',
+      'cluster.json',
+      ...Array.from({ length: 100 }, (_, id) => leaseKey(id)),
+    ]);
     expect(seen?.nodes).toHaveLength(100);
     expect(seen?.nodes[7]).toMatchObject({ id: 7, state: 'held', taskId: 'task-7' });
     expect(seen?.totals).toEqual({
@@ -140,7 +144,9 @@ describe('a page of a large cluster', () => {
   it('cannot begin beyond the cluster', async () => {
     const { pager } = scene(1_000);
     await expect(pager({ from: 1_000 }).scan(going)).rejects.toThrow(ConfigError);
-    await expect(pager({ from: 1_000 }).scan(going)).rejects.toThrow('--from: expected a node id of the cluster, from 0 to 999, got 1000');
+    await expect(pager({ from: 1_000 }).scan(going)).rejects.toThrow(
+      '--from: expected a node id of the cluster, from 0 to 999, got 1000',
+    );
   });
 });
 
@@ -196,7 +202,8 @@ describe('a cluster that has shrunk', () => {
 
   it('has them as released once it has grown again, without a write to them', async () => {
     const { pager, asked, write, settle } = scene(6, { size: 2, generation: 1 });
-    for (const id of [2, 3, 4, 5]) write(id, retired({ kind: 'released', version: 7, timestamp: 1, durationMs: 0, stampedUntil: 1 }, 1));
+    for (const id of [2, 3, 4, 5])
+      write(id, retired({ kind: 'released', version: 7, timestamp: 1, durationMs: 0, stampedUntil: 1 }, 1));
     const pages = pager();
     await pages.scan(going);
     settle({ size: 6, generation: 2 });

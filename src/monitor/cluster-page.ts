@@ -2,7 +2,14 @@ import { ConfigError } from '../base/errors.js';
 import type { ClusterConfig } from '../lease/model/cluster-config.js';
 import type { NodeStatus } from '../lease/operate/inspect.js';
 import type { ClusterReader } from './cluster-reader.js';
-import { type ListedCluster, type ListedState, type PagedCluster, type PageReport, READ_AS_A_WHOLE, totalsOf } from './listed-cluster.js';
+import {
+  type ListedCluster,
+  type ListedState,
+  type PagedCluster,
+  type PageReport,
+  READ_AS_A_WHOLE,
+  totalsOf,
+} from './listed-cluster.js';
 
 /** Which node ids are to be shown. */
 export interface PageRequest {
@@ -21,15 +28,26 @@ export interface PageRequest {
 }
 
 /** Of which there is most to tell comes first. */
-const RANKS: Readonly<Record<ListedState, number>> = { absent: 0, expired: 1, held: 2, released: 3, vacant: 4 };
+const RANKS: Readonly<Record<ListedState, number>> = {
+  absent: 0,
+  expired: 1,
+  held: 2,
+  released: 3,
+  vacant: 4,
+};
 
 /**
- * Scans a page of a cluster, at the cost of a scan of the reader; the LIST gives the totals. Undefined when there is no cluster yet.
+ * Scans a page of a cluster, at the cost of a scan of the reader; the LIST gives the totals. Undefined when
+ * there is no cluster yet.
  *
  * @throws {ConfigError} when the page begins beyond the cluster's size
  * @throws {StoreError}, {StoreUnusableError} or `signal.reason` as the reader does
  */
-export async function scanPage(reader: ClusterReader, request: PageRequest, signal: AbortSignal): Promise<PagedCluster | undefined> {
+export async function scanPage(
+  reader: ClusterReader,
+  request: PageRequest,
+  signal: AbortSignal,
+): Promise<PagedCluster | undefined> {
   let page: PageReport | null = null;
   const {
     nodes,
@@ -48,9 +66,13 @@ export async function scanPage(reader: ClusterReader, request: PageRequest, sign
   return { cluster, nodes: asked, totals: totalsOf(nodes, hints), draining, page, camunda };
 }
 
-function choose({ cluster, leases }: ListedCluster, { everything, paged, from = 0, limit, only, telling }: PageRequest) {
+function choose(
+  { cluster, leases }: ListedCluster,
+  { everything, paged, from = 0, limit, only, telling }: PageRequest,
+) {
   const { size } = cluster;
-  if (from > 0 && from >= size) throw new ConfigError('--from', from, `a node id of the cluster, from 0 to ${size - 1}`);
+  if (from > 0 && from >= size)
+    throw new ConfigError('--from', from, `a node id of the cluster, from 0 to ${size - 1}`);
   const ids = Array.from({ length: size - from }, (_, index) => from + index);
   if (everything || (!paged && size <= READ_AS_A_WHOLE)) return { ids, page: null };
   const stateOf = (id: number) => leases[id] ?? 'absent';
@@ -60,7 +82,11 @@ function choose({ cluster, leases }: ListedCluster, { everything, paged, from = 
   return { ids: asked.slice(0, limit).sort((a, b) => a - b), page };
 }
 
-function isAskedFor(state: ListedState | NodeStatus['state'], only: PageRequest['only'], { bootstrapped }: ClusterConfig): boolean {
+function isAskedFor(
+  state: ListedState | NodeStatus['state'],
+  only: PageRequest['only'],
+  { bootstrapped }: ClusterConfig,
+): boolean {
   if (only === undefined) return true;
   if (only === 'held') return state === 'held';
   return state === 'vacant' || state === 'released' || (state === 'absent' && !bootstrapped);

@@ -4,7 +4,13 @@ import { CLUSTER_KEY, type ClusterConfig } from '../lease/model/cluster-config.j
 import { camundaCluster, findCamunda } from '../lease/model/foreign-cluster.js';
 import { nativeCodec } from '../lease/model/lease-codec.js';
 import { leaseKey, mayExceed, revived } from '../lease/model/lease-state.js';
-import { type LeaseReading, type NodeStatus, nodeStatus, readingOf, SharedKnowledge } from '../lease/operate/inspect.js';
+import {
+  type LeaseReading,
+  type NodeStatus,
+  nodeStatus,
+  readingOf,
+  SharedKnowledge,
+} from '../lease/operate/inspect.js';
 import { readCluster } from '../lease/session/cluster-store.js';
 import { type StoreSession, UNHURRIED_LISTING_MS } from '../lease/session/store-session.js';
 import type { Interval, ListedObject } from '../store/lease-store.js';
@@ -41,7 +47,10 @@ export interface ClusterScan {
   readonly head: Partial<ReportHead>;
   /** How long the request took that says how fast the answers come, in milliseconds. */
   readonly latencyMs: number;
-  /** How far the store's clock is ahead of this host's wall clock, at least and at most, in milliseconds; null where that is not known. */
+  /**
+   * How far the store's clock is ahead of this host's wall clock, at least and at most, in milliseconds; null
+   * where that is not known.
+   */
   readonly clockOffsetMs: readonly [min: number, max: number] | null;
 }
 
@@ -50,7 +59,10 @@ interface Known {
   readonly reading: LeaseReading & { readonly camunda?: CamundaFacts };
   /** Of the state that was read; undefined for an absent one. */
   readonly etag: string | undefined;
-  /** How old that state was when it was read, and when that was, on the monotonic clock; the age is undefined for an absent one. */
+  /**
+   * How old that state was when it was read, and when that was, on the monotonic clock; the age is undefined
+   * for an absent one.
+   */
   readonly age: Interval | undefined;
   readonly readAt: number;
 }
@@ -61,11 +73,12 @@ const ABSENT: Known = { reading: { kind: 'absent' }, etag: undefined, age: undef
 type Listing = Pick<ListedCluster, 'rows'> & { readonly at: number };
 
 /**
- * Scans a cluster in a store repeatedly, as cheaply as possible: a scan is one LIST, of as many pages as it takes, and one
- * GET for each object that was written since it was read.
+ * Scans a cluster in a store repeatedly, as cheaply as possible: a scan is one LIST, of as many pages as it
+ * takes, and one GET for each object that was written since it was read.
  *
- * The first scan reads all objects. Each further one reads at most a hundred of them: first the ones that may have changed hands, then the ones
- * whose reading is the oldest. The others that were written count as renewed, at the age that the LIST tells, until their turn comes.
+ * The first scan reads all objects. Each further one reads at most a hundred of them: first the ones that may
+ * have changed hands, then the ones whose reading is the oldest. The others that were written count as
+ * renewed, at the age that the LIST tells, until their turn comes.
  *
  * Ids beyond the cluster's size that seem to be held are read once, a hundred of them at most.
  */
@@ -78,7 +91,10 @@ export class ClusterReader {
   /** What the holders of Camunda's leases renew by; 0 while it is not known. */
   #camundaMs = 0;
 
-  /** @param onProgress called for each lease object that was read, with how many are read in this scan; must not throw */
+  /**
+   * @param onProgress called for each lease object that was read, with how many are read in this scan; must
+   * not throw
+   */
   constructor(
     private readonly session: StoreSession,
     private readonly clock: Clock,
@@ -88,7 +104,8 @@ export class ClusterReader {
   /**
    * Scans once. Not to be called again before that has ended.
    *
-   * @param choose the node ids that are of interest, in ascending order; what it throws, the scan throws. @default all of them
+   * @param choose the node ids that are of interest, in ascending order; what it throws, the scan throws.
+   * @default all of them
    * @throws {StoreError} when the store gives no answer
    * @throws {StoreUnusableError} when `cluster.json` cannot be understood
    * @throws `signal.reason`
@@ -97,7 +114,10 @@ export class ClusterReader {
     const { session, clock } = this;
     const { url } = session.store;
     const begun = clock.monotonic();
-    const { objects } = await session.list({ signal, timeoutMs: Math.max(UNHURRIED_LISTING_MS, session.listTimeoutMs) });
+    const { objects } = await session.list({
+      signal,
+      timeoutMs: Math.max(UNHURRIED_LISTING_MS, session.listTimeoutMs),
+    });
     const at = clock.monotonic();
     const own = await this.#readCluster(objects, signal);
     const camunda = own === undefined ? await this.#readCamunda(objects, signal) : undefined;
@@ -112,7 +132,10 @@ export class ClusterReader {
     const beyond = hints.draining.slice(0, MAX_DRAINING);
     const wanted = new Set([...ids, ...beyond]);
     for (const id of this.#known.keys()) if (!wanted.has(id)) this.#known.delete(id);
-    const toRead = [...this.#toRead(ids, { rows: hints.rows, at }, listed), ...beyond.filter((id) => !this.#isKnownHeld(id))];
+    const toRead = [
+      ...this.#toRead(ids, { rows: hints.rows, at }, listed),
+      ...beyond.filter((id) => !this.#isKnownHeld(id)),
+    ];
     await this.#readAll(toRead, signal);
     this.#listing = { rows: hints.rows, at };
 
@@ -125,7 +148,13 @@ export class ClusterReader {
     const draining = beyond.map(statusOf).filter(({ state }) => state === 'held');
     const found = { hints: { ...hints, cluster }, draining, camunda };
     const head = reportHead(url, { ...found, cluster });
-    return { nodes: ids.map(statusOf), ...found, head, latencyMs: at - begun, clockOffsetMs: this.#clockOffsetMs() };
+    return {
+      nodes: ids.map(statusOf),
+      ...found,
+      head,
+      latencyMs: at - begun,
+      clockOffsetMs: this.#clockOffsetMs(),
+    };
   }
 
   #clockOffsetMs(): ClusterScan['clockOffsetMs'] {
@@ -135,7 +164,10 @@ export class ClusterReader {
   }
 
   /** The settings: read again only when they were written. */
-  async #readCluster(objects: readonly ListedObject[], signal: AbortSignal): Promise<ClusterConfig | undefined> {
+  async #readCluster(
+    objects: readonly ListedObject[],
+    signal: AbortSignal,
+  ): Promise<ClusterConfig | undefined> {
     const row = objects.find(({ key }) => key === CLUSTER_KEY);
     if (row === undefined && camundaCluster(objects) !== undefined) return undefined;
     if (row === undefined || row.etag !== this.#cluster?.etag) {
@@ -152,7 +184,10 @@ export class ClusterReader {
   }
 
   /** What there is of Camunda's cluster; undefined where there is none. */
-  async #readCamunda(objects: readonly ListedObject[], signal: AbortSignal): Promise<CamundaReport | undefined> {
+  async #readCamunda(
+    objects: readonly ListedObject[],
+    signal: AbortSignal,
+  ): Promise<CamundaReport | undefined> {
     if ((await findCamunda(this.session, objects, { signal })) === undefined) return undefined;
     return { restores: await readRestores(this.session, signal) };
   }
@@ -171,23 +206,31 @@ export class ClusterReader {
       const row = listing.rows.get(id);
       const known = this.#known.get(id);
       // What is not there yet needs no request.
-      if (known === undefined && row === undefined && (!bootstrapped || this.#isCamundas)) this.#known.set(id, ABSENT);
+      if (known === undefined && row === undefined && (!bootstrapped || this.#isCamundas))
+        this.#known.set(id, ABSENT);
       else if (known === undefined) unread.push(id);
       // All empty objects of Camunda have one etag, whatever their metadata say.
       else if (known.etag !== row?.etag || (this.#isCamundas && row?.size === 0))
         (this.#mayHaveChangedHands(id, known, listing) ? urgent : changed).push(id);
     }
-    const byReading = (a: number, b: number) => (this.#known.get(a)?.readAt ?? 0) - (this.#known.get(b)?.readAt ?? 0);
+    const byReading = (a: number, b: number) =>
+      (this.#known.get(a)?.readAt ?? 0) - (this.#known.get(b)?.readAt ?? 0);
     return [...unread, ...[...urgent.sort(byReading), ...changed.sort(byReading)].slice(0, MAX_READS)];
   }
 
-  /** Whether a write was more than a renewal, as far as a LIST tells: the id was not held, it has a tombstone's size now, or the lease had run out. */
+  /**
+   * Whether a write was more than a renewal, as far as a LIST tells: the id was not held, it has a
+   * tombstone's size now, or the lease had run out.
+   */
   #mayHaveChangedHands(id: number, { reading }: Known, listing: Listing): boolean {
     const row = listing.rows.get(id);
     if (row === undefined || reading.kind !== 'lease' || reading.lease.kind !== 'held') return true;
     if (row.size <= nativeCodec.tombstoneMaxBytes) return true;
     const before = this.#listing.rows.get(id);
-    return before === undefined || mayExceed(before.age, reading.lease.durationMs - (listing.at - this.#listing.at));
+    return (
+      before === undefined ||
+      mayExceed(before.age, reading.lease.durationMs - (listing.at - this.#listing.at))
+    );
   }
 
   async #readAll(ids: readonly number[], signal: AbortSignal): Promise<void> {
@@ -207,9 +250,14 @@ export class ClusterReader {
     const { reading, age, readAt } = this.#known.get(id) ?? ABSENT;
     const row = this.#listing.rows.get(id);
     // What was read is newer than the LIST.
-    const grown = isJustRead || row === undefined ? older(age, now - readAt) : older(row.age, now - this.#listing.at);
-    const judged = reading.kind === 'lease' ? { ...reading, lease: revived(reading.lease, generation) } : reading;
-    const status = nodeStatus(id, judged, grown, { graceMs, bootstrapped: cluster.bootstrapped || this.#isCamundas });
+    const grown =
+      isJustRead || row === undefined ? older(age, now - readAt) : older(row.age, now - this.#listing.at);
+    const judged =
+      reading.kind === 'lease' ? { ...reading, lease: revived(reading.lease, generation) } : reading;
+    const status = nodeStatus(id, judged, grown, {
+      graceMs,
+      bootstrapped: cluster.bootstrapped || this.#isCamundas,
+    });
     return reading.camunda ? { ...status, camunda: camundaNode(id, reading.camunda, durationMs) } : status;
   }
 }

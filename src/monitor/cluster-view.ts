@@ -9,7 +9,10 @@ export interface StoreHealth {
   readonly problem: string | null;
   /** How long the last listing took, in milliseconds. */
   readonly latencyMs: number | null;
-  /** How far the store's clock is ahead of this host's, at least and at most, in milliseconds; null where that is not known. */
+  /**
+   * How far the store's clock is ahead of this host's, at least and at most, in milliseconds; null where that
+   * is not known.
+   */
   readonly clockOffsetMs: readonly [min: number, max: number] | null;
   /** When the last successful scan ended, by this host's wall clock, in milliseconds since the Unix epoch. */
   readonly lookedAt: number | null;
@@ -21,16 +24,30 @@ export interface ClusterEvent {
   readonly id: number;
   /** When it was seen, by this host's wall clock, in milliseconds since the Unix epoch. */
   readonly at: number;
-  /** When the scan before had ended, by the same clock: it happened after that. Null before the first scan, and of the scans themselves. */
+  /**
+   * When the scan before had ended, by the same clock: it happened after that. Null before the first scan,
+   * and of the scans themselves.
+   */
   readonly since: number | null;
   /**
-   * `acquired`: a free id. `taken-over`: one whose holder had not released it. `released`: by its holder. `evicted`: by force. `overdue`: its
-   * holder did not renew it in time; no task may take it before the grace period is over. `retired`, `restored`: by scaling. `resized`: the
-   * cluster has another number of ids. `damaged`: the lease object is absent or unreadable. `version-repeated`: a version of Camunda's was used
+   * `acquired`: a free id. `taken-over`: one whose holder had not released it. `released`: by its holder.
+   * `evicted`: by force. `overdue`: its holder did not renew it in time; no task may take it before the grace
+   * period is over. `retired`, `restored`: by scaling. `resized`: the cluster has another number of ids.
+   * `damaged`: the lease object is absent or unreadable. `version-repeated`: a version of Camunda's was used
    * again, or went back. `store-failed`, `store-ok`: the scans themselves.
    */
   readonly kind:
-    | ('acquired' | 'taken-over' | 'released' | 'evicted' | 'overdue' | 'retired' | 'restored' | 'damaged' | 'version-repeated')
+    | (
+        | 'acquired'
+        | 'taken-over'
+        | 'released'
+        | 'evicted'
+        | 'overdue'
+        | 'retired'
+        | 'restored'
+        | 'damaged'
+        | 'version-repeated'
+      )
     | ('resized' | 'store-failed' | 'store-ok');
   /** Null where it is not about one node id. */
   readonly nodeId: number | null;
@@ -44,7 +61,10 @@ export interface ClusterEvent {
 
 /** Everything that a console shows of a cluster at one moment. */
 export interface ClusterSnapshot {
-  /** The leases, as `nodelease status --json` shows them; with more than 256 node ids `knownNodes` has only what differs from their versions. */
+  /**
+   * The leases, as `nodelease status --json` shows them; with more than 256 node ids `knownNodes` has only
+   * what differs from their versions.
+   */
   readonly report: StatusReport;
   readonly store: StoreHealth;
   /** The discovery tree; null without ZooKeeper, and while it cannot be read. */
@@ -74,7 +94,10 @@ export interface ClusterView {
   snapshot(signal?: AbortSignal): Promise<ClusterSnapshot>;
   /** What is known at this moment. The parts that have not changed are the same objects, the report aside. */
   current(): CurrentCluster;
-  /** Scans while there are listeners, and calls them whenever something may be different. They must not throw. Returns what ends it. */
+  /**
+   * Scans while there are listeners, and calls them whenever something may be different. They must not throw.
+   * Returns what ends it.
+   */
   follow(listener: () => void): () => void;
   /** Ends all scans. The store is closed by its owner. Idempotent. */
   close(): Promise<void>;

@@ -14,14 +14,23 @@ import { type DiscoveryReport, discoveryReport } from './discovery-report.js';
 import { type DiscoveryEntry, readDiscovery } from './discovery-snapshot.js';
 import type { DiscoveryStatusReport, NodeDiscovery } from './status-report.js';
 
-/** How long a scan waits for ZooKeeper, in milliseconds: less after one without an answer, so that the next ones of a watch come in time. */
+/**
+ * How long a scan waits for ZooKeeper, in milliseconds: less after one without an answer, so that the next
+ * ones of a watch come in time.
+ */
 const TIMEOUT_MS = { usual: 2_000, afterFailure: 500 };
 /** What is told of the node ids in such a state. */
-const PROBLEMS = { missing: 'missing', 'other-version': 'shown with another version', unreadable: 'unreadable' };
+const PROBLEMS = {
+  missing: 'missing',
+  'other-version': 'shown with another version',
+  unreadable: 'unreadable',
+};
 /** Reads under way at once. */
 const READS = 64;
 
-/** Compares the node ids that are held with their znodes, without ever delaying what is told of the leases. */
+/**
+ * Compares the node ids that are held with their znodes, without ever delaying what is told of the leases.
+ */
 export class DiscoveryComparison {
   #timeoutMs = TIMEOUT_MS.usual;
 
@@ -62,14 +71,20 @@ export class DiscoveryComparison {
   }
 }
 
-/** The discovery tree, and beside it the locks, shared data and configurations where they are followed: null while they cannot be read. */
+/**
+ * The discovery tree, and beside it the locks, shared data and configurations where they are followed: null
+ * while they cannot be read.
+ */
 export type TreeReport = DiscoveryReport & {
   readonly locks?: readonly Standing[] | null | undefined;
   readonly data?: readonly SharedDataReport[] | null | undefined;
   readonly configurations?: readonly FleetReport[] | null | undefined;
 };
 
-/** What is read: the connect string, the paths of the locks, the roots of the shared data and of the configurations that are followed. */
+/**
+ * What is read: the connect string, the paths of the locks, the roots of the shared data and of the
+ * configurations that are followed.
+ */
 interface TreeQuery {
   readonly connect: string;
   readonly locks?: readonly string[] | undefined;
@@ -81,8 +96,8 @@ interface TreeQuery {
 const DATA_LIMITS = { entries: 1_000, characters: 200 };
 
 /**
- * Reads the whole discovery tree, and compares it with the node ids that are held. That the tree cannot be read is something to show: the report is
- * null then.
+ * Reads the whole discovery tree, and compares it with the node ids that are held. That the tree cannot be
+ * read is something to show: the report is null then.
  *
  * @param nodes the node ids at this moment
  * @throws `signal.reason`
@@ -98,22 +113,39 @@ export async function scanTree(
   try {
     await zookeeper.whenConnected({ timeoutMs: TIMEOUT_MS.usual, signal });
     const snapshot = await orAborted(readDiscovery(zookeeper, DISCOVERY_PATH, signal), signal);
-    const locks = paths && (await orAborted(standingsBelow(zookeeper, paths, signal), signal).catch(() => null));
-    const data = roots && (await orAborted(dataBelow(zookeeper, connect, roots, signal), signal).catch(() => null));
+    const locks =
+      paths && (await orAborted(standingsBelow(zookeeper, paths, signal), signal).catch(() => null));
+    const data =
+      roots && (await orAborted(dataBelow(zookeeper, connect, roots, signal), signal).catch(() => null));
     const fleet = configRoot === undefined ? undefined : readFleet(zookeeper, configRoot, { signal });
     const configurations = fleet && (await orAborted(fleet, signal).catch(() => null));
     const held = before.length === 0 ? heldOf(nodes()) : before;
-    const shown = new Map(snapshot?.entries.map((entry) => [entry.parsed.kind === 'node' ? entry.parsed.nodeId : undefined, entry]));
+    const shown = new Map(
+      snapshot?.entries.map((entry) => [
+        entry.parsed.kind === 'node' ? entry.parsed.nodeId : undefined,
+        entry,
+      ]),
+    );
     const status = discoveryStatus(held.map((node) => compared(node, shown.get(node.id))));
-    return { report: { ...discoveryReport(connect, DISCOVERY_PATH, snapshot), locks, data, configurations }, status };
+    return {
+      report: { ...discoveryReport(connect, DISCOVERY_PATH, snapshot), locks, data, configurations },
+      status,
+    };
   } catch (error) {
     signal.throwIfAborted();
     return { report: null, status: unknownDiscovery(heldOf(nodes()), error) };
   }
 }
 
-function dataBelow(zookeeper: Pick<ZooKeeper, 'children' | 'read'>, connect: string, roots: readonly string[], signal: AbortSignal) {
-  return Promise.all(roots.map((root) => readSharedData(zookeeper, { connect, root, limits: DATA_LIMITS }, signal)));
+function dataBelow(
+  zookeeper: Pick<ZooKeeper, 'children' | 'read'>,
+  connect: string,
+  roots: readonly string[],
+  signal: AbortSignal,
+) {
+  return Promise.all(
+    roots.map((root) => readSharedData(zookeeper, { connect, root, limits: DATA_LIMITS }, signal)),
+  );
 }
 
 function heldOf(nodes: readonly NodeStatus[]): readonly NodeStatus[] {
@@ -121,7 +153,10 @@ function heldOf(nodes: readonly NodeStatus[]): readonly NodeStatus[] {
 }
 
 /** @param znode undefined where there is none */
-function compared({ id, version: expected }: NodeStatus, znode: Pick<DiscoveryEntry, 'assignment'> | undefined): NodeDiscovery {
+function compared(
+  { id, version: expected }: NodeStatus,
+  znode: Pick<DiscoveryEntry, 'assignment'> | undefined,
+): NodeDiscovery {
   if (znode === undefined) return { id, state: 'missing', version: null };
   const version = znode.assignment?.version ?? null;
   if (version === null) return { id, state: 'unreadable', version };
@@ -139,5 +174,9 @@ function discoveryStatus(nodes: readonly NodeDiscovery[]): DiscoveryStatusReport
 }
 
 function unknownDiscovery(held: readonly NodeStatus[], error: unknown): DiscoveryStatusReport {
-  return { state: 'degraded', problem: explain(error), nodes: held.map(({ id }) => ({ id, state: 'unknown', version: null })) };
+  return {
+    state: 'degraded',
+    problem: explain(error),
+    nodes: held.map(({ id }) => ({ id, state: 'unknown', version: null })),
+  };
 }

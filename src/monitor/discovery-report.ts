@@ -49,7 +49,11 @@ export interface EntryReport {
 }
 
 /** The report on a part of the tree, or on its absence. */
-export function discoveryReport(zookeeper: string, path: string, snapshot: DiscoverySnapshot | undefined): DiscoveryReport {
+export function discoveryReport(
+  zookeeper: string,
+  path: string,
+  snapshot: DiscoverySnapshot | undefined,
+): DiscoveryReport {
   const nodes: (EntryReport & { clusterNodeId: number })[] = [];
   const services = new Map<string, EntryReport[]>();
   const endpoints = new Map<string, Map<string, (EntryReport & { ref: string })[]>>();
@@ -77,13 +81,23 @@ export function discoveryReport(zookeeper: string, path: string, snapshot: Disco
     exists: snapshot !== undefined,
     nodes,
     services: sorted(services).map(([service, members]) => ({ service, nodes: members })),
-    endpoints: sorted(endpoints).map(([endpoint, keys]) => ({ endpoint, keys: sorted(keys).map(([key, refs]) => ({ key, refs })) })),
+    endpoints: sorted(endpoints).map(([endpoint, keys]) => ({
+      endpoint,
+      keys: sorted(keys).map(([key, refs]) => ({ key, refs })),
+    })),
     foreign: snapshot?.foreign ?? [],
   };
 }
 
 /** What a report says of one announcement. */
-export function entryReport({ path, parsed, assignment, text, sessionId, problem }: DiscoveryEntry): EntryReport {
+export function entryReport({
+  path,
+  parsed,
+  assignment,
+  text,
+  sessionId,
+  problem,
+}: DiscoveryEntry): EntryReport {
   const { service, address, port }: Partial<Assignment> = assignment ?? {};
   const byName = parsed.kind === 'node' ? parsed.nodeId : nodeIdOfRef(parsed.ref);
   return {
@@ -103,7 +117,9 @@ export function entryReport({ path, parsed, assignment, text, sessionId, problem
 function objectIn(text: string | undefined): Readonly<Record<string, unknown>> | null {
   try {
     const value: unknown = JSON.parse(text ?? '');
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : null;
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : null;
   } catch {
     return null;
   }

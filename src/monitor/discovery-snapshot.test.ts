@@ -24,12 +24,14 @@ describe('a path in the discovery tree', () => {
     expect(parsePath(path)).toEqual({ kind: 'folder' });
   });
 
-  it.each(['/discovery/stamps', '/discovery/stamps/00', '/discovery/stamps/00/08', '/discovery/stamps/gate-01'])(
-    '%s is what nodelease keeps for itself',
-    (path) => {
-      expect(parsePath(path)).toEqual({ kind: 'internal' });
-    },
-  );
+  it.each([
+    '/discovery/stamps',
+    '/discovery/stamps/00',
+    '/discovery/stamps/00/08',
+    '/discovery/stamps/gate-01',
+  ])('%s is what nodelease keeps for itself', (path) => {
+    expect(parsePath(path)).toEqual({ kind: 'internal' });
+  });
 
   it.each([
     '/discovery/probe-1234',
@@ -71,15 +73,22 @@ describe('the path to look at', () => {
     expect(parseDiscoveryPath(text)).toBe(path);
   });
 
-  it.each(['/', '//', '', '/zookeeper', '/discoveryx', '/discovery//nodes', '/discovery/../zookeeper', '../x', 'no\u0007des'])(
-    'is refused where it is not in the tree: %j',
-    (text) => {
-      expect(() => parseDiscoveryPath(text)).toThrow(
-        expect.objectContaining({
-          code: 'CONFIG_INVALID',
-          message: `path: expected /discovery or a path below it, such as /discovery/nodes, got ${JSON.stringify(text)}`,
-        }),
-      );
-    },
-  );
+  it.each([
+    '/',
+    '//',
+    '',
+    '/zookeeper',
+    '/discoveryx',
+    '/discovery//nodes',
+    '/discovery/../zookeeper',
+    '../x',
+    'no\u0007des',
+  ])('is refused where it is not in the tree: %j', (text) => {
+    expect(() => parseDiscoveryPath(text)).toThrow(
+      expect.objectContaining({
+        code: 'CONFIG_INVALID',
+        message: `path: expected /discovery or a path below it, such as /discovery/nodes, got ${JSON.stringify(text)}`,
+      }),
+    );
+  });
 });

@@ -1,7 +1,14 @@
 import { concurrently } from '../base/concurrently.js';
 import { ConfigError } from '../base/errors.js';
 import { type Assignment, decodeAssignment } from '../discovery/assignment.js';
-import { DISCOVERY_PATH, ENDPOINTS_PATH, NODES_PATH, parseHexPair, SERVICES_PATH, STAMPS_PATH } from '../discovery/tree-paths.js';
+import {
+  DISCOVERY_PATH,
+  ENDPOINTS_PATH,
+  NODES_PATH,
+  parseHexPair,
+  SERVICES_PATH,
+  STAMPS_PATH,
+} from '../discovery/tree-paths.js';
 import { CLUSTER_NODE_ID_OFFSET, nodeIdOf } from '../id/cluster-node-id.js';
 import { pathProblem } from '../zookeeper/znode-path.js';
 import type { Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
@@ -42,7 +49,9 @@ export function parsePath(path: string): TreePath {
       return isDeep ? FOREIGN : nodePath(first, second);
     case SERVICES_PATH:
       if (isDeep) return FOREIGN;
-      return first !== undefined && second !== undefined ? { kind: 'service', service: first, ref: second } : FOLDER;
+      return first !== undefined && second !== undefined
+        ? { kind: 'service', service: first, ref: second }
+        : FOLDER;
     case ENDPOINTS_PATH:
       if (first === undefined || second === undefined || third === undefined) return FOLDER;
       return { kind: 'endpoint', endpoint: first, key: second, ref: third };
@@ -58,17 +67,23 @@ function nodePath(groupName: string | undefined, indexName: string | undefined):
   if (indexName === undefined) return FOLDER;
   const clusterNodeId = group * 256 + index;
   // The reserved ones are not leased: their holders were given them by hand, and are unknown to nodelease.
-  return clusterNodeId < CLUSTER_NODE_ID_OFFSET ? FOREIGN : { kind: 'node', nodeId: nodeIdOf(clusterNodeId), clusterNodeId };
+  return clusterNodeId < CLUSTER_NODE_ID_OFFSET
+    ? FOREIGN
+    : { kind: 'node', nodeId: nodeIdOf(clusterNodeId), clusterNodeId };
 }
 
-/** The node id that a reference of a service or an endpoint ends in: `7`, `orders:7`; undefined where it names none. */
+/**
+ * The node id that a reference of a service or an endpoint ends in: `7`, `orders:7`; undefined where it names
+ * none.
+ */
 export function nodeIdOfRef(ref: string): number | undefined {
   const digits = ref.slice(ref.lastIndexOf(':') + 1);
   return /^\d{1,5}$/.test(digits) ? Number(digits) : undefined;
 }
 
 /**
- * Parses the path of a request: within the chroot, with or without the `/discovery` that all of them begin with.
+ * Parses the path of a request: within the chroot, with or without the `/discovery` that all of them begin
+ * with.
  *
  * @throws {ConfigError} when it is not a path there
  */
@@ -97,7 +112,10 @@ export interface DiscoveryEntry {
   readonly problem: string | undefined;
 }
 
-/** The discovery tree, or a part of it, as a scan finds it, in the order of the paths. Its parts were read one after the other. */
+/**
+ * The discovery tree, or a part of it, as a scan finds it, in the order of the paths. Its parts were read one
+ * after the other.
+ */
 export interface DiscoverySnapshot {
   readonly entries: readonly DiscoveryEntry[];
   /** The paths of folders without anything in them. */
@@ -157,7 +175,12 @@ export async function readDiscovery(
     } catch (error) {
       if (!isFault(error, 'no-auth')) throw error;
       denied.push(path);
-      const nothing = { assignment: undefined, text: undefined, sessionId: undefined, createdZxid: undefined };
+      const nothing = {
+        assignment: undefined,
+        text: undefined,
+        sessionId: undefined,
+        createdZxid: undefined,
+      };
       entries.push({ path, parsed, ...nothing, problem: 'may not be read: no-auth' });
     }
     return [];
@@ -180,8 +203,10 @@ export function entryOf(path: string, parsed: EntryPath, { data, stat }: Znode):
   const nodeId = parsed.kind === 'node' ? parsed.nodeId : nodeIdOfRef(parsed.ref);
   let problem: string | undefined;
   if (assignment === undefined)
-    problem = text === '' ? 'no data' : `unreadable: ${text.length > EXCERPT ? `${text.slice(0, EXCERPT)}…` : text}`;
-  else if (nodeId !== undefined && assignment.nodeId !== nodeId) problem = `its data names node id ${assignment.nodeId}`;
+    problem =
+      text === '' ? 'no data' : `unreadable: ${text.length > EXCERPT ? `${text.slice(0, EXCERPT)}…` : text}`;
+  else if (nodeId !== undefined && assignment.nodeId !== nodeId)
+    problem = `its data names node id ${assignment.nodeId}`;
   return { path, parsed, assignment, text, sessionId: stat.owner, createdZxid: stat.createdZxid, problem };
 }
 
@@ -193,5 +218,7 @@ export function comparePaths(a: string, b: string): number {
 
 function sortKey(path: string): string {
   // The hex names of nodes have two digits each: their text is their order.
-  return path.startsWith(`${NODES_PATH}/`) ? path : path.replace(/(?<=[/:])\d+$/, (digits) => digits.padStart(5, '0'));
+  return path.startsWith(`${NODES_PATH}/`)
+    ? path
+    : path.replace(/(?<=[/:])\d+$/, (digits) => digits.padStart(5, '0'));
 }

@@ -14,7 +14,14 @@ const vacant: NodeStatus = {
   idWidth: undefined,
   problem: undefined,
 };
-const held: NodeStatus = { ...vacant, state: 'held', version: 1, taskId: 'a', durationMs: 3_000, age: { min: 1_000, max: 1_000 } };
+const held: NodeStatus = {
+  ...vacant,
+  state: 'held',
+  version: 1,
+  taskId: 'a',
+  durationMs: 3_000,
+  age: { min: 1_000, max: 1_000 },
+};
 const overdue: NodeStatus = { ...held, age: { min: 3_100, max: 3_100 } };
 const released: NodeStatus = { ...vacant, state: 'released', version: 1 };
 
@@ -30,10 +37,14 @@ describe('what happened to leases between two scans', () => {
     const next = { ...held, version: 2, taskId: 'b' };
     const change = { nodeId: 0, version: 2, taskId: 'b', previousTaskId: 'a' };
     for (const was of [overdue, { ...overdue, state: 'expired' } as const]) {
-      expect(leaseChanges([was], [next], { sinceMs: 1_000 })).toMatchObject([{ kind: 'taken-over', ...change }]);
+      expect(leaseChanges([was], [next], { sinceMs: 1_000 })).toMatchObject([
+        { kind: 'taken-over', ...change },
+      ]);
     }
     expect(leaseChanges([held], [next], { sinceMs: 1_000 })).toMatchObject([{ kind: 'acquired', ...change }]);
-    expect(leaseChanges([held], [next], { sinceMs: 2_001 })).toMatchObject([{ kind: 'taken-over', ...change }]);
+    expect(leaseChanges([held], [next], { sinceMs: 2_001 })).toMatchObject([
+      { kind: 'taken-over', ...change },
+    ]);
     expect(leaseChanges([held], [next])).toMatchObject([{ kind: 'taken-over', ...change }]);
   });
 
@@ -42,7 +53,9 @@ describe('what happened to leases between two scans', () => {
     expect(leaseChanges([held], [next], { sinceMs: 3_001 })).toMatchObject([
       { kind: 'acquired', text: 'b acquired node id 0 at version 2' },
     ]);
-    expect(leaseChanges([overdue], [next], { sinceMs: 60_000 })).toMatchObject([{ kind: 'taken-over', previousTaskId: 'a' }]);
+    expect(leaseChanges([overdue], [next], { sinceMs: 60_000 })).toMatchObject([
+      { kind: 'taken-over', previousTaskId: 'a' },
+    ]);
   });
 
   it('is a number of tenures where the version grew by more than one: it names no task that had it from none', () => {
@@ -51,15 +64,20 @@ describe('what happened to leases between two scans', () => {
     const text = 'task-119 holds node id 0 at version 40: up to 31 tenures since the last look';
     const change = { kind: 'acquired', version: 40, taskId: 'task-119', previousTaskId: null, text };
     for (const before of [was, { ...was, age: overdue.age }, { ...released, version: 9 }]) {
-      for (const sinceMs of [1_000, 1_300_000]) expect(leaseChanges([before], [now], { sinceMs })).toEqual([{ ...change, nodeId: 0 }]);
+      for (const sinceMs of [1_000, 1_300_000])
+        expect(leaseChanges([before], [now], { sinceMs })).toEqual([{ ...change, nodeId: 0 }]);
     }
     const gone = { ...released, version: 40 };
     expect(leaseChanges([was], [gone])).toMatchObject([{ kind: 'released', previousTaskId: null }]);
     const evicted = 'node id 0 was taken away by force, its version is now 40';
-    expect(leaseChanges([was], [{ ...gone, state: 'evicted' }])).toMatchObject([{ kind: 'evicted', previousTaskId: null, text: evicted }]);
+    expect(leaseChanges([was], [{ ...gone, state: 'evicted' }])).toMatchObject([
+      { kind: 'evicted', previousTaskId: null, text: evicted },
+    ]);
     // With ids from ZooKeeper alone the versions are those of its changes.
     const between = { sinceMs: 1_000, countsVersions: false };
-    expect(leaseChanges([{ ...was, age: overdue.age }], [now], between)).toMatchObject([{ kind: 'taken-over', previousTaskId: 'task-26' }]);
+    expect(leaseChanges([{ ...was, age: overdue.age }], [now], between)).toMatchObject([
+      { kind: 'taken-over', previousTaskId: 'task-26' },
+    ]);
   });
 
   it('is an eviction when the version rises without a tenure', () => {
@@ -70,7 +88,9 @@ describe('what happened to leases between two scans', () => {
     expect(leaseChanges([was], [{ ...released, version: 2, timestamp: 9 }])).toMatchObject([
       { ...evicted, kind: 'released', previousTaskId: null },
     ]);
-    expect(leaseChanges([{ ...released, state: 'evicted', version: 2 }], [{ ...released, version: 2 }])).toEqual([]);
+    expect(
+      leaseChanges([{ ...released, state: 'evicted', version: 2 }], [{ ...released, version: 2 }]),
+    ).toEqual([]);
   });
 
   it('is damage once, and its repair', () => {
@@ -84,11 +104,15 @@ describe('what happened to leases between two scans', () => {
   });
 
   it('is a release when a held id has no holder any more', () => {
-    expect(leaseChanges([held], [released])).toMatchObject([{ kind: 'released', nodeId: 0, version: 1, previousTaskId: 'a' }]);
+    expect(leaseChanges([held], [released])).toMatchObject([
+      { kind: 'released', nodeId: 0, version: 1, previousTaskId: 'a' },
+    ]);
   });
 
   it('is told once when a lease runs out', () => {
-    expect(leaseChanges([held], [overdue])).toMatchObject([{ kind: 'overdue', nodeId: 0, version: 1, taskId: 'a' }]);
+    expect(leaseChanges([held], [overdue])).toMatchObject([
+      { kind: 'overdue', nodeId: 0, version: 1, taskId: 'a' },
+    ]);
     expect(leaseChanges([overdue], [{ ...overdue, state: 'expired' }])).toEqual([]);
   });
 

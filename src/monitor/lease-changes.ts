@@ -15,35 +15,59 @@ export interface LeaseChange extends Omit<ClusterEvent, 'id' | 'at' | 'since'> {
 
 /** What is known of the two scans. */
 export interface BetweenScans {
-  /** From the first scan to the second, in milliseconds. @default unknown, so that anything may have expired meanwhile */
+  /**
+   * From the first scan to the second, in milliseconds.
+   * @default unknown, so that anything may have expired meanwhile
+   */
   readonly sinceMs?: number;
-  /** The settings at the first scan, and at the second. @default none, so that an absent lease object is no damage */
+  /**
+   * The settings at the first scan, and at the second.
+   * @default none, so that an absent lease object is no damage
+   */
   readonly before?: ClusterConfig | undefined;
   readonly after?: ClusterConfig | undefined;
-  /** Whether each tenure has the version after the one before; with ids from ZooKeeper alone it has any greater one. @default true */
+  /**
+   * Whether each tenure has the version after the one before; with ids from ZooKeeper alone it has any
+   * greater one.
+   * @default true
+   */
   readonly countsVersions?: boolean;
 }
 
 /**
- * What happened to the leases between two scans, in the order of the second one. Of scans that are far apart it tells what the second one has found:
- * a version that grew by more than one had holders in between that neither has seen.
+ * What happened to the leases between two scans, in the order of the second one. Of scans that are far apart
+ * it tells what the second one has found: a version that grew by more than one had holders in between that
+ * neither has seen.
  */
-export function leaseChanges(before: readonly NodeStatus[], after: readonly NodeStatus[], between: BetweenScans = {}): LeaseChange[] {
+export function leaseChanges(
+  before: readonly NodeStatus[],
+  after: readonly NodeStatus[],
+  between: BetweenScans = {},
+): LeaseChange[] {
   const earlier = new Map(before.map((node) => [node.id, node]));
   return after.flatMap((now) => leaseChange(earlier.get(now.id), now, between) ?? []);
 }
 
 /** @param was undefined where there was no such id */
-function leaseChange(was: NodeStatus | undefined, now: NodeStatus, between: BetweenScans): LeaseChange | undefined {
+function leaseChange(
+  was: NodeStatus | undefined,
+  now: NodeStatus,
+  between: BetweenScans,
+): LeaseChange | undefined {
   const { sinceMs, before, after, countsVersions = true } = between;
   const { id, version, state, taskId = null } = now;
   const previousTaskId = was?.taskId ?? null;
-  const change = (kind: LeaseChange['kind'], text: string, tasks: Partial<Pick<LeaseChange, 'taskId' | 'previousTaskId'>> = {}) => {
+  const change = (
+    kind: LeaseChange['kind'],
+    text: string,
+    tasks: Partial<Pick<LeaseChange, 'taskId' | 'previousTaskId'>> = {},
+  ) => {
     return { kind, nodeId: id, version, taskId: null, previousTaskId: null, text, ...tasks };
   };
   const problem = problemOf(now, after);
   const wasDamaged = was !== undefined && problemOf(was, before) !== undefined;
-  if (problem !== undefined) return wasDamaged ? undefined : change('damaged', `node id ${id} is damaged: ${problem}`);
+  if (problem !== undefined)
+    return wasDamaged ? undefined : change('damaged', `node id ${id} is damaged: ${problem}`);
   if (isHeld(now) && taskId !== null && (!isHeld(was) || was?.version !== version)) {
     const tenures = countsVersions && was !== undefined && !wasDamaged ? version - was.version : 1;
     if (tenures > 1) {
@@ -52,23 +76,36 @@ function leaseChange(was: NodeStatus | undefined, now: NodeStatus, between: Betw
       return change('acquired', text, { taskId });
     }
     const tasks = { taskId, previousTaskId };
-    if (!mayHaveExpired(was, sinceMs)) return change('acquired', `${taskId} acquired node id ${id} at version ${version}`, tasks);
-    return change('taken-over', `${taskId} took over node id ${id}${fromTask(previousTaskId)} at version ${version}`, tasks);
+    if (!mayHaveExpired(was, sinceMs))
+      return change('acquired', `${taskId} acquired node id ${id} at version ${version}`, tasks);
+    return change(
+      'taken-over',
+      `${taskId} took over node id ${id}${fromTask(previousTaskId)} at version ${version}`,
+      tasks,
+    );
   }
-  if ((state === 'evicted' && was?.state !== 'evicted' && !wasDamaged) || (state === 'released' && isHeld(was) && isBumped(was, now))) {
+  if (
+    (state === 'evicted' && was?.state !== 'evicted' && !wasDamaged) ||
+    (state === 'released' && isHeld(was) && isBumped(was, now))
+  ) {
     const from = !countsVersions || version === (was?.version ?? 0) + 1 ? previousTaskId : null;
     const text = `node id ${id} was taken away${fromTask(from)} by force, its version is now ${version}`;
     return change('evicted', text, { previousTaskId: from });
   }
   if (state === 'released' && isHeld(was)) {
     const by = !countsVersions || version === was?.version ? previousTaskId : null;
-    return change('released', `node id ${id} is released, its version ${version} is kept`, { previousTaskId: by });
+    return change('released', `node id ${id} is released, its version ${version} is kept`, {
+      previousTaskId: by,
+    });
   }
   if (state === 'retired' && was?.state === 'retired') return undefined;
   if (state === 'retired') return change('retired', `node id ${id} is retired: no task may acquire it`);
-  if (was?.state === 'retired' || wasDamaged) return change('restored', `node id ${id} may be acquired again`);
+  if (was?.state === 'retired' || wasDamaged)
+    return change('restored', `node id ${id} may be acquired again`);
   if (!isOverdue(now) || isOverdue(was)) return undefined;
-  return change('overdue', `the lease of node id ${id} has run out: ${taskId} did not renew it in time`, { taskId });
+  return change('overdue', `the lease of node id ${id} has run out: ${taskId} did not renew it in time`, {
+    taskId,
+  });
 }
 
 function fromTask(taskId: string | null): string {
@@ -88,19 +125,24 @@ function isOverdue(node: NodeStatus | undefined): boolean {
 const UNSEEN_MS = 10_000;
 
 /**
- * Whether its holder has let it expire by the second scan, as far as the first one shows that. Otherwise it was given back in between, unseen; or,
- * where a whole duration lies between the scans, one or the other.
+ * Whether its holder has let it expire by the second scan, as far as the first one shows that. Otherwise it
+ * was given back in between, unseen; or, where a whole duration lies between the scans, one or the other.
  */
 function mayHaveExpired(was: NodeStatus | undefined, sinceMs: number | undefined): boolean {
   if (was === undefined || !isHeld(was)) return false;
   if (isOverdue(was)) return true;
   if (sinceMs !== undefined && sinceMs > (was.durationMs ?? UNSEEN_MS)) return false;
   return (
-    was.age === undefined || was.durationMs === undefined || mayExceed(was.age, was.durationMs - (sinceMs ?? Number.POSITIVE_INFINITY))
+    was.age === undefined ||
+    was.durationMs === undefined ||
+    mayExceed(was.age, was.durationMs - (sinceMs ?? Number.POSITIVE_INFINITY))
   );
 }
 
-/** Whether the version rose without a tenure: one writes a later timestamp. So an operator evicts who no longer renews. */
+/**
+ * Whether the version rose without a tenure: one writes a later timestamp. So an operator evicts who no
+ * longer renews.
+ */
 function isBumped(was: NodeStatus | undefined, now: NodeStatus): boolean {
   return was !== undefined && now.version === was.version + 1 && now.timestamp === was.timestamp;
 }

@@ -7,8 +7,8 @@ import type { ListedObject } from '../store/lease-store.js';
 import type { CamundaReport } from './camunda-cluster.js';
 
 /**
- * The state of a lease object as a LIST shows it, by size and age alone. `expired`: older than duration and grace of the cluster. `released`: of a
- * tombstone's size, which an evicted one has, too.
+ * The state of a lease object as a LIST shows it, by size and age alone. `expired`: older than duration and
+ * grace of the cluster. `released`: of a tombstone's size, which an evicted one has, too.
  */
 export type ListedState = 'held' | 'expired' | 'released' | 'vacant' | 'absent';
 
@@ -51,7 +51,10 @@ export interface PageReport {
   readonly from: number;
   /** Maximum number of node ids. */
   readonly limit: number;
-  /** Where the next page begins; null where there is none, and where the page is a choice of the ids of which there is most to tell. */
+  /**
+   * Where the next page begins; null where there is none, and where the page is a choice of the ids of which
+   * there is most to tell.
+   */
   readonly next: number | null;
 }
 
@@ -86,16 +89,30 @@ export function listedCluster(
     const id = nodeIdOf(row.key);
     if (id !== undefined) rows.set(id, row);
   }
-  const leases = Array.from({ length: cluster.size }, (_, id) => listedState(rows.get(id), cluster, tombstoneMaxBytes));
+  const leases = Array.from({ length: cluster.size }, (_, id) =>
+    listedState(rows.get(id), cluster, tombstoneMaxBytes),
+  );
   const beyond = [...rows].filter(([id]) => id >= cluster.size);
-  const draining = beyond.filter(([, row]) => listedState(row, cluster, tombstoneMaxBytes) === 'held').map(([id]) => id);
+  const draining = beyond
+    .filter(([, row]) => listedState(row, cluster, tombstoneMaxBytes) === 'held')
+    .map(([id]) => id);
   return {
-    ...{ cluster, rows, leases, draining: draining.sort((a, b) => a - b), retired: beyond.length - draining.length },
+    ...{
+      cluster,
+      rows,
+      leases,
+      draining: draining.sort((a, b) => a - b),
+      retired: beyond.length - draining.length,
+    },
     foreign: camundaCluster(objects),
   };
 }
 
-function listedState(row: ListedObject | undefined, { durationMs, graceMs }: ClusterConfig, tombstoneMaxBytes: number): ListedState {
+function listedState(
+  row: ListedObject | undefined,
+  { durationMs, graceMs }: ClusterConfig,
+  tombstoneMaxBytes: number,
+): ListedState {
   if (row === undefined) return 'absent';
   if (row.size === 0) return 'vacant';
   if (row.size <= tombstoneMaxBytes) return 'released';
@@ -103,23 +120,40 @@ function listedState(row: ListedObject | undefined, { durationMs, graceMs }: Clu
 }
 
 /** The totals of a cluster: exact where all of its node ids were read, else as far as its LIST tells them. */
-export function totalsOf(nodes: readonly NodeStatus[], { cluster, leases, retired }: ListedCluster): LeaseTotals {
+export function totalsOf(
+  nodes: readonly NodeStatus[],
+  { cluster, leases, retired }: ListedCluster,
+): LeaseTotals {
   if (nodes.length === cluster.size) return readTotals(nodes, cluster, retired);
   const count = { held: 0, expired: 0, released: 0, vacant: 0, absent: 0 };
   for (const state of leases) count[state] += 1;
   const { held, expired, released, vacant, absent } = count;
   const notCreated = cluster.bootstrapped ? 0 : absent;
   const neverHeld = vacant + notCreated;
-  return { hints: true, held, expired, free: released + neverHeld, neverHeld, evicted: null, damaged: absent - notCreated, retired };
+  return {
+    hints: true,
+    held,
+    expired,
+    free: released + neverHeld,
+    neverHeld,
+    evicted: null,
+    damaged: absent - notCreated,
+    retired,
+  };
 }
 
-function readTotals(nodes: readonly NodeStatus[], cluster: ClusterConfig, retiredBeyond: number): LeaseTotals {
+function readTotals(
+  nodes: readonly NodeStatus[],
+  cluster: ClusterConfig,
+  retiredBeyond: number,
+): LeaseTotals {
   const count = { held: 0, free: 0, expired: 0, evicted: 0, damaged: 0, retired: retiredBeyond };
   let neverHeld = 0;
   for (const node of nodes) {
     const { state } = node;
     if (problemOf(node, cluster) !== undefined) count.damaged += 1;
-    else if (state === 'held' || state === 'expired' || state === 'evicted' || state === 'retired') count[state] += 1;
+    else if (state === 'held' || state === 'expired' || state === 'evicted' || state === 'retired')
+      count[state] += 1;
     else {
       count.free += 1;
       if (node.version === 0) neverHeld += 1;
@@ -135,8 +169,14 @@ export interface Damage {
   readonly problem: string;
 }
 
-/** What keeps a node id from being used; undefined for one that is fine. Before bootstrap is complete an absent object is a vacancy. */
-export function problemOf({ state, problem }: NodeStatus, cluster: ClusterConfig | undefined): string | undefined {
+/**
+ * What keeps a node id from being used; undefined for one that is fine. Before bootstrap is complete an
+ * absent object is a vacancy.
+ */
+export function problemOf(
+  { state, problem }: NodeStatus,
+  cluster: ClusterConfig | undefined,
+): string | undefined {
   if (state !== 'absent') return problem;
   return cluster?.bootstrapped ? 'lease object is absent although the cluster is bootstrapped' : undefined;
 }

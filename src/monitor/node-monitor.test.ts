@@ -13,7 +13,15 @@ import { MemoryLeaseStore } from '../store/memory/memory-lease-store.js';
 import { type MonitorEvent, NodeMonitor } from './node-monitor.js';
 
 const DURATION = 15_000;
-const ACQUIRED: LeaseEvent = { type: 'acquired', id: 3, version: 7, from: 'vacant', tookMs: 1, requests: 5, deadline: DURATION };
+const ACQUIRED: LeaseEvent = {
+  type: 'acquired',
+  id: 3,
+  version: 7,
+  from: 'vacant',
+  tookMs: 1,
+  requests: 5,
+  deadline: DURATION,
+};
 const lostReply = new StoreError('no answer', { fault: 'unreachable', outcome: 'unknown' });
 
 /** A monitor, and a real lease on a store that can be made to fail. */
@@ -41,17 +49,35 @@ function watched() {
     await acquireLease({ ...wanted, taskId: 'first', nodes: 2 });
     return acquire(2);
   };
-  return { clock, monitor, events, network, bucket, acquire, acquireSecond, session: new StoreSession(direct, clock, 1_000) };
+  return {
+    clock,
+    monitor,
+    events,
+    network,
+    bucket,
+    acquire,
+    acquireSecond,
+    session: new StoreSession(direct, clock, 1_000),
+  };
 }
 
-const phases = (events: readonly MonitorEvent[]) => events.flatMap((event) => (event.type === 'phase' ? [event.phase] : []));
+const phases = (events: readonly MonitorEvent[]) =>
+  events.flatMap((event) => (event.type === 'phase' ? [event.phase] : []));
 
 describe('what a process says of its node id', () => {
   it('begins with that there is none: worth keeping, but not for work', () => {
     const { monitor } = watched();
     expect(monitor.health()).toEqual({
       ...{ state: 'acquiring', live: true, ready: false, reason: 'a node id is being acquired' },
-      ...{ retiring: false, nodeId: null, version: null, taskId: null, deadline: null, idWidth: null, discovery: null },
+      ...{
+        retiring: false,
+        nodeId: null,
+        version: null,
+        taskId: null,
+        deadline: null,
+        idWidth: null,
+        discovery: null,
+      },
     });
   });
 
@@ -62,7 +88,11 @@ describe('what a process says of its node id', () => {
     monitor.onLeaseEvent({ type: 'waiting', sleepMs: 1, why: 'ids are narrow' });
     expect(monitor.health().reason).toBe('ids are narrow');
     monitor.onLeaseEvent({ type: 'store-failed', error: lostReply, sleepMs: 1 });
-    expect(monitor.health()).toMatchObject({ live: true, ready: false, reason: 'the store failed: no answer' });
+    expect(monitor.health()).toMatchObject({
+      live: true,
+      ready: false,
+      reason: 'the store failed: no answer',
+    });
   });
 
   it('says that the id is being announced between its acquisition and the moment from which it may be used, and not why it waited', () => {
@@ -95,7 +125,13 @@ describe('what a process says of its node id', () => {
       deadline: null,
     });
     const lease = await acquire();
-    expect(monitor.health()).toMatchObject({ state: 'stopping', live: true, ready: false, nodeId: 0, deadline: lease.deadline });
+    expect(monitor.health()).toMatchObject({
+      state: 'stopping',
+      live: true,
+      ready: false,
+      nodeId: 0,
+      deadline: lease.deadline,
+    });
     expect(phases(events)).toEqual(['stopping']);
     clock.freeze(DURATION);
     expect(monitor.health()).toMatchObject({ state: 'lost', live: false });
@@ -117,7 +153,13 @@ describe('what a process says of its node id', () => {
     const { clock, monitor, events, acquire } = watched();
     const lease = await acquire();
     clock.freeze(DURATION);
-    expect(monitor.health()).toMatchObject({ state: 'lost', live: false, ready: false, nodeId: 0, deadline: null });
+    expect(monitor.health()).toMatchObject({
+      state: 'lost',
+      live: false,
+      ready: false,
+      nodeId: 0,
+      deadline: null,
+    });
     expect(monitor.health().reason).toMatch(/no renewal came through before its deadline/);
     expect([lease.signal.aborted, phases(events)]).toEqual([false, ['held']]);
     await clock.advance(1);
@@ -150,8 +192,17 @@ describe('what a process says of its node id', () => {
     shrinkSettings(bucket, 1);
     await clock.advance(DURATION);
     const reason = 'node id 1 (version 1) is being retired: the cluster has 1 node id now';
-    expect(monitor.health()).toMatchObject({ state: 'held', live: true, ready: false, retiring: true, reason, deadline: lease.deadline });
-    expect(events.filter((event) => event.type === 'lease' && event.event.type === 'retiring')).toHaveLength(1);
+    expect(monitor.health()).toMatchObject({
+      state: 'held',
+      live: true,
+      ready: false,
+      retiring: true,
+      reason,
+      deadline: lease.deadline,
+    });
+    expect(events.filter((event) => event.type === 'lease' && event.event.type === 'retiring')).toHaveLength(
+      1,
+    );
     monitor.stopping();
     expect(monitor.health()).toMatchObject({
       state: 'stopping',
@@ -183,7 +234,12 @@ describe('what a process says of its node id', () => {
     const lease = await acquire();
     monitor.stopping();
     monitor.stopping('again');
-    expect(monitor.health()).toMatchObject({ state: 'stopping', live: true, ready: false, reason: 'the work is being ended' });
+    expect(monitor.health()).toMatchObject({
+      state: 'stopping',
+      live: true,
+      ready: false,
+      reason: 'the work is being ended',
+    });
     expect(monitor.health().deadline).toBe(lease.deadline);
   });
 
@@ -192,7 +248,12 @@ describe('what a process says of its node id', () => {
     const lease = await acquire();
     network.isDown = true;
     const releasing = lease.release();
-    expect(monitor.health()).toMatchObject({ state: 'released', live: true, ready: false, reason: 'the lease has been released' });
+    expect(monitor.health()).toMatchObject({
+      state: 'released',
+      live: true,
+      ready: false,
+      reason: 'the lease has been released',
+    });
     await clock.advance(1_000);
     expect(monitor.health()).toMatchObject({ state: 'released', live: true });
     network.isDown = false;
@@ -230,7 +291,13 @@ describe('what a process says of its node id', () => {
   it('is not worth keeping when no node id was acquired', () => {
     const { monitor } = watched();
     monitor.failed(new Error('denied'));
-    expect(monitor.health()).toMatchObject({ state: 'failed', live: false, ready: false, reason: 'denied', nodeId: null });
+    expect(monitor.health()).toMatchObject({
+      state: 'failed',
+      live: false,
+      ready: false,
+      reason: 'denied',
+      nodeId: null,
+    });
   });
 
   it('knows a fixed node id, which has no deadline, from its beginning to its release', async () => {
@@ -263,7 +330,10 @@ describe('what a process says of its node id', () => {
   it('is ready only when the other nodes know of a take-over, and not less so when ZooKeeper is away', async () => {
     const { monitor, acquire } = watched();
     const lease = await acquire();
-    const discovery = { isReady: false, state: { status: 'synced' } } as { isReady: boolean; state: Discovery['state'] };
+    const discovery = { isReady: false, state: { status: 'synced' } } as {
+      isReady: boolean;
+      state: Discovery['state'];
+    };
     monitor.hold(lease, discovery as Discovery);
     expect(monitor.health()).toMatchObject({
       state: 'held',

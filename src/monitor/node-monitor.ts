@@ -6,8 +6,9 @@ import type { Lease, LeaseEvent } from '../lease/model/lease.js';
 import { Listeners } from '../zookeeper/listeners.js';
 
 /**
- * How far a process has got with its node id. `acquiring`: none yet. `stopping`: held, or about to be, while the work is being ended.
- * `lost`: against its will, or past its deadline. `failed`: none was acquired, and none will be.
+ * How far a process has got with its node id. `acquiring`: none yet. `stopping`: held, or about to be, while
+ * the work is being ended. `lost`: against its will, or past its deadline. `failed`: none was acquired, and
+ * none will be.
  */
 export type NodePhase = 'acquiring' | 'held' | 'stopping' | 'released' | 'lost' | 'failed';
 
@@ -16,23 +17,35 @@ export interface NodeHealth {
   readonly state: NodePhase;
   /** Whether the process is worth keeping: until the lease is lost. */
   readonly live: boolean;
-  /** Whether work may be sent here: the lease is valid, readiness reached, and the node id is not being retired. */
+  /**
+   * Whether work may be sent here: the lease is valid, readiness reached, and the node id is not being
+   * retired.
+   */
   readonly ready: boolean;
   /** Why it is not ready; null when it is. */
   readonly reason: string | null;
-  /** Whether the lease is valid, while the cluster has fewer node ids now and this one is none of them: it is to be given up. */
+  /**
+   * Whether the lease is valid, while the cluster has fewer node ids now and this one is none of them: it is
+   * to be given up.
+   */
   readonly retiring: boolean;
   readonly nodeId: number | null;
   /** The fencing token. */
   readonly version: number | null;
   readonly taskId: string | null;
-  /** Until when the lease is valid unless it is renewed, in milliseconds on the monotonic clock; null unless it is, and for a fixed node id. */
+  /**
+   * Until when the lease is valid unless it is renewed, in milliseconds on the monotonic clock; null unless
+   * it is, and for a fixed node id.
+   */
   readonly deadline: number | null;
   /** The path of the node id's data directory; absent where there is none. */
   readonly dataDir?: string;
   /** How many bits a node id takes in unique ids, 8 … 16; null without a lease. */
   readonly idWidth: number | null;
-  /** Null without ZooKeeper. It never decides about `live`, and about `ready` only until the other nodes know of a take-over. */
+  /**
+   * Null without ZooKeeper. It never decides about `live`, and about `ready` only until the other nodes know
+   * of a take-over.
+   */
   readonly discovery: {
     readonly state: 'ok' | 'degraded';
     /** Why it is degraded. */
@@ -45,19 +58,36 @@ export interface NodeHealth {
 export interface WatchedNode {
   /** What the answer is right now. */
   health(): NodeHealth;
-  /** Calls `listener` whenever it may be another one for something that has happened, until the returned function is called. */
+  /**
+   * Calls `listener` whenever it may be another one for something that has happened, until the returned
+   * function is called.
+   */
   onEvent(listener: () => void): () => void;
 }
 
-/** What `/livez`, `/readyz` and `/lease` send of a process' own node id, and `/api/events` as its `instance`. */
+/**
+ * What `/livez`, `/readyz` and `/lease` send of a process' own node id, and `/api/events` as its `instance`.
+ */
 export interface NodeHealthJson extends Omit<NodeHealth, 'deadline'> {
-  /** For how much longer the lease is valid unless it is renewed, in whole milliseconds; null unless it is, and for a fixed node id. */
+  /**
+   * For how much longer the lease is valid unless it is renewed, in whole milliseconds; null unless it is,
+   * and for a fixed node id.
+   */
   readonly validForMs: number | null;
 }
 
-/** The same facts for readers with another clock: a deadline on this process' monotonic one would tell them nothing. */
-export function nodeHealthJson({ deadline, ...facts }: NodeHealth, clock: Pick<Clock, 'monotonic'>): NodeHealthJson {
-  return { ...facts, validForMs: deadline === null ? null : Math.max(0, Math.floor(deadline - clock.monotonic())) };
+/**
+ * The same facts for readers with another clock: a deadline on this process' monotonic one would tell them
+ * nothing.
+ */
+export function nodeHealthJson(
+  { deadline, ...facts }: NodeHealth,
+  clock: Pick<Clock, 'monotonic'>,
+): NodeHealthJson {
+  return {
+    ...facts,
+    validForMs: deadline === null ? null : Math.max(0, Math.floor(deadline - clock.monotonic())),
+  };
 }
 
 const RELEASED = 'the lease has been released';
@@ -69,10 +99,11 @@ export type MonitorEvent =
   | { readonly type: 'discovery'; readonly event: DiscoveryEvent };
 
 /**
- * What one process knows of its own node id, from before it has one to after it has given it back: for health checks, metrics and consoles.
- * Hand it to `acquire({ monitor })`, and to whatever shows it.
+ * What one process knows of its own node id, from before it has one to after it has given it back: for health
+ * checks, metrics and consoles. Hand it to `acquire({ monitor })`, and to whatever shows it.
  *
- * It takes no part in holding the lease. `health()` compares clocks when it is asked: a process that was paused says at once that it holds nothing.
+ * It takes no part in holding the lease. `health()` compares clocks when it is asked: a process that was
+ * paused says at once that it holds nothing.
  */
 export class NodeMonitor {
   #phase: NodePhase = 'acquiring';
@@ -103,7 +134,8 @@ export class NodeMonitor {
   };
 
   /** Takes note of what happens to the announcement. */
-  readonly onDiscoveryEvent = (event: DiscoveryEvent): void => this.#listeners.tell({ type: 'discovery', event });
+  readonly onDiscoveryEvent = (event: DiscoveryEvent): void =>
+    this.#listeners.tell({ type: 'discovery', event });
 
   /** What has to be done before the node id may be used. */
   waits(reason: string): void {
@@ -148,7 +180,8 @@ export class NodeMonitor {
       nodeId: lease?.id ?? null,
       version: lease?.version ?? null,
       taskId: lease?.taskId ?? null,
-      // The lease's own clock reckons, as for `isValid()`: a deadline that cannot be told in milliseconds is that of a fixed id.
+      // The lease's own clock reckons, as for `isValid()`: a deadline that cannot be told in milliseconds is
+      // that of a fixed id.
       deadline: valid && Number.isFinite(lease.deadline) ? lease.deadline : null,
       ...(this.#dataDir !== undefined && { dataDir: this.#dataDir }),
       idWidth: lease?.tenureTime?.idWidth ?? null,
@@ -156,16 +189,21 @@ export class NodeMonitor {
     };
   }
 
-  /** Calls `listener` with everything that happens, until the returned function is called. Listeners must neither throw nor block. */
+  /**
+   * Calls `listener` with everything that happens, until the returned function is called. Listeners must
+   * neither throw nor block.
+   */
   onEvent(listener: (event: MonitorEvent) => void): () => void {
     return this.#listeners.add(listener);
   }
 
   #whyNot(phase: NodePhase): string {
-    if (phase === 'lost' && this.#phase !== 'lost') return 'the lease is over: no renewal came through before its deadline';
+    if (phase === 'lost' && this.#phase !== 'lost')
+      return 'the lease is over: no renewal came through before its deadline';
     if (phase === 'released' && this.#phase !== 'released') return RELEASED;
     if (phase === 'held' && this.#lease?.retiring.aborted) return explain(this.#lease.retiring.reason);
-    if (phase === 'held') return 'taken over from a task that did not release it: waiting until the other nodes know of that';
+    if (phase === 'held')
+      return 'taken over from a task that did not release it: waiting until the other nodes know of that';
     return this.#reason ?? 'a node id is being acquired';
   }
 
@@ -183,7 +221,9 @@ export class NodeMonitor {
 function whyNotYet(event: LeaseEvent): string | undefined {
   if (event.type === 'waiting') return event.why ?? 'no node id is free: waiting';
   if (event.type === 'store-failed') return `the store failed: ${explain(event.error)}`;
-  return event.type === 'acquired' ? `node id ${event.id} has been acquired, and is being announced` : undefined;
+  return event.type === 'acquired'
+    ? `node id ${event.id} has been acquired, and is being announced`
+    : undefined;
 }
 
 function discoveryHealth({ state, isReady: ready }: Discovery): NodeHealth['discovery'] {
@@ -191,7 +231,10 @@ function discoveryHealth({ state, isReady: ready }: Discovery): NodeHealth['disc
   return { state: state.status === 'synced' ? 'ok' : 'degraded', problem, ready };
 }
 
-/** Whether a lease that is not valid has been given back, or is being given back, and was not lost: no clock tells that. */
+/**
+ * Whether a lease that is not valid has been given back, or is being given back, and was not lost: no clock
+ * tells that.
+ */
 function isReleased({ signal, tenureTime }: Lease): boolean {
   return !signal.aborted && (tenureTime === undefined || tenureTime.signal.aborted);
 }

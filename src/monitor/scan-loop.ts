@@ -5,12 +5,16 @@ import type { Clock } from '../base/clock.js';
 const FRESH_MS = 2_000;
 /** The shortest pause after a scan that was aborted, in milliseconds. */
 const MIN_PAUSE_MS = 1_000;
-/** The pause after a scan, in multiples of its duration: in a large cluster this process must not be busy with scans alone. */
+/**
+ * The pause after a scan, in multiples of its duration: in a large cluster this process must not be busy with
+ * scans alone.
+ */
 export const PAUSE_FACTOR = 2;
 
 /**
- * Repeats a scan for as long as it has users: one scan at a time for all of them, and a pause between two. Without users the scan is aborted, and a
- * pause follows as well: callers that ask and give up again and again cost the store no more than waiting ones.
+ * Repeats a scan for as long as it has users: one scan at a time for all of them, and a pause between two.
+ * Without users the scan is aborted, and a pause follows as well: callers that ask and give up again and
+ * again cost the store no more than waiting ones.
  */
 export class ScanLoop {
   #users = 0;
@@ -22,7 +26,9 @@ export class ScanLoop {
   /** What the callers of `next` wait for; empty without users. */
   #waiting: (() => void)[] = [];
 
-  /** @param scan resolves with the pause after it, in milliseconds; rejects only with the reason of its signal */
+  /**
+   * @param scan resolves with the pause after it, in milliseconds; rejects only with the reason of its signal
+   */
   constructor(
     private readonly scan: (signal: AbortSignal) => Promise<number>,
     private readonly clock: Pick<Clock, 'monotonic' | 'sleep'>,

@@ -4,7 +4,11 @@ import { claimIn } from './service-entry.js';
 it.each([
   ['its own fields', { nodeId: 1, version: 7 }, { nodeId: 1, version: 7 }],
   ['its own fields, without a version', { nodeId: 1 }, { nodeId: 1, version: null }],
-  ['the texts in the metadata of Spring’s', { metadata: { nodeId: '1', version: '7' } }, { nodeId: 1, version: 7 }],
+  [
+    'the texts in the metadata of Spring’s',
+    { metadata: { nodeId: '1', version: '7' } },
+    { nodeId: 1, version: 7 },
+  ],
 ])('a payload names a node id in %s', (_, payload, claim) => {
   expect(claimIn(payload)).toEqual(claim);
 });

@@ -12,15 +12,34 @@ export function readEntry(service: string, id: string, { data, stat }: Znode): P
   const decoded = decodeInstance({ name: service, id, data }, jsonPayload);
   if (decoded.status === 'unreadable')
     return { sessionId, text: excerpt(data.toString('utf8', 0, 4 * MAX_TEXT)), problem: decoded.problem };
-  const { name, id: ownId, address, port = null, sslPort = null, serviceType, enabled, payload } = decoded.instance;
+  const {
+    name,
+    id: ownId,
+    address,
+    port = null,
+    sslPort = null,
+    serviceType,
+    enabled,
+    payload,
+  } = decoded.instance;
   const state = !enabled ? 'disabled' : isInService(decoded.instance) ? 'enabled' : 'out of service';
   const isElsewhere = name !== service || !id.startsWith(ownId);
-  const identity = { id: excerpt(ownId), address: address === undefined ? null : excerpt(address), port, sslPort, serviceType };
+  const identity = {
+    id: excerpt(ownId),
+    address: address === undefined ? null : excerpt(address),
+    port,
+    sslPort,
+    serviceType,
+  };
   return {
     instance: { ...identity, state, claim: claimIn(payload) },
     text: payload === undefined ? null : excerpt(JSON.stringify(payload)),
     sessionId,
-    problem: isElsewhere ? `says that it is ${shortened(name)}/${shortened(ownId)}` : stat.childCount > 0 ? 'has znodes below it' : null,
+    problem: isElsewhere
+      ? `says that it is ${shortened(name)}/${shortened(ownId)}`
+      : stat.childCount > 0
+        ? 'has znodes below it'
+        : null,
   };
 }
 

@@ -19,7 +19,8 @@ class WatchedZnodes {
   };
   watchChildren = (path: string, listener: (names: readonly string[] | undefined) => void) =>
     this.#watch(`${path}/*`, () => listener(this.children.get(path)));
-  watchData = (path: string, listener: (znode: Znode | undefined) => void) => this.#watch(path, () => listener(this.#znode(path)));
+  watchData = (path: string, listener: (znode: Znode | undefined) => void) =>
+    this.#watch(path, () => listener(this.#znode(path)));
 
   get listeners(): number {
     return this.watches.size + this.#states.size;
@@ -57,7 +58,11 @@ function setUp(ids: readonly string[], data = '{}') {
   zookeeper.children.set('/services', ['orders']);
   zookeeper.children.set('/services/orders', ids);
   for (const id of ids) zookeeper.data.set(`/services/orders/${id}`, data);
-  const tree = new ServiceTree({ zookeeper: zookeeper as unknown as ZooKeeper, clock: new VirtualClock(), basePath: '/services' });
+  const tree = new ServiceTree({
+    zookeeper: zookeeper as unknown as ZooKeeper,
+    clock: new VirtualClock(),
+    basePath: '/services',
+  });
   return { zookeeper, tree };
 }
 
@@ -92,7 +97,10 @@ describe('the tree of services', () => {
       tree.follow(() => {});
       expect(tree.entries.get('/services/orders/a')?.text).toHaveLength(2_000);
     }
-    const { tree } = setUp(['a'], JSON.stringify({ name: 'x'.repeat(400_000), address: 'y'.repeat(400_000) }));
+    const { tree } = setUp(
+      ['a'],
+      JSON.stringify({ name: 'x'.repeat(400_000), address: 'y'.repeat(400_000) }),
+    );
     tree.follow(() => {});
     expect(JSON.stringify(tree.entries.get('/services/orders/a')).length).toBeLessThan(3_000);
   });
@@ -112,6 +120,9 @@ describe('the tree of services', () => {
     });
     told = 0;
     zookeeper.tell({ status: 'suspended', sessionId: '1', timeoutMs: 10_000, problem: 'no server answers' });
-    expect([told > 0, tree.status]).toEqual([true, { state: 'failing', problem: 'no server answers', isWhole: true, isPartial: false }]);
+    expect([told > 0, tree.status]).toEqual([
+      true,
+      { state: 'failing', problem: 'no server answers', isWhole: true, isPartial: false },
+    ]);
   });
 });

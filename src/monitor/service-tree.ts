@@ -21,7 +21,10 @@ const MAX_FOLLOWED = 10_000;
 const UNREAD = `has not let itself be read for ${REFUSED_AFTER_S} s`;
 const NO_FACTS = { instance: null, text: null, sessionId: null, node: null, problem: null };
 
-/** All services in Curator's tree and whatever stands below them, followed by watches while there is a listener. Changes nothing. */
+/**
+ * All services in Curator's tree and whatever stands below them, followed by watches while there is a
+ * listener. Changes nothing.
+ */
 export class ServiceTree {
   readonly #listeners = new Listeners<void>();
   readonly #entries = new Map<string, ServiceEntry>();
@@ -50,7 +53,10 @@ export class ServiceTree {
     return { state: 'failing', problem: problem ?? 'there is no connection to ZooKeeper', ...reads };
   }
 
-  /** Follows the tree until the returned function is called, and calls `listener` whenever something may be different. It must not throw. */
+  /**
+   * Follows the tree until the returned function is called, and calls `listener` whenever something may be
+   * different. It must not throw.
+   */
   follow(listener: () => void): () => void {
     const forget = this.#listeners.add(listener);
     this.#followers += 1;
@@ -88,7 +94,10 @@ export class ServiceTree {
     };
   }
 
-  /** Follows a service, or what stands below one. @returns what closes it; undefined where there is too much already */
+  /**
+   * Follows a service, or what stands below one.
+   * @returns what closes it; undefined where there is too much already
+   */
   #openEntry(path: string, service: string, id: string | null): (() => void) | undefined {
     this.#isPartial ||= this.#followed >= MAX_FOLLOWED;
     if (this.#isPartial) return undefined;
@@ -106,15 +115,26 @@ export class ServiceTree {
     };
   }
 
-  #follow(path: string, service: string, id: string | null, set: (facts: Partial<ServiceEntry> | undefined) => void): () => void {
+  #follow(
+    path: string,
+    service: string,
+    id: string | null,
+    set: (facts: Partial<ServiceEntry> | undefined) => void,
+  ): () => void {
     const problem = pathProblem(path);
     const onRefused = () => {
       set({ problem: UNREAD });
       return true;
     };
-    if (problem !== undefined || id === null) set(problem === undefined ? {} : { problem: `cannot be asked for: ${problem}` });
+    if (problem !== undefined || id === null)
+      set(problem === undefined ? {} : { problem: `cannot be asked for: ${problem}` });
     if (problem !== undefined || this.#tree === undefined) return () => undefined;
-    if (id === null) return this.#tree.children(path, (name) => this.#openEntry(`${path}/${name}`, service, name), onRefused);
+    if (id === null)
+      return this.#tree.children(
+        path,
+        (name) => this.#openEntry(`${path}/${name}`, service, name),
+        onRefused,
+      );
     return this.#tree.data(path, (znode) => set(znode && readEntry(service, id, znode)), onRefused);
   }
 
@@ -133,6 +153,8 @@ export class ServiceTree {
 
   #withNode(entry: ServiceEntry): ServiceEntry {
     const { instance } = entry;
-    return instance ? { ...entry, node: this.#nodes.get(instance.claim?.nodeId ?? instance.id) ?? null } : entry;
+    return instance
+      ? { ...entry, node: this.#nodes.get(instance.claim?.nodeId ?? instance.id) ?? null }
+      : entry;
   }
 }

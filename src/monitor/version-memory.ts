@@ -1,9 +1,15 @@
 import type { NodeStatus } from '../lease/operate/inspect.js';
 import type { LeaseChange } from './lease-changes.js';
 
-/** Remembers the last version of each node id of Camunda, whose versions can repeat: then two tasks have written under one fencing token. */
+/**
+ * Remembers the last version of each node id of Camunda, whose versions can repeat: then two tasks have
+ * written under one fencing token.
+ */
 export class VersionMemory {
-  readonly #last = new Map<number, { readonly version: number; readonly holder: string | null; readonly isHeld: boolean }>();
+  readonly #last = new Map<
+    number,
+    { readonly version: number; readonly holder: string | null; readonly isHeld: boolean }
+  >();
 
   /** What came back since the last call, or was used by two tasks. */
   repeats(nodes: readonly NodeStatus[]): LeaseChange[] {

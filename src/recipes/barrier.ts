@@ -3,7 +3,10 @@ import { isFault } from '../zookeeper/zookeeper-error.js';
 import { type RecipeOptions, recipeOn, repeated, type WaitOptions } from './recipe.js';
 import { briefly, inTime, untilData } from './waiting.js';
 
-/** A gate that is open unless a process has set it. It outlives that process. All methods may be given `timeoutMs` and `signal`. */
+/**
+ * A gate that is open unless a process has set it. It outlives that process. All methods may be given
+ * `timeoutMs` and `signal`.
+ */
 export interface Barrier {
   /** Shuts it, also where it is shut already. @throws as {@link Barrier.remove} */
   set(options?: WaitOptions): Promise<void>;
@@ -15,26 +18,35 @@ export interface Barrier {
    */
   wait(options?: WaitOptions): Promise<void>;
   /**
-   * Opens it, also where it is open already. Gives up after 5 s unless told otherwise; it may be opened, or set, all the same then.
+   * Opens it, also where it is open already. Gives up after 5 s unless told otherwise; it may be opened, or
+   * set, all the same then.
    *
-   * @throws {AcquireTimeoutError} no answer in time @throws {ZooKeeperError} no connection in time, access denied, client closed @throws `signal.reason`
+   * @throws {AcquireTimeoutError} no answer in time @throws {ZooKeeperError} no connection in time, access
+   * denied, client closed @throws `signal.reason`
    */
   remove(options?: WaitOptions): Promise<void>;
 }
 
-/** Holds all that wait at it until it is removed: Curator's DistributedBarrier. @throws {ConfigError} where `path` is no absolute path below the root */
+/**
+ * Holds all that wait at it until it is removed: Curator's DistributedBarrier.
+ * @throws {ConfigError} where `path` is no absolute path below the root
+ */
 export function barrier(zookeeper: ZooKeeper, path: string, options?: RecipeOptions): Barrier {
   const recipe = recipeOn(zookeeper, path, options);
   return {
     set: (wait) =>
       inTime(recipe, briefly(wait), 'could not be set', async ({ signal }) => {
-        const create = repeated(recipe, signal, (call) => zookeeper.createWithParents(path, recipe.data, 'shared', call));
+        const create = repeated(recipe, signal, (call) =>
+          zookeeper.createWithParents(path, recipe.data, 'shared', call),
+        );
         await create.catch((error: unknown) => {
           if (!isFault(error, 'node-exists')) throw error;
         });
       }),
     wait: (options = {}) =>
-      inTime(recipe, options, 'was not removed', (wait) => untilData(recipe, wait, path, (znode) => znode === undefined)),
+      inTime(recipe, options, 'was not removed', (wait) =>
+        untilData(recipe, wait, path, (znode) => znode === undefined),
+      ),
     remove: (wait) =>
       inTime(recipe, briefly(wait), 'could not be removed', async ({ signal }) => {
         await repeated(recipe, signal, (call) => zookeeper.remove(path, undefined, call));

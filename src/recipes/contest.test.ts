@@ -6,10 +6,9 @@ describe('the order of contenders', () => {
   it("is that of what follows the recipe's name, whatever stands before it", () => {
     const names = ['_c_b-lock-0000000002', '_c_z-lock-0000000000', '_c_a-lock-x-lock-0000000001'];
     expect(inOrder('/p', names, ['lock-'])).toEqual([names[1], names[2], names[0]]);
-    expect(inOrder('/p', ['_c_b-__READ__0000000001', '_c_a-__WRIT__0000000000'], ['__READ__', '__WRIT__'])).toEqual([
-      '_c_a-__WRIT__0000000000',
-      '_c_b-__READ__0000000001',
-    ]);
+    expect(
+      inOrder('/p', ['_c_b-__READ__0000000001', '_c_a-__WRIT__0000000000'], ['__READ__', '__WRIT__']),
+    ).toEqual(['_c_a-__WRIT__0000000000', '_c_b-__READ__0000000001']);
   });
 
   it('is refused where a znode is not of the recipe', () => {
@@ -22,7 +21,13 @@ describe('the order of contenders', () => {
 describe('a fence', () => {
   it('lets the newest holder through, and none before it', () => {
     const fence = createFence(4n);
-    expect([fence.pass(5n), fence.pass(5n), fence.pass(4n), fence.pass(7n), fence.newest]).toEqual([true, true, false, true, 7n]);
+    expect([fence.pass(5n), fence.pass(5n), fence.pass(4n), fence.pass(7n), fence.newest]).toEqual([
+      true,
+      true,
+      false,
+      true,
+      7n,
+    ]);
   });
 
   it('names a token that is none', () => {

@@ -14,7 +14,8 @@ export interface ContestRules {
   /** The names of all znodes that may stand under the path. */
   readonly kinds: readonly string[];
   /**
-   * What the contender has to wait for: a znode that has to go, or any change of the children; undefined where it has its turn.
+   * What the contender has to wait for: a znode that has to go, or any change of the children; undefined
+   * where it has its turn.
    *
    * @param ahead the names of all contenders that stand before it, the first one first
    */
@@ -30,7 +31,10 @@ export const waitForPredecessor: ContestRules['blocker'] = (ahead) => {
   return before === undefined ? undefined : { gone: before };
 };
 
-/** Shares of the session's time-out: how long a new handle is valid for certain, and the pause between heartbeats until it is. */
+/**
+ * Shares of the session's time-out: how long a new handle is valid for certain, and the pause between
+ * heartbeats until it is.
+ */
 const FRESH_SHARE = 1 / 4;
 const BEAT_SHARE = 1 / 12;
 
@@ -38,8 +42,8 @@ const BEAT_SHARE = 1 / 12;
 const OWN_GONE = new Error('the own znode is gone');
 
 /**
- * A queue of ephemeral sequential znodes, whose head has what they contend for. The core of all locks, of the semaphore and of the election.
- * One watch a waiting contender. One object is one contender at a time.
+ * A queue of ephemeral sequential znodes, whose head has what they contend for. The core of all locks, of the
+ * semaphore and of the election. One watch a waiting contender. One object is one contender at a time.
  */
 export class Contest<H extends ZnodeHolder = ZnodeHolder> {
   #busy = false;
@@ -48,14 +52,16 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
   constructor(
     private readonly recipe: Recipe,
     private readonly rules: ContestRules,
-    private readonly hold: (claim: Claim, recipe: Recipe) => H = (claim) => new ZnodeHolder(claim, recipe) as H,
+    private readonly hold: (claim: Claim, recipe: Recipe) => H = (claim) =>
+      new ZnodeHolder(claim, recipe) as H,
   ) {}
 
   /**
    * Stands in the queue until it is this contender's turn, over as many sessions as it takes.
    *
    * @throws {AcquireTimeoutError} others hold it for the whole time, or no heartbeat is answered soon enough
-   * @throws {RecipeError} `already-held`, `foreign-znode` @throws {ZooKeeperError} no connection in time, access denied, client closed
+   * @throws {RecipeError} `already-held`, `foreign-znode` @throws {ZooKeeperError} no connection in time,
+   * access denied, client closed
    * @throws `signal.reason`
    */
   async acquire(options: WaitOptions = {}): Promise<H> {
@@ -72,7 +78,12 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
   /** @throws {RecipeError} `already-held` */
   checkFree(): void {
     const { path } = this.recipe;
-    if (this.#busy) throw new RecipeError(`${path}: this object holds it, or waits for it: it is not re-entrant`, 'already-held', path);
+    if (this.#busy)
+      throw new RecipeError(
+        `${path}: this object holds it, or waits for it: it is not re-entrant`,
+        'already-held',
+        path,
+      );
   }
 
   #acquire(options: WaitOptions): Promise<H> {
@@ -81,7 +92,10 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
     return inTime(recipe, options, 'could not be had', async (wait) => {
       const { signal } = wait;
       for (;;) {
-        const { sessionId, timeoutMs } = await zookeeper.whenConnected({ timeoutMs: Number.POSITIVE_INFINITY, signal });
+        const { sessionId, timeoutMs } = await zookeeper.whenConnected({
+          timeoutMs: Number.POSITIVE_INFINITY,
+          signal,
+        });
         const session = new BoundSession(zookeeper, sessionId);
         const deadline = new SessionDeadline(timeoutMs, (at) => session.heardBy(at));
         const protectedTo = protectedPath(recipe, this.rules.name);
@@ -111,12 +125,15 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
     const list = () => repeated(recipe, signal, (call) => session.children(parent, call), session);
     const beat = async () => {
       const beatAt = clock.monotonic();
-      await repeated(recipe, signal, (call) => session.multi([{ type: 'check', path }], call), session).catch((error: unknown) => {
-        throw isFault(error, 'no-node') ? OWN_GONE : error;
-      });
+      await repeated(recipe, signal, (call) => session.multi([{ type: 'check', path }], call), session).catch(
+        (error: unknown) => {
+          throw isFault(error, 'no-node') ? OWN_GONE : error;
+        },
+      );
       deadline.answered(beatAt);
     };
-    // After a pause of this process, or a long wait, the leader may not have heard of the session for long: only a heartbeat tells that it lives.
+    // After a pause of this process, or a long wait, the leader may not have heard of the session for long:
+    // only a heartbeat tells that it lives.
     const isFresh = () => deadline.until >= clock.monotonic() + deadline.timeoutMs * FRESH_SHARE;
     const read = () => repeated(recipe, signal, (call) => session.read(path, call), session);
     const token = own.token ?? (await read())?.stat.createdZxid;
@@ -125,7 +142,9 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
       const blocker = this.#blocker(names, name);
       if (blocker === undefined) break;
       if (wait.isTry) throw wait.late();
-      names = await this.#wait(session, blocker, names, wait, () => (isFresh() ? list() : both(list(), beat())));
+      names = await this.#wait(session, blocker, names, wait, () =>
+        isFresh() ? list() : both(list(), beat()),
+      );
     }
     while (!isFresh()) {
       await clock.sleep(deadline.timeoutMs * BEAT_SHARE, signal);
@@ -142,10 +161,21 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
     return this.rules.blocker(inOrder(this.recipe.path, names, this.rules.kinds, own));
   }
 
-  /** Until the blocker is gone, or may be; then does `next`. @param names the children, as just listed @throws {ZooKeeperError} `session-expired`, too */
-  #wait<T>(session: BoundSession, blocker: Blocker, names: readonly string[], wait: Wait, next: () => Promise<T>): Promise<T> {
+  /**
+   * Until the blocker is gone, or may be; then does `next`.
+   * @param names the children, as just listed
+   * @throws {ZooKeeperError} `session-expired`, too
+   */
+  #wait<T>(
+    session: BoundSession,
+    blocker: Blocker,
+    names: readonly string[],
+    wait: Wait,
+    next: () => Promise<T>,
+  ): Promise<T> {
     const { recipe } = this;
-    if (blocker !== 'children') return untilRemoved(recipe, wait, `${recipe.path}/${blocker.gone}`, session, next);
+    if (blocker !== 'children')
+      return untilRemoved(recipe, wait, `${recipe.path}/${blocker.gone}`, session, next);
     const seen = fingerprint(names);
     return untilChildren(recipe, wait, recipe.path, (now) => fingerprint(now) !== seen, session, next);
   }
@@ -161,7 +191,12 @@ const fingerprint = (names: readonly string[]) => [...names].sort().join('/');
  * @param before only the contenders ahead of this one
  * @throws {RecipeError} `foreign-znode`
  */
-export function inOrder(path: string, names: readonly string[], kinds: readonly string[], before?: string): string[] {
+export function inOrder(
+  path: string,
+  names: readonly string[],
+  kinds: readonly string[],
+  before?: string,
+): string[] {
   const placed = (name: string) => {
     const place = placeOf(name, kinds);
     if (place !== undefined) return { place, name };

@@ -8,12 +8,14 @@ import { outcomeUnknown, RecipeError } from './recipe-error.js';
 import { briefly, inTime, writeOnce } from './waiting.js';
 
 /**
- * A number of 64 bits with its sign, 0 until it is first changed. All methods may be given `timeoutMs`, 5 s by default, and `signal`.
+ * A number of 64 bits with its sign, 0 until it is first changed. All methods may be given `timeoutMs`, 5 s
+ * by default, and `signal`.
  *
- * A change is made once or not at all. Where the reply to it was lost, and what stands there now may be this change as well as somebody else's, it
- * fails as `outcome-unknown`.
+ * A change is made once or not at all. Where the reply to it was lost, and what stands there now may be this
+ * change as well as somebody else's, it fails as `outcome-unknown`.
  *
- * @throws {AcquireTimeoutError} not done in time @throws {ZooKeeperError} no connection in time, access denied, client closed @throws `signal.reason`
+ * @throws {AcquireTimeoutError} not done in time @throws {ZooKeeperError} no connection in time, access
+ * denied, client closed @throws `signal.reason`
  * @throws {RecipeError} `damaged` where the znode holds no such number; changes as `outcome-unknown` too
  */
 export interface Counter {
@@ -27,26 +29,36 @@ export interface Counter {
   set(value: bigint | number, options?: WaitOptions): Promise<void>;
 }
 
-/** How often a change is tried before it takes the counter's lock, and the pauses in between, in milliseconds. */
+/**
+ * How often a change is tried before it takes the counter's lock, and the pauses in between, in milliseconds.
+ */
 const FREE_TRIES = 5;
 const PAUSE_MS = { first: 5, max: 200 };
 
 /**
- * A counter that all clients share: Curator's DistributedAtomicLong, whose promoted mode, a lock on the same path, it uses where others keep changing
- * it. @throws {ConfigError} where `path` is no absolute path below the root
+ * A counter that all clients share: Curator's DistributedAtomicLong, whose promoted mode, a lock on the same
+ * path, it uses where others keep changing it. @throws {ConfigError} where `path` is no absolute path below
+ * the root
  */
 export function counter(zookeeper: ZooKeeper, path: string, options?: RecipeOptions): Counter {
   const recipe = recipeOn(zookeeper, path, options);
   const change = (next: Change, wait: WaitOptions | undefined) =>
     inTime(recipe, briefly(wait), 'could not be changed', ({ signal }) => changed(recipe, next, signal));
   return {
-    get: (wait) => inTime(recipe, briefly(wait), 'could not be read', async ({ signal }) => longOf(path, await read(recipe, signal))),
+    get: (wait) =>
+      inTime(recipe, briefly(wait), 'could not be read', async ({ signal }) =>
+        longOf(path, await read(recipe, signal)),
+      ),
     async add(amount, wait) {
       const added = toLong('amount', amount);
       const next = await change((now) => {
         const sum = longOf(path, now) + added;
         if (sum === BigInt.asIntN(64, sum)) return sum;
-        throw new ConfigError('amount', added, `an amount that keeps ${path}, now ${sum - added}, within 64 bits`);
+        throw new ConfigError(
+          'amount',
+          added,
+          `an amount that keeps ${path}, now ${sum - added}, within 64 bits`,
+        );
       }, wait);
       return next ?? 0n;
     },
@@ -64,7 +76,11 @@ export function counter(zookeeper: ZooKeeper, path: string, options?: RecipeOpti
 /** The new value, by the znode as it is; undefined where it is to stay as it is. */
 type Change = (now: Znode | undefined) => bigint | undefined;
 
-async function changed(recipe: Recipe, next: Change, signal: AbortSignal | undefined): Promise<bigint | undefined> {
+async function changed(
+  recipe: Recipe,
+  next: Change,
+  signal: AbortSignal | undefined,
+): Promise<bigint | undefined> {
   const { clock, random } = recipe;
   const one = async () => {
     const now = await read(recipe, signal);
@@ -92,17 +108,25 @@ const read = (recipe: Recipe, signal: AbortSignal | undefined) =>
   repeated(recipe, signal, (call) => recipe.zookeeper.read(recipe.path, call));
 
 /** Writes over what was read, and nothing else: resolves to false where another was first. */
-async function write(recipe: Recipe, before: Znode | undefined, value: bigint, signal: AbortSignal | undefined): Promise<boolean> {
+async function write(
+  recipe: Recipe,
+  before: Znode | undefined,
+  value: bigint,
+  signal: AbortSignal | undefined,
+): Promise<boolean> {
   const { zookeeper, path } = recipe;
   const data = toBytes(value);
   const version = before?.stat.version ?? -1;
   const { error, mayBeDone } = await writeOnce<unknown>(recipe, signal, (call) =>
-    before ? zookeeper.setData(path, data, version, call) : zookeeper.createWithParents(path, data, 'shared', call),
+    before
+      ? zookeeper.setData(path, data, version, call)
+      : zookeeper.createWithParents(path, data, 'shared', call),
   );
   if (error === undefined) return true;
   const isOther = isFault(error, 'bad-version', 'node-exists', 'no-node');
   if (!mayBeDone && !isOther) throw error;
-  // Every attempt was for the same version: if that one is of another value, none of them has been carried out.
+  // Every attempt was for the same version: if that one is of another value, none of them has been carried
+  // out.
   const now = mayBeDone && isOther ? await read(recipe, signal) : undefined;
   const isSame = before === undefined || now?.stat.createdZxid === before.stat.createdZxid;
   if (!mayBeDone || (isSame && now?.stat.version === version + 1 && !now.data.equals(data))) return false;
@@ -110,7 +134,8 @@ async function write(recipe: Recipe, before: Znode | undefined, value: bigint, s
 }
 
 function toLong(name: string, value: bigint | number): bigint {
-  if (typeof value === 'bigint' ? value === BigInt.asIntN(64, value) : Number.isSafeInteger(value)) return BigInt(value);
+  if (typeof value === 'bigint' ? value === BigInt.asIntN(64, value) : Number.isSafeInteger(value))
+    return BigInt(value);
   throw new ConfigError(name, value, 'a bigint of 64 bits, or a safe integer');
 }
 
@@ -121,7 +146,10 @@ export function toBytes(value: bigint): Buffer {
   return bytes;
 }
 
-/** No znode, and an empty one, which a lock on the path has made, are 0 to Curator as well. @throws {RecipeError} `damaged` */
+/**
+ * No znode, and an empty one, which a lock on the path has made, are 0 to Curator as well.
+ * @throws {RecipeError} `damaged`
+ */
 export function longOf(path: string, znode: Pick<Znode, 'data'> | undefined): bigint {
   const length = znode?.data.length ?? 0;
   if (znode === undefined || length === 0) return 0n;

@@ -19,29 +19,37 @@ export interface DoubleBarrierOptions extends RecipeOptions {
 /** One member of a group that begins together and ends together, round after round. */
 export interface DoubleBarrier {
   /**
-   * Resolves once as many as there are members have entered. One that does not resolve leaves nothing behind. Where the session ends meanwhile, it
-   * enters again in the next.
+   * Resolves once as many as there are members have entered. One that does not resolve leaves nothing behind.
+   * Where the session ends meanwhile, it enters again in the next.
    *
-   * @throws {AcquireTimeoutError} too few had entered in time @throws {RecipeError} `already-held` where this object has entered, or is about to; `foreign-znode`
+   * @throws {AcquireTimeoutError} too few had entered in time @throws {RecipeError} `already-held` where this
+   * object has entered, or is about to; `foreign-znode`
    * @throws {ZooKeeperError} no connection in time, access denied, client closed @throws `signal.reason`
    */
   enter(options?: WaitOptions): Promise<void>;
   /**
-   * Leaves, and resolves once all have left that were in by the last opening. This object is out then in any case, also where it rejects.
+   * Leaves, and resolves once all have left that were in by the last opening. This object is out then in any
+   * case, also where it rejects.
    *
    * @throws {AcquireTimeoutError} others were in for the whole time
-   * @throws {RecipeError} `not-held` where it was not in, or its session has ended since: then the others have not waited for it
+   * @throws {RecipeError} `not-held` where it was not in, or its session has ended since: then the others
+   * have not waited for it
    * @throws {ZooKeeperError} as {@link DoubleBarrier.enter} does @throws `signal.reason`
    */
   leave(options?: WaitOptions): Promise<void>;
 }
 
 /**
- * Curator's DistributedDoubleBarrier. Beside members in Java it is as safe as these are: see docs/guide/barriers-queues.md.
+ * Curator's DistributedDoubleBarrier. Beside members in Java it is as safe as these are: see
+ * docs/guide/barriers-queues.md.
  *
  * @throws {ConfigError} where `path` is no absolute path below the root, or `members` is out of range
  */
-export function doubleBarrier(zookeeper: ZooKeeper, path: string, { members, ...options }: DoubleBarrierOptions): DoubleBarrier {
+export function doubleBarrier(
+  zookeeper: ZooKeeper,
+  path: string,
+  { members, ...options }: DoubleBarrierOptions,
+): DoubleBarrier {
   if (!Number.isInteger(members) || members < 1 || members > 1_000_000)
     throw new ConfigError('members', members, 'a whole number, 1 to 1000000');
   return new Member(recipeOn(zookeeper, path, options), members);
@@ -63,7 +71,8 @@ class Member implements DoubleBarrier {
 
   async enter(options: WaitOptions = {}): Promise<void> {
     const { path } = this.recipe;
-    if (this.#isBusy || this.#place) throw new RecipeError(`${path}: this object has entered, or is about to`, 'already-held', path);
+    if (this.#isBusy || this.#place)
+      throw new RecipeError(`${path}: this object has entered, or is about to`, 'already-held', path);
     this.#isBusy = true;
     try {
       await inTime(this.recipe, options, `was not entered by ${this.members} members`, async (wait) => {
@@ -81,12 +90,18 @@ class Member implements DoubleBarrier {
   async #stand(wait: Wait): Promise<void> {
     const { recipe, members } = this;
     const { zookeeper, path, data, random } = recipe;
-    const { sessionId } = await zookeeper.whenConnected({ timeoutMs: Number.POSITIVE_INFINITY, signal: wait.signal });
+    const { sessionId } = await zookeeper.whenConnected({
+      timeoutMs: Number.POSITIVE_INFINITY,
+      signal: wait.signal,
+    });
     const session = new BoundSession(zookeeper, sessionId);
     const own = `${path}/${uuid(random)}`;
-    const inSession = <T>(call: (options: CallOptions) => Promise<T>) => repeated(recipe, wait.signal, call, session);
+    const inSession = <T>(call: (options: CallOptions) => Promise<T>) =>
+      repeated(recipe, wait.signal, call, session);
     try {
-      await inSession((call) => session.createWithParents(own, data, 'ephemeral', call)).catch(unless('node-exists'));
+      await inSession((call) => session.createWithParents(own, data, 'ephemeral', call)).catch(
+        unless('node-exists'),
+      );
       const [names = [], ready, znode] = await Promise.all([
         inSession((call) => session.children(path, call)),
         ...[this.#ready, own].map((read) => inSession((call) => session.read(read, call))),
@@ -94,7 +109,8 @@ class Member implements DoubleBarrier {
       if (znode === undefined) return;
       const foreign = names.find((name) => name !== READY && !UUID.test(name));
       if (foreign !== undefined) throw foreignZnode(path, foreign, `${READY} and UUIDs`);
-      // Made, or set, while the own znode stood, it is of this round. An older one may have been left behind, or be of a round that others are leaving.
+      // Made, or set, while the own znode stood, it is of this round. An older one may have been left behind,
+      // or be of a round that others are leaving.
       const isOpen = (stat = ready?.stat) => stat !== undefined && stat.modifiedZxid > znode.stat.createdZxid;
       if (!isOpen() && membersOf(names).length >= members) {
         // Once, also where it is repeated for a lost reply: a later one would open a later round.
@@ -118,21 +134,37 @@ class Member implements DoubleBarrier {
   }
 
   /** The members that stood when the round of this `ready` was opened, and still do. */
-  async #madeBefore({ stat }: Znode, names: readonly string[], session: BoundSession, { signal }: Wait): Promise<string[]> {
+  async #madeBefore(
+    { stat }: Znode,
+    names: readonly string[],
+    session: BoundSession,
+    { signal }: Wait,
+  ): Promise<string[]> {
     const { recipe } = this;
     const members = membersOf(names);
     const znodes = await Promise.all(
-      members.map((name) => repeated(recipe, signal, (call) => session.read(`${recipe.path}/${name}`, call), session)),
+      members.map((name) =>
+        repeated(recipe, signal, (call) => session.read(`${recipe.path}/${name}`, call), session),
+      ),
     );
-    return members.filter((_name, at) => (znodes[at]?.stat.createdZxid ?? stat.modifiedZxid) < stat.modifiedZxid);
+    return members.filter(
+      (_name, at) => (znodes[at]?.stat.createdZxid ?? stat.modifiedZxid) < stat.modifiedZxid,
+    );
   }
 
   /** Steps back until the last round is over: none of its members waits for one that waits for them. */
-  async #untilLeft(lastRound: readonly string[], session: BoundSession, own: string, wait: Wait): Promise<void> {
+  async #untilLeft(
+    lastRound: readonly string[],
+    session: BoundSession,
+    own: string,
+    wait: Wait,
+  ): Promise<void> {
     const { recipe } = this;
     await repeated(recipe, wait.signal, (call) => session.remove(own, undefined, call), session);
     const isOver = (names: readonly string[]) =>
-      !lastRound.some((name) => names.includes(name)) || membersOf(names).length + 1 >= this.members || !names.includes(READY);
+      !lastRound.some((name) => names.includes(name)) ||
+      membersOf(names).length + 1 >= this.members ||
+      !names.includes(READY);
     await untilChildren(recipe, wait, recipe.path, isOver, session);
   }
 
@@ -140,7 +172,8 @@ class Member implements DoubleBarrier {
     const { recipe } = this;
     const { zookeeper, path } = recipe;
     const place = this.#place;
-    const notIn = (cause?: unknown) => new RecipeError(`${path}: this object is not in, or not any more`, 'not-held', path, cause);
+    const notIn = (cause?: unknown) =>
+      new RecipeError(`${path}: this object is not in, or not any more`, 'not-held', path, cause);
     if (place === undefined || this.#isBusy) throw notIn();
     const { session, own } = place;
     this.#isBusy = true;
@@ -149,11 +182,16 @@ class Member implements DoubleBarrier {
         const { signal } = wait;
         // A write before the reads: the server may lag behind the last opening.
         const look = (call: CallOptions) =>
-          Promise.all([session.multi([{ type: 'check', path: own }], call), session.children(path, call), session.read(this.#ready, call)]);
+          Promise.all([
+            session.multi([{ type: 'check', path: own }], call),
+            session.children(path, call),
+            session.read(this.#ready, call),
+          ]);
         const [, names = [], ready] = await repeated(recipe, signal, look, session);
         const round = membersOf(names);
         const others = new Set(round.filter((name) => `${path}/${name}` !== own));
-        // Curator's members wait for the one with the lowest name, and are out once one is left: that one has to be the last.
+        // Curator's members wait for the one with the lowest name, and are out once one is left: that one has
+        // to be the last.
         const isLast = `${path}/${round[0]}` === own;
         if (!isLast) await repeated(recipe, signal, (call) => session.remove(own, undefined, call), session);
         for (;;) {
@@ -161,7 +199,8 @@ class Member implements DoubleBarrier {
           // Later processes are of the next round.
           const last = membersOf(now).findLast((name) => others.has(name));
           if (last === undefined) {
-            if (isLast) await this.#endRound(session, own, membersOf(now).length === 1 ? ready : undefined, wait);
+            if (isLast)
+              await this.#endRound(session, own, membersOf(now).length === 1 ? ready : undefined, wait);
             return;
           }
           const znode = await repeated(recipe, signal, (call) => zookeeper.read(`${path}/${last}`, call));
@@ -180,15 +219,24 @@ class Member implements DoubleBarrier {
   }
 
   /**
-   * Removes the own znode, and with it the `ready` of its round, where none has come for the next. While the own one stands, no other member takes this
-   * `ready` away: so a removal that reaches the servers late cannot meet the `ready` of a later round.
+   * Removes the own znode, and with it the `ready` of its round, where none has come for the next. While the
+   * own one stands, no other member takes this `ready` away: so a removal that reaches the servers late
+   * cannot meet the `ready` of a later round.
    */
-  async #endRound(session: BoundSession, own: string, ready: Znode | undefined, { signal }: Wait): Promise<void> {
+  async #endRound(
+    session: BoundSession,
+    own: string,
+    ready: Znode | undefined,
+    { signal }: Wait,
+  ): Promise<void> {
     const { recipe } = this;
     const removeOwn = { type: 'remove', path: own } as const;
-    const removeReady = ready && ({ type: 'remove', path: this.#ready, version: ready.stat.version } as const);
+    const removeReady =
+      ready && ({ type: 'remove', path: this.#ready, version: ready.stat.version } as const);
     const both = removeReady ? [removeOwn, removeReady] : [removeOwn];
-    await repeated(recipe, signal, (call) => session.multi(both, call), session).catch(unless('no-node', 'bad-version'));
+    await repeated(recipe, signal, (call) => session.multi(both, call), session).catch(
+      unless('no-node', 'bad-version'),
+    );
   }
 }
 

@@ -19,7 +19,8 @@ function unbound(zookeeper: ScriptedZooKeeper): ZooKeeper {
   const own = { sessionId: 'a' };
   return new Proxy(zookeeper, {
     get(target, name) {
-      if (name === 'read' || name === 'children') return (path: string, call: CallOptions) => target[name](path, { ...call, ...own });
+      if (name === 'read' || name === 'children')
+        return (path: string, call: CallOptions) => target[name](path, { ...call, ...own });
       const value: unknown = Reflect.get(target, name);
       return typeof value === 'function' ? value.bind(target) : value;
     },

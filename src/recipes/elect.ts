@@ -32,13 +32,19 @@ export interface Election extends AsyncIterable<LockHandle> {
 }
 
 /**
- * Takes part in the election of one leader for a path: Curator's LeaderLatch. `for await (const term of elect(…))` runs its body once a term; a term ends
- * with its body, or with `term.signal`, which the body has to obey. Then the participant stands again, behind the others; leaving the loop gives up.
- * It ends by itself once `signal` aborts.
+ * Takes part in the election of one leader for a path: Curator's LeaderLatch.
+ * `for await (const term of elect(…))` runs its body once a term; a term ends with its body, or with
+ * `term.signal`, which the body has to obey. Then the participant stands again, behind the others; leaving
+ * the loop gives up. It ends by itself once `signal` aborts.
  *
- * @throws {ConfigError} where `path` is no absolute path below the root; the iteration throws as {@link ZooKeeperLock.acquire}
+ * @throws {ConfigError} where `path` is no absolute path below the root; the iteration throws as
+ * {@link ZooKeeperLock.acquire}
  */
-export function elect(zookeeper: ZooKeeper, path: string, { id = '', signal, ...options }: ElectOptions = {}): Election {
+export function elect(
+  zookeeper: ZooKeeper,
+  path: string,
+  { id = '', signal, ...options }: ElectOptions = {},
+): Election {
   const recipe = recipeOn(zookeeper, path, { ...options, data: id });
   const contest = new Contest(recipe, { name: LATCH, kinds: KINDS, blocker: waitForPredecessor });
   return {
@@ -66,15 +72,23 @@ export function elect(zookeeper: ZooKeeper, path: string, { id = '', signal, ...
 }
 
 /**
- * All that take part now, the leader first. Without a place of its own. Gives up after 5 s unless told otherwise.
+ * All that take part now, the leader first. Without a place of its own. Gives up after 5 s unless told
+ * otherwise.
  *
- * @throws {AcquireTimeoutError} no answer in time @throws {ZooKeeperError} @throws {RecipeError} `foreign-znode` @throws `signal.reason`
+ * @throws {AcquireTimeoutError} no answer in time @throws {ZooKeeperError} @throws {RecipeError}
+ * `foreign-znode` @throws `signal.reason`
  */
-export function participants(zookeeper: ZooKeeper, path: string, options: RecipeOptions & WaitOptions = {}): Promise<Participant[]> {
+export function participants(
+  zookeeper: ZooKeeper,
+  path: string,
+  options: RecipeOptions & WaitOptions = {},
+): Promise<Participant[]> {
   const recipe = recipeOn(zookeeper, path, options);
   return inTime(recipe, briefly(options), 'could not be read', async ({ signal }) => {
     const names = await repeated(recipe, signal, (call) => zookeeper.children(path, call));
-    const found = await Promise.all(inOrder(path, names ?? [], KINDS).map((name) => read(recipe, name, signal)));
+    const found = await Promise.all(
+      inOrder(path, names ?? [], KINDS).map((name) => read(recipe, name, signal)),
+    );
     return found
       .filter((participant) => participant !== undefined)
       .map((participant, place) => ({ ...participant, isLeader: place === 0 }));
@@ -82,8 +96,8 @@ export function participants(zookeeper: ZooKeeper, path: string, options: Recipe
 }
 
 /**
- * Tells `listener` who leads, undefined for none: now, and after every change. Changes in quick succession may be told as one. Listeners must not throw.
- * Where the path may not be read, nothing is told.
+ * Tells `listener` who leads, undefined for none: now, and after every change. Changes in quick succession
+ * may be told as one. Listeners must not throw. Where the path may not be read, nothing is told.
  */
 export function watchLeader(
   zookeeper: ZooKeeper,
@@ -97,7 +111,9 @@ export function watchLeader(
   const watch = zookeeper.watchChildren(path, async (names) => {
     newest += 1;
     const turn = newest;
-    const [first] = (names ?? []).filter((name) => name.includes(LATCH)).sort((a, b) => (a.slice(-10) < b.slice(-10) ? -1 : 1));
+    const [first] = (names ?? [])
+      .filter((name) => name.includes(LATCH))
+      .sort((a, b) => (a.slice(-10) < b.slice(-10) ? -1 : 1));
     const leader = first === undefined ? undefined : await read(recipe, first).catch(() => undefined);
     // One that has gone by now is followed by another change.
     if (turn !== newest || told === leader?.token || (first !== undefined && leader === undefined)) return;

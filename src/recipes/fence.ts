@@ -4,13 +4,16 @@ import { ConfigError } from '../base/errors.js';
 export interface Fence {
   /** The greatest token that was let through; 0 for none. */
   readonly newest: bigint;
-  /** False where a greater token was let through before: the sender holds its lock no more. @throws {ConfigError} where the token is not above 0 */
+  /**
+   * False where a greater token was let through before: the sender holds its lock no more.
+   * @throws {ConfigError} where the token is not above 0
+   */
   pass(token: bigint): boolean;
 }
 
 /**
- * A fence for one lock, in this process's memory: a receiver that writes elsewhere keeps the newest token beside its data, in the same transaction
- * (docs/guide/locks.md).
+ * A fence for one lock, in this process's memory: a receiver that writes elsewhere keeps the newest token
+ * beside its data, in the same transaction (docs/guide/locks.md).
  *
  * @param newest the greatest token so far, where it was kept
  */
@@ -21,7 +24,8 @@ export function createFence(newest = 0n): Fence {
       return last;
     },
     pass(token) {
-      if (typeof token !== 'bigint' || token <= 0n) throw new ConfigError('token', token, 'a fencing token: a bigint above 0');
+      if (typeof token !== 'bigint' || token <= 0n)
+        throw new ConfigError('token', token, 'a fencing token: a bigint above 0');
       if (token < last) return false;
       last = token;
       return true;

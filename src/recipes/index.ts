@@ -4,7 +4,14 @@ export { LockLostError, LockReleasedError } from '../lease/model/lock-lost.js';
 export { type Barrier, barrier } from './barrier.js';
 export { type Counter, counter } from './counter.js';
 export { type DoubleBarrier, type DoubleBarrierOptions, doubleBarrier } from './double-barrier.js';
-export { type Election, type ElectOptions, elect, type Participant, participants, watchLeader } from './elect.js';
+export {
+  type Election,
+  type ElectOptions,
+  elect,
+  type Participant,
+  participants,
+  watchLeader,
+} from './elect.js';
 export { createFence, type Fence } from './fence.js';
 export { lock, type ZooKeeperLock } from './lock.js';
 export type { LockHandle } from './lock-handle.js';
@@ -15,4 +22,10 @@ export type { RecipeOptions, WaitOptions } from './recipe.js';
 export { RecipeError, type RecipeFault } from './recipe-error.js';
 export { type SemaphoreOptions, semaphore } from './semaphore.js';
 export type { TakenItem } from './taken-item.js';
-export { type CoordinateOptions, type JoinOptions, type Transaction, type TransactionOutcome, transaction } from './transaction.js';
+export {
+  type CoordinateOptions,
+  type JoinOptions,
+  type Transaction,
+  type TransactionOutcome,
+  transaction,
+} from './transaction.js';

@@ -95,7 +95,12 @@ describe('a handle', () => {
   });
 
   it('outlasts an outage of 2.6 s at the default time-out of sessions, whenever it begins', async () => {
-    zookeeper.become({ status: 'connected', sessionId: 'a', timeoutMs: DEFAULT_SESSION_TIMEOUT_MS, server: 'x:1' });
+    zookeeper.become({
+      status: 'connected',
+      sessionId: 'a',
+      timeoutMs: DEFAULT_SESSION_TIMEOUT_MS,
+      server: 'x:1',
+    });
     const held = await acquired();
     await clock.advance(DEFAULT_SESSION_TIMEOUT_MS);
     // Just before a heartbeat: what has been answered is as old as it gets.
@@ -175,27 +180,30 @@ describe('acquiring', () => {
 });
 
 describe('acquiring that is given up', () => {
-  it.each(['deleted', 'expired'])('rejects with the reason, whatever happens at the same moment: %s', async (what) => {
-    for (let ticks = 0; ticks < 40; ticks += 1) {
-      zookeeper = new ScriptedZooKeeper(clock);
-      const over = new AbortController();
-      const abortAfter = (left: number): void =>
-        left === 0 ? over.abort(new Error('enough')) : queueMicrotask(() => abortAfter(left - 1));
-      let isAborting = false;
-      zookeeper.fault = async (operation, _path, apply) => {
-        if (operation === 'create') apply();
-        if (operation !== 'children') return;
-        for (const path of standing()) zookeeper.znodes.delete(path);
-        if (!isAborting) abortAfter(ticks);
-        isAborting = true;
-        if (what === 'expired') throw fails('session-expired', 'not-applied');
-      };
-      const acquiring = lock(zookeeper, PATH, options()).acquire({ signal: over.signal });
-      acquiring.catch(() => undefined);
-      await clock.advance(0);
-      await expect(acquiring, `after ${ticks}`).rejects.toThrow('enough');
-    }
-  });
+  it.each(['deleted', 'expired'])(
+    'rejects with the reason, whatever happens at the same moment: %s',
+    async (what) => {
+      for (let ticks = 0; ticks < 40; ticks += 1) {
+        zookeeper = new ScriptedZooKeeper(clock);
+        const over = new AbortController();
+        const abortAfter = (left: number): void =>
+          left === 0 ? over.abort(new Error('enough')) : queueMicrotask(() => abortAfter(left - 1));
+        let isAborting = false;
+        zookeeper.fault = async (operation, _path, apply) => {
+          if (operation === 'create') apply();
+          if (operation !== 'children') return;
+          for (const path of standing()) zookeeper.znodes.delete(path);
+          if (!isAborting) abortAfter(ticks);
+          isAborting = true;
+          if (what === 'expired') throw fails('session-expired', 'not-applied');
+        };
+        const acquiring = lock(zookeeper, PATH, options()).acquire({ signal: over.signal });
+        acquiring.catch(() => undefined);
+        await clock.advance(0);
+        await expect(acquiring, `after ${ticks}`).rejects.toThrow('enough');
+      }
+    },
+  );
 });
 
 describe('a downgrade', () => {

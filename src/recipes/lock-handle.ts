@@ -13,31 +13,47 @@ import { erase } from './own-znode.js';
 import { type Recipe, repeated } from './recipe.js';
 
 /**
- * A lock, a lease of a semaphore or a term of leadership that this process holds. Dispose of it (`await using`) or call `release()` when the
- * work has ended; stop the work when `signal` aborts.
+ * A lock, a lease of a semaphore or a term of leadership that this process holds. Dispose of it
+ * (`await using`) or call `release()` when the work has ended; stop the work when `signal` aborts.
  */
 export interface LockHandle extends AsyncDisposable {
   /** The own znode. */
   readonly path: string;
-  /** The fencing token, the znode's czxid: of locks that exclude each other, the later one has the greater. Send it along with every write it should protect. */
+  /**
+   * The fencing token, the znode's czxid: of locks that exclude each other, the later one has the greater.
+   * Send it along with every write it should protect.
+   */
   readonly token: bigint;
-  /** Aborts with a {@link LockLostError} before the session can have ended, and not on `release()`. Before an act that must not happen twice, ask `isValid()`. */
+  /**
+   * Aborts with a {@link LockLostError} before the session can have ended, and not on `release()`. Before an
+   * act that must not happen twice, ask `isValid()`.
+   */
   readonly signal: AbortSignal;
   /** When it ends unless a heartbeat is answered, in milliseconds on the monotonic clock. */
   readonly deadline: number;
-  /** True while this process can prove that it holds. Compares clocks when asked, so it is right even after a pause. */
+  /**
+   * True while this process can prove that it holds. Compares clocks when asked, so it is right even after a
+   * pause.
+   */
   isValid(): boolean;
   /**
    * Carries out all of the operations, or none; none where the own znode is gone.
    *
-   * @throws {LockLostError} or {LockReleasedError}: nothing was carried out @throws {ZooKeeperError} as `multi` does; where its `outcome` is `unknown`, perhaps all were
+   * @throws {LockLostError} or {LockReleasedError}: nothing was carried out @throws {ZooKeeperError} as
+   * `multi` does; where its `outcome` is `unknown`, perhaps all were
    */
   guard(operations: readonly MultiOperation[]): Promise<void>;
-  /** Gives it back: resolves when the znode is gone, or after the deadline, and never rejects. Deletes it later where ZooKeeper is away. Later calls share the first one's end. */
+  /**
+   * Gives it back: resolves when the znode is gone, or after the deadline, and never rejects. Deletes it
+   * later where ZooKeeper is away. Later calls share the first one's end.
+   */
   release(): Promise<void>;
 }
 
-/** How long it is held before its znode is watched, in milliseconds, or as a share of the session's time-out: that it was deleted meanwhile is told then. */
+/**
+ * How long it is held before its znode is watched, in milliseconds, or as a share of the session's time-out:
+ * that it was deleted meanwhile is told then.
+ */
 const WATCH_AFTER_MS = 100;
 const WATCH_SHARE = 1 / 12;
 /** How long it is held before it has a timer that its end has to stop, in milliseconds. */
@@ -54,8 +70,9 @@ export interface Claim {
 }
 
 /**
- * Holds by an ephemeral znode. A renewal is a heartbeat, a transaction that checks the znode: reads prove nothing (docs/design/allocation.md,
- * "One holder"). Given up or lost, the znode is deleted until that is certain, since a session may outlive its lock.
+ * Holds by an ephemeral znode. A renewal is a heartbeat, a transaction that checks the znode: reads prove
+ * nothing (docs/design/allocation.md, "One holder"). Given up or lost, the znode is deleted until that is
+ * certain, since a session may outlive its lock.
  */
 export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
   readonly token: bigint;
@@ -104,7 +121,11 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
     }
   }
 
-  /** Puts a znode at another path in the place of the own one, in one transaction: the tenure and its token go on. @throws {LockLostError} */
+  /**
+   * Puts a znode at another path in the place of the own one, in one transaction: the tenure and its token go
+   * on.
+   * @throws {LockLostError}
+   */
   protected async moveTo(path: string): Promise<void> {
     this.check();
     const from = this.#path;
@@ -136,7 +157,10 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
     this.#watchOwn();
   }
 
-  /** A heartbeat every sixth of the session's time-out; the work has to be ended a twelfth of it before the deadline. */
+  /**
+   * A heartbeat every sixth of the session's time-out; the work has to be ended a twelfth of it before the
+   * deadline.
+   */
   protected override get timing(): LeaseTiming {
     return leaseTiming(this.claim.deadline.timeoutMs / 2);
   }
@@ -167,7 +191,9 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
     const leftMs = () => Math.max(1, this.deadline - clock.monotonic());
     try {
       const timeoutMs = leftMs();
-      await Promise.all([...this.#paths].map((path) => this.claim.session.remove(path, undefined, { timeoutMs })));
+      await Promise.all(
+        [...this.#paths].map((path) => this.claim.session.remove(path, undefined, { timeoutMs })),
+      );
     } catch {
       await withTimeout(clock, leftMs(), this.#erase());
     }
@@ -184,7 +210,12 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
     return false;
   }
 
-  protected override lossError(reason: LossReason, deadline: number, detail: string, cause?: unknown): LockLostError {
+  protected override lossError(
+    reason: LossReason,
+    deadline: number,
+    detail: string,
+    cause?: unknown,
+  ): LockLostError {
     return new LockLostError(this.recipe.path, this.token, reason, deadline, detail, cause);
   }
 
@@ -207,13 +238,16 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
   #watchOwn(): void {
     if (this.#next !== undefined || !this.isHeld) return;
     this.#watch?.close();
-    this.#watch = this.recipe.zookeeper.watchRemoval(this.#path, () => this.loseTo('its znode has been deleted'));
+    this.#watch = this.recipe.zookeeper.watchRemoval(this.#path, () =>
+      this.loseTo('its znode has been deleted'),
+    );
   }
 
   #onSession(): void {
     const { session, deadline } = this.claim;
     const { state } = this.recipe.zookeeper;
-    if (session.isOver) this.loseTo(`its session has ${state.status === 'closed' ? 'been closed' : 'expired'}`);
+    if (session.isOver)
+      this.loseTo(`its session has ${state.status === 'closed' ? 'been closed' : 'expired'}`);
     else if (state.status === 'connected') deadline.limit(state.timeoutMs);
   }
 

@@ -6,7 +6,8 @@ import { type RecipeOptions, recipeOn, type WaitOptions } from './recipe.js';
 /** One contender for something in ZooKeeper. */
 export interface ZooKeeperLock<H extends LockHandle = LockHandle> {
   /**
-   * Waits until it is had. Not re-entrant: what is had has to be released or lost before it is asked for again; a second object is another contender.
+   * Waits until it is had. Not re-entrant: what is had has to be released or lost before it is asked for
+   * again; a second object is another contender.
    *
    * @throws {AcquireTimeoutError} others hold it for the whole time, or with `timeoutMs: 0` now
    * @throws {RecipeError} `already-held`; `foreign-znode` where another recipe's znodes stand under the path
@@ -17,8 +18,8 @@ export interface ZooKeeperLock<H extends LockHandle = LockHandle> {
 }
 
 /**
- * Mutual exclusion among all contenders of a path, first come, first served. Curator's InterProcessMutex and LeaderSelector on the same path are
- * contenders as well.
+ * Mutual exclusion among all contenders of a path, first come, first served. Curator's InterProcessMutex and
+ * LeaderSelector on the same path are contenders as well.
  *
  * @throws {ConfigError} where `path` is no absolute path below the root
  */

@@ -5,8 +5,9 @@ import type { CallOptions } from '../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { type Recipe, repeated } from './recipe.js';
 
-// A contender's own znode is never half made: where the reply to its creation is lost, it is found by its protection prefix; where it is given up,
-// it is deleted until that is certain. Source: the protection of Apache Curator's creates.
+// A contender's own znode is never half made: where the reply to its creation is lost, it is found by its
+// protection prefix; where it is given up, it is deleted until that is certain. Source: the protection of
+// Apache Curator's creates.
 
 /** Between two attempts to delete, in milliseconds. */
 const ERASE_MS = { first: 100, max: 2_000 };
@@ -20,10 +21,19 @@ export function protectedPath({ path, random }: Recipe, name: string): string {
 export function uuid(random: Recipe['random']): string {
   const hex = random.hex(16);
   const variant = (8 + (Number.parseInt(hex[16] ?? '0', 16) % 4)).toString(16);
-  return [hex.slice(0, 8), hex.slice(8, 12), `4${hex.slice(13, 16)}`, variant + hex.slice(17, 20), hex.slice(20)].join('-');
+  return [
+    hex.slice(0, 8),
+    hex.slice(8, 12),
+    `4${hex.slice(13, 16)}`,
+    variant + hex.slice(17, 20),
+    hex.slice(20),
+  ].join('-');
 }
 
-/** The own znode, its number included, and what stood in its folder right after it was made, where that is known. */
+/**
+ * The own znode, its number included, and what stood in its folder right after it was made, where that is
+ * known.
+ */
 export interface OwnZnode {
   readonly path: string;
   readonly token?: bigint | undefined;
@@ -33,9 +43,15 @@ export interface OwnZnode {
 /**
  * Makes the znode, an ephemeral sequential one, once.
  *
- * @throws as {@link BoundSession.createWithParents} does, and `signal.reason`. It may stand then: {@link discard} it
+ * @throws as {@link BoundSession.createWithParents} does, and `signal.reason`. It may stand then:
+ * {@link discard} it
  */
-export function createOwn(recipe: Recipe, session: BoundSession, protectedTo: string, signal: AbortSignal | undefined): Promise<OwnZnode> {
+export function createOwn(
+  recipe: Recipe,
+  session: BoundSession,
+  protectedTo: string,
+  signal: AbortSignal | undefined,
+): Promise<OwnZnode> {
   const parent = parentOf(protectedTo) ?? '/';
   let mayStand = false;
   const make = async (call: CallOptions) => {
@@ -59,10 +75,15 @@ export function createOwn(recipe: Recipe, session: BoundSession, protectedTo: st
 }
 
 /** Where the znode stands, undefined where it does not, and never will. */
-async function findOwn(session: BoundSession, protectedTo: string, signal?: AbortSignal): Promise<string | undefined> {
+async function findOwn(
+  session: BoundSession,
+  protectedTo: string,
+  signal?: AbortSignal,
+): Promise<string | undefined> {
   const parent = parentOf(protectedTo) ?? '/';
   try {
-    // A server may lag behind what it did for this session over another connection, until it has answered a write.
+    // A server may lag behind what it did for this session over another connection, until it has answered a
+    // write.
     const [, names] = await Promise.all([
       session.multi([{ type: 'check', path: parent }], { signal }),
       session.children(parent, { signal }),
@@ -77,7 +98,9 @@ async function findOwn(session: BoundSession, protectedTo: string, signal?: Abor
 
 /** Deletes what {@link createOwn} may have made. Never rejects. */
 export async function discard(recipe: Recipe, session: BoundSession, protectedTo: string): Promise<void> {
-  const path = await repeated(recipe, undefined, () => findOwn(session, protectedTo), session).catch(() => undefined);
+  const path = await repeated(recipe, undefined, () => findOwn(session, protectedTo), session).catch(
+    () => undefined,
+  );
   if (path !== undefined) await erase(recipe, session, path);
 }
 
@@ -92,7 +115,9 @@ export async function erase(
       await session.remove(path);
       return;
     } catch (error) {
-      const again = isFault(error, 'connection-loss', 'timeout') || (error instanceof ZooKeeperError && error.outcome === 'unknown');
+      const again =
+        isFault(error, 'connection-loss', 'timeout') ||
+        (error instanceof ZooKeeperError && error.outcome === 'unknown');
       if (!again || isFault(error, 'session-expired', 'closed')) return;
     }
     await clock.sleep(backoffMs(ERASE_MS, failures, random));

@@ -1,4 +1,5 @@
-// The bytes of Curator's ItemSerializer: a version, then an opcode, a length and the bytes of each item, and the opcode of the end.
+// The bytes of Curator's ItemSerializer: a version, then an opcode, a length and the bytes of each item, and
+// the opcode of the end.
 
 import { RecipeError } from './recipe-error.js';
 
@@ -35,7 +36,11 @@ export function decodeItems(bytes: Buffer): Buffer[] | undefined {
 
 /** Tells of a znode that has been removed. @throws {RecipeError} `damaged`, unless that is told */
 export function tellDamaged(path: string, data: Buffer, onDamaged: OnDamaged | undefined): never[] {
-  const error = new RecipeError(`${path} held ${data.length} bytes that are no items; it has been removed`, 'damaged', path);
+  const error = new RecipeError(
+    `${path} held ${data.length} bytes that are no items; it has been removed`,
+    'damaged',
+    path,
+  );
   if (!onDamaged) throw error;
   onDamaged(error, data);
   return [];

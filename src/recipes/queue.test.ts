@@ -8,7 +8,8 @@ describe('an iteration over a queue that is ended', () => {
     for (let ticks = 0; ticks < 60; ticks += 1) {
       const clock = new VirtualClock();
       const zookeeper = new ScriptedZooKeeper(clock);
-      if (zookeeper.state.status === 'connected') zookeeper.state = { ...zookeeper.state, sessionId: undefined as unknown as string };
+      if (zookeeper.state.status === 'connected')
+        zookeeper.state = { ...zookeeper.state, sessionId: undefined as unknown as string };
       zookeeper.put('/queue', '', undefined);
       zookeeper.put('/queue/qn-0000000000', 'item', undefined);
       const over = new AbortController();
@@ -21,13 +22,21 @@ describe('an iteration over a queue that is ended', () => {
       };
       const taken: string[] = [];
       const iterate = async () => {
-        for await (const item of queue(zookeeper, '/queue', { format: 'simple', signal: over.signal, clock, random: seededRandom(1) }))
+        for await (const item of queue(zookeeper, '/queue', {
+          format: 'simple',
+          signal: over.signal,
+          clock,
+          random: seededRandom(1),
+        }))
           taken.push(item.toString());
       };
       const end = iterate().catch((error) => error.fault);
       await settled();
       over.abort(new Error('enough'));
-      expect(taken.length === 1 || (await end) === 'outcome-unknown', `after ${ticks}: ${taken} ${await end}`).toBe(true);
+      expect(
+        taken.length === 1 || (await end) === 'outcome-unknown',
+        `after ${ticks}: ${taken} ${await end}`,
+      ).toBe(true);
     }
   });
 });

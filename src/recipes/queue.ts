@@ -12,57 +12,82 @@ export interface QueueOptions extends RecipeOptions {
   /** Curator's SimpleDistributedQueue, which is ZooKeeper's own recipe, or its DistributedQueue. */
   readonly format: 'simple' | 'distributed';
   /**
-   * Where takers lock items, the same for all takers, of a `distributed` queue: each item is had at least once then, and else at most once.
+   * Where takers lock items, the same for all takers, of a `distributed` queue: each item is had at least
+   * once then, and else at most once.
    *
    * @default none
    */
   readonly lockPath?: string | undefined;
   /** Ends the iteration. */
   readonly signal?: AbortSignal | undefined;
-  /** Told of each znode that is not of the format; it has been removed. @default `take` rejects once for each, as `damaged` */
+  /**
+   * Told of each znode that is not of the format; it has been removed.
+   * @default `take` rejects once for each, as `damaged`
+   */
   readonly onDamaged?: OnDamaged | undefined;
 }
 
 /**
- * A queue, in the order in which the servers numbered the items. Each taker that waits has one watch on all items, as Curator's have: the more takers
- * wait, the more of them are woken in vain.
+ * A queue, in the order in which the servers numbered the items. Each taker that waits has one watch on all
+ * items, as Curator's have: the more takers wait, the more of them are woken in vain.
  */
 export interface Queue<T> extends AsyncIterable<T> {
   /**
    * Puts an item at the end. Gives up after 5 s unless told otherwise, and does not try twice.
    *
-   * @throws {ConfigError} it is too large @throws {RecipeError} `outcome-unknown`: the reply was lost, and it may be in the queue
-   * @throws {ZooKeeperError} no connection in time, access denied, client closed @throws {AcquireTimeoutError} @throws `signal.reason`
+   * @throws {ConfigError} it is too large @throws {RecipeError} `outcome-unknown`: the reply was lost, and it
+   * may be in the queue
+   * @throws {ZooKeeperError} no connection in time, access denied, client closed @throws
+   * {AcquireTimeoutError} @throws `signal.reason`
    */
   put(item: string | Uint8Array, options?: WaitOptions): Promise<void>;
   /** The same for several, all or none of them, which together make one request. */
   putMany(items: readonly (string | Uint8Array)[], options?: WaitOptions): Promise<void>;
   /**
-   * Takes the first item. Without a lock path an item that is being removed when the time is up is waited for, 5 s at most, and given out.
+   * Takes the first item. Without a lock path an item that is being removed when the time is up is waited
+   * for, 5 s at most, and given out.
    *
    * @throws {AcquireTimeoutError} there was none for the whole time, or with `timeoutMs: 0` is none now
-   * @throws {RecipeError} `damaged`; `outcome-unknown` where an item was removed, and whether by this taker cannot be told: it is not given out
+   * @throws {RecipeError} `damaged`; `outcome-unknown` where an item was removed, and whether by this taker
+   * cannot be told: it is not given out
    * @throws {ZooKeeperError} no connection in time, access denied, client closed @throws `signal.reason`
    */
   take(options?: WaitOptions): Promise<T>;
 }
 
 /**
- * A queue whose items are handed to one taker each. `for await (const item of queue(…))` takes until `signal` aborts; with a `lockPath` an item that its
- * body has not acknowledged is put at the end again.
+ * A queue whose items are handed to one taker each. `for await (const item of queue(…))` takes until `signal`
+ * aborts; with a `lockPath` an item that its body has not acknowledged is put at the end again.
  *
- * @throws {ConfigError} where `path` or `lockPath` is no absolute path below the root, or the queue is `simple` and has a `lockPath`
+ * @throws {ConfigError} where `path` or `lockPath` is no absolute path below the root, or the queue is
+ * `simple` and has a `lockPath`
  */
-export function queue(zookeeper: ZooKeeper, path: string, options: QueueOptions & { readonly lockPath: string }): Queue<TakenItem>;
-export function queue(zookeeper: ZooKeeper, path: string, options: QueueOptions & { readonly lockPath?: undefined }): Queue<Buffer>;
+export function queue(
+  zookeeper: ZooKeeper,
+  path: string,
+  options: QueueOptions & { readonly lockPath: string },
+): Queue<TakenItem>;
+export function queue(
+  zookeeper: ZooKeeper,
+  path: string,
+  options: QueueOptions & { readonly lockPath?: undefined },
+): Queue<Buffer>;
 export function queue(zookeeper: ZooKeeper, path: string, options: QueueOptions): Queue<Buffer | TakenItem> {
   const recipe = recipeOn(zookeeper, path, options);
   const { format, lockPath } = options;
   if (!(format in NAMES)) throw new ConfigError('format', format, 'simple or distributed');
-  if (lockPath === undefined) return new ZnodeQueue(recipe, options, (name, wait) => takeItems(recipe, options, name, wait));
-  if (format === 'simple') throw new ConfigError('lockPath', lockPath, 'none for a simple queue, whose other takers would not obey it');
+  if (lockPath === undefined)
+    return new ZnodeQueue(recipe, options, (name, wait) => takeItems(recipe, options, name, wait));
+  if (format === 'simple')
+    throw new ConfigError(
+      'lockPath',
+      lockPath,
+      'none for a simple queue, whose other takers would not obey it',
+    );
   const locks = recipeOn(zookeeper, lockPath, options);
-  return new ZnodeQueue<Buffer | TakenItem>(recipe, options, (name, wait) => claimItem(recipe, locks, name, wait, options.onDamaged));
+  return new ZnodeQueue<Buffer | TakenItem>(recipe, options, (name, wait) =>
+    claimItem(recipe, locks, name, wait, options.onDamaged),
+  );
 }
 
 /** How a queue's znodes are named. */
@@ -97,10 +122,20 @@ class ZnodeQueue<T extends Buffer | TakenItem> implements Queue<T> {
     const operations = items.map((item) => {
       const bytes = Buffer.from(item as Uint8Array);
       const data = this.options.format === 'simple' ? bytes : encodeItems([bytes]);
-      return { type: 'create', path: `${path}/${this.#prefix}`, data, mode: 'persistent-sequential' } as const;
+      return {
+        type: 'create',
+        path: `${path}/${this.#prefix}`,
+        data,
+        mode: 'persistent-sequential',
+      } as const;
     });
     const bytes = operations.reduce((sum, { data }) => sum + data.length, 0);
-    if (bytes > LARGEST_DATA) throw new ConfigError('item', bytes, `at most ${LARGEST_DATA} bytes as they are stored, the servers' limit`);
+    if (bytes > LARGEST_DATA)
+      throw new ConfigError(
+        'item',
+        bytes,
+        `at most ${LARGEST_DATA} bytes as they are stored, the servers' limit`,
+      );
     await inTime(this.recipe, briefly(options), 'took no item', async ({ signal }) => {
       for (;;) {
         try {
@@ -162,8 +197,12 @@ class ZnodeQueue<T extends Buffer | TakenItem> implements Queue<T> {
   async #list(wait: Wait): Promise<void> {
     const { recipe } = this;
     const { lockPath } = this.options;
-    const list = async (path: string) => (await repeated(recipe, wait.signal, (call) => recipe.zookeeper.children(path, call))) ?? [];
-    const [names, locked] = await Promise.all([list(recipe.path), lockPath === undefined ? [] : list(lockPath)]);
+    const list = async (path: string) =>
+      (await repeated(recipe, wait.signal, (call) => recipe.zookeeper.children(path, call))) ?? [];
+    const [names, locked] = await Promise.all([
+      list(recipe.path),
+      lockPath === undefined ? [] : list(lockPath),
+    ]);
     const others = new Set(locked);
     this.#names = names.filter((name) => name.startsWith(this.#prefix) && !others.has(name)).sort();
     if (this.#names.length > 0) return;
@@ -172,11 +211,19 @@ class ZnodeQueue<T extends Buffer | TakenItem> implements Queue<T> {
     const { signal, release } = anySignal(wait.signal, over.signal);
     const untilChange = (path: string, seen: readonly string[]) => {
       const before = new Set(seen);
-      return untilChildren(recipe, { ...wait, signal }, path, (now) => now.length !== before.size || now.some((name) => !before.has(name)));
+      return untilChildren(
+        recipe,
+        { ...wait, signal },
+        path,
+        (now) => now.length !== before.size || now.some((name) => !before.has(name)),
+      );
     };
     try {
       // That a taker has died shows only among the locks.
-      await Promise.race([untilChange(recipe.path, names), ...(lockPath === undefined ? [] : [untilChange(lockPath, locked)])]);
+      await Promise.race([
+        untilChange(recipe.path, names),
+        ...(lockPath === undefined ? [] : [untilChange(lockPath, locked)]),
+      ]);
     } finally {
       over.abort();
       release();
@@ -185,18 +232,29 @@ class ZnodeQueue<T extends Buffer | TakenItem> implements Queue<T> {
 }
 
 /** At most once: what is removed is had. */
-async function takeItems(recipe: Recipe, { format, onDamaged }: QueueOptions, name: string, { signal }: Wait): Promise<Buffer[]> {
+async function takeItems(
+  recipe: Recipe,
+  { format, onDamaged }: QueueOptions,
+  name: string,
+  { signal }: Wait,
+): Promise<Buffer[]> {
   const { zookeeper } = recipe;
   const path = `${recipe.path}/${name}`;
   const znode = await repeated(recipe, signal, (call) => zookeeper.read(path, call));
   if (znode === undefined) return [];
   // Not given up with the wait: what has been removed has to be handed out.
-  const { value, error, mayBeDone } = await inTime(recipe, briefly(), 'could not be changed', ({ signal: own }) =>
-    writeOnce(recipe, own, (call) => zookeeper.remove(path, znode.stat.version, call)),
+  const { value, error, mayBeDone } = await inTime(
+    recipe,
+    briefly(),
+    'could not be changed',
+    ({ signal: own }) => writeOnce(recipe, own, (call) => zookeeper.remove(path, znode.stat.version, call)),
   );
-  if (mayBeDone && value !== true) throw outcomeUnknown(path, `whether this taker has removed ${path}`, error);
+  if (mayBeDone && value !== true)
+    throw outcomeUnknown(path, `whether this taker has removed ${path}`, error);
   if (isFault(error, 'bad-version')) return [];
   if (error !== undefined) throw error;
   if (!value) return [];
-  return format === 'simple' ? [znode.data] : (decodeItems(znode.data) ?? tellDamaged(path, znode.data, onDamaged));
+  return format === 'simple'
+    ? [znode.data]
+    : (decodeItems(znode.data) ?? tellDamaged(path, znode.data, onDamaged));
 }

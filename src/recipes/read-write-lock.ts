@@ -10,8 +10,8 @@ const WRITE = '__WRIT__';
 const KINDS = [READ, WRITE];
 
 /**
- * A lock that any number of readers share. Readers wait for the writers before them, so that no writer waits for ever: Curator's
- * InterProcessReadWriteLock.
+ * A lock that any number of readers share. Readers wait for the writers before them, so that no writer waits
+ * for ever: Curator's InterProcessReadWriteLock.
  *
  * @throws {ConfigError} where `path` is no absolute path below the root
  */
@@ -26,16 +26,24 @@ export function readLock(zookeeper: ZooKeeper, path: string, options?: RecipeOpt
 /** A write lock that is held. */
 export interface WriteLockHandle extends LockHandle {
   /**
-   * Lets other readers in, and no writer: the handle is that of a read lock from then on, in the writer's place and with its token. The other way round
-   * does not exist: two readers would wait for each other.
+   * Lets other readers in, and no writer: the handle is that of a read lock from then on, in the writer's
+   * place and with its token. The other way round does not exist: two readers would wait for each other.
    *
    * @throws {LockLostError}
    */
   downgrade(): Promise<void>;
 }
 
-/** The lock of one writer, which excludes all others of the path. @see readLock @throws {ConfigError} where `path` is no absolute path below the root */
-export function writeLock(zookeeper: ZooKeeper, path: string, options?: RecipeOptions): ZooKeeperLock<WriteLockHandle> {
+/**
+ * The lock of one writer, which excludes all others of the path.
+ * @see readLock
+ * @throws {ConfigError} where `path` is no absolute path below the root
+ */
+export function writeLock(
+  zookeeper: ZooKeeper,
+  path: string,
+  options?: RecipeOptions,
+): ZooKeeperLock<WriteLockHandle> {
   const recipe = recipeOn(zookeeper, path, options);
   return new Contest(recipe, { name: WRITE, kinds: KINDS, blocker: waitForPredecessor }, (claim) => {
     // The read lock takes the writer's number: a number of its own would stand behind the writers that wait.

@@ -2,9 +2,14 @@ import { NodeLeaseError } from '../base/errors.js';
 
 /** Why a recipe cannot go on. */
 export type RecipeFault =
-  /** The object holds already, or waits: these locks are not re-entrant. A second object is another contender. */
+  /**
+   * The object holds already, or waits: these locks are not re-entrant. A second object is another contender.
+   */
   | 'already-held'
-  /** The object does not hold what it is to give up: it never did, or its znode went with its session, or was deleted. */
+  /**
+   * The object does not hold what it is to give up: it never did, or its znode went with its session, or was
+   * deleted.
+   */
   | 'not-held'
   /** Under the recipe's path stands a znode that is not the recipe's. */
   | 'foreign-znode'

@@ -13,7 +13,10 @@ export interface RecipeOptions {
   readonly clock?: Clock | undefined;
   /** @default the operating system's */
   readonly random?: RandomSource | undefined;
-  /** What the recipe's own znodes say of their maker, for people; Curator writes the host's address there. @default empty */
+  /**
+   * What the recipe's own znodes say of their maker, for people; Curator writes the host's address there.
+   * @default empty
+   */
   readonly data?: string | undefined;
 }
 
@@ -37,7 +40,8 @@ export interface Recipe {
 /** @throws {ConfigError} where `path` is no absolute path below the root */
 export function recipeOn(zookeeper: ZooKeeper, path: string, options: RecipeOptions = {}): Recipe {
   const problem = path === '/' ? 'it is the root' : pathProblem(path);
-  if (problem !== undefined) throw new ConfigError('path', path, `an absolute path of ZooKeeper, such as /locks/report (${problem})`);
+  if (problem !== undefined)
+    throw new ConfigError('path', path, `an absolute path of ZooKeeper, such as /locks/report (${problem})`);
   const { clock = systemClock, random = systemRandom, data = '' } = options;
   return { zookeeper, path, clock, random, data };
 }
@@ -50,7 +54,8 @@ export function checkTimeout(timeoutMs: number | undefined): number {
 }
 
 /**
- * Repeats a call that does no harm when it is made twice, while the connection is away: in one session, or else in whichever there is.
+ * Repeats a call that does no harm when it is made twice, while the connection is away: in one session, or
+ * else in whichever there is.
  *
  * @throws {ZooKeeperError} `session-expired` where a session was given @throws `signal.reason`, or `aborted`
  */
@@ -61,7 +66,16 @@ export function repeated<T>(
   session?: BoundSession,
 ): Promise<T> {
   return retry(() => call({ signal }), {
-    ...{ clock, random, signal, until: Number.POSITIVE_INFINITY, baseMs: STORE_BACKOFF.first, capMs: STORE_BACKOFF.max },
-    shouldRetry: (error) => isFault(error, 'connection-loss', 'timeout') || (session === undefined && isFault(error, 'session-expired')),
+    ...{
+      clock,
+      random,
+      signal,
+      until: Number.POSITIVE_INFINITY,
+      baseMs: STORE_BACKOFF.first,
+      capMs: STORE_BACKOFF.max,
+    },
+    shouldRetry: (error) =>
+      isFault(error, 'connection-loss', 'timeout') ||
+      (session === undefined && isFault(error, 'session-expired')),
   });
 }

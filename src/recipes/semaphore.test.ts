@@ -12,7 +12,11 @@ describe('a semaphore', () => {
     const acquiring = own.acquire();
     await clock.advance(0);
     const held = await acquiring;
-    const next = semaphore(zookeeper, '/permits', { ...options, random: seededRandom(2), leases: 1 }).acquire();
+    const next = semaphore(zookeeper, '/permits', {
+      ...options,
+      random: seededRandom(2),
+      leases: 1,
+    }).acquire();
     await clock.advance(100);
     let outcome: unknown;
     own.acquire().catch((error) => {

@@ -15,17 +15,25 @@ export interface SemaphoreOptions extends RecipeOptions {
 }
 
 /**
- * One of a number of leases, first come, first served: Curator's InterProcessSemaphoreV2. Each object is one contender for one lease.
+ * One of a number of leases, first come, first served: Curator's InterProcessSemaphoreV2. Each object is one
+ * contender for one lease.
  *
  * @throws {ConfigError} where `path` is no absolute path below the root, or `leases` is out of range
  */
-export function semaphore(zookeeper: ZooKeeper, path: string, { leases, ...options }: SemaphoreOptions): ZooKeeperLock {
+export function semaphore(
+  zookeeper: ZooKeeper,
+  path: string,
+  { leases, ...options }: SemaphoreOptions,
+): ZooKeeperLock {
   if (!Number.isInteger(leases) || leases < 1 || leases > 1_000_000)
     throw new ConfigError('leases', leases, 'a whole number, 1 to 1000000');
   return new Semaphore(recipeOn(zookeeper, path, options), leases);
 }
 
-/** The contender with the lock of the semaphore has a lease once there are no more leases than allowed with it. */
+/**
+ * The contender with the lock of the semaphore has a lease once there are no more leases than allowed with
+ * it.
+ */
 class Semaphore implements ZooKeeperLock {
   readonly #lock: Contest;
   readonly #lease: Contest;
@@ -36,13 +44,18 @@ class Semaphore implements ZooKeeperLock {
   ) {
     const blocker: ContestRules['blocker'] = ({ length }) => (length < leases ? undefined : 'children');
     this.#lock = new Contest({ ...recipe, path: `${recipe.path}/locks` }, LOCK_RULES);
-    this.#lease = new Contest({ ...recipe, path: `${recipe.path}/leases` }, { name: LEASE, kinds: [LEASE], blocker });
+    this.#lease = new Contest(
+      { ...recipe, path: `${recipe.path}/leases` },
+      { name: LEASE, kinds: [LEASE], blocker },
+    );
   }
 
   async acquire(options: WaitOptions = {}): Promise<LockHandle> {
     // Before it waits behind others, who may wait for this very lease.
     this.#lease.checkFree();
-    return inTime(this.recipe, options, 'could not be had', ({ signal, isTry }) => this.#acquire(signal, isTry ? 0 : undefined));
+    return inTime(this.recipe, options, 'could not be had', ({ signal, isTry }) =>
+      this.#acquire(signal, isTry ? 0 : undefined),
+    );
   }
 
   async #acquire(signal: AbortSignal | undefined, timeoutMs: 0 | undefined): Promise<LockHandle> {

@@ -10,7 +10,10 @@ export interface Contender {
   readonly sessionId: string | null;
   /** The czxid of its znode, which is a holder's fencing token, in decimal. */
   readonly token: string;
-  /** Since when it has been standing there, in milliseconds since the Unix epoch, by the clock of ZooKeeper's leader. */
+  /**
+   * Since when it has been standing there, in milliseconds since the Unix epoch, by the clock of ZooKeeper's
+   * leader.
+   */
   readonly since: number;
 }
 
@@ -40,8 +43,8 @@ const NUMBERED = /\d{10}$/;
 const READS = 16;
 
 /**
- * The locks, elections and semaphores at these paths and below them that a task holds or waits for, by their paths. They are read znode by znode: what
- * changes meanwhile may be told half. Changes nothing.
+ * The locks, elections and semaphores at these paths and below them that a task holds or waits for, by their
+ * paths. They are read znode by znode: what changes meanwhile may be told half. Changes nothing.
  *
  * @throws {ZooKeeperError} when there is no answer, or something may not be read
  */
@@ -57,33 +60,60 @@ export async function standingsBelow(
     for (const [kind, marks] of KINDS) {
       const ours = names.filter((name) => NUMBERED.test(name) && marks.some((mark) => name.includes(mark)));
       const order = inOrder(path, ours, marks);
-      const znodes = await concurrently(order, READS, (name, each) => zookeeper.read(below + name, { signal: each }), own);
+      const znodes = await concurrently(
+        order,
+        READS,
+        (name, each) => zookeeper.read(below + name, { signal: each }),
+        own,
+      );
       if (order.length > 0) queues.set(path, queueOf(kind, order, znodes));
     }
     return names.filter((name) => !NUMBERED.test(name)).map((name) => below + name);
   };
-  for (let level = [...paths]; level.length > 0; ) level = (await concurrently(level, READS, visit, signal)).flat();
-  return [...queues].flatMap(([path, queue]) => standingsOf(path, queue, queues)).sort((a, b) => (a.path < b.path ? -1 : 1));
+  for (let level = [...paths]; level.length > 0; )
+    level = (await concurrently(level, READS, visit, signal)).flat();
+  return [...queues]
+    .flatMap(([path, queue]) => standingsOf(path, queue, queues))
+    .sort((a, b) => (a.path < b.path ? -1 : 1));
 }
 
-function queueOf(kind: Standing['kind'], order: readonly string[], znodes: readonly (Znode | undefined)[]): Queue {
+function queueOf(
+  kind: Standing['kind'],
+  order: readonly string[],
+  znodes: readonly (Znode | undefined)[],
+): Queue {
   const present = order.filter((_, at) => znodes[at] !== undefined);
   const writer = present.findIndex((name) => !name.includes('__READ__'));
   const contenders = znodes
     .filter((znode) => znode !== undefined)
     .map(({ data, stat }) => {
-      return { data: data.toString('utf8'), sessionId: stat.owner ?? null, token: String(stat.createdZxid), since: stat.createdAt };
+      return {
+        data: data.toString('utf8'),
+        sessionId: stat.owner ?? null,
+        token: String(stat.createdZxid),
+        since: stat.createdAt,
+      };
     });
   return { kind, contenders, holding: writer < 0 ? present.length : Math.max(1, writer) };
 }
 
-/** A semaphore's leases stand beside the lock under which they are taken: its head has one more than allowed, until another is given back. */
-function standingsOf(path: string, { kind, contenders, holding }: Queue, queues: ReadonlyMap<string, Queue>): Standing[] {
+/**
+ * A semaphore's leases stand beside the lock under which they are taken: its head has one more than allowed,
+ * until another is given back.
+ */
+function standingsOf(
+  path: string,
+  { kind, contenders, holding }: Queue,
+  queues: ReadonlyMap<string, Queue>,
+): Standing[] {
   const [, semaphore, branch] = /^(.*)\/(locks|leases)$/.exec(path) ?? [];
-  if (kind === 'lock' && branch === 'locks' && queues.get(`${semaphore}/leases`)?.kind === 'semaphore') return [];
-  if (kind !== 'semaphore') return [{ path, kind, holders: contenders.slice(0, holding), waiting: contenders.slice(holding) }];
+  if (kind === 'lock' && branch === 'locks' && queues.get(`${semaphore}/leases`)?.kind === 'semaphore')
+    return [];
+  if (kind !== 'semaphore')
+    return [{ path, kind, holders: contenders.slice(0, holding), waiting: contenders.slice(holding) }];
   const waiting = queues.get(`${semaphore}/locks`)?.contenders ?? [];
   const [head] = waiting;
-  const isHeads = ({ sessionId, token }: Contender) => sessionId === head?.sessionId && BigInt(token) > BigInt(head?.token ?? 0);
+  const isHeads = ({ sessionId, token }: Contender) =>
+    sessionId === head?.sessionId && BigInt(token) > BigInt(head?.token ?? 0);
   return [{ path: semaphore || path, kind, holders: contenders.filter((each) => !isHeads(each)), waiting }];
 }

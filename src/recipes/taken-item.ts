@@ -8,8 +8,9 @@ import { outcomeUnknown, RecipeError } from './recipe-error.js';
 import { briefly, inTime, type Wait, writeOnce } from './waiting.js';
 
 /**
- * An item that no other taker has until it is acknowledged, put back, or this session ends: then it is had again. Where another client has put several
- * items into one znode, what becomes of them is decided together, when the last one has been acknowledged or put back.
+ * An item that no other taker has until it is acknowledged, put back, or this session ends: then it is had
+ * again. Where another client has put several items into one znode, what becomes of them is decided together,
+ * when the last one has been acknowledged or put back.
  *
  * Disposing of it puts it back unless that was decided before, and never rejects.
  */
@@ -18,7 +19,8 @@ export interface TakenItem extends AsyncDisposable {
   /**
    * Removes it from the queue. Later calls share the first one's end.
    *
-   * @throws {RecipeError} `not-held`: the session has ended, and it is had again; `outcome-unknown` @throws {ZooKeeperError} @throws {AcquireTimeoutError}
+   * @throws {RecipeError} `not-held`: the session has ended, and it is had again; `outcome-unknown` @throws
+   * {ZooKeeperError} @throws {AcquireTimeoutError}
    */
   ack(): Promise<void>;
   /** Puts it at the end of the queue. @throws as {@link TakenItem.ack} */
@@ -40,7 +42,8 @@ export async function claimItem(
   // Tells this taker's lock from another one's of the same session.
   const mark = random.hex(16);
   const isOwn = async (call?: CallOptions) => (await session.read(lock, call))?.data.toString() === mark;
-  // Another taker may have a lock of the same name by now. A write comes first: a server may lag behind what it did for this session over another connection.
+  // Another taker may have a lock of the same name by now. A write comes first: a server may lag behind what
+  // it did for this session over another connection.
   const unlocked = async () => {
     await session.multi([{ type: 'check', path: locks.path }]);
     if (await isOwn()) await session.remove(lock);
@@ -49,7 +52,10 @@ export async function claimItem(
   const create = (call: CallOptions) => session.createWithParents(lock, mark, 'ephemeral', call);
   const { error, mayBeDone } = await writeOnce(recipe, signal, create, session);
   try {
-    if (error !== undefined && !(mayBeDone && isFault(error, 'node-exists') && (await repeated(recipe, signal, isOwn, session))))
+    if (
+      error !== undefined &&
+      !(mayBeDone && isFault(error, 'node-exists') && (await repeated(recipe, signal, isOwn, session)))
+    )
       throw error;
     const znode = await repeated(recipe, signal, (call) => session.read(path, call), session);
     if (znode === undefined) {
@@ -57,12 +63,15 @@ export async function claimItem(
       return [];
     }
     const items = decodeItems(znode.data);
-    if (items && items.length > 0) return share(items, (back) => removeItem(recipe, session, path, lock, unlock, back));
+    if (items && items.length > 0)
+      return share(items, (back) => removeItem(recipe, session, path, lock, unlock, back));
     await orAborted(removeItem(recipe, session, path, lock, unlock, []), signal);
     return items ? [] : tellDamaged(path, znode.data, onDamaged);
   } catch (failure) {
     if (error === undefined || mayBeDone) unlock();
-    const isLost = isFault(failure, 'node-exists', 'session-expired') || (failure instanceof RecipeError && failure.fault === 'not-held');
+    const isLost =
+      isFault(failure, 'node-exists', 'session-expired') ||
+      (failure instanceof RecipeError && failure.fault === 'not-held');
     if (!signal?.aborted && isLost) return [];
     throw failure;
   }
@@ -81,7 +90,12 @@ function share(items: readonly Buffer[], remove: (back: readonly Buffer[]) => Pr
       ended = open > 0 ? Promise.resolve() : remove(back);
       return ended;
     };
-    return { data, ack: () => end(), requeue: () => end(data), [Symbol.asyncDispose]: () => end(data).catch(() => undefined) };
+    return {
+      data,
+      ack: () => end(),
+      requeue: () => end(data),
+      [Symbol.asyncDispose]: () => end(data).catch(() => undefined),
+    };
   });
 }
 
@@ -96,23 +110,34 @@ async function removeItem(
 ): Promise<void> {
   const operations: MultiOperation[] = [lock, path].map((removed) => ({ type: 'remove', path: removed }));
   if (back.length > 0)
-    operations.push({ type: 'create', path: `${recipe.path}/queue-`, data: encodeItems(back), mode: 'persistent-sequential' });
-  const { error, mayBeDone, stands } = await inTime(recipe, briefly(), 'could not be changed', async ({ signal }) => {
-    const written = await writeOnce(recipe, signal, (call) => session.multi(operations, call), session);
-    const isUnclear = written.mayBeDone && isFault(written.error, 'no-node');
-    const stands = () =>
-      repeated(recipe, signal, (call) => session.read(path, call), session).then(
-        (znode) => znode !== undefined,
-        () => undefined,
-      );
-    return { ...written, stands: isUnclear && (await stands()) };
-  }).catch((failure: unknown) => ({ error: failure, mayBeDone: false, stands: true }));
+    operations.push({
+      type: 'create',
+      path: `${recipe.path}/queue-`,
+      data: encodeItems(back),
+      mode: 'persistent-sequential',
+    });
+  const { error, mayBeDone, stands } = await inTime(
+    recipe,
+    briefly(),
+    'could not be changed',
+    async ({ signal }) => {
+      const written = await writeOnce(recipe, signal, (call) => session.multi(operations, call), session);
+      const isUnclear = written.mayBeDone && isFault(written.error, 'no-node');
+      const stands = () =>
+        repeated(recipe, signal, (call) => session.read(path, call), session).then(
+          (znode) => znode !== undefined,
+          () => undefined,
+        );
+      return { ...written, stands: isUnclear && (await stands()) };
+    },
+  ).catch((failure: unknown) => ({ error: failure, mayBeDone: false, stands: true }));
   if (error === undefined) return;
   const gone = isFault(error, 'no-node') ? error.path : undefined;
   unlock();
   // An attempt whose reply was lost has done it, or a client that asks for no lock has removed the item.
   if (gone === path || (gone === lock && mayBeDone && stands === false)) return;
-  if (mayBeDone && (gone !== lock || stands === undefined)) throw outcomeUnknown(path, `whether ${path} was removed`, error);
+  if (mayBeDone && (gone !== lock || stands === undefined))
+    throw outcomeUnknown(path, `whether ${path} was removed`, error);
   if (gone !== lock && !isFault(error, 'session-expired')) throw error;
   throw new RecipeError(`${path} is not locked any more: another taker may have it`, 'not-held', path, error);
 }

@@ -8,12 +8,10 @@ import { type Recipe, type RecipeOptions, recipeOn, repeated, type WaitOptions }
 import { RecipeError } from './recipe-error.js';
 import { CALL_MS, inTime, untilChildren, type Wait } from './waiting.js';
 
-// P                     the data of the transaction
-// P/sites               the names of all sites, one a line
-// P/coordinator-<hex>   ephemeral: the coordinator is there
-// P/vote-SITE           its vote, until it has carried out the outcome
-// P/decision            the outcome
-// Votes and decision are created, so each is written once. The process that decides obeys what stands there, not what it wanted to write.
+// P the data of the transaction P/sites the names of all sites, one a line P/coordinator-<hex> ephemeral: the
+// coordinator is there P/vote-SITE its vote, until it has carried out the outcome P/decision the outcome
+// Votes and decision are created, so each is written once. The process that decides obeys what stands there,
+// not what it wanted to write.
 
 const COORDINATOR = 'coordinator-';
 const VOTE = 'vote-';
@@ -34,27 +32,33 @@ export interface CoordinateOptions extends WaitOptions {
 export interface JoinOptions extends WaitOptions {
   /** The own name. One process at a time may have it. */
   readonly site: string;
-  /** How long to wait, from the call on, before this site decides by the votes there are, in milliseconds. @default no limit */
+  /**
+   * How long to wait, from the call on, before this site decides by the votes there are, in milliseconds.
+   * @default no limit
+   */
   readonly timeoutMs?: number | undefined;
 }
 
 /**
- * A two-phase commit. All calls throw {@link ConfigError} for bad input, `ZooKeeperError` for denied access, a closed client and no connection in time,
- * `signal.reason`, and {@link RecipeError}: `foreign-znode`, `damaged`, or `outcome-unknown` where the transaction was removed. A site that does not learn the
- * outcome keeps its promise, and calls again.
+ * A two-phase commit. All calls throw {@link ConfigError} for bad input, `ZooKeeperError` for denied access,
+ * a closed client and no connection in time, `signal.reason`, and {@link RecipeError}: `foreign-znode`,
+ * `damaged`, or `outcome-unknown` where the transaction was removed. A site that does not learn the outcome
+ * keeps its promise, and calls again.
  */
 export interface Transaction {
   /**
-   * Begins the transaction, and resolves to its outcome: `commit` where all sites have voted so; else `abort`, by a vote or the time-out. With the same
-   * sites and data it resolves to the same outcome again. @throws {AcquireTimeoutError} ZooKeeper is away past the time-out
+   * Begins the transaction, and resolves to its outcome: `commit` where all sites have voted so; else
+   * `abort`, by a vote or the time-out. With the same sites and data it resolves to the same outcome again.
+   * @throws {AcquireTimeoutError} ZooKeeper is away past the time-out
    */
   coordinate(options: CoordinateOptions): Promise<TransactionOutcome>;
   /**
-   * Takes part as a site: waits for the transaction, votes, learns the outcome, carries it out and acknowledges that. After a restart it does what is left.
-   * Where the coordinator's session has ended, it decides by the votes there are.
+   * Takes part as a site: waits for the transaction, votes, learns the outcome, carries it out and
+   * acknowledges that. After a restart it does what is left. Where the coordinator's session has ended, it
+   * decides by the votes there are.
    *
-   * @param vote promises that the site can commit whatever happens, or refuses. Not asked once a vote stands, nor where it is decided already. Where it
-   * throws, `join` does, without a vote
+   * @param vote promises that the site can commit whatever happens, or refuses. Not asked once a vote stands,
+   * nor where it is decided already. Where it throws, `join` does, without a vote
    * @param apply carries out the outcome; after a restart perhaps again
    * @throws {AcquireTimeoutError} no transaction was begun in time, or ZooKeeper is away past the time-out
    */
@@ -63,7 +67,10 @@ export interface Transaction {
     vote: (data: Buffer) => Promise<TransactionOutcome>,
     apply?: (outcome: TransactionOutcome) => Promise<void>,
   ): Promise<TransactionOutcome>;
-  /** Removes the transaction once all that have voted have carried it out. @throws {AcquireTimeoutError} one of them has not, in time */
+  /**
+   * Removes the transaction once all that have voted have carried it out.
+   * @throws {AcquireTimeoutError} one of them has not, in time
+   */
   forget(options?: WaitOptions): Promise<void>;
 }
 
@@ -91,7 +98,11 @@ export function transaction(zookeeper: ZooKeeper, path: string, options?: Recipe
             return undefined;
           }
           if (look.sites.join('\n') !== names.join('\n') || !look.data.equals(Buffer.from(data)))
-            throw new RecipeError(`${path} is another transaction: each one takes a path of its own`, 'foreign-znode', path);
+            throw new RecipeError(
+              `${path} is another transaction: each one takes a path of its own`,
+              'foreign-znode',
+              path,
+            );
           return isDue(look) || (await verdict(recipe, look, time)) ? decide(recipe, look, time) : undefined;
         });
       } finally {
@@ -106,7 +117,8 @@ export function transaction(zookeeper: ZooKeeper, path: string, options?: Recipe
       let answer: TransactionOutcome | undefined;
       const outcome = await settle(recipe, { timeoutMs, signal }, async (look, time) => {
         if (look === undefined) return undefined;
-        if (!look.sites.includes(site)) throw new ConfigError('site', site, `one of the sites of ${path}: ${look.sites.join(', ')}`);
+        if (!look.sites.includes(site))
+          throw new ConfigError('site', site, `one of the sites of ${path}: ${look.sites.join(', ')}`);
         if (isDue(look)) return decide(recipe, look, time);
         if (look.names.includes(VOTE + site)) return undefined;
         answer ??= await orAborted(vote(look.data), time);
@@ -128,8 +140,11 @@ export function transaction(zookeeper: ZooKeeper, path: string, options?: Recipe
       inTime(recipe, wait, 'could not be removed', (time) =>
         follow(recipe, time, async (look) => {
           if (look === undefined) return true;
-          if (!look.names.includes('decision') || look.names.some((name) => name.startsWith(VOTE))) return undefined;
-          const remove = [...look.names.map((name) => `${path}/${name}`), path].map((each) => ({ type: 'remove', path: each }) as const);
+          if (!look.names.includes('decision') || look.names.some((name) => name.startsWith(VOTE)))
+            return undefined;
+          const remove = [...look.names.map((name) => `${path}/${name}`), path].map(
+            (each) => ({ type: 'remove', path: each }) as const,
+          );
           const removed = repeated(recipe, time.signal, (call) => zookeeper.multi(remove, call));
           return removed.then(() => true, unless('no-node', 'not-empty'));
         }),
@@ -144,7 +159,10 @@ interface Look {
   readonly sites: readonly string[];
 }
 
-/** Takes its turn after each change until that tells the outcome. Decides by the votes there are when the time is up. */
+/**
+ * Takes its turn after each change until that tells the outcome. Decides by the votes there are when the time
+ * is up.
+ */
 async function settle(
   recipe: Recipe,
   wait: WaitOptions,
@@ -167,12 +185,20 @@ async function settle(
     // A vote may wait for something of its own, and have no time left for that.
     const isLate = error instanceof AcquireTimeoutError && (error === over?.reason || wait.timeoutMs === 0);
     if (!look || !isLate) throw error;
-    return inTime(recipe, { ...wait, timeoutMs: CALL_MS }, 'told no outcome', ({ signal }) => decide(recipe, look, signal));
+    return inTime(recipe, { ...wait, timeoutMs: CALL_MS }, 'told no outcome', ({ signal }) =>
+      decide(recipe, look, signal),
+    );
   }
 }
 
-/** Calls `find` with what stands, undefined for nothing, now and after each change, until it finds something. */
-async function follow<T>(recipe: Recipe, wait: Wait, find: (look: Look | undefined) => Promise<T | undefined>): Promise<T> {
+/**
+ * Calls `find` with what stands, undefined for nothing, now and after each change, until it finds something.
+ */
+async function follow<T>(
+  recipe: Recipe,
+  wait: Wait,
+  find: (look: Look | undefined) => Promise<T | undefined>,
+): Promise<T> {
   const { zookeeper, path } = recipe;
   for (;;) {
     const names = await repeated(recipe, wait.signal, (call) => zookeeper.children(path, call));
@@ -186,11 +212,20 @@ async function follow<T>(recipe: Recipe, wait: Wait, find: (look: Look | undefin
 const fingerprint = (names: readonly string[] = []) => [...names].sort().join('/');
 
 /** @throws {RecipeError} `foreign-znode` */
-async function read(recipe: Recipe, names: readonly string[], signal: AbortSignal | undefined): Promise<Look | undefined> {
+async function read(
+  recipe: Recipe,
+  names: readonly string[],
+  signal: AbortSignal | undefined,
+): Promise<Look | undefined> {
   const { path, zookeeper } = recipe;
-  const isOwn = (name: string) => name === 'sites' || name === 'decision' || name.startsWith(COORDINATOR) || name.startsWith(VOTE);
+  const isOwn = (name: string) =>
+    name === 'sites' || name === 'decision' || name.startsWith(COORDINATOR) || name.startsWith(VOTE);
   if (!names.includes('sites') || !names.every(isOwn))
-    throw new RecipeError(`${path} is not a transaction: its children are ${names.slice(0, 5).join(', ')}`, 'foreign-znode', path);
+    throw new RecipeError(
+      `${path} is not a transaction: its children are ${names.slice(0, 5).join(', ')}`,
+      'foreign-znode',
+      path,
+    );
   const [own, sites] = await Promise.all(
     [path, `${path}/sites`].map((each) => repeated(recipe, signal, (call) => zookeeper.read(each, call))),
   );
@@ -198,39 +233,65 @@ async function read(recipe: Recipe, names: readonly string[], signal: AbortSigna
 }
 
 /** Whether any party may decide: it is decided already, or the coordinator is gone. */
-const isDue = ({ names }: Look) => names.includes('decision') || !names.some((name) => name.startsWith(COORDINATOR));
+const isDue = ({ names }: Look) =>
+  names.includes('decision') || !names.some((name) => name.startsWith(COORDINATOR));
 
 /** Decides by the votes there are, unless it is decided. Resolves to what stands. */
-async function decide(recipe: Recipe, look: Look, signal: AbortSignal | undefined): Promise<TransactionOutcome> {
+async function decide(
+  recipe: Recipe,
+  look: Look,
+  signal: AbortSignal | undefined,
+): Promise<TransactionOutcome> {
   const path = `${recipe.path}/decision`;
-  if (!look.names.includes('decision')) await write(recipe, path, (await verdict(recipe, look, signal)) ?? 'abort', signal);
+  if (!look.names.includes('decision'))
+    await write(recipe, path, (await verdict(recipe, look, signal)) ?? 'abort', signal);
   const outcome = await wordAt(recipe, path, signal);
   if (outcome === undefined) throw removed(recipe);
   return outcome;
 }
 
 /** What the votes come to; undefined where it takes more of them. */
-async function verdict(recipe: Recipe, { sites }: Look, signal: AbortSignal | undefined): Promise<TransactionOutcome | undefined> {
-  const votes = await Promise.all(sites.map((site) => wordAt(recipe, `${recipe.path}/${VOTE}${site}`, signal)));
+async function verdict(
+  recipe: Recipe,
+  { sites }: Look,
+  signal: AbortSignal | undefined,
+): Promise<TransactionOutcome | undefined> {
+  const votes = await Promise.all(
+    sites.map((site) => wordAt(recipe, `${recipe.path}/${VOTE}${site}`, signal)),
+  );
   if (votes.includes('abort')) return 'abort';
   return votes.includes(undefined) ? undefined : 'commit';
 }
 
-/** Writes a word that stays; one that stands there already does, too: the promise of this process, or of its forerunner. */
+/**
+ * Writes a word that stays; one that stands there already does, too: the promise of this process, or of its
+ * forerunner.
+ */
 const write = (recipe: Recipe, path: string, word: TransactionOutcome, signal: AbortSignal | undefined) =>
-  repeated(recipe, signal, (call) => recipe.zookeeper.create(path, word, 'persistent', call)).catch(unless('node-exists', 'no-node'));
+  repeated(recipe, signal, (call) => recipe.zookeeper.create(path, word, 'persistent', call)).catch(
+    unless('node-exists', 'no-node'),
+  );
 
 /** @throws {RecipeError} `damaged` */
-async function wordAt(recipe: Recipe, path: string, signal: AbortSignal | undefined): Promise<TransactionOutcome | undefined> {
+async function wordAt(
+  recipe: Recipe,
+  path: string,
+  signal: AbortSignal | undefined,
+): Promise<TransactionOutcome | undefined> {
   const znode = await repeated(recipe, signal, (call) => recipe.zookeeper.read(path, call));
   const word = znode?.data.toString('utf8');
   if (word === undefined || isOutcome(word)) return word;
-  throw new RecipeError(`${path}: expected "commit" or "abort", found ${JSON.stringify(word.slice(0, 40))}`, 'damaged', path);
+  throw new RecipeError(
+    `${path}: expected "commit" or "abort", found ${JSON.stringify(word.slice(0, 40))}`,
+    'damaged',
+    path,
+  );
 }
 
 const isOutcome = (word: unknown): word is TransactionOutcome => word === 'commit' || word === 'abort';
 
-const removed = ({ path }: Recipe) => new RecipeError(`${path} was removed before its outcome was known here`, 'outcome-unknown', path);
+const removed = ({ path }: Recipe) =>
+  new RecipeError(`${path} was removed before its outcome was known here`, 'outcome-unknown', path);
 
 /** @throws {ConfigError} */
 function checkSites(sites: readonly string[]): readonly string[] {

@@ -7,7 +7,9 @@ import { checkTimeout, type Recipe, repeated, type WaitOptions } from './recipe.
 
 /** How long may take what does not wait for others, in milliseconds. */
 export const CALL_MS = 5_000;
-/** How long a watch may take to be set before the servers are asked whether they refuse it, in milliseconds. */
+/**
+ * How long a watch may take to be set before the servers are asked whether they refuse it, in milliseconds.
+ */
 const WATCH_MS = 1_000;
 
 /** One wait for others. */
@@ -23,7 +25,8 @@ export interface Wait {
  * Does what may take some time, in that time.
  *
  * @param what the rest of the sentence "PATH … within 5 ms", for the time-out
- * @throws {AcquireTimeoutError} the time is up @throws {ZooKeeperError} `timeout` for no connection in time @throws `signal.reason`
+ * @throws {AcquireTimeoutError} the time is up @throws {ZooKeeperError} `timeout` for no connection in time
+ * @throws `signal.reason`
  */
 export async function inTime<T>(
   { zookeeper, clock, path }: Recipe,
@@ -32,8 +35,10 @@ export async function inTime<T>(
   work: (wait: Wait) => Promise<T>,
 ): Promise<T> {
   const limitMs = checkTimeout(timeoutMs) || CALL_MS;
-  const late = () => new AcquireTimeoutError(`${zookeeper.description}: ${path} ${what} within ${timeoutMs} ms`);
-  const limit = limitMs === Number.POSITIVE_INFINITY ? undefined : timeoutSignal(clock, limitMs, late, signal);
+  const late = () =>
+    new AcquireTimeoutError(`${zookeeper.description}: ${path} ${what} within ${timeoutMs} ms`);
+  const limit =
+    limitMs === Number.POSITIVE_INFINITY ? undefined : timeoutSignal(clock, limitMs, late, signal);
   try {
     await zookeeper.whenConnected({ timeoutMs: limitMs, signal });
     return await work({ signal: limit ? limit.signal : signal, isTry: timeoutMs === 0, late });
@@ -46,13 +51,24 @@ export async function inTime<T>(
 }
 
 /** What does not wait for others takes 5 s at the most, unless told otherwise. */
-export const briefly = ({ timeoutMs = CALL_MS, signal }: WaitOptions = {}): WaitOptions => ({ timeoutMs, signal });
+export const briefly = ({ timeoutMs = CALL_MS, signal }: WaitOptions = {}): WaitOptions => ({
+  timeoutMs,
+  signal,
+});
 
-/** What became of a write: the answer to the last attempt, or its error, and whether another attempt may have been carried out. */
+/**
+ * What became of a write: the answer to the last attempt, or its error, and whether another attempt may have
+ * been carried out.
+ */
 export type Written<T> = { readonly value?: T; readonly error?: unknown; readonly mayBeDone: boolean };
 
-/** Makes a write whose attempts together change something once at the most, by their conditions. Never rejects. */
-export async function writeOnce<T>(...[recipe, signal, write, session]: Parameters<typeof repeated<T>>): Promise<Written<T>> {
+/**
+ * Makes a write whose attempts together change something once at the most, by their conditions. Never
+ * rejects.
+ */
+export async function writeOnce<T>(
+  ...[recipe, signal, write, session]: Parameters<typeof repeated<T>>
+): Promise<Written<T>> {
   let mayBeDone = false;
   let done: { readonly value: T } | undefined;
   const attempt = async (call: CallOptions) => {
@@ -75,15 +91,28 @@ export async function writeOnce<T>(...[recipe, signal, write, session]: Paramete
 /**
  * Waits until a znode, undefined for none, is as expected.
  *
- * @param session in which to wait @throws {ZooKeeperError} access denied, client closed, or `session-expired` @throws as {@link inTime}
+ * @param session in which to wait @throws {ZooKeeperError} access denied, client closed, or `session-expired`
+ * @throws as {@link inTime}
  */
-export function untilData(recipe: Recipe, wait: Wait, path: string, isIt: (now: Znode | undefined) => boolean, session?: BoundSession) {
+export function untilData(
+  recipe: Recipe,
+  wait: Wait,
+  path: string,
+  isIt: (now: Znode | undefined) => boolean,
+  session?: BoundSession,
+) {
   const watch = (tell: (now: Znode | undefined) => void) => recipe.zookeeper.watchData(path, tell);
   return untilTold(recipe, wait, watch, (from, call) => from.read(path, call), isIt, session);
 }
 
 /** Waits until a znode is gone whose path is not used again. @param next as of {@link untilTold} */
-export function untilRemoved<T = void>(recipe: Recipe, wait: Wait, path: string, session?: BoundSession, next: () => Promise<T> = nothing) {
+export function untilRemoved<T = void>(
+  recipe: Recipe,
+  wait: Wait,
+  path: string,
+  session?: BoundSession,
+  next: () => Promise<T> = nothing,
+) {
   const watch = (tell: (isGone: true) => void) => recipe.zookeeper.watchRemoval(path, () => tell(true));
   return untilTold(
     recipe,
@@ -105,7 +134,8 @@ export function untilChildren<T = void>(
   session?: BoundSession,
   next: () => Promise<T> = nothing,
 ) {
-  const watch = (tell: (now: readonly string[] | undefined) => void) => recipe.zookeeper.watchChildren(path, tell);
+  const watch = (tell: (now: readonly string[] | undefined) => void) =>
+    recipe.zookeeper.watchChildren(path, tell);
   return untilTold(
     recipe,
     wait,
@@ -120,7 +150,10 @@ export function untilChildren<T = void>(
 /** Where nothing comes next, T is void. */
 const nothing = () => Promise.resolve(undefined as never);
 
-/** @param next is done as soon as it is told, before anything else that came with that: its request is the next one to be sent */
+/**
+ * @param next is done as soon as it is told, before anything else that came with that: its request is the
+ * next one to be sent
+ */
 async function untilTold<S, T = void>(
   recipe: Recipe,
   { signal, isTry, late }: Wait,

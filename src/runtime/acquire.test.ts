@@ -46,7 +46,10 @@ describe('acquire', () => {
     ['dataDir.exclude', { dataDir: { root: '/', exclude: 'runtime' } }],
     ['dataDir.root', { dataDir: { root: '/no/such/directory' } }],
   ])('names the option that is wrong: %s in %j', async (setting, options) => {
-    await expect(acquire({ store: 'memory:', ...options } as AcquireOptions)).rejects.toMatchObject({ code: 'CONFIG_INVALID', setting });
+    await expect(acquire({ store: 'memory:', ...options } as AcquireOptions)).rejects.toMatchObject({
+      code: 'CONFIG_INVALID',
+      setting,
+    });
   });
 
   const zookeeper = { connect: '127.0.0.1:1', service: 'orders', address: 'host', port: 80, required: true };
@@ -71,24 +74,36 @@ describe('acquire', () => {
     ['zookeeper.endpoints', { zookeeper: { ...zookeeper, endpoints: 'pay' } }],
     ['zookeeper.endpoints[0]', { zookeeper: { ...zookeeper, endpoints: ['pay'] } }],
     ['zookeeper.endpoints[0]', { zookeeper: { ...zookeeper, endpoints: [{ name: 'pay' }] } }],
-    ['zookeeper.endpoints[0].key', { zookeeper: { ...zookeeper, endpoints: [{ endpoint: 'pay', key: '' }] } }],
+    [
+      'zookeeper.endpoints[0].key',
+      { zookeeper: { ...zookeeper, endpoints: [{ endpoint: 'pay', key: '' }] } },
+    ],
     ['taskId', { zookeeper, taskId: 'a/b' }],
     ['provider', { provider: 'etcd' }],
     ['provider', { provider: 'zookeeper', zookeeper: 'zk1' }],
-  ])('names what cannot be announced as it was given, and asks neither store nor ZooKeeper: %s', async (setting, options) => {
-    const asked: string[] = [];
-    const store = new Proxy({}, { get: (_, name) => void asked.push(String(name)) });
-    const acquired = acquire({ store, ...options } as AcquireOptions);
-    await expect(acquired).rejects.toMatchObject({ code: 'CONFIG_INVALID', setting });
-    expect(asked).toEqual([]);
-  });
+  ])(
+    'names what cannot be announced as it was given, and asks neither store nor ZooKeeper: %s',
+    async (setting, options) => {
+      const asked: string[] = [];
+      const store = new Proxy({}, { get: (_, name) => void asked.push(String(name)) });
+      const acquired = acquire({ store, ...options } as AcquireOptions);
+      await expect(acquired).rejects.toMatchObject({ code: 'CONFIG_INVALID', setting });
+      expect(asked).toEqual([]);
+    },
+  );
 
   it.each<[string, object]>([
     ['provider', { provider: 'zookeeper' }],
     ['keeper', { provider: 'zookeeper', zookeeper: 'zk1', keeper: 'worker' }],
-  ])('names the option that is wrong where ZooKeeper gives the node id: %s in %j', async (setting, options) => {
-    await expect(acquire(options as AcquireOptions)).rejects.toMatchObject({ code: 'CONFIG_INVALID', setting });
-  });
+  ])(
+    'names the option that is wrong where ZooKeeper gives the node id: %s in %j',
+    async (setting, options) => {
+      await expect(acquire(options as AcquireOptions)).rejects.toMatchObject({
+        code: 'CONFIG_INVALID',
+        setting,
+      });
+    },
+  );
 
   it('gives a lease on a store that lives in this process, and gives it back', async () => {
     const lease = await acquire({ store: 'memory:', nodes: 2, taskId: 'me' });
@@ -113,8 +128,21 @@ describe('acquire with a monitor', () => {
   it('has it told of the node id from its acquisition to its release, and stopping as soon as the release is asked for', async () => {
     const { monitor, told } = watched();
     const events: string[] = [];
-    const lease = await acquire({ store: 'memory:', nodes: 2, taskId: 'me', monitor, onEvent: ({ type }) => events.push(type) });
-    expect(monitor.health()).toMatchObject({ state: 'held', ready: true, nodeId: lease.id, version: 1, taskId: 'me', discovery: null });
+    const lease = await acquire({
+      store: 'memory:',
+      nodes: 2,
+      taskId: 'me',
+      monitor,
+      onEvent: ({ type }) => events.push(type),
+    });
+    expect(monitor.health()).toMatchObject({
+      state: 'held',
+      ready: true,
+      nodeId: lease.id,
+      version: 1,
+      taskId: 'me',
+      discovery: null,
+    });
     const releasing = lease.release();
     expect(monitor.health()).toMatchObject({ live: true, ready: false });
     await releasing;
@@ -136,13 +164,17 @@ describe('acquire with a monitor', () => {
     await expect(invalid).rejects.toMatchObject({ code: 'CONFIG_INVALID', setting: 'taskId' });
     expect(bad.monitor.health()).toMatchObject({ state: 'failed', live: false, ready: false });
     const unknown = watched();
-    await expect(acquire({ store: 'ftp://x', monitor: unknown.monitor })).rejects.toMatchObject({ setting: 'store' });
+    await expect(acquire({ store: 'ftp://x', monitor: unknown.monitor })).rejects.toMatchObject({
+      setting: 'store',
+    });
     expect(unknown.told).toEqual(['failed']);
     const late = watched();
     await using first = await acquire({ store: 'memory:', nodes: 1, taskId: 'first' });
     expect(first.isValid()).toBe(true);
     const signal = AbortSignal.abort(new Error('shut down'));
-    await expect(acquire({ store: 'memory:', nodes: 1, taskId: 'late', signal, monitor: late.monitor })).rejects.toThrow('shut down');
+    await expect(
+      acquire({ store: 'memory:', nodes: 1, taskId: 'late', signal, monitor: late.monitor }),
+    ).rejects.toThrow('shut down');
     expect(late.monitor.health()).toMatchObject({ state: 'failed', reason: 'shut down' });
     expect(late.told).toEqual(['failed']);
   });
@@ -151,7 +183,11 @@ describe('acquire with a monitor', () => {
     const { monitor } = watched();
     const lease = await acquire({ store: 'memory:', nodes: 2, taskId: 'me', monitor });
     const again = { store: 'memory:', nodes: 2, taskId: 'me', monitor } as const;
-    await expect(acquire(again)).rejects.toMatchObject({ code: 'CONFIG_INVALID', setting: 'monitor', value: 'one that is held' });
+    await expect(acquire(again)).rejects.toMatchObject({
+      code: 'CONFIG_INVALID',
+      setting: 'monitor',
+      value: 'one that is held',
+    });
     expect(monitor.health().state).toBe('held');
     await lease.release();
     await expect(acquire(again)).rejects.toMatchObject({ setting: 'monitor', value: 'one that is released' });
@@ -174,7 +210,8 @@ describe('a data directory', () => {
       writeFileSync(join(dataDir, 'a'), 'data');
       await release();
       symlinkSync('/etc/passwd', join(dataDir, 'out'));
-      for (let refused = 0; refused < 2; refused += 1) await expect(start()).rejects.toThrow(/out is a symbolic link that leads out/);
+      for (let refused = 0; refused < 2; refused += 1)
+        await expect(start()).rejects.toThrow(/out is a symbolic link that leads out/);
       rmSync(join(dataDir, 'out'));
       await (await start()).release();
       expect(prepared.at(-1)).toMatchObject({ from: 1, mode });
@@ -187,7 +224,14 @@ describe('a data directory', () => {
     const root = newRoot();
     const store = new MemoryLeaseStore({ clock: systemClock });
     try {
-      const lease = await acquire({ store, nodes: 1, taskId: 'me', durationMs: 1_000, onLost: 'signal', dataDir: { root } });
+      const lease = await acquire({
+        store,
+        nodes: 1,
+        taskId: 'me',
+        durationMs: 1_000,
+        onLost: 'signal',
+        dataDir: { root },
+      });
       const lost = once(lease.signal, 'abort');
       const { etag = '' } = (await store.read('0.json')) ?? {};
       await store.replace('0.json', 'somebody else', {}, etag);

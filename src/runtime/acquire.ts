@@ -22,31 +22,50 @@ import { installedTracer } from './preloaded-sdk.js';
 /** How to acquire a node id. */
 export interface AcquireOptions {
   /**
-   * `s3://bucket/prefix`, `azblob://account/container/prefix`, `gs://bucket/prefix`, `etcd://HOST:2379/prefix` (`etcds:` with TLS),
-   * `file:DIR`, `memory:`, or a store of your own. To be given in a container. @default 'file:.nodelease'
+   * `s3://bucket/prefix`, `azblob://account/container/prefix`, `gs://bucket/prefix`,
+   * `etcd://HOST:2379/prefix` (`etcds:` with TLS), `file:DIR`, `memory:`, or a store of your own. To be given
+   * in a container. @default 'file:.nodelease'
    */
   readonly store?: string | LeaseStore;
-  /** `existing`: `acquire` fails where the store has no cluster, as where its URL is misspelt, and makes none. @default 'any' */
+  /**
+   * `existing`: `acquire` fails where the store has no cluster, as where its URL is misspelt, and makes none.
+   * @default 'any'
+   */
   readonly cluster?: 'any' | 'existing';
-  /** How many node ids a cluster that does not exist yet gets, 1 … 65528; an existing one keeps its own. @default 16 */
+  /**
+   * How many node ids a cluster that does not exist yet gets, 1 … 65528; an existing one keeps its own.
+   * @default 16
+   */
   readonly nodes?: number;
-  /** How long a lease lasts without renewal, in milliseconds, 1000 … 86400000; for a new cluster. @default 15000 */
+  /**
+   * How long a lease lasts without renewal, in milliseconds, 1000 … 86400000; for a new cluster.
+   * @default 15000
+   */
   readonly durationMs?: number;
-  /** How much longer others wait before they take an expired lease, in milliseconds, a thousandth of the duration … 3600000; for a new cluster. @default 1000, or more for a long duration */
+  /**
+   * How much longer others wait before they take an expired lease, in milliseconds, a thousandth of the
+   * duration … 3600000; for a new cluster.
+   * @default 1000, or more for a long duration
+   */
   readonly graceMs?: number;
-  /** Names this run of this process: 1 … 128 printable ASCII characters without spaces. @default the ECS task's id, else host name and a random part */
+  /**
+   * Names this run of this process: 1 … 128 printable ASCII characters without spaces.
+   * @default the ECS task's id, else host name and a random part
+   */
   readonly taskId?: string;
   /** How long to wait for a free id, in milliseconds; 0 for not at all. @default no limit */
   readonly acquireTimeoutMs?: number;
   /**
-   * The first pause between two listings of a store that tells of no changes while no id is free, in milliseconds, 100 … 86400000.
-   * It grows to a third of the lease's duration: so long a released id may go unnoticed. A listing is a request for each 1,000 objects. A store
-   * that is passed as an object has its own. @default 1200
+   * The first pause between two listings of a store that tells of no changes while no id is free, in
+   * milliseconds, 100 … 86400000. It grows to a third of the lease's duration: so long a released id may go
+   * unnoticed. A listing is a request for each 1,000 objects. A store that is passed as an object has its
+   * own. @default 1200
    */
   readonly waitPollMs?: number;
   /**
-   * How often the cluster's settings are read beside renewals, in milliseconds, 1 … 3600000, to the nearest renewal: so late the lease
-   * learns that wider unique ids are asked for, or that its node id is to go (`retiring`). Each time is a request. @default beside each renewal
+   * How often the cluster's settings are read beside renewals, in milliseconds, 1 … 3600000, to the nearest
+   * renewal: so late the lease learns that wider unique ids are asked for, or that its node id is to go
+   * (`retiring`). Each time is a request. @default beside each renewal
    */
   readonly settingsIntervalMs?: number;
   /** URL of the store's server: S3-compatible, another cloud of Azure, an emulator. @default the cloud's */
@@ -56,33 +75,38 @@ export interface AcquireOptions {
   /** How to get into an etcd cluster. @default without user and client certificate */
   readonly etcd?: EtcdAccess;
   /**
-   * Where the lease is renewed: `inline` in this thread, `worker` in a thread of its own, which goes on when this one blocks.
-   * `worker` needs a store given by its URL, other than `memory:`. @default 'inline'
+   * Where the lease is renewed: `inline` in this thread, `worker` in a thread of its own, which goes on when
+   * this one blocks. `worker` needs a store given by its URL, other than `memory:`. @default 'inline'
    */
   readonly keeper?: 'inline' | 'worker';
   /**
-   * What happens when the lease is lost. `exit`: the handle's `signal` aborts, and the process exits with code 76: at once where
-   * somebody else may hold the id, else shortly before the deadline. `signal`: only the handle's `signal` aborts, and stopping in time is up to you.
-   * A function is called with the error instead. @default 'exit'
+   * What happens when the lease is lost. `exit`: the handle's `signal` aborts, and the process exits with
+   * code 76: at once where somebody else may hold the id, else shortly before the deadline. `signal`: only
+   * the handle's `signal` aborts, and stopping in time is up to you. A function is called with the error
+   * instead. @default 'exit'
    */
   readonly onLost?: LossPolicy;
-  /** Mirrors the node id into ZooKeeper's discovery tree: a connect string (`zk1:2181,zk2:2181/app`), or more. @default no discovery */
+  /**
+   * Mirrors the node id into ZooKeeper's discovery tree: a connect string (`zk1:2181,zk2:2181/app`), or more.
+   * @default no discovery
+   */
   readonly zookeeper?: string | ZooKeeperOptions;
   /**
-   * Where the node id comes from: a lease in the store, or ZooKeeper alone, for as long as the session with it lasts; `zookeeper` needs
-   * the option of that name, and uses nothing of the store. @default 'store'
+   * Where the node id comes from: a lease in the store, or ZooKeeper alone, for as long as the session with
+   * it lasts; `zookeeper` needs the option of that name, and uses nothing of the store. @default 'store'
    */
   readonly provider?: 'store' | 'zookeeper';
   /**
-   * A directory that follows the node id, `ROOT/node-<id>/v<version>`: `lease.dataDir`, complete when `acquire` resolves. A loss of the lease before
-   * that is an error of `acquire`, whatever `onLost` says.
+   * A directory that follows the node id, `ROOT/node-<id>/v<version>`: `lease.dataDir`, complete when
+   * `acquire` resolves. A loss of the lease before that is an error of `acquire`, whatever `onLost` says.
    */
   readonly dataDir?: DataDirOptions;
   /** Receives what happens to the lease. */
   readonly onEvent?: LeaseListener;
   /**
-   * Watches this node id from now on, for health checks and metrics: a new one for every `acquire`, handed to `nodeHandler` and `NodeMetrics`
-   * before. It says `stopping` as soon as `release()` is called, so call that, or tell it yourself, when no more work should come.
+   * Watches this node id from now on, for health checks and metrics: a new one for every `acquire`, handed to
+   * `nodeHandler` and `NodeMetrics` before. It says `stopping` as soon as `release()` is called, so call
+   * that, or tell it yourself, when no more work should come.
    */
   readonly monitor?: NodeMonitor;
   /** Gives up waiting. Has no effect once the lease is held. */
@@ -93,15 +117,31 @@ export interface AcquireOptions {
 export interface ZooKeeperOptions extends Announcement {
   /** Servers and chroot: `zk1:2181,zk2:2181/app`. */
   readonly connect: string;
-  /** Credentials: `digest:user:password`. The node's own znodes can be changed by that user alone then. @default none, and znodes open to all */
+  /**
+   * Credentials: `digest:user:password`. The node's own znodes can be changed by that user alone then.
+   * @default none, and znodes open to all
+   */
   readonly auth?: string;
-  /** Whether the connection is encrypted, and with what: `true` trusts the CAs that Node does. @default false */
+  /**
+   * Whether the connection is encrypted, and with what: `true` trusts the CAs that Node does.
+   * @default false
+   */
   readonly tls?: boolean | ZooKeeperTls;
-  /** How long a session outlives its connection, in milliseconds, 1000 … 600000; the servers may grant another. @default 10000 */
+  /**
+   * How long a session outlives its connection, in milliseconds, 1000 … 600000; the servers may grant
+   * another.
+   * @default 10000
+   */
   readonly sessionTimeoutMs?: number;
-  /** Whether `acquire` fails where ZooKeeper cannot be reached, instead of going on without it until it can. @default false */
+  /**
+   * Whether `acquire` fails where ZooKeeper cannot be reached, instead of going on without it until it can.
+   * @default false
+   */
   readonly required?: boolean;
-  /** How long a node that took over an expired lease waits until all others know of it, in milliseconds. @default 60000 */
+  /**
+   * How long a node that took over an expired lease waits until all others know of it, in milliseconds.
+   * @default 60000
+   */
   readonly readyTimeoutMs?: number;
   /** Receives what happens to the announcement. One that throws has its error surface as an uncaught one. */
   readonly onEvent?: (event: DiscoveryEvent) => void;
@@ -115,9 +155,11 @@ export interface ZooKeeperOptions extends Announcement {
  * console.log(lease.id, lease.version);
  * ```
  *
- * An OpenTelemetry SDK that the process has registered gets the spans `nodelease.acquire`, `nodelease.renew` and `nodelease.release`.
+ * An OpenTelemetry SDK that the process has registered gets the spans `nodelease.acquire`, `nodelease.renew`
+ * and `nodelease.release`.
  *
- * Not guaranteed: that code which does not look at `signal` or `isValid()` stops in time on `onLost: 'signal'`.
+ * Not guaranteed: that code which does not look at `signal` or `isValid()` stops in time on
+ * `onLost: 'signal'`.
  *
  * @throws {ConfigError} when an option is out of range
  * @throws {StoreUnusableError} when the store cannot be reached, denies access, or ignores conditions
@@ -140,7 +182,15 @@ export async function acquire(options: AcquireOptions = {}): Promise<ManagedLeas
 async function acquireWatched(options: AcquireOptions): Promise<ManagedLease> {
   checkAcquireOptions(options);
   if (options.dataDir) await checkRoot(options.dataDir.root, 'dataDir.root', 'write');
-  const { store = DEFAULT_STORE, zookeeper: given, onLost = 'exit', monitor, signal, onEvent, ...rest } = options;
+  const {
+    store = DEFAULT_STORE,
+    zookeeper: given,
+    onLost = 'exit',
+    monitor,
+    signal,
+    onEvent,
+    ...rest
+  } = options;
   const zookeeper = typeof given === 'string' ? { connect: given } : given;
   const taskId = options.taskId ?? (await ownTaskId(signal));
   if (zookeeper !== undefined) checkAnnounced(zookeeper, taskId);
@@ -159,7 +209,8 @@ function checkMonitor(monitor: NodeMonitor | undefined): void {
   if (!(monitor instanceof NodeMonitor)) throw new ConfigError('monitor', monitor, 'a NodeMonitor');
   const { state } = monitor.health();
   // What it tells is one tenure's: its first end stays the end.
-  if (state !== 'acquiring') throw new ConfigError('monitor', `one that is ${state}`, 'a NodeMonitor of its own for every acquire()');
+  if (state !== 'acquiring')
+    throw new ConfigError('monitor', `one that is ${state}`, 'a NodeMonitor of its own for every acquire()');
 }
 
 /** What the settings' table does not have. */
@@ -175,12 +226,16 @@ const OTHER_OPTIONS = [
 ] satisfies (keyof AcquireOptions)[];
 const OTHER_ZOOKEEPER_OPTIONS = ['sslPort', 'endpoints', 'onEvent'] satisfies (keyof ZooKeeperOptions)[];
 
-/** What the compiler sees to in TypeScript: a misspelt `onLost` must not pass for the default, or the default for it. */
+/**
+ * What the compiler sees to in TypeScript: a misspelt `onLost` must not pass for the default, or the default
+ * for it.
+ */
 function checkAcquireOptions(options: AcquireOptions): void {
   checkWanted(options);
   checkOptions(options, '', OTHER_OPTIONS);
   const { keeper = 'inline', onLost = 'exit', provider = 'store', store, zookeeper, etcd, dataDir } = options;
-  if (keeper !== 'inline' && keeper !== 'worker') throw new ConfigError('keeper', keeper, "'inline' or 'worker'");
+  if (keeper !== 'inline' && keeper !== 'worker')
+    throw new ConfigError('keeper', keeper, "'inline' or 'worker'");
   if (onLost !== 'exit' && onLost !== 'signal' && typeof onLost !== 'function') {
     throw new ConfigError('onLost', onLost, "'exit', 'signal' or a function");
   }
@@ -188,8 +243,14 @@ function checkAcquireOptions(options: AcquireOptions): void {
   if (etcd !== undefined) checkOptions(etcd, 'etcd.', []);
   if (dataDir !== undefined) checkDataDirOptions(dataDir);
   if (provider === 'zookeeper') {
-    if (zookeeper === undefined) throw new ConfigError('provider', provider, 'the option zookeeper beside it');
-    if (store !== undefined) throw new ConfigError('provider', provider, 'no store beside it: the node ids come from ZooKeeper alone');
+    if (zookeeper === undefined)
+      throw new ConfigError('provider', provider, 'the option zookeeper beside it');
+    if (store !== undefined)
+      throw new ConfigError(
+        'provider',
+        provider,
+        'no store beside it: the node ids come from ZooKeeper alone',
+      );
     if (keeper === 'worker') throw new ConfigError('keeper', keeper, "'inline' beside provider 'zookeeper'");
   }
   if (typeof zookeeper === 'string') parseConnectString(zookeeper, 'zookeeper');
@@ -198,18 +259,28 @@ function checkAcquireOptions(options: AcquireOptions): void {
 }
 
 function checkDataDirOptions(dataDir: DataDirOptions): void {
-  if (typeof dataDir !== 'object' || dataDir === null || typeof dataDir.root !== 'string' || dataDir.root === '')
+  if (
+    typeof dataDir !== 'object' ||
+    dataDir === null ||
+    typeof dataDir.root !== 'string' ||
+    dataDir.root === ''
+  )
     throw new ConfigError('dataDir', dataDir, 'an object with the path of a directory as root');
   checkOptions(dataDir, 'dataDir.', ['onEvent']);
 }
 
 function checkZooKeeperOptions(zookeeper: ZooKeeperOptions): void {
   if (typeof zookeeper !== 'object' || zookeeper === null) {
-    throw new ConfigError('zookeeper', zookeeper, 'servers such as zk1:2181,zk2:2181/app, or an object with them as connect');
+    throw new ConfigError(
+      'zookeeper',
+      zookeeper,
+      'servers such as zk1:2181,zk2:2181/app, or an object with them as connect',
+    );
   }
   checkOptions(zookeeper, 'zookeeper.', OTHER_ZOOKEEPER_OPTIONS);
   const { connect, auth } = zookeeper;
-  if (typeof connect !== 'string') throw new ConfigError('zookeeper.connect', connect, 'servers such as zk1:2181,zk2:2181/app');
+  if (typeof connect !== 'string')
+    throw new ConfigError('zookeeper.connect', connect, 'servers such as zk1:2181,zk2:2181/app');
   parseConnectString(connect, 'zookeeper.connect');
   if (auth !== undefined) parseAuth(auth, 'zookeeper.auth');
 }
@@ -227,5 +298,12 @@ function checkAnnounced(zookeeper: ZooKeeperOptions, taskId: string): void {
 /** What names this process where no option does. */
 export function ownTaskId(signal: AbortSignal | undefined): Promise<string> {
   const warn = (message: string) => process.emitWarning(message, { code: 'NODELEASE_TASK_ID' });
-  return defaultTaskId({ env: process.env, hostname: hostname(), clock: systemClock, random: systemRandom, warn, signal });
+  return defaultTaskId({
+    env: process.env,
+    hostname: hostname(),
+    clock: systemClock,
+    random: systemRandom,
+    warn,
+    signal,
+  });
 }

@@ -15,14 +15,22 @@ import { parseConnectString } from '../zookeeper/connect-string.js';
 import { openedStore, REQUEST_TIMEOUT_MS, type StoreOptions } from './opened-store.js';
 
 /** How to reach ZooKeeper, and what to announce there. */
-export type ZooKeeperAccess = Omit<DiscovererOptions, 'announcement' | 'clock' | 'random' | 'onEvent'> & Announcement;
+export type ZooKeeperAccess = Omit<DiscovererOptions, 'announcement' | 'clock' | 'random' | 'onEvent'> &
+  Announcement;
 
-/** What it takes to hold a node id. Names and defaults are those of `acquire()`, and of the settings of the command line. */
-export interface HoldOptions extends Omit<AcquireLeaseOptions, 'store' | 'onEvent'>, Omit<StoreOptions, 'store'> {
+/**
+ * What it takes to hold a node id. Names and defaults are those of `acquire()`, and of the settings of the
+ * command line.
+ */
+export interface HoldOptions
+  extends Omit<AcquireLeaseOptions, 'store' | 'onEvent'>,
+    Omit<StoreOptions, 'store'> {
   /** A fixed one. */
   readonly nodeId?: number | undefined;
   readonly provider?: Settings['provider'];
-  /** Used unless the node id is fixed, or comes from ZooKeeper. One that is passed as an object is not closed. */
+  /**
+   * Used unless the node id is fixed, or comes from ZooKeeper. One that is passed as an object is not closed.
+   */
   readonly store: StoreUrl | string | LeaseStore;
   /** Where the lease is renewed: in this thread, or in one of its own. @default 'inline' */
   readonly keeper?: 'inline' | 'worker';
@@ -31,15 +39,24 @@ export interface HoldOptions extends Omit<AcquireLeaseOptions, 'store' | 'onEven
   readonly zookeeper?: ZooKeeperAccess | undefined;
   /** Prepared before the node is announced, and before it counts as held. */
   readonly dataDir?: DataDirOptions | undefined;
-  /** False to leave out what sends work here until `announceService` of the discovery is called. @default true */
+  /**
+   * False to leave out what sends work here until `announceService` of the discovery is called.
+   * @default true
+   */
   readonly announcesService?: boolean;
   /** Is told of everything that happens to the node id until it has been given back. */
   readonly monitor?: NodeMonitor | undefined;
-  /** The lease has been renewed: told before all other listeners, on the engine's own time. Must neither throw nor block. */
+  /**
+   * The lease has been renewed: told before all other listeners, on the engine's own time. Must neither throw
+   * nor block.
+   */
   readonly onRenewed?: ((deadline: number) => void) | undefined;
   readonly onLeaseEvent?: LeaseListener | undefined;
   readonly onDiscoveryEvent?: ((event: DiscoveryEvent) => void) | undefined;
-  /** Waits for a step of the end, at most `limitMs`; must not reject. @default says nothing where it takes longer */
+  /**
+   * Waits for a step of the end, at most `limitMs`; must not reject.
+   * @default says nothing where it takes longer
+   */
   readonly limited?: (what: string, limitMs: number, step: Promise<void>) => Promise<void>;
 }
 
@@ -60,8 +77,8 @@ export interface HeldNode {
   /** The absolute path of the data directory; undefined where there is none. */
   readonly dataDir: string | undefined;
   /**
-   * Takes the node out of the discovery tree, so that no work is sent to a node id that another task may have by then; gives the node id back;
-   * closes what was opened for it.
+   * Takes the node out of the discovery tree, so that no work is sent to a node id that another task may have
+   * by then; gives the node id back; closes what was opened for it.
    */
   end(how: NodeEnd): Promise<void>;
 }
@@ -74,11 +91,11 @@ export interface NodeEnd {
 }
 
 /**
- * Acquires a node id, announces it, and keeps it until it is ended or lost: what the commands and `acquire()` have in common. Everything that it
- * loads is loaded when it is needed.
+ * Acquires a node id, announces it, and keeps it until it is ended or lost: what the commands and `acquire()`
+ * have in common. Everything that it loads is loaded when it is needed.
  *
- * @throws {ConfigError}, {StoreUnusableError}, {ZooKeeperError}, {AcquireTimeoutError}, {DataDirError}, {LeaseLostError} as `acquire()` does; the
- *   monitor has been told by then
+ * @throws {ConfigError}, {StoreUnusableError}, {ZooKeeperError}, {AcquireTimeoutError}, {DataDirError},
+ * {LeaseLostError} as `acquire()` does; the monitor has been told by then
  * @throws `signal.reason` when `signal` aborts first
  */
 export async function holdNode(options: HoldOptions): Promise<HeldNode> {
@@ -110,11 +127,14 @@ export async function holdNode(options: HoldOptions): Promise<HeldNode> {
     try {
       if (discoverer) await limited('leaving the discovery tree', LEAVE_TIMEOUT_MS, discoverer.leave());
     } finally {
-      // A mark that comes after the release might say of linked files that no process writes to them: then the lease is left to expire.
+      // A mark that comes after the release might say of linked files that no process writes to them: then
+      // the lease is left to expire.
       const isSettled = !release || (await markedEnd());
-      if (source && release && isSettled) await limited('the release', RELEASE_TIMEOUT_MS, source.lease.release());
+      if (source && release && isSettled)
+        await limited('the release', RELEASE_TIMEOUT_MS, source.lease.release());
       if (source?.close) await limited('closing the store', CLOSE_TIMEOUT_MS, source.close());
-      // A node id that lives by the session is free as soon as that ends: while work may be left, the session has to expire.
+      // A node id that lives by the session is free as soon as that ends: while work may be left, the session
+      // has to expire.
       if (provider === 'store' || workEnded) await discoverer?.close();
     }
   };
@@ -124,7 +144,10 @@ export async function holdNode(options: HoldOptions): Promise<HeldNode> {
     source = await leaseFrom(options, onEvent, discoverer);
     const { lease, leases, announcesNode } = source;
     dataDir = options.dataDir && (await prepared(options.dataDir, lease, origin, options));
-    const discovery = await discoverer?.start({ lease, origin, leases, announcesNode, announcesService }, signal);
+    const discovery = await discoverer?.start(
+      { lease, origin, leases, announcesNode, announcesService },
+      signal,
+    );
     monitor?.hold(lease, discovery, dataDir);
     return { lease, discovery, dataDir, end };
   } catch (error) {
@@ -136,7 +159,12 @@ export async function holdNode(options: HoldOptions): Promise<HeldNode> {
 }
 
 /** The path of the data directory of a tenure, once it is complete. The lease is renewed meanwhile. */
-async function prepared(dataDir: DataDirOptions, lease: Lease, origin: TenureOrigin, options: HoldOptions): Promise<string> {
+async function prepared(
+  dataDir: DataDirOptions,
+  lease: Lease,
+  origin: TenureOrigin,
+  options: HoldOptions,
+): Promise<string> {
   const { clock, signal, monitor } = options;
   const store = givesOutIds(options);
   monitor?.waits(`node id ${lease.id} has been acquired, and its data directory is being prepared`);
@@ -146,7 +174,8 @@ async function prepared(dataDir: DataDirOptions, lease: Lease, origin: TenureOri
 
 /** The URL of what gives out the node ids. The servers of ZooKeeper may change, their chroot may not. */
 function givesOutIds({ provider, store, zookeeper }: HoldOptions): string {
-  if (provider !== 'zookeeper' || zookeeper === undefined) return typeof store === 'string' ? store : store.url;
+  if (provider !== 'zookeeper' || zookeeper === undefined)
+    return typeof store === 'string' ? store : store.url;
   const { connect } = zookeeper;
   const { chroot } = typeof connect === 'string' ? parseConnectString(connect, 'zookeeper') : connect;
   return `zookeeper:${chroot || '/'}`;
@@ -175,7 +204,11 @@ interface LeaseSource {
 }
 
 /** Acquires a node id from where the options say that it comes from. */
-async function leaseFrom(options: HoldOptions, onEvent: LeaseListener, discoverer: Discoverer | undefined): Promise<LeaseSource> {
+async function leaseFrom(
+  options: HoldOptions,
+  onEvent: LeaseListener,
+  discoverer: Discoverer | undefined,
+): Promise<LeaseSource> {
   const { nodeId, provider, keeper, taskId, signal } = options;
   if (nodeId !== undefined) {
     const { staticLease } = await import('../lease/hold/static-lease.js');
@@ -207,14 +240,24 @@ async function fromWorker(options: HoldOptions, onEvent: LeaseListener): Promise
   const { store, clock, signal, tracer, killOnLoss = false } = options;
   const storeUrl = typeof store === 'string' ? store : store.url;
   if (!isUrl(store) || storeUrl === 'memory:') {
-    throw new ConfigError('store', storeUrl, "the URL of a store outside this process when keeper is 'worker'");
+    throw new ConfigError(
+      'store',
+      storeUrl,
+      "the URL of a store outside this process when keeper is 'worker'",
+    );
   }
   const { taskId, endpoint, region, etcd, cluster, nodes, durationMs, graceMs, probed } = options;
   const { acquireTimeoutMs, waitPollMs, settingsIntervalMs } = options;
   const access = { taskId, endpoint, region, etcd, acquireTimeoutMs, waitPollMs, settingsIntervalMs };
   const wanted = { ...access, cluster, nodes, durationMs, graceMs, probed };
   const { acquireInWorker } = await import('./worker/worker-lease.js');
-  const lease = await acquireInWorker({ settings: { ...wanted, store: storeUrl, killOnLoss }, clock, emit: onEvent, signal, tracer });
+  const lease = await acquireInWorker({
+    settings: { ...wanted, store: storeUrl, killOnLoss },
+    clock,
+    emit: onEvent,
+    signal,
+    tracer,
+  });
   // A connection of this thread's own, opened when the leases are first read.
   let second: Promise<LeaseStore> | undefined;
   const leases = async () => {
@@ -225,7 +268,11 @@ async function fromWorker(options: HoldOptions, onEvent: LeaseListener): Promise
 }
 
 /** A node id that lasts as long as a session with ZooKeeper. */
-async function fromZooKeeper(options: HoldOptions, onEvent: LeaseListener, { zookeeper, fields }: Discoverer): Promise<LeaseSource> {
+async function fromZooKeeper(
+  options: HoldOptions,
+  onEvent: LeaseListener,
+  { zookeeper, fields }: Discoverer,
+): Promise<LeaseSource> {
   const { acquireFromZooKeeper } = await import('../discovery/allocation/acquire-from-zookeeper.js');
   const lease = await acquireFromZooKeeper({ ...options, zookeeper, data: fields, onEvent });
   return { lease, announcesNode: false };

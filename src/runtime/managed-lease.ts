@@ -20,7 +20,10 @@ export interface ManagedLease extends Lease {
   readonly dataDir: string | undefined;
 }
 
-/** The lease of a held node, for a program: its loss is acted upon, its release ends the node. `onRelease` is told when that begins. */
+/**
+ * The lease of a held node, for a program: its loss is acted upon, its release ends the node. `onRelease` is
+ * told when that begins.
+ */
 export function manage(node: HeldNode, onLost: LossPolicy, onRelease: () => void): ManagedLease {
   const { lease, discovery, dataDir } = node;
   let ending: Promise<void> | undefined;
@@ -55,7 +58,10 @@ export function manage(node: HeldNode, onLost: LossPolicy, onRelease: () => void
   };
 }
 
-/** Listeners of the signal get what time there is before the deadline; where another task may hold the id already, none. */
+/**
+ * Listeners of the signal get what time there is before the deadline; where another task may hold the id
+ * already, none.
+ */
 async function exitInTime(error: LeaseLostError): Promise<void> {
   const now = systemClock.monotonic();
   await sleepUntil(systemClock, now + graceAfterLoss(error, now));

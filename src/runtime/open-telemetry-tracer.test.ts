@@ -1,6 +1,11 @@
 import { context, SpanStatusCode, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
-import { BasicTracerProvider, InMemorySpanExporter, type ReadableSpan, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
+import {
+  BasicTracerProvider,
+  InMemorySpanExporter,
+  type ReadableSpan,
+  SimpleSpanProcessor,
+} from '@opentelemetry/sdk-trace-base';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { seededRandom, VirtualClock } from '../../test/support/virtual-clock.js';
 import { acquireLease } from '../lease/acquire/acquire-lease.js';
@@ -15,7 +20,9 @@ const exporter = new InMemorySpanExporter();
 const provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] });
 const contexts = new AsyncLocalStorageContextManager();
 
-/** A lease on a store whose client is instrumented: every request is a span, within whatever span is active. */
+/**
+ * A lease on a store whose client is instrumented: every request is a span, within whatever span is active.
+ */
 async function hold() {
   const clock = new VirtualClock();
   const network = { isDown: false };
@@ -23,7 +30,8 @@ async function hold() {
   const store = direct.connect((_call, apply) =>
     trace.getTracer('client').startActiveSpan('request', async (span) => {
       try {
-        if (network.isDown) throw new StoreError('no answer', { fault: 'unreachable', outcome: 'not-applied' });
+        if (network.isDown)
+          throw new StoreError('no answer', { fault: 'unreachable', outcome: 'not-applied' });
         return await apply();
       } finally {
         span.end();
@@ -34,7 +42,14 @@ async function hold() {
   const wanted = { nodes: 1, durationMs: 15_000, graceMs: 1_000 };
   // As within a request of somebody's: what outlives it must not become a part of its trace.
   const lease = await trace.getTracer('caller').startActiveSpan('start-up', async (span) => {
-    const held = await acquireLease({ clock, random: seededRandom(1), store, taskId: 'task', ...wanted, tracer });
+    const held = await acquireLease({
+      clock,
+      random: seededRandom(1),
+      store,
+      taskId: 'task',
+      ...wanted,
+      tracer,
+    });
     span.end();
     return held;
   });
@@ -42,7 +57,8 @@ async function hold() {
   return { clock, network, lease, session: new StoreSession(direct, clock, 1_000) };
 }
 
-const spans = (name?: string): ReadableSpan[] => exporter.getFinishedSpans().filter((span) => name === undefined || span.name === name);
+const spans = (name?: string): ReadableSpan[] =>
+  exporter.getFinishedSpans().filter((span) => name === undefined || span.name === name);
 const only = (name: string): ReadableSpan => {
   const found = spans(name);
   expect(found).toHaveLength(1);
@@ -69,10 +85,17 @@ describe('the spans of a lease', () => {
     const acquired = only('nodelease.acquire');
     expect(acquired.parentSpanContext?.spanId).toBe(only('start-up').spanContext().spanId);
     expect(acquired.attributes).toMatchObject({
-      ...{ 'nodelease.node_id': 0, 'nodelease.version': 1, 'nodelease.task_id': 'task', 'nodelease.from': 'vacant' },
+      ...{
+        'nodelease.node_id': 0,
+        'nodelease.version': 1,
+        'nodelease.task_id': 'task',
+        'nodelease.from': 'vacant',
+      },
       'nodelease.store': 'memory:',
     });
-    expect(childrenOf(acquired).length).toBeGreaterThanOrEqual(Number(acquired.attributes['nodelease.requests']));
+    expect(childrenOf(acquired).length).toBeGreaterThanOrEqual(
+      Number(acquired.attributes['nodelease.requests']),
+    );
     expect(acquired.status.code).toBe(SpanStatusCode.UNSET);
   });
 
@@ -87,11 +110,17 @@ describe('the spans of a lease', () => {
     expect(new Set(renewals.map((span) => span.spanContext().traceId)).size).toBe(4);
     for (const renewal of renewals) {
       expect(renewal.parentSpanContext).toBeUndefined();
-      expect(renewal.attributes).toMatchObject({ 'nodelease.node_id': 0, 'nodelease.version': 1, 'nodelease.task_id': 'task' });
+      expect(renewal.attributes).toMatchObject({
+        'nodelease.node_id': 0,
+        'nodelease.version': 1,
+        'nodelease.task_id': 'task',
+      });
       expect(childrenOf(renewal).length).toBeGreaterThan(0);
     }
     const requests = spans('request');
-    expect(requests.filter((span) => renewals.some((renewal) => childrenOf(renewal).includes(span)))).toHaveLength(requests.length);
+    expect(
+      requests.filter((span) => renewals.some((renewal) => childrenOf(renewal).includes(span))),
+    ).toHaveLength(requests.length);
   });
 
   it('show the failure that ended a lease, with the requests that failed', async () => {
@@ -103,7 +132,9 @@ describe('the spans of a lease', () => {
     expect(lease.signal.aborted).toBe(true);
     const renewal = only('nodelease.renew');
     expect(renewal.status).toMatchObject({ code: SpanStatusCode.ERROR, message: 'no answer' });
-    expect(renewal.events.map(({ name, attributes }) => [name, attributes?.['exception.message']])).toEqual([['exception', 'no answer']]);
+    expect(renewal.events.map(({ name, attributes }) => [name, attributes?.['exception.message']])).toEqual([
+      ['exception', 'no answer'],
+    ]);
     expect(childrenOf(renewal).length).toBeGreaterThan(1);
   });
 
@@ -124,7 +155,14 @@ describe('the spans of a lease', () => {
     const { clock, session } = await hold();
     exporter.reset();
     const tracer = new OpenTelemetryTracer(clock);
-    const second = acquireLease({ clock, random: seededRandom(2), store: session.store, taskId: 'second', acquireTimeoutMs: 0, tracer });
+    const second = acquireLease({
+      clock,
+      random: seededRandom(2),
+      store: session.store,
+      taskId: 'second',
+      acquireTimeoutMs: 0,
+      tracer,
+    });
     await expect(second).rejects.toMatchObject({ code: 'ACQUIRE_TIMEOUT' });
     expect(only('nodelease.acquire').status.code).toBe(SpanStatusCode.ERROR);
     await evictHolder(session, 0);
@@ -150,7 +188,10 @@ describe('the spans of a lease', () => {
     const [well, ill] = spans('nodelease.renew');
     expect(well?.duration).toEqual([0, 250_000_000]);
     expect(well?.endTime[0]).toBe(clock.now() / 1_000);
-    expect([well?.status.code, ill?.status]).toEqual([SpanStatusCode.UNSET, { code: SpanStatusCode.ERROR, message: 'taken' }]);
+    expect([well?.status.code, ill?.status]).toEqual([
+      SpanStatusCode.UNSET,
+      { code: SpanStatusCode.ERROR, message: 'taken' },
+    ]);
   });
 });
 
@@ -159,7 +200,15 @@ describe('without an SDK', () => {
     const clock = new VirtualClock();
     const store = new MemoryLeaseStore({ clock }, new MemoryBucket(clock, 1));
     const tracer = new OpenTelemetryTracer(clock);
-    const lease = await acquireLease({ clock, random: seededRandom(1), store, taskId: 'task', nodes: 1, durationMs: 15_000, tracer });
+    const lease = await acquireLease({
+      clock,
+      random: seededRandom(1),
+      store,
+      taskId: 'task',
+      nodes: 1,
+      durationMs: 15_000,
+      tracer,
+    });
     await clock.advance(20_000);
     expect(lease.isValid()).toBe(true);
     await lease.release();

@@ -3,7 +3,10 @@ import type { EtcdAccess } from '../store/etcd/etcd-access.js';
 import type { LeaseStore } from '../store/lease-store.js';
 import type { StoreUrl } from '../store/store-url.js';
 
-/** The longest that one request to the store may take, in milliseconds. A held lease gives its own requests less where it lasts shorter. */
+/**
+ * The longest that one request to the store may take, in milliseconds. A held lease gives its own requests
+ * less where it lasts shorter.
+ */
 export const REQUEST_TIMEOUT_MS = 5_000;
 
 /** Which store, and how to reach it. */
@@ -15,11 +18,19 @@ export interface StoreOptions {
   readonly waitPollMs?: number | undefined;
 }
 
-/** Opens the store that the settings name; its code is loaded only then. @throws {ConfigError} when a setting turns out to be unusable */
+/**
+ * Opens the store that the settings name; its code is loaded only then.
+ * @throws {ConfigError} when a setting turns out to be unusable
+ */
 export async function openedStore(
   { store, endpoint, region, etcd, waitPollMs: pollMs }: StoreOptions,
   { clock, random }: { readonly clock: Clock; readonly random: RandomSource },
 ): Promise<LeaseStore> {
   const { openStore } = await import('../store/open-store.js');
-  return openStore(store, { ...{ clock, random, requestTimeoutMs: REQUEST_TIMEOUT_MS, pollMs }, endpoint, region, etcd });
+  return openStore(store, {
+    ...{ clock, random, requestTimeoutMs: REQUEST_TIMEOUT_MS, pollMs },
+    endpoint,
+    region,
+    etcd,
+  });
 }

@@ -51,7 +51,10 @@ describe('what is known of instances', () => {
     for (const port of [1, 2, 1]) known.set(instanceOf('a', { port }), port);
     known.delete(instanceOf('a', { port: 1 }));
     known.delete(instanceOf('a', { port: 1 }));
-    expect([known.get(instanceOf('a', { port: 1 })), known.get(instanceOf('a', { port: 2 }))]).toEqual([undefined, 2]);
+    expect([known.get(instanceOf('a', { port: 1 })), known.get(instanceOf('a', { port: 2 }))]).toEqual([
+      undefined,
+      2,
+    ]);
   });
 
   it('is due to be forgotten when the monotonic clock says so, whatever the wall clock does', () => {

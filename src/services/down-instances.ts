@@ -7,15 +7,16 @@ export interface DownPolicy {
   /** After how many errors within `timeoutMs` an instance is down, 1 or more. @default 2 */
   readonly threshold?: number | undefined;
   /**
-   * How long errors count, from the first one on, and how long an instance is down, from its last error on, in milliseconds. Curator counts
-   * both from the first error.
+   * How long errors count, from the first one on, and how long an instance is down, from its last error on,
+   * in milliseconds. Curator counts both from the first error.
    *
    * @default 30000
    */
   readonly timeoutMs?: number | undefined;
   /**
-   * What is picked while all instances are down: `any` of them, or `none`, as by Curator. When all seem to be down, most often something else
-   * has failed: then `none` extends a short trouble of the network to `timeoutMs`.
+   * What is picked while all instances are down: `any` of them, or `none`, as by Curator. When all seem to be
+   * down, most often something else has failed: then `none` extends a short trouble of the network to
+   * `timeoutMs`.
    *
    * @default 'any'
    */
@@ -26,7 +27,10 @@ const DEFAULT_THRESHOLD = 2;
 const DEFAULT_TIMEOUT_MS = 30_000;
 const MAX_TIMEOUT_MS = 86_400_000;
 
-/** Which instances are down, by the errors that were noted: Curator's DownInstancePolicy, on the monotonic clock and without a timer. */
+/**
+ * Which instances are down, by the errors that were noted: Curator's DownInstancePolicy, on the monotonic
+ * clock and without a timer.
+ */
 export class DownInstances {
   readonly #threshold: number;
   /** The errors of each since the first that counts. */
@@ -34,11 +38,18 @@ export class DownInstances {
   readonly #down: InstanceMemory<true>;
 
   /** @throws {ConfigError} when the policy is out of range */
-  constructor(clock: Pick<Clock, 'now' | 'monotonic'>, { threshold = DEFAULT_THRESHOLD, timeoutMs = DEFAULT_TIMEOUT_MS }: DownPolicy = {}) {
+  constructor(
+    clock: Pick<Clock, 'now' | 'monotonic'>,
+    { threshold = DEFAULT_THRESHOLD, timeoutMs = DEFAULT_TIMEOUT_MS }: DownPolicy = {},
+  ) {
     if (!Number.isSafeInteger(threshold) || threshold < 1)
       throw new ConfigError('downPolicy.threshold', threshold, 'a whole number, 1 or more');
     if (!(timeoutMs > 0 && timeoutMs <= MAX_TIMEOUT_MS))
-      throw new ConfigError('downPolicy.timeoutMs', timeoutMs, `more than 0 and at most ${MAX_TIMEOUT_MS} milliseconds`);
+      throw new ConfigError(
+        'downPolicy.timeoutMs',
+        timeoutMs,
+        `more than 0 and at most ${MAX_TIMEOUT_MS} milliseconds`,
+      );
     this.#threshold = threshold;
     this.#errors = new InstanceMemory(clock, timeoutMs);
     this.#down = new InstanceMemory(clock, timeoutMs);
@@ -49,7 +60,10 @@ export class DownInstances {
     return this.#down.due;
   }
 
-  /** Notes an error. Errors of an instance that is down do not keep it down for longer. Returns whether it went down now. */
+  /**
+   * Notes an error. Errors of an instance that is down do not keep it down for longer. Returns whether it
+   * went down now.
+   */
   note(instance: ServiceInstance): boolean {
     this.#down.expire();
     this.#errors.expire();
@@ -76,8 +90,17 @@ export class DownInstances {
   }
 }
 
-/** The same text for two values of one registration: equal id, time of registration and address, whatever else has been updated since. */
-export function registrationKey({ id, registrationTimeUTC, address, port, sslPort }: ServiceInstance): string {
+/**
+ * The same text for two values of one registration: equal id, time of registration and address, whatever else
+ * has been updated since.
+ */
+export function registrationKey({
+  id,
+  registrationTimeUTC,
+  address,
+  port,
+  sslPort,
+}: ServiceInstance): string {
   return `${id}\n${registrationTimeUTC}\n${address}\n${port}\n${sslPort}`;
 }
 
@@ -94,8 +117,9 @@ export class InstanceMemory<V> {
   ) {}
 
   /**
-   * Whether something has expired, at most a millisecond late. Every pick asks: the monotonic clock, which may be slow, is read at most once in a
-   * millisecond of the wall clock, and no clock while nothing is known.
+   * Whether something has expired, at most a millisecond late. Every pick asks: the monotonic clock, which
+   * may be slow, is read at most once in a millisecond of the wall clock, and no clock while nothing is
+   * known.
    */
   get due(): boolean {
     if (this.#entries.size === 0) return false;
@@ -114,7 +138,10 @@ export class InstanceMemory<V> {
   /** Remembers a value from now on, in place of the one before. */
   set(instance: ServiceInstance, value: V): void {
     this.delete(instance);
-    this.#entries.set(registrationKey(instance), { value, expiresAt: this.clock.monotonic() + this.memoryMs });
+    this.#entries.set(registrationKey(instance), {
+      value,
+      expiresAt: this.clock.monotonic() + this.memoryMs,
+    });
   }
 
   delete(instance: ServiceInstance): void {

@@ -2,7 +2,12 @@
 
 export type { DownPolicy } from './down-instances.js';
 export type { OnUnreadable, UnreadableReports } from './instance-codec.js';
-export { type DecodedInstance, decodeInstance, encodeInstance, type InstanceZnode } from './instance-codec.js';
+export {
+  type DecodedInstance,
+  decodeInstance,
+  encodeInstance,
+  type InstanceZnode,
+} from './instance-codec.js';
 export { fixedInstances, type InstanceSource } from './instance-source.js';
 export { checkInstance, newInstance, type ServiceInstanceInit } from './new-instance.js';
 export {

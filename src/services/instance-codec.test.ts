@@ -85,9 +85,17 @@ describe('an instance to be written', () => {
     ['an empty name', { name: '' }, 'instance.name: expected a name, got ""'],
     ['no name', { name: undefined }, 'instance.name: expected a name, got undefined'],
     ['a name that is a number', { name: 7 }, 'instance.name: expected a name, got 7'],
-    ['a name of too many bytes', { name: 'é'.repeat(128) }, `instance.name: expected at most 255 bytes, not 256, got "${'é'.repeat(80)}…"`],
+    [
+      'a name of too many bytes',
+      { name: 'é'.repeat(128) },
+      `instance.name: expected at most 255 bytes, not 256, got "${'é'.repeat(80)}…"`,
+    ],
     ['a name that is a step of a path', { name: '..' }, 'instance.name: expected a name without "/" and'],
-    ['a name with a control character', { name: 'a\u0000' }, 'instance.name: expected a name without "/" and'],
+    [
+      'a name with a control character',
+      { name: 'a\u0000' },
+      'instance.name: expected a name without "/" and',
+    ],
     ['a name that ZooKeeper refuses', { name: '😀' }, 'instance.name: expected a name without "/" and'],
     ['an id with a slash', { id: 'a/b' }, 'instance.id: expected a name without "/" and'],
     ['an empty id', { id: '' }, 'instance.id: expected a name, got ""'],
@@ -98,25 +106,69 @@ describe('an instance to be written', () => {
     ],
     ['an empty address', { address: '' }, 'instance.address: expected a host name or an IP address'],
     ['an address with spaces', { address: 'a b' }, 'instance.address: expected a host name or an IP address'],
-    ['an address with a port', { address: 'host:80' }, 'instance.address: expected a host name or an IP address'],
-    ['an address with a scheme', { address: 'http://host' }, 'instance.address: expected a host name or an IP address'],
-    ['an address in brackets', { address: '[::1]' }, 'instance.address: expected a host name or an IP address'],
-    ['an address with a zone', { address: 'fe80::1%eth0' }, 'instance.address: expected a host name or an IP address'],
-    ['an address with an empty label', { address: 'a..b' }, 'instance.address: expected a host name or an IP address'],
-    ['an address that is nearly IPv4', { address: '10.0.0.300' }, 'instance.address: expected a host name or an IP address'],
-    ['an address that no client reaches', { address: '0.0.0.0' }, 'instance.address: expected an address that others can connect to'],
+    [
+      'an address with a port',
+      { address: 'host:80' },
+      'instance.address: expected a host name or an IP address',
+    ],
+    [
+      'an address with a scheme',
+      { address: 'http://host' },
+      'instance.address: expected a host name or an IP address',
+    ],
+    [
+      'an address in brackets',
+      { address: '[::1]' },
+      'instance.address: expected a host name or an IP address',
+    ],
+    [
+      'an address with a zone',
+      { address: 'fe80::1%eth0' },
+      'instance.address: expected a host name or an IP address',
+    ],
+    [
+      'an address with an empty label',
+      { address: 'a..b' },
+      'instance.address: expected a host name or an IP address',
+    ],
+    [
+      'an address that is nearly IPv4',
+      { address: '10.0.0.300' },
+      'instance.address: expected a host name or an IP address',
+    ],
+    [
+      'an address that no client reaches',
+      { address: '0.0.0.0' },
+      'instance.address: expected an address that others can connect to',
+    ],
     ['a port of 0', { port: 0 }, 'instance.port: expected a whole number from 1 to 65535, or none, got 0'],
-    ['a port out of range', { port: 65_536 }, 'instance.port: expected a whole number from 1 to 65535, or none, got 65536'],
+    [
+      'a port out of range',
+      { port: 65_536 },
+      'instance.port: expected a whole number from 1 to 65535, or none, got 65536',
+    ],
     ['a port that is not whole', { port: 80.5 }, 'instance.port: expected a whole number'],
     ['a port that is a text', { port: '8080' }, 'instance.port: expected a whole number'],
-    ['a TLS port out of range', { sslPort: -1 }, 'instance.sslPort: expected a whole number from 1 to 65535, or none, got -1'],
+    [
+      'a TLS port out of range',
+      { sslPort: -1 },
+      'instance.sslPort: expected a whole number from 1 to 65535, or none, got -1',
+    ],
     [
       'a time before 1970',
       { registrationTimeUTC: -1 },
       'instance.registrationTimeUTC: expected whole milliseconds since the Unix epoch, got -1',
     ],
-    ['a time that is not whole', { registrationTimeUTC: 1.5 }, 'instance.registrationTimeUTC: expected whole milliseconds'],
-    ['a time that is no number', { registrationTimeUTC: Number.NaN }, 'instance.registrationTimeUTC: expected whole milliseconds'],
+    [
+      'a time that is not whole',
+      { registrationTimeUTC: 1.5 },
+      'instance.registrationTimeUTC: expected whole milliseconds',
+    ],
+    [
+      'a time that is no number',
+      { registrationTimeUTC: Number.NaN },
+      'instance.registrationTimeUTC: expected whole milliseconds',
+    ],
     [
       'a type in lower case',
       { serviceType: 'dynamic' },
@@ -127,15 +179,31 @@ describe('an instance to be written', () => {
       { uriSpec: '{scheme}' },
       'instance.uriSpec: expected its parts, each with a value and whether it is a variable',
     ],
-    ['a uriSpec with half a part', { uriSpec: { parts: [{ value: 'a' }] } }, 'instance.uriSpec: expected its parts'],
+    [
+      'a uriSpec with half a part',
+      { uriSpec: { parts: [{ value: 'a' }] } },
+      'instance.uriSpec: expected its parts',
+    ],
     [
       'a uriSpec that is null',
       { uriSpec: null },
       'instance.uriSpec: expected its parts, each with a value and whether it is a variable, got null',
     ],
-    ['a payload that JSON cannot hold', { payload: { a: 1n } }, 'instance.payload.a: expected something that JSON can hold, got a bigint'],
-    ['a payload that Java cannot read', { payload: [1] }, 'instance.payload: expected an object, a text, a number or a boolean'],
-    ['an enabled that is neither', { enabled: 'false' }, 'instance.enabled: expected true or false, got "false"'],
+    [
+      'a payload that JSON cannot hold',
+      { payload: { a: 1n } },
+      'instance.payload.a: expected something that JSON can hold, got a bigint',
+    ],
+    [
+      'a payload that Java cannot read',
+      { payload: [1] },
+      'instance.payload: expected an object, a text, a number or a boolean',
+    ],
+    [
+      'an enabled that is neither',
+      { enabled: 'false' },
+      'instance.enabled: expected true or false, got "false"',
+    ],
     [
       'a payload too large for a znode',
       { payload: 'x'.repeat(900_000) },
@@ -151,12 +219,19 @@ describe('an instance to be written', () => {
     expect(read(text)).toMatchObject({ name, id: name });
   });
 
-  test.each(['localhost', '10.0.0.7', '::1', '2001:db8::7', 'orders.internal', 'orders.internal.', 'a_b-c', 'häuser.example', 'x1'])(
-    'may be at %s',
-    (address) => {
-      expect(read(encode({ address }))).toMatchObject({ address });
-    },
-  );
+  test.each([
+    'localhost',
+    '10.0.0.7',
+    '::1',
+    '2001:db8::7',
+    'orders.internal',
+    'orders.internal.',
+    'a_b-c',
+    'häuser.example',
+    'x1',
+  ])('may be at %s', (address) => {
+    expect(read(encode({ address }))).toMatchObject({ address });
+  });
 });
 
 describe('a znode of somebody else’s', () => {
@@ -241,7 +316,10 @@ describe('a znode of somebody else’s', () => {
     ['\ufeff{"port":1}', { port: 1 }],
     ['\r\n\t {"port":1}\n', { port: 1 }],
     ['{"port":1,"port":2}', { port: 2 }],
-    ['{"__proto__":{"port":1},"constructor":{"name":"x"},"toString":1}', { port: undefined, name: 'from-path' }],
+    [
+      '{"__proto__":{"port":1},"constructor":{"name":"x"},"toString":1}',
+      { port: undefined, name: 'from-path' },
+    ],
   ])('is read as Curator reads it: %s', (text, expected) => {
     expect(read(text)).toMatchObject(expected);
   });
@@ -311,7 +389,10 @@ describe('a payload of one’s own kind', () => {
   });
 
   test('makes the instance unreadable where it is another', () => {
-    const decoded = decodeInstance({ name: 'orders', id: 'i-1', data: Buffer.from('{"payload":{}}') }, weights);
+    const decoded = decodeInstance(
+      { name: 'orders', id: 'i-1', data: Buffer.from('{"payload":{}}') },
+      weights,
+    );
     expect(decoded).toEqual({
       status: 'unreadable',
       problem: expect.stringMatching(/^has a payload of another kind: it has no weight x{50,80}…$/),
@@ -319,7 +400,9 @@ describe('a payload of one’s own kind', () => {
   });
 
   test('is not asked about none', () => {
-    expect(decodeInstance({ name: 'orders', id: 'i-1', data: Buffer.from('{"payload":null}') }, weights)).toMatchObject({
+    expect(
+      decodeInstance({ name: 'orders', id: 'i-1', data: Buffer.from('{"payload":null}') }, weights),
+    ).toMatchObject({
       instance: { payload: undefined },
     });
   });

@@ -1,7 +1,13 @@
 import { ConfigError, explain } from '../base/errors.js';
 import { parseExactJson } from '../base/exact-json.js';
 import { checkInstance, isPort, SERVICE_TYPES } from './new-instance.js';
-import { isSpringPayload, MAX_NESTING, type PayloadCodec, payloadJson, springUriSpec } from './payload-codec.js';
+import {
+  isSpringPayload,
+  MAX_NESTING,
+  type PayloadCodec,
+  payloadJson,
+  springUriSpec,
+} from './payload-codec.js';
 import type { ServiceInstance, ServiceType, UriPart, UriSpec } from './service-instance.js';
 import { Kind, shortened } from './shortened.js';
 import { parseUriSpec } from './uri-spec.js';
@@ -30,10 +36,12 @@ export interface InstanceZnode {
 }
 
 /**
- * The JSON that Curator 5 writes for the same instance, byte for byte in UTF-8 (except numbers like `1.0`), with `enabled` only where it is
- * false: readers older than that field refuse it. With a payload of Spring's it always has a uriSpec.
+ * The JSON that Curator 5 writes for the same instance, byte for byte in UTF-8 (except numbers like `1.0`),
+ * with `enabled` only where it is false: readers older than that field refuse it. With a payload of Spring's
+ * it always has a uriSpec.
  *
- * @throws {ConfigError} that names the first field that is wrong, the payload included, or the whole where it is too large for a znode
+ * @throws {ConfigError} that names the first field that is wrong, the payload included, or the whole where it
+ * is too large for a znode
  */
 export function encodeInstance<P>(instance: ServiceInstance<P>, payload: PayloadCodec<P>): string {
   checkInstance(instance);
@@ -49,7 +57,10 @@ export function encodeInstance<P>(instance: ServiceInstance<P>, payload: Payload
     payload: encoded,
     registrationTimeUTC,
     serviceType,
-    uriSpec: uriSpec === undefined ? null : { parts: uriSpec.parts.map(({ value, variable }) => ({ value, variable })) },
+    uriSpec:
+      uriSpec === undefined
+        ? null
+        : { parts: uriSpec.parts.map(({ value, variable }) => ({ value, variable })) },
     ...(!enabled && { enabled }),
   };
   const text = withJavaEscapes(JSON.stringify(json));
@@ -70,8 +81,8 @@ function withJavaEscapes(json: string): string {
 }
 
 /**
- * The JSON of an instance with another `enabled`, and all else as it stands, unknown fields included. Of several members with one name the last
- * counts, here and in Java.
+ * The JSON of an instance with another `enabled`, and all else as it stands, unknown fields included. Of
+ * several members with one name the last counts, here and in Java.
  *
  * @param json that of an instance that can be read
  */
@@ -81,16 +92,21 @@ export function withEnabled(json: string, enabled: boolean): string {
     .slice(0, -1)
     .replace(/,\s*"enabled"\s*:\s*(?:true|false|null)\s*$/, '');
   // Readers older than the field refuse it: where nothing else says so, absent is enabled.
-  if (enabled && !Object.hasOwn(Object(parseExactJson(`${head.replace(/^\ufeff/, '')}}`)), 'enabled')) return `${head}}`;
+  if (enabled && !Object.hasOwn(Object(parseExactJson(`${head.replace(/^\ufeff/, '')}}`)), 'enabled'))
+    return `${head}}`;
   return `${head}${head.trim() === '{' ? '' : ','}"enabled":${enabled}}`;
 }
 
 /**
- * Understands what Curator does: unknown fields, missing ones (name and id are the znode's then), ports as texts. `"enabled":null` is false. As
- * for Curator, name and id of the JSON win over the znode's. Unlike for Curator, the text is UTF-8, and nothing follows the JSON. An integer
- * beyond ±(2^53 − 1) is the text of its digits. Never throws.
+ * Understands what Curator does: unknown fields, missing ones (name and id are the znode's then), ports as
+ * texts. `"enabled":null` is false. As for Curator, name and id of the JSON win over the znode's. Unlike for
+ * Curator, the text is UTF-8, and nothing follows the JSON. An integer beyond ±(2^53 − 1) is the text of its
+ * digits. Never throws.
  */
-export function decodeInstance<P>({ name, id, data }: InstanceZnode, payload: PayloadCodec<P>): DecodedInstance<P> {
+export function decodeInstance<P>(
+  { name, id, data }: InstanceZnode,
+  payload: PayloadCodec<P>,
+): DecodedInstance<P> {
   try {
     const fields = parseFields(data);
     const instance: ServiceInstance<P> = {
@@ -123,7 +139,8 @@ function parseFields(data: Buffer): Partial<Record<string, unknown>> {
     () => new Error('is not JSON'),
     () => parseExactJson(text),
   );
-  if (text.length > MAX_NESTING && isNestedTooDeeply(fields)) throw new Error(`has more than ${MAX_NESTING} levels of JSON`);
+  if (text.length > MAX_NESTING && isNestedTooDeeply(fields))
+    throw new Error(`has more than ${MAX_NESTING} levels of JSON`);
   if (!isObject(fields)) throw new Error('is not a JSON object');
   return fields;
 }
@@ -229,18 +246,26 @@ function readUriSpec(value: unknown, field: string): UriSpec | undefined {
 function readPart(part: unknown, field: string): UriPart {
   if (!isObject(part)) throw unusable(field, part);
   const { value, variable } = part;
-  return { value: readText(value, field) ?? '', variable: variable !== undefined && readFlag(variable, field) };
+  return {
+    value: readText(value, field) ?? '',
+    variable: variable !== undefined && readFlag(variable, field),
+  };
 }
 
-/** Told of an instance that is left out, with the rest of the sentence "<path> …". Must not throw and must not block. */
+/**
+ * Told of an instance that is left out, with the rest of the sentence "<path> …". Must not throw and must not
+ * block.
+ */
 export type OnUnreadable = (path: string, problem: string) => void;
 
-/** How many znodes are remembered: a service full of foreign znodes must fill neither the memory nor the log. */
+/**
+ * How many znodes are remembered: a service full of foreign znodes must fill neither the memory nor the log.
+ */
 const MAX_REPORTS = 1_000;
 
 /**
- * Reports each znode that cannot be understood once, again when its problem is another or when it was readable in between, of at most 1,000
- * znodes. Several readers of the same znodes may share one.
+ * Reports each znode that cannot be understood once, again when its problem is another or when it was
+ * readable in between, of at most 1,000 znodes. Several readers of the same znodes may share one.
  */
 export class UnreadableReports {
   readonly #problems = new Map<string, string>();
@@ -252,7 +277,10 @@ export class UnreadableReports {
     return given instanceof UnreadableReports ? given : new UnreadableReports(given);
   }
 
-  /** The instance that was read at a path, undefined where there is none. Reports one that cannot be understood. */
+  /**
+   * The instance that was read at a path, undefined where there is none. Reports one that cannot be
+   * understood.
+   */
   instanceOf<P>(path: string, decoded: DecodedInstance<P> | undefined): ServiceInstance<P> | undefined {
     if (decoded?.status === 'unreadable') this.report(path, decoded.problem);
     else this.clear(path);

@@ -4,26 +4,41 @@ import type { SessionState } from '../zookeeper/session-state.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import type { ServiceInstance } from './service-instance.js';
 
-/** Where the instances of a service come from: a cache of Curator's tree, the providers of an endpoint, a fixed list. */
+/**
+ * Where the instances of a service come from: a cache of Curator's tree, the providers of an endpoint, a
+ * fixed list.
+ */
 export interface InstanceSource<P = unknown> {
   /** What the instances have in common, for people: a service's name. */
   readonly name: string;
-  /** The instances that were seen last, disabled ones included, in a stable order. The same array until they change, then another. */
+  /**
+   * The instances that were seen last, disabled ones included, in a stable order. The same array until they
+   * change, then another.
+   */
   readonly instances: readonly ServiceInstance<P>[];
-  /** Resolves once they have been read for the first time. Never rejects, and never resolves when closed before. */
+  /**
+   * Resolves once they have been read for the first time. Never rejects, and never resolves when closed
+   * before.
+   */
   readonly ready: Promise<void>;
   /**
-   * Undefined while ZooKeeper tells of every change; otherwise since when it does not, in milliseconds on the monotonic clock. Until then
-   * `instances` was right.
+   * Undefined while ZooKeeper tells of every change; otherwise since when it does not, in milliseconds on the
+   * monotonic clock. Until then `instances` was right.
    */
   readonly stale: { readonly since: number } | undefined;
-  /** Calls `listener` after every change, with the new instances, until the returned function is called. Listeners must not throw. */
+  /**
+   * Calls `listener` after every change, with the new instances, until the returned function is called.
+   * Listeners must not throw.
+   */
   onChange(listener: (instances: readonly ServiceInstance<P>[]) => void): () => void;
   /** Follows no changes any more. What was seen last can still be asked for. Idempotent. */
   close(): void;
 }
 
-/** A fixed list as a source: for instances that no ZooKeeper knows of, and for tests. Nothing is checked, and nothing ever changes. */
+/**
+ * A fixed list as a source: for instances that no ZooKeeper knows of, and for tests. Nothing is checked, and
+ * nothing ever changes.
+ */
 export function fixedInstances<P>(name: string, instances: readonly ServiceInstance<P>[]): InstanceSource<P> {
   return {
     name,
@@ -44,7 +59,10 @@ export interface FollowedInstancesOptions {
   readonly onClose?: (() => void) | undefined;
 }
 
-/** A source that follows ZooKeeper from one session to the next. A subclass says what is watched there and what has been found. */
+/**
+ * A source that follows ZooKeeper from one session to the next. A subclass says what is watched there and
+ * what has been found.
+ */
 export abstract class FollowedInstances<P> implements InstanceSource<P> {
   readonly name: string;
   readonly ready: Promise<void>;
@@ -77,7 +95,10 @@ export abstract class FollowedInstances<P> implements InstanceSource<P> {
     return this.staleSince === undefined ? undefined : { since: this.staleSince };
   }
 
-  /** Calls `listener` after every change, from {@link ready} on. Changes in one packet of the servers are told as one. */
+  /**
+   * Calls `listener` after every change, from {@link ready} on. Changes in one packet of the servers are told
+   * as one.
+   */
   onChange(listener: (instances: readonly ServiceInstance<P>[]) => void): () => void {
     return this.#closed ? () => undefined : this.#listeners.add(listener);
   }
@@ -98,7 +119,9 @@ export abstract class FollowedInstances<P> implements InstanceSource<P> {
   /** @internal Closes all watches. */
   protected abstract stop(): void;
 
-  /** @internal All instances, in their order; undefined while they have not all been read for the first time. */
+  /**
+   * @internal All instances, in their order; undefined while they have not all been read for the first time.
+   */
   protected abstract collect(): readonly ServiceInstance<P>[] | undefined;
 
   /** @internal Begins to follow ZooKeeper. */

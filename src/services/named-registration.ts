@@ -14,19 +14,24 @@ interface Made {
   readonly certain: boolean;
 }
 
-/** How long a path whose znode has gone is left to others, in milliseconds: Curator replaces a znode by removing it and creating its own. */
+/**
+ * How long a path whose znode has gone is left to others, in milliseconds: Curator replaces a znode by
+ * removing it and creating its own.
+ */
 const LEAVE_EMPTY_MS = { min: 100, jitter: 200 };
 
 /**
  * A registration whose znode has a fixed name.
  *
- * Two registrants may share a session, so a znode is told apart by the transaction that created it. The last one to register replaces what
- * stands there, once; the others leave its znode alone, so that they never fight. When the znode is removed, ours or the other's, the path is
- * left empty for a moment: a registrant of another kind may be replacing it.
+ * Two registrants may share a session, so a znode is told apart by the transaction that created it. The last
+ * one to register replaces what stands there, once; the others leave its znode alone, so that they never
+ * fight. When the znode is removed, ours or the other's, the path is left empty for a moment: a registrant of
+ * another kind may be replacing it.
  *
- * A znode whose transaction is not known yet is taken for ours by its session, its data, and their version. One that was overwritten before our
- * first read is replaced, or removed where none is wanted. Not guaranteed: that a persistent one is recognised in that case. It is replaced only
- * where its creation was answered, and never removed.
+ * A znode whose transaction is not known yet is taken for ours by its session, its data, and their version.
+ * One that was overwritten before our first read is replaced, or removed where none is wanted. Not
+ * guaranteed: that a persistent one is recognised in that case. It is replaced only where its creation was
+ * answered, and never removed.
  */
 export class NamedRegistration extends RegisteredZnode {
   /** The last claim that is not fulfilled yet. */
@@ -47,7 +52,12 @@ export class NamedRegistration extends RegisteredZnode {
     const owner = ownerOf(wanted, call.sessionId);
     this.pauseMs = undefined;
     // Nothing of ours can stand there yet: it is read only if something does.
-    if (this.#made === undefined && this.own === undefined && claim !== undefined && (await this.#write(undefined, wanted, owner, call))) {
+    if (
+      this.#made === undefined &&
+      this.own === undefined &&
+      claim !== undefined &&
+      (await this.#write(undefined, wanted, owner, call))
+    ) {
       this.#fulfil(claim);
       return true;
     }
@@ -71,8 +81,10 @@ export class NamedRegistration extends RegisteredZnode {
 
   async clear(call: ReconcileCall): Promise<boolean> {
     const { znode, whose } = await this.#look(call);
-    // A persistent znode that may be another registrant's is left: that registrant may have ended, and would not create it again.
-    if (znode === undefined || !(whose === 'ours' || (whose === 'unsure' && znode.stat.owner !== undefined))) return true;
+    // A persistent znode that may be another registrant's is left: that registrant may have ended, and would
+    // not create it again.
+    if (znode === undefined || !(whose === 'ours' || (whose === 'unsure' && znode.stat.owner !== undefined)))
+      return true;
     try {
       await this.context.zookeeper.remove(this.path, znode.stat.version, call);
       return true;
@@ -83,7 +95,8 @@ export class NamedRegistration extends RegisteredZnode {
   }
 
   override expects(znode: Znode | undefined, wanted: WantedZnode, sessionId: string): boolean {
-    const isKnownObstacle = this.blockedBy !== undefined && znode !== undefined && znode.stat.createdZxid === this.#reported;
+    const isKnownObstacle =
+      this.blockedBy !== undefined && znode !== undefined && znode.stat.createdZxid === this.#reported;
     if (znode !== undefined && this.#made?.certain) this.#recognise(znode);
     return isKnownObstacle || super.expects(znode, wanted, sessionId);
   }
@@ -93,15 +106,22 @@ export class NamedRegistration extends RegisteredZnode {
     this.blockedBy = undefined;
   }
 
-  /** Reads what stands there, after every write of ours whose reply was lost has been applied or never will be. */
-  async #look(call: ReconcileCall): Promise<{ readonly znode: Znode | undefined; readonly whose: 'ours' | 'unsure' | 'foreign' }> {
+  /**
+   * Reads what stands there, after every write of ours whose reply was lost has been applied or never will
+   * be.
+   */
+  async #look(
+    call: ReconcileCall,
+  ): Promise<{ readonly znode: Znode | undefined; readonly whose: 'ours' | 'unsure' | 'foreign' }> {
     const { zookeeper } = this.context;
     if (this.#made?.certain === false) await catchUp(zookeeper, this.path, call);
     const znode = await zookeeper.read(this.path, call);
     return { znode, whose: znode === undefined ? 'foreign' : this.#recognise(znode) };
   }
 
-  /** Whose znode stands there; `unsure` for one that may be ours, and was overwritten before our first read. */
+  /**
+   * Whose znode stands there; `unsure` for one that may be ours, and was overwritten before our first read.
+   */
   #recognise({ data, stat: { createdZxid, owner, version } }: Znode): 'ours' | 'unsure' | 'foreign' {
     const made = this.#made;
     // While the one before stands, none was created in its place.
@@ -117,7 +137,10 @@ export class NamedRegistration extends RegisteredZnode {
 
   /** How much longer the path is left to others, after a znode there has just been removed. */
   #pauseBefore(znode: Znode | undefined, owner: string | undefined): number | undefined {
-    const becameEmpty = znode === undefined && this.#claim === undefined && (this.blockedBy !== undefined || this.#wasRemoved(owner));
+    const becameEmpty =
+      znode === undefined &&
+      this.#claim === undefined &&
+      (this.blockedBy !== undefined || this.#wasRemoved(owner));
     if (!becameEmpty) {
       this.#emptyUntil = undefined;
       return undefined;
@@ -134,8 +157,16 @@ export class NamedRegistration extends RegisteredZnode {
     return last !== undefined && (last.owner === undefined || last.owner === owner);
   }
 
-  /** Creates our znode, in place of the one that stands there. False when another write came first, and it has to be read. */
-  async #write(znode: Znode | undefined, { data, mode }: WantedZnode, owner: string | undefined, call: ReconcileCall): Promise<boolean> {
+  /**
+   * Creates our znode, in place of the one that stands there. False when another write came first, and it has
+   * to be read.
+   */
+  async #write(
+    znode: Znode | undefined,
+    { data, mode }: WantedZnode,
+    owner: string | undefined,
+    call: ReconcileCall,
+  ): Promise<boolean> {
     const { zookeeper, emit } = this.context;
     const { path } = this;
     const version = znode?.stat.version;

@@ -32,7 +32,9 @@ test('what is given is kept, and a URL given as a text is taken apart', () => {
     registrationTimeUTC: 3,
     enabled: false,
   } as const;
-  expect(newInstance({ ...given, serviceType: 'STATIC', uriSpec: 'x:{port}' }, { clock, random: zeros })).toEqual({
+  expect(
+    newInstance({ ...given, serviceType: 'STATIC', uriSpec: 'x:{port}' }, { clock, random: zeros }),
+  ).toEqual({
     ...given,
     serviceType: 'STATIC',
     uriSpec: {
@@ -45,15 +47,23 @@ test('what is given is kept, and a URL given as a text is taken apart', () => {
 });
 
 test('ids are UUIDs of version 4, and differ', () => {
-  const ids = Array.from({ length: 100 }, () => newInstance({ name: 'orders', address: 'h' }, { clock, random: systemRandom }).id);
+  const ids = Array.from(
+    { length: 100 },
+    () => newInstance({ name: 'orders', address: 'h' }, { clock, random: systemRandom }).id,
+  );
   expect(new Set(ids).size).toBe(100);
-  for (const id of ids) expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+  for (const id of ids)
+    expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
 });
 
 test('a bad field is refused at once, named as the instance’s', () => {
   expect(() => newInstance({ name: 'a/b', address: 'h' }, { clock, random: zeros })).toThrow('instance.name');
-  expect(() => newInstance({ name: 'a', address: 'h', uriSpec: '{' }, { clock, random: zeros })).toThrow('instance.uriSpec');
-  expect(() => newInstance({ name: 'a' } as { name: string; address: string }, { clock, random: zeros })).toThrow('instance.address');
+  expect(() => newInstance({ name: 'a', address: 'h', uriSpec: '{' }, { clock, random: zeros })).toThrow(
+    'instance.uriSpec',
+  );
+  expect(() =>
+    newInstance({ name: 'a' } as { name: string; address: string }, { clock, random: zeros }),
+  ).toThrow('instance.address');
 });
 
 test('names from elsewhere are refused under the names that their users know', () => {
@@ -61,7 +71,9 @@ test('names from elsewhere are refused under the names that their users know', (
     new ConfigError('--service', 'a/b', 'a name without "/" and control characters, other than "." and ".."'),
   );
   expect(() => checkServiceName('')).toThrow('service name: expected a name, got ""');
-  expect(() => checkServiceName('x'.repeat(256), 'instance id')).toThrow('instance id: expected at most 255 bytes, not 256');
+  expect(() => checkServiceName('x'.repeat(256), 'instance id')).toThrow(
+    'instance id: expected at most 255 bytes, not 256',
+  );
 });
 
 test('an error stays short, whatever it is about', () => {

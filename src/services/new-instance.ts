@@ -7,8 +7,9 @@ import { shortened } from './shortened.js';
 import { parseUriSpec } from './uri-spec.js';
 
 /**
- * The fields of a new instance. Name and id are znode's names of at most 255 bytes, the address is without scheme, port and brackets. By default the
- * id is a random UUID, the time is now, the type is `DYNAMIC`, it is enabled, and all else is absent.
+ * The fields of a new instance. Name and id are znode's names of at most 255 bytes, the address is without
+ * scheme, port and brackets. By default the id is a random UUID, the time is now, the type is `DYNAMIC`, it
+ * is enabled, and all else is absent.
  */
 export type ServiceInstanceInit<P = unknown> = {
   readonly name: string;
@@ -16,13 +17,17 @@ export type ServiceInstanceInit<P = unknown> = {
   /** In parts, or as a text: `{scheme}://{address}:{port}/orders`. */
   readonly uriSpec?: UriSpec | string | undefined;
 } & {
-  readonly [Field in Exclude<keyof ServiceInstance<P>, 'name' | 'address' | 'uriSpec'>]?: ServiceInstance<P>[Field] | undefined;
+  readonly [Field in Exclude<keyof ServiceInstance<P>, 'name' | 'address' | 'uriSpec'>]?:
+    | ServiceInstance<P>[Field]
+    | undefined;
 };
 
 /** In the order of Curator's enumeration. */
 export const SERVICE_TYPES: readonly ServiceType[] = ['DYNAMIC', 'STATIC', 'PERMANENT', 'DYNAMIC_SEQUENTIAL'];
 
-/** The names of a service's instances must fit into one answer of a server, 1 MB: some 4,000 of the longest. */
+/**
+ * The names of a service's instances must fit into one answer of a server, 1 MB: some 4,000 of the longest.
+ */
 const MAX_NAME_BYTES = 255;
 const MAX_ADDRESS_LENGTH = 253;
 const MAX_PORT = 65_535;
@@ -49,7 +54,8 @@ export function newInstance<P = unknown>(
 }
 
 /**
- * Checks everything but the payload: what ZooKeeper refuses, what Curator's readers cannot read, and what no client can connect to.
+ * Checks everything but the payload: what ZooKeeper refuses, what Curator's readers cannot read, and what no
+ * client can connect to.
  *
  * @throws {ConfigError} that names the first field that is wrong, its value, and what was expected
  */
@@ -61,10 +67,19 @@ export function checkInstance(instance: ServiceInstance): void {
   checkPort(instance.sslPort, 'instance.sslPort');
   const { registrationTimeUTC, serviceType, uriSpec, enabled } = instance;
   if (!Number.isSafeInteger(registrationTimeUTC) || registrationTimeUTC < 0)
-    throw new ConfigError('instance.registrationTimeUTC', shortened(registrationTimeUTC), 'whole milliseconds since the Unix epoch');
+    throw new ConfigError(
+      'instance.registrationTimeUTC',
+      shortened(registrationTimeUTC),
+      'whole milliseconds since the Unix epoch',
+    );
   if (!SERVICE_TYPES.includes(serviceType))
-    throw new ConfigError('instance.serviceType', shortened(serviceType), `one of ${SERVICE_TYPES.join(', ')}`);
-  if (typeof enabled !== 'boolean') throw new ConfigError('instance.enabled', shortened(enabled), 'true or false');
+    throw new ConfigError(
+      'instance.serviceType',
+      shortened(serviceType),
+      `one of ${SERVICE_TYPES.join(', ')}`,
+    );
+  if (typeof enabled !== 'boolean')
+    throw new ConfigError('instance.enabled', shortened(enabled), 'true or false');
   if (uriSpec !== undefined) checkUriSpec(uriSpec);
 }
 
@@ -75,21 +90,34 @@ export function checkInstance(instance: ServiceInstance): void {
 export function checkServiceName(name: unknown, label = 'service name'): void {
   if (typeof name !== 'string' || name === '') throw new ConfigError(label, shortened(name), 'a name');
   const bytes = Buffer.byteLength(name);
-  if (bytes > MAX_NAME_BYTES) throw new ConfigError(label, shortened(name), `at most ${MAX_NAME_BYTES} bytes, not ${bytes}`);
+  if (bytes > MAX_NAME_BYTES)
+    throw new ConfigError(label, shortened(name), `at most ${MAX_NAME_BYTES} bytes, not ${bytes}`);
   checkZnodeName(name, label);
 }
 
 function checkAddress(address: unknown): void {
   if (typeof address !== 'string' || !isHost(address))
-    throw new ConfigError('instance.address', shortened(address), 'a host name or an IP address, without scheme, port and brackets');
+    throw new ConfigError(
+      'instance.address',
+      shortened(address),
+      'a host name or an IP address, without scheme, port and brackets',
+    );
   if (address === '0.0.0.0' || address === '::')
-    throw new ConfigError('instance.address', address, 'an address that others can connect to (this one means all of a host’s own)');
+    throw new ConfigError(
+      'instance.address',
+      address,
+      'an address that others can connect to (this one means all of a host’s own)',
+    );
 }
 
 /** Docker's networks have host names with "_". A zone ("%eth0") means nothing on other hosts. */
 function isHost(text: string): boolean {
   if (isIP(text) !== 0) return !text.includes('%');
-  if (text.length > MAX_ADDRESS_LENGTH || !/^[\p{L}\p{N}_](?:[\p{L}\p{M}\p{N}_-]|\.(?!\.|$))*\.?$/u.test(text)) return false;
+  if (
+    text.length > MAX_ADDRESS_LENGTH ||
+    !/^[\p{L}\p{N}_](?:[\p{L}\p{M}\p{N}_-]|\.(?!\.|$))*\.?$/u.test(text)
+  )
+    return false;
   // Parsers of URLs take what ends with a number for an IPv4 address.
   return !/(?:^|\.)\d+\.?$/.test(text);
 }
@@ -106,9 +134,14 @@ export function isPort(value: unknown): value is number {
 
 function checkUriSpec(uriSpec: UriSpec): void {
   const parts: unknown = uriSpec?.parts;
-  const isPart = (part: Partial<UriPart> | null) => typeof part?.value === 'string' && typeof part.variable === 'boolean';
+  const isPart = (part: Partial<UriPart> | null) =>
+    typeof part?.value === 'string' && typeof part.variable === 'boolean';
   if (!Array.isArray(parts) || !parts.every(isPart))
-    throw new ConfigError('instance.uriSpec', shortened(uriSpec), 'its parts, each with a value and whether it is a variable');
+    throw new ConfigError(
+      'instance.uriSpec',
+      shortened(uriSpec),
+      'its parts, each with a value and whether it is a variable',
+    );
 }
 
 /** RFC 9562, version 4. */

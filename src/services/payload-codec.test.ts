@@ -41,22 +41,38 @@ describe('a payload', () => {
 
   test.each<[string, unknown, string]>([
     ['nothing at all', undefined, 'instance.payload: expected something that JSON can hold, got undefined'],
-    ['undefined within', { a: [{ b: undefined }] }, 'instance.payload.a[0].b: expected something that JSON can hold, got undefined'],
+    [
+      'undefined within',
+      { a: [{ b: undefined }] },
+      'instance.payload.a[0].b: expected something that JSON can hold, got undefined',
+    ],
     ['a hole', { a: Object.assign([1], { length: 3 }) }, 'instance.payload.a[1]: expected something'],
-    ['a function', { a: () => 1 }, 'instance.payload.a: expected something that JSON can hold, got a function'],
+    [
+      'a function',
+      { a: () => 1 },
+      'instance.payload.a: expected something that JSON can hold, got a function',
+    ],
     ['a symbol', Symbol('x'), 'instance.payload: expected something that JSON can hold, got a symbol'],
     ['a symbol as a key', { [Symbol('x')]: 1 }, 'instance.payload: expected texts as keys'],
     ['a BigInt', { a: 5n }, 'instance.payload.a: expected something that JSON can hold, got a bigint'],
     ['NaN', { a: Number.NaN }, 'instance.payload.a: expected a finite number: JSON has no other, got NaN'],
     ['an infinite number', Number.POSITIVE_INFINITY, 'instance.payload: expected a finite number'],
-    ['itself within', itself, 'instance.payload.again[0]: expected something that JSON can hold, got an object that contains itself'],
+    [
+      'itself within',
+      itself,
+      'instance.payload.again[0]: expected something that JSON can hold, got an object that contains itself',
+    ],
     [
       'an integer that others could read as another one',
       JSON.parse('{"a":[{"b":9007199254740993}]}'),
       'instance.payload.a[0].b: expected a whole number from -(2^53 - 1) to 2^53 - 1, or a greater one as a text, got 9007199254740992',
     ],
     ['a negative one', -(2 ** 53), 'instance.payload: expected a whole number from'],
-    ['a map', { a: new Map([['b', 1]]) }, 'instance.payload.a: expected plain objects, arrays and values (or a toJSON method), got a Map'],
+    [
+      'a map',
+      { a: new Map([['b', 1]]) },
+      'instance.payload.a: expected plain objects, arrays and values (or a toJSON method), got a Map',
+    ],
     ['bytes', new Uint8Array(2), 'instance.payload: expected plain objects'],
     [
       'a bare array',
@@ -65,7 +81,11 @@ describe('a payload', () => {
     ],
     ['an empty array', [], 'instance.payload: expected an object'],
     ['two texts', ['a', 'b'], 'instance.payload: expected an object'],
-    ['a class that is no text', { '@class': 5 }, 'instance.payload.@class: expected the name of a class that every Java reader has, got 5'],
+    [
+      'a class that is no text',
+      { '@class': 5 },
+      'instance.payload.@class: expected the name of a class that every Java reader has, got 5',
+    ],
     ['an empty class', { '@class': '' }, 'instance.payload.@class: expected the name'],
     ['a class with spaces', { '@class': ' java.util.TreeMap' }, 'instance.payload.@class: expected the name'],
     [

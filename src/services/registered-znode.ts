@@ -18,14 +18,20 @@ export interface WantedZnode {
 
 /** What other registrants do to a registration, for logs. */
 export type RegistrationEvent =
-  /** Another registrant has replaced our znode: its znode is left alone, and ours is made again when that has gone. */
+  /**
+   * Another registrant has replaced our znode: its znode is left alone, and ours is made again when that has
+   * gone.
+   */
   | {
       readonly type: 'superseded';
       readonly path: string;
       /** The session of the other, 16 hex digits; undefined where its znode is persistent. */
       readonly by: string | undefined;
     }
-  /** Our znode was removed, or overwritten, by another client, and stands there again. `problem` is the rest of the sentence "<path> …". */
+  /**
+   * Our znode was removed, or overwritten, by another client, and stands there again. `problem` is the rest
+   * of the sentence "<path> …".
+   */
   | { readonly type: 'restored'; readonly path: string; readonly problem: string };
 
 /** What a registration works with. */
@@ -51,7 +57,9 @@ export interface OwnZnode {
   readonly createdZxid: bigint | undefined;
 }
 
-/** The znode of one registered instance, and what is known of it. A subclass says how it is found and made. */
+/**
+ * The znode of one registered instance, and what is known of it. A subclass says how it is found and made.
+ */
 export abstract class RegisteredZnode {
   /** Why a foreign znode at the path is left alone; undefined while there is none. */
   blockedBy: string | undefined;
@@ -74,7 +82,10 @@ export abstract class RegisteredZnode {
     return this.own?.path ?? this.wantedPath;
   }
 
-  /** Goes a step towards what is wanted. True when nothing is left to do until something changes; false when it has to be read again. */
+  /**
+   * Goes a step towards what is wanted. True when nothing is left to do until something changes; false when
+   * it has to be read again.
+   */
   abstract establish(wanted: WantedZnode, call: ReconcileCall): Promise<boolean>;
   /** Goes a step towards nothing of ours being left. True when that is so. */
   abstract clear(call: ReconcileCall): Promise<boolean>;
@@ -99,14 +110,21 @@ export abstract class RegisteredZnode {
     const { clock, lease } = this.context;
     // Between the loss of the lease and the withdrawal, or after a pause of the process.
     if (lease?.isValid() === false)
-      throw new ZooKeeperError(`${path}: the lease is not valid`, { fault: 'refused', outcome: 'not-applied', path });
+      throw new ZooKeeperError(`${path}: the lease is not valid`, {
+        fault: 'refused',
+        outcome: 'not-applied',
+        path,
+      });
     const now = clock.monotonic();
     this.#writes = this.#writes.filter((at) => now - at < WRITES_WINDOW_MS);
     if (this.#writes.length >= MAX_WRITES) throw busy(path);
     this.#writes.push(now);
   }
 
-  /** Writes the wanted data into our znode unless they stand there. True when they do; false when it has to be read again. */
+  /**
+   * Writes the wanted data into our znode unless they stand there. True when they do; false when it has to be
+   * read again.
+   */
   protected async correct(znode: Znode, wanted: WantedZnode, call: ReconcileCall): Promise<boolean> {
     const { zookeeper, emit } = this.context;
     const { path } = this;
@@ -125,7 +143,10 @@ export abstract class RegisteredZnode {
     return false;
   }
 
-  /** Whether the wanted data stand in our znode. That an operator has enabled or disabled the instance since stays, as in Curator. */
+  /**
+   * Whether the wanted data stand in our znode. That an operator has enabled or disabled the instance since
+   * stays, as in Curator.
+   */
   #stands({ data }: Znode, { data: wanted, instance }: WantedZnode): boolean {
     const text = data.toString('utf8');
     if (text === wanted) this.#confirmed = wanted;
@@ -139,8 +160,8 @@ export function ownerOf({ mode }: WantedZnode, sessionId: string): string | unde
 }
 
 /**
- * Brings the server up to date with every write made before: after a change of servers it may lag behind. Afterwards a write that was sent
- * over a lost connection is visible, or will never be applied.
+ * Brings the server up to date with every write made before: after a change of servers it may lag behind.
+ * Afterwards a write that was sent over a lost connection is visible, or will never be applied.
  */
 export async function catchUp(zookeeper: ZooKeeper, path: string, call: ReconcileCall): Promise<void> {
   try {

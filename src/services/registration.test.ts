@@ -29,7 +29,14 @@ function unanswered() {
   });
   const wanted = { instance: instanceOf('one'), path: PATH, data: '{}', mode: 'ephemeral' as const };
   const registration = new Registration(wanted, {
-    ...{ zookeeper: zookeeper as unknown as ZooKeeper, clock, random, lease: undefined, emit: () => {}, loop },
+    ...{
+      zookeeper: zookeeper as unknown as ZooKeeper,
+      clock,
+      random,
+      lease: undefined,
+      emit: () => {},
+      loop,
+    },
     onGone: () => items.splice(0),
   });
   items.push(registration);
@@ -54,7 +61,12 @@ describe('a call that waits for a registration', () => {
     const { clock, registration } = unanswered();
     await settled();
     const usual = expect(registration.settled({})).rejects.toMatchObject({
-      ...{ code: 'ZOOKEEPER_FAILED', fault: 'timeout', path: PATH, message: expect.stringContaining('no server answers') },
+      ...{
+        code: 'ZOOKEEPER_FAILED',
+        fault: 'timeout',
+        path: PATH,
+        message: expect.stringContaining('no server answers'),
+      },
     });
     const short = expect(registration.settled({ timeoutMs: 10 })).rejects.toMatchObject({ fault: 'timeout' });
     await clock.advance(10);
@@ -65,26 +77,37 @@ describe('a call that waits for a registration', () => {
     await usual;
   });
 
-  it.each([new Error('enough'), 'a text', null])('is given up with the very reason of the signal (%s)', async (reason) => {
-    const { clock, registration } = unanswered();
-    const abort = new AbortController();
-    const waiting = registration.settled({ signal: abort.signal });
-    abort.abort(reason);
-    await expect(waiting).rejects.toBe(reason);
-    await expect(registration.settled({ signal: abort.signal })).rejects.toBe(reason);
-    expect(clock.sleepers).toBe(0);
-  });
+  it.each([new Error('enough'), 'a text', null])(
+    'is given up with the very reason of the signal (%s)',
+    async (reason) => {
+      const { clock, registration } = unanswered();
+      const abort = new AbortController();
+      const waiting = registration.settled({ signal: abort.signal });
+      abort.abort(reason);
+      await expect(waiting).rejects.toBe(reason);
+      await expect(registration.settled({ signal: abort.signal })).rejects.toBe(reason);
+      expect(clock.sleepers).toBe(0);
+    },
+  );
 
   it('is told what came first, though the opposite is wanted at once', async () => {
     const { registration, wanted } = unanswered();
     // From here on something may have been written.
-    await registration.settle({ sessionId: '1', signal: new AbortController().signal }).catch(() => undefined);
+    await registration
+      .settle({ sessionId: '1', signal: new AbortController().signal })
+      .catch(() => undefined);
     const registering = registration.settled({});
     registration.drop();
     const removing = registration.settled({});
     registration.want(wanted, true);
-    await expect(registering).rejects.toMatchObject({ fault: 'aborted', message: expect.stringContaining('unregistered') });
-    await expect(removing).rejects.toMatchObject({ fault: 'aborted', message: expect.stringContaining('registered again') });
+    await expect(registering).rejects.toMatchObject({
+      fault: 'aborted',
+      message: expect.stringContaining('unregistered'),
+    });
+    await expect(removing).rejects.toMatchObject({
+      fault: 'aborted',
+      message: expect.stringContaining('registered again'),
+    });
   });
 
   it('is told that the end has come', async () => {

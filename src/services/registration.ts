@@ -2,7 +2,12 @@ import type { ReconcileCall, Reconciled, ReconcileLoop } from '../zookeeper/reco
 import type { Watch, Znode } from '../zookeeper/zookeeper.js';
 import { ZooKeeperError, type ZooKeeperFault } from '../zookeeper/zookeeper-error.js';
 import { NamedRegistration } from './named-registration.js';
-import { catchUp, type RegisteredZnode, type RegistrationContext, type WantedZnode } from './registered-znode.js';
+import {
+  catchUp,
+  type RegisteredZnode,
+  type RegistrationContext,
+  type WantedZnode,
+} from './registered-znode.js';
 import { SequentialRegistration } from './sequential-registration.js';
 import { busy, CALL_TIMEOUT_MS, type ServiceCall } from './service-directory.js';
 
@@ -68,7 +73,8 @@ export class Registration implements Reconciled {
   }
 
   /**
-   * Resolves when ZooKeeper has what is wanted, or nothing where nothing is. Giving up to wait changes nothing of the registration.
+   * Resolves when ZooKeeper has what is wanted, or nothing where nothing is. Giving up to wait changes
+   * nothing of the registration.
    *
    * @throws {ZooKeeperError} `timeout`; `aborted` when the opposite is wanted in the meantime; `closed`
    * @throws `signal.reason`
@@ -84,11 +90,14 @@ export class Registration implements Reconciled {
     };
     await loop.until(isDecided, timeoutMs, signal);
     if (outcome === 'settled') return;
-    if (outcome === 'turned') throw this.#failure('aborted', isWanted ? 'it has been unregistered' : 'it has been registered again');
+    if (outcome === 'turned')
+      throw this.#failure('aborted', isWanted ? 'it has been unregistered' : 'it has been registered again');
     const { state } = loop;
     if (state.status === 'closed') throw this.#failure('closed', 'the service discovery has been closed');
     const problem = this.blockedBy ?? (state.status === 'degraded' ? state.problem : undefined);
-    const late = [isWanted ? 'it does not stand there yet' : 'it is not removed yet', problem].filter(Boolean).join(': ');
+    const late = [isWanted ? 'it does not stand there yet' : 'it is not removed yet', problem]
+      .filter(Boolean)
+      .join(': ');
     throw this.#failure('timeout', `${late} (not within ${timeoutMs} ms)`);
   }
 
@@ -158,13 +167,17 @@ export class Registration implements Reconciled {
     const { path } = this.#znode;
     if (path === this.#watch?.path || signal.aborted || this.#ended) return;
     this.#watch?.watch.close();
-    this.#watch = { path, watch: this.options.zookeeper.watchData(path, (znode) => this.#onZnode(path, znode)) };
+    this.#watch = {
+      path,
+      watch: this.options.zookeeper.watchData(path, (znode) => this.#onZnode(path, znode)),
+    };
   }
 
   #onZnode(path: string, znode: Znode | undefined): void {
     const { state } = this.options.zookeeper;
     if (this.wanted === undefined || path !== this.path) return;
-    const isExpected = state.status === 'connected' && this.#znode.expects(znode, this.wanted, state.sessionId);
+    const isExpected =
+      state.status === 'connected' && this.#znode.expects(znode, this.wanted, state.sessionId);
     if (!isExpected) this.options.loop.touched(this);
   }
 

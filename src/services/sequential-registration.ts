@@ -3,14 +3,23 @@ import type { ReconcileCall } from '../zookeeper/reconcile-loop.js';
 import { parentOf } from '../zookeeper/znode-path.js';
 import type { Znode } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
-import { catchUp, isNotApplied, type OwnZnode, RegisteredZnode, type WantedZnode } from './registered-znode.js';
+import {
+  catchUp,
+  isNotApplied,
+  type OwnZnode,
+  RegisteredZnode,
+  type WantedZnode,
+} from './registered-znode.js';
 
 /** How many znodes are read at a time when ours is searched for. */
 const READS_AT_ONCE = 64;
 /** The number that the servers append: ten digits, or a sign and nine or ten digits after an overflow. */
 const NUMBER = /^(?:\d{10}|-\d{9,10})$/;
 
-/** A registration whose znode the servers number. No other registrant can be in its way, but its number may be assigned again with a new parent. */
+/**
+ * A registration whose znode the servers number. No other registrant can be in its way, but its number may be
+ * assigned again with a new parent.
+ */
 export class SequentialRegistration extends RegisteredZnode {
   /** The data of znodes that may have been created in a session, or may still be: the replies were lost. */
   #lost: { readonly sessionId: string; readonly data: Set<string> } | undefined;
@@ -22,18 +31,25 @@ export class SequentialRegistration extends RegisteredZnode {
       this.own = undefined;
       await this.#make(wanted, call);
       const isRestored = own?.owner === call.sessionId;
-      if (isRestored) this.context.emit({ type: 'restored', path: own.path, problem: 'was removed: it has another number now' });
+      if (isRestored)
+        this.context.emit({
+          type: 'restored',
+          path: own.path,
+          problem: 'was removed: it has another number now',
+        });
       return false;
     }
     if (own.owner === call.sessionId) return this.correct(znode, wanted, call);
-    // The znode of an earlier session stays until the servers end that session: the instance would be found twice.
+    // The znode of an earlier session stays until the servers end that session: the instance would be found
+    // twice.
     if (await this.context.zookeeper.remove(own.path, undefined, call)) this.own = undefined;
     return false;
   }
 
   async clear(call: ReconcileCall): Promise<boolean> {
     const own = await this.#find(call);
-    if (own !== undefined && (await this.#read(own, call)) !== undefined) await this.context.zookeeper.remove(own.path, undefined, call);
+    if (own !== undefined && (await this.#read(own, call)) !== undefined)
+      await this.context.zookeeper.remove(own.path, undefined, call);
     this.own = undefined;
     return true;
   }
@@ -66,8 +82,9 @@ export class SequentialRegistration extends RegisteredZnode {
   }
 
   /**
-   * Our znode. Searches all znodes of the name for those whose creation was not answered: one becomes ours, the others are removed. Those of an
-   * earlier session went with it. In this session the search is repeated each time: a request over a broken connection may still arrive.
+   * Our znode. Searches all znodes of the name for those whose creation was not answered: one becomes ours,
+   * the others are removed. Those of an earlier session went with it. In this session the search is repeated
+   * each time: a request over a broken connection may still arrive.
    */
   async #find(call: ReconcileCall): Promise<OwnZnode | undefined> {
     if (this.#lost?.sessionId !== call.sessionId) this.#lost = undefined;

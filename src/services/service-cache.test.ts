@@ -98,7 +98,11 @@ describe('instances that are read over a slow link', () => {
     tree.refused.add(PATH);
     tellData(['a']);
     await clock.advance(30_000);
-    expect([ids(), source.stale, reports]).toEqual([['a'], { since: 0 }, [`${PATH} has not let itself be read for 5 s`]]);
+    expect([ids(), source.stale, reports]).toEqual([
+      ['a'],
+      { since: 0 },
+      [`${PATH} has not let itself be read for 5 s`],
+    ]);
     expect(seen.refused).toBeGreaterThan(0);
   });
 });

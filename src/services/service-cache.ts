@@ -2,7 +2,12 @@ import type { Clock } from '../base/clock.js';
 import { FirstReads, REFUSED_AFTER_S } from '../zookeeper/first-reads.js';
 import { pathProblem } from '../zookeeper/znode-path.js';
 import type { Watch, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
-import { type DecodedInstance, decodeInstance, type OnUnreadable, UnreadableReports } from './instance-codec.js';
+import {
+  type DecodedInstance,
+  decodeInstance,
+  type OnUnreadable,
+  UnreadableReports,
+} from './instance-codec.js';
 import { FollowedInstances, type FollowedInstancesOptions } from './instance-source.js';
 import type { PayloadCodec } from './payload-codec.js';
 import type { ServiceInstance } from './service-instance.js';
@@ -15,7 +20,10 @@ export interface WatchedInstancesOptions<P> extends FollowedInstancesOptions {
   readonly path: string;
   /** Reads a child. Must not throw. */
   readonly decode: (name: string, znode: Znode) => DecodedInstance<P>;
-  /** Told once of each znode that cannot be understood, as by {@link UnreadableReports}. Must not throw and must not block. */
+  /**
+   * Told once of each znode that cannot be understood, as by {@link UnreadableReports}. Must not throw and
+   * must not block.
+   */
   readonly onUnreadable?: OnUnreadable | UnreadableReports | undefined;
   /** Called about every 5 seconds while the servers refuse to list the children. */
   readonly onRefused?: (() => void) | undefined;
@@ -34,13 +42,16 @@ interface Member<P> {
 const UNREAD = `has not let itself be read for ${REFUSED_AFTER_S} s`;
 
 /**
- * The instances that are children of one znode, in the order of the children's names. The znode itself may come and go.
+ * The instances that are children of one znode, in the order of the children's names. The znode itself may
+ * come and go.
  *
- * Without a connection nothing vanishes. With the next one everything is read again, and `stale` ends when all of it has been read. An instance
- * that may not be read any more is left out then, one that cannot be understood any more at once. Not guaranteed: that each change is seen, only
- * the last one; that a silent connection is known to be lost before two thirds of the session's time-out.
+ * Without a connection nothing vanishes. With the next one everything is read again, and `stale` ends when
+ * all of it has been read. An instance that may not be read any more is left out then, one that cannot be
+ * understood any more at once. Not guaranteed: that each change is seen, only the last one; that a silent
+ * connection is known to be lost before two thirds of the session's time-out.
  *
- * `ready` resolves once all instances have been read. One that the servers refuse delays it by 5 seconds; where they refuse the list, it waits.
+ * `ready` resolves once all instances have been read. One that the servers refuse delays it by 5 seconds;
+ * where they refuse the list, it waits.
  */
 export class WatchedInstances<P> extends FollowedInstances<P> {
   readonly #options: WatchedInstancesOptions<P>;
@@ -155,7 +166,8 @@ export class WatchedInstances<P> extends FollowedInstances<P> {
 }
 
 /** Which service a {@link ServiceCache} follows, and where. */
-export interface ServiceCacheOptions<P> extends Omit<WatchedInstancesOptions<P>, 'path' | 'decode' | 'onRefused'> {
+export interface ServiceCacheOptions<P>
+  extends Omit<WatchedInstancesOptions<P>, 'path' | 'decode' | 'onRefused'> {
   /** The znode below which the services stand, as in Curator. */
   readonly basePath: string;
   /** The service. */
@@ -164,11 +176,13 @@ export interface ServiceCacheOptions<P> extends Omit<WatchedInstancesOptions<P>,
 }
 
 /**
- * The instances of a service in Curator's tree, kept up to date by watches, in the order of their znodes' names: what `queryForInstances` would
- * return. Disabled instances are among them; unreadable ones are left out and reported.
+ * The instances of a service in Curator's tree, kept up to date by watches, in the order of their znodes'
+ * names: what `queryForInstances` would return. Disabled instances are among them; unreadable ones are left
+ * out and reported.
  *
- * What was seen last stays while ZooKeeper is away, and `stale` and `ageMs` say for how long that has been. There is a watch for each instance,
- * and one for the service. Several `DYNAMIC_SEQUENTIAL` instances may have one id: their znodes' names tell them apart.
+ * What was seen last stays while ZooKeeper is away, and `stale` and `ageMs` say for how long that has been.
+ * There is a watch for each instance, and one for the service. Several `DYNAMIC_SEQUENTIAL` instances may
+ * have one id: their znodes' names tell them apart.
  */
 export class ServiceCache<P = unknown> extends WatchedInstances<P> {
   /** @throws {ConfigError} when the base path or the name cannot be a znode's */

@@ -3,7 +3,13 @@ import { concurrently } from '../base/concurrently.js';
 import { ConfigError, explain } from '../base/errors.js';
 import type { CallOptions, CreateMode, MultiOperation, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
-import { decodeInstance, encodeInstance, type OnUnreadable, UnreadableReports, withEnabled } from './instance-codec.js';
+import {
+  decodeInstance,
+  encodeInstance,
+  type OnUnreadable,
+  UnreadableReports,
+  withEnabled,
+} from './instance-codec.js';
 import type { PayloadCodec } from './payload-codec.js';
 import type { ServiceInstance, ServiceType } from './service-instance.js';
 import { checkBasePath, DEFAULT_BASE_PATH, instancePath, servicePath } from './service-path.js';
@@ -19,7 +25,10 @@ export interface ServiceDirectoryOptions<P> {
   /** The parent of all services, within the chroot. @default "/services" */
   readonly basePath?: string | undefined;
   readonly payload: PayloadCodec<P>;
-  /** Told once of each instance that is left out, again when its problem is another; of 1,000 at the most. Must not throw and must not block. */
+  /**
+   * Told once of each instance that is left out, again when its problem is another; of 1,000 at the most.
+   * Must not throw and must not block.
+   */
   readonly onUnreadable?: OnUnreadable | UnreadableReports | undefined;
 }
 
@@ -33,8 +42,8 @@ export const CALL_TIMEOUT_MS = 5_000;
 /**
  * Queries of Curator's tree, and single writes to it. It keeps nothing but what it has reported.
  *
- * Every method rejects with a {@link ZooKeeperError} when ZooKeeper does not answer in time. An instance that cannot be understood, or that
- * this session may not read, is left out and reported.
+ * Every method rejects with a {@link ZooKeeperError} when ZooKeeper does not answer in time. An instance that
+ * cannot be understood, or that this session may not read, is left out and reported.
  */
 export class ServiceDirectory<P> {
   /** The parent of all services. */
@@ -49,15 +58,19 @@ export class ServiceDirectory<P> {
     this.#reports = UnreadableReports.of(onUnreadable);
   }
 
-  /** The names of all services, in the order of their characters. One whose last instance has left may be among them for a while. */
+  /**
+   * The names of all services, in the order of their characters. One whose last instance has left may be
+   * among them for a while.
+   */
   async names(call: ServiceCall = {}): Promise<readonly string[]> {
     const names = await this.options.zookeeper.children(this.basePath, call);
     return [...(names ?? [])].sort();
   }
 
   /**
-   * The instances of a service, disabled ones included, in the order of their znodes' names; none of a service that does not exist.
-   * Each is read by itself. Not guaranteed: that all of them existed at one moment.
+   * The instances of a service, disabled ones included, in the order of their znodes' names; none of a
+   * service that does not exist. Each is read by itself. Not guaranteed: that all of them existed at one
+   * moment.
    *
    * @param call `timeoutMs` is that of the whole query. @default 5000
    * @throws {ConfigError} when the name cannot be a znode's
@@ -66,7 +79,9 @@ export class ServiceDirectory<P> {
   async instances(name: string, call: ServiceCall = {}): Promise<readonly ServiceInstance<P>[]> {
     const remaining = this.#deadline(call);
     const ids = await this.options.zookeeper.children(servicePath(this.basePath, name), remaining());
-    const found = await concurrently([...(ids ?? [])].sort(), READS_AT_ONCE, (id) => this.instance(name, id, remaining()));
+    const found = await concurrently([...(ids ?? [])].sort(), READS_AT_ONCE, (id) =>
+      this.instance(name, id, remaining()),
+    );
     return found.filter((instance) => instance !== undefined);
   }
 
@@ -81,7 +96,10 @@ export class ServiceDirectory<P> {
     const path = instancePath(this.basePath, name, id);
     try {
       const znode = await zookeeper.read(path, call);
-      return this.#reports.instanceOf(path, znode && decodeInstance<P>({ name, id, data: znode.data }, payload));
+      return this.#reports.instanceOf(
+        path,
+        znode && decodeInstance<P>({ name, id, data: znode.data }, payload),
+      );
     } catch (error) {
       if (!isFault(error, 'no-auth')) throw error;
       this.#reports.report(path, `cannot be read: ${explain(error)}`);
@@ -90,8 +108,9 @@ export class ServiceDirectory<P> {
   }
 
   /**
-   * Creates an instance's znode, in place of any that stands there, in one transaction. A `DYNAMIC` one goes with this session, and is not
-   * restored as a registration would be. Each write of a `DYNAMIC_SEQUENTIAL` one creates another.
+   * Creates an instance's znode, in place of any that stands there, in one transaction. A `DYNAMIC` one goes
+   * with this session, and is not restored as a registration would be. Each write of a `DYNAMIC_SEQUENTIAL`
+   * one creates another.
    *
    * @returns the path of its znode
    * @throws {ConfigError} when not every reader understands the instance; nothing has been written then
@@ -119,7 +138,8 @@ export class ServiceDirectory<P> {
   }
 
   /**
-   * Removes an instance's znode, whichever process registered it. A registration that is kept up creates it again.
+   * Removes an instance's znode, whichever process registered it. A registration that is kept up creates it
+   * again.
    *
    * @param id the znode's name: of a `DYNAMIC_SEQUENTIAL` instance with the servers' number
    * @returns false when there was none
@@ -130,8 +150,8 @@ export class ServiceDirectory<P> {
   }
 
   /**
-   * Enables or disables an instance, whichever process registered it; all else of its data, its session and its type stay. It lasts until its
-   * registrant registers or updates it again.
+   * Enables or disables an instance, whichever process registered it; all else of its data, its session and
+   * its type stay. It lasts until its registrant registers or updates it again.
    *
    * @param id the znode's name: of a `DYNAMIC_SEQUENTIAL` instance with the servers' number
    * @returns false when there is none
@@ -146,10 +166,16 @@ export class ServiceDirectory<P> {
       const znode = await zookeeper.read(path, remaining());
       if (znode === undefined) return false;
       const decoded = decodeInstance({ name, id, data: znode.data }, payload);
-      if (decoded.status === 'unreadable') throw new ConfigError(path, new Kind(`a znode that ${decoded.problem}`), 'an instance');
+      if (decoded.status === 'unreadable')
+        throw new ConfigError(path, new Kind(`a znode that ${decoded.problem}`), 'an instance');
       if (decoded.instance.enabled === enabled) return true;
       try {
-        await zookeeper.setData(path, withEnabled(znode.data.toString('utf8'), enabled), znode.stat.version, remaining());
+        await zookeeper.setData(
+          path,
+          withEnabled(znode.data.toString('utf8'), enabled),
+          znode.stat.version,
+          remaining(),
+        );
         return true;
       } catch (error) {
         if (!isFault(error, 'no-node', 'bad-version')) throw error;
@@ -173,8 +199,9 @@ export function createModeOf(type: ServiceType): CreateMode {
 }
 
 /**
- * Replaces the znode at a path by a new one, in one transaction, so that no reader sees none. Changing its data would keep its mode and its
- * session. The new one never has the version of the old one: a write or removal by the old version does not hit the new one.
+ * Replaces the znode at a path by a new one, in one transaction, so that no reader sees none. Changing its
+ * data would keep its mode and its session. The new one never has the version of the old one: a write or
+ * removal by the old version does not hit the new one.
  *
  * @param version of the data that may be replaced
  */
@@ -193,5 +220,9 @@ export function replacementVersion(version: number): number {
 
 /** The failure of a znode that others change as often as it is written. */
 export function busy(path: string): ZooKeeperError {
-  return new ZooKeeperError(`${path} is being changed by others all the time`, { fault: 'refused', outcome: 'not-applied', path });
+  return new ZooKeeperError(`${path} is being changed by others all the time`, {
+    fault: 'refused',
+    outcome: 'not-applied',
+    path,
+  });
 }

@@ -20,7 +20,10 @@ import { type ProviderChoices, ServiceProvider } from './service-provider.js';
 export type ServiceEvent =
   | ReconcileEvent
   | RegistrationEvent
-  /** An instance that is left out; reported once while its problem is the same. `problem` is the rest of the sentence "<path> …". */
+  /**
+   * An instance that is left out; reported once while its problem is the same. `problem` is the rest of the
+   * sentence "<path> …".
+   */
   | { readonly type: 'unreadable'; readonly path: string; readonly problem: string };
 
 /** What a {@link ServiceDiscovery} works with, and where its services stand. */
@@ -33,7 +36,11 @@ export interface ServiceDiscoveryOptions<P> {
   readonly basePath?: string | undefined;
   /** The codec of the instances' payloads. @default any JSON, as it is */
   readonly payload?: PayloadCodec<P> | undefined;
-  /** While this lease is not valid nothing is written, only removed. Persistent instances, which would outlive it, are refused. @default none */
+  /**
+   * While this lease is not valid nothing is written, only removed. Persistent instances, which would outlive
+   * it, are refused.
+   * @default none
+   */
   readonly lease?: Pick<Lease, 'isValid'> | undefined;
   /** Must not block. One that throws has its error surface as an uncaught one, and does no harm here. */
   readonly onEvent?: ((event: ServiceEvent) => void) | undefined;
@@ -45,18 +52,21 @@ const CLOSE_TIMEOUT_MS = 2_000;
 /**
  * Registers instances of services in Curator's tree, keeps them registered, and finds others'.
  *
- * Registrations are kept in memory and restored in every new session, and when another client removes or overwrites a znode: at once, or after 100
- * to 300 ms where it has gone, since Curator replaces a znode by removing and creating. What is asked for without a connection is done when it
- * returns.
+ * Registrations are kept in memory and restored in every new session, and when another client removes or
+ * overwrites a znode: at once, or after 100 to 300 ms where it has gone, since Curator replaces a znode by
+ * removing and creating. What is asked for without a connection is done when it returns.
  *
- * What another client enables or disables stays so until the instance is registered or updated here again, as in Curator.
+ * What another client enables or disables stays so until the instance is registered or updated here again, as
+ * in Curator.
  *
- * The last registrant of an id has it. `register` replaces what stands there, in one transaction, so a restarted process does not wait for the
- * end of its former session. A registrant that was replaced reports `superseded`, is `degraded`, and registers again when the other has gone.
+ * The last registrant of an id has it. `register` replaces what stands there, in one transaction, so a
+ * restarted process does not wait for the end of its former session. A registrant that was replaced reports
+ * `superseded`, is `degraded`, and registers again when the other has gone.
  *
- * Not guaranteed: which of two has the id when both return at the same moment; anything against a registrant of another kind that removes and
- * writes again and again. A znode that is replaced between a read and its removal may be removed in place of the one that was read; its
- * registrant creates it again. A persistent instance may stay if its data were changed before its registrant first read it.
+ * Not guaranteed: which of two has the id when both return at the same moment; anything against a registrant
+ * of another kind that removes and writes again and again. A znode that is replaced between a read and its
+ * removal may be removed in place of the one that was read; its registrant creates it again. A persistent
+ * instance may stay if its data were changed before its registrant first read it.
  *
  * @typeParam P the payload
  */
@@ -74,7 +84,13 @@ export class ServiceDiscovery<P = unknown> {
   constructor(private readonly options: ServiceDiscoveryOptions<P>) {
     const { zookeeper, clock, random, basePath } = options;
     this.#payload = options.payload ?? (jsonPayload as PayloadCodec<P>);
-    this.#directory = new ServiceDirectory<P>({ zookeeper, clock, basePath, payload: this.#payload, onUnreadable: this.#reports });
+    this.#directory = new ServiceDirectory<P>({
+      zookeeper,
+      clock,
+      basePath,
+      payload: this.#payload,
+      onUnreadable: this.#reports,
+    });
     this.#loop = new ReconcileLoop({
       ...{ zookeeper, clock, random, name: 'the service discovery', onEvent: this.#emit },
       items: () => this.#registrations.values(),
@@ -92,18 +108,24 @@ export class ServiceDiscovery<P = unknown> {
     return this.#loop.state;
   }
 
-  /** Calls `listener` with every new state, until the returned function is called. Not with the present one. Listeners must not throw. */
+  /**
+   * Calls `listener` with every new state, until the returned function is called. Not with the present one.
+   * Listeners must not throw.
+   */
   onState(listener: (state: ReconcileState) => void): () => void {
     return this.#loop.onState(listener);
   }
 
   /** What is registered here, whether it stands in the tree or not. */
   get registered(): readonly ServiceInstance<P>[] {
-    return [...this.#registrations.values()].flatMap(({ wanted }) => (wanted?.instance as ServiceInstance<P> | undefined) ?? []);
+    return [...this.#registrations.values()].flatMap(
+      ({ wanted }) => (wanted?.instance as ServiceInstance<P> | undefined) ?? [],
+    );
   }
 
   /**
-   * An instance to be registered, with defaults for the other fields: a random id, the present time, `DYNAMIC`, enabled. Registers nothing.
+   * An instance to be registered, with defaults for the other fields: a random id, the present time,
+   * `DYNAMIC`, enabled. Registers nothing.
    *
    * @throws {ConfigError} that names the first field that is wrong
    */
@@ -112,18 +134,22 @@ export class ServiceDiscovery<P = unknown> {
   }
 
   /**
-   * Registers an instance, in place of any other with its name and id, and keeps it registered. Resolves when it stands in the tree. After a
-   * rejection with anything but a {@link ConfigError} it is still registered, and written as soon as possible, until `unregister`.
+   * Registers an instance, in place of any other with its name and id, and keeps it registered. Resolves when
+   * it stands in the tree. After a rejection with anything but a {@link ConfigError} it is still registered,
+   * and written as soon as possible, until `unregister`.
    *
    * @param call how long to wait; it bounds nothing else. @default 5000 ms
-   * @throws {ConfigError} when not every reader understands the instance, or it is persistent and tied to a lease; nothing is written then
-   * @throws {ZooKeeperError} `timeout` when it does not stand there in time, saying why; `aborted` when it is unregistered before; `closed`
+   * @throws {ConfigError} when not every reader understands the instance, or it is persistent and tied to a
+   * lease; nothing is written then
+   * @throws {ZooKeeperError} `timeout` when it does not stand there in time, saying why; `aborted` when it is
+   * unregistered before; `closed`
    * @throws `signal.reason` when `signal` aborts; if it had before, nothing is done
    */
   async register(instance: ServiceInstance<P>, call: ServiceCall = {}): Promise<void> {
     const wanted = this.#wantedFor(instance);
     if (this.options.lease !== undefined && wanted.mode === 'persistent') {
-      const others = 'DYNAMIC or DYNAMIC_SEQUENTIAL, which go with the session: a persistent one would outlive the lease';
+      const others =
+        'DYNAMIC or DYNAMIC_SEQUENTIAL, which go with the session: a persistent one would outlive the lease';
       throw new ConfigError('instance.serviceType', instance.serviceType, others);
     }
     this.#throwIfClosed();
@@ -134,11 +160,12 @@ export class ServiceDiscovery<P = unknown> {
   }
 
   /**
-   * Changes an instance that is registered here. Resolves when that stands in the tree. One that another registrant has replaced stays replaced,
-   * and has the change when it returns.
+   * Changes an instance that is registered here. Resolves when that stands in the tree. One that another
+   * registrant has replaced stays replaced, and has the change when it returns.
    *
    * @param call how long to wait; it bounds nothing else. @default 5000 ms
-   * @throws {ConfigError} when it is not registered here, has another type now, or not every reader understands it; nothing is changed then
+   * @throws {ConfigError} when it is not registered here, has another type now, or not every reader
+   * understands it; nothing is changed then
    * @throws as {@link register}
    */
   async update(instance: ServiceInstance<P>, call: ServiceCall = {}): Promise<void> {
@@ -156,14 +183,18 @@ export class ServiceDiscovery<P = unknown> {
   }
 
   /**
-   * Takes an instance back. Resolves when nothing of it is left in the tree, at once when it is not registered here. Another registrant's znode
-   * in its place stays. After a rejection it is still removed as soon as possible, unless this is closed before.
+   * Takes an instance back. Resolves when nothing of it is left in the tree, at once when it is not
+   * registered here. Another registrant's znode in its place stays. After a rejection it is still removed as
+   * soon as possible, unless this is closed before.
    *
    * @param call how long to wait; it bounds nothing else. @default 5000 ms
    * @throws {ZooKeeperError} `timeout`; `aborted` when it is registered again before; `closed`
    * @throws `signal.reason` when `signal` aborts; if it had before, nothing is done
    */
-  async unregister({ name, id }: Pick<ServiceInstance<P>, 'name' | 'id'>, call: ServiceCall = {}): Promise<void> {
+  async unregister(
+    { name, id }: Pick<ServiceInstance<P>, 'name' | 'id'>,
+    call: ServiceCall = {},
+  ): Promise<void> {
     const path = instancePath(this.basePath, name, id);
     call.signal?.throwIfAborted();
     const registration = this.#registrations.get(path);
@@ -186,7 +217,10 @@ export class ServiceDiscovery<P = unknown> {
     return this.#directory.instance(name, id, call);
   }
 
-  /** Follows the instances of a service, until the cache or this is closed. @throws {ConfigError} when the name cannot be a znode's */
+  /**
+   * Follows the instances of a service, until the cache or this is closed.
+   * @throws {ConfigError} when the name cannot be a znode's
+   */
   cache(name: string): ServiceCache<P> {
     this.#throwIfClosed();
     const { zookeeper, clock } = this.options;
@@ -216,7 +250,8 @@ export class ServiceDiscovery<P = unknown> {
   }
 
   /**
-   * Takes everything back for good. It is removed from the tree, now or when the connection returns, until this is closed.
+   * Takes everything back for good. It is removed from the tree, now or when the connection returns, until
+   * this is closed.
    *
    * @returns whether everything is known to be gone after `timeoutMs` at the latest
    */
@@ -227,8 +262,9 @@ export class ServiceDiscovery<P = unknown> {
   }
 
   /**
-   * Unregisters everything, persistent instances too, and closes all caches and providers. Never rejects, and takes at most 2 seconds. What could
-   * not be removed by then stays, dynamic instances until the session ends.
+   * Unregisters everything, persistent instances too, and closes all caches and providers. Never rejects, and
+   * takes at most 2 seconds. What could not be removed by then stays, dynamic instances until the session
+   * ends.
    */
   close(): Promise<void> {
     this.#closing ??= this.#close();
@@ -245,7 +281,10 @@ export class ServiceDiscovery<P = unknown> {
   /** @throws {ZooKeeperError} `closed` when nothing can be registered any more */
   #throwIfClosed(): void {
     if (!this.#withdrawn && this.state.status !== 'closed') return;
-    throw new ZooKeeperError('the service discovery has been closed', { fault: 'closed', outcome: 'not-applied' });
+    throw new ZooKeeperError('the service discovery has been closed', {
+      fault: 'closed',
+      outcome: 'not-applied',
+    });
   }
 
   #add(wanted: WantedZnode): Registration {
@@ -261,7 +300,12 @@ export class ServiceDiscovery<P = unknown> {
 
   #wantedFor(instance: ServiceInstance<P>): WantedZnode {
     const data = encodeInstance(instance, this.#payload);
-    return { instance, path: instancePath(this.basePath, instance.name, instance.id), data, mode: createModeOf(instance.serviceType) };
+    return {
+      instance,
+      path: instancePath(this.basePath, instance.name, instance.id),
+      data,
+      mode: createModeOf(instance.serviceType),
+    };
   }
 
   readonly #emit = (event: ServiceEvent): void => {
@@ -269,5 +313,7 @@ export class ServiceDiscovery<P = unknown> {
   };
 
   /** Shared by queries, caches and providers, so that each znode is reported once. */
-  readonly #reports = new UnreadableReports((path, problem) => this.#emit({ type: 'unreadable', path, problem }));
+  readonly #reports = new UnreadableReports((path, problem) =>
+    this.#emit({ type: 'unreadable', path, problem }),
+  );
 }

@@ -1,6 +1,7 @@
 /**
- * How an instance lives in the tree, in Curator's words: `DYNAMIC` goes with the session that registered it; `DYNAMIC_SEQUENTIAL` too, and the
- * servers number its znode; `STATIC` and `PERMANENT` stay until they are unregistered.
+ * How an instance lives in the tree, in Curator's words: `DYNAMIC` goes with the session that registered it;
+ * `DYNAMIC_SEQUENTIAL` too, and the servers number its znode; `STATIC` and `PERMANENT` stay until they are
+ * unregistered.
  */
 export type ServiceType = 'DYNAMIC' | 'STATIC' | 'PERMANENT' | 'DYNAMIC_SEQUENTIAL';
 
@@ -25,14 +26,19 @@ export interface ServiceInstance<P = unknown> {
   readonly name: string;
   /** Tells it apart from the other instances of the service; a znode's name. */
   readonly id: string;
-  /** Host name or IP address, without a port. Undefined only for instances that others registered without one. */
+  /**
+   * Host name or IP address, without a port. Undefined only for instances that others registered without one.
+   */
   readonly address: string | undefined;
   /** 1 … 65535. */
   readonly port: number | undefined;
   /** The port for TLS, 1 … 65535. */
   readonly sslPort: number | undefined;
   readonly payload: P | undefined;
-  /** When it was registered, in milliseconds since the Unix epoch by the registrant's wall clock. For people only. */
+  /**
+   * When it was registered, in milliseconds since the Unix epoch by the registrant's wall clock. For people
+   * only.
+   */
   readonly registrationTimeUTC: number;
   readonly serviceType: ServiceType;
   readonly uriSpec: UriSpec | undefined;

@@ -55,7 +55,11 @@ describe('a provider', () => {
   it('passes on what its source tells, and closes it', () => {
     const { source, provider } = provided(instancesOf(2));
     source.stale = { since: 7 };
-    expect([provider.name, provider.instances, provider.stale]).toEqual(['orders', source.instances, { since: 7 }]);
+    expect([provider.name, provider.instances, provider.stale]).toEqual([
+      'orders',
+      source.instances,
+      { since: 7 },
+    ]);
     provider.close();
     expect(source.closed).toBe(1);
     expect(provider.pick()).toBeDefined();
@@ -64,7 +68,9 @@ describe('a provider', () => {
   it('never picks one that Spring’s status takes out of service', () => {
     const statuses = [undefined, 'UP', ' ', 'up', 'OUT_OF_SERVICE', 'DOWN', 'out_of_service'];
     const instances = statuses.map((status, index) =>
-      instanceOf(String(index), { payload: { '@class': 'Spring', metadata: status === undefined ? {} : { instance_status: status } } }),
+      instanceOf(String(index), {
+        payload: { '@class': 'Spring', metadata: status === undefined ? {} : { instance_status: status } },
+      }),
     );
     const { picked, source, provider } = provided([...instances, instanceOf('7', { payload: 'text' })]);
     expect(picked(100)).toEqual(['0', '1', '2', '3', '7']);
@@ -77,7 +83,9 @@ describe('a provider', () => {
 
   it('never picks a disabled instance, by any strategy, not even when all the others are down', () => {
     for (const name of STRATEGY_NAMES) {
-      const { picked, fail } = provided([instanceOf('on'), instanceOf('off', { enabled: false })], { strategy: parseStrategy(name) });
+      const { picked, fail } = provided([instanceOf('on'), instanceOf('off', { enabled: false })], {
+        strategy: parseStrategy(name),
+      });
       expect(picked()).toEqual(['on']);
       fail('on', 2);
       expect(picked()).toEqual(['on']);
@@ -144,7 +152,9 @@ describe('the instances that were tried already', () => {
   });
 
   it('do not let one of weight 0 be picked while there is another', () => {
-    const instances = [9_999, 0, 0, 0, 0.001].map((weight, index) => instanceOf(String(index), { payload: { weight } }));
+    const instances = [9_999, 0, 0, 0, 0.001].map((weight, index) =>
+      instanceOf(String(index), { payload: { weight } }),
+    );
     const { provider } = provided(instances, { strategy: weighted() });
     const tried = new Set([instances[0] as ServiceInstance]);
     for (let i = 0; i < 100; i += 1) expect(provider.pick(tried)?.id).toBe('4');
@@ -203,7 +213,9 @@ describe('an instance that fails', () => {
   });
 
   it('obeys the threshold and the time-out that are given', async () => {
-    const { clock, picked, fail } = provided(instancesOf(2), { downPolicy: { threshold: 4, timeoutMs: 500 } });
+    const { clock, picked, fail } = provided(instancesOf(2), {
+      downPolicy: { threshold: 4, timeoutMs: 500 },
+    });
     fail('0', 3);
     expect(picked()).toEqual(['0', '1']);
     fail('0');
@@ -235,7 +247,9 @@ describe('an instance that fails', () => {
   });
 
   it('comes back in its turn while others go down, over and over', async () => {
-    const { clock, picked, fail } = provided(instancesOf(4), { downPolicy: { threshold: 1, timeoutMs: 100 } });
+    const { clock, picked, fail } = provided(instancesOf(4), {
+      downPolicy: { threshold: 1, timeoutMs: 100 },
+    });
     for (let round = 0; round < 50; round += 1) {
       fail(String(round % 4));
       await clock.advance(40);
@@ -259,7 +273,9 @@ describe('an instance that fails', () => {
   });
 
   it('is not picked when every one is down, where that is asked for', async () => {
-    const { clock, provider, picked, fail } = provided(instancesOf(2), { downPolicy: { whenAllDown: 'none' } });
+    const { clock, provider, picked, fail } = provided(instancesOf(2), {
+      downPolicy: { whenAllDown: 'none' },
+    });
     fail('0', 2);
     fail('1', 2);
     expect(provider.pick()).toBeUndefined();
@@ -289,9 +305,13 @@ describe('an instance that fails', () => {
 
   it('is refused a policy that makes no sense', () => {
     for (const threshold of [0, -1, 1.5, Number.NaN])
-      expect(() => provided([], { downPolicy: { threshold } })).toThrow(expect.objectContaining({ setting: 'downPolicy.threshold' }));
+      expect(() => provided([], { downPolicy: { threshold } })).toThrow(
+        expect.objectContaining({ setting: 'downPolicy.threshold' }),
+      );
     for (const timeoutMs of [0, -1, Number.NaN, Number.POSITIVE_INFINITY])
-      expect(() => provided([], { downPolicy: { timeoutMs } })).toThrow(expect.objectContaining({ setting: 'downPolicy.timeoutMs' }));
+      expect(() => provided([], { downPolicy: { timeoutMs } })).toThrow(
+        expect.objectContaining({ setting: 'downPolicy.timeoutMs' }),
+      );
   });
 });
 
@@ -300,7 +320,9 @@ describe('the URL of an instance', () => {
     expect(provided([instanceOf('a')]).provider.url()).toBe('http://10.0.0.1:8080');
     expect(provided([instanceOf('a', { sslPort: 8443 })]).provider.url()).toBe('https://10.0.0.1:8443');
     const uriSpec = parseUriSpec('{scheme}://{address}:{port}/{version}');
-    expect(provided([instanceOf('a', { uriSpec })]).provider.url({ version: 'v2' })).toBe('http://10.0.0.1:8080/v2');
+    expect(provided([instanceOf('a', { uriSpec })]).provider.url({ version: 'v2' })).toBe(
+      'http://10.0.0.1:8080/v2',
+    );
   });
 
   it('is that of another one where the one that was picked tells no port', () => {
@@ -309,7 +331,9 @@ describe('the URL of an instance', () => {
   });
 
   it('does not change what a sticky provider stays with where that tells no port', () => {
-    const { provider } = provided([...instancesOf(9, { port: undefined }), instanceOf('whole')], { strategy: sticky() });
+    const { provider } = provided([...instancesOf(9, { port: undefined }), instanceOf('whole')], {
+      strategy: sticky(),
+    });
     const choice = provider.pick();
     for (let i = 0; i < 3; i += 1) provider.url();
     expect(provider.pick()).toBe(choice);
@@ -333,8 +357,14 @@ describe('the URL of an instance', () => {
     expect(empty.message()).toBe('no instance of orders can be picked (none is known)');
     empty.source.stale = { since: 0 };
     await empty.clock.advance(3_200);
-    expect(empty.message()).toBe('no instance of orders can be picked (none is known; ZooKeeper has told nothing for 3 s)');
-    const some = none([...instancesOf(2), instanceOf('off', { enabled: false }), instanceOf('x', { address: undefined })]);
+    expect(empty.message()).toBe(
+      'no instance of orders can be picked (none is known; ZooKeeper has told nothing for 3 s)',
+    );
+    const some = none([
+      ...instancesOf(2),
+      instanceOf('off', { enabled: false }),
+      instanceOf('x', { address: undefined }),
+    ]);
     some.fail('0', 2);
     some.fail('1', 2);
     expect(some.message()).toBe(
@@ -348,6 +378,8 @@ describe('the URL of an instance', () => {
   it('is not made up for a caller that needs an instance besides the tried ones', () => {
     const { provider } = provided(instancesOf(2));
     expect(provider.need()).toBeDefined();
-    expect(() => provider.need(new Set(provider.instances))).toThrow('no instance of orders can be picked (2 known: 2 tried already)');
+    expect(() => provider.need(new Set(provider.instances))).toThrow(
+      'no instance of orders can be picked (2 known: 2 tried already)',
+    );
   });
 });

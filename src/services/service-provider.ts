@@ -12,10 +12,14 @@ import { instanceUrl, type UriVariables } from './uri-spec.js';
 export interface ProviderChoices<P = unknown> {
   /** How one of several is chosen. @default `roundRobin()` */
   readonly strategy?: StrategyFactory<P> | undefined;
-  /** When an instance that fails is not picked, and for how long. @default two errors within 30 s, for 30 s */
+  /**
+   * When an instance that fails is not picked, and for how long.
+   * @default two errors within 30 s, for 30 s
+   */
   readonly downPolicy?: DownPolicy | undefined;
   /**
-   * Which of the enabled instances may be picked at all. Called once for each after every change. Must not throw.
+   * Which of the enabled instances may be picked at all. Called once for each after every change. Must not
+   * throw.
    *
    * @default those with an address, or with a uriSpec
    */
@@ -32,9 +36,10 @@ export interface ServiceProviderOptions<P = unknown> extends ProviderChoices<P> 
 const MORE_TRIES = 3;
 
 /**
- * Picks one of the instances of a service for each request, from memory: at once, in constant time, and without garbage. Only the first pick
- * after a change looks at all instances. A disabled one, or one that Spring Cloud's `instance_status` takes out of service, is never picked.
- * While ZooKeeper is away it picks from what was seen last.
+ * Picks one of the instances of a service for each request, from memory: at once, in constant time, and
+ * without garbage. Only the first pick after a change looks at all instances. A disabled one, or one that
+ * Spring Cloud's `instance_status` takes out of service, is never picked. While ZooKeeper is away it picks
+ * from what was seen last.
  */
 export class ServiceProvider<P = unknown> {
   readonly #down: DownInstances;
@@ -49,7 +54,8 @@ export class ServiceProvider<P = unknown> {
   /** @throws {ConfigError} when the strategy is none, or the down policy is out of range */
   constructor(private readonly options: ServiceProviderOptions<P>) {
     const { clock, strategy = roundRobin<P>(), downPolicy, accept = isReachable } = options;
-    if (typeof strategy !== 'function') throw new ConfigError('strategy', strategy, 'a strategy itself, such as roundRobin()');
+    if (typeof strategy !== 'function')
+      throw new ConfigError('strategy', strategy, 'a strategy itself, such as roundRobin()');
     this.#down = new DownInstances(clock, downPolicy);
     this.#accept = accept;
     const context = { clock, random: new QuickRandom(options.random) };
@@ -67,12 +73,18 @@ export class ServiceProvider<P = unknown> {
     return this.options.source.instances;
   }
 
-  /** Resolves once the instances have been read for the first time. Never rejects, and never resolves when closed before. */
+  /**
+   * Resolves once the instances have been read for the first time. Never rejects, and never resolves when
+   * closed before.
+   */
   get ready(): Promise<void> {
     return this.options.source.ready;
   }
 
-  /** Undefined while ZooKeeper tells of every change; otherwise since when it does not, in milliseconds on the monotonic clock. */
+  /**
+   * Undefined while ZooKeeper tells of every change; otherwise since when it does not, in milliseconds on the
+   * monotonic clock.
+   */
   get stale(): { readonly since: number } | undefined {
     return this.options.source.stale;
   }
@@ -80,8 +92,8 @@ export class ServiceProvider<P = unknown> {
   /**
    * Chooses an instance.
    *
-   * @param except instances that are not wanted, such as the ones that this request was sent to already: the very values that were picked.
-   *   With them it may look at all candidates
+   * @param except instances that are not wanted, such as the ones that this request was sent to already: the
+   * very values that were picked. With them it may look at all candidates
    * @returns undefined when there is none
    */
   pick(except?: ReadonlySet<ServiceInstance<P>>): ServiceInstance<P> | undefined {
@@ -92,7 +104,10 @@ export class ServiceProvider<P = unknown> {
     return except === undefined || !except.has(picked) ? picked : this.#pickOther(except);
   }
 
-  /** As {@link pick}, for callers that cannot go on without an instance. @throws {NoInstanceError} when there is none */
+  /**
+   * As {@link pick}, for callers that cannot go on without an instance.
+   * @throws {NoInstanceError} when there is none
+   */
   need(except?: ReadonlySet<ServiceInstance<P>>): ServiceInstance<P> {
     const picked = this.pick(except);
     if (picked === undefined) throw this.#none();
@@ -114,7 +129,10 @@ export class ServiceProvider<P = unknown> {
     return instanceUrl(this.#second.pick(others), variables) as string;
   }
 
-  /** Says that an instance has failed: it did not answer, or not as a healthy one. After enough errors it is not picked for a while. */
+  /**
+   * Says that an instance has failed: it did not answer, or not as a healthy one. After enough errors it is
+   * not picked for a while.
+   */
   noteError(instance: ServiceInstance<P>): void {
     this.#strategy.noteError?.(instance);
     this.#second.noteError?.(instance);
@@ -181,7 +199,10 @@ export interface NoInstanceFacts {
   readonly staleForMs: number | undefined;
 }
 
-/** A service has no instance that a request could be sent to, or none besides the ones that were tried already. */
+/**
+ * A service has no instance that a request could be sent to, or none besides the ones that were tried
+ * already.
+ */
 export class NoInstanceError extends NodeLeaseError {
   readonly code = 'NO_INSTANCE';
 
@@ -202,6 +223,7 @@ function describe({ known, disabled, unacceptable, down, staleForMs }: NoInstanc
     [known - disabled - unacceptable - down, 'tried already'],
   ] as const;
   const counts = parts.filter(([count]) => count > 0).map(([count, what]) => `${count} ${what}`);
-  const since = staleForMs === undefined ? '' : `; ZooKeeper has told nothing for ${Math.round(staleForMs / 1_000)} s`;
+  const since =
+    staleForMs === undefined ? '' : `; ZooKeeper has told nothing for ${Math.round(staleForMs / 1_000)} s`;
   return `${known === 0 ? 'none is known' : `${known} known: ${counts.join(', ')}`}${since}`;
 }

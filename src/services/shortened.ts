@@ -9,7 +9,9 @@ export class Kind {
   }
 }
 
-/** A value as an error shows it: a long text is cut; of objects, functions and the like only the kind is told. */
+/**
+ * A value as an error shows it: a long text is cut; of objects, functions and the like only the kind is told.
+ */
 export function shortened(value: unknown): unknown {
   if (typeof value === 'string') return value.length > MAX_SHOWN ? `${value.slice(0, MAX_SHOWN)}…` : value;
   if (value === null || ['number', 'boolean', 'undefined'].includes(typeof value)) return value;

@@ -9,7 +9,10 @@ const bytes = readFileSync(new URL('../../test/fixtures/spring/registered.znode'
 const spring: SpringInstance = { id: 'orders-1', name: 'orders', metadata: { zone: 'a' } };
 
 function read(payload: string) {
-  const decoded = decodeInstance({ name: 'orders', id: 'i-1', data: Buffer.from(`{"payload":${payload}}`) }, springPayload);
+  const decoded = decodeInstance(
+    { name: 'orders', id: 'i-1', data: Buffer.from(`{"payload":${payload}}`) },
+    springPayload,
+  );
   return decoded.status === 'readable' ? decoded.instance.payload : decoded.problem;
 }
 
@@ -18,7 +21,9 @@ test('what Spring writes is read, and written again byte for byte', () => {
   if (decoded.status !== 'readable') throw new Error(decoded.problem);
   expect(decoded.instance.payload).toEqual(spring);
   expect(encodeInstance(decoded.instance, springPayload)).toBe(bytes.toString());
-  expect(encodeInstance({ ...decoded.instance, payload: springInstancePayload(spring) }, jsonPayload)).toBe(bytes.toString());
+  expect(encodeInstance({ ...decoded.instance, payload: springInstancePayload(spring) }, jsonPayload)).toBe(
+    bytes.toString(),
+  );
 });
 
 test('an instance with Spring’s payload gets Spring’s uriSpec where it has none, and has to have a port', () => {
@@ -28,27 +33,39 @@ test('an instance with Spring’s payload gets Spring’s uriSpec where it has n
   const written = (change: Partial<ServiceInstance<SpringInstance>>) => {
     const text = encodeInstance({ ...bare, ...change }, springPayload);
     const again = decodeInstance({ name: 'orders', id: 'i-1', data: Buffer.from(text) }, springPayload);
-    return again.status === 'readable' && again.instance.uriSpec && buildUri(again.instance.uriSpec, again.instance);
+    return (
+      again.status === 'readable' &&
+      again.instance.uriSpec &&
+      buildUri(again.instance.uriSpec, again.instance)
+    );
   };
   expect(encodeInstance(bare, springPayload)).toBe(bytes.toString());
-  expect(encodeInstance({ ...bare, payload: springInstancePayload(spring) }, jsonPayload)).toBe(bytes.toString());
+  expect(encodeInstance({ ...bare, payload: springInstancePayload(spring) }, jsonPayload)).toBe(
+    bytes.toString(),
+  );
   expect(written({ sslPort: 8443 })).toBe('https://10.0.0.7:8443');
   expect(written({ port: undefined, sslPort: 8443 })).toBe('https://10.0.0.7:8443');
   expect(written({ address: '2001:db8::7' })).toBe('http://[2001:db8::7]:8080');
   expect(written({ uriSpec: parseUriSpec('x://{address}') })).toBe('x://10.0.0.7');
-  expect(() => written({ port: undefined })).toThrow('instance.port: expected a port or an sslPort (Spring cannot read a service');
+  expect(() => written({ port: undefined })).toThrow(
+    'instance.port: expected a port or an sslPort (Spring cannot read a service',
+  );
 });
 
 test('metadata are texts', () => {
   const wrong = { ...spring, metadata: { weight: 5 } } as unknown as SpringInstance;
-  expect(() => springInstancePayload(wrong)).toThrow('instance.payload.metadata.weight: expected a text, got 5');
+  expect(() => springInstancePayload(wrong)).toThrow(
+    'instance.payload.metadata.weight: expected a text, got 5',
+  );
 });
 
 const CLASS = '"@class":"org.springframework.cloud.zookeeper.discovery.ZookeeperInstance"';
 
 test('others’ payloads of Spring’s kind are understood as far as they go', () => {
   expect(read(`{${CLASS}}`)).toEqual({ id: '', name: '', metadata: {} });
-  expect(read(`{${CLASS},"id":5,"name":null,"metadata":{"a":1,"b":null,"c":[true],"__proto__":"x"}}`)).toEqual({
+  expect(
+    read(`{${CLASS},"id":5,"name":null,"metadata":{"a":1,"b":null,"c":[true],"__proto__":"x"}}`),
+  ).toEqual({
     id: '5',
     name: '',
     metadata: Object.fromEntries([

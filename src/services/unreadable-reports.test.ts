@@ -9,7 +9,8 @@ function reports(): { reports: UnreadableReports; told: string[] } {
 describe('reports of what cannot be understood', () => {
   it('tell each znode once while its problem is the same', () => {
     const { reports: all, told } = reports();
-    for (const problem of ['is empty', 'is empty', 'is not JSON', 'is not JSON', 'is empty']) all.report('/a', problem);
+    for (const problem of ['is empty', 'is empty', 'is not JSON', 'is not JSON', 'is empty'])
+      all.report('/a', problem);
     expect(told).toEqual(['/a is empty', '/a is not JSON', '/a is empty']);
   });
 

@@ -29,7 +29,9 @@ describe('a URL with variables', () => {
 
   test.each(['{', '}', 'a{b', 'a}b', '{a{b}}', '{a}}', '{a}{'])('needs its braces in pairs: %s', (text) => {
     expect(() => parseUriSpec(text, '--uri')).toThrow(ConfigError);
-    expect(() => parseUriSpec(text, '--uri')).toThrow('--uri: expected each "{" to be closed by a "}" before the next one');
+    expect(() => parseUriSpec(text, '--uri')).toThrow(
+      '--uri: expected each "{" to be closed by a "}" before the next one',
+    );
   });
 
   // The texts are Curator's own, which the tests beside the real one repeat.
@@ -57,12 +59,28 @@ describe('the URL of an instance', () => {
   test.each<[string, Partial<ServiceInstance>, string | undefined]>([
     ['its plain port', {}, 'http://10.0.0.7:8080'],
     ['its port for TLS first', { sslPort: 8443 }, 'https://10.0.0.7:8443'],
-    ['its uriSpec before both', { sslPort: 8443, uriSpec: parseUriSpec('{scheme}://{address}:{ssl-port}/v1') }, 'https://10.0.0.7:8443/v1'],
+    [
+      'its uriSpec before both',
+      { sslPort: 8443, uriSpec: parseUriSpec('{scheme}://{address}:{ssl-port}/v1') },
+      'https://10.0.0.7:8443/v1',
+    ],
     ['its port where the uriSpec is empty', { uriSpec: parseUriSpec('') }, 'http://10.0.0.7:8080'],
-    ['a uriSpec that needs no address', { address: undefined, uriSpec: parseUriSpec('http://gateway/{id}') }, 'http://gateway/i-1'],
+    [
+      'a uriSpec that needs no address',
+      { address: undefined, uriSpec: parseUriSpec('http://gateway/{id}') },
+      'http://gateway/i-1',
+    ],
     ['an IPv6 address in brackets', { address: '::1' }, 'http://[::1]:8080'],
-    ['an IPv6 address in the uriSpec', { address: '::1', uriSpec: parseUriSpec('{scheme}://{address}:{port}') }, 'http://[::1]:8080'],
-    ['brackets that are there already', { address: '::1', uriSpec: parseUriSpec('http://[{address}]:{port}') }, 'http://[::1]:8080'],
+    [
+      'an IPv6 address in the uriSpec',
+      { address: '::1', uriSpec: parseUriSpec('{scheme}://{address}:{port}') },
+      'http://[::1]:8080',
+    ],
+    [
+      'brackets that are there already',
+      { address: '::1', uriSpec: parseUriSpec('http://[{address}]:{port}') },
+      'http://[::1]:8080',
+    ],
     [
       'its port for TLS where the uriSpec names a port that it does not have',
       { port: undefined, sslPort: 8443, uriSpec: parseUriSpec('{scheme}://{address}:{port}/v1') },
@@ -75,8 +93,11 @@ describe('the URL of an instance', () => {
   });
 
   test('takes variables that are given before its own', () => {
-    expect(instanceUrl({ ...instance, uriSpec: parseUriSpec('{scheme}://{address}/{path}') }, { scheme: 'ws', path: 'a' })).toBe(
-      'ws://10.0.0.7/a',
-    );
+    expect(
+      instanceUrl(
+        { ...instance, uriSpec: parseUriSpec('{scheme}://{address}/{path}') },
+        { scheme: 'ws', path: 'a' },
+      ),
+    ).toBe('ws://10.0.0.7/a');
   });
 });

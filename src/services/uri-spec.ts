@@ -7,8 +7,8 @@ import { shortened } from './shortened.js';
 export type UriVariables = Readonly<Record<string, string | number | boolean | undefined>>;
 
 /**
- * Takes a URL with variables apart: `{scheme}://{address}:{port}/orders`. As in Curator, the spaces around a variable's name do not count,
- * `{}` is nothing, and `{[}` and `{]}` stand for the braces themselves.
+ * Takes a URL with variables apart: `{scheme}://{address}:{port}/orders`. As in Curator, the spaces around a
+ * variable's name do not count, `{}` is nothing, and `{[}` and `{]}` stand for the braces themselves.
  *
  * @param label the setting that it comes from, as its user knows it
  * @throws {ConfigError} when the braces do not match
@@ -27,21 +27,24 @@ export function parseUriSpec(text: string, label = 'uriSpec'): UriSpec {
 }
 
 /**
- * The text that Curator makes of it. The variables are `scheme` (`https` whenever there is an sslPort, though `port` stays the plain one),
- * `name`, `id`, `address`, `port`, `ssl-port`, `registration-time-utc` and `service-type` (in lower case). A variable without a value is empty:
- * the text need not be a URL.
+ * The text that Curator makes of it. The variables are `scheme` (`https` whenever there is an sslPort, though
+ * `port` stays the plain one), `name`, `id`, `address`, `port`, `ssl-port`, `registration-time-utc` and
+ * `service-type` (in lower case). A variable without a value is empty: the text need not be a URL.
  *
  * @param variables others, by their names; they win over the instance's own
  */
 export function buildUri(spec: UriSpec, instance: ServiceInstance, variables: UriVariables = {}): string {
   const given = Object.entries(variables).filter(([, value]) => value !== undefined);
   const values = new Map([...Object.entries(ownVariables(instance)), ...given]);
-  return spec.parts.map(({ value, variable }) => (variable ? String(values.get(value) ?? '') : value)).join('');
+  return spec.parts
+    .map(({ value, variable }) => (variable ? String(values.get(value) ?? '') : value))
+    .join('');
 }
 
 /**
- * The URL of an instance: what its uriSpec says, else `https` with its sslPort, else `http` with its port. An IPv6 address gets its brackets,
- * which Curator leaves to the uriSpec; `{port}` of an instance without a port is its sslPort, where Curator has nothing.
+ * The URL of an instance: what its uriSpec says, else `https` with its sslPort, else `http` with its port. An
+ * IPv6 address gets its brackets, which Curator leaves to the uriSpec; `{port}` of an instance without a port
+ * is its sslPort, where Curator has nothing.
  *
  * @returns undefined when the instance tells no address, or no port where there is no uriSpec
  */
@@ -49,7 +52,10 @@ export function instanceUrl(instance: ServiceInstance, variables: UriVariables =
   const { address, port, sslPort, uriSpec } = instance;
   if (uriSpec !== undefined) {
     // An instance that has only a port for TLS would leave the usual `{port}` empty.
-    const url = buildUri(bracketed(uriSpec, address), instance, { ...(port === undefined && { port: sslPort }), ...variables });
+    const url = buildUri(bracketed(uriSpec, address), instance, {
+      ...(port === undefined && { port: sslPort }),
+      ...variables,
+    });
     // Curator can write one without parts.
     if (url !== '') return url;
   }
@@ -71,7 +77,15 @@ export function bracketed(spec: UriSpec, address: string | undefined): UriSpec {
 }
 
 /** The variables that an instance has itself. */
-function ownVariables({ name, id, address, port, sslPort, registrationTimeUTC, serviceType }: ServiceInstance): UriVariables {
+function ownVariables({
+  name,
+  id,
+  address,
+  port,
+  sslPort,
+  registrationTimeUTC,
+  serviceType,
+}: ServiceInstance): UriVariables {
   return {
     ...{ '[': '{', ']': '}', scheme: sslPort === undefined ? 'http' : 'https' },
     ...{ name, id, address, port, 'ssl-port': sslPort },

@@ -24,7 +24,11 @@ export function readCommandConfig(sources: SettingSources): CommandConfigSetting
   if (given === undefined || name === undefined) {
     const useless = firstFlag(sources, ({ needs }) => needs === 'config');
     if (useless)
-      throw new ConfigError(useless.label, useless.text, '--config APP beside it (it is about the configuration of the command)');
+      throw new ConfigError(
+        useless.label,
+        useless.text,
+        '--config APP beside it (it is about the configuration of the command)',
+      );
     return undefined;
   }
   // A variable too: without a word, the command would run without its configuration.
@@ -32,7 +36,8 @@ export function readCommandConfig(sources: SettingSources): CommandConfigSetting
     throw new ConfigError(given.label, given.text, '--zookeeper beside it, with the servers that have it');
   const onChange = readOrDefault(sources, 'on-config-change');
   const oneByOne = read(sources, 'config-one-by-one') ?? false;
-  if (oneByOne && onChange !== 'restart') throw new ConfigError('--config-one-by-one', 'true', '--on-config-change restart beside it');
+  if (oneByOne && onChange !== 'restart')
+    throw new ConfigError('--config-one-by-one', 'true', '--on-config-change restart beside it');
   return {
     ...{ name: { ...name, root: read(sources, 'config-root') }, onChange, oneByOne },
     snapshot: read(sources, 'config-snapshot'),

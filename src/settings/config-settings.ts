@@ -12,13 +12,15 @@ export const CONFIG_SETTINGS = {
     kind: parsed('app[,profile]', parseConfigName),
     commands: ['run'],
     needs: 'zookeeper',
-    sentence: 'the configuration in ZooKeeper that the command gets as variables: db.pool-size as DB_POOL_SIZE',
+    sentence:
+      'the configuration in ZooKeeper that the command gets as variables: db.pool-size as DB_POOL_SIZE',
   },
   'on-config-change': {
     ...OF_CONFIG,
     kind: choice('restart', 'signal:SIGHUP', 'signal:SIGUSR1', 'signal:SIGUSR2', 'signal:SIGWINCH', 'ignore'),
     default: 'ignore',
-    sentence: 'what happens when it changes: the command is started again, gets a signal, or nothing but a line in the log',
+    sentence:
+      'what happens when it changes: the command is started again, gets a signal, or nothing but a line in the log',
   },
   'config-spread': {
     ...OF_CONFIG,
@@ -29,13 +31,15 @@ export const CONFIG_SETTINGS = {
   'config-one-by-one': {
     ...OF_CONFIG,
     kind: onOff,
-    sentence: 'restart one node after the other instead, the next one when the one before has passed its check',
+    sentence:
+      'restart one node after the other instead, the next one when the one before has passed its check',
   },
   'config-snapshot': {
     ...OF_CONFIG,
     kind: checked('path', checkPath),
     default: 'none',
-    sentence: 'the file with a copy of the configuration, for a start without ZooKeeper and for the command to read',
+    sentence:
+      'the file with a copy of the configuration, for a start without ZooKeeper and for the command to read',
   },
   'config-required': {
     ...OF_CONFIG,
@@ -54,7 +58,8 @@ export const CONFIG_SETTINGS = {
 /** Which configuration, as `--config` has it. */
 function parseConfigName(given: string, label: string): { readonly app: string; readonly profile?: string } {
   const [app = '', profile, more] = given.split(',');
-  if (more !== undefined || app === '' || profile === '') throw new ConfigError(label, given, 'APP or APP,PROFILE');
+  if (more !== undefined || app === '' || profile === '')
+    throw new ConfigError(label, given, 'APP or APP,PROFILE');
   checkZnodeName(app, label);
   if (profile === undefined) return { app };
   checkZnodeName(profile, label);

@@ -12,7 +12,8 @@ export const DATA_DIR_SETTINGS = {
     kind: checked('root', checkRootText),
     commands: HOLDING,
     option: 'dataDir.root',
-    sentence: 'the parent of the directories that follow the node ids, one for each version: NODE_DATA_DIR has the one of this tenure',
+    sentence:
+      'the parent of the directories that follow the node ids, one for each version: NODE_DATA_DIR has the one of this tenure',
   },
   'data-retention': {
     kind: integer(1, 1_000),
@@ -26,7 +27,8 @@ export const DATA_DIR_SETTINGS = {
     kind: { ...parsed('pattern[,pattern]...', parsePatterns), check: checkPatterns },
     default: 'nothing',
     option: 'dataDir.exclude',
-    sentence: 'what a new version does not get: names at any depth (runtime, *.tmp), or paths from the top (logs/old)',
+    sentence:
+      'what a new version does not get: names at any depth (runtime, *.tmp), or paths from the top (logs/old)',
   },
   'data-copy': {
     ...OF_DATA_DIR,

@@ -8,7 +8,11 @@ import { CONSOLE, HOLDING, RECIPES, SERVICES, type Setting, WITH_ZOOKEEPER } fro
 import { checked, checkPath, choice, duration, integer, onOff, parsed, text } from './values.js';
 
 const ANNOUNCED = { commands: HOLDING, needs: 'zookeeper' } as const;
-const OF_TLS = { commands: WITH_ZOOKEEPER, needs: 'zookeeper-tls', kind: checked('path', checkPath) } as const;
+const OF_TLS = {
+  commands: WITH_ZOOKEEPER,
+  needs: 'zookeeper-tls',
+  kind: checked('path', checkPath),
+} as const;
 const OF_SERVICE = { commands: HOLDING, needs: 'service' } as const;
 const OF_CHECK = { commands: HOLDING, needs: 'check' } as const;
 
@@ -40,8 +44,16 @@ export const DISCOVERY_SETTINGS = {
     option: 'zookeeper.tls.ca',
     sentence: 'the PEM file of the CAs of the ZooKeeper servers, else the CAs that Node trusts',
   },
-  'zookeeper-cert': { ...OF_TLS, option: 'zookeeper.tls.cert', sentence: 'the PEM file of the client certificate for ZooKeeper' },
-  'zookeeper-key': { ...OF_TLS, option: 'zookeeper.tls.key', sentence: 'the PEM file of its private key, without a passphrase' },
+  'zookeeper-cert': {
+    ...OF_TLS,
+    option: 'zookeeper.tls.cert',
+    sentence: 'the PEM file of the client certificate for ZooKeeper',
+  },
+  'zookeeper-key': {
+    ...OF_TLS,
+    option: 'zookeeper.tls.key',
+    sentence: 'the PEM file of its private key, without a passphrase',
+  },
   'zookeeper-servername': {
     ...OF_TLS,
     kind: text('host', /^[\w.:-]{1,253}$/, 'a host name or an IP address'),
@@ -137,7 +149,12 @@ export const DISCOVERY_SETTINGS = {
   },
   'check-interval': {
     ...OF_CHECK,
-    kind: duration({ min: 100, minWhy: 'the command has work to do', max: 600_000, maxWhy: 'a failure would be noticed too late' }),
+    kind: duration({
+      min: 100,
+      minWhy: 'the command has work to do',
+      max: 600_000,
+      maxWhy: 'a failure would be noticed too late',
+    }),
     default: '2s',
     sentence: 'from one check to the next; none may take longer than that, or 5s',
   },
@@ -152,5 +169,9 @@ export const DISCOVERY_SETTINGS = {
 function parseServers(given: string, label: string): ConnectString {
   if (!/^digest:/i.test(given)) return parseConnectString(given, label);
   // It may be a password.
-  throw new ConfigError(label, 'digest:…', 'servers, HOST:PORT[,HOST:PORT]...[/CHROOT] (credentials go to --zookeeper-auth)');
+  throw new ConfigError(
+    label,
+    'digest:…',
+    'servers, HOST:PORT[,HOST:PORT]...[/CHROOT] (credentials go to --zookeeper-auth)',
+  );
 }

@@ -4,7 +4,10 @@ import type { AnnouncedEndpoint } from '../discovery/announcement.js';
 import { checkZnodeName } from '../zookeeper/znode-path.js';
 import { findAll, type Given, type SettingSources } from './sources.js';
 
-/** The names of the endpoints to announce, with commas between them: the variable of `endpoint` itself is the URL of a server and nothing else. */
+/**
+ * The names of the endpoints to announce, with commas between them: the variable of `endpoint` itself is the
+ * URL of a server and nothing else.
+ */
 export const ENDPOINTS_VARIABLE = 'NODELEASE_ENDPOINTS';
 
 const URL_SUCH_AS = 'an http or https URL such as http://127.0.0.1:9000';
@@ -13,13 +16,17 @@ const NAME_AND_KEY = 'NAME[:KEY] of an endpoint to announce';
 const MAX_ENDPOINTS = 100;
 
 /**
- * Sorts what is given about endpoints: the URL of a store's server, and the `NAME[:KEY]`s to announce. Flags are of both kinds: what
- * has a `://` is the URL, of several the last one. The variables have one kind each, and count where there is no flag of that kind.
+ * Sorts what is given about endpoints: the URL of a store's server, and the `NAME[:KEY]`s to announce. Flags
+ * are of both kinds: what has a `://` is the URL, of several the last one. The variables have one kind each,
+ * and count where there is no flag of that kind.
  *
- * @throws {ConfigError} for a URL that is none, for a flag that may be a server without its `http://`, and for flags with names where nothing is
- * announced
+ * @throws {ConfigError} for a URL that is none, for a flag that may be a server without its `http://`, and
+ * for flags with names where nothing is announced
  */
-export function readEndpoints(sources: SettingSources): { readonly url: Given | undefined; readonly names: readonly Given[] } {
+export function readEndpoints(sources: SettingSources): {
+  readonly url: Given | undefined;
+  readonly names: readonly Given[];
+} {
   const given = findAll(sources, 'endpoint');
   const flags = given.filter(({ flag }) => flag);
   const url = flags.findLast(isUrl) ?? given.find(({ flag }) => !flag);
@@ -28,21 +35,36 @@ export function readEndpoints(sources: SettingSources): { readonly url: Given | 
   for (const each of names) checkNoServer(each);
   if (sources.announces !== false) return { url, names: limited(names.length > 0 ? names : listed(sources)) };
   const [misplaced] = names;
-  if (misplaced) throw new ConfigError(misplaced.label, misplaced.text, `${URL_SUCH_AS}: only nodelease run announces endpoints`);
+  if (misplaced)
+    throw new ConfigError(
+      misplaced.label,
+      misplaced.text,
+      `${URL_SUCH_AS}: only nodelease run announces endpoints`,
+    );
   return { url, names: [] };
 }
 
-/** The name of an endpoint, and its key after the first colon. @throws {ConfigError} when one of them cannot be a znode's */
+/**
+ * The name of an endpoint, and its key after the first colon.
+ * @throws {ConfigError} when one of them cannot be a znode's
+ */
 export function parseEndpointName(given: Given): AnnouncedEndpoint {
   const { text, label } = given;
-  if (isUrl(given)) throw new ConfigError(label, text, `${NAME_AND_KEY}: the URL of a store's server has a setting of its own`);
+  if (isUrl(given))
+    throw new ConfigError(
+      label,
+      text,
+      `${NAME_AND_KEY}: the URL of a store's server has a setting of its own`,
+    );
   const [, endpoint = '', key] = /^([^:]*)(?::(.*))?$/s.exec(text) ?? [];
   try {
     checkZnodeName(endpoint, label);
     if (key !== undefined) checkZnodeName(key, label);
   } catch (error) {
     // It names the whole text: of a part that is empty, say, the user would not know where it comes from.
-    throw error instanceof ConfigError ? new ConfigError(label, text, `${NAME_AND_KEY}, each ${error.expected}`) : error;
+    throw error instanceof ConfigError
+      ? new ConfigError(label, text, `${NAME_AND_KEY}, each ${error.expected}`)
+      : error;
   }
   if (key === '_') throw new ConfigError(label, text, 'a key other than _, which stands for none');
   return key === undefined ? { endpoint } : { endpoint, key };
@@ -54,15 +76,25 @@ function isUrl({ text }: Given): boolean {
 
 function checkUrl({ text, label }: Given): void {
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  const isRight = (url?.protocol === 'http:' || url?.protocol === 'https:') && text.includes('://') && !url.hostname.includes(',');
+  const isRight =
+    (url?.protocol === 'http:' || url?.protocol === 'https:') &&
+    text.includes('://') &&
+    !url.hostname.includes(',');
   if (!isRight) throw new ConfigError(label, text, URL_SUCH_AS);
 }
 
-/** A server that is given without `http://` must not be announced as an endpoint, with the store looked for in the cloud. */
+/**
+ * A server that is given without `http://` must not be announced as an endpoint, with the store looked for in
+ * the cloud.
+ */
 function checkNoServer({ text, label }: Given): void {
   const [, name = '', key = ''] = /^([^:]*):?(.*)$/s.exec(text) ?? [];
   const isServer =
-    text.includes('.') || text.startsWith('[') || isIP(text) !== 0 || /^(?:localhost|https?)$/i.test(name) || /^\d+$/.test(key);
+    text.includes('.') ||
+    text.startsWith('[') ||
+    isIP(text) !== 0 ||
+    /^(?:localhost|https?)$/i.test(name) ||
+    /^\d+$/.test(key);
   if (!isServer) return;
   throw new ConfigError(
     label,
@@ -74,7 +106,9 @@ function checkNoServer({ text, label }: Given): void {
 /** The names that the variable has. */
 function listed({ env }: SettingSources): readonly Given[] {
   const text = env[ENDPOINTS_VARIABLE];
-  return text !== undefined ? text.split(',').map((each) => ({ label: ENDPOINTS_VARIABLE, text: each.trim(), flag: false })) : [];
+  return text !== undefined
+    ? text.split(',').map((each) => ({ label: ENDPOINTS_VARIABLE, text: each.trim(), flag: false }))
+    : [];
 }
 
 function limited(names: readonly Given[]): readonly Given[] {

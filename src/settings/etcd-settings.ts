@@ -20,6 +20,11 @@ export function readEtcd(sources: SettingSources, store: StoreUrl): EtcdAccess |
   if (store.url.startsWith('etcds:')) return { auth, ...readTlsFiles(given, '--etcd-') };
   // Variables too: without a word, what is meant to be encrypted would not be.
   const useless = given('ca') ?? given('cert') ?? given('key');
-  if (useless) throw new ConfigError(useless.label, useless.text, 'a store of etcds:// beside it (nothing is encrypted without)');
+  if (useless)
+    throw new ConfigError(
+      useless.label,
+      useless.text,
+      'a store of etcds:// beside it (nothing is encrypted without)',
+    );
   return { auth };
 }

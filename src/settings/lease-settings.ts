@@ -103,7 +103,8 @@ export const LEASE_SETTINGS = {
     kind: checked('id', () => undefined),
     commands: HOLDING,
     storeOnly: true,
-    sentence: 'a fixed node id instead of a leased one: a number, or "hostname" for the ordinal at the end of the host name',
+    sentence:
+      'a fixed node id instead of a leased one: a number, or "hostname" for the ordinal at the end of the host name',
   },
   endpoint: {
     kind: checked('url|name[:key]', () => undefined),
@@ -130,9 +131,21 @@ export const LEASE_SETTINGS = {
     storeOnly: true,
     sentence: 'a user of the etcd cluster: USER:PASSWORD',
   },
-  'etcd-ca': { ...OF_ETCDS, option: 'etcd.ca', sentence: 'the PEM file of the CAs of the etcd servers, else those that Node trusts' },
-  'etcd-cert': { ...OF_ETCDS, option: 'etcd.cert', sentence: 'the PEM file of the client certificate for etcd' },
-  'etcd-key': { ...OF_ETCDS, option: 'etcd.key', sentence: 'the PEM file of its private key, without a passphrase' },
+  'etcd-ca': {
+    ...OF_ETCDS,
+    option: 'etcd.ca',
+    sentence: 'the PEM file of the CAs of the etcd servers, else those that Node trusts',
+  },
+  'etcd-cert': {
+    ...OF_ETCDS,
+    option: 'etcd.cert',
+    sentence: 'the PEM file of the client certificate for etcd',
+  },
+  'etcd-key': {
+    ...OF_ETCDS,
+    option: 'etcd.key',
+    sentence: 'the PEM file of its private key, without a passphrase',
+  },
   provider: {
     kind: choice('store', 'zookeeper'),
     default: 'store',

@@ -36,15 +36,20 @@ describe('where to listen', () => {
     expect(() => parseListenAddress(text, '--http')).toThrow(`got ${JSON.stringify(text)}`);
   });
 
-  it.each(['256.0.0.1:80', '1.2.3:80', '1:80', 'http://127.0.0.1:80', '127.0.0.1:80/', 'a b:80', '*:80'])('refuses %j', (text) => {
-    expect(() => parseListenAddress(text, '--http')).toThrow(ConfigError);
-  });
+  it.each(['256.0.0.1:80', '1.2.3:80', '1:80', 'http://127.0.0.1:80', '127.0.0.1:80/', 'a b:80', '*:80'])(
+    'refuses %j',
+    (text) => {
+      expect(() => parseListenAddress(text, '--http')).toThrow(ConfigError);
+    },
+  );
 
   it('knows what only this machine can reach, and takes no name for it but localhost', () => {
-    expect(['127.0.0.1', '127.9.9.9', '::1', 'localhost', 'LOCALHOST'].map(isLoopback)).toEqual(Array(5).fill(true));
-    expect(['0.0.0.0', '::', '10.0.0.1', '127.0.0.1.example', 'localhost.example', '127.1', ''].map(isLoopback)).toEqual(
-      Array(7).fill(false),
+    expect(['127.0.0.1', '127.9.9.9', '::1', 'localhost', 'LOCALHOST'].map(isLoopback)).toEqual(
+      Array(5).fill(true),
     );
+    expect(
+      ['0.0.0.0', '::', '10.0.0.1', '127.0.0.1.example', 'localhost.example', '127.1', ''].map(isLoopback),
+    ).toEqual(Array(7).fill(false));
   });
 });
 

@@ -24,7 +24,11 @@ export function parseListenAddress(text: string, label: string, minPort: 0 | 1 =
     /^(?:\[([0-9a-fA-F:.]{2,45}(?:%[\w.-]{1,64})?)\]|([A-Za-z0-9._-]{1,253})):(\d{1,5})$/.exec(text) ?? [];
   const host = bracketed ?? plain;
   const port = Number(digits);
-  const bad = host === undefined || port < minPort || port > 65_535 || (bracketed !== undefined && isIP(bracketed) !== 6);
+  const bad =
+    host === undefined ||
+    port < minPort ||
+    port > 65_535 ||
+    (bracketed !== undefined && isIP(bracketed) !== 6);
   // Digits and dots alone are meant as an IP address, and must not be looked up as a name.
   if (bad || (/^[\d.]+$/.test(host) && !isIPv4(host))) {
     const ports = `a port from ${minPort === 0 ? '0 (any that is free)' : minPort} to 65535`;
@@ -38,13 +42,19 @@ export function formatListenAddress({ host, port }: ListenAddress): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
-/** Whether only this machine can reach a host: a loopback address, or the name `localhost`. Other names are not looked up, and count as not. */
+/**
+ * Whether only this machine can reach a host: a loopback address, or the name `localhost`. Other names are
+ * not looked up, and count as not.
+ */
 export function isLoopback(host: string): boolean {
   const name = host.toLowerCase();
   return name === 'localhost' || name === '::1' || (isIPv4(name) && name.startsWith('127.'));
 }
 
-/** The URL, without a slash at the end, by which programs on the same host reach a server: by loopback where it listens on all addresses. */
+/**
+ * The URL, without a slash at the end, by which programs on the same host reach a server: by loopback where
+ * it listens on all addresses.
+ */
 export function reachableUrl({ host, port }: ListenAddress): string {
   const loopback = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
   return `http://${formatListenAddress({ host: loopback, port })}`;

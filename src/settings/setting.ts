@@ -1,11 +1,17 @@
 import type { SettingKind } from './values.js';
 
-/** One setting: an option of commands, the environment variable of the same name, and often an option of the library. */
+/**
+ * One setting: an option of commands, the environment variable of the same name, and often an option of the
+ * library.
+ */
 export interface Setting {
   readonly kind: SettingKind<unknown>;
   /** Whether the flag may be given several times. */
   readonly repeatable?: true;
-  /** What holds where the setting is not given. A value as a user would write it; or, where that depends on other things, words for people. */
+  /**
+   * What holds where the setting is not given. A value as a user would write it; or, where that depends on
+   * other things, words for people.
+   */
   readonly default?: string;
   /** What holds instead for some of its commands. */
   readonly otherDefault?: { readonly value: string; readonly commands: readonly string[] };
@@ -33,9 +39,27 @@ export const LEASES = [...NODE_IDS, 'lock'];
 export const ZK_HOLDING = ['zk lock', 'zk elect', 'zk rwlock', 'zk semaphore'];
 export const BARRIERS = ['zk barrier set', 'zk barrier wait', 'zk barrier remove'];
 export const RECIPES = [...ZK_HOLDING, ...BARRIERS, 'zk counter', 'zk queue put', 'zk queue take'];
-export const CONFIG = ['ls', 'get', 'set', 'unset', 'import', 'export', 'history', 'diff', 'rollback', 'watch', 'status'].map(
-  (name) => `config ${name}`,
-);
+export const CONFIG = [
+  'ls',
+  'get',
+  'set',
+  'unset',
+  'import',
+  'export',
+  'history',
+  'diff',
+  'rollback',
+  'watch',
+  'status',
+].map((name) => `config ${name}`);
 export const DATA = ['data ls', 'data get', 'data set', 'data put', 'data add', 'data rm', 'data watch'];
-export const WITH_ZOOKEEPER = [...NODE_IDS, 'discovery ls', 'discovery watch', ...SERVICES, ...RECIPES, ...CONFIG, ...DATA];
+export const WITH_ZOOKEEPER = [
+  ...NODE_IDS,
+  'discovery ls',
+  'discovery watch',
+  ...SERVICES,
+  ...RECIPES,
+  ...CONFIG,
+  ...DATA,
+];
 export const ALL = [...WITH_ZOOKEEPER, 'lock'];

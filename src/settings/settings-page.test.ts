@@ -19,7 +19,16 @@ This page is made from the table in the code (\`src/settings/settings-table.ts\`
 const code = (text: string) => `\`${text}\``;
 const cell = (text: string) => text.replaceAll('|', '\\|');
 
-function row({ name, kind, option, default: standard, otherDefault, sentence, needs, storeOnly }: NamedSetting): string {
+function row({
+  name,
+  kind,
+  option,
+  default: standard,
+  otherDefault,
+  sentence,
+  needs,
+  storeOnly,
+}: NamedSetting): string {
   const value = [kind.argument ?? 'switch', kind.range].filter((each) => each !== undefined).join(': ');
   // Of these, `discovery` commands have the path of the services, and no `--service`.
   const of = needs === 'service' ? ` for ${code('run')} and ${code('serve')}` : '';
@@ -39,11 +48,17 @@ function row({ name, kind, option, default: standard, otherDefault, sentence, ne
 }
 
 function commandsOf({ commands }: NamedSetting): string {
-  return commands.length === ALL_COMMANDS.size ? 'all of these' : commands.map((command) => code(command)).join(', ');
+  return commands.length === ALL_COMMANDS.size
+    ? 'all of these'
+    : commands.map((command) => code(command)).join(', ');
 }
 
 function page(): string {
-  const settings = ['| option | variable | library | value | default | meaning |', '|---|---|---|---|---|---|', ...SETTINGS.map(row)];
+  const settings = [
+    '| option | variable | library | value | default | meaning |',
+    '|---|---|---|---|---|---|',
+    ...SETTINGS.map(row),
+  ];
   const commands = [
     '| commands | their settings |',
     '|---|---|',

@@ -52,7 +52,8 @@ const ROWS = {
 export type SettingName = keyof typeof ROWS;
 
 /** What the text of a setting is read as. */
-export type SettingValue<Name extends SettingName> = (typeof ROWS)[Name]['kind'] extends SettingKind<infer Value> ? Value : never;
+export type SettingValue<Name extends SettingName> =
+  (typeof ROWS)[Name]['kind'] extends SettingKind<infer Value> ? Value : never;
 
 /** The kind of a setting, with the type of its value. */
 export function kindOf<Name extends SettingName>(name: Name): SettingKind<SettingValue<Name>> {
@@ -91,7 +92,8 @@ export function environmentName(name: SettingName): string {
 type Place = '' | 'zookeeper.' | 'etcd.' | 'dataDir.';
 
 /**
- * Checks that all options are known, and those of the settings' table by their kinds. Types that the compiler sees to are not checked.
+ * Checks that all options are known, and those of the settings' table by their kinds. Types that the compiler
+ * sees to are not checked.
  *
  * @param others the names of the options that do not stand in the table
  * @throws {ConfigError} that names the option
@@ -104,7 +106,11 @@ export function checkOptions(options: object, place: Place, others: readonly str
   const names = [...settings.map(({ name }) => name), ...others];
   const unknown = Object.keys(options).find((name) => !names.includes(name));
   if (unknown !== undefined) {
-    throw new ConfigError(place === '' ? 'options' : place.slice(0, -1), unknown, `one of ${names.join(', ')}`);
+    throw new ConfigError(
+      place === '' ? 'options' : place.slice(0, -1),
+      unknown,
+      `one of ${names.join(', ')}`,
+    );
   }
   for (const { name, option, kind } of settings) {
     const value = (options as Readonly<Record<string, unknown>>)[name];

@@ -6,8 +6,11 @@ import { readSettings } from './settings.js';
 import { defaultOf, environmentName, SETTINGS, type SettingName } from './settings-table.js';
 import { announcingProblem } from './zookeeper-settings.js';
 
-const read = (flags: Partial<Record<SettingName, string>> = {}, env: Record<string, string> = {}, hostname = 'host') =>
-  readSettings({ flags, env, hostname });
+const read = (
+  flags: Partial<Record<SettingName, string>> = {},
+  env: Record<string, string> = {},
+  hostname = 'host',
+) => readSettings({ flags, env, hostname });
 
 const authority = new TestAuthority();
 const own = authority.issue({ name: 'orders' });
@@ -25,7 +28,10 @@ describe('settings', () => {
 
   it('have the defaults that the engine has where nothing is asked for', () => {
     const { nodes, duration } = { nodes: defaultOf('nodes'), duration: defaultOf('duration') };
-    expect(read({ nodes, duration })).toMatchObject({ nodes: CLUSTER_DEFAULTS.nodes, durationMs: CLUSTER_DEFAULTS.durationMs });
+    expect(read({ nodes, duration })).toMatchObject({
+      nodes: CLUSTER_DEFAULTS.nodes,
+      durationMs: CLUSTER_DEFAULTS.durationMs,
+    });
   });
 
   it('of data directories are of use without discovery', () => {
@@ -104,7 +110,9 @@ describe('settings', () => {
     ];
     for (const { left, store } of rounds) {
       const given = Object.entries({ ...values, store }).filter(([name]) => !left.includes(name));
-      const env = Object.fromEntries(given.map(([name, value]) => [environmentName(name as SettingName), value]));
+      const env = Object.fromEntries(
+        given.map(([name, value]) => [environmentName(name as SettingName), value]),
+      );
       expect(read({}, env)).toEqual(read(Object.fromEntries(given)));
     }
     expect(SETTINGS.map(({ name }) => name).sort()).toEqual(Object.keys(values).sort());
@@ -137,44 +145,77 @@ describe('settings', () => {
     [{ nodes: '65529' }, '--nodes: expected a whole number from 1 to 65528, got "65529"'],
     [{ nodes: '1e3' }, '--nodes: expected a whole number from 1 to 65528, got "1e3"'],
     [{ nodes: '' }, '--nodes: expected a whole number from 1 to 65528, got ""'],
-    [{ duration: '10ms' }, '--duration: expected at least 1s (a shorter lease leaves no time to renew it over a network), got "10ms"'],
-    [{ duration: '25h' }, '--duration: expected at most 24h (that long a dead node keeps its id from the others), got "25h"'],
+    [
+      { duration: '10ms' },
+      '--duration: expected at least 1s (a shorter lease leaves no time to renew it over a network), got "10ms"',
+    ],
+    [
+      { duration: '25h' },
+      '--duration: expected at most 24h (that long a dead node keeps its id from the others), got "25h"',
+    ],
     [{ duration: '15' }, '--duration: expected a time such as 500ms, 15s, 2m or 1h, got "15"'],
     [{ duration: '-1s' }, '--duration: expected a time such as 500ms, 15s, 2m or 1h, got "-1s"'],
     [{ grace: '2h' }, '--grace: expected at most 1h, got "2h"'],
     [{ 'wait-poll': '50ms' }, '--wait-poll: expected at least 100ms (each look is a request), got "50ms"'],
     [{ 'wait-poll': '25h' }, '--wait-poll: expected at most 24h, got "25h"'],
     [{ 'data-dir': '' }, '--data-dir: expected the path of a directory, got ""'],
-    [{ 'data-dir': '/data', 'data-retention': '0' }, '--data-retention: expected a whole number from 1 to 1000, got "0"'],
+    [
+      { 'data-dir': '/data', 'data-retention': '0' },
+      '--data-retention: expected a whole number from 1 to 1000, got "0"',
+    ],
     [{ 'data-exclude': 'runtime' }, '--data-exclude: expected --data-dir ROOT beside it, got "runtime"'],
     [{ 'data-copy': 'true' }, '--data-copy: expected --data-dir ROOT beside it, got "true"'],
-    [{ 'data-dir': '/data', 'node-id': '3' }, '--data-dir: expected no --node-id beside it (a fixed id has no versions), got "/data"'],
+    [
+      { 'data-dir': '/data', 'node-id': '3' },
+      '--data-dir: expected no --node-id beside it (a fixed id has no versions), got "/data"',
+    ],
     [
       { 'data-dir': '/data', 'data-exclude': 'a,,b' },
       '--data-exclude: expected a name such as runtime or *.tmp, or a path from the top such as logs/old, got ""',
     ],
-    [{ 'settings-interval': '0s' }, '--settings-interval: expected more than 0s (leave it out to look beside each renewal), got "0s"'],
+    [
+      { 'settings-interval': '0s' },
+      '--settings-interval: expected more than 0s (leave it out to look beside each renewal), got "0s"',
+    ],
     [
       { 'settings-interval': '61m' },
       '--settings-interval: expected at most 1h (so long a holder would not know that its node id is to go), got "61m"',
     ],
     [{ 'on-retire': 'ignore' }, '--on-retire: expected drain or stop, got "ignore"'],
     [{ 'on-retire': 'Stop' }, '--on-retire: expected drain or stop, got "Stop"'],
-    [{ 'task-id': 'a b' }, '--task-id: expected 1 to 128 printable ASCII characters without spaces, got "a b"'],
-    [{ 'task-id': 'x'.repeat(129) }, `--task-id: expected 1 to 128 printable ASCII characters without spaces, got "${'x'.repeat(129)}"`],
+    [
+      { 'task-id': 'a b' },
+      '--task-id: expected 1 to 128 printable ASCII characters without spaces, got "a b"',
+    ],
+    [
+      { 'task-id': 'x'.repeat(129) },
+      `--task-id: expected 1 to 128 printable ASCII characters without spaces, got "${'x'.repeat(129)}"`,
+    ],
     [
       { store: 'ftp://x' },
       '--store: expected s3://bucket/prefix, azblob://account/container/prefix, gs://bucket/prefix, etcd://HOST:2379/prefix, file:DIR or memory:, got "ftp://x"',
     ],
-    [{ 'log-level': 'loud' }, '--log-level: expected one of trace, debug, info, warn, error, fatal, silent, got "loud"'],
-    [{ region: 'eu central' }, '--region: expected the name of a region such as eu-central-1, got "eu central"'],
+    [
+      { 'log-level': 'loud' },
+      '--log-level: expected one of trace, debug, info, warn, error, fatal, silent, got "loud"',
+    ],
+    [
+      { region: 'eu central' },
+      '--region: expected the name of a region such as eu-central-1, got "eu central"',
+    ],
     [{ 'etcd-auth': 'me:secret' }, '--etcd-auth: expected a store of etcd:// or etcds:// beside it, got "…"'],
-    [{ store: 'etcd://h/p', 'etcd-auth': 'secret' }, '--etcd-auth: expected USER:PASSWORD of a user of the etcd cluster, got "…"'],
+    [
+      { store: 'etcd://h/p', 'etcd-auth': 'secret' },
+      '--etcd-auth: expected USER:PASSWORD of a user of the etcd cluster, got "…"',
+    ],
     [
       { store: 'etcd://h/p', 'etcd-key': 'key.pem' },
       '--etcd-key: expected a store of etcds:// beside it (nothing is encrypted without), got "key.pem"',
     ],
-    [{ store: 'etcds://h/p', 'etcd-ca': '/nowhere/ca.pem' }, '--etcd-ca: expected a file that can be read (ENOENT), got "/nowhere/ca.pem"'],
+    [
+      { store: 'etcds://h/p', 'etcd-ca': '/nowhere/ca.pem' },
+      '--etcd-ca: expected a file that can be read (ENOENT), got "/nowhere/ca.pem"',
+    ],
     [
       { store: 's3://bucket', endpoint: 'minio:9000' },
       '--endpoint: expected an http or https URL such as http://127.0.0.1:9000 for the server of a store, http:// included, or NAME[:KEY] of an endpoint to announce (NODELEASE_ENDPOINTS takes also the ones that look like a server), got "minio:9000"',
@@ -185,13 +226,21 @@ describe('settings', () => {
     ],
     [{ 'node-id': '-1' }, '--node-id: expected a whole number from 0 to 65527, or "hostname", got "-1"'],
     [{ 'node-id': '65528' }, '--node-id: expected a whole number from 0 to 65527, got "65528"'],
-    [{ 'node-id': '16', nodes: '16' }, '--node-id: expected an id below 16 (--nodes 16 makes the ids 0 to 15), got "16"'],
-  ] satisfies [Partial<Record<SettingName, string>>, string][])('refuse %j with the setting, the value and the bound', (flags, message) => {
-    expect(() => read(flags)).toThrow(expect.objectContaining({ code: 'CONFIG_INVALID', message }));
-  });
+    [
+      { 'node-id': '16', nodes: '16' },
+      '--node-id: expected an id below 16 (--nodes 16 makes the ids 0 to 15), got "16"',
+    ],
+  ] satisfies [Partial<Record<SettingName, string>>, string][])(
+    'refuse %j with the setting, the value and the bound',
+    (flags, message) => {
+      expect(() => read(flags)).toThrow(expect.objectContaining({ code: 'CONFIG_INVALID', message }));
+    },
+  );
 
   it('name a variable when it was a variable that was wrong', () => {
-    expect(() => read({}, { NODELEASE_NODES: 'many' })).toThrow('NODELEASE_NODES: expected a whole number from 1 to 65528, got "many"');
+    expect(() => read({}, { NODELEASE_NODES: 'many' })).toThrow(
+      'NODELEASE_NODES: expected a whole number from 1 to 65528, got "many"',
+    );
     expect(() => read({}, { NODELEASE_STORE: 'nowhere' })).toThrow(/^NODELEASE_STORE: expected /);
   });
 
@@ -287,7 +336,9 @@ describe('the settings of discovery', () => {
     ['zk:2181/app/..', `${form} (the chroot "/app/..": .. is no name), got "zk:2181/app/.."`],
     ['zk:2181/zookeeper', `${form} (the chroot /zookeeper belongs to the servers), got "zk:2181/zookeeper"`],
   ])('refuse the connect string %j', (text, message) => {
-    expect(() => read({ zookeeper: text })).toThrow(expect.objectContaining({ code: 'CONFIG_INVALID', message }));
+    expect(() => read({ zookeeper: text })).toThrow(
+      expect.objectContaining({ code: 'CONFIG_INVALID', message }),
+    );
   });
 
   const name = 'a name without "/" and control characters, other than "." and ".."';
@@ -295,7 +346,10 @@ describe('the settings of discovery', () => {
     [{ service: '' }, `--service: expected ${name}, got ""`],
     [{ service: 'a/b' }, `--service: expected ${name}, got "a/b"`],
     [{ service: '..' }, `--service: expected ${name}, got ".."`],
-    [{ address: 'http://x' }, '--address: expected a host name or an IP address, without a port, got "http://x"'],
+    [
+      { address: 'http://x' },
+      '--address: expected a host name or an IP address, without a port, got "http://x"',
+    ],
     [{ address: '' }, '--address: expected a host name or an IP address, without a port, got ""'],
     [{ port: '0' }, '--port: expected a whole number from 1 to 65535, got "0"'],
     [{ port: '65536' }, '--port: expected a whole number from 1 to 65535, got "65536"'],
@@ -311,22 +365,35 @@ describe('the settings of discovery', () => {
     [{ 'zookeeper-required': 'yes' }, '--zookeeper-required: expected true or false, got "yes"'],
     [{ provider: 'etcd' }, '--provider: expected store or zookeeper, got "etcd"'],
   ] satisfies [Partial<Record<SettingName, string>>, string][])('refuse %j', (flags, message) => {
-    expect(() => read({ zookeeper, ...flags })).toThrow(expect.objectContaining({ code: 'CONFIG_INVALID', message }));
+    expect(() => read({ zookeeper, ...flags })).toThrow(
+      expect.objectContaining({ code: 'CONFIG_INVALID', message }),
+    );
   });
 
-  it.each(['digest:', 'digest:me', 'digest:me:', 'digest::secret', 'plain:me:secret', 'me:secret', 'digest:me:sec\nret'])(
-    'refuse the credentials %j without showing a password',
-    (text) => {
-      const shown = text.startsWith('digest:') ? 'digest:…' : '…';
-      const message = `--zookeeper-auth: expected digest:USER:PASSWORD, the digest scheme being the only one, got "${shown}"`;
-      expect(() => read({ zookeeper, 'zookeeper-auth': text })).toThrow(expect.objectContaining({ message }));
-    },
-  );
+  it.each([
+    'digest:',
+    'digest:me',
+    'digest:me:',
+    'digest::secret',
+    'plain:me:secret',
+    'me:secret',
+    'digest:me:sec\nret',
+  ])('refuse the credentials %j without showing a password', (text) => {
+    const shown = text.startsWith('digest:') ? 'digest:…' : '…';
+    const message = `--zookeeper-auth: expected digest:USER:PASSWORD, the digest scheme being the only one, got "${shown}"`;
+    expect(() => read({ zookeeper, 'zookeeper-auth': text })).toThrow(expect.objectContaining({ message }));
+  });
 
   it.each(['zookeeper-session-timeout', 'service', 'address', 'port', 'ready-timeout'] as const)(
     'are of no use without --zookeeper: the flag --%s is refused, the variable ignored',
     (setting) => {
-      const value = { 'zookeeper-session-timeout': '5s', service: 'orders', address: 'host', port: '80', 'ready-timeout': '5s' }[setting];
+      const value = {
+        'zookeeper-session-timeout': '5s',
+        service: 'orders',
+        address: 'host',
+        port: '80',
+        'ready-timeout': '5s',
+      }[setting];
       expect(() => read({ [setting]: value })).toThrow(
         `--${setting}: expected --zookeeper beside it (it is of use with discovery only), got "${value}"`,
       );
@@ -336,7 +403,9 @@ describe('the settings of discovery', () => {
 
   it('are needed for the configuration of a command, also where that is a variable', () => {
     expect(() => read({ config: 'shop' })).toThrow('--config: expected --zookeeper beside it');
-    expect(() => read({}, { NODELEASE_CONFIG: 'shop' })).toThrow('NODELEASE_CONFIG: expected --zookeeper beside it');
+    expect(() => read({}, { NODELEASE_CONFIG: 'shop' })).toThrow(
+      'NODELEASE_CONFIG: expected --zookeeper beside it',
+    );
   });
 
   it('ignore a variable without --zookeeper also where its value is none', () => {
@@ -356,7 +425,9 @@ describe('the settings of discovery', () => {
   });
 
   it('name the variable when it was a variable that was wrong', () => {
-    expect(() => read({}, { NODELEASE_ZOOKEEPER: 'zk:x' })).toThrow(/^NODELEASE_ZOOKEEPER: expected HOST:PORT/);
+    expect(() => read({}, { NODELEASE_ZOOKEEPER: 'zk:x' })).toThrow(
+      /^NODELEASE_ZOOKEEPER: expected HOST:PORT/,
+    );
     expect(() => read({}, { NODELEASE_ZOOKEEPER: 'zk', NODELEASE_ZOOKEEPER_AUTH: 'secret' })).toThrow(
       /^NODELEASE_ZOOKEEPER_AUTH: expected digest:USER:PASSWORD.*, got "…"$/,
     );
@@ -366,12 +437,17 @@ describe('the settings of discovery', () => {
     'let no fixed node id of the surroundings pass for one that ZooKeeper gives out (flags: %j)',
     (flags) => {
       const env = { NODELEASE_NODE_ID: '3', NODELEASE_PROVIDER: 'zookeeper' };
-      expect(() => read({ zookeeper, ...flags }, env)).toThrow(/^NODELEASE_NODE_ID: expected no .* zookeeper beside it .*, got "3"$/);
+      expect(() => read({ zookeeper, ...flags }, env)).toThrow(
+        /^NODELEASE_NODE_ID: expected no .* zookeeper beside it .*, got "3"$/,
+      );
     },
   );
 
   it('let ZooKeeper give out the node ids, with nothing beside it that is about leases in a store', () => {
-    expect(read({ zookeeper, provider: 'zookeeper' })).toMatchObject({ provider: 'zookeeper', zookeeper: { required: false } });
+    expect(read({ zookeeper, provider: 'zookeeper' })).toMatchObject({
+      provider: 'zookeeper',
+      zookeeper: { required: false },
+    });
     expect(() => read({ provider: 'zookeeper' })).toThrow(
       '--provider: expected --zookeeper beside it, with the servers that give out the node ids, got "zookeeper"',
     );
@@ -380,9 +456,20 @@ describe('the settings of discovery', () => {
     expect(() => read({ zookeeper, provider: 'zookeeper', endpoint: 'http://minio:9000' }, env)).toThrow(
       '--endpoint: expected no --provider zookeeper beside it (it is about leases in a store), got "http://minio:9000"',
     );
-    expect(read({ zookeeper, provider: 'zookeeper' }, { ...env, NODELEASE_ENDPOINT: 'http://minio:9000' }).provider).toBe('zookeeper');
+    expect(
+      read({ zookeeper, provider: 'zookeeper' }, { ...env, NODELEASE_ENDPOINT: 'http://minio:9000' })
+        .provider,
+    ).toBe('zookeeper');
     const values = {
-      ...{ store: 'memory:', nodes: '3', duration: '5s', grace: '1s', 'wait-poll': '2s', 'settings-interval': '30s', 'on-retire': 'stop' },
+      ...{
+        store: 'memory:',
+        nodes: '3',
+        duration: '5s',
+        grace: '1s',
+        'wait-poll': '2s',
+        'settings-interval': '30s',
+        'on-retire': 'stop',
+      },
       ...{ 'node-id': '3', region: 'eu', 'ready-timeout': '5s' },
     };
     for (const [setting, value] of Object.entries(values)) {
@@ -391,7 +478,10 @@ describe('the settings of discovery', () => {
       );
     }
     // Variables may be there for other programs of the same surroundings.
-    expect(read({ zookeeper, provider: 'zookeeper' }, { NODELEASE_STORE: 'memory:', NODELEASE_NODES: '3' }).provider).toBe('zookeeper');
+    expect(
+      read({ zookeeper, provider: 'zookeeper' }, { NODELEASE_STORE: 'memory:', NODELEASE_NODES: '3' })
+        .provider,
+    ).toBe('zookeeper');
   });
 });
 
@@ -419,7 +509,11 @@ describe('the settings of what is announced', () => {
       payloadType: 'spring',
       uriSpec: '{scheme}://{address}:{port}/v1',
       basePath: '/apps/services',
-      check: { target: { kind: 'http', url: 'http://127.0.0.1:8080/health?deep=1' }, intervalMs: 500, threshold: 1 },
+      check: {
+        target: { kind: 'http', url: 'http://127.0.0.1:8080/health?deep=1' },
+        intervalMs: 500,
+        threshold: 1,
+      },
     });
     expect(JSON.stringify(settings.zookeeper?.payload)).toBe('{"weight":5,"__proto__":{"a":1}}');
   });
@@ -430,7 +524,11 @@ describe('the settings of what is announced', () => {
     ['tcp:[::1]:8080', { kind: 'tcp', host: '::1', port: 8080 }],
     ['https://localhost/up', { kind: 'http', url: 'https://localhost/up' }],
   ])('check the target %s, every 2 s and three times over unless told otherwise', (check, target) => {
-    expect(read({ ...announced, check }).zookeeper?.check).toEqual({ target, intervalMs: 2_000, threshold: 3 });
+    expect(read({ ...announced, check }).zookeeper?.check).toEqual({
+      target,
+      intervalMs: 2_000,
+      threshold: 3,
+    });
   });
 
   it('take an empty payload for what null says, too', () => {
@@ -443,10 +541,19 @@ describe('the settings of what is announced', () => {
     [{ payload: '{"a":1' }, '--payload: expected a JSON object such as {"weight":5}, got "{\\"a\\":1"'],
     [{ payload: '' }, '--payload: expected a JSON object such as {"weight":5}, got ""'],
     [{ payload: '5' }, '--payload: expected a JSON object such as {"weight":5}, got "5"'],
-    [{ payload: '[1]' }, '--payload: expected a JSON object such as {"weight":5} (Java services cannot read an array), got an array'],
+    [
+      { payload: '[1]' },
+      '--payload: expected a JSON object such as {"weight":5} (Java services cannot read an array), got an array',
+    ],
     [{ payload: '{"a":9007199254740993}' }, /^--payload\.a: expected a whole number from /],
-    [{ payload: '{"a":9007199254740993}', 'payload-type': 'spring', port: '80' }, /^--payload\.a: expected a whole number from /],
-    [{ payload: '{"a":{"b":1e999}}' }, '--payload.a.b: expected a finite number: JSON has no other, got Infinity'],
+    [
+      { payload: '{"a":9007199254740993}', 'payload-type': 'spring', port: '80' },
+      /^--payload\.a: expected a whole number from /,
+    ],
+    [
+      { payload: '{"a":{"b":1e999}}' },
+      '--payload.a.b: expected a finite number: JSON has no other, got Infinity',
+    ],
     [
       { payload: '{"nodeId":3}' },
       '--payload: expected a JSON object such as {"weight":5} without nodeId, which is added to it, got "{\\"nodeId\\":3}"',
@@ -460,21 +567,39 @@ describe('the settings of what is announced', () => {
       '--payload: expected a JSON object such as {"weight":5} without @class, which is added to it, got "{\\"@class\\":\\"java.util.TreeMap\\"}"',
     ],
     [{ payload: '{"version":3}' }, /^--payload: expected .* without version, which is added to it/],
-    [{ 'payload-type': 'spring' }, /^--payload-type: expected --port beside it \(Spring cannot read a service .*, got "spring"$/],
+    [
+      { 'payload-type': 'spring' },
+      /^--payload-type: expected --port beside it \(Spring cannot read a service .*, got "spring"$/,
+    ],
     [{ 'uri-spec': 'http://{address' }, /^--uri-spec: expected each "{" to be closed by a "}"/],
     [{ 'payload-type': 'xml' }, '--payload-type: expected map or spring, got "xml"'],
-    [{ 'service-base-path': 'services' }, /^--service-base-path: expected an absolute path .*, got "services"$/],
+    [
+      { 'service-base-path': 'services' },
+      /^--service-base-path: expected an absolute path .*, got "services"$/,
+    ],
     [{ 'service-base-path': '/a//b' }, /^--service-base-path: expected an absolute path .*, got "\/a\/\/b"$/],
     [
       { 'service-base-path': '/discovery' },
       '--service-base-path: expected an absolute path such as /services (/discovery is the tree of the nodes and endpoints), got "/discovery"',
     ],
-    [{ 'service-base-path': '/discovery/nodes' }, /^--service-base-path: expected .* \(\/discovery is the tree of .*\), got /],
-    [{ 'service-base-path': '/zookeeper' }, /^--service-base-path: expected .* \(\/zookeeper belongs to the servers\), got "\/zookeeper"$/],
-    [{ 'service-base-path': '/zookeeper/quota' }, /^--service-base-path: expected .* \(\/zookeeper belongs to the servers\), got /],
+    [
+      { 'service-base-path': '/discovery/nodes' },
+      /^--service-base-path: expected .* \(\/discovery is the tree of .*\), got /,
+    ],
+    [
+      { 'service-base-path': '/zookeeper' },
+      /^--service-base-path: expected .* \(\/zookeeper belongs to the servers\), got "\/zookeeper"$/,
+    ],
+    [
+      { 'service-base-path': '/zookeeper/quota' },
+      /^--service-base-path: expected .* \(\/zookeeper belongs to the servers\), got /,
+    ],
     [{ service: 'x'.repeat(256) }, /^--service: expected at most 255 bytes, not 256, got /],
     [{ 'task-id': 'a/b' }, /^--task-id: expected a name without "\/" .*, got "a\/b"$/],
-    [{ address: 'fe80::1%eth0' }, /^--address: expected a host name or an IP address, .*, got "fe80::1%eth0"$/],
+    [
+      { address: 'fe80::1%eth0' },
+      /^--address: expected a host name or an IP address, .*, got "fe80::1%eth0"$/,
+    ],
     [{ address: '0.0.0.0' }, /^--address: expected an address that others can connect to .*, got "0.0.0.0"$/],
     [{ check: '8080' }, `--check: expected ${target}, got "8080"`],
     [{ check: 'tcp:host' }, `--check: expected ${target}, got "tcp:host"`],
@@ -482,19 +607,37 @@ describe('the settings of what is announced', () => {
     [{ check: 'tcp:host:0' }, /^--check: expected HOST:PORT .* from 1 to 65535, got "host:0"$/],
     [{ check: 'tcp:host:70000' }, /^--check: expected HOST:PORT .* from 1 to 65535, got "host:70000"$/],
     [{ check: 'ftp://host' }, `--check: expected ${target}, got "ftp://host"`],
-    [{ check: 'tcp:80', 'check-interval': '10ms' }, '--check-interval: expected at least 100ms (the command has work to do), got "10ms"'],
-    [{ check: 'tcp:80', 'check-interval': '1h' }, '--check-interval: expected at most 10m (a failure would be noticed too late), got "1h"'],
-    [{ check: 'tcp:80', 'check-threshold': '0' }, '--check-threshold: expected a whole number from 1 to 1000, got "0"'],
+    [
+      { check: 'tcp:80', 'check-interval': '10ms' },
+      '--check-interval: expected at least 100ms (the command has work to do), got "10ms"',
+    ],
+    [
+      { check: 'tcp:80', 'check-interval': '1h' },
+      '--check-interval: expected at most 10m (a failure would be noticed too late), got "1h"',
+    ],
+    [
+      { check: 'tcp:80', 'check-threshold': '0' },
+      '--check-threshold: expected a whole number from 1 to 1000, got "0"',
+    ],
     [{ 'check-interval': '2s' }, '--check-interval: expected --check beside it, got "2s"'],
     [{ config: 'a,b,c' }, '--config: expected APP or APP,PROFILE, got "a,b,c"'],
     [{ config: 'shop,' }, '--config: expected APP or APP,PROFILE, got "shop,"'],
-    [{ config: 'shop', 'config-root': 'settings' }, /^--config-root: expected an absolute path .*, got "settings"$/],
-    [{ config: 'shop', 'on-config-change': 'signal:SIGKILL' }, /^--on-config-change: expected one of restart.*, got "signal:SIGKILL"$/],
+    [
+      { config: 'shop', 'config-root': 'settings' },
+      /^--config-root: expected an absolute path .*, got "settings"$/,
+    ],
+    [
+      { config: 'shop', 'on-config-change': 'signal:SIGKILL' },
+      /^--on-config-change: expected one of restart.*, got "signal:SIGKILL"$/,
+    ],
     [
       { 'on-config-change': 'restart' },
       '--on-config-change: expected --config APP beside it (it is about the configuration of the command), got "restart"',
     ],
-    [{ config: 'shop', 'config-one-by-one': 'true' }, '--config-one-by-one: expected --on-config-change restart beside it, got "true"'],
+    [
+      { config: 'shop', 'config-one-by-one': 'true' },
+      '--config-one-by-one: expected --on-config-change restart beside it, got "true"',
+    ],
     [{ 'check-threshold': '2' }, '--check-threshold: expected --check beside it, got "2"'],
     [{ endpoint: ['a/b'] }, /^--endpoint: expected NAME\[:KEY\] .* a name without "\/" .*, got "a\/b"$/],
     [{ endpoint: ['pay:a/b'] }, /^--endpoint: expected NAME\[:KEY\] .*, got "pay:a\/b"$/],
@@ -505,41 +648,75 @@ describe('the settings of what is announced', () => {
     [{ endpoint: ['ftp://x'] }, `--endpoint: expected ${url}, got "ftp://x"`],
     [{ endpoint: ['http://a,http://b'] }, `--endpoint: expected ${url}, got "http://a,http://b"`],
     [{ http: '7070' }, /^--http: expected HOST:PORT .*, got "7070"$/],
-  ] satisfies [Partial<Record<SettingName, string | string[]>>, string | RegExp][])('refuse %j', (flags, message) => {
-    const refused = () => readSettings({ flags: { ...announced, ...flags }, env: {}, hostname: 'host' });
-    expect(refused).toThrow(expect.objectContaining({ code: 'CONFIG_INVALID' }));
-    expect(refused).toThrow(typeof message === 'string' ? expect.objectContaining({ message }) : message);
-  });
+  ] satisfies [Partial<Record<SettingName, string | string[]>>, string | RegExp][])(
+    'refuse %j',
+    (flags, message) => {
+      const refused = () => readSettings({ flags: { ...announced, ...flags }, env: {}, hostname: 'host' });
+      expect(refused).toThrow(expect.objectContaining({ code: 'CONFIG_INVALID' }));
+      expect(refused).toThrow(typeof message === 'string' ? expect.objectContaining({ message }) : message);
+    },
+  );
 
   it('bound what others have to read of it', () => {
     const payload = JSON.stringify({ text: 'x'.repeat(70_000) });
-    expect(() => read({ ...announced, payload })).toThrow(/^--payload: expected .* of at most 65536 bytes, got ".{80,90}"$/);
+    expect(() => read({ ...announced, payload })).toThrow(
+      /^--payload: expected .* of at most 65536 bytes, got ".{80,90}"$/,
+    );
     expect(() => read({ ...announced, payload: `{"a":${'['.repeat(20_000)}${']'.repeat(20_000)}}` })).toThrow(
       '--payload: expected fewer than 1000 levels of objects and arrays, got more',
     );
   });
 
   it.each([
-    [{ payload: '{}' }, '--payload: expected --service beside it (it is about an instance of a service), got "{}"'],
-    [{ 'payload-type': 'map' }, '--payload-type: expected --service beside it (it is about an instance of a service), got "map"'],
-    [{ 'service-base-path': '/x' }, '--service-base-path: expected --service beside it (it is about an instance of a service), got "/x"'],
-    [{ check: 'tcp:80' }, '--check: expected --service or --endpoint NAME beside it (it decides when these are announced), got "tcp:80"'],
-  ] satisfies [Partial<Record<SettingName, string>>, string][])('are of no use without --service: %j', (flags, message) => {
-    expect(() => read({ zookeeper: 'zk', ...flags })).toThrow(expect.objectContaining({ message }));
-    const [[setting, value]] = Object.entries(flags) as [[SettingName, string]];
-    expect(read({ zookeeper: 'zk' }, { [environmentName(setting)]: value }).zookeeper?.service).toBeUndefined();
-    // Of a command that announces nothing it is not asked.
-    expect(readSettings({ flags: { zookeeper: 'zk', ...flags }, env: {}, hostname: 'host', announces: false })).toHaveProperty('zookeeper');
-  });
+    [
+      { payload: '{}' },
+      '--payload: expected --service beside it (it is about an instance of a service), got "{}"',
+    ],
+    [
+      { 'payload-type': 'map' },
+      '--payload-type: expected --service beside it (it is about an instance of a service), got "map"',
+    ],
+    [
+      { 'service-base-path': '/x' },
+      '--service-base-path: expected --service beside it (it is about an instance of a service), got "/x"',
+    ],
+    [
+      { check: 'tcp:80' },
+      '--check: expected --service or --endpoint NAME beside it (it decides when these are announced), got "tcp:80"',
+    ],
+  ] satisfies [Partial<Record<SettingName, string>>, string][])(
+    'are of no use without --service: %j',
+    (flags, message) => {
+      expect(() => read({ zookeeper: 'zk', ...flags })).toThrow(expect.objectContaining({ message }));
+      const [[setting, value]] = Object.entries(flags) as [[SettingName, string]];
+      expect(
+        read({ zookeeper: 'zk' }, { [environmentName(setting)]: value }).zookeeper?.service,
+      ).toBeUndefined();
+      // Of a command that announces nothing it is not asked.
+      expect(
+        readSettings({ flags: { zookeeper: 'zk', ...flags }, env: {}, hostname: 'host', announces: false }),
+      ).toHaveProperty('zookeeper');
+    },
+  );
 
   it('tell the endpoints to announce from the server of the store, by ://', () => {
-    const env = { NODELEASE_ENDPOINT: 'http://127.0.0.1:9000', NODELEASE_ENDPOINTS: 'pay:visa, log,v1.users:10' };
+    const env = {
+      NODELEASE_ENDPOINT: 'http://127.0.0.1:9000',
+      NODELEASE_ENDPOINTS: 'pay:visa, log,v1.users:10',
+    };
     const both = read({ zookeeper: 'zk', store: 's3://bucket' }, env);
-    const named = [{ endpoint: 'pay', key: 'visa' }, { endpoint: 'log' }, { endpoint: 'v1.users', key: '10' }];
+    const named = [
+      { endpoint: 'pay', key: 'visa' },
+      { endpoint: 'log' },
+      { endpoint: 'v1.users', key: '10' },
+    ];
     expect([both.endpoint, both.zookeeper?.endpoints]).toEqual(['http://127.0.0.1:9000', named]);
     // A flag takes the place of its own kind only.
     const mine = read({ zookeeper: 'zk', store: 's3://bucket', endpoint: 'mine' }, env);
-    expect([mine.endpoint, mine.zookeeper?.endpoints]).toEqual(['http://127.0.0.1:9000', [{ endpoint: 'mine' }]]);
+    expect([mine.endpoint, mine.zookeeper?.endpoints]).toEqual([
+      'http://127.0.0.1:9000',
+      [{ endpoint: 'mine' }],
+    ]);
     const served = read({ zookeeper: 'zk', store: 's3://bucket', endpoint: 'http://other:9000' }, env);
     expect([served.endpoint, served.zookeeper?.endpoints]).toEqual(['http://other:9000', named]);
     // The last one counts, and a variable is not even looked at then.
@@ -576,17 +753,20 @@ describe('the settings of what is announced', () => {
       'https:minio:9000',
       'minio:99999',
     ],
-  ])('take the flag --endpoint %s for a server without its http://, and no store for one at AWS', (endpoint) => {
-    for (const announces of [true, false]) {
-      const flags = { store: 's3://bucket', zookeeper: 'zk', endpoint: [endpoint] };
-      expect(() => readSettings({ flags, env: {}, hostname: 'host', announces })).toThrow(
-        expect.objectContaining({
-          code: 'CONFIG_INVALID',
-          message: expect.stringMatching(/^--endpoint: expected an http or https URL .*http:/),
-        }),
-      );
-    }
-  });
+  ])(
+    'take the flag --endpoint %s for a server without its http://, and no store for one at AWS',
+    (endpoint) => {
+      for (const announces of [true, false]) {
+        const flags = { store: 's3://bucket', zookeeper: 'zk', endpoint: [endpoint] };
+        expect(() => readSettings({ flags, env: {}, hostname: 'host', announces })).toThrow(
+          expect.objectContaining({
+            code: 'CONFIG_INVALID',
+            message: expect.stringMatching(/^--endpoint: expected an http or https URL .*http:/),
+          }),
+        );
+      }
+    },
+  );
 
   it.each([
     'minio',
@@ -612,16 +792,22 @@ describe('the settings of what is announced', () => {
       '--endpoint: expected --zookeeper beside it (to announce an endpoint), or http://HOST:PORT (the server of a store), got "pay"',
     );
     expect(read({}, { NODELEASE_ENDPOINTS: 'pay,' }).zookeeper).toBeUndefined();
-    const status = (flags: Record<string, string>, env = {}) => readSettings({ flags, env, hostname: 'host', announces: false });
-    expect(() => status({ endpoint: 'pay' })).toThrow(`--endpoint: expected ${url}: only nodelease run announces endpoints, got "pay"`);
+    const status = (flags: Record<string, string>, env = {}) =>
+      readSettings({ flags, env, hostname: 'host', announces: false });
+    expect(() => status({ endpoint: 'pay' })).toThrow(
+      `--endpoint: expected ${url}: only nodelease run announces endpoints, got "pay"`,
+    );
     const env = { NODELEASE_ENDPOINTS: 'pay', NODELEASE_ENDPOINT: 'http://x:1' };
     const named = status({ store: 's3://bucket', zookeeper: 'zk' }, env);
     expect([named.endpoint, named.zookeeper?.endpoints]).toEqual(['http://x:1', undefined]);
   });
 
   it('name the variable of endpoints where it is wrong', () => {
-    const endpoints = (text: string) => read({ zookeeper: 'zk' }, { NODELEASE_ENDPOINTS: text }).zookeeper?.endpoints;
-    expect(() => endpoints('pay,:visa')).toThrow(/^NODELEASE_ENDPOINTS: expected NAME\[:KEY\] .*, got ":visa"$/);
+    const endpoints = (text: string) =>
+      read({ zookeeper: 'zk' }, { NODELEASE_ENDPOINTS: text }).zookeeper?.endpoints;
+    expect(() => endpoints('pay,:visa')).toThrow(
+      /^NODELEASE_ENDPOINTS: expected NAME\[:KEY\] .*, got ":visa"$/,
+    );
     expect(() => endpoints('pay,')).toThrow(/^NODELEASE_ENDPOINTS: expected NAME\[:KEY\] .*, got ""$/);
     expect(() => endpoints('http://minio:9000')).toThrow(
       /^NODELEASE_ENDPOINTS: expected NAME\[:KEY\] .*: the URL of a store's server has a setting of its own, got "http:\/\/minio:9000"$/,
@@ -636,9 +822,9 @@ describe('the settings of what is announced', () => {
     expect(announcingProblem({ service: 'orders' })).toBe(
       'the service orders is announced without a port, so its URL is unknown: give --port',
     );
-    expect([announcingProblem({ service: 'orders', port: 80 }), announcingProblem({ endpoints: [{ endpoint: 'pay' }] })]).toEqual([
-      undefined,
-      undefined,
-    ]);
+    expect([
+      announcingProblem({ service: 'orders', port: 80 }),
+      announcingProblem({ endpoints: [{ endpoint: 'pay' }] }),
+    ]).toEqual([undefined, undefined]);
   });
 });

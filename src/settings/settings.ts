@@ -23,12 +23,18 @@ export { announcingProblem, type ZooKeeperSettings } from './zookeeper-settings.
 export type LogLevel = SettingValue<'log-level'>;
 /** How log lines look: `json`, one object a line; `pretty`, for people. */
 export type LogFormat = SettingValue<'log-format'>;
-/** When a node id is retired: `stop`, the work is asked to end; `drain`, it goes on until it ends by itself, and gets no new work. */
+/**
+ * When a node id is retired: `stop`, the work is asked to end; `drain`, it goes on until it ends by itself,
+ * and gets no new work.
+ */
 export type RetirePolicy = SettingValue<'on-retire'>;
 /** Where node ids come from. */
 export type NodeIdProvider = SettingValue<'provider'>;
 
-/** The settings of one invocation: checked, typed, durations in milliseconds. What is absent is left to the cluster, or to the command. */
+/**
+ * The settings of one invocation: checked, typed, durations in milliseconds. What is absent is left to the
+ * cluster, or to the command.
+ */
 export interface Settings {
   readonly store: StoreUrl;
   readonly provider: NodeIdProvider;
@@ -112,19 +118,30 @@ export function readSettings(sources: SettingSources): Settings {
   checkNodeId(sources, settings);
   const storeGiven = find(sources, 'store');
   if (server && !takesEndpoint(store) && (server.flag || !storeGiven?.flag)) {
-    throw new ConfigError(server.label, server.text, `no endpoint with the store ${store.url} (only s3:, azblob: and gs: have one)`);
+    throw new ConfigError(
+      server.label,
+      server.text,
+      `no endpoint with the store ${store.url} (only s3:, azblob: and gs: have one)`,
+    );
   }
   checkProvider(sources, settings, server);
   return settings;
 }
 
-/** An empty variable is a slip, such as a reference to another one that is not set, and must not have the default used without a word. */
+/**
+ * An empty variable is a slip, such as a reference to another one that is not set, and must not have the
+ * default used without a word.
+ */
 function checkNoneEmpty({ env }: SettingSources): void {
   const empty = Object.keys(env).find((name) => name.startsWith('NODELEASE_') && env[name] === '');
-  if (empty !== undefined) throw new ConfigError(empty, '', 'a value (for the default, do not set the variable)');
+  if (empty !== undefined)
+    throw new ConfigError(empty, '', 'a value (for the default, do not set the variable)');
 }
 
-function checkGrace(sources: SettingSources, { durationMs = CLUSTER_DEFAULTS.durationMs, graceMs }: Settings): void {
+function checkGrace(
+  sources: SettingSources,
+  { durationMs = CLUSTER_DEFAULTS.durationMs, graceMs }: Settings,
+): void {
   const min = leastGraceMs(durationMs);
   if (graceMs === undefined || graceMs >= min) return;
   const { label, text } = find(sources, 'grace') as Given;
@@ -148,19 +165,39 @@ function checkNodeId(sources: SettingSources, { nodeId, nodes }: Settings): void
 }
 
 /** `--provider zookeeper` needs ZooKeeper, and nothing that is about leases in a store. */
-function checkProvider(sources: SettingSources, { provider, zookeeper }: Settings, server: Given | undefined): void {
+function checkProvider(
+  sources: SettingSources,
+  { provider, zookeeper }: Settings,
+  server: Given | undefined,
+): void {
   const given = find(sources, 'provider');
   if (given === undefined || provider === 'store') return;
   const { label, text } = given;
-  if (zookeeper === undefined) throw new ConfigError(label, text, '--zookeeper beside it, with the servers that give out the node ids');
-  const useless = firstFlag(sources, ({ storeOnly }) => storeOnly === true) ?? (server?.flag ? server : undefined);
-  if (useless) throw new ConfigError(useless.label, useless.text, `no ${label} zookeeper beside it (it is about leases in a store)`);
-  // One of the two would be taken without a word, and a fixed id may be the one that ZooKeeper gives to another task.
+  if (zookeeper === undefined)
+    throw new ConfigError(label, text, '--zookeeper beside it, with the servers that give out the node ids');
+  const useless =
+    firstFlag(sources, ({ storeOnly }) => storeOnly === true) ?? (server?.flag ? server : undefined);
+  if (useless)
+    throw new ConfigError(
+      useless.label,
+      useless.text,
+      `no ${label} zookeeper beside it (it is about leases in a store)`,
+    );
+  // One of the two would be taken without a word, and a fixed id may be the one that ZooKeeper gives to
+  // another task.
   const fixed = find(sources, 'node-id');
-  if (fixed) throw new ConfigError(fixed.label, fixed.text, `no ${label} zookeeper beside it (a fixed id is not given out by anybody)`);
+  if (fixed)
+    throw new ConfigError(
+      fixed.label,
+      fixed.text,
+      `no ${label} zookeeper beside it (a fixed id is not given out by anybody)`,
+    );
 }
 
-/** The data directory, which a fixed node id has none of: without versions nothing tells the directory of a stale holder from another's. */
+/**
+ * The data directory, which a fixed node id has none of: without versions nothing tells the directory of a
+ * stale holder from another's.
+ */
 function readDataDir(sources: SettingSources): DataDirSettings | undefined {
   const given = find(sources, 'data-dir');
   const root = read(sources, 'data-dir');
@@ -170,21 +207,34 @@ function readDataDir(sources: SettingSources): DataDirSettings | undefined {
     return undefined;
   }
   const fixed = find(sources, 'node-id');
-  if (fixed) throw new ConfigError(given.label, given.text, `no ${fixed.label} beside it (a fixed id has no versions)`);
-  const [retention, exclude] = [readOrDefault(sources, 'data-retention'), read(sources, 'data-exclude') ?? []];
+  if (fixed)
+    throw new ConfigError(
+      given.label,
+      given.text,
+      `no ${fixed.label} beside it (a fixed id has no versions)`,
+    );
+  const [retention, exclude] = [
+    readOrDefault(sources, 'data-retention'),
+    read(sources, 'data-exclude') ?? [],
+  ];
   return { root, retention, exclude, copy: read(sources, 'data-copy') ?? false };
 }
 
 function staticNodeId({ text, label }: Given, hostname: string): number {
   const max = MAX_NODE_IDS - 1;
   if (text !== 'hostname') {
-    if (!/^\d+$/.test(text)) throw new ConfigError(label, text, `a whole number from 0 to ${max}, or "hostname"`);
+    if (!/^\d+$/.test(text))
+      throw new ConfigError(label, text, `a whole number from 0 to ${max}, or "hostname"`);
     return parseInteger(text, label, 0, max);
   }
   try {
     return parseInteger(String(ordinalOf(hostname)), label, 0, max);
   } catch (cause) {
     if (!(cause instanceof ConfigError)) throw cause;
-    throw new ConfigError(`${label} hostname`, hostname, `a host name that ends in an ordinal from 0 to ${max}, such as web-3`);
+    throw new ConfigError(
+      `${label} hostname`,
+      hostname,
+      `a host name that ends in an ordinal from 0 to ${max}, such as web-3`,
+    );
   }
 }

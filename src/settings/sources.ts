@@ -1,4 +1,12 @@
-import { defaultOf, environmentName, kindOf, type NamedSetting, SETTINGS, type SettingName, type SettingValue } from './settings-table.js';
+import {
+  defaultOf,
+  environmentName,
+  kindOf,
+  type NamedSetting,
+  SETTINGS,
+  type SettingName,
+  type SettingValue,
+} from './settings-table.js';
 
 /** What the settings are read from: plain text, as it came from outside. */
 export interface SettingSources {
@@ -8,7 +16,10 @@ export interface SettingSources {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The name of this host, for `--node-id hostname`. */
   readonly hostname: string;
-  /** False for a command that announces no service: what is to be announced is of no use there. @default true */
+  /**
+   * False for a command that announces no service: what is to be announced is of no use there.
+   * @default true
+   */
   readonly announces?: boolean;
   /** The command whose defaults hold. @default those of most commands */
   readonly command?: string;
@@ -22,14 +33,18 @@ export interface Given {
   readonly flag: boolean;
 }
 
-/** All values of a setting: those of its flags, several where it is repeatable, and then its environment variable's. */
+/**
+ * All values of a setting: those of its flags, several where it is repeatable, and then its environment
+ * variable's.
+ */
 export function findAll({ flags, env }: SettingSources, name: SettingName): readonly Given[] {
   const label = environmentName(name);
   const flag = flags[name];
   const texts = flag === undefined ? [] : typeof flag === 'string' ? [flag] : flag;
   const given = texts.map((text) => ({ label: `--${name}`, text, flag: true }));
   const variable = env[label];
-  // A command that was itself started by `nodelease run` inherits the id of that run, which must not name a second one.
+  // A command that was itself started by `nodelease run` inherits the id of that run, which must not name a
+  // second one.
   if (variable === undefined || (name === 'task-id' && env.NODE_ID_VERSION)) return given;
   return [...given, { label, text: variable, flag: false }];
 }
@@ -45,19 +60,37 @@ export function find(sources: SettingSources, name: SettingName): Given | undefi
  *
  * @throws {ConfigError} naming the setting as the user gave it, the value, and what was expected
  */
-export function read<Name extends SettingName>(sources: SettingSources, name: Name): SettingValue<Name> | undefined {
+export function read<Name extends SettingName>(
+  sources: SettingSources,
+  name: Name,
+): SettingValue<Name> | undefined {
   const given = find(sources, name);
   return given && kindOf(name).parse(given.text, given.label);
 }
 
-/** The same, or else the command's default in the table; for settings whose default is a value, and not told in words. */
-export function readOrDefault<Name extends SettingName>(sources: SettingSources, name: Name): SettingValue<Name> {
-  const { text, label } = find(sources, name) ?? { text: defaultOf(name, sources.command), label: `--${name}` };
+/**
+ * The same, or else the command's default in the table; for settings whose default is a value, and not told
+ * in words.
+ */
+export function readOrDefault<Name extends SettingName>(
+  sources: SettingSources,
+  name: Name,
+): SettingValue<Name> {
+  const { text, label } = find(sources, name) ?? {
+    text: defaultOf(name, sources.command),
+    label: `--${name}`,
+  };
   return kindOf(name).parse(text, label);
 }
 
-/** The first of some settings that is given as a flag. A variable may be there for other programs; a flag is meant for this one. */
-export function firstFlag(sources: SettingSources, isOne: (setting: NamedSetting) => boolean): Given | undefined {
+/**
+ * The first of some settings that is given as a flag. A variable may be there for other programs; a flag is
+ * meant for this one.
+ */
+export function firstFlag(
+  sources: SettingSources,
+  isOne: (setting: NamedSetting) => boolean,
+): Given | undefined {
   const given = SETTINGS.filter(isOne).map(({ name }) => find(sources, name));
   return given.find((each) => each?.flag);
 }

@@ -14,7 +14,11 @@ export function readTlsFiles(given: GivenTls, prefix: string): TlsFiles {
     try {
       return text === undefined ? undefined : readFileSync(text);
     } catch (error) {
-      throw new ConfigError(label, text, `a file that can be read (${(error as NodeJS.ErrnoException).code})`);
+      throw new ConfigError(
+        label,
+        text,
+        `a file that can be read (${(error as NodeJS.ErrnoException).code})`,
+      );
     }
   };
   const files = { ca: contents('ca'), cert: contents('cert'), key: contents('key') };

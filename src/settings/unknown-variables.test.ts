@@ -17,13 +17,30 @@ describe('variables with the prefix of settings', () => {
   });
 
   it('are not named where they are some, of whatever command', () => {
-    const names = [...SETTINGS.map(({ name }) => environmentName(name)), 'NODELEASE_ENDPOINTS', 'NODELEASE_URL'];
-    expect(unknownVariables({ ...Object.fromEntries(names.map((name) => [name, 'x'])), NODE_ID: '3' })).toEqual([]);
+    const names = [
+      ...SETTINGS.map(({ name }) => environmentName(name)),
+      'NODELEASE_ENDPOINTS',
+      'NODELEASE_URL',
+    ];
+    expect(
+      unknownVariables({ ...Object.fromEntries(names.map((name) => [name, 'x'])), NODE_ID: '3' }),
+    ).toEqual([]);
   });
 
   it('are named without a nearest one where none is near, and not at all where Kubernetes sets them for a service', () => {
-    expect(unknownVariables({ NODELEASE_GREETING: 'hello' })).toEqual(['NODELEASE_GREETING is no setting, and has no effect']);
-    const service = ['SERVICE_HOST', 'SERVICE_PORT', 'SERVICE_PORT_HTTP', 'PORT', 'PORT_7070_TCP', 'PORT_7070_TCP_ADDR'];
-    expect(unknownVariables(Object.fromEntries(service.map((name) => [`NODELEASE_CONSOLE_${name}`, 'x'])))).toEqual([]);
+    expect(unknownVariables({ NODELEASE_GREETING: 'hello' })).toEqual([
+      'NODELEASE_GREETING is no setting, and has no effect',
+    ]);
+    const service = [
+      'SERVICE_HOST',
+      'SERVICE_PORT',
+      'SERVICE_PORT_HTTP',
+      'PORT',
+      'PORT_7070_TCP',
+      'PORT_7070_TCP_ADDR',
+    ];
+    expect(
+      unknownVariables(Object.fromEntries(service.map((name) => [`NODELEASE_CONSOLE_${name}`, 'x']))),
+    ).toEqual([]);
   });
 });

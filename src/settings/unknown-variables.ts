@@ -10,9 +10,13 @@ const OF_KUBERNETES = /_(SERVICE_(HOST|PORT)|PORT(_\d+_(TCP|UDP|SCTP))?)(_|$)/;
 /** The share of a name that may be misspelt. */
 const MOST_EDITS = 1 / 2;
 
-/** What is wrong with the variables that have the prefix of settings and are none: most likely misspelt, so that a default is used. */
+/**
+ * What is wrong with the variables that have the prefix of settings and are none: most likely misspelt, so
+ * that a default is used.
+ */
 export function unknownVariables(env: Readonly<Record<string, string | undefined>>): string[] {
-  const isUnknown = (name: string) => name.startsWith(PREFIX) && !KNOWN.includes(name) && !OF_KUBERNETES.test(name);
+  const isUnknown = (name: string) =>
+    name.startsWith(PREFIX) && !KNOWN.includes(name) && !OF_KUBERNETES.test(name);
   const unknown = Object.keys(env).filter((name) => env[name] !== undefined && isUnknown(name));
   return unknown.map((name) => `${name} is no setting, and has no effect${nearest(name)}`);
 }
@@ -24,7 +28,10 @@ function nearest(name: string): string {
   return edits <= (name.length - PREFIX.length) * MOST_EDITS ? `: the nearest is ${known}` : '';
 }
 
-/** How many characters have to be inserted, removed or replaced to get from one text to the other (Levenshtein's distance). */
+/**
+ * How many characters have to be inserted, removed or replaced to get from one text to the other
+ * (Levenshtein's distance).
+ */
 function editDistance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, index) => index);
   for (const [index, character] of [...from].entries()) {

@@ -5,18 +5,30 @@ export type Bound = readonly [ms: number, words: string];
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
 
-/** A whole number in plain digits. @throws {ConfigError} naming the setting `label` for anything else, and outside of the bounds */
+/**
+ * A whole number in plain digits.
+ * @throws {ConfigError} naming the setting `label` for anything else, and outside of the bounds
+ */
 export function parseInteger(text: string, label: string, min: number, max: number): number {
   const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
-  if (!(value >= min && value <= max)) throw new ConfigError(label, text, `a whole number from ${min} to ${max}`);
+  if (!(value >= min && value <= max))
+    throw new ConfigError(label, text, `a whole number from ${min} to ${max}`);
   return value;
 }
 
-/** A time such as `500ms`, `15s` or `1h`, in milliseconds. @throws {ConfigError} naming the setting `label` for anything else */
-export function parseDuration(text: string, label: string, bounds: { readonly least?: Bound; readonly most: Bound }): number {
+/**
+ * A time such as `500ms`, `15s` or `1h`, in milliseconds.
+ * @throws {ConfigError} naming the setting `label` for anything else
+ */
+export function parseDuration(
+  text: string,
+  label: string,
+  bounds: { readonly least?: Bound; readonly most: Bound },
+): number {
   const [, digits, unit = ''] = /^(\d{1,12})(ms|s|m|h)$/.exec(text) ?? [];
   const factor = UNITS[unit];
-  if (digits === undefined || factor === undefined) throw new ConfigError(label, text, 'a time such as 500ms, 15s, 2m or 1h');
+  if (digits === undefined || factor === undefined)
+    throw new ConfigError(label, text, 'a time such as 500ms, 15s, 2m or 1h');
   const ms = Number(digits) * factor;
   const { least, most } = bounds;
   if (least && ms < least[0]) throw new ConfigError(label, text, least[1]);
@@ -38,7 +50,10 @@ export interface SettingKind<T> {
   readonly range?: string | undefined;
   /** @throws {ConfigError} that names the label, the text and what was expected */
   parse(text: string, label: string): T;
-  /** The same for a value that a program gives. Without it, what uses the value checks it. @throws {ConfigError} */
+  /**
+   * The same for a value that a program gives. Without it, what uses the value checks it.
+   * @throws {ConfigError}
+   */
   check?(value: unknown, label: string): void;
 }
 
@@ -53,18 +68,31 @@ interface DurationBounds {
   readonly open?: boolean;
 }
 
-export function duration({ min = 0, minWhy, max, maxWhy, open = false }: DurationBounds): SettingKind<number> {
+export function duration({
+  min = 0,
+  minWhy,
+  max,
+  maxWhy,
+  open = false,
+}: DurationBounds): SettingKind<number> {
   const because = (why: string | undefined) => (why === undefined ? '' : ` (${why})`);
   // The bounds are settings too, and zero often has a meaning of its own.
   const atLeast = min === 1 ? 'more than 0s' : `at least ${durationText(min)}`;
-  const bounds = { least: [min, `${atLeast}${because(minWhy)}`], most: [max, `at most ${durationText(max)}${because(maxWhy)}`] } as const;
+  const bounds = {
+    least: [min, `${atLeast}${because(minWhy)}`],
+    most: [max, `at most ${durationText(max)}${because(maxWhy)}`],
+  } as const;
   return {
     argument: 'time',
     range: min > 1 ? `${durationText(min)} to ${durationText(max)}` : `up to ${durationText(max)}`,
     parse: (text, label) => parseDuration(text, label, bounds),
     check: (value, label) => {
       if (typeof value === 'number' && value >= min && (open || value <= max)) return;
-      throw new ConfigError(label, value, `a number of milliseconds ${open ? `of at least ${min}` : `from ${min} to ${max}`}`);
+      throw new ConfigError(
+        label,
+        value,
+        `a number of milliseconds ${open ? `of at least ${min}` : `from ${min} to ${max}`}`,
+      );
     },
   };
 }
@@ -115,7 +143,10 @@ export function text(argument: string, pattern: RegExp, expected: string): Setti
 }
 
 /** A text that stays as it is once `check` has not thrown. */
-export function checked(argument: string, check: (text: string, label: string) => unknown): SettingKind<string> {
+export function checked(
+  argument: string,
+  check: (text: string, label: string) => unknown,
+): SettingKind<string> {
   return parsed(argument, (given, label) => {
     check(given, label);
     return given;

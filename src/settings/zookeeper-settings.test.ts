@@ -17,7 +17,8 @@ afterAll(() => authority.dispose());
 
 type Values = Partial<Record<SettingName, string>>;
 
-const read = (flags: Values, env: Record<string, string> = {}) => readSettings({ flags, env, hostname: 'host' }).zookeeper?.tls;
+const read = (flags: Values, env: Record<string, string> = {}) =>
+  readSettings({ flags, env, hostname: 'host' }).zookeeper?.tls;
 const on = { zookeeper: 'zk', 'zookeeper-tls': 'true' };
 
 describe('the settings of TLS to ZooKeeper', () => {
@@ -28,25 +29,47 @@ describe('the settings of TLS to ZooKeeper', () => {
   });
 
   it('are the contents of files, read at the start', () => {
-    const files = { 'zookeeper-ca': ca, 'zookeeper-cert': cert, 'zookeeper-key': key, 'zookeeper-servername': 'zk.example' };
+    const files = {
+      'zookeeper-ca': ca,
+      'zookeeper-cert': cert,
+      'zookeeper-key': key,
+      'zookeeper-servername': 'zk.example',
+    };
     const [anchor, certificate, secret] = [ca, cert, key].map((file) => readFileSync(file));
-    expect(read({ ...on, ...files })).toEqual({ ca: anchor, cert: certificate, key: secret, servername: 'zk.example' });
+    expect(read({ ...on, ...files })).toEqual({
+      ca: anchor,
+      cert: certificate,
+      key: secret,
+      servername: 'zk.example',
+    });
   });
 
   it.each<[string, Values, string]>([
-    ['a file that is not there', { 'zookeeper-ca': none }, `--zookeeper-ca: expected a file that can be read (ENOENT), got "${none}"`],
+    [
+      'a file that is not there',
+      { 'zookeeper-ca': none },
+      `--zookeeper-ca: expected a file that can be read (ENOENT), got "${none}"`,
+    ],
     [
       'a folder',
       { 'zookeeper-ca': authority.folder },
       `--zookeeper-ca: expected a file that can be read (EISDIR), got "${authority.folder}"`,
     ],
-    ['no certificates', { 'zookeeper-ca': words }, `--zookeeper-ca: expected certificates in PEM, got "${words}"`],
+    [
+      'no certificates',
+      { 'zookeeper-ca': words },
+      `--zookeeper-ca: expected certificates in PEM, got "${words}"`,
+    ],
     [
       'no certificate',
       { 'zookeeper-cert': words, 'zookeeper-key': key },
       `--zookeeper-cert: expected the certificate of the private key, in PEM, got "${words}"`,
     ],
-    ['a key alone', { 'zookeeper-key': key }, '--zookeeper-cert: expected the certificate of the private key, in PEM, got "none"'],
+    [
+      'a key alone',
+      { 'zookeeper-key': key },
+      '--zookeeper-cert: expected the certificate of the private key, in PEM, got "none"',
+    ],
     [
       'a certificate alone',
       { 'zookeeper-cert': cert },
@@ -57,11 +80,21 @@ describe('the settings of TLS to ZooKeeper', () => {
       { 'zookeeper-cert': cert, 'zookeeper-key': otherKey },
       `--zookeeper-key: expected the private key of the certificate, in PEM and without a passphrase, got "${otherKey}"`,
     ],
-    ['no host', { 'zookeeper-servername': 'a b' }, '--zookeeper-servername: expected a host name or an IP address, got "a b"'],
+    [
+      'no host',
+      { 'zookeeper-servername': 'a b' },
+      '--zookeeper-servername: expected a host name or an IP address, got "a b"',
+    ],
   ])('name the setting and its file, and show no contents: %s', (_what, flags, message) => {
-    expect(() => read({ ...on, ...flags })).toThrow(expect.objectContaining({ code: 'CONFIG_INVALID', message }));
-    const env = Object.fromEntries(Object.entries(flags).map(([name, value]) => [environmentName(name as SettingName), value]));
-    const named = message.replace(/^--[a-z-]+/, (flag) => (flag.slice(2) in flags ? environmentName(flag.slice(2) as SettingName) : flag));
+    expect(() => read({ ...on, ...flags })).toThrow(
+      expect.objectContaining({ code: 'CONFIG_INVALID', message }),
+    );
+    const env = Object.fromEntries(
+      Object.entries(flags).map(([name, value]) => [environmentName(name as SettingName), value]),
+    );
+    const named = message.replace(/^--[a-z-]+/, (flag) =>
+      flag.slice(2) in flags ? environmentName(flag.slice(2) as SettingName) : flag,
+    );
     expect(() => read(on, env)).toThrow(named);
   });
 
@@ -71,13 +104,20 @@ describe('the settings of TLS to ZooKeeper', () => {
     ['zookeeper-cert', cert],
     ['zookeeper-key', key],
     ['zookeeper-servername', 'zk.example'],
-  ])('need --zookeeper-tls, also a variable, or what is meant to be encrypted would not be: --%s', (name, value) => {
-    expect(() => read({ zookeeper: 'zk', [name]: value })).toThrow(`--${name}: expected ${without}, got "${value}"`);
-    const env = { [environmentName(name)]: value };
-    expect(() => read({ zookeeper: 'zk' }, env)).toThrow(`${environmentName(name)}: expected ${without}, got "${value}"`);
-    expect(() => read({ [name]: value })).toThrow(`--${name}: expected --zookeeper beside it`);
-    expect(read({}, env)).toBeUndefined();
-  });
+  ])(
+    'need --zookeeper-tls, also a variable, or what is meant to be encrypted would not be: --%s',
+    (name, value) => {
+      expect(() => read({ zookeeper: 'zk', [name]: value })).toThrow(
+        `--${name}: expected ${without}, got "${value}"`,
+      );
+      const env = { [environmentName(name)]: value };
+      expect(() => read({ zookeeper: 'zk' }, env)).toThrow(
+        `${environmentName(name)}: expected ${without}, got "${value}"`,
+      );
+      expect(() => read({ [name]: value })).toThrow(`--${name}: expected --zookeeper beside it`);
+      expect(read({}, env)).toBeUndefined();
+    },
+  );
 });
 
 describe('the time-out of a session', () => {
@@ -85,8 +125,18 @@ describe('the time-out of a session', () => {
     readSettings({ flags: { zookeeper: 'zk' }, env, hostname: 'host', command }).zookeeper?.sessionTimeoutMs;
 
   it('is 20 s for what holds locks, which lose half of it to certainty, and 10 s for discovery', () => {
-    const commands = ['zk lock', 'zk elect', 'zk rwlock', 'zk semaphore', 'run', 'discovery ls', 'config watch'];
-    expect(commands.map((command) => timeoutMs(command))).toEqual([20_000, 20_000, 20_000, 20_000, 10_000, 10_000, 10_000]);
+    const commands = [
+      'zk lock',
+      'zk elect',
+      'zk rwlock',
+      'zk semaphore',
+      'run',
+      'discovery ls',
+      'config watch',
+    ];
+    expect(commands.map((command) => timeoutMs(command))).toEqual([
+      20_000, 20_000, 20_000, 20_000, 10_000, 10_000, 10_000,
+    ]);
     expect(timeoutMs('zk lock', { NODELEASE_ZOOKEEPER_SESSION_TIMEOUT: '12s' })).toBe(12_000);
   });
 });

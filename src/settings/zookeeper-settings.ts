@@ -1,5 +1,10 @@
 import { ConfigError } from '../base/errors.js';
-import { type AnnouncedEndpoint, type Announcement, checkPayload, type PayloadType } from '../discovery/announcement.js';
+import {
+  type AnnouncedEndpoint,
+  type Announcement,
+  checkPayload,
+  type PayloadType,
+} from '../discovery/announcement.js';
 import { newInstance } from '../services/new-instance.js';
 import { shortened } from '../services/shortened.js';
 import type { ConnectString } from '../zookeeper/connect-string.js';
@@ -16,7 +21,10 @@ export interface ZooKeeperSettings extends Announcement {
   /** `digest:user:password`. */
   readonly auth?: string | undefined;
   readonly tls?: ZooKeeperTls | undefined;
-  /** How long a session outlives its connection, 1,000 to 600,000. The servers may grant another. @default 10000; 20000 for `zk` commands */
+  /**
+   * How long a session outlives its connection, 1,000 to 600,000. The servers may grant another.
+   * @default 10000; 20000 for `zk` commands
+   */
   readonly sessionTimeoutMs: number;
   /** Fails the start when ZooKeeper cannot be reached. */
   readonly required: boolean;
@@ -49,7 +57,10 @@ export function announcingProblem({ service, port }: Announcement): string | und
  * @param names the endpoints to announce, as `readEndpoints` found them
  * @throws {ConfigError} naming the setting as the user gave it, the value, and what was expected
  */
-export function readZooKeeper(sources: SettingSources, names: readonly Given[]): ZooKeeperSettings | undefined {
+export function readZooKeeper(
+  sources: SettingSources,
+  names: readonly Given[],
+): ZooKeeperSettings | undefined {
   const connect = read(sources, 'zookeeper');
   if (connect === undefined) {
     checkNothingToAnnounce(sources, names);
@@ -72,7 +83,12 @@ function readTls(sources: SettingSources): ZooKeeperTls | undefined {
   if (!read(sources, 'zookeeper-tls')) {
     // Variables too: without a word, what is meant to be encrypted would not be.
     const useless = given('ca') ?? given('cert') ?? given('key') ?? given('servername');
-    if (useless) throw new ConfigError(useless.label, useless.text, '--zookeeper-tls beside it (nothing is encrypted without)');
+    if (useless)
+      throw new ConfigError(
+        useless.label,
+        useless.text,
+        '--zookeeper-tls beside it (nothing is encrypted without)',
+      );
     return undefined;
   }
   return { ...readTlsFiles(given, '--zookeeper-'), servername: read(sources, 'zookeeper-servername') };
@@ -87,7 +103,8 @@ function checkNothingToAnnounce(sources: SettingSources, names: readonly Given[]
   }
   const named = names.find(({ flag }) => flag);
   if (named) {
-    const expected = '--zookeeper beside it (to announce an endpoint), or http://HOST:PORT (the server of a store)';
+    const expected =
+      '--zookeeper beside it (to announce an endpoint), or http://HOST:PORT (the server of a store)';
     throw new ConfigError(named.label, named.text, expected);
   }
 }
@@ -99,16 +116,34 @@ function readAnnouncing(sources: SettingSources, names: readonly Given[]) {
   const endpoints = distinct(names.map(parseEndpointName));
   if (sources.announces !== false) {
     if (service !== undefined) checkInstance(sources, service, address);
-    else refuse(sources, ({ needs }) => needs === 'service', '--service beside it (it is about an instance of a service)');
+    else
+      refuse(
+        sources,
+        ({ needs }) => needs === 'service',
+        '--service beside it (it is about an instance of a service)',
+      );
     if (service === undefined && endpoints.length === 0) {
       const isCheck = ({ name, needs }: NamedSetting) => name === 'check' || needs === 'check';
-      refuse(sources, isCheck, '--service or --endpoint NAME beside it (it decides when these are announced)');
+      refuse(
+        sources,
+        isCheck,
+        '--service or --endpoint NAME beside it (it decides when these are announced)',
+      );
     }
   }
   const payloadType = read(sources, 'payload-type');
-  if (payloadType === 'spring' && service !== undefined && port === undefined && sources.announces !== false) {
+  if (
+    payloadType === 'spring' &&
+    service !== undefined &&
+    port === undefined &&
+    sources.announces !== false
+  ) {
     const given = find(sources, 'payload-type') as Given;
-    throw new ConfigError(given.label, given.text, '--port beside it (Spring cannot read a service with an instance that has none)');
+    throw new ConfigError(
+      given.label,
+      given.text,
+      '--port beside it (Spring cannot read a service with an instance that has none)',
+    );
   }
   const uriSpec = read(sources, 'uri-spec');
   const payload = find(sources, 'payload');
@@ -128,7 +163,11 @@ function readCheck(sources: SettingSources): CheckSettings | undefined {
   return target && { target, intervalMs, threshold };
 }
 
-function refuse(sources: SettingSources, isUseless: (setting: NamedSetting) => boolean, expected: string): void {
+function refuse(
+  sources: SettingSources,
+  isUseless: (setting: NamedSetting) => boolean,
+  expected: string,
+): void {
   const useless = firstFlag(sources, isUseless);
   if (useless) throw new ConfigError(useless.label, useless.text, expected);
 }
@@ -147,7 +186,9 @@ function checkInstance(sources: SettingSources, name: string, address = 'localho
   } catch (error) {
     const setting = error instanceof ConfigError ? settings[error.setting] : undefined;
     const given = setting && find(sources, setting);
-    throw error instanceof ConfigError && given ? new ConfigError(given.label, error.value, error.expected) : error;
+    throw error instanceof ConfigError && given
+      ? new ConfigError(given.label, error.value, error.expected)
+      : error;
   }
 }
 

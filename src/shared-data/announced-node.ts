@@ -8,8 +8,8 @@ import { nodesFolder } from './layout.js';
 import type { Replicated } from './replica.js';
 
 /**
- * `joined`: it stands there. `suspended`: there is no connection, and it may be gone already. `disconnected`: it is gone, and stays so; another node
- * may be announced.
+ * `joined`: it stands there. `suspended`: there is no connection, and it may be gone already. `disconnected`:
+ * it is gone, and stays so; another node may be announced.
  */
 export type NodeState =
   | { readonly status: 'joined' }
@@ -71,7 +71,10 @@ export class AnnouncedNode {
     return this.#listeners.add(listener);
   }
 
-  /** Takes the node away. Resolves when it is gone, or within a second: then it goes with its session. Never rejects. Idempotent. */
+  /**
+   * Takes the node away. Resolves when it is gone, or within a second: then it goes with its session. Never
+   * rejects. Idempotent.
+   */
   async leave(): Promise<void> {
     if (this.#state.status === 'disconnected') return;
     this.#end('left');
@@ -81,7 +84,8 @@ export class AnnouncedNode {
 
   #onSession(state: SessionState): void {
     if (state.status === 'closed') this.#end('closed');
-    else if (!('sessionId' in state) || state.status === 'expired' || state.sessionId !== this.sessionId) this.#end('session-expired');
+    else if (!('sessionId' in state) || state.status === 'expired' || state.sessionId !== this.sessionId)
+      this.#end('session-expired');
     else this.#become({ status: state.status === 'connected' ? 'joined' : 'suspended' });
   }
 
@@ -113,14 +117,26 @@ export async function announceNode(
   const folder = nodesFolder(context.root);
   const announce = async ({ session, call, mayBeDone }: Attempt) => {
     const found = mayBeDone ? await findOwn(session, folder, known, call) : undefined;
-    const path = found ?? (await session.createWithParents(`${folder}/node-`, data, 'ephemeral-sequential', call));
+    const path =
+      found ?? (await session.createWithParents(`${folder}/node-`, data, 'ephemeral-sequential', call));
     return { path, sessionId: session.sessionId };
   };
-  const { path, sessionId } = await attempted(context, folder, 'the node is not announced', options, announce);
+  const { path, sessionId } = await attempted(
+    context,
+    folder,
+    'the node is not announced',
+    options,
+    announce,
+  );
   return new AnnouncedNode(context.zookeeper, path, sessionId);
 }
 
-async function findOwn(session: BoundSession, folder: string, known: ReadonlySet<string>, call: CallOptions): Promise<string | undefined> {
+async function findOwn(
+  session: BoundSession,
+  folder: string,
+  known: ReadonlySet<string>,
+  call: CallOptions,
+): Promise<string | undefined> {
   await caughtUp(session, folder, call);
   for (const name of (await session.children(folder, call)) ?? []) {
     const path = `${folder}/${name}`;

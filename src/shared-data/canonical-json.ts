@@ -1,5 +1,6 @@
 /**
- * JSON in its canonical form: names in the order of their UTF-16 code units, no white space. Source: RFC 8785.
+ * JSON in its canonical form: names in the order of their UTF-16 code units, no white space. Source: RFC
+ * 8785.
  *
  * @throws {TypeError} for what JSON cannot hold, naming it
  */
@@ -8,7 +9,8 @@ export function canonicalJson(value: unknown): string {
   if (typeof value === 'number' && Number.isFinite(value)) return JSON.stringify(value);
   if (typeof value === 'string' && !LONE_SURROGATE.test(value)) return JSON.stringify(value);
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
-  if (typeof value !== 'object') throw new TypeError(`JSON holds no ${typeof value === 'string' ? 'lone surrogate' : String(value)}`);
+  if (typeof value !== 'object')
+    throw new TypeError(`JSON holds no ${typeof value === 'string' ? 'lone surrogate' : String(value)}`);
   const fields = Object.entries(value).filter(([, field]) => field !== undefined);
   const isLess = ([a]: readonly [string, unknown], [b]: readonly [string, unknown]) => (a < b ? -1 : 1);
   return `{${fields

@@ -9,18 +9,22 @@ import { removeScalar, writeScalar } from './scalar-writes.js';
 
 /** A write that is made only where the entry has that version, or is absent. */
 export interface ConditionalCall extends DataCall {
-  /** What {@link Entry.version} says, or `absent`. Not for ephemeral data. @default written whatever stands there */
+  /**
+   * What {@link Entry.version} says, or `absent`. Not for ephemeral data.
+   * @default written whatever stands there
+   */
   readonly ifVersion?: Condition | undefined;
 }
 
 /**
  * One shared datum in memory, with what all kinds have in common.
  *
- * Reads are local and eventually consistent; a write resolves when ZooKeeper has it, which is a moment before the replica shows it. A write whose reply
- * is lost is repeated, and one that fails otherwise than by its condition may have been carried out.
+ * Reads are local and eventually consistent; a write resolves when ZooKeeper has it, which is a moment before
+ * the replica shows it. A write whose reply is lost is repeated, and one that fails otherwise than by its
+ * condition may have been carried out.
  *
- * Persistent data may be written by all nodes, an ephemeral entry only by the node that contributes it; it stands there for as long as this client
- * has a session, in each new one again.
+ * Persistent data may be written by all nodes, an ephemeral entry only by the node that contributes it; it
+ * stands there for as long as this client has a session, in each new one again.
  */
 export abstract class SharedDatum<E extends Entry<unknown, unknown>> extends Replica<E> {
   /** @internal Use {@link SharedData}. */
@@ -32,7 +36,12 @@ export abstract class SharedDatum<E extends Entry<unknown, unknown>> extends Rep
   ) {
     const { context, path, record } = datum;
     const of = record.kind === 'scalar' ? 'itself' : 'children';
-    super({ ...context, path, of, decode: (name, znode) => decodeEntry(record.kind, name, znode) as E | undefined });
+    super({
+      ...context,
+      path,
+      of,
+      decode: (name, znode) => decodeEntry(record.kind, name, znode) as E | undefined,
+    });
   }
 
   /** Whether its entries outlast the nodes that made them. */
@@ -63,9 +72,17 @@ abstract class ValuedDatum<E extends Entry<unknown, unknown>> extends SharedDatu
   }
 
   /** @internal */
-  protected async erase({ hash, id }: Omit<Element, 'document'>, { ifVersion, ...call }: ConditionalCall): Promise<boolean> {
+  protected async erase(
+    { hash, id }: Omit<Element, 'document'>,
+    { ifVersion, ...call }: ConditionalCall,
+  ): Promise<boolean> {
     if (this.lifespan === 'persistent')
-      return (this.datum.record.kind === 'scalar' ? removeScalar : remove)(this.datum, { hash, id }, call, ifVersion);
+      return (this.datum.record.kind === 'scalar' ? removeScalar : remove)(
+        this.datum,
+        { hash, id },
+        call,
+        ifVersion,
+      );
     checkNoCondition(ifVersion);
     return this.contributions.remove(this.datum, id, this.find(id), call);
   }
@@ -131,7 +148,11 @@ export class SharedSet<V extends SharedValue = SharedValue> extends HashedCollec
     return this.entries().map(({ value }) => value);
   }
 
-  /** Adds a value, unless it is there. One that another node contributes is contributed by this one once that goes. @throws as {@link SharedMap.set} */
+  /**
+   * Adds a value, unless it is there. One that another node contributes is contributed by this one once that
+   * goes.
+   * @throws as {@link SharedMap.set}
+   */
   async add(value: V, call: DataCall = {}): Promise<void> {
     await this.write({ ...this.element(value), document: encodeScalar(toScalar(value)) }, call);
   }
@@ -143,7 +164,10 @@ export class SharedSet<V extends SharedValue = SharedValue> extends HashedCollec
 }
 
 /** A map from values to values. */
-export class SharedMap<K extends SharedValue = SharedValue, V extends SharedValue = SharedValue> extends HashedCollection<Entry<K, V>> {
+export class SharedMap<
+  K extends SharedValue = SharedValue,
+  V extends SharedValue = SharedValue,
+> extends HashedCollection<Entry<K, V>> {
   /** Whether this process knows of the key. */
   has(key: K): boolean {
     return this.entryOf(key) !== undefined;
@@ -162,11 +186,15 @@ export class SharedMap<K extends SharedValue = SharedValue, V extends SharedValu
   /**
    * Resolves to false where `ifVersion` does not hold.
    *
-   * @throws {SharedDataError} `owned-by-other`, `not-joined` (ephemeral data), `too-large`, `kind-clash`; with `ifVersion` `outcome-unknown`
+   * @throws {SharedDataError} `owned-by-other`, `not-joined` (ephemeral data), `too-large`, `kind-clash`;
+   * with `ifVersion` `outcome-unknown`
    * @throws {ZooKeeperError} `timeout`, access denied, client closed @throws {ConfigError} `signal.reason`
    */
   async set(key: K, value: V, call: ConditionalCall = {}): Promise<boolean> {
-    return this.write({ ...this.element(key), document: encodePair(toScalar(key, 'key'), toScalar(value)) }, call);
+    return this.write(
+      { ...this.element(key), document: encodePair(toScalar(key, 'key'), toScalar(value)) },
+      call,
+    );
   }
 
   /** Resolves to false where there is none, or `ifVersion` does not hold. @throws as {@link set} */

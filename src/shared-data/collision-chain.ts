@@ -2,9 +2,10 @@ import type { MultiOperation, Znode } from '../zookeeper/zookeeper.js';
 import type { Attempt, DataCall, Datum } from './datum.js';
 import { decodeEntry, versionOf } from './entry.js';
 
-// Elements whose names are one hash stand at `hash`, `hash-1`, … without a gap. Every removal, and every addition behind another element, also writes
-// the collection's own znode, so that its version tells whether a chain may have become another one since it was read. A write that relies on more than
-// an absent first place is bound to that version. The server that was read may lag behind all of this.
+// Elements whose names are one hash stand at `hash`, `hash-1`, … without a gap. Every removal, and every
+// addition behind another element, also writes the collection's own znode, so that its version tells whether
+// a chain may have become another one since it was read. A write that relies on more than an absent first
+// place is bound to that version. The server that was read may lag behind all of this.
 
 /** Counts a change in the order of elements, and fails where there was one since the collection was read. */
 export const reordered = (datum: Datum, { data, stat }: Znode): MultiOperation => ({
@@ -15,7 +16,11 @@ export const reordered = (datum: Datum, { data, stat }: Znode): MultiOperation =
 });
 
 /** Fails where the order of elements has changed since the collection was read. */
-export const unmoved = (datum: Datum, { stat }: Znode): MultiOperation => ({ type: 'check', path: datum.path, version: stat.version });
+export const unmoved = (datum: Datum, { stat }: Znode): MultiOperation => ({
+  type: 'check',
+  path: datum.path,
+  version: stat.version,
+});
 
 /** What the collection must have, for a write to be made: an entry of that version, or none. */
 export type Condition = string | 'absent';
@@ -49,7 +54,12 @@ export interface Element {
 }
 
 /** Writes an element. Resolves to false where the condition does not hold. */
-export function put(datum: Datum, { hash, id, document }: Element, call: DataCall, condition?: Condition): Promise<boolean> {
+export function put(
+  datum: Datum,
+  { hash, id, document }: Element,
+  call: DataCall,
+  condition?: Condition,
+): Promise<boolean> {
   return datum.attempted('the element could not be written', call, async (attempt) => {
     const collection = await datum.ensured(attempt);
     if (collection === undefined) return undefined;
@@ -64,14 +74,25 @@ export function put(datum: Datum, { hash, id, document }: Element, call: DataCal
       return (await attempt.isFresh()) || undefined;
     } else {
       const version = condition === undefined ? -1 : found.znode.stat.version;
-      await datum.multi(attempt, [unmoved(datum, collection), { type: 'set', path: found.path, data: document, version }]);
+      await datum.multi(attempt, [
+        unmoved(datum, collection),
+        { type: 'set', path: found.path, data: document, version },
+      ]);
     }
     return true;
   });
 }
 
-/** Removes an element; the last one of its chain moves into the gap. Resolves to false where there was none, or the condition does not hold. */
-export function remove(datum: Datum, { hash, id }: Omit<Element, 'document'>, call: DataCall, condition?: Condition): Promise<boolean> {
+/**
+ * Removes an element; the last one of its chain moves into the gap. Resolves to false where there was none,
+ * or the condition does not hold.
+ */
+export function remove(
+  datum: Datum,
+  { hash, id }: Omit<Element, 'document'>,
+  call: DataCall,
+  condition?: Condition,
+): Promise<boolean> {
   return datum.attempted('the element could not be removed', call, async (attempt) => {
     const collection = await datum.collection(attempt);
     if (collection === undefined) return (await attempt.isFresh()) ? attempt.mayBeDone : undefined;
@@ -79,7 +100,8 @@ export function remove(datum: Datum, { hash, id }: Omit<Element, 'document'>, ca
     const found = places.find((place) => place.id === id);
     const last = places.at(-1);
     const isMet = condition === undefined || holds(datum, condition, found?.znode, undefined, attempt);
-    if (!isMet || found === undefined || last === undefined) return (await attempt.isFresh()) ? isMet && attempt.mayBeDone : undefined;
+    if (!isMet || found === undefined || last === undefined)
+      return (await attempt.isFresh()) ? isMet && attempt.mayBeDone : undefined;
     const cut = reordered(datum, collection);
     const removal: MultiOperation = { type: 'remove', path: last.path, version: last.znode.stat.version };
     const version = condition === undefined ? -1 : found.znode.stat.version;
@@ -105,8 +127,10 @@ export function holds(
   const version = znode ? versionOf(znode.stat) : 'absent';
   if (version === condition) return true;
   const text = znode?.data.toString('utf8');
-  // Every attempt was for the same version, and one of them alone can have been carried out. What stands there may have been written after it.
-  if (mayBeDone && (text === document || !isNext(condition, znode))) throw datum.outcomeUnknown('the write was carried out');
+  // Every attempt was for the same version, and one of them alone can have been carried out. What stands
+  // there may have been written after it.
+  if (mayBeDone && (text === document || !isNext(condition, znode)))
+    throw datum.outcomeUnknown('the write was carried out');
   return false;
 }
 

@@ -48,8 +48,9 @@ interface Place {
 }
 
 /**
- * The ephemeral elements of one datum that this node contributes: made again in each session, moved into a gap before them, where another node's
- * element was, and removed when they are not wanted any more. What stands there is read anew each time.
+ * The ephemeral elements of one datum that this node contributes: made again in each session, moved into a
+ * gap before them, where another node's element was, and removed when they are not wanted any more. What
+ * stands there is read anew each time.
  */
 export class Contribution implements Reconciled {
   dirty = false;
@@ -83,17 +84,22 @@ export class Contribution implements Reconciled {
   }
 
   get blockedBy(): string | undefined {
-    for (const { unwanted, refusal } of this.elements.values()) if (!unwanted && refusal) return refusal.message;
+    for (const { unwanted, refusal } of this.elements.values())
+      if (!unwanted && refusal) return refusal.message;
     return undefined;
   }
 
-  /** Whether an element does not stand as it should, as far as the replica has it. It is written anew then. */
+  /**
+   * Whether an element does not stand as it should, as far as the replica has it. It is written anew then.
+   */
   differs(replica: SeenElements): boolean {
     let isAny = false;
     for (const element of this.elements.values()) {
       const { id, hash, at } = element;
       const isThere =
-        id === undefined ? at === undefined || replica.hasZnode(String(at)) : replica.find(id) !== undefined && !replica.isTwice(id);
+        id === undefined
+          ? at === undefined || replica.hasZnode(String(at))
+          : replica.find(id) !== undefined && !replica.isTwice(id);
       if (isThere && (!at || replica.hasZnode(this.datum.nameAt(hash, at - 1)))) continue;
       element.settled = false;
       isAny = true;
@@ -125,7 +131,10 @@ export class Contribution implements Reconciled {
     const refused = this.refuses(step.session.sessionId);
     const todo = [...this.elements.values()].filter((element) => {
       const isRefused = refused !== undefined && !element.unwanted;
-      if (!element.settled) element.refusal = isRefused ? new SharedDataError(`${datum.title}: ${refused}`, 'not-joined', path) : undefined;
+      if (!element.settled)
+        element.refusal = isRefused
+          ? new SharedDataError(`${datum.title}: ${refused}`, 'not-joined', path)
+          : undefined;
       return !element.settled && !isRefused;
     });
     if (todo.length === 0) return true;
@@ -139,7 +148,11 @@ export class Contribution implements Reconciled {
       for (const element of todo) this.#end(element, element, collection);
       return true;
     }
-    if (collection === undefined && datum.record.kind !== 'scalar' && todo.some(({ unwanted }) => !unwanted)) {
+    if (
+      collection === undefined &&
+      datum.record.kind !== 'scalar' &&
+      todo.some(({ unwanted }) => !unwanted)
+    ) {
       await datum.ensured(step);
       return false;
     }
@@ -147,7 +160,8 @@ export class Contribution implements Reconciled {
     // All of them to their ends: none goes on beside the next round.
     const failures = await concurrently([...chains], AT_ONCE, async ([hash, chain]) => {
       try {
-        for (const element of todo) if (element.hash === hash) await this.#settleOne(element, chain, collection, step);
+        for (const element of todo)
+          if (element.hash === hash) await this.#settleOne(element, chain, collection, step);
         return [];
       } catch (error) {
         return [error];
@@ -159,11 +173,16 @@ export class Contribution implements Reconciled {
   }
 
   /** The chains of these elements, by their hashes, each in its order. */
-  async #read(todo: readonly OwnElement[], collection: Znode | undefined, { session, call }: Step): Promise<Map<string, Place[]>> {
+  async #read(
+    todo: readonly OwnElement[],
+    collection: Znode | undefined,
+    { session, call }: Step,
+  ): Promise<Map<string, Place[]>> {
     const { datum, path } = this;
     const { kind } = datum.record;
     const chains = new Map<string, Place[]>(todo.map(({ hash }) => [hash, []]));
-    const names = kind === 'scalar' ? [...chains.keys()] : collection ? ((await session.children(path, call)) ?? []) : [];
+    const names =
+      kind === 'scalar' ? [...chains.keys()] : collection ? ((await session.children(path, call)) ?? []) : [];
     const places = names.flatMap((name) => datum.placesOf(name)).filter(({ hash }) => chains.has(hash));
     await concurrently(places, AT_ONCE, async ({ hash, n }) => {
       const znode = await session.read(datum.pathAt(hash, n), call);
@@ -175,12 +194,19 @@ export class Contribution implements Reconciled {
     return chains;
   }
 
-  async #settleOne(element: OwnElement, chain: Place[], collection: Znode | undefined, { session, call }: Step): Promise<void> {
+  async #settleOne(
+    element: OwnElement,
+    chain: Place[],
+    collection: Znode | undefined,
+    { session, call }: Step,
+  ): Promise<void> {
     const { datum } = this;
     const { id, hash, document, unwanted } = element;
     const wanted = { document, unwanted };
     const { sessionId } = session;
-    const same = chain.filter((place) => (id === undefined ? this.#mayBe(element, place, sessionId) : place.id === id));
+    const same = chain.filter((place) =>
+      id === undefined ? this.#mayBe(element, place, sessionId) : place.id === id,
+    );
     const [first] = same;
     const isTaken = first !== undefined && first.owner !== sessionId;
     const place = same.find(({ n }) => n === element.at) ?? same.find(({ owner }) => owner === sessionId);
@@ -192,7 +218,11 @@ export class Contribution implements Reconciled {
       element.at = undefined;
       const text = `${datum.title}: another node contributes this entry, in session ${first?.owner ?? 'none'}`;
       // A set has what is wanted then.
-      return this.#end(element, wanted, datum.record.kind === 'set' ? undefined : new SharedDataError(text, 'owned-by-other', this.path));
+      return this.#end(
+        element,
+        wanted,
+        datum.record.kind === 'set' ? undefined : new SharedDataError(text, 'owned-by-other', this.path),
+      );
     }
     const taken = new Set(chain.map(({ n }) => n));
     let n = place?.n ?? (id === undefined ? (chain.at(-1)?.n ?? -1) + 1 : 0);
@@ -201,10 +231,12 @@ export class Contribution implements Reconciled {
     try {
       if (place?.n !== n) {
         const create = collection && datum.creation(hash, n, document, collection);
-        if (place && create) await session.multi([create, { type: 'remove', path: datum.pathAt(hash, place.n) }], call);
+        if (place && create)
+          await session.multi([create, { type: 'remove', path: datum.pathAt(hash, place.n) }], call);
         else if (create) await session.multi([create], call);
         else await session.createWithParents(this.path, document, 'ephemeral', call);
-      } else if (place.document !== document) await session.setData(datum.pathAt(hash, n), document, -1, call);
+      } else if (place.document !== document)
+        await session.setData(datum.pathAt(hash, n), document, -1, call);
     } catch (error) {
       if (!(error instanceof SharedDataError)) throw error;
       return this.#end(element, wanted, error);
@@ -216,14 +248,20 @@ export class Contribution implements Reconciled {
     this.#end(element, wanted);
   }
 
-  /** Whether the znode may be this element of a list: another one with the same value does not stand there. */
+  /**
+   * Whether the znode may be this element of a list: another one with the same value does not stand there.
+   */
   #mayBe(element: OwnElement, { n, owner, document }: Place, sessionId: string): boolean {
     if (owner !== sessionId || document !== element.document) return false;
     return ![...this.elements.values()].some((other) => other !== element && other.at === n);
   }
 
   /** Notes what has become of an element, unless something else is wanted of it by now. */
-  #end(element: OwnElement, { document, unwanted }: Pick<OwnElement, 'document' | 'unwanted'>, refusal?: SharedDataError): void {
+  #end(
+    element: OwnElement,
+    { document, unwanted }: Pick<OwnElement, 'document' | 'unwanted'>,
+    refusal?: SharedDataError,
+  ): void {
     if (element.document !== document || element.unwanted !== unwanted) return;
     element.refusal = unwanted ? undefined : refusal;
     element.settled = element.refusal === undefined;

@@ -9,12 +9,17 @@ import { checkRequest } from './limits.js';
 import { SharedDataError } from './shared-data-error.js';
 
 /** What of the ephemeral data does not stand there as it should, and that it does again. For logs. */
-export type ContributionEvent = { readonly type: 'synced' } | { readonly type: 'degraded'; readonly problem: string };
+export type ContributionEvent =
+  | { readonly type: 'synced' }
+  | { readonly type: 'degraded'; readonly problem: string };
 
 /** How long the end of it may take, in milliseconds. */
 const WITHDRAW_MS = 3_000;
 
-/** The ephemeral elements of one client: they stand in each session of it, unless the node that they go with is not announced there. */
+/**
+ * The ephemeral elements of one client: they stand in each session of it, unless the node that they go with
+ * is not announced there.
+ */
 export class Contributions {
   readonly #items = new Map<string, Contribution>();
   readonly #loop: ReconcileLoop<Contribution>;
@@ -44,23 +49,34 @@ export class Contributions {
     for (const item of this.#items.values()) this.#loop.touched(item);
   }
 
-  /** A replica has seen changes: own elements may be gone, have a gap before them, or be free to be contributed. */
+  /**
+   * A replica has seen changes: own elements may be gone, have a gap before them, or be free to be
+   * contributed.
+   */
   onSeen(datum: Datum, replica: SeenElements): void {
     const item = this.#items.get(keyOf(datum));
     if (item?.differs(replica)) this.#loop.touched(item);
   }
 
   /**
-   * Contributes an element, and resolves when ZooKeeper has it. Where that takes too long, or the node has not joined in time, it is contributed later
-   * all the same.
+   * Contributes an element, and resolves when ZooKeeper has it. Where that takes too long, or the node has
+   * not joined in time, it is contributed later all the same.
    *
    * @param id undefined for a list's
-   * @throws {SharedDataError} `owned-by-other`, `too-large`, `kind-clash`: then it is not contributed; `not-joined`
+   * @throws {SharedDataError} `owned-by-other`, `too-large`, `kind-clash`: then it is not contributed;
+   * `not-joined`
    * @throws {ZooKeeperError} `timeout`
    */
-  async put(datum: Datum, { id, hash, document }: Omit<Element, 'id'> & { readonly id?: string }, call: DataCall): Promise<void> {
-    checkRequest(datum.path, [{ type: 'create', path: datum.pathAt(hash, 0), data: document, mode: 'ephemeral' }]);
-    const item = this.#items.get(keyOf(datum)) ?? new Contribution(datum, (sessionId) => this.refuses(sessionId));
+  async put(
+    datum: Datum,
+    { id, hash, document }: Omit<Element, 'id'> & { readonly id?: string },
+    call: DataCall,
+  ): Promise<void> {
+    checkRequest(datum.path, [
+      { type: 'create', path: datum.pathAt(hash, 0), data: document, mode: 'ephemeral' },
+    ]);
+    const item =
+      this.#items.get(keyOf(datum)) ?? new Contribution(datum, (sessionId) => this.refuses(sessionId));
     this.#items.set(keyOf(datum), item);
     const element = item.want(id, hash, document);
     await this.#done(item, element, 'the entry does not stand there', call);
@@ -74,10 +90,18 @@ export class Contributions {
    *
    * @param entry as the replica has it @throws {SharedDataError} `owned-by-other`
    */
-  async remove(datum: Datum, id: string, entry: Pick<Entry, 'owner'> | undefined, call: DataCall): Promise<boolean> {
+  async remove(
+    datum: Datum,
+    id: string,
+    entry: Pick<Entry, 'owner'> | undefined,
+    call: DataCall,
+  ): Promise<boolean> {
     const item = this.#items.get(keyOf(datum));
     const isMeant = ({ at }: OwnElement) => at !== undefined && datum.nameAt('', at) === id;
-    const element = datum.record.kind === 'list' ? [...(item?.elements.values() ?? [])].find(isMeant) : item?.elements.get(id);
+    const element =
+      datum.record.kind === 'list'
+        ? [...(item?.elements.values() ?? [])].find(isMeant)
+        : item?.elements.get(id);
     if (item === undefined || element === undefined) {
       if (entry === undefined) return false;
       const text = `${datum.title}: another node contributes this entry, in session ${entry.owner ?? 'none'}`;
@@ -88,7 +112,10 @@ export class Contributions {
     return true;
   }
 
-  /** Takes all of it back. Resolves when it is gone, or within 3 s: then it goes with its session. Never rejects. */
+  /**
+   * Takes all of it back. Resolves when it is gone, or within 3 s: then it goes with its session. Never
+   * rejects.
+   */
   async withdraw(): Promise<void> {
     const items = [...this.#items.values()];
     for (const item of items) {
@@ -104,17 +131,29 @@ export class Contributions {
     await this.#loop.close();
   }
 
-  async #done(item: Contribution, element: OwnElement, what: string, { timeoutMs, signal }: DataCall): Promise<void> {
+  async #done(
+    item: Contribution,
+    element: OwnElement,
+    what: string,
+    { timeoutMs, signal }: DataCall,
+  ): Promise<void> {
     this.#loop.touched(item);
     // A node may be about to join.
-    const isDone = () => element.done || (element.refusal !== undefined && element.refusal.fault !== 'not-joined');
+    const isDone = () =>
+      element.done || (element.refusal !== undefined && element.refusal.fault !== 'not-joined');
     if (await this.#loop.until(isDone, checkTimeout(timeoutMs), signal)) return;
     if (element.refusal) throw element.refusal;
     const { state } = this.#loop;
     const problem = state.status === 'degraded' ? `: ${state.problem}` : '';
     const [fault, late] =
-      state.status === 'closed' ? (['closed', ' any more'] as const) : (['timeout', ` within ${timeoutMs ?? CALL_TIMEOUT_MS} ms`] as const);
-    throw new ZooKeeperError(`${item.datum.title}: ${what}${late}${problem}`, { fault, outcome: 'unknown', path: item.path });
+      state.status === 'closed'
+        ? (['closed', ' any more'] as const)
+        : (['timeout', ` within ${timeoutMs ?? CALL_TIMEOUT_MS} ms`] as const);
+    throw new ZooKeeperError(`${item.datum.title}: ${what}${late}${problem}`, {
+      fault,
+      outcome: 'unknown',
+      path: item.path,
+    });
   }
 }
 
@@ -122,5 +161,6 @@ const keyOf = ({ path, record }: Datum) => `${record.kind} ${path}`;
 
 /** @throws {ConfigError} where a condition is given for an ephemeral entry, which its node alone writes */
 export function checkNoCondition(ifVersion: string | undefined): void {
-  if (ifVersion !== undefined) throw new ConfigError('ifVersion', ifVersion, 'none for ephemeral data, which only its own node writes');
+  if (ifVersion !== undefined)
+    throw new ConfigError('ifVersion', ifVersion, 'none for ephemeral data, which only its own node writes');
 }

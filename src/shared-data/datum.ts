@@ -47,8 +47,8 @@ export interface Attempt extends Step {
   /** Whether an earlier attempt may have been carried out: its reply was lost. */
   readonly mayBeDone: boolean;
   /**
-   * Whether what was read is no older than the call, as an answer must be that nothing is written for. Else the server has caught up by then, and the
-   * attempt is to be made again.
+   * Whether what was read is no older than the call, as an answer must be that nothing is written for. Else
+   * the server has caught up by then, and the attempt is to be made again.
    */
   isFresh(): Promise<boolean>;
 }
@@ -80,7 +80,9 @@ export class Datum {
     throw new SharedDataError(`${this.title}: ${expected}`, 'kind-clash', this.path);
   }
 
-  /** The collection's own znode, whose version tells whether an element was removed since; undefined for none. */
+  /**
+   * The collection's own znode, whose version tells whether an element was removed since; undefined for none.
+   */
   async collection({ session, call }: Step): Promise<Znode | undefined> {
     const znode = await session.read(this.path, call);
     this.check(znode);
@@ -90,11 +92,16 @@ export class Datum {
   /** The same; where there is none it is made, to be read anew. */
   async ensured({ session, call }: Step): Promise<Znode | undefined> {
     const znode = await this.collection({ session, call });
-    if (znode === undefined) await session.createWithParents(this.path, encodeRecord(this.record), 'shared', call);
+    if (znode === undefined)
+      await session.createWithParents(this.path, encodeRecord(this.record), 'shared', call);
     return znode;
   }
 
-  /** The name of an element's znode. @param hash of a set's or map's element; a list has none @param n the place in its chain or list */
+  /**
+   * The name of an element's znode.
+   * @param hash of a set's or map's element; a list has none
+   * @param n the place in its chain or list
+   */
   nameAt(hash: string, n: number): string {
     return this.record.kind === 'list' ? String(n) : placeName(hash, n);
   }
@@ -111,7 +118,10 @@ export class Datum {
     return [{ hash: name, n: 0 }, ...(hash === undefined ? [] : [{ hash, n: Number(n) }])];
   }
 
-  /** Makes an element: its listing and its data have to fit in ZooKeeper's packets. @throws {SharedDataError} `too-large` */
+  /**
+   * Makes an element: its listing and its data have to fit in ZooKeeper's packets.
+   * @throws {SharedDataError} `too-large`
+   */
   creation(hash: string, n: number, document: string, collection: Znode): MultiOperation {
     checkListing(this.path, this.nameAt(hash, n), collection.stat.childCount + 1);
     const mode = this.record.lifespan === 'ephemeral' ? 'ephemeral' : 'shared';
@@ -119,7 +129,11 @@ export class Datum {
   }
 
   /** As {@link attempted}. @param what could not be done, as a clause */
-  attempted<T>(what: string, call: DataCall, attempt: (attempt: Attempt) => Promise<T | undefined>): Promise<T> {
+  attempted<T>(
+    what: string,
+    call: DataCall,
+    attempt: (attempt: Attempt) => Promise<T | undefined>,
+  ): Promise<T> {
     return attempted(this.context, this.path, `${this.title}: ${what}`, call, attempt);
   }
 
@@ -136,16 +150,23 @@ export class Datum {
 
   /** To be thrown where a write that is not to be made twice has got no reply. */
   outcomeUnknown(what: string, cause?: unknown): SharedDataError {
-    return new SharedDataError(`${this.title}: whether ${what} cannot be told: the reply was lost`, 'outcome-unknown', this.path, cause);
+    return new SharedDataError(
+      `${this.title}: whether ${what} cannot be told: the reply was lost`,
+      'outcome-unknown',
+      this.path,
+      cause,
+    );
   }
 }
 
 /**
- * Attempts until one settles: again with another session or connection, and where others have changed what it read.
+ * Attempts until one settles: again with another session or connection, and where others have changed what it
+ * read.
  *
  * @param failure for the message of a time-out
  * @param attempt resolves to undefined to be made again
- * @throws {ZooKeeperError} `timeout`; access denied; client closed @throws {SharedDataError} @throws `signal.reason`
+ * @throws {ZooKeeperError} `timeout`; access denied; client closed @throws {SharedDataError} @throws
+ * `signal.reason`
  */
 export async function attempted<T>(
   { zookeeper, clock, random }: DataContext,
@@ -156,7 +177,8 @@ export async function attempted<T>(
 ): Promise<T> {
   const ms = checkTimeout(timeoutMs);
   let cause: unknown;
-  const late = () => new ZooKeeperError(`${failure} within ${ms} ms`, { fault: 'timeout', outcome: 'unknown', path, cause });
+  const late = () =>
+    new ZooKeeperError(`${failure} within ${ms} ms`, { fault: 'timeout', outcome: 'unknown', path, cause });
   const limit = timeoutSignal(clock, ms, late, signal);
   const call = { signal: limit.signal, timeoutMs: ms };
   try {
@@ -188,7 +210,10 @@ export async function attempted<T>(
   }
 }
 
-/** Has the server of the session catch up with all that was written before: it may lag behind until it has answered a write. */
+/**
+ * Has the server of the session catch up with all that was written before: it may lag behind until it has
+ * answered a write.
+ */
 export async function caughtUp(session: BoundSession, path: string, call: CallOptions): Promise<void> {
   try {
     await session.multi([{ type: 'check', path }], call);
@@ -198,4 +223,12 @@ export async function caughtUp(session: BoundSession, path: string, call: CallOp
 }
 
 /** Lost replies and sessions, and what another has written since it was read. */
-const REPEATED = ['connection-loss', 'timeout', 'session-expired', 'bad-version', 'node-exists', 'no-node', 'not-empty'] as const;
+const REPEATED = [
+  'connection-loss',
+  'timeout',
+  'session-expired',
+  'bad-version',
+  'node-exists',
+  'no-node',
+  'not-empty',
+] as const;

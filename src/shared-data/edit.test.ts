@@ -12,5 +12,8 @@ it.each([
   ['a number for its text', { value: 7 }],
 ])('an entry that is %s is refused by its name, and not by the failure to read it', async (_what, entry) => {
   const removal = { name: 'weights', scope: '', entry: entry as never };
-  await expect(removeEntry(shared, removal, {})).rejects.toMatchObject({ code: 'CONFIG_INVALID', setting: 'entry' });
+  await expect(removeEntry(shared, removal, {})).rejects.toMatchObject({
+    code: 'CONFIG_INVALID',
+    setting: 'entry',
+  });
 });

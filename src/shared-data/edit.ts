@@ -29,9 +29,11 @@ export interface EntryRemoval extends Pick<EntryEdit, 'name' | 'scope' | 'ifVers
 }
 
 /**
- * Writes a scalar or the entry of a map, adds to a set, or appends to a list. Resolves to false where `ifVersion` does not hold.
+ * Writes a scalar or the entry of a map, adds to a set, or appends to a list. Resolves to false where
+ * `ifVersion` does not hold.
  *
- * @throws {ConfigError} for a type that there is not, and a text that it does not allow @throws {SharedDataError} also where it is ephemeral
+ * @throws {ConfigError} for a type that there is not, and a text that it does not allow @throws
+ * {SharedDataError} also where it is ephemeral
  */
 export async function writeEntry(
   shared: SharedData,
@@ -40,8 +42,13 @@ export async function writeEntry(
 ): Promise<boolean> {
   const written = parsed(value, 'value');
   const options = { scope, ...call };
-  if (kind === 'scalar') return persistent(await shared.scalar(name, options)).set(written, { ...call, ifVersion });
-  if (kind === 'map') return persistent(await shared.map(name, options)).set(parsed(key, 'key'), written, { ...call, ifVersion });
+  if (kind === 'scalar')
+    return persistent(await shared.scalar(name, options)).set(written, { ...call, ifVersion });
+  if (kind === 'map')
+    return persistent(await shared.map(name, options)).set(parsed(key, 'key'), written, {
+      ...call,
+      ifVersion,
+    });
   if (kind === 'list') await persistent(await shared.list(name, options)).append(written, call);
   else await persistent(await shared.set(name, options)).add(written, call);
   return true;
@@ -51,31 +58,49 @@ export async function writeEntry(
  * Removes an entry of a collection. Resolves to false for none, and where `ifVersion` does not hold.
  *
  * @throws {ConfigError} where no entry is named
- * @throws {SharedDataError} `ambiguous`; `kind-clash` for a scalar, which has none; also where it is ephemeral
+ * @throws {SharedDataError} `ambiguous`; `kind-clash` for a scalar, which has none; also where it is
+ * ephemeral
  */
-export async function removeEntry(shared: SharedData, { name, scope, entry, ifVersion }: EntryRemoval, call: DataCall): Promise<boolean> {
+export async function removeEntry(
+  shared: SharedData,
+  { name, scope, entry, ifVersion }: EntryRemoval,
+  call: DataCall,
+): Promise<boolean> {
   if (typeof entry?.value !== 'string')
-    throw new ConfigError('entry', JSON.stringify(entry)?.slice(0, 80), 'the text of its key, index or value: {"value":"…"}');
+    throw new ConfigError(
+      'entry',
+      JSON.stringify(entry)?.slice(0, 80),
+      'the text of its key, index or value: {"value":"…"}',
+    );
   const { root, context } = shared;
   const query = { connect: '', root, only: isNamed(name, scope), key: entry.value };
   const [datum] = (await readSharedData(context.zookeeper, query, call.signal)).data;
-  const found = datum?.entries.flatMap((each) => (isEntry(each, entry) ? (each.key ?? each.scalar ?? []) : [])) ?? [];
+  const found =
+    datum?.entries.flatMap((each) => (isEntry(each, entry) ? (each.key ?? each.scalar ?? []) : [])) ?? [];
   const [only] = found;
   if (!datum || !only) return false;
   const fail = (problem: string, fault: 'ambiguous' | 'kind-clash') =>
     new SharedDataError(`${titleOf({ name, scope })} ${problem}`, fault, datum.path);
   if (datum.kind === 'scalar') throw fail('is a scalar, and has no entries', 'kind-clash');
-  if (found.length > 1) throw fail(`has ${found.length} entries ${JSON.stringify(entry.value)}: expected --type beside it`, 'ambiguous');
+  if (found.length > 1)
+    throw fail(
+      `has ${found.length} entries ${JSON.stringify(entry.value)}: expected --type beside it`,
+      'ambiguous',
+    );
   const options = { scope, ...call };
   const conditional = { ...call, ifVersion };
-  if (datum.kind === 'list') return persistent(await shared.list(name, options)).remove(Number(only.value), conditional);
+  if (datum.kind === 'list')
+    return persistent(await shared.list(name, options)).remove(Number(only.value), conditional);
   const value = new TypedText(only.type, only.value);
   if (datum.kind === 'map') return persistent(await shared.map(name, options)).remove(value, conditional);
   return persistent(await shared.set(name, options)).remove(value, conditional);
 }
 
 /** Whether a datum has that address. */
-export function isNamed(name: string, scope: string): (head: { readonly name: string | null; readonly scope: string | null }) => boolean {
+export function isNamed(
+  name: string,
+  scope: string,
+): (head: { readonly name: string | null; readonly scope: string | null }) => boolean {
   return (head) => head.name === name && head.scope === scope;
 }
 
@@ -92,7 +117,12 @@ export function isEntry(
 export function parsed(text: Scalar | null | undefined, label: 'key' | 'value'): TypedText {
   const { type, value } = scalarOf(text) ?? {};
   if (type === undefined || value === undefined) throw new ConfigError(label, text, 'a text and its type');
-  if (!isScalarType(type)) throw new ConfigError(label === 'key' ? '--key-type' : '--type', type, `one of ${SCALAR_TYPES.join(', ')}`);
+  if (!isScalarType(type))
+    throw new ConfigError(
+      label === 'key' ? '--key-type' : '--type',
+      type,
+      `one of ${SCALAR_TYPES.join(', ')}`,
+    );
   const scalar = parseScalar(type, value);
   if (scalar === undefined) throw new ConfigError(label, value, `the text of a value of the type ${type}`);
   return scalar;
@@ -100,5 +130,9 @@ export function parsed(text: Scalar | null | undefined, label: 'key' | 'value'):
 
 function persistent<T extends { readonly lifespan: string; readonly path: string }>(datum: T): T {
   if (datum.lifespan === 'persistent') return datum;
-  throw new SharedDataError('the data is ephemeral: only the node that contributes an entry writes it', 'owned-by-other', datum.path);
+  throw new SharedDataError(
+    'the data is ephemeral: only the node that contributes an entry writes it',
+    'owned-by-other',
+    datum.path,
+  );
 }

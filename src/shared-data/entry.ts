@@ -4,7 +4,10 @@ import { fromScalar, type Scalar, type SharedValue, scalarId, scalarOf } from '.
 
 /** One element as it was seen last. */
 export class Entry<K = SharedValue, V = SharedValue> {
-  /** Equal for what may stand in a collection only once: the value of a set, the key of a map, the place in a list. */
+  /**
+   * Equal for what may stand in a collection only once: the value of a set, the key of a map, the place in a
+   * list.
+   */
   readonly id: string;
   /** Another one after every write: for conditional writes. Opaque. */
   readonly version: string;
@@ -66,18 +69,29 @@ export interface DatumRecord {
 }
 
 /** The document of a datum's own znode, to the byte; a scalar's type and value stand beside the record. */
-export function encodeRecord({ address: { name, scope }, kind, lifespan }: DatumRecord, scalar?: Scalar): string {
-  return JSON.stringify({ address: { name, scope }, kind, lifespan, ...(scalar && { type: scalar.type, value: scalar.value }) });
+export function encodeRecord(
+  { address: { name, scope }, kind, lifespan }: DatumRecord,
+  scalar?: Scalar,
+): string {
+  return JSON.stringify({
+    address: { name, scope },
+    kind,
+    lifespan,
+    ...(scalar && { type: scalar.type, value: scalar.value }),
+  });
 }
 
 /** Undefined where the data is no record. */
-export function decodeRecord(data: Buffer): (DatumRecord & { readonly scalar: Scalar | undefined }) | undefined {
+export function decodeRecord(
+  data: Buffer,
+): (DatumRecord & { readonly scalar: Scalar | undefined }) | undefined {
   const json = parseObject(data);
   const address = json?.address as Partial<Record<string, unknown>> | null | undefined;
   const { name, scope } = address ?? {};
   const kind = KINDS.find((each) => each === json?.kind);
   const lifespan = (['persistent', 'ephemeral'] as const).find((each) => each === json?.lifespan);
-  if (typeof name !== 'string' || typeof scope !== 'string' || kind === undefined || lifespan === undefined) return undefined;
+  if (typeof name !== 'string' || typeof scope !== 'string' || kind === undefined || lifespan === undefined)
+    return undefined;
   return { address: { name, scope }, kind, lifespan, scalar: scalarOf(json) };
 }
 

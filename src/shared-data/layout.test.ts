@@ -1,8 +1,26 @@
 import { describe, expect, it } from 'vitest';
 import { canonicalJson } from './canonical-json.js';
 import { decodeRecord, encodeRecord } from './entry.js';
-import { addressText, checkAddress, checkRoot, DEFAULT_ROOT, dataFolder, HASHED_PATHS, nodesFolder, placeName, sha256 } from './layout.js';
-import { encodePair, encodeScalar, fromScalar, type SharedValue, scalarId, TypedText, toScalar } from './scalar-codec.js';
+import {
+  addressText,
+  checkAddress,
+  checkRoot,
+  DEFAULT_ROOT,
+  dataFolder,
+  HASHED_PATHS,
+  nodesFolder,
+  placeName,
+  sha256,
+} from './layout.js';
+import {
+  encodePair,
+  encodeScalar,
+  fromScalar,
+  type SharedValue,
+  scalarId,
+  TypedText,
+  toScalar,
+} from './scalar-codec.js';
 
 const SET = '215093cfae6bc7965544f1f1776e728c3a39d0bf841baabbfecd8a137c02d23d';
 
@@ -25,21 +43,31 @@ describe("Monastery's layout", () => {
   });
 
   it('hashes the canonical JSON of name and scope', () => {
-    expect(addressText({ scope: 'prod', name: 'Größe "x"\n' })).toBe('{"name":"Größe \\"x\\"\\n","scope":"prod"}');
-    expect(HASHED_PATHS.datum({ name: 'limits', scope: '' }, 'map')).toBe(sha256('{"name":"limits","scope":""}'));
+    expect(addressText({ scope: 'prod', name: 'Größe "x"\n' })).toBe(
+      '{"name":"Größe \\"x\\"\\n","scope":"prod"}',
+    );
+    expect(HASHED_PATHS.datum({ name: 'limits', scope: '' }, 'map')).toBe(
+      sha256('{"name":"limits","scope":""}'),
+    );
   });
 
   it('writes canonical JSON as RFC 8785 does', () => {
-    expect(canonicalJson({ b: [56, 1e30, 4.5, 0.002, 1e-27], a: { '\u20ac': 1, '\r': 2, '1': null }, c: undefined })).toBe(
-      '{"a":{"\\r":2,"1":null,"\u20ac":1},"b":[56,1e+30,4.5,0.002,1e-27]}',
-    );
+    expect(
+      canonicalJson({
+        b: [56, 1e30, 4.5, 0.002, 1e-27],
+        a: { '\u20ac': 1, '\r': 2, '1': null },
+        c: undefined,
+      }),
+    ).toBe('{"a":{"\\r":2,"1":null,"\u20ac":1},"b":[56,1e+30,4.5,0.002,1e-27]}');
     expect(() => canonicalJson({ at: Number.NaN })).toThrow(TypeError);
   });
 
   it('refuses a root and an address that cannot be, by name', () => {
     expect(() => checkRoot('monastery')).toThrow(/root: expected an absolute path of ZooKeeper/);
     expect(() => checkRoot('/')).toThrow(/root/);
-    expect(() => checkAddress({ name: '', scope: '' })).toThrow('name: expected a text of at least one character, got ""');
+    expect(() => checkAddress({ name: '', scope: '' })).toThrow(
+      'name: expected a text of at least one character, got ""',
+    );
     expect(() => checkAddress({ name: 'a', scope: '\ud800' })).toThrow(/scope: expected a text/);
   });
 });
@@ -55,13 +83,27 @@ describe('the documents', () => {
   });
 
   it('say of a datum its address, kind and lifespan, a scalar beside them', () => {
-    const record = { address: { name: 'limit', scope: 'prod' }, kind: 'scalar', lifespan: 'persistent' } as const;
+    const record = {
+      address: { name: 'limit', scope: 'prod' },
+      kind: 'scalar',
+      lifespan: 'persistent',
+    } as const;
     const text = encodeRecord(record, toScalar(true));
     expect(text).toBe(
       '{"address":{"name":"limit","scope":"prod"},"kind":"scalar","lifespan":"persistent","type":"Boolean","value":"true"}',
     );
-    expect(decodeRecord(Buffer.from(text))).toEqual({ ...record, scalar: { type: 'Boolean', value: 'true' } });
-    for (const other of ['', '[]', '{}', 'null', '{"address":null,"kind":"set","lifespan":"persistent"}', '{"kind":"tree"}'])
+    expect(decodeRecord(Buffer.from(text))).toEqual({
+      ...record,
+      scalar: { type: 'Boolean', value: 'true' },
+    });
+    for (const other of [
+      '',
+      '[]',
+      '{}',
+      'null',
+      '{"address":null,"kind":"set","lifespan":"persistent"}',
+      '{"kind":"tree"}',
+    ])
       expect(decodeRecord(Buffer.from(other))).toBeUndefined();
   });
 

@@ -19,11 +19,16 @@ export const KINDS: readonly Kind[] = ['scalar', 'set', 'list', 'map'];
 /** Ephemeral data goes with the node that contributes it. */
 export type Lifespan = 'persistent' | 'ephemeral';
 
-/** Which znodes shared data has. All nodes of a cluster must have the same. Must be pure, and must not throw. */
+/**
+ * Which znodes shared data has. All nodes of a cluster must have the same. Must be pure, and must not throw.
+ */
 export interface PathStrategy {
   /** The path of one datum below `<root>/data`, one name or several: `8f3a…`, or `map/8f3a…`. */
   datum(address: Address, kind: Kind): string;
-  /** The name of an element's znode by the text of a set's value, or of a map's key. Different elements may have the same: see {@link placeName}. */
+  /**
+   * The name of an element's znode by the text of a set's value, or of a map's key. Different elements may
+   * have the same: see {@link placeName}.
+   */
   element(text: string): string;
 }
 
@@ -38,7 +43,10 @@ export const titleOf = ({ name, scope }: Address) =>
 export const addressText = ({ name, scope }: Address) => canonicalJson({ name, scope });
 
 /** Monastery's own: the hash of the address, and the hash of the element's text. */
-export const HASHED_PATHS: PathStrategy = { datum: (address) => sha256(addressText(address)), element: sha256 };
+export const HASHED_PATHS: PathStrategy = {
+  datum: (address) => sha256(addressText(address)),
+  element: sha256,
+};
 
 /** The place `n` of a collision chain: `hash`, `hash-1`, `hash-2` … A chain has no gaps. */
 export const placeName = (hash: string, n: number) => (n === 0 ? hash : `${hash}-${n}`);
@@ -59,8 +67,10 @@ export function checkRoot(root: string, label = 'root'): string {
 /** @throws {ConfigError} for an empty name, and for a text that UTF-8 cannot hold */
 export function checkAddress({ name, scope }: Address): Address {
   for (const [label, text] of Object.entries({ name, scope })) {
-    const isText = typeof text === 'string' && Buffer.from(text).toString() === text && (label === 'scope' || text !== '');
-    if (!isText) throw new ConfigError(label, text, label === 'name' ? 'a text of at least one character' : 'a text');
+    const isText =
+      typeof text === 'string' && Buffer.from(text).toString() === text && (label === 'scope' || text !== '');
+    if (!isText)
+      throw new ConfigError(label, text, label === 'name' ? 'a text of at least one character' : 'a text');
   }
   return { name, scope };
 }

@@ -1,9 +1,15 @@
 import type { MultiOperation } from '../zookeeper/zookeeper.js';
 import { SharedDataError } from './shared-data-error.js';
 
-/** ZooKeeper's default limit of a packet in bytes (`jute.maxbuffer`), less room for its header. A server closes the connection beyond it. */
+/**
+ * ZooKeeper's default limit of a packet in bytes (`jute.maxbuffer`), less room for its header. A server
+ * closes the connection beyond it.
+ */
 const PACKET_BYTES = 0xfffff - 1_024;
-/** What one operation takes beside its path and data, its access list included, and one name of a listing beside its text. */
+/**
+ * What one operation takes beside its path and data, its access list included, and one name of a listing
+ * beside its text.
+ */
 const OPERATION_BYTES = 64;
 const NAME_BYTES = 4;
 
@@ -18,7 +24,9 @@ export function checkListing(path: string, name: string, count: number): void {
 /** @throws {SharedDataError} `too-large` where the operations do not fit in one request */
 export function checkRequest(path: string, operations: readonly MultiOperation[]): void {
   const bytesOf = (operation: MultiOperation) =>
-    OPERATION_BYTES + Buffer.byteLength(operation.path) + ('data' in operation ? Buffer.byteLength(operation.data) : 0);
+    OPERATION_BYTES +
+    Buffer.byteLength(operation.path) +
+    ('data' in operation ? Buffer.byteLength(operation.data) : 0);
   const bytes = operations.reduce((sum, operation) => sum + bytesOf(operation), 0);
   if (bytes <= PACKET_BYTES) return;
   const text = `${path}: this change takes ${bytes} bytes in one request, and ZooKeeper's packets hold ${PACKET_BYTES} (jute.maxbuffer)`;

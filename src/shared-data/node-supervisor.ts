@@ -50,11 +50,18 @@ export interface SupervisorOptions {
   readonly replace?: 'automatic' | ((lost: LostNode) => boolean | Promise<boolean>) | undefined;
   /** How many nodes are replaced in all; the next loss stops the supervisor. @default no limit */
   readonly maxReplacements?: number | undefined;
-  /** The pause before a replacement where the node did not last for 5 s, doubled each time. In milliseconds. @default 200 */
+  /**
+   * The pause before a replacement where the node did not last for 5 s, doubled each time. In milliseconds.
+   * @default 200
+   */
   readonly backoffMs?: number | undefined;
   /** The longest such pause, in milliseconds. @default 10000 */
   readonly maxBackoffMs?: number | undefined;
-  /** The lease that the node stands for: its znode says so, as JSON with `taskId`, `nodeId` and `version`, and goes at once when the lease is lost. @default none */
+  /**
+   * The lease that the node stands for: its znode says so, as JSON with `taskId`, `nodeId` and `version`, and
+   * goes at once when the lease is lost.
+   * @default none
+   */
   readonly lease?: Pick<Lease, 'id' | 'version' | 'taskId' | 'signal'> | undefined;
   /** What the node says of itself; not with a lease. @default none */
   readonly data?: string | undefined;
@@ -73,8 +80,8 @@ export interface Supervised {
 const GOOD_AFTER_MS = 5_000;
 
 /**
- * Keeps a node announced: a disconnected one stays disconnected, and is replaced by a new one. The ephemeral data of its `SharedData` stands
- * there only while a node is joined, and is written anew under the next.
+ * Keeps a node announced: a disconnected one stays disconnected, and is replaced by a new one. The ephemeral
+ * data of its `SharedData` stands there only while a node is joined, and is written anew under the next.
  */
 export class NodeSupervisor implements AsyncDisposable {
   #state: SupervisorState = { status: 'connecting' };
@@ -90,11 +97,22 @@ export class NodeSupervisor implements AsyncDisposable {
     private readonly data: Supervised,
     private readonly options: SupervisorOptions,
   ) {
-    const { maxReplacements: max = Number.POSITIVE_INFINITY, backoffMs: first = 200, maxBackoffMs: longest = 10_000, lease } = options;
+    const {
+      maxReplacements: max = Number.POSITIVE_INFINITY,
+      backoffMs: first = 200,
+      maxBackoffMs: longest = 10_000,
+      lease,
+    } = options;
     if (!(max >= 0)) throw new ConfigError('maxReplacements', max, 'a number of at least 0');
     if (!(first >= 0)) throw new ConfigError('backoffMs', first, 'a number of milliseconds of at least 0');
-    if (!(longest >= first)) throw new ConfigError('maxBackoffMs', longest, `a number of milliseconds of at least backoffMs, ${first}`);
-    if (lease && options.data !== undefined) throw new ConfigError('data', options.data, 'none beside a lease');
+    if (!(longest >= first))
+      throw new ConfigError(
+        'maxBackoffMs',
+        longest,
+        `a number of milliseconds of at least backoffMs, ${first}`,
+      );
+    if (lease && options.data !== undefined)
+      throw new ConfigError('data', options.data, 'none beside a lease');
     if (options.onState) this.#listeners.add(options.onState);
     data.contributions.refuses = (sessionId) => this.#refusal(sessionId);
     this.#ended = this.#keep(max, { first, max: longest });
@@ -116,11 +134,16 @@ export class NodeSupervisor implements AsyncDisposable {
     return this.#listeners.add(listener);
   }
 
-  /** Resolves to the node that is joined. @throws {ZooKeeperError} `timeout`; `closed` where it has stopped @throws `signal.reason` */
+  /**
+   * Resolves to the node that is joined.
+   * @throws {ZooKeeperError} `timeout`; `closed` where it has stopped
+   * @throws `signal.reason`
+   */
   async whenJoined({ timeoutMs, signal }: DataCall = {}): Promise<AnnouncedNode> {
     const { clock } = this.data.context;
     const ms = checkTimeout(timeoutMs);
-    const error = (fault: 'timeout' | 'closed', text: string) => new ZooKeeperError(`the node ${text}`, { fault, outcome: 'unknown' });
+    const error = (fault: 'timeout' | 'closed', text: string) =>
+      new ZooKeeperError(`the node ${text}`, { fault, outcome: 'unknown' });
     const limit = timeoutSignal(clock, ms, () => error('timeout', `has not joined within ${ms} ms`), signal);
     let forget: () => void = () => undefined;
     try {
@@ -128,7 +151,8 @@ export class NodeSupervisor implements AsyncDisposable {
         new Promise<AnnouncedNode>((resolve, reject) => {
           const look = (state: SupervisorState) => {
             if (state.status === 'joined') resolve(state.node);
-            if (state.status === 'stopped') reject(error('closed', `supervisor has stopped (${state.reason})`));
+            if (state.status === 'stopped')
+              reject(error('closed', `supervisor has stopped (${state.reason})`));
           };
           forget = this.onState(look);
           look(this.#state);
@@ -141,7 +165,10 @@ export class NodeSupervisor implements AsyncDisposable {
     }
   }
 
-  /** Takes the node and its ephemeral data away, for good. Resolves when they are gone, or within a few seconds. Never rejects. Idempotent. */
+  /**
+   * Takes the node and its ephemeral data away, for good. Resolves when they are gone, or within a few
+   * seconds. Never rejects. Idempotent.
+   */
   async stop(): Promise<void> {
     this.#stopping.abort('left' satisfies StopReason);
     await this.#ended;
@@ -166,7 +193,12 @@ export class NodeSupervisor implements AsyncDisposable {
         const reason = await orAborted(this.#untilGone(node), signal);
         lost = { nodeId: node.id, reason, replacements: this.#replacements };
         this.#become({ status: 'disconnected', lost });
-        stop = reason === 'closed' ? { reason } : this.#replacements >= max ? { reason: 'limit-reached' } : await this.#declined(lost);
+        stop =
+          reason === 'closed'
+            ? { reason }
+            : this.#replacements >= max
+              ? { reason: 'limit-reached' }
+              : await this.#declined(lost);
         if (stop) break;
         this.#replacements += 1;
         this.#become({ status: 'replacing', lost });
@@ -174,7 +206,9 @@ export class NodeSupervisor implements AsyncDisposable {
         if (short > 0) await clock.sleep(backoffMs(backoff, short, random), signal);
       }
     } catch (error) {
-      stop = signal.aborted ? { reason: signal.reason as StopReason } : { reason: 'closed', problem: explain(error) };
+      stop = signal.aborted
+        ? { reason: signal.reason as StopReason }
+        : { reason: 'closed', problem: explain(error) };
     }
     this.#forgetLease();
     this.#stopping.abort(stop?.reason);
@@ -188,7 +222,9 @@ export class NodeSupervisor implements AsyncDisposable {
     const { clock, random } = this.data.context;
     const { lease, data = '' } = this.options;
     const { signal } = this.#stopping;
-    const text = lease ? JSON.stringify({ taskId: lease.taskId, nodeId: lease.id, version: lease.version }) : data;
+    const text = lease
+      ? JSON.stringify({ taskId: lease.taskId, nodeId: lease.id, version: lease.version })
+      : data;
     for (let failures = 1; ; failures += 1) {
       try {
         signal.throwIfAborted();
@@ -215,7 +251,9 @@ export class NodeSupervisor implements AsyncDisposable {
     });
   }
 
-  async #declined(lost: LostNode): Promise<{ readonly reason: StopReason; readonly problem?: string } | undefined> {
+  async #declined(
+    lost: LostNode,
+  ): Promise<{ readonly reason: StopReason; readonly problem?: string } | undefined> {
     const { replace = 'automatic' } = this.options;
     if (replace === 'automatic') return undefined;
     const { signal } = this.#stopping;

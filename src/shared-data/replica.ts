@@ -39,11 +39,15 @@ interface Member<E> {
 /**
  * The elements below one znode in memory, kept up to date by a watch for each, and one for the list.
  *
- * Eventually consistent: without a connection what was seen last stays, and `stale` says since when; with the next one all is read again.
- * Not guaranteed: that each change is seen, only the last one; that two elements are seen at one moment.
+ * Eventually consistent: without a connection what was seen last stays, and `stale` says since when; with the
+ * next one all is read again. Not guaranteed: that each change is seen, only the last one; that two elements
+ * are seen at one moment.
  */
 export class Replica<E extends Replicated> {
-  /** Resolves once all elements have been read. One that the servers refuse delays it by 5 seconds. Never rejects. */
+  /**
+   * Resolves once all elements have been read. One that the servers refuse delays it by 5 seconds. Never
+   * rejects.
+   */
   readonly ready: Promise<void>;
   readonly #listeners = new Listeners<readonly Change<E>[]>();
   #members = new Map<string, Member<E>>();
@@ -70,7 +74,10 @@ export class Replica<E extends Replicated> {
     this.#onSession(options.zookeeper.state);
   }
 
-  /** Undefined while ZooKeeper tells of every change; else since when it does not, in milliseconds on the monotonic clock. */
+  /**
+   * Undefined while ZooKeeper tells of every change; else since when it does not, in milliseconds on the
+   * monotonic clock.
+   */
   get stale(): { readonly since: number } | undefined {
     return this.#staleSince === undefined ? undefined : { since: this.#staleSince };
   }
@@ -103,7 +110,10 @@ export class Replica<E extends Replicated> {
   /** @internal Called before changes are told, also where there are none to be told. Must not throw. */
   protected onSeen(): void {}
 
-  /** Calls `listener` with the changes, from `ready` on, at first with all there is, until the returned function is called. It must not throw. */
+  /**
+   * Calls `listener` with the changes, from `ready` on, at first with all there is, until the returned
+   * function is called. It must not throw.
+   */
   onChange(listener: (changes: readonly Change<E>[]) => void): () => void {
     return this.#closed ? () => undefined : this.#listeners.add(listener);
   }
@@ -189,7 +199,10 @@ export class Replica<E extends Replicated> {
     member.entry = entry;
     if (before) this.#index(before.id, (all) => all.filter((each) => each !== before));
     // The older one stands where two nodes have made the same element: all replicas agree on it.
-    if (entry) this.#index(entry.id, (all) => [...all, entry].sort((a, b) => (a.createdZxid < b.createdZxid ? -1 : 1)));
+    if (entry)
+      this.#index(entry.id, (all) =>
+        [...all, entry].sort((a, b) => (a.createdZxid < b.createdZxid ? -1 : 1)),
+      );
     this.#tellSoon();
   }
 
@@ -218,7 +231,8 @@ export class Replica<E extends Replicated> {
     for (const [id, before] of this.#changed) {
       const entry = this.find(id);
       if (entry && !before) changes.push({ type: 'added', entry });
-      else if (entry && before && entry.version !== before.version) changes.push({ type: 'changed', entry, before });
+      else if (entry && before && entry.version !== before.version)
+        changes.push({ type: 'changed', entry, before });
       else if (before && !entry) changes.push({ type: 'removed', entry: before });
     }
     this.#changed.clear();

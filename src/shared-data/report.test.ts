@@ -16,15 +16,27 @@ const STAT = {
   owner: undefined,
   childCount: 0,
 };
-const znode = (data: string, stat: Partial<Znode['stat']> = {}): Znode => ({ data: Buffer.from(data), stat: { ...STAT, ...stat } });
-const record = (name: string, kind: Kind) => encodeRecord({ address: { name, scope: '' }, kind, lifespan: 'persistent' });
+const znode = (data: string, stat: Partial<Znode['stat']> = {}): Znode => ({
+  data: Buffer.from(data),
+  stat: { ...STAT, ...stat },
+});
+const record = (name: string, kind: Kind) =>
+  encodeRecord({ address: { name, scope: '' }, kind, lifespan: 'persistent' });
 const pathOf = (name: string) => `${ROOT}/data/${HASHED_PATHS.datum({ name, scope: '' }, 'map')}`;
 const headOf = (kind: Kind) => datumHead(ROOT, pathOf('a'), znode(record('a', kind)));
-const entryOf = (kind: Kind, name: string, data: string) => dataEntry(headOf(kind), `${pathOf('a')}/${name}`, znode(data), new Map());
+const entryOf = (kind: Kind, name: string, data: string) =>
+  dataEntry(headOf(kind), `${pathOf('a')}/${name}`, znode(data), new Map());
 
 describe('the report of shared data', () => {
   it('resolves a name from the address that the znode keeps, and says where that is not its hash', () => {
-    expect(headOf('set')).toEqual({ path: pathOf('a'), name: 'a', scope: '', kind: 'set', lifespan: 'persistent', problem: null });
+    expect(headOf('set')).toEqual({
+      path: pathOf('a'),
+      name: 'a',
+      scope: '',
+      kind: 'set',
+      lifespan: 'persistent',
+      problem: null,
+    });
     expect(datumHead(ROOT, `${ROOT}/data/elsewhere`, znode(record('a', 'set')))).toMatchObject({
       name: 'a',
       problem: 'its path is not the hash of its name and scope',
@@ -45,8 +57,14 @@ describe('the report of shared data', () => {
       problem: null,
       scalar: { type: 'Integer', value: '3' },
     });
-    expect(entryOf('set', `${hash}-12`, encodeScalar(toScalar('3')))).toMatchObject({ place: 12, problem: null });
-    expect(entryOf('set', `${hash}-0`, encodeScalar(toScalar('3')))).toMatchObject({ place: null, problem: 'its name is no hash of it' });
+    expect(entryOf('set', `${hash}-12`, encodeScalar(toScalar('3')))).toMatchObject({
+      place: 12,
+      problem: null,
+    });
+    expect(entryOf('set', `${hash}-0`, encodeScalar(toScalar('3')))).toMatchObject({
+      place: null,
+      problem: 'its name is no hash of it',
+    });
     expect(entryOf('list', '4', encodeScalar(toScalar('3')))).toMatchObject({
       place: null,
       key: { type: 'Integer', value: '4' },
@@ -55,11 +73,21 @@ describe('the report of shared data', () => {
   });
 
   it('tells unknown types, of keys too, texts that a type does not allow, and damage', () => {
-    expect(entryOf('set', sha256('x'), '{"type":"Instant","value":"x"}').problem).toBe('unknown type Instant');
-    expect(entryOf('set', sha256('x'), '{"type":"Integer","value":"x"}').problem).toBe('its text is no Integer');
+    expect(entryOf('set', sha256('x'), '{"type":"Instant","value":"x"}').problem).toBe(
+      'unknown type Instant',
+    );
+    expect(entryOf('set', sha256('x'), '{"type":"Integer","value":"x"}').problem).toBe(
+      'its text is no Integer',
+    );
     const pair = encodePair({ type: 'Uuid', value: 'k' }, toScalar(1));
-    expect(entryOf('map', sha256('k'), pair)).toMatchObject({ key: { type: 'Uuid', value: 'k' }, problem: 'key: unknown type Uuid' });
-    expect(entryOf('map', sha256('k'), '{"key":1}')).toMatchObject({ scalar: null, problem: 'no element of a map: {"key":1}' });
+    expect(entryOf('map', sha256('k'), pair)).toMatchObject({
+      key: { type: 'Uuid', value: 'k' },
+      problem: 'key: unknown type Uuid',
+    });
+    expect(entryOf('map', sha256('k'), '{"key":1}')).toMatchObject({
+      scalar: null,
+      problem: 'no element of a map: {"key":1}',
+    });
     expect(entryOf('list', 'four', encodeScalar(toScalar(1))).problem).toContain('no element of a list');
   });
 
@@ -76,7 +104,9 @@ describe('the report of shared data', () => {
     const zookeeper = {
       read: async (path: string) => znodes[path],
       children: async (path: string) => {
-        const below = [`${ROOT}/data/map`, ...Object.keys(znodes)].filter((each) => each.slice(0, each.lastIndexOf('/')) === path);
+        const below = [`${ROOT}/data/map`, ...Object.keys(znodes)].filter(
+          (each) => each.slice(0, each.lastIndexOf('/')) === path,
+        );
         return [...new Set(below.map((each) => each.slice(path.length + 1)))];
       },
     };
@@ -90,7 +120,9 @@ describe('the report of shared data', () => {
       ['String', 'its collision chain has a gap before it'],
       ['String', null],
     ]);
-    const [short] = (await readSharedData(zookeeper, { connect: 'zk', root: ROOT, limits: { entries: 2, characters: 2 } })).data;
+    const [short] = (
+      await readSharedData(zookeeper, { connect: 'zk', root: ROOT, limits: { entries: 2, characters: 2 } })
+    ).data;
     expect([short?.size, short?.entries.length]).toEqual([3, 2]);
     expect(short?.entries.map(({ scalar }) => scalar?.value)).toContain('lo…');
   });

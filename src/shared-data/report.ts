@@ -6,14 +6,19 @@ import { dataFolder, HASHED_PATHS, type Kind, nodesFolder } from './layout.js';
 import type { Scalar } from './scalar-codec.js';
 import { scalarProblem } from './scalar-types.js';
 
-/** An element of a collection, or a scalar; also a znode that is none, with its problem. All of it can be told as JSON. */
+/**
+ * An element of a collection, or a scalar; also a znode that is none, with its problem. All of it can be told
+ * as JSON.
+ */
 export interface DataEntry {
   readonly path: string;
   /** A map's key, and an element of a list its index; null for another kind. */
   readonly key: Scalar | null;
   /** Null where the znode holds no element. */
   readonly scalar: Scalar | null;
-  /** The place in its collision chain, from 0; null for a scalar, a list, and where the name is no hash of it. */
+  /**
+   * The place in its collision chain, from 0; null for a scalar, a list, and where the name is no hash of it.
+   */
   readonly place: number | null;
   /** The session that an ephemeral entry goes with, 16 hex digits; null for a persistent one. */
   readonly owner: string | null;
@@ -75,7 +80,8 @@ const READS = { data: 8, entries: 32 };
 const EXCERPT = 40;
 
 /**
- * Reads the shared data below a root znode by znode: what changes meanwhile may be told half. Changes nothing.
+ * Reads the shared data below a root znode by znode: what changes meanwhile may be told half. Changes
+ * nothing.
  *
  * @throws {ZooKeeperError} when there is no answer, or the folder of all data may not be listed
  */
@@ -115,20 +121,34 @@ export async function readSharedData(
     const elements = below === 'denied' || head.kind === null ? [] : below.filter(isMeant).sort(byPath);
     const paths = head.kind === 'scalar' ? [path] : elements;
     const entries = await entriesOf(head, paths.slice(0, limits?.entries), own);
-    const bytes = entries.reduce((sum, entry) => sum + entry.bytes, head.kind === 'scalar' ? 0 : sizeOf(found));
+    const bytes = entries.reduce(
+      (sum, entry) => sum + entry.bytes,
+      head.kind === 'scalar' ? 0 : sizeOf(found),
+    );
     const problem = below === 'denied' ? 'its elements may not be listed: no-auth' : head.problem;
     const size = head.kind === null ? below.length : paths.length;
-    data.push({ ...head, problem, size, bytes, entries: withChains(entries).map((entry) => shortened(entry, limits?.characters)) });
+    data.push({
+      ...head,
+      problem,
+      size,
+      bytes,
+      entries: withChains(entries).map((entry) => shortened(entry, limits?.characters)),
+    });
     return [];
   };
 
   const names = await zookeeper.children(dataFolder(root), { signal });
   const nodes = new Map<string, string>();
   const announced = names && (await list(nodesFolder(root)));
-  await concurrently(announced === 'denied' || !announced ? [] : announced, READS.entries, async (path, own) => {
-    const found = await unlessDenied(zookeeper.read(path, { signal: own }));
-    if (found !== undefined && found !== 'denied' && found.stat.owner) nodes.set(found.stat.owner, path.slice(path.lastIndexOf('/') + 1));
-  });
+  await concurrently(
+    announced === 'denied' || !announced ? [] : announced,
+    READS.entries,
+    async (path, own) => {
+      const found = await unlessDenied(zookeeper.read(path, { signal: own }));
+      if (found !== undefined && found !== 'denied' && found.stat.owner)
+        nodes.set(found.stat.owner, path.slice(path.lastIndexOf('/') + 1));
+    },
+  );
   let level: readonly string[] = (names ?? []).map((name) => `${dataFolder(root)}/${name}`);
   while (level.length > 0) level = (await concurrently(level, READS.data, visit, signal)).flat();
   return { zookeeper: connect, root, exists: names !== undefined, data: data.sort(byName) };
@@ -153,13 +173,28 @@ export function datumHead(root: string, path: string, found: Found): DatumHead {
   if (record === undefined) return { ...nothing, problem: `no shared data: ${excerptOf(found)}` };
   const { address, kind, lifespan } = record;
   const isInPlace = path === `${dataFolder(root)}/${HASHED_PATHS.datum(address, kind)}`;
-  return { path, ...address, kind, lifespan, problem: isInPlace ? null : 'its path is not the hash of its name and scope' };
+  return {
+    path,
+    ...address,
+    kind,
+    lifespan,
+    problem: isInPlace ? null : 'its path is not the hash of its name and scope',
+  };
 }
 
-/** What the znode at `path` is in a datum. Never throws. @param nodes the announced nodes by their sessions */
-export function dataEntry({ kind }: DatumHead, path: string, found: Found, nodes: ReadonlyMap<string, string>): DataEntry {
+/**
+ * What the znode at `path` is in a datum. Never throws.
+ * @param nodes the announced nodes by their sessions
+ */
+export function dataEntry(
+  { kind }: DatumHead,
+  path: string,
+  found: Found,
+  nodes: ReadonlyMap<string, string>,
+): DataEntry {
   const nothing = { path, key: null, scalar: null, place: null, bytes: sizeOf(found) };
-  if (found === 'denied' || kind === null) return { ...nothing, owner: null, node: null, version: null, problem: DENIED };
+  if (found === 'denied' || kind === null)
+    return { ...nothing, owner: null, node: null, version: null, problem: DENIED };
   const { owner = null } = found.stat;
   const facts = { ...nothing, owner, node: nodes.get(owner ?? '') ?? null, version: versionOf(found.stat) };
   const name = path.slice(path.lastIndexOf('/') + 1);
@@ -167,13 +202,21 @@ export function dataEntry({ kind }: DatumHead, path: string, found: Found, nodes
   if (entry === undefined) return { ...facts, problem: `no element of a ${kind}: ${excerptOf(found)}` };
   const { scalar, keyScalar } = entry;
   const key = kind === 'list' ? { type: 'Integer', value: name } : keyScalar;
-  const told = { ...facts, key: key ? { type: key.type, value: key.value } : null, scalar: { type: scalar.type, value: scalar.value } };
+  const told = {
+    ...facts,
+    key: key ? { type: key.type, value: key.value } : null,
+    scalar: { type: scalar.type, value: scalar.value },
+  };
   const ofKey = keyScalar && scalarProblem(keyScalar);
   const ofTexts = (ofKey && `key: ${ofKey}`) ?? scalarProblem(scalar) ?? null;
   if (kind === 'scalar' || kind === 'list') return { ...told, problem: ofTexts };
   const [, hash, place = '0'] = /^(.*?)(?:-([1-9]\d*))?$/.exec(name) ?? [];
   const isHash = hash === HASHED_PATHS.element((keyScalar ?? scalar).value);
-  return { ...told, place: isHash ? Number(place) : null, problem: ofTexts ?? (isHash ? null : 'its name is no hash of it') };
+  return {
+    ...told,
+    place: isHash ? Number(place) : null,
+    problem: ofTexts ?? (isHash ? null : 'its name is no hash of it'),
+  };
 }
 
 /** The entries in order, with what is wrong with their collision chains. */
@@ -185,13 +228,20 @@ function withChains(entries: readonly DataEntry[]): DataEntry[] {
   };
   const textOf = ({ key, scalar, path }: DataEntry) => (key ?? scalar)?.value ?? `\uffff${path}`;
   return entries
-    .map((entry) => (entry.problem === null && hasGap(entry) ? { ...entry, problem: 'its collision chain has a gap before it' } : entry))
+    .map((entry) =>
+      entry.problem === null && hasGap(entry)
+        ? { ...entry, problem: 'its collision chain has a gap before it' }
+        : entry,
+    )
     .sort((a, b) => inOrder(textOf(a), textOf(b)) || byPath(a.path, b.path));
 }
 
 function shortened(entry: DataEntry, characters = Number.POSITIVE_INFINITY): DataEntry {
   const cut = (scalar: Scalar | null) =>
-    scalar && (scalar.value.length > characters ? { ...scalar, value: `${scalar.value.slice(0, characters)}…` } : scalar);
+    scalar &&
+    (scalar.value.length > characters
+      ? { ...scalar, value: `${scalar.value.slice(0, characters)}…` }
+      : scalar);
   return { ...entry, key: cut(entry.key), scalar: cut(entry.scalar) };
 }
 

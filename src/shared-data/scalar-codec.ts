@@ -1,8 +1,21 @@
 import { ConfigError } from '../base/errors.js';
 import { canonicalJson } from './canonical-json.js';
 
-/** The types of Monastery's scalars that have a JavaScript side. `BigDecimal` and any other type are kept as {@link TypedText}. */
-export type ScalarType = 'String' | 'Boolean' | 'Integer' | 'Long' | 'Double' | 'BigInteger' | 'BigDecimal' | 'Json' | 'Bytes' | 'Null';
+/**
+ * The types of Monastery's scalars that have a JavaScript side. `BigDecimal` and any other type are kept as
+ * {@link TypedText}.
+ */
+export type ScalarType =
+  | 'String'
+  | 'Boolean'
+  | 'Integer'
+  | 'Long'
+  | 'Double'
+  | 'BigInteger'
+  | 'BigDecimal'
+  | 'Json'
+  | 'Bytes'
+  | 'Null';
 
 /** A scalar as it stands in a znode: `{"type":"Integer","value":"3"}`. The value is always a text. */
 export interface Scalar {
@@ -10,7 +23,10 @@ export interface Scalar {
   readonly value: string;
 }
 
-/** A value of a type that JavaScript has not, or that is to be written as just this type: `new TypedText('BigDecimal', '1.10')`. */
+/**
+ * A value of a type that JavaScript has not, or that is to be written as just this type:
+ * `new TypedText('BigDecimal', '1.10')`.
+ */
 export class TypedText implements Scalar {
   constructor(
     readonly type: string,
@@ -22,8 +38,9 @@ export class TypedText implements Scalar {
 export type SharedJson = { readonly [name: string]: unknown } | readonly unknown[];
 
 /**
- * A shared value: a whole number of 32 bits is an `Integer`, another safe integer a `Long`, any other number a `Double`; a bigint is a
- * `BigInteger`, an object or array `Json`. Two values are equal where type and text are: 3, 3n and "3" are three values.
+ * A shared value: a whole number of 32 bits is an `Integer`, another safe integer a `Long`, any other number
+ * a `Double`; a bigint is a `BigInteger`, an object or array `Json`. Two values are equal where type and text
+ * are: 3, 3n and "3" are three values.
  */
 export type SharedValue = string | boolean | number | bigint | null | Uint8Array | TypedText | SharedJson;
 
@@ -48,16 +65,21 @@ export function toScalar(value: SharedValue, label = 'value'): Scalar {
 }
 
 function numberScalar(value: number): Scalar {
-  if (!Number.isSafeInteger(value) || Object.is(value, -0)) return { type: 'Double', value: Object.is(value, -0) ? '-0.0' : String(value) };
+  if (!Number.isSafeInteger(value) || Object.is(value, -0))
+    return { type: 'Double', value: Object.is(value, -0) ? '-0.0' : String(value) };
   return { type: value === (value | 0) ? 'Integer' : 'Long', value: String(value) };
 }
 
 /** A scalar of an unknown type, and one whose text its type does not allow, is a {@link TypedText}. */
 export function fromScalar({ type, value }: Scalar): SharedValue {
-  return (Object.hasOwn(DECODERS, type) ? DECODERS[type]?.(value) : undefined) ?? (type === 'Null' ? null : new TypedText(type, value));
+  return (
+    (Object.hasOwn(DECODERS, type) ? DECODERS[type]?.(value) : undefined) ??
+    (type === 'Null' ? null : new TypedText(type, value))
+  );
 }
 
-const integer = (text: string) => (/^[+-]?\d+$/.test(text) && Number.isSafeInteger(Number(text)) ? Number(text) : undefined);
+const integer = (text: string) =>
+  /^[+-]?\d+$/.test(text) && Number.isSafeInteger(Number(text)) ? Number(text) : undefined;
 const DECODERS: Readonly<Record<string, (text: string) => SharedValue | undefined>> = {
   String: (text) => text,
   Boolean: (text) => (text === 'true' || text === 'false' ? text === 'true' : undefined),
@@ -65,7 +87,8 @@ const DECODERS: Readonly<Record<string, (text: string) => SharedValue | undefine
   Long: integer,
   Double: (text) => (DOUBLE.test(text) ? Number(text) : undefined),
   BigInteger: (text) => (/^[+-]?\d+$/.test(text) ? BigInt(text.replace('+', '')) : undefined),
-  Bytes: (text) => (BASE64.test(text) && text.length % 4 === 0 ? new Uint8Array(Buffer.from(text, 'base64')) : undefined),
+  Bytes: (text) =>
+    BASE64.test(text) && text.length % 4 === 0 ? new Uint8Array(Buffer.from(text, 'base64')) : undefined,
   Json: (text) => {
     try {
       const json: unknown = JSON.parse(text);
@@ -93,4 +116,5 @@ export function scalarOf(json: unknown): Scalar | undefined {
 }
 
 /** A map entry's document, to the byte. */
-export const encodePair = (key: Scalar, value: Scalar) => `{"key":${encodeScalar(key)},"value":${encodeScalar(value)}}`;
+export const encodePair = (key: Scalar, value: Scalar) =>
+  `{"key":${encodeScalar(key)},"value":${encodeScalar(value)}}`;

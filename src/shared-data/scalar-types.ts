@@ -51,5 +51,8 @@ function isCanonical({ value }: Scalar): boolean {
 }
 
 function isWhole(text: string, bits: number): boolean {
-  return /^[+-]?\d{1,20}$/.test(text) && BigInt.asIntN(bits, BigInt(text.replace('+', ''))) === BigInt(text.replace('+', ''));
+  return (
+    /^[+-]?\d{1,20}$/.test(text) &&
+    BigInt.asIntN(bits, BigInt(text.replace('+', ''))) === BigInt(text.replace('+', ''))
+  );
 }

@@ -3,12 +3,18 @@ import type { DataCall, Datum } from './datum.js';
 import { checkRequest } from './limits.js';
 
 /** Writes a persistent scalar. Resolves to false where the condition does not hold. */
-export function writeScalar(datum: Datum, { document: data }: Element, call: DataCall, condition?: Condition): Promise<boolean> {
+export function writeScalar(
+  datum: Datum,
+  { document: data }: Element,
+  call: DataCall,
+  condition?: Condition,
+): Promise<boolean> {
   const { path } = datum;
   checkRequest(path, [{ type: 'set', path, data }]);
   return datum.attempted('it could not be written', call, async (attempt) => {
     const znode = await datum.collection(attempt);
-    if (condition !== undefined && !holds(datum, condition, znode, data, attempt)) return (await attempt.isFresh()) ? false : undefined;
+    if (condition !== undefined && !holds(datum, condition, znode, data, attempt))
+      return (await attempt.isFresh()) ? false : undefined;
     if (znode === undefined) await attempt.session.createWithParents(path, data, 'shared', attempt.call);
     else await attempt.session.setData(path, data, znode.stat.version, attempt.call);
     return true;
@@ -16,11 +22,17 @@ export function writeScalar(datum: Datum, { document: data }: Element, call: Dat
 }
 
 /** Removes it. Resolves to false where there is none, or the condition does not hold. */
-export function removeScalar(datum: Datum, _: unknown, call: DataCall, condition?: Condition): Promise<boolean> {
+export function removeScalar(
+  datum: Datum,
+  _: unknown,
+  call: DataCall,
+  condition?: Condition,
+): Promise<boolean> {
   return datum.attempted('it could not be removed', call, async (attempt) => {
     const znode = await datum.collection(attempt);
     const isMet = condition === undefined || holds(datum, condition, znode, undefined, attempt);
-    if (!isMet || znode === undefined) return (await attempt.isFresh()) ? isMet && attempt.mayBeDone : undefined;
+    if (!isMet || znode === undefined)
+      return (await attempt.isFresh()) ? isMet && attempt.mayBeDone : undefined;
     return attempt.session.remove(datum.path, znode.stat.version, attempt.call);
   });
 }

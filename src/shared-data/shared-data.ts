@@ -30,7 +30,10 @@ export interface SharedDataOptions {
   readonly root?: string | undefined;
   /** Which znodes data has; the same for all nodes of a cluster. @default Monastery's hashes */
   readonly paths?: PathStrategy | undefined;
-  /** Told when this client's ephemeral data does not stand as it should, and when it does again. Must not throw and must not block. */
+  /**
+   * Told when this client's ephemeral data does not stand as it should, and when it does again. Must not
+   * throw and must not block.
+   */
   readonly onEvent?: ((event: ContributionEvent) => void) | undefined;
   /** @default the clock of this machine */
   readonly clock?: Clock | undefined;
@@ -59,7 +62,13 @@ export class SharedData {
 
   /** @see sharedData */
   constructor(zookeeper: ZooKeeper, options: SharedDataOptions = {}) {
-    const { root = DEFAULT_ROOT, paths = HASHED_PATHS, clock = systemClock, random = systemRandom, onEvent } = options;
+    const {
+      root = DEFAULT_ROOT,
+      paths = HASHED_PATHS,
+      clock = systemClock,
+      random = systemRandom,
+      onEvent,
+    } = options;
     this.root = checkRoot(root);
     this.context = { zookeeper, clock, random, root, paths };
     this.contributions = new Contributions(this.context, onEvent);
@@ -70,7 +79,10 @@ export class SharedData {
     return this.contributions.state;
   }
 
-  /** Resolves to whether ZooKeeper has all ephemeral data of this client, and nothing that was removed, within that time. */
+  /**
+   * Resolves to whether ZooKeeper has all ephemeral data of this client, and nothing that was removed, within
+   * that time.
+   */
   synced(call?: DataCall): Promise<boolean> {
     return this.contributions.synced(call);
   }
@@ -78,9 +90,13 @@ export class SharedData {
   /**
    * Opens a datum: reads of what kind it is, and begins to follow it. It is made by the first write.
    *
-   * @throws {SharedDataError} `kind-clash`, `foreign-znode` @throws {ConfigError} @throws {ZooKeeperError} `timeout`, access denied, client closed
+   * @throws {SharedDataError} `kind-clash`, `foreign-znode` @throws {ConfigError} @throws {ZooKeeperError}
+   * `timeout`, access denied, client closed
    */
-  async scalar<V extends SharedValue = SharedValue>(name: string, options?: OpenOptions): Promise<SharedScalar<V>> {
+  async scalar<V extends SharedValue = SharedValue>(
+    name: string,
+    options?: OpenOptions,
+  ): Promise<SharedScalar<V>> {
     return this.#opened(new SharedScalar<V>(await this.#datum('scalar', name, options), this.contributions));
   }
 
@@ -90,7 +106,10 @@ export class SharedData {
   }
 
   /** As {@link scalar}. */
-  async list<V extends SharedValue = SharedValue>(name: string, options?: OpenOptions): Promise<SharedList<V>> {
+  async list<V extends SharedValue = SharedValue>(
+    name: string,
+    options?: OpenOptions,
+  ): Promise<SharedList<V>> {
     return this.#opened(new SharedList<V>(await this.#datum('list', name, options), this.contributions));
   }
 
@@ -102,7 +121,10 @@ export class SharedData {
     return this.#opened(new SharedMap<K, V>(await this.#datum('map', name, options), this.contributions));
   }
 
-  /** Removes a datum with all of its elements. Ephemeral ones are made again by their nodes. Resolves to false where there is none. */
+  /**
+   * Removes a datum with all of its elements. Ephemeral ones are made again by their nodes. Resolves to false
+   * where there is none.
+   */
   async remove(name: string, { scope = '', ...call }: Omit<OpenOptions, 'lifespan'> = {}): Promise<boolean> {
     const address = checkAddress({ name, scope });
     const data = KINDS.map((kind) => new Datum(this.context, { address, kind, lifespan: 'persistent' }));
@@ -114,7 +136,9 @@ export class SharedData {
         if (znode === undefined) return attempt.mayBeDone;
         if (decodeRecord(znode.data) === undefined) throw datum.foreign();
         const names = (await attempt.session.children(datum.path, attempt.call)) ?? [];
-        const removals = names.map((each): MultiOperation => ({ type: 'remove', path: `${datum.path}/${each}` }));
+        const removals = names.map(
+          (each): MultiOperation => ({ type: 'remove', path: `${datum.path}/${each}` }),
+        );
         for (let from = 0; from < names.length; from += REMOVED_AT_ONCE)
           await datum.multi(attempt, removals.slice(from, from + REMOVED_AT_ONCE));
         return (await attempt.session.remove(datum.path, -1, attempt.call)) || attempt.mayBeDone;
@@ -122,7 +146,12 @@ export class SharedData {
     return isAny;
   }
 
-  /** Announces a node. @param data what it says of itself. @default none @throws {ZooKeeperError} `timeout`, access denied, client closed */
+  /**
+   * Announces a node.
+   * @param data what it says of itself.
+   * @default none
+   * @throws {ZooKeeperError} `timeout`, access denied, client closed
+   */
   async announce({ data = '', ...call }: DataCall & { readonly data?: string } = {}): Promise<AnnouncedNode> {
     const node = await announceNode(this.context, data, new Set(this.#nodes.keys()), call);
     this.#nodes.set(node.path, node);
@@ -145,10 +174,15 @@ export class SharedData {
 
   /** Follows the nodes that are announced, by their ids. */
   nodes(): Replica<KnownNode> {
-    return this.#opened(new Replica({ ...this.context, path: nodesFolder(this.root), of: 'children', decode: decodeNode }));
+    return this.#opened(
+      new Replica({ ...this.context, path: nodesFolder(this.root), of: 'children', decode: decodeNode }),
+    );
   }
 
-  /** Follows nothing any more, and takes its nodes and ephemeral data away. Resolves within a few seconds. Never rejects. Idempotent. */
+  /**
+   * Follows nothing any more, and takes its nodes and ephemeral data away. Resolves within a few seconds.
+   * Never rejects. Idempotent.
+   */
   async close(): Promise<void> {
     await this.#supervisor?.stop();
     for (const each of this.#open) each.close();
@@ -161,7 +195,11 @@ export class SharedData {
     return handle;
   }
 
-  async #datum(kind: Kind, name: string, { scope = '', lifespan, ...call }: OpenOptions = {}): Promise<Datum> {
+  async #datum(
+    kind: Kind,
+    name: string,
+    { scope = '', lifespan, ...call }: OpenOptions = {},
+  ): Promise<Datum> {
     const address = checkAddress({ name, scope });
     const datum = new Datum(this.context, { address, kind, lifespan: lifespan ?? 'persistent' });
     const { znode } = await datum.attempted('it could not be read', call, async (attempt) => ({

@@ -16,8 +16,9 @@ const READ_AT_ONCE = 64;
 /**
  * A list. What is written to one whose reply is lost fails as `outcome-unknown`: it is not made twice.
  *
- * An ephemeral list is closed up by the nodes behind a gap, a moment after an element has gone with its node. Its elements are appended and removed
- * only by the node that contributes them, and a new session appends them anew.
+ * An ephemeral list is closed up by the nodes behind a gap, a moment after an element has gone with its node.
+ * Its elements are appended and removed only by the node that contributes them, and a new session appends
+ * them anew.
  */
 export class SharedList<V extends SharedValue = SharedValue> extends SharedDatum<Entry<undefined, V>> {
   /** How many elements this process knows of. */
@@ -57,33 +58,45 @@ export class SharedList<V extends SharedValue = SharedValue> extends SharedDatum
   }
 
   /**
-   * Writes the element that stands there when it is written. Resolves to false where `ifVersion` does not hold.
+   * Writes the element that stands there when it is written. Resolves to false where `ifVersion` does not
+   * hold.
    *
-   * @throws {SharedDataError} `no-entry` @throws {ConfigError} for an ephemeral list @throws as {@link append}
+   * @throws {SharedDataError} `no-entry` @throws {ConfigError} for an ephemeral list @throws as
+   * {@link append}
    */
   set(index: number, value: V, { ifVersion, ...call }: ConditionalCall = {}): Promise<boolean> {
     const { datum } = this;
     checkIndex(index);
     if (this.lifespan === 'ephemeral')
-      throw new ConfigError('list', this.datum.record.address.name, 'a persistent list: in an ephemeral one elements are not replaced');
+      throw new ConfigError(
+        'list',
+        this.datum.record.address.name,
+        'a persistent list: in an ephemeral one elements are not replaced',
+      );
     const data = encodeScalar(toScalar(value));
     return datum.attempted('the element could not be written', call, async (attempt) => {
       const collection = await datum.collection(attempt);
       const znode = collection && (await this.#read(index, attempt));
-      const isMet = znode !== undefined && (ifVersion === undefined || holds(datum, ifVersion, znode, data, attempt));
+      const isMet =
+        znode !== undefined && (ifVersion === undefined || holds(datum, ifVersion, znode, data, attempt));
       if (!isMet && !(await attempt.isFresh())) return undefined;
       if (znode === undefined) throw this.#absent(index);
       if (!isMet) return false;
       const version = ifVersion === undefined ? -1 : znode.stat.version;
-      await this.#once(attempt, [unmoved(datum, collection as Znode), { type: 'set', path: `${datum.path}/${index}`, data, version }]);
+      await this.#once(attempt, [
+        unmoved(datum, collection as Znode),
+        { type: 'set', path: `${datum.path}/${index}`, data, version },
+      ]);
       return true;
     });
   }
 
   /**
-   * Removes an element, and moves all behind it, in one request. Resolves to false where `ifVersion` does not hold.
+   * Removes an element, and moves all behind it, in one request. Resolves to false where `ifVersion` does not
+   * hold.
    *
-   * @throws {SharedDataError} `no-entry`; `too-large` where more stand behind it than one request can move @throws as {@link append}
+   * @throws {SharedDataError} `no-entry`; `too-large` where more stand behind it than one request can move
+   * @throws as {@link append}
    */
   async remove(index: number, { ifVersion, ...call }: ConditionalCall = {}): Promise<boolean> {
     const { datum } = this;
@@ -96,19 +109,29 @@ export class SharedList<V extends SharedValue = SharedValue> extends SharedDatum
     }
     return datum.attempted('the element could not be removed', call, async (attempt) => {
       const collection = await datum.collection(attempt);
-      const indexes = Array.from({ length: Math.max(0, (collection?.stat.childCount ?? 0) - index) }, (_, n) => index + n);
+      const indexes = Array.from(
+        { length: Math.max(0, (collection?.stat.childCount ?? 0) - index) },
+        (_, n) => index + n,
+      );
       const read = await concurrently(indexes, READ_AT_ONCE, (n) => this.#read(n, attempt));
       const end = read.indexOf(undefined);
       const [first, ...rest] = read.slice(0, end === -1 ? read.length : end) as Znode[];
-      const isMet = first !== undefined && (ifVersion === undefined || holds(datum, ifVersion, first, undefined, attempt));
+      const isMet =
+        first !== undefined &&
+        (ifVersion === undefined || holds(datum, ifVersion, first, undefined, attempt));
       if (!isMet && !(await attempt.isFresh())) return undefined;
       if (collection === undefined || first === undefined) throw this.#absent(index);
       if (!isMet) return false;
-      const versions = [ifVersion === undefined ? -1 : first.stat.version, ...rest.map(({ stat }) => stat.version)];
+      const versions = [
+        ifVersion === undefined ? -1 : first.stat.version,
+        ...rest.map(({ stat }) => stat.version),
+      ];
       const path = (n: number) => `${datum.path}/${index + n}`;
       await this.#once(attempt, [
         reordered(datum, collection),
-        ...rest.map(({ data }, n) => ({ type: 'set', path: path(n), data, version: versions[n] ?? -1 }) as const),
+        ...rest.map(
+          ({ data }, n) => ({ type: 'set', path: path(n), data, version: versions[n] ?? -1 }) as const,
+        ),
         { type: 'remove', path: path(rest.length), version: versions[rest.length] ?? -1 },
       ]);
       return true;
@@ -124,16 +147,22 @@ export class SharedList<V extends SharedValue = SharedValue> extends SharedDatum
     try {
       await this.datum.multi(attempt, operations);
     } catch (error) {
-      if (error instanceof ZooKeeperError && error.outcome === 'unknown') throw this.datum.outcomeUnknown('the list was changed', error);
+      if (error instanceof ZooKeeperError && error.outcome === 'unknown')
+        throw this.datum.outcomeUnknown('the list was changed', error);
       throw error;
     }
   }
 
   #absent(index: number): SharedDataError {
-    return new SharedDataError(`${this.datum.title} has no element ${index}`, 'no-entry', `${this.datum.path}/${index}`);
+    return new SharedDataError(
+      `${this.datum.title} has no element ${index}`,
+      'no-entry',
+      `${this.datum.path}/${index}`,
+    );
   }
 }
 
 function checkIndex(index: number): void {
-  if (!Number.isSafeInteger(index) || index < 0) throw new ConfigError('index', index, 'a whole number of at least 0');
+  if (!Number.isSafeInteger(index) || index < 0)
+    throw new ConfigError('index', index, 'a whole number of at least 0');
 }

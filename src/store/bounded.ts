@@ -13,10 +13,11 @@ export interface Bounds {
 }
 
 /**
- * Makes a call of a store, and gives it up for lack of time or by its signal, at once, even where the driver underneath is stuck.
+ * Makes a call of a store, and gives it up for lack of time or by its signal, at once, even where the driver
+ * underneath is stuck.
  *
- * @throws {StoreError} that of the store; one of unknown outcome for a call that was given up or failed in any other way; one of
- * outcome not-applied for a call that was not begun since `signal` had aborted
+ * @throws {StoreError} that of the store; one of unknown outcome for a call that was given up or failed in
+ * any other way; one of outcome not-applied for a call that was not begun since `signal` had aborted
  */
 export async function bounded<T>(
   { clock, timeoutMs, signal, what }: Bounds,
@@ -25,7 +26,12 @@ export async function bounded<T>(
   const failed = (detail: string, outcome: StoreError['outcome'], cause?: unknown) =>
     new StoreError(`${what}: ${detail}`, { fault: 'unreachable', outcome, cause });
   if (signal?.aborted) throw failed('not begun', 'not-applied', signal.reason);
-  const call = timeoutSignal(clock, timeoutMs, () => failed(`no answer within ${Math.round(timeoutMs)} ms`, 'unknown'), signal);
+  const call = timeoutSignal(
+    clock,
+    timeoutMs,
+    () => failed(`no answer within ${Math.round(timeoutMs)} ms`, 'unknown'),
+    signal,
+  );
   try {
     return await orAborted(run({ signal: call.signal }), call.signal);
   } catch (error) {

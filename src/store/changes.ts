@@ -19,8 +19,8 @@ export class Changes {
   }
 
   /**
-   * Resolves at the next `announce()` that `heed` wants, at any without it; rejects with `signal.reason` when `signal` aborts, and with what `heed`
-   * throws. Keeps no listener.
+   * Resolves at the next `announce()` that `heed` wants, at any without it; rejects with `signal.reason` when
+   * `signal` aborts, and with what `heed` throws. Keeps no listener.
    */
   next(signal: AbortSignal, heed: Heed = () => true): Promise<void> {
     return new Promise((resolve, reject) => {

@@ -10,8 +10,8 @@ export interface ConnectionFailure {
 }
 
 /**
- * Says what it means that the connection failed, or the time was up, before the head of a reply had arrived or in the middle of its body: by
- * the codes of the operating system and of Node.
+ * Says what it means that the connection failed, or the time was up, before the head of a reply had arrived
+ * or in the middle of its body: by the codes of the operating system and of Node.
  */
 export function connectionFailure(error: unknown): ConnectionFailure {
   const causes = networkErrors(error);
@@ -21,10 +21,16 @@ export function connectionFailure(error: unknown): ConnectionFailure {
   if (causes.length > 0 && causes.every(isBeforeConnection)) {
     return { fault: 'unreachable', outcome: 'not-applied', detail: `cannot connect: ${said}`, cause: first };
   }
-  if (isTimeout(error)) return { fault: 'unreachable', outcome: 'unknown', detail: messageOf(error).slice(2), cause: error };
+  if (isTimeout(error))
+    return { fault: 'unreachable', outcome: 'unknown', detail: messageOf(error).slice(2), cause: error };
   // Node reports a certificate that it refuses before it sends the first byte of a request.
   if (codes.some((code) => /^(CERT_|ERR_TLS_CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/.test(code))) {
-    return { fault: 'rejected', outcome: 'not-applied', detail: `the server's certificate is not trusted: ${said}`, cause: first };
+    return {
+      fault: 'rejected',
+      outcome: 'not-applied',
+      detail: `the server's certificate is not trusted: ${said}`,
+      cause: first,
+    };
   }
   if (codes.some((code) => /^(HPE_|EPROTO$|ERR_SSL_)/.test(code))) {
     const detail = `the server does not speak the protocol of the endpoint's URL: ${said}`;

@@ -22,7 +22,10 @@ describe('the age of an object', () => {
     for (let written = 0; written < 2_000; written += 37) {
       for (const trueAge of [0, 1, 500, 999, 1_000, 2_345, 16_000]) {
         const exact = ageFromListing(header(written + trueAge), new Date(noon + written));
-        const cut = ageFromListing(header(written + trueAge), new Date(Math.floor((noon + written) / 1000) * 1000));
+        const cut = ageFromListing(
+          header(written + trueAge),
+          new Date(Math.floor((noon + written) / 1000) * 1000),
+        );
         for (const age of [exact, cut]) {
           expect(age.min).toBeLessThanOrEqual(trueAge);
           expect(age.max).toBeGreaterThanOrEqual(trueAge);
@@ -48,7 +51,10 @@ describe('the age of an object', () => {
 
   it('is nothing to rest on when an object was written after it was read', () => {
     expect(ageFromHeaders(header(0), header(60_000))).toEqual({ min: 0, max: 999 });
-    expect(ageFromListing(header(0), new Date(Number.NaN))).toEqual({ min: 0, max: Number.POSITIVE_INFINITY });
+    expect(ageFromListing(header(0), new Date(Number.NaN))).toEqual({
+      min: 0,
+      max: Number.POSITIVE_INFINITY,
+    });
   });
 });
 

@@ -18,7 +18,9 @@ export interface HttpRequest {
   readonly signal: AbortSignal;
 }
 
-/** Makes requests to one server over connections that stay open. It follows no redirect and repeats nothing. */
+/**
+ * Makes requests to one server over connections that stay open. It follows no redirect and repeats nothing.
+ */
 export class HttpClient {
   readonly #http: typeof http | typeof https;
   readonly #agent: http.Agent;
@@ -38,12 +40,21 @@ export class HttpClient {
   async send(path: string, { method, headers, body, signal }: HttpRequest): Promise<HttpReply> {
     signal.throwIfAborted();
     const response = await new Promise<http.IncomingMessage>((resolve, reject) => {
-      const options = { method, agent: this.#agent, signal, headers: { ...headers, 'content-length': body?.length ?? 0 } };
+      const options = {
+        method,
+        agent: this.#agent,
+        signal,
+        headers: { ...headers, 'content-length': body?.length ?? 0 },
+      };
       this.#http.request(`${this.server}${path}`, options, resolve).on('error', reject).end(body);
     });
     const chunks: Buffer[] = [];
     for await (const chunk of response) chunks.push(chunk);
-    return { status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks).toString() };
+    return {
+      status: response.statusCode ?? 0,
+      headers: response.headers,
+      body: Buffer.concat(chunks).toString(),
+    };
   }
 
   /** Closes the connections, also busy ones. */

@@ -18,5 +18,20 @@ export type {
 export { StoreError } from './lease-store.js';
 export { observedAge } from './observed-age.js';
 export { type OpenStoreOptions, openStore } from './open-store.js';
-export { type ProbeCheck, type ProbeCheckId, type ProbeOptions, type ProbeReport, type ProbeStatus, probeStore } from './probe/probe.js';
-export type { AzureStoreUrl, EtcdStoreUrl, FileStoreUrl, GcsStoreUrl, MemoryStoreUrl, S3StoreUrl, StoreUrl } from './store-url.js';
+export {
+  type ProbeCheck,
+  type ProbeCheckId,
+  type ProbeOptions,
+  type ProbeReport,
+  type ProbeStatus,
+  probeStore,
+} from './probe/probe.js';
+export type {
+  AzureStoreUrl,
+  EtcdStoreUrl,
+  FileStoreUrl,
+  GcsStoreUrl,
+  MemoryStoreUrl,
+  S3StoreUrl,
+  StoreUrl,
+} from './store-url.js';

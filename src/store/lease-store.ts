@@ -15,12 +15,16 @@ export interface StoredObject {
   readonly key: string;
   readonly body: string;
   readonly metadata: ObjectMetadata;
-  /** Opaque. Changes with every write whose body differs. Where ages are observed, no other state of this key ever has it. */
+  /**
+   * Opaque. Changes with every write whose body differs. Where ages are observed, no other state of this key
+   * ever has it.
+   */
   readonly etag: string;
   /**
-   * How long ago, in milliseconds by the store's own clock, this very state was written. `min` is what safety rests on:
-   * it is never more than the time since the writer *began* its request, and 0 when the store cannot tell. Where `max` is infinite, the store
-   * tells no time of writing, and `min` is what `observedAge` makes of it: it grows for as long as this process sees the state unchanged.
+   * How long ago, in milliseconds by the store's own clock, this very state was written. `min` is what safety
+   * rests on: it is never more than the time since the writer *began* its request, and 0 when the store
+   * cannot tell. Where `max` is infinite, the store tells no time of writing, and `min` is what `observedAge`
+   * makes of it: it grows for as long as this process sees the state unchanged.
    */
   readonly age: Interval;
   /** The store's time when it answered, in milliseconds since the Unix epoch. */
@@ -67,7 +71,10 @@ export interface StoreFact {
 /** What a conditional write came to, when the store said so. */
 export type WriteResult =
   | { readonly status: 'written'; readonly etag: string; readonly storeTime: Interval }
-  /** The condition did not hold, or a concurrent write got in the way: nothing was written by this call. Read again. */
+  /**
+   * The condition did not hold, or a concurrent write got in the way: nothing was written by this call. Read
+   * again.
+   */
   | { readonly status: 'conflict' };
 
 /** What every call to a store may be given. */
@@ -79,32 +86,47 @@ export interface CallOptions {
 /** What a write may be given. */
 export interface WriteOptions extends CallOptions {
   /**
-   * The age, in milliseconds, that other tasks have to see before they act on this state. A store that tells no time of writing may do what it takes to
-   * tell this age to a task that has not observed the state; every other store has no use for it.
+   * The age, in milliseconds, that other tasks have to see before they act on this state. A store that tells
+   * no time of writing may do what it takes to tell this age to a task that has not observed the state; every
+   * other store has no use for it.
    */
   readonly expiresAfterMs?: number | undefined;
 }
 
 /**
- * A place that offers atomic create-if-absent and replace-if-unchanged. This is all that the engine knows of a store.
+ * A place that offers atomic create-if-absent and replace-if-unchanged. This is all that the engine knows of
+ * a store.
  *
- * Every method throws {@link StoreError} when the store gave no definite answer. Nothing is retried in here: a blind
- * retry of a conditional write turns a lost reply into a false conflict. There is no delete: lease objects stay.
+ * Every method throws {@link StoreError} when the store gave no definite answer. Nothing is retried in here:
+ * a blind retry of a conditional write turns a lost reply into a false conflict. There is no delete: lease
+ * objects stay.
  */
 export interface LeaseStore {
   /** The store as its user wrote it, for messages: `s3://bucket/prefix`. */
   readonly url: string;
 
-  /** True when a server keeps the conditions: its word is checked. The engine repeats its acquiring write, which must be refused. */
+  /**
+   * True when a server keeps the conditions: its word is checked. The engine repeats its acquiring write,
+   * which must be refused.
+   */
   readonly remote: boolean;
 
-  /** The first pause of a task that found no free id, in milliseconds. Each further one is half as long again, up to a limit. */
+  /**
+   * The first pause of a task that found no free id, in milliseconds. Each further one is half as long again,
+   * up to a limit.
+   */
   readonly pollMs: number;
 
-  /** What its times are cut to, in milliseconds: 1000 for whole seconds, 0 for exact times. An age with an upper bound grows in such steps. */
+  /**
+   * What its times are cut to, in milliseconds: 1000 for whole seconds, 0 for exact times. An age with an
+   * upper bound grows in such steps.
+   */
   readonly timeStepMs: number;
 
-  /** The least time between two writes of one object that the store keeps up with, in milliseconds. @default none */
+  /**
+   * The least time between two writes of one object that the store keeps up with, in milliseconds.
+   * @default none
+   */
   readonly minWriteIntervalMs?: number;
 
   /** The object, or undefined when there is none of that key. */
@@ -114,28 +136,42 @@ export interface LeaseStore {
   list(options?: CallOptions): Promise<Listing>;
 
   /**
-   * The objects whose keys are greater than `after`, in the order of the keys, as many as one request shows; without `after`, from the
-   * first. Offered where a listing of everything may take several requests. With `folders` S3 shows what lies in them, too; no lease does.
+   * The objects whose keys are greater than `after`, in the order of the keys, as many as one request shows;
+   * without `after`, from the first. Offered where a listing of everything may take several requests. With
+   * `folders` S3 shows what lies in them, too; no lease does.
    */
-  listPage?(after: string | undefined, options?: CallOptions & { readonly folders?: boolean | undefined }): Promise<ListingPage>;
+  listPage?(
+    after: string | undefined,
+    options?: CallOptions & { readonly folders?: boolean | undefined },
+  ): Promise<ListingPage>;
 
   /** Writes the object only if there is none of that key. */
   create(key: string, body: string, metadata: ObjectMetadata, options?: WriteOptions): Promise<WriteResult>;
 
   /** Writes the object only if its etag is still `etag`. An object that is gone is a conflict. */
-  replace(key: string, body: string, metadata: ObjectMetadata, etag: string, options?: WriteOptions): Promise<WriteResult>;
+  replace(
+    key: string,
+    body: string,
+    metadata: ObjectMetadata,
+    etag: string,
+    options?: WriteOptions,
+  ): Promise<WriteResult>;
 
   /**
-   * Resolves when some object may have changed since the call; a hint that may come late, for nothing, or not at all. Rejects with
-   * `signal.reason` when `signal` aborts.
+   * Resolves when some object may have changed since the call; a hint that may come late, for nothing, or not
+   * at all. Rejects with `signal.reason` when `signal` aborts.
    *
-   * A store that knows what has changed calls `heed`, where it is given, synchronously with each change since the call, and resolves once
-   * that returns true, or where it lost track. So a waiting task asks nothing at each renewal. `heed` must not throw: that may end the
-   * watch. Where a store does not call `heed`, waiting tasks poll, as on a store without `changed`.
+   * A store that knows what has changed calls `heed`, where it is given, synchronously with each change since
+   * the call, and resolves once that returns true, or where it lost track. So a waiting task asks nothing at
+   * each renewal. `heed` must not throw: that may end the watch. Where a store does not call `heed`, waiting
+   * tasks poll, as on a store without `changed`.
    */
   changed?(signal: AbortSignal, heed?: (change: ObjectChange) => boolean): Promise<void>;
 
-  /** What `nodelease doctor` shows of the servers, beside what the probe finds out. Offered where there is something to say. */
+  /**
+   * What `nodelease doctor` shows of the servers, beside what the probe finds out. Offered where there is
+   * something to say.
+   */
   describe?(options?: CallOptions): Promise<readonly StoreFact[]>;
 
   /** Removes a scratch object of `probeStore`; refuses every key that does not begin with `probe-`. */
@@ -146,9 +182,10 @@ export interface LeaseStore {
 }
 
 /**
- * Why a store gave no definite answer. `unreachable`: no connection, or no answer in time. `unavailable`: it answered 5xx, or is too busy.
- * `denied`: no credentials, wrong ones, or no permission. `missing`: there is no such bucket or folder. `unsupported`: it does not offer
- * what it was asked for. `rejected`: it refused or answered something that no store of this kind should.
+ * Why a store gave no definite answer. `unreachable`: no connection, or no answer in time. `unavailable`: it
+ * answered 5xx, or is too busy. `denied`: no credentials, wrong ones, or no permission. `missing`: there is
+ * no such bucket or folder. `unsupported`: it does not offer what it was asked for. `rejected`: it refused or
+ * answered something that no store of this kind should.
  */
 export type StoreFault = 'unreachable' | 'unavailable' | 'denied' | 'missing' | 'unsupported' | 'rejected';
 
@@ -156,10 +193,15 @@ export type StoreFault = 'unreachable' | 'unavailable' | 'denied' | 'missing' | 
 export class StoreError extends NodeLeaseError {
   readonly code = 'STORE_FAILED';
   readonly fault: StoreFault;
-  /** `unknown`: a write may or may not have been applied, now or later. `not-applied`: it certainly was not. */
+  /**
+   * `unknown`: a write may or may not have been applied, now or later. `not-applied`: it certainly was not.
+   */
   readonly outcome: 'unknown' | 'not-applied';
 
-  constructor(message: string, options: { fault: StoreFault; outcome: 'unknown' | 'not-applied'; cause?: unknown }) {
+  constructor(
+    message: string,
+    options: { fault: StoreFault; outcome: 'unknown' | 'not-applied'; cause?: unknown },
+  ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.fault = options.fault;
     this.outcome = options.outcome;

@@ -11,18 +11,25 @@ export interface ContinuedPage extends ListingPage {
  *
  * @throws {StoreError} when the listing cannot be continued, and those of `page`
  */
-export async function allPages(request: StoreRequest, page: (token: string | undefined) => Promise<ContinuedPage>): Promise<Listing> {
+export async function allPages(
+  request: StoreRequest,
+  page: (token: string | undefined) => Promise<ContinuedPage>,
+): Promise<Listing> {
   const pages: ListingPage[] = [];
   for (let token: string | undefined; ; ) {
     const next = await page(token);
     pages.push(next);
     if (!next.more) break;
     // A server that sends the same page again and again would keep this loop for ever.
-    if (next.token === undefined || next.token === token) throw senseless(request, 'a listing that cannot be continued');
+    if (next.token === undefined || next.token === token)
+      throw senseless(request, 'a listing that cannot be continued');
     token = next.token;
   }
   // Each page was true at its own time.
   const times = pages.map(({ storeTime }) => storeTime);
   const min = Math.min(...times.map((time) => time.min));
-  return { objects: pages.flatMap(({ objects }) => objects), storeTime: { min, max: times.at(-1)?.max ?? Number.POSITIVE_INFINITY } };
+  return {
+    objects: pages.flatMap(({ objects }) => objects),
+    storeTime: { min, max: times.at(-1)?.max ?? Number.POSITIVE_INFINITY },
+  };
 }

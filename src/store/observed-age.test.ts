@@ -77,7 +77,10 @@ describe('the age of an object on a store that tells no time of writing', () => 
   it('is what the store itself can tell, where that is more', async () => {
     const inner = timeless(memory);
     const told = { min: 16_001, max: Number.POSITIVE_INFINITY };
-    const read: LeaseStore['read'] = async (key) => ({ ...((await memory.read(key)) ?? expect.fail()), age: told });
+    const read: LeaseStore['read'] = async (key) => ({
+      ...((await memory.read(key)) ?? expect.fail()),
+      age: told,
+    });
     store = observedAge({ ...inner, read }, clock);
     await memory.create('0.json', 'x', {});
     expect(await ageOf('0.json')).toEqual(told);
@@ -85,7 +88,11 @@ describe('the age of an object on a store that tells no time of writing', () => 
 
   it('grows less on a clock that stands while the machine is suspended', async () => {
     let stoodMs = 0;
-    const standing: Clock = { now: () => clock.now(), monotonic: () => clock.monotonic() - stoodMs, sleep: (ms) => clock.sleep(ms) };
+    const standing: Clock = {
+      now: () => clock.now(),
+      monotonic: () => clock.monotonic() - stoodMs,
+      sleep: (ms) => clock.sleep(ms),
+    };
     store = observedAge(timeless(memory), standing);
     await memory.create('0.json', 'x', {});
     await ageOf('0.json');

@@ -1,5 +1,12 @@
 import type { Clock } from '../base/clock.js';
-import type { CallOptions, LeaseStore, ListedObject, Listing, ListingPage, StoredObject } from './lease-store.js';
+import type {
+  CallOptions,
+  LeaseStore,
+  ListedObject,
+  Listing,
+  ListingPage,
+  StoredObject,
+} from './lease-store.js';
 
 /** A request and its reply, on the monotonic clock, in milliseconds. */
 interface Exchange {
@@ -8,17 +15,22 @@ interface Exchange {
 }
 
 /**
- * For how long this process has seen objects unchanged: a lower bound of their ages that needs no time of writing.
+ * For how long this process has seen objects unchanged: a lower bound of their ages that needs no time of
+ * writing.
  *
- * A state was written before the first reply that showed it arrived, and a later reply that shows it was made after its request was sent. So
- * the time between these two moments never exceeds the age, in whatever order replies arrive. It rests on etags that never repeat, and
- * on a clock that never goes back; one that stands while the machine is suspended makes ages smaller, and so take-overs later.
+ * A state was written before the first reply that showed it arrived, and a later reply that shows it was made
+ * after its request was sent. So the time between these two moments never exceeds the age, in whatever order
+ * replies arrive. It rests on etags that never repeat, and on a clock that never goes back; one that stands
+ * while the machine is suspended makes ages smaller, and so take-overs later.
  */
 export class ObservedAges {
   /** By key: the etag seen last, and when the first reply that showed it arrived. */
   readonly #seen = new Map<string, { readonly etag: string; readonly since: number }>();
 
-  /** The least age of a state when the reply that shows it was made, in milliseconds: 0 for a state other than the one seen last. */
+  /**
+   * The least age of a state when the reply that shows it was made, in milliseconds: 0 for a state other than
+   * the one seen last.
+   */
   of(key: string, etag: string, { sentAt, arrivedAt }: Exchange): number {
     const known = this.#seen.get(key);
     if (known?.etag === etag) return Math.max(0, sentAt - known.since);
@@ -38,12 +50,15 @@ export class ObservedAges {
 }
 
 /**
- * A store that tells no time of writing, with the ages that this process observes: `age.min` of what it reads and lists grows for as long as the
- * etag stays the same. Where `store` knows a greater `age.min`, that one counts; everything else is passed through.
+ * A store that tells no time of writing, with the ages that this process observes: `age.min` of what it reads
+ * and lists grows for as long as the etag stays the same. Where `store` knows a greater `age.min`, that one
+ * counts; everything else is passed through.
  *
- * What is observed is lost with the returned object: use the same one for as long as the process waits for leases.
+ * What is observed is lost with the returned object: use the same one for as long as the process waits for
+ * leases.
  *
- * @param store must never give the state of a key an etag that another state of it had, also where the key was removed meanwhile
+ * @param store must never give the state of a key an etag that another state of it had, also where the key
+ * was removed meanwhile
  * @param clock its `monotonic()` must not be ahead by more than the clocks of holders may drift
  */
 export function observedAge(store: LeaseStore, clock: Clock): LeaseStore {

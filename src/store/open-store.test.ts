@@ -9,10 +9,18 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-const ACCOUNT = 'DefaultEndpointsProtocol=https;AccountName=acct1;AccountKey=c2VjcmV0;EndpointSuffix=core.windows.net';
+const ACCOUNT =
+  'DefaultEndpointsProtocol=https;AccountName=acct1;AccountKey=c2VjcmV0;EndpointSuffix=core.windows.net';
 
 const withoutRegion = () => {
-  for (const name of ['AWS_REGION', 'AWS_DEFAULT_REGION', 'AWS_PROFILE', 'AWS_ENDPOINT_URL', 'AWS_ENDPOINT_URL_S3']) vi.stubEnv(name, '');
+  for (const name of [
+    'AWS_REGION',
+    'AWS_DEFAULT_REGION',
+    'AWS_PROFILE',
+    'AWS_ENDPOINT_URL',
+    'AWS_ENDPOINT_URL_S3',
+  ])
+    vi.stubEnv(name, '');
   vi.stubEnv('AWS_CONFIG_FILE', '/nonexistent/config');
   vi.stubEnv('AWS_SHARED_CREDENTIALS_FILE', '/nonexistent/credentials');
 };
@@ -52,29 +60,43 @@ describe('opening a store', () => {
   });
 
   it('never prints a password that stands in an endpoint', async () => {
-    const error = await openStore('s3://leases', { ...base, endpoint: 'http://user:hunter2@127.0.0.1' }).catch(
-      (failure: unknown) => failure,
-    );
+    const error = await openStore('s3://leases', {
+      ...base,
+      endpoint: 'http://user:hunter2@127.0.0.1',
+    }).catch((failure: unknown) => failure);
     expect(error).toBeInstanceOf(ConfigError);
     expect(JSON.stringify([error, String(error)])).not.toContain('hunter2');
   });
 
   it.each([
-    ['azblob://other1/leases', ACCOUNT, '--store: expected the account of AZURE_STORAGE_CONNECTION_STRING, acct1'],
-    ['azblob://acct1/leases', 'AccountName=acct1;AccountKey', 'AZURE_STORAGE_CONNECTION_STRING: expected a connection string'],
+    [
+      'azblob://other1/leases',
+      ACCOUNT,
+      '--store: expected the account of AZURE_STORAGE_CONNECTION_STRING, acct1',
+    ],
+    [
+      'azblob://acct1/leases',
+      'AccountName=acct1;AccountKey',
+      'AZURE_STORAGE_CONNECTION_STRING: expected a connection string',
+    ],
     ['azblob://acct1/leases', 'hunter2', 'AZURE_STORAGE_CONNECTION_STRING: expected a connection string'],
-  ])('%s with the connection string %j is refused with the reason, and without the secret', async (value, connection, reason) => {
-    vi.stubEnv('AZURE_STORAGE_CONNECTION_STRING', connection);
-    const error = await openStore(value, base).catch((failure: unknown) => failure);
-    expect(error).toBeInstanceOf(ConfigError);
-    expect(String(error)).toContain(reason);
-    expect(String(error)).not.toMatch(/hunter2|c2VjcmV0/);
-  });
+  ])(
+    '%s with the connection string %j is refused with the reason, and without the secret',
+    async (value, connection, reason) => {
+      vi.stubEnv('AZURE_STORAGE_CONNECTION_STRING', connection);
+      const error = await openStore(value, base).catch((failure: unknown) => failure);
+      expect(error).toBeInstanceOf(ConfigError);
+      expect(String(error)).toContain(reason);
+      expect(String(error)).not.toMatch(/hunter2|c2VjcmV0/);
+    },
+  );
 
   it('sends no token of Azure over http', async () => {
     vi.stubEnv('AZURE_STORAGE_CONNECTION_STRING', '');
     const opening = openStore('azblob://acct1/leases', { ...base, endpoint: 'http://127.0.0.1:10000' });
-    await expect(opening).rejects.toThrow('--endpoint: expected https, or AZURE_STORAGE_CONNECTION_STRING beside it');
+    await expect(opening).rejects.toThrow(
+      '--endpoint: expected https, or AZURE_STORAGE_CONNECTION_STRING beside it',
+    );
   });
 
   it('asks for the region of an AWS bucket when nothing tells it', async () => {

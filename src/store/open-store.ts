@@ -8,15 +8,28 @@ import { parseStoreUrl, type StoreUrl, takesEndpoint } from './store-url.js';
 export interface OpenStoreOptions {
   readonly clock: Clock;
   readonly random: RandomSource;
-  /** The http(s) URL of the service: an S3-compatible server, another cloud of Azure, an emulator. With `s3:`, `azblob:` and `gs:` only. @default the cloud's */
+  /**
+   * The http(s) URL of the service: an S3-compatible server, another cloud of Azure, an emulator. With `s3:`,
+   * `azblob:` and `gs:` only.
+   * @default the cloud's
+   */
   readonly endpoint?: string | undefined;
   /** The region of the bucket. With `s3://` only. @default what the AWS environment says */
   readonly region?: string | undefined;
-  /** How to get into an etcd cluster. With `etcd://` and `etcds://` only. @default without user and client certificate */
+  /**
+   * How to get into an etcd cluster. With `etcd://` and `etcds://` only.
+   * @default without user and client certificate
+   */
   readonly etcd?: EtcdAccess | undefined;
-  /** How long one request may take in all, in milliseconds. Keep it below the renewal interval. Stores on this machine ignore it. */
+  /**
+   * How long one request may take in all, in milliseconds. Keep it below the renewal interval. Stores on this
+   * machine ignore it.
+   */
   readonly requestTimeoutMs: number;
-  /** See {@link LeaseStore.pollMs}, in milliseconds. Stores that tell of changes have no use for it. @default 1200 */
+  /**
+   * See {@link LeaseStore.pollMs}, in milliseconds. Stores that tell of changes have no use for it.
+   * @default 1200
+   */
   readonly pollMs?: number | undefined;
 }
 
@@ -24,13 +37,15 @@ export interface OpenStoreOptions {
  * Opens the store that a URL names. Only the driver that it needs is loaded: an SDK costs time and memory.
  * Resolves before the store has been reached; close it with `close()`.
  *
- * @throws {ConfigError} when the URL, the endpoint or the region cannot be used, or the package that the store needs is not installed
+ * @throws {ConfigError} when the URL, the endpoint or the region cannot be used, or the package that the
+ * store needs is not installed
  */
 export async function openStore(url: string | StoreUrl, options: OpenStoreOptions): Promise<LeaseStore> {
   const store = typeof url === 'string' ? parseStoreUrl(url) : url;
   const { clock, random, endpoint } = options;
   if (endpoint !== undefined) {
-    if (!takesEndpoint(store)) throw new ConfigError('--endpoint', endpoint, `no endpoint with --store ${store.url}`);
+    if (!takesEndpoint(store))
+      throw new ConfigError('--endpoint', endpoint, `no endpoint with --store ${store.url}`);
     checkEndpoint(endpoint);
   }
   switch (store.kind) {

@@ -11,7 +11,15 @@ export async function optionalPackage<T>(name: string, url: string, load: () => 
   try {
     return await load();
   } catch (error) {
-    if (!/^(ERR_)?MODULE_NOT_FOUND$/.test(textOf(error, 'code') ?? '') || !textOf(error, 'message')?.includes(name)) throw error;
-    throw new ConfigError('--store', url, `the package ${name} beside nodelease for this store (npm install ${name})`);
+    if (
+      !/^(ERR_)?MODULE_NOT_FOUND$/.test(textOf(error, 'code') ?? '') ||
+      !textOf(error, 'message')?.includes(name)
+    )
+      throw error;
+    throw new ConfigError(
+      '--store',
+      url,
+      `the package ${name} beside nodelease for this store (npm install ${name})`,
+    );
   }
 }

@@ -10,7 +10,13 @@ export interface StoreRequest {
 }
 
 /** What each operation is called in messages. */
-const DOING = { read: 'reading', list: 'listing', create: 'creating', replace: 'replacing', discard: 'removing' } as const;
+const DOING = {
+  read: 'reading',
+  list: 'listing',
+  create: 'creating',
+  replace: 'replacing',
+  discard: 'removing',
+} as const;
 
 /** What a request does, as the beginning of a message. */
 export function attempt({ operation, key }: StoreRequest): string {
@@ -20,7 +26,12 @@ export function attempt({ operation, key }: StoreRequest): string {
 /** The failure of a request. `cause` is given only where it says more: causes are printed. */
 export function failure(
   request: StoreRequest,
-  { fault, outcome, detail, cause }: { fault: StoreFault; outcome: StoreError['outcome']; detail: string; cause?: unknown },
+  {
+    fault,
+    outcome,
+    detail,
+    cause,
+  }: { fault: StoreFault; outcome: StoreError['outcome']; detail: string; cause?: unknown },
 ): StoreError {
   // A missing bucket is the same whatever was tried in it.
   const what = fault === 'missing' ? '' : `${attempt(request)}: `;
@@ -35,5 +46,8 @@ export function senseless(request: StoreRequest, answer: string): StoreError {
 /** Refuses to remove anything but a scratch object of a probe. @throws {StoreError} */
 export function checkScratch(url: string, key: string): void {
   if (key.startsWith('probe-')) return;
-  throw new StoreError(`${url}: ${key} is not a scratch object and is not removed`, { fault: 'rejected', outcome: 'not-applied' });
+  throw new StoreError(`${url}: ${key} is not a scratch object and is not removed`, {
+    fault: 'rejected',
+    outcome: 'not-applied',
+  });
 }

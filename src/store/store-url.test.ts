@@ -6,16 +6,34 @@ describe('a store URL', () => {
   it.each([
     ['s3://leases', { kind: 's3', bucket: 'leases', prefix: '', url: 's3://leases' }],
     ['s3://leases/', { kind: 's3', bucket: 'leases', prefix: '', url: 's3://leases' }],
-    ['s3://my.leases-1/prod/orders', { kind: 's3', bucket: 'my.leases-1', prefix: 'prod/orders', url: 's3://my.leases-1/prod/orders' }],
+    [
+      's3://my.leases-1/prod/orders',
+      { kind: 's3', bucket: 'my.leases-1', prefix: 'prod/orders', url: 's3://my.leases-1/prod/orders' },
+    ],
     ['s3://leases/prod/', { kind: 's3', bucket: 'leases', prefix: 'prod', url: 's3://leases/prod' }],
     [
       'azblob://acct1/leases/prod/orders/',
-      { kind: 'azblob', account: 'acct1', container: 'leases', prefix: 'prod/orders', url: 'azblob://acct1/leases/prod/orders' },
+      {
+        kind: 'azblob',
+        account: 'acct1',
+        container: 'leases',
+        prefix: 'prod/orders',
+        url: 'azblob://acct1/leases/prod/orders',
+      },
     ],
-    ['azblob://acct1/leases', { kind: 'azblob', account: 'acct1', container: 'leases', prefix: '', url: 'azblob://acct1/leases' }],
-    ['gs://my_leases.example/prod/', { kind: 'gs', bucket: 'my_leases.example', prefix: 'prod', url: 'gs://my_leases.example/prod' }],
+    [
+      'azblob://acct1/leases',
+      { kind: 'azblob', account: 'acct1', container: 'leases', prefix: '', url: 'azblob://acct1/leases' },
+    ],
+    [
+      'gs://my_leases.example/prod/',
+      { kind: 'gs', bucket: 'my_leases.example', prefix: 'prod', url: 'gs://my_leases.example/prod' },
+    ],
     ['file:.nodelease', { kind: 'file', directory: '.nodelease', url: 'file:.nodelease' }],
-    ['file:/var/lib/node lease', { kind: 'file', directory: '/var/lib/node lease', url: 'file:/var/lib/node lease' }],
+    [
+      'file:/var/lib/node lease',
+      { kind: 'file', directory: '/var/lib/node lease', url: 'file:/var/lib/node lease' },
+    ],
     ['file:///var/node%20lease', { kind: 'file', directory: '/var/node lease', url: 'file:/var/node lease' }],
     ['memory:', { kind: 'memory', url: 'memory:' }],
     ['etcd://h1/p', { kind: 'etcd', url: 'etcd://h1:2379/p', endpoints: ['http://h1:2379'], prefix: 'p' }],
@@ -62,7 +80,10 @@ describe('a store URL', () => {
     ['azblob://acct1/ab', 'a container of'],
     ['azblob://acct1/two--hyphens', 'a container of'],
     ['azblob://acct1/Leases', 'a container of'],
-    ['azblob://acct1/leases/a//b', 'a prefix without empty, . and .. segments in azblob://account/container/prefix'],
+    [
+      'azblob://acct1/leases/a//b',
+      'a prefix without empty, . and .. segments in azblob://account/container/prefix',
+    ],
     ['gs://', 'a bucket name'],
     ['gs://ab', 'a bucket name'],
     ['gs://Leases', 'a bucket name'],

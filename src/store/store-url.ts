@@ -1,7 +1,14 @@
 import { fileURLToPath } from 'node:url';
 import { ConfigError } from '../base/errors.js';
 import { type EtcdStoreUrl, parseEtcd } from './etcd/etcd-url.js';
-import { type AzureStoreUrl, type GcsStoreUrl, parseAzure, parseGcs, parseS3, type S3StoreUrl } from './object-store-url.js';
+import {
+  type AzureStoreUrl,
+  type GcsStoreUrl,
+  parseAzure,
+  parseGcs,
+  parseS3,
+  type S3StoreUrl,
+} from './object-store-url.js';
 
 export type { EtcdStoreUrl } from './etcd/etcd-url.js';
 export type { AzureStoreUrl, GcsStoreUrl, S3StoreUrl } from './object-store-url.js';
@@ -25,7 +32,13 @@ export const STORES =
   's3://bucket/prefix, azblob://account/container/prefix, gs://bucket/prefix, etcd://HOST:2379/prefix, file:DIR or memory:';
 
 /** Where the lease objects are kept. */
-export type StoreUrl = S3StoreUrl | AzureStoreUrl | GcsStoreUrl | EtcdStoreUrl | FileStoreUrl | MemoryStoreUrl;
+export type StoreUrl =
+  | S3StoreUrl
+  | AzureStoreUrl
+  | GcsStoreUrl
+  | EtcdStoreUrl
+  | FileStoreUrl
+  | MemoryStoreUrl;
 
 /** Whether the server of a store can be named by an endpoint. */
 export function takesEndpoint({ kind }: StoreUrl): boolean {
@@ -34,7 +47,8 @@ export function takesEndpoint({ kind }: StoreUrl): boolean {
 
 /**
  * Takes `s3://bucket[/prefix]`, `azblob://account/container[/prefix]`, `gs://bucket[/prefix]`,
- * `etcd://HOST:PORT[,HOST:PORT]…/prefix` (with TLS: `etcds:`), `file:DIR` (also `file:///DIR`) or `memory:` apart.
+ * `etcd://HOST:PORT[,HOST:PORT]…/prefix` (with TLS: `etcds:`), `file:DIR` (also `file:///DIR`) or `memory:`
+ * apart.
  *
  * @param setting named in the error, as the user wrote it
  * @throws {@link ConfigError} when it is none of these, with what is wrong with it

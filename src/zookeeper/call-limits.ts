@@ -14,7 +14,10 @@ export class CallLimit {
     this.#reject(reason);
   }
 
-  /** Settles as `work()` does, or rejects as soon as the call is over; `work` is not begun where it is over before. One at a time. */
+  /**
+   * Settles as `work()` does, or rejects as soon as the call is over; `work` is not begun where it is over
+   * before. One at a time.
+   */
   bound<T>(work: () => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       if (this.#over) return reject(this.#over.reason);
@@ -24,7 +27,10 @@ export class CallLimit {
   }
 }
 
-/** The deadlines of all calls of a client, by one timer: most calls end long before, and most deadlines come in the order of the calls. */
+/**
+ * The deadlines of all calls of a client, by one timer: most calls end long before, and most deadlines come
+ * in the order of the calls.
+ */
 export class CallLimits {
   /** How each call lets go of its signal. */
   readonly #open = new Map<CallLimit, () => void>();
@@ -39,7 +45,10 @@ export class CallLimits {
     private readonly late: unknown,
   ) {}
 
-  /** A call begins at `now`. It is over after `timeoutMs`, when `signal` aborts, with its reason, or when this is closed. To be released. */
+  /**
+   * A call begins at `now`. It is over after `timeoutMs`, when `signal` aborts, with its reason, or when this
+   * is closed. To be released.
+   */
   begin(now: number, timeoutMs: number, signal: AbortSignal | undefined): CallLimit {
     const limit = new CallLimit(now + timeoutMs);
     if (this.#closed) limit.end(this.#closed.reason);

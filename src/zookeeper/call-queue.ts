@@ -28,8 +28,8 @@ const SESSION_OVER = new Error('the session is over');
 /**
  * Holds calls while there is no connection, and gives each its deadline and its signal.
  *
- * The library would queue without limit and send late. Here a call that was given up is not sent any more, and the answer to one that was
- * sent is ignored.
+ * The library would queue without limit and send late. Here a call that was given up is not sent any more,
+ * and the answer to one that was sent is ignored.
  */
 export class CallQueue {
   readonly #limits: CallLimits;
@@ -109,7 +109,8 @@ export class CallQueue {
   /** Has the connection given up over which a request was sent that is not answered. */
   async #giveUp(session: Session, answer: Promise<unknown>, problem: string): Promise<void> {
     const { clock } = this;
-    // After a pause of this process timers come before the answers that wait in the socket: those get their turn.
+    // After a pause of this process timers come before the answers that wait in the socket: those get their
+    // turn.
     const turns = clock.sleep(0).then(() => clock.sleep(0));
     const isAnswered = () => true;
     if ((await Promise.race([answer.then(isAnswered, isAnswered), turns])) !== true) session.giveUp(problem);
@@ -119,7 +120,11 @@ export class CallQueue {
     { operation, path, paths, writes }: Call,
     fault: ZooKeeperFault,
     detail: string,
-    { mayBeApplied, cause, index = 0 }: { readonly mayBeApplied: boolean; readonly cause?: unknown; readonly index?: number | undefined },
+    {
+      mayBeApplied,
+      cause,
+      index = 0,
+    }: { readonly mayBeApplied: boolean; readonly cause?: unknown; readonly index?: number | undefined },
   ): ZooKeeperError {
     const about = paths?.[index] ?? path;
     const what = about === undefined ? operation : `${operation} ${about}`;

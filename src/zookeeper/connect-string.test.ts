@@ -94,7 +94,9 @@ describe('credentials', () => {
       }
     })();
     expect(refusal).toMatchObject({ code: 'CONFIG_INVALID', setting: '--zookeeper-auth' });
-    expect(refusal?.message).toMatch(/^--zookeeper-auth: expected digest:USER:PASSWORD, .*, got "(digest:)?…"$/);
+    expect(refusal?.message).toMatch(
+      /^--zookeeper-auth: expected digest:USER:PASSWORD, .*, got "(digest:)?…"$/,
+    );
     expect(JSON.stringify({ ...refusal })).not.toContain('s3cret');
   });
 });

@@ -25,7 +25,8 @@ export const DEFAULT_PORT = 2181;
 const FORM = 'HOST:PORT[,HOST:PORT]...[/CHROOT]';
 
 /**
- * Takes a connect string apart: `HOST:PORT[,HOST:PORT]…[/CHROOT]`, IPv6 addresses in brackets, the port 2181 where none is given.
+ * Takes a connect string apart: `HOST:PORT[,HOST:PORT]…[/CHROOT]`, IPv6 addresses in brackets, the port 2181
+ * where none is given.
  *
  * @param label the setting that it comes from, as its user knows it
  * @throws {ConfigError} naming what is wrong with it
@@ -33,7 +34,9 @@ const FORM = 'HOST:PORT[,HOST:PORT]...[/CHROOT]';
 export function parseConnectString(text: string, label: string): ConnectString {
   const fail = (why: string) => {
     // What is wrong is quoted, and may be a part of a password.
-    const shown = text.includes('@') ? 'without credentials: digest:USER:PASSWORD is a setting of its own' : why;
+    const shown = text.includes('@')
+      ? 'without credentials: digest:USER:PASSWORD is a setting of its own'
+      : why;
     return new ConfigError(label, text, `${FORM} (${shown})`);
   };
   if (text === '') throw fail('it is empty');
@@ -68,7 +71,8 @@ function parseServer(item: string): ServerAddress | string {
   const host = ipv6 ?? name ?? '';
   if (ipv6 === undefined ? !isHost(host) : !isIPv6(host)) return `${JSON.stringify(host)} is no host`;
   if (port === undefined) return { host, port: DEFAULT_PORT };
-  if (!/^[0-9]{1,5}$/.test(port) || Number(port) < 1 || Number(port) > 65_535) return `${JSON.stringify(port)} is no port, 1 to 65535`;
+  if (!/^[0-9]{1,5}$/.test(port) || Number(port) < 1 || Number(port) > 65_535)
+    return `${JSON.stringify(port)} is no port, 1 to 65535`;
   return { host, port: Number(port) };
 }
 
@@ -76,7 +80,10 @@ function parseServer(item: string): ServerAddress | string {
 function isHost(host: string): boolean {
   if (/^[0-9.]+$/.test(host)) return isIPv4(host);
   return (
-    host.length <= 253 && /^[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?(?:\.[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?$/.test(host)
+    host.length <= 253 &&
+    /^[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?(?:\.[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?$/.test(
+      host,
+    )
   );
 }
 
@@ -88,8 +95,8 @@ export interface DigestAuth {
 }
 
 /**
- * Takes credentials apart: `digest:USER:PASSWORD`. The password may contain colons. The servers accept any digest: a wrong one shows only
- * when an access control list refuses an operation, as `no-auth`.
+ * Takes credentials apart: `digest:USER:PASSWORD`. The password may contain colons. The servers accept any
+ * digest: a wrong one shows only when an access control list refuses an operation, as `no-auth`.
  *
  * @param label the setting that it comes from, as its user knows it
  * @throws {ConfigError} which never contains the password

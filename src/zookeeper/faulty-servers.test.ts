@@ -63,9 +63,18 @@ async function scriptedServer({
           onConnect(socket, connection);
           continue;
         }
-        const request = { xid: frame.readInt32BE(0), type: frame.readInt32BE(4), body: frame.subarray(8), socket, connection };
+        const request = {
+          xid: frame.readInt32BE(0),
+          type: frame.readInt32BE(4),
+          body: frame.subarray(8),
+          socket,
+          connection,
+        };
         const reply =
-          onRequest(request) ?? (request.type === OP.auth ? 'silence' : answer(request.xid, request.type === OP.close ? 0 : NO_NODE));
+          onRequest(request) ??
+          (request.type === OP.auth
+            ? 'silence'
+            : answer(request.xid, request.type === OP.close ? 0 : NO_NODE));
         if (reply !== 'silence') socket.write(reply);
         if (request.type === OP.close) socket.end();
       }
@@ -78,8 +87,10 @@ async function scriptedServer({
 
 const frame = (...parts: Buffer[]) => Buffer.concat([int(Buffer.concat(parts).length), ...parts]);
 const expired = () => frame(int(0), int(0), Buffer.alloc(8), int(16), Buffer.alloc(16), Buffer.from([0]));
-const granted = (timeoutMs = 3_000) => frame(int(0), int(timeoutMs), SESSION_ID, int(16), Buffer.alloc(16, 7), Buffer.from([0]));
-const answer = (xid: number, code: number, payload = Buffer.alloc(0)) => frame(int(xid), long(1n), int(code), payload);
+const granted = (timeoutMs = 3_000) =>
+  frame(int(0), int(timeoutMs), SESSION_ID, int(16), Buffer.alloc(16, 7), Buffer.from([0]));
+const answer = (xid: number, code: number, payload = Buffer.alloc(0)) =>
+  frame(int(xid), long(1n), int(code), payload);
 const event = (type: number, path: string) =>
   frame(int(-1), long(-1n), int(0), int(type), int(3), int(Buffer.byteLength(path)), Buffer.from(path));
 
@@ -95,8 +106,18 @@ function long(value: bigint): Buffer {
   return bytes;
 }
 
-function open(connect: string, options: Partial<ZooKeeperOptions> = {}): { client: ZooKeeperClient; states: SessionState['status'][] } {
-  const client = openZooKeeper({ connect, clock, random, sessionTimeoutMs: 3_000, operationTimeoutMs: 5_000, ...options });
+function open(
+  connect: string,
+  options: Partial<ZooKeeperOptions> = {},
+): { client: ZooKeeperClient; states: SessionState['status'][] } {
+  const client = openZooKeeper({
+    connect,
+    clock,
+    random,
+    sessionTimeoutMs: 3_000,
+    operationTimeoutMs: 5_000,
+    ...options,
+  });
   clients.push(client);
   const states: SessionState['status'][] = [];
   client.onState(({ status }) => states.push(status));
@@ -104,34 +125,53 @@ function open(connect: string, options: Partial<ZooKeeperOptions> = {}): { clien
 }
 
 describe('a server', () => {
-  it.each([-122, -125, -127, -4242])('may answer with the code %i, which the library does not know', async (code) => {
-    const port = await scriptedServer({ onRequest: ({ xid, type }) => (type === OP.getData ? answer(xid, code) : undefined) });
-    const { client, states } = open(`127.0.0.1:${port}`);
-    await expect(client.read('/a')).rejects.toMatchObject({
-      fault: 'refused',
-      outcome: 'not-applied',
-      path: '/a',
-      message: expect.stringContaining(String(code)),
-    });
-    expect(await client.children('/a')).toBeUndefined();
-    expect(states).toEqual(['connected']);
-  });
+  it.each([-122, -125, -127, -4242])(
+    'may answer with the code %i, which the library does not know',
+    async (code) => {
+      const port = await scriptedServer({
+        onRequest: ({ xid, type }) => (type === OP.getData ? answer(xid, code) : undefined),
+      });
+      const { client, states } = open(`127.0.0.1:${port}`);
+      await expect(client.read('/a')).rejects.toMatchObject({
+        fault: 'refused',
+        outcome: 'not-applied',
+        path: '/a',
+        message: expect.stringContaining(String(code)),
+      });
+      expect(await client.children('/a')).toBeUndefined();
+      expect(states).toEqual(['connected']);
+    },
+  );
 
   it('may refuse an operation of a transaction with a code that the library does not know', async () => {
-    const refusal = Buffer.concat([int(-1), Buffer.from([0]), int(-125), int(-125), int(-1), Buffer.from([1]), int(-1)]);
+    const refusal = Buffer.concat([
+      int(-1),
+      Buffer.from([0]),
+      int(-125),
+      int(-125),
+      int(-1),
+      Buffer.from([1]),
+      int(-1),
+    ]);
     const port = await scriptedServer({
-      onRequest: ({ xid, type, connection }) => (type === OP.multi && connection === 0 ? answer(xid, 0, refusal) : undefined),
+      onRequest: ({ xid, type, connection }) =>
+        type === OP.multi && connection === 0 ? answer(xid, 0, refusal) : undefined,
     });
     const { client } = open(`127.0.0.1:${port}`);
     const multi = client.multi([{ type: 'set', path: '/a', data: 'x' }]);
-    await expect(multi).rejects.toMatchObject({ fault: 'refused', outcome: 'not-applied', message: expect.stringContaining('-125') });
+    await expect(multi).rejects.toMatchObject({
+      fault: 'refused',
+      outcome: 'not-applied',
+      message: expect.stringContaining('-125'),
+    });
     expect(await client.read('/a')).toBeUndefined();
   });
 
   it('may send events that the library does not know', async () => {
     const port = await scriptedServer({
       onRequest: ({ socket, type }) => {
-        if (type === OP.getData) socket.write(Buffer.concat([event(5, '/a'), event(-1, ''), event(99, '/a')]));
+        if (type === OP.getData)
+          socket.write(Buffer.concat([event(5, '/a'), event(-1, ''), event(99, '/a')]));
         return undefined;
       },
     });
@@ -178,7 +218,8 @@ describe('a server', () => {
     const good = await scriptedServer();
     // Whichever is tried first: several clients, so that some begin with the deaf one.
     const all = Array.from({ length: 8 }, () => open(`127.0.0.1:${deaf},127.0.0.1:${good}`).client);
-    for (const state of await Promise.all(all.map((client) => client.whenConnected()))) expect(state.server).toBe(`127.0.0.1:${good}`);
+    for (const state of await Promise.all(all.map((client) => client.whenConnected())))
+      expect(state.server).toBe(`127.0.0.1:${good}`);
   });
 
   it('may accept the connection and never answer: when it is the only one, the time-out says so', async () => {
@@ -204,13 +245,17 @@ describe('a server', () => {
     await time.advance(2_000);
     expect(states.slice(0, 2)).toEqual(['connected', 'suspended']);
     // The next connection is a real one, which takes no virtual time but that of the pause before it.
-    await expect.poll(() => time.advance(20).then(() => states)).toEqual(['connected', 'suspended', 'connected']);
+    await expect
+      .poll(() => time.advance(20).then(() => states))
+      .toEqual(['connected', 'suspended', 'connected']);
     expect(time.monotonic()).toBeLessThan(3_000);
     expect(client.state).toMatchObject({ sessionId: '0123456789abcdef' });
   });
 
   it('may speak another protocol: the time-out says so', async () => {
-    const port = await scriptedServer({ onConnect: (socket) => socket.write('HTTP/1.1 400 Bad Request\r\n\r\n') });
+    const port = await scriptedServer({
+      onConnect: (socket) => socket.write('HTTP/1.1 400 Bad Request\r\n\r\n'),
+    });
     const { client } = open(`127.0.0.1:${port}`);
     const message = `127.0.0.1:${port}: it does not speak the protocol of ZooKeeper`;
     await expect.poll(() => client.state).toMatchObject({ problem: message });
@@ -229,7 +274,10 @@ describe('a server', () => {
       },
     });
     const { client, states } = open(`127.0.0.1:${port}`, { auth: 'digest:app:s3cret' });
-    await expect(client.create('/a', '', 'ephemeral')).rejects.toMatchObject({ fault: 'auth-failed', outcome: 'unknown' });
+    await expect(client.create('/a', '', 'ephemeral')).rejects.toMatchObject({
+      fault: 'auth-failed',
+      outcome: 'unknown',
+    });
     await expect.poll(() => states.slice(0, 4)).toEqual(['connected', 'suspended', 'expired', 'connecting']);
     const again = states.length;
     await clock.sleep(300);
@@ -256,7 +304,9 @@ describe('a server', () => {
     const port = await scriptedServer({
       onRequest: ({ xid, type, connection }) => {
         if (type !== OP.create) return undefined;
-        return connection === 0 ? answer(xid, -118) : answer(xid, 0, Buffer.concat([int(2), Buffer.from('/a')]));
+        return connection === 0
+          ? answer(xid, -118)
+          : answer(xid, 0, Buffer.concat([int(2), Buffer.from('/a')]));
       },
     });
     const { client, states } = open(`127.0.0.1:${port}`);
@@ -283,7 +333,9 @@ describe('a server', () => {
     });
     const { client } = open(`127.0.0.1:${port}`);
     const stuck = client.read('/stop').catch(() => undefined);
-    const writes = Array.from({ length: 60 }, (_, i) => client.create(`/w${i}`, 'x'.repeat(900_000), 'ephemeral'));
+    const writes = Array.from({ length: 60 }, (_, i) =>
+      client.create(`/w${i}`, 'x'.repeat(900_000), 'ephemeral'),
+    );
     const results = await Promise.allSettled([...writes, stuck]);
     expect(results.slice(0, 60).every(({ status }) => status === 'rejected')).toBe(true);
     await client.whenConnected();
@@ -305,7 +357,9 @@ describe('a server', () => {
       fault: 'connection-loss',
       message: expect.stringContaining('no answer within 100 ms'),
     });
-    await expect(client.read('/a', { timeoutMs: 100, reconnectOnTimeout: true })).rejects.toMatchObject({ fault: 'timeout' });
+    await expect(client.read('/a', { timeoutMs: 100, reconnectOnTimeout: true })).rejects.toMatchObject({
+      fault: 'timeout',
+    });
     await told;
     expect(await client.read('/a', { timeoutMs: 5_000, reconnectOnTimeout: true })).toBeUndefined();
     expect(states).toEqual(['connected', 'suspended', 'connected']);
@@ -315,8 +369,10 @@ describe('a server', () => {
   it('is not left because of an answer that waited in the socket while this process stood still', async () => {
     const port = await scriptedServer({
       onRequest: ({ type }) => {
-        // In the same process: the answer is on its way before nothing runs here for longer than the call may take.
-        if (type === OP.getData) setImmediate(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 400));
+        // In the same process: the answer is on its way before nothing runs here for longer than the call may
+        // take.
+        if (type === OP.getData)
+          setImmediate(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 400));
         return undefined;
       },
     });
@@ -329,12 +385,15 @@ describe('a server', () => {
   });
 
   it('may end every session: a client that is closed in the pause before the next one does not wait for a connection', async () => {
-    const port = await scriptedServer({ onConnect: (socket, connection) => socket.end(connection % 2 === 0 ? granted() : expired()) });
+    const port = await scriptedServer({
+      onConnect: (socket, connection) => socket.end(connection % 2 === 0 ? granted() : expired()),
+    });
     const time = new VirtualClock();
     const { client, states } = open(`127.0.0.1:${port}`, { clock: time });
     let closing: Promise<void> | undefined;
     client.onState(({ status }) => {
-      if (status === 'connecting' && states.filter((each) => each === 'expired').length === 3) closing ??= client.close();
+      if (status === 'connecting' && states.filter((each) => each === 'expired').length === 3)
+        closing ??= client.close();
     });
     await expect.poll(() => time.advance(200).then(() => closing !== undefined)).toBe(true);
     // While the clock stands still.
@@ -426,7 +485,9 @@ describe('the requests of one turn of the event loop', () => {
       writes += 1;
     });
     const watch = client.watchData('/watched', () => {});
-    const calls = Array.from({ length: 20 }, (_, i) => (i % 2 === 0 ? client.read(`/${i}`) : client.create(`/${i}`, 'x', 'ephemeral')));
+    const calls = Array.from({ length: 20 }, (_, i) =>
+      i % 2 === 0 ? client.read(`/${i}`) : client.create(`/${i}`, 'x', 'ephemeral'),
+    );
     await Promise.allSettled([...calls, watch.first]);
     // After "no such znode" the watch asks for its making.
     expect(asked).toEqual([...Array.from({ length: 20 }, (_, i) => `/${i}`), '/watched', '/watched']);

@@ -5,7 +5,12 @@ import type { SessionState } from './session-state.js';
 import type { CallOptions } from './zookeeper.js';
 import { ZooKeeperError, type ZooKeeperFault } from './zookeeper-error.js';
 
-const CONNECTED: SessionState = { status: 'connected', sessionId: '0000000000000001', timeoutMs: 10_000, server: '127.0.0.1:2181' };
+const CONNECTED: SessionState = {
+  status: 'connected',
+  sessionId: '0000000000000001',
+  timeoutMs: 10_000,
+  server: '127.0.0.1:2181',
+};
 const CONNECTING: SessionState = { status: 'connecting' };
 
 function firstReads() {

@@ -10,7 +10,9 @@ export interface FirstReadsOptions {
   readonly onWhole: () => void;
 }
 
-/** After how many seconds with a connection the servers are asked whether they refuse to let a znode be read. */
+/**
+ * After how many seconds with a connection the servers are asked whether they refuse to let a znode be read.
+ */
 export const REFUSED_AFTER_S = 5;
 
 /** How many are asked for at a time: few, so that a slow link is left to the reads themselves. */
@@ -24,9 +26,10 @@ interface Waiting {
 }
 
 /**
- * Knows which watched znodes of a tree have not been read yet, and tells when all have. A znode that the servers refuse to let be read, for lack
- * of permission for instance, is given up after 5 seconds with a connection; its watch may go on. A slow read is never given up: a watch does not
- * tell the two apart, so the servers are asked.
+ * Knows which watched znodes of a tree have not been read yet, and tells when all have. A znode that the
+ * servers refuse to let be read, for lack of permission for instance, is given up after 5 seconds with a
+ * connection; its watch may go on. A slow read is never given up: a watch does not tell the two apart, so the
+ * servers are asked.
  */
 export class FirstReads {
   readonly #open = new Map<string, Waiting>();
@@ -44,7 +47,8 @@ export class FirstReads {
   /**
    * Something is to be read.
    *
-   * @param giveUp called when the servers refuse that, about every 5 seconds until it returns true: then the znode is not waited for any more
+   * @param giveUp called when the servers refuse that, about every 5 seconds until it returns true: then the
+   * znode is not waited for any more
    */
   begin(path: string, giveUp: () => boolean): void {
     this.#open.set(path, { seconds: 0, giveUp });

@@ -28,7 +28,8 @@ export class FollowedTree {
   /**
    * Keeps one thing open for each child of a znode while the child is there. The znode need not exist.
    *
-   * @param open opens it, and returns what closes it; undefined for a child to be ignored, which is asked for again when the children have changed
+   * @param open opens it, and returns what closes it; undefined for a child to be ignored, which is asked for
+   * again when the children have changed
    * @param onRefused called while the servers refuse to list them, as that of `FirstReads.begin`
    * @returns what closes everything
    */

@@ -12,7 +12,17 @@ export {
 export type { SessionState } from './session-state.js';
 export type { ZooKeeperTls } from './tls.js';
 export { checkZnodeName } from './znode-path.js';
-export type { CallOptions, CreatedZnode, CreateMode, MultiOperation, Watch, Znode, ZnodeData, ZnodeStat, ZooKeeper } from './zookeeper.js';
+export type {
+  CallOptions,
+  CreatedZnode,
+  CreateMode,
+  MultiOperation,
+  Watch,
+  Znode,
+  ZnodeData,
+  ZnodeStat,
+  ZooKeeper,
+} from './zookeeper.js';
 export {
   DEFAULT_OPERATION_TIMEOUT_MS,
   DEFAULT_SESSION_TIMEOUT_MS,

@@ -38,12 +38,21 @@ export interface LibraryConnectionOptions {
   readonly names?: NameResolver;
 }
 
-/** However long the session: how long a server may say nothing before it is asked, and then to answer, in milliseconds. */
+/**
+ * However long the session: how long a server may say nothing before it is asked, and then to answer, in
+ * milliseconds.
+ */
 const LONGEST_SILENCE_MS = 5_000;
-/** A connection that lasted this long was a good one: the search for the next begins without a pause, in milliseconds. */
+/**
+ * A connection that lasted this long was a good one: the search for the next begins without a pause, in
+ * milliseconds.
+ */
 const GOOD_AFTER_MS = 1_000;
 
-/** With TLS, how much longer an attempt may take once there is a connection, in milliseconds: a server's first handshake may take seconds, and a second attempt fits into the 5 s of a call. */
+/**
+ * With TLS, how much longer an attempt may take once there is a connection, in milliseconds: a server's first
+ * handshake may take seconds, and a second attempt fits into the 5 s of a call.
+ */
 const HANDSHAKE_MS = { min: 2_000, max: 3_500 };
 
 /** One attempt to reach a server, and the connection that comes of it. */
@@ -59,10 +68,12 @@ interface Attempt {
 }
 
 /**
- * The connection of one session, over as many sockets as it takes, and what the library does wrong about it put right on the instance.
+ * The connection of one session, over as many sockets as it takes, and what the library does wrong about it
+ * put right on the instance.
  *
- * All waiting is done on the injected clock. The library's own search for a server, its time-outs and its watches are replaced, since they
- * cannot be stopped, do not notice a server that does not answer, or throw where no code can catch it.
+ * All waiting is done on the injected clock. The library's own search for a server, its time-outs and its
+ * watches are replaced, since they cannot be stopped, do not notice a server that does not answer, or throw
+ * where no code can catch it.
  */
 export class LibraryConnection {
   readonly activity = new SessionActivity();
@@ -87,13 +98,21 @@ export class LibraryConnection {
     const manager = client.connectionManager;
     this.#manager = manager;
     this.#search = new ServerSearch({ ...options, names });
-    // The library knows of no watches: a watch reads again after each reconnect, so there is nothing to hand to the next server.
+    // The library knows of no watches: a watch reads again after each reconnect, so there is nothing to hand
+    // to the next server.
     this.#guard = new MessageGuard(manager, this.#reading, {
       changed: (path, isGone) => listener.changed(path, isGone),
       nonsense: (problem) => this.#drop(problem),
     });
     const moved = () => this.#drop('the session has moved to another server');
-    this.#requests = new RequestPipeline({ manager, guard: this.#guard, activity: this.activity, clock, reading: this.#reading, moved });
+    this.#requests = new RequestPipeline({
+      manager,
+      guard: this.#guard,
+      activity: this.activity,
+      clock,
+      reading: this.#reading,
+      moved,
+    });
     // This file asks a silent server itself, by a request whose answer tells when it was sent.
     manager.onSocketTimeout = () => undefined;
     manager.connect = () => {
@@ -128,14 +147,17 @@ export class LibraryConnection {
     return this.#requests.send(request, read, isLast);
   }
 
-  /** Begins the present turn of the event loop, whose requests go out in one write at its end. @param now what the clock says, if it was just read */
+  /**
+   * Begins the present turn of the event loop, whose requests go out in one write at its end.
+   * @param now what the clock says, if it was just read
+   */
   turn(now?: number): void {
     this.#requests.turn(now);
   }
 
   /**
-   * Ends the session at the servers. Without a connection, waits for one, since the session's znodes stay otherwise. Leaves nothing open, also
-   * when `signal` aborts first.
+   * Ends the session at the servers. Without a connection, waits for one, since the session's znodes stay
+   * otherwise. Leaves nothing open, also when `signal` aborts first.
    */
   async end(signal: AbortSignal): Promise<void> {
     // Not where the servers have ended it already: then none comes.
@@ -157,12 +179,18 @@ export class LibraryConnection {
     this.dispose();
   }
 
-  /** Gives up the connection, where there is one, since its server does not answer. Keeps the session, and tries the next server at once. */
+  /**
+   * Gives up the connection, where there is one, since its server does not answer. Keeps the session, and
+   * tries the next server at once.
+   */
   giveUp(problem: string): void {
     if (this.#requests.isOpen) this.#drop(problem);
   }
 
-  /** Lets go of everything, and of the session, which ends at the servers when its time-out has passed. Idempotent. */
+  /**
+   * Lets go of everything, and of the session, which ends at the servers when its time-out has passed.
+   * Idempotent.
+   */
   dispose(): void {
     if (this.#over.signal.aborted) return;
     this.#over.abort();
@@ -187,8 +215,10 @@ export class LibraryConnection {
     }
     if (candidate?.status !== 'found' || signal.aborted) return;
     const { server, address, limitMs } = candidate;
-    // Servers that were set up anew are behind what this client has seen, and would refuse it for ever, instead of calling the session expired.
-    if (this.#suspendedAt !== undefined && clock.monotonic() - this.#suspendedAt > sessionTimeoutMs) manager.zxid = Buffer.alloc(8);
+    // Servers that were set up anew are behind what this client has seen, and would refuse it for ever,
+    // instead of calling the session expired.
+    if (this.#suspendedAt !== undefined && clock.monotonic() - this.#suspendedAt > sessionTimeoutMs)
+      manager.zxid = Buffer.alloc(8);
     const attempt: Attempt = { server: formatServer(server), over: new AbortController() };
     this.#attempt = attempt;
     this.#guard.reset();
@@ -209,7 +239,8 @@ export class LibraryConnection {
     };
     try {
       await wait(limitMs);
-      if (tls && !socket.connecting) await wait(Math.min(HANDSHAKE_MS.max, Math.max(HANDSHAKE_MS.min, sessionTimeoutMs / 3)));
+      if (tls && !socket.connecting)
+        await wait(Math.min(HANDSHAKE_MS.max, Math.max(HANDSHAKE_MS.min, sessionTimeoutMs / 3)));
     } catch {
       return;
     }
@@ -242,7 +273,12 @@ export class LibraryConnection {
     });
     const sessionId = this.client.getSessionId().toString('hex');
     if (this.#onConnected) this.#onConnected();
-    else listener.connected({ sessionId, timeoutMs, server: formatServer({ host: remoteAddress, port: remotePort }) });
+    else
+      listener.connected({
+        sessionId,
+        timeoutMs,
+        server: formatServer({ host: remoteAddress, port: remotePort }),
+      });
   }
 
   /** The connection is of no more use. Once its socket has closed, the library goes on to the next server. */
@@ -252,12 +288,17 @@ export class LibraryConnection {
     const { clock, listener } = this.options;
     const wasConnected = this.#requests.isOpen;
     this.#requests.isOpen = false;
-    if (attempt.confirmedAt !== undefined && clock.monotonic() - attempt.confirmedAt >= GOOD_AFTER_MS) this.#search.succeeded();
+    if (attempt.confirmedAt !== undefined && clock.monotonic() - attempt.confirmedAt >= GOOD_AFTER_MS)
+      this.#search.succeeded();
     attempt.over.abort();
     const problem =
-      attempt.problem ?? (attempt.askedAt === undefined || wasConnected ? 'the connection was closed' : noSession(this.options.tls));
+      attempt.problem ??
+      (attempt.askedAt === undefined || wasConnected
+        ? 'the connection was closed'
+        : noSession(this.options.tls));
     const text = this.#note(attempt.server, problem);
-    // What was not written yet belongs to calls that fail now: it must not be carried out behind their backs later.
+    // What was not written yet belongs to calls that fail now: it must not be carried out behind their backs
+    // later.
     this.#manager.packetQueue.queue.length = 0;
     this.#requests.fail(new RequestFailure('connection-loss', true, text));
     if (wasConnected) {

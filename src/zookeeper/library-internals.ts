@@ -2,7 +2,8 @@ import type { Socket } from 'node:net';
 import { type Client, Exception } from 'node-zookeeper-client';
 import { Answer, type Request } from './messages.js';
 
-// What is used of the library's insides (node-zookeeper-client 1.1.3), where its public side does not let it be used safely.
+// What is used of the library's insides (node-zookeeper-client 1.1.3), where its public side does not let it
+// be used safely.
 
 /** The library's client, its insides visible. */
 export type LibraryClient = Client & { readonly connectionManager: ConnectionManager };
@@ -38,16 +39,25 @@ export interface ConnectionManager {
 /** No server sends a message this large: one that seems to speaks another protocol. */
 const LONGEST_MESSAGE = 1 << 26;
 
-/** Answers that the library knows how to tell. Of others its code for "API error" is made, for want of a neutral one. */
+/**
+ * Answers that the library knows how to tell. Of others its code for "API error" is made, for want of a
+ * neutral one.
+ */
 const STAND_IN_CODE = -100;
 
 /** The codes of answers that the library has names for. */
 const KNOWN_CODES: ReadonlySet<unknown> = new Set(Object.values(Exception));
 
-/** The library's name for a connection over which no session is confirmed yet: the one message that comes then is of another form. */
+/**
+ * The library's name for a connection over which no session is confirmed yet: the one message that comes then
+ * is of another form.
+ */
 export const CONNECTING = 1;
 
-/** Where xid and code stand in an answer: length, xid, zxid, code. A notification, a ping, and an answer on credentials have a negative xid. */
+/**
+ * Where xid and code stand in an answer: length, xid, zxid, code. A notification, a ping, and an answer on
+ * credentials have a negative xid.
+ */
 const XID_AT = 4;
 const CODE_AT = 16;
 
@@ -64,15 +74,18 @@ export interface MessageListener {
 }
 
 /**
- * Stands between the socket and the library, which takes what a server sends in a way that can kill the process: it throws for codes and
- * events that it does not know, in a socket's handler where no code can catch it; it calls itself once for each message of a burst; and it
- * takes the rest of a message from a broken connection for the beginning of the next one.
+ * Stands between the socket and the library, which takes what a server sends in a way that can kill the
+ * process: it throws for codes and events that it does not know, in a socket's handler where no code can
+ * catch it; it calls itself once for each message of a burst; and it takes the rest of a message from a
+ * broken connection for the beginning of the next one.
  *
- * The guard cuts the stream into messages itself, hands them over one at a time, translates the codes that the library does not know,
- * and gives up the connection where the library throws all the same.
+ * The guard cuts the stream into messages itself, hands them over one at a time, translates the codes that
+ * the library does not know, and gives up the connection where the library throws all the same.
  */
 export class MessageGuard {
-  /** The code of the answer that is being handed over: the server's own, where the library is given another. */
+  /**
+   * The code of the answer that is being handed over: the server's own, where the library is given another.
+   */
   code: number | undefined;
   /** The last whole message came at this time of the monotonic clock, or later. */
   lastHeard = 0;
@@ -113,7 +126,9 @@ export class MessageGuard {
       try {
         this.#handOver(buffer.subarray(0, end));
       } catch (error) {
-        this.listener.nonsense(`its answer cannot be understood: ${error instanceof Error ? error.message : String(error)}`);
+        this.listener.nonsense(
+          `its answer cannot be understood: ${error instanceof Error ? error.message : String(error)}`,
+        );
         return;
       } finally {
         this.code = undefined;

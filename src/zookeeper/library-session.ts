@@ -3,7 +3,14 @@ import { authData, type DigestAuth } from './connect-string.js';
 import { LibraryConnection, type LibraryConnectionOptions } from './library-connection.js';
 import type { LibraryClient } from './library-internals.js';
 import { type AccessList, accessList, Permission, Request } from './messages.js';
-import { type CreatedZnode, type CreateMode, LARGEST_DATA, type MultiOperation, type Znode, type ZnodeStat } from './zookeeper.js';
+import {
+  type CreatedZnode,
+  type CreateMode,
+  LARGEST_DATA,
+  type MultiOperation,
+  type Znode,
+  type ZnodeStat,
+} from './zookeeper.js';
 import { RequestFailure } from './zookeeper-error.js';
 
 export interface LibrarySessionOptions extends LibraryConnectionOptions {
@@ -17,7 +24,8 @@ export type OpenSession = (options: LibrarySessionOptions) => Session;
 /**
  * One session with ZooKeeper: one client of the library.
  *
- * Paths are absolute on the servers. Requests may only be made while connected; they reject with a {@link RequestFailure}.
+ * Paths are absolute on the servers. Requests may only be made while connected; they reject with a
+ * {@link RequestFailure}.
  */
 export class LibrarySession extends LibraryConnection {
   readonly #own: AccessList;
@@ -25,7 +33,10 @@ export class LibrarySession extends LibraryConnection {
 
   constructor({ auth, ...options }: LibrarySessionOptions) {
     // The connection finds its servers past the library's parser, which knows no IPv6.
-    const client = createClient('127.0.0.1', { sessionTimeout: options.sessionTimeoutMs, retries: 0 }) as LibraryClient;
+    const client = createClient('127.0.0.1', {
+      sessionTimeout: options.sessionTimeoutMs,
+      retries: 0,
+    }) as LibraryClient;
     if (auth) client.addAuthInfo(auth.scheme, authData(auth));
     super(client, options);
     const anyone = (permissions: number) => ({ permissions, scheme: 'world', id: 'anyone' });
@@ -64,7 +75,11 @@ export class LibrarySession extends LibraryConnection {
 
   /** @param watch whether the next change of the data is to be told */
   read(path: string, watch: boolean): Promise<Znode> {
-    return this.request(Request.read(path, watch), (answer) => ({ data: answer.data(), stat: answer.stat() }), watch);
+    return this.request(
+      Request.read(path, watch),
+      (answer) => ({ data: answer.data(), stat: answer.stat() }),
+      watch,
+    );
   }
 
   /** @param watch whether the next change of the set of children is to be told */
@@ -84,7 +99,12 @@ export class LibrarySession extends LibraryConnection {
   }
 
   async multi(operations: readonly MultiOperation[]): Promise<void> {
-    checkSize(operations.reduce((sum, operation) => sum + ('data' in operation ? Buffer.byteLength(operation.data) : 0), 0));
+    checkSize(
+      operations.reduce(
+        (sum, operation) => sum + ('data' in operation ? Buffer.byteLength(operation.data) : 0),
+        0,
+      ),
+    );
     return this.request(
       Request.multi(operations, (mode) => this.#accessTo(mode)),
       (answer) => answer.results(),
@@ -101,5 +121,10 @@ const nothing = () => undefined;
 
 /** A server closes the connection on a request that is too large, every time that it is sent. */
 function checkSize(bytes: number): void {
-  if (bytes > LARGEST_DATA) throw new RequestFailure('refused', false, `${bytes} bytes of data, where a request takes ${LARGEST_DATA}`);
+  if (bytes > LARGEST_DATA)
+    throw new RequestFailure(
+      'refused',
+      false,
+      `${bytes} bytes of data, where a request takes ${LARGEST_DATA}`,
+    );
 }

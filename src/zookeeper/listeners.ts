@@ -1,4 +1,7 @@
-/** Calls a listener that must not throw. An error of one becomes an uncaught exception: it is no concern of the caller. */
+/**
+ * Calls a listener that must not throw. An error of one becomes an uncaught exception: it is no concern of
+ * the caller.
+ */
 export function notify<T>(listener: (news: T) => void, news: T): void {
   try {
     listener(news);

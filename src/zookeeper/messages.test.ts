@@ -21,7 +21,9 @@ const access = [
   { permissions: Permission.all, scheme: 'auth', id: '' },
   { permissions: Permission.read, scheme: 'world', id: 'anyone' },
 ];
-const acl = access.map(({ permissions, scheme, id }) => new jute.data.ACL(permissions, new jute.data.Id(scheme, id)));
+const acl = access.map(
+  ({ permissions, scheme, id }) => new jute.data.ACL(permissions, new jute.data.Id(scheme, id)),
+);
 const data = Buffer.from('größe');
 
 describe('a request', () => {
@@ -43,7 +45,13 @@ describe('a request', () => {
     ['remove', Request.remove('/a/b', -1), 2, 'DeleteRequest', { path: '/a/b', version: -1 }],
     ['exists', Request.exists('/a', true), 3, 'ExistsRequest', { path: '/a', watch: true }],
     ['read', Request.read('/a', false), 4, 'GetDataRequest', { path: '/a', watch: false }],
-    ['setData', Request.setData('/a', Buffer.alloc(0), 3), 5, 'SetDataRequest', { path: '/a', data: Buffer.alloc(0), version: 3 }],
+    [
+      'setData',
+      Request.setData('/a', Buffer.alloc(0), 3),
+      5,
+      'SetDataRequest',
+      { path: '/a', data: Buffer.alloc(0), version: 3 },
+    ],
     ['children', Request.children('/', true), 12, 'GetChildren2Request', { path: '/', watch: true }],
   ] as const)('%s is what the library sends', (_name, request, type, record, fields) => {
     expect(sent(request)).toEqual(bySpecification(type, record, fields));
@@ -51,7 +59,13 @@ describe('a request', () => {
 
   it('multi is what the library sends', () => {
     const ops = [
-      { type: 1, path: '/n', data: Buffer.from('x'), acls: access.map((_, at) => ({ toRecord: () => acl[at] })), mode: 1 },
+      {
+        type: 1,
+        path: '/n',
+        data: Buffer.from('x'),
+        acls: access.map((_, at) => ({ toRecord: () => acl[at] })),
+        mode: 1,
+      },
       { type: 5, path: '/s', data, version: 0 },
       { type: 2, path: '/r', version: -1 },
       { type: 13, path: '/c', version: 4 },
@@ -89,8 +103,19 @@ describe('an answer', () => {
       bytes.writeBigInt64BE(value);
       return bytes;
     };
-    Object.assign(stat, { czxid: long(1n << 40n), mzxid: long(9n), ctime: long(1_700_000_000_000n), mtime: long(1_700_000_000_001n) });
-    Object.assign(stat, { version: 5, cversion: 6, aversion: 7, ephemeralOwner: long(0x0100_0000_0000_00ffn), numChildren: 8 });
+    Object.assign(stat, {
+      czxid: long(1n << 40n),
+      mzxid: long(9n),
+      ctime: long(1_700_000_000_000n),
+      mtime: long(1_700_000_000_001n),
+    });
+    Object.assign(stat, {
+      version: 5,
+      cversion: 6,
+      aversion: 7,
+      ephemeralOwner: long(0x0100_0000_0000_00ffn),
+      numChildren: 8,
+    });
     const bytes = Buffer.alloc(stat.byteLength());
     stat.serialize(bytes, 0);
     const read = answer(text('größe'), int(2), text('a'), text(''), bytes, int(-1));
@@ -112,7 +137,8 @@ describe('an answer', () => {
 
   it('of a transaction says which operation was refused, and for what', () => {
     const refused = (code: number) => [int(-1), Buffer.from([0]), int(code), int(code)];
-    const results = () => answer(...refused(0), ...refused(-110), ...refused(-2), int(-1), Buffer.from([1]), int(-1)).results();
+    const results = () =>
+      answer(...refused(0), ...refused(-110), ...refused(-2), int(-1), Buffer.from([1]), int(-1)).results();
     expect(results).toThrow(expect.objectContaining({ fault: 'node-exists', index: 1 }));
     expect(() => answer(int(99), Buffer.from([0]), int(0)).results()).toThrow(RangeError);
   });

@@ -36,7 +36,9 @@ export interface Access {
 /** Rights, by `ZooDefs.Perms`. */
 export const Permission = { read: 1, admin: 16, all: 31 };
 
-/** A number takes 32 bits, a boolean a byte; texts and data have their length before them; a list has its own. */
+/**
+ * A number takes 32 bits, a boolean a byte; texts and data have their length before them; a list has its own.
+ */
 type Field = number | boolean | string | Buffer | readonly Field[];
 
 /** Its length, its number and its operation stand before the fields of a request. */
@@ -105,7 +107,8 @@ export class Request {
         return [...header(Op.create), path, Buffer.from(data), accessTo(mode), MODES[mode]];
       }
       const { version = -1 } = operation;
-      if (operation.type === 'set') return [...header(Op.setData), path, Buffer.from(operation.data), version];
+      if (operation.type === 'set')
+        return [...header(Op.setData), path, Buffer.from(operation.data), version];
       return [...header(operation.type === 'remove' ? Op.delete : Op.check), path, version];
     });
     return new Request(Op.multi, [...fields, -1, true, -1]);
@@ -182,7 +185,12 @@ export class Answer {
   }
 
   stat(): ZnodeStat {
-    const [createdZxid, modifiedZxid, createdAt, modifiedAt] = [this.long(), this.long(), this.long(), this.long()];
+    const [createdZxid, modifiedZxid, createdAt, modifiedAt] = [
+      this.long(),
+      this.long(),
+      this.long(),
+      this.long(),
+    ];
     const [version, childrenVersion] = [this.int(), this.int()];
     this.#skip(4);
     const owner = this.bytes.readBigUInt64BE(this.#skip(8));
@@ -216,7 +224,8 @@ export class Answer {
         // Those before the one that is refused are told to be fine, those after it to have been given up.
         const code = this.int();
         if (code !== 0) throw failureOf(code, index);
-      } else if (type !== Op.delete && type !== Op.check) throw new RangeError(`a result of the unknown type ${type}`);
+      } else if (type !== Op.delete && type !== Op.check)
+        throw new RangeError(`a result of the unknown type ${type}`);
     }
   }
 

@@ -5,7 +5,8 @@ import { NameResolver, type Resolution } from './name-resolver.js';
 /** A resolver whose lookups are answered by hand. */
 function scripted() {
   const clock = new VirtualClock();
-  const underWay: { host: string; answer: (addresses: string[]) => void; fail: (error: Error) => void }[] = [];
+  const underWay: { host: string; answer: (addresses: string[]) => void; fail: (error: Error) => void }[] =
+    [];
   const begun: string[] = [];
   let most = 0;
   const names = new NameResolver((host) => {
@@ -16,7 +17,8 @@ function scripted() {
     });
   });
   const alive = new AbortController();
-  const resolve = (host: string, limitMs = 1_000, { signal } = alive) => names.resolve(host, { clock, limitMs, signal });
+  const resolve = (host: string, limitMs = 1_000, { signal } = alive) =>
+    names.resolve(host, { clock, limitMs, signal });
   const settle = async (end: (lookup: (typeof underWay)[number]) => void) => {
     const lookup = underWay.shift();
     if (lookup) end(lookup);
@@ -28,11 +30,14 @@ function scripted() {
 const found = (...addresses: string[]): Resolution => ({ status: 'found', addresses });
 
 describe('the addresses of a host', () => {
-  it.each(['127.0.0.1', '::1', 'fe80::1%eth0'])('are known without asking where it is one: %s', async (host) => {
-    const { resolve, begun } = scripted();
-    expect(await resolve(host)).toEqual(found(host));
-    expect(begun).toEqual([]);
-  });
+  it.each(['127.0.0.1', '::1', 'fe80::1%eth0'])(
+    'are known without asking where it is one: %s',
+    async (host) => {
+      const { resolve, begun } = scripted();
+      expect(await resolve(host)).toEqual(found(host));
+      expect(begun).toEqual([]);
+    },
+  );
 
   it('are looked up once at a time in the whole process, however many ask, however long no answer comes', async () => {
     const { clock, resolve, begun, most } = scripted();

@@ -18,7 +18,10 @@ export interface ResolveOptions {
   readonly signal: AbortSignal;
 }
 
-/** How long an answer holds, in milliseconds: for callers that ask together, and for one that had to wait too long and asks again. */
+/**
+ * How long an answer holds, in milliseconds: for callers that ask together, and for one that had to wait too
+ * long and asks again.
+ */
 const RECENT_MS = 5_000;
 
 interface Wanted {
@@ -29,9 +32,10 @@ interface Wanted {
 /**
  * Finds the addresses of hosts, one lookup at a time.
  *
- * The system's lookup cannot be cancelled, may take many seconds, and holds one of the four threads that all lookups and file operations of
- * the process share. Lookups begun anew at every attempt to connect would soon hold all of them, and the store's host could not be resolved
- * any more. So a further question about a host joins the one under way, and other hosts stand in line.
+ * The system's lookup cannot be cancelled, may take many seconds, and holds one of the four threads that all
+ * lookups and file operations of the process share. Lookups begun anew at every attempt to connect would soon
+ * hold all of them, and the store's host could not be resolved any more. So a further question about a host
+ * joins the one under way, and other hosts stand in line.
  */
 export class NameResolver {
   readonly #wanted = new Map<string, Wanted>();
@@ -42,8 +46,8 @@ export class NameResolver {
   constructor(private readonly lookup: Lookup = systemLookup) {}
 
   /**
-   * Resolves with the addresses, or with what is wrong, within `limitMs`. An IP address is its own. When the time is up the lookup goes on,
-   * and its answer serves the next who ask.
+   * Resolves with the addresses, or with what is wrong, within `limitMs`. An IP address is its own. When the
+   * time is up the lookup goes on, and its answer serves the next who ask.
    *
    * @throws the reason of `signal` when it aborts
    */
@@ -53,7 +57,12 @@ export class NameResolver {
     const recent = this.#recent.get(host);
     if (recent && clock.monotonic() - recent.at < RECENT_MS) return recent.resolution;
     const resolution = await withTimeout(clock, limitMs, this.#ask(host, clock, signal), signal);
-    return resolution ?? { status: 'failed', problem: `the name was not resolved within ${Math.round(limitMs)} ms` };
+    return (
+      resolution ?? {
+        status: 'failed',
+        problem: `the name was not resolved within ${Math.round(limitMs)} ms`,
+      }
+    );
   }
 
   #ask(host: string, clock: Clock, asker: AbortSignal): Promise<Resolution> {
@@ -73,7 +82,9 @@ export class NameResolver {
   async #answer(host: string, clock: Clock, askers: ReadonlySet<AbortSignal>): Promise<Resolution> {
     // Where no asker is left, a lookup would only keep the process from ending.
     const isWanted = [...askers].some(({ aborted }) => !aborted);
-    const resolution: Resolution = isWanted ? await this.#lookUp(host) : { status: 'failed', problem: 'no one asks' };
+    const resolution: Resolution = isWanted
+      ? await this.#lookUp(host)
+      : { status: 'failed', problem: 'no one asks' };
     if (resolution.status === 'found') this.#recent.set(host, { resolution, at: clock.monotonic() });
     this.#wanted.delete(host);
     return resolution;
@@ -82,7 +93,9 @@ export class NameResolver {
   async #lookUp(host: string): Promise<Resolution> {
     try {
       const addresses = await this.lookup(host);
-      return addresses.length > 0 ? { status: 'found', addresses } : { status: 'failed', problem: 'the name has no address' };
+      return addresses.length > 0
+        ? { status: 'found', addresses }
+        : { status: 'failed', problem: 'the name has no address' };
     } catch (error) {
       return { status: 'failed', problem: error instanceof Error ? error.message : String(error) };
     }

@@ -9,7 +9,12 @@ interface Item extends Reconciled {
 }
 
 function connected(id: number): SessionState {
-  return { status: 'connected', sessionId: `${id}`.padStart(16, '0'), timeoutMs: 10_000, server: '127.0.0.1:2181' };
+  return {
+    status: 'connected',
+    sessionId: `${id}`.padStart(16, '0'),
+    timeoutMs: 10_000,
+    server: '127.0.0.1:2181',
+  };
 }
 
 function item(path: string): Item {
@@ -137,7 +142,10 @@ describe('a reconcile loop', () => {
     const { zookeeper, seen, loop } = reconciling();
     await settled();
     zookeeper.become({ status: 'suspended', sessionId: '1', timeoutMs: 1, problem: 'refused' });
-    expect(loop.state).toEqual({ status: 'degraded', problem: 'no connection to zookeeper 127.0.0.1:2181: refused' });
+    expect(loop.state).toEqual({
+      status: 'degraded',
+      problem: 'no connection to zookeeper 127.0.0.1:2181: refused',
+    });
     zookeeper.become(connected(1));
     await settled();
     expect(seen.events.map(({ type }) => type)).toEqual(['synced', 'degraded', 'synced']);
@@ -148,7 +156,10 @@ describe('a reconcile loop', () => {
 
   it('leaves no timer and no listener behind, and gives up what is under way', async () => {
     const { clock, items, loop, listeners } = reconciling(
-      (_, { signal }) => new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true })),
+      (_, { signal }) =>
+        new Promise((_resolve, reject) =>
+          signal.addEventListener('abort', () => reject(signal.reason), { once: true }),
+        ),
     );
     items.push(item('/a'));
     loop.touched(items[0] as Item);

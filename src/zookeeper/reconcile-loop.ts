@@ -9,8 +9,8 @@ import type { ZooKeeper } from './zookeeper.js';
 import { isFault, ZooKeeperError } from './zookeeper-error.js';
 
 /**
- * How far ZooKeeper shows what is wanted there. `synced`: everything stands there, in this session. `degraded`: something does not, or not
- * for certain; it is being worked on in the background.
+ * How far ZooKeeper shows what is wanted there. `synced`: everything stands there, in this session.
+ * `degraded`: something does not, or not for certain; it is being worked on in the background.
  */
 export type ReconcileState =
   | { readonly status: 'synced' }
@@ -18,7 +18,9 @@ export type ReconcileState =
   | { readonly status: 'closed' };
 
 /** Problems and their end, for logs. */
-export type ReconcileEvent = { readonly type: 'synced' } | { readonly type: 'degraded'; readonly problem: string };
+export type ReconcileEvent =
+  | { readonly type: 'synced' }
+  | { readonly type: 'degraded'; readonly problem: string };
 
 /** One thing that is wanted in ZooKeeper, or is to be taken away there. */
 export interface Reconciled {
@@ -44,7 +46,10 @@ export interface ReconcileLoopOptions<T extends Reconciled> {
   readonly name: string;
   /** All there is. The dirty ones are settled. */
   readonly items: () => Iterable<T>;
-  /** Settles one item; a failure is tried again later. Sets `dirty` to false before its first read, so that a later change makes it dirty again. */
+  /**
+   * Settles one item; a failure is tried again later. Sets `dirty` to false before its first read, so that a
+   * later change makes it dirty again.
+   */
   readonly settle: (item: T, call: ReconcileCall) => Promise<void>;
   /** Must not throw and must not block. */
   readonly onEvent?: ((event: ReconcileEvent) => void) | undefined;
@@ -57,7 +62,10 @@ const SETTLED_AT_ONCE = 64;
 /** Before anything has been tried. */
 const BEGUN: ReconcileState = { status: 'degraded', problem: 'there has been no connection yet' };
 
-/** Keeps ZooKeeper as it is wanted: settles each dirty item at once, all items in a new session, and a failed one again after a pause of up to a second. */
+/**
+ * Keeps ZooKeeper as it is wanted: settles each dirty item at once, all items in a new session, and a failed
+ * one again after a pause of up to a second.
+ */
 export class ReconcileLoop<T extends Reconciled> {
   readonly #listeners = new Listeners<ReconcileState>();
   /** Told whenever what is waited for in {@link until} may have come. */
@@ -65,7 +73,9 @@ export class ReconcileLoop<T extends Reconciled> {
   readonly #closing = new AbortController();
   readonly #forgetSession: () => void;
   #state: ReconcileState = BEGUN;
-  /** The problem of the last event, empty for none. A short degradation while an item is written is no event. */
+  /**
+   * The problem of the last event, empty for none. A short degradation while an item is written is no event.
+   */
   #reported: string | undefined;
   #woken = false;
   #wake: () => void = () => undefined;
@@ -86,13 +96,17 @@ export class ReconcileLoop<T extends Reconciled> {
     return this.#closing.signal;
   }
 
-  /** Calls `listener` with every new state, until the returned function is called. Not with the present one. Listeners must not throw. */
+  /**
+   * Calls `listener` with every new state, until the returned function is called. Not with the present one.
+   * Listeners must not throw.
+   */
   onState(listener: (state: ReconcileState) => void): () => void {
     return this.#listeners.add(listener);
   }
 
   /**
-   * Resolves to true once a condition on the items holds; to false after `timeoutMs`, or when closed. Checked at each change of one.
+   * Resolves to true once a condition on the items holds; to false after `timeoutMs`, or when closed. Checked
+   * at each change of one.
    *
    * @throws `signal.reason` as soon as `signal` aborts
    */
@@ -116,7 +130,8 @@ export class ReconcileLoop<T extends Reconciled> {
   /** An item may differ from what is wanted, until it has been settled. */
   touched(item: T): void {
     item.dirty = true;
-    if (this.#state.status === 'synced') this.#setState({ status: 'degraded', problem: `${item.path} is about to be written` });
+    if (this.#state.status === 'synced')
+      this.#setState({ status: 'degraded', problem: `${item.path} is about to be written` });
     this.#awake();
     this.#progress.tell();
   }
@@ -124,7 +139,9 @@ export class ReconcileLoop<T extends Reconciled> {
   /** Settles nothing any more. Resolves when the settling under way has ended. Idempotent. */
   async close(): Promise<void> {
     if (!this.#closing.signal.aborted) {
-      this.#closing.abort(new ZooKeeperError(`${this.options.name} has been closed`, { fault: 'closed', outcome: 'unknown' }));
+      this.#closing.abort(
+        new ZooKeeperError(`${this.options.name} has been closed`, { fault: 'closed', outcome: 'unknown' }),
+      );
       this.#forgetSession();
       this.#setState({ status: 'closed' });
       this.#wake();
@@ -208,7 +225,8 @@ export class ReconcileLoop<T extends Reconciled> {
 
   #degrade(problem: string): void {
     if (this.#state.status === 'closed') return;
-    if (this.#state.status !== 'degraded' || this.#state.problem !== problem) this.#setState({ status: 'degraded', problem });
+    if (this.#state.status !== 'degraded' || this.#state.problem !== problem)
+      this.#setState({ status: 'degraded', problem });
     const isNews = this.#reported !== problem;
     this.#reported = problem;
     if (isNews) this.options.onEvent?.({ type: 'degraded', problem });

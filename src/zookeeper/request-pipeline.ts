@@ -8,7 +8,10 @@ import { failureOf, RequestFailure, SESSION_MOVED } from './zookeeper-error.js';
 /** What servers take in one request unless told otherwise, in bytes (`jute.maxbuffer`). */
 const LARGEST_REQUEST = 1_048_575;
 
-/** The requests of one turn of the event loop. None of them is sent before `sentAt`, and the `last` after the others. */
+/**
+ * The requests of one turn of the event loop. None of them is sent before `sentAt`, and the `last` after the
+ * others.
+ */
 interface Turn {
   readonly socket: Socket | undefined;
   readonly sentAt: number;
@@ -26,7 +29,10 @@ export interface RequestPipelineOptions {
   readonly moved: () => void;
 }
 
-/** The requests of one session that have no answer yet. Those of one turn of the event loop go out in one write, at its end. */
+/**
+ * The requests of one session that have no answer yet. Those of one turn of the event loop go out in one
+ * write, at its end.
+ */
 export class RequestPipeline {
   /** Whether the session is confirmed over a connection that still stands. */
   isOpen = false;
@@ -36,7 +42,8 @@ export class RequestPipeline {
   constructor(private readonly options: RequestPipelineOptions) {}
 
   /**
-   * Sends a request, with `isLast` after the others of this turn of the event loop: a caller waits for an answer, and a watch for changes.
+   * Sends a request, with `isLast` after the others of this turn of the event loop: a caller waits for an
+   * answer, and a watch for changes.
    *
    * @param read reads the answer. May throw a {@link RequestFailure}
    * @throws {RequestFailure} a server's refusal; `connection-loss` without a connection, or when it breaks
@@ -47,7 +54,13 @@ export class RequestPipeline {
       if (!this.isOpen) return reject(new RequestFailure('connection-loss', false, 'there is no connection'));
       // A server closes the connection on it, every time that it is sent.
       if (request.size > LARGEST_REQUEST)
-        return reject(new RequestFailure('refused', false, `${request.size} bytes, where a request takes ${LARGEST_REQUEST}`));
+        return reject(
+          new RequestFailure(
+            'refused',
+            false,
+            `${request.size} bytes, where a request takes ${LARGEST_REQUEST}`,
+          ),
+        );
       this.#underWay.add(reject);
       const { sentAt, last } = this.turn();
       const post = () => {
@@ -61,7 +74,8 @@ export class RequestPipeline {
           // A refusal is an answer as well. There is a message only while it is handed over.
           if (message && activity.isNews(sentAt)) activity.answered(sentAt, clock.monotonic());
           try {
-            if (error) throw failureOf(code || ('code' in error && typeof error.code === 'number' ? error.code : 0));
+            if (error)
+              throw failureOf(code || ('code' in error && typeof error.code === 'number' ? error.code : 0));
             resolve(read(new Answer(message as Buffer)));
           } catch (failure) {
             // Other than a refusal: what cannot be read ends the connection.

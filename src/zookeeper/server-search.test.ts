@@ -3,7 +3,11 @@ import { seededRandom, VirtualClock } from '../../test/support/virtual-clock.js'
 import { NameResolver } from './name-resolver.js';
 import { type Candidate, ServerSearch } from './server-search.js';
 
-const ADDRESSES: Record<string, string[]> = { both: ['::1', '127.0.0.1'], all: ['10.0.0.1', '10.0.0.2', '10.0.0.3'], one: ['10.0.1.1'] };
+const ADDRESSES: Record<string, string[]> = {
+  both: ['::1', '127.0.0.1'],
+  all: ['10.0.0.1', '10.0.0.2', '10.0.0.3'],
+  one: ['10.0.1.1'],
+};
 
 function search(hosts: readonly string[], sessionTimeoutMs = 9_000, seed = 1) {
   const clock = new VirtualClock();
@@ -37,8 +41,19 @@ describe('a server with several addresses', () => {
     const { next } = search(['both']);
     const [first, second, third] = [await next(), await next(), await next()];
     expect([first, second]).toEqual([
-      { candidate: { status: 'found', server: { host: 'both', port: 2181 }, address: '::1', limitMs: 500 }, tookMs: 0 },
-      { candidate: { status: 'found', server: { host: 'both', port: 2181 }, address: '127.0.0.1', limitMs: 500 }, tookMs: 0 },
+      {
+        candidate: { status: 'found', server: { host: 'both', port: 2181 }, address: '::1', limitMs: 500 },
+        tookMs: 0,
+      },
+      {
+        candidate: {
+          status: 'found',
+          server: { host: 'both', port: 2181 },
+          address: '127.0.0.1',
+          limitMs: 500,
+        },
+        tookMs: 0,
+      },
     ]);
     expect(third).toMatchObject({ candidate: { address: '::1' } });
     expect(third.tookMs).toBeGreaterThan(0);
@@ -65,7 +80,11 @@ describe('a server whose name is not found', () => {
   it('is told as such, and passed over at once', async () => {
     const { next } = search(['missing', '10.0.2.1']);
     const both = [await next(), await next()];
-    const unresolved = { status: 'unresolved', server: { host: 'missing', port: 2181 }, problem: 'getaddrinfo ENOTFOUND missing' };
+    const unresolved = {
+      status: 'unresolved',
+      server: { host: 'missing', port: 2181 },
+      problem: 'getaddrinfo ENOTFOUND missing',
+    };
     expect(both).toContainEqual({ candidate: unresolved, tookMs: 0 });
     expect(both).toContainEqual({ candidate: expect.objectContaining({ address: '10.0.2.1' }), tookMs: 0 });
   });
@@ -117,7 +136,8 @@ describe('the servers', () => {
 
   it('are tried in an order that differs from client to client', async () => {
     const orders = new Set<string>();
-    for (let seed = 0; seed < 100; seed += 1) orders.add(hosts(await attempts(search(SERVERS, 9_000, seed), 3)));
+    for (let seed = 0; seed < 100; seed += 1)
+      orders.add(hosts(await attempts(search(SERVERS, 9_000, seed), 3)));
     expect(orders.size).toBe(6);
   });
 

@@ -33,12 +33,12 @@ const ROUND_PAUSE_MS = { first: 100, max: 1_000 };
 /**
  * Finds the next address to connect to.
  *
- * Each client has an order of servers of its own, drawn at random, so that the servers share the load. Within a round over all of them
- * there is no pause. Between rounds it grows, and differs from client to client, so that a server that comes back is not met by all of them
- * at once.
+ * Each client has an order of servers of its own, drawn at random, so that the servers share the load. Within
+ * a round over all of them there is no pause. Between rounds it grows, and differs from client to client, so
+ * that a server that comes back is not met by all of them at once.
  *
- * A name may stand for all servers of an ensemble, or for one in two families. So each server's addresses are tried in turn without a
- * pause, beginning after the one that was tried last.
+ * A name may stand for all servers of an ensemble, or for one in two families. So each server's addresses are
+ * tried in turn without a pause, beginning after the one that was tried last.
  */
 export class ServerSearch {
   readonly #servers: readonly ServerAddress[];
@@ -65,8 +65,13 @@ export class ServerSearch {
       const server = this.#servers[this.#turns % servers.length] as ServerAddress;
       this.#turns += 1;
       this.#attempts += 1;
-      const resolution = await names.resolve(server.host, { clock, limitMs: this.#limitMs(servers.length), signal });
-      if (resolution.status === 'failed') return { status: 'unresolved', server, problem: resolution.problem };
+      const resolution = await names.resolve(server.host, {
+        clock,
+        limitMs: this.#limitMs(servers.length),
+        signal,
+      });
+      if (resolution.status === 'failed')
+        return { status: 'unresolved', server, problem: resolution.problem };
       const { addresses } = resolution;
       const begin = addresses.indexOf(this.#lastTried.get(server.host) ?? '') + 1;
       const limitMs = this.#limitMs(Math.max(servers.length, addresses.length));
@@ -75,8 +80,14 @@ export class ServerSearch {
     const { server, untried, limitMs } = this.#turn;
     const address = untried.shift() ?? server.host;
     this.#lastTried.set(server.host, address);
-    // A server that is just starting may never answer over its first connection, but does over the next. A slow one gets more time.
-    return { status: 'found', server, address, limitMs: Math.min(limitMs, ATTEMPT_MS.min * 2 ** Math.min(this.#unanswered, 10)) };
+    // A server that is just starting may never answer over its first connection, but does over the next. A
+    // slow one gets more time.
+    return {
+      status: 'found',
+      server,
+      address,
+      limitMs: Math.min(limitMs, ATTEMPT_MS.min * 2 ** Math.min(this.#unanswered, 10)),
+    };
   }
 
   /** The last attempt took too long, and was given up. */
@@ -97,11 +108,16 @@ export class ServerSearch {
 
   #pauseMs(): number {
     const rounds = this.#attempts / this.#servers.length;
-    return rounds === 0 || !Number.isInteger(rounds) ? 0 : backoffMs(ROUND_PAUSE_MS, rounds, this.options.random);
+    return rounds === 0 || !Number.isInteger(rounds)
+      ? 0
+      : backoffMs(ROUND_PAUSE_MS, rounds, this.options.random);
   }
 
   /** Short enough for three of them within the session's time-out. */
   #limitMs(choices: number): number {
-    return Math.min(ATTEMPT_MS.max, Math.max(ATTEMPT_MS.min, this.options.sessionTimeoutMs / (3 * Math.min(3, choices))));
+    return Math.min(
+      ATTEMPT_MS.max,
+      Math.max(ATTEMPT_MS.min, this.options.sessionTimeoutMs / (3 * Math.min(3, choices))),
+    );
   }
 }

@@ -4,15 +4,18 @@ const STEP_SHARE = 1 / 48;
 const MOST_KEPT = 64;
 
 /**
- * What a session has sent over its present connection, and when the answers were read: from that follows what its leader has heard.
- * Times are those of the monotonic clock, in milliseconds.
+ * What a session has sent over its present connection, and when the answers were read: from that follows what
+ * its leader has heard. Times are those of the monotonic clock, in milliseconds.
  */
 export class SessionActivity {
   #stepMs = 0;
   /** In the order of sending. */
   readonly #answered: { readonly sentAt: number; readonly answeredAt: number }[] = [];
 
-  /** A connection is confirmed. The leader itself hears of the request to connect, so this counts at once. What was told to another server counts no more. */
+  /**
+   * A connection is confirmed. The leader itself hears of the request to connect, so this counts at once.
+   * What was told to another server counts no more.
+   */
   begin(askedAt: number, timeoutMs: number): void {
     this.#stepMs = timeoutMs * STEP_SHARE;
     this.#answered.length = 0;

@@ -6,7 +6,10 @@ import { SessionDeadline } from './session-deadline.js';
 const T = 12_000;
 
 /** Heartbeats at these times, each answered after `latencyMs`, in a session that was opened at `askedAt`. */
-function proofOf(times: readonly number[], { latencyMs = 10, askedAt = Number.NEGATIVE_INFINITY } = {}): SessionDeadline {
+function proofOf(
+  times: readonly number[],
+  { latencyMs = 10, askedAt = Number.NEGATIVE_INFINITY } = {},
+): SessionDeadline {
   const activity = new SessionActivity();
   activity.begin(askedAt, T);
   const proof = new SessionDeadline(T, (at) => activity.heardBy(at));
@@ -51,7 +54,8 @@ describe('the time until which a session surely lives', () => {
   });
 
   it('is cut where a heartbeat followed another one that may not have been relayed, after a long silence', () => {
-    // At 7,000 and 7,100 perhaps nothing had been told to the leader since 1,000: from there it counts a whole time-out.
+    // At 7,000 and 7,100 perhaps nothing had been told to the leader since 1,000: from there it counts a
+    // whole time-out.
     expect(proofOf([0, 1_000, 7_000, 7_100]).until).toBe(1_000 + (T * 11) / 12);
   });
 
@@ -85,8 +89,9 @@ describe('the time until which a session surely lives', () => {
   });
 
   /**
-   * A model of what the proof is about: a follower tells the leader of the sessions it has heard of each time it is pinged, every half
-   * tick; the leader ends a session when it has not heard of it for the time-out; after the last answer the follower is cut off.
+   * A model of what the proof is about: a follower tells the leader of the sessions it has heard of each time
+   * it is pinged, every half tick; the leader ends a session when it has not heard of it for the time-out;
+   * after the last answer the follower is cut off.
    */
   it('ends before the leader ends the session, whenever the follower is cut off from the leader', () => {
     const random = seededRandom(7);
@@ -96,12 +101,15 @@ describe('the time until which a session surely lives', () => {
       const phase = random.next() * halfTick;
       const activity = new SessionActivity();
       const proof = new SessionDeadline(T, (at) => activity.heardBy(at));
-      // The session was opened a while ago, and then the process stood still, or the first request follows at once.
+      // The session was opened a while ago, and then the process stood still, or the first request follows at
+      // once.
       const askedAt = -random.next() * T;
       activity.begin(askedAt, T);
       const reached: number[] = [askedAt];
-      // The follower stands in line when a write reaches it. It has told of what reached it before its last ping.
-      const toldBy = (time: number) => reached.findLast((at) => at <= Math.floor((time - phase) / halfTick) * halfTick + phase) ?? askedAt;
+      // The follower stands in line when a write reaches it. It has told of what reached it before its last
+      // ping.
+      const toldBy = (time: number) =>
+        reached.findLast((at) => at <= Math.floor((time - phase) / halfTick) * halfTick + phase) ?? askedAt;
       let now = 0;
       const beats = 1 + Math.floor(random.next() * 8);
       for (let beat = 0; beat < beats; beat += 1) {
@@ -110,17 +118,22 @@ describe('the time until which a session surely lives', () => {
         // The leader has ended the session.
         if (arrivesAt > toldBy(arrivesAt) + T) break;
         // The process may stand still before it reads the answer.
-        const answeredAt = arrivesAt + random.next() ** 4 * 1_500 + (random.next() < 0.1 ? random.next() * T : 0);
+        const answeredAt =
+          arrivesAt + random.next() ** 4 * 1_500 + (random.next() < 0.1 ? random.next() * T : 0);
         reached.push(arrivesAt);
         activity.answered(sentAt, answeredAt);
         proof.answered(sentAt);
         const regular = Math.max(answeredAt, sentAt + T / 6);
-        now = random.next() < 0.3 ? regular + random.next() * Math.max(0, proof.until - T / 12 - regular) : regular;
+        now =
+          random.next() < 0.3
+            ? regular + random.next() * Math.max(0, proof.until - T / 12 - regular)
+            : regular;
       }
       closest = Math.min(closest, toldBy(reached.at(-1) as number) + T - proof.until);
     }
     expect(closest).toBeGreaterThan(0);
-    // Not so careful that the model could not catch anything: a time-out of a twelfth is all that is kept in hand.
+    // Not so careful that the model could not catch anything: a time-out of a twelfth is all that is kept in
+    // hand.
     expect(closest).toBeLessThan(T / 6);
   });
 });

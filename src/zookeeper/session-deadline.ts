@@ -7,21 +7,26 @@ const RESERVE_SHARE = 1 / 12;
 const MAX_SHARE = 1 / 2;
 
 /**
- * Until when the servers cannot have ended a session, by the writes that they answered: half a time-out after the sending of the last one where they
- * come every sixth of it, a third where the session was idle. The arithmetic, and what it does not cover: docs/design/allocation.md, "One holder".
- * No input, no output: times are those of the monotonic clock, in milliseconds.
+ * Until when the servers cannot have ended a session, by the writes that they answered: half a time-out after
+ * the sending of the last one where they come every sixth of it, a third where the session was idle. The
+ * arithmetic, and what it does not cover: docs/design/allocation.md, "One holder". No input, no output: times
+ * are those of the monotonic clock, in milliseconds.
  */
 export class SessionDeadline {
   /** When the last answered write was sent. */
   sentAt = Number.NEGATIVE_INFINITY;
-  /** The servers end the session after this time of the monotonic clock; minus infinity before any answer. Only {@link limit} sets it back. */
+  /**
+   * The servers end the session after this time of the monotonic clock; minus infinity before any answer.
+   * Only {@link limit} sets it back.
+   */
   until = Number.NEGATIVE_INFINITY;
 
   /** The leader has heard of the session at this time or later. */
   #heardAt = Number.NEGATIVE_INFINITY;
 
   /**
-   * @param timeoutMs the session's time-out, the least one that the servers ever granted to it, in milliseconds
+   * @param timeoutMs the session's time-out, the least one that the servers ever granted to it, in
+   * milliseconds
    * @param heardBy of the session's client
    */
   constructor(
@@ -29,7 +34,9 @@ export class SessionDeadline {
     private readonly heardBy: (at: number) => number,
   ) {}
 
-  /** Takes note of an answered write. One after the other: each was sent after the one before was answered. */
+  /**
+   * Takes note of an answered write. One after the other: each was sent after the one before was answered.
+   */
   answered(sentAt: number): void {
     const { timeoutMs } = this;
     this.#heardAt = this.heardBy(sentAt - timeoutMs * RELAY_SHARE);
@@ -37,7 +44,10 @@ export class SessionDeadline {
     this.until = Math.max(this.until, this.#end);
   }
 
-  /** Another server has granted another time-out to the same session: a shorter one counts from now on, a longer one is not made use of. */
+  /**
+   * Another server has granted another time-out to the same session: a shorter one counts from now on, a
+   * longer one is not made use of.
+   */
   limit(timeoutMs: number): void {
     if (timeoutMs >= this.timeoutMs) return;
     this.timeoutMs = timeoutMs;
@@ -47,6 +57,9 @@ export class SessionDeadline {
   }
 
   get #end(): number {
-    return Math.min(this.sentAt + this.timeoutMs * MAX_SHARE, this.#heardAt + this.timeoutMs * (1 - RESERVE_SHARE));
+    return Math.min(
+      this.sentAt + this.timeoutMs * MAX_SHARE,
+      this.#heardAt + this.timeoutMs * (1 - RESERVE_SHARE),
+    );
   }
 }

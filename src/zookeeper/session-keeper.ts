@@ -61,7 +61,11 @@ export class SessionKeeper {
   async #end(): Promise<void> {
     this.#closing.abort();
     const session = this.#session;
-    const limit = timeoutSignal(this.options.clock, CLOSE_WITHIN_MS, () => new Error(`not ended within ${CLOSE_WITHIN_MS} ms`));
+    const limit = timeoutSignal(
+      this.options.clock,
+      CLOSE_WITHIN_MS,
+      () => new Error(`not ended within ${CLOSE_WITHIN_MS} ms`),
+    );
     const end = session.end(limit.signal);
     this.#become({ status: 'closed' });
     await end;
@@ -104,10 +108,12 @@ export class SessionKeeper {
     if (this.#closing.signal.aborted) return;
     const { clock, random } = this.options;
     this.#suspend();
-    if (this.#state.status === 'suspended') this.#become({ status: 'expired', sessionId: this.#state.sessionId });
+    if (this.#state.status === 'suspended')
+      this.#become({ status: 'expired', sessionId: this.#state.sessionId });
     this.#become({ status: 'connecting', problem: this.problem });
     if (this.#closing.signal.aborted) return;
-    if (this.#connectedAt !== undefined && clock.monotonic() - this.#connectedAt >= GOOD_AFTER_MS) this.#shortSessions = 0;
+    if (this.#connectedAt !== undefined && clock.monotonic() - this.#connectedAt >= GOOD_AFTER_MS)
+      this.#shortSessions = 0;
     this.#connectedAt = undefined;
     const pauseMs = this.#shortSessions === 0 ? 0 : backoffMs(RENEW_MS, this.#shortSessions, random);
     this.#shortSessions += 1;

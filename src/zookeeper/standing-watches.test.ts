@@ -11,7 +11,11 @@ function scene() {
   const clock = new VirtualClock();
   const under: (() => void)[] = [];
   const network = { isConnected: true, state: 'a', fails: false, mostAtOnce: 0 };
-  const watches = new StandingWatches({ clock, random: seededRandom(1), isConnected: () => network.isConnected });
+  const watches = new StandingWatches({
+    clock,
+    random: seededRandom(1),
+    isConnected: () => network.isConnected,
+  });
   const children = async () => {
     await new Promise<void>((resolve) => under.push(resolve));
     if (network.fails) throw new ZooKeeperError('late', { fault: 'timeout', outcome: 'not-applied' });
@@ -30,7 +34,9 @@ function scene() {
 it('read again after a reconnect, at most 64 at a time, and tell what is new', async () => {
   const { network, watches, send, answer } = scene();
   const told: string[] = [];
-  const all = Array.from({ length: 2_000 }, (_, i) => watches.children(`/${i}`, send, (names) => told.push(String(names))));
+  const all = Array.from({ length: 2_000 }, (_, i) =>
+    watches.children(`/${i}`, send, (names) => told.push(String(names))),
+  );
   await answer();
   await Promise.all(all.map(({ first }) => first));
   expect([watches.size, told.length, network.mostAtOnce]).toEqual([2_000, 2_000, 64]);

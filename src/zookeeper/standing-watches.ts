@@ -5,8 +5,8 @@ import { notify } from './listeners.js';
 import type { Watch, Znode } from './zookeeper.js';
 import { isFault } from './zookeeper-error.js';
 
-// Watches that stay, made of ZooKeeper's one-shot ones: whenever something may have changed, a watch reads again, and that read sets the next
-// one-shot watch.
+// Watches that stay, made of ZooKeeper's one-shot ones: whenever something may have changed, a watch reads
+// again, and that read sets the next one-shot watch.
 
 /** Makes one request, with a deadline. */
 export type Send = <T>(request: (session: Session) => Promise<T>) => Promise<T>;
@@ -27,7 +27,9 @@ const RETRY_MS = { first: 100, max: 5_000 };
 interface StandingWatch {
   /** Reads, leaves a one-shot watch, and tells the listener what is new. */
   readonly read: () => Promise<void>;
-  /** Tells the listener that the znode is gone, for one that need not hear of what is made at the path again. */
+  /**
+   * Tells the listener that the znode is gone, for one that need not hear of what is made at the path again.
+   */
   readonly gone: (() => void) | undefined;
   isStale: boolean;
   isReading: boolean;
@@ -36,7 +38,10 @@ interface StandingWatch {
   failures: number;
 }
 
-/** All standing watches of a client: tells them what may have changed, and lets them read in turn. Paths are those on the servers. */
+/**
+ * All standing watches of a client: tells them what may have changed, and lets them read in turn. Paths are
+ * those on the servers.
+ */
 export class StandingWatches {
   readonly #watches = new Map<string, Set<StandingWatch>>();
   readonly #queue = new Set<StandingWatch>();
@@ -60,7 +65,12 @@ export class StandingWatches {
   data(path: string, send: Send, listener: (znode: Znode | undefined) => void): Watch {
     const read = () => orAbsent(path, send, (session) => session.read(path, true));
     // Equal where the same transaction wrote the data of the same znode.
-    return this.#watch(path, read, (znode) => znode && `${znode.stat.createdZxid}:${znode.stat.modifiedZxid}`, listener);
+    return this.#watch(
+      path,
+      read,
+      (znode) => znode && `${znode.stat.createdZxid}:${znode.stat.modifiedZxid}`,
+      listener,
+    );
   }
 
   /** Watches for the end of a znode. */
@@ -70,7 +80,10 @@ export class StandingWatches {
     return this.#watch(path, read, (znode) => znode && 'there', tell, true);
   }
 
-  /** A one-shot watch on a path has fired. One that was set for a watch that is closed by now reaches no watch. */
+  /**
+   * A one-shot watch on a path has fired. One that was set for a watch that is closed by now reaches no
+   * watch.
+   */
   onChanged(path: string, isGone: boolean): void {
     for (const watch of this.#watches.get(path) ?? []) {
       if (isGone) watch.gone?.();
@@ -78,7 +91,10 @@ export class StandingWatches {
     }
   }
 
-  /** There is a connection. The one-shot watches went with the last one, and what happened since has not been told. */
+  /**
+   * There is a connection. The one-shot watches went with the last one, and what happened since has not been
+   * told.
+   */
   onConnected(): void {
     for (const watches of this.#watches.values()) for (const watch of watches) this.#invalidate(watch);
     this.#pump();
@@ -92,7 +108,8 @@ export class StandingWatches {
   }
 
   /**
-   * @param read reads the present state, and leaves a one-shot watch on it, so that no later change goes unnoticed
+   * @param read reads the present state, and leaves a one-shot watch on it, so that no later change goes
+   * unnoticed
    * @param fingerprint equal for equal states
    * @param endsWithIt whether the removal of the znode is told before what is read after it
    */
@@ -167,15 +184,25 @@ export class StandingWatches {
     this.#reading -= 1;
     if (watch.isStale) this.#invalidate(watch);
     this.#pump();
-    // The next connection has every watch read again. What fails while there is one is repeated a little later.
+    // The next connection has every watch read again. What fails while there is one is repeated a little
+    // later.
     if (failure === undefined || isFault(failure, 'connection-loss', 'session-expired', 'closed')) return;
-    await clock.sleep(backoffMs(RETRY_MS, watch.failures + 1, random), this.#over.signal).catch(() => undefined);
+    await clock
+      .sleep(backoffMs(RETRY_MS, watch.failures + 1, random), this.#over.signal)
+      .catch(() => undefined);
     this.#invalidate(watch);
   }
 }
 
-/** An absent znode takes no watch on its data or children, only one on its making; when it was made in between, it is read after all. */
-async function orAbsent<S>(path: string, send: Send, read: (session: Session) => Promise<S>): Promise<S | undefined> {
+/**
+ * An absent znode takes no watch on its data or children, only one on its making; when it was made in
+ * between, it is read after all.
+ */
+async function orAbsent<S>(
+  path: string,
+  send: Send,
+  read: (session: Session) => Promise<S>,
+): Promise<S | undefined> {
   for (;;) {
     try {
       return await send(read);

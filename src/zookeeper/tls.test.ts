@@ -16,7 +16,9 @@ const ca = pem(authority.ca);
 const own = authority.issue({ name: 'orders' });
 const [cert, key] = [pem(own.cert), pem(own.key)];
 const otherKey = pem(authority.issue({ name: 'other' }).key);
-const encrypted = execFileSync('openssl', ['pkcs8', '-topk8', '-in', own.key, '-passout', 'pass:secret'], { encoding: 'utf8' });
+const encrypted = execFileSync('openssl', ['pkcs8', '-topk8', '-in', own.key, '-passout', 'pass:secret'], {
+  encoding: 'utf8',
+});
 
 const servers: Server[] = [];
 const clients: ZooKeeperClient[] = [];
@@ -49,7 +51,11 @@ describe('what TLS is done with', () => {
       'tls.ca: expected certificates in PEM, got "…"',
     ],
     ['a key for a CA', { ca: key }, 'tls.ca: expected certificates in PEM, got "…"'],
-    ['a certificate that is none', { cert: 'x', key }, 'tls.cert: expected the certificate of the private key, in PEM, got "…"'],
+    [
+      'a certificate that is none',
+      { cert: 'x', key },
+      'tls.cert: expected the certificate of the private key, in PEM, got "…"',
+    ],
     ['no certificate', { key }, 'tls.cert: expected the certificate of the private key, in PEM, got "none"'],
     ['no key', { cert }, `${aKey} "none"`],
     ['an empty key', { cert, key: '' }, `${aKey} "…"`],
@@ -57,12 +63,18 @@ describe('what TLS is done with', () => {
     ['a key with a passphrase', { cert, key: encrypted }, `${aKey} "…"`],
     ['the key of another certificate', { cert, key: otherKey }, `${aKey} "…"`],
   ])('may not be %s', (_what, tls, message) => {
-    expect(() => prepareTls(tls, 'tls.')).toThrow(expect.objectContaining({ code: 'CONFIG_INVALID', message }));
+    expect(() => prepareTls(tls, 'tls.')).toThrow(
+      expect.objectContaining({ code: 'CONFIG_INVALID', message }),
+    );
   });
 });
 
 /** What a client is told of a server that does this with each connection. */
-async function problemWith(server: Server, tls: ZooKeeperTls | undefined, meet: (socket: Socket, raw: Socket) => void): Promise<string> {
+async function problemWith(
+  server: Server,
+  tls: ZooKeeperTls | undefined,
+  meet: (socket: Socket, raw: Socket) => void,
+): Promise<string> {
   let raw: Socket | undefined;
   server.on('connection', (socket: Socket) => {
     raw = socket.on('error', () => {});
@@ -99,10 +111,15 @@ describe('a server', () => {
   it.each<[string, (socket: Socket, raw: Socket) => void]>([
     ['closes', (socket) => socket.end()],
     ['resets', (_socket, raw) => raw.resetAndDestroy()],
-  ])('that %s the connection after the handshake may miss a client certificate, or not like it', async (_what, meet) => {
-    expect(await problemWith(secure(), { ca }, meet)).toBe(`${NONE} want a client certificate`);
-    expect(await problemWith(secure(), { ca, cert, key }, meet)).toBe(`${NONE} refuse the client certificate`);
-  });
+  ])(
+    'that %s the connection after the handshake may miss a client certificate, or not like it',
+    async (_what, meet) => {
+      expect(await problemWith(secure(), { ca }, meet)).toBe(`${NONE} want a client certificate`);
+      expect(await problemWith(secure(), { ca, cert, key }, meet)).toBe(
+        `${NONE} refuse the client certificate`,
+      );
+    },
+  );
 
   it('that wants TLS may be the reason, for a client without', async () => {
     expect(await problemWith(secure(), undefined, () => {})).toBe(`${NONE} want TLS`);
@@ -116,9 +133,12 @@ describe('a server', () => {
   it('with its own certificate, or one that is not valid any more, is not trusted', async () => {
     const { cert: old, key: oldKey } = authority.issue({ name: 'expired', hosts: 'IP:127.0.0.1', days: -1 });
     const expired = createTlsServer({ cert: pem(old), key: pem(oldKey) });
-    expect(await problemWith(expired, { ca }, () => {})).toBe("the server's certificate has expired (certificate has expired)");
+    expect(await problemWith(expired, { ca }, () => {})).toBe(
+      "the server's certificate has expired (certificate has expired)",
+    );
     const self = createTlsServer({ cert: ca, key: pem(`${authority.folder}/ca.key`) });
-    const untrusted = "the server's certificate is signed by no CA that is trusted here (self-signed certificate";
+    const untrusted =
+      "the server's certificate is signed by no CA that is trusted here (self-signed certificate";
     expect(await problemWith(self, {}, () => {})).toContain(untrusted);
   });
 
@@ -126,6 +146,8 @@ describe('a server', () => {
     const port = await freePort();
     const client = openZooKeeper({ connect: `127.0.0.1:${port}`, tls: true, clock, random });
     clients.push(client);
-    await expect.poll(() => client.state).toMatchObject({ problem: `connect ECONNREFUSED 127.0.0.1:${port}` });
+    await expect
+      .poll(() => client.state)
+      .toMatchObject({ problem: `connect ECONNREFUSED 127.0.0.1:${port}` });
   });
 });

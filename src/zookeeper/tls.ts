@@ -5,12 +5,17 @@ import type { ServerAddress } from './connect-string.js';
 
 /** What TLS is done with. Certificates and keys are the contents of PEM files. */
 export interface ZooKeeperTls extends TlsFiles {
-  /** The host name or IP address that every server's certificate must have. @default each server's host, as `connect` has it */
+  /**
+   * The host name or IP address that every server's certificate must have.
+   * @default each server's host, as `connect` has it
+   */
   readonly servername?: string | undefined;
 }
 
 /** The same, checked and ready. */
-export type PreparedTls = Pick<ZooKeeperTls, 'cert' | 'servername'> & { readonly secureContext: SecureContext };
+export type PreparedTls = Pick<ZooKeeperTls, 'cert' | 'servername'> & {
+  readonly secureContext: SecureContext;
+};
 
 /**
  * Checks what TLS is done with.
@@ -24,7 +29,11 @@ export function prepareTls(tls: ZooKeeperTls, prefix: string, given?: GivenTls):
 }
 
 /** Begins to connect. `secureConnect` tells that the server's certificate is good. */
-export function connectSecurely({ secureContext, servername }: PreparedTls, { host, port }: ServerAddress, address: string): Socket {
+export function connectSecurely(
+  { secureContext, servername }: PreparedTls,
+  { host, port }: ServerAddress,
+  address: string,
+): Socket {
   // Java refuses a handshake for a name that ends with a dot.
   const name = (servername ?? host).replace(/\.$/, '');
   return connect({
@@ -35,16 +44,24 @@ export function connectSecurely({ secureContext, servername }: PreparedTls, { ho
   });
 }
 
-/** What a server does that has lost its quorum, where it answers readers alone (`readonlymode.enabled`) too, or that is behind what this client has seen, or that refuses a client after the handshake. */
+/**
+ * What a server does that has lost its quorum, where it answers readers alone (`readonlymode.enabled`) too,
+ * or that is behind what this client has seen, or that refuses a client after the handshake.
+ */
 export function noSession(tls: PreparedTls | undefined): string {
   const other = !tls ? 'want TLS' : tls.cert ? 'refuse the client certificate' : 'want a client certificate';
   return `the server closed the connection without a session: it may have no quorum, be read-only, or ${other}`;
 }
 
 /** What an error before the session is, in the words of TLS; undefined where it is another one. */
-export function tlsProblem(error: NodeJS.ErrnoException, tls: PreparedTls, isSecure: boolean): string | undefined {
+export function tlsProblem(
+  error: NodeJS.ErrnoException,
+  tls: PreparedTls,
+  isSecure: boolean,
+): string | undefined {
   const { code, syscall } = error;
   if (code === 'ECONNRESET' && isSecure) return noSession(tls);
-  if (code === 'ECONNRESET' && syscall !== 'connect') return 'the server closed the connection in the TLS handshake: it may not speak TLS';
+  if (code === 'ECONNRESET' && syscall !== 'connect')
+    return 'the server closed the connection in the TLS handshake: it may not speak TLS';
   return problemOfTls(error, tls.cert !== undefined);
 }

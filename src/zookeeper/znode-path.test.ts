@@ -7,18 +7,32 @@ describe('the name of a znode', () => {
     expect(pathProblem(`/x/${name}/y`)).toBeUndefined();
   });
 
-  it.each(['', '/', 'a/b', '.', '..', 'a\n', '\u0000', '\u007f', '\u009f', '\ud83d\ude00', '\ue000', '\ufff0', '\uffff'])(
-    'may not be %j',
-    (name) => {
-      expect(() => checkZnodeName(name, '--service')).toThrow(`--service: expected a name without "/"`);
-    },
-  );
+  it.each([
+    '',
+    '/',
+    'a/b',
+    '.',
+    '..',
+    'a\n',
+    '\u0000',
+    '\u007f',
+    '\u009f',
+    '\ud83d\ude00',
+    '\ue000',
+    '\ufff0',
+    '\uffff',
+  ])('may not be %j', (name) => {
+    expect(() => checkZnodeName(name, '--service')).toThrow(`--service: expected a name without "/"`);
+  });
 });
 
 describe('a path', () => {
-  it.each(['', 'a', 'a/b', '/a/', '//', '//a', '/a//b', '/.', '/a/..', '/a/../b', '/a\u0001'])('%j is refused', (path) => {
-    expect(pathProblem(path)).toBeTypeOf('string');
-  });
+  it.each(['', 'a', 'a/b', '/a/', '//', '//a', '/a//b', '/.', '/a/..', '/a/../b', '/a\u0001'])(
+    '%j is refused',
+    (path) => {
+      expect(pathProblem(path)).toBeTypeOf('string');
+    },
+  );
 
   it('is put below the chroot, the root being the chroot itself', () => {
     expect(withinChroot('', '/a/b')).toBe('/a/b');

@@ -11,18 +11,26 @@ export function checkZnodeName(name: string, label: string): void {
   throw new ConfigError(label, name, 'a name without "/" and control characters, other than "." and ".."');
 }
 
-/** Takes paths apart that are separated by commas. @throws {ConfigError} naming the setting `label` for one that is none */
+/**
+ * Takes paths apart that are separated by commas.
+ * @throws {ConfigError} naming the setting `label` for one that is none
+ */
 export function parsePaths(text: string, label: string): readonly string[] {
   const paths = text.split(',');
   const wrong = paths.find((path) => pathProblem(path) !== undefined);
   if (wrong === undefined) return paths;
-  throw new ConfigError(label, wrong, `absolute paths of ZooKeeper, such as /locks,/leader (${pathProblem(wrong)})`);
+  throw new ConfigError(
+    label,
+    wrong,
+    `absolute paths of ZooKeeper, such as /locks,/leader (${pathProblem(wrong)})`,
+  );
 }
 
 /**
  * What is wrong with an absolute path, as a short sentence; undefined when nothing is.
  *
- * The rules are the servers' own: they refuse what breaks them, some by closing the connection. `/zookeeper` is theirs, at the root only.
+ * The rules are the servers' own: they refuse what breaks them, some by closing the connection. `/zookeeper`
+ * is theirs, at the root only.
  */
 export function pathProblem(path: string): string | undefined {
   if (path === '/') return undefined;
@@ -35,7 +43,9 @@ export function pathProblem(path: string): string | undefined {
   return undefined;
 }
 
-/** Whether a path from the servers' root, any chroot included, lies in the part that they keep for themselves. */
+/**
+ * Whether a path from the servers' root, any chroot included, lies in the part that they keep for themselves.
+ */
 export function isReserved(path: string): boolean {
   return path === '/zookeeper' || path.startsWith('/zookeeper/');
 }
@@ -59,5 +69,7 @@ function nameProblem(name: string): string | undefined {
   return ALLOWED.test(name) ? undefined : 'a name contains a character that the servers refuse';
 }
 
-/** ZooKeeper's PathUtils refuses control characters, surrogates with the private use area, and the specials. */
+/**
+ * ZooKeeper's PathUtils refuses control characters, surrogates with the private use area, and the specials.
+ */
 const ALLOWED = /^[\u0020-\u007e\u00a0-\ud7ff\uf900-\uffef]*$/;

@@ -8,26 +8,45 @@ import type { SessionState } from './session-state.js';
 import { StandingWatches } from './standing-watches.js';
 import { prepareTls, type ZooKeeperTls } from './tls.js';
 import { parentOf, pathProblem, withinChroot } from './znode-path.js';
-import type { CallOptions, CreatedZnode, CreateMode, MultiOperation, Watch, Znode, ZnodeData, ZnodeStat, ZooKeeper } from './zookeeper.js';
+import type {
+  CallOptions,
+  CreatedZnode,
+  CreateMode,
+  MultiOperation,
+  Watch,
+  Znode,
+  ZnodeData,
+  ZnodeStat,
+  ZooKeeper,
+} from './zookeeper.js';
 import { isFault, ZooKeeperError } from './zookeeper-error.js';
 
 /** How to reach ZooKeeper. */
 export interface ZooKeeperOptions {
   /** `HOST:PORT[,HOST:PORT]…[/CHROOT]`, or what {@link parseConnectString} made of it. */
   readonly connect: string | ConnectString;
-  /** How long the session outlives its connection, 1,000 to 600,000 milliseconds; the servers may grant another time. @default 20000 */
+  /**
+   * How long the session outlives its connection, 1,000 to 600,000 milliseconds; the servers may grant
+   * another time.
+   * @default 20000
+   */
   readonly sessionTimeoutMs?: number | undefined;
   /** How long a call may take that says nothing else, in milliseconds, 1 to 86,400,000. @default 5000 */
   readonly operationTimeoutMs?: number | undefined;
   /**
-   * `digest:USER:PASSWORD`. Without it all users may do anything with the znodes made here. With it only this user may change them, and all
-   * users may read them; in shared ones, such as parents, all users may make and remove znodes as well.
-   * Wrong credentials are not refused as such: operations that they do not allow fail as `no-auth`.
+   * `digest:USER:PASSWORD`. Without it all users may do anything with the znodes made here. With it only this
+   * user may change them, and all users may read them; in shared ones, such as parents, all users may make
+   * and remove znodes as well. Wrong credentials are not refused as such: operations that they do not allow
+   * fail as `no-auth`.
    *
    * @default none
    */
   readonly auth?: string | undefined;
-  /** Whether the connection is encrypted, and how: `true` trusts the CAs that Node does. What it holds is read once. @default false */
+  /**
+   * Whether the connection is encrypted, and how: `true` trusts the CAs that Node does. What it holds is read
+   * once.
+   * @default false
+   */
   readonly tls?: boolean | ZooKeeperTls | undefined;
   readonly clock: Clock;
   readonly random: RandomSource;
@@ -40,7 +59,10 @@ export const DISCOVERY_SESSION_TIMEOUT_MS = 10_000;
 /** The default of {@link ZooKeeperOptions.operationTimeoutMs}. */
 export const DEFAULT_OPERATION_TIMEOUT_MS = 5_000;
 
-/** Begins to connect, in the background; the client can be used at once. @throws {ConfigError} when an option is wrong */
+/**
+ * Begins to connect, in the background; the client can be used at once.
+ * @throws {ConfigError} when an option is wrong
+ */
 export function openZooKeeper(options: ZooKeeperOptions): ZooKeeperClient {
   return new ZooKeeperClient(options);
 }
@@ -48,8 +70,8 @@ export function openZooKeeper(options: ZooKeeperOptions): ZooKeeperClient {
 /**
  * A client of ZooKeeper over `node-zookeeper-client`.
  *
- * A call is sent once, or not at all: whether to repeat it is for the caller to decide, by the error's `fault` and `outcome`. Calls that are made
- * while there is no connection wait for one until their deadline.
+ * A call is sent once, or not at all: whether to repeat it is for the caller to decide, by the error's
+ * `fault` and `outcome`. Calls that are made while there is no connection wait for one until their deadline.
  */
 export class ZooKeeperClient implements ZooKeeper {
   readonly description: string;
@@ -65,19 +87,43 @@ export class ZooKeeperClient implements ZooKeeper {
     openSession: OpenSession = (session) => new LibrarySession(session),
   ) {
     const { clock, random } = options;
-    const sessionTimeoutMs = milliseconds('sessionTimeoutMs', options.sessionTimeoutMs ?? DEFAULT_SESSION_TIMEOUT_MS, 1_000, 600_000);
-    const timeoutMs = milliseconds('operationTimeoutMs', options.operationTimeoutMs ?? DEFAULT_OPERATION_TIMEOUT_MS, 1, 86_400_000);
+    const sessionTimeoutMs = milliseconds(
+      'sessionTimeoutMs',
+      options.sessionTimeoutMs ?? DEFAULT_SESSION_TIMEOUT_MS,
+      1_000,
+      600_000,
+    );
+    const timeoutMs = milliseconds(
+      'operationTimeoutMs',
+      options.operationTimeoutMs ?? DEFAULT_OPERATION_TIMEOUT_MS,
+      1,
+      86_400_000,
+    );
     this.#operationTimeoutMs = timeoutMs;
-    const connect = typeof options.connect === 'string' ? parseConnectString(options.connect, 'connect') : options.connect;
+    const connect =
+      typeof options.connect === 'string' ? parseConnectString(options.connect, 'connect') : options.connect;
     const auth = options.auth === undefined ? undefined : parseAuth(options.auth, 'auth');
     const tls = options.tls ? prepareTls(options.tls === true ? {} : options.tls, 'tls.') : undefined;
     this.description = `zookeeper ${connect.text}`;
     this.#chroot = connect.chroot;
     const onChanged = (path: string, isGone: boolean) => this.#watches.onChanged(path, isGone);
-    const keeper = new SessionKeeper({ connect, sessionTimeoutMs, auth, tls, clock, random, openSession, onChanged });
+    const keeper = new SessionKeeper({
+      connect,
+      sessionTimeoutMs,
+      auth,
+      tls,
+      clock,
+      random,
+      openSession,
+      onChanged,
+    });
     this.#keeper = keeper;
     this.#calls = new CallQueue(keeper, clock, timeoutMs, this.description);
-    this.#watches = new StandingWatches({ clock, random, isConnected: () => keeper.state.status === 'connected' });
+    this.#watches = new StandingWatches({
+      clock,
+      random,
+      isConnected: () => keeper.state.status === 'connected',
+    });
     keeper.onState(({ status }) => {
       if (status === 'connected') this.#watches.onConnected();
       if (status === 'closed') this.#watches.close();
@@ -101,7 +147,9 @@ export class ZooKeeperClient implements ZooKeeper {
     return this.#keeper.onState(listener);
   }
 
-  whenConnected(options: Omit<CallOptions, 'sessionId'> = {}): Promise<SessionState & { status: 'connected' }> {
+  whenConnected(
+    options: Omit<CallOptions, 'sessionId'> = {},
+  ): Promise<SessionState & { status: 'connected' }> {
     return this.#calls.whenConnected(options);
   }
 
@@ -112,14 +160,24 @@ export class ZooKeeperClient implements ZooKeeper {
     });
   }
 
-  createWithZxid(path: string, data: ZnodeData, mode: CreateMode, options: CallOptions = {}): Promise<CreatedZnode> {
+  createWithZxid(
+    path: string,
+    data: ZnodeData,
+    mode: CreateMode,
+    options: CallOptions = {},
+  ): Promise<CreatedZnode> {
     return this.#call('create', path, true, options, async (session, full) => {
       const made = await session.createWithZxid(full, Buffer.from(data), mode);
       return { ...made, path: made.path.slice(this.#chroot.length) || '/' };
     });
   }
 
-  createWithParents(path: string, data: ZnodeData, mode: CreateMode, options: CallOptions = {}): Promise<string> {
+  createWithParents(
+    path: string,
+    data: ZnodeData,
+    mode: CreateMode,
+    options: CallOptions = {},
+  ): Promise<string> {
     const full = withinChroot(this.#chroot, path);
     return this.#withParents(full, path, this.#share(options), (call) => this.create(path, data, mode, call));
   }
@@ -127,31 +185,43 @@ export class ZooKeeperClient implements ZooKeeper {
   async ensurePath(path: string, options: CallOptions = {}): Promise<void> {
     const call = this.#share(options);
     // Where it exists no right to make it may be at hand, nor any to make its parents.
-    if (await this.#call('exists', path, false, call(), (session, full) => session.exists(full, false))) return;
+    if (await this.#call('exists', path, false, call(), (session, full) => session.exists(full, false)))
+      return;
     await this.#ensure(withinChroot(this.#chroot, path), path, call);
   }
 
   read(path: string, options: CallOptions = {}): Promise<Znode | undefined> {
-    return orUndefined(this.#call('read', path, false, options, (session, full) => session.read(full, false)));
+    return orUndefined(
+      this.#call('read', path, false, options, (session, full) => session.read(full, false)),
+    );
   }
 
   children(path: string, options: CallOptions = {}): Promise<readonly string[] | undefined> {
-    return orUndefined(this.#call('children', path, false, options, (session, full) => session.children(full, false)));
+    return orUndefined(
+      this.#call('children', path, false, options, (session, full) => session.children(full, false)),
+    );
   }
 
   setData(path: string, data: ZnodeData, version = -1, options: CallOptions = {}): Promise<ZnodeStat> {
-    return this.#call('setData', path, true, options, (session, full) => session.setData(full, Buffer.from(data), version));
+    return this.#call('setData', path, true, options, (session, full) =>
+      session.setData(full, Buffer.from(data), version),
+    );
   }
 
   async remove(path: string, version = -1, options: CallOptions = {}): Promise<boolean> {
-    const removed = this.#call('remove', path, true, options, (session, full) => session.remove(full, version).then(() => true as const));
+    const removed = this.#call('remove', path, true, options, (session, full) =>
+      session.remove(full, version).then(() => true as const),
+    );
     return (await orUndefined(removed)) ?? false;
   }
 
   async multi(operations: readonly MultiOperation[], options: CallOptions = {}): Promise<void> {
     if (operations.length === 0) return;
     const paths = operations.map(({ path }) => path);
-    const within = operations.map((operation) => ({ ...operation, path: this.#check('multi', operation.path) }));
+    const within = operations.map((operation) => ({
+      ...operation,
+      path: this.#check('multi', operation.path),
+    }));
     const call = { operation: `multi of ${operations.length}`, paths, writes: true };
     await this.#calls.call(call, options, (session) => session.multi(within));
   }
@@ -179,12 +249,17 @@ export class ZooKeeperClient implements ZooKeeper {
   }
 
   /**
-   * Runs `make` until it does not fail for want of a parent, and makes the parents in between; to the call's deadline, where they are
-   * removed all the time.
+   * Runs `make` until it does not fail for want of a parent, and makes the parents in between; to the call's
+   * deadline, where they are removed all the time.
    *
    * @param full the path on the servers
    */
-  async #withParents<T>(full: string, path: string, call: () => CallOptions, make: (call: CallOptions) => Promise<T>): Promise<T> {
+  async #withParents<T>(
+    full: string,
+    path: string,
+    call: () => CallOptions,
+    make: (call: CallOptions) => Promise<T>,
+  ): Promise<T> {
     for (;;) {
       try {
         return await make(call());
@@ -196,19 +271,30 @@ export class ZooKeeperClient implements ZooKeeper {
     }
   }
 
-  /** Makes a znode by its path on the servers, and before it the parents that turn out to be missing: existing ones need not be writable. */
+  /**
+   * Makes a znode by its path on the servers, and before it the parents that turn out to be missing: existing
+   * ones need not be writable.
+   */
   #ensure(full: string, path: string, call: () => CallOptions): Promise<void> {
     return this.#withParents(full, path, call, async (options) => {
       try {
         const request: Call = { operation: 'create', path, writes: true };
-        await this.#calls.call(request, options, (session) => session.create(full, Buffer.alloc(0), 'shared'));
+        await this.#calls.call(request, options, (session) =>
+          session.create(full, Buffer.alloc(0), 'shared'),
+        );
       } catch (error) {
         if (!isFault(error, 'node-exists')) throw error;
       }
     });
   }
 
-  async #call<T>(operation: string, path: string, writes: boolean, options: CallOptions, send: Send<T>): Promise<T> {
+  async #call<T>(
+    operation: string,
+    path: string,
+    writes: boolean,
+    options: CallOptions,
+    send: Send<T>,
+  ): Promise<T> {
     const full = this.#check(operation, path);
     return this.#calls.call({ operation, path, writes }, options, (session) => send(session, full));
   }
@@ -217,14 +303,19 @@ export class ZooKeeperClient implements ZooKeeper {
   #check(operation: string, path: string): string {
     const problem = pathProblem(path);
     if (problem === undefined) return withinChroot(this.#chroot, path);
-    throw new ZooKeeperError(`${this.description}: ${operation} ${JSON.stringify(path)}: ${problem} (refused)`, {
-      fault: 'refused',
-      outcome: 'not-applied',
-      path,
-    });
+    throw new ZooKeeperError(
+      `${this.description}: ${operation} ${JSON.stringify(path)}: ${problem} (refused)`,
+      {
+        fault: 'refused',
+        outcome: 'not-applied',
+        path,
+      },
+    );
   }
 
-  /** The options of several requests that are one call, and so have one deadline. The first follows at once. */
+  /**
+   * The options of several requests that are one call, and so have one deadline. The first follows at once.
+   */
   #share({ timeoutMs = this.#operationTimeoutMs, ...options }: CallOptions): () => CallOptions {
     const { clock } = this.options;
     let deadline: number | undefined;

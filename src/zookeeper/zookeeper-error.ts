@@ -12,7 +12,10 @@ export type ZooKeeperFault =
   | 'no-children-for-ephemerals'
   /** The access control list does not allow it to this session. */
   | 'no-auth'
-  /** The servers refuse the credentials themselves. They never do so for a digest, where wrong ones show as `no-auth`. */
+  /**
+   * The servers refuse the credentials themselves. They never do so for a digest, where wrong ones show as
+   * `no-auth`.
+   */
   | 'auth-failed'
   /** The connection broke while the call was under way. */
   | 'connection-loss'
@@ -38,7 +41,10 @@ export class ZooKeeperError extends NodeLeaseError {
 
   constructor(
     message: string,
-    options: Pick<ZooKeeperError, 'fault' | 'outcome'> & { readonly path?: string | undefined; readonly cause?: unknown },
+    options: Pick<ZooKeeperError, 'fault' | 'outcome'> & {
+      readonly path?: string | undefined;
+      readonly cause?: unknown;
+    },
   ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.fault = options.fault;
@@ -82,7 +88,10 @@ export function failureOf(code: number, index?: number): RequestFailure {
   return new RequestFailure('refused', code > -100, `the server refused it with code ${code}`, index);
 }
 
-/** A session that moved to another server while a request was under way: the request was dropped, and so is the connection. */
+/**
+ * A session that moved to another server while a request was under way: the request was dropped, and so is
+ * the connection.
+ */
 export const SESSION_MOVED = -118;
 
 const FAILURES: Readonly<Record<number, readonly [ZooKeeperFault, string]>> = {

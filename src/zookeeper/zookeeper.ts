@@ -2,30 +2,44 @@ import type { SessionState } from './session-state.js';
 
 /** What every call may be given. */
 export interface CallOptions {
-  /** How long the call may take, in milliseconds, the wait for a connection included. @default the client's `operationTimeoutMs` */
+  /**
+   * How long the call may take, in milliseconds, the wait for a connection included.
+   * @default the client's `operationTimeoutMs`
+   */
   readonly timeoutMs?: number;
   /** Gives the call up, at once. What was sent already may still be applied. */
   readonly signal?: AbortSignal | undefined;
   /**
-   * The id of the session that the call is for. In any other session it is not sent, and fails as `session-expired`: an ephemeral znode
-   * that was meant for an earlier session must not be made in a later one. @default any session
+   * The id of the session that the call is for. In any other session it is not sent, and fails as
+   * `session-expired`: an ephemeral znode that was meant for an earlier session must not be made in a later
+   * one. @default any session
    */
   readonly sessionId?: string | undefined;
   /**
-   * Whether to give up the connection too when the call was sent and no answer comes in time: the client keeps its session, and tries the
-   * next server at once. Other calls under way then fail as `connection-loss`. The client itself finds out within two thirds of the
-   * session's time-out that a server stands still. @default false
+   * Whether to give up the connection too when the call was sent and no answer comes in time: the client
+   * keeps its session, and tries the next server at once. Other calls under way then fail as
+   * `connection-loss`. The client itself finds out within two thirds of the session's time-out that a server
+   * stands still. @default false
    */
   readonly reconnectOnTimeout?: boolean | undefined;
 }
 
 /**
- * What becomes of a znode when the session that made it ends, whether the server numbers it, and whose it is: a `shared` one is persistent and
- * belongs to all users, the others belong to the user that makes them, where there is one.
+ * What becomes of a znode when the session that made it ends, whether the server numbers it, and whose it is:
+ * a `shared` one is persistent and belongs to all users, the others belong to the user that makes them, where
+ * there is one.
  */
-export type CreateMode = 'shared' | 'persistent' | 'ephemeral' | 'persistent-sequential' | 'ephemeral-sequential';
+export type CreateMode =
+  | 'shared'
+  | 'persistent'
+  | 'ephemeral'
+  | 'persistent-sequential'
+  | 'ephemeral-sequential';
 
-/** What the server knows of a znode beside its data. Times are in milliseconds since the Unix epoch by the leader's clock. */
+/**
+ * What the server knows of a znode beside its data. Times are in milliseconds since the Unix epoch by the
+ * leader's clock.
+ */
 export interface ZnodeStat {
   /** The number of changes of the data, for conditional writes. */
   readonly version: number;
@@ -39,12 +53,18 @@ export interface ZnodeStat {
   readonly createdAt: number;
   /** When its data was last changed: what a write just made says of the leader's time. */
   readonly modifiedAt: number;
-  /** The session that an ephemeral znode goes with, as in {@link SessionState}; undefined for a persistent one. */
+  /**
+   * The session that an ephemeral znode goes with, as in {@link SessionState}; undefined for a persistent
+   * one.
+   */
   readonly owner: string | undefined;
   readonly childCount: number;
 }
 
-/** How much data the servers take in one request, in bytes (`jute.maxbuffer`, less room for the rest of the request). */
+/**
+ * How much data the servers take in one request, in bytes (`jute.maxbuffer`, less room for the rest of the
+ * request).
+ */
 export const LARGEST_DATA = 1_000_000;
 
 /** Data to be written; a text as UTF-8. */
@@ -73,7 +93,10 @@ export type MultiOperation =
 
 /** A standing watch. */
 export interface Watch {
-  /** Resolves once the listener has been told a first state. Never rejects, and never resolves when the watch is closed before. */
+  /**
+   * Resolves once the listener has been told a first state. Never rejects, and never resolves when the watch
+   * is closed before.
+   */
   readonly first: Promise<void>;
   /** Ends it: the listener is not called again. */
   close(): void;
@@ -82,8 +105,8 @@ export interface Watch {
 /**
  * A ZooKeeper service: sessions are opened again by themselves, every call has a deadline, watches stay.
  *
- * Paths are absolute within the chroot: `/discovery/nodes`. Every call rejects with a {@link ZooKeeperError}; what is expected in
- * ordinary use, an absent znode, is a value.
+ * Paths are absolute within the chroot: `/discovery/nodes`. Every call rejects with a {@link ZooKeeperError};
+ * what is expected in ordinary use, an absent znode, is a value.
  */
 export interface ZooKeeper {
   /** The servers and the chroot, for people. */
@@ -93,31 +116,45 @@ export interface ZooKeeper {
   readonly state: SessionState;
 
   /**
-   * When the last request was sent, over the present connection, whose answer was there by `at`; minus infinity for none. The request to connect
-   * counts as answered before any time. Both on the monotonic clock, in milliseconds. Tells until when the servers keep the session.
+   * When the last request was sent, over the present connection, whose answer was there by `at`; minus
+   * infinity for none. The request to connect counts as answered before any time. Both on the monotonic
+   * clock, in milliseconds. Tells until when the servers keep the session.
    */
   heardBy(at: number): number;
 
-  /** Calls `listener` with every new state, in order, until the returned function is called. Not with the present one. Listeners must not throw. */
+  /**
+   * Calls `listener` with every new state, in order, until the returned function is called. Not with the
+   * present one. Listeners must not throw.
+   */
   onState(listener: (state: SessionState) => void): () => void;
 
   /**
-   * Resolves to the state `connected`, at once where that is the present one. @throws {ZooKeeperError} `timeout` when there is no session
-   * within `timeoutMs`, with what went wrong last as its cause; `closed` after `close()`
+   * Resolves to the state `connected`, at once where that is the present one. @throws {ZooKeeperError}
+   * `timeout` when there is no session within `timeoutMs`, with what went wrong last as its cause; `closed`
+   * after `close()`
    */
   whenConnected(options?: Omit<CallOptions, 'sessionId'>): Promise<SessionState & { status: 'connected' }>;
 
   /**
-   * Makes a znode; its parent must exist. Resolves to its path, which differs from `path` for the sequential modes.
+   * Makes a znode; its parent must exist. Resolves to its path, which differs from `path` for the sequential
+   * modes.
    *
    * @throws {ZooKeeperError} among others `node-exists`, `no-node` (no parent)
    */
   create(path: string, data: ZnodeData, mode: CreateMode, options?: CallOptions): Promise<string>;
 
   /** As {@link create}, and tells the transaction that made it. Takes servers of version 3.5 or later. */
-  createWithZxid(path: string, data: ZnodeData, mode: CreateMode, options?: CallOptions): Promise<CreatedZnode>;
+  createWithZxid(
+    path: string,
+    data: ZnodeData,
+    mode: CreateMode,
+    options?: CallOptions,
+  ): Promise<CreatedZnode>;
 
-  /** As {@link create}, and makes the parents that are missing, shared ones, again where one vanishes in between (Curator's are containers, which the server removes when empty). */
+  /**
+   * As {@link create}, and makes the parents that are missing, shared ones, again where one vanishes in
+   * between (Curator's are containers, which the server removes when empty).
+   */
   createWithParents(path: string, data: ZnodeData, mode: CreateMode, options?: CallOptions): Promise<string>;
 
   /** Makes a shared znode without data, and its parents, unless they exist. The chroot is made with them. */
@@ -129,23 +166,31 @@ export interface ZooKeeper {
   /** The names of the children, in no particular order; undefined for an absent znode. */
   children(path: string, options?: CallOptions): Promise<readonly string[] | undefined>;
 
-  /** Replaces a znode's data; with `version`, only where that is its version. @throws {ZooKeeperError} as `no-node`, `bad-version` */
+  /**
+   * Replaces a znode's data; with `version`, only where that is its version.
+   * @throws {ZooKeeperError} as `no-node`, `bad-version`
+   */
   setData(path: string, data: ZnodeData, version?: number, options?: CallOptions): Promise<ZnodeStat>;
 
   /**
-   * Removes a znode; with `version`, only where that is its data's version. Resolves to false when there was none.
+   * Removes a znode; with `version`, only where that is its data's version. Resolves to false when there was
+   * none.
    *
    * @throws {ZooKeeperError} among others `bad-version`, `not-empty`
    */
   remove(path: string, version?: number, options?: CallOptions): Promise<boolean>;
 
-  /** Carries out all of the operations, or none. @throws {ZooKeeperError} that of the first operation that is refused */
+  /**
+   * Carries out all of the operations, or none.
+   * @throws {ZooKeeperError} that of the first operation that is refused
+   */
   multi(operations: readonly MultiOperation[], options?: CallOptions): Promise<void>;
 
   /**
-   * Tells `listener` the names of a znode's children, undefined while it is absent: now, and after every change, until the watch is
-   * closed. Changes in quick succession may be told as one, but the last thing told is always the newest state, across lost connections
-   * and sessions too. While there is no connection nothing is told. Listeners must not throw.
+   * Tells `listener` the names of a znode's children, undefined while it is absent: now, and after every
+   * change, until the watch is closed. Changes in quick succession may be told as one, but the last thing
+   * told is always the newest state, across lost connections and sessions too. While there is no connection
+   * nothing is told. Listeners must not throw.
    */
   watchChildren(path: string, listener: (children: readonly string[] | undefined) => void): Watch;
 
@@ -153,11 +198,15 @@ export interface ZooKeeper {
   watchData(path: string, listener: (znode: Znode | undefined) => void): Watch;
 
   /**
-   * Calls `listener` when a znode is removed, or where there is none: for paths that are not used again, such as sequential ones. Takes no read after
-   * the removal, so it tells sooner than {@link watchData}, also where the znode is replaced.
+   * Calls `listener` when a znode is removed, or where there is none: for paths that are not used again, such
+   * as sequential ones. Takes no read after the removal, so it tells sooner than {@link watchData}, also
+   * where the znode is replaced.
    */
   watchRemoval(path: string, listener: () => void): Watch;
 
-  /** Ends the session with its ephemeral znodes, and every watch. Resolves soon also where no server answers, and never rejects. Idempotent. */
+  /**
+   * Ends the session with its ephemeral znodes, and every watch. Resolves soon also where no server answers,
+   * and never rejects. Idempotent.
+   */
   close(): Promise<void>;
 }

@@ -30,7 +30,8 @@ it('nodelease console of a moving fleet of Camunda 8: renewals, clocks that disa
   await bucket.put({ ...camundaFree(5), body: '{}' });
   await bucket.put(CAMUNDA_MARKER);
   await bucket.put(camundaRestore('backup-7', [0, 1]));
-  const starter = (id: number, taskId: string, aheadMs = 0) => bucket.starter(id, taskId, { durationMs: DURATION_MS, aheadMs });
+  const starter = (id: number, taskId: string, aheadMs = 0) =>
+    bucket.starter(id, taskId, { durationMs: DURATION_MS, aheadMs });
   const first = await starter(0, 'broker-a');
   const third = await starter(2, 'broker-c');
   const paused = await starter(2, 'broker-e');
@@ -60,8 +61,12 @@ it('nodelease console of a moving fleet of Camunda 8: renewals, clocks that disa
   expect(await label(3)).toBe('Node id 3, free, never held');
   expect(await label(4)).toBe('Node id 4, retired, version 2');
   expect(await label(5)).toMatch(/^Node id 5, damaged, never held, lease object has no usable "taskId"/);
-  expect(await page.locator('#settings').innerText()).toMatch(/^6 node ids · leases of about [567] s · Camunda 8, read only$/);
-  expect(await page.locator('#store').innerText()).toMatch(/Format\s+Camunda 8\s+Marker\s+there\s+Restore backup-7\s+node ids 0, 1/);
+  expect(await page.locator('#settings').innerText()).toMatch(
+    /^6 node ids · leases of about [567] s · Camunda 8, read only$/,
+  );
+  expect(await page.locator('#store').innerText()).toMatch(
+    /Format\s+Camunda 8\s+Marker\s+there\s+Restore backup-7\s+node ids 0, 1/,
+  );
   // Renewed again and again, it never runs out; what it knows of the others is shown.
   alive.delete(third);
   await renewing.get(third);
@@ -71,7 +76,9 @@ it('nodelease console of a moving fleet of Camunda 8: renewals, clocks that disa
   expect(await page.locator('.event').count()).toBe(0);
   await cell(0).click();
   await expect.poll(() => page.locator('#details').innerText()).toContain('1 of 2 do · 1 not yet');
-  expect(await page.locator('#details').innerText()).toMatch(/by its holder’s clock, as written[\s\S]*Acquirable\s+yes/);
+  expect(await page.locator('#details').innerText()).toMatch(
+    /by its holder’s clock, as written[\s\S]*Acquirable\s+yes/,
+  );
   // Renewals leave the panel alone, although no two of them are as long after the holder's time.
   const panel = await page.locator('#details-title').elementHandle();
   await page.waitForTimeout(DURATION_MS);
@@ -83,8 +90,13 @@ it('nodelease console of a moving fleet of Camunda 8: renewals, clocks that disa
   const heir = await starter(0, 'broker-d');
   await heir.renew();
   alive.add(heir);
-  await page.locator('.event[data-kind="taken-over"]', { hasText: 'broker-d took over node id 0 from broker-a at version 2' }).waitFor();
-  // A starter that was paused has read an empty object a whole tenure ago: its If-Match holds, and its version is in use already.
+  await page
+    .locator('.event[data-kind="taken-over"]', {
+      hasText: 'broker-d took over node id 0 from broker-a at version 2',
+    })
+    .waitFor();
+  // A starter that was paused has read an empty object a whole tenure ago: its If-Match holds, and its
+  // version is in use already.
   alive.delete(third);
   await renewing.get(third);
   await third.release();
@@ -93,7 +105,9 @@ it('nodelease console of a moving fleet of Camunda 8: renewals, clocks that disa
   alive.add(paused);
   const repeated = page.locator('.event[data-kind="version-repeated"]');
   await repeated.waitFor();
-  expect(await repeated.innerText()).toContain('version 1 of node id 2 is used again by broker-e, after its use by broker-c');
+  expect(await repeated.innerText()).toContain(
+    'version 1 of node id 2 is used again by broker-e, after its use by broker-c',
+  );
   await expect.poll(() => label(2)).toBe('Node id 2, held, by broker-e, version 1');
 
   const metrics = await (await fetch(`${url}/metrics`)).text();

@@ -25,11 +25,18 @@ afterAll(async () => {
 it('the console shows which revision each node runs, the ones that are behind first, as it changes', async () => {
   const client = await scene.open();
   const name = { app: 'shop', profile: 'prod' };
-  const publish = (value: string) => configPublisher(client, { ...name, author: 'ada' }).publish([{ key: 'a', new: value }]);
+  const publish = (value: string) =>
+    configPublisher(client, { ...name, author: 'ada' }).publish([{ key: 'a', new: value }]);
   await publish('1');
-  const nodes = await Promise.all([0, 1, 2].map(async (nodeId) => openConfiguration(await scene.open(), { ...name, nodeId })));
+  const nodes = await Promise.all(
+    [0, 1, 2].map(async (nodeId) => openConfiguration(await scene.open(), { ...name, nodeId })),
+  );
   // It has said what it runs, and does not follow.
-  await client.createWithParents('/config/.nodelease/seen/shop,prod/7', '{"revisions":{"shop,prod":1},"at":"2026-01-01"}', 'ephemeral');
+  await client.createWithParents(
+    '/config/.nodelease/seen/shop,prod/7',
+    '{"revisions":{"shop,prod":1},"at":"2026-01-01"}',
+    'ephemeral',
+  );
 
   const options = [
     '--http',
@@ -48,8 +55,14 @@ it('the console shows which revision each node runs, the ones that are behind fi
   await tree.getByText('shop,prod, revision 2: 1 of 4 behind').waitFor();
   const folder = tree.locator('details', { has: page.locator('summary', { hasText: 'shop,prod' }) }).last();
   if ((await folder.getAttribute('open')) === null) await folder.locator('summary').click();
-  const texts = async () => (await folder.locator('li').allInnerTexts()).map((text) => text.replace(/\s+/g, ' ').trim());
-  expect(await texts()).toEqual(['7 revision 1 behind in shop,prod', '0 revision 2', '1 revision 2', '2 revision 2']);
+  const texts = async () =>
+    (await folder.locator('li').allInnerTexts()).map((text) => text.replace(/\s+/g, ' ').trim());
+  expect(await texts()).toEqual([
+    '7 revision 1 behind in shop,prod',
+    '0 revision 2',
+    '1 revision 2',
+    '2 revision 2',
+  ]);
   // Its title comes with the node id that it shows.
   const unnamed = (await nameless(page)).filter((element) => !element.includes('id="details"'));
   expect([unnamed, await overflow(page), await pale(page)]).toEqual([[], 0, []]);

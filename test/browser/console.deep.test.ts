@@ -32,8 +32,17 @@ afterEach(async () => {
 });
 
 /** The page of a server that begins with what the fleet is then. */
-async function openConsole(fleet: ScriptedFleet, facts: Partial<Hello> = {}, options?: Parameters<typeof openPage>[2]): Promise<Page> {
-  server = await new ScriptedConsole(() => ({ epoch: 'e', instance: null, ...fleet.snapshot(), ...facts })).start();
+async function openConsole(
+  fleet: ScriptedFleet,
+  facts: Partial<Hello> = {},
+  options?: Parameters<typeof openPage>[2],
+): Promise<Page> {
+  server = await new ScriptedConsole(() => ({
+    epoch: 'e',
+    instance: null,
+    ...fleet.snapshot(),
+    ...facts,
+  })).start();
   const watched = await openPage(browser, `${server.url}/`, options);
   opened.push(watched);
   return watched.page;
@@ -54,7 +63,13 @@ function oddFleet(size: number): ScriptedFleet {
   fleet.change(5, { state: 'evicted', taskId: null, version: 9, expiresInMs: HOUR_MS / 2 });
   fleet.change(6, { state: 'retired', taskId: null, expiresInMs: null });
   fleet.change(7, { state: 'unreadable', taskId: null, expiresInMs: null, problem: 'the body is no JSON' });
-  fleet.change(8, { state: 'absent', taskId: null, version: 0, expiresInMs: null, problem: 'lease object is absent' });
+  fleet.change(8, {
+    state: 'absent',
+    taskId: null,
+    version: 0,
+    expiresInMs: null,
+    problem: 'lease object is absent',
+  });
   fleet.change(9, { expiresInMs: HOUR_MS / 5 });
   return fleet;
 }
@@ -63,7 +78,9 @@ describe('the console shows', () => {
   it('every node id with its state, holder and version, and in words for screen readers', async () => {
     const page = await openConsole(oddFleet(12));
     await cell(page, 11).waitFor();
-    const labels = await page.locator('.cell').evaluateAll((cells) => cells.map((each) => each.getAttribute('aria-label')));
+    const labels = await page
+      .locator('.cell')
+      .evaluateAll((cells) => cells.map((each) => each.getAttribute('aria-label')));
     expect(labels.slice(0, 9)).toEqual([
       'Node id 0, held, by task-1, version 1',
       'Node id 1, overdue, by task-2, version 1',
@@ -89,7 +106,8 @@ describe('the console shows', () => {
   it('a bar that runs to the deadline and past it by itself, and is full again with a renewal', async () => {
     const fleet = new ScriptedFleet({ size: 1, durationMs: 4_000, graceMs: HOUR_MS });
     const page = await openConsole(fleet);
-    const share = () => page.evaluate<number>("new DOMMatrix(getComputedStyle(document.querySelector('.bar i')).transform).a");
+    const share = () =>
+      page.evaluate<number>("new DOMMatrix(getComputedStyle(document.querySelector('.bar i')).transform).a");
     await cell(page, 0).waitFor();
     const early = await share();
     await page.locator('.cell[data-state="overdue"]').waitFor();
@@ -114,7 +132,9 @@ describe('the console shows', () => {
     expect(await cell(page, 3).getAttribute('data-known')).toBe('unknown');
     const details = page.getByRole('region', { name: 'Node id 1' });
     expect(await details.innerText()).toContain('1 of 3 do · 1 behind · 1 not yet');
-    expect(await details.getByRole('button', { name: 'Node id 2: behind, at version 1' }).isVisible()).toBe(true);
+    expect(await details.getByRole('button', { name: 'Node id 2: behind, at version 1' }).isVisible()).toBe(
+      true,
+    );
     fleet.change(2, { knownNodes: { 1: 2 } });
     server.send('report', fleet.snapshot().report);
     await expect.poll(() => cell(page, 2).getAttribute('data-known')).toBe('current');
@@ -129,14 +149,21 @@ describe('the console shows', () => {
     server.send('report', fleet.snapshot().report);
     server.send('change', event);
     await flashed;
-    await expect.poll(() => cell(page, 2).innerText()).toMatch(/successor[\s\S]*v2[\s\S]*taken over from task-3, /);
-    expect(await page.locator('.event').first().innerText()).toContain('successor took over node id 2 from task-3 at version 2');
-    await expect.poll(() => page.locator('#announcer').textContent()).toContain('successor took over node id 2');
+    await expect
+      .poll(() => cell(page, 2).innerText())
+      .toMatch(/successor[\s\S]*v2[\s\S]*taken over from task-3, /);
+    expect(await page.locator('.event').first().innerText()).toContain(
+      'successor took over node id 2 from task-3 at version 2',
+    );
+    await expect
+      .poll(() => page.locator('#announcer').textContent())
+      .toContain('successor took over node id 2');
   });
 
   it('the last 200 events, and the ones that fit a filter', async () => {
     const fleet = fleetOf(3);
-    for (let index = 0; index < 230; index += 1) fleet.event(index % 10 === 0 ? 'overdue' : 'acquired', index % 3, `event number ${index}`);
+    for (let index = 0; index < 230; index += 1)
+      fleet.event(index % 10 === 0 ? 'overdue' : 'acquired', index % 3, `event number ${index}`);
     const page = await openConsole(fleet);
     await expect.poll(() => page.locator('.event').count()).toBe(200);
     expect(await page.locator('.event').first().innerText()).toContain('event number 229');
@@ -153,7 +180,15 @@ describe('the console shows', () => {
 
   it('the discovery tree, the store, and the instance that serves it', async () => {
     const fleet = fleetOf(3);
-    const instance = { state: 'lost', live: false, ready: false, reason: 'the lease is lost', nodeId: 1, version: 4, taskId: 'task-2' };
+    const instance = {
+      state: 'lost',
+      live: false,
+      ready: false,
+      reason: 'the lease is lost',
+      nodeId: 1,
+      version: 4,
+      taskId: 'task-2',
+    };
     const page = await openConsole(fleet, {
       tree: scriptedTree(fleet.nodes),
       instance: { ...instance, validForMs: null, idWidth: 8, discovery: null },
@@ -162,7 +197,9 @@ describe('the console shows', () => {
     await tree.getByText('orders', { exact: true }).waitFor();
     expect(await tree.innerText()).toContain('10.0.0.2:8080');
     expect(await page.locator('#instance').innerText()).toContain('the lease is lost');
-    expect(await page.locator('#store').innerText()).toMatch(/s3:\/\/orders-prod\/leases[\s\S]*18 ms[\s\S]*within 580 ms/);
+    expect(await page.locator('#store').innerText()).toMatch(
+      /s3:\/\/orders-prod\/leases[\s\S]*18 ms[\s\S]*within 580 ms/,
+    );
     server.send('tree', null);
     await tree.getByText('No ZooKeeper').waitFor();
   });
@@ -183,7 +220,10 @@ describe('the console shows', () => {
     await page.waitForTimeout(400);
     expect([await drawn?.evaluate((element) => element.isConnected), await hasFocus()]).toEqual([true, 1]);
     const [first] = tree.services;
-    const services = Array.from({ length: 500 }, (_, index) => ({ service: `service-${index}`, nodes: first?.nodes ?? [] }));
+    const services = Array.from({ length: 500 }, (_, index) => ({
+      service: `service-${index}`,
+      nodes: first?.nodes ?? [],
+    }));
     server.send('tree', { ...tree, services });
     await region.getByText('and 300 more').waitFor();
     expect(await region.getByText(/^service-/).count()).toBe(200);
@@ -193,7 +233,12 @@ describe('the console shows', () => {
   it('the locks that are followed: holder, token and age, and who waits, in the order of their turns', async () => {
     const fleet = fleetOf(1);
     const since = Date.now() - 125_000;
-    const contender = (data: string, token: number) => ({ data, sessionId: '100000000000000a', token: String(token), since });
+    const contender = (data: string, token: number) => ({
+      data,
+      sessionId: '100000000000000a',
+      token: String(token),
+      since,
+    });
     const held = {
       path: '/locks/report',
       kind: 'lock',
@@ -258,7 +303,8 @@ describe('what is not live is not shown as if it were:', () => {
     fleet.event('released', 1, 'meanwhile');
     const retry = await page.getByRole('button', { name: 'Try now' }).elementHandle();
     server.refusal = undefined;
-    // Within the page: by the time that a mouse is there, it may have reconnected by itself, and the button be gone.
+    // Within the page: by the time that a mouse is there, it may have reconnected by itself, and the button
+    // be gone.
     await retry?.evaluate('(button) => button.click()');
     await page.getByText('meanwhile').waitFor();
     expect(await page.locator('.event').count()).toBe(2);
@@ -269,7 +315,11 @@ describe('what is not live is not shown as if it were:', () => {
     const fleet = fleetOf(3);
     const page = await openConsole(fleet);
     await cell(page, 0).waitFor();
-    server.send('store', { ...fleet.snapshot().store, state: 'failing', problem: 'access to the bucket is denied' });
+    server.send('store', {
+      ...fleet.snapshot().store,
+      state: 'failing',
+      problem: 'access to the bucket is denied',
+    });
     await page.getByText(/the leases cannot be read: access to the bucket is denied/).waitFor();
     expect(await page.evaluate("'stale' in document.documentElement.dataset")).toBe(true);
     server.send('store', fleet.snapshot().store);
@@ -292,7 +342,9 @@ it('a token is asked for where the server wants one, and again when it was the w
   await input.fill('open-sesame');
   await page.getByRole('button', { name: 'Connect' }).click();
   await expect.poll(() => page.locator('.cell').count()).toBe(3);
-  expect(await page.evaluate('JSON.stringify([localStorage, sessionStorage, document.cookie])')).not.toContain('sesame');
+  expect(
+    await page.evaluate('JSON.stringify([localStorage, sessionStorage, document.cookie])'),
+  ).not.toContain('sesame');
 });
 
 describe('without a mouse', () => {
@@ -350,23 +402,27 @@ describe('without a mouse', () => {
 });
 
 describe.each(['light', 'dark'] as const)('in %s colours', (colorScheme) => {
-  it.each([12, 120, 300])('every control has a name, and every text can be read: %d node ids', async (size) => {
-    const fleet = oddFleet(size);
-    fleet.event('damaged', 7, 'node id 7 is damaged');
-    const page = await openConsole(fleet, { tree: scriptedTree(fleet.nodes) }, { colorScheme });
-    await cell(page, 0).waitFor();
-    await page.locator('#banner').evaluate((banner) => banner.removeAttribute('hidden'));
-    expect(await pale(page)).toEqual([]);
-    await cell(page, 0).click();
-    expect(await nameless(page)).toEqual([]);
-    await page.locator('#help-open').click();
-    expect(await pale(page)).toEqual([]);
-  });
+  it.each([12, 120, 300])(
+    'every control has a name, and every text can be read: %d node ids',
+    async (size) => {
+      const fleet = oddFleet(size);
+      fleet.event('damaged', 7, 'node id 7 is damaged');
+      const page = await openConsole(fleet, { tree: scriptedTree(fleet.nodes) }, { colorScheme });
+      await cell(page, 0).waitFor();
+      await page.locator('#banner').evaluate((banner) => banner.removeAttribute('hidden'));
+      expect(await pale(page)).toEqual([]);
+      await cell(page, 0).click();
+      expect(await nameless(page)).toEqual([]);
+      await page.locator('#help-open').click();
+      expect(await pale(page)).toEqual([]);
+    },
+  );
 });
 
 it('the colours follow the system until somebody chooses, and stay as chosen', async () => {
   const page = await openConsole(fleetOf(3), {}, { colorScheme: 'dark' });
-  const background = () => page.evaluate<string>('getComputedStyle(document.documentElement).backgroundColor');
+  const background = () =>
+    page.evaluate<string>('getComputedStyle(document.documentElement).backgroundColor');
   await cell(page, 0).waitFor();
   const dark = await background();
   await page.getByRole('button', { name: 'Colours: as the system' }).click();
@@ -384,7 +440,11 @@ it.each([
   [1_920, 300],
 ])('nothing goes beyond the edge of a window %d pixels wide, with %d node ids', async (width, size) => {
   const fleet = oddFleet(Math.max(12, size));
-  const page = await openConsole(fleet, { tree: scriptedTree(fleet.nodes) }, { viewport: { width, height: 800 } });
+  const page = await openConsole(
+    fleet,
+    { tree: scriptedTree(fleet.nodes) },
+    { viewport: { width, height: 800 } },
+  );
   await cell(page, 0).waitFor();
   expect(await overflow(page)).toBe(0);
   await cell(page, 0).click();

@@ -48,7 +48,9 @@ it('nodelease demo in a browser: a task is killed from the shell, and the page s
   await takeOver.waitFor({ timeout: 30_000 });
   const successor = /(task-\d+) took over/.exec(await takeOver.innerText())?.[1];
   expect(successor).not.toBe(taskId);
-  await expect.poll(() => cell.getAttribute('aria-label')).toBe(`Node id 2, held, by ${successor}, version ${Number(version) + 1}`);
+  await expect
+    .poll(() => cell.getAttribute('aria-label'))
+    .toBe(`Node id 2, held, by ${successor}, version ${Number(version) + 1}`);
   expect(await page.evaluate('states')).toEqual(expect.arrayContaining(['overdue', 'held']));
   expect(await page.evaluate('document.documentElement.dataset.since')).toBe('the first load');
   expect(faults).toEqual([]);

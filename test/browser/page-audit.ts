@@ -14,8 +14,8 @@ const NAMELESS = `(() => {
 })()`;
 
 /**
- * Every text that is hard to read: a contrast below 4.5, or 3 for large ones (WCAG 2.2, 1.4.3). Texts that are hidden, and those under something that
- * is dimmed on purpose, are left out.
+ * Every text that is hard to read: a contrast below 4.5, or 3 for large ones (WCAG 2.2, 1.4.3). Texts that
+ * are hidden, and those under something that is dimmed on purpose, are left out.
  */
 const PALE = `(() => {
   const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
@@ -60,7 +60,10 @@ export function pale(page: Page): Promise<string[]> {
   return page.evaluate<string[]>(PALE);
 }
 
-/** Resolves to a count of the seconds for which the page's own thread has worked: what else the machine does is not in it. */
+/**
+ * Resolves to a count of the seconds for which the page's own thread has worked: what else the machine does
+ * is not in it.
+ */
 export async function workOf(page: Page): Promise<() => Promise<number>> {
   const session = await page.context().newCDPSession(page);
   await session.send('Performance.enable', { timeDomain: 'threadTicks' });

@@ -75,9 +75,15 @@ for (const id of [132, 645, 218, 903, 54, 377]) {
   thousand.event('overdue', id, `the lease of node id ${id} has run out`, {});
   thousand.takeOver(id, (id * 40_503).toString(16));
 }
-thousand.events = thousand.events.map((event, index, all) => ({ ...event, at: Date.now() - (all.length - index) * 4_100 }));
+thousand.events = thousand.events.map((event, index, all) => ({
+  ...event,
+  at: Date.now() - (all.length - index) * 4_100,
+}));
 // A node id that most know of, and some know an older version of.
-thousand.nodes = thousand.nodes.map((node) => ({ ...node, knownNodes: node.state === 'held' ? { 645: node.id % 37 === 0 ? 1 : 2 } : {} }));
+thousand.nodes = thousand.nodes.map((node) => ({
+  ...node,
+  knownNodes: node.state === 'held' ? { 645: node.id % 37 === 0 ? 1 : 2 } : {},
+}));
 
 /** The pictures of the documentation. */
 export const SCENES: readonly Scene[] = [
@@ -100,7 +106,9 @@ export const SCENES: readonly Scene[] = [
       server.send('report', taken.snapshot().report);
       server.send(
         'change',
-        taken.event('overdue', 1, 'the lease of node id 1 has run out; it may be taken after 3 s of grace', { at: Date.now() - 4_300 }),
+        taken.event('overdue', 1, 'the lease of node id 1 has run out; it may be taken after 3 s of grace', {
+          at: Date.now() - 4_300,
+        }),
       );
       const { event } = taken.takeOver(1, 'c58e14d3');
       taken.change(0, { knownNodes: { 1: 2, 2: 1 } });
@@ -114,7 +122,10 @@ export const SCENES: readonly Scene[] = [
     name: 'console-shared-data',
     theme: 'light',
     viewport: { width: 1280, height: 900 },
-    hello: () => ({ ...hello(calm, undefined), tree: { ...scriptedTree(calm.nodes), data: [scriptedData()] } }),
+    hello: () => ({
+      ...hello(calm, undefined),
+      tree: { ...scriptedTree(calm.nodes), data: [scriptedData()] },
+    }),
     play: async (page, server) => {
       await latencies(server, calm);
       await page.locator('#data').evaluate((data) => data.scrollIntoView());

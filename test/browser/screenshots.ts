@@ -5,12 +5,15 @@ import { launchBrowser } from '../support/programs/browser.js';
 import { DRAFTS, SCENES } from './scenes.js';
 import { ScriptedConsole } from './scripted-console.js';
 
-// `npm run screenshots` makes the pictures of the documentation; with a folder, those and further ones are put there.
+// `npm run screenshots` makes the pictures of the documentation; with a folder, those and further ones are
+// put there.
 const [folder] = process.argv.slice(2);
 const target = folder ?? join(packageRoot, 'docs/images');
 mkdirSync(target, { recursive: true });
 const browser = await launchBrowser();
-for (const { name, theme, viewport, hello, services, play } of folder === undefined ? SCENES : [...SCENES, ...DRAFTS]) {
+for (const { name, theme, viewport, hello, services, play } of folder === undefined
+  ? SCENES
+  : [...SCENES, ...DRAFTS]) {
   const server = await new ScriptedConsole(hello, services).start();
   const page = await browser.newPage({ viewport, colorScheme: theme });
   page.on('pageerror', (error) => process.stderr.write(`${name}: ${error.stack}\n`));

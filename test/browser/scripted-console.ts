@@ -14,7 +14,9 @@ export interface Hello extends Omit<ClusterSnapshot, 'report'> {
   readonly report: ClusterSnapshot['report'] | null;
 }
 
-/** A server that says to the page whatever a test wants it to say. What it sends the page is the built page. */
+/**
+ * A server that says to the page whatever a test wants it to say. What it sends the page is the built page.
+ */
 export class ScriptedConsole {
   /** How often a stream was asked for. */
   asked = 0;
@@ -38,13 +40,18 @@ export class ScriptedConsole {
   async start(): Promise<this> {
     const app = new Hono();
     app.onError((failure) => problemResponse(problemOf(failure)));
-    app.route('/', consoleAssets({ '/': 'main', '/services': 'services' }, pathToFileURL(`${packageRoot}/dist/console/`)));
+    app.route(
+      '/',
+      consoleAssets({ '/': 'main', '/services': 'services' }, pathToFileURL(`${packageRoot}/dist/console/`)),
+    );
     app.get('/api/services', () => {
       const told = this.services.map(([event, data]) => frame(event, data));
       const start = (controller: ReadableStreamDefaultController<Uint8Array>) => {
         for (const each of told) controller.enqueue(each);
       };
-      return new Response(new ReadableStream({ start }), { headers: { 'content-type': 'text/event-stream' } });
+      return new Response(new ReadableStream({ start }), {
+        headers: { 'content-type': 'text/event-stream' },
+      });
     });
     app.get('/api/events', ({ req }) => {
       this.asked += 1;
@@ -53,7 +60,11 @@ export class ScriptedConsole {
         throw new HttpProblem('unauthorized', 'a token is needed', { 'www-authenticate': 'Bearer' });
       return new Response(this.#stream(), { headers: { 'content-type': 'text/event-stream' } });
     });
-    const listener = await listen({ fetch: app.fetch, at: { host: '127.0.0.1', port: 0 }, clock: systemClock });
+    const listener = await listen({
+      fetch: app.fetch,
+      at: { host: '127.0.0.1', port: 0 },
+      clock: systemClock,
+    });
     this.url = listener.url;
     this.#close = () => listener.close();
     return this;

@@ -10,7 +10,10 @@ export interface FleetOptions {
   readonly taskOf?: (id: number) => string;
 }
 
-/** Node ids that are all held and know each other, with some in odd states where a test wants them. For a page, not for the protocol. */
+/**
+ * Node ids that are all held and know each other, with some in odd states where a test wants them. For a
+ * page, not for the protocol.
+ */
 export class ScriptedFleet {
   nodes: NodeReport[];
   events: ClusterEvent[] = [];
@@ -24,7 +27,9 @@ export class ScriptedFleet {
   held(id: number, version: number, taskId = this.options.taskOf?.(id) ?? `task-${id + 1}`): NodeReport {
     const { size, durationMs } = this.options;
     const age = (((id * 7919) % 100) / 100) * (durationMs / 3);
-    const known = Array.from({ length: size <= 300 ? size : 0 }, (_, other) => [other, 1] as const).filter(([other]) => other !== id);
+    const known = Array.from({ length: size <= 300 ? size : 0 }, (_, other) => [other, 1] as const).filter(
+      ([other]) => other !== id,
+    );
     return {
       id,
       state: 'held',
@@ -50,12 +55,24 @@ export class ScriptedFleet {
 
   /** A free id, given back at this version, or never held. */
   free(id: number, version = 0): NodeReport {
-    const nothing = { taskId: null, ageMs: null, expiresInMs: null, timestamp: null, knownNodes: {}, idWidth: null };
+    const nothing = {
+      taskId: null,
+      ageMs: null,
+      expiresInMs: null,
+      timestamp: null,
+      knownNodes: {},
+      idWidth: null,
+    };
     return this.change(id, { ...nothing, state: version > 0 ? 'released' : 'vacant', version });
   }
 
   /** Something that happened, a second after what happened before. */
-  event(kind: ClusterEvent['kind'], nodeId: number | null, text: string, facts: Partial<ClusterEvent> = {}): ClusterEvent {
+  event(
+    kind: ClusterEvent['kind'],
+    nodeId: number | null,
+    text: string,
+    facts: Partial<ClusterEvent> = {},
+  ): ClusterEvent {
     this.#at += 1;
     const id = (this.events.at(-1)?.id ?? 0) + 1;
     const unknown = { since: null, version: null, taskId: null, previousTaskId: null };
@@ -67,9 +84,15 @@ export class ScriptedFleet {
   /** A take-over: the node and what is told of it. */
   takeOver(id: number, taskId: string): { readonly node: NodeReport; readonly event: ClusterEvent } {
     const { version = 0, taskId: previousTaskId = null } = this.nodes[id] ?? {};
-    const node = this.change(id, { ...this.held(id, version + 1, taskId), knownNodes: this.nodes[id]?.knownNodes ?? {} });
+    const node = this.change(id, {
+      ...this.held(id, version + 1, taskId),
+      knownNodes: this.nodes[id]?.knownNodes ?? {},
+    });
     const text = `${taskId} took over node id ${id} from ${previousTaskId} at version ${version + 1}`;
-    return { node, event: this.event('taken-over', id, text, { version: version + 1, taskId, previousTaskId }) };
+    return {
+      node,
+      event: this.event('taken-over', id, text, { version: version + 1, taskId, previousTaskId }),
+    };
   }
 
   /** Everything, as of now. */
@@ -87,7 +110,13 @@ export class ScriptedFleet {
         totals: null,
         page: null,
       },
-      store: { state: 'ok', problem: null, latencyMs: 18.4, clockOffsetMs: [-420, 580], lookedAt: Date.now() },
+      store: {
+        state: 'ok',
+        problem: null,
+        latencyMs: 18.4,
+        clockOffsetMs: [-420, 580],
+        lookedAt: Date.now(),
+      },
       tree: null,
       events: this.events,
     };

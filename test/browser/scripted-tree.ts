@@ -3,7 +3,10 @@ import type { TreeReport } from '../../src/monitor/discovery-comparison.js';
 import type { EntryReport } from '../../src/monitor/discovery-report.js';
 import type { NodeReport } from '../../src/monitor/status-report.js';
 
-/** The discovery tree as it would be with these nodes, all of which offer `orders`, and some `billing`, and which contend for one lock. */
+/**
+ * The discovery tree as it would be with these nodes, all of which offer `orders`, and some `billing`, and
+ * which contend for one lock.
+ */
 export function scriptedTree(nodes: readonly NodeReport[]): TreeReport {
   const held = nodes.filter(({ state }) => state === 'held');
   const entry = ({ id, version, taskId }: NodeReport, path: string): EntryReport => ({
@@ -28,10 +31,19 @@ export function scriptedTree(nodes: readonly NodeReport[]): TreeReport {
     zookeeper: 'zk-1:2181,zk-2:2181,zk-3:2181/prod',
     path: '/discovery',
     exists: true,
-    nodes: held.map((node) => ({ clusterNodeId: clusterNodeIdOf(node.id), ...entry(node, `/discovery/nodes/${node.id}`) })),
+    nodes: held.map((node) => ({
+      clusterNodeId: clusterNodeIdOf(node.id),
+      ...entry(node, `/discovery/nodes/${node.id}`),
+    })),
     services: [
-      { service: 'billing', nodes: held.slice(0, 1).map((node) => entry(node, `/discovery/servicetypes/billing/${node.id}`)) },
-      { service: 'orders', nodes: held.map((node) => entry(node, `/discovery/servicetypes/orders/${node.id}`)) },
+      {
+        service: 'billing',
+        nodes: held.slice(0, 1).map((node) => entry(node, `/discovery/servicetypes/billing/${node.id}`)),
+      },
+      {
+        service: 'orders',
+        nodes: held.map((node) => entry(node, `/discovery/servicetypes/orders/${node.id}`)),
+      },
     ],
     endpoints: [
       {
@@ -39,12 +51,22 @@ export function scriptedTree(nodes: readonly NodeReport[]): TreeReport {
         keys: [
           {
             key: '_',
-            refs: held.map((node) => ({ ref: `orders:${node.id}`, ...entry(node, `/discovery/endpoints/orders-http/_/${node.id}`) })),
+            refs: held.map((node) => ({
+              ref: `orders:${node.id}`,
+              ...entry(node, `/discovery/endpoints/orders-http/_/${node.id}`),
+            })),
           },
         ],
       },
     ],
     foreign: [],
-    locks: [{ path: '/locks/report', kind: 'lock', holders: held.slice(0, 1).map(contender), waiting: held.slice(1, 3).map(contender) }],
+    locks: [
+      {
+        path: '/locks/report',
+        kind: 'lock',
+        holders: held.slice(0, 1).map(contender),
+        waiting: held.slice(1, 3).map(contender),
+      },
+    ],
   };
 }

@@ -66,7 +66,9 @@ it('1,000 instances: found by the filter, changed before one’s eyes, and disab
       payload: { nodeId: index, version: 3 },
     });
   await Promise.all(
-    Array.from({ length: INSTANCES }, (_, index) => tree.create(`/services/orders/${idOf(index)}`, jsonOf(index), 'persistent')),
+    Array.from({ length: INSTANCES }, (_, index) =>
+      tree.create(`/services/orders/${idOf(index)}`, jsonOf(index), 'persistent'),
+    ),
   );
   await tree.createWithParents('/discovery/nodes/00/0f', data(7, 3), 'ephemeral');
   const { discovery } = registrant(address);
@@ -82,7 +84,11 @@ it('1,000 instances: found by the filter, changed before one’s eyes, and disab
   await expect.poll(() => rows.count()).toBe(INSTANCES);
   expect((await work()) - before).toBeLessThan(5);
   expect(await page.getByText('node id 7, version 3, task task-7').count()).toBe(1);
-  expect(await page.getByText('node id 8, version 3, says its payload: the discovery tree has no such node').count()).toBe(1);
+  expect(
+    await page
+      .getByText('node id 8, version 3, says its payload: the discovery tree has no such node')
+      .count(),
+  ).toBe(1);
 
   await tree.remove(`/services/orders/${idOf(4)}`);
   await tree.createWithParents('/services/orders/new', jsonOf(1_000), 'persistent');
@@ -115,20 +121,33 @@ it('1,000 instances: found by the filter, changed before one’s eyes, and disab
 it('others’ texts are texts, damaged znodes are shown as such, and everything can be read, named and reached', async () => {
   const { discovery } = registrant(address);
   const html = '<img src=x onerror="document.title=1"><script>document.title=2</script>';
-  await discovery.register(orders({ id: html.replaceAll('/', '-'), payload: { zone: html, more: 'x'.repeat(100) } }));
+  await discovery.register(
+    orders({ id: html.replaceAll('/', '-'), payload: { zone: html, more: 'x'.repeat(100) } }),
+  );
   await discovery.register(orders({ id: 'gone', enabled: false }));
-  await discovery.register(orders({ id: 'resting', payload: { metadata: { instance_status: 'OUT_OF_SERVICE' } } }));
+  await discovery.register(
+    orders({ id: 'resting', payload: { metadata: { instance_status: 'OUT_OF_SERVICE' } } }),
+  );
   const tree = client(address);
   await tree.createWithParents('/services/orders/broken', html, 'persistent');
   for (const theme of ['light', 'dark'] as const) {
     for (const width of [1280, 360]) {
-      const { page } = await open('/', ['discovery', 'serve', ...writable()], { colorScheme: theme, viewport: { width, height: 800 } });
+      const { page } = await open('/', ['discovery', 'serve', ...writable()], {
+        colorScheme: theme,
+        viewport: { width, height: 800 },
+      });
       await page.locator('#services tbody tr').nth(3).waitFor();
       expect(
-        await page.locator('#services tbody tr').evaluateAll((rows) => rows.map((row) => row.getAttribute('data-state'))),
+        await page
+          .locator('#services tbody tr')
+          .evaluateAll((rows) => rows.map((row) => row.getAttribute('data-state'))),
         theme,
       ).toEqual(['enabled', 'damaged', 'disabled', 'out of service']);
-      expect([await nameless(page), await pale(page), await overflow(page)], `${theme} ${width}`).toEqual([[], [], 0]);
+      expect([await nameless(page), await pale(page), await overflow(page)], `${theme} ${width}`).toEqual([
+        [],
+        [],
+        0,
+      ]);
       expect(await page.locator('#services img, #services script').count()).toBe(0);
       expect(await page.title()).toBe('services · nodelease');
     }

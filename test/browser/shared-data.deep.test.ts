@@ -30,7 +30,9 @@ it('the console shows a thousand entries of shared data, by name, type and owner
   const client = await scene.open();
   const shared = sharedData(client, { clock, random });
   const limits = await shared.map<string, number>('limits', { scope: 'prod' });
-  await Promise.all(Array.from({ length: 1_000 }, (_, n) => limits.set(`customer-${n}`, n, { timeoutMs: 60_000 })));
+  await Promise.all(
+    Array.from({ length: 1_000 }, (_, n) => limits.set(`customer-${n}`, n, { timeoutMs: 60_000 })),
+  );
   const node = await shared.announce();
   await (await shared.set('online', { lifespan: 'ephemeral' })).add('node-a');
   const ids = await shared.set('ids');
@@ -38,7 +40,16 @@ it('the console shows a thousand entries of shared data, by name, type and owner
   await client.create('/monastery/root/data/other', '<img src=x onerror=alert(1)>', 'persistent');
 
   const connect = `${inject('zookeeper').connect}${scene.chroot}`;
-  const options = ['--http', '127.0.0.1:0', '--store', `file:${newFolder()}`, '--zookeeper', connect, '--console-data', '/monastery/root'];
+  const options = [
+    '--http',
+    '127.0.0.1:0',
+    '--store',
+    `file:${newFolder()}`,
+    '--zookeeper',
+    connect,
+    '--console-data',
+    '/monastery/root',
+  ];
   const server = runCli(['console', ...options]);
   const [, url = ''] = await server.waitForOutput(/^(http:\/\/\S+)$/m);
   const { page, faults } = await openPage(browser, url);
@@ -51,12 +62,17 @@ it('the console shows a thousand entries of shared data, by name, type and owner
     'online ephemeral set 1',
     expect.stringContaining('no shared data: <img src=x onerror=alert(1)>'),
   ]);
-  const datum = (name: string) => region.locator('details', { has: page.locator('summary', { hasText: name }) });
+  const datum = (name: string) =>
+    region.locator('details', { has: page.locator('summary', { hasText: name }) });
   expect(await datum('online').locator('tbody tr').innerText()).toContain(`node-a\tString\t${node.id}`);
-  expect(await datum('ids').locator('tbody').innerText()).toMatch(/\n\t3\tInstant\t\tcollides: place 2 unknown type Instant$/);
+  expect(await datum('ids').locator('tbody').innerText()).toMatch(
+    /\n\t3\tInstant\t\tcollides: place 2 unknown type Instant$/,
+  );
 
   await datum('limits').locator('summary').click();
-  const row = datum('limits').locator('tr', { has: page.getByRole('cell', { name: 'customer-777', exact: true }) });
+  const row = datum('limits').locator('tr', {
+    has: page.getByRole('cell', { name: 'customer-777', exact: true }),
+  });
   expect(await row.innerText()).toBe('customer-777\t777\tInteger\t\t');
   expect(await datum('limits').locator('tbody tr').count()).toBe(1_000);
   await limits.set('customer-777', 42);
@@ -68,7 +84,8 @@ it('the console shows a thousand entries of shared data, by name, type and owner
 
   await page.getByLabel('Entries that contain').fill('customer-99');
   expect(await region.locator('tbody tr:visible').count()).toBe(11);
-  if (process.env.NODELEASE_TEST_SCREENSHOT) writeFileSync(process.env.NODELEASE_TEST_SCREENSHOT, await region.screenshot());
+  if (process.env.NODELEASE_TEST_SCREENSHOT)
+    writeFileSync(process.env.NODELEASE_TEST_SCREENSHOT, await region.screenshot());
   // Its title comes with the node id that it shows.
   const unnamed = (await nameless(page)).filter((element) => !element.includes('id="details"'));
   expect([unnamed, await overflow(page), await pale(page)]).toEqual([[], 0, []]);
@@ -87,8 +104,23 @@ it('the console changes and removes an entry for a holder of the token, and leav
   const folder = newFolder();
   writeFileSync(join(folder, 'token'), 'a-token-for-the-tests');
   const connect = `${inject('zookeeper').connect}${scene.chroot}`;
-  const options = ['--http', '127.0.0.1:0', '--store', `file:${folder}/store`, '--zookeeper', connect, '--console-data', '/other'];
-  const server = runCli(['console', ...options, '--allow-writes', '--bearer-token-file', join(folder, 'token')]);
+  const options = [
+    '--http',
+    '127.0.0.1:0',
+    '--store',
+    `file:${folder}/store`,
+    '--zookeeper',
+    connect,
+    '--console-data',
+    '/other',
+  ];
+  const server = runCli([
+    'console',
+    ...options,
+    '--allow-writes',
+    '--bearer-token-file',
+    join(folder, 'token'),
+  ]);
   const [, url = ''] = await server.waitForOutput(/^(http:\/\/\S+)$/m);
   const { page } = await openPage(browser, url);
   await page.getByRole('textbox', { name: 'Token' }).fill('a-token-for-the-tests');

@@ -15,7 +15,11 @@ const NETWORK_CHANGED = /ERR_NETWORK_CHANGED/;
 const ATTEMPTS = 5;
 
 /** Opens a page in a browser context of its own. */
-export async function openPage(browser: Browser, url: string, options: BrowserContextOptions = {}): Promise<WatchedPage> {
+export async function openPage(
+  browser: Browser,
+  url: string,
+  options: BrowserContextOptions = {},
+): Promise<WatchedPage> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
   const page = await context.newPage();
   const faults: string[] = [];
@@ -39,7 +43,10 @@ export async function openPage(browser: Browser, url: string, options: BrowserCo
     );
     if (failure === undefined && !isBroken) break;
     if (failure !== undefined && !NETWORK_CHANGED.test(String(failure))) throw failure;
-    if (attempt === ATTEMPTS) throw new Error(`the network of this machine has changed during each of ${ATTEMPTS} attempts to load ${url}`);
+    if (attempt === ATTEMPTS)
+      throw new Error(
+        `the network of this machine has changed during each of ${ATTEMPTS} attempts to load ${url}`,
+      );
   }
   return { page, faults };
 }

@@ -7,7 +7,10 @@ import { closeSync, constants, openSync, writeSync } from 'node:fs';
  */
 export type ActorKind = 'run' | 'library';
 
-/** Something done under a node id: what must not happen twice at a time. Times are microseconds of the machine's CLOCK_MONOTONIC. */
+/**
+ * Something done under a node id: what must not happen twice at a time. Times are microseconds of the
+ * machine's CLOCK_MONOTONIC.
+ */
 export interface Act {
   readonly nodeId: number;
   readonly version: number;
@@ -21,7 +24,10 @@ export interface Act {
   readonly after: number;
 }
 
-/** CLOCK_MONOTONIC, which all processes of the machine share, whatever their wall clocks say, in microseconds, rounded down. */
+/**
+ * CLOCK_MONOTONIC, which all processes of the machine share, whatever their wall clocks say, in microseconds,
+ * rounded down.
+ */
 export function monotonicMicros(): number {
   return Number(process.hrtime.bigint() / 1_000n);
 }
@@ -52,7 +58,10 @@ export function parseAct(line: string): Act {
   return { ...act, taskId, kind };
 }
 
-/** The acting side of the observer's pipe. Never blocks: an act that finds the pipe full does not happen, and leaves a gap in the sequence. */
+/**
+ * The acting side of the observer's pipe. Never blocks: an act that finds the pipe full does not happen, and
+ * leaves a gap in the sequence.
+ */
 export class ActWriter {
   readonly #pipe: number;
   #sequence = 0;

@@ -1,4 +1,5 @@
-// A program that does it wrongly: `node careless-actor.js PIPE STORE ENDPOINT`. It takes a node id, ignores the loss of it, and never asks `isValid()`.
+// A program that does it wrongly: `node careless-actor.js PIPE STORE ENDPOINT`. It takes a node id, ignores
+// the loss of it, and never asks `isValid()`.
 
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -7,7 +8,9 @@ import { packageRoot } from '../support/package-root.js';
 import { ActWriter, monotonicMicros } from './act.js';
 import { ACT_EVERY_MS, sayActing } from './actor.js';
 
-const { acquire } = (await import(pathToFileURL(join(packageRoot, 'dist/index.js')).href)) as typeof import('../../src/index.js');
+const { acquire } = (await import(
+  pathToFileURL(join(packageRoot, 'dist/index.js')).href
+)) as typeof import('../../src/index.js');
 
 const [pipe = '', store = '', endpoint = ''] = process.argv.slice(2);
 const writer = new ActWriter(pipe);

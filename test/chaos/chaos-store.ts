@@ -38,7 +38,8 @@ const FOLDER = 'fleet';
 
 export async function s3ChaosStore(s3: S3Access): Promise<ChaosStore> {
   const { protocol, hostname, port } = new URL(s3.endpoint);
-  if (protocol !== 'http:') throw new Error(`${s3.endpoint}: the proxies of a chaos run need a server that speaks plain HTTP`);
+  if (protocol !== 'http:')
+    throw new Error(`${s3.endpoint}: the proxies of a chaos run need a server that speaks plain HTTP`);
   const bucket = await createBucket(s3);
   return {
     servers: [{ hostname, port: Number(port) }],
@@ -56,7 +57,10 @@ export function leasesIn(bucket: TestBucket): ChaosStore['read'] {
   return (id) => bucket.getRaw(`${FOLDER}/${id}.json`);
 }
 
-/** How long a server is away, and how long all are well after that, in milliseconds. The marks of writes (`age-marks.ts`) are over before the longest is. */
+/**
+ * How long a server is away, and how long all are well after that, in milliseconds. The marks of writes
+ * (`age-marks.ts`) are over before the longest is.
+ */
 const AWAY_MS = { least: 500, most: 9_000 };
 const WELL_MS = { least: 1_000, most: 5_000 };
 /** How long a look at a lease object may take while members are away, in milliseconds. */
@@ -66,19 +70,27 @@ const READ_WITHIN_MS = 20_000;
 export function etcdChaosStore(cluster: EtcdCluster): ChaosStore {
   const url = newEtcdStore(cluster);
   const prefix = url.slice(`etcd://${cluster.address}/`.length);
-  const between = (random: RandomSource, { least, most }: { least: number; most: number }) => least + random.next() * (most - least);
+  const between = (random: RandomSource, { least, most }: { least: number; most: number }) =>
+    least + random.next() * (most - least);
   return {
-    servers: cluster.servers.map(({ address }) => ({ hostname: '127.0.0.1', port: Number(address.split(':')[1]) })),
+    servers: cluster.servers.map(({ address }) => ({
+      hostname: '127.0.0.1',
+      port: Number(address.split(':')[1]),
+    })),
     env: {},
     address: (ports) => ({
-      url: ports === undefined ? url : `etcd://${ports.map((port) => `127.0.0.1:${port}`).join(',')}/${prefix}`,
+      url:
+        ports === undefined ? url : `etcd://${ports.map((port) => `127.0.0.1:${port}`).join(',')}/${prefix}`,
       endpoint: '',
     }),
     async read(id) {
       const value = await fromAny(cluster, `${prefix}/${id}.json`);
       if (value === undefined) return undefined;
       const end = value.indexOf('\n');
-      return { metadata: JSON.parse(value.slice(0, end)) as Record<string, string>, body: value.slice(end + 1) };
+      return {
+        metadata: JSON.parse(value.slice(0, end)) as Record<string, string>,
+        body: value.slice(end + 1),
+      };
     },
     async harm(random, signal, record) {
       const pause = (ms: number) => sleep(ms, undefined, { signal }).catch(() => undefined);

@@ -34,7 +34,12 @@ export interface OngoingFault {
 
 const over: OngoingFault = { end: () => undefined };
 
-const network = (name: string, weight: number, lasts: FaultKind['lasts'], begin: FaultKind['begin']): FaultKind => ({
+const network = (
+  name: string,
+  weight: number,
+  lasts: FaultKind['lasts'],
+  begin: FaultKind['begin'],
+): FaultKind => ({
   name,
   weight,
   of: 'network',
@@ -50,8 +55,9 @@ const broken = (name: string, weight: number, act: (proxy: ProxyFaults) => void)
   });
 
 /**
- * Who of a task is meant. The group is the supervisor and its command, without the guard: when all three are stopped together, as by a
- * container that is frozen, nothing is left to end the command before it goes on, and it may act once more. Only versions help there.
+ * Who of a task is meant. The group is the supervisor and its command, without the guard: when all three are
+ * stopped together, as by a container that is frozen, nothing is left to end the command before it goes on,
+ * and it may act once more. Only versions help there.
  */
 const PARTS = {
   supervisor: (task: Task) => [task.main],
@@ -77,7 +83,13 @@ const pause = (part: keyof typeof PARTS, weight: number, only?: ActorKind): Faul
   },
 });
 
-const signal = (name: string, part: keyof typeof PARTS, which: NodeJS.Signals, weight: number, only?: ActorKind): FaultKind => ({
+const signal = (
+  name: string,
+  part: keyof typeof PARTS,
+  which: NodeJS.Signals,
+  weight: number,
+  only?: ActorKind,
+): FaultKind => ({
   name,
   weight,
   of: 'processes',
@@ -123,8 +135,14 @@ export const FAULTS: readonly FaultKind[] = [
 ];
 
 /** Draws one of the faults that can hit a task of this kind. */
-export function drawFault(kind: ActorKind, busy: ReadonlySet<FaultKind['of']>, random: RandomSource): FaultKind | undefined {
-  const possible = FAULTS.filter((fault) => !busy.has(fault.of) && (fault.only === undefined || fault.only === kind));
+export function drawFault(
+  kind: ActorKind,
+  busy: ReadonlySet<FaultKind['of']>,
+  random: RandomSource,
+): FaultKind | undefined {
+  const possible = FAULTS.filter(
+    (fault) => !busy.has(fault.of) && (fault.only === undefined || fault.only === kind),
+  );
   let left = random.next() * possible.reduce((sum, { weight }) => sum + weight, 0);
   return possible.find(({ weight }) => {
     left -= weight;

@@ -15,7 +15,10 @@ export interface Tenure {
 
 /** A broken promise. */
 export type Violation =
-  /** `earlier` acted when `later`, of a higher version, had the id already: told by the tasks' clock readings, or by the order of arrival. */
+  /**
+   * `earlier` acted when `later`, of a higher version, had the id already: told by the tasks' clock readings,
+   * or by the order of arrival.
+   */
   | {
       readonly type: 'overlap';
       readonly by: 'clock' | 'arrival';
@@ -36,8 +39,9 @@ export interface Findings {
   /** Acts that came out of their task's order: the pipe is no queue, and nothing here can be trusted. */
   readonly disordered: number;
   /**
-   * Acts of library tasks that arrived after those of a newer tenure, having been decided on before it began: the process was paused
-   * between asking `isValid()` and acting. No lease can prevent that; it is what the receiver checks versions for.
+   * Acts of library tasks that arrived after those of a newer tenure, having been decided on before it began:
+   * the process was paused between asking `isValid()` and acting. No lease can prevent that; it is what the
+   * receiver checks versions for.
    */
   readonly late: number;
 }
@@ -50,19 +54,22 @@ export interface Glance extends Omit<Findings, 'tenures'> {
 /**
  * Decides whether node ids were ever used by two tasks at a time, from nothing but the acts.
  *
- * Acts come through one named pipe, in which the kernel keeps one order for all writers: each short write is put in whole, under one lock, before
- * the write returns. (UDP on the loopback interface keeps no order between senders on different processors.) A task that
- * begins is told by its first act, so overlaps shorter than the pause between two acts, some 5 ms, can go unseen. Everything else is exact:
+ * Acts come through one named pipe, in which the kernel keeps one order for all writers: each short write is
+ * put in whole, under one lock, before the write returns. (UDP on the loopback interface keeps no order
+ * between senders on different processors.) A task that begins is told by its first act, so overlaps shorter
+ * than the pause between two acts, some 5 ms, can go unseen. Everything else is exact:
  *
- * - *By clock.* A task asks for the time, makes sure that it holds the id, asks again, and acts. It made sure somewhere between
- *   the two readings, however long it was stopped in between. So it certainly had the id at `after` at the latest, and its
- *   certainty is not older than `before`. If `before` of one tenure is past `after` of a tenure with a higher version, both of them
- *   believed at once, or in the wrong order. One clock for all, so there is no false alarm; and since all acts are kept as two numbers a tenure, it makes
+ * - *By clock.* A task asks for the time, makes sure that it holds the id, asks again, and acts. It made sure
+ *   somewhere between the two readings, however long it was stopped in between. So it certainly had the id at
+ *   `after` at the latest, and its certainty is not older than `before`. If `before` of one tenure is past
+ *   `after` of a tenure with a higher version, both of them believed at once, or in the wrong order. One
+ *   clock for all, so there is no false alarm; and since all acts are kept as two numbers a tenure, it makes
  *   no difference which of two acts arrives first.
- * - *By arrival.* The command of `nodelease run` does not ask. That it must not act is seen to from outside, by killing it, if need be while
- *   it is stopped; so the very arrival of its act counts: once an act of a higher version has arrived, every further one is an overlap,
- *   even if its clock was read before a pause. For a program that uses the library this would be a false alarm: nothing can stop it between its
- *   question and its act. Such acts are counted as `late`.
+ * - *By arrival.* The command of `nodelease run` does not ask. That it must not act is seen to from outside,
+ *   by killing it, if need be while it is stopped; so the very arrival of its act counts: once an act of a
+ *   higher version has arrived, every further one is an overlap, even if its clock was read before a pause.
+ *   For a program that uses the library this would be a false alarm: nothing can stop it between its question
+ *   and its act. Such acts are counted as `late`.
  */
 export class Judge {
   readonly #histories = new Map<number, History>();
@@ -79,16 +86,20 @@ export class Judge {
     this.#count(act);
     const history = this.#histories.get(act.nodeId) ?? { tenures: [], newest: undefined };
     this.#histories.set(act.nodeId, history);
-    const own = history.tenures.findLast(({ version, taskId }) => version === act.version && taskId === act.taskId) ?? begin(act, history);
+    const own =
+      history.tenures.findLast(({ version, taskId }) => version === act.version && taskId === act.taskId) ??
+      begin(act, history);
     const alreadyCompared = own === history.newest && own.believedBy <= act.after;
     own.acts += 1;
     own.believedBy = Math.min(own.believedBy, act.after);
     own.believedUntil = Math.max(own.believedUntil, act.before);
-    // One more act of the newest tenure cannot be at odds with those before it: only how early it began could.
+    // One more act of the newest tenure cannot be at odds with those before it: only how early it began
+    // could.
     if (alreadyCompared) return;
     for (const other of history.tenures) {
       if (other === own) continue;
-      if (other.version === own.version) this.#report({ type: 'repeated-version', first: other, second: own });
+      if (other.version === own.version)
+        this.#report({ type: 'repeated-version', first: other, second: own });
       else if (other.version < own.version) this.#compare(other, own);
       else if (!this.#compare(own, other)) this.#arrivedAfter(own, other);
     }
@@ -135,11 +146,15 @@ export class Judge {
 
   /** One report for two tenures, the worst: what follows a first overlap is more of the same. */
   #report(violation: Violation): void {
-    const [one, two] = violation.type === 'overlap' ? [violation.earlier, violation.later] : [violation.first, violation.second];
+    const [one, two] =
+      violation.type === 'overlap'
+        ? [violation.earlier, violation.later]
+        : [violation.first, violation.second];
     const tasks = [one, two].map(({ version, taskId }) => `${version} ${taskId}`).sort();
     const key = `${violation.type} ${one.nodeId} ${tasks.join(' ')}`;
     const known = this.#violations.get(key);
-    if (known?.type === 'overlap' && violation.type === 'overlap' && known.byMicros >= violation.byMicros) return;
+    if (known?.type === 'overlap' && violation.type === 'overlap' && known.byMicros >= violation.byMicros)
+      return;
     this.#violations.set(key, violation);
   }
 }
@@ -152,7 +167,15 @@ interface History {
 }
 
 function begin({ nodeId, version, taskId, kind }: Act, history: History): Tenure {
-  const tenure = { nodeId, version, taskId, kind, acts: 0, believedBy: Number.POSITIVE_INFINITY, believedUntil: Number.NEGATIVE_INFINITY };
+  const tenure = {
+    nodeId,
+    version,
+    taskId,
+    kind,
+    acts: 0,
+    believedBy: Number.POSITIVE_INFINITY,
+    believedUntil: Number.NEGATIVE_INFINITY,
+  };
   history.tenures.push(tenure);
   if (history.newest === undefined || history.newest.version < version) history.newest = tenure;
   return tenure;

@@ -1,5 +1,6 @@
-// A program that uses the library: `node library-actor.js PIPE STORE ENDPOINT inline|worker [ACQUIRE_TIMEOUT_MS]`.
-// Acts while `isValid()` says so; SIGTERM ends it in order.
+// A program that uses the library:
+// `node library-actor.js PIPE STORE ENDPOINT inline|worker [ACQUIRE_TIMEOUT_MS]`. Acts while `isValid()` says
+// so; SIGTERM ends it in order.
 
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -28,8 +29,10 @@ const lease = await acquire({
   ...(acquireTimeoutMs && { acquireTimeoutMs: Number(acquireTimeoutMs) }),
   signal: terminated.signal,
   onEvent: (event) => {
-    if (event.type === 'acquired') process.stderr.write(`${JSON.stringify({ msg: 'acquired', from: event.from })}\n`);
-    if (event.type === 'lost') process.stderr.write(`${JSON.stringify({ msg: event.error.message, reason: event.error.reason })}\n`);
+    if (event.type === 'acquired')
+      process.stderr.write(`${JSON.stringify({ msg: 'acquired', from: event.from })}\n`);
+    if (event.type === 'lost')
+      process.stderr.write(`${JSON.stringify({ msg: event.error.message, reason: event.error.reason })}\n`);
   },
 }).catch((error: unknown) => {
   if (terminated.signal.aborted) process.exit(EXIT.terminated);

@@ -1,4 +1,5 @@
-// `npm run chaos`: a fleet under real faults on a real S3 server, or a cluster of etcd. Exits with 0 when nothing was wrong, 1 otherwise, 64 for a wrong call.
+// `npm run chaos`: a fleet under real faults on a real S3 server, or a cluster of etcd. Exits with 0 when
+// nothing was wrong, 1 otherwise, 64 for a wrong call.
 
 import { randomBytes } from 'node:crypto';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
@@ -23,7 +24,9 @@ interface Flags {
 
 function readFlags(args: readonly string[]): Flags {
   const program = new Command('npm run chaos --')
-    .description('Runs a fleet on a real store, harms it, and checks that no node id is ever used by two tasks at a time.')
+    .description(
+      'Runs a fleet on a real store, harms it, and checks that no node id is ever used by two tasks at a time.',
+    )
     .requiredOption('--minutes <m>', 'how long tasks are harmed', number(0.1, 10_000, false))
     .option(
       '--seed <s>',
@@ -56,7 +59,9 @@ function duration(text: string): number {
 }
 
 /** Starts a server, or three of etcd. */
-async function startStore(kind: Flags['store']): Promise<{ store: ChaosStore; description: string; stop: () => Promise<void> }> {
+async function startStore(
+  kind: Flags['store'],
+): Promise<{ store: ChaosStore; description: string; stop: () => Promise<void> }> {
   if (kind === 'etcd') {
     const cluster = await startEtcdCluster();
     return { store: etcdChaosStore(cluster), description: `etcd at ${cluster.address}`, stop: cluster.stop };
@@ -72,11 +77,21 @@ async function chaos({ minutes, seed, store: kind, tasks, ids, duration }: Flags
   const terminal = process.stderr.isTTY;
   console.log(`seed ${seed}, on ${description}`);
   const onProgress: ChaosOptions['onProgress'] = (progress) => {
-    if (terminal) process.stderr.write(`\r\x1b[K${progressLine(progress).slice(0, (process.stderr.columns || 80) - 1)}`);
+    if (terminal)
+      process.stderr.write(`\r\x1b[K${progressLine(progress).slice(0, (process.stderr.columns || 80) - 1)}`);
   };
   try {
     const { signal } = interrupted;
-    const result = await runChaos({ store, lengthMs: minutes * 60_000, seed, tasks, ids, durationMs: duration, onProgress, signal });
+    const result = await runChaos({
+      store,
+      lengthMs: minutes * 60_000,
+      seed,
+      tasks,
+      ids,
+      durationMs: duration,
+      onProgress,
+      signal,
+    });
     if (terminal) process.stderr.write('\r\x1b[K');
     console.log(summary(result));
     const failures = failuresOf(result);
@@ -89,7 +104,8 @@ async function chaos({ minutes, seed, store: kind, tasks, ids, duration }: Flags
   }
 }
 
-// The client that looks into the bucket need not repeat on every start that the SDK will want a newer Node one day.
+// The client that looks into the bucket need not repeat on every start that the SDK will want a newer Node
+// one day.
 process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED = 'true';
 
 try {

@@ -1,4 +1,5 @@
-// The observer's process: `node observer-main.js PIPE`. Judges what comes through the pipe and tells its parent what it found.
+// The observer's process: `node observer-main.js PIPE`. Judges what comes through the pipe and tells its
+// parent what it found.
 
 import { constants, openSync } from 'node:fs';
 import { Socket } from 'node:net';
@@ -11,11 +12,16 @@ const TELL_EVERY_MS = 500;
 
 const [path = ''] = process.argv.slice(2);
 const judge = new Judge();
-const tell = (observation: Observation, then?: () => void) => process.send?.(observation, undefined, undefined, then);
+const tell = (observation: Observation, then?: () => void) =>
+  process.send?.(observation, undefined, undefined, then);
 const glance = () => tell({ type: 'glance', glance: judge.glance });
 
 // Open for writing as well, so that the pipe does not end when the last of the tasks does.
-const pipe = new Socket({ fd: openSync(path, constants.O_RDWR | constants.O_NONBLOCK), readable: true, writable: false });
+const pipe = new Socket({
+  fd: openSync(path, constants.O_RDWR | constants.O_NONBLOCK),
+  readable: true,
+  writable: false,
+});
 let rest = '';
 pipe.setEncoding('latin1').on('data', (text: string) => {
   const lines = (rest + text).split('\n');

@@ -17,7 +17,9 @@ const PATIENCE_MS = 30_000;
 const FULL_PAUSE_MS = 20;
 
 /** What the observer's process tells its parent. */
-export type Observation = { readonly type: 'glance'; readonly glance: Glance } | { readonly type: 'findings'; readonly findings: Findings };
+export type Observation =
+  | { readonly type: 'glance'; readonly glance: Glance }
+  | { readonly type: 'findings'; readonly findings: Findings };
 
 /** The process that sees all acts, and nothing else. */
 export interface Observer {

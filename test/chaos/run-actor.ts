@@ -1,4 +1,5 @@
-// The command of `nodelease run`: `node run-actor.js PIPE`. Acts as fast as it can until it is ended, and asks no lease.
+// The command of `nodelease run`: `node run-actor.js PIPE`. Acts as fast as it can until it is ended, and
+// asks no lease.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ActWriter, monotonicMicros } from './act.js';

@@ -18,7 +18,11 @@ export interface ChaosOptions {
   readonly store: ChaosStore;
   /** How long tasks are harmed, in milliseconds; setting up and ending come on top, some 15 seconds. */
   readonly lengthMs: number;
-  /** How much longer they are, in milliseconds, where a busy machine has not come to what a run of this length has to show. @default 0 */
+  /**
+   * How much longer they are, in milliseconds, where a busy machine has not come to what a run of this length
+   * has to show.
+   * @default 0
+   */
   readonly patienceMs?: number;
   /** What faults are drawn from. */
   readonly seed: number;
@@ -66,8 +70,8 @@ const LOOK_EVERY_MS = 50;
 const ENDING_MS = { inOrder: 5_000, killed: 20_000 };
 
 /**
- * Runs a fleet on a real store, harms its tasks and their connections, and has all their acts observed. The built command and library
- * have to be there, and the compiled programs of this folder.
+ * Runs a fleet on a real store, harms its tasks and their connections, and has all their acts observed. The
+ * built command and library have to be there, and the compiled programs of this folder.
  *
  * @throws Error when it cannot be set up; what goes wrong in the fleet is in the result
  */
@@ -86,7 +90,10 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 async function observed(options: ChaosOptions, observer: Observer): Promise<ChaosResult> {
   const { store, lengthMs, patienceMs = 0, seed, tasks = 10, ids = 5, durationMs = 3_000 } = options;
   const { url, endpoint } = store.address();
-  const operator = { options: ['--store', url, ...(endpoint === '' ? [] : ['--endpoint', endpoint])], env: store.env };
+  const operator = {
+    options: ['--store', url, ...(endpoint === '' ? [] : ['--endpoint', endpoint])],
+    env: store.env,
+  };
   await initialize(operator, ids, durationMs);
 
   const random = seededRandom(seed);
@@ -94,8 +101,8 @@ async function observed(options: ChaosOptions, observer: Observer): Promise<Chao
   const slots = slotSpecs(tasks).map((spec) => new Slot(spec, surroundings, random));
   const faults: FaultRecord[] = [];
   const watch = new StoreWatch(store.read, ids);
-  // Aborts when the time is up, when the caller wants it, or when something failed. Not made by AbortSignal.any() of a time-out:
-  // Node 20 may collect that as garbage, and then it never aborts.
+  // Aborts when the time is up, when the caller wants it, or when something failed. Not made by
+  // AbortSignal.any() of a time-out: Node 20 may collect that as garbage, and then it never aborts.
   const ended = new AbortController();
   const { signal } = ended;
   const end = () => ended.abort();
@@ -113,7 +120,9 @@ async function observed(options: ChaosOptions, observer: Observer): Promise<Chao
   });
   const least = leastTenures({ elapsedMs: lengthMs, lengthMs, ids, durationMs, graceMs: GRACE_MS });
   const isTelling = () => {
-    const acted = slots.filter(({ task, ends }) => task?.acting !== undefined || ends.some(({ taskId }) => taskId !== undefined));
+    const acted = slots.filter(
+      ({ task, ends }) => task?.acting !== undefined || ends.some(({ taskId }) => taskId !== undefined),
+    );
     const missing = absentees(
       slots.map(({ spec }) => spec),
       acted.map(({ spec }) => spec),
@@ -156,7 +165,10 @@ async function observed(options: ChaosOptions, observer: Observer): Promise<Chao
   };
 }
 
-/** Every other one runs `nodelease run`; two of each kind have a host whose wall clock is wrong; library tasks renew inline and in a worker by turns. */
+/**
+ * Every other one runs `nodelease run`; two of each kind have a host whose wall clock is wrong; library tasks
+ * renew inline and in a worker by turns.
+ */
 export function slotSpecs(tasks: number): SlotSpec[] {
   return Array.from({ length: tasks }, (_, number) => ({
     number,
@@ -177,7 +189,10 @@ async function initialize(
   if (code !== 0) throw new Error(`nodelease init failed with exit code ${code}: ${init.stderr()}`);
 }
 
-/** The processes of tasks that ended are to end with them, at the hand of a guard. How many did not, in good time. */
+/**
+ * The processes of tasks that ended are to end with them, at the hand of a guard. How many did not, in good
+ * time.
+ */
 async function endLeftovers(slots: readonly Slot[]): Promise<number> {
   const deadline = performance.now() + ENDING_MS.killed;
   const leftovers = () => slots.flatMap((slot) => slot.leftovers);

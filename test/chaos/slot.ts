@@ -52,12 +52,18 @@ export interface TaskEnd extends ProcessEnd {
 
 /** How long a slot waits before it starts its next task, in milliseconds, at the most. */
 const RESTART_MS = 300;
-/** How long a task waits for a node id, in milliseconds: should this process be killed, its tasks are not to wait for ever. */
+/**
+ * How long a task waits for a node id, in milliseconds: should this process be killed, its tasks are not to
+ * wait for ever.
+ */
 const ACQUIRE_TIMEOUT_MS = 60_000;
 /** How much of a task's log is kept, in characters. */
 const LOG_KEPT = 4_000;
 
-/** One place of a fleet, with a network path of its own to the store: a task runs in it, and whenever it ends the next one is started. */
+/**
+ * One place of a fleet, with a network path of its own to the store: a task runs in it, and whenever it ends
+ * the next one is started.
+ */
 export class Slot {
   /** Its network: the proxies before all servers. */
   readonly proxy: ProxyFaults;
@@ -82,13 +88,21 @@ export class Slot {
   /** Starts the proxies and the first task. */
   async open(): Promise<void> {
     const { store } = this.surroundings;
-    const ports = await Promise.all(store.servers.map(({ hostname, port }, index) => this.#proxies[index]?.start(hostname, port) ?? 0));
+    const ports = await Promise.all(
+      store.servers.map(({ hostname, port }, index) => this.#proxies[index]?.start(hostname, port) ?? 0),
+    );
     const { clockHours } = this.spec;
-    const clock = clockHours === 0 ? {} : await faketimeEnvironment(`${clockHours > 0 ? '+' : '-'}${Math.abs(clockHours)}h`);
+    const clock =
+      clockHours === 0
+        ? {}
+        : await faketimeEnvironment(`${clockHours > 0 ? '+' : '-'}${Math.abs(clockHours)}h`);
     this.#loop = this.#keepRunning(store.address(ports), { ...store.env, ...clock });
   }
 
-  /** Lets the task end in order, as far as it does so within `patienceMs` milliseconds, and starts no further one. */
+  /**
+   * Lets the task end in order, as far as it does so within `patienceMs` milliseconds, and starts no further
+   * one.
+   */
   async close(patienceMs: number): Promise<void> {
     this.#closing = true;
     this.proxy.heal();
@@ -110,7 +124,13 @@ export class Slot {
     while (!this.#closing) {
       const running = this.#start(store, env);
       this.#running = running;
-      const task: Task = { spec: this.spec, main: this.#seen(running.pid), acting: undefined, child: undefined, guard: undefined };
+      const task: Task = {
+        spec: this.spec,
+        main: this.#seen(running.pid),
+        acting: undefined,
+        child: undefined,
+        guard: undefined,
+      };
       this.task = task;
       void this.#awaitActing(task, running);
       const end = await running.exit;
@@ -141,7 +161,11 @@ export class Slot {
       return runCli(['run', ...settings, '--', ...command], { env });
     }
     const program = harnessFile('test/chaos/library-actor.ts');
-    return runProcess(process.execPath, [program, pipe, url, endpoint, this.spec.keeper, String(ACQUIRE_TIMEOUT_MS)], { env });
+    return runProcess(
+      process.execPath,
+      [program, pipe, url, endpoint, this.spec.keeper, String(ACQUIRE_TIMEOUT_MS)],
+      { env },
+    );
   }
 
   async #awaitActing(task: Task, running: TestProcess): Promise<void> {

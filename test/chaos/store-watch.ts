@@ -50,10 +50,14 @@ export class StoreWatch {
     for (const { nodeId, version, taskId } of tenures) {
       const latest = this.#latest.get(nodeId)?.version ?? 0;
       if (latest < version)
-        this.problems.add(`node id ${nodeId}: the store says version ${latest}, and version ${version} was acted under`);
+        this.problems.add(
+          `node id ${nodeId}: the store says version ${latest}, and version ${version} was acted under`,
+        );
       const holder = this.#holders.get(`${nodeId} ${version}`);
       if (holder !== undefined && holder !== taskId) {
-        this.problems.add(`node id ${nodeId}: version ${version} was held by ${holder} in the store, and ${taskId} acted under it`);
+        this.problems.add(
+          `node id ${nodeId}: version ${version} was held by ${holder} in the store, and ${taskId} acted under it`,
+        );
       }
     }
   }
@@ -67,7 +71,9 @@ export class StoreWatch {
     }
     const look = readLook(object.body);
     if (look === undefined || String(look.version) !== (object.metadata.version ?? '0')) {
-      this.problems.add(`node id ${id}: its lease object is unreadable: ${object.body} ${JSON.stringify(object.metadata)}`);
+      this.problems.add(
+        `node id ${id}: its lease object is unreadable: ${object.body} ${JSON.stringify(object.metadata)}`,
+      );
       return;
     }
     this.#latest.set(id, look);
@@ -78,7 +84,8 @@ export class StoreWatch {
     const key = `${id} ${look.version}`;
     const holder = this.#holders.get(key) ?? look.holder;
     this.#holders.set(key, holder);
-    if (holder !== look.holder) this.problems.add(`node id ${id}: version ${look.version} was held by ${holder} and by ${look.holder}`);
+    if (holder !== look.holder)
+      this.problems.add(`node id ${id}: version ${look.version} was held by ${holder} and by ${look.holder}`);
   }
 }
 
@@ -88,7 +95,10 @@ function readLook(body: string): Look | undefined {
   try {
     const { version, taskId } = JSON.parse(body) as { version?: unknown; taskId?: unknown };
     if (!Number.isSafeInteger(version)) return undefined;
-    return { version: version as number, holder: typeof taskId === 'string' && taskId !== '' ? taskId : undefined };
+    return {
+      version: version as number,
+      holder: typeof taskId === 'string' && taskId !== '' ? taskId : undefined,
+    };
   } catch {
     return undefined;
   }

@@ -5,7 +5,14 @@ import type { SlotSpec } from './slot.js';
 /** Exit codes that no fault may lead to: a wrong call, an unforeseen error. */
 const UNFORESEEN = [1, 64, 70, 126, 127];
 /** Signals that were not sent. */
-const UNSENT: readonly (NodeJS.Signals | null)[] = ['SIGABRT', 'SIGSEGV', 'SIGBUS', 'SIGILL', 'SIGTRAP', 'SIGPIPE'];
+const UNSENT: readonly (NodeJS.Signals | null)[] = [
+  'SIGABRT',
+  'SIGSEGV',
+  'SIGBUS',
+  'SIGILL',
+  'SIGTRAP',
+  'SIGPIPE',
+];
 /** The share of acts that may get lost before the observer counts as blind. */
 const LOST_SHARE = 0.01;
 
@@ -13,8 +20,8 @@ const LOST_SHARE = 0.01;
 const TELLING_TENURES = 10;
 
 /**
- * The least number of tenures that a run of this length has to show: for every node id, one in 2.25 expiries (100 in 3 minutes as the
- * command runs it), in a short run one in five.
+ * The least number of tenures that a run of this length has to show: for every node id, one in 2.25 expiries
+ * (100 in 3 minutes as the command runs it), in a short run one in five.
  */
 export function leastTenures({
   elapsedMs,
@@ -30,18 +37,26 @@ export function leastTenures({
 /** What is wrong with a run; nothing, when it passed. */
 export function failuresOf(result: ChaosResult): string[] {
   const { findings, storeProblems, specs, ends, leftovers, faults } = result;
-  const failures = [...findings.violations.map((violation) => describeViolation(violation, result)), ...storeProblems];
+  const failures = [
+    ...findings.violations.map((violation) => describeViolation(violation, result)),
+    ...storeProblems,
+  ];
   const least = leastTenures(result);
   if (findings.tenures.length < least)
-    failures.push(`only ${findings.tenures.length} tenures were seen; a run of this length has to show ${least}`);
+    failures.push(
+      `only ${findings.tenures.length} tenures were seen; a run of this length has to show ${least}`,
+    );
   const acted = ends.filter(({ taskId }) => taskId !== undefined).map(({ spec }) => spec);
   if (least >= TELLING_TENURES) failures.push(...absentees(specs, acted));
   if (faults.length === 0) failures.push('no fault happened');
-  if (findings.disordered > 0) failures.push(`${findings.disordered} acts came out of order: the observer cannot be trusted`);
-  if (findings.lost > findings.acts * LOST_SHARE) failures.push(`${findings.lost} acts were lost: the observer was blind for too long`);
+  if (findings.disordered > 0)
+    failures.push(`${findings.disordered} acts came out of order: the observer cannot be trusted`);
+  if (findings.lost > findings.acts * LOST_SHARE)
+    failures.push(`${findings.lost} acts were lost: the observer was blind for too long`);
   if (leftovers > 0) failures.push(`${leftovers} processes outlived their tasks`);
   for (const { spec, code, signal, log } of ends) {
-    if (code !== null && UNFORESEEN.includes(code)) failures.push(`a ${describeSpec(spec)} ended with exit code ${code}:\n${log}`);
+    if (code !== null && UNFORESEEN.includes(code))
+      failures.push(`a ${describeSpec(spec)} ended with exit code ${code}:\n${log}`);
     if (UNSENT.includes(signal)) failures.push(`a ${describeSpec(spec)} ended with ${signal}:\n${log}`);
   }
   return failures;
@@ -66,7 +81,8 @@ export function summary(result: ChaosResult): string {
   const { findings, faults, ends, storeLooks, elapsedMs, lengthMs, specs } = result;
   const counts = count(findings.violations);
   const tenures = (kind: string) => findings.tenures.filter((tenure) => tenure.kind === kind).length;
-  const onClock = (hours: number) => ends.filter(({ spec, taskId }) => spec.clockHours === hours && taskId !== undefined).length;
+  const onClock = (hours: number) =>
+    ends.filter(({ spec, taskId }) => spec.clockHours === hours && taskId !== undefined).length;
   const rows: [string, string | number][] = [
     [
       'length',
@@ -76,10 +92,16 @@ export function summary(result: ChaosResult): string {
     ['on wrong clocks', `${onClock(10)} tenures at +10 h, ${onClock(-10)} at -10 h`],
     ['take-overs', `${takeOvers(ends)} of expired leases`],
     ['tasks', `${ends.length} ended: ${tally(ends.map(({ code, signal }) => String(signal ?? code)))}`],
-    ['acts', `${findings.acts} seen, ${findings.lost} lost, ${findings.late} late (decided on before a pause)`],
+    [
+      'acts',
+      `${findings.acts} seen, ${findings.lost} lost, ${findings.late} late (decided on before a pause)`,
+    ],
     ['store', `${storeLooks} looks at lease objects`],
     ['faults', faults.length],
-    ...Object.entries(tallied(faults.map(({ name }) => name))).map(([name, times]): [string, number] => [`  ${name}`, times]),
+    ...Object.entries(tallied(faults.map(({ name }) => name))).map(([name, times]): [string, number] => [
+      `  ${name}`,
+      times,
+    ]),
     ['overlaps', counts.overlap],
     ['repeated versions', counts['repeated-version']],
   ];
@@ -89,7 +111,9 @@ export function summary(result: ChaosResult): string {
 
 /** Which sort of task, or of host, never had a node id: what is said of it would rest on nothing. */
 export function absentees(specs: readonly SlotSpec[], acted: readonly SlotSpec[]): string[] {
-  const kinds = [...new Set(specs.map(({ kind }) => kind))].filter((kind) => !acted.some((spec) => spec.kind === kind));
+  const kinds = [...new Set(specs.map(({ kind }) => kind))].filter(
+    (kind) => !acted.some((spec) => spec.kind === kind),
+  );
   const clocks = [...new Set(specs.map(({ clockHours }) => clockHours))].filter(
     (hours) => !acted.some((spec) => spec.clockHours === hours),
   );
@@ -116,7 +140,8 @@ function count(violations: readonly Violation[]): Record<Violation['type'], numb
 
 /** What happened, and to whom, with what was done to the two tasks and what they said. */
 function describeViolation(violation: Violation, { faults, ends }: ChaosResult): string {
-  const [one, two] = violation.type === 'overlap' ? [violation.earlier, violation.later] : [violation.first, violation.second];
+  const [one, two] =
+    violation.type === 'overlap' ? [violation.earlier, violation.later] : [violation.first, violation.second];
   const headline =
     violation.type === 'overlap'
       ? `overlap of node id ${one.nodeId}, told by ${violation.by}, by ${violation.byMicros} µs`
@@ -124,8 +149,10 @@ function describeViolation(violation: Violation, { faults, ends }: ChaosResult):
   const lines = [headline];
   for (const tenure of [one, two]) {
     lines.push(`  ${describeTenure(tenure)}`);
-    for (const { name, at, lengthMs, taskId } of faults) if (taskId === tenure.taskId) lines.push(`    ${at} ${name}, ${lengthMs} ms`);
-    for (const { taskId, log } of ends) if (taskId === tenure.taskId) lines.push(...log.split('\n').map((line) => `    ${line}`));
+    for (const { name, at, lengthMs, taskId } of faults)
+      if (taskId === tenure.taskId) lines.push(`    ${at} ${name}, ${lengthMs} ms`);
+    for (const { taskId, log } of ends)
+      if (taskId === tenure.taskId) lines.push(...log.split('\n').map((line) => `    ${line}`));
   }
   return lines.join('\n');
 }

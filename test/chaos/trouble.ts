@@ -35,15 +35,21 @@ export interface TroubleOptions {
 const EVERY_MS = { least: 100, most: 500 };
 /** How likely it is that a fault hits a task that acts, and not any one. */
 const ACTING_SHARE = 0.85;
-/** How likely it is that, in place of a fault of one task, an operator evicts somebody, or the store is away for all. */
+/**
+ * How likely it is that, in place of a fault of one task, an operator evicts somebody, or the store is away
+ * for all.
+ */
 const EVICTION_SHARE = 0.05;
 const OUTAGE_SHARE = 0.012;
 
 /**
- * Harms the tasks, one fault after the other, several at a time, until the signal aborts, and resolves when the last one has been ended.
- * What is drawn depends on the seed only; what it finds to hit does not.
+ * Harms the tasks, one fault after the other, several at a time, until the signal aborts, and resolves when
+ * the last one has been ended. What is drawn depends on the seed only; what it finds to hit does not.
  */
-export async function makeTrouble(options: TroubleOptions, record: (fault: FaultRecord) => void): Promise<void> {
+export async function makeTrouble(
+  options: TroubleOptions,
+  record: (fault: FaultRecord) => void,
+): Promise<void> {
   const { random, signal } = options;
   const ongoing = new Set<Promise<void>>();
   const busy = new Map<Slot, Set<FaultKind['of']>>(options.slots.map((slot) => [slot, new Set()]));
@@ -82,7 +88,14 @@ async function hitOne(
   const lengthMs = Math.round((least + random.next() * (most - least)) * durationMs);
   taken.add(fault.of);
   const { end, happened } = fault.begin({ proxy: slot.proxy, task }, random);
-  const note = () => record({ name: fault.name, at: monotonicMicros(), lengthMs, slot: slot.spec.number, taskId: task.acting?.taskId });
+  const note = () =>
+    record({
+      name: fault.name,
+      at: monotonicMicros(),
+      lengthMs,
+      slot: slot.spec.number,
+      taskId: task.acting?.taskId,
+    });
   if (happened) happened.then(note, () => undefined);
   else note();
   await pause(lengthMs, signal);
@@ -111,13 +124,20 @@ async function outage(
 }
 
 /** An operator takes an id away from its holder: from one that seems to be stuck, where there is one. */
-async function evict({ slots, random, ids, operator }: TroubleOptions, busy: Busy, record: (fault: FaultRecord) => void): Promise<void> {
-  const stuck = slots.filter((slot) => busy.get(slot)?.size).flatMap((slot) => slot.task?.acting?.nodeId ?? []);
+async function evict(
+  { slots, random, ids, operator }: TroubleOptions,
+  busy: Busy,
+  record: (fault: FaultRecord) => void,
+): Promise<void> {
+  const stuck = slots
+    .filter((slot) => busy.get(slot)?.size)
+    .flatMap((slot) => slot.task?.acting?.nodeId ?? []);
   const id = stuck[Math.floor(random.next() * stuck.length)] ?? Math.floor(random.next() * ids);
   const command = runCli(['release', String(id), '--force', ...operator.options], { env: operator.env });
   await command.exit;
   const [, taskId] = /taken away from task (\S+?):/.exec(command.stdout()) ?? [];
-  if (taskId !== undefined) record({ name: 'forced release', at: monotonicMicros(), lengthMs: 0, slot: undefined, taskId });
+  if (taskId !== undefined)
+    record({ name: 'forced release', at: monotonicMicros(), lengthMs: 0, slot: undefined, taskId });
 }
 
 async function pause(ms: number, signal: AbortSignal): Promise<void> {

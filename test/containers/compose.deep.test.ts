@@ -28,10 +28,14 @@ describe('the compose file', () => {
   }, UP_WITHIN_MS);
 
   afterAll(async () => {
-    await compose('down', '--volumes', '--timeout', '5').catch((error: unknown) => process.stderr.write(`${String(error)}\n`));
+    await compose('down', '--volumes', '--timeout', '5').catch((error: unknown) =>
+      process.stderr.write(`${String(error)}\n`),
+    );
   });
 
-  it('has three tasks that are alike, and each gets an id of its own', { timeout: UP_WITHIN_MS }, async () => {
+  it('has three tasks that are alike, and each gets an id of its own', {
+    timeout: UP_WITHIN_MS,
+  }, async () => {
     expect(await tasks()).toHaveLength(3);
     const nodes = await untilHolders(3);
     expect(new Set(nodes.map(({ id }) => id)).size).toBe(3);
@@ -46,8 +50,12 @@ describe('the compose file', () => {
     expect(page.status).toBe(200);
     expect(page.headers.get('content-type')).toContain('text/html');
     expect(page.headers.get('content-security-policy')).toContain("default-src 'none'");
-    const { services } = parse(await readFile(FILE, 'utf8'), { merge: true }) as { services: Record<string, { ports?: string[] }> };
-    const published = Object.entries(services).flatMap(([name, { ports = [] }]) => ports.map((port) => [name, port]));
+    const { services } = parse(await readFile(FILE, 'utf8'), { merge: true }) as {
+      services: Record<string, { ports?: string[] }>;
+    };
+    const published = Object.entries(services).flatMap(([name, { ports = [] }]) =>
+      ports.map((port) => [name, port]),
+    );
     expect(published).toEqual([['console', expect.stringMatching(/^127\.0\.0\.1:/)]]);
   });
 
@@ -56,8 +64,17 @@ describe('the compose file', () => {
     // Tasks that start together take any free ids: the loser of a race draws one by chance.
     const held = (await untilHolders(3)).map(({ id }) => id);
     for (const begun = performance.now(); ; await sleep(500)) {
-      const { stdout, stderr } = await engine.attempt(['exec', name, 'nodelease', 'discovery', 'ls', '--json']);
-      const announced = /^\{/.test(stdout) ? (JSON.parse(stdout) as { nodes: { nodeId: number }[] }).nodes.map(({ nodeId }) => nodeId) : [];
+      const { stdout, stderr } = await engine.attempt([
+        'exec',
+        name,
+        'nodelease',
+        'discovery',
+        'ls',
+        '--json',
+      ]);
+      const announced = /^\{/.test(stdout)
+        ? (JSON.parse(stdout) as { nodes: { nodeId: number }[] }).nodes.map(({ nodeId }) => nodeId)
+        : [];
       if (announced.length === 3) return expect(announced.sort()).toEqual(held.sort());
       if (performance.now() - begun > 60_000) throw new Error(`the tree shows ${stdout}${stderr}`);
     }
@@ -86,7 +103,9 @@ describe('the compose file', () => {
   });
 
   it('uses the images that the tests of the store and of discovery use', async () => {
-    const { services } = parse(await readFile(FILE, 'utf8'), { merge: true }) as { services: Record<string, { image: string }> };
+    const { services } = parse(await readFile(FILE, 'utf8'), { merge: true }) as {
+      services: Record<string, { image: string }>;
+    };
     expect(services.minio?.image).toBe(MINIO_IMAGE);
     expect(services.zookeeper?.image).toBe(ZOOKEEPER_IMAGE);
   });
@@ -106,7 +125,11 @@ describe('the compose file', () => {
 
   async function until<T>(look: () => Promise<T | undefined>, what: string): Promise<T> {
     let last: unknown;
-    for (const begun = performance.now(); performance.now() - begun < UP_WITHIN_MS - 20_000; await sleep(500)) {
+    for (
+      const begun = performance.now();
+      performance.now() - begun < UP_WITHIN_MS - 20_000;
+      await sleep(500)
+    ) {
       const found = await look().catch((error: unknown) => {
         last = error;
         return undefined;
@@ -124,9 +147,19 @@ interface Lease {
   readonly taskId?: string;
 }
 
-/** The containers of a service of this run's project; both tools name them so, apart from the character between the words. */
+/**
+ * The containers of a service of this run's project; both tools name them so, apart from the character
+ * between the words.
+ */
 async function names(engine: ContainerEngine, service: string): Promise<string[]> {
-  const all = await engine.command('ps', '--all', '--format', '{{.Names}}', '--filter', `name=${engine.prefix}`);
+  const all = await engine.command(
+    'ps',
+    '--all',
+    '--format',
+    '{{.Names}}',
+    '--filter',
+    `name=${engine.prefix}`,
+  );
   return all
     .split('\n')
     .filter((name) => new RegExp(`[-_]${service}[-_]\\d+$`).test(name))

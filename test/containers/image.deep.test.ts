@@ -23,7 +23,12 @@ describe('the image', () => {
 
   beforeEach(async () => {
     engine = new ContainerEngine(inject('containers'));
-    store = ['--volume', `${await engine.volume()}:/var/lib/nodelease`, '--env', 'NODELEASE_STORE=file:/var/lib/nodelease'];
+    store = [
+      '--volume',
+      `${await engine.volume()}:/var/lib/nodelease`,
+      '--env',
+      'NODELEASE_STORE=file:/var/lib/nodelease',
+    ];
   });
 
   afterEach(async () => {
@@ -40,12 +45,15 @@ describe('the image', () => {
     ]);
     expect({ stdout, exitCode }, stderr).toEqual({ stdout: '0 at 1, user 1000:1000\n', exitCode: 7 });
     // Kubernetes takes a number only for proof that it is not root.
-    expect(await engine.command('image', 'inspect', '--format', '{{.Config.User}}', TEST_IMAGE)).toBe('1000:1000');
+    expect(await engine.command('image', 'inspect', '--format', '{{.Config.User}}', TEST_IMAGE)).toBe(
+      '1000:1000',
+    );
   });
 
   it('is as large as the README says, and has what it needs and nothing else', async () => {
     const base = /^ARG NODE_IMAGE=(\S+)$/m.exec(await readFile(DOCKERFILE, 'utf8'))?.[1] ?? '';
-    const size = async (image: string) => Number(await engine.command('image', 'inspect', '--format', '{{.Size}}', image)) / 1e6;
+    const size = async (image: string) =>
+      Number(await engine.command('image', 'inspect', '--format', '{{.Size}}', image)) / 1e6;
     const stated = Number(/adds \*\*(\d+) MB\*\*/.exec(await readFile(README, 'utf8'))?.[1]);
     const { stdout } = await engine.run(
       TEST_IMAGE,
@@ -56,16 +64,25 @@ describe('the image', () => {
     const bytes = lines.filter((line) => /^\d+$/.test(line)).reduce((sum, line) => sum + Number(line), 0);
     expect(bytes / 1e6).toBeGreaterThan(stated * 0.9);
     expect(bytes / 1e6).toBeLessThan(stated * 1.1);
-    // Engines count differently, some with what archives need beside the files; nothing stands in two layers, at any rate.
+    // Engines count differently, some with what archives need beside the files; nothing stands in two layers,
+    // at any rate.
     expect((await size(TEST_IMAGE)) - (await size(base))).toBeLessThan(stated * 1.6);
     const files = lines.filter((line) => !/^\d+$/.test(line));
     expect(files.slice(0, 5)).toEqual(['LICENSE', 'bin', 'dist', 'node_modules', 'package.json']);
-    expect(files.filter((file) => /\.test\.|\.d\.[cm]?ts$|\.map$|node_modules\/(typescript|vitest|@types)\//.test(file))).toEqual([]);
+    expect(
+      files.filter((file) =>
+        /\.test\.|\.d\.[cm]?ts$|\.map$|node_modules\/(typescript|vitest|@types)\//.test(file),
+      ),
+    ).toEqual([]);
   });
 
   it('says what it is', async () => {
-    const labels: unknown = JSON.parse(await engine.command('image', 'inspect', '--format', '{{json .Config.Labels}}', TEST_IMAGE));
-    const { version, license } = JSON.parse(await readFile(join(packageRoot, 'package.json'), 'utf8')) as Record<string, string>;
+    const labels: unknown = JSON.parse(
+      await engine.command('image', 'inspect', '--format', '{{json .Config.Labels}}', TEST_IMAGE),
+    );
+    const { version, license } = JSON.parse(
+      await readFile(join(packageRoot, 'package.json'), 'utf8'),
+    ) as Record<string, string>;
     expect(labels).toMatchObject({
       'org.opencontainers.image.title': 'nodelease',
       'org.opencontainers.image.version': version,
@@ -88,7 +105,8 @@ describe('the image', () => {
     const node: number[] = [];
     const leased: number[] = [];
     const added = (times: readonly number[]) => Math.round(Math.min(...times) - Math.min(...bare));
-    // In turns, so that whatever else the machine does hits all of them; and it only ever adds. So the longer it takes a busy one, the more turns.
+    // In turns, so that whatever else the machine does hits all of them; and it only ever adds. So the longer
+    // it takes a busy one, the more turns.
     for (let round = 0; round < 5 || (round < 20 && added(leased) >= 1_000); round += 1) {
       bare.push(await took([...store, '--entrypoint', 'true'], []));
       node.push(await took([...store, '--entrypoint', 'node'], ['-e', '0']));
@@ -97,7 +115,8 @@ describe('the image', () => {
     process.stderr.write(
       `${Math.round(Math.min(...bare))} ms a bare container, Node.js ${added(node)} ms more, nodelease ${added(leased)} ms more\n`,
     );
-    // Where the machine is so busy that even Node.js alone takes several times as long as it should, that is the yardstick.
+    // Where the machine is so busy that even Node.js alone takes several times as long as it should, that is
+    // the yardstick.
     expect(added(leased)).toBeLessThan(Math.max(1_000, 10 * added(node)));
   });
 
@@ -115,7 +134,13 @@ describe('the image', () => {
   it('leaves no process when process 1 is killed', async () => {
     // Longer than what follows takes: the id is looked at before it expires.
     const options = [...store, '--env', 'NODELEASE_DURATION=2m'];
-    const name = await engine.start(TEST_IMAGE, options, ['run', '--', 'sh', '-c', 'sleep 1000 & echo begun; wait']);
+    const name = await engine.start(TEST_IMAGE, options, [
+      'run',
+      '--',
+      'sh',
+      '-c',
+      'sleep 1000 & echo begun; wait',
+    ]);
     await engine.untilLogged(name, 'begun');
     const processes = await engine.processIds(name);
     // The launcher, nodelease, its guard, the shell and what that has started.
@@ -128,7 +153,13 @@ describe('the image', () => {
   });
 
   it('leaves no process when nodelease itself is killed', async () => {
-    const name = await engine.start(TEST_IMAGE, store, ['run', '--', 'sh', '-c', 'sleep 1000 & echo begun; wait']);
+    const name = await engine.start(TEST_IMAGE, store, [
+      'run',
+      '--',
+      'sh',
+      '-c',
+      'sleep 1000 & echo begun; wait',
+    ]);
     await engine.untilLogged(name, 'begun');
     const processes = await engine.processIds(name);
     await signal(engine, name, 'KILL', await processIn(engine, name, /^node /));
@@ -140,7 +171,8 @@ describe('the image', () => {
     const orphans = 'for i in 1 2 3; do (sleep 0.1 &); done; echo begun; exec sleep 1000';
     const name = await engine.start(TEST_IMAGE, store, ['run', '--', 'sh', '-c', orphans]);
     await engine.untilLogged(name, 'begun');
-    // Beside the program there is the guard's own sleep, and another one for a moment: the three have to be over, and nothing left of them.
+    // Beside the program there is the guard's own sleep, and another one for a moment: the three have to be
+    // over, and nothing left of them.
     const collected =
       'for n in $(seq 100); do grep -q "^State:.Z" /proc/[0-9]*/status || [ $(grep -lx "Name:.sleep" /proc/[0-9]*/status | wc -l) -gt 3 ] || exit 0; sleep 0.1; done; exit 1';
     await engine.command('exec', name, 'sh', '-c', collected);
@@ -148,12 +180,20 @@ describe('the image', () => {
 
   it('guards the program also with a read-only root, without any capability: a paused nodelease loses it in time', async () => {
     const options = [...HARDENED, ...store, '--env', 'NODELEASE_DURATION=3s'];
-    const name = await engine.start(TEST_IMAGE, options, ['run', '--', 'sh', '-c', 'echo begun; exec sleep 1000']);
+    const name = await engine.start(TEST_IMAGE, options, [
+      'run',
+      '--',
+      'sh',
+      '-c',
+      'echo begun; exec sleep 1000',
+    ]);
     await engine.untilLogged(name, 'begun');
     // Below a shell: the parent of what is executed from outside may be gone at once.
     await engine.command('exec', name, 'sh', '-c', 'setpriv --pdeathsig KILL -- true; exit $?');
     await engine.untilHealth(name, 'healthy');
-    expect((await engine.attempt(['exec', name, 'touch', '/there'])).stderr).toContain('Read-only file system');
+    expect((await engine.attempt(['exec', name, 'touch', '/there'])).stderr).toContain(
+      'Read-only file system',
+    );
     const nodelease = await processIn(engine, name, /^node /);
     await signal(engine, name, 'STOP', nodelease);
     await engine.command('exec', name, 'sh', '-c', PROGRAM_GONE);
@@ -163,7 +203,14 @@ describe('the image', () => {
   });
 
   it('is healthy while it holds a lease, and not while it waits for one or has lost it', async () => {
-    const options = [...store, '--env', 'NODELEASE_NODES=1', '--env', 'NODELEASE_DURATION=5s', ...healthFromTheStart()];
+    const options = [
+      ...store,
+      '--env',
+      'NODELEASE_NODES=1',
+      '--env',
+      'NODELEASE_DURATION=5s',
+      ...healthFromTheStart(),
+    ];
     const program = ['run', '--', 'sh', '-c', 'echo begun; exec sleep 1000'];
     const first = await engine.start(TEST_IMAGE, options, program);
     await engine.untilLogged(first, 'begun');
@@ -198,10 +245,16 @@ describe('the image', () => {
     expect(examples).toHaveLength(2);
     const folder = await mkdtemp(join(tmpdir(), 'nodelease-app-'));
     try {
-      await writeFile(join(folder, 'server.js'), 'console.log("I am node", process.env.NODE_ID, "in", process.cwd());\n');
+      await writeFile(
+        join(folder, 'server.js'),
+        'console.log("I am node", process.env.NODE_ID, "in", process.cwd());\n',
+      );
       for (const [index, example] of examples.entries()) {
         const tag = `${engine.prefix}-app-${index}`;
-        await writeFile(join(folder, 'Dockerfile'), example.replaceAll('registry.example.com/nodelease:0.1.0', TEST_IMAGE));
+        await writeFile(
+          join(folder, 'Dockerfile'),
+          example.replaceAll('registry.example.com/nodelease:0.1.0', TEST_IMAGE),
+        );
         await engine.command('build', '--tag', tag, folder);
         const { stdout, stderr } = await engine.run(tag, store, []);
         expect(stdout, stderr).toBe('I am node 0 in /app\n');
@@ -238,6 +291,11 @@ async function processIn(engine: ContainerEngine, name: string, commandLine: Reg
   return id;
 }
 
-async function signal(engine: ContainerEngine, name: string, signalName: string, processId: string): Promise<void> {
+async function signal(
+  engine: ContainerEngine,
+  name: string,
+  signalName: string,
+  processId: string,
+): Promise<void> {
   await engine.command('exec', name, 'sh', '-c', `kill -${signalName} ${processId}`);
 }

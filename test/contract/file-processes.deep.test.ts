@@ -9,7 +9,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock, systemRandom } from '../../src/base/system.js';
 import { FileLeaseStore } from '../../src/store/file/file-lease-store.js';
 
-// Real processes on one folder. Every operation of one of them, in every order, is in src/store/file/interleavings.test.ts.
+// Real processes on one folder. Every operation of one of them, in every order, is in
+// src/store/file/interleavings.test.ts.
 
 const worker = fileURLToPath(new URL('./file-worker.mjs', import.meta.url));
 const begun = JSON.stringify({ sum: 0, by: {} });
@@ -62,7 +63,10 @@ async function until(condition: () => boolean, what: string): Promise<void> {
 describe('processes that share a folder', { timeout: 120_000 }, () => {
   it('lose no update when 50 of them hammer one key', async () => {
     await store.create('0.json', begun, {});
-    const workers = Array.from({ length: 50 }, (_, index) => start('count', directory, `w${index}`, '20').child);
+    const workers = Array.from(
+      { length: 50 },
+      (_, index) => start('count', directory, `w${index}`, '20').child,
+    );
     expect(new Set(await Promise.all(workers.map(ended)))).toEqual(new Set([0]));
     const { sum, by } = await tally();
     expect(sum).toBe(1000);
@@ -73,7 +77,10 @@ describe('processes that share a folder', { timeout: 120_000 }, () => {
 
   it('lose updates under the same load when they merely look, write beside and rename', async () => {
     await writeFile(join(directory, '0.json'), begun);
-    const workers = Array.from({ length: 10 }, (_, index) => start('count', directory, `w${index}`, '20', 'naive').child);
+    const workers = Array.from(
+      { length: 10 },
+      (_, index) => start('count', directory, `w${index}`, '20', 'naive').child,
+    );
     await Promise.all(workers.map(ended));
     expect((await tally()).sum).toBeLessThan(200);
   });
@@ -101,13 +108,16 @@ describe('processes that share a folder', { timeout: 120_000 }, () => {
 
   it('go on while others are paused, and keep every update when those go on', async () => {
     await store.create('0.json', begun, {});
-    const workers = Array.from({ length: 5 }, (_, index) => start('count', directory, `w${index}`, 'Infinity'));
+    const workers = Array.from({ length: 5 }, (_, index) =>
+      start('count', directory, `w${index}`, 'Infinity'),
+    );
     await until(() => workers.every(({ written }) => written() > 0), 'a write of every process');
     let sumBefore = 0;
     for (let pause = 0; pause < 60; pause += 1) {
       const [paused, ...others] = [...workers].sort(() => systemRandom.next() - 0.5);
       paused?.child.kill('SIGSTOP');
-      // From the third write of the others on, the state that the paused one has seen is not even kept any more.
+      // From the third write of the others on, the state that the paused one has seen is not even kept any
+      // more.
       const total = () => others.reduce((sum, { written }) => sum + written(), 0);
       const goal = total() + 1 + (pause % 6);
       await until(() => total() >= goal, 'a write while another process is paused');

@@ -1,4 +1,5 @@
-// One process of the tests in file-processes.test.ts, on the built package: count DIRECTORY NAME TIMES [naive] | scribble DIRECTORY
+// One process of the tests in file-processes.test.ts, on the built package: count DIRECTORY NAME TIMES
+// [naive] | scribble DIRECTORY
 import { createHash } from 'node:crypto';
 import { open, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -27,7 +28,10 @@ const naive = {
 
 const store = kind === 'naive' ? naive : new FileLeaseStore({ directory, clock, random });
 
-/** Adds to this process's own entry and to the sum, as often as it was told or until SIGTERM, by read and replace alone. */
+/**
+ * Adds to this process's own entry and to the sum, as often as it was told or until SIGTERM, by read and
+ * replace alone.
+ */
 async function count() {
   let told = false;
   process.once('SIGTERM', () => {
@@ -42,7 +46,8 @@ async function count() {
       return { status: 'unknown' };
     });
     // Rule 5: an unknown outcome is settled by reading back.
-    const readBack = result.status === 'unknown' && JSON.parse((await store.read('0.json')).body).by[name] === done + 1;
+    const readBack =
+      result.status === 'unknown' && JSON.parse((await store.read('0.json')).body).by[name] === done + 1;
     if (result.status === 'written' || readBack) {
       done += 1;
       process.stdout.write('.');

@@ -12,7 +12,8 @@ afterAll(async () => {
   for (const folder of folders) await rm(folder, { recursive: true, force: true });
 });
 
-const openFolder = (directory: string) => new FileLeaseStore({ directory, clock: systemClock, random: systemRandom });
+const openFolder = (directory: string) =>
+  new FileLeaseStore({ directory, clock: systemClock, random: systemRandom });
 
 leaseStoreContract('file', {
   open: async () => {

@@ -20,7 +20,10 @@ leaseStoreContract('memory in whole seconds', {
 leaseStoreContract('memory with observed ages', {
   open: async () => {
     const bucket = new MemoryBucket(systemClock, 0, () => systemRandom.hex(12));
-    return observedAge(timeless(inPages(new MemoryLeaseStore({ clock: systemClock }, bucket), 5)), systemClock);
+    return observedAge(
+      timeless(inPages(new MemoryLeaseStore({ clock: systemClock }, bucket), 5)),
+      systemClock,
+    );
   },
   ageResolutionMs: 1,
 });

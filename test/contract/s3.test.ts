@@ -15,7 +15,14 @@ afterAll(() => {
 });
 
 const connect = (bucket: string, prefix: string) =>
-  openS3Store({ bucket, prefix, endpoint: s3.endpoint, region: s3.region, clock: systemClock, requestTimeoutMs: 10_000 });
+  openS3Store({
+    bucket,
+    prefix,
+    endpoint: s3.endpoint,
+    region: s3.region,
+    clock: systemClock,
+    requestTimeoutMs: 10_000,
+  });
 
 leaseStoreContract('S3LeaseStore', {
   open: async () => connect((await createBucket(s3)).name, 'some/prefix'),

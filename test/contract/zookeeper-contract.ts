@@ -14,7 +14,9 @@ export interface ContractServers {
   expire(client: ZooKeeper): Promise<void>;
 }
 
-/** What the simulated servers have to do as the real ones do, over the same client: what the recipes rest on. */
+/**
+ * What the simulated servers have to do as the real ones do, over the same client: what the recipes rest on.
+ */
 export function zooKeeperContract(servers: ContractServers): void {
   const clients: ZooKeeper[] = [];
   let tests = 0;
@@ -27,7 +29,8 @@ export function zooKeeperContract(servers: ContractServers): void {
   const fails = (work: Promise<unknown>) => expect(servers.settled(work)).rejects;
   /** A server may be behind the one that did it, and on a loaded machine take its time. */
   const becomes = async (read: () => unknown, expected: unknown) => {
-    for (let tries = 0; tries < 600 && !isDeepStrictEqual(await read(), expected); tries += 1) await servers.settled(servers.sleep(50));
+    for (let tries = 0; tries < 600 && !isDeepStrictEqual(await read(), expected); tries += 1)
+      await servers.settled(servers.sleep(50));
     expect(await read()).toEqual(expected);
   };
   const run = (name: string, test: (client: ZooKeeper) => Promise<void>) =>
@@ -53,25 +56,33 @@ export function zooKeeperContract(servers: ContractServers): void {
       expect(parent?.stat).toMatchObject({ version: 0, childrenVersion: 5, childCount: 3, owner: undefined });
     });
 
-    run('know the transactions that made and changed them, which only grow, over all sessions', async (client) => {
-      const other = open();
-      await servers.settled(client.create('/a/b', 'one', 'persistent'));
-      await servers.settled(other.create('/a/c', '', 'ephemeral'));
-      const changed = await servers.settled(client.setData('/a/b', 'two', 0));
-      const c = await servers.settled(other.read('/a/c'));
-      const b = await servers.settled(client.read('/a/b'));
-      expect(b?.data.toString()).toBe('two');
-      expect(b?.stat).toEqual(changed);
-      expect(b?.stat).toMatchObject({ version: 1, owner: undefined });
-      expect(c?.stat.createdZxid).toBeGreaterThan(b?.stat.createdZxid ?? 0n);
-      expect(b?.stat.modifiedZxid).toBeGreaterThan(c?.stat.createdZxid ?? 0n);
-      expect('sessionId' in other.state && other.state.sessionId).toBe(c?.stat.owner);
-    });
+    run(
+      'know the transactions that made and changed them, which only grow, over all sessions',
+      async (client) => {
+        const other = open();
+        await servers.settled(client.create('/a/b', 'one', 'persistent'));
+        await servers.settled(other.create('/a/c', '', 'ephemeral'));
+        const changed = await servers.settled(client.setData('/a/b', 'two', 0));
+        const c = await servers.settled(other.read('/a/c'));
+        const b = await servers.settled(client.read('/a/b'));
+        expect(b?.data.toString()).toBe('two');
+        expect(b?.stat).toEqual(changed);
+        expect(b?.stat).toMatchObject({ version: 1, owner: undefined });
+        expect(c?.stat.createdZxid).toBeGreaterThan(b?.stat.createdZxid ?? 0n);
+        expect(b?.stat.modifiedZxid).toBeGreaterThan(c?.stat.createdZxid ?? 0n);
+        expect('sessionId' in other.state && other.state.sessionId).toBe(c?.stat.owner);
+      },
+    );
 
     run('refuse what does not fit', async (client) => {
       await servers.settled(client.create('/a/e', '', 'ephemeral'));
-      await fails(client.create('/a/e', '', 'persistent')).toMatchObject({ fault: 'node-exists', outcome: 'not-applied' });
-      await fails(client.create('/a/e/f', '', 'persistent')).toMatchObject({ fault: 'no-children-for-ephemerals' });
+      await fails(client.create('/a/e', '', 'persistent')).toMatchObject({
+        fault: 'node-exists',
+        outcome: 'not-applied',
+      });
+      await fails(client.create('/a/e/f', '', 'persistent')).toMatchObject({
+        fault: 'no-children-for-ephemerals',
+      });
       await fails(client.create('/a/g/h', '', 'persistent')).toMatchObject({ fault: 'no-node' });
       await fails(client.setData('/a/e', '', 1)).toMatchObject({ fault: 'bad-version' });
       await fails(client.setData('/a/g', '')).toMatchObject({ fault: 'no-node' });
@@ -87,7 +98,13 @@ export function zooKeeperContract(servers: ContractServers): void {
   describe('a transaction', () => {
     run('is carried out as a whole, each operation seeing those before it', async (client) => {
       const create = { type: 'create', path: '/a/b', data: 'one', mode: 'persistent' } as const;
-      await servers.settled(client.multi([create, { type: 'set', path: '/a/b', data: 'two', version: 0 }, { type: 'check', path: '/a' }]));
+      await servers.settled(
+        client.multi([
+          create,
+          { type: 'set', path: '/a/b', data: 'two', version: 0 },
+          { type: 'check', path: '/a' },
+        ]),
+      );
       const made = await servers.settled(client.read('/a/b'));
       expect(made?.data.toString()).toBe('two');
       expect(made?.stat.createdZxid).toBe(made?.stat.modifiedZxid);
@@ -133,7 +150,10 @@ export function zooKeeperContract(servers: ContractServers): void {
 
     run('refuses what was meant for another one', async (client) => {
       const call = { sessionId: '0000000000000001' };
-      await fails(client.create('/a/e', '', 'ephemeral', call)).toMatchObject({ fault: 'session-expired', outcome: 'not-applied' });
+      await fails(client.create('/a/e', '', 'ephemeral', call)).toMatchObject({
+        fault: 'session-expired',
+        outcome: 'not-applied',
+      });
     });
   });
 
@@ -168,7 +188,10 @@ export function zooKeeperContract(servers: ContractServers): void {
       await servers.settled(client.create('/a/b', '', 'persistent'));
       await servers.settled(client.watchRemoval('/a/b', () => events.push('gone')).first);
       const [, read] = await servers.settled(
-        Promise.all([client.remove('/a/b'), client.read('/a/b').then((znode) => events.push(`read ${znode?.stat.version}`))]),
+        Promise.all([
+          client.remove('/a/b'),
+          client.read('/a/b').then((znode) => events.push(`read ${znode?.stat.version}`)),
+        ]),
       );
       expect(read).toBe(2);
       expect(events).toEqual(['gone', 'read undefined']);

@@ -16,7 +16,8 @@ describe.each([1, 2, 3, 5, 8])('simulated ZooKeeper servers of seed %i', (seed) 
   const world = new RecipeWorld(drawRecipeConditions(seed, new Set()));
   const { scheduler, conditions } = world;
   const hosts = new Map<ZooKeeper, MachineHost>();
-  const sleep = (ms: number) => new Promise<void>((resolve) => void scheduler.at(scheduler.now + ms, TEST, resolve));
+  const sleep = (ms: number) =>
+    new Promise<void>((resolve) => void scheduler.at(scheduler.now + ms, TEST, resolve));
 
   zooKeeperContract({
     open(chroot) {

@@ -6,7 +6,10 @@ import type { BootClock } from '../../src/store/file/object-ages.js';
 export interface HurriedTime {
   /** How many times faster. */
   readonly speed: number;
-  /** The machine's monotonic clock at the beginning of the run, and what time it was then, in milliseconds since the Unix epoch. */
+  /**
+   * The machine's monotonic clock at the beginning of the run, and what time it was then, in milliseconds
+   * since the Unix epoch.
+   */
   readonly begunAt: number;
   readonly epochMs: number;
 }

@@ -13,8 +13,9 @@ export interface BitmapShape {
 const WORD = 32;
 
 /**
- * One bit for every id that there can be within a shape, in memory that threads share: place = (node × milliseconds + millisecond) × ids of a
- * millisecond + sequence. Each id has a bit of its own, so a bit that is found set is an id that was made before: nothing is guessed.
+ * One bit for every id that there can be within a shape, in memory that threads share: place = (node ×
+ * milliseconds + millisecond) × ids of a millisecond + sequence. Each id has a bit of its own, so a bit that
+ * is found set is an id that was made before: nothing is guessed.
  */
 export class IdBitmap {
   readonly #words: Int32Array;
@@ -37,11 +38,15 @@ export class IdBitmap {
   /** How much memory a shape takes. */
   static bytes({ layout, nodes, spanMs }: BitmapShape): number {
     const perMs = idsPerMs(layout);
-    if (perMs % WORD !== 0) throw new RangeError(`layout ${layout.name} has ${perMs} ids a millisecond, which fill no word`);
+    if (perMs % WORD !== 0)
+      throw new RangeError(`layout ${layout.name} has ${perMs} ids a millisecond, which fill no word`);
     return (nodes * spanMs * perMs) / 8;
   }
 
-  /** The word that an id's bit stands in, or -1 for an id outside of the shape; its bit is `1 << (sequence % 32)`. */
+  /**
+   * The word that an id's bit stands in, or -1 for an id outside of the shape; its bit is
+   * `1 << (sequence % 32)`.
+   */
   wordOf(node: number, ms: number, sequence: number): number {
     const { nodes, fromMs, spanMs } = this.shape;
     const index = node - CLUSTER_NODE_ID_OFFSET;
@@ -50,7 +55,10 @@ export class IdBitmap {
     return (index * spanMs + place) * this.#wordsPerMs + (sequence >>> 5);
   }
 
-  /** Sets bits of a word, in one step that no other thread can come between; those of them that were set before. */
+  /**
+   * Sets bits of a word, in one step that no other thread can come between; those of them that were set
+   * before.
+   */
   set(word: number, bits: number): number {
     return Atomics.or(this.#words, word, bits) & bits;
   }

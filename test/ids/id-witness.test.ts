@@ -9,7 +9,12 @@ const NODE = 9;
 const bitmapOf = (layout: IdLayout) => IdBitmap.create({ layout, nodes: 3, fromMs: FROM_MS, spanMs: 100 });
 
 /** An id, put together without the product. */
-function idOf({ epochMs, sequenceBits, nodeBits, lowest }: IdLayout, ms: number, sequence: number, node = NODE): bigint {
+function idOf(
+  { epochMs, sequenceBits, nodeBits, lowest }: IdLayout,
+  ms: number,
+  sequence: number,
+  node = NODE,
+): bigint {
   const low = lowest === 'node' ? (sequence << nodeBits) | node : (node << sequenceBits) | sequence;
   return (BigInt(FROM_MS + ms - epochMs) << BigInt(sequenceBits + nodeBits)) | BigInt(low);
 }
@@ -22,7 +27,9 @@ describe.each([
   ['cluster16(8)', cluster16(8)],
   ['snowflake()', snowflake()],
 ])('the proof, with layout %s', (_, layout) => {
-  const places = Array.from({ length: 20_000 }, (_, place) => idOf(layout, Math.floor(place / 200), place % 200));
+  const places = Array.from({ length: 20_000 }, (_, place) =>
+    idOf(layout, Math.floor(place / 200), place % 200),
+  );
 
   it('finds nothing wrong with ids that all are different', () => {
     const bitmap = bitmapOf(layout);

@@ -55,7 +55,11 @@ export class IdWitness {
       this.#lastLow = low;
       if (((low >>> nodeShift) & nodeMask) !== node) faults.foreign += 1;
       const sequence = (low >>> sequenceShift) & sequenceMask;
-      const next = bitmap.wordOf((low >>> nodeShift) & nodeMask, high * perHigh + (low >>> timeShift) + epochMs, sequence);
+      const next = bitmap.wordOf(
+        (low >>> nodeShift) & nodeMask,
+        high * perHigh + (low >>> timeShift) + epochMs,
+        sequence,
+      );
       const bit = 1 << (sequence & 31);
       // One step for the ids that share a word; one that is there twice would be lost in it.
       if (next !== word || (bits & bit) !== 0) {
@@ -86,7 +90,8 @@ export class IdWitness {
     const from = Math.max(0, end - bitCount(bits));
     for (let at = from; at < end && faults.examples.length < EXAMPLES; at += 1) {
       const id = ids[at] as bigint;
-      if ((before & (1 << (decodeId(id, this.bitmap.shape.layout).sequence & 31))) !== 0) faults.examples.push(id);
+      if ((before & (1 << (decodeId(id, this.bitmap.shape.layout).sequence & 31))) !== 0)
+        faults.examples.push(id);
     }
   }
 }

@@ -1,11 +1,18 @@
 import type { Clock } from '../../src/base/clock.js';
-import { clusterNodeIdOf, type IdLayout, type IdTime, UniqueIdGenerator, type UniqueIdsOptions } from '../../src/id/index.js';
+import {
+  clusterNodeIdOf,
+  type IdLayout,
+  type IdTime,
+  UniqueIdGenerator,
+  type UniqueIdsOptions,
+} from '../../src/id/index.js';
 import type { Lease } from '../../src/lease/model/lease.js';
 
 /** What a generator can be made to do wrong, each as somebody might well build it. */
 export const PLANTS = {
   'wall-clock': 'ids are stamped with the wall clock of their maker',
-  'no-bounds': 'ids are stamped with the time of the store, but without regard to what other tenures may have stamped',
+  'no-bounds':
+    'ids are stamped with the time of the store, but without regard to what other tenures may have stamped',
 } as const;
 
 export type Plant = keyof typeof PLANTS;
@@ -14,7 +21,12 @@ export type Plant = keyof typeof PLANTS;
 export async function plantedIds(
   lease: Lease,
   plant: Plant,
-  { clock, layout, lagMs, advanceMs }: Pick<UniqueIdsOptions, 'lagMs' | 'advanceMs'> & { readonly clock: Clock; readonly layout: IdLayout },
+  {
+    clock,
+    layout,
+    lagMs,
+    advanceMs,
+  }: Pick<UniqueIdsOptions, 'lagMs' | 'advanceMs'> & { readonly clock: Clock; readonly layout: IdLayout },
 ): Promise<UniqueIdGenerator> {
   const { tenureTime } = lease;
   if (tenureTime === undefined) throw new Error(`node id ${lease.id} has no tenure`);
@@ -26,5 +38,12 @@ export async function plantedIds(
     check: () => tenureTime.check(),
     signal: tenureTime.signal,
   };
-  return new UniqueIdGenerator({ layout, node: clusterNodeIdOf(lease.id), time, clock: tenureTime.clock, lagMs, advanceMs });
+  return new UniqueIdGenerator({
+    layout,
+    node: clusterNodeIdOf(lease.id),
+    time,
+    clock: tenureTime.clock,
+    lagMs,
+    advanceMs,
+  });
 }

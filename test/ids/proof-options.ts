@@ -2,7 +2,14 @@ import { parseArgs } from 'node:util';
 import { PLANTS, type Plant } from './planted-ids.js';
 import { LAYOUTS, type ProofOptions } from './proof-run.js';
 
-const DEFAULTS = { ids: '2e7', tenures: '60', threads: '10', nodes: '8', speed: '8', layout: 'cluster16' } as const;
+const DEFAULTS = {
+  ids: '2e7',
+  tenures: '60',
+  threads: '10',
+  nodes: '8',
+  speed: '8',
+  layout: 'cluster16',
+} as const;
 
 export const USAGE = `usage: npm run prove:ids -- [options]
 
@@ -24,7 +31,9 @@ Exits with 1 where something is wrong with an id, with 64 for a wrong call.
 `;
 
 /** What was asked for, or what is wrong with it. */
-export function parseProofOptions(args: readonly string[]): ProofOptions | 'help' | { readonly problem: string } {
+export function parseProofOptions(
+  args: readonly string[],
+): ProofOptions | 'help' | { readonly problem: string } {
   const text = { type: 'string' } as const;
   try {
     const { values } = parseArgs({

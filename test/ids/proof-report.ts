@@ -7,8 +7,14 @@ const mib = (bytes: number) => `${grouped(bytes / 2 ** 20)} MiB`;
 
 /** How many ids have something wrong with them, of each kind. */
 export function faultsOf(tenures: readonly TenureReport[]) {
-  const sum = (kind: 'repeated' | 'disordered' | 'foreign' | 'outside') => tenures.reduce((all, { faults }) => all + faults[kind], 0);
-  return { repeated: sum('repeated'), disordered: sum('disordered'), foreign: sum('foreign'), outside: sum('outside') };
+  const sum = (kind: 'repeated' | 'disordered' | 'foreign' | 'outside') =>
+    tenures.reduce((all, { faults }) => all + faults[kind], 0);
+  return {
+    repeated: sum('repeated'),
+    disordered: sum('disordered'),
+    foreign: sum('foreign'),
+    outside: sum('outside'),
+  };
 }
 
 /** The lines that a run ends with. */
@@ -16,7 +22,9 @@ export function proofReport(options: ProofOptions, result: ProofResult): string 
   const { tenures, ids, seconds } = result;
   const count = (is: (tenure: TenureReport) => boolean) => grouped(tenures.filter(is).length);
   const endings = [...new Set(tenures.map(({ ending }) => ending))].sort();
-  const handovers = tenures.filter((tenure, index) => tenures.slice(0, index).some((other) => changesHands(other, tenure))).length;
+  const handovers = tenures.filter((tenure, index) =>
+    tenures.slice(0, index).some((other) => changesHands(other, tenure)),
+  ).length;
   const faults = faultsOf(tenures);
   const rows: [string, string][] = [
     ['ids', grouped(ids)],
@@ -55,12 +63,14 @@ function examples({ layout }: ProofOptions, tenures: readonly TenureReport[]): s
   return found.slice(0, EXAMPLES).flatMap(({ id, tenure }) => {
     const { timeMs, nodeId, sequence } = decodeId(id, LAYOUTS[layout]());
     const spans = tenures.filter(
-      ({ first, last, ...other }) => other.nodeId === nodeId && first !== undefined && first <= id && id <= last,
+      ({ first, last, ...other }) =>
+        other.nodeId === nodeId && first !== undefined && first <= id && id <= last,
     );
     return [
       `REPEATED ${id}: ${new Date(timeMs).toISOString()}, node id ${nodeId}, sequence ${sequence}`,
       ...spans.map(
-        (other) => `  ${other === tenure ? 'found in' : 'within'} version ${other.version}, thread ${other.thread}, ${other.ending}`,
+        (other) =>
+          `  ${other === tenure ? 'found in' : 'within'} version ${other.version}, thread ${other.thread}, ${other.ending}`,
       ),
     ];
   });

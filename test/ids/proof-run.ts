@@ -9,7 +9,10 @@ import type { Plant } from './planted-ids.js';
 import { Shared, type TenureReport, type ThreadSettings } from './proof-messages.js';
 
 /** The layouts that the proof knows. */
-export const LAYOUTS = { cluster16: () => cluster16(8), snowflake: () => snowflake() } as const satisfies Record<string, () => IdLayout>;
+export const LAYOUTS = {
+  cluster16: () => cluster16(8),
+  snowflake: () => snowflake(),
+} as const satisfies Record<string, () => IdLayout>;
 
 /** What a run is to do. */
 export interface ProofOptions {
@@ -39,7 +42,9 @@ export interface ProofResult {
 }
 
 const LEASE = { durationMs: 9_000, graceMs: 1_000 } as const;
-/** How much more time there is room for in the bitmap than the ids take where every millisecond is used up. */
+/**
+ * How much more time there is room for in the bitmap than the ids take where every millisecond is used up.
+ */
 const ROOM = 2;
 /** How much time there is room for in it for each tenure, in milliseconds: many are under way at once. */
 const TENURE_MS = 6_000;
@@ -57,7 +62,9 @@ export async function runProof(options: ProofOptions): Promise<ProofResult> {
   const { threads, nodes, speed, seed, plant } = options;
   const layout = LAYOUTS[options.layout]();
   const epochMs = Date.now();
-  const usedMs = Math.ceil(Math.max((options.ids / (nodes * idsPerMs(layout))) * ROOM, options.tenures * TENURE_MS));
+  const usedMs = Math.ceil(
+    Math.max((options.ids / (nodes * idsPerMs(layout))) * ROOM, options.tenures * TENURE_MS),
+  );
   const spanMs = usedMs + 2 * MARGIN_MS;
   const bitmap = IdBitmap.create({ layout, nodes, fromMs: epochMs - MARGIN_MS, spanMs });
   const shared = new Shared();
@@ -65,10 +72,21 @@ export async function runProof(options: ProofOptions): Promise<ProofResult> {
   const time = { speed, begunAt: systemClock.monotonic(), epochMs };
   const tenures: TenureReport[] = [];
   const settings: Omit<ThreadSettings, 'thread'> = {
-    ...{ seed, plant, directory, ...LEASE, time, shape: bitmap.shape, defaultLayout: options.layout === 'cluster16' },
+    ...{
+      seed,
+      plant,
+      directory,
+      ...LEASE,
+      time,
+      shape: bitmap.shape,
+      defaultLayout: options.layout === 'cluster16',
+    },
     ...{ bitmap: bitmap.memory, shared: shared.memory },
   };
-  const running = Array.from({ length: threads }, (_, thread) => new ProofThread({ ...settings, thread }, tenures));
+  const running = Array.from(
+    { length: threads },
+    (_, thread) => new ProofThread({ ...settings, thread }, tenures),
+  );
   const done = new AbortController();
   try {
     const ended = Promise.all(running.map((thread) => thread.ended));
@@ -78,7 +96,13 @@ export async function runProof(options: ProofOptions): Promise<ProofResult> {
     const realMs = systemClock.monotonic() - time.begunAt;
     const { user, system } = process.cpuUsage();
     return {
-      ...{ ids: shared.ids, tenures, seconds: realMs / 1_000, storeSeconds: (realMs * speed) / 1_000, cpuSeconds: (user + system) / 1e6 },
+      ...{
+        ids: shared.ids,
+        tenures,
+        seconds: realMs / 1_000,
+        storeSeconds: (realMs * speed) / 1_000,
+        cpuSeconds: (user + system) / 1e6,
+      },
       ...{ bitmapBytes: bitmap.memory.byteLength, residentBytes: process.memoryUsage.rss() },
     };
   } finally {
@@ -100,7 +124,9 @@ class ProofThread {
     this.#worker = worker;
     this.ended = new Promise((resolve, reject) => {
       worker.on('error', reject);
-      worker.on('exit', (code) => (code === 0 ? resolve() : reject(new Error(`thread ${settings.thread} ended with exit code ${code}`))));
+      worker.on('exit', (code) =>
+        code === 0 ? resolve() : reject(new Error(`thread ${settings.thread} ended with exit code ${code}`)),
+      );
     });
     // A caller that waits for all of them hears of the first failure only.
     this.ended.catch(() => undefined);
@@ -112,7 +138,12 @@ class ProofThread {
 }
 
 /** Resolves when there is as much as was asked for. */
-async function enough(wanted: ProofOptions, shared: Shared, tenures: readonly TenureReport[], mostMs: number): Promise<void> {
+async function enough(
+  wanted: ProofOptions,
+  shared: Shared,
+  tenures: readonly TenureReport[],
+  mostMs: number,
+): Promise<void> {
   const begun = systemClock.monotonic();
   let [seen, since] = [0, begun];
   while (shared.ids < wanted.ids || tenures.length < wanted.tenures) {
@@ -124,7 +155,9 @@ async function enough(wanted: ProofOptions, shared: Shared, tenures: readonly Te
     const sofar = `${seen} ids and ${tenures.length} tenures`;
     if (now - since > STUCK_MS) throw new Error(`no more ids after ${sofar}`);
     if (now - begun > mostMs)
-      throw new Error(`the time that the bitmap has room for is over after ${sofar}: a lower --speed makes more of it`);
+      throw new Error(
+        `the time that the bitmap has room for is over after ${sofar}: a lower --speed makes more of it`,
+      );
   }
 }
 

@@ -27,10 +27,16 @@ const HOUR_MS = 3_600_000;
 const BLOCK = 16_384;
 /** How long an operator waits for the store, in milliseconds. */
 const EVICTION_MS = 60_000;
-/** How long to wait before one looks again whether there are ids, in milliseconds: the tenure may have come to its end. */
+/**
+ * How long to wait before one looks again whether there are ids, in milliseconds: the tenure may have come to
+ * its end.
+ */
 const LONGEST_WAIT_MS = 1_000;
 
-/** One tenure: a node id is acquired, makes ids in bursts and trickles while its host's clock is stepped about, and comes to some end. */
+/**
+ * One tenure: a node id is acquired, makes ids in bursts and trickles while its host's clock is stepped
+ * about, and comes to some end.
+ */
 export async function runTenure(options: TenureOptions, taskId: string): Promise<TenureReport> {
   const { settings, clock, bitmap, signal } = options;
   const { durationMs, graceMs, shape, thread } = settings;
@@ -78,7 +84,10 @@ class Work {
     const { settings, clock, dice } = this.options;
     const { plant, defaultLayout, shape } = settings;
     // Most with what the product has by itself; some with less, some with more.
-    const spread = dice.next() < 0.6 ? {} : { lagMs: Math.floor(dice.next() * 6_000), advanceMs: Math.floor(dice.next() * 12_000) };
+    const spread =
+      dice.next() < 0.6
+        ? {}
+        : { lagMs: Math.floor(dice.next() * 6_000), advanceMs: Math.floor(dice.next() * 12_000) };
     const { layout } = shape;
     if (plant !== undefined) return plantedIds(this.lease, plant, { clock, layout, ...spread });
     return uniqueIds(this.lease, defaultLayout ? spread : { layout, ...spread });

@@ -15,9 +15,15 @@ const LOOK_MS = 20;
 const settings = workerData as ThreadSettings;
 const { thread, time, directory } = settings;
 const clock = new HurriedClock(time);
-// The folder is on the host of all threads, whose clock is not stepped; the threads' own are on hosts of theirs.
+// The folder is on the host of all threads, whose clock is not stepped; the threads' own are on hosts of
+// theirs.
 const storeClock = new HurriedClock(time);
-const store = new FileLeaseStore({ directory, clock: storeClock, random: systemRandom, boot: storeClock.bootClock() });
+const store = new FileLeaseStore({
+  directory,
+  clock: storeClock,
+  random: systemRandom,
+  boot: storeClock.bootClock(),
+});
 const bitmap = new IdBitmap(settings.shape, settings.bitmap);
 const shared = new Shared(settings.shared);
 const dice = seededRandom(settings.seed + thread);
@@ -29,10 +35,14 @@ const look = setInterval(() => {
 try {
   for (let tenure = 0; !shared.isStopped; tenure += 1) {
     try {
-      const report = await runTenure({ settings, store, clock, dice, bitmap, shared, signal: stop.signal }, `thread-${thread}-${tenure}`);
+      const report = await runTenure(
+        { settings, store, clock, dice, bitmap, shared, signal: stop.signal },
+        `thread-${thread}-${tenure}`,
+      );
       parentPort?.postMessage(report);
     } catch (error) {
-      // A machine that is busy with other things answers too late for a time that is in a hurry: no id was made, the next one tries again.
+      // A machine that is busy with other things answers too late for a time that is in a hurry: no id was
+      // made, the next one tries again.
       if (!(error instanceof StoreUnusableError)) throw error;
     }
   }

@@ -1,6 +1,15 @@
-import { type LeaseStore, type Listing, type StoredObject, StoreError, type WriteResult } from '../../src/store/lease-store.js';
+import {
+  type LeaseStore,
+  type Listing,
+  type StoredObject,
+  StoreError,
+  type WriteResult,
+} from '../../src/store/lease-store.js';
 
-/** What of the way to a store is cut: all of it, or only the way back, so that writes are applied and their replies are lost. */
+/**
+ * What of the way to a store is cut: all of it, or only the way back, so that writes are applied and their
+ * replies are lost.
+ */
 export type Cut = 'requests' | 'replies';
 
 /** A store whose connection can be cut, for good. */

@@ -9,7 +9,11 @@ import { verify } from '../support/programs/spin.js';
 const MODEL = join(packageRoot, 'test/model/lease.pml');
 
 /** What does not hold, by how the assertion reads. */
-const PROPERTIES = { exclusion: /works\[0\].*works\[1\]/, fencing: /version/, finality: /^\(known\[\w+\]\.left>0\)$/ } as const;
+const PROPERTIES = {
+  exclusion: /works\[0\].*works\[1\]/,
+  fencing: /version/,
+  finality: /^\(known\[\w+\]\.left>0\)$/,
+} as const;
 
 /** What each planted bug has to be found by. */
 const FOUND_BY: Readonly<Record<string, keyof typeof PROPERTIES>> = {
@@ -29,7 +33,10 @@ const FOUND_BY: Readonly<Record<string, keyof typeof PROPERTIES>> = {
   EVICT_AT_ONCE: 'exclusion',
 };
 
-/** The rows of the page's tables that tell a name and how many states SPIN looks at: up to the violation, or all that there are. */
+/**
+ * The rows of the page's tables that tell a name and how many states SPIN looks at: up to the violation, or
+ * all that there are.
+ */
 function documentedStates(): ReadonlyMap<string, number> {
   const page = readFileSync(join(packageRoot, 'docs/design/model.md'), 'utf8');
   const rows = page.matchAll(/^\| `([A-Z_]+)` \|.*?\| ([\d,]+) \| [\d,]+ \| [\d.]+ \|$/gm);
@@ -40,14 +47,21 @@ const documented = documentedStates();
 
 describe('the model of the protocol', { timeout: 300_000 }, () => {
   it('is documented with each planted bug that it has', () => {
-    const bugs = [...readFileSync(MODEL, 'utf8').matchAll(/^#(?:ifdef|elif defined)[ (](\w+)\)? \/\*/gm)].map(([, name]) => name);
+    const bugs = [...readFileSync(MODEL, 'utf8').matchAll(/^#(?:ifdef|elif defined)[ (](\w+)\)? \/\*/gm)].map(
+      ([, name]) => name,
+    );
     expect(bugs.sort()).toEqual(Object.keys(FOUND_BY).sort());
     expect([...documented.keys()].sort()).toEqual([...bugs, 'EACH_LATE', 'SOUND'].sort());
   });
 
   it('keeps its promises in every state', async () => {
     const { output, ...found } = await verify(MODEL, []);
-    expect(found, output).toMatchObject({ complete: true, errors: 0, violated: undefined, states: documented.get('SOUND') });
+    expect(found, output).toMatchObject({
+      complete: true,
+      errors: 0,
+      violated: undefined,
+      states: documented.get('SOUND'),
+    });
   });
 
   it.each(Object.entries(FOUND_BY))('shows what breaks with %s: %s', async (name, property) => {

@@ -15,7 +15,8 @@ export interface CellOrder {
   readonly seeds: number;
 }
 
-// Nothing in a simulation reads stack traces, and the many errors that it is made of would spend most of their time on them.
+// Nothing in a simulation reads stack traces, and the many errors that it is made of would spend most of
+// their time on them.
 Error.stackTraceLimit = 0;
 useQuickAbort();
 

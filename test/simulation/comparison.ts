@@ -1,5 +1,5 @@
-// Runs the shipped engine beside others under each kind of fault alone, and prints as a table in Markdown which promises broke:
-// node .harness/test/simulation/comparison.js [--seeds N] [--from S] [--jobs N]
+// Runs the shipped engine beside others under each kind of fault alone, and prints as a table in Markdown
+// which promises broke: node .harness/test/simulation/comparison.js [--seeds N] [--from S] [--jobs N]
 
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
@@ -35,15 +35,23 @@ try {
 async function compareAll(options: ComparisonOptions): Promise<void> {
   const columns: (readonly (Cell | undefined)[])[] = [];
   for (const contestant of CONTESTANTS) columns.push(await compareOne(contestant, options));
-  const rows = COMPARED_FAULTS.map((faults, row) => ({ faults, cells: columns.map((column) => column[row]) }));
+  const rows = COMPARED_FAULTS.map((faults, row) => ({
+    faults,
+    cells: columns.map((column) => column[row]),
+  }));
   process.stdout.write(`${comparisonTable(CONTESTANTS, rows)}\n${firstSeeds(CONTESTANTS, rows)}`);
 }
 
 /** One column, from top to bottom. */
-async function compareOne(contestant: Contestant, options: ComparisonOptions): Promise<readonly (Cell | undefined)[]> {
+async function compareOne(
+  contestant: Contestant,
+  options: ComparisonOptions,
+): Promise<readonly (Cell | undefined)[]> {
   const code = new URL('comparison-worker.js', await folderOf(contestant));
   const cells: (Cell | undefined)[] = COMPARED_FAULTS.map(() => undefined);
-  const todo = [...COMPARED_FAULTS.entries()].filter(([, { needed }]) => needed === undefined || !contestant.lacks.includes(needed));
+  const todo = [...COMPARED_FAULTS.entries()].filter(
+    ([, { needed }]) => needed === undefined || !contestant.lacks.includes(needed),
+  );
   await Promise.all(
     Array.from({ length: Math.min(options.jobs, todo.length) }, async () => {
       const worker = new Worker(code);
@@ -61,7 +69,11 @@ async function compareOne(contestant: Contestant, options: ComparisonOptions): P
   return cells;
 }
 
-function orderFor({ engine, lacks }: Contestant, faults: ComparedFaults, { from, seeds }: ComparisonOptions): CellOrder {
+function orderFor(
+  { engine, lacks }: Contestant,
+  faults: ComparedFaults,
+  { from, seeds }: ComparisonOptions,
+): CellOrder {
   const only = faults.only.filter((kind) => !lacks.includes(kind));
   return { faults: { ...faults, only }, engine, from, seeds };
 }
@@ -98,7 +110,9 @@ async function folderOf({ plant: name }: Contestant): Promise<URL> {
 
 function readOptions(args: readonly string[]): ComparisonOptions {
   const text = { type: 'string' } as const;
-  const values = parsed(() => parseArgs({ args: [...args], options: { from: text, seeds: text, jobs: text } }).values);
+  const values = parsed(
+    () => parseArgs({ args: [...args], options: { from: text, seeds: text, jobs: text } }).values,
+  );
   return {
     from: whole('--from', values.from, 0, 0, 2 ** 31),
     seeds: whole('--seeds', values.seeds, 2_000, 1, 1_000_000),
@@ -114,9 +128,17 @@ function parsed<Values>(parse: () => Values): Values {
   }
 }
 
-function whole(option: string, text: string | undefined, otherwise: number, least: number, most: number): number {
+function whole(
+  option: string,
+  text: string | undefined,
+  otherwise: number,
+  least: number,
+  most: number,
+): number {
   if (text === undefined) return otherwise;
   const value = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
   if (value >= least && value <= most) return value;
-  throw new UsageError(`${option}: expected a whole number from ${least} to ${most}, got ${JSON.stringify(text)}`);
+  throw new UsageError(
+    `${option}: expected a whole number from ${least} to ${most}, got ${JSON.stringify(text)}`,
+  );
 }

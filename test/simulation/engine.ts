@@ -3,9 +3,16 @@ import type { Lease } from '../../src/lease/model/lease.js';
 
 /** What gives a task its lease: the shipped engine, or another one to be compared with it. */
 export interface Engine {
-  /** Has the contract of `acquireLease`, as far as the simulation uses it: it reports `acquired`, `renewed` and `lost`. */
+  /**
+   * Has the contract of `acquireLease`, as far as the simulation uses it: it reports `acquired`, `renewed`
+   * and `lost`.
+   */
   acquire(options: AcquireLeaseOptions): Promise<Lease>;
-  /** Whether the store tells no time of writing, so that tasks and operators observe ages. Its etags never repeat. @default false */
+  /**
+   * Whether the store tells no time of writing, so that tasks and operators observe ages. Its etags never
+   * repeat.
+   * @default false
+   */
   readonly observesAges?: boolean;
 }
 

@@ -18,14 +18,19 @@ export async function plantTree(plant: Plant): Promise<URL> {
   process.once('exit', () => rmSync(planted, { recursive: true, force: true }));
   await rm(planted, { recursive: true, force: true });
   for (const part of ['src', 'test/simulation', 'test/support']) {
-    await cp(join(built, part), join(planted, part), { recursive: true, filter: (source) => !source.endsWith('.map') });
+    await cp(join(built, part), join(planted, part), {
+      recursive: true,
+      filter: (source) => !source.endsWith('.map'),
+    });
   }
   for (const { file, from, to } of plant.edits) {
     const path = join(planted, file);
     const text = await readFile(path, 'utf8');
     const pieces = text.split(from);
     if (pieces.length !== 2) {
-      throw new Error(`plant ${plant.name}: expected exactly one place in ${file} that reads\n${from}\nbut found ${pieces.length - 1}`);
+      throw new Error(
+        `plant ${plant.name}: expected exactly one place in ${file} that reads\n${from}\nbut found ${pieces.length - 1}`,
+      );
     }
     await writeFile(path, pieces.join(to));
   }

@@ -6,7 +6,10 @@ export interface Edit {
   readonly to: string;
 }
 
-/** A mistake, as somebody might make it, planted into a copy of what is compiled. The simulator has to find it. */
+/**
+ * A mistake, as somebody might make it, planted into a copy of what is compiled. The simulator has to find
+ * it.
+ */
 export interface Plant {
   readonly name: string;
   /** What is wrong, and which rule it breaks. */
@@ -98,7 +101,8 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: 'sdk-retry',
-    breaks: 'the client repeats a conditional write whose reply was lost, and so takes its own write for a conflict (rule 5)',
+    breaks:
+      'the client repeats a conditional write whose reply was lost, and so takes its own write for a conflict (rule 5)',
     edits: ['create', 'replace'].map((operation) => {
       const send = `this.#send({ operation: '${operation}', key, body, signal, apply })`;
       return {
@@ -121,14 +125,19 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: 'no-grace',
-    breaks: "a contender waits for the duration alone: the store's servers may disagree, and clocks drift (rule 4)",
+    breaks:
+      "a contender waits for the duration alone: the store's servers may disagree, and clocks drift (rule 4)",
     edits: [
       {
         file: leaseState,
         from: 'const limitMs = durationMs + Math.max(graceMs, leastGraceMs(durationMs));',
         to: 'const limitMs = durationMs + 0 * graceMs;',
       },
-      { file: candidates, from: 'const needMs = cluster.durationMs + cluster.graceMs;', to: 'const needMs = cluster.durationMs;' },
+      {
+        file: candidates,
+        from: 'const needMs = cluster.durationMs + cluster.graceMs;',
+        to: 'const needMs = cluster.durationMs;',
+      },
     ],
   },
   {
@@ -145,11 +154,12 @@ export const PLANTS: readonly Plant[] = [
   {
     name: 'optimistic-age',
     breaks: "a contender goes by the upper bound of a lease's age (rule 4)",
-    edits: [{ file: leaseState, from: 'return age.min > limitMs ?', to: 'return age.max > limitMs ?' }],
+    edits: [{ file: leaseState, from: 'return age.min > limitMs\n', to: 'return age.max > limitMs\n' }],
   },
   {
     name: 'own-settings',
-    breaks: 'a contender goes by its own duration and grace, not by those that stand in the lease and the cluster (rule 4)',
+    breaks:
+      'a contender goes by its own duration and grace, not by those that stand in the lease and the cluster (rule 4)',
     edits: [
       {
         file: acquirer,
@@ -170,13 +180,27 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: 'newest-write',
-    breaks: 'after a read-back the deadline counts from the newest write that was sent, not from the one that stands there (rule 3)',
-    edits: [{ file: keeper, from: 'const sentAt = this.#sent.get(held.renewal);', to: 'const sentAt = Math.max(...this.#sent.values());' }],
+    breaks:
+      'after a read-back the deadline counts from the newest write that was sent, not from the one that stands there (rule 3)',
+    edits: [
+      {
+        file: keeper,
+        from: 'const sentAt = this.#sent.get(held.renewal);',
+        to: 'const sentAt = Math.max(...this.#sent.values());',
+      },
+    ],
   },
   {
     name: 'evict-at-once',
-    breaks: 'an id that was released by force may be taken at once, while its holder still trusts its lease (rules 1 and 9)',
-    edits: [{ file: leaseState, from: 'const durationMs = expired ? 0 : held.durationMs;', to: 'const durationMs = 0;' }],
+    breaks:
+      'an id that was released by force may be taken at once, while its holder still trusts its lease (rules 1 and 9)',
+    edits: [
+      {
+        file: leaseState,
+        from: 'const durationMs = expired ? 0 : held.durationMs;',
+        to: 'const durationMs = 0;',
+      },
+    ],
   },
   {
     name: 'late-deadline',
@@ -213,7 +237,8 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: 'deaf-supervisor',
-    breaks: 'the supervisor does not act on the loss of the lease, and leaves the command to its guard (rule 7)',
+    breaks:
+      'the supervisor does not act on the loss of the lease, and leaves the command to its guard (rule 7)',
     edits: [
       {
         file: 'src/cli/run/supervisor.js',
@@ -228,15 +253,17 @@ export const PLANTS: readonly Plant[] = [
     edits: [
       {
         file: leaseState,
-        from: 'version: held.version + 1, timestamp: held.timestamp, durationMs, stampedUntil: undefined',
-        to: 'version: held.version, timestamp: held.timestamp, durationMs, stampedUntil: undefined',
+        from: 'version: held.version + 1,\n        timestamp: held.timestamp,\n        durationMs,',
+        to: 'version: held.version,\n        timestamp: held.timestamp,\n        durationMs,',
       },
     ],
   },
   {
     name: 'never-expires',
     breaks: 'an expired lease is not taken, so that the id of a killed task is lost for good (liveness)',
-    edits: [{ file: leaseState, from: 'return age.min > limitMs ?', to: 'return age.min > Number.MAX_VALUE ?' }],
+    edits: [
+      { file: leaseState, from: 'return age.min > limitMs\n', to: 'return age.min > Number.MAX_VALUE\n' },
+    ],
   },
   {
     name: 'task-id-only',
@@ -258,15 +285,22 @@ export const PLANTS: readonly Plant[] = [
     name: 'wall-clock-ids',
     breaks: "unique ids are stamped with the host's wall clock, and with nothing else in view",
     edits: [
-      { file: tenureTime, from: 'return this.options.session.storeNow().min;', to: 'return this.clock.now();' },
+      {
+        file: tenureTime,
+        from: 'return this.options.session.storeNow().min;',
+        to: 'return this.clock.now();',
+      },
       { file: tenureTime, from: 'this.after = options.stampedUntil;', to: 'this.after = 0;' },
       { file: tenureTime, from: 'return this.options.before();', to: 'return Number.POSITIVE_INFINITY;' },
     ],
   },
   {
     name: 'stamps-past-timestamp',
-    breaks: 'in a burst, unique ids are stamped past the timestamp of the lease, where those of the next tenure begin',
-    edits: [{ file: tenureTime, from: 'return this.options.before();', to: 'return Number.POSITIVE_INFINITY;' }],
+    breaks:
+      'in a burst, unique ids are stamped past the timestamp of the lease, where those of the next tenure begin',
+    edits: [
+      { file: tenureTime, from: 'return this.options.before();', to: 'return Number.POSITIVE_INFINITY;' },
+    ],
   },
   {
     name: 'stamps-before-tenure',
@@ -276,7 +310,13 @@ export const PLANTS: readonly Plant[] = [
   {
     name: 'forgets-stamps',
     breaks: 'a release does not tell how far ahead unique ids were stamped',
-    edits: [{ file: keeper, from: 'released(last, this.#time.stampedUntil)', to: 'released(last, this.#time.after)' }],
+    edits: [
+      {
+        file: keeper,
+        from: 'released(last, this.#time.stampedUntil)',
+        to: 'released(last, this.#time.after)',
+      },
+    ],
   },
   {
     name: 'ignores-widening',
@@ -284,8 +324,8 @@ export const PLANTS: readonly Plant[] = [
     edits: [
       {
         file: 'src/id/lease-ids.js',
-        from: 'layout === undefined ? generator.adopt(cluster16(idWidth)) :',
-        to: 'layout === undefined ? undefined :',
+        from: '? generator.adopt(cluster16(idWidth))',
+        to: '? undefined',
       },
     ],
   },
@@ -335,7 +375,8 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: 'delete-on-scale-down',
-    breaks: 'a cluster that shrinks deletes the lease objects of the ids that it gives up, and their versions with them (rule 2)',
+    breaks:
+      'a cluster that shrinks deletes the lease objects of the ids that it gives up, and their versions with them (rule 2)',
     edits: [
       {
         file: retirement,
@@ -347,7 +388,13 @@ export const PLANTS: readonly Plant[] = [
   {
     name: 'retired-acquirable',
     breaks: 'a contender that has old settings takes an id although it is retired',
-    edits: [{ file: leaseState, from: "return { kind: 'retired' };", to: "return { kind: 'free', from: 'released' };" }],
+    edits: [
+      {
+        file: leaseState,
+        from: "return { kind: 'retired' };",
+        to: "return { kind: 'free', from: 'released' };",
+      },
+    ],
   },
   {
     name: 'retire-frees-at-once',
@@ -370,7 +417,11 @@ export const PLANTS: readonly Plant[] = [
     name: 'impatient-retirement',
     breaks: 'ids are taken from their holders without giving these the time that they were to have',
     edits: [
-      { file: retirement, from: 'const forcing = this.#waited.size > 0 && clock.monotonic() >= this.#until;', to: 'const forcing = true;' },
+      {
+        file: retirement,
+        from: 'const forcing = this.#waited.size > 0 && clock.monotonic() >= this.#until;',
+        to: 'const forcing = true;',
+      },
     ],
   },
   {
@@ -391,7 +442,8 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: 'first-page-is-all',
-    breaks: 'a listing is taken for complete after its first page, so that what comes after it counts as deleted',
+    breaks:
+      'a listing is taken for complete after its first page, so that what comes after it counts as deleted',
     edits: [
       {
         file: partialListing,
@@ -415,19 +467,33 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: 'age-from-reply',
-    breaks: 'an observed age counts to the reply, and not to its request, after which the state may have been replaced (rule 4)',
+    breaks:
+      'an observed age counts to the reply, and not to its request, after which the state may have been replaced (rule 4)',
     engine: 'observed',
-    edits: [{ file: 'src/store/observed-age.js', from: 'Math.max(0, sentAt - known.since)', to: 'Math.max(0, arrivedAt - known.since)' }],
+    edits: [
+      {
+        file: 'src/store/observed-age.js',
+        from: 'Math.max(0, sentAt - known.since)',
+        to: 'Math.max(0, arrivedAt - known.since)',
+      },
+    ],
   },
   {
     name: 'age-of-the-key',
     breaks: 'an observed age does not begin anew with a new etag (rule 4)',
     engine: 'observed',
-    edits: [{ file: 'src/store/observed-age.js', from: 'if (known?.etag === etag)', to: 'if (known !== undefined)' }],
+    edits: [
+      {
+        file: 'src/store/observed-age.js',
+        from: 'if (known?.etag === etag)',
+        to: 'if (known !== undefined)',
+      },
+    ],
   },
   {
     name: 'repeating-etag',
-    breaks: 'the etags of a store that tells no time of writing repeat: a renewed lease looks like one that was not (rule 4)',
+    breaks:
+      'the etags of a store that tells no time of writing repeat: a renewed lease looks like one that was not (rule 4)',
     engine: 'observed',
     edits: [
       {

@@ -1,10 +1,19 @@
-// The thread that simulates: it gets its settings at its start, and then orders. A planted tree has a copy of its own of this file.
+// The thread that simulates: it gets its settings at its start, and then orders. A planted tree has a copy of
+// its own of this file.
 
 import { parentPort, workerData } from 'node:worker_threads';
 import type { Engine } from './engine.js';
 import { ENGINES, RECIPES } from './engines.js';
 import { Pulse, RunControl } from './seeds/run-control.js';
-import type { Answer, ChunkResult, Order, SeedHistory, ShrunkViolation, ThreadSettings, ViolatedSeed } from './seeds/seed-messages.js';
+import type {
+  Answer,
+  ChunkResult,
+  Order,
+  SeedHistory,
+  ShrunkViolation,
+  ThreadSettings,
+  ViolatedSeed,
+} from './seeds/seed-messages.js';
 import { shrink } from './seeds/shrink.js';
 import { addSeed, emptyTally } from './seeds/tally.js';
 import { type SimulationOptions, simulate } from './simulation.js';
@@ -12,7 +21,8 @@ import type { FaultKind } from './world/conditions.js';
 import { useQuickAbort } from './world/quick-abort.js';
 import { simulateRecipes } from './zookeeper/recipes-simulation.js';
 
-// Nothing in a simulation reads stack traces, and the many errors that it is made of would spend most of their time on them.
+// Nothing in a simulation reads stack traces, and the many errors that it is made of would spend most of
+// their time on them.
 Error.stackTraceLimit = 0;
 useQuickAbort();
 
@@ -28,7 +38,9 @@ const port = parentPort;
 if (port === null) throw new Error('seed-worker is the code of a worker thread');
 const answer = (message: Answer) => port.postMessage(message);
 // What a simulation throws ends the thread: the one that gave the order is told of that.
-port.on('message', async (order: Order) => answer(order.kind === 'run' ? await run(order) : await shrunk(order)));
+port.on('message', async (order: Order) =>
+  answer(order.kind === 'run' ? await run(order) : await shrunk(order)),
+);
 answer({ kind: 'ready' });
 
 function engineCalled(name: string): Engine {
@@ -71,7 +83,13 @@ async function shrunk({ seed, maxRuns }: { seed: number; maxRuns: number }): Pro
   const isFault = (name: string) => !isHost(name);
   // A host takes its faults along, so the hosts go first.
   const groups = [isHost, isFault];
-  const { names, runs, minimal } = await shrink({ names: whole.happened, attempt, maxRuns, groups, stopped: () => control.stopped });
+  const { names, runs, minimal } = await shrink({
+    names: whole.happened,
+    attempt,
+    maxRuns,
+    groups,
+    stopped: () => control.stopped,
+  });
   const { violation, history } = await simulated(seed, { allowed: new Set(names), recording: true });
   if (violation === undefined) throw new Error(`seed ${seed} does not fail again`);
   return {

@@ -2,7 +2,13 @@ import { evictHolder } from '../../src/lease/operate/evict.js';
 import { StoreSession } from '../../src/lease/session/store-session.js';
 import type { Violation } from './checks/invariants.js';
 import { type Engine, shippedEngine } from './engine.js';
-import { drawConditions, EPOCH_MS, type FaultKind, type PlannedFault, type SimulationSize } from './world/conditions.js';
+import {
+  drawConditions,
+  EPOCH_MS,
+  type FaultKind,
+  type PlannedFault,
+  type SimulationSize,
+} from './world/conditions.js';
 import { Host } from './world/host.js';
 import { Machine } from './world/machine.js';
 import { Scaling } from './world/scaling.js';
@@ -34,13 +40,19 @@ export interface SeedResult {
   readonly history: readonly string[];
 }
 
-/** How long after a thaw a command may still run whose lease ran out meanwhile, in milliseconds: its guard needs a moment. */
+/**
+ * How long after a thaw a command may still run whose lease ran out meanwhile, in milliseconds: its guard
+ * needs a moment.
+ */
 const AFTER_THAW_MS = 10;
 
 /** Between a task's last step and what stops it, in milliseconds. */
 const JUST_AFTER_MS = 0.01;
 
-/** Runs one seed to its end or to its first violation. The same seed and options give the same result, to the byte. */
+/**
+ * Runs one seed to its end or to its first violation. The same seed and options give the same result, to the
+ * byte.
+ */
 export async function simulate(seed: number, options: SimulationOptions = {}): Promise<SeedResult> {
   const conditions = drawConditions(seed, options.size, options.only);
   const { allowed, recording = false, engine = shippedEngine } = options;
@@ -57,8 +69,12 @@ export async function simulate(seed: number, options: SimulationOptions = {}): P
   });
   for (const [number, fault] of conditions.plan.entries()) {
     if (fault.kind === 'pause' || fault.kind === 'freeze')
-      scheduler.at(fault.at, undefined, () => started.find(({ index }) => index === fault.target)?.beforeStop());
-    scheduler.at(fault.at + JUST_AFTER_MS, undefined, () => befall(fault, `${number} ${described(fault)}`, world, started));
+      scheduler.at(fault.at, undefined, () =>
+        started.find(({ index }) => index === fault.target)?.beforeStop(),
+      );
+    scheduler.at(fault.at + JUST_AFTER_MS, undefined, () =>
+      befall(fault, `${number} ${described(fault)}`, world, started),
+    );
   }
   await scheduler.run(conditions.endAt, (actor) => {
     if (actor instanceof SimulatedProcess) invariants.afterStep(actor);
@@ -66,7 +82,8 @@ export async function simulate(seed: number, options: SimulationOptions = {}): P
   });
   if (invariants.violation === undefined) invariants.atEnd(started.length);
   const { violation } = invariants;
-  if (violation !== undefined && world.recording) world.note('VIOLATION', `${violation.invariant}: ${violation.text}`);
+  if (violation !== undefined && world.recording)
+    world.note('VIOLATION', `${violation.invariant}: ${violation.text}`);
   return { seed, violation, counts: world.counts, happened: world.happened, history: world.history };
 }
 
@@ -128,9 +145,18 @@ async function evict(world: World, nodeId: number, chance: number): Promise<void
   const { scheduler } = world;
   const process = new SimulatedProcess(scheduler, new Machine(EPOCH_MS, 0, 0, 0), () => 0);
   const name = `operator ${nodeId}.${Math.floor(chance * 1_000)}`;
-  const store = new SimulatedStore({ world, process, dice: world.dice.fork(4, chance * 2 ** 32), name, cutOff: () => false });
+  const store = new SimulatedStore({
+    world,
+    process,
+    dice: world.dice.fork(4, chance * 2 ** 32),
+    name,
+    cutOff: () => false,
+  });
   try {
-    const eviction = await evictHolder(new StoreSession(world.opened(store, process), process.clock, 4_000), nodeId);
+    const eviction = await evictHolder(
+      new StoreSession(world.opened(store, process), process.clock, 4_000),
+      nodeId,
+    );
     if (world.recording) world.note(name, `force-release: ${JSON.stringify(eviction)}`);
   } catch (error) {
     if (world.recording) world.note(name, `fails: ${String(error)}`);

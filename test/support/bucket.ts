@@ -45,7 +45,11 @@ export function adminClient(s3: S3Access): S3Client {
 
 /** The environment in which a process finds the test server's credentials through the AWS default chain. */
 export function awsEnvironment(s3: S3Access): Record<string, string> {
-  return { AWS_ACCESS_KEY_ID: s3.accessKeyId, AWS_SECRET_ACCESS_KEY: s3.secretAccessKey, AWS_REGION: s3.region };
+  return {
+    AWS_ACCESS_KEY_ID: s3.accessKeyId,
+    AWS_SECRET_ACCESS_KEY: s3.secretAccessKey,
+    AWS_REGION: s3.region,
+  };
 }
 
 /** Creates a bucket that no other test uses. It goes with the server, or at the end of the run. */
@@ -58,14 +62,18 @@ export async function createBucket(s3: S3Access): Promise<TestBucket> {
 
     async putRaw(key, body, metadata = {}) {
       // As bytes: an empty string would be taken for no body at all, of unknown length.
-      await client.send(new PutObjectCommand({ Bucket: name, Key: key, Body: Buffer.from(body), Metadata: { ...metadata } }));
+      await client.send(
+        new PutObjectCommand({ Bucket: name, Key: key, Body: Buffer.from(body), Metadata: { ...metadata } }),
+      );
     },
 
     async getRaw(key) {
-      const reply = await client.send(new GetObjectCommand({ Bucket: name, Key: key })).catch((error: { name?: string }) => {
-        if (error.name === 'NoSuchKey') return undefined;
-        throw error;
-      });
+      const reply = await client
+        .send(new GetObjectCommand({ Bucket: name, Key: key }))
+        .catch((error: { name?: string }) => {
+          if (error.name === 'NoSuchKey') return undefined;
+          throw error;
+        });
       if (!reply?.Body) return undefined;
       return {
         body: await reply.Body.transformToString('utf-8'),
@@ -115,7 +123,8 @@ export async function removeBuckets(s3: S3Access): Promise<void> {
   const client = adminClient(s3);
   const { Buckets = [] } = await client.send(new ListBucketsCommand({}));
   for (const { Name: Bucket = '' } of Buckets.filter((bucket) => bucket.Name?.startsWith(s3.bucketPrefix))) {
-    for (const Key of await listKeys(client, Bucket)) await client.send(new DeleteObjectCommand({ Bucket, Key }));
+    for (const Key of await listKeys(client, Bucket))
+      await client.send(new DeleteObjectCommand({ Bucket, Key }));
     await client.send(new DeleteBucketCommand({ Bucket }));
   }
   client.destroy();

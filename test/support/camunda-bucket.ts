@@ -7,20 +7,39 @@ import type { S3Access } from './servers/minio.js';
 export interface CamundaBucket extends TestBucket {
   readonly options: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  /** Writes an object with its Content-Type and metadata. Resolves to its etag; `ifMatch` makes it conditional. */
+  /**
+   * Writes an object with its Content-Type and metadata. Resolves to its etag; `ifMatch` makes it
+   * conditional.
+   */
   put(object: CamundaObject, ifMatch?: string): Promise<string>;
   /** Every key with its etag and the time of its writing: what tells whether anything was written. */
   state(): Promise<readonly string[]>;
-  /** A task that has read the object, and takes the lease by its first renewal, whatever has happened meanwhile. */
-  starter(id: number, taskId: string, options?: { readonly durationMs?: number; readonly aheadMs?: number }): Promise<CamundaTask>;
+  /**
+   * A task that has read the object, and takes the lease by its first renewal, whatever has happened
+   * meanwhile.
+   */
+  starter(
+    id: number,
+    taskId: string,
+    options?: { readonly durationMs?: number; readonly aheadMs?: number },
+  ): Promise<CamundaTask>;
 }
 
 export async function camundaBucket(s3: S3Access): Promise<CamundaBucket> {
   const client = adminClient(s3);
   const bucket = await createBucket(s3);
-  const put = async ({ key, body, metadata, contentType }: CamundaObject, ifMatch?: string): Promise<string> => {
+  const put = async (
+    { key, body, metadata, contentType }: CamundaObject,
+    ifMatch?: string,
+  ): Promise<string> => {
     const condition = ifMatch === undefined ? {} : { IfMatch: ifMatch };
-    const object = { Bucket: bucket.name, Key: key, Body: Buffer.from(body), ContentType: contentType, Metadata: { ...metadata } };
+    const object = {
+      Bucket: bucket.name,
+      Key: key,
+      Body: Buffer.from(body),
+      ContentType: contentType,
+      Metadata: { ...metadata },
+    };
     return (await client.send(new PutObjectCommand({ ...object, ...condition }))).ETag ?? '';
   };
   return {
@@ -34,12 +53,20 @@ export async function camundaBucket(s3: S3Access): Promise<CamundaBucket> {
     },
     starter: async (id, taskId, { durationMs = 15_000, aheadMs = 0 } = {}) => {
       const { etag, version } = await read(client, bucket.name, id);
-      return new CamundaTask({ id, taskId, version: version + 1, etag }, put, () => Date.now() + durationMs + aheadMs);
+      return new CamundaTask(
+        { id, taskId, version: version + 1, etag },
+        put,
+        () => Date.now() + durationMs + aheadMs,
+      );
     },
   };
 }
 
-async function read(client: S3Client, Bucket: string, id: number): Promise<{ readonly etag: string; readonly version: number }> {
+async function read(
+  client: S3Client,
+  Bucket: string,
+  id: number,
+): Promise<{ readonly etag: string; readonly version: number }> {
   const { ETag = '', Metadata } = await client.send(new GetObjectCommand({ Bucket, Key: `${id}.json` }));
   return { etag: ETag, version: Number(Metadata?.version ?? 0) };
 }
@@ -49,7 +76,12 @@ export class CamundaTask {
   #known: Readonly<Record<number, number>>;
 
   constructor(
-    private readonly lease: { readonly id: number; readonly taskId: string; readonly version: number; etag: string },
+    private readonly lease: {
+      readonly id: number;
+      readonly taskId: string;
+      readonly version: number;
+      etag: string;
+    },
     private readonly put: CamundaBucket['put'],
     private readonly expiry: () => number,
   ) {
@@ -60,7 +92,10 @@ export class CamundaTask {
   async renew(known = this.#known): Promise<void> {
     this.#known = known;
     const { id, taskId, version, etag } = this.lease;
-    this.lease.etag = await this.put(camundaHeld({ id, taskId, version, timestamp: this.expiry(), known }), etag);
+    this.lease.etag = await this.put(
+      camundaHeld({ id, taskId, version, timestamp: this.expiry(), known }),
+      etag,
+    );
   }
 
   async release(): Promise<void> {

@@ -19,8 +19,19 @@ export interface CamundaHolder {
 const JSON_TYPE = { contentType: 'application/json' };
 
 /** Byte for byte: fields in this order, known versions by ascending ids. */
-export function camundaHeld({ id, taskId, version, timestamp, known = { [id]: version } }: CamundaHolder): CamundaObject {
-  const body = { taskId, timestamp, nodeInstance: { id, version }, knownVersionMappings: { mappingsByNodeId: known } };
+export function camundaHeld({
+  id,
+  taskId,
+  version,
+  timestamp,
+  known = { [id]: version },
+}: CamundaHolder): CamundaObject {
+  const body = {
+    taskId,
+    timestamp,
+    nodeInstance: { id, version },
+    knownVersionMappings: { mappingsByNodeId: known },
+  };
   const metadata = { taskid: taskId, version: String(version), acquirable: 'true' };
   return { key: `${id}.json`, body: JSON.stringify(body), metadata, ...JSON_TYPE };
 }
@@ -30,11 +41,21 @@ export function camundaFree(id: number): CamundaObject {
 }
 
 export function camundaReleased(id: number, version: number, acquirable = true): CamundaObject {
-  return { key: `${id}.json`, body: '', metadata: { taskid: '', version: String(version), acquirable: String(acquirable) }, ...JSON_TYPE };
+  return {
+    key: `${id}.json`,
+    body: '',
+    metadata: { taskid: '', version: String(version), acquirable: String(acquirable) },
+    ...JSON_TYPE,
+  };
 }
 
 export function camundaRestore(restoreId: string, restoredNodes: readonly number[]): CamundaObject {
-  return { key: `restore/${restoreId}`, body: JSON.stringify({ restoreId, restoredNodes }), metadata: {}, ...JSON_TYPE };
+  return {
+    key: `restore/${restoreId}`,
+    body: JSON.stringify({ restoreId, restoredNodes }),
+    metadata: {},
+    ...JSON_TYPE,
+  };
 }
 
 export const CAMUNDA_MARKER: CamundaObject = {

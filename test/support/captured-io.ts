@@ -12,7 +12,10 @@ export interface CapturedIo extends Io {
   complaints(): string;
 }
 
-/** Surroundings that keep what a command says, with a clock that stands still. Without a screen, standard output is a pipe. */
+/**
+ * Surroundings that keep what a command says, with a clock that stands still. Without a screen, standard
+ * output is a pipe.
+ */
 export function capturedIo(screen?: Screen, clock = new VirtualClock()): CapturedIo {
   const output = { stdout: '', stderr: '' };
   return {

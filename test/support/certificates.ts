@@ -30,16 +30,46 @@ export class TestAuthority {
   readonly ca = join(this.folder, 'ca.pem');
 
   constructor(name = 'Test CA') {
-    openssl('req', '-x509', ...EC, '-keyout', this.#key, '-out', this.ca, '-days', '30', '-subj', `/CN=${name}`);
+    openssl(
+      'req',
+      '-x509',
+      ...EC,
+      '-keyout',
+      this.#key,
+      '-out',
+      this.ca,
+      '-days',
+      '30',
+      '-subj',
+      `/CN=${name}`,
+    );
   }
 
   issue({ name, hosts = `DNS:${name}`, days = 30 }: CertificateOptions): Certificate {
     const file = (suffix: string) => join(this.folder, `${name}${suffix}`);
-    const [cert, key, both, request, extensions] = [file('.pem'), file('.key'), file('-both.pem'), file('.csr'), file('.ext')];
+    const [cert, key, both, request, extensions] = [
+      file('.pem'),
+      file('.key'),
+      file('-both.pem'),
+      file('.csr'),
+      file('.ext'),
+    ];
     writeFileSync(extensions, `subjectAltName=${hosts}\n`);
     openssl('req', ...EC, '-keyout', key, '-out', request, '-subj', `/CN=${name}`);
     const signer = ['-CA', this.ca, '-CAkey', this.#key, '-CAcreateserial'];
-    openssl('x509', '-req', '-in', request, ...signer, '-out', cert, '-days', String(days), '-extfile', extensions);
+    openssl(
+      'x509',
+      '-req',
+      '-in',
+      request,
+      ...signer,
+      '-out',
+      cert,
+      '-days',
+      String(days),
+      '-extfile',
+      extensions,
+    );
     writeFileSync(both, readFileSync(key, 'utf8') + readFileSync(cert, 'utf8'));
     return { cert, key, both };
   }

@@ -1,9 +1,22 @@
 import { createHash } from 'node:crypto';
-import { lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
-/** A tree by the paths of its files: their contents, or `-> target` for a symbolic link; a path that ends in a slash is an empty directory. */
+/**
+ * A tree by the paths of its files: their contents, or `-> target` for a symbolic link; a path that ends in a
+ * slash is an empty directory.
+ */
 export type Tree = Readonly<Record<string, string>>;
 
 /** A new folder, to be removed by the caller. */
@@ -30,7 +43,13 @@ export function camundaMarker(version: number, from: number | null): string {
 }
 
 /** Makes a version as its maker leaves it: complete, unless `marker` is null. */
-export function makeVersion(root: string, id: number, version: number, tree: Tree, marker: string | null = camundaMarker(version, null)) {
+export function makeVersion(
+  root: string,
+  id: number,
+  version: number,
+  tree: Tree,
+  marker: string | null = camundaMarker(version, null),
+) {
   const path = join(root, `node-${id}`, `v${version}`);
   mkdirSync(path, { recursive: true });
   writeTree(path, tree);
@@ -38,7 +57,10 @@ export function makeVersion(root: string, id: number, version: number, tree: Tre
   return path;
 }
 
-/** All that is below a folder, one line each: path, kind, mode, time and content. Two equal ones are equal trees. */
+/**
+ * All that is below a folder, one line each: path, kind, mode, time and content. Two equal ones are equal
+ * trees.
+ */
 export function manifest(at: string): string[] {
   const lines: string[] = [];
   const visit = (path: string) => {
@@ -52,14 +74,20 @@ export function manifest(at: string): string[] {
         visit(below);
       } else if (stats.isSymbolicLink()) lines.push(`${facts} -> ${readlinkSync(full)}`);
       else if (!stats.isFile()) lines.push(facts);
-      else lines.push(`${facts} ${Math.round(stats.mtimeMs)} ${createHash('sha1').update(readFileSync(full)).digest('hex')}`);
+      else
+        lines.push(
+          `${facts} ${Math.round(stats.mtimeMs)} ${createHash('sha1').update(readFileSync(full)).digest('hex')}`,
+        );
     }
   };
   visit('');
   return lines;
 }
 
-/** What a version keeps, without its marker and its end, and without times: Node sets those of a copy to a microsecond, which may round to another millisecond. */
+/**
+ * What a version keeps, without its marker and its end, and without times: Node sets those of a copy to a
+ * microsecond, which may round to another millisecond.
+ */
 export function contentOf(version: string): string[] {
   const files = manifest(version).filter((line) => !/^directory-(initialized|ended)\.json /.test(line));
   return files.map((line) => line.replace(/ \d+( [0-9a-f]{40})$/, '$1'));

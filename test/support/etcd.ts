@@ -11,7 +11,10 @@ export interface EtcdServers {
 export interface EtcdServer extends EtcdServers {
   /** Where it came from, for people. */
   readonly description: string;
-  /** Idempotent. What is in a cluster that was there before stays, below prefixes that begin with `nodelease-test-`. */
+  /**
+   * Idempotent. What is in a cluster that was there before stays, below prefixes that begin with
+   * `nodelease-test-`.
+   */
   stop(): Promise<void>;
 }
 
@@ -22,7 +25,8 @@ export interface EtcdServer extends EtcdServers {
  */
 export async function startEtcd(): Promise<EtcdServer> {
   const address = process.env.NODELEASE_TEST_ETCD;
-  if (address) return { address, description: `${address} (NODELEASE_TEST_ETCD)`, stop: async () => undefined };
+  if (address)
+    return { address, description: `${address} (NODELEASE_TEST_ETCD)`, stop: async () => undefined };
   const server = await startEtcdProcess();
   return { address: server.address, description: server.description, stop: server.dispose };
 }

@@ -24,7 +24,11 @@ export interface FleetStore {
 }
 
 /** A store that no other test uses: a temporary folder, or a bucket on the test server. */
-export async function fleetStore(kind: 'file' | 's3', s3: S3Access, endpoint = s3.endpoint): Promise<FleetStore> {
+export async function fleetStore(
+  kind: 'file' | 's3',
+  s3: S3Access,
+  endpoint = s3.endpoint,
+): Promise<FleetStore> {
   if (kind === 's3') {
     const bucket = await createBucket(s3);
     return {
@@ -50,7 +54,10 @@ export async function fleetStore(kind: 'file' | 's3', s3: S3Access, endpoint = s
   };
 }
 
-/** A store that no other test uses on a server of any kind, looked into through its driver, which finds the server's credentials in this process. */
+/**
+ * A store that no other test uses on a server of any kind, looked into through its driver, which finds the
+ * server's credentials in this process.
+ */
 export async function storeOn(server: StoreServer, through?: string): Promise<FleetStore> {
   const access = await server.newPlace();
   const { url, endpoint, env } = access(through);
@@ -66,7 +73,8 @@ export async function storeOn(server: StoreServer, through?: string): Promise<Fl
     read: async (key) => (await store.read(key))?.body,
     spoil: async (key, body) => {
       const etag = (await store.read(key))?.etag;
-      const written = etag === undefined ? await store.create(key, body, {}) : await store.replace(key, body, {}, etag);
+      const written =
+        etag === undefined ? await store.create(key, body, {}) : await store.replace(key, body, {}, etag);
       if (written.status !== 'written') throw new Error(`${url}: ${key} was not written`);
     },
     remove: () => store.close(),
@@ -100,7 +108,10 @@ export async function evict(store: FleetStore): Promise<void> {
   if ((await release.exit).code !== 0) throw new Error(`release failed: ${release.stderr()}`);
 }
 
-/** Makes the cluster before its tasks: while the first one still makes the objects, the second may get any free id. */
+/**
+ * Makes the cluster before its tasks: while the first one still makes the objects, the second may get any
+ * free id.
+ */
 export async function initCluster(store: FleetStore, ...options: string[]): Promise<void> {
   const init = runCli(['init', ...options, ...store.options], { env: store.env });
   if ((await init.exit).code !== 0) throw new Error(`init failed: ${init.stderr()}`);
@@ -147,10 +158,14 @@ export function parseLog(text: string): LogLine[] {
     });
 }
 
-/** What a task says that cannot get anywhere: one line, after the one that names its store. @throws Error where it says anything else */
+/**
+ * What a task says that cannot get anywhere: one line, after the one that names its store.
+ * @throws Error where it says anything else
+ */
 export function complaintOf(log: string, store: string): string {
   const [source, complaint, ...others] = parseLog(log).map(({ msg }) => msg);
-  if (source !== `node ids come from ${store}` || complaint === undefined || others.length > 0) throw new Error(log);
+  if (source !== `node ids come from ${store}` || complaint === undefined || others.length > 0)
+    throw new Error(log);
   return complaint;
 }
 
@@ -158,6 +173,7 @@ export function complaintOf(log: string, store: string): string {
 export function loggedAt(log: readonly LogLine[], msg: RegExp, which: 'first' | 'last' = 'first'): number {
   const lines = log.filter((line) => msg.test(line.msg));
   const line = which === 'first' ? lines[0] : lines.at(-1);
-  if (line === undefined) throw new Error(`nothing like ${msg} was logged:\n${log.map(({ msg }) => msg).join('\n')}`);
+  if (line === undefined)
+    throw new Error(`nothing like ${msg} was logged:\n${log.map(({ msg }) => msg).join('\n')}`);
   return line.at;
 }

@@ -16,12 +16,16 @@ export interface FollowedServices {
 }
 
 /** Follows the services of a server until it is closed. */
-export function followServices(url: string, headers: Readonly<Record<string, string>> = {}): FollowedServices {
+export function followServices(
+  url: string,
+  headers: Readonly<Record<string, string>> = {},
+): FollowedServices {
   const model = new ServicesModel(systemClock);
   const states: FeedState[] = [];
   const closing = new AbortController();
   const feed = new Feed({
-    open: (_, signal) => fetch(`${url}/api/services`, { headers, signal: AbortSignal.any([signal, closing.signal]) }),
+    open: (_, signal) =>
+      fetch(`${url}/api/services`, { headers, signal: AbortSignal.any([signal, closing.signal]) }),
     clock: systemClock,
     random: () => 0,
     onState: (state) => {

@@ -7,7 +7,11 @@ export function inPages(store: LeaseStore, size: number): LeaseStore {
 }
 
 /** The part of a listing, in the order of the keys, that one request shows: at most `size` objects. */
-export function pageOf({ objects, storeTime }: Listing, after: string | undefined, size: number): ListingPage {
+export function pageOf(
+  { objects, storeTime }: Listing,
+  after: string | undefined,
+  size: number,
+): ListingPage {
   const rest = objects.filter(({ key }) => after === undefined || key > after);
   return { objects: rest.slice(0, size), storeTime, more: rest.length > size };
 }

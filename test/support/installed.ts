@@ -12,8 +12,9 @@ const GIVE_UP_AFTER_MS = 15 * 60_000;
 const REPORT_EVERY_MS = 20_000;
 
 /**
- * Runs a script of `test/support/install`, which prints where something is, and installs it first where it is missing. The terminal then shows
- * what is being installed, for how long so far, and how long it took last time. The output of the tools goes into a log file.
+ * Runs a script of `test/support/install`, which prints where something is, and installs it first where it is
+ * missing. The terminal then shows what is being installed, for how long so far, and how long it took last
+ * time. The output of the tools goes into a log file.
  *
  * @param otherwise what to do where the script fails: `install Go 1.24 or later, or start Docker`
  * @returns what the script printed
@@ -35,7 +36,10 @@ export async function installed(script: string, args: readonly string[], otherwi
     const answer = text(install.stdout);
     for await (const line of createInterface(install.stderr)) progress.add(line);
     const [code] = await ended;
-    if (code !== 0) throw new Error(`${name} could not be installed (${progress.describe(code)}). ${capitalized(otherwise)}.`);
+    if (code !== 0)
+      throw new Error(
+        `${name} could not be installed (${progress.describe(code)}). ${capitalized(otherwise)}.`,
+      );
     progress.succeed();
     return (await answer).trim();
   } finally {
@@ -45,7 +49,10 @@ export async function installed(script: string, args: readonly string[], otherwi
   }
 }
 
-/** What the terminal shows of one installation. A script that finds everything in its place writes no line, and then nothing is shown. */
+/**
+ * What the terminal shows of one installation. A script that finds everything in its place writes no line,
+ * and then nothing is shown.
+ */
 class Progress {
   readonly #begun = performance.now();
   #timer: NodeJS.Timeout | undefined;
@@ -63,7 +70,10 @@ class Progress {
     const before = read(this.#file('seconds'));
     const last = before === undefined ? '' : ` It took ${before} s last time.`;
     process.stderr.write(`${line}${last}\n`);
-    this.#timer = setInterval(() => process.stderr.write(`${this.name}: ${this.#seconds()} s so far.${last}\n`), REPORT_EVERY_MS);
+    this.#timer = setInterval(
+      () => process.stderr.write(`${this.name}: ${this.#seconds()} s so far.${last}\n`),
+      REPORT_EVERY_MS,
+    );
     writeFileSync(this.#file('log'), '');
   }
 

@@ -8,13 +8,20 @@ const KEYWORDS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Where a value is not as a schema has it, one line each; nothing when it is. Only the keywords that our own documents use.
+ * Where a value is not as a schema has it, one line each; nothing when it is. Only the keywords that our own
+ * documents use.
  *
  * @param schemas what `$ref` refers to, as `#/components/schemas/NAME`
  * @throws Error for a keyword, or a reference, that is not known
  */
-export function violations(value: unknown, schema: JsonSchema, schemas: Readonly<Record<string, JsonSchema>>, at = '$'): string[] {
-  for (const keyword of Object.keys(schema)) if (!KEYWORDS.has(keyword)) throw new Error(`${at}: keyword ${keyword} is not understood`);
+export function violations(
+  value: unknown,
+  schema: JsonSchema,
+  schemas: Readonly<Record<string, JsonSchema>>,
+  at = '$',
+): string[] {
+  for (const keyword of Object.keys(schema))
+    if (!KEYWORDS.has(keyword)) throw new Error(`${at}: keyword ${keyword} is not understood`);
   const { $ref, type, const: constant, enum: values, minimum, maximum, minLength, maxLength, items } = schema;
   if ($ref !== undefined) {
     const target = schemas[$ref.replace('#/components/schemas/', '')];
@@ -22,7 +29,8 @@ export function violations(value: unknown, schema: JsonSchema, schemas: Readonly
     return violations(value, target, schemas, at);
   }
   const found: string[] = [];
-  const expect = (holds: boolean, what: string) => void (holds || found.push(`${at}: expected ${what}, got ${JSON.stringify(value)}`));
+  const expect = (holds: boolean, what: string) =>
+    void (holds || found.push(`${at}: expected ${what}, got ${JSON.stringify(value)}`));
   if (type !== undefined) {
     const types = [type].flat();
     expect(
@@ -40,8 +48,10 @@ export function violations(value: unknown, schema: JsonSchema, schemas: Readonly
     if (minLength !== undefined) expect(value.length >= minLength, `at least ${minLength} characters`);
     if (maxLength !== undefined) expect(value.length <= maxLength, `at most ${maxLength} characters`);
   }
-  if (Array.isArray(value) && items) found.push(...value.flatMap((item, index) => violations(item, items, schemas, `${at}[${index}]`)));
-  if (isOfType(value, 'object')) found.push(...fieldViolations(value as Record<string, unknown>, schema, schemas, at));
+  if (Array.isArray(value) && items)
+    found.push(...value.flatMap((item, index) => violations(item, items, schemas, `${at}[${index}]`)));
+  if (isOfType(value, 'object'))
+    found.push(...fieldViolations(value as Record<string, unknown>, schema, schemas, at));
   return found;
 }
 
@@ -51,7 +61,9 @@ function fieldViolations(
   schemas: Readonly<Record<string, JsonSchema>>,
   at: string,
 ): string[] {
-  const found = required.filter((name) => !Object.hasOwn(value, name)).map((name) => `${at}.${name}: expected, but missing`);
+  const found = required
+    .filter((name) => !Object.hasOwn(value, name))
+    .map((name) => `${at}.${name}: expected, but missing`);
   for (const [name, field] of Object.entries(value)) {
     const schema = Object.hasOwn(properties, name) ? properties[name] : undefined;
     if (schema) found.push(...violations(field, schema, schemas, `${at}.${name}`));

@@ -3,8 +3,8 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /**
- * The folder of the package: the nearest one above this file with a package.json. This file runs as it stands, and compiled to a place
- * further down, so nothing may count the steps between the two.
+ * The folder of the package: the nearest one above this file with a package.json. This file runs as it
+ * stands, and compiled to a place further down, so nothing may count the steps between the two.
  */
 export const packageRoot: string = above(dirname(fileURLToPath(import.meta.url)));
 
@@ -15,7 +15,10 @@ function above(folder: string): string {
   return above(parent);
 }
 
-/** The compiled form of a module of the tests, for programs that run in processes of their own; `npm run build:harness` makes it. */
+/**
+ * The compiled form of a module of the tests, for programs that run in processes of their own;
+ * `npm run build:harness` makes it.
+ */
 export function harnessFile(module: string): string {
   return join(packageRoot, '.harness', module.replace(/\.ts$/, '.js'));
 }

@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * A process that this one did not start itself, told from a later one of the same number by the time of its start.
- * Without that, a signal meant for a process that has ended could hit a stranger.
+ * A process that this one did not start itself, told from a later one of the same number by the time of its
+ * start. Without that, a signal meant for a process that has ended could hit a stranger.
  */
 export class ProcessHandle {
   readonly #startedAt: string | undefined;
@@ -15,7 +15,12 @@ export class ProcessHandle {
   /** True while it is at work or stopped; not for one that has ended and was not collected yet. */
   isAlive(): boolean {
     const now = read(this.pid);
-    return now !== undefined && this.#startedAt !== undefined && now.startedAt === this.#startedAt && !/^[ZX]$/.test(now.state);
+    return (
+      now !== undefined &&
+      this.#startedAt !== undefined &&
+      now.startedAt === this.#startedAt &&
+      !/^[ZX]$/.test(now.state)
+    );
   }
 
   /** True while SIGSTOP holds it, with all of its threads. */
@@ -25,7 +30,10 @@ export class ProcessHandle {
     return threads.length > 0 && threads.every((thread) => read(`${this.pid}/task/${thread}`)?.state === 'T');
   }
 
-  /** Stops it (SIGSTOP), and resolves when it stands still: a busy machine lets a thread go on for a while, and answer a request. */
+  /**
+   * Stops it (SIGSTOP), and resolves when it stands still: a busy machine lets a thread go on for a while,
+   * and answer a request.
+   */
   async pause(): Promise<void> {
     this.signal('SIGSTOP');
     while (this.isAlive() && !this.isStopped()) await sleep(5);
@@ -64,7 +72,9 @@ function threadsOf(pid: number): string[] {
   }
 }
 
-/** proc(5): the state is the third field, the start time the 22nd; the second, the name, may contain anything. */
+/**
+ * proc(5): the state is the third field, the start time the 22nd; the second, the name, may contain anything.
+ */
 function read(pid: number | string): { state: string; startedAt: string } | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');

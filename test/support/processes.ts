@@ -25,21 +25,28 @@ export interface TestProcess {
   /**
    * Resolves as soon as `pattern` is found in one of its outputs, also in what it wrote before the call.
    *
-   * @throws Error with its output when that did not come within `ms` milliseconds (60,000 by default), or when it ended without it
+   * @throws Error with its output when that did not come within `ms` milliseconds (60,000 by default), or
+   * when it ended without it
    */
   waitForOutput(pattern: RegExp, ms?: number): Promise<RegExpExecArray>;
 }
 
 /** How to start a process. */
 export interface ProcessOptions {
-  /** Added to the surroundings' environment, from which every variable of nodelease, AWS and ECS has been taken out. */
+  /**
+   * Added to the surroundings' environment, from which every variable of nodelease, AWS and ECS has been
+   * taken out.
+   */
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
   /** Written to its standard input, which is then closed. @default nothing, closed at once */
   readonly stdin?: string;
 }
 
-/** How long a condition that a test merely waits for may take where the machine has much else to do, in milliseconds. */
+/**
+ * How long a condition that a test merely waits for may take where the machine has much else to do, in
+ * milliseconds.
+ */
 const LOADED_MACHINE_MS = 60_000;
 /** How long to wait for the end of the output when descendants keep it open, in milliseconds. */
 const OUTPUT_GRACE_MS = 500;
@@ -53,7 +60,8 @@ process.once('exit', () => {
 /** The file that package.json names as the command, as built: run it with Node. */
 export const cliFile: string = join(
   packageRoot,
-  (JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')) as { bin: { nodelease: string } }).bin.nodelease,
+  (JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')) as { bin: { nodelease: string } }).bin
+    .nodelease,
 );
 
 /** Runs the built command line as a user does: `runCli(['status', '--json'])`. */
@@ -66,7 +74,11 @@ export function runCli(args: readonly string[], options: ProcessOptions = {}): T
  *
  * @throws Error when it cannot be started
  */
-export function runProcess(command: string, args: readonly string[], options: ProcessOptions = {}): TestProcess {
+export function runProcess(
+  command: string,
+  args: readonly string[],
+  options: ProcessOptions = {},
+): TestProcess {
   const child = spawn(command, args, {
     cwd: options.cwd ?? packageRoot,
     env: { ...cleanEnvironment(), ...options.env },
@@ -107,7 +119,11 @@ export function runProcess(command: string, args: readonly string[], options: Pr
         };
         const fail = (why: string) => {
           done();
-          reject(new Error(`${args.join(' ')}: no ${pattern} in its output ${why}\nstdout: ${output.stdout}\nstderr: ${output.stderr}`));
+          reject(
+            new Error(
+              `${args.join(' ')}: no ${pattern} in its output ${why}\nstdout: ${output.stdout}\nstderr: ${output.stderr}`,
+            ),
+          );
         };
         const timer = setTimeout(() => fail(`within ${ms} ms`), ms);
         const done = () => {
@@ -123,7 +139,9 @@ export function runProcess(command: string, args: readonly string[], options: Pr
   };
 }
 
-/** Ends, with SIGKILL, every process started here that still runs, and waits for their ends: for `afterEach`. */
+/**
+ * Ends, with SIGKILL, every process started here that still runs, and waits for their ends: for `afterEach`.
+ */
 export async function killAll(): Promise<void> {
   await Promise.all(
     [...running].map(async (child) => {
@@ -140,7 +158,8 @@ async function ended(child: ChildProcess): Promise<ProcessEnd> {
   running.delete(child);
   // Descendants may hold its output open for as long as they like.
   await Promise.race([closed, sleep(OUTPUT_GRACE_MS, undefined, { ref: false })]);
-  // Where this process was too busy to read meanwhile, what the child has written itself is still in its pipes.
+  // Where this process was too busy to read meanwhile, what the child has written itself is still in its
+  // pipes.
   const pipes = [child.stdout, child.stderr] as (Socket | null)[];
   const bytes = () => pipes.reduce((sum, pipe) => sum + (pipe?.bytesRead ?? 0), 0);
   for (let turn = 0, before = -1; turn < 100 && before < bytes(); turn += 1) {

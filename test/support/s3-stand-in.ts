@@ -8,7 +8,9 @@ export interface StandInFaults {
   ignoreIfMatch: boolean;
   /** Knows etags only without the quotes in which it gives them. */
   unquotedEtags: boolean;
-  /** Looks, waits this many milliseconds, and then writes whatever happened meanwhile; 0 for atomic writes. */
+  /**
+   * Looks, waits this many milliseconds, and then writes whatever happened meanwhile; 0 for atomic writes.
+   */
   gapMs: number;
   /** Answers 500 where a condition failed, as some servers do. */
   losersGet500: boolean;
@@ -18,7 +20,10 @@ export interface StandInFaults {
   lastModified: string | false | undefined;
   /** How far its clock is ahead of this machine's, in milliseconds: with it a test lets its time pass. */
   aheadMs: number;
-  /** Sends a `Date` header that is this many milliseconds old, as servers do that make one every second or two. */
+  /**
+   * Sends a `Date` header that is this many milliseconds old, as servers do that make one every second or
+   * two.
+   */
   lateDateMs: number;
   /** Gives every object the time of the reply as its `Last-Modified`. */
   neverAges: boolean;
@@ -35,7 +40,12 @@ export interface StandInFaults {
 /** What happens to the next request instead of what should. */
 export type NextReply =
   /** Not carried out, answered like this. `code` makes it an S3 error; without it `body` is sent. */
-  | { readonly status: number; readonly code?: string; readonly body?: string; readonly headers?: Record<string, string> }
+  | {
+      readonly status: number;
+      readonly code?: string;
+      readonly body?: string;
+      readonly headers?: Record<string, string>;
+    }
   | 'as-usual'
   /** The connection is destroyed: before anything was done, or when it has been done. */
   | 'drop-request'
@@ -65,7 +75,10 @@ interface Kept {
 
 const BUCKET = 'bucket';
 
-/** A server that speaks as much S3 as a lease store needs, for the faults that a real one does not show on demand. It has one bucket, `bucket`. */
+/**
+ * A server that speaks as much S3 as a lease store needs, for the faults that a real one does not show on
+ * demand. It has one bucket, `bucket`.
+ */
 export class S3StandIn {
   readonly faults: StandInFaults = {
     ignoreIfNoneMatch: false,
@@ -93,13 +106,16 @@ export class S3StandIn {
   private constructor(server: Server) {
     this.#server = server;
     server.on('request', (request, response) => {
-      this.#serve(request, response).catch((error: unknown) => response.destroy(error instanceof Error ? error : undefined));
+      this.#serve(request, response).catch((error: unknown) =>
+        response.destroy(error instanceof Error ? error : undefined),
+      );
     });
   }
 
   /** Listens on a free port of 127.0.0.1. */
   static async start(): Promise<S3StandIn> {
-    // A connection that is idle stays: one that is closed just when a request is sent would be a fault that no test has asked for.
+    // A connection that is idle stays: one that is closed just when a request is sent would be a fault that
+    // no test has asked for.
     const server = createServer({ keepAliveTimeout: 0 });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     return new S3StandIn(server);
@@ -149,7 +165,10 @@ export class S3StandIn {
       const content = next.code === undefined ? (next.body ?? '') : errorXml(next.code);
       return void response.writeHead(next.status, next.headers).end(content);
     }
-    const answer = bucket === BUCKET ? await this.#answer(request, key, url.searchParams, body) : failure(404, 'NoSuchBucket');
+    const answer =
+      bucket === BUCKET
+        ? await this.#answer(request, key, url.searchParams, body)
+        : failure(404, 'NoSuchBucket');
     // What is asked for is done by now: a client that gives the reply up finds it done.
     await this.#delayed();
     if (next === 'drop-reply') return void response.destroy();
@@ -159,7 +178,12 @@ export class S3StandIn {
     response.end(answer.body);
   }
 
-  async #answer(request: IncomingMessage, key: string, query: URLSearchParams, body: Buffer): Promise<Answer> {
+  async #answer(
+    request: IncomingMessage,
+    key: string,
+    query: URLSearchParams,
+    body: Buffer,
+  ): Promise<Answer> {
     switch (request.method) {
       case 'PUT':
         return this.#put(key, body, request.headers);
@@ -184,10 +208,9 @@ export class S3StandIn {
       return this.faults.losersGet500 ? failure(500, 'InternalError') : failure(412, 'PreconditionFailed');
     }
     if (this.faults.gapMs > 0) await pause(this.faults.gapMs);
-    const metadata = Object.fromEntries(Object.entries(headers).filter(([name]) => name.startsWith('x-amz-meta-'))) as Record<
-      string,
-      string
-    >;
+    const metadata = Object.fromEntries(
+      Object.entries(headers).filter(([name]) => name.startsWith('x-amz-meta-')),
+    ) as Record<string, string>;
     const etag = `"${createHash('md5').update(body).digest('hex')}"`;
     this.#before.set(key, present);
     this.#objects.set(key, { body, etag, metadata, modified: new Date(this.#now()) });
@@ -197,15 +220,23 @@ export class S3StandIn {
   #get(key: string): Answer {
     const object = this.faults.staleReads ? this.#before.get(key) : this.#objects.get(key);
     if (object === undefined) return failure(404, 'NoSuchKey');
-    const modified = this.faults.lastModified ?? (this.faults.neverAges ? new Date(this.#now()) : object.modified).toUTCString();
-    const headers = { etag: object.etag, ...object.metadata, ...(modified === false ? {} : { 'last-modified': modified }) };
+    const modified =
+      this.faults.lastModified ??
+      (this.faults.neverAges ? new Date(this.#now()) : object.modified).toUTCString();
+    const headers = {
+      etag: object.etag,
+      ...object.metadata,
+      ...(modified === false ? {} : { 'last-modified': modified }),
+    };
     return { status: 200, headers, body: object.body };
   }
 
   #list(query: URLSearchParams): Answer {
     const prefix = query.get('prefix') ?? '';
     const from = query.get('continuation-token') ?? query.get('start-after') ?? '';
-    const keys = this.keys.filter((key) => key.startsWith(prefix) && !key.slice(prefix.length).includes('/') && key > from);
+    const keys = this.keys.filter(
+      (key) => key.startsWith(prefix) && !key.slice(prefix.length).includes('/') && key > from,
+    );
     const page = this.faults.emptyListings ? [] : keys.slice(0, this.faults.pageSize);
     const rows = page.map((key) => {
       const { etag, body, modified } = this.#objects.get(key) as Kept;

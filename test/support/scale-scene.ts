@@ -7,7 +7,11 @@ import type { ScaleEvent, ScaleOptions, ScaleOutcome } from '../../src/lease/ope
 import { StoreSession } from '../../src/lease/session/store-session.js';
 import { StoreError } from '../../src/store/lease-store.js';
 import { MemoryBucket } from '../../src/store/memory/memory-bucket.js';
-import { type MemoryCall, type MemoryIntercept, MemoryLeaseStore } from '../../src/store/memory/memory-lease-store.js';
+import {
+  type MemoryCall,
+  type MemoryIntercept,
+  MemoryLeaseStore,
+} from '../../src/store/memory/memory-lease-store.js';
 import { seededRandom, VirtualClock } from './virtual-clock.js';
 
 export const DURATION = 15_000;
@@ -17,13 +21,24 @@ export const NARROW = 4;
 export const WIDE = 300;
 
 /** A cluster of four node ids on a memory store, in virtual time. */
-export async function scaleScene({ nodes = NARROW, initialize = true }: { nodes?: number; initialize?: boolean } = {}) {
+export async function scaleScene({
+  nodes = NARROW,
+  initialize = true,
+}: {
+  nodes?: number;
+  initialize?: boolean;
+} = {}) {
   const clock = new VirtualClock();
   const bucket = new MemoryBucket(clock, 1);
   const store = new MemoryLeaseStore({ clock }, bucket);
   if (initialize) {
     const wanted = { nodes, durationMs: DURATION, graceMs: GRACE };
-    await initializeCluster({ session: new StoreSession(store, clock, 1_000), clock, random: seededRandom(9), wanted });
+    await initializeCluster({
+      session: new StoreSession(store, clock, 1_000),
+      clock,
+      random: seededRandom(9),
+      wanted,
+    });
   }
   /** Writes what a holder, or somebody before it, wrote. */
   const put = (id: number, state: LeaseState) => {
@@ -34,7 +49,14 @@ export async function scaleScene({ nodes = NARROW, initialize = true }: { nodes?
   };
   const hold = (id: number, more: Partial<HeldLease> = {}) => {
     const held: HeldLease = {
-      ...{ kind: 'held', taskId: `task-${id}`, version: 1, timestamp: clock.now() + DURATION, durationMs: DURATION, knownNodes: {} },
+      ...{
+        kind: 'held',
+        taskId: `task-${id}`,
+        version: 1,
+        timestamp: clock.now() + DURATION,
+        durationMs: DURATION,
+        knownNodes: {},
+      },
       ...{ nonce: `nonce-${id}`, renewal: 0, acquiredAt: clock.now(), idWidth: 8, narrowIdsUntil: undefined },
       ...more,
     };
@@ -51,7 +73,10 @@ export async function scaleScene({ nodes = NARROW, initialize = true }: { nodes?
     bucket.replace('cluster.json', body, {}, bucket.read('cluster.json')?.etag ?? '');
   };
   let calls = 0;
-  const scale = (size: number, { intercept, ...more }: Partial<ScaleOptions> & { intercept?: MemoryIntercept } = {}) => {
+  const scale = (
+    size: number,
+    { intercept, ...more }: Partial<ScaleOptions> & { intercept?: MemoryIntercept } = {},
+  ) => {
     const events: ScaleEvent[] = [];
     const state: { outcome?: ScaleOutcome; error?: unknown } = {};
     calls += 1;
@@ -72,7 +97,8 @@ export async function scaleScene({ nodes = NARROW, initialize = true }: { nodes?
       state,
       /** Lets time pass until the call has ended, and gives its outcome, or throws its error. */
       end: async (): Promise<ScaleOutcome> => {
-        for (let i = 0; i < 400 && state.outcome === undefined && state.error === undefined; i += 1) await clock.advance(500);
+        for (let i = 0; i < 400 && state.outcome === undefined && state.error === undefined; i += 1)
+          await clock.advance(500);
         if (state.error !== undefined) throw state.error;
         if (state.outcome === undefined) throw new Error('the call does not end');
         await done;
@@ -85,7 +111,10 @@ export async function scaleScene({ nodes = NARROW, initialize = true }: { nodes?
 
 export const died = new StoreError('the process has ended', { fault: 'denied', outcome: 'unknown' });
 
-/** The requests of a process that ends at one of them, counted from 1, before or after it is applied; of one that does not end where nothing is given. */
+/**
+ * The requests of a process that ends at one of them, counted from 1, before or after it is applied; of one
+ * that does not end where nothing is given.
+ */
 export function endingAt(fail?: { readonly at: number; readonly applied: boolean }) {
   const calls: MemoryCall[] = [];
   let ended = false;

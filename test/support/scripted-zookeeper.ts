@@ -1,7 +1,15 @@
 import { groupPath, hexPair } from '../../src/discovery/tree-paths.js';
 import { SessionActivity } from '../../src/zookeeper/session-activity.js';
 import type { SessionState } from '../../src/zookeeper/session-state.js';
-import type { CallOptions, CreatedZnode, MultiOperation, Watch, Znode, ZnodeData, ZooKeeper } from '../../src/zookeeper/zookeeper.js';
+import type {
+  CallOptions,
+  CreatedZnode,
+  MultiOperation,
+  Watch,
+  Znode,
+  ZnodeData,
+  ZooKeeper,
+} from '../../src/zookeeper/zookeeper.js';
 import { ZooKeeperError, type ZooKeeperFault } from '../../src/zookeeper/zookeeper-error.js';
 import type { VirtualClock } from './virtual-clock.js';
 
@@ -14,10 +22,12 @@ export const LEADER_EPOCH = 1_700_086_400_000;
 export type Fault = (operation: string, path: string, apply: () => void) => Promise<void>;
 
 /** What a call fails with. */
-export const fails = (fault: ZooKeeperFault, outcome: 'unknown' | 'not-applied') => new ZooKeeperError(fault, { fault, outcome });
+export const fails = (fault: ZooKeeperFault, outcome: 'unknown' | 'not-applied') =>
+  new ZooKeeperError(fault, { fault, outcome });
 
 /** Where a cluster node id is claimed. */
-export const pathOf = (clusterNodeId: number) => `${groupPath(clusterNodeId >> 8)}/${hexPair(clusterNodeId & 0xff)}`;
+export const pathOf = (clusterNodeId: number) =>
+  `${groupPath(clusterNodeId >> 8)}/${hexPair(clusterNodeId & 0xff)}`;
 
 /** A tree in memory, and a network whose behaviour can be set. Watches tell nothing by themselves. */
 export class ScriptedZooKeeper implements ZooKeeper {
@@ -63,7 +73,10 @@ export class ScriptedZooKeeper implements ZooKeeper {
     const createdZxid = this.zxid;
     const at = Math.floor(this.leaderTime());
     const times = { createdZxid, modifiedZxid: createdZxid, createdAt: at, modifiedAt: at };
-    this.znodes.set(path, { data: Buffer.from(data as string), stat: { version: 0, childrenVersion: 0, ...times, owner, childCount: 0 } });
+    this.znodes.set(path, {
+      data: Buffer.from(data as string),
+      stat: { version: 0, childrenVersion: 0, ...times, owner, childCount: 0 },
+    });
   }
 
   /** The servers end the session, and no client is told. */
@@ -104,7 +117,8 @@ export class ScriptedZooKeeper implements ZooKeeper {
   ensurePath(path: string, call: CallOptions = {}): Promise<void> {
     return this.#call('ensurePath', path, call, () => {
       const ends = [...path.matchAll(/(?<=.)\/|$/g)].map(({ index }) => index);
-      for (const above of ends.map((end) => path.slice(0, end))) if (!this.znodes.has(above)) this.put(above, '', undefined);
+      for (const above of ends.map((end) => path.slice(0, end)))
+        if (!this.znodes.has(above)) this.put(above, '', undefined);
     });
   }
 
@@ -127,7 +141,12 @@ export class ScriptedZooKeeper implements ZooKeeper {
   overwrite(path: string, data: ZnodeData): Znode['stat'] {
     const { stat: before } = this.znodes.get(path) as Znode;
     this.zxid += 1n;
-    const stat = { ...before, version: before.version + 1, modifiedZxid: this.zxid, modifiedAt: Math.floor(this.leaderTime()) };
+    const stat = {
+      ...before,
+      version: before.version + 1,
+      modifiedZxid: this.zxid,
+      modifiedAt: Math.floor(this.leaderTime()),
+    };
     this.znodes.set(path, { data: Buffer.from(data as string), stat });
     return stat;
   }
@@ -145,9 +164,12 @@ export class ScriptedZooKeeper implements ZooKeeper {
   multi(operations: readonly MultiOperation[], call: CallOptions = {}): Promise<void> {
     return this.#call('multi', operations[0]?.path ?? '', call, () => {
       for (const operation of operations) {
-        if (operation.type !== 'check' && this.denied.has(operation.path)) throw fails('no-auth', 'not-applied');
-        if (operation.type === 'create' && this.znodes.has(operation.path)) throw fails('node-exists', 'not-applied');
-        if (operation.type === 'create') this.#expect(operation.path.slice(0, operation.path.lastIndexOf('/')));
+        if (operation.type !== 'check' && this.denied.has(operation.path))
+          throw fails('no-auth', 'not-applied');
+        if (operation.type === 'create' && this.znodes.has(operation.path))
+          throw fails('node-exists', 'not-applied');
+        if (operation.type === 'create')
+          this.#expect(operation.path.slice(0, operation.path.lastIndexOf('/')));
         if (operation.type !== 'create') this.#expect(operation.path, operation.version);
       }
       for (const operation of operations) {
@@ -181,7 +203,8 @@ export class ScriptedZooKeeper implements ZooKeeper {
   }
 
   #create(path: string, data: ZnodeData, mode: string, { sessionId }: CallOptions): string {
-    const full = mode === 'ephemeral-sequential' ? `${path}${String(this.#sequence++).padStart(10, '0')}` : path;
+    const full =
+      mode === 'ephemeral-sequential' ? `${path}${String(this.#sequence++).padStart(10, '0')}` : path;
     if (this.znodes.has(full)) throw fails('node-exists', 'not-applied');
     this.put(full, data, mode.startsWith('ephemeral') ? sessionId : undefined);
     return full;
@@ -194,9 +217,15 @@ export class ScriptedZooKeeper implements ZooKeeper {
       .map((key) => key.slice(below.length));
   }
 
-  async #call<T>(operation: string, path: string, { timeoutMs = 5_000, sessionId, signal }: CallOptions, act: () => T): Promise<T> {
+  async #call<T>(
+    operation: string,
+    path: string,
+    { timeoutMs = 5_000, sessionId, signal }: CallOptions,
+    act: () => T,
+  ): Promise<T> {
     this.calls.push(`${operation} ${path}`);
-    if (!('sessionId' in this.state) || this.state.sessionId !== sessionId) throw fails('session-expired', 'not-applied');
+    if (!('sessionId' in this.state) || this.state.sessionId !== sessionId)
+      throw fails('session-expired', 'not-applied');
     let result: { readonly value: T } | undefined;
     const apply = () => {
       result ??= { value: act() };
@@ -205,7 +234,9 @@ export class ScriptedZooKeeper implements ZooKeeper {
     const over = new AbortController();
     const onAbort = () => over.abort(fails('aborted', 'unknown'));
     signal?.addEventListener('abort', onAbort, { once: true });
-    const late = this.clock.sleep(timeoutMs, over.signal).then(() => Promise.reject(fails('timeout', 'unknown')));
+    const late = this.clock
+      .sleep(timeoutMs, over.signal)
+      .then(() => Promise.reject(fails('timeout', 'unknown')));
     try {
       await Promise.race([this.fault?.(operation, path, apply), late]);
       apply();

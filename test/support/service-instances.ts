@@ -2,7 +2,10 @@ import type { InstanceSource } from '../../src/services/instance-source.js';
 import type { ServiceInstance } from '../../src/services/service-instance.js';
 
 /** An instance of the service `orders` that can be picked. */
-export function instanceOf<P = unknown>(id: string, fields: Partial<ServiceInstance<P>> = {}): ServiceInstance<P> {
+export function instanceOf<P = unknown>(
+  id: string,
+  fields: Partial<ServiceInstance<P>> = {},
+): ServiceInstance<P> {
   return {
     name: 'orders',
     id,
@@ -19,7 +22,10 @@ export function instanceOf<P = unknown>(id: string, fields: Partial<ServiceInsta
 }
 
 /** As many instances as are asked for, with the ids `0`, `1`, … */
-export function instancesOf<P = unknown>(count: number, fields: Partial<ServiceInstance<P>> = {}): ServiceInstance<P>[] {
+export function instancesOf<P = unknown>(
+  count: number,
+  fields: Partial<ServiceInstance<P>> = {},
+): ServiceInstance<P>[] {
   return Array.from({ length: count }, (_, index) => instanceOf(String(index), fields));
 }
 
@@ -49,11 +55,15 @@ export class TestSource<P = unknown> implements InstanceSource<P> {
 }
 
 /**
- * Pearson's statistic of what was counted against what was to be expected. With as many degrees of freedom as `expected` has entries less
- * one, a fair draw exceeds the limit of {@link chiSquareLimit} once in a thousand times.
+ * Pearson's statistic of what was counted against what was to be expected. With as many degrees of freedom as
+ * `expected` has entries less one, a fair draw exceeds the limit of {@link chiSquareLimit} once in a thousand
+ * times.
  */
 export function chiSquare(counted: readonly number[], expected: readonly number[]): number {
-  return counted.reduce((sum, count, index) => sum + (count - (expected[index] as number)) ** 2 / (expected[index] as number), 0);
+  return counted.reduce(
+    (sum, count, index) => sum + (count - (expected[index] as number)) ** 2 / (expected[index] as number),
+    0,
+  );
 }
 
 /** By the approximation of Wilson and Hilferty. */

@@ -12,13 +12,22 @@ export interface StandInStore {
   close(): Promise<void>;
 }
 
-/** Starts a stand-in, and opens a store with credentials from the environment, which it sets until it is closed. */
+/**
+ * Starts a stand-in, and opens a store with credentials from the environment, which it sets until it is
+ * closed.
+ */
 export async function standInStore(): Promise<StandInStore> {
   vi.stubEnv('AWS_ACCESS_KEY_ID', 'key');
   vi.stubEnv('AWS_SECRET_ACCESS_KEY', 'secret');
   const server = await S3StandIn.start();
   const { bucket, endpoint } = server;
-  const store = await openS3Store({ bucket, prefix: 'p', endpoint, clock: systemClock, requestTimeoutMs: 5_000 });
+  const store = await openS3Store({
+    bucket,
+    prefix: 'p',
+    endpoint,
+    clock: systemClock,
+    requestTimeoutMs: 5_000,
+  });
   const close = async () => {
     await store.close();
     await server.stop();

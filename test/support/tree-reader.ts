@@ -38,7 +38,11 @@ export class TreeReader {
    *
    * @throws Error with what stands there after `ms` milliseconds
    */
-  async until(path: string, check: (assignment: Assignment | undefined) => boolean, ms = 30_000): Promise<number> {
+  async until(
+    path: string,
+    check: (assignment: Assignment | undefined) => boolean,
+    ms = 30_000,
+  ): Promise<number> {
     const begun = performance.now();
     for (;;) {
       const assignment = await this.at(path);

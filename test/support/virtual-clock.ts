@@ -41,13 +41,18 @@ export class VirtualClock implements Clock {
     });
   }
 
-  /** Moves on by `ms`, waking the sleepers at their times, and letting those of one time act before the next ones wake. */
+  /**
+   * Moves on by `ms`, waking the sleepers at their times, and letting those of one time act before the next
+   * ones wake.
+   */
   async advance(ms: number): Promise<void> {
     const target = this.#now + ms;
     await settled();
     for (let at = this.#earliest(); at <= target; at = this.#earliest()) {
       this.#now = Math.max(this.#now, at);
-      const due = [...this.#timers].filter((timer) => timer.at <= this.#now).sort((a, b) => a.at - b.at || a.order - b.order);
+      const due = [...this.#timers]
+        .filter((timer) => timer.at <= this.#now)
+        .sort((a, b) => a.at - b.at || a.order - b.order);
       for (const timer of due) this.#timers.delete(timer);
       for (const timer of due) timer.fire();
       await settled();
@@ -56,7 +61,10 @@ export class VirtualClock implements Clock {
     await settled();
   }
 
-  /** Moves on by `ms` without waking anybody, as for a process that is paused; the sleepers wake at the next `advance`. */
+  /**
+   * Moves on by `ms` without waking anybody, as for a process that is paused; the sleepers wake at the next
+   * `advance`.
+   */
   freeze(ms: number): void {
     this.#now += ms;
   }
@@ -74,12 +82,18 @@ interface Timer {
   readonly fire: () => void;
 }
 
-/** Resolves when nothing is left to do but to wait for time: chains of promises of any sensible length have run. */
+/**
+ * Resolves when nothing is left to do but to wait for time: chains of promises of any sensible length have
+ * run.
+ */
 export async function settled(): Promise<void> {
   for (let i = 0; i < 3; i += 1) await new Promise<void>((resolve) => setImmediate(resolve));
 }
 
-/** Moves the clock until the work is done. Where code is loaded or a connection is refused, which takes real time, none passes before the work waits for it. */
+/**
+ * Moves the clock until the work is done. Where code is loaded or a connection is refused, which takes real
+ * time, none passes before the work waits for it.
+ */
 export async function inVirtualTime<T>(clock: VirtualClock, work: Promise<T>): Promise<T> {
   let isDone = false;
   const end = () => {

@@ -22,7 +22,11 @@ export const MOST_REQUESTS = 3.3;
 /** What a store says of its changes. */
 export type Telling = 'telling what changed' | 'telling that something changed' | 'telling nothing';
 
-export const TELLING: readonly Telling[] = ['telling what changed', 'telling that something changed', 'telling nothing'];
+export const TELLING: readonly Telling[] = [
+  'telling what changed',
+  'telling that something changed',
+  'telling nothing',
+];
 
 /** A task that wants an id, and what it asks for. */
 export class Waiter {
@@ -92,7 +96,9 @@ export async function waitingScene({
       replace: (key, body, metadata, etag, call) => store.replace(key, body, metadata, etag, call),
       discardProbe: (key, call) => store.discardProbe(key, call),
       close: () => store.close(),
-      ...(telling === 'telling that something changed' && { changed: (signal: AbortSignal) => store.changed(signal) }),
+      ...(telling === 'telling that something changed' && {
+        changed: (signal: AbortSignal) => store.changed(signal),
+      }),
       ...(changed && { changed }),
     };
     const shown = page === undefined ? silent : inPages(silent, page);
@@ -102,9 +108,22 @@ export async function waitingScene({
   const start = (own: { readonly acquireTimeoutMs?: number } = {}): Waiter => {
     const waiter = new Waiter();
     begun.push(waiter);
-    const wanted = { taskId: `task-${begun.length}`, nodes: held + free, durationMs: DURATION, graceMs: GRACE, signal: waiter.stop.signal };
+    const wanted = {
+      taskId: `task-${begun.length}`,
+      nodes: held + free,
+      durationMs: DURATION,
+      graceMs: GRACE,
+      signal: waiter.stop.signal,
+    };
     const onEvent = (event: LeaseEvent) => void waiter.events.push(event);
-    acquireLease({ ...wanted, ...own, store: connect(waiter), clock, random: seededRandom(begun.length), onEvent }).then(
+    acquireLease({
+      ...wanted,
+      ...own,
+      store: connect(waiter),
+      clock,
+      random: seededRandom(begun.length),
+      onEvent,
+    }).then(
       (lease) => {
         waiter.lease = lease;
         waiter.takenAt = clock.monotonic();
@@ -133,12 +152,22 @@ export function requests(waiters: readonly Waiter[], from: number, until: number
 
 export const sum = (numbers: readonly number[]) => numbers.reduce((total, one) => total + one, 0);
 export const scans = (waiters: readonly Waiter[], from: number) =>
-  sum(waiters.map(({ calls }) => calls.filter(({ at, call }) => at >= from && call.operation === 'list').length));
-export const pauses = ({ events }: Waiter) => events.flatMap((event) => (event.type === 'waiting' ? [event.sleepMs] : []));
+  sum(
+    waiters.map(
+      ({ calls }) => calls.filter(({ at, call }) => at >= from && call.operation === 'list').length,
+    ),
+  );
+export const pauses = ({ events }: Waiter) =>
+  events.flatMap((event) => (event.type === 'waiting' ? [event.sleepMs] : []));
 export const taken = (waiters: readonly Waiter[]) => waiters.filter(({ lease }) => lease !== undefined);
-export const latest = (waiters: readonly Waiter[]) => Math.max(...taken(waiters).map(({ takenAt }) => takenAt));
+export const latest = (waiters: readonly Waiter[]) =>
+  Math.max(...taken(waiters).map(({ takenAt }) => takenAt));
 
-/** When the last write that a holder's store has applied was at least sent, and with it the end of the lease. */
+/**
+ * When the last write that a holder's store has applied was at least sent, and with it the end of the lease.
+ */
 export function expiryOf(holder: Waiter): number {
-  return Math.max(...holder.calls.filter(({ call }) => call.operation !== 'read').map(({ at }) => at)) + DURATION;
+  return (
+    Math.max(...holder.calls.filter(({ call }) => call.operation !== 'read').map(({ at }) => at)) + DURATION
+  );
 }

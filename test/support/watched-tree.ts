@@ -5,9 +5,19 @@ import { ZooKeeperError } from '../../src/zookeeper/zookeeper-error.js';
 type Told = readonly string[] | Buffer | undefined;
 type Listener = (told: never) => void;
 
-/** What a source of instances needs of ZooKeeper, in memory: nothing is told but what a test tells, as over a link that is as slow as one likes. */
-export class WatchedTree implements Pick<ZooKeeper, 'state' | 'onState' | 'watchChildren' | 'watchData' | 'children'> {
-  state: SessionState = { status: 'connected', sessionId: '0000000000000001', timeoutMs: 10_000, server: '127.0.0.1:2181' };
+/**
+ * What a source of instances needs of ZooKeeper, in memory: nothing is told but what a test tells, as over a
+ * link that is as slow as one likes.
+ */
+export class WatchedTree
+  implements Pick<ZooKeeper, 'state' | 'onState' | 'watchChildren' | 'watchData' | 'children'>
+{
+  state: SessionState = {
+    status: 'connected',
+    sessionId: '0000000000000001',
+    timeoutMs: 10_000,
+    server: '127.0.0.1:2181',
+  };
   /** What the servers refuse. */
   readonly refused = new Set<string>();
   /** What was asked for beside the watches. */
@@ -30,7 +40,12 @@ export class WatchedTree implements Pick<ZooKeeper, 'state' | 'onState' | 'watch
   }
 
   connect(): void {
-    this.#become({ status: 'connected', sessionId: '0000000000000001', timeoutMs: 10_000, server: '127.0.0.1:2181' });
+    this.#become({
+      status: 'connected',
+      sessionId: '0000000000000001',
+      timeoutMs: 10_000,
+      server: '127.0.0.1:2181',
+    });
   }
 
   /** Answers the watchers of a path: with the names of its children, or its data. */
@@ -64,7 +79,8 @@ export class WatchedTree implements Pick<ZooKeeper, 'state' | 'onState' | 'watch
 
   async children(path: string): Promise<readonly string[]> {
     this.asked.push(path);
-    if (this.refused.has(path)) throw new ZooKeeperError('not for you', { fault: 'no-auth', outcome: 'not-applied', path });
+    if (this.refused.has(path))
+      throw new ZooKeeperError('not for you', { fault: 'no-auth', outcome: 'not-applied', path });
     return [];
   }
 

@@ -5,7 +5,10 @@ import { containerOrProcess } from './servers/container-or-process.js';
 import { startZooKeeperContainer } from './servers/zookeeper-container.js';
 import { startZooKeeperProcess, ZOOKEEPER_TIMES } from './servers/zookeeper-process.js';
 
-/** The most that the server grants. Longer than a test waits: what goes meanwhile was removed, and did not end with the session. */
+/**
+ * The most that the server grants. Longer than a test waits: what goes meanwhile was removed, and did not end
+ * with the session.
+ */
 export const LONGEST_SESSION = '40s';
 
 /** How to reach a ZooKeeper server. Plain data, so that it can be handed to test workers. */
@@ -18,7 +21,10 @@ export interface ZooKeeperAccess {
 export interface ZooKeeperServer extends ZooKeeperAccess {
   /** Where it came from, for people. */
   readonly description: string;
-  /** Stops the server and removes its data; of a server that was there before, only what this run's chroots hold. Idempotent. */
+  /**
+   * Stops the server and removes its data; of a server that was there before, only what this run's chroots
+   * hold. Idempotent.
+   */
   stop(): Promise<void>;
 }
 
@@ -26,10 +32,11 @@ export interface ZooKeeperServer extends ZooKeeperAccess {
 const ANSWERS_WITHIN_MS = 30_000;
 
 /**
- * Starts, or finds, a real ZooKeeper server: the one that NODELEASE_TEST_ZOOKEEPER names, else one in a container where a
- * Docker API is reachable, else the local package as a process.
+ * Starts, or finds, a real ZooKeeper server: the one that NODELEASE_TEST_ZOOKEEPER names, else one in a
+ * container where a Docker API is reachable, else the local package as a process.
  *
- * @throws Error when there is none, or when it does not grant sessions as short as the tests need; tests are never skipped for that
+ * @throws Error when there is none, or when it does not grant sessions as short as the tests need; tests are
+ * never skipped for that
  */
 export async function startZooKeeper(): Promise<ZooKeeperServer> {
   const connect = process.env.NODELEASE_TEST_ZOOKEEPER;
@@ -68,7 +75,9 @@ const startAny = () =>
 
 async function external(connect: string): Promise<ZooKeeperServer> {
   if (!/^[^\s,/:]+:\d+(,[^\s,/:]+:\d+)*$/.test(connect))
-    throw new Error(`NODELEASE_TEST_ZOOKEEPER: expected HOST:PORT[,HOST:PORT…] without a chroot, got ${connect}`);
+    throw new Error(
+      `NODELEASE_TEST_ZOOKEEPER: expected HOST:PORT[,HOST:PORT…] without a chroot, got ${connect}`,
+    );
   const description = `${connect} (NODELEASE_TEST_ZOOKEEPER)`;
   await assertUsable({ connect, description });
   // Only the process that marked this run's chroots knows when they are not used any longer.
@@ -89,10 +98,14 @@ export function uniqueChroot(name?: string): string {
 async function removeChroots(connect: string, prefix: string): Promise<void> {
   const client = await openSession(connect, 10_000);
   const children = (path: string) =>
-    new Promise<string[]>((resolve, reject) => client.getChildren(path, (error, names) => (error ? reject(error) : resolve(names))));
+    new Promise<string[]>((resolve, reject) =>
+      client.getChildren(path, (error, names) => (error ? reject(error) : resolve(names))),
+    );
   const remove = async (path: string): Promise<void> => {
     for (const name of await children(path)) await remove(`${path}/${name}`);
-    await new Promise<void>((resolve, reject) => client.remove(path, (error) => (error ? reject(error) : resolve())));
+    await new Promise<void>((resolve, reject) =>
+      client.remove(path, (error) => (error ? reject(error) : resolve())),
+    );
   };
   try {
     for (const name of await children('/')) if (name.startsWith(prefix)) await remove(`/${name}`);
@@ -110,9 +123,10 @@ export interface SessionToExpire {
 }
 
 /**
- * Has a session expire on purpose: it is over, and its ephemeral znodes are gone, when this resolves. The server takes away the client's
- * connection, so that a client in this process learns it as soon as it comes back. One in another process may come back before the end:
- * in rare cases a server that stands alone then leaves it connected and answers nothing, which it has to notice by itself.
+ * Has a session expire on purpose: it is over, and its ephemeral znodes are gone, when this resolves. The
+ * server takes away the client's connection, so that a client in this process learns it as soon as it comes
+ * back. One in another process may come back before the end: in rare cases a server that stands alone then
+ * leaves it connected and answers nothing, which it has to notice by itself.
  *
  * @throws Error when there is no such session, or no server can be reached
  */
@@ -120,13 +134,18 @@ export async function expireSession({ connect, sessionId }: SessionToExpire): Pr
   const id = Buffer.isBuffer(sessionId) ? sessionId.toString('hex') : sessionId;
   const password = sessionPassword(BigInt(`0x${id}`)).toString('hex');
   // This process is held up meanwhile on purpose, so that a client within it cannot come back too early.
-  const answer = execFileSync(process.execPath, ['-e', END_SESSION, id, password, ...connect.split(',')], { encoding: 'utf8' });
+  const answer = execFileSync(process.execPath, ['-e', END_SESSION, id, password, ...connect.split(',')], {
+    encoding: 'utf8',
+  });
   if (answer === 'unreachable') throw new Error(`no server of ${connect} can be reached`);
   if (answer === 'unknown') throw new Error(`there is no session ${id} on ${connect}`);
   if (answer !== 'ended') throw new Error(`session ${id} could not be ended on ${connect}`);
 }
 
-/** Takes a session over from its client and ends it, at the first server that can be reached, until there is no such session any more. */
+/**
+ * Takes a session over from its client and ends it, at the first server that can be reached, until there is
+ * no such session any more.
+ */
 const END_SESSION = `
 const [id, password, ...servers] = process.argv.slice(1);
 const int = (value) => { const bytes = Buffer.alloc(4); bytes.writeInt32BE(value); return bytes; };
@@ -167,7 +186,10 @@ async function openSession(connect: string, timeoutMs: number): Promise<Client> 
   let timer: NodeJS.Timeout | undefined;
   try {
     return await new Promise<Client>((resolve, reject) => {
-      timer = setTimeout(() => reject(new Error(`no session with ${connect} within ${ANSWERS_WITHIN_MS} ms`)), ANSWERS_WITHIN_MS);
+      timer = setTimeout(
+        () => reject(new Error(`no session with ${connect} within ${ANSWERS_WITHIN_MS} ms`)),
+        ANSWERS_WITHIN_MS,
+      );
       client.once('connected', () => resolve(client));
       client.connect();
     });
@@ -186,7 +208,10 @@ async function end(client: Client): Promise<void> {
   });
 }
 
-/** ZooKeeper derives a session's password from its id, with Java's generator of chance (java.util.Random) and a number that is no secret. */
+/**
+ * ZooKeeper derives a session's password from its id, with Java's generator of chance (java.util.Random) and
+ * a number that is no secret.
+ */
 function sessionPassword(sessionId: bigint): Buffer {
   const bits48 = (1n << 48n) - 1n;
   const multiplier = 0x5deece66dn;

@@ -19,20 +19,56 @@ describe('the command line', () => {
     ['no command after --', ['run', '--store', 'memory:', '--'], /no command given: expected one after --/],
     ['no --', ['run', '--store', 'memory:'], /no command given: expected one after --/],
     ['a command without --', ['run', 'true'], /too many arguments/],
-    ['--nodes 0', ['run', '--nodes', '0', '--', 'true'], /--nodes: expected a whole number from 1 to 65528, got "0"/],
-    ['--duration 10ms', ['run', '--duration', '10ms', '--', 'true'], /--duration: expected at least 1s .*, got "10ms"/],
-    ['a malformed store URL', ['run', '--store', 's3:/bucket', '--', 'true'], /--store: expected .*, got "s3:\/bucket"/],
-    ['init with --nodes 0', ['init', '--nodes', '0'], /--nodes: expected a whole number from 1 to 65528, got "0"/],
+    [
+      '--nodes 0',
+      ['run', '--nodes', '0', '--', 'true'],
+      /--nodes: expected a whole number from 1 to 65528, got "0"/,
+    ],
+    [
+      '--duration 10ms',
+      ['run', '--duration', '10ms', '--', 'true'],
+      /--duration: expected at least 1s .*, got "10ms"/,
+    ],
+    [
+      'a malformed store URL',
+      ['run', '--store', 's3:/bucket', '--', 'true'],
+      /--store: expected .*, got "s3:\/bucket"/,
+    ],
+    [
+      'init with --nodes 0',
+      ['init', '--nodes', '0'],
+      /--nodes: expected a whole number from 1 to 65528, got "0"/,
+    ],
     ['init with --duration 10ms', ['init', '--duration', '10ms'], /--duration: expected at least 1s/],
-    ['init with --above-version alone', ['init', '--above-version', '3'], /--above-version is of use with --repair only/],
+    [
+      'init with --above-version alone',
+      ['init', '--above-version', '3'],
+      /--above-version is of use with --repair only/,
+    ],
     ['status with an unknown option', ['status', '--verbose'], /unknown option '--verbose'/],
     ['status with an option of another command', ['status', '--nodes', '3'], /unknown option '--nodes'/],
-    ['status with a malformed store', ['status', '--store', 's3:/bucket'], /--store: expected .*got "s3:\/bucket"/],
+    [
+      'status with a malformed store',
+      ['status', '--store', 's3:/bucket'],
+      /--store: expected .*got "s3:\/bucket"/,
+    ],
     ['status with an argument', ['status', '3'], /too many arguments/],
-    ['status --limit 0', ['status', '--limit', '0'], /--limit: expected a whole number from 1 to 10000, got "0"/],
-    ['release without --force', ['release', '3'], /node id 3 .*next renewal.*not a way to stop a task.*--force/],
+    [
+      'status --limit 0',
+      ['status', '--limit', '0'],
+      /--limit: expected a whole number from 1 to 10000, got "0"/,
+    ],
+    [
+      'release without --force',
+      ['release', '3'],
+      /node id 3 .*next renewal.*not a way to stop a task.*--force/,
+    ],
     ['release without an id', ['release', '--force'], /missing required argument 'id'/],
-    ['release of something else than an id', ['release', 'x', '--force'], /node id: expected a whole number from 0 to 65527, got "x"/],
+    [
+      'release of something else than an id',
+      ['release', 'x', '--force'],
+      /node id: expected a whole number from 0 to 65527, got "x"/,
+    ],
     [
       'doctor with an endpoint for a folder',
       ['doctor', '--store', 'file:x', '--endpoint', 'http://127.0.0.1:1'],
@@ -53,7 +89,11 @@ describe('the command line', () => {
     ['id --node-id 3', ['id', '--node-id', '3'], /unknown option '--node-id'/],
     ['discovery alone', ['discovery'], /no command given: see nodelease discovery --help/],
     ['an unknown command of discovery', ['discovery', 'lss'], /unknown command 'lss'.*Did you mean ls/],
-    ['discovery without ZooKeeper', ['discovery', 'ls'], /no ZooKeeper given: expected --zookeeper HOST:PORT/],
+    [
+      'discovery without ZooKeeper',
+      ['discovery', 'ls'],
+      /no ZooKeeper given: expected --zookeeper HOST:PORT/,
+    ],
     [
       'status with half of the settings of ZooKeeper',
       ['status', '--zookeeper-auth', 'digest:a:b'],
@@ -61,14 +101,22 @@ describe('the command line', () => {
     ],
     ...['run', 'status', 'doctor', 'release', 'init', 'id'].map((name): [string, string[], RegExp] => [
       `${name} with the provider zookeeper and no servers`,
-      [name, ...(name === 'release' ? ['3', '--force'] : []), '--provider', 'zookeeper', ...(name === 'run' ? ['--', 'true'] : [])],
+      [
+        name,
+        ...(name === 'release' ? ['3', '--force'] : []),
+        '--provider',
+        'zookeeper',
+        ...(name === 'run' ? ['--', 'true'] : []),
+      ],
       /--provider: expected --zookeeper beside it, with the servers that give out the node ids, got "zookeeper"/,
     ]),
-    ...['--nodes=3', '--duration=20s', '--grace=2s', '--store=memory:'].map((flag): [string, string[], RegExp] => [
-      `init with the provider zookeeper and ${flag}`,
-      ['init', '--provider', 'zookeeper', '--zookeeper', 'zk:1', flag],
-      new RegExp(`${flag.split('=')[0]}: expected no --provider zookeeper beside it`),
-    ]),
+    ...['--nodes=3', '--duration=20s', '--grace=2s', '--store=memory:'].map(
+      (flag): [string, string[], RegExp] => [
+        `init with the provider zookeeper and ${flag}`,
+        ['init', '--provider', 'zookeeper', '--zookeeper', 'zk:1', flag],
+        new RegExp(`${flag.split('=')[0]}: expected no --provider zookeeper beside it`),
+      ],
+    ),
     [
       'init with the provider zookeeper and --repair',
       ['init', '--provider', 'zookeeper', '--zookeeper', 'zk:1', '--repair'],
@@ -87,9 +135,16 @@ describe('the command line', () => {
         ['5 --drain-timeout 1', /--drain-timeout: expected a time such as .*, got "1"/],
         ['5 --drain-timeout 25h', /--drain-timeout: expected at most 24h, got "25h"/],
         ['5 --zookeeper zk:0', /--zookeeper: expected .*, got "zk:0"/],
-        ['5 --provider zookeeper --zookeeper zk:1', /with the provider zookeeper node ids grow in number by themselves/],
+        [
+          '5 --provider zookeeper --zookeeper zk:1',
+          /with the provider zookeeper node ids grow in number by themselves/,
+        ],
       ] as const
-    ).map(([line, expected]): [string, string[], RegExp] => [`scale ${line}`, ['scale', ...line.split(' ')], expected]),
+    ).map(([line, expected]): [string, string[], RegExp] => [
+      `scale ${line}`,
+      ['scale', ...line.split(' ')],
+      expected,
+    ]),
     ['scale without a number', ['scale'], /missing required argument 'n'/],
     ...['', '-1', '1.5', 'x', '1e3', '9999999999999999'].map((text): [string, string[], RegExp] => [
       `init --repair --above-version "${text}"`,
@@ -103,7 +158,11 @@ describe('the command line', () => {
     ]),
     ['release of the highest id without --force', ['release', '65527'], /release takes node id 65527 away/],
     ['status --held --free', ['status', '--held', '--free'], /--held and --free cannot be combined/],
-    ['status --all --from 3', ['status', '--all', '--from', '3'], /--all shows everything: --from and --limit cannot be combined/],
+    [
+      'status --all --from 3',
+      ['status', '--all', '--from', '3'],
+      /--all shows everything: --from and --limit cannot be combined/,
+    ],
     ...['--from=1', '--limit=1', '--held', '--free'].map((flag): [string, string[], RegExp] => [
       `status with the provider zookeeper and ${flag}`,
       ['status', '--provider', 'zookeeper', '--zookeeper', 'zk:1', flag],
@@ -139,17 +198,53 @@ describe('the command line', () => {
       ['run', '--zookeeper', 'zk', '--endpoint', 'a', '--endpoint', 'b/c', '--', 'true'],
       /--endpoint: expected NAME\[:KEY\] .* a name .*, got "b\/c"/,
     ],
-    ['a token file without HTTP', ['run', '--bearer-token-file', 'x', '--', 'true'], /--bearer-token-file: expected --http beside it/],
-    ['an address that is none', ['run', '--http', '7070', '--', 'true'], /--http: expected HOST:PORT .*, got "7070"/],
-    ['an address that is none, for serve', ['serve', '--http', '7070'], /--http: expected HOST:PORT .*, got "7070"/],
-    ['a log format that is none', ['run', '--log-format', 'xml', '--', 'true'], /--log-format: expected json or pretty, got "xml"/],
-    ['a variable without a name', ['run', '--env', '=x', '--', 'true'], /--env: expected NAME=TEMPLATE with a name of letters/],
-    ['{url} without HTTP', ['run', '--env', 'A={url}', '--', 'true'], /--env: expected --http beside it.*, got "A=…"/],
+    [
+      'a token file without HTTP',
+      ['run', '--bearer-token-file', 'x', '--', 'true'],
+      /--bearer-token-file: expected --http beside it/,
+    ],
+    [
+      'an address that is none',
+      ['run', '--http', '7070', '--', 'true'],
+      /--http: expected HOST:PORT .*, got "7070"/,
+    ],
+    [
+      'an address that is none, for serve',
+      ['serve', '--http', '7070'],
+      /--http: expected HOST:PORT .*, got "7070"/,
+    ],
+    [
+      'a log format that is none',
+      ['run', '--log-format', 'xml', '--', 'true'],
+      /--log-format: expected json or pretty, got "xml"/,
+    ],
+    [
+      'a variable without a name',
+      ['run', '--env', '=x', '--', 'true'],
+      /--env: expected NAME=TEMPLATE with a name of letters/,
+    ],
+    [
+      '{url} without HTTP',
+      ['run', '--env', 'A={url}', '--', 'true'],
+      /--env: expected --http beside it.*, got "A=…"/,
+    ],
     ['a command for serve', ['serve', 'true'], /too many arguments/],
     ['a wait file in no folder', ['serve', '--wait-file', '/no/such/file'], /--wait-file: expected .*ENOENT/],
-    ['a wait file that is a folder', ['serve', '--wait-file', '/tmp'], /--wait-file: expected .*something else is there/],
-    ['health of no URL', ['health', '--url', 'x'], /--url: expected the URL of a running instance.*, got "x"/],
-    ['health of a URL with a query', ['health', '--url', 'http://a/?b'], /--url: expected the URL of a running instance/],
+    [
+      'a wait file that is a folder',
+      ['serve', '--wait-file', '/tmp'],
+      /--wait-file: expected .*something else is there/,
+    ],
+    [
+      'health of no URL',
+      ['health', '--url', 'x'],
+      /--url: expected the URL of a running instance.*, got "x"/,
+    ],
+    [
+      'health of a URL with a query',
+      ['health', '--url', 'http://a/?b'],
+      /--url: expected the URL of a running instance/,
+    ],
     [
       'health of a URL with credentials',
       ['health', '--url', 'http://a:b@c'],
@@ -161,14 +256,26 @@ describe('the command line', () => {
       ['discovery', name, ...(name === 'resolve' ? ['orders'] : [])],
       /no ZooKeeper given: expected --zookeeper HOST:PORT/,
     ]),
-    ['doctor with a price in words', ['doctor', '--put-price', 'cheap'], /--put-price: expected dollars per 1,000 requests.*, got "cheap"/],
-    ['doctor with a price below zero', ['doctor', '--get-price=-1'], /--get-price: expected dollars per 1,000 requests.*, got "-1"/],
+    [
+      'doctor with a price in words',
+      ['doctor', '--put-price', 'cheap'],
+      /--put-price: expected dollars per 1,000 requests.*, got "cheap"/,
+    ],
+    [
+      'doctor with a price below zero',
+      ['doctor', '--get-price=-1'],
+      /--get-price: expected dollars per 1,000 requests.*, got "-1"/,
+    ],
     [
       'doctor with a price where there is no store',
       ['doctor', '--provider', 'zookeeper', '--zookeeper', '127.0.0.1:1', '--put-price', '1'],
       /--put-price is about a store: there is none with the provider zookeeper/,
     ],
-    ['doctor with a malformed connect string', ['doctor', '--zookeeper', 'zk:0'], /--zookeeper: expected .*, got "zk:0"/],
+    [
+      'doctor with a malformed connect string',
+      ['doctor', '--zookeeper', 'zk:0'],
+      /--zookeeper: expected .*, got "zk:0"/,
+    ],
   ])('answers %s with one line and exit code 64', async (_, args, line) => {
     const { code, stdout, stderr } = await run(args);
     expect(stderr).toMatch(new RegExp(`^nodelease: .*${line.source}.*\n$`));
@@ -186,21 +293,41 @@ describe('the command line', () => {
   describe('in a container', () => {
     const inContainer = { containerSign: () => 'there is /.dockerenv' };
     const commands = [
-      ...['run -- true', 'serve', 'lock nightly -- true', 'id', 'init', 'status', 'scale 3', 'release 0 --force', 'doctor', 'console'],
+      ...[
+        'run -- true',
+        'serve',
+        'lock nightly -- true',
+        'id',
+        'init',
+        'status',
+        'scale 3',
+        'release 0 --force',
+        'doctor',
+        'console',
+      ],
     ].map((line) => [line] as const);
 
-    it.each(commands)('asks for the store instead of making the container a cluster of its own: %s', async (line) => {
-      expect(await run(line.split(' '), {}, inContainer)).toEqual({
-        code: 64,
-        stdout: '',
-        stderr:
-          'nodelease: no store given: expected --store s3://bucket/prefix, or NODELEASE_STORE (in a container (there is /.dockerenv) the default, file:.nodelease, would be a cluster of its own: name it if you want that)\n',
-      });
-    });
+    it.each(commands)(
+      'asks for the store instead of making the container a cluster of its own: %s',
+      async (line) => {
+        expect(await run(line.split(' '), {}, inContainer)).toEqual({
+          code: 64,
+          stdout: '',
+          stderr:
+            'nodelease: no store given: expected --store s3://bucket/prefix, or NODELEASE_STORE (in a container (there is /.dockerenv) the default, file:.nodelease, would be a cluster of its own: name it if you want that)\n',
+        });
+      },
+    );
 
     it('names the variable that is misspelt', async () => {
-      const { code, stderr } = await run(['run', '--', 'true'], { NODELEASE_STOR: 's3://bucket/prefix' }, inContainer);
-      expect(stderr).toMatch(/no store given: .*NODELEASE_STOR is no setting, and has no effect: the nearest is NODELEASE_STORE\)\n$/);
+      const { code, stderr } = await run(
+        ['run', '--', 'true'],
+        { NODELEASE_STOR: 's3://bucket/prefix' },
+        inContainer,
+      );
+      expect(stderr).toMatch(
+        /no store given: .*NODELEASE_STOR is no setting, and has no effect: the nearest is NODELEASE_STORE\)\n$/,
+      );
       expect(code).toBe(64);
     });
 
@@ -210,24 +337,36 @@ describe('the command line', () => {
       expect(code).not.toBe(64);
       // Found wanting before anything is asked for: the store is not it.
       for (const options of ['--node-id 3', '--provider zookeeper --zookeeper 127.0.0.1:1'])
-        expect((await run(['run', ...options.split(' '), '--', 'no-such-command'], {}, inContainer)).code).toBe(127);
+        expect(
+          (await run(['run', ...options.split(' '), '--', 'no-such-command'], {}, inContainer)).code,
+        ).toBe(127);
     });
   });
 
   it('warns of a variable that is no setting, and says which one is near', async () => {
     const { code, stderr } = await run(['status', '--store', 'memory:'], { NODELEASE_ZOOKEPER: 'zk:1' });
-    expect(stderr).toBe('nodelease: warning: NODELEASE_ZOOKEPER is no setting, and has no effect: the nearest is NODELEASE_ZOOKEEPER\n');
+    expect(stderr).toBe(
+      'nodelease: warning: NODELEASE_ZOOKEPER is no setting, and has no effect: the nearest is NODELEASE_ZOOKEEPER\n',
+    );
     expect(code).toBe(0);
   });
 
   it('leaves the endpoints that the surroundings want announced to the command that announces', async () => {
-    const { code, stderr } = await run(['status', '--store', 'memory:'], { NODELEASE_ENDPOINTS: 'pay:,', NODELEASE_PAYLOAD: '{' });
+    const { code, stderr } = await run(['status', '--store', 'memory:'], {
+      NODELEASE_ENDPOINTS: 'pay:,',
+      NODELEASE_PAYLOAD: '{',
+    });
     expect(stderr).not.toMatch(/NODELEASE_ENDPOINTS|NODELEASE_PAYLOAD/);
     expect(code).not.toBe(64);
   });
 
   it('takes nothing amiss in variables that are another command’s business', async () => {
-    const env = { NODELEASE_NODES: 'many', NODELEASE_TASK_ID: ' ', NODELEASE_NODE_ID: '3', NODELEASE_STORE: 'memory:' };
+    const env = {
+      NODELEASE_NODES: 'many',
+      NODELEASE_TASK_ID: ' ',
+      NODELEASE_NODE_ID: '3',
+      NODELEASE_STORE: 'memory:',
+    };
     expect(await run(['status'], env)).toMatchObject({ code: 0, stderr: '' });
   });
 
@@ -255,7 +394,8 @@ describe('the command line', () => {
     expect(await run(['--version'])).toEqual({ code: 0, stdout: '1.2.3\n', stderr: '' });
     const help = await run(['run', '--help']);
     expect(help).toMatchObject({ code: 0, stderr: '' });
-    for (const name of ['--store', 'NODELEASE_STORE', '--task-id', 'NODELEASE_TASK_ID']) expect(help.stdout).toContain(name);
+    for (const name of ['--store', 'NODELEASE_STORE', '--task-id', 'NODELEASE_TASK_ID'])
+      expect(help.stdout).toContain(name);
     for (const name of ['http(s)://HOST:PORT', 'NAME:KEY', 'NODELEASE_ENDPOINTS', '[NODELEASE_ENDPOINT]'])
       expect(help.stdout).toContain(name);
   });
@@ -266,7 +406,11 @@ describe('the command line', () => {
       stdout: '',
       stderr: 'nodelease: no-such-command: command not found\n',
     });
-    expect(await run(['run', '--', '/'])).toEqual({ code: 126, stdout: '', stderr: 'nodelease: /: not executable\n' });
+    expect(await run(['run', '--', '/'])).toEqual({
+      code: 126,
+      stdout: '',
+      stderr: 'nodelease: /: not executable\n',
+    });
   });
 });
 
@@ -310,35 +454,45 @@ describe('credentials in the wrong place', () => {
     ['--env', 'DB=postgres://user:HIDDEN@host/{}'],
   ];
 
-  // `run` and `serve` read the endpoint only once they have begun: test/integration/cli/command-usage.test.ts.
-  it.each(commands.filter(([name]) => !['run', 'serve'].includes(name)))('are not shown by %s in the URL of a server', async (_, args) => {
-    const url = 'https://user:HIDDEN@127.0.0.1:1';
-    const store = { NODELEASE_STORE: 's3://bucket', AWS_REGION: 'us-east-1' };
-    for (const answer of [await run([...args, `--endpoint=${url}`], store), await run([...args], { ...store, NODELEASE_ENDPOINT: url })]) {
-      expect(answer).toMatchObject({ code: 64, stdout: '' });
-      expect(answer.stderr).not.toContain('HIDDEN');
-    }
-  });
+  // `run` and `serve` read the endpoint only once they have begun:
+  // test/integration/cli/command-usage.test.ts.
+  it.each(commands.filter(([name]) => !['run', 'serve'].includes(name)))(
+    'are not shown by %s in the URL of a server',
+    async (_, args) => {
+      const url = 'https://user:HIDDEN@127.0.0.1:1';
+      const store = { NODELEASE_STORE: 's3://bucket', AWS_REGION: 'us-east-1' };
+      for (const answer of [
+        await run([...args, `--endpoint=${url}`], store),
+        await run([...args], { ...store, NODELEASE_ENDPOINT: url }),
+      ]) {
+        expect(answer).toMatchObject({ code: 64, stdout: '' });
+        expect(answer.stderr).not.toContain('HIDDEN');
+      }
+    },
+  );
 
   const variables = ['--store', '--zookeeper', '--zookeeper-auth', '--endpoint'];
 
-  it.each(commands)('are not shown by %s, whether they come as options, as variables or as arguments', async (_, args) => {
-    const end = args[0] === 'run' ? ['--', 'true'] : [];
-    for (const [flag, value] of given) {
-      const env = {
-        ...(flag === '--endpoint' && { NODELEASE_STORE: 's3://bucket', AWS_REGION: 'us-east-1' }),
-        ...(['--zookeeper-auth', '--check'].includes(flag) && { NODELEASE_ZOOKEEPER: 'zk:1' }),
-      };
-      const name = `NODELEASE${flag.slice(1).replaceAll('-', '_').toUpperCase()}`;
-      const answers = [
-        await run([...args, `${flag}=${value}`, ...end], env),
-        await run([...args, value, ...end], { NODELEASE_STORE: 'x' }),
-      ];
-      if (variables.includes(flag)) answers.push(await run([...args, ...end], { ...env, [name]: value }));
-      for (const answer of answers) {
-        expect({ flag, value, ...answer }).toMatchObject({ code: 64, stdout: '' });
-        expect(answer.stderr).not.toContain('HIDDEN');
+  it.each(commands)(
+    'are not shown by %s, whether they come as options, as variables or as arguments',
+    async (_, args) => {
+      const end = args[0] === 'run' ? ['--', 'true'] : [];
+      for (const [flag, value] of given) {
+        const env = {
+          ...(flag === '--endpoint' && { NODELEASE_STORE: 's3://bucket', AWS_REGION: 'us-east-1' }),
+          ...(['--zookeeper-auth', '--check'].includes(flag) && { NODELEASE_ZOOKEEPER: 'zk:1' }),
+        };
+        const name = `NODELEASE${flag.slice(1).replaceAll('-', '_').toUpperCase()}`;
+        const answers = [
+          await run([...args, `${flag}=${value}`, ...end], env),
+          await run([...args, value, ...end], { NODELEASE_STORE: 'x' }),
+        ];
+        if (variables.includes(flag)) answers.push(await run([...args, ...end], { ...env, [name]: value }));
+        for (const answer of answers) {
+          expect({ flag, value, ...answer }).toMatchObject({ code: 64, stdout: '' });
+          expect(answer.stderr).not.toContain('HIDDEN');
+        }
       }
-    }
-  });
+    },
+  );
 });

@@ -3,7 +3,13 @@ import { ConfigError } from '../../base/errors.js';
 import { withoutSecrets } from '../../base/redaction.js';
 import { ENDPOINTS_VARIABLE } from '../../settings/endpoints.js';
 import { readSettings, type Settings } from '../../settings/settings.js';
-import { environmentName, type NamedSetting, SETTINGS, type SettingName, settingsFor } from '../../settings/settings-table.js';
+import {
+  environmentName,
+  type NamedSetting,
+  SETTINGS,
+  type SettingName,
+  settingsFor,
+} from '../../settings/settings-table.js';
 import { unknownVariables } from '../../settings/unknown-variables.js';
 import { whyNoDefaultStore } from '../../store/default-store.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
@@ -12,13 +18,17 @@ import type { CommandRow, OptionRow } from './command-row.js';
 import { COMMANDS, GROUPS } from './commands.js';
 
 /**
- * Runs one command line. Resolves to the exit code and never rejects for what a user may do wrong: that is one line on standard error
- * and exit code 64.
+ * Runs one command line. Resolves to the exit code and never rejects for what a user may do wrong: that is
+ * one line on standard error and exit code 64.
  *
  * @param args what follows the program's name
  * @param version what `--version` answers
  */
-export async function runCommandLine(args: readonly string[], surroundings: Io, version: string): Promise<number> {
+export async function runCommandLine(
+  args: readonly string[],
+  surroundings: Io,
+  version: string,
+): Promise<number> {
   // Complaints may quote what was given, those of the command line's parser too.
   const io: Io = {
     ...surroundings,
@@ -35,7 +45,9 @@ export async function runCommandLine(args: readonly string[], surroundings: Io, 
   settleOutput(program, io);
 
   // Split by hand: whatever stands behind the first -- is the child's.
-  const runsAnother = COMMANDS.some(({ name, example }) => example !== undefined && name.split(' ').every((word, at) => args[at] === word));
+  const runsAnother = COMMANDS.some(
+    ({ name, example }) => example !== undefined && name.split(' ').every((word, at) => args[at] === word),
+  );
   const split = runsAnother ? args.indexOf('--') : -1;
   const [own, childCommand] = split < 0 ? [args, undefined] : [args.slice(0, split), args.slice(split + 1)];
 
@@ -51,19 +63,30 @@ export async function runCommandLine(args: readonly string[], surroundings: Io, 
   for (const row of COMMANDS) {
     const command = make(row.name, row.description);
     for (const argument of row.arguments ?? []) command.argument(...argument);
-    for (const option of [...(row.options ?? []), ...settingsFor(row.name).map(settingOption)]) addOption(command, option);
+    for (const option of [...(row.options ?? []), ...settingsFor(row.name).map(settingOption)])
+      addOption(command, option);
     if (row.example !== undefined) {
-      command.usage(`[options] ${(row.arguments ?? []).map(([name]) => `${name} `).join('')}-- command [argument...]`);
-      if (childCommand === undefined) settleOutput(command, io, `; the command to run goes after --, as in "nodelease ${row.example}"`);
+      command.usage(
+        `[options] ${(row.arguments ?? []).map(([name]) => `${name} `).join('')}-- command [argument...]`,
+      );
+      if (childCommand === undefined)
+        settleOutput(command, io, `; the command to run goes after --, as in "nodelease ${row.example}"`);
     }
     command.action(async () => {
-      exitCode = await row.run(command.opts(), settingsOf(command, row, io), io, ...command.processedArgs.flat(), ...(childCommand ?? []));
+      exitCode = await row.run(
+        command.opts(),
+        settingsOf(command, row, io),
+        io,
+        ...command.processedArgs.flat(),
+        ...(childCommand ?? []),
+      );
     });
   }
 
   try {
     if (own.length === 0) throw new UsageError('no command given: see nodelease --help');
-    if (Object.hasOwn(GROUPS, own.join(' '))) throw new UsageError(`no command given: see nodelease ${own.join(' ')} --help`);
+    if (Object.hasOwn(GROUPS, own.join(' ')))
+      throw new UsageError(`no command given: see nodelease ${own.join(' ')} --help`);
     await program.parseAsync([...own], { from: 'user' });
     return exitCode;
   } catch (error) {
@@ -90,7 +113,8 @@ function settleOutput(command: Command, io: Io, hint = ''): void {
       writeOut: io.stdout,
       writeErr: io.stderr,
       outputError: (text, write) => {
-        // A suggestion stands on a line of its own, a sentence ends in a full stop: neither suits one line that may go on.
+        // A suggestion stands on a line of its own, a sentence ends in a full stop: neither suits one line
+        // that may go on.
         const line = text
           .replace(/^error: /, '')
           .trim()
@@ -104,23 +128,35 @@ function settleOutput(command: Command, io: Io, hint = ''): void {
 function addOption(command: Command, [flags, help, { default: standard, repeatable } = {}]: OptionRow): void {
   const option = new Option(flags, help);
   if (standard !== undefined) option.default(standard);
-  if (repeatable) option.argParser((value, earlier: readonly string[] | undefined) => [...(earlier ?? []), value]);
+  if (repeatable)
+    option.argParser((value, earlier: readonly string[] | undefined) => [...(earlier ?? []), value]);
   command.addOption(option);
 }
 
 function settingOption({ name, sentence, kind, default: standard, repeatable }: NamedSetting): OptionRow {
-  const facts = [kind.range, standard && `default: ${standard}`].filter((fact) => fact !== undefined).join('; ');
+  const facts = [kind.range, standard && `default: ${standard}`]
+    .filter((fact) => fact !== undefined)
+    .join('; ');
   const help = `${sentence}${facts && ` (${facts})`} [${environmentName(name)}]`;
-  return [kind.argument === undefined ? `--${name}` : `--${name} <${kind.argument}>`, help, repeatable ? { repeatable } : {}];
+  return [
+    kind.argument === undefined ? `--${name}` : `--${name} <${kind.argument}>`,
+    help,
+    repeatable ? { repeatable } : {},
+  ];
 }
 
 /**
- * The settings that a command was given, as options and as variables. Variables of settings that it does not have are none of its business.
+ * The settings that a command was given, as options and as variables. Variables of settings that it does not
+ * have are none of its business.
  *
  * @throws {ConfigError} naming the setting as the user gave it, the value, and what was expected
  * @throws {UsageError} when the command has no use for what was given, or lacks ZooKeeper
  */
-function settingsOf(command: Command, row: CommandRow, { env: surroundings, hostname, containerSign }: Io): Settings {
+function settingsOf(
+  command: Command,
+  row: CommandRow,
+  { env: surroundings, hostname, containerSign }: Io,
+): Settings {
   const given: Record<string, unknown> = command.opts();
   const flags: Partial<Record<SettingName, string | readonly string[]>> = {};
   const own = (row.options ?? []).filter(([, , more]) => more?.own).map(([text]) => new Option(text).long);
@@ -132,25 +168,39 @@ function settingsOf(command: Command, row: CommandRow, { env: surroundings, host
   const names = settingsFor(row.name).map(({ name }) => name);
   const announces = names.includes('service');
   // A run within a run does not take the outer one's id for its own name.
-  const known = ['NODE_ID_VERSION', ...(announces ? [ENDPOINTS_VARIABLE] : []), ...names.map(environmentName)];
+  const known = [
+    'NODE_ID_VERSION',
+    ...(announces ? [ENDPOINTS_VARIABLE] : []),
+    ...names.map(environmentName),
+  ];
   const env = Object.fromEntries(known.map((name) => [name, surroundings[name]]));
   const settings = readSettings({ flags, env, hostname, announces, command: row.name });
   const allocates = settings.provider === 'zookeeper';
   const takesDefault = names.includes('store') && (flags.store ?? env.NODELEASE_STORE) === undefined;
-  const why = takesDefault && !allocates && settings.nodeId === undefined ? whyNoDefaultStore(containerSign()) : undefined;
+  const why =
+    takesDefault && !allocates && settings.nodeId === undefined
+      ? whyNoDefaultStore(containerSign())
+      : undefined;
   if (why !== undefined) {
     const reasons = [why, ...unknownVariables(surroundings)].join('; ');
-    throw new UsageError(`no store given: expected --store s3://bucket/prefix, or NODELEASE_STORE (${reasons})`);
+    throw new UsageError(
+      `no store given: expected --store s3://bucket/prefix, or NODELEASE_STORE (${reasons})`,
+    );
   }
   if (row.zookeeper === 'required' && settings.zookeeper === undefined)
-    throw new UsageError('no ZooKeeper given: expected --zookeeper HOST:PORT[,HOST:PORT]...[/CHROOT], or NODELEASE_ZOOKEEPER');
+    throw new UsageError(
+      'no ZooKeeper given: expected --zookeeper HOST:PORT[,HOST:PORT]...[/CHROOT], or NODELEASE_ZOOKEEPER',
+    );
   // A variable may be there for other commands; an option is meant for this one.
   if (row.zookeeper === 'as-provider' && typeof flags.zookeeper === 'string' && !allocates) {
     const expected = `--provider zookeeper beside it (nodelease ${row.name} looks at the store otherwise)`;
     throw new ConfigError('--zookeeper', flags.zookeeper, expected);
   }
   const isGiven = (option: Option) => command.getOptionValueSource(option.attributeName()) === 'cli';
-  const useless = allocates && command.options.find((option) => row.storeOnly?.includes(option.long ?? '') && isGiven(option));
-  if (useless) throw new UsageError(`${useless.long} is about a store: there is none with the provider zookeeper`);
+  const useless =
+    allocates &&
+    command.options.find((option) => row.storeOnly?.includes(option.long ?? '') && isGiven(option));
+  if (useless)
+    throw new UsageError(`${useless.long} is about a store: there is none with the provider zookeeper`);
   return settings;
 }

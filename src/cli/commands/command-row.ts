@@ -1,16 +1,26 @@
 import type { Settings } from '../../settings/settings.js';
 import type { Io } from '../terminal/io.js';
 
-/** One command: what its help says, and the code that it calls, which is loaded then and not before: `run` has to start fast. */
+/**
+ * One command: what its help says, and the code that it calls, which is loaded then and not before: `run` has
+ * to start fast.
+ */
 export interface CommandRow {
   readonly name: string;
   readonly description: string;
   readonly arguments?: readonly (readonly [name: string, description: string])[];
-  /** A call of it, for a command that runs another one. What stands behind the first `--` is that one's, word for word, further `--` included. */
+  /**
+   * A call of it, for a command that runs another one. What stands behind the first `--` is that one's, word
+   * for word, further `--` included.
+   */
   readonly example?: string;
   /** Options of its own, and settings that mean something else here. */
   readonly options?: readonly OptionRow[];
-  /** `required`: it works on nothing else. `as-provider`: it uses ZooKeeper only where that gives out the node ids. @default where it is given */
+  /**
+   * `required`: it works on nothing else. `as-provider`: it uses ZooKeeper only where that gives out the node
+   * ids.
+   * @default where it is given
+   */
   readonly zookeeper?: 'required' | 'as-provider';
   /** The options that are about a store: of no use where ZooKeeper gives out the node ids. */
   readonly storeOnly?: readonly string[];
@@ -24,7 +34,10 @@ export interface CommandRow {
   run(options: object, settings: Settings, io: Io, ...args: readonly string[]): Promise<number>;
 }
 
-/** An option of a command; `repeatable` collects the values of all its occurrences, `own`: it is no setting, though one has its name. */
+/**
+ * An option of a command; `repeatable` collects the values of all its occurrences, `own`: it is no setting,
+ * though one has its name.
+ */
 export type OptionRow = readonly [
   flags: string,
   help: string,
@@ -38,4 +51,7 @@ export const WAITING: readonly OptionRow[] = [
   ['--timeout <time>', 'how long to wait, up to 8760h (default: without limit)'],
 ];
 /** Of the commands that run another one while they hold something. */
-export const HOLDING: readonly OptionRow[] = [...WAITING, ['--restart', 'after a loss: acquire it again, and start the command again']];
+export const HOLDING: readonly OptionRow[] = [
+  ...WAITING,
+  ['--restart', 'after a loss: acquire it again, and start the command again'],
+];

@@ -6,11 +6,19 @@ import { type CommandRow, HOLDING, JSON_LINE, type OptionRow } from './command-r
 import type { ZooKeeperCommandSettings } from './zookeeper-command.js';
 
 /** The options of `discovery ls`, `watch`, `services` and `resolve`. */
-type DiscoveryOptions = { readonly json?: boolean; readonly locks?: string; readonly kind: string; readonly strategy: string };
+type DiscoveryOptions = {
+  readonly json?: boolean;
+  readonly locks?: string;
+  readonly kind: string;
+  readonly strategy: string;
+};
 
 const ROOT = ['<root>', 'the root, as --data-dir has it'] as const;
 
-const EPOCH: OptionRow = ['--epoch <ms>', 'with --layout snowflake: where its time begins, in ms since 1970 (default: 1288834974657)'];
+const EPOCH: OptionRow = [
+  '--epoch <ms>',
+  'with --layout snowflake: where its time begins, in ms since 1970 (default: 1288834974657)',
+];
 
 /** The commands that only hold others, and what their help says. */
 export const GROUPS: Readonly<Record<string, string>> = {
@@ -36,13 +44,15 @@ export const COMMANDS: readonly CommandRow[] = [
         { repeatable: true },
       ],
     ],
-    run: async (options, settings, io, ...command) => (await import('./run-command.js')).runCommand(command, options, settings, io),
+    run: async (options, settings, io, ...command) =>
+      (await import('./run-command.js')).runCommand(command, options, settings, io),
   },
   {
     name: 'serve',
     description: 'hold a node id for the other containers of a task, and tell them of it over HTTP',
     options: [['--wait-file <path>', 'a file that is there while the node id is held, and may be used']],
-    run: async (options, settings, io) => (await import('./serve-command.js')).serveCommand(options, settings, io),
+    run: async (options, settings, io) =>
+      (await import('./serve-command.js')).serveCommand(options, settings, io),
   },
   {
     name: 'lock',
@@ -57,7 +67,10 @@ export const COMMANDS: readonly CommandRow[] = [
     name: 'health',
     description: 'ask a running instance whether it is ready: exit code 0 when it is, else 1',
     options: [
-      ['--url <url>', 'where it answers (default: NODELEASE_URL, else as NODELEASE_HTTP says, else http://127.0.0.1:7070)'],
+      [
+        '--url <url>',
+        'where it answers (default: NODELEASE_URL, else as NODELEASE_HTTP says, else http://127.0.0.1:7070)',
+      ],
       ['--live', 'whether it is worth keeping, rather than ready: until the lease is lost'],
       ['--timeout <time>', 'how long to wait for the answer, 1ms to 60s (default: 2s)'],
       JSON_LINE,
@@ -73,7 +86,8 @@ export const COMMANDS: readonly CommandRow[] = [
     ],
     zookeeper: 'as-provider',
     storeOnly: ['--repair'],
-    run: async (options, settings, io) => (await import('./init-command.js')).initCommand(options, settings, io),
+    run: async (options, settings, io) =>
+      (await import('./init-command.js')).initCommand(options, settings, io),
   },
   {
     name: 'status',
@@ -81,27 +95,38 @@ export const COMMANDS: readonly CommandRow[] = [
     options: [
       JSON_LINE,
       ['--watch', 'look again every second, until interrupted'],
-      ['--all', 'show all node ids, also where they do not fit the terminal, and of a cluster of more than 500'],
+      [
+        '--all',
+        'show all node ids, also where they do not fit the terminal, and of a cluster of more than 500',
+      ],
       ['--from <id>', 'show the node ids from this one on'],
-      ['--limit <n>', 'show at most n node ids of a large cluster (default: what fits the terminal, else 100)'],
+      [
+        '--limit <n>',
+        'show at most n node ids of a large cluster (default: what fits the terminal, else 100)',
+      ],
       ['--held', 'show only held node ids'],
       ['--free', 'show only free node ids'],
     ],
     storeOnly: ['--from', '--limit', '--held', '--free'],
-    run: async (options, settings, io) => (await import('../status/status-command.js')).statusCommand(options, settings, io),
+    run: async (options, settings, io) =>
+      (await import('../status/status-command.js')).statusCommand(options, settings, io),
   },
   {
     name: 'scale',
     description: 'give the cluster more node ids, or fewer, with running tasks on it',
     arguments: [['<n>', 'how many node ids there are to be']],
     options: [
-      ['--wait-timeout <time>', 'how long to wait for tasks to make wider unique ids, where needed, up to 24h (default: 60s)'],
+      [
+        '--wait-timeout <time>',
+        'how long to wait for tasks to make wider unique ids, where needed, up to 24h (default: 60s)',
+      ],
       [
         '--drain-timeout <time>',
         'how long the tasks have to give node ids back that the cluster gives up, before those are taken from them, 0s to 24h (default: 10m; with --settings-interval that much more: so late they learn of it)',
       ],
     ],
-    run: async (options, settings, io, size = '') => (await import('./scale-command.js')).scaleCommand(size, options, settings, io),
+    run: async (options, settings, io, size = '') =>
+      (await import('./scale-command.js')).scaleCommand(size, options, settings, io),
   },
   {
     name: 'release',
@@ -109,19 +134,27 @@ export const COMMANDS: readonly CommandRow[] = [
     arguments: [['<id>', 'the node id']],
     options: [['--force', 'do it']],
     zookeeper: 'as-provider',
-    run: async (options, settings, io, id = '') => (await import('./release-command.js')).releaseCommand(id, options, settings, io),
+    run: async (options, settings, io, id = '') =>
+      (await import('./release-command.js')).releaseCommand(id, options, settings, io),
   },
   {
     name: 'doctor',
     description: 'prove that the store keeps its conditions, look for damage, and examine ZooKeeper',
     options: [
       JSON_LINE,
-      ['--accept', 'where an earlier probe has found the store wanting and this far longer one finds no fault: have it used again'],
-      ['--put-price <dollars>', 'what 1,000 PUT or LIST requests cost (default: 0.005, S3 Standard in us-east-1)'],
+      [
+        '--accept',
+        'where an earlier probe has found the store wanting and this far longer one finds no fault: have it used again',
+      ],
+      [
+        '--put-price <dollars>',
+        'what 1,000 PUT or LIST requests cost (default: 0.005, S3 Standard in us-east-1)',
+      ],
       ['--get-price <dollars>', 'what 1,000 GET requests cost (default: 0.0004)'],
     ],
     storeOnly: ['--accept', '--put-price', '--get-price'],
-    run: async (options, settings, io) => (await import('../doctor/doctor-command.js')).doctorCommand(options, settings, io),
+    run: async (options, settings, io) =>
+      (await import('../doctor/doctor-command.js')).doctorCommand(options, settings, io),
   },
   {
     name: 'console',
@@ -132,15 +165,21 @@ export const COMMANDS: readonly CommandRow[] = [
         'with --zookeeper: services, and the shared data of --console-data, may be changed, with the token of --bearer-token-file',
       ],
     ],
-    run: async (options, settings, io) => (await import('./console-command.js')).consoleCommand(options, settings, io),
+    run: async (options, settings, io) =>
+      (await import('./console-command.js')).consoleCommand(options, settings, io),
   },
   {
     name: 'id',
-    description: 'print unique 64-bit ids, made with a node id that is acquired and released; logs only warnings unless told otherwise',
+    description:
+      'print unique 64-bit ids, made with a node id that is acquired and released; logs only warnings unless told otherwise',
     options: [
       ['-n, --count <k>', 'how many, 1 to 1000000000, one on a line', { default: '1' }],
       ['--format <name>', 'decimal, base32 (13 digits) or hex (16 digits)', { default: 'decimal' }],
-      ['--layout <name>', 'cluster16, whose node ids are as wide as the cluster says, or snowflake (41/10/12)', { default: 'cluster16' }],
+      [
+        '--layout <name>',
+        'cluster16, whose node ids are as wide as the cluster says, or snowflake (41/10/12)',
+        { default: 'cluster16' },
+      ],
       EPOCH,
     ],
     zookeeper: 'as-provider',
@@ -151,26 +190,34 @@ export const COMMANDS: readonly CommandRow[] = [
     description: 'take a unique id apart: its time, its node, its place in the sequence',
     arguments: [['<id>', 'the id: decimal, 13 base-32 digits, or 16 hex digits']],
     options: [
-      ['--width <bits>', 'how many bits a node id had when the id was made, 8 to 16: nodelease status tells how many it has now'],
+      [
+        '--width <bits>',
+        'how many bits a node id had when the id was made, 8 to 16: nodelease status tells how many it has now',
+      ],
       ['--layout <name>', 'cluster16, or snowflake (default: cluster16)'],
       EPOCH,
       JSON_LINE,
     ],
-    run: async (options, _, io, id = '') => (await import('./decode-command.js')).decodeCommand(id, options, io),
+    run: async (options, _, io, id = '') =>
+      (await import('./decode-command.js')).decodeCommand(id, options, io),
   },
   {
     name: 'demo',
     description: 'run a local fleet on the embedded store, to see it work',
     options: [
       ['--once', 'end when one take-over has been shown'],
-      ['--http <host:port>', 'where the console is (default: 127.0.0.1:7070, or any free port while that is taken)'],
+      [
+        '--http <host:port>',
+        'where the console is (default: 127.0.0.1:7070, or any free port while that is taken)',
+      ],
     ],
     run: async ({ once = false }: { once?: boolean }, { http }, io) =>
       (await import('../demo/demo-command.js')).demoCommand(once, http, io),
   },
   {
     name: 'data-dir ls',
-    description: "show the versions of each node id's data directory, and which of them `gc` would remove, and why",
+    description:
+      "show the versions of each node id's data directory, and which of them `gc` would remove, and why",
     arguments: [ROOT],
     options: [JSON_LINE],
     run: async (options, settings, io, root = '') =>
@@ -190,12 +237,20 @@ export const COMMANDS: readonly CommandRow[] = [
     arguments: [['[path]', 'only what stands there, such as /discovery/nodes']],
     options: [
       JSON_LINE,
-      ['--locks <path[,path]...>', 'instead, who holds the locks of nodelease zk or Curator there and below, and who waits'],
+      [
+        '--locks <path[,path]...>',
+        'instead, who holds the locks of nodelease zk or Curator there and below, and who waits',
+      ],
     ],
     zookeeper: 'required',
     run: async ({ json = false, locks }: DiscoveryOptions, settings: ZooKeeperCommandSettings, io, path) => {
       if (locks === undefined)
-        return (await import('../discovery/discovery-command.js')).listDiscoveryCommand(path, { json }, settings, io);
+        return (await import('../discovery/discovery-command.js')).listDiscoveryCommand(
+          path,
+          { json },
+          settings,
+          io,
+        );
       if (path !== undefined) throw new UsageError(`expected either --locks or the path ${path}`);
       return (await import('../discovery/discovery-locks.js')).listLocksCommand(locks, json, settings, io);
     },
@@ -215,7 +270,12 @@ export const COMMANDS: readonly CommandRow[] = [
     options: [JSON_LINE],
     zookeeper: 'required',
     run: async ({ json = false }: DiscoveryOptions, settings: ZooKeeperCommandSettings, io, name) =>
-      (await import('../discovery/discovery-services-command.js')).listServicesCommand(name, { json }, settings, io),
+      (await import('../discovery/discovery-services-command.js')).listServicesCommand(
+        name,
+        { json },
+        settings,
+        io,
+      ),
   },
   {
     name: 'discovery resolve',
@@ -223,22 +283,51 @@ export const COMMANDS: readonly CommandRow[] = [
     arguments: [['<name>', 'the service, or NAME[:KEY] of an endpoint']],
     options: [
       ['--json', 'the whole instance, as one JSON object on one line'],
-      ['--kind <kind>', 'what the name stands for: service, or endpoint, as nodelease run --endpoint announces', { default: 'service' }],
-      ['--strategy <name>', 'round-robin, random, sticky, weighted or least-recently-failed', { default: 'random' }],
+      [
+        '--kind <kind>',
+        'what the name stands for: service, or endpoint, as nodelease run --endpoint announces',
+        { default: 'service' },
+      ],
+      [
+        '--strategy <name>',
+        'round-robin, random, sticky, weighted or least-recently-failed',
+        { default: 'random' },
+      ],
     ],
     zookeeper: 'required',
-    run: async ({ json = false, kind, strategy }: DiscoveryOptions, settings: ZooKeeperCommandSettings, io, name = '') =>
-      (await import('../discovery/discovery-resolve-command.js')).resolveDiscoveryCommand({ name, kind, strategy, json }, settings, io),
+    run: async (
+      { json = false, kind, strategy }: DiscoveryOptions,
+      settings: ZooKeeperCommandSettings,
+      io,
+      name = '',
+    ) =>
+      (await import('../discovery/discovery-resolve-command.js')).resolveDiscoveryCommand(
+        { name, kind, strategy, json },
+        settings,
+        io,
+      ),
   },
   {
     name: 'discovery serve',
     description: 'answer over HTTP who offers which service, for programs without ZooKeeper',
     options: [
       ['--read-only', 'refuse to register and unregister instances'],
-      ['--allow-writes', 'the page at / may enable, disable and remove instances, with the token of --bearer-token-file'],
-      ['--bearer-token-file <path>', 'changes need the token in this file; required beyond loopback, or else --read-only'],
-      ['--static-timeout <time>', 'unregister STATIC instances that were not written for that long, 1s to 720h (default: never)'],
-      ['--strategy <name>', 'how /v1/anyservice chooses: round-robin (default), random, sticky, weighted or least-recently-failed'],
+      [
+        '--allow-writes',
+        'the page at / may enable, disable and remove instances, with the token of --bearer-token-file',
+      ],
+      [
+        '--bearer-token-file <path>',
+        'changes need the token in this file; required beyond loopback, or else --read-only',
+      ],
+      [
+        '--static-timeout <time>',
+        'unregister STATIC instances that were not written for that long, 1s to 720h (default: never)',
+      ],
+      [
+        '--strategy <name>',
+        'how /v1/anyservice chooses: round-robin (default), random, sticky, weighted or least-recently-failed',
+      ],
     ],
     zookeeper: 'required',
     run: async (options, settings: ZooKeeperCommandSettings, io) =>

@@ -14,18 +14,42 @@ interface ConsoleOptions {
 }
 
 /**
- * `nodelease console`: serves the console of a cluster, without holding a node id, until a signal ends it: 0 for SIGINT and SIGTERM. The URL is
- * the answer, on one line of standard output. It starts without the store and ZooKeeper, too, and shows that they are away. The cluster is read,
- * about once a second, only while a browser shows it. With ZooKeeper there is a page of the services that Curator knows of, too.
+ * `nodelease console`: serves the console of a cluster, without holding a node id, until a signal ends it: 0
+ * for SIGINT and SIGTERM. The URL is the answer, on one line of standard output. It starts without the store
+ * and ZooKeeper, too, and shows that they are away. The cluster is read, about once a second, only while a
+ * browser shows it. With ZooKeeper there is a page of the services that Curator knows of, too.
  */
-export async function consoleCommand({ allowWrites }: ConsoleOptions, settings: Settings, io: Io): Promise<number> {
-  const { http: listen = DEFAULT_LISTEN_ADDRESS, bearerTokenFile, store, provider, zookeeper, consoleData } = settings;
+export async function consoleCommand(
+  { allowWrites }: ConsoleOptions,
+  settings: Settings,
+  io: Io,
+): Promise<number> {
+  const {
+    http: listen = DEFAULT_LISTEN_ADDRESS,
+    bearerTokenFile,
+    store,
+    provider,
+    zookeeper,
+    consoleData,
+  } = settings;
   if (!isVisible(settings))
-    throw new ConfigError('--store', store.url, 'a store that others see, too (what is in memory is seen by its holder alone)');
+    throw new ConfigError(
+      '--store',
+      store.url,
+      'a store that others see, too (what is in memory is seen by its holder alone)',
+    );
   if (allowWrites && !zookeeper)
-    throw new ConfigError('--allow-writes', true, '--zookeeper beside it (only services and shared data can be changed)');
+    throw new ConfigError(
+      '--allow-writes',
+      true,
+      '--zookeeper beside it (only services and shared data can be changed)',
+    );
   if (allowWrites && bearerTokenFile === undefined)
-    throw new ConfigError('--allow-writes', true, '--bearer-token-file beside it (a page changes nothing without a token)');
+    throw new ConfigError(
+      '--allow-writes',
+      true,
+      '--bearer-token-file beside it (a page changes nothing without a token)',
+    );
   const work = async (interrupted: AbortSignal) => {
     const log = await loggerFor(settings, io);
     const cluster = ownClusterView(settings, io, log);
@@ -42,7 +66,8 @@ export async function consoleCommand({ allowWrites }: ConsoleOptions, settings: 
         ...{ listen, bearerTokenFile, clock: io.clock, cluster: () => cluster.open() },
         metrics: new ClusterMetrics(() => cluster.open()),
         services: connected && { zookeeper: connected, basePath: zookeeper?.basePath, allowWrites },
-        data: connected && consoleData && { zookeeper: connected, roots: consoleData, random: io.random, allowWrites },
+        data: connected &&
+          consoleData && { zookeeper: connected, roots: consoleData, random: io.random, allowWrites },
         // The page shows that the store is away: no line for every request.
         onFailure: (request, failure) => log.debug({ err: failure }, `${request}: ${explain(failure)}`),
         labels: { listen: '--http', bearerTokenFile: '--bearer-token-file' },
@@ -52,7 +77,9 @@ export async function consoleCommand({ allowWrites }: ConsoleOptions, settings: 
       const of = provider === 'zookeeper' && zookeeper ? zookeeper.connect.text : store.url;
       log.info({ url: server.url }, `the console of ${of} is at ${url}`);
       if (!server.protected) {
-        log.warn(`every host that reaches ${server.url} can see all leases: a bearer token file, or a loopback address, keeps others out`);
+        log.warn(
+          `every host that reaches ${server.url} can see all leases: a bearer token file, or a loopback address, keeps others out`,
+        );
       }
       return logEnd(await interruption(interrupted), log);
     } finally {

@@ -10,7 +10,13 @@ beforeEach(() => {
   root = newRoot();
   makeVersion(root, 0, 1, { a: 'old' });
   makeVersion(root, 0, 2, { a: 'older' }, null);
-  makeVersion(root, 0, 3, { a: 'new', 'd/b': 'more' }, '{"initializedAt":1795351126653,"version":3,"initializedFrom":1}');
+  makeVersion(
+    root,
+    0,
+    3,
+    { a: 'new', 'd/b': 'more' },
+    '{"initializedAt":1795351126653,"version":3,"initializedFrom":1}',
+  );
   makeVersion(root, 0, 4, { a: '' }, null);
   makeVersion(root, 12, 7, {}, 'oops');
 });
@@ -68,7 +74,10 @@ describe('data-dir gc', () => {
         '',
       ].join('\n'),
     });
-    expect(manifest(join(root, 'node-0')).flatMap((line) => /^v[^/ ]*(?= )/.exec(line) ?? [])).toEqual(['v3', 'v4']);
+    expect(manifest(join(root, 'node-0')).flatMap((line) => /^v[^/ ]*(?= )/.exec(line) ?? [])).toEqual([
+      'v3',
+      'v4',
+    ]);
   });
 
   it('ends with 69 when something cannot be removed, after all the rest', async () => {
@@ -87,6 +96,10 @@ it.each([
   writeTree(root, { file: '' });
   const at = join(root, name);
   for (const command of ['ls', 'gc']) {
-    expect(await run(command, at)).toEqual({ code: 64, stdout: '', stderr: `nodelease: ROOT: expected ${expected}, got "${at}"\n` });
+    expect(await run(command, at)).toEqual({
+      code: 64,
+      stdout: '',
+      stderr: `nodelease: ROOT: expected ${expected}, got "${at}"\n`,
+    });
   }
 });

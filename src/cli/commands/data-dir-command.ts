@@ -15,9 +15,9 @@ import { complain, reported, sayJson, sayLines } from './store-command.js';
 type Row = Readonly<Record<string, string | number | null>>;
 
 /**
- * `nodelease data-dir ls|gc ROOT`: every version of every node id, the newest first. `gc` removes what a task would that has just made the newest
- * valid version. It holds no lease, so it touches nothing above that version: its maker may be at work. Resolves to 69 when something could not
- * be removed.
+ * `nodelease data-dir ls|gc ROOT`: every version of every node id, the newest first. `gc` removes what a task
+ * would that has just made the newest valid version. It holds no lease, so it touches nothing above that
+ * version: its maker may be at work. Resolves to 69 when something could not be removed.
  */
 export function dataDirCommand(
   verb: 'ls' | 'gc',
@@ -70,14 +70,23 @@ function why(dir: VersionDir, goes: boolean, retention: number): string {
 }
 
 function factsOf(dir: VersionDir): Row {
-  const { initializedFrom: from, initializedAt } = dir.state === 'valid' ? dir.marker : { initializedFrom: null, initializedAt: null };
-  return { version: dir.version, state: dir.state, from, made: initializedAt === null ? null : new Date(initializedAt).toISOString() };
+  const { initializedFrom: from, initializedAt } =
+    dir.state === 'valid' ? dir.marker : { initializedFrom: null, initializedAt: null };
+  return {
+    version: dir.version,
+    state: dir.state,
+    from,
+    made: initializedAt === null ? null : new Date(initializedAt).toISOString(),
+  };
 }
 
 function sayTable(rows: readonly Row[], io: Io): void {
   const titles = Object.keys(rows[0] ?? {});
   const isNumber = (title: string) => rows.some((row) => typeof row[title] === 'number');
-  const columns = titles.map((title) => ({ title: title.toUpperCase(), align: isNumber(title) ? ('right' as const) : ('left' as const) }));
+  const columns = titles.map((title) => ({
+    title: title.toUpperCase(),
+    align: isNumber(title) ? ('right' as const) : ('left' as const),
+  }));
   const cells = rows.map((row) => titles.map((title) => ({ text: String(row[title] ?? '') })));
   sayLines(io, rows.length === 0 ? ['no data directories'] : renderTable(columns, cells, io.screen()));
 }

@@ -33,27 +33,48 @@ describe('decode', () => {
   it('tells as JSON that a number which is not leased is no node id', () => {
     const report = JSON.parse(output(String(((ID >> 9n) << 9n) | 5n), { width: '9', json: true }));
     expect(report).toMatchObject({ node: 5, group: 0, index: 5, nodeId: null, sequence: 5 });
-    expect(JSON.parse(output(String(((ID >> 9n) << 9n) | 8n), { width: '9', json: true }))).toMatchObject({ node: 8, nodeId: 0 });
+    expect(JSON.parse(output(String(((ID >> 9n) << 9n) | 8n), { width: '9', json: true }))).toMatchObject({
+      node: 8,
+      nodeId: 0,
+    });
   });
 
   it('knows ids of Twitter’s layout, with its epoch or another', () => {
-    expect(output('1541815603606036480', { layout: 'snowflake' })).toContain('time      2022-06-28T16:07:40.105Z');
-    expect(output('4194304', { layout: 'snowflake', epoch: '0' })).toContain('time      1970-01-01T00:00:00.001Z (1 ms)\nnode id   none');
+    expect(output('1541815603606036480', { layout: 'snowflake' })).toContain(
+      'time      2022-06-28T16:07:40.105Z',
+    );
+    expect(output('4194304', { layout: 'snowflake', epoch: '0' })).toContain(
+      'time      1970-01-01T00:00:00.001Z (1 ms)\nnode id   none',
+    );
   });
 
   it('knows the last time that there are ids for', () => {
-    expect(output('18446744073709551615', { width: '8' })).toContain('time      +010889-08-02T05:31:50.655Z (281474976710655 ms)');
+    expect(output('18446744073709551615', { width: '8' })).toContain(
+      'time      +010889-08-02T05:31:50.655Z (281474976710655 ms)',
+    );
   });
 
   it.each([
-    ['1', {}, '--width: expected the bits that a node id had when the id was made, 8 to 16 (nodelease status tells them), got "none"'],
+    [
+      '1',
+      {},
+      '--width: expected the bits that a node id had when the id was made, 8 to 16 (nodelease status tells them), got "none"',
+    ],
     ['1', { width: '7' }, '--width: expected a whole number from 8 to 16, got "7"'],
     ['1', { width: 'x' }, '--width: expected a whole number from 8 to 16, got "x"'],
     ['1', { layout: 'ulid' }, '--layout: expected cluster16 or snowflake, got "ulid"'],
     ['1', { layout: 'snowflake', width: '8' }, '--width: expected no --layout snowflake beside it'],
     ['1', { width: '8', epoch: '5' }, '--epoch: expected --layout snowflake beside it'],
-    ['1', { layout: 'snowflake', epoch: '-1' }, '--epoch: expected a whole number of milliseconds since 1970, got "-1"'],
-    ['12x', { width: '8' }, 'id: expected a 64-bit id: decimal, 13 base-32 digits, or 16 hex digits, got "12x"'],
+    [
+      '1',
+      { layout: 'snowflake', epoch: '-1' },
+      '--epoch: expected a whole number of milliseconds since 1970, got "-1"',
+    ],
+    [
+      '12x',
+      { width: '8' },
+      'id: expected a 64-bit id: decimal, 13 base-32 digits, or 16 hex digits, got "12x"',
+    ],
     ['18446744073709551615', { layout: 'snowflake' }, 'id: expected an id of at most 63 bits'],
   ])('of %s with %j is refused', (text, options, message) => {
     expect(() => output(text, options)).toThrow(ConfigError);

@@ -23,7 +23,16 @@ export function decodeCommand(text: string, options: DecodeOptions, io: Pick<Io,
   const time = new Date(timeMs).toISOString();
   if (options.json) {
     // A number of JSON does not hold the 64 bits of an id in JavaScript.
-    sayJson(io, { id: formatId(id, 'decimal'), time, timeMs, node, group, index, nodeId: nodeId ?? null, sequence });
+    sayJson(io, {
+      id: formatId(id, 'decimal'),
+      time,
+      timeMs,
+      node,
+      group,
+      index,
+      nodeId: nodeId ?? null,
+      sequence,
+    });
     return ExitCode.ok;
   }
   const rows: [string, string][] = [
@@ -39,12 +48,20 @@ export function decodeCommand(text: string, options: DecodeOptions, io: Pick<Io,
 
 function layoutOf({ layout = 'cluster16', width, epoch }: DecodeOptions): IdLayout {
   if (layout === 'snowflake' && width !== undefined)
-    throw new ConfigError('--width', width, 'no --layout snowflake beside it, which has 10 bits for the node');
+    throw new ConfigError(
+      '--width',
+      width,
+      'no --layout snowflake beside it, which has 10 bits for the node',
+    );
   const fixed = fixedLayout(layout, epoch);
   if (fixed !== undefined) return fixed;
   // A wrong one would give a wrong node without a word.
   if (width === undefined)
-    throw new ConfigError('--width', 'none', 'the bits that a node id had when the id was made, 8 to 16 (nodelease status tells them)');
+    throw new ConfigError(
+      '--width',
+      'none',
+      'the bits that a node id had when the id was made, 8 to 16 (nodelease status tells them)',
+    );
   return cluster16(parseInteger(width, '--width', 8, 16));
 }
 
@@ -61,6 +78,7 @@ export function fixedLayout(layout: string, epoch: string | undefined): IdLayout
   }
   if (layout !== 'snowflake') throw new ConfigError('--layout', layout, 'cluster16 or snowflake');
   if (epoch === undefined) return snowflake();
-  if (!/^\d{1,15}$/.test(epoch)) throw new ConfigError('--epoch', epoch, 'a whole number of milliseconds since 1970');
+  if (!/^\d{1,15}$/.test(epoch))
+    throw new ConfigError('--epoch', epoch, 'a whole number of milliseconds since 1970');
   return snowflake(Number(epoch));
 }

@@ -35,7 +35,9 @@ const WAITING = {
 const instance = (isReady: boolean) =>
   listening((request, response) => {
     const ok = isReady || request.url === '/livez';
-    response.writeHead(ok ? 200 : 503).end(JSON.stringify(isReady ? HELD : { ...WAITING, status: ok ? 'ok' : 'unavailable' }));
+    response
+      .writeHead(ok ? 200 : 503)
+      .end(JSON.stringify(isReady ? HELD : { ...WAITING, status: ok ? 'ok' : 'unavailable' }));
   });
 
 async function ask(options: HealthOptions, env: Record<string, string> = {}) {
@@ -46,11 +48,17 @@ async function ask(options: HealthOptions, env: Record<string, string> = {}) {
 
 describe('nodelease health', () => {
   it('ends with 0 while the instance is ready, and says what it holds', async () => {
-    expect(await ask({ url: await instance(true) })).toEqual({ code: 0, said: 'ok, held, node id 3 at version 7\n' });
+    expect(await ask({ url: await instance(true) })).toEqual({
+      code: 0,
+      said: 'ok, held, node id 3 at version 7\n',
+    });
   });
 
   it('ends with 1 while it is not, and says why', async () => {
-    expect(await ask({ url: await instance(false) })).toEqual({ code: 1, said: 'not ok, acquiring: no node id is free: waiting\n' });
+    expect(await ask({ url: await instance(false) })).toEqual({
+      code: 1,
+      said: 'not ok, acquiring: no node id is free: waiting\n',
+    });
   });
 
   it('asks with --live whether it is worth keeping', async () => {
@@ -63,14 +71,21 @@ describe('nodelease health', () => {
     expect(said).toMatch(/^\{.*\}\n$/);
     expect([code, JSON.parse(said)]).toEqual([
       1,
-      { ok: false, url: `${url}/readyz`, problem: 'not ok, acquiring: no node id is free: waiting', ...WAITING },
+      {
+        ok: false,
+        url: `${url}/readyz`,
+        problem: 'not ok, acquiring: no node id is free: waiting',
+        ...WAITING,
+      },
     ]);
   });
 
   it('knows where the instance is from what run tells its command, else from where it was told to listen', async () => {
     const url = await instance(true);
     expect((await ask({}, { NODELEASE_URL: url, NODELEASE_HTTP: '127.0.0.1:1' })).code).toBe(0);
-    expect((await ask({}, { NODELEASE_URL: '', NODELEASE_HTTP: `0.0.0.0:${new URL(url).port}` })).code).toBe(0);
+    expect((await ask({}, { NODELEASE_URL: '', NODELEASE_HTTP: `0.0.0.0:${new URL(url).port}` })).code).toBe(
+      0,
+    );
     expect((await ask({ url }, { NODELEASE_URL: 'http://127.0.0.1:1' })).code).toBe(0);
   });
 
@@ -91,8 +106,13 @@ describe('nodelease health', () => {
     ['an error page', 500, '<html>'],
     ['somewhere else', 302, JSON.stringify(HELD).replace('ok', '')],
   ])('ends with 1 where %s answers', async (_, status, body) => {
-    const url = await listening((_request, response) => response.writeHead(status, { location: '/' }).end(body));
-    expect(await ask({ url })).toEqual({ code: 1, said: `status ${status}, and not the answer of a nodelease instance\n` });
+    const url = await listening((_request, response) =>
+      response.writeHead(status, { location: '/' }).end(body),
+    );
+    expect(await ask({ url })).toEqual({
+      code: 1,
+      said: `status ${status}, and not the answer of a nodelease instance\n`,
+    });
   });
 
   it('ends with 1 where an instance calls itself ready with another status than 200', async () => {
@@ -101,7 +121,9 @@ describe('nodelease health', () => {
   });
 
   it('ends with 1 where what answers 200 calls itself unavailable, as a proxy before the instance may', async () => {
-    const url = await listening((_request, response) => response.end(JSON.stringify({ ...WAITING, status: 'unavailable' })));
+    const url = await listening((_request, response) =>
+      response.end(JSON.stringify({ ...WAITING, status: 'unavailable' })),
+    );
     expect((await ask({ url })).code).toBe(1);
   });
 
@@ -111,9 +133,15 @@ describe('nodelease health', () => {
   });
 
   it('ends with 1 where no program listens, or the connection ends, and says so', async () => {
-    expect(await ask({ url: 'http://127.0.0.1:1' })).toMatchObject({ code: 1, said: expect.stringContaining('ECONNREFUSED') });
+    expect(await ask({ url: 'http://127.0.0.1:1' })).toMatchObject({
+      code: 1,
+      said: expect.stringContaining('ECONNREFUSED'),
+    });
     const url = await listening((request) => request.socket.destroy());
-    expect(await ask({ url })).toMatchObject({ code: 1, said: expect.stringMatching(/readyz: socket hang up|ECONNRESET/) });
+    expect(await ask({ url })).toMatchObject({
+      code: 1,
+      said: expect.stringMatching(/readyz: socket hang up|ECONNRESET/),
+    });
   });
 
   it.each(['before the head', 'in the middle of the body'])(

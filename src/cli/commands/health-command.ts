@@ -28,12 +28,16 @@ interface Verdict {
 const URL_FORM = 'the URL of a running instance, http://HOST:PORT';
 
 /**
- * `nodelease health`: asks a running instance whether it is ready, or with `live` whether it is alive. Resolves to 0 when it is, else to 1, with
- * one line on standard output: what the health checks of containers expect. It runs every few seconds, and so loads as little as possible.
+ * `nodelease health`: asks a running instance whether it is ready, or with `live` whether it is alive.
+ * Resolves to 0 when it is, else to 1, with one line on standard output: what the health checks of containers
+ * expect. It runs every few seconds, and so loads as little as possible.
  */
 export async function healthCommand(options: HealthOptions, io: Io): Promise<number> {
   const { live = false, json = false, timeout = '2s' } = options;
-  const timeoutMs = parseDuration(timeout, '--timeout', { least: [1, 'at least 1ms'], most: [60_000, 'at most 60s'] });
+  const timeoutMs = parseDuration(timeout, '--timeout', {
+    least: [1, 'at least 1ms'],
+    most: [60_000, 'at most 60s'],
+  });
   const url = `${urlOf(options.url, io.env)}/${live ? 'livez' : 'readyz'}`;
   const { ok, text, facts } = await ask(url, timeoutMs, io.clock);
   if (json) sayJson(io, { ok, url, problem: ok ? null : text, ...facts });
@@ -41,28 +45,39 @@ export async function healthCommand(options: HealthOptions, io: Io): Promise<num
   return ok ? ExitCode.ok : ExitCode.nothing;
 }
 
-/** The URL of the instance: the option, else the variable that `run` gives its command, else where `run` in the same environment listens. */
+/**
+ * The URL of the instance: the option, else the variable that `run` gives its command, else where `run` in
+ * the same environment listens.
+ */
 function urlOf(option: string | undefined, env: Io['env']): string {
   const given = option ?? (env.NODELEASE_URL || undefined);
   if (given !== undefined) return checkUrl(given, option === undefined ? 'NODELEASE_URL' : '--url');
   const { NODELEASE_HTTP: listening } = env;
   if (!listening) return reachableUrl(DEFAULT_LISTEN_ADDRESS);
   const address = parseListenAddress(listening, 'NODELEASE_HTTP');
-  if (address.port === 0) throw new ConfigError('NODELEASE_HTTP', listening, '--url beside it (with port 0 the port is not known here)');
+  if (address.port === 0)
+    throw new ConfigError(
+      'NODELEASE_HTTP',
+      listening,
+      '--url beside it (with port 0 the port is not known here)',
+    );
   return reachableUrl(address);
 }
 
 function checkUrl(text: string, label: string): string {
   if (!URL.canParse(text)) throw new ConfigError(label, text, URL_FORM);
   const { protocol, username, password, search, hash, origin, pathname } = new URL(text);
-  if (username !== '' || password !== '') throw new ConfigError(label, `${protocol}//…`, `${URL_FORM} (without credentials)`);
+  if (username !== '' || password !== '')
+    throw new ConfigError(label, `${protocol}//…`, `${URL_FORM} (without credentials)`);
   if (protocol !== 'http:' || search !== '' || hash !== '') throw new ConfigError(label, text, URL_FORM);
   return `${origin}${pathname.replace(/\/+$/, '')}`;
 }
 
 async function ask(url: string, timeoutMs: number, clock: Clock): Promise<Verdict> {
   try {
-    const reply = await callWithTimeout({ clock, timeoutMs }, (signal) => httpGet(new URL(url), { signal, userAgent: 'nodelease health' }));
+    const reply = await callWithTimeout({ clock, timeoutMs }, (signal) =>
+      httpGet(new URL(url), { signal, userAgent: 'nodelease health' }),
+    );
     return verdict(reply);
   } catch (error) {
     return { ok: false, text: `${url}: ${explain(error)}`, facts: {} };

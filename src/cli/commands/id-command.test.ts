@@ -11,8 +11,17 @@ const NEVER = new AbortController().signal;
 const unexpected = () => expect.fail('a drought');
 
 /** 256 ids a millisecond, none ahead of the time. */
-function generator(clock: VirtualClock, check: () => void = () => undefined, laterMs = -1): UniqueIdGenerator {
-  const time = { now: () => clock.now(), after: clock.now() + laterMs, before: () => Number.POSITIVE_INFINITY, check };
+function generator(
+  clock: VirtualClock,
+  check: () => void = () => undefined,
+  laterMs = -1,
+): UniqueIdGenerator {
+  const time = {
+    now: () => clock.now(),
+    after: clock.now() + laterMs,
+    before: () => Number.POSITIVE_INFINITY,
+    check,
+  };
   return new UniqueIdGenerator({ layout: cluster16(8), node: 8, time, clock, lagMs: 0, advanceMs: 0 });
 }
 
@@ -21,7 +30,9 @@ const lines = (text: string) => text.split('\n').slice(0, -1);
 describe('ids that are printed', () => {
   it('stand one on a line, in the format that is asked for', async () => {
     const io = capturedIo();
-    expect(await printIds(generator(io.clock), { count: 3, format: 'base32' }, io, NEVER, unexpected)).toBe(true);
+    expect(await printIds(generator(io.clock), { count: 3, format: 'base32' }, io, NEVER, unexpected)).toBe(
+      true,
+    );
     expect(io.answer()).toMatch(/^([0-9A-HJKMNP-TV-Z]{13}\n){3}$/);
   });
 
@@ -64,7 +75,8 @@ describe('ids that are printed', () => {
     const slow = { ...io, taken: () => io.clock.sleep(20_000).then(() => true) };
     const ids = generator(io.clock);
     const drained = new BigUint64Array(256);
-    // Nothing at first, some ids then, and nothing again when they have been taken: the first two of 3 s each.
+    // Nothing at first, some ids then, and nothing again when they have been taken: the first two of 3 s
+    // each.
     const fill = (target: BigUint64Array, offset?: number, count?: number) => {
       if (io.clock.monotonic() % 20_000 < 3_000) ids.fill(drained);
       return ids.fill(target, offset, count);
@@ -91,7 +103,13 @@ describe('ids that are printed', () => {
   it('end with the reader', async () => {
     const io = capturedIo();
     expect(
-      await printIds(generator(io.clock), { count: 10_000, format: 'hex' }, { ...io, taken: async () => false }, NEVER, unexpected),
+      await printIds(
+        generator(io.clock),
+        { count: 10_000, format: 'hex' },
+        { ...io, taken: async () => false },
+        NEVER,
+        unexpected,
+      ),
     ).toBe(false);
     expect(lines(io.answer())).toHaveLength(256);
   });
@@ -99,7 +117,13 @@ describe('ids that are printed', () => {
   it('end at once when they are interrupted while waiting, and leave no timer behind', async () => {
     const io = capturedIo();
     const interrupt = new AbortController();
-    const printing = printIds(generator(io.clock), { count: 1_000, format: 'hex' }, io, interrupt.signal, unexpected);
+    const printing = printIds(
+      generator(io.clock),
+      { count: 1_000, format: 'hex' },
+      io,
+      interrupt.signal,
+      unexpected,
+    );
     await settled();
     interrupt.abort(new Error('enough'));
     await expect(printing).rejects.toThrow('enough');
@@ -111,7 +135,13 @@ describe('ids that are printed', () => {
   it('end at once when they are interrupted, also where the reader has stopped reading', async () => {
     const io = { ...capturedIo(), taken: () => new Promise<boolean>(() => undefined) };
     const interrupt = new AbortController();
-    const printing = printIds(generator(io.clock), { count: 1, format: 'hex' }, io, interrupt.signal, unexpected);
+    const printing = printIds(
+      generator(io.clock),
+      { count: 1, format: 'hex' },
+      io,
+      interrupt.signal,
+      unexpected,
+    );
     await settled();
     interrupt.abort(new Error('enough'));
     await expect(printing).rejects.toThrow('enough');
@@ -130,7 +160,12 @@ describe('ids that are printed', () => {
 describe('the options of nodelease id', () => {
   it('ask for one decimal id of the default layout, without a log, unless they say otherwise', () => {
     expect(readIdOptions({}, {})).toEqual({ count: 1, format: 'decimal', layout: undefined, quiet: true });
-    expect(readIdOptions({ count: '1000000000', format: 'hex', layout: 'snowflake', epoch: '1000', logLevel: 'info' }, {})).toEqual({
+    expect(
+      readIdOptions(
+        { count: '1000000000', format: 'hex', layout: 'snowflake', epoch: '1000', logLevel: 'info' },
+        {},
+      ),
+    ).toEqual({
       ...{ count: 1_000_000_000, format: 'hex', layout: snowflake(1_000), quiet: false },
     });
     expect(readIdOptions({}, { NODELEASE_LOG_LEVEL: 'info' }).quiet).toBe(false);
@@ -154,6 +189,8 @@ describe('the options of nodelease id', () => {
   });
 
   it('do not go with a fixed node id, which two calls at the same time would share', () => {
-    expect(() => readIdOptions({}, { NODELEASE_NODE_ID: '3' })).toThrow(/^NODELEASE_NODE_ID: expected none .* got "3"$/);
+    expect(() => readIdOptions({}, { NODELEASE_NODE_ID: '3' })).toThrow(
+      /^NODELEASE_NODE_ID: expected none .* got "3"$/,
+    );
   });
 });

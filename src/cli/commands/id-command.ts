@@ -42,13 +42,16 @@ const MAX_COUNT = 1_000_000_000;
 const FORMATS: readonly string[] = ['decimal', 'base32', 'hex'] satisfies IdFormat[];
 /** How many ids are written at once: enough for speed, few enough for memory. */
 const CHUNK = 4_096;
-/** How long there is no id before that is told for the first time, and how often it is told again, in milliseconds. */
+/**
+ * How long there is no id before that is told for the first time, and how often it is told again, in
+ * milliseconds.
+ */
 const TELL_AFTER_MS = 5_000;
 const TELL_AGAIN_MS = 60_000;
 
 /**
- * `nodelease id`: acquires a node id, prints unique ids that are made with it, and releases it. A reader that closes the pipe early ends it with
- * 141, as it ends other programs.
+ * `nodelease id`: acquires a node id, prints unique ids that are made with it, and releases it. A reader that
+ * closes the pipe early ends it with 141, as it ends other programs.
  *
  * @throws {ConfigError} also when the node id has no room in the layout
  */
@@ -69,14 +72,22 @@ export async function idCommand(options: IdOptions, settings: Settings, io: Io):
   }
 }
 
-/** Checks what `id` is asked for, before anything is acquired for it. @throws {ConfigError} naming the option */
+/**
+ * Checks what `id` is asked for, before anything is acquired for it.
+ * @throws {ConfigError} naming the option
+ */
 export function readIdOptions(options: IdOptions, env: Io['env']): WantedIds {
   const { count = '1', format = 'decimal', layout = 'cluster16', epoch, logLevel } = options;
   const ids = parseInteger(count, '-n', 1, MAX_COUNT);
   if (!FORMATS.includes(format)) throw new ConfigError('--format', format, 'decimal, base32 or hex');
   const name = environmentName('node-id');
   // Two calls with the same fixed id would make the same ids, and so would the program that has it.
-  if (env[name]) throw new ConfigError(name, env[name], 'none (nodelease id has to acquire a node id, so that its ids are unique)');
+  if (env[name])
+    throw new ConfigError(
+      name,
+      env[name],
+      'none (nodelease id has to acquire a node id, so that its ids are unique)',
+    );
   const quiet = logLevel === undefined && !env[environmentName('log-level')];
   return { count: ids, format: format as IdFormat, layout: fixedLayout(layout, epoch), quiet };
 }
@@ -84,10 +95,13 @@ export function readIdOptions(options: IdOptions, env: Io['env']): WantedIds {
 async function hold(settings: Settings, io: Io, signal: AbortSignal, log: Logger): Promise<HeldNode> {
   const { clock, random, env, execArgv } = io;
   const { provider, store } = settings;
-  const taskId = settings.taskId ?? (await defaultTaskId({ ...io, signal, warn: (message) => log.warn(message) }));
+  const taskId =
+    settings.taskId ?? (await defaultTaskId({ ...io, signal, warn: (message) => log.warn(message) }));
   logSource(settings, log);
   if (provider === 'store' && store.kind === 'memory') {
-    log.warn('memory: is private to this process: another call may print the same ids. It is for trials only');
+    log.warn(
+      'memory: is private to this process: another call may print the same ids. It is for trials only',
+    );
   }
   const { holdNode } = await import('../../runtime/hold-node.js');
   return holdNode({
@@ -95,11 +109,19 @@ async function hold(settings: Settings, io: Io, signal: AbortSignal, log: Logger
     // Nothing is announced: ZooKeeper is of use only where it gives out the node ids.
     zookeeper: provider === 'zookeeper' ? settings.zookeeper : undefined,
     ...{ taskId, clock, random, signal, onLeaseEvent: leaseLog(log.child({ taskId })) },
-    tracer: mayHaveSdk({ execArgv, nodeOptions: env.NODE_OPTIONS }) ? await installedTracer(clock) : undefined,
+    tracer: mayHaveSdk({ execArgv, nodeOptions: env.NODE_OPTIONS })
+      ? await installedTracer(clock)
+      : undefined,
   });
 }
 
-async function answer(lease: Lease, wanted: WantedIds, io: Io, interrupted: AbortSignal, log: Logger): Promise<number> {
+async function answer(
+  lease: Lease,
+  wanted: WantedIds,
+  io: Io,
+  interrupted: AbortSignal,
+  log: Logger,
+): Promise<number> {
   const { layout } = wanted;
   const { uniqueIds } = await import('../../id/lease-ids.js');
   // By the store's clock, which the ids depend on.
@@ -122,7 +144,8 @@ async function answer(lease: Lease, wanted: WantedIds, io: Io, interrupted: Abor
 }
 
 /**
- * Prints ids, one on a line, as fast as the generator makes them and the reader takes them. Resolves to false when the reader goes too early.
+ * Prints ids, one on a line, as fast as the generator makes them and the reader takes them. Resolves to false
+ * when the reader goes too early.
  *
  * @param onDrought is told why there has been no id for 5 s, and then once a minute
  * @throws {LeaseLostError} when the lease is lost: the ids printed before are good
@@ -159,7 +182,11 @@ export async function printIds(
 }
 
 /** Makes as many ids as there are now, with the reason why there are no more. */
-function make(ids: Pick<UniqueIdGenerator, 'fill'>, chunk: BigUint64Array, count: number): { made: number; lack?: IdsExhaustedError } {
+function make(
+  ids: Pick<UniqueIdGenerator, 'fill'>,
+  chunk: BigUint64Array,
+  count: number,
+): { made: number; lack?: IdsExhaustedError } {
   try {
     ids.fill(chunk, 0, count);
     return { made: count };

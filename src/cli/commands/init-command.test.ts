@@ -21,7 +21,11 @@ function scene(store?: MemoryLeaseStore) {
   const said = async (command: Promise<number>) => {
     const before = { answer: io.answer().length, complaints: io.complaints().length };
     const code = await command;
-    return { code, answer: io.answer().slice(before.answer), complaints: io.complaints().slice(before.complaints) };
+    return {
+      code,
+      answer: io.answer().slice(before.answer),
+      complaints: io.complaints().slice(before.complaints),
+    };
   };
   return { clock, bucket, session, io, said };
 }
@@ -42,7 +46,8 @@ describe('nodelease init', () => {
     const { session, io, said } = scene();
     expect(await said(initialize(session, settings, io))).toEqual({
       code: 0,
-      answer: 'created a cluster of 4 node ids at memory: (duration 15s, grace 1s)\n4 lease objects written\n',
+      answer:
+        'created a cluster of 4 node ids at memory: (duration 15s, grace 1s)\n4 lease objects written\n',
       complaints: '',
     });
     expect(await said(initialize(session, settings, io))).toEqual({
@@ -55,7 +60,11 @@ describe('nodelease init', () => {
   it('warns of settings that the stored ones overrule', async () => {
     const { session, io, said } = scene();
     await initialize(session, settings, io);
-    expect((await said(initialize(session, { nodes: 9, durationMs: 20_000, graceMs: 1_000 }, io))).complaints.trim().split('\n')).toEqual([
+    expect(
+      (await said(initialize(session, { nodes: 9, durationMs: 20_000, graceMs: 1_000 }, io))).complaints
+        .trim()
+        .split('\n'),
+    ).toEqual([
       'nodelease: warning: --nodes 9 is overruled: the cluster exists, and its stored 4 counts',
       'nodelease: warning: --duration 20s is overruled: the cluster exists, and its stored 15s counts',
     ]);
@@ -70,7 +79,9 @@ describe('nodelease init', () => {
     expect(code).toBe(69);
     const lines = complaints.trim().split('\n');
     expect(lines).toHaveLength(3);
-    expect(lines[0]).toBe('nodelease: node id 1: lease object is absent although the cluster is bootstrapped');
+    expect(lines[0]).toBe(
+      'nodelease: node id 1: lease object is absent although the cluster is bootstrapped',
+    );
     expect(lines[1]).toMatch(/^nodelease: node id 3: lease object is not JSON/);
     expect(lines[2]).toContain('nodelease init --repair');
     expect(complaints).not.toContain('\x1b');
@@ -101,7 +112,13 @@ describe('nodelease init', () => {
     const bucket = new MemoryBucket(clock, 1_000);
     const session = new StoreSession(new MemoryLeaseStore({ clock, remote: true }, bucket), clock, 1_000);
     expect(await inTime(clock, initialize(session, settings, capturedIo(undefined, clock)))).toBe(0);
-    expect(bucket.list().objects.map(({ key }) => key)).toEqual(['0.json', '1.json', '2.json', '3.json', 'cluster.json']);
+    expect(bucket.list().objects.map(({ key }) => key)).toEqual([
+      '0.json',
+      '1.json',
+      '2.json',
+      '3.json',
+      'cluster.json',
+    ]);
   });
 });
 
@@ -109,7 +126,12 @@ describe('nodelease init --repair', () => {
   it('says of each damaged object at which version it is restored', async () => {
     const { session, io, bucket, clock, said } = scene();
     await initialize(session, settings, io);
-    const lease = await acquireLease({ store: session.store, clock, random: seededRandom(1), taskId: 'task' });
+    const lease = await acquireLease({
+      store: session.store,
+      clock,
+      random: seededRandom(1),
+      taskId: 'task',
+    });
     lease.setKnownNodes({ 1: 41 });
     await clock.advance(5_000);
     bucket.remove('1.json');
@@ -127,7 +149,9 @@ describe('nodelease init --repair', () => {
     bucket.remove('1.json');
     const { code, complaints } = await said(repair(session, undefined, io));
     expect(code).toBe(69);
-    expect(complaints).toMatch(/^nodelease: node id 1: lease object is absent: not restored, .* add --above-version N.*\n$/);
+    expect(complaints).toMatch(
+      /^nodelease: node id 1: lease object is absent: not restored, .* add --above-version N.*\n$/,
+    );
     expect(await said(repair(session, 9, io))).toEqual({
       code: 0,
       answer: 'node id 1: lease object is absent: restored at version 10\n',
@@ -176,7 +200,9 @@ describe('nodelease init of a large cluster', () => {
   it('says every few seconds how far it is in a log', async () => {
     const { clock, session, io } = slowScene('json');
     await inTime(clock, initialize(session, many, io));
-    expect(io.complaints()).toMatch(/^nodelease: writing lease objects: 8\d\d\d of 10000, 1\d\d\d\/s, \d\.\ds left\n$/);
+    expect(io.complaints()).toMatch(
+      /^nodelease: writing lease objects: 8\d\d\d of 10000, 1\d\d\d\/s, \d\.\ds left\n$/,
+    );
   });
 
   it('ends at once when it is interrupted, gives the signals back, and goes on from there the next time', async () => {
@@ -231,6 +257,8 @@ describe('nodelease init of a large cluster', () => {
     for (const id of [0, 1, 2]) bucket.create(`${id}.json`, '', {});
     const { code, complaints } = await said(initialize(session, { ...settings, nodes: 2 }, io));
     expect(code).toBe(69);
-    expect(complaints).toContain('nodelease: node id 3: lease object is absent although the cluster had this node id\n');
+    expect(complaints).toContain(
+      'nodelease: node id 3: lease object is absent although the cluster had this node id\n',
+    );
   });
 });

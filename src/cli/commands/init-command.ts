@@ -1,7 +1,12 @@
 import { orAborted } from '../../base/abort.js';
 import { groupPath } from '../../discovery/tree-paths.js';
 import type { LeaseEvent } from '../../lease/model/lease.js';
-import { type InitializeReport, initializeCluster, type Repair, repairCluster } from '../../lease/operate/initialize.js';
+import {
+  type InitializeReport,
+  initializeCluster,
+  type Repair,
+  repairCluster,
+} from '../../lease/operate/initialize.js';
 import type { StoreSession } from '../../lease/session/store-session.js';
 import { ClusterReader } from '../../monitor/cluster-reader.js';
 import { damageOf } from '../../monitor/listed-cluster.js';
@@ -28,7 +33,11 @@ const NAMED = 100;
 const MAX_VERSION = 999_999_999_999_999;
 
 /** `nodelease init`: creates the cluster's settings and all lease objects, or restores damaged ones. */
-export function initCommand({ repair: repairs = false, aboveVersion: text }: InitOptions, settings: Settings, io: Io): Promise<number> {
+export function initCommand(
+  { repair: repairs = false, aboveVersion: text }: InitOptions,
+  settings: Settings,
+  io: Io,
+): Promise<number> {
   if (text !== undefined && !repairs) throw new UsageError('--above-version is of use with --repair only');
   const aboveVersion = text === undefined ? undefined : parseInteger(text, '--above-version', 0, MAX_VERSION);
   const allocated = allocatedSettings(settings);
@@ -36,14 +45,26 @@ export function initCommand({ repair: repairs = false, aboveVersion: text }: Ini
     const { text: where } = allocated.zookeeper.connect;
     return onZooKeeper(allocated, io, (zookeeper, signal) => makeFirstGroup(zookeeper, where, io, signal));
   }
-  return onStore(settings, io, (session) => (repairs ? repair(session, aboveVersion, io) : initialize(session, settings, io)));
+  return onStore(settings, io, (session) =>
+    repairs ? repair(session, aboveVersion, io) : initialize(session, settings, io),
+  );
 }
 
-/** Makes the first group of node ids from ZooKeeper, the chroot included: for tasks that have no right to do so. @throws {ZooKeeperError} */
-async function makeFirstGroup(zookeeper: ZooKeeper, where: string, io: Io, signal: AbortSignal): Promise<number> {
+/**
+ * Makes the first group of node ids from ZooKeeper, the chroot included: for tasks that have no right to do
+ * so.
+ * @throws {ZooKeeperError}
+ */
+async function makeFirstGroup(
+  zookeeper: ZooKeeper,
+  where: string,
+  io: Io,
+  signal: AbortSignal,
+): Promise<number> {
   const path = groupPath(0);
   await zookeeper.whenConnected({ signal });
-  if ((await zookeeper.children(path, { signal })) !== undefined) say(io, `${path} is there already at ${where}: nothing to do`);
+  if ((await zookeeper.children(path, { signal })) !== undefined)
+    say(io, `${path} is there already at ${where}: nothing to do`);
   else {
     await zookeeper.ensurePath(path, { signal });
     say(io, `made ${path} at ${where}: the first group of node ids`);
@@ -52,11 +73,13 @@ async function makeFirstGroup(zookeeper: ZooKeeper, where: string, io: Io, signa
 }
 
 /**
- * Creates what is missing. A remote store that has not passed a probe is probed first, for longer where it has failed one.
+ * Creates what is missing. A remote store that has not passed a probe is probed first, for longer where it
+ * has failed one.
  *
  * @throws {StoreUnusableError} when the probe finds a fault
  * @throws {StoreError}
- * @throws {Interrupted} when a signal arrives: objects that were written stay, and the next call goes on from there
+ * @throws {Interrupted} when a signal arrives: objects that were written stay, and the next call goes on from
+ * there
  */
 export async function initialize(
   session: StoreSession,
@@ -68,7 +91,10 @@ export async function initialize(
     if (event.type !== 'setting-overruled') return;
     const show = (value: number) => (event.setting === 'nodes' ? String(value) : formatSetting(value));
     const own = `--${event.setting} ${show(event.own)}`;
-    complain(io, `warning: ${own} is overruled: the cluster exists, and its stored ${show(event.stored)} counts`);
+    complain(
+      io,
+      `warning: ${own} is overruled: the cluster exists, and its stored ${show(event.stored)} counts`,
+    );
   };
   const report = await withProgress('writing lease objects', io, (onProgress, signal) =>
     initializeCluster({ session, clock, random, wanted, signal, onProgress, thorough: true }, onEvent),
@@ -83,7 +109,10 @@ export async function initialize(
   const found = hints === undefined ? [] : damageOf({ cluster: hints.cluster, nodes });
   // Node ids that the cluster has given up had an object as well, and need it when the cluster grows again.
   const lost = report.damaged.filter((id) => id >= size);
-  const damage = [...found, ...lost.map((id) => ({ id, problem: 'lease object is absent although the cluster had this node id' }))];
+  const damage = [
+    ...found,
+    ...lost.map((id) => ({ id, problem: 'lease object is absent although the cluster had this node id' })),
+  ];
   for (const { id, problem } of damage.slice(0, NAMED)) complain(io, `node id ${id}: ${problem}`);
   if (damage.length === 0) return ExitCode.ok;
   if (damage.length > NAMED) complain(io, `and ${damage.length - NAMED} more`);
@@ -94,7 +123,11 @@ export async function initialize(
 type OnProgress = ProgressLine['update'];
 
 /** Shows the progress of `work`, and lets a signal end it. */
-async function withProgress<T>(what: string, io: Io, work: (onProgress: OnProgress, signal: AbortSignal) => Promise<T>): Promise<T> {
+async function withProgress<T>(
+  what: string,
+  io: Io,
+  work: (onProgress: OnProgress, signal: AbortSignal) => Promise<T>,
+): Promise<T> {
   const line = new ProgressLine(io, what);
   try {
     // Not all requests under way heed the signal.
@@ -108,14 +141,20 @@ async function withProgress<T>(what: string, io: Io, work: (onProgress: OnProgre
 function outcome(url: string, { cluster: { config }, clusterCreated, created }: InitializeReport): string[] {
   const written = `${pluralize(created.length, 'lease object')} written`;
   const settings = `duration ${formatSetting(config.durationMs)}, grace ${formatSetting(config.graceMs)}`;
-  if (clusterCreated) return [`created a cluster of ${config.size} node ids at ${url} (${settings})`, written];
+  if (clusterCreated)
+    return [`created a cluster of ${config.size} node ids at ${url} (${settings})`, written];
   const existing = `the cluster at ${url} has ${config.size} node ids (${settings})`;
   return created.length > 0 ? [existing, written] : [`${existing}: nothing to do`];
 }
 
 /** Restores damaged lease objects. @throws {StoreUnusableError} when there is no cluster, {StoreError} */
-export async function repair(session: StoreSession, aboveVersion: number | undefined, io: Io): Promise<number> {
-  const onWait = (ms: number) => complain(io, `watching damaged lease objects for ${formatDuration(ms)}: somebody may hold them`);
+export async function repair(
+  session: StoreSession,
+  aboveVersion: number | undefined,
+  io: Io,
+): Promise<number> {
+  const onWait = (ms: number) =>
+    complain(io, `watching damaged lease objects for ${formatDuration(ms)}: somebody may hold them`);
   const repairs = await repairCluster({ session, clock: io.clock, aboveVersion, onWait });
   if (repairs.length === 0) say(io, `no lease object at ${session.store.url} is damaged: nothing to do`);
   for (const done of repairs) sayRepair(done, io);
@@ -125,7 +164,8 @@ export async function repair(session: StoreSession, aboveVersion: number | undef
 const WHY_KEPT: Readonly<Record<NonNullable<Repair['kept']>, string>> = {
   recent:
     'it was written within the last duration and grace, so that a task may hold it: stop what writes there, and try again after that time',
-  unknown: 'nothing is known of its versions: add --above-version N, where N is at least the highest version that was ever used',
+  unknown:
+    'nothing is known of its versions: add --above-version N, where N is at least the highest version that was ever used',
   changed: 'it changed meanwhile: try again',
 };
 

@@ -25,11 +25,27 @@ describe('nodelease lock', () => {
     ['a name that no lock can have', ['a/b', '--', 'true'], 'name of the lock: expected 1 to 200 letters'],
     ['no name', ['--', 'true'], "missing required argument 'name'"],
     ['a second name', ['a', 'b', '--', 'true'], 'too many arguments'],
-    ['no command', ['nightly'], 'no command given: expected one after --, as in "nodelease lock nightly -- ./report.sh"'],
+    [
+      'no command',
+      ['nightly'],
+      'no command given: expected one after --, as in "nodelease lock nightly -- ./report.sh"',
+    ],
     ['no command behind --', ['nightly', '--'], 'no command given: expected one after --'],
-    ['--try beside --timeout', ['nightly', '--try', '--timeout', '1s', '--', 'true'], '--timeout: expected no --try beside it'],
-    ['a negative time', ['nightly', '--timeout', '-1s', '--', 'true'], '--timeout: expected a time such as 500ms'],
-    ['a time that ends after a year', ['nightly', '--timeout', '9000h', '--', 'true'], '--timeout: expected at most 8760h'],
+    [
+      '--try beside --timeout',
+      ['nightly', '--try', '--timeout', '1s', '--', 'true'],
+      '--timeout: expected no --try beside it',
+    ],
+    [
+      'a negative time',
+      ['nightly', '--timeout', '-1s', '--', 'true'],
+      '--timeout: expected a time such as 500ms',
+    ],
+    [
+      'a time that ends after a year',
+      ['nightly', '--timeout', '9000h', '--', 'true'],
+      '--timeout: expected at most 8760h',
+    ],
     ['an option of run', ['nightly', '--nodes', '3', '--', 'true'], "unknown option '--nodes'"],
     ['a store that is none', ['nightly', '--store', 'ftp://x', '--', 'true'], '--store: expected s3://'],
   ])('answers %s with one line and 64', async (_, args, complaint) => {

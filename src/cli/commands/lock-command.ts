@@ -9,7 +9,10 @@ import { lockLog } from '../log/lease-log.js';
 import { runHeldCommand } from '../run/held-command.js';
 import type { Io } from '../terminal/io.js';
 
-/** The options of the commands that run another one while they hold something, as they stand on the command line. */
+/**
+ * The options of the commands that run another one while they hold something, as they stand on the command
+ * line.
+ */
 export interface HoldingOptions {
   readonly try?: boolean;
   readonly timeout?: string;
@@ -28,13 +31,35 @@ export async function lockCommand(
   const timeoutMs = waitTimeout(options);
   const { store, endpoint, region, etcd, waitPollMs, durationMs, graceMs } = settings;
   return runHeldCommand({
-    ...{ command, example: 'lock nightly -- ./report.sh', settings, io, restart: options.restart === true, waits: timeoutMs !== 0 },
+    ...{
+      command,
+      example: 'lock nightly -- ./report.sh',
+      settings,
+      io,
+      restart: options.restart === true,
+      waits: timeoutMs !== 0,
+    },
     acquire: async ({ log, signal, again }) => {
       if (!again) log.info({ lock: name, store: store.url }, `lock ${name} is kept in ${store.url}`);
-      if (store.kind === 'memory') log.warn('memory: is private to this process: no other task will see this lock. It is for trials only');
-      const taskId = settings.taskId ?? (await defaultTaskId({ ...io, signal, warn: (message) => log.warn(message) }));
+      if (store.kind === 'memory')
+        log.warn(
+          'memory: is private to this process: no other task will see this lock. It is for trials only',
+        );
+      const taskId =
+        settings.taskId ?? (await defaultTaskId({ ...io, signal, warn: (message) => log.warn(message) }));
       return (again ? acquireAgain : acquireLock)(name, {
-        ...{ store: store.url, endpoint, region, etcd, waitPollMs, durationMs, graceMs, taskId, timeoutMs, signal },
+        ...{
+          store: store.url,
+          endpoint,
+          region,
+          etcd,
+          waitPollMs,
+          durationMs,
+          graceMs,
+          taskId,
+          timeoutMs,
+          signal,
+        },
         ...{ clock: io.clock, random: io.random, onEvent: lockLog(log.child({ taskId }), name) },
       });
     },

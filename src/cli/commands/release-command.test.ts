@@ -14,14 +14,24 @@ async function scene() {
   const clock = new VirtualClock();
   const bucket = new MemoryBucket(clock, 1);
   const session = new StoreSession(new MemoryLeaseStore({ clock }, bucket), clock, 1_000);
-  await initializeCluster({ session, clock, random: seededRandom(1), wanted: { nodes: 3, durationMs: 15_000, graceMs: 1_000 } });
+  await initializeCluster({
+    session,
+    clock,
+    random: seededRandom(1),
+    wanted: { nodes: 3, durationMs: 15_000, graceMs: 1_000 },
+  });
   return { clock, bucket, session, io: capturedIo(undefined, clock) };
 }
 
 describe('nodelease release --force', () => {
   it('says whom it took the id from, at which version it is now, and when others may take it; and the holder stops', async () => {
     const { clock, session, io } = await scene();
-    const lease = await acquireLease({ store: session.store, clock, random: seededRandom(1), taskId: 'holder' });
+    const lease = await acquireLease({
+      store: session.store,
+      clock,
+      random: seededRandom(1),
+      taskId: 'holder',
+    });
     session.requests = 0;
     expect(await releaseId(session, 0, io)).toBe(0);
     // The settings, the lease, and the tombstone in its place.
@@ -38,16 +48,31 @@ describe('nodelease release --force', () => {
     const { clock, session, io } = await scene();
     const leases: Lease[] = [];
     for (const seed of [1, 2, 3]) {
-      leases.push(await acquireLease({ store: session.store, clock, random: seededRandom(seed), taskId: `task-${seed}` }));
+      leases.push(
+        await acquireLease({
+          store: session.store,
+          clock,
+          random: seededRandom(seed),
+          taskId: `task-${seed}`,
+        }),
+      );
     }
     const scaling = new AbortController();
-    const shrinking = scaleCluster({ session, clock, random: seededRandom(4), size: 2, signal: scaling.signal });
+    const shrinking = scaleCluster({
+      session,
+      clock,
+      random: seededRandom(4),
+      size: 2,
+      signal: scaling.signal,
+    });
     const stopped = expect(shrinking).rejects.toBe('enough');
     await clock.advance(1_000);
     scaling.abort('enough');
     await stopped;
     expect(await releaseId(session, 2, io)).toBe(0);
-    expect(io.answer()).toMatch(/\nthe task stops at its next renewal, no task may take the id: the cluster has it no more\n$/);
+    expect(io.answer()).toMatch(
+      /\nthe task stops at its next renewal, no task may take the id: the cluster has it no more\n$/,
+    );
     await clock.advance(5_000);
     expect(leases.map(({ signal }) => signal.aborted)).toEqual([false, false, true]);
     await Promise.all(leases.map((lease) => lease.release()));
@@ -75,7 +100,9 @@ describe('nodelease release --force', () => {
     const { bucket, session, io } = await scene();
     bucket.replace('1.json', 'garbage', {}, bucket.read('1.json')?.etag ?? '');
     expect(await releaseId(session, 1, io)).toBe(69);
-    expect(io.complaints()).toMatch(/^nodelease: node id 1: lease object is not JSON: "garbage": left as it is .*\n$/);
+    expect(io.complaints()).toMatch(
+      /^nodelease: node id 1: lease object is not JSON: "garbage": left as it is .*\n$/,
+    );
     expect(bucket.read('1.json')?.body).toBe('garbage');
   });
 

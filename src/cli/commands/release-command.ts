@@ -15,7 +15,12 @@ import { complain, onStore, say } from './store-command.js';
 import { allocatedSettings, onZooKeeper } from './zookeeper-command.js';
 
 /** `nodelease release ID --force`: takes a node id away from its holder. */
-export function releaseCommand(text: string, { force }: { force?: boolean }, settings: Settings, io: Io): Promise<number> {
+export function releaseCommand(
+  text: string,
+  { force }: { force?: boolean },
+  settings: Settings,
+  io: Io,
+): Promise<number> {
   const id = parseInteger(text, 'node id', 0, MAX_NODE_IDS - 1);
   const allocated = allocatedSettings(settings);
   if (!force) {
@@ -29,7 +34,10 @@ export function releaseCommand(text: string, { force }: { force?: boolean }, set
   return onZooKeeper(allocated, io, (zookeeper, signal) => releaseAllocated(zookeeper, id, io, signal));
 }
 
-/** Takes the node id away, and says what comes of it (rule 9). @throws {ConfigError} when the cluster has no such node id, {StoreUnusableError}, {StoreError} */
+/**
+ * Takes the node id away, and says what comes of it (rule 9).
+ * @throws {ConfigError} when the cluster has no such node id, {StoreUnusableError}, {StoreError}
+ */
 export async function releaseId(session: StoreSession, id: number, io: Io): Promise<number> {
   const cluster = await readCluster(session);
   if (cluster === undefined) {
@@ -41,15 +49,25 @@ export async function releaseId(session: StoreSession, id: number, io: Io): Prom
   try {
     const eviction = await evictHolder(session, id, cluster);
     if (eviction.kind === 'evicted') {
-      say(io, `node id ${id} is taken away from task ${eviction.taskId}: its version is ${eviction.version} now`);
+      say(
+        io,
+        `node id ${id} is taken away from task ${eviction.taskId}: its version is ${eviction.version} now`,
+      );
       const next =
         id < size
           ? `others may take the id in ${formatSetting(durationMs + graceMs)} at the latest`
           : 'no task may take the id: the cluster has it no more';
       say(io, `the task stops at its next renewal, ${next}`);
     } else if (eviction.state === 'absent' && bootstrapped) {
-      say(io, `node id ${id} is not held, and cannot be: its lease object is absent (nodelease init --repair restores it)`);
-    } else say(io, `node id ${id} is not held: it is ${eviction.state === 'absent' ? 'vacant' : eviction.state}, nothing was changed`);
+      say(
+        io,
+        `node id ${id} is not held, and cannot be: its lease object is absent (nodelease init --repair restores it)`,
+      );
+    } else
+      say(
+        io,
+        `node id ${id} is not held: it is ${eviction.state === 'absent' ? 'vacant' : eviction.state}, nothing was changed`,
+      );
     return ExitCode.ok;
   } catch (error) {
     if (!(error instanceof LeaseUnreadableError)) throw error;
@@ -58,14 +76,23 @@ export async function releaseId(session: StoreSession, id: number, io: Io): Prom
   }
 }
 
-/** Takes away a node id that ZooKeeper has given out, and says what comes of it. @throws {ZooKeeperError} also when it may not be changed */
-async function releaseAllocated(zookeeper: ZooKeeper, id: number, io: Io, signal: AbortSignal): Promise<number> {
+/**
+ * Takes away a node id that ZooKeeper has given out, and says what comes of it.
+ * @throws {ZooKeeperError} also when it may not be changed
+ */
+async function releaseAllocated(
+  zookeeper: ZooKeeper,
+  id: number,
+  io: Io,
+  signal: AbortSignal,
+): Promise<number> {
   // What the servers grant to this session stands for what they have granted to the holder's.
   const { timeoutMs } = await zookeeper.whenConnected({ signal });
   const eviction = await evictAllocated({ zookeeper, clock: io.clock, signal }, id);
   if (eviction.kind === 'not-allocated') {
     const { path, why } = eviction;
-    const foreign = 'is not of a task that has its node id from ZooKeeper (where it mirrors a lease in a store, release that)';
+    const foreign =
+      'is not of a task that has its node id from ZooKeeper (where it mirrors a lease in a store, release that)';
     const reason = why === 'persistent' ? 'is persistent, and goes with the session of no task' : foreign;
     complain(io, `node id ${id}: ${path} ${reason}: left as it is`);
     return ExitCode.storeUnusable;
@@ -77,10 +104,17 @@ async function releaseAllocated(zookeeper: ZooKeeper, id: number, io: Io, signal
   const { version, taskId = 'that came to hold it just now' } = eviction;
   const holder = `task ${taskId} (version ${version})`;
   if (eviction.kind === 'ended') {
-    say(io, `node id ${id} is not held any more by ${holder}, whose session has just ended: nothing was changed`);
+    say(
+      io,
+      `node id ${id} is not held any more by ${holder}, whose session has just ended: nothing was changed`,
+    );
     return ExitCode.ok;
   }
-  if (eviction.earlier) say(io, `node id ${id} was taken away before from ${holder}, whose session has not ended yet: nothing was changed`);
+  if (eviction.earlier)
+    say(
+      io,
+      `node id ${id} was taken away before from ${holder}, whose session has not ended yet: nothing was changed`,
+    );
   else say(io, `node id ${id} is taken away from ${holder}`);
   say(
     io,

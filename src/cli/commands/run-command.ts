@@ -21,12 +21,24 @@ export interface RunOptions {
   readonly bearerTokenFile?: string;
 }
 
-/** `nodelease run -- command`: acquires a node id, runs the command with it, and releases it when the command has ended. */
-export async function runCommand(command: readonly string[], options: RunOptions, settings: Settings, io: Io): Promise<number> {
+/**
+ * `nodelease run -- command`: acquires a node id, runs the command with it, and releases it when the command
+ * has ended.
+ */
+export async function runCommand(
+  command: readonly string[],
+  options: RunOptions,
+  settings: Settings,
+  io: Io,
+): Promise<number> {
   const { env: templates = [], bearerTokenFile } = options;
   // A variable may be there for other commands; an option is meant for this one.
   if (bearerTokenFile !== undefined && settings.http === undefined)
-    throw new ConfigError('--bearer-token-file', bearerTokenFile, '--http beside it (nothing can be asked for without)');
+    throw new ConfigError(
+      '--bearer-token-file',
+      bearerTokenFile,
+      '--http beside it (nothing can be asked for without)',
+    );
   const env = parseEnvTemplates(templates, settings.http !== undefined);
   const found = commandToRun(command, 'run -- node server.js', io);
   if (typeof found === 'number') return found;
@@ -37,7 +49,16 @@ export async function runCommand(command: readonly string[], options: RunOptions
   try {
     const http = await httpFor(settings, io);
     const { onRetire = 'stop', config } = settings;
-    const workload = new CommandWorkload({ command: found, env, onRetire, config, files, io, signals, monitor: http?.monitor });
+    const workload = new CommandWorkload({
+      command: found,
+      env,
+      onRetire,
+      config,
+      files,
+      io,
+      signals,
+      monitor: http?.monitor,
+    });
     return await runWorkload({ settings, io, signals, log, http }, workload);
   } catch (error) {
     return logFailure(error, log, ' before the command was started');
@@ -97,7 +118,10 @@ class CommandWorkload implements Workload {
     }
   }
 
-  #runOnce(node: WorkloadNode, { variables, restart, onStart }: Partial<ConfiguredRun> = {}): Promise<WorkEnd> {
+  #runOnce(
+    node: WorkloadNode,
+    { variables, restart, onStart }: Partial<ConfiguredRun> = {},
+  ): Promise<WorkEnd> {
     const { lease, log, routing } = node;
     const { monitor, onRetire } = this.options;
     const beforeStop = async () => {
@@ -111,16 +135,27 @@ class CommandWorkload implements Workload {
     });
   }
 
-  /** What the command finds in its environment. Where this run listens is told by its URL: a run within it must not listen there, too. */
+  /**
+   * What the command finds in its environment. Where this run listens is told by its URL: a run within it
+   * must not listen there, too.
+   */
   #environment(
     { lease: { id, version, taskId }, dataDir, url }: WorkloadNode,
     variables: Variables | undefined,
   ): Record<string, string | undefined> {
     const own = { NODE_ID: String(id), NODE_ID_VERSION: String(version), NODELEASE_TASK_ID: taskId };
-    const templates = this.options.env.map(({ name, value }) => [name, value({ id, version, taskId, url })] as const);
+    const templates = this.options.env.map(
+      ({ name, value }) => [name, value({ id, version, taskId, url })] as const,
+    );
     // An inherited one tells of another node id.
     const data = dataDir !== undefined && { NODE_DATA_DIR: dataDir };
     const http = { NODELEASE_URL: url, ...(url !== undefined && { NODELEASE_HTTP: undefined }) };
-    return { ...this.options.io.env, ...Object.fromEntries([...(variables ?? []), ...templates]), ...own, ...data, ...http };
+    return {
+      ...this.options.io.env,
+      ...Object.fromEntries([...(variables ?? []), ...templates]),
+      ...own,
+      ...data,
+      ...http,
+    };
   }
 }

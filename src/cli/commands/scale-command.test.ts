@@ -24,13 +24,23 @@ async function scene(nodes = 3) {
   const store = new MemoryLeaseStore({ clock }, bucket);
   const session = new StoreSession(store, clock, 1_000);
   if (nodes > 0) {
-    await initializeCluster({ session, clock, random: seededRandom(1), wanted: { nodes, durationMs: 15_000, graceMs: 1_000 } });
+    await initializeCluster({
+      session,
+      clock,
+      random: seededRandom(1),
+      wanted: { nodes, durationMs: 15_000, graceMs: 1_000 },
+    });
   }
   return { clock, bucket, store, session, io: capturedIo(undefined, clock) };
 }
 
 /** A holder of an id that neither renews nor reads the settings. */
-function deaf({ bucket, clock }: Awaited<ReturnType<typeof scene>>, id: number, taskId: string, idWidth: number): void {
+function deaf(
+  { bucket, clock }: Awaited<ReturnType<typeof scene>>,
+  id: number,
+  taskId: string,
+  idWidth: number,
+): void {
   const claim = { taskId, nonce: 'n', durationMs: 15_000, storeNow: clock.now(), stampedUntil: 0, idWidth };
   const { body, metadata } = nativeCodec.encode(acquired({ kind: 'vacant' }, claim));
   bucket.replace(`${id}.json`, body, metadata, bucket.read(`${id}.json`)?.etag ?? '');
@@ -55,11 +65,15 @@ describe('nodelease scale', () => {
     const lease = await acquireLease({ store, clock, random: seededRandom(1), taskId: 'holder' });
     const ended = scale(session, options, io);
     await settled();
-    expect(io.complaints()).toBe('nodelease: waiting for 1 holder to make unique ids with 9 bits for the node id: 0 (holder, 8 bits)\n');
+    expect(io.complaints()).toBe(
+      'nodelease: waiting for 1 holder to make unique ids with 9 bits for the node id: 0 (holder, 8 bits)\n',
+    );
     expect(io.answer()).toBe('');
     await clock.advance(8_000);
     expect(await ended).toBe(0);
-    expect(io.complaints()).toMatch(/\nnodelease: every holder makes unique ids with 9 bits for the node id now, after 6\.\ds\n$/);
+    expect(io.complaints()).toMatch(
+      /\nnodelease: every holder makes unique ids with 9 bits for the node id now, after 6\.\ds\n$/,
+    );
     expect(io.answer()).toBe(
       'the cluster at memory: has 300 node ids now, and had 3: 297 lease objects written\na node id takes 9 bits in unique ids\n',
     );
@@ -104,13 +118,17 @@ describe('nodelease scale', () => {
     const it = await scene(20);
     for (let id = 0; id < 11; id += 1) deaf(it, id, `t${id}`, 8);
     expect(await scale(it.session, { ...options, waitTimeoutMs: 0 }, it.io)).toBe(75);
-    expect(it.io.complaints()).toMatch(/waiting for 11 holders .*: 0 \(t0, 8 bits\), .*, 7 \(t7, 8 bits\) and 3 more\n/);
+    expect(it.io.complaints()).toMatch(
+      /waiting for 11 holders .*: 0 \(t0, 8 bits\), .*, 7 \(t7, 8 bits\) and 3 more\n/,
+    );
   });
 
   it('fails with 69 where there is no cluster, and says how to get one', async () => {
     const { session, io, bucket } = await scene(0);
     expect(await scale(session, options, io)).toBe(69);
-    expect(io.complaints()).toBe('nodelease: there is no cluster at memory: yet: nodelease init --nodes 300 makes one\n');
+    expect(io.complaints()).toBe(
+      'nodelease: there is no cluster at memory: yet: nodelease init --nodes 300 makes one\n',
+    );
     expect(bucket.list().objects).toEqual([]);
   });
 
@@ -127,7 +145,9 @@ describe('nodelease scale', () => {
     );
     expect(bucket.list().objects).toHaveLength(11);
     expect(await scale(session, { ...options, size: 10 }, io)).toBe(0);
-    expect(io.answer()).toMatch(/\nthe cluster at memory: has 10 node ids now, and had 4: all lease objects are there\n$/);
+    expect(io.answer()).toMatch(
+      /\nthe cluster at memory: has 10 node ids now, and had 4: all lease objects are there\n$/,
+    );
   });
 
   it('waits for the holders of what goes, and names them; no other holder is disturbed', async () => {
@@ -145,9 +165,14 @@ describe('nodelease scale', () => {
     await going.release();
     await clock.advance(20_000);
     expect(await ended).toBe(0);
-    expect(io.answer()).toBe('the cluster at memory: has 1 node id now, and had 3: 2 lease objects retired\n');
+    expect(io.answer()).toBe(
+      'the cluster at memory: has 1 node id now, and had 3: 2 lease objects retired\n',
+    );
     expect(staying.isValid()).toBe(true);
-    expect(nativeCodec.decode(bucket.read('1.json')?.body ?? '', {})).toMatchObject({ kind: 'retired', version: 1 });
+    expect(nativeCodec.decode(bucket.read('1.json')?.body ?? '', {})).toMatchObject({
+      kind: 'retired',
+      version: 1,
+    });
     await staying.release();
   });
 
@@ -165,9 +190,19 @@ describe('nodelease scale', () => {
     expect(io.complaints()).toMatch(
       /waiting for 10 holders to give a node id back, and for 5\.0s at the most: 2 \(t2\), .*, 9 \(t9\) and 2 more\n/,
     );
-    expect(io.complaints()).toMatch(/\nnodelease: node id 11 is taken away from task t11, which has not given it back in time: .*\n/);
-    expect(nativeCodec.decode(bucket.read('11.json')?.body ?? '', {})).toMatchObject({ kind: 'retired', version: 2, durationMs: 15_000 });
-    expect(nativeCodec.decode(bucket.read('1.json')?.body ?? '', {})).toMatchObject({ kind: 'held', taskId: 't1', version: 1 });
+    expect(io.complaints()).toMatch(
+      /\nnodelease: node id 11 is taken away from task t11, which has not given it back in time: .*\n/,
+    );
+    expect(nativeCodec.decode(bucket.read('11.json')?.body ?? '', {})).toMatchObject({
+      kind: 'retired',
+      version: 2,
+      durationMs: 15_000,
+    });
+    expect(nativeCodec.decode(bucket.read('1.json')?.body ?? '', {})).toMatchObject({
+      kind: 'held',
+      taskId: 't1',
+      version: 1,
+    });
   });
 
   it('can be interrupted while it waits for them, says what is done already, and goes on when it is called again', async () => {
@@ -179,14 +214,19 @@ describe('nodelease scale', () => {
     io.signals.emit('SIGINT');
     await expect(ended).rejects.toMatchObject({ name: 'Interrupted', signal: 'SIGINT' });
     expect(clock.sleepers).toBe(0);
-    const gone = 'interrupted: the cluster has 2 node ids already, and holders of others know that they are to give them back; ';
-    expect(io.complaints().endsWith(`nodelease: ${gone}nodelease scale 2 --drain-timeout 90s goes on\n`)).toBe(true);
+    const gone =
+      'interrupted: the cluster has 2 node ids already, and holders of others know that they are to give them back; ';
+    expect(
+      io.complaints().endsWith(`nodelease: ${gone}nodelease scale 2 --drain-timeout 90s goes on\n`),
+    ).toBe(true);
     expect(nativeCodec.decode(bucket.read('2.json')?.body ?? '', {})).toMatchObject({ kind: 'held' });
     const again = scale(session, { ...options, size: 2 }, io);
     await clock.advance(1_000);
     io.signals.emit('SIGTERM');
     await expect(again).rejects.toMatchObject({ name: 'Interrupted', signal: 'SIGTERM' });
-    expect(io.complaints().endsWith(`nodelease: ${gone}nodelease scale 2 --drain-timeout 10m goes on\n`)).toBe(true);
+    expect(
+      io.complaints().endsWith(`nodelease: ${gone}nodelease scale 2 --drain-timeout 10m goes on\n`),
+    ).toBe(true);
     const last = scale(session, { ...options, size: 2 }, io);
     await clock.advance(30_000);
     expect(await last).toBe(0);
@@ -209,8 +249,11 @@ describe('nodelease scale', () => {
     isDown = true;
     await clock.advance(3_000);
     await failed;
-    const gone = 'not finished: the cluster has 2 node ids already, and holders of others know that they are to give them back; ';
-    expect(io.complaints().endsWith(`nodelease: ${gone}nodelease scale 2 --drain-timeout 10m goes on\n`)).toBe(true);
+    const gone =
+      'not finished: the cluster has 2 node ids already, and holders of others know that they are to give them back; ';
+    expect(
+      io.complaints().endsWith(`nodelease: ${gone}nodelease scale 2 --drain-timeout 10m goes on\n`),
+    ).toBe(true);
     expect(await scale(session, { ...options, size: 2, drainTimeoutMs: 0 }, io)).toBe(0);
   });
 
@@ -221,16 +264,24 @@ describe('nodelease scale', () => {
     });
     bucket.replace('3.json', body, metadata, bucket.read('3.json')?.etag ?? '');
     expect(await scale(session, { ...options, size: 4 }, io)).toBe(0);
-    expect(io.answer()).toBe('the cluster at memory: has 4 node ids already: 1 retired lease object made acquirable again\n');
+    expect(io.answer()).toBe(
+      'the cluster at memory: has 4 node ids already: 1 retired lease object made acquirable again\n',
+    );
   });
 
   it('leaves a damaged lease object as it is, says so, and ends with 69', async () => {
     const { session, io, bucket } = await scene(4);
     bucket.replace('3.json', '{ not JSON', {}, bucket.read('3.json')?.etag ?? '');
     expect(await scale(session, { ...options, size: 2 }, io)).toBe(69);
-    expect(io.answer()).toBe('the cluster at memory: has 2 node ids now, and had 4: 1 lease object retired\n');
-    expect(io.complaints()).toMatch(/\nnodelease: node id 3: its lease object .*: left as it is \(nodelease init --repair restores it\)\n/);
-    expect(io.complaints()).toMatch(/\nnodelease: 1 lease object left as damaged: 3; nodelease init --repair restores them\n$/);
+    expect(io.answer()).toBe(
+      'the cluster at memory: has 2 node ids now, and had 4: 1 lease object retired\n',
+    );
+    expect(io.complaints()).toMatch(
+      /\nnodelease: node id 3: its lease object .*: left as it is \(nodelease init --repair restores it\)\n/,
+    );
+    expect(io.complaints()).toMatch(
+      /\nnodelease: 1 lease object left as damaged: 3; nodelease init --repair restores them\n$/,
+    );
     expect(bucket.read('3.json')?.body).toBe('{ not JSON');
   });
 
@@ -242,7 +293,9 @@ describe('nodelease scale', () => {
       throw new ConfigError('number of node ids', ids[0], 'at least 6');
     };
     const before = JSON.stringify(bucket.list().objects.map(({ key, etag }) => [key, etag]));
-    await expect(scale(session, { ...options, size: 3 }, io, refuse)).rejects.toThrow('number of node ids: expected at least 6, got 3');
+    await expect(scale(session, { ...options, size: 3 }, io, refuse)).rejects.toThrow(
+      'number of node ids: expected at least 6, got 3',
+    );
     expect(asked).toEqual([[3, 6]]);
     expect(JSON.stringify(bucket.list().objects.map(({ key, etag }) => [key, etag]))).toBe(before);
     expect(await scale(session, { ...options, size: 6 }, io, refuse)).toBe(0);
@@ -253,7 +306,9 @@ describe('nodelease scale', () => {
   it('changes nothing, with 69, where ZooKeeper cannot tell whether a fixed node id is in use; growing does not ask it', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'nodelease-scale-'));
     const run = (...args: string[]) => runInProcess([...args, '--store', `file:${folder}`]);
-    /** Time goes on while the command waits for it, twice as fast as it is, so that the files have time, too. */
+    /**
+     * Time goes on while the command waits for it, twice as fast as it is, so that the files have time, too.
+     */
     const runFaster = async (...args: string[]) => {
       const io = capturedIo();
       const command = runCommandLine([...args, '--store', `file:${folder}`], io, '1.2.3');
@@ -266,7 +321,8 @@ describe('nodelease scale', () => {
     };
     try {
       await run('init', '--nodes', '4');
-      const contents = async () => Promise.all((await readdir(folder)).map((name) => stat(join(folder, name), { bigint: true })));
+      const contents = async () =>
+        Promise.all((await readdir(folder)).map((name) => stat(join(folder, name), { bigint: true })));
       const before = await contents();
       // No program listens there.
       const zookeeper = ['--zookeeper', '127.0.0.1:1'];
@@ -277,7 +333,9 @@ describe('nodelease scale', () => {
           /^nodelease: whether a node id from 2 on is in use as a fixed one cannot be told, and nothing was changed: .*\n$/,
         ),
       });
-      expect((await contents()).map(({ mtimeNs, size }) => [mtimeNs, size])).toEqual(before.map(({ mtimeNs, size }) => [mtimeNs, size]));
+      expect((await contents()).map(({ mtimeNs, size }) => [mtimeNs, size])).toEqual(
+        before.map(({ mtimeNs, size }) => [mtimeNs, size]),
+      );
       expect(await run('scale', '6', ...zookeeper)).toMatchObject({ code: 0, complaints: '' });
     } finally {
       await rm(folder, { recursive: true, force: true });
@@ -302,7 +360,11 @@ describe('nodelease scale', () => {
     for (let retired = 0; retired <= 59_900; retired += 100) {
       clock.freeze(10);
       tell({ type: 'retired', retired, total: 59_996 });
-      const holders = Array.from({ length: 96 }, (_, index) => ({ id: 100 + index, taskId: 't', version: 1 }));
+      const holders = Array.from({ length: 96 }, (_, index) => ({
+        id: 100 + index,
+        taskId: 't',
+        version: 1,
+      }));
       tell({ type: 'draining', holders: holders.slice(retired / 1_000), leftMs: 60_000 - retired });
     }
     const lines = io.complaints().split('\n').slice(0, -1);
@@ -313,7 +375,11 @@ describe('nodelease scale', () => {
 
   it('understands numbers and times', () => {
     expect(scaleTarget('1', {})).toEqual({ size: 1, waitTimeoutMs: 60_000, drainTimeoutMs: 600_000 });
-    expect(scaleTarget('65528', { waitTimeout: '0s', drainTimeout: '0s' })).toEqual({ size: 65_528, waitTimeoutMs: 0, drainTimeoutMs: 0 });
+    expect(scaleTarget('65528', { waitTimeout: '0s', drainTimeout: '0s' })).toEqual({
+      size: 65_528,
+      waitTimeoutMs: 0,
+      drainTimeoutMs: 0,
+    });
     expect(scaleTarget('1', { waitTimeout: '90s', drainTimeout: '24h' })).toMatchObject({
       waitTimeoutMs: 90_000,
       drainTimeoutMs: 86_400_000,

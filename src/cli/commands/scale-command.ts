@@ -4,7 +4,12 @@ import { scaleCluster } from '../../lease/operate/scale.js';
 import type { RetiringHolder, ScaleEvent, ScaleOutcome } from '../../lease/operate/scaling.js';
 import { readCluster } from '../../lease/session/cluster-store.js';
 import type { StoreSession } from '../../lease/session/store-session.js';
-import { environmentName, readSettings, type Settings, type ZooKeeperSettings } from '../../settings/settings.js';
+import {
+  environmentName,
+  readSettings,
+  type Settings,
+  type ZooKeeperSettings,
+} from '../../settings/settings.js';
 import { parseDuration, parseInteger } from '../../settings/values.js';
 import { ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
@@ -30,7 +35,9 @@ export interface ScaleTarget {
   readonly drainTimeoutMs: number;
 }
 
-/** Looks for fixed node ids from the first one to the one before the second, as {@link checkStaticNodes} does. */
+/**
+ * Looks for fixed node ids from the first one to the one before the second, as {@link checkStaticNodes} does.
+ */
 export type CheckStatic = (ids: readonly [from: number, to: number], signal: AbortSignal) => Promise<void>;
 
 /** What the complaints about the number call it. */
@@ -40,21 +47,32 @@ const MAX_TIMEOUT = { most: [86_400_000, 'at most 24h'] } as const;
 const LINE_EVERY_MS = 2_000;
 
 /** `nodelease scale N`: gives the cluster more node ids, or fewer. */
-export function scaleCommand(text: string, options: ScaleOptions, settings: Settings, io: Io): Promise<number> {
+export function scaleCommand(
+  text: string,
+  options: ScaleOptions,
+  settings: Settings,
+  io: Io,
+): Promise<number> {
   const target = scaleTarget(text, options);
   checkOwnId(target.size, io);
   const { provider, zookeeper } = settings;
   if (provider === 'zookeeper') {
-    throw new UsageError('scale is about lease objects in a store: with the provider zookeeper node ids grow in number by themselves');
+    throw new UsageError(
+      'scale is about lease objects in a store: with the provider zookeeper node ids grow in number by themselves',
+    );
   }
   return onStore(settings, io, (session) => {
-    const check: CheckStatic | undefined = zookeeper && ((ids, signal) => checkStaticNodes(session, zookeeper, ids, io, signal));
+    const check: CheckStatic | undefined =
+      zookeeper && ((ids, signal) => checkStaticNodes(session, zookeeper, ids, io, signal));
     return scale(session, target, io, check);
   });
 }
 
 /** Reads what stands on the command line. @throws {ConfigError} naming what cannot be */
-export function scaleTarget(size: string, { waitTimeout = '60s', drainTimeout = '10m' }: ScaleOptions): ScaleTarget {
+export function scaleTarget(
+  size: string,
+  { waitTimeout = '60s', drainTimeout = '10m' }: ScaleOptions,
+): ScaleTarget {
   return {
     size: parseInteger(size, SIZE, 1, MAX_NODE_IDS),
     waitTimeoutMs: parseDuration(waitTimeout, '--wait-timeout', MAX_TIMEOUT),
@@ -62,12 +80,19 @@ export function scaleTarget(size: string, { waitTimeout = '60s', drainTimeout = 
   };
 }
 
-/** Refuses a size that leaves out the fixed node id in this command's own environment. @throws {ConfigError} */
+/**
+ * Refuses a size that leaves out the fixed node id in this command's own environment.
+ * @throws {ConfigError}
+ */
 export function checkOwnId(size: number, { env, hostname }: Pick<Io, 'env' | 'hostname'>): void {
   const name = environmentName('node-id');
   const { nodeId } = readSettings({ flags: {}, env: { [name]: env[name] }, hostname });
   if (nodeId === undefined || nodeId < size) return;
-  throw new ConfigError(SIZE, size, `at least ${nodeId + 1}, for ${name} makes ${nodeId} a fixed node id in use`);
+  throw new ConfigError(
+    SIZE,
+    size,
+    `at least ${nodeId + 1}, for ${name} makes ${nodeId} a fixed node id in use`,
+  );
 }
 
 /**
@@ -78,11 +103,17 @@ export function checkOwnId(size: number, { env, hostname }: Pick<Io, 'env' | 'ho
  * @throws {StoreError}
  * @throws {Interrupted} when a signal arrives: the next call goes on from there
  */
-export async function scale(session: StoreSession, target: ScaleTarget, io: Io, checkStatic?: CheckStatic): Promise<number> {
+export async function scale(
+  session: StoreSession,
+  target: ScaleTarget,
+  io: Io,
+  checkStatic?: CheckStatic,
+): Promise<number> {
   const { size, drainTimeoutMs } = target;
   const { clock, random } = io;
   const tell = scaleProgress(io);
-  // Whether the cluster has its smaller size already, so that only the node ids beyond it are left to be released.
+  // Whether the cluster has its smaller size already, so that only the node ids beyond it are left to be
+  // released.
   let isShrunk = false;
   const onEvent = (event: ScaleEvent) => {
     isShrunk ||= event.type !== 'waiting' && event.type !== 'adopted' && event.type !== 'damaged';
@@ -91,7 +122,8 @@ export async function scale(session: StoreSession, target: ScaleTarget, io: Io, 
   return interruptible(io, async (signal) => {
     try {
       const cluster = checkStatic && (await readCluster(session, { signal }));
-      if (cluster !== undefined && size < cluster.config.size) await checkStatic?.([size, cluster.config.size], signal);
+      if (cluster !== undefined && size < cluster.config.size)
+        await checkStatic?.([size, cluster.config.size], signal);
       const outcome = await scaleCluster({ ...target, session, clock, random, signal, onEvent });
       return reportScaled(outcome, size, session.store.url, io);
     } catch (error) {
@@ -106,7 +138,8 @@ export async function scale(session: StoreSession, target: ScaleTarget, io: Io, 
 }
 
 /**
- * Makes sure that none of these node ids is in use as a fixed one. Only those are found that are announced in the discovery tree at this moment.
+ * Makes sure that none of these node ids is in use as a fixed one. Only those are found that are announced in
+ * the discovery tree at this moment.
  *
  * @throws {ConfigError} when one is, {StoreUnusableError} when that cannot be told, {StoreError}
  */
@@ -182,7 +215,12 @@ function line(event: ScaleEvent): string {
 }
 
 /** Reports the outcome. Returns its exit code. */
-function reportScaled(outcome: ScaleOutcome, size: number, url: string, io: Pick<Io, 'stdout' | 'stderr'>): number {
+function reportScaled(
+  outcome: ScaleOutcome,
+  size: number,
+  url: string,
+  io: Pick<Io, 'stdout' | 'stderr'>,
+): number {
   switch (outcome.kind) {
     case 'no-cluster':
       complain(io, `there is no cluster at ${url} yet: nodelease init --nodes ${size} makes one`);
@@ -204,7 +242,11 @@ function reportScaled(outcome: ScaleOutcome, size: number, url: string, io: Pick
   }
 }
 
-function reportSize(outcome: Extract<ScaleOutcome, { kind: 'scaled' }>, url: string, io: Pick<Io, 'stdout' | 'stderr'>): number {
+function reportSize(
+  outcome: Extract<ScaleOutcome, { kind: 'scaled' }>,
+  url: string,
+  io: Pick<Io, 'stdout' | 'stderr'>,
+): number {
   const { from, to, idWidth, widened, created, reopened, retired, forced, damaged } = outcome;
   const changes = [
     created > 0 ? `${pluralize(created, 'lease object')} written` : '',
@@ -219,7 +261,10 @@ function reportSize(outcome: Extract<ScaleOutcome, { kind: 'scaled' }>, url: str
   if (widened) say(io, `a node id takes ${idWidth} bits in unique ids`);
   if (damaged.length === 0) return ExitCode.ok;
   const ids = damaged.map(({ id }) => String(id));
-  complain(io, `${pluralize(damaged.length, 'lease object')} left as damaged: ${someOf(ids)}; nodelease init --repair restores them`);
+  complain(
+    io,
+    `${pluralize(damaged.length, 'lease object')} left as damaged: ${someOf(ids)}; nodelease init --repair restores them`,
+  );
   return ExitCode.storeUnusable;
 }
 

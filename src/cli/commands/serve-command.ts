@@ -17,20 +17,26 @@ import { withTimeout } from '../terminal/with-timeout.js';
 import { logEnd, logFailure, say } from './store-command.js';
 
 /**
- * `nodelease serve`: holds a node id for the other containers of its task, and tells them of it over HTTP. The URL is the answer, on one line of
- * standard output. Resolves to 0 when SIGINT or SIGTERM has ended it, with the node id released. Resolves to 76 as soon as the lease is lost, or the
- * node id is being retired with `--on-retire stop`: then the id is left to expire, since its users have not been asked to end yet.
+ * `nodelease serve`: holds a node id for the other containers of its task, and tells them of it over HTTP.
+ * The URL is the answer, on one line of standard output. Resolves to 0 when SIGINT or SIGTERM has ended it,
+ * with the node id released. Resolves to 76 as soon as the lease is lost, or the node id is being retired
+ * with `--on-retire stop`: then the id is left to expire, since its users have not been asked to end yet.
  *
- * Not guaranteed: that the users of the node id have ended before. The container runtime has to end this process last (ECS by `dependsOn`,
- * Kubernetes by native sidecars).
+ * Not guaranteed: that the users of the node id have ended before. The container runtime has to end this
+ * process last (ECS by `dependsOn`, Kubernetes by native sidecars).
  */
-export async function serveCommand({ waitFile: path }: { waitFile?: string }, settings: Settings, io: Io): Promise<number> {
+export async function serveCommand(
+  { waitFile: path }: { waitFile?: string },
+  settings: Settings,
+  io: Io,
+): Promise<number> {
   const signals = new SignalRelay(io.signals);
   const log = await loggerFor(settings, io);
   const monitor = new NodeMonitor();
   const { http: at = DEFAULT_LISTEN_ADDRESS, onRetire = 'drain' } = settings;
   try {
-    const waitFile = path === undefined ? undefined : await WaitFile.open(path, io.random, (problem) => log.error(problem));
+    const waitFile =
+      path === undefined ? undefined : await WaitFile.open(path, io.random, (problem) => log.error(problem));
     const open = async (child: Logger) => {
       const http = await NodeHttp.open({ at, settings, io, log: child, monitor, heldForOthers: true });
       try {
@@ -43,7 +49,8 @@ export async function serveCommand({ waitFile: path }: { waitFile?: string }, se
       say(io, http.url);
       return http;
     };
-    // The node id is released while the other containers may be ending: a file of theirs must not be the successor's, too.
+    // The node id is released while the other containers may be ending: a file of theirs must not be the
+    // successor's, too.
     const dataDir = settings.dataDir && { ...settings.dataDir, copy: true };
     const sidecar = new Sidecar({ io, signals, monitor, waitFile, onRetire });
     return await Promise.race([
@@ -57,7 +64,9 @@ export async function serveCommand({ waitFile: path }: { waitFile?: string }, se
   }
 }
 
-/** How long tidying up may hold up the exit when another task may hold the node id already, in milliseconds. */
+/**
+ * How long tidying up may hold up the exit when another task may hold the node id already, in milliseconds.
+ */
 const LOST_LIMIT_MS = 150;
 /** How long removing the wait file may hold up the end, in milliseconds. */
 const REMOVE_LIMIT_MS = 500;
@@ -70,7 +79,10 @@ interface SidecarOptions {
   readonly onRetire: RetirePolicy;
 }
 
-/** The work of other processes with the node id: it lasts until this process is told to end, or the lease is lost. */
+/**
+ * The work of other processes with the node id: it lasts until this process is told to end, or the lease is
+ * lost.
+ */
 class Sidecar implements Workload {
   #fileGone: Promise<void> | undefined;
   readonly #loss = new AbortController();
@@ -78,8 +90,9 @@ class Sidecar implements Workload {
   constructor(private readonly options: SidecarOptions) {}
 
   /**
-   * Resolves to the exit code when the lease has been lost and tidying up takes too long (rule 7): only the exit stops the users of the node
-   * id. It must not wait for a network that may be the cause of the loss, nor for HTTP clients.
+   * Resolves to the exit code when the lease has been lost and tidying up takes too long (rule 7): only the
+   * exit stops the users of the node id. It must not wait for a network that may be the cause of the loss,
+   * nor for HTTP clients.
    */
   async overdue(): Promise<number> {
     const { clock } = this.options.io;
@@ -105,7 +118,11 @@ class Sidecar implements Workload {
         'the node id is being retired: it gets no new work, and stays held until its users have ended and this process is told to end',
       );
     });
-    const end = await Promise.race([aborted(lease.signal), aborted(signals.interrupted), aborted(retired.signal)]);
+    const end = await Promise.race([
+      aborted(lease.signal),
+      aborted(signals.interrupted),
+      aborted(retired.signal),
+    ]);
     forgetRetirement();
     monitor.stopping(whyStopping(lease));
     forget?.();
@@ -115,11 +132,15 @@ class Sidecar implements Workload {
     await this.#fileGone;
     await routing?.withdraw();
     if (end instanceof Interrupted && lease.isValid()) return { exitCode: logEnd(end, log), workEnded: true };
-    if (end instanceof LeaseRetiringError) log.warn('ending: the node id is being retired, and left to expire while its users are ended');
+    if (end instanceof LeaseRetiringError)
+      log.warn('ending: the node id is being retired, and left to expire while its users are ended');
     return { exitCode: ExitCode.leaseLost, workEnded: false };
   }
 
-  /** Keeps the file there while the node id may be used. It says what does not change; `/lease` tells for how long the lease holds. */
+  /**
+   * Keeps the file there while the node id may be used. It says what does not change; `/lease` tells for how
+   * long the lease holds.
+   */
   #keepWritten(waitFile: WaitFile, url: string | undefined): () => void {
     const { monitor } = this.options;
     let isThere = false;

@@ -11,7 +11,11 @@ import type { Io } from '../terminal/io.js';
 import { jsonLine, printable } from '../terminal/text.js';
 
 /** Opens the store, lets `act` work on it, and closes it. Resolves and throws as {@link reported} does. */
-export function onStore(settings: Settings, io: Io, act: (session: StoreSession) => Promise<number>): Promise<number> {
+export function onStore(
+  settings: Settings,
+  io: Io,
+  act: (session: StoreSession) => Promise<number>,
+): Promise<number> {
   return reported(settings, io, async () => {
     const store = await openedStore(settings, io);
     try {
@@ -23,11 +27,16 @@ export function onStore(settings: Settings, io: Io, act: (session: StoreSession)
 }
 
 /**
- * Reports warnings and failures of `act` on standard error, each in one line. Resolves to the exit code, also when a signal has interrupted it.
+ * Reports warnings and failures of `act` on standard error, each in one line. Resolves to the exit code, also
+ * when a signal has interrupted it.
  *
  * @throws {ConfigError} when a setting is unusable, for the caller to report
  */
-export async function reported(settings: Pick<Settings, 'logLevel'>, io: Io, act: () => Promise<number>): Promise<number> {
+export async function reported(
+  settings: Pick<Settings, 'logLevel'>,
+  io: Io,
+  act: () => Promise<number>,
+): Promise<number> {
   io.onWarning((warning) => complain(io, `warning: ${explain(warning)}`));
   try {
     return await act();
@@ -39,11 +48,15 @@ export async function reported(settings: Pick<Settings, 'logLevel'>, io: Io, act
 }
 
 /**
- * Takes the signals of the process while `work` runs: one that asks for an end aborts the signal that `work` gets.
+ * Takes the signals of the process while `work` runs: one that asks for an end aborts the signal that `work`
+ * gets.
  *
  * @throws {Interrupted} when `work` has failed after that
  */
-export async function interruptible<T>({ signals }: Pick<Io, 'signals'>, work: (interrupted: AbortSignal) => Promise<T>): Promise<T> {
+export async function interruptible<T>(
+  { signals }: Pick<Io, 'signals'>,
+  work: (interrupted: AbortSignal) => Promise<T>,
+): Promise<T> {
   const relay = new SignalRelay(signals);
   try {
     return await work(relay.interrupted);
@@ -61,11 +74,19 @@ export function interruption(signal: AbortSignal): Promise<Interrupted> {
   return aborted(signal) as Promise<Interrupted>;
 }
 
-/** Reports a failure in one line. Returns its exit code. A stack trace follows at the log level debug, and for a fault of nodelease itself. */
-export function reportFailure(error: unknown, { logLevel }: Pick<Settings, 'logLevel'>, io: Pick<Io, 'stderr'>): number {
+/**
+ * Reports a failure in one line. Returns its exit code. A stack trace follows at the log level debug, and for
+ * a fault of nodelease itself.
+ */
+export function reportFailure(
+  error: unknown,
+  { logLevel }: Pick<Settings, 'logLevel'>,
+  io: Pick<Io, 'stderr'>,
+): number {
   const code = exitCodeOf(error);
   complain(io, explain(error));
-  if (logLevel === 'debug' || logLevel === 'trace' || code === ExitCode.internal) io.stderr(`${inspect(error)}\n`);
+  if (logLevel === 'debug' || logLevel === 'trace' || code === ExitCode.internal)
+    io.stderr(`${inspect(error)}\n`);
   return code;
 }
 

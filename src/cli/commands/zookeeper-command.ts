@@ -16,8 +16,8 @@ export function allocatedSettings(settings: Settings): ZooKeeperCommandSettings 
 }
 
 /**
- * Begins to connect to ZooKeeper, lets `act` work with it, and ends the session. Resolves and throws as {@link reported} does. A signal of the
- * process aborts the signal that `act` gets.
+ * Begins to connect to ZooKeeper, lets `act` work with it, and ends the session. Resolves and throws as
+ * {@link reported} does. A signal of the process aborts the signal that `act` gets.
  */
 export function onZooKeeper(
   settings: ZooKeeperCommandSettings,
@@ -35,9 +35,17 @@ export function onZooKeeper(
   return reported(settings, io, () => interruptible(io, work));
 }
 
-/** Begins to connect to ZooKeeper, in the background; its code is loaded then. @throws {ConfigError} when a setting turns out to be unusable */
+/**
+ * Begins to connect to ZooKeeper, in the background; its code is loaded then.
+ * @throws {ConfigError} when a setting turns out to be unusable
+ */
 export async function connectTo(
-  { connect, auth, tls, sessionTimeoutMs }: Pick<ZooKeeperSettings, 'connect' | 'auth' | 'tls' | 'sessionTimeoutMs'>,
+  {
+    connect,
+    auth,
+    tls,
+    sessionTimeoutMs,
+  }: Pick<ZooKeeperSettings, 'connect' | 'auth' | 'tls' | 'sessionTimeoutMs'>,
   { clock, random }: Pick<Io, 'clock' | 'random'>,
 ): Promise<ZooKeeper> {
   const { openZooKeeper } = await import('../../zookeeper/zookeeper-client.js');

@@ -41,10 +41,25 @@ export interface ConfigWork {
   readonly signal: AbortSignal;
 }
 
-/** Opens ZooKeeper for a command, and checks its options before that. @throws {ConfigError} or {UsageError} */
-export async function onConfig({ options, settings, io }: ConfigCall, act: (work: ConfigWork) => Promise<number>): Promise<number> {
-  const { app, profile, root, node, nodes, own, author = `${io.env.USER || io.env.LOGNAME || 'unknown'}@${io.hostname}` } = options;
-  if (app === undefined) throw new UsageError('expected --app NAME, the application whose configuration is meant');
+/**
+ * Opens ZooKeeper for a command, and checks its options before that.
+ * @throws {ConfigError} or {UsageError}
+ */
+export async function onConfig(
+  { options, settings, io }: ConfigCall,
+  act: (work: ConfigWork) => Promise<number>,
+): Promise<number> {
+  const {
+    app,
+    profile,
+    root,
+    node,
+    nodes,
+    own,
+    author = `${io.env.USER || io.env.LOGNAME || 'unknown'}@${io.hostname}`,
+  } = options;
+  if (app === undefined)
+    throw new UsageError('expected --app NAME, the application whose configuration is meant');
   const name = { app, profile, root };
   const all = contextsOf(name);
   const contexts = nodes !== undefined ? [overridesOf(all[0], nodes, '--nodes')] : own ? [all[0]] : all;

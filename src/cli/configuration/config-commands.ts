@@ -12,7 +12,8 @@ import { pluralize, printable, someOf } from '../terminal/text.js';
 import { type ConfigCall, type ConfigWork, onConfig, wholeNumber } from './config-call.js';
 import { fileFormat } from './file-formats.js';
 
-const valuesOf = ({ place, contexts, nodeId, signal }: ConfigWork) => readContexts(place, contexts, nodeId, { signal });
+const valuesOf = ({ place, contexts, nodeId, signal }: ConfigWork) =>
+  readContexts(place, contexts, nodeId, { signal });
 
 /** `nodelease config ls`: the values, and which context each comes from. */
 export function ls(call: ConfigCall): Promise<number> {
@@ -67,23 +68,42 @@ export function diff(call: ConfigCall, from = '', to?: string): Promise<number> 
   return onConfig(call, async ({ publisher, signal }) => {
     const changes = await publisher.diff(first, last, signal);
     const columns = ['KEY', 'OLD', 'NEW'].map((title) => ({ title, minWidth: 12 }));
-    return shown(call, changes, columns, changes.map(changeRow), `${pluralize(changes.length, 'key')} of ${publisher.context} differ`);
+    return shown(
+      call,
+      changes,
+      columns,
+      changes.map(changeRow),
+      `${pluralize(changes.length, 'key')} of ${publisher.context} differ`,
+    );
   });
 }
 
 /** `nodelease config status`: which revision each node runs, as far as nodes tell it. */
 export function status(call: ConfigCall): Promise<number> {
   return onConfig(call, async ({ contexts: [context = ''], place, signal }) => {
-    const [report] = await repeated(place, { signal }, (own) => readFleet(place.zookeeper, place.root, own, context));
+    const [report] = await repeated(place, { signal }, (own) =>
+      readFleet(place.zookeeper, place.root, own, context),
+    );
     const { revisions = {}, nodes = [] } = report ?? {};
     const late = nodes.filter(({ behind }) => behind.length > 0);
     const columns: Column[] = [
       { title: 'NODE ID', align: 'right' },
       { title: 'REVISION', align: 'right' },
     ];
-    const rows = nodes.map(({ nodeId, revisions: own, at, behind }) => [`${nodeId}`, `${own[context] ?? 0}`, at, behind.join(' ')]);
+    const rows = nodes.map(({ nodeId, revisions: own, at, behind }) => [
+      `${nodeId}`,
+      `${own[context] ?? 0}`,
+      at,
+      behind.join(' '),
+    ]);
     const summary = `${pluralize(nodes.length, 'node')}, ${late.length} behind, of ${revisionsText(revisions)}`;
-    return shown(call, { revisions, nodes }, [...columns, { title: 'SINCE' }, { title: 'BEHIND IN' }], rows, summary);
+    return shown(
+      call,
+      { revisions, nodes },
+      [...columns, { title: 'SINCE' }, { title: 'BEHIND IN' }],
+      rows,
+      summary,
+    );
   });
 }
 
@@ -105,9 +125,13 @@ export function unset(call: ConfigCall, ...keys: readonly string[]): Promise<num
   return published(call, ({ publisher }, options) => publisher.publish(wanted, options));
 }
 
-const unsetting = (keys: readonly string[]): readonly WantedChange[] => keys.map((key) => ({ key, new: null }));
+const unsetting = (keys: readonly string[]): readonly WantedChange[] =>
+  keys.map((key) => ({ key, new: null }));
 
-/** `nodelease config import FILE`: publishes what the file has; with `--replace`, unsets all other keys of the context. */
+/**
+ * `nodelease config import FILE`: publishes what the file has; with `--replace`, unsets all other keys of the
+ * context.
+ */
 export function importFile(call: ConfigCall, file = ''): Promise<number> {
   const format = fileFormat(call.options.format, file);
   return published(call, async ({ publisher, signal }, options) => {
@@ -127,14 +151,20 @@ export function rollback(call: ConfigCall, revision = ''): Promise<number> {
 }
 
 /** Prints the new revision, or that nothing was to change. */
-function published(call: ConfigCall, act: (work: ConfigWork, options: PublishOptions) => Promise<Revision | undefined>): Promise<number> {
+function published(
+  call: ConfigCall,
+  act: (work: ConfigWork, options: PublishOptions) => Promise<Revision | undefined>,
+): Promise<number> {
   const { expect, message, json } = call.options;
   const expected = expect === undefined ? undefined : wholeNumber(expect, '--expect');
   return onConfig(call, async (work) => {
     const { publisher, signal } = work;
     const revision = await act(work, { signal, expect: expected, ...(message !== undefined && { message }) });
-    const done = revision ? `revision ${revision.revision}, ${pluralize(revision.changes.length, 'key')} changed` : 'nothing to change';
-    if (json) sayJson(call.io, revision ?? { revision: (await publisher.read(signal)).revision, changes: [] });
+    const done = revision
+      ? `revision ${revision.revision}, ${pluralize(revision.changes.length, 'key')} changed`
+      : 'nothing to change';
+    if (json)
+      sayJson(call.io, revision ?? { revision: (await publisher.read(signal)).revision, changes: [] });
     else say(call.io, `${publisher.context}: ${done}`);
     return ExitCode.ok;
   });
@@ -146,14 +176,20 @@ async function textOf({ io }: ConfigCall, file: string, signal: AbortSignal): Pr
     return new TextDecoder('utf-8', { fatal: true }).decode(data);
   } catch (error) {
     signal.throwIfAborted();
-    throw new ConfigError('FILE', file, `a file that can be read, in UTF-8 (${(error as NodeJS.ErrnoException).code ?? 'it is not'})`);
+    throw new ConfigError(
+      'FILE',
+      file,
+      `a file that can be read, in UTF-8 (${(error as NodeJS.ErrnoException).code ?? 'it is not'})`,
+    );
   }
 }
 
 /** An unset key is `-`, in quotes where that is the value. */
-export const changeRow = ({ key, old, new: value }: KeyChange) => [key, orUnset(old), orUnset(value)] as const;
+export const changeRow = ({ key, old, new: value }: KeyChange) =>
+  [key, orUnset(old), orUnset(value)] as const;
 
-const orUnset = (value: string | null) => (value === null ? '-' : value === '' || value === '-' ? `"${value}"` : value);
+const orUnset = (value: string | null) =>
+  value === null ? '-' : value === '' || value === '-' ? `"${value}"` : value;
 
 export const revisionsText = (revisions: Readonly<Record<string, number>>) =>
   Object.entries(revisions)
@@ -170,6 +206,10 @@ function shown(
 ): number {
   const cells = rows.map((row) => row.map((text) => ({ text })));
   if (options.json) sayJson(io, report);
-  else sayLines(io, [...(rows.length > 0 ? [...renderTable(columns, cells, io.screen()), ''] : []), printable(summary)]);
+  else
+    sayLines(io, [
+      ...(rows.length > 0 ? [...renderTable(columns, cells, io.screen()), ''] : []),
+      printable(summary),
+    ]);
   return ExitCode.ok;
 }

@@ -7,7 +7,11 @@ const WHICH: readonly OptionRow[] = [
   ['--profile <name>', 'its profile (default: the context without one)'],
   ['--root <path>', 'the parent of all contexts (default: /config)'],
 ];
-const NODES: OptionRow = ['--nodes <range>', 'the overrides for these node ids, such as 0-3, instead of the values for all', { own: true }];
+const NODES: OptionRow = [
+  '--nodes <range>',
+  'the overrides for these node ids, such as 0-3, instead of the values for all',
+  { own: true },
+];
 const NODE: OptionRow = ['--node <id>', 'as the node with this id sees it, with its overrides'];
 const VIEW: readonly OptionRow[] = [NODE, NODES, ['--own', 'the values of the most specific context alone']];
 const FORMAT: OptionRow = ['--format <name>', 'properties, json or env'];
@@ -31,8 +35,15 @@ function row(
   args: CommandRow['arguments'] = [],
 ): CommandRow {
   return {
-    ...{ name: `config ${name}`, description, arguments: args, options: [...WHICH, ...options], zookeeper: 'required' },
-    run: async (given, settings: ZooKeeperCommandSettings, io, ...values) => (await load())({ options: given, settings, io }, ...values),
+    ...{
+      name: `config ${name}`,
+      description,
+      arguments: args,
+      options: [...WHICH, ...options],
+      zookeeper: 'required',
+    },
+    run: async (given, settings: ZooKeeperCommandSettings, io, ...values) =>
+      (await load())({ options: given, settings, io }, ...values),
   };
 }
 
@@ -40,11 +51,22 @@ const command = (name: keyof Commands) => async () => (await import('./config-co
 
 /** The commands of the group `config`. */
 export const CONFIG_COMMANDS: readonly CommandRow[] = [
-  row('ls', 'show the keys, their values, and which context each comes from', [...VIEW, JSON_LINE], command('ls')),
-  row('get', 'print the value of a key: exit code 1 where it is not set', [...VIEW, JSON_LINE], command('get'), [
-    ['<key>', 'the key, such as db.pool-size'],
+  row(
+    'ls',
+    'show the keys, their values, and which context each comes from',
+    [...VIEW, JSON_LINE],
+    command('ls'),
+  ),
+  row(
+    'get',
+    'print the value of a key: exit code 1 where it is not set',
+    [...VIEW, JSON_LINE],
+    command('get'),
+    [['<key>', 'the key, such as db.pool-size']],
+  ),
+  row('set', 'publish values, all of them together', PUBLISHING, command('set'), [
+    ['<key=value...>', 'the keys and their new values'],
   ]),
-  row('set', 'publish values, all of them together', PUBLISHING, command('set'), [['<key=value...>', 'the keys and their new values']]),
   row('unset', 'publish that keys are not set any more', PUBLISHING, command('unset'), [
     ['[key...]', 'the keys; with --nodes by default all overrides of these nodes'],
   ]),
@@ -53,14 +75,25 @@ export const CONFIG_COMMANDS: readonly CommandRow[] = [
     'publish the values of a file, all of them together',
     [['--replace', 'unset all other keys of the context'], FORMAT, ...PUBLISHING],
     command('importFile'),
-    [['<file>', 'the file, - for standard input; without --format its name tells the format, which is else properties']],
+    [
+      [
+        '<file>',
+        'the file, - for standard input; without --format its name tells the format, which is else properties',
+      ],
+    ],
   ),
   row('export', 'print the values as a file', [FORMAT, ...VIEW], command('exportFile')),
   row('history', 'show the revisions, the newest first', [NODES, JSON_LINE], command('history')),
-  row('diff', 'show what was published after a revision, up to another one', [NODES, JSON_LINE], command('diff'), [
-    ['<from>', 'a revision, 0 for before the first'],
-    ['[to]', 'another one (default: the newest)'],
-  ]),
+  row(
+    'diff',
+    'show what was published after a revision, up to another one',
+    [NODES, JSON_LINE],
+    command('diff'),
+    [
+      ['<from>', 'a revision, 0 for before the first'],
+      ['[to]', 'another one (default: the newest)'],
+    ],
+  ),
   row('rollback', 'publish what undoes all revisions after one', PUBLISHING, command('rollback'), [
     ['<revision>', 'its number, as config history shows it'],
   ]),

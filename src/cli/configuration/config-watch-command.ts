@@ -1,5 +1,9 @@
 import { once } from 'node:events';
-import { type ConfigurationChange, type ConfigurationEvent, openConfiguration } from '../../configuration/configuration.js';
+import {
+  type ConfigurationChange,
+  type ConfigurationEvent,
+  openConfiguration,
+} from '../../configuration/configuration.js';
 import { complain, sayJson, sayLines } from '../commands/store-command.js';
 import { exitCodeOfStop } from '../exit-codes.js';
 import { Interrupted } from '../run/signal-relay.js';
@@ -7,7 +11,10 @@ import { printable } from '../terminal/text.js';
 import { type ConfigCall, onConfig } from './config-call.js';
 import { changeRow, revisionsText } from './config-commands.js';
 
-/** `nodelease config watch`: prints every change, until a signal ends it: 0 for SIGINT and SIGTERM. With `--node` it counts as that node. */
+/**
+ * `nodelease config watch`: prints every change, until a signal ends it: 0 for SIGINT and SIGTERM. With
+ * `--node` it counts as that node.
+ */
 export function watch(call: ConfigCall): Promise<number> {
   const { io, options } = call;
   return onConfig(call, async ({ name, nodeId, place, signal }) => {
@@ -24,7 +31,14 @@ export function watch(call: ConfigCall): Promise<number> {
         all.map((line) => printable(`${time}  ${line}`)),
       );
     };
-    await using config = await openConfiguration(zookeeper, { ...name, nodeId, signal, onEvent, clock, random });
+    await using config = await openConfiguration(zookeeper, {
+      ...name,
+      nodeId,
+      signal,
+      onEvent,
+      clock,
+      random,
+    });
     config.onChange(tell);
     tell({ changes: [], revisions: config.revisions }, 'watching');
     if (!signal.aborted) await once(signal, 'abort');

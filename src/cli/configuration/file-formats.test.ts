@@ -3,7 +3,8 @@ import { ConfigError } from '../../base/errors.js';
 import { fileFormat } from './file-formats.js';
 
 const parse = (format: string, text: string) => Object.fromEntries(fileFormat(format).parse(text, 'file'));
-const format = (name: string, properties: Readonly<Record<string, string>>) => fileFormat(name).format(new Map(Object.entries(properties)));
+const format = (name: string, properties: Readonly<Record<string, string>>) =>
+  fileFormat(name).format(new Map(Object.entries(properties)));
 
 /** What is hard to write in one of the formats. */
 const HARD = {
@@ -77,30 +78,49 @@ describe('the format JSON', () => {
       'db.ports[1].a': 'true',
       big: '12345678901234567890',
     });
-    for (const wrong of ['', '[', '"a"', '{"a":null}']) expect(() => parse('json', wrong)).toThrow(ConfigError);
+    for (const wrong of ['', '[', '"a"', '{"a":null}'])
+      expect(() => parse('json', wrong)).toThrow(ConfigError);
   });
 });
 
 describe('the format of env files', () => {
   it('takes what shells and others write', () => {
     const text = `# comment\n\nA=1\nexport DB_URL="pg://a\\"b"\n  C_D = 'it is # so'\nE=x # y\nF=\nG='two\nlines'\nH=a#b\n`;
-    const expected = { a: '1', 'db.url': 'pg://a"b', 'c.d': 'it is # so', e: 'x', f: '', g: 'two\nlines', h: 'a#b' };
+    const expected = {
+      a: '1',
+      'db.url': 'pg://a"b',
+      'c.d': 'it is # so',
+      e: 'x',
+      f: '',
+      g: 'two\nlines',
+      h: 'a#b',
+    };
     expect(parse('env', text)).toEqual(expected);
     expect(parse('env', text.replaceAll('\n', '\r\n'))).toEqual(expected);
-    expect(() => parse('env', 'A=1\nwhat is this\n')).toThrow('file: expected lines of the form NAME=value, got "what is this"');
+    expect(() => parse('env', 'A=1\nwhat is this\n')).toThrow(
+      'file: expected lines of the form NAME=value, got "what is this"',
+    );
   });
 
   it('names variables as keys, brings their values back, and refuses two keys with one name', () => {
-    expect(format('env', { 'db.pool-size': '10', 'a[0]': 'x y', '1st': '' })).toBe("DB_POOL_SIZE=10\nA_0='x y'\n_1ST=\n");
+    expect(format('env', { 'db.pool-size': '10', 'a[0]': 'x y', '1st': '' })).toBe(
+      "DB_POOL_SIZE=10\nA_0='x y'\n_1ST=\n",
+    );
     const { ' key with: = #!\\': _, unicode: __, lines: ___, ...values } = HARD;
-    expect(parse('env', format('env', { ...values, lines: 'one\ntwo' }))).toEqual({ ...values, lines: 'one\ntwo' });
-    expect(() => format('env', { 'a.b': '1', 'a-b': '2' })).toThrow('a-b: expected another variable than a.b has, got "A_B"');
+    expect(parse('env', format('env', { ...values, lines: 'one\ntwo' }))).toEqual({
+      ...values,
+      lines: 'one\ntwo',
+    });
+    expect(() => format('env', { 'a.b': '1', 'a-b': '2' })).toThrow(
+      'a-b: expected another variable than a.b has, got "A_B"',
+    );
   });
 });
 
 describe('the format', () => {
   it('is told by the name of the file, unless it is named', () => {
-    const formatOf = (file: string, name?: string) => Object.keys(Object.fromEntries(fileFormat(name, file).parse('{"a":\n"b"}', 'f')));
+    const formatOf = (file: string, name?: string) =>
+      Object.keys(Object.fromEntries(fileFormat(name, file).parse('{"a":\n"b"}', 'f')));
     expect(formatOf('x.json')).toEqual(['a']);
     expect(formatOf('x.properties')).toContain('{"a"');
     expect(formatOf('x.env', 'json')).toEqual(['a']);

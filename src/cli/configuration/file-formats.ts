@@ -13,7 +13,10 @@ interface FileFormat {
 
 const FORMATS: Readonly<Record<string, FileFormat>> = {
   properties: { parse: parseProperties, format: formatProperties },
-  json: { parse: parseJson, format: (properties) => `${JSON.stringify(Object.fromEntries(properties), undefined, 2)}\n` },
+  json: {
+    parse: parseJson,
+    format: (properties) => `${JSON.stringify(Object.fromEntries(properties), undefined, 2)}\n`,
+  },
   env: { parse: parseEnv, format: formatEnv },
 };
 
@@ -25,14 +28,18 @@ export function fileFormat(name: string | undefined, file = ''): FileFormat {
   throw new ConfigError('--format', name, `one of ${Object.keys(FORMATS).join(', ')}`);
 }
 
-/** Objects within objects are keys with a ".", and items of arrays have their index in brackets, as in Spring. */
+/**
+ * Objects within objects are keys with a ".", and items of arrays have their index in brackets, as in Spring.
+ */
 function parseJson(text: string, label: string): ReadonlyMap<string, string> {
   const properties = new Map<string, string>();
   const visit = (key: string, value: unknown): void => {
     if (typeof value === 'object' && value !== null) {
-      const keyOf = (name: string) => (Array.isArray(value) ? `${key}[${name}]` : key === '' ? name : `${key}.${name}`);
+      const keyOf = (name: string) =>
+        Array.isArray(value) ? `${key}[${name}]` : key === '' ? name : `${key}.${name}`;
       for (const [name, item] of Object.entries(value)) visit(keyOf(name), item);
-    } else if (key === '' || value === null) throw new ConfigError(label, key, 'an object of texts, numbers, booleans, arrays and objects');
+    } else if (key === '' || value === null)
+      throw new ConfigError(label, key, 'an object of texts, numbers, booleans, arrays and objects');
     else properties.set(key, String(value));
   };
   try {
@@ -43,7 +50,10 @@ function parseJson(text: string, label: string): ReadonlyMap<string, string> {
   return properties;
 }
 
-/** A line of an env file: a name, and a value that may be quoted and then span lines; or a comment, or nothing. */
+/**
+ * A line of an env file: a name, and a value that may be quoted and then span lines; or a comment, or
+ * nothing.
+ */
 const ENV_LINE =
   /^[ \t]*(?:(?:export[ \t]+)?([\w.-]+)[ \t]*=[ \t]*(?:'([^']*)'|"((?:\\[\s\S]|[^"\\])*)"|([^\n]*?)))?[ \t]*(?:(?:^|[ \t])#[^\n]*)?$/gm;
 
@@ -53,7 +63,8 @@ function parseEnv(text: string, label: string): ReadonlyMap<string, string> {
   const [strange] = lines.replace(ENV_LINE, '').trim().split('\n');
   if (strange) throw new ConfigError(label, strange, 'lines of the form NAME=value');
   const found = [...lines.matchAll(ENV_LINE)].flatMap(([, name, single, double, bare = '']) => {
-    const value = single ?? double?.replace(/\\([\s\S])/g, (_, char: string) => (char === 'n' ? '\n' : char)) ?? bare;
+    const value =
+      single ?? double?.replace(/\\([\s\S])/g, (_, char: string) => (char === 'n' ? '\n' : char)) ?? bare;
     return name === undefined ? [] : [[name.toLowerCase().replaceAll('_', '.'), value] as const];
   });
   return new Map(found);

@@ -8,7 +8,10 @@ const LINES = /[ \t\f]*(?:[#!][^\r\n]*|((?:\\(?:\r\n|[\s\S])|[^\\\r\n])*\\?))(?:
 const PAIR = /^((?:\\[\s\S]|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*([\s\S]*)$/;
 const ESCAPES: Readonly<Record<string, string>> = { t: '\t', n: '\n', r: '\r', f: '\f' };
 
-/** Of a key that stands there twice the last value counts, as in Java. @throws {ConfigError} naming the setting `label` */
+/**
+ * Of a key that stands there twice the last value counts, as in Java.
+ * @throws {ConfigError} naming the setting `label`
+ */
 export function parseProperties(text: string, label: string): ReadonlyMap<string, string> {
   const properties = new Map<string, string>();
   for (const [, line] of text.matchAll(LINES)) {
@@ -21,11 +24,14 @@ export function parseProperties(text: string, label: string): ReadonlyMap<string
 }
 
 function unescaped(text: string, label: string): string {
-  return text.replace(/\\(?:u([0-9a-fA-F]{4})|([\s\S])|$)/g, (all, code: string | undefined, char: string | undefined) => {
-    if (code !== undefined) return String.fromCharCode(Number.parseInt(code, 16));
-    if (char === 'u') throw new ConfigError(label, all, '\\u with four hex digits');
-    return char === undefined ? '' : (ESCAPES[char] ?? char);
-  });
+  return text.replace(
+    /\\(?:u([0-9a-fA-F]{4})|([\s\S])|$)/g,
+    (all, code: string | undefined, char: string | undefined) => {
+      if (code !== undefined) return String.fromCharCode(Number.parseInt(code, 16));
+      if (char === 'u') throw new ConfigError(label, all, '\\u with four hex digits');
+      return char === undefined ? '' : (ESCAPES[char] ?? char);
+    },
+  );
 }
 
 /** All ASCII, so that Java reads it in either encoding. */

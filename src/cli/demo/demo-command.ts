@@ -25,9 +25,10 @@ const KEPT_LOG = 4_000;
 const LABELS = { listen: '--http', bearerTokenFile: '--bearer-token-file' };
 
 /**
- * `nodelease demo`: a fleet of real processes on the embedded store, in a folder of its own that is removed at the end. It needs no settings, and
- * ignores them. A browser can show its console. Every process that it starts ends with it, in whatever way it ends. Resolves to 0 when SIGINT or
- * SIGTERM has interrupted it or, with `once`, when one take-over has been shown.
+ * `nodelease demo`: a fleet of real processes on the embedded store, in a folder of its own that is removed
+ * at the end. It needs no settings, and ignores them. A browser can show its console. Every process that it
+ * starts ends with it, in whatever way it ends. Resolves to 0 when SIGINT or SIGTERM has interrupted it or,
+ * with `once`, when one take-over has been shown.
  *
  * @param at where the console is. @default 127.0.0.1:7070, or any free port while that is taken
  */
@@ -51,11 +52,18 @@ export async function demoCommand(once: boolean, at: ListenAddress | undefined, 
   }
 }
 
-async function play(store: FileLeaseStore, at: ListenAddress | undefined, once: boolean, io: Io, signal: AbortSignal): Promise<void> {
+async function play(
+  store: FileLeaseStore,
+  at: ListenAddress | undefined,
+  once: boolean,
+  io: Io,
+  signal: AbortSignal,
+): Promise<void> {
   const { clock, random } = io;
   const session = () => new StoreSession(store, clock, REQUEST_TIMEOUT_MS);
   const cluster = new ClusterFollower({ clock, random, session: session() });
-  const start = (listen: ListenAddress) => startNodeServer({ listen, clock, cluster: async () => cluster, labels: LABELS });
+  const start = (listen: ListenAddress) =>
+    startNodeServer({ listen, clock, cluster: async () => cluster, labels: LABELS });
   const server = await start(at ?? DEFAULT_LISTEN_ADDRESS).catch((error) => {
     if (at !== undefined || !(error instanceof ConfigError)) throw error;
     // The usual port is taken: any other one will do.
@@ -82,15 +90,30 @@ async function play(store: FileLeaseStore, at: ListenAddress | undefined, once: 
 }
 
 /**
- * Starts a task in a session of its own: a Ctrl-C is for the demo, which then ends its tasks in order. Its command is `cat`, which ends with its
- * standard input, and so with the demo, in whatever way that ends.
+ * Starts a task in a session of its own: a Ctrl-C is for the demo, which then ends its tasks in order. Its
+ * command is `cat`, which ends with its standard input, and so with the demo, in whatever way that ends.
  */
 function startTask(name: string, settings: readonly string[], { program, env, clock }: Io): DemoTask {
   const [file, ...args] = program;
-  const own = ['run', ...settings, '--task-id', name, '--log-level', 'warn', '--log-format', 'pretty', '--', 'cat'];
+  const own = [
+    'run',
+    ...settings,
+    '--task-id',
+    name,
+    '--log-level',
+    'warn',
+    '--log-format',
+    'pretty',
+    '--',
+    'cat',
+  ];
   // Settings of the user's, such as a task id or an endpoint, would spoil the demo.
   const others = Object.entries(env).filter(([variable]) => !/^(NODELEASE_|NODE_ID)/.test(variable));
-  const child = spawn(file, [...args, ...own], { detached: true, stdio: ['pipe', 'ignore', 'pipe'], env: Object.fromEntries(others) });
+  const child = spawn(file, [...args, ...own], {
+    detached: true,
+    stdio: ['pipe', 'ignore', 'pipe'],
+    env: Object.fromEntries(others),
+  });
   let log = '';
   let end: string | undefined;
   child.stdin.on('error', () => undefined);

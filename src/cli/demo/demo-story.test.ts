@@ -28,13 +28,24 @@ function scene({ once, screen, never = false }: { once: boolean; screen?: Screen
   const stopped: string[] = [];
   const start = (name: string): DemoTask => {
     let end: string | undefined;
-    const network = store.connect((_, apply) => (end === undefined ? Promise.resolve().then(apply) : new Promise(() => {})));
+    const network = store.connect((_, apply) =>
+      end === undefined ? Promise.resolve().then(apply) : new Promise(() => {}),
+    );
     const random = seededRandom(started.size + 1);
     const impatience = new AbortController();
     const { signal } = impatience;
     const lease = never
       ? undefined
-      : acquireLease({ store: network, clock, random, taskId: name, nodes: 3, durationMs: 3_000, graceMs: 1_000, signal });
+      : acquireLease({
+          store: network,
+          clock,
+          random,
+          taskId: name,
+          nodes: 3,
+          durationMs: 3_000,
+          graceMs: 1_000,
+          signal,
+        });
     const task: DemoTask = {
       name,
       pid: 100 + started.size,
@@ -53,7 +64,14 @@ function scene({ once, screen, never = false }: { once: boolean; screen?: Screen
     return task;
   };
   const view = new DemoView(['title', 'subtitle'], clock, io);
-  const story = new DemoStory({ session: new StoreSession(store, clock, 1_000), clock, view, start, nodes: 3, once });
+  const story = new DemoStory({
+    session: new StoreSession(store, clock, 1_000),
+    clock,
+    view,
+    start,
+    nodes: 3,
+    once,
+  });
   return { clock, io, story, started, stopped, abort: new AbortController() };
 }
 
@@ -68,9 +86,12 @@ describe('nodelease demo --once', () => {
     const text = io.answer();
     expect(text.match(/task-\d \(pid \d+\) started\n/g)).toHaveLength(3);
     expect(text.match(/task-\d acquired node id \d at version 1\n/g)).toHaveLength(3);
-    const killed = /(\d+\.\d)s {2}(task-\d) killed by SIGKILL: node id (\d) \(version 1\) expires in \d\.\ds\n/.exec(text);
+    const killed =
+      /(\d+\.\d)s {2}(task-\d) killed by SIGKILL: node id (\d) \(version 1\) expires in \d\.\ds\n/.exec(text);
     expect(text).toMatch(/task-4 \(pid 103\) started in its place/);
-    expect(text).toMatch(new RegExp(`the lease of node id ${killed?.[3]} has run out; it may be taken after 1s of grace`));
+    expect(text).toMatch(
+      new RegExp(`the lease of node id ${killed?.[3]} has run out; it may be taken after 1s of grace`),
+    );
     const taken = new RegExp(
       `(\\d+\\.\\d)s {2}task-4 took over node id ${killed?.[3]}: version 1 -> 2, (\\d\\.\\d)s after the kill\n$`,
     ).exec(text);
@@ -85,7 +106,9 @@ describe('nodelease demo --once', () => {
     await clock.advance(500);
     started.get('task-2')?.kill();
     await clock.advance(500);
-    await expect(played).rejects.toThrow(new DemoFailure('task-2 ended before it held a lease (signal SIGKILL)'));
+    await expect(played).rejects.toThrow(
+      new DemoFailure('task-2 ended before it held a lease (signal SIGKILL)'),
+    );
   });
 
   it('fails when nothing happens for a minute', async () => {
@@ -105,7 +128,9 @@ describe('nodelease demo', () => {
     await clock.advance(60_000);
     abort.abort(new Error('interrupted'));
     await expect(played).rejects.toThrow('interrupted');
-    const taken = lines(io).flatMap((line) => /took over node id (\d): version (\d) -> (\d)/.exec(line)?.slice(1).map(Number) ?? []);
+    const taken = lines(io).flatMap(
+      (line) => /took over node id (\d): version (\d) -> (\d)/.exec(line)?.slice(1).map(Number) ?? [],
+    );
     expect(taken).toEqual([1, 1, 2, 2, 1, 2, 0, 1, 2, 1, 2, 3, 2, 2, 3]);
     expect(clock.sleepers).toBeLessThan(40);
   });
@@ -117,7 +142,9 @@ describe('nodelease demo', () => {
     await clock.advance(3_000);
     started.get('task-2')?.kill();
     await clock.advance(4_500);
-    expect(io.answer()).toMatch(/task-2 has ended \(signal SIGKILL\)\n.*task-4 \(pid 103\) started in its place\n/);
+    expect(io.answer()).toMatch(
+      /task-2 has ended \(signal SIGKILL\)\n.*task-4 \(pid 103\) started in its place\n/,
+    );
     expect(io.answer()).toMatch(/task-4 acquired node id \d at version 2\n/);
     abort.abort(new Error('interrupted'));
     await clock.advance(200);

@@ -15,7 +15,9 @@ export interface DemoTask {
   end(): string | undefined;
   /** Ends it at once, as an accident would: it releases nothing. */
   kill(): void;
-  /** Asks it to end, and resolves when it has: its lease is released then. Kills it when that takes too long. */
+  /**
+   * Asks it to end, and resolves when it has: its lease is released then. Kills it when that takes too long.
+   */
   stop(): Promise<void>;
 }
 
@@ -42,7 +44,9 @@ const TIMEOUT_MS = 60_000;
 /** The tasks did not do what they should do. */
 export class DemoFailure extends Error {}
 
-/** Kills and replaces tasks of a fleet in turn, and shows what becomes of their leases, as the store tells it. */
+/**
+ * Kills and replaces tasks of a fleet in turn, and shows what becomes of their leases, as the store tells it.
+ */
 export class DemoStory {
   /** The running tasks, in the order of their starts. */
   #tasks: DemoTask[] = [];
@@ -56,21 +60,39 @@ export class DemoStory {
 
   constructor(private readonly options: DemoStoryOptions) {}
 
-  /** Runs until the end. @throws {DemoFailure} when a task fails, or waits for a node id for a minute, `signal.reason` when that aborts */
+  /**
+   * Runs until the end.
+   * @throws {DemoFailure} when a task fails, or waits for a node id for a minute, `signal.reason` when that
+   * aborts
+   */
   async play(signal: AbortSignal): Promise<void> {
     const { clock, nodes, once } = this.options;
     for (let index = 0; index < nodes; index += 1) this.#start('started');
     const isPast = (at: number) => () => clock.monotonic() >= at;
     const allHeld = () => this.#nodes.length === nodes && this.#nodes.every(({ state }) => state === 'held');
     for (;;) {
-      await this.#watch(allHeld, () => 'The tasks acquire their node ids …', signal, 'not all node ids are held');
+      await this.#watch(
+        allHeld,
+        () => 'The tasks acquire their node ids …',
+        signal,
+        'not all node ids are held',
+      );
       const killAt = clock.monotonic() + (once ? CALM_MS.once : CALM_MS.endless);
       const left = () => Math.ceil(Math.max(0, killAt - clock.monotonic()) / 1_000);
-      await this.#watch(isPast(killAt), () => `${this.#nextToKill?.taskId ?? 'A task'} will be killed in ${left()} s`, signal);
+      await this.#watch(
+        isPast(killAt),
+        () => `${this.#nextToKill?.taskId ?? 'A task'} will be killed in ${left()} s`,
+        signal,
+      );
       const id = this.#killNext();
       if (id === undefined) continue;
       const takeOver = () => `Node id ${id} is taken over when its lease and the grace period are over …`;
-      await this.#watch(() => this.#accident === undefined, takeOver, signal, `no task has taken over node id ${id}`);
+      await this.#watch(
+        () => this.#accident === undefined,
+        takeOver,
+        signal,
+        `no task has taken over node id ${id}`,
+      );
       if (once) return this.#watch(isPast(clock.monotonic() + SHOW_MS), () => '', signal);
     }
   }
@@ -100,7 +122,8 @@ export class DemoStory {
       await this.#read(next());
       this.#replaceEnded();
       if (isDone()) return;
-      if (late && clock.monotonic() - begun >= TIMEOUT_MS) throw new DemoFailure(`${late} after ${formatSetting(TIMEOUT_MS)}`);
+      if (late && clock.monotonic() - begun >= TIMEOUT_MS)
+        throw new DemoFailure(`${late} after ${formatSetting(TIMEOUT_MS)}`);
       await clock.sleep(READ_MS, signal);
     }
   }
@@ -127,7 +150,10 @@ export class DemoStory {
       if (taskId !== null) this.#held.add(taskId);
       if (accident?.id === id && version > accident.version) {
         const took = formatDuration(clock.monotonic() - accident.at);
-        view.tell(`${taskId} took over node id ${id}: version ${accident.version} -> ${version}, ${took} after the kill`, 'green');
+        view.tell(
+          `${taskId} took over node id ${id}: version ${accident.version} -> ${version}, ${took} after the kill`,
+          'green',
+        );
         this.#accident = undefined;
       } else view.tell(`${taskId} acquired node id ${id} at version ${version}`, 'green');
     }
@@ -144,7 +170,10 @@ export class DemoStory {
     return this.#nodes[(this.#killed + 1) % this.options.nodes];
   }
 
-  /** Kills the task that holds the next node id in turn, and starts another one. The node id; undefined where none of the tasks holds it. */
+  /**
+   * Kills the task that holds the next node id in turn, and starts another one. The node id; undefined where
+   * none of the tasks holds it.
+   */
   #killNext(): number | undefined {
     const { clock, view } = this.options;
     const node = this.#nextToKill;
@@ -155,16 +184,23 @@ export class DemoStory {
     victim.kill();
     this.#accident = { at: clock.monotonic(), id: node.id, version: node.version };
     const left = formatDuration(Math.max(0, expiresInMs(node) ?? 0));
-    view.tell(`${victim.name} killed by SIGKILL: node id ${node.id} (version ${node.version}) expires in ${left}`, 'red');
+    view.tell(
+      `${victim.name} killed by SIGKILL: node id ${node.id} (version ${node.version}) expires in ${left}`,
+      'red',
+    );
     this.#start('started in its place: no node id is free, it waits');
     return node.id;
   }
 
-  /** Replaces a task that was ended from outside. One that ended before it held a lease has failed: the next one would fail, too. */
+  /**
+   * Replaces a task that was ended from outside. One that ended before it held a lease has failed: the next
+   * one would fail, too.
+   */
   #replaceEnded(): void {
     for (const task of this.#tasks.filter((each) => each.end() !== undefined)) {
       this.#tasks = this.#tasks.filter((each) => each !== task);
-      if (!this.#held.has(task.name)) throw new DemoFailure(`${task.name} ended before it held a lease (${task.end()})`);
+      if (!this.#held.has(task.name))
+        throw new DemoFailure(`${task.name} ended before it held a lease (${task.end()})`);
       this.options.view.tell(`${task.name} has ended (${task.end()})`, 'red');
       this.#start('started in its place');
     }

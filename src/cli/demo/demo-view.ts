@@ -12,7 +12,10 @@ import { cut, formatDuration } from '../terminal/text.js';
 /** How many events are kept: no terminal shows more. */
 const KEPT = 200;
 
-/** Shows the demo. On a terminal: a title, the live table, the last events, and what comes next, redrawn. Elsewhere: one line an event. */
+/**
+ * Shows the demo. On a terminal: a title, the live table, the last events, and what comes next, redrawn.
+ * Elsewhere: one line an event.
+ */
 export class DemoView {
   readonly #frame: Frame;
   readonly #begun: number;
@@ -61,12 +64,15 @@ export class DemoView {
     const paint = paintFor(screen);
     const [title, subtitle] = this.title;
     const head = [fitLine(title, screen, 'bold'), fitLine(subtitle, screen, 'dim'), ''];
-    const table = this.#status === undefined ? [] : [...statusTable(wholeCluster(this.#status), { screen }), ''];
+    const table =
+      this.#status === undefined ? [] : [...statusTable(wholeCluster(this.#status), { screen }), ''];
     const foot = ['', fitLine(this.#next, screen, 'cyan')];
     const room = Math.max(1, screen.rows - 1 - head.length - table.length - foot.length);
     const entries = this.#entries
       .slice(-room)
-      .map(({ time, text, color }) => `${paint(time, 'dim')}  ${paint(cut(text, screen.columns - 8), color)}`);
+      .map(
+        ({ time, text, color }) => `${paint(time, 'dim')}  ${paint(cut(text, screen.columns - 8), color)}`,
+      );
     return [...head, ...table, ...entries, ...foot].slice(0, screen.rows - 1);
   }
 }

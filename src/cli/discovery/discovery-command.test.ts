@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { discoveryReport } from '../../monitor/discovery-report.js';
-import { comparePaths, type DiscoveryEntry, type DiscoverySnapshot, entryOf, parsePath } from '../../monitor/discovery-snapshot.js';
+import {
+  comparePaths,
+  type DiscoveryEntry,
+  type DiscoverySnapshot,
+  entryOf,
+  parsePath,
+} from '../../monitor/discovery-snapshot.js';
 import type { Znode } from '../../zookeeper/zookeeper.js';
 import { formatAddress } from '../terminal/text.js';
 import { discoveryTables } from './discovery-command.js';
@@ -8,7 +14,16 @@ import { discoveryTables } from './discovery-command.js';
 const SESSION = '0100000000000001';
 
 function znode(data: string, owner: string | undefined = SESSION): Znode {
-  const stat = { version: 0, childrenVersion: 0, createdZxid: 1n, modifiedZxid: 1n, createdAt: 0, modifiedAt: 0, owner, childCount: 0 };
+  const stat = {
+    version: 0,
+    childrenVersion: 0,
+    createdZxid: 1n,
+    modifiedZxid: 1n,
+    createdAt: 0,
+    modifiedAt: 0,
+    owner,
+    childCount: 0,
+  };
   return { data: Buffer.from(data), stat };
 }
 
@@ -17,16 +32,30 @@ function entry(path: string, data: unknown, owner?: string | null): DiscoveryEnt
   if (parsed.kind === 'folder' || parsed.kind === 'internal' || parsed.kind === 'foreign')
     throw new Error(`${path} is no place for an entry`);
   const found = znode(typeof data === 'string' ? data : JSON.stringify(data), owner ?? undefined);
-  return entryOf(`/discovery/${path}`, parsed, owner === null ? { ...found, stat: { ...found.stat, owner: undefined } } : found);
+  return entryOf(
+    `/discovery/${path}`,
+    parsed,
+    owner === null ? { ...found, stat: { ...found.stat, owner: undefined } } : found,
+  );
 }
 
-function tables(snapshot: Partial<DiscoverySnapshot>, screen?: Parameters<typeof discoveryTables>[1]): string[] {
+function tables(
+  snapshot: Partial<DiscoverySnapshot>,
+  screen?: Parameters<typeof discoveryTables>[1],
+): string[] {
   const whole = { entries: [], emptyFolders: [], foreign: [], denied: [], ...snapshot };
   return discoveryTables(discoveryReport('zk:2181/app', '/discovery', whole), screen);
 }
 
 const entries = [
-  entry('nodes/00/08', { taskId: 'a', nodeId: 0, version: 3, service: 'orders', address: '10.0.0.1', port: 80 }),
+  entry('nodes/00/08', {
+    taskId: 'a',
+    nodeId: 0,
+    version: 3,
+    service: 'orders',
+    address: '10.0.0.1',
+    port: 80,
+  }),
   entry('nodes/01/00', { taskId: 'b', nodeId: 248, version: 12 }),
   entry('servicetypes/orders/0', { taskId: 'a', nodeId: 0, version: 3, address: '10.0.0.1', port: 80 }),
   entry('endpoints/pay/_/orders:0', { taskId: 'a', nodeId: 0, version: 3 }),
@@ -50,7 +79,11 @@ describe('nodelease discovery ls', () => {
   });
 
   it('shows services and endpoints that no node offers any more', () => {
-    const emptyFolders = ['/discovery/servicetypes/gone', '/discovery/endpoints/none', '/discovery/endpoints/pay/blue'];
+    const emptyFolders = [
+      '/discovery/servicetypes/gone',
+      '/discovery/endpoints/none',
+      '/discovery/endpoints/pay/blue',
+    ];
     const lines = tables({ emptyFolders: [...emptyFolders, '/discovery/nodes', '/discovery/nodes/00'] });
     expect(lines.map((line) => line.trimEnd())).toEqual([
       'SERVICE  NODE ID  VERSION  TASK  ADDRESS  SESSION  PROBLEM',
@@ -78,7 +111,9 @@ describe('nodelease discovery ls', () => {
   });
 
   it('shows that a znode goes with no session', () => {
-    expect(tables({ entries: [entry('nodes/00/08', { taskId: 'a', nodeId: 0, version: 3 }, null)] })[1]).toMatch(/ none$/);
+    expect(
+      tables({ entries: [entry('nodes/00/08', { taskId: 'a', nodeId: 0, version: 3 }, null)] })[1],
+    ).toMatch(/ none$/);
   });
 
   it('lists what does not belong there', () => {
@@ -92,18 +127,29 @@ describe('nodelease discovery ls', () => {
 
   it('lets nothing of a stranger reach the terminal as a command', () => {
     const lines = tables({
-      entries: [entry('nodes/00/08', { taskId: '\x1b[2J', nodeId: 0, version: 1, service: '\u202e', address: '\n' })],
+      entries: [
+        entry('nodes/00/08', { taskId: '\x1b[2J', nodeId: 0, version: 1, service: '\u202e', address: '\n' }),
+      ],
       foreign: ['/discovery/\x9b2J'],
     });
     expect(lines.join('')).not.toMatch(/[\p{Cc}\u202e]/u);
   });
 
-  it.each([80, 88, 120])('keeps within a terminal of %d columns, and spares the column of problems where there are none', (columns) => {
-    const wide = entry('nodes/00/08', { taskId: 't'.repeat(90), nodeId: 0, version: 1, service: 's'.repeat(50), address: 'h'.repeat(60) });
-    const lines = tables({ entries: [wide] }, { columns, rows: 24, color: false }).slice(0, 2);
-    expect(Math.max(...lines.map(({ length }) => length))).toBeLessThanOrEqual(columns);
-    expect(lines[0]).not.toContain('PROBLEM');
-  });
+  it.each([80, 88, 120])(
+    'keeps within a terminal of %d columns, and spares the column of problems where there are none',
+    (columns) => {
+      const wide = entry('nodes/00/08', {
+        taskId: 't'.repeat(90),
+        nodeId: 0,
+        version: 1,
+        service: 's'.repeat(50),
+        address: 'h'.repeat(60),
+      });
+      const lines = tables({ entries: [wide] }, { columns, rows: 24, color: false }).slice(0, 2);
+      expect(Math.max(...lines.map(({ length }) => length))).toBeLessThanOrEqual(columns);
+      expect(lines[0]).not.toContain('PROBLEM');
+    },
+  );
 
   it('shows an address whole rather than a task', () => {
     const long = entry('nodes/00/08', {
@@ -114,11 +160,21 @@ describe('nodelease discovery ls', () => {
       address: '172.31.255.255',
       port: 65_535,
     });
-    expect(tables({ entries: [long] }, { columns: 90, rows: 24, color: false })[1]).toMatch(/ t+… .* 172\.31\.255\.255:65535 /);
+    expect(tables({ entries: [long] }, { columns: 90, rows: 24, color: false })[1]).toMatch(
+      / t+… .* 172\.31\.255\.255:65535 /,
+    );
   });
 
   it('gives JSON in which no field is ever left out', () => {
-    const none = { zookeeper: 'zk:2181', path: '/discovery', exists: false, nodes: [], services: [], endpoints: [], foreign: [] };
+    const none = {
+      zookeeper: 'zk:2181',
+      path: '/discovery',
+      exists: false,
+      nodes: [],
+      services: [],
+      endpoints: [],
+      foreign: [],
+    };
     expect(discoveryReport('zk:2181', '/discovery', undefined)).toEqual(none);
     const bad = entry('endpoints/pay/_/who', 'x', null);
     const denied = {
@@ -129,7 +185,15 @@ describe('nodelease discovery ls', () => {
     } as DiscoveryEntry;
     const snapshot = { entries: [...entries, bad, denied], emptyFolders: [], foreign: [], denied: [] };
     const report = discoveryReport('zk:2181', '/discovery', snapshot);
-    const nothing = { version: null, taskId: null, service: null, address: null, port: null, sessionId: null, data: null };
+    const nothing = {
+      version: null,
+      taskId: null,
+      service: null,
+      address: null,
+      port: null,
+      sessionId: null,
+      data: null,
+    };
     expect(report.nodes).toEqual([
       {
         clusterNodeId: 8,
@@ -152,12 +216,20 @@ describe('nodelease discovery ls', () => {
     ]);
     expect(report.endpoints[0]?.keys[0]?.refs).toEqual([
       expect.objectContaining({ ref: 'orders:0', nodeId: 0, version: 3 }),
-      { ref: 'who', path: '/discovery/endpoints/pay/_/who', nodeId: null, ...nothing, problem: 'unreadable: x' },
+      {
+        ref: 'who',
+        path: '/discovery/endpoints/pay/_/who',
+        nodeId: null,
+        ...nothing,
+        problem: 'unreadable: x',
+      },
     ]);
   });
 
   it('orders references by their node ids', () => {
-    const paths = ['orders/10', 'orders/9', 'nodes', 'billing/100'].map((name) => `/discovery/servicetypes/${name}`);
+    const paths = ['orders/10', 'orders/9', 'nodes', 'billing/100'].map(
+      (name) => `/discovery/servicetypes/${name}`,
+    );
     expect([...paths].sort(comparePaths)).toEqual([paths[3], paths[2], paths[1], paths[0]]);
     const hex = ['/discovery/nodes/00/10', '/discovery/nodes/00/0A', '/discovery/nodes/00/09'];
     expect([...hex].sort(comparePaths)).toEqual([...hex].reverse());

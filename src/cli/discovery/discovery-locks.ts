@@ -17,13 +17,24 @@ const COLUMNS: readonly Column[] = [
   { title: 'WAITING', minWidth: 10 },
 ];
 
-/** `nodelease discovery ls --locks PATH[,PATH]`: shows who holds the locks there and below, and who waits for them. Resolves to the exit code. */
-export function listLocksCommand(given: string, json: boolean, settings: ZooKeeperCommandSettings, io: Io): Promise<number> {
+/**
+ * `nodelease discovery ls --locks PATH[,PATH]`: shows who holds the locks there and below, and who waits for
+ * them. Resolves to the exit code.
+ */
+export function listLocksCommand(
+  given: string,
+  json: boolean,
+  settings: ZooKeeperCommandSettings,
+  io: Io,
+): Promise<number> {
   const paths = parsePaths(given, '--locks');
   const where = settings.zookeeper.connect.text;
   return onZooKeeper(settings, io, async (zookeeper, signal) => {
     await zookeeper.whenConnected({ signal });
-    const aged = (contender: Contender) => ({ ...contender, ageMs: Math.max(0, io.clock.now() - contender.since) });
+    const aged = (contender: Contender) => ({
+      ...contender,
+      ageMs: Math.max(0, io.clock.now() - contender.since),
+    });
     const locks = (await standingsBelow(zookeeper, paths, signal)).map((lock) => {
       return { ...lock, holders: lock.holders.map(aged), waiting: lock.waiting.map(aged) };
     });
@@ -32,8 +43,13 @@ export function listLocksCommand(given: string, json: boolean, settings: ZooKeep
     else {
       const rows = locks.flatMap(({ path, kind, holders, waiting }) =>
         (holders.length > 0 ? holders : [undefined]).map((holder, at) => {
-          const told = holder ? [holder.data, holder.sessionId ?? 'none', holder.token, formatDuration(holder.ageMs)] : ['-', '', '', ''];
-          const queue = at > 0 || waiting.length === 0 ? '' : `${waiting.length}: ${someOf(waiting.map(({ data }) => data))}`;
+          const told = holder
+            ? [holder.data, holder.sessionId ?? 'none', holder.token, formatDuration(holder.ageMs)]
+            : ['-', '', '', ''];
+          const queue =
+            at > 0 || waiting.length === 0
+              ? ''
+              : `${waiting.length}: ${someOf(waiting.map(({ data }) => data))}`;
           return [path, kind, ...told, queue].map((text) => ({ text }));
         }),
       );

@@ -30,16 +30,24 @@ export interface ResolveOptions {
   readonly json: boolean;
 }
 
-/** How long the instances may take to be read, in milliseconds: longer than znodes that may not be read delay the others. */
+/**
+ * How long the instances may take to be read, in milliseconds: longer than znodes that may not be read delay
+ * the others.
+ */
 const READ_TIMEOUT_MS = 15_000;
 
 /**
- * `nodelease discovery resolve NAME`: prints the URL of one instance, as the strategy picks it. Other programs take it as an argument, so it is an
- * http or https URL without user information. Resolves to the exit code: 1 where no instance can be used, with the reason on standard error.
+ * `nodelease discovery resolve NAME`: prints the URL of one instance, as the strategy picks it. Other
+ * programs take it as an argument, so it is an http or https URL without user information. Resolves to the
+ * exit code: 1 where no instance can be used, with the reason on standard error.
  *
  * @throws {ConfigError} when the name, the kind or the strategy is invalid
  */
-export async function resolveDiscoveryCommand(options: ResolveOptions, settings: ZooKeeperCommandSettings, io: Io): Promise<number> {
+export async function resolveDiscoveryCommand(
+  options: ResolveOptions,
+  settings: ZooKeeperCommandSettings,
+  io: Io,
+): Promise<number> {
   const origin = originOf(options, settings.zookeeper.basePath, io);
   const strategy = parseStrategy(options.strategy);
   return onZooKeeper(settings, io, async (zookeeper, signal) => {
@@ -52,9 +60,20 @@ export async function resolveDiscoveryCommand(options: ResolveOptions, settings:
       complain(io, `warning: ${trouble}: ignored`);
     });
     try {
-      await read(source, io, signal, () => trouble ?? ('problem' in zookeeper.state ? zookeeper.state.problem : undefined));
+      await read(
+        source,
+        io,
+        signal,
+        () => trouble ?? ('problem' in zookeeper.state ? zookeeper.state.problem : undefined),
+      );
       const accept = (each: ServiceInstance) => requestableUrl(each) !== undefined;
-      const instance = new ServiceProvider({ source, clock: io.clock, random: io.random, strategy, accept }).need();
+      const instance = new ServiceProvider({
+        source,
+        clock: io.clock,
+        random: io.random,
+        strategy,
+        accept,
+      }).need();
       const url = String(requestableUrl(instance));
       if (options.json) sayJson(io, { ...instance, url });
       else say(io, url);
@@ -64,7 +83,10 @@ export async function resolveDiscoveryCommand(options: ResolveOptions, settings:
       const refused = source.instances.some(
         (each) => each.enabled && instanceUrl(each) !== undefined && requestableUrl(each) === undefined,
       );
-      complain(io, `${error.message}${refused ? ': only http and https URLs without user information are printed' : ''}`);
+      complain(
+        io,
+        `${error.message}${refused ? ': only http and https URLs without user information are printed' : ''}`,
+      );
       return ExitCode.nothing;
     } finally {
       source.close();
@@ -72,15 +94,23 @@ export async function resolveDiscoveryCommand(options: ResolveOptions, settings:
   });
 }
 
-/** The URL of an instance; undefined where a program could take it for more than a URL to request: any client may have written it. */
+/**
+ * The URL of an instance; undefined where a program could take it for more than a URL to request: any client
+ * may have written it.
+ */
 function requestableUrl(instance: ServiceInstance): string | undefined {
   const url = instanceUrl(instance);
-  // Programs differ about the end of a host: nothing that one of them could take for user information, or for several arguments.
-  const isPlain = url !== undefined && /^https?:\/\/[^/?#@]+(?:[/?#]|$)/i.test(url) && !/[\\\s\p{Cc}\p{Cf}]/u.test(url);
+  // Programs differ about the end of a host: nothing that one of them could take for user information, or for
+  // several arguments.
+  const isPlain =
+    url !== undefined && /^https?:\/\/[^/?#@]+(?:[/?#]|$)/i.test(url) && !/[\\\s\p{Cc}\p{Cf}]/u.test(url);
   return isPlain && URL.canParse(url) ? url : undefined;
 }
 
-/** Where the instances come from, and the parent znode of them. @throws {ConfigError} when the name or the kind is invalid */
+/**
+ * Where the instances come from, and the parent znode of them.
+ * @throws {ConfigError} when the name or the kind is invalid
+ */
 function originOf({ name, kind }: ResolveOptions, basePath: string, { clock, random }: Io) {
   if (kind === 'service') {
     checkServiceName(name, 'name');
@@ -100,7 +130,12 @@ function originOf({ name, kind }: ResolveOptions, basePath: string, { clock, ran
 }
 
 /** Waits until the instances have been read for the first time. */
-async function read(source: InstanceSource, { clock }: Io, signal: AbortSignal, trouble: () => string | undefined): Promise<void> {
+async function read(
+  source: InstanceSource,
+  { clock }: Io,
+  signal: AbortSignal,
+  trouble: () => string | undefined,
+): Promise<void> {
   try {
     await callWithTimeout({ clock, timeoutMs: READ_TIMEOUT_MS, signal }, () => source.ready);
   } catch {

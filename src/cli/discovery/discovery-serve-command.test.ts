@@ -4,7 +4,8 @@ import { discoveryServeLog, zookeeperLog } from './discovery-serve-command.js';
 
 function recorder() {
   const lines: string[] = [];
-  const at = (level: string) => (first: unknown, second?: string) => void lines.push(`${level} ${second ?? String(first)}`);
+  const at = (level: string) => (first: unknown, second?: string) =>
+    void lines.push(`${level} ${second ?? String(first)}`);
   return { lines, debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
 }
 
@@ -34,7 +35,11 @@ describe('what discovery serve logs', () => {
     const failed = (fault: 'timeout' | 'no-auth') => new ZooKeeperError(fault, { fault, outcome: 'unknown' });
     listener({ type: 'request-failed', request: 'GET /v1/service', error: failed('timeout') });
     listener({ type: 'request-failed', request: 'GET /v1/service', error: failed('no-auth') });
-    listener({ type: 'request-failed', request: 'GET /v1/service', error: new TypeError('x is not a function') });
+    listener({
+      type: 'request-failed',
+      request: 'GET /v1/service',
+      error: new TypeError('x is not a function'),
+    });
     listener({ type: 'purged', name: 'orders', id: '1' });
     listener({ type: 'unreadable', path: '/services/orders/2', problem: 'is empty' });
     listener({ type: 'purge-failed', error: failed('timeout') });

@@ -22,20 +22,35 @@ export interface DiscoveryServeOptions {
 }
 
 /**
- * `nodelease discovery serve`: answers over HTTP who offers which service, until a signal ends it: 0 for SIGINT and SIGTERM. The address is the
- * answer, on one line of standard output; events are logged. It starts without ZooKeeper, too, and answers 503 until there is a connection.
+ * `nodelease discovery serve`: answers over HTTP who offers which service, until a signal ends it: 0 for
+ * SIGINT and SIGTERM. The address is the answer, on one line of standard output; events are logged. It starts
+ * without ZooKeeper, too, and answers 503 until there is a connection.
  *
  * @throws {ConfigError} when an option is wrong, or it cannot listen where it should
  */
-export function discoveryServeCommand(options: DiscoveryServeOptions, settings: ZooKeeperCommandSettings, io: Io): Promise<number> {
+export function discoveryServeCommand(
+  options: DiscoveryServeOptions,
+  settings: ZooKeeperCommandSettings,
+  io: Io,
+): Promise<number> {
   // Before a connection is opened.
   const checked = checkOptions(options);
   return onZooKeeper(settings, io, (zookeeper, signal) => serve(zookeeper, checked, settings, io, signal));
 }
 
-function checkOptions({ readOnly, allowWrites, bearerTokenFile, staticTimeout, strategy }: DiscoveryServeOptions) {
+function checkOptions({
+  readOnly,
+  allowWrites,
+  bearerTokenFile,
+  staticTimeout,
+  strategy,
+}: DiscoveryServeOptions) {
   if (staticTimeout !== undefined && readOnly)
-    throw new ConfigError('--static-timeout', staticTimeout, 'no --read-only beside it (a read-only server unregisters nothing)');
+    throw new ConfigError(
+      '--static-timeout',
+      staticTimeout,
+      'no --read-only beside it (a read-only server unregisters nothing)',
+    );
   const bounds = {
     least: [1_000, 'at least 1s (a client that registers an instance must have the time to do it again)'],
     most: [2_592_000_000, 'at most 720h'],
@@ -43,7 +58,8 @@ function checkOptions({ readOnly, allowWrites, bearerTokenFile, staticTimeout, s
   return {
     ...{ readOnly, allowWrites, bearerTokenFile },
     strategy: strategy === undefined ? undefined : parseStrategy(strategy, '--strategy'),
-    staticTimeoutMs: staticTimeout === undefined ? undefined : parseDuration(staticTimeout, '--static-timeout', bounds),
+    staticTimeoutMs:
+      staticTimeout === undefined ? undefined : parseDuration(staticTimeout, '--static-timeout', bounds),
   };
 }
 
@@ -83,19 +99,30 @@ const ACCESS: Readonly<Record<DiscoveryServer['writes'], string>> = {
   anybody: 'changes by any client on this machine',
 };
 
-/** A listener that logs one line an event. {@link zookeeperLog} logs a lost connection, so that not every request does. */
-export function discoveryServeLog(log: Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>): (event: DiscoveryServerEvent) => void {
+/**
+ * A listener that logs one line an event. {@link zookeeperLog} logs a lost connection, so that not every
+ * request does.
+ */
+export function discoveryServeLog(
+  log: Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>,
+): (event: DiscoveryServerEvent) => void {
   return (event) => {
     switch (event.type) {
       case 'request-failed': {
         const { error } = problemOf(event.error);
         const level = error === 'internal' ? 'error' : error === 'unavailable' ? 'debug' : 'warn';
-        return log[level]({ ...(level === 'error' && { err: event.error }) }, `${event.request}: ${explain(event.error)}`);
+        return log[level](
+          { ...(level === 'error' && { err: event.error }) },
+          `${event.request}: ${explain(event.error)}`,
+        );
       }
       case 'unreadable':
         return log.warn({ path: event.path }, `${event.path} ${event.problem}: ignored`);
       case 'purged':
-        return log.info({ service: event.name, id: event.id }, `${event.name}/${event.id} was not written again in time: unregistered`);
+        return log.info(
+          { service: event.name, id: event.id },
+          `${event.name}/${event.id} was not written again in time: unregistered`,
+        );
       case 'purge-failed':
         return log.debug(`the STATIC instances could not be looked through: ${explain(event.error)}`);
     }
@@ -103,12 +130,16 @@ export function discoveryServeLog(log: Pick<Logger, 'debug' | 'info' | 'warn' | 
 }
 
 /** A listener that logs each loss of the connection to ZooKeeper once, and each connection. */
-export function zookeeperLog(log: Pick<Logger, 'info' | 'warn'>, description: string): (state: SessionState) => void {
+export function zookeeperLog(
+  log: Pick<Logger, 'info' | 'warn'>,
+  description: string,
+): (state: SessionState) => void {
   let away = false;
   return (state) => {
     const because = 'problem' in state && state.problem !== undefined ? `: ${state.problem}` : '';
     if (state.status === 'connected') log.info({ zookeeper: 'ok' }, `connected to ${description}`);
-    else if (state.status === 'expired') log.warn({ zookeeper: 'expired' }, `session ${state.sessionId} has expired`);
+    else if (state.status === 'expired')
+      log.warn({ zookeeper: 'expired' }, `session ${state.sessionId} has expired`);
     else if (!away && (state.status === 'suspended' || because !== ''))
       log.warn({ zookeeper: 'away' }, `no connection to ${description}${because}`);
     away = state.status !== 'connected' && (away || state.status !== 'connecting' || because !== '');

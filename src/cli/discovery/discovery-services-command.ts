@@ -29,8 +29,9 @@ const COLUMNS: readonly Column[] = [
 ];
 
 /**
- * `nodelease discovery services [NAME]`: shows the services that Curator knows of, and their instances. It leaves out what it cannot decode, with
- * a warning. Services whose instances it may not list make it fail in the end. Resolves to the exit code.
+ * `nodelease discovery services [NAME]`: shows the services that Curator knows of, and their instances. It
+ * leaves out what it cannot decode, with a warning. Services whose instances it may not list make it fail in
+ * the end. Resolves to the exit code.
  *
  * @throws {ConfigError} when no service could have the name
  */
@@ -44,8 +45,15 @@ export async function listServicesCommand(
   const { basePath, connect } = settings.zookeeper;
   return onZooKeeper(settings, io, async (zookeeper, signal) => {
     await zookeeper.whenConnected({ signal });
-    const onUnreadable = (path: string, problem: string) => complain(io, `warning: ${path} ${problem}: left out`);
-    const directory = new ServiceDirectory<unknown>({ zookeeper, clock: io.clock, basePath, payload: jsonPayload, onUnreadable });
+    const onUnreadable = (path: string, problem: string) =>
+      complain(io, `warning: ${path} ${problem}: left out`);
+    const directory = new ServiceDirectory<unknown>({
+      zookeeper,
+      clock: io.clock,
+      basePath,
+      payload: jsonPayload,
+      onUnreadable,
+    });
     const services: ServiceReport[] = [];
     const denied: string[] = [];
     for (const each of name === undefined ? await directory.names({ signal }) : [name]) {
@@ -59,7 +67,12 @@ export async function listServicesCommand(
     const where = `${basePath} of ${connect.text}`;
     if (json) sayJson(io, report(connect.text, basePath, services));
     else if (denied.length === 0 && services.every(({ instances }) => instances.length === 0)) {
-      say(io, name === undefined ? `Nobody is registered at ${where}.` : `Nobody is registered as ${name} at ${where}.`);
+      say(
+        io,
+        name === undefined
+          ? `Nobody is registered at ${where}.`
+          : `Nobody is registered as ${name} at ${where}.`,
+      );
     } else if (services.length > 0) sayLines(io, tables(services, where, io.screen()));
     for (const path of denied) complain(io, `${path}: no-auth: these credentials may not list the instances`);
     return denied.length === 0 ? ExitCode.ok : ExitCode.storeUnusable;
@@ -76,7 +89,9 @@ function report(zookeeper: string, path: string, services: readonly ServiceRepor
 
 function tables(services: readonly ServiceReport[], where: string, screen: Screen | undefined): string[] {
   const rows = services.flatMap(({ name, instances }) =>
-    instances.length === 0 ? [[{ text: name }, { text: '-', color: 'dim' } as const]] : instances.map((instance) => row(name, instance)),
+    instances.length === 0
+      ? [[{ text: name }, { text: '-', color: 'dim' } as const]]
+      : instances.map((instance) => row(name, instance)),
   );
   const total = services.reduce((sum, { instances }) => sum + instances.length, 0);
   return [
@@ -101,5 +116,7 @@ function row(name: string, instance: ServiceInstance): Cell[] {
 
 function stateOf(instance: ServiceInstance): Cell {
   if (!instance.enabled) return { text: 'disabled', color: 'yellow' };
-  return isInService(instance) ? { text: 'enabled', color: 'green' } : { text: 'out of service', color: 'yellow' };
+  return isInService(instance)
+    ? { text: 'enabled', color: 'green' }
+    : { text: 'out of service', color: 'yellow' };
 }

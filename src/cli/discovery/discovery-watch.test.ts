@@ -2,11 +2,24 @@ import { describe, expect, it } from 'vitest';
 import { type DiscoveryEntry, entryOf, parsePath } from '../../monitor/discovery-snapshot.js';
 import { changeReport, changeText, discoveryChange } from './discovery-watch.js';
 
-function entry(path: string, data: unknown, { zxid = 1n, owner = '01' }: { zxid?: bigint; owner?: string } = {}): DiscoveryEntry {
+function entry(
+  path: string,
+  data: unknown,
+  { zxid = 1n, owner = '01' }: { zxid?: bigint; owner?: string } = {},
+): DiscoveryEntry {
   const parsed = parsePath(path);
   if (parsed.kind === 'folder' || parsed.kind === 'internal' || parsed.kind === 'foreign')
     throw new Error(`${path} is no place for an entry`);
-  const stat = { version: 0, childrenVersion: 0, createdZxid: zxid, modifiedZxid: zxid, createdAt: 0, modifiedAt: 0, owner, childCount: 0 };
+  const stat = {
+    version: 0,
+    childrenVersion: 0,
+    createdZxid: zxid,
+    modifiedZxid: zxid,
+    createdAt: 0,
+    modifiedAt: 0,
+    owner,
+    childCount: 0,
+  };
   return entryOf(path, parsed, { data: Buffer.from(JSON.stringify(data)), stat });
 }
 
@@ -21,18 +34,28 @@ function told(previous: DiscoveryEntry | undefined, now: DiscoveryEntry | undefi
 
 describe('a change in the discovery tree', () => {
   it('is told in one line', () => {
-    expect(told(undefined, first)).toBe('node 0 (00/08) joined: version 1, task a, address host:80, session 01');
-    expect(told(first, undefined)).toBe('node 0 (00/08) left: version 1, task a, address host:80, session 01');
-    const successor = entry(PATH, { taskId: 'b', nodeId: 0, version: 2, service: 'orders' }, { zxid: 2n, owner: '02' });
+    expect(told(undefined, first)).toBe(
+      'node 0 (00/08) joined: version 1, task a, address host:80, session 01',
+    );
+    expect(told(first, undefined)).toBe(
+      'node 0 (00/08) left: version 1, task a, address host:80, session 01',
+    );
+    const successor = entry(
+      PATH,
+      { taskId: 'b', nodeId: 0, version: 2, service: 'orders' },
+      { zxid: 2n, owner: '02' },
+    );
     expect(told(first, successor)).toBe(
       'node 0 (00/08) changed: version 1 → 2, task a → b, service none → orders, address host:80 → none, session 01 → 02',
     );
-    expect(told(first, entry(PATH, { taskId: 'a', nodeId: 0, version: 1, address: 'host', port: 80, idWidth: 9 }))).toBe(
+    expect(
+      told(first, entry(PATH, { taskId: 'a', nodeId: 0, version: 1, address: 'host', port: 80, idWidth: 9 })),
+    ).toBe(
       'node 0 (00/08) changed: version 1, task a, address host:80, session 01, other fields of its data are new',
     );
-    expect(told(undefined, entry('/discovery/servicetypes/orders/7', { taskId: 'a', nodeId: 7, version: 1 }))).toMatch(
-      /^service orders of node 7 joined: version 1, task a,/,
-    );
+    expect(
+      told(undefined, entry('/discovery/servicetypes/orders/7', { taskId: 'a', nodeId: 7, version: 1 })),
+    ).toMatch(/^service orders of node 7 joined: version 1, task a,/);
     expect(told(undefined, entry('/discovery/endpoints/pay/_/orders:7', 'x'))).toMatch(
       /^endpoint pay key _ of orders:7 joined: .*unreadable: "x"$/,
     );
@@ -44,9 +67,16 @@ describe('a change in the discovery tree', () => {
   });
 
   it('is one when a znode was made anew with the same data: it goes with another session', () => {
-    expect(told(first, entry(PATH, { taskId: 'a', nodeId: 0, version: 1, address: 'host', port: 80 }, { zxid: 9n, owner: '09' }))).toBe(
-      'node 0 (00/08) changed: version 1, task a, address host:80, session 01 → 09',
-    );
+    expect(
+      told(
+        first,
+        entry(
+          PATH,
+          { taskId: 'a', nodeId: 0, version: 1, address: 'host', port: 80 },
+          { zxid: 9n, owner: '09' },
+        ),
+      ),
+    ).toBe('node 0 (00/08) changed: version 1, task a, address host:80, session 01 → 09');
   });
 
   it('gives JSON in which no field is ever left out', () => {
@@ -71,7 +101,10 @@ describe('a change in the discovery tree', () => {
       problem: null,
       previous: expect.objectContaining({ version: 1, path: PATH }),
     });
-    const joined = discoveryChange(undefined, entry('/discovery/endpoints/pay/blue/orders:7', { taskId: 'a', nodeId: 7, version: 1 }));
+    const joined = discoveryChange(
+      undefined,
+      entry('/discovery/endpoints/pay/blue/orders:7', { taskId: 'a', nodeId: 7, version: 1 }),
+    );
     expect(joined && changeReport('', joined)).toMatchObject({
       change: 'joined',
       kind: 'endpoint',

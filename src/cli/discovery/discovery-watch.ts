@@ -1,6 +1,12 @@
 import { DISCOVERY_PATH, NODES_PATH } from '../../discovery/tree-paths.js';
 import { type DiscoveryOptions, type EntryReport, entryReport } from '../../monitor/discovery-report.js';
-import { type DiscoveryEntry, type EntryPath, entryOf, parsePath, readDiscovery } from '../../monitor/discovery-snapshot.js';
+import {
+  type DiscoveryEntry,
+  type EntryPath,
+  entryOf,
+  parsePath,
+  readDiscovery,
+} from '../../monitor/discovery-snapshot.js';
 import type { SessionState } from '../../zookeeper/session-state.js';
 import type { Watch, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { complain, interruption, sayJson, sayLines } from '../commands/store-command.js';
@@ -21,7 +27,10 @@ export interface DiscoveryChange {
   readonly previous: DiscoveryEntry | undefined;
 }
 
-/** A change of an announcement as one line of JSON. Every field is always there, null where there is nothing to say. */
+/**
+ * A change of an announcement as one line of JSON. Every field is always there, null where there is nothing
+ * to say.
+ */
 export interface ChangeReport extends EntryReport {
   /** When it was seen, by this host's clock, ISO 8601. */
   readonly time: string;
@@ -39,7 +48,10 @@ export interface ChangeReport extends EntryReport {
 /** A change of the connection as one line of JSON. */
 export interface ConnectionReport {
   readonly time: string;
-  /** `watching`: all that was there has been told. `expired`: the session has ended; what follows is told in a new one. */
+  /**
+   * `watching`: all that was there has been told. `expired`: the session has ended; what follows is told in a
+   * new one.
+   */
   readonly change: 'watching' | 'lost' | 'expired' | 'restored';
   readonly kind: 'connection';
   readonly sessionId: string | null;
@@ -47,7 +59,9 @@ export interface ConnectionReport {
 }
 
 /** The colors of the changes on a terminal. */
-export const CHANGE_COLORS: Readonly<Record<DiscoveryChange['kind'] | ConnectionReport['change'], Color | undefined>> = {
+export const CHANGE_COLORS: Readonly<
+  Record<DiscoveryChange['kind'] | ConnectionReport['change'], Color | undefined>
+> = {
   present: undefined,
   joined: 'green',
   changed: 'cyan',
@@ -59,10 +73,15 @@ export const CHANGE_COLORS: Readonly<Record<DiscoveryChange['kind'] | Connection
 };
 
 /**
- * `nodelease discovery watch`: shows what is announced and then every change, one on a line, until a signal ends it: 0 for SIGINT and SIGTERM. It
- * survives a lost connection: once that is restored, it tells all that has changed meanwhile. Resolves to the exit code.
+ * `nodelease discovery watch`: shows what is announced and then every change, one on a line, until a signal
+ * ends it: 0 for SIGINT and SIGTERM. It survives a lost connection: once that is restored, it tells all that
+ * has changed meanwhile. Resolves to the exit code.
  */
-export function watchDiscoveryCommand(options: DiscoveryOptions, settings: ZooKeeperCommandSettings, io: Io): Promise<number> {
+export function watchDiscoveryCommand(
+  options: DiscoveryOptions,
+  settings: ZooKeeperCommandSettings,
+  io: Io,
+): Promise<number> {
   return onZooKeeper(settings, io, async (zookeeper, signal) => {
     try {
       return await watchDiscovery(zookeeper, options, io, signal);
@@ -74,7 +93,12 @@ export function watchDiscoveryCommand(options: DiscoveryOptions, settings: ZooKe
   });
 }
 
-async function watchDiscovery(zookeeper: ZooKeeper, { json }: DiscoveryOptions, io: Io, signal: AbortSignal): Promise<number> {
+async function watchDiscovery(
+  zookeeper: ZooKeeper,
+  { json }: DiscoveryOptions,
+  io: Io,
+  signal: AbortSignal,
+): Promise<number> {
   const { description } = zookeeper;
   const line = (time: string, kind: keyof typeof CHANGE_COLORS, text: string) =>
     sayLines(io, [`${time}  ${paintFor(io.screen())(printable(text), CHANGE_COLORS[kind])}`]);
@@ -93,7 +117,8 @@ async function watchDiscovery(zookeeper: ZooKeeper, { json }: DiscoveryOptions, 
   const { entries = [], denied = [] } = (await readDiscovery(zookeeper, DISCOVERY_PATH, signal)) ?? {};
   for (const path of denied) complain(io, `${path}: no-auth: these credentials may not read the data`);
   for (const entry of entries) onChange({ kind: 'present', entry, previous: undefined });
-  const count = entries.length === 0 ? 'no task announces anything' : pluralize(entries.length, 'announcement');
+  const count =
+    entries.length === 0 ? 'no task announces anything' : pluralize(entries.length, 'announcement');
   onConnection('watching', zookeeper.state, `${count} at ${description}: watching`);
   const end = followDiscovery(zookeeper, entries, onChange);
   const ended = await interruption(signal);
@@ -103,13 +128,20 @@ async function watchDiscovery(zookeeper: ZooKeeper, { json }: DiscoveryOptions, 
 }
 
 /** A change of the connection for programs. */
-export function connectionReport(time: string, change: ConnectionReport['change'], state: SessionState): ConnectionReport {
+export function connectionReport(
+  time: string,
+  change: ConnectionReport['change'],
+  state: SessionState,
+): ConnectionReport {
   const sessionId = 'sessionId' in state ? state.sessionId : null;
   const problem = 'problem' in state ? (state.problem ?? null) : null;
   return { time, change, kind: 'connection', sessionId, problem };
 }
 
-/** Tells when the connection is lost, its session expires, and it is restored, until the returned function is called. */
+/**
+ * Tells when the connection is lost, its session expires, and it is restored, until the returned function is
+ * called.
+ */
 export function onConnectionChange(
   zookeeper: Pick<ZooKeeper, 'description' | 'onState'>,
   tell: (change: ConnectionReport['change'], state: SessionState, text: string) => void,
@@ -122,13 +154,15 @@ export function onConnectionChange(
     else if (state.status === 'expired') tell('expired', state, `session ${state.sessionId} has expired`);
     else if (state.status === 'connected' && isLost)
       tell('restored', state, `connection to ${description} restored, session ${state.sessionId}`);
-    isLost = state.status === 'suspended' || state.status === 'expired' || (isLost && state.status === 'connecting');
+    isLost =
+      state.status === 'suspended' || state.status === 'expired' || (isLost && state.status === 'connecting');
   });
 }
 
 /**
- * Follows the whole discovery tree by watches, and tells each change of an announcement. Changes of one path in quick succession may be told as
- * one. In the end, what was told is what is in the tree, also when the connection or the session was lost in between.
+ * Follows the whole discovery tree by watches, and tells each change of an announcement. Changes of one path
+ * in quick succession may be told as one. In the end, what was told is what is in the tree, also when the
+ * connection or the session was lost in between.
  *
  * @param entries the known announcements: every difference from them is told as a change
  * @param onChange must not throw
@@ -149,7 +183,8 @@ function followDiscovery(
   };
   const onFolder = (folder: string, names: readonly string[]) => {
     const present = new Set(names);
-    const gone = (path: string) => path.startsWith(`${folder}/`) && !present.has(path.slice(folder.length + 1).split('/', 1)[0] ?? '');
+    const gone = (path: string) =>
+      path.startsWith(`${folder}/`) && !present.has(path.slice(folder.length + 1).split('/', 1)[0] ?? '');
     for (const [path, watch] of watches) {
       if (!gone(path)) continue;
       watch.close();
@@ -175,18 +210,25 @@ function followDiscovery(
 }
 
 /** The change of one path between two readings; undefined without a visible one. */
-export function discoveryChange(previous: DiscoveryEntry | undefined, now: DiscoveryEntry | undefined): DiscoveryChange | undefined {
+export function discoveryChange(
+  previous: DiscoveryEntry | undefined,
+  now: DiscoveryEntry | undefined,
+): DiscoveryChange | undefined {
   if (now === undefined) return previous && { kind: 'left', entry: previous, previous };
   if (previous === undefined) return { kind: 'joined', entry: now, previous };
   // The same data, written again, is a heartbeat.
-  const same = previous.createdZxid === now.createdZxid && previous.text === now.text && previous.problem === now.problem;
+  const same =
+    previous.createdZxid === now.createdZxid &&
+    previous.text === now.text &&
+    previous.problem === now.problem;
   return same ? undefined : { kind: 'changed', entry: now, previous };
 }
 
 /** A change for programs. */
 export function changeReport(time: string, { kind: change, entry, previous }: DiscoveryChange): ChangeReport {
   const { parsed } = entry;
-  const { endpoint, key, ref } = parsed.kind === 'endpoint' ? parsed : { endpoint: null, key: null, ref: null };
+  const { endpoint, key, ref } =
+    parsed.kind === 'endpoint' ? parsed : { endpoint: null, key: null, ref: null };
   return {
     ...{ time, change, kind: parsed.kind },
     clusterNodeId: parsed.kind === 'node' ? parsed.clusterNodeId : null,
@@ -205,7 +247,8 @@ export function changeText({ kind, entry, previous }: DiscoveryChange): string {
     if (was === value) return value === '' ? [] : [`${name} ${value}`.trim()];
     return [`${name} ${was || 'none'} → ${value || 'none'}`];
   });
-  if (kind === 'changed' && !texts.some((text) => text.includes(' → '))) texts.push('other fields of its data are new');
+  if (kind === 'changed' && !texts.some((text) => text.includes(' → ')))
+    texts.push('other fields of its data are new');
   if (entry.problem !== undefined) texts.push(entry.problem);
   return `${subject(entry)} ${kind === 'present' ? 'is there' : kind}: ${texts.join(', ')}`;
 }

@@ -7,7 +7,11 @@ import type { CheckSettings } from '../../settings/zookeeper-settings.js';
 import { RoutingEntries } from './routing-entries.js';
 
 /** No program listens there. */
-const CHECK: CheckSettings = { target: { kind: 'tcp', host: '127.0.0.1', port: 1 }, intervalMs: 1_000, threshold: 1 };
+const CHECK: CheckSettings = {
+  target: { kind: 'tcp', host: '127.0.0.1', port: 1 },
+  intervalMs: 1_000,
+  threshold: 1,
+};
 
 function scene({ check, gone = true }: { check?: CheckSettings; gone?: boolean } = {}) {
   const clock = new VirtualClock();
@@ -62,7 +66,9 @@ describe('what sends work to a command', () => {
       const target = { kind: 'tcp', host: '127.0.0.1', port } as const;
       const { clock, acts, entries } = scene({ check: { ...CHECK, target } });
       entries.begin();
-      await expect.poll(() => acts).toEqual([expect.stringMatching(/^info .* answers: the service is announced$/), 'announces']);
+      await expect
+        .poll(() => acts)
+        .toEqual([expect.stringMatching(/^info .* answers: the service is announced$/), 'announces']);
       // What has been announced is told of when it is out.
       await entries.withdraw();
       expect(acts.slice(2)).toEqual(['withdraws within 1000', 'info discovery: the service is taken out']);
@@ -93,7 +99,12 @@ describe('what sends work to a command', () => {
         await expect.poll(() => checked.acts.filter((act) => act === 'healthy').length).toBe(times);
         await checked.entries.suspend();
       }
-      const once = [expect.stringContaining('the service is announced'), 'announces', 'healthy', 'withdraws within 1000'];
+      const once = [
+        expect.stringContaining('the service is announced'),
+        'announces',
+        'healthy',
+        'withdraws within 1000',
+      ];
       expect(checked.acts).toEqual([...once, ...once]);
       expect(checked.clock.sleepers).toBe(0);
     } finally {

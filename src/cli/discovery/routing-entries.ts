@@ -17,8 +17,8 @@ export interface RoutingEntriesOptions {
 const WITHDRAW_TIMEOUT_MS = 1_000;
 
 /**
- * The service entries of a command in ZooKeeper, which bring it work. They exist while the command passes its health check, and are gone before
- * it gets a signal to end. The node id's own znode is no part of them.
+ * The service entries of a command in ZooKeeper, which bring it work. They exist while the command passes its
+ * health check, and are gone before it gets a signal to end. The node id's own znode is no part of them.
  */
 export class RoutingEntries {
   #checking = new AbortController();
@@ -56,13 +56,18 @@ export class RoutingEntries {
     void checkHealth(asked, this.#checking.signal);
   }
 
-  /** Removes the entries until the command has been started again. Resolves when they are gone, or after a second; never rejects. */
+  /**
+   * Removes the entries until the command has been started again. Resolves when they are gone, or after a
+   * second; never rejects.
+   */
   async suspend(): Promise<void> {
     this.#checking.abort();
     await this.options.discovery.withdrawService(WITHDRAW_TIMEOUT_MS);
   }
 
-  /** Removes the entries for good. Resolves when they are gone, or after a second; never rejects. Idempotent. */
+  /**
+   * Removes the entries for good. Resolves when they are gone, or after a second; never rejects. Idempotent.
+   */
   withdraw(): Promise<void> {
     this.#withdrawing ??= this.#withdraw();
     return this.#withdrawing;
@@ -87,7 +92,10 @@ export class RoutingEntries {
       return;
     }
     const { failures, problem } = verdict;
-    log.warn({ healthy: false }, `${target} failed ${failures} times in a row: the service is taken out: ${explain(problem)}`);
+    log.warn(
+      { healthy: false },
+      `${target} failed ${failures} times in a row: the service is taken out: ${explain(problem)}`,
+    );
     void discovery.withdrawService(0);
   }
 }

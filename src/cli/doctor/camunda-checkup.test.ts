@@ -81,17 +81,26 @@ describe('nodelease doctor of a cluster of Camunda 8', () => {
     expect(answer).toContain(
       '  FAULT  gaps: node id 2 has no object: Camunda tries as many node ids from 0 on as there are objects, so that the highest ones are never taken\n',
     );
-    expect(answer).toMatch(/ {2}FAULT {2}lease objects: node id 1: lease object has no usable "taskId": .*: Camunda cannot read it\n/);
+    expect(answer).toMatch(
+      / {2}FAULT {2}lease objects: node id 1: lease object has no usable "taskId": .*: Camunda cannot read it\n/,
+    );
     expect(answer).not.toContain('--repair');
   });
 
   it('warns of holders whose clocks disagree, of a body of another node id, and of a marker that is missing', async () => {
     for (const [id, ahead] of [0, 20_000, 0, -5_000].entries()) hold(id, `task-${id}`, ahead);
-    put({ ...camundaHeld({ id: 9, taskId: 'lost', version: 1, timestamp: clock.now() + 15_000 }), key: '4.json' });
+    put({
+      ...camundaHeld({ id: 9, taskId: 'lost', version: 1, timestamp: clock.now() + 15_000 }),
+      key: '4.json',
+    });
     const { code, answer } = await examined();
     expect(code).toBe(0);
-    expect(answer).toMatch(/ {2}warn {3}holders: node id 1 \(task-1\): its holder’s clock is \d+ s ahead of the other holders’/);
-    expect(answer).toMatch(/ {2}warn {3}holders: node id 3 \(task-3\): its holder’s clock is \d s behind the other holders’/);
+    expect(answer).toMatch(
+      / {2}warn {3}holders: node id 1 \(task-1\): its holder’s clock is \d+ s ahead of the other holders’/,
+    );
+    expect(answer).toMatch(
+      / {2}warn {3}holders: node id 3 \(task-3\): its holder’s clock is \d s behind the other holders’/,
+    );
     expect(answer).toContain('  warn   holders: node id 4 (lost): its body says node id 9');
     expect(answer).toContain('  warn   marker: node-ids-initialized is missing');
     expect(answer).toMatch(/No faults, 4 warnings\.\n$/);
@@ -103,10 +112,14 @@ describe('nodelease doctor of a cluster of Camunda 8', () => {
     put(camundaHeld({ id: 2, taskId: 'gone', version: 1, timestamp: clock.now() - 2_000 }));
     put(CAMUNDA_MARKER);
     await clock.advance(1_000);
-    void clock.sleep(3_000).then(() => put(camundaHeld({ id: 1, taskId: 'late', version: 1, timestamp: clock.now() - 1_000 })));
+    void clock
+      .sleep(3_000)
+      .then(() => put(camundaHeld({ id: 1, taskId: 'late', version: 1, timestamp: clock.now() - 1_000 })));
     const { code, answer } = await examined();
     expect(code).toBe(69);
-    expect(answer).toContain('  FAULT  renewals: node id 1: late renews its lease after it has expired, so that another task may take it');
+    expect(answer).toContain(
+      '  FAULT  renewals: node id 1: late renews its lease after it has expired, so that another task may take it',
+    );
     expect(answer).not.toMatch(/renewals: node id 2/);
   });
 

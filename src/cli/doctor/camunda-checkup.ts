@@ -11,17 +11,29 @@ import { formatSetting, pluralize, someOf } from '../terminal/text.js';
 import type { ClusterCheckup } from './cluster-checkup.js';
 import { clockFinding, type Finding, finding } from './diagnosis.js';
 
-/** The pause between two looks, in milliseconds: a lease of 30 s is renewed in it, and Camunda recommends 5 to 15 s. */
+/**
+ * The pause between two looks, in milliseconds: a lease of 30 s is renewed in it, and Camunda recommends 5 to
+ * 15 s.
+ */
 const PAUSE_MS = 11_000;
 
-/** Whether a store holds a cluster of Camunda 8; for one of nodelease it takes a read. @throws {StoreError} */
+/**
+ * Whether a store holds a cluster of Camunda 8; for one of nodelease it takes a read.
+ * @throws {StoreError}
+ */
 export async function isCamundas(session: StoreSession, signal?: AbortSignal): Promise<boolean> {
   if ((await session.read(CLUSTER_KEY, { signal })) !== undefined) return false;
-  const { objects } = await session.list({ signal, timeoutMs: Math.max(UNHURRIED_LISTING_MS, session.listTimeoutMs) });
+  const { objects } = await session.list({
+    signal,
+    timeoutMs: Math.max(UNHURRIED_LISTING_MS, session.listTimeoutMs),
+  });
   return (await findCamunda(session, objects, { signal })) !== undefined;
 }
 
-/** Looks at a cluster of Camunda 8, twice where a lease has expired. Nothing is written. @throws {StoreError} or `signal.reason` */
+/**
+ * Looks at a cluster of Camunda 8, twice where a lease has expired. Nothing is written.
+ * @throws {StoreError} or `signal.reason`
+ */
 export async function examineCamunda(
   session: StoreSession,
   { clock, signal = new AbortController().signal }: Pick<ProbeOptions, 'clock' | 'signal'>,
@@ -35,12 +47,22 @@ export async function examineCamunda(
   const [min, max] = clockOffsetMs ?? [Number.NaN, Number.NaN];
   const status = { cluster: hints.cluster, nodes, totals: totalsOf(nodes, hints), foreign: undefined };
   const findings = [
-    finding('format', 'format', 'ok', 'Camunda 8: its cluster is looked at, and nothing is written, tried out or repaired'),
+    finding(
+      'format',
+      'format',
+      'ok',
+      'Camunda 8: its cluster is looked at, and nothing is written, tried out or repaired',
+    ),
     clockFinding({ min, max }),
     ...clusterFindings(status),
     ...expired.filter((was) => isRenewal(was, later[was.id])).map(renewedFinding),
     ...(camunda?.restores ?? []).map((restore) =>
-      finding('restore', `restore ${restore.restoreId}`, restore.problem === null ? 'ok' : 'fault', restoredText(restore)),
+      finding(
+        'restore',
+        `restore ${restore.restoreId}`,
+        restore.problem === null ? 'ok' : 'fault',
+        restoredText(restore),
+      ),
     ),
   ];
   return { findings, status };
@@ -58,9 +80,19 @@ function renewedFinding({ id, taskId }: NodeStatus): Finding {
 
 function clusterFindings(status: ClusterCheckup): Finding[] {
   const { cluster, nodes, totals } = status;
-  const lasting = cluster.durationMs > 0 ? `; leases of about ${formatSetting(cluster.durationMs)}, as the holders’ times tell` : '';
+  const lasting =
+    cluster.durationMs > 0
+      ? `; leases of about ${formatSetting(cluster.durationMs)}, as the holders’ times tell`
+      : '';
   const present = nodes.filter(({ state }) => state !== 'absent');
-  const findings = [finding('cluster', 'cluster', 'ok', `${pluralize(present.length, 'node id')}, ${totals.held} of them held${lasting}`)];
+  const findings = [
+    finding(
+      'cluster',
+      'cluster',
+      'ok',
+      `${pluralize(present.length, 'node id')}, ${totals.held} of them held${lasting}`,
+    ),
+  ];
   if (!cluster.bootstrapped) {
     const missing = `${CAMUNDA_MARKER} is missing: the next broker that starts creates the node ids anew that are absent`;
     findings.push(finding('marker', 'marker', 'warning', missing));
@@ -71,14 +103,28 @@ function clusterFindings(status: ClusterCheckup): Finding[] {
   }
   if (present.length < nodes.length) {
     const gaps = someOf(nodes.filter(({ state }) => state === 'absent').map(({ id }) => String(id)));
-    const harm = 'Camunda tries as many node ids from 0 on as there are objects, so that the highest ones are never taken';
-    findings.push(finding('gaps', 'gaps', cluster.bootstrapped ? 'fault' : 'warning', `node id ${gaps} has no object: ${harm}`));
+    const harm =
+      'Camunda tries as many node ids from 0 on as there are objects, so that the highest ones are never taken';
+    findings.push(
+      finding(
+        'gaps',
+        'gaps',
+        cluster.bootstrapped ? 'fault' : 'warning',
+        `node id ${gaps} has no object: ${harm}`,
+      ),
+    );
   }
   const damage = damageOf({ cluster, nodes: present });
   for (const { id, problem } of damage)
-    findings.push(finding('lease-objects', 'lease objects', 'fault', `node id ${id}: ${problem}: Camunda cannot read it`));
-  if (damage.length === 0) findings.push(finding('lease-objects', 'lease objects', 'ok', 'Camunda can read all of them'));
+    findings.push(
+      finding('lease-objects', 'lease objects', 'fault', `node id ${id}: ${problem}: Camunda cannot read it`),
+    );
+  if (damage.length === 0)
+    findings.push(finding('lease-objects', 'lease objects', 'ok', 'Camunda can read all of them'));
   for (const { id, taskId, camunda } of nodes)
-    if (camunda?.warning) findings.push(finding('holders', 'holders', 'warning', `node id ${id} (${taskId}): ${camunda.warning}`));
+    if (camunda?.warning)
+      findings.push(
+        finding('holders', 'holders', 'warning', `node id ${id} (${taskId}): ${camunda.warning}`),
+      );
   return findings;
 }

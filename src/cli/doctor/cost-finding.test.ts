@@ -6,14 +6,28 @@ const cluster = { size: 20, durationMs: 60_000 };
 describe('the cost that doctor shows', () => {
   it('is that of the cluster that there is, whatever the settings say of a new one', () => {
     const told = { nodes: 5, durationMs: 15_000 };
-    expect(costReport(cluster, told)).toMatchObject({ nodes: 20, durationMs: 60_000, putsPerMonth: 2_592_000, dollarsPerMonth: 13.9968 });
-    expect(costReport(undefined, told)).toMatchObject({ nodes: 5, durationMs: 15_000, putsPerMonth: 2_592_000, dollarsPerMonth: 13.9968 });
+    expect(costReport(cluster, told)).toMatchObject({
+      nodes: 20,
+      durationMs: 60_000,
+      putsPerMonth: 2_592_000,
+      dollarsPerMonth: 13.9968,
+    });
+    expect(costReport(undefined, told)).toMatchObject({
+      nodes: 5,
+      durationMs: 15_000,
+      putsPerMonth: 2_592_000,
+      dollarsPerMonth: 13.9968,
+    });
     expect(costReport(undefined)).toMatchObject({ nodes: 16, durationMs: 15_000 });
   });
 
   it('is less where the cluster’s settings are read less often, and says so', () => {
     const report = costReport(cluster, { settingsIntervalMs: 600_000 });
-    expect(report).toMatchObject({ putsPerMonth: 2_592_000, getsPerMonth: 86_400, dollarsPerMonth: 12.99456 });
+    expect(report).toMatchObject({
+      putsPerMonth: 2_592_000,
+      getsPerMonth: 86_400,
+      dollarsPerMonth: 12.99456,
+    });
     expect(costFinding(report, true).detail).toBe(
       '20 node ids, when all are held, with a duration of 60s, the settings read every 10m: ' +
         '2,592,000 writes (PUT) and 86,400 reads (GET) a month to renew them, $12.99, $0.65 for each of them, ' +
@@ -22,7 +36,10 @@ describe('the cost that doctor shows', () => {
   });
 
   it('is reckoned at the prices that are told, the list price taking the place of the one that is not', () => {
-    const report = costReport({ size: 1, durationMs: 86_400_000 }, { prices: parsePrices('0.00000004', undefined) });
+    const report = costReport(
+      { size: 1, durationMs: 86_400_000 },
+      { prices: parsePrices('0.00000004', undefined) },
+    );
     expect(report).toMatchObject({ putPrice: 0.000_000_04, getPrice: 0.0004, dollarsPerMonth: 0.000036 });
     expect(costFinding(report, true).detail).toBe(
       '1 node id, when it is held, with a duration of 24h: 90 writes (PUT) and 90 reads (GET) a month to renew them, less than a cent, ' +
@@ -36,7 +53,9 @@ describe('the cost that doctor shows', () => {
   it.each(['', '-1', '1e-3', '0,005', '$1', '.5', '1000.01', 'NaN', 'Infinity', '0x1'])(
     'refuses the price %j, naming the option',
     (text) => {
-      expect(() => parsePrices(text, undefined)).toThrow(/^--put-price: expected dollars per 1,000 requests, such as 0\.005/);
+      expect(() => parsePrices(text, undefined)).toThrow(
+        /^--put-price: expected dollars per 1,000 requests, such as 0\.005/,
+      );
       expect(() => parsePrices(undefined, text)).toThrow(/^--get-price: expected dollars per 1,000 requests/);
     },
   );

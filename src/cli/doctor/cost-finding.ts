@@ -5,29 +5,44 @@ import type { Settings } from '../../settings/settings.js';
 import { formatSetting } from '../terminal/text.js';
 import { type CostReport, type Finding, finding } from './diagnosis.js';
 
-/** What the cost is calculated from; of the settings the nodes and the duration are for a cluster that does not exist yet. */
-export interface CostTerms extends Pick<Settings, 'nodes' | 'durationMs' | 'settingsIntervalMs' | 'endpoint'> {
+/**
+ * What the cost is calculated from; of the settings the nodes and the duration are for a cluster that does
+ * not exist yet.
+ */
+export interface CostTerms
+  extends Pick<Settings, 'nodes' | 'durationMs' | 'settingsIntervalMs' | 'endpoint'> {
   /** @default those of S3 Standard in us-east-1 */
   readonly prices?: RequestPrices | undefined;
 }
 
 const MAX_DOLLARS = 1_000;
 
-/** The prices that the command line names, with the list price for one that it does not; undefined where it names none. @throws {ConfigError} */
+/**
+ * The prices that the command line names, with the list price for one that it does not; undefined where it
+ * names none.
+ * @throws {ConfigError}
+ */
 export function parsePrices(put: string | undefined, get: string | undefined): RequestPrices | undefined {
   if (put === undefined && get === undefined) return undefined;
-  return { put: parsePrice(put, '--put-price') ?? S3_STANDARD_PRICES.put, get: parsePrice(get, '--get-price') ?? S3_STANDARD_PRICES.get };
+  return {
+    put: parsePrice(put, '--put-price') ?? S3_STANDARD_PRICES.put,
+    get: parsePrice(get, '--get-price') ?? S3_STANDARD_PRICES.get,
+  };
 }
 
 function parsePrice(text: string | undefined, label: string): number | undefined {
   if (text === undefined) return undefined;
   const dollars = /^\d{1,9}(\.\d{1,12})?$/.test(text) ? Number(text) : Number.NaN;
-  if (!(dollars <= MAX_DOLLARS)) throw new ConfigError(label, text, `dollars per 1,000 requests, such as 0.005, up to ${MAX_DOLLARS}`);
+  if (!(dollars <= MAX_DOLLARS))
+    throw new ConfigError(label, text, `dollars per 1,000 requests, such as 0.005, up to ${MAX_DOLLARS}`);
   return dollars;
 }
 
 /** What it costs to hold all node ids of a cluster, or of a new one where there is none. */
-export function costReport(cluster: Pick<ClusterConfig, 'size' | 'durationMs'> | undefined, terms: CostTerms = {}): CostReport {
+export function costReport(
+  cluster: Pick<ClusterConfig, 'size' | 'durationMs'> | undefined,
+  terms: CostTerms = {},
+): CostReport {
   const { settingsIntervalMs, prices = S3_STANDARD_PRICES } = terms;
   const nodes = cluster?.size ?? terms.nodes ?? CLUSTER_DEFAULTS.nodes;
   const durationMs = cluster?.durationMs ?? terms.durationMs ?? CLUSTER_DEFAULTS.durationMs;
@@ -50,9 +65,22 @@ const PRICE_LISTS: Readonly<Record<string, string>> = {
  * @param store its URL
  */
 export function costFinding(report: CostReport, paid: boolean, store = ''): Finding {
-  const { nodes, durationMs, settingsIntervalMs, putsPerMonth, getsPerMonth, dollarsPerMonth, putPrice, getPrice } = report;
-  const held = nodes === 1 ? '1 node id, when it is held' : `${nodes.toLocaleString('en-US')} node ids, when all are held`;
-  const looks = settingsIntervalMs === null ? '' : `, the settings read every ${formatSetting(settingsIntervalMs)}`;
+  const {
+    nodes,
+    durationMs,
+    settingsIntervalMs,
+    putsPerMonth,
+    getsPerMonth,
+    dollarsPerMonth,
+    putPrice,
+    getPrice,
+  } = report;
+  const held =
+    nodes === 1
+      ? '1 node id, when it is held'
+      : `${nodes.toLocaleString('en-US')} node ids, when all are held`;
+  const looks =
+    settingsIntervalMs === null ? '' : `, the settings read every ${formatSetting(settingsIntervalMs)}`;
   const isList = putPrice === S3_STANDARD_PRICES.put && getPrice === S3_STANDARD_PRICES.get;
   const list = PRICE_LISTS[store.slice(0, store.indexOf(':') + 1)] ?? 'S3 Standard, us-east-1';
   const prices = `$${plain(putPrice)} per 1,000 PUT and $${plain(getPrice)} per 1,000 GET${isList ? ` (${list})` : ''}`;

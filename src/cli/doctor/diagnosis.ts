@@ -53,7 +53,9 @@ export interface CostReport {
   readonly getPrice: number;
 }
 
-/** What `doctor --json` prints of ZooKeeper: every field is always there, null where there is nothing to say. */
+/**
+ * What `doctor --json` prints of ZooKeeper: every field is always there, null where there is nothing to say.
+ */
 export interface ZooKeeperDiagnosis {
   /** The connect string. */
   readonly zookeeper: string;
@@ -64,7 +66,10 @@ export interface ZooKeeperDiagnosis {
   readonly servers: readonly ServerCheck[];
   /** How long a session outlives its connection, in milliseconds: as asked for, and as granted. */
   readonly sessionTimeoutMs: { readonly asked: number; readonly granted: number | null };
-  /** The median times of requests that read, and that write, in milliseconds; null when they did not get through. */
+  /**
+   * The median times of requests that read, and that write, in milliseconds; null when they did not get
+   * through.
+   */
   readonly latencyMs: { readonly read: number; readonly write: number } | null;
 }
 
@@ -95,8 +100,14 @@ export function isSound(findings: readonly Finding[]): boolean {
   return findings.every(({ status }) => status !== 'fault');
 }
 
-/** The findings of a probe that got through: its checks, the latency, the clock. @param signs whether requests are signed with the time */
-export function probeFindings({ checks, latencyMs, requests, clockOffsetMs }: ProbeReport, signs: boolean): Finding[] {
+/**
+ * The findings of a probe that got through: its checks, the latency, the clock.
+ * @param signs whether requests are signed with the time
+ */
+export function probeFindings(
+  { checks, latencyMs, requests, clockOffsetMs }: ProbeReport,
+  signs: boolean,
+): Finding[] {
   const latency = `${latencyMs.toFixed(1)} ms, the median of ${requests} requests`;
   return [...checks, finding('latency', 'latency', 'ok', latency), clockFinding(clockOffsetMs, signs)];
 }
@@ -111,11 +122,17 @@ export function clockFinding({ min, max }: Interval, signs = true): Finding {
     !signs || offset < SIGNATURE_LIMIT_MS
       ? 'harmless for leases, which trust no host’s clock'
       : `AWS refuses signatures that are ${formatSetting(SIGNATURE_LIMIT_MS)} off: the first request is made twice, and temporary credentials may be renewed too late`;
-  return found('warning', `at least ${formatDuration(offset)} ${min > 0 ? 'ahead of' : 'behind'} that of this host (${harm})`);
+  return found(
+    'warning',
+    `at least ${formatDuration(offset)} ${min > 0 ? 'ahead of' : 'behind'} that of this host (${harm})`,
+  );
 }
 
 /** A finding where leases are renewed more often than the store keeps up with. */
-export function paceFindings({ minWriteIntervalMs = 0 }: Pick<LeaseStore, 'minWriteIntervalMs'>, durationMs: number): Finding[] {
+export function paceFindings(
+  { minWriteIntervalMs = 0 }: Pick<LeaseStore, 'minWriteIntervalMs'>,
+  durationMs: number,
+): Finding[] {
   const { renewEveryMs } = leaseTiming(durationMs);
   if (renewEveryMs >= minWriteIntervalMs) return [];
   const pace = `a lease of ${formatSetting(durationMs)} is renewed every ${formatDuration(renewEveryMs)}`;
@@ -127,41 +144,54 @@ export function paceFindings({ minWriteIntervalMs = 0 }: Pick<LeaseStore, 'minWr
 /** The findings on the cluster, or on its absence. */
 export function clusterFindings(status: ClusterCheckup | undefined): Finding[] {
   const found = (state: ProbeStatus, detail: string) => finding('cluster', 'cluster', state, detail);
-  if (status === undefined) return [found('ok', 'none yet: nodelease init creates one, and so does the first nodelease run')];
+  if (status === undefined)
+    return [found('ok', 'none yet: nodelease init creates one, and so does the first nodelease run')];
   const { cluster, totals, foreign } = status;
   const held = totals.hints ? `about ${totals.held}` : `${totals.held}`;
   const settings = `duration ${formatSetting(cluster.durationMs)}, grace ${formatSetting(cluster.graceMs)}`;
   const pending = cluster.bootstrapped ? '' : ', not all lease objects have been created yet';
   return [
     found('ok', `${cluster.size} node ids, ${held} of them held; ${settings}${pending}`),
-    ...(foreign === undefined ? [] : [found('fault', `${foreign}, beside the cluster of nodelease: one of the two has to move`)]),
+    ...(foreign === undefined
+      ? []
+      : [found('fault', `${foreign}, beside the cluster of nodelease: one of the two has to move`)]),
     ...damageFindings(status),
   ];
 }
 
 /** The finding that an earlier probe has failed, so that no task uses the store. */
 export function refusalFinding(reason: string, passed: boolean, accepted: boolean): Finding {
-  const found = (status: ProbeStatus, detail: string) => finding('earlier-probe', 'earlier probe', status, detail);
-  if (accepted) return found('ok', `had found that ${reason}: accepted all the same, tasks use the store from now on`);
-  const way = passed ? 'this one has found no fault: nodelease doctor --accept has the store used again' : 'use another store';
+  const found = (status: ProbeStatus, detail: string) =>
+    finding('earlier-probe', 'earlier probe', status, detail);
+  if (accepted)
+    return found('ok', `had found that ${reason}: accepted all the same, tasks use the store from now on`);
+  const way = passed
+    ? 'this one has found no fault: nodelease doctor --accept has the store used again'
+    : 'use another store';
   return found('fault', `found that ${reason}; no task uses the store since; ${way}`);
 }
 
 function damageFindings(status: ClusterCheckup): Finding[] {
   const { nodes, cluster, totals } = status;
   const damage = damageOf(status);
-  const found = (state: ProbeStatus, detail: string) => finding('lease-objects', 'lease objects', state, detail);
+  const found = (state: ProbeStatus, detail: string) =>
+    finding('lease-objects', 'lease objects', state, detail);
   // By hints, the damaged ones are the absent ones, read or not.
   const unread = totals.hints ? totals.damaged - nodes.filter(({ state }) => state === 'absent').length : 0;
   const more = Math.max(0, damage.length - NAMED) + Math.max(0, unread);
-  const faults = damage.slice(0, NAMED).map(({ id, problem }) => `node id ${id}: ${problem} (nodelease init --repair restores it)`);
+  const faults = damage
+    .slice(0, NAMED)
+    .map(({ id, problem }) => `node id ${id}: ${problem} (nodelease init --repair restores it)`);
   if (more > 0) faults.push(`and ${more} more node ids: nodelease status --all names them`);
   const sound = faults.length === 0 ? ['none is damaged'] : [];
   if (totals.hints) {
     const read = `read were ${nodes.length} of ${cluster.size}, the ones that stand out in a LIST and some by chance`;
     sound.push(`${read}: nodelease status --all reads all of them`);
   }
-  return [...faults.map((detail) => found('fault', detail)), ...(sound.length > 0 ? [found('ok', sound.join('; '))] : [])];
+  return [
+    ...faults.map((detail) => found('fault', detail)),
+    ...(sound.length > 0 ? [found('ok', sound.join('; '))] : []),
+  ];
 }
 
 /** What was found out besides the findings. */
@@ -173,7 +203,11 @@ export interface DiagnosisFacts {
 }
 
 /** Puts the findings together. */
-export function diagnosis(store: string | null, findings: readonly Finding[], facts: DiagnosisFacts): Diagnosis {
+export function diagnosis(
+  store: string | null,
+  findings: readonly Finding[],
+  facts: DiagnosisFacts,
+): Diagnosis {
   const { probe, status, cost, zookeeper } = facts;
   const offset = probe?.clockOffsetMs;
   const tellsTime = offset !== undefined && Number.isFinite(offset.min) && Number.isFinite(offset.max);

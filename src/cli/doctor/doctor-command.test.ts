@@ -16,7 +16,11 @@ const quick = { random: seededRandom(1), watchAgeMs: 0 };
 function scene(intercept?: MemoryIntercept) {
   const clock = new VirtualClock();
   const bucket = new MemoryBucket(clock, 1);
-  const session = new StoreSession(new MemoryLeaseStore({ clock, ...(intercept && { intercept }) }, bucket), clock, 1_000);
+  const session = new StoreSession(
+    new MemoryLeaseStore({ clock, ...(intercept && { intercept }) }, bucket),
+    clock,
+    1_000,
+  );
   return { clock, bucket, session, examined: () => examine(session, { ...quick, clock }) };
 }
 
@@ -29,7 +33,12 @@ function shown(diagnosis: Diagnosis, json = false) {
 describe('nodelease doctor', () => {
   it('shows one line for each check of a sound store, the cluster and what it costs, and leaves nothing behind', async () => {
     const { session, bucket, clock, examined } = scene();
-    await initializeCluster({ session, clock, random: seededRandom(1), wanted: { nodes: 3, durationMs: 15_000, graceMs: 1_000 } });
+    await initializeCluster({
+      session,
+      clock,
+      random: seededRandom(1),
+      wanted: { nodes: 3, durationMs: 15_000, graceMs: 1_000 },
+    });
     const before = bucket.list();
     const { code, answer, complaints } = shown(await examined());
     expect({ code, complaints }).toEqual({ code: 0, complaints: '' });
@@ -75,7 +84,10 @@ describe('nodelease doctor', () => {
     failures = Number.POSITIVE_INFINITY;
     const staying = examined();
     await clock.advance(30_000);
-    expect(shown(await staying)).toMatchObject({ code: 69, complaints: expect.stringContaining('answered HTTP 503') });
+    expect(shown(await staying)).toMatchObject({
+      code: 69,
+      complaints: expect.stringContaining('answered HTTP 503'),
+    });
   });
 
   it('finds a cluster of Camunda 8 beside a cluster of ours', async () => {
@@ -88,26 +100,44 @@ describe('nodelease doctor', () => {
     expect(answer).toContain('beside the cluster of nodelease: one of the two has to move');
   });
 
-  it.each([{ graceMs: 0 }, { durationMs: 1 }, { durationMs: 1e15 }])('finds settings that no cluster can have: %j', async (wrong) => {
-    const { bucket, examined } = scene();
-    bucket.create('cluster.json', JSON.stringify({ size: 2, durationMs: 15_000, graceMs: 1_000, bootstrapped: false, ...wrong }), {});
-    const { code, answer } = shown(await examined());
-    expect(code).toBe(69);
-    expect(answer).toMatch(new RegExp(`  FAULT  cluster: .*cluster.json cannot be used, it has no usable "${Object.keys(wrong)[0]}"`));
-  });
+  it.each([{ graceMs: 0 }, { durationMs: 1 }, { durationMs: 1e15 }])(
+    'finds settings that no cluster can have: %j',
+    async (wrong) => {
+      const { bucket, examined } = scene();
+      bucket.create(
+        'cluster.json',
+        JSON.stringify({ size: 2, durationMs: 15_000, graceMs: 1_000, bootstrapped: false, ...wrong }),
+        {},
+      );
+      const { code, answer } = shown(await examined());
+      expect(code).toBe(69);
+      expect(answer).toMatch(
+        new RegExp(
+          `  FAULT  cluster: .*cluster.json cannot be used, it has no usable "${Object.keys(wrong)[0]}"`,
+        ),
+      );
+    },
+  );
 
   it('says that there is no cluster yet, which is no fault, and creates none', async () => {
     const { bucket, examined } = scene();
     const { code, answer } = shown(await examined());
     expect(code).toBe(0);
     expect(answer).toContain('cluster: none yet');
-    expect(answer).toContain('cost: 16 node ids, when all are held, with a duration of 15s: 8,294,400 writes');
+    expect(answer).toContain(
+      'cost: 16 node ids, when all are held, with a duration of 15s: 8,294,400 writes',
+    );
     expect(bucket.list().objects).toEqual([]);
   });
 
   it('names every damaged lease object, and fails', async () => {
     const { session, bucket, clock, examined } = scene();
-    await initializeCluster({ session, clock, random: seededRandom(1), wanted: { nodes: 3, durationMs: 15_000, graceMs: 1_000 } });
+    await initializeCluster({
+      session,
+      clock,
+      random: seededRandom(1),
+      wanted: { nodes: 3, durationMs: 15_000, graceMs: 1_000 },
+    });
     bucket.remove('0.json');
     bucket.replace('2.json', 'garbage', {}, bucket.read('2.json')?.etag ?? '');
     const { code, answer, complaints } = shown(await examined());
@@ -125,7 +155,12 @@ describe('nodelease doctor', () => {
       return apply();
     });
     const nodes = 10_000;
-    await initializeCluster({ session, clock, random: seededRandom(1), wanted: { nodes, durationMs: 15_000, graceMs: 1_000 } });
+    await initializeCluster({
+      session,
+      clock,
+      random: seededRandom(1),
+      wanted: { nodes, durationMs: 15_000, graceMs: 1_000 },
+    });
     Object.assign(requests, { list: 0, read: 0 });
     const sound = shown(await examined());
     expect(sound.code).toBe(0);
@@ -144,7 +179,9 @@ describe('nodelease doctor', () => {
     Object.assign(requests, { list: 0, read: 0 });
     const damaged = shown(await examined());
     expect(damaged.code).toBe(69);
-    expect(damaged.complaints).toMatch(/: 3 faults: node id 7000: .* absent .*node id 8123: .*node id 9999: /);
+    expect(damaged.complaints).toMatch(
+      /: 3 faults: node id 7000: .* absent .*node id 8123: .*node id 9999: /,
+    );
     expect(damaged.answer).toContain('read were 500 of 10000');
     expect(requests.read).toBe(500);
 
@@ -180,22 +217,52 @@ describe('nodelease doctor', () => {
   it('gives JSON in which no field is ever left out', async () => {
     const { session, clock, examined } = scene();
     const none = JSON.parse(shown(await examined(), true).answer) as Diagnosis;
-    expect(none).toMatchObject({ store: 'memory:', ok: true, latencyMs: 0, clockOffsetMs: [0, 1], cluster: null, damaged: [] });
+    expect(none).toMatchObject({
+      store: 'memory:',
+      ok: true,
+      latencyMs: 0,
+      clockOffsetMs: [0, 1],
+      cluster: null,
+      damaged: [],
+    });
     expect(none.cost).toMatchObject({ nodes: 16, durationMs: 15_000 });
-    await initializeCluster({ session, clock, random: seededRandom(1), wanted: { nodes: 3, durationMs: 15_000, graceMs: 1_000 } });
+    await initializeCluster({
+      session,
+      clock,
+      random: seededRandom(1),
+      wanted: { nodes: 3, durationMs: 15_000, graceMs: 1_000 },
+    });
     const some = JSON.parse(shown(await examined(), true).answer) as Diagnosis;
-    expect(some.cluster).toEqual({ size: 3, durationMs: 15_000, graceMs: 1_000, idWidth: 8, bootstrapped: true });
+    expect(some.cluster).toEqual({
+      size: 3,
+      durationMs: 15_000,
+      graceMs: 1_000,
+      idWidth: 8,
+      bootstrapped: true,
+    });
     expect(some.cost).toEqual({
-      ...{ nodes: 3, durationMs: 15_000, settingsIntervalMs: null, putsPerMonth: 1_555_200, getsPerMonth: 1_555_200 },
+      ...{
+        nodes: 3,
+        durationMs: 15_000,
+        settingsIntervalMs: null,
+        putsPerMonth: 1_555_200,
+        getsPerMonth: 1_555_200,
+      },
       ...{ dollarsPerMonth: 8.39808, putPrice: 0.005, getPrice: 0.0004 },
     });
-    expect(some.findings.map(({ id }) => id)).toEqual(expect.arrayContaining(['create', 'races', 'latency', 'clock', 'cluster', 'cost']));
+    expect(some.findings.map(({ id }) => id)).toEqual(
+      expect.arrayContaining(['create', 'races', 'latency', 'clock', 'cluster', 'cost']),
+    );
   });
 
   it('says why no task uses the store where an earlier probe has failed, and has it used again where it is asked to and finds no fault', async () => {
     const { session, bucket, clock } = scene();
     const reason = 'If-Match is not atomic: 1 of 12 races was lost';
-    bucket.create('cluster.json', encodeCluster({ ...newCluster({ nodes: 3 }), proven: false, proofFailed: reason }), {});
+    bucket.create(
+      'cluster.json',
+      encodeCluster({ ...newCluster({ nodes: 3 }), proven: false, proofFailed: reason }),
+      {},
+    );
     const refused = shown(await examine(session, { ...quick, clock }));
     expect(refused.code).toBe(69);
     expect(refused.answer).toContain(
@@ -210,15 +277,23 @@ describe('nodelease doctor', () => {
 
   it('accepts no store in which it finds a fault itself', async () => {
     const { bucket, clock } = scene();
-    bucket.create('cluster.json', encodeCluster({ ...newCluster({ nodes: 3 }), proven: false, proofFailed: 'a reason' }), {});
+    bucket.create(
+      'cluster.json',
+      encodeCluster({ ...newCluster({ nodes: 3 }), proven: false, proofFailed: 'a reason' }),
+      {},
+    );
     const careless = new (class extends MemoryLeaseStore {
       override async replace(key: string, body: string, metadata: Readonly<Record<string, string>>) {
         return bucket.replace(key, body, metadata, bucket.read(key)?.etag ?? '');
       }
     })({ clock }, bucket);
-    const { code, answer } = shown(await examine(new StoreSession(careless, clock, 1_000), { ...quick, clock, accept: true }));
+    const { code, answer } = shown(
+      await examine(new StoreSession(careless, clock, 1_000), { ...quick, clock, accept: true }),
+    );
     expect(code).toBe(69);
-    expect(answer).toContain('FAULT  earlier probe: found that a reason; no task uses the store since; use another store');
+    expect(answer).toContain(
+      'FAULT  earlier probe: found that a reason; no task uses the store since; use another store',
+    );
     expect(decodeCluster(bucket.read('cluster.json')?.body ?? '').proofFailed).toBe('a reason');
   });
 

@@ -37,15 +37,21 @@ export interface DoctorOptions {
 }
 
 /**
- * `nodelease doctor`: proves that the store keeps its conditions, looks for damage, and examines ZooKeeper where that is used. It is safe beside
- * running tasks. Its scratch objects and znodes are removed, also when it is interrupted.
+ * `nodelease doctor`: proves that the store keeps its conditions, looks for damage, and examines ZooKeeper
+ * where that is used. It is safe beside running tasks. Its scratch objects and znodes are removed, also when
+ * it is interrupted.
  */
 export function doctorCommand(options: DoctorOptions, settings: Settings, io: Io): Promise<number> {
   const terms = { ...settings, prices: parsePrices(options.putPrice, options.getPrice) };
   const allocated = allocatedSettings(settings);
   if (allocated !== undefined) {
     const work = async (signal: AbortSignal) => {
-      const zookeeper = await examineZooKeeper({ ...io, settings: allocated.zookeeper, allocates: true, signal });
+      const zookeeper = await examineZooKeeper({
+        ...io,
+        settings: allocated.zookeeper,
+        allocates: true,
+        signal,
+      });
       return showDiagnosis(diagnosis(null, [], { zookeeper }), options, io);
     };
     return reported(settings, io, () => interruptible(io, work));
@@ -55,8 +61,13 @@ export function doctorCommand(options: DoctorOptions, settings: Settings, io: Io
       const { zookeeper } = settings;
       // The tests of nodelease prove the conditions of its own stores.
       const races = session.store.remote ? THOROUGH : {};
-      const lookAtZooKeeper = zookeeper && (() => examineZooKeeper({ ...io, settings: zookeeper, allocates: false, signal }));
-      const result = await examine(session, { ...io, ...races, signal, terms, accept: options.accept }, lookAtZooKeeper);
+      const lookAtZooKeeper =
+        zookeeper && (() => examineZooKeeper({ ...io, settings: zookeeper, allocates: false, signal }));
+      const result = await examine(
+        session,
+        { ...io, ...races, signal, terms, accept: options.accept },
+        lookAtZooKeeper,
+      );
       return showDiagnosis(result, options, io);
     }),
   );
@@ -87,8 +98,12 @@ export async function examine(
   const findings: Finding[] = [];
   const facts: { -readonly [name in keyof DiagnosisFacts]: DiagnosisFacts[name] } = {};
   try {
-    // As `run` begins: a wrong address, region or right is reported in the same words, before anything is written.
-    if (store.remote) await whenNotBusy(() => session.listPage(undefined, { timeoutMs: UNHURRIED_LISTING_MS, ...(signal && { signal }) }));
+    // As `run` begins: a wrong address, region or right is reported in the same words, before anything is
+    // written.
+    if (store.remote)
+      await whenNotBusy(() =>
+        session.listPage(undefined, { timeoutMs: UNHURRIED_LISTING_MS, ...(signal && { signal }) }),
+      );
     if (await whenNotBusy(() => isCamundas(session, signal))) {
       const camunda = await whenNotBusy(() => examineCamunda(session, options));
       return diagnosis(store.url, camunda.findings, { ...camunda, zookeeper: await lookAtZooKeeper?.() });
@@ -112,8 +127,12 @@ export async function examine(
         findings.push(refusalFinding(reason, facts.probe.ok, accepted));
       }
       // The default prices are those of the clouds, and not those of another server.
-      const isPaid = store.remote && (terms.prices !== undefined || (terms.endpoint === undefined && !isEtcd));
-      findings.push(costFinding(facts.cost, isPaid, store.url), ...paceFindings(store, facts.cost.durationMs));
+      const isPaid =
+        store.remote && (terms.prices !== undefined || (terms.endpoint === undefined && !isEtcd));
+      findings.push(
+        costFinding(facts.cost, isPaid, store.url),
+        ...paceFindings(store, facts.cost.durationMs),
+      );
     } catch (error) {
       findings.push(failure('cluster', error, signal));
     }
@@ -137,7 +156,8 @@ function failure(id: 'store' | 'cluster', error: unknown, signal: AbortSignal | 
 /** Shows a diagnosis, its faults once more on standard error, in one line. Returns the exit code. */
 export function showDiagnosis(result: Diagnosis, { json = false }: DoctorOptions, io: Io): number {
   const { store, ok, zookeeper } = result;
-  const parts: { readonly subject: string; readonly title: string; readonly findings: readonly Finding[] }[] = [];
+  const parts: { readonly subject: string; readonly title: string; readonly findings: readonly Finding[] }[] =
+    [];
   if (store !== null) parts.push({ subject: store, title: `The store ${store}`, findings: result.findings });
   if (zookeeper !== null) {
     const subject = `ZooKeeper at ${zookeeper.zookeeper}`;
@@ -145,9 +165,14 @@ export function showDiagnosis(result: Diagnosis, { json = false }: DoctorOptions
   }
   if (json) sayJson(io, result);
   else {
-    const warnings = parts.flatMap(({ findings }) => findings).filter(({ status }) => status === 'warning').length;
+    const warnings = parts
+      .flatMap(({ findings }) => findings)
+      .filter(({ status }) => status === 'warning').length;
     const verdict = warnings === 0 ? 'All is well.' : `No faults, ${pluralize(warnings, 'warning')}.`;
-    const lines = parts.flatMap(({ title, findings }) => [printable(title), ...findings.map((each) => findingLine(each, io))]);
+    const lines = parts.flatMap(({ title, findings }) => [
+      printable(title),
+      ...findings.map((each) => findingLine(each, io)),
+    ]);
     sayLines(io, ok ? [...lines, verdict] : lines);
   }
   if (ok) return ExitCode.ok;

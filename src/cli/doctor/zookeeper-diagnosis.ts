@@ -22,8 +22,8 @@ export interface ExamineZooKeeperOptions extends Pick<Io, 'clock' | 'random'> {
 }
 
 /**
- * Examines ZooKeeper: each server by itself, the session, and the rights in the tree. What it finds, failures included, are findings; its
- * scratch znodes are gone afterwards.
+ * Examines ZooKeeper: each server by itself, the session, and the rights in the tree. What it finds, failures
+ * included, are findings; its scratch znodes are gone afterwards.
  *
  * @throws {ConfigError} when a setting turns out to be unusable
  * @throws `options.signal.reason` when it aborts
@@ -45,7 +45,8 @@ export async function examineZooKeeper(options: ExamineZooKeeperOptions): Promis
     try {
       ({ timeoutMs: granted } = await zookeeper.whenConnected({ signal }));
       const times = `asked to outlive its connection by ${formatSetting(asked)}, granted ${formatSetting(granted)}`;
-      const [status, why] = granted === asked ? (['ok', ''] as const) : (['warning', ', by the bounds of the servers'] as const);
+      const [status, why] =
+        granted === asked ? (['ok', ''] as const) : (['warning', ', by the bounds of the servers'] as const);
       findings.push(finding('zookeeper-session', 'session', status, times + why));
       rights = await checkRights({ ...options, zookeeper, chroot: connect.chroot });
       findings.push(...rightsFindings(rights, settings));
@@ -59,7 +60,14 @@ export async function examineZooKeeper(options: ExamineZooKeeperOptions): Promis
   }
   signal.throwIfAborted();
   const sessionTimeoutMs = { asked, granted };
-  return { zookeeper: connect.text, ok: isSound(findings), findings, servers, sessionTimeoutMs, latencyMs: rights?.latencyMs ?? null };
+  return {
+    zookeeper: connect.text,
+    ok: isSound(findings),
+    findings,
+    servers,
+    sessionTimeoutMs,
+    latencyMs: rights?.latencyMs ?? null,
+  };
 }
 
 /** One server out of several may be down: the others serve. */
@@ -71,7 +79,10 @@ function serverFindings(servers: readonly ServerCheck[]): Finding[] {
   });
 }
 
-function rightsFindings({ chroot, denied, failed, left, latencyMs }: RightsCheck, { connect, auth }: ZooKeeperSettings): Finding[] {
+function rightsFindings(
+  { chroot, denied, failed, left, latencyMs }: RightsCheck,
+  { connect, auth }: ZooKeeperSettings,
+): Finding[] {
   const findings: Finding[] = [];
   if (chroot !== undefined) {
     const detail = chroot === 'present' ? 'is there' : 'is not there yet, and can be made';
@@ -84,20 +95,35 @@ function rightsFindings({ chroot, denied, failed, left, latencyMs }: RightsCheck
   const problems = [...denied.map((text) => `${text} (${why})`), ...failed];
   findings.push(...problems.map((detail) => finding('zookeeper-rights', 'rights', 'fault', detail)));
   if (problems.length === 0) {
-    findings.push(finding('zookeeper-rights', 'rights', 'ok', 'znodes can be made, read, changed and removed everywhere'));
+    findings.push(
+      finding('zookeeper-rights', 'rights', 'ok', 'znodes can be made, read, changed and removed everywhere'),
+    );
   }
   if (latencyMs !== undefined) {
     const detail = `${latencyMs.read.toFixed(1)} ms to read, ${latencyMs.write.toFixed(1)} ms to write (medians)`;
     findings.push(finding('zookeeper-latency', 'latency', 'ok', detail));
   }
   if (left.length > 0) {
-    findings.push(finding('zookeeper-clean-up', 'scratch znodes', 'warning', `left behind, remove by hand: ${left.join(', ')}`));
+    findings.push(
+      finding(
+        'zookeeper-clean-up',
+        'scratch znodes',
+        'warning',
+        `left behind, remove by hand: ${left.join(', ')}`,
+      ),
+    );
   }
   return findings;
 }
 
-/** Connects to one server, and has it give a session, which is ended again. @throws `options.signal.reason` when it aborts */
-async function checkServer(server: ServerAddress, { settings, signal, clock, random }: ExamineZooKeeperOptions): Promise<ServerCheck> {
+/**
+ * Connects to one server, and has it give a session, which is ended again.
+ * @throws `options.signal.reason` when it aborts
+ */
+async function checkServer(
+  server: ServerAddress,
+  { settings, signal, clock, random }: ExamineZooKeeperOptions,
+): Promise<ServerCheck> {
   const text = formatServer(server);
   // The first handshake of a server may take seconds.
   const timeoutMs = settings.tls ? 2 * LIMIT_MS : LIMIT_MS;
@@ -110,14 +136,18 @@ async function checkServer(server: ServerAddress, { settings, signal, clock, ran
   });
   const problem = await withTimeout(clock, LIMIT_MS, connected, signal).finally(() => socket.destroy());
   if (problem !== '') return unusable(problem ?? 'no answer: neither a connection nor a refusal');
-  const zookeeper = await connectTo({ ...settings, connect: { servers: [server], chroot: '', text } }, { clock, random });
+  const zookeeper = await connectTo(
+    { ...settings, connect: { servers: [server], chroot: '', text } },
+    { clock, random },
+  );
   try {
     await zookeeper.whenConnected({ timeoutMs, signal });
     return { server: text, ok: true, latencyMs: clock.monotonic() - begun, problem: null };
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof NodeLeaseError)) throw error;
-    const guess = isFault(error, 'timeout') && !settings.tls ? ': no quorum, read-only, or no ZooKeeper server' : '';
+    const guess =
+      isFault(error, 'timeout') && !settings.tls ? ': no quorum, read-only, or no ZooKeeper server' : '';
     return unusable(`takes connections, but gives no session${guess} (${explain(error)})`);
   } finally {
     await zookeeper.close();
@@ -126,7 +156,8 @@ async function checkServer(server: ServerAddress, { settings, signal, clock, ran
 
 function connectProblem(error: Error): string {
   // A host of several addresses fails with a collection of its failures.
-  const [first = error] = error instanceof AggregateError ? error.errors.filter((each) => each instanceof Error) : [];
+  const [first = error] =
+    error instanceof AggregateError ? error.errors.filter((each) => each instanceof Error) : [];
   switch ('code' in first ? first.code : undefined) {
     case 'ENOTFOUND':
     case 'EAI_AGAIN':

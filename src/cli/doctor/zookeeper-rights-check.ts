@@ -1,7 +1,14 @@
 import { concurrently } from '../../base/concurrently.js';
 import { explain, NodeLeaseError } from '../../base/errors.js';
 import { barrierGroupOf } from '../../discovery/allocation/width-barrier.js';
-import { DISCOVERY_PATH, ENDPOINTS_PATH, NODES_PATH, parseHexPair, SERVICES_PATH, STAMPS_PATH } from '../../discovery/tree-paths.js';
+import {
+  DISCOVERY_PATH,
+  ENDPOINTS_PATH,
+  NODES_PATH,
+  parseHexPair,
+  SERVICES_PATH,
+  STAMPS_PATH,
+} from '../../discovery/tree-paths.js';
 import { parsePath } from '../../monitor/discovery-snapshot.js';
 import type { MultiOperation, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault } from '../../zookeeper/zookeeper-error.js';
@@ -26,12 +33,13 @@ const CLEAN_UP_TIMEOUT_MS = 2_000;
 const CONCURRENCY = 16;
 
 /**
- * Tries what a node does in the tree: makes the chroot and the tree's root where they are absent; makes, reads, changes and removes an ephemeral
- * scratch znode `probe-…` below the root; lists every folder, and makes and removes a znode in each, in one transaction, which no other client
- * sees. What it made is gone afterwards, also when it is interrupted.
+ * Tries what a node does in the tree: makes the chroot and the tree's root where they are absent; makes,
+ * reads, changes and removes an ephemeral scratch znode `probe-…` below the root; lists every folder, and
+ * makes and removes a znode in each, in one transaction, which no other client sees. What it made is gone
+ * afterwards, also when it is interrupted.
  *
- * Where node ids come from ZooKeeper alone, it also tries to change what outlasts their holders, and may belong to another user. Those
- * transactions are bound to fail, so that nothing is changed.
+ * Where node ids come from ZooKeeper alone, it also tries to change what outlasts their holders, and may
+ * belong to another user. Those transactions are bound to fail, so that nothing is changed.
  *
  * @throws `signal.reason` when it aborts
  */
@@ -56,7 +64,10 @@ export class RightsCheck {
   readonly failed: string[] = [];
   /** What could not be removed afterwards. */
   readonly left: string[] = [];
-  /** The median times of requests that read, and that write, in milliseconds; undefined unless all of them got through. */
+  /**
+   * The median times of requests that read, and that write, in milliseconds; undefined unless all of them got
+   * through.
+   */
   latencyMs: { readonly read: number; readonly write: number } | undefined;
   readonly #made: string[] = [];
   /** Of a znode that no other client has. */
@@ -89,7 +100,10 @@ export class RightsCheck {
     }
   }
 
-  /** Does some work. True when it was done; keeps why not, otherwise: `<path> may not <what>`. @throws `signal.reason` when it aborts */
+  /**
+   * Does some work. True when it was done; keeps why not, otherwise: `<path> may not <what>`.
+   * @throws `signal.reason` when it aborts
+   */
   async #attempt(path: string, what: string, work: () => Promise<unknown>): Promise<boolean> {
     try {
       await work();
@@ -150,7 +164,9 @@ export class RightsCheck {
         await this.#timed(writes, () => zookeeper.setData(path, String(round), undefined, { signal }));
       }
     });
-    const removed = await this.#attempt(path, 'be removed', () => this.#timed(writes, () => zookeeper.remove(path, undefined, { signal })));
+    const removed = await this.#attempt(path, 'be removed', () =>
+      this.#timed(writes, () => zookeeper.remove(path, undefined, { signal })),
+    );
     if (used && removed) this.latencyMs = { read: median(reads), write: median(writes) };
   }
 
@@ -164,12 +180,17 @@ export class RightsCheck {
   /** Tries a branch of the tree and the folders in it. Resolves to the names of those. */
   async #useBranch(branch: string): Promise<readonly string[]> {
     const path = `${this.options.chroot}${branch}`;
-    const folders = (await this.#useFolder(path)).filter((name) => parsePath(`${branch}/${name}`).kind === 'folder');
+    const folders = (await this.#useFolder(path)).filter(
+      (name) => parsePath(`${branch}/${name}`).kind === 'folder',
+    );
     await concurrently(folders, CONCURRENCY, (name) => this.#useFolder(`${path}/${name}`));
     return folders;
   }
 
-  /** Lists a folder, and makes and removes a znode in it. Resolves to the names in it; none where it is absent, or may not be listed. */
+  /**
+   * Lists a folder, and makes and removes a znode in it. Resolves to the names in it; none where it is
+   * absent, or may not be listed.
+   */
   async #useFolder(folder: string): Promise<readonly string[]> {
     const { zookeeper, signal } = this.options;
     const path = `${folder}/${this.#name}`;
@@ -183,8 +204,9 @@ export class RightsCheck {
   }
 
   /**
-   * Tries to change what node ids from ZooKeeper alone leave behind: the record of the widest ids, the marks of width barriers on groups, and the id
-   * time windows of each group, up to the first one that may not be changed.
+   * Tries to change what node ids from ZooKeeper alone leave behind: the record of the widest ids, the marks
+   * of width barriers on groups, and the id time windows of each group, up to the first one that may not be
+   * changed.
    */
   async #tryAllocation(groups: readonly string[]): Promise<void> {
     const { chroot } = this.options;
@@ -194,17 +216,25 @@ export class RightsCheck {
       return group > 0 && barrierGroupOf(group) === group;
     });
     const isHex = (name: string) => parseHexPair(name) !== undefined;
-    const windows = await concurrently((await this.#useFolder(stamps)).filter(isHex), CONCURRENCY, async (group) => {
-      const names = await this.#useFolder(`${stamps}/${group}`);
-      return names.filter(isHex).map((name) => `${stamps}/${group}/${name}`);
-    });
+    const windows = await concurrently(
+      (await this.#useFolder(stamps)).filter(isHex),
+      CONCURRENCY,
+      async (group) => {
+        const names = await this.#useFolder(`${stamps}/${group}`);
+        return names.filter(isHex).map((name) => `${stamps}/${group}/${name}`);
+      },
+    );
     const lists = [[stamps], ...marks.map((name) => [`${chroot}${NODES_PATH}/${name}`]), ...windows];
     await concurrently(lists, CONCURRENCY, async (paths) => {
-      for (const path of paths) if (!(await this.#attempt(path, 'be changed', () => this.#feignChange(path)))) return;
+      for (const path of paths)
+        if (!(await this.#attempt(path, 'be changed', () => this.#feignChange(path)))) return;
     });
   }
 
-  /** In a transaction that is bound to fail afterwards: a server says what is wrong first. An absent znode may be changed. */
+  /**
+   * In a transaction that is bound to fail afterwards: a server says what is wrong first. An absent znode may
+   * be changed.
+   */
   #feignChange(path: string): Promise<void> {
     const nowhere = `${this.options.chroot}${DISCOVERY_PATH}/${this.#name}/nowhere`;
     return this.#multi({ type: 'set', path, data: '' }, { type: 'check', path: nowhere });

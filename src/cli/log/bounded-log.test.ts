@@ -12,5 +12,8 @@ it('sends at most twenty lines in a second, and says later how many there were m
   await clock.advance(1_000);
   log.write('warn', 'one more');
   log.write('warn', 'another');
-  expect(lines.slice(20).map(({ message }) => message)).toEqual(['one more (before that, 80 lines were left out)', 'another']);
+  expect(lines.slice(20).map(({ message }) => message)).toEqual([
+    'one more (before that, 80 lines were left out)',
+    'another',
+  ]);
 });

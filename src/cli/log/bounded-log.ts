@@ -11,7 +11,9 @@ export interface LogLine {
 
 const LINES_A_SECOND = 20;
 
-/** Sends lines to the thread that writes the log, a few in a second: requests that fail must not keep it busy. */
+/**
+ * Sends lines to the thread that writes the log, a few in a second: requests that fail must not keep it busy.
+ */
 export class BoundedLog {
   #secondBegan = Number.NEGATIVE_INFINITY;
   #lines = 0;

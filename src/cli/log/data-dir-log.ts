@@ -4,7 +4,11 @@ import type { DataDirEvent } from '../../data-dir/data-dir-options.js';
 import { pluralize } from '../terminal/text.js';
 import type { Logger } from './logger.js';
 
-const HOW: Readonly<Record<CopyMode, string>> = { link: 'by links', clone: 'by copies that share their blocks', copy: 'by copies' };
+const HOW: Readonly<Record<CopyMode, string>> = {
+  link: 'by links',
+  clone: 'by copies that share their blocks',
+  copy: 'by copies',
+};
 
 /** A listener that logs one line per event. */
 export function dataDirLog(log: Pick<Logger, 'info' | 'warn'>): (event: DataDirEvent) => void {
@@ -12,7 +16,10 @@ export function dataDirLog(log: Pick<Logger, 'info' | 'warn'>): (event: DataDirE
     switch (event.type) {
       case 'progress': {
         const { path, files, bytes, of } = event;
-        return log.info({ files, bytes, of }, `preparing ${path}: ${files} of ${pluralize(of.files, 'file')}`);
+        return log.info(
+          { files, bytes, of },
+          `preparing ${path}: ${files} of ${pluralize(of.files, 'file')}`,
+        );
       }
       case 'prepared': {
         const { path, from, mode, files, bytes, tookMs } = event;

@@ -14,7 +14,9 @@ describe('the log of discovery', () => {
   ] as const)('warns of what others do to a registration: %j', (event, line) => {
     const lines: unknown[] = [];
     const other = () => void lines.push('not a warning');
-    discoveryLog({ info: other, error: other, warn: (...words: unknown[]) => void lines.push(words.at(-1)) })({ type: 'service', event });
+    discoveryLog({ info: other, error: other, warn: (...words: unknown[]) => void lines.push(words.at(-1)) })(
+      { type: 'service', event },
+    );
     expect(lines).toEqual([line]);
   });
 });

@@ -4,7 +4,9 @@ import type { ReadinessEvent } from '../../discovery/readiness.js';
 import type { RegistrationEvent } from '../../services/registered-znode.js';
 import type { Logger } from './logger.js';
 
-/** A listener that logs one line per event: changes at info, what a person should look into at warn and above. */
+/**
+ * A listener that logs one line per event: changes at info, what a person should look into at warn and above.
+ */
 export function discoveryLog(log: Pick<Logger, 'info' | 'warn' | 'error'>): (event: DiscoveryEvent) => void {
   return (event) => {
     switch (event.type) {
@@ -36,17 +38,27 @@ export function discoveryLog(log: Pick<Logger, 'info' | 'warn' | 'error'>): (eve
 function logRegistration(event: RegistrationEvent, log: Pick<Logger, 'warn'>): void {
   const { path } = event;
   if (event.type === 'restored') log.warn({ path }, `${path} ${event.problem}: it stands there again`);
-  else log.warn({ path, by: event.by }, `${path} has been taken by another registrant: left alone until it goes`);
+  else
+    log.warn(
+      { path, by: event.by },
+      `${path} has been taken by another registrant: left alone until it goes`,
+    );
 }
 
 function logReadiness(event: ReadinessEvent, log: Pick<Logger, 'info' | 'warn'>): void {
   if (event.type === 'waiting') {
-    log.info({ ignorant: event.ignorant }, `not ready yet: ${told(event.ignorant)} not know this version of the node id`);
+    log.info(
+      { ignorant: event.ignorant },
+      `not ready yet: ${told(event.ignorant)} not know this version of the node id`,
+    );
   } else log.warn(`not ready yet: the leases could not be read: ${explain(event.error)}`);
 }
 
 function late(ignorant: readonly number[] | undefined): string {
-  const why = ignorant === undefined ? 'the leases could not be read' : `${told(ignorant)} still not know this version of the node id`;
+  const why =
+    ignorant === undefined
+      ? 'the leases could not be read'
+      : `${told(ignorant)} still not know this version of the node id`;
   return `after the time-out: ${why}`;
 }
 

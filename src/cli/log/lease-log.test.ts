@@ -28,7 +28,16 @@ describe('the log of a lease', () => {
       { type: 'damaged', key: '3.json', problem: 'not JSON' },
       { type: 'waiting', sleepMs: 12.4 },
       { type: 'store-failed', error, sleepMs: 100 },
-      { type: 'acquired', id: 3, version: 8, from: 'released', tookMs: 20.4, requests: 5, deadline: 1, store: 's3://b/p' },
+      {
+        type: 'acquired',
+        id: 3,
+        version: 8,
+        from: 'released',
+        tookMs: 20.4,
+        requests: 5,
+        deadline: 1,
+        store: 's3://b/p',
+      },
       { type: 'bootstrapped' },
       { type: 'renewed', deadline: 1, tookMs: 3 },
       { type: 'renewal-failed', error, attempt: 1 },
@@ -39,15 +48,18 @@ describe('the log of a lease', () => {
     ];
     const named: unknown[] = [];
     const take = (fields: unknown) => void named.push((fields as { event?: unknown }).event);
-    const listener = leaseLog({ debug: take, info: take, warn: take, error: take } as Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>);
+    const listener = leaseLog({ debug: take, info: take, warn: take, error: take } as Pick<
+      Logger,
+      'debug' | 'info' | 'warn' | 'error'
+    >);
     for (const event of events) listener(event);
     expect(named).toEqual(events.map(({ type }) => type));
   });
 
   it('says again every other minute that it waits for a node id, for alarms that count lines, and not at each look', () => {
-    const levels = linesOf(...Array.from({ length: 1_000 }, (): LeaseEvent => ({ type: 'waiting', sleepMs: 1_200 }))).map((line) =>
-      line.slice(0, line.indexOf(' ')),
-    );
+    const levels = linesOf(
+      ...Array.from({ length: 1_000 }, (): LeaseEvent => ({ type: 'waiting', sleepMs: 1_200 })),
+    ).map((line) => line.slice(0, line.indexOf(' ')));
     const told = levels.flatMap((level, at) => (level === 'info' ? [at * 1.2] : []));
     expect(told).toEqual([0, 120, 240, 360, 480, 600, 720, 840, 960, 1_080]);
     expect(new Set(levels)).toEqual(new Set(['info', 'debug']));
@@ -63,7 +75,16 @@ describe('the log of a lease', () => {
         { type: 'waiting', sleepMs: 12.4 },
         { type: 'waiting', sleepMs: 1_200 },
         { type: 'store-failed', error, sleepMs: 100 },
-        { type: 'acquired', id: 3, version: 8, from: 'released', tookMs: 20.4, requests: 5, deadline: 1, store: 's3://b/p' },
+        {
+          type: 'acquired',
+          id: 3,
+          version: 8,
+          from: 'released',
+          tookMs: 20.4,
+          requests: 5,
+          deadline: 1,
+          store: 's3://b/p',
+        },
         { type: 'bootstrapped' },
         { type: 'renewed', deadline: 1, tookMs: 3 },
         { type: 'renewal-failed', error, attempt: 1 },
@@ -99,7 +120,16 @@ describe('the log of a lock', () => {
       [
         { type: 'cluster-created', size: 1, store: 's3://b/p/locks/nightly' },
         { type: 'waiting', sleepMs: 12.4 },
-        { type: 'acquired', id: 0, version: 8, from: 'released', tookMs: 20.4, requests: 5, deadline: 1, store: 's3://b/p' },
+        {
+          type: 'acquired',
+          id: 0,
+          version: 8,
+          from: 'released',
+          tookMs: 20.4,
+          requests: 5,
+          deadline: 1,
+          store: 's3://b/p',
+        },
         { type: 'lost', error },
         { type: 'released' },
       ],

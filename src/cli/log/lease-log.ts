@@ -6,13 +6,16 @@ import type { Logger } from './logger.js';
 
 type Level = 'debug' | 'info' | 'warn' | 'error';
 
-/** After how much waiting it is said again, in milliseconds: alarms that count lines in five minutes have to see a task that waits on. */
+/**
+ * After how much waiting it is said again, in milliseconds: alarms that count lines in five minutes have to
+ * see a task that waits on.
+ */
 const SAY_AGAIN_AFTER_MS = 120_000;
 
 /**
- * A listener that logs one line per event: changes at info, renewals at debug, what a person should look into at warn and above.
- * The field `event` has the event's type, for filters of logs: texts may change. Waiting for a node id is told at info at first, and again
- * about every two minutes.
+ * A listener that logs one line per event: changes at info, renewals at debug, what a person should look into
+ * at warn and above. The field `event` has the event's type, for filters of logs: texts may change. Waiting
+ * for a node id is told at info at first, and again about every two minutes.
  */
 export function leaseLog(log: Pick<Logger, Level>, lineOf = leaseLine): LeaseListener {
   let waitedMs = SAY_AGAIN_AFTER_MS;
@@ -45,11 +48,23 @@ export function lockLog(log: Pick<Logger, Level>, lock: string): LeaseListener {
       case 'cluster-created':
         return ['info', `lock ${lock} is new: no task has used it in ${event.store}`, { lock, ...fields }];
       case 'waiting':
-        return [level, event.why === undefined ? `lock ${lock} is held by another task: waiting` : text, { lock, ...fields }];
+        return [
+          level,
+          event.why === undefined ? `lock ${lock} is held by another task: waiting` : text,
+          { lock, ...fields },
+        ];
       case 'acquired':
-        return [level, `acquired lock ${lock} with token ${event.version} in ${event.store}`, { lock, ...fields }];
+        return [
+          level,
+          `acquired lock ${lock} with token ${event.version} in ${event.store}`,
+          { lock, ...fields },
+        ];
       case 'lost':
-        return [level, `lock ${lock} (token ${event.error.version}) is lost: ${event.error.detail}`, { lock, ...fields }];
+        return [
+          level,
+          `lock ${lock} (token ${event.error.version}) is lost: ${event.error.detail}`,
+          { lock, ...fields },
+        ];
       default:
         return [level, text, { lock, ...fields }];
     }
@@ -69,11 +84,18 @@ function leaseLine(event: LeaseEvent): Line {
     case 'damaged':
       return ['error', `${event.key} cannot be used: ${event.problem}`, { key: event.key }];
     case 'waiting': {
-      const text = event.why === undefined ? 'no node id is free: waiting' : `no node id can be had yet, waiting: ${event.why}`;
+      const text =
+        event.why === undefined
+          ? 'no node id is free: waiting'
+          : `no node id can be had yet, waiting: ${event.why}`;
       return ['info', text, { sleepMs: Math.round(event.sleepMs) }];
     }
     case 'store-failed':
-      return ['warn', `the store failed, trying again: ${explain(event.error)}`, { sleepMs: Math.round(event.sleepMs) }];
+      return [
+        'warn',
+        `the store failed, trying again: ${explain(event.error)}`,
+        { sleepMs: Math.round(event.sleepMs) },
+      ];
     case 'acquired': {
       const { id: nodeId, version, from, tookMs, requests, store } = event;
       const where = store === undefined ? '' : ` in ${store}`;
@@ -88,7 +110,11 @@ function leaseLine(event: LeaseEvent): Line {
       return ['warn', `renewal failed: ${explain(event.error)}`, { attempt: event.attempt }];
     case 'retiring': {
       const { size } = event;
-      return ['warn', `the node id is being retired: the cluster has ${pluralize(size, 'node id')} now`, { size }];
+      return [
+        'warn',
+        `the node id is being retired: the cluster has ${pluralize(size, 'node id')} now`,
+        { size },
+      ];
     }
     case 'lost': {
       const { nodeId, version, reason } = event.error;

@@ -32,7 +32,11 @@ describe('what is logged', () => {
   });
 
   it.each(['p"q', 'p\\', 'p\\"q', '\\n', 'ends"'])('stays JSON with the password %s', (password) => {
-    const line = JSON.stringify({ auth: `digest:me:${password}`, url: `http://me:${password}@host`, next: 1 });
+    const line = JSON.stringify({
+      auth: `digest:me:${password}`,
+      url: `http://me:${password}@host`,
+      next: 1,
+    });
     const shown = withoutSecrets(line);
     expect(JSON.parse(shown)).toMatchObject({ auth: `digest:me:${REDACTED}`, next: 1 });
     expect(shown).not.toContain(JSON.stringify(password).slice(1, -1));
@@ -48,9 +52,24 @@ describe('what is logged', () => {
 
   it('holds no field with a secret name, at the top or two levels below', () => {
     const lines: string[] = [];
-    const log = pino({ redact: { paths: [...SECRET_PATHS], censor: REDACTED } }, { write: (line) => void lines.push(line) });
-    for (const name of ['authorization', 'token', 'secret', 'password', 'credentials', 'zookeeper-auth', 'zookeeperAuth', 'auth']) {
-      log.info({ [name]: 'hidden-1', a: { [name]: 'hidden-2', b: { [name]: 'hidden-3' } }, kept: 'kept' }, 'said');
+    const log = pino(
+      { redact: { paths: [...SECRET_PATHS], censor: REDACTED } },
+      { write: (line) => void lines.push(line) },
+    );
+    for (const name of [
+      'authorization',
+      'token',
+      'secret',
+      'password',
+      'credentials',
+      'zookeeper-auth',
+      'zookeeperAuth',
+      'auth',
+    ]) {
+      log.info(
+        { [name]: 'hidden-1', a: { [name]: 'hidden-2', b: { [name]: 'hidden-3' } }, kept: 'kept' },
+        'said',
+      );
     }
     expect(lines).toHaveLength(8);
     for (const line of lines) {

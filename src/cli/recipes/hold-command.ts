@@ -29,7 +29,8 @@ const CONTENDERS = {
     return (read ? readLock : writeLock)(zookeeper, path, { data });
   },
   semaphore: (zookeeper: ZooKeeper, path: string, data: string, { leases }: Options) => {
-    if (leases === undefined) throw new UsageError('expected --leases N, the same for all users of the semaphore');
+    if (leases === undefined)
+      throw new UsageError('expected --leases N, the same for all users of the semaphore');
     return semaphore(zookeeper, path, { data, leases: parseInteger(leases, '--leases', 1, 1_000_000) });
   },
 };
@@ -46,7 +47,10 @@ export interface HeldRecipe {
   readonly example: string;
 }
 
-/** `nodelease zk lock|elect|rwlock|semaphore PATH -- command`: runs the command while it holds that, and tells it the path and the fencing token. */
+/**
+ * `nodelease zk lock|elect|rwlock|semaphore PATH -- command`: runs the command while it holds that, and tells
+ * it the path and the fencing token.
+ */
 export async function holdRecipeCommand(
   { kind, path, example }: HeldRecipe,
   command: readonly string[],
@@ -75,7 +79,10 @@ export async function holdRecipeCommand(
         const handle = await contender.acquire({ timeoutMs, signal });
         held = handle;
         // A field named token would be taken for a secret.
-        log.info({ ...facts, znode: handle.path, fencingToken: String(handle.token) }, `acquired ${path} with token ${handle.token}`);
+        log.info(
+          { ...facts, znode: handle.path, fencingToken: String(handle.token) },
+          `acquired ${path} with token ${handle.token}`,
+        );
         onAbort(handle.signal, () => log.error(facts, explain(handle.signal.reason)));
         others?.close();
         others = watchKazoo(zookeeper, path, (name) => {
@@ -90,7 +97,8 @@ export async function holdRecipeCommand(
     });
   } finally {
     others?.close();
-    // It goes with the session: where work may be left it has not been released, and the session has to expire.
+    // It goes with the session: where work may be left it has not been released, and the session has to
+    // expire.
     if (!held?.isValid()) await zookeeper.close();
   }
 }

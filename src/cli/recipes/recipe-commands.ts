@@ -29,7 +29,10 @@ export interface RecipeCall {
 }
 
 /** `nodelease zk barrier set|wait|remove PATH`. Resolves to the exit code. */
-export function barrierCommand(act: 'set' | 'wait' | 'remove', { path, options, settings, io }: RecipeCall): Promise<number> {
+export function barrierCommand(
+  act: 'set' | 'wait' | 'remove',
+  { path, options, settings, io }: RecipeCall,
+): Promise<number> {
   const timeoutMs = waitTimeout(options);
   return onZooKeeper(settings, io, async (zookeeper, signal) => {
     const gate = barrier(zookeeper, path);
@@ -48,14 +51,24 @@ export function counterCommand({ path, options, settings, io }: RecipeCall): Pro
   return onZooKeeper(settings, io, async (zookeeper, signal) => {
     const shared = counter(zookeeper, path);
     await zookeeper.whenConnected({ signal });
-    const value = String(await (add === undefined ? shared.get({ signal }) : shared.add(BigInt(add.replace('+', '')), { signal })));
+    const value = String(
+      await (add === undefined
+        ? shared.get({ signal })
+        : shared.add(BigInt(add.replace('+', '')), { signal })),
+    );
     // A number of JSON does not hold 64 bits in JavaScript.
     return answer(io, options, value, { path, value });
   });
 }
 
-/** `nodelease zk queue put PATH [ITEM]`: puts the item, or each line of standard input, and prints how many that were. */
-export function putCommand(item: string | undefined, { path, options, settings, io }: RecipeCall): Promise<number> {
+/**
+ * `nodelease zk queue put PATH [ITEM]`: puts the item, or each line of standard input, and prints how many
+ * that were.
+ */
+export function putCommand(
+  item: string | undefined,
+  { path, options, settings, io }: RecipeCall,
+): Promise<number> {
   return onZooKeeper(settings, io, async (zookeeper, signal) => {
     const items = queue(zookeeper, path, formatOf(options));
     await zookeeper.whenConnected({ signal });
@@ -67,15 +80,17 @@ export function putCommand(item: string | undefined, { path, options, settings, 
         put += 1;
       }
     } finally {
-      if (put < given.length && given.length > 1) complain(io, `${put} of ${given.length} items have been put`);
+      if (put < given.length && given.length > 1)
+        complain(io, `${put} of ${given.length} items have been put`);
     }
     return answer(io, options, String(put), { path, items: put });
   });
 }
 
 /**
- * `nodelease zk queue take PATH [-n K]`: prints each item as soon as it has it. With a lock path it removes an item from the queue only once its reader
- * has it: an item that was not taken over is put at the end again.
+ * `nodelease zk queue take PATH [-n K]`: prints each item as soon as it has it. With a lock path it removes
+ * an item from the queue only once its reader has it: an item that was not taken over is put at the end
+ * again.
  */
 export function takeCommand({ path, options, settings, io }: RecipeCall): Promise<number> {
   const timeoutMs = waitTimeout(options);
@@ -84,7 +99,9 @@ export function takeCommand({ path, options, settings, io }: RecipeCall): Promis
   return onZooKeeper(settings, io, async (zookeeper, signal) => {
     const format = formatOf(options);
     const items: Queue<Buffer | TakenItem> =
-      lockPath === undefined ? queue(zookeeper, path, format) : queue(zookeeper, path, { ...format, lockPath });
+      lockPath === undefined
+        ? queue(zookeeper, path, format)
+        : queue(zookeeper, path, { ...format, lockPath });
     await zookeeper.whenConnected({ signal });
     for (let taken = 0; taken < wanted; taken += 1) {
       const item = await items.take({ timeoutMs, signal });

@@ -23,8 +23,16 @@ describe('the commands of nodelease zk', () => {
       /--leases: expected a whole number from 1 to 1000000, got "0"/,
     ],
     ['a semaphore without its size', 'semaphore /locks/report -- true', /expected --leases N/],
-    ['a read lock that is a write lock', 'rwlock /locks/report --read --write -- true', /expected one of --read and --write/],
-    ['neither a read lock nor a write lock', 'rwlock /locks/report -- true', /expected one of --read and --write/],
+    [
+      'a read lock that is a write lock',
+      'rwlock /locks/report --read --write -- true',
+      /expected one of --read and --write/,
+    ],
+    [
+      'neither a read lock nor a write lock',
+      'rwlock /locks/report -- true',
+      /expected one of --read and --write/,
+    ],
     [
       'a lock without a command, and say how to give one',
       'lock /locks/report',
@@ -39,7 +47,11 @@ describe('the commands of nodelease zk', () => {
     ['a relative barrier', 'barrier wait gate', /path: expected an absolute path/],
     ['the root as a counter', 'counter /', /it is the root/],
     ['a barrier with --try and a time-out', 'barrier wait /gate --try --timeout 1s', /no --try beside it/],
-    ['a step of more than 64 bits', 'counter /jobs --add 1.5', /^nodelease: --add: expected a whole number of 64 bits, .*, got "1.5"\n$/],
+    [
+      'a step of more than 64 bits',
+      'counter /jobs --add 1.5',
+      /^nodelease: --add: expected a whole number of 64 bits, .*, got "1.5"\n$/,
+    ],
   ])('refuse %s in one line, before they connect', async (_, args, complaint) => {
     const { code, answer, complaints } = await runInProcess(['zk', ...args.split(' ')], { env });
     expect({ code, answer }).toEqual({ code: 64, answer: '' });
@@ -48,9 +60,14 @@ describe('the commands of nodelease zk', () => {
   });
 
   it('say in their help for how long a session outlives its connection', async () => {
-    const shown = async (...command: string[]) => (await runInProcess([...command, '--help'])).answer.replace(/\s+/g, ' ');
-    expect(await shown('zk', 'lock')).toContain('(1s to 10m; default: 20s) [NODELEASE_ZOOKEEPER_SESSION_TIMEOUT]');
-    expect(await shown('discovery', 'ls')).toContain('(1s to 10m; default: 10s) [NODELEASE_ZOOKEEPER_SESSION_TIMEOUT]');
+    const shown = async (...command: string[]) =>
+      (await runInProcess([...command, '--help'])).answer.replace(/\s+/g, ' ');
+    expect(await shown('zk', 'lock')).toContain(
+      '(1s to 10m; default: 20s) [NODELEASE_ZOOKEEPER_SESSION_TIMEOUT]',
+    );
+    expect(await shown('discovery', 'ls')).toContain(
+      '(1s to 10m; default: 10s) [NODELEASE_ZOOKEEPER_SESSION_TIMEOUT]',
+    );
   });
 
   it.each(['queue take /work', 'barrier wait /gate', 'counter /jobs'])(

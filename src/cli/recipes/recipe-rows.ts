@@ -4,10 +4,18 @@ import type { HeldKind } from './hold-command.js';
 import type { RecipeCall } from './recipe-commands.js';
 
 const PATH = ['<path>', 'its path, absolute within the chroot'] as const;
-const SIMPLE: OptionRow = ['--simple', "the format of Curator's SimpleDistributedQueue, instead of DistributedQueue's"];
+const SIMPLE: OptionRow = [
+  '--simple',
+  "the format of Curator's SimpleDistributedQueue, instead of DistributedQueue's",
+];
 
 /** A command that runs another one while it holds something in ZooKeeper. */
-function holding(kind: HeldKind, description: string, own: readonly OptionRow[] = [], flags = ''): CommandRow {
+function holding(
+  kind: HeldKind,
+  description: string,
+  own: readonly OptionRow[] = [],
+  flags = '',
+): CommandRow {
   const example = `zk ${kind} /locks/report ${flags}-- ./report.sh`;
   return {
     name: `zk ${kind}`,
@@ -17,7 +25,13 @@ function holding(kind: HeldKind, description: string, own: readonly OptionRow[] 
     options: [...own, ...HOLDING],
     zookeeper: 'required',
     run: async (options, settings: ZooKeeperCommandSettings, io, path = '', ...command) =>
-      (await import('./hold-command.js')).holdRecipeCommand({ kind, path, example }, command, options, settings, io),
+      (await import('./hold-command.js')).holdRecipeCommand(
+        { kind, path, example },
+        command,
+        options,
+        settings,
+        io,
+      ),
   };
 }
 
@@ -32,7 +46,13 @@ function single(
   more: CommandRow['arguments'] = [],
 ): CommandRow {
   return {
-    ...{ name: `zk ${name}`, description, arguments: [PATH, ...more], options: [...options, JSON_LINE], zookeeper: 'required' },
+    ...{
+      name: `zk ${name}`,
+      description,
+      arguments: [PATH, ...more],
+      options: [...options, JSON_LINE],
+      zookeeper: 'required',
+    },
     run: async (given, settings: ZooKeeperCommandSettings, io, path = '', item) =>
       run(await import('./recipe-commands.js'), { path, options: given, settings, io }, item),
   };
@@ -57,9 +77,15 @@ export const RECIPE_COMMANDS: readonly CommandRow[] = [
     [['--leases <n>', 'how many may hold at a time, 1 to 1000000; the same for all users']],
     '--leases 3 ',
   ),
-  single('barrier set', "set a barrier, Curator's DistributedBarrier", [], ({ barrierCommand }, call) => barrierCommand('set', call)),
-  single('barrier wait', 'wait until a barrier is open', WAITING, ({ barrierCommand }, call) => barrierCommand('wait', call)),
-  single('barrier remove', 'open a barrier', [], ({ barrierCommand }, call) => barrierCommand('remove', call)),
+  single('barrier set', "set a barrier, Curator's DistributedBarrier", [], ({ barrierCommand }, call) =>
+    barrierCommand('set', call),
+  ),
+  single('barrier wait', 'wait until a barrier is open', WAITING, ({ barrierCommand }, call) =>
+    barrierCommand('wait', call),
+  ),
+  single('barrier remove', 'open a barrier', [], ({ barrierCommand }, call) =>
+    barrierCommand('remove', call),
+  ),
   single(
     'counter',
     "print a counter of 64 bits, Curator's DistributedAtomicLong",
@@ -79,7 +105,10 @@ export const RECIPE_COMMANDS: readonly CommandRow[] = [
     [
       ['-n, --count <k>', 'how many, 1 to 1000000000 (default: 1)'],
       SIMPLE,
-      ['--lock-path <path>', 'the path of all takers for their locks: an item is had at least once then, and else at most once'],
+      [
+        '--lock-path <path>',
+        'the path of all takers for their locks: an item is had at least once then, and else at most once',
+      ],
       ...WAITING,
     ],
     ({ takeCommand }, call) => takeCommand(call),

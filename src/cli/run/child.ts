@@ -28,8 +28,9 @@ export interface ChildOptions {
 }
 
 /**
- * Starts the child's command once the guard has been told of it: waits for a line on file descriptor 3, and gives up when the
- * supervisor dies before it is written. Where util-linux' `setpriv` works, the command is also ended by the kernel when the supervisor dies.
+ * Starts the child's command once the guard has been told of it: waits for a line on file descriptor 3, and
+ * gives up when the supervisor dies before it is written. Where util-linux' `setpriv` works, the command is
+ * also ended by the kernel when the supervisor dies.
  */
 const GATE_SCRIPT = `
 read -r go <&3 || exit 76
@@ -51,14 +52,19 @@ export class ChildStartError extends Error {
 }
 
 /**
- * Starts a child in a session, and so a process group, of its own; its standard input, output and error are this process' own,
- * and nothing else that Node.js has opened is handed down.
+ * Starts a child in a session, and so a process group, of its own; its standard input, output and error are
+ * this process' own, and nothing else that Node.js has opened is handed down.
  *
  * @throws {ChildStartError} when it could not be started
  */
 export async function startChild({ command, env, gated }: ChildOptions): Promise<Child> {
   const [file, ...args] = gated ? ([SHELL, '-c', GATE_SCRIPT, 'sh', ...command] as const) : command;
-  const stdio: ('inherit' | 'pipe')[] = ['inherit', 'inherit', 'inherit', ...(gated ? (['pipe'] as const) : [])];
+  const stdio: ('inherit' | 'pipe')[] = [
+    'inherit',
+    'inherit',
+    'inherit',
+    ...(gated ? (['pipe'] as const) : []),
+  ];
   let started: ChildProcess;
   try {
     started = spawn(file, args, { detached: true, stdio, env: { ...env } });
@@ -88,8 +94,9 @@ export async function startChild({ command, env, gated }: ChildOptions): Promise
 const CLOSE_ON_EXEC = 0o2000000;
 
 /**
- * The descriptors that this process was started with, and that every process started from here would have as well: Node.js marks those below 16 as its own
- * alone, and forgets the ones above a gap. Ask before anything else opens files. Empty outside of Linux; macOS hands none of them down.
+ * The descriptors that this process was started with, and that every process started from here would have as
+ * well: Node.js marks those below 16 as its own alone, and forgets the ones above a gap. Ask before anything
+ * else opens files. Empty outside of Linux; macOS hands none of them down.
  */
 export function inheritedFiles(): readonly number[] {
   try {

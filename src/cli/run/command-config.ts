@@ -1,6 +1,10 @@
 import { onAbort, orAborted, withTimeout } from '../../base/abort.js';
 import { explain } from '../../base/errors.js';
-import { type Configuration, type ConfigurationEvent, openConfiguration } from '../../configuration/configuration.js';
+import {
+  type Configuration,
+  type ConfigurationEvent,
+  openConfiguration,
+} from '../../configuration/configuration.js';
 import { SeenReporter } from '../../configuration/fleet.js';
 import { contextsOf, rootOf, turnsPath } from '../../configuration/layout.js';
 import { lock } from '../../recipes/lock.js';
@@ -68,7 +72,11 @@ export class CommandConfig {
    * @throws {ConfigError} where it makes no variables
    * @throws {ZooKeeperError} where ZooKeeper is away, and no copy is there, or may be used
    */
-  static async open(settings: CommandConfigSettings, node: WorkloadNode, surroundings: Surroundings): Promise<CommandConfig> {
+  static async open(
+    settings: CommandConfigSettings,
+    node: WorkloadNode,
+    surroundings: Surroundings,
+  ): Promise<CommandConfig> {
     const { name, snapshot, required } = settings;
     const { lease, log } = node;
     const zookeeper = node.zookeeper as ZooKeeper;
@@ -79,12 +87,18 @@ export class CommandConfig {
     const configuration = await openConfiguration(zookeeper, { ...name, ...own });
     try {
       if (required && configuration.source.from === 'snapshot') {
-        const message = 'the configuration could not be read, and a copy does not count with --config-required';
+        const message =
+          'the configuration could not be read, and a copy does not count with --config-required';
         throw new ZooKeeperError(message, { fault: 'timeout', outcome: 'not-applied' });
       }
-      // Thousands of properties become variables in one turn of the event loop: a lease may be due for renewal before.
+      // Thousands of properties become variables in one turn of the event loop: a lease may be due for
+      // renewal before.
       await clock.sleep(0, signal);
-      const seen = new SeenReporter({ zookeeper, clock, random, root: rootOf(name) }, contextsOf(name)[0], lease.id);
+      const seen = new SeenReporter(
+        { zookeeper, clock, random, root: rootOf(name) },
+        contextsOf(name)[0],
+        lease.id,
+      );
       return new CommandConfig(settings, node, surroundings, configuration, seen);
     } catch (error) {
       await configuration.close();
@@ -132,7 +146,9 @@ export class CommandConfig {
     try {
       this.#wanted = this.#read();
     } catch (error) {
-      this.node.log.error(`the command keeps its configuration, for the new one cannot be used: ${explain(error)}`);
+      this.node.log.error(
+        `the command keeps its configuration, for the new one cannot be used: ${explain(error)}`,
+      );
     }
     this.#wake();
   }
@@ -147,13 +163,17 @@ export class CommandConfig {
         if (changed.length === 0) continue;
         const facts = { variables: changed, revisions: this.#wanted.revisions };
         if (onChange === 'ignore') {
-          log.warn(facts, 'the configuration has changed: the command keeps what it has (--on-config-change ignore)');
+          log.warn(
+            facts,
+            'the configuration has changed: the command keeps what it has (--on-config-change ignore)',
+          );
           continue;
         }
         log.info(facts, `the configuration has changed: ${onChange}`);
         await this.#wait(ended);
         ended.throwIfAborted();
-        // It may have been taken back meanwhile, or the command be told to stop. Nothing is awaited here: the next change would go unnoticed.
+        // It may have been taken back meanwhile, or the command be told to stop. Nothing is awaited here: the
+        // next change would go unnoticed.
         if (this.#differing().length === 0 || lease.retiring.aborted) {
           void this.#endTurn();
           continue;
@@ -175,7 +195,9 @@ export class CommandConfig {
   /** The variables that the command has otherwise than it should. Without any, it runs what is newest. */
   #differing(): readonly string[] {
     const [now, then] = [this.#wanted.variables, this.#running.variables];
-    const differing = [...new Set([...now.keys(), ...then.keys()])].filter((name) => now.get(name) !== then.get(name));
+    const differing = [...new Set([...now.keys(), ...then.keys()])].filter(
+      (name) => now.get(name) !== then.get(name),
+    );
     if (differing.length === 0 && this.#running !== this.#wanted) {
       this.#running = this.#wanted;
       this.seen.tell(this.#running.revisions);
@@ -192,7 +214,9 @@ export class CommandConfig {
     while (!this.#turn?.isValid()) {
       try {
         const path = turnsPath(rootOf(name), contextsOf(name)[0]);
-        this.#turn = await lock(zookeeper as ZooKeeper, path, { clock, random, data: lease.taskId }).acquire({ signal: ended });
+        this.#turn = await lock(zookeeper as ZooKeeper, path, { clock, random, data: lease.taskId }).acquire({
+          signal: ended,
+        });
       } catch (error) {
         ended.throwIfAborted();
         log.warn(`waiting for the turn to restart: ${explain(error)}`);
@@ -210,7 +234,13 @@ export class CommandConfig {
 
 function logEvent(event: ConfigurationEvent, log: Pick<Logger, 'info' | 'warn'>): void {
   if (event.type === 'read-again') log.info('the configuration can be read again');
-  else if (event.type === 'read-failed') log.warn(`the configuration could not be read, and stays as it is: ${event.problem}`);
-  else if (event.type === 'snapshot-failed') log.warn(`the copy of the configuration could not be written: ${event.problem}`);
-  else log.warn({ revisions: event.revisions }, `the configuration is the copy of ${event.at}, for it could not be read: ${event.problem}`);
+  else if (event.type === 'read-failed')
+    log.warn(`the configuration could not be read, and stays as it is: ${event.problem}`);
+  else if (event.type === 'snapshot-failed')
+    log.warn(`the copy of the configuration could not be written: ${event.problem}`);
+  else
+    log.warn(
+      { revisions: event.revisions },
+      `the configuration is the copy of ${event.at}, for it could not be read: ${event.problem}`,
+    );
 }

@@ -4,7 +4,10 @@ import { delimiter, join } from 'node:path';
 /** What a command's name stands for. */
 export type CommandLookup = 'executable' | 'not-executable' | 'not-found';
 
-/** Whether a command could be started, looked up as by a shell: along `PATH`, unless its name contains a slash. */
+/**
+ * Whether a command could be started, looked up as by a shell: along `PATH`, unless its name contains a
+ * slash.
+ */
 export function lookUpCommand(file: string, path: string | undefined): CommandLookup {
   if (file === '') return 'not-found';
   if (file.includes('/')) return examine(file);

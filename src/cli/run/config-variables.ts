@@ -4,8 +4,8 @@ import { ConfigError } from '../../base/errors.js';
 export type Variables = ReadonlyMap<string, string>;
 
 /**
- * Names that nodelease sets itself, and those by which a program is found, or told what to load, whom to trust or who it is: a publisher must not
- * run code with them.
+ * Names that nodelease sets itself, and those by which a program is found, or told what to load, whom to
+ * trust or who it is: a publisher must not run code with them.
  */
 const REFUSED = new RegExp(
   [
@@ -18,7 +18,10 @@ const REFUSED = new RegExp(
 /** What Linux takes as one variable, `NAME=value` with the byte behind it, in bytes. */
 const MAX_VARIABLE_BYTES = 128 * 1024;
 
-/** The name of the environment variable for a key, as Spring's relaxed binding has it but for dashes: `DB_POOL_SIZE` for `db.pool-size`. */
+/**
+ * The name of the environment variable for a key, as Spring's relaxed binding has it but for dashes:
+ * `DB_POOL_SIZE` for `db.pool-size`.
+ */
 const variableName = (key: string) =>
   key
     .toUpperCase()
@@ -26,31 +29,43 @@ const variableName = (key: string) =>
     .replace(/(.)_$/, '$1')
     .replace(/^(?=\d)/, '_');
 
-/** Properties as variables. @throws {ConfigError} where two keys have the same variable, or a value cannot be one */
+/**
+ * Properties as variables.
+ * @throws {ConfigError} where two keys have the same variable, or a value cannot be one
+ */
 export function variablesOf(properties: ReadonlyMap<string, string>): Variables {
   const keys = new Map<string, string>();
   for (const [key, value] of properties) {
     const name = variableName(key);
     const other = keys.get(name);
     if (other !== undefined) throw new ConfigError(key, name, `another variable than ${other} has`);
-    if (value.includes('\0')) throw new ConfigError(key, '…', 'a value without NUL, as the value of a variable');
+    if (value.includes('\0'))
+      throw new ConfigError(key, '…', 'a value without NUL, as the value of a variable');
     keys.set(name, key);
   }
   return new Map([...keys].map(([name, key]) => [name, properties.get(key) ?? '']));
 }
 
-/** The properties of a configuration as variables of a command. @throws {ConfigError} as {@link variablesOf}, and for a variable that must not be set */
+/**
+ * The properties of a configuration as variables of a command.
+ * @throws {ConfigError} as {@link variablesOf}, and for a variable that must not be set
+ */
 export function configVariables(values: ReadonlyMap<string, { readonly value: string }>): Variables {
   const refused = [...values.keys()].find((key) => REFUSED.test(variableName(key)));
   if (refused !== undefined) {
-    const expected = 'another key, for nodelease sets this variable itself, or programs are found or loaded by it';
+    const expected =
+      'another key, for nodelease sets this variable itself, or programs are found or loaded by it';
     throw new ConfigError(refused, variableName(refused), expected);
   }
   for (const [key, { value }] of values) {
     const valueBytes = Buffer.byteLength(value);
     const maxBytes = MAX_VARIABLE_BYTES - variableName(key).length - '=\0'.length;
     if (valueBytes > maxBytes)
-      throw new ConfigError(key, `${valueBytes} bytes`, `a value of at most ${maxBytes} bytes, as the value of a variable`);
+      throw new ConfigError(
+        key,
+        `${valueBytes} bytes`,
+        `a value of at most ${maxBytes} bytes, as the value of a variable`,
+      );
   }
   return variablesOf(new Map([...values].map(([key, { value }]) => [key, value])));
 }

@@ -19,18 +19,21 @@ function scene() {
 }
 
 describe('a signal that asks a command to stop', () => {
-  it.each(['SIGTERM', 'SIGINT'] as const)('reaches it once what has to happen before has happened: %s', async (signal) => {
-    const { stop, delivered, finish, asked } = scene();
-    stop.pass(signal);
-    await settled();
-    expect([asked(), delivered]).toEqual([1, []]);
-    finish();
-    await settled();
-    expect(delivered).toEqual([signal]);
-    stop.pass('SIGTERM');
-    expect(delivered).toEqual([signal, 'SIGTERM']);
-    expect(asked()).toBe(1);
-  });
+  it.each(['SIGTERM', 'SIGINT'] as const)(
+    'reaches it once what has to happen before has happened: %s',
+    async (signal) => {
+      const { stop, delivered, finish, asked } = scene();
+      stop.pass(signal);
+      await settled();
+      expect([asked(), delivered]).toEqual([1, []]);
+      finish();
+      await settled();
+      expect(delivered).toEqual([signal]);
+      stop.pass('SIGTERM');
+      expect(delivered).toEqual([signal, 'SIGTERM']);
+      expect(asked()).toBe(1);
+    },
+  );
 
   it('goes through at once with a second one, and not once more afterwards', async () => {
     const { stop, delivered, finish } = scene();

@@ -34,12 +34,13 @@ const PLACEHOLDERS: Readonly<Record<string, (facts: TemplateFacts) => string | u
 const KNOWN = Object.keys(PLACEHOLDERS).map((name) => `{${name}}`);
 
 /**
- * Takes the values of `--env` apart: `NAME=TEMPLATE`, where a template is any text with `{id}`, `{version}`, `{taskId}`, `{url}`, or
- * `{clusterNodeId}` (8 + the node id, as unique ids have it) in it; `{{` and `}}` stand for single braces.
+ * Takes the values of `--env` apart: `NAME=TEMPLATE`, where a template is any text with `{id}`, `{version}`,
+ * `{taskId}`, `{url}`, or `{clusterNodeId}` (8 + the node id, as unique ids have it) in it; `{{` and `}}`
+ * stand for single braces.
  *
  * @param hasHttp whether there will be a `{url}`
- * @throws {ConfigError} naming the variable, and what is wrong: the form, a name that cannot be set here, an unknown placeholder. It does not say
- *   what the value is, which may be a secret
+ * @throws {ConfigError} naming the variable, and what is wrong: the form, a name that cannot be set here, an
+ * unknown placeholder. It does not say what the value is, which may be a secret
  */
 export function parseEnvTemplates(texts: readonly string[], hasHttp: boolean): EnvTemplate[] {
   return texts.map((text) => {
@@ -52,7 +53,8 @@ export function parseEnvTemplates(texts: readonly string[], hasHttp: boolean): E
       throw refuse(`${FORM} with another name (NODE_ID and NODELEASE_… are set by nodelease itself)`);
     }
     // The command is looked up before there is a node id, and must not become another one by it.
-    if (name === 'PATH') throw refuse(`${FORM} with another name (the command is found by the PATH of nodelease: set that)`);
+    if (name === 'PATH')
+      throw refuse(`${FORM} with another name (the command is found by the PATH of nodelease: set that)`);
     const template = text.slice(equals + 1);
     const fill = (facts: TemplateFacts) =>
       template.replace(TOKEN, (token: string, placeholder: string | undefined) => {
@@ -61,7 +63,9 @@ export function parseEnvTemplates(texts: readonly string[], hasHttp: boolean): E
           throw refuse(`${FORM} with "${token}${token}" for a single "${token}"`);
         }
         if (!Object.hasOwn(PLACEHOLDERS, placeholder)) {
-          throw refuse(`${FORM} with no placeholders but ${KNOWN.join(', ')}; "{{" and "}}" stand for braces`);
+          throw refuse(
+            `${FORM} with no placeholders but ${KNOWN.join(', ')}; "{{" and "}}" stand for braces`,
+          );
         }
         const value = PLACEHOLDERS[placeholder]?.(facts);
         if (value === undefined) throw refuse('--http beside it, for there is no {url} without');

@@ -18,15 +18,18 @@ export const SHELL = '/bin/sh';
  * The end of the input without `done` means that the supervisor died: the group is ended at once.
  *
  * POSIX shell only (dash, the ash of busybox, bash). What is less obvious:
- * - A timer is a subshell of its own. Whichever way it ends, other than by being disarmed with USR1, its EXIT trap strikes:
- *   a `fork` that fails must not leave the child without a deadline.
- * - SIGKILL runs no trap, so there are two timers: either strikes without the other. The next line replaces both.
- * - It sleeps for a second at most and looks at the time again: `sleep` stands still while the machine is suspended, /proc/uptime goes on.
+ * - A timer is a subshell of its own. Whichever way it ends, other than by being disarmed with USR1, its EXIT
+ *   trap strikes: a `fork` that fails must not leave the child without a deadline.
+ * - SIGKILL runs no trap, so there are two timers: either strikes without the other. The next line replaces
+ *   both.
+ * - It sleeps for a second at most and looks at the time again: `sleep` stands still while the machine is
+ *   suspended, /proc/uptime goes on.
  * - The new timers run before the old ones are disarmed, so there are always two.
- * - `1${x#*.} - 1${y#*.}` subtracts hundredths such as 08, which would be bad octal numbers on their own; seconds are subtracted before
- *   they are multiplied, so that 32 bits suffice.
+ * - `1${x#*.} - 1${y#*.}` subtracts hundredths such as 08, which would be bad octal numbers on their own;
+ *   seconds are subtracted before they are multiplied, so that 32 bits suffice.
  * - `kill -KILL -N` is the one spelling that all these shells read as a group.
- * - A `sleep` that knows no fractions fails at once: the group is then ended up to a second early, never late.
+ * - A `sleep` that knows no fractions fails at once: the group is then ended up to a second early, never
+ *   late.
  */
 const GUARD_SCRIPT = `
 trap '' HUP INT QUIT TERM
@@ -70,13 +73,18 @@ export interface Guard {
   /** Names the process group to end. Call it before the child's own command begins. */
   watch(groupId: number): void;
 
-  /** Ends the group shortly before `deadline`, in milliseconds on the monotonic clock, unless this is called again with a later one. */
+  /**
+   * Ends the group shortly before `deadline`, in milliseconds on the monotonic clock, unless this is called
+   * again with a later one.
+   */
   extend(deadline: number): void;
 
   /** The work has ended, or will be ended without the guard. Idempotent. */
   done(): void;
 
-  /** Resolves, with the reason, when the guard ends before `done()`: from then on the child is not protected. */
+  /**
+   * Resolves, with the reason, when the guard ends before `done()`: from then on the child is not protected.
+   */
   readonly failed: Promise<string>;
 }
 
@@ -90,8 +98,8 @@ export interface GuardOptions {
 }
 
 /**
- * How long before the deadline the guard strikes, in milliseconds: room for starting `sleep` and `kill`, and for /proc/uptime
- * counting in hundredths. The supervisor, while it lives, is faster.
+ * How long before the deadline the guard strikes, in milliseconds: room for starting `sleep` and `kill`, and
+ * for /proc/uptime counting in hundredths. The supervisor, while it lives, is faster.
  */
 export const GUARD_MARGIN_MS = 30;
 
@@ -101,8 +109,8 @@ export function canGuard(path: string | undefined): boolean {
 }
 
 /**
- * Starts a guard. It lives in a session of its own, so that a signal to this process' group misses it, and is known to
- * the process list as `lease-guard`.
+ * Starts a guard. It lives in a session of its own, so that a signal to this process' group misses it, and is
+ * known to the process list as `lease-guard`.
  */
 export function startGuard({ clock, path, uptime = readUptime }: GuardOptions): Guard {
   // The script goes through the environment, so that the process list stays readable.
@@ -124,7 +132,11 @@ export function startGuard({ clock, path, uptime = readUptime }: GuardOptions): 
       // The uptime first: a pause between the two readings then makes the guard strike early, not late.
       const up = uptime();
       const left = deadline - GUARD_MARGIN_MS - clock.monotonic();
-      tell(up === undefined ? `for ${seconds(Math.max(0, left))}` : `until ${seconds(Math.max(0, Number.parseFloat(up) * 1_000 + left))}`);
+      tell(
+        up === undefined
+          ? `for ${seconds(Math.max(0, left))}`
+          : `until ${seconds(Math.max(0, Number.parseFloat(up) * 1_000 + left))}`,
+      );
     },
     done() {
       tell('done');
@@ -141,7 +153,9 @@ function untilFailure(shell: ChildProcess, isExpected: () => boolean): Promise<s
       if (!isExpected()) resolve(reason);
     };
     shell.once('error', (error) => report(error.message));
-    shell.once('exit', (code, signal) => report(signal === null ? `it exited with code ${code}` : `it was ended by ${signal}`));
+    shell.once('exit', (code, signal) =>
+      report(signal === null ? `it exited with code ${code}` : `it was ended by ${signal}`),
+    );
   });
 }
 

@@ -18,7 +18,8 @@ function scene({ intervalMs = 2_000, threshold = 3, answer = false as boolean | 
     state.underWay += 1;
     state.most = Math.max(state.most, state.underWay);
     try {
-      if (state.answer === 'hangs') await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+      if (state.answer === 'hangs')
+        await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
       if (!state.answer) throw new Error('refused');
     } finally {
       state.underWay -= 1;
@@ -28,7 +29,9 @@ function scene({ intervalMs = 2_000, threshold = 3, answer = false as boolean | 
   const check = {
     ...{ probe, clock, intervalMs, threshold },
     onChange: (verdict: HealthVerdict) =>
-      acts.push(`${clock.monotonic()} ${verdict.healthy ? 'up' : `down after ${verdict.failures}: ${verdict.problem}`}`),
+      acts.push(
+        `${clock.monotonic()} ${verdict.healthy ? 'up' : `down after ${verdict.failures}: ${verdict.problem}`}`,
+      ),
     onWaiting: (problem: unknown) => acts.push(`${clock.monotonic()} waits: ${problem}`),
   };
   const ended = checkHealth(check, ending.signal);
@@ -99,24 +102,27 @@ describe('a health check', () => {
     expect([acts.length, state.probes]).toEqual([told, probes]);
   });
 
-  it.each([true, false])('tells nothing of an answer that comes in the tick of its end: %j', async (answer) => {
-    const clock = new VirtualClock();
-    const told: string[] = [];
-    const ending = new AbortController();
-    const check = {
-      ...{ clock, intervalMs: 1_000, threshold: 1 },
-      probe: async () => {
-        told.push('ended');
-        ending.abort();
-        if (!answer) throw new Error('refused');
-      },
-      onChange: () => told.push('changed'),
-      onWaiting: () => told.push('waits'),
-    };
-    void checkHealth(check, ending.signal);
-    await clock.advance(5_000);
-    expect(told).toEqual(['ended']);
-  });
+  it.each([true, false])(
+    'tells nothing of an answer that comes in the tick of its end: %j',
+    async (answer) => {
+      const clock = new VirtualClock();
+      const told: string[] = [];
+      const ending = new AbortController();
+      const check = {
+        ...{ clock, intervalMs: 1_000, threshold: 1 },
+        probe: async () => {
+          told.push('ended');
+          ending.abort();
+          if (!answer) throw new Error('refused');
+        },
+        onChange: () => told.push('changed'),
+        onWaiting: () => told.push('waits'),
+      };
+      void checkHealth(check, ending.signal);
+      await clock.advance(5_000);
+      expect(told).toEqual(['ended']);
+    },
+  );
 
   it('keeps no listener for its end but the one at work', async () => {
     const clock = new VirtualClock();
@@ -128,7 +134,14 @@ describe('a health check', () => {
     };
     const nothing = () => undefined;
     const ending = new AbortController();
-    const check = { clock, intervalMs: 100, threshold: 1, probe: async () => undefined, onChange: nothing, onWaiting: nothing };
+    const check = {
+      clock,
+      intervalMs: 100,
+      threshold: 1,
+      probe: async () => undefined,
+      onChange: nothing,
+      onWaiting: nothing,
+    };
     const ended = checkHealth(check, ending.signal);
     await clock.advance(10_050);
     const listeners = [...pauses].map((signal) => getEventListeners(signal, 'abort').length);

@@ -21,7 +21,10 @@ export type HealthVerdict =
 export interface HealthCheckOptions {
   readonly probe: HealthProbe;
   readonly clock: Clock;
-  /** From the beginning of one probe to that of the next, and the time-out of a probe, in milliseconds. A probe takes 5 s at the most. */
+  /**
+   * From the beginning of one probe to that of the next, and the time-out of a probe, in milliseconds. A
+   * probe takes 5 s at the most.
+   */
   readonly intervalMs: number;
   /** How many failures in a row make it unhealthy, and how many good answers healthy again. */
   readonly threshold: number;
@@ -35,8 +38,9 @@ export interface HealthCheckOptions {
 const PROBE_TIMEOUT_MS = 5_000;
 
 /**
- * Probes a command again and again, one probe at a time. The first good answer makes it healthy. Afterwards each change needs `threshold` probes in
- * a row. Resolves once `signal` has aborted, and a probe under way has been given up; no listener is called from then on.
+ * Probes a command again and again, one probe at a time. The first good answer makes it healthy. Afterwards
+ * each change needs `threshold` probes in a row. Resolves once `signal` has aborted, and a probe under way
+ * has been given up; no listener is called from then on.
  */
 export async function checkHealth(options: HealthCheckOptions, signal: AbortSignal): Promise<void> {
   const { probe, clock, intervalMs, threshold, onChange, onWaiting } = options;
@@ -69,16 +73,21 @@ const LOOKUP_TIMEOUT_MS = 10_000;
 const LOOPBACK: readonly string[] = ['127.0.0.1', '::1'];
 
 /**
- * A probe of a target, the command that runs beside: a URL answers 2xx, without redirects and proxies; a port takes a connection. Certificates are
- * not verified: no certificate has a name such as 127.0.0.1. At most one lookup of the host's name is under way, and none for `localhost`: lookups
- * without an answer would delay that of the store's host.
+ * A probe of a target, the command that runs beside: a URL answers 2xx, without redirects and proxies; a port
+ * takes a connection. Certificates are not verified: no certificate has a name such as 127.0.0.1. At most one
+ * lookup of the host's name is under way, and none for `localhost`: lookups without an answer would delay
+ * that of the store's host.
  *
  * @param names finds the target's addresses. @default the resolver for ZooKeeper's servers
  */
 export function healthProbe(target: CheckTarget, clock: Clock, names = sharedResolver): HealthProbe {
   if (target.kind === 'tcp') return (signal) => connectTo(target, lookupFor(names, clock, signal), signal);
   return async (signal) => {
-    const { status } = await httpGet(new URL(target.url), { signal, lookup: lookupFor(names, clock, signal), userAgent: 'nodelease' });
+    const { status } = await httpGet(new URL(target.url), {
+      signal,
+      lookup: lookupFor(names, clock, signal),
+      userAgent: 'nodelease',
+    });
     if (status < 200 || status > 299) throw new Error(`it answers ${status}`);
   };
 }

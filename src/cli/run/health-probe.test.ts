@@ -40,7 +40,8 @@ function resolver(addresses: readonly string[] = ['127.0.0.1']): { names: NameRe
   return { names: new NameResolver(lookup), asked };
 }
 const { names: strict, asked: askedOfStrict } = resolver([]);
-const http = (url: string, signal = never(), names = strict) => healthProbe({ kind: 'http', url }, systemClock, names)(signal);
+const http = (url: string, signal = never(), names = strict) =>
+  healthProbe({ kind: 'http', url }, systemClock, names)(signal);
 
 describe('asking a URL', () => {
   it.each([200, 204, 299])('is content with %d, and asks for just that path', async (status) => {
@@ -91,7 +92,9 @@ describe('asking a URL', () => {
 
   it('leaves no connection behind, so that each probe has one of its own', async () => {
     const connections: Socket[] = [];
-    const server = createServer((_, response) => void response.end('fine')).on('connection', (socket) => connections.push(socket));
+    const server = createServer((_, response) => void response.end('fine')).on('connection', (socket) =>
+      connections.push(socket),
+    );
     const url = `http://127.0.0.1:${await listen(server)}/`;
     const asked = new AbortController();
     for (let i = 0; i < 3; i += 1) await http(url, asked.signal);
@@ -123,11 +126,17 @@ describe('asking a URL', () => {
     const { names } = resolver();
     await http(`http://app.internal:${url.port}/`, never(), names);
     expect(hosts).toEqual([`app.internal:${url.port}`]);
-    await expect(http(`http://app.internal:${url.port}/`)).rejects.toThrow('app.internal: the name has no address');
+    await expect(http(`http://app.internal:${url.port}/`)).rejects.toThrow(
+      'app.internal: the name has no address',
+    );
   });
 
   it.each<[string, string, boolean]>([
-    ['HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n', 'the connection ended without an answer', false],
+    [
+      'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n',
+      'the connection ended without an answer',
+      false,
+    ],
     ['nonsense\r\n\r\n', 'Parse Error', false],
     ['HTTP/1.1 103 Early Hints\r\n\r\n', 'socket hang up', true],
     ['HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nab', 'aborted', true],
@@ -137,8 +146,11 @@ describe('asking a URL', () => {
     for (const ends of [true, false]) {
       const asked = new AbortController();
       const server = createTcpServer((socket) => {
-        socket.on('error', () => undefined).once('data', () => (ends ? socket.end(text) : socket.write(text)));
-        if (!ends && waitsForMore) socket.once('data', () => setTimeout(() => asked.abort(new Error('too late')), 50));
+        socket
+          .on('error', () => undefined)
+          .once('data', () => (ends ? socket.end(text) : socket.write(text)));
+        if (!ends && waitsForMore)
+          socket.once('data', () => setTimeout(() => asked.abort(new Error('too late')), 50));
       });
       const url = `http://127.0.0.1:${await listen(server)}/`;
       await expect(http(url, asked.signal)).rejects.toThrow(ends || !waitsForMore ? problem : 'too late');
@@ -146,7 +158,9 @@ describe('asking a URL', () => {
   });
 
   it('is content with a body that the end of the connection ends', async () => {
-    const server = createTcpServer((socket) => socket.once('data', () => socket.end('HTTP/1.0 200 OK\r\n\r\nfine')));
+    const server = createTcpServer((socket) =>
+      socket.once('data', () => socket.end('HTTP/1.0 200 OK\r\n\r\nfine')),
+    );
     await http(`http://127.0.0.1:${await listen(server)}/`);
   });
 
@@ -156,7 +170,8 @@ describe('asking a URL', () => {
 });
 
 describe('asking a port', () => {
-  const tcp = (port: number, signal = never(), host = 'localhost') => healthProbe({ kind: 'tcp', host, port }, systemClock, strict)(signal);
+  const tcp = (port: number, signal = never(), host = 'localhost') =>
+    healthProbe({ kind: 'tcp', host, port }, systemClock, strict)(signal);
 
   it('is content with a connection, and ends it', async () => {
     const closed = deferred();
@@ -198,28 +213,34 @@ describe('asking a port', () => {
 });
 
 describe('a host whose name cannot be resolved', () => {
-  it.each(['http', 'tcp'] as const)('costs one lookup, however often it is asked, and no more time than a probe has: %s', async (kind) => {
-    const clock = new VirtualClock();
-    let underWay = 0;
-    const names = new NameResolver(() => {
-      underWay += 1;
-      return new Promise(() => undefined);
-    });
-    const target = { http: { kind: 'http', url: 'http://app.internal/' }, tcp: { kind: 'tcp', host: 'app.internal', port: 80 } } as const;
-    const told: string[] = [];
-    const ending = new AbortController();
-    const check = {
-      ...{ probe: healthProbe(target[kind], clock, names), clock, intervalMs: 1_000, threshold: 3 },
-      onChange: () => told.push('announced'),
-      onWaiting: (problem: unknown) => told.push(`${clock.monotonic()} ${problem}`),
-    };
-    const ended = checkHealth(check, ending.signal);
-    for (let i = 0; i < 20; i += 1) await clock.advance(500);
-    expect([told, underWay]).toEqual([['1000 Error: no answer within 1000 ms'], 1]);
-    ending.abort();
-    await ended;
-    expect(clock.sleepers).toBe(0);
-  });
+  it.each(['http', 'tcp'] as const)(
+    'costs one lookup, however often it is asked, and no more time than a probe has: %s',
+    async (kind) => {
+      const clock = new VirtualClock();
+      let underWay = 0;
+      const names = new NameResolver(() => {
+        underWay += 1;
+        return new Promise(() => undefined);
+      });
+      const target = {
+        http: { kind: 'http', url: 'http://app.internal/' },
+        tcp: { kind: 'tcp', host: 'app.internal', port: 80 },
+      } as const;
+      const told: string[] = [];
+      const ending = new AbortController();
+      const check = {
+        ...{ probe: healthProbe(target[kind], clock, names), clock, intervalMs: 1_000, threshold: 3 },
+        onChange: () => told.push('announced'),
+        onWaiting: (problem: unknown) => told.push(`${clock.monotonic()} ${problem}`),
+      };
+      const ended = checkHealth(check, ending.signal);
+      for (let i = 0; i < 20; i += 1) await clock.advance(500);
+      expect([told, underWay]).toEqual([['1000 Error: no answer within 1000 ms'], 1]);
+      ending.abort();
+      await ended;
+      expect(clock.sleepers).toBe(0);
+    },
+  );
 });
 
 describe('a target for people', () => {
@@ -234,7 +255,18 @@ function certificate(host: string): { key: string; cert: string } {
   const folder = mkdtempSync(join(tmpdir(), 'nodelease-certificate-'));
   try {
     const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
-    const kind = ['-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2', '-subj', `/CN=${host}`];
+    const kind = [
+      '-x509',
+      '-newkey',
+      'ec',
+      '-pkeyopt',
+      'ec_paramgen_curve:prime256v1',
+      '-nodes',
+      '-days',
+      '2',
+      '-subj',
+      `/CN=${host}`,
+    ];
     execFileSync('openssl', ['req', ...kind, '-keyout', key, '-out', cert], { stdio: 'pipe' });
     return { key: readFileSync(key, 'utf8'), cert: readFileSync(cert, 'utf8') };
   } finally {

@@ -27,15 +27,22 @@ export interface HeldCommandOptions {
   readonly restart: boolean;
   /** False where it is acquired at once or not at all. */
   readonly waits: boolean;
-  /** Acquires it, `again` where it has been held before, and lost. The signal aborts with `Interrupted` when a signal asks for an end. */
-  readonly acquire: (request: { readonly log: Logger; readonly signal: AbortSignal; readonly again: boolean }) => Promise<Hold>;
+  /**
+   * Acquires it, `again` where it has been held before, and lost. The signal aborts with `Interrupted` when a
+   * signal asks for an end.
+   */
+  readonly acquire: (request: {
+    readonly log: Logger;
+    readonly signal: AbortSignal;
+    readonly again: boolean;
+  }) => Promise<Hold>;
   /** The command's variables beside those of this process. */
   readonly variables: (hold: Hold) => Readonly<Record<string, string>>;
 }
 
 /**
- * Acquires something, runs a command while it is held, and releases it when no work is left. Resolves to the command's exit code, or to the one for
- * what kept it from running; a failure has been logged by then.
+ * Acquires something, runs a command while it is held, and releases it when no work is left. Resolves to the
+ * command's exit code, or to the one for what kept it from running; a failure has been logged by then.
  *
  * @throws {ConfigError} or {UsageError} when it is called wrongly
  */
@@ -59,7 +66,8 @@ export async function runHeldCommand(options: HeldCommandOptions): Promise<numbe
       log.info('standing again, to start the command anew');
     }
   } catch (error) {
-    // Others hold it. Without waiting that is an answer, and after a time-out worth a look. Its causes would speak of what it is made of.
+    // Others hold it. Without waiting that is an answer, and after a time-out worth a look. Its causes would
+    // speak of what it is made of.
     if (error instanceof AcquireTimeoutError) {
       log[waits ? 'warn' : 'info']({ exitCode: ExitCode.acquireTimeout }, error.message);
       return ExitCode.acquireTimeout;
@@ -70,7 +78,12 @@ export async function runHeldCommand(options: HeldCommandOptions): Promise<numbe
   }
 }
 
-async function runOnce(command: SupervisedCommand, hold: Hold, log: Logger, { io, variables }: HeldCommandOptions): Promise<WorkEnd> {
+async function runOnce(
+  command: SupervisedCommand,
+  hold: Hold,
+  log: Logger,
+  { io, variables }: HeldCommandOptions,
+): Promise<WorkEnd> {
   const ended = new AbortController();
   void followDeadline(command, hold, io, ended.signal);
   try {
@@ -80,11 +93,22 @@ async function runOnce(command: SupervisedCommand, hold: Hold, log: Logger, { io
   }
 }
 
-/** How often the guard is told of the deadline: after a share of what is left before it, and not more often than this, in milliseconds. */
+/**
+ * How often the guard is told of the deadline: after a share of what is left before it, and not more often
+ * than this, in milliseconds.
+ */
 const TOLD_AFTER = { share: 1 / 4, minMs: 50 };
 
-/** Keeps the guard's deadline as late as the hold's. A guard that learns of a renewal late strikes too early, never too late. */
-async function followDeadline(command: SupervisedCommand, hold: Hold, { clock }: Pick<Io, 'clock'>, ended: AbortSignal): Promise<void> {
+/**
+ * Keeps the guard's deadline as late as the hold's. A guard that learns of a renewal late strikes too early,
+ * never too late.
+ */
+async function followDeadline(
+  command: SupervisedCommand,
+  hold: Hold,
+  { clock }: Pick<Io, 'clock'>,
+  ended: AbortSignal,
+): Promise<void> {
   for (let told = hold.deadline; ; ) {
     const leftMs = told - clock.monotonic();
     await clock.sleep(Math.max(TOLD_AFTER.minMs, leftMs * TOLD_AFTER.share), ended).catch(() => undefined);

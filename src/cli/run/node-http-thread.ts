@@ -31,7 +31,12 @@ export type ToNodeHttp =
 /** From the thread that answers over HTTP. */
 export type FromNodeHttp =
   /** Begins with one of these two. */
-  | { readonly type: 'listening'; readonly address: ListenAddress; readonly url: string; readonly protected: boolean }
+  | {
+      readonly type: 'listening';
+      readonly address: ListenAddress;
+      readonly url: string;
+      readonly protected: boolean;
+    }
   | { readonly type: 'refused'; readonly error: WireError }
   | LogLine
   /** Wants the metrics of the process. */
@@ -39,10 +44,14 @@ export type FromNodeHttp =
   | { readonly type: 'closed' };
 
 /**
- * What a command answers over HTTP, in a thread of its own: no number of requests delays the thread that renews the lease. What
- * it tells of the lease is mirrored; what it tells of the cluster comes by connections of its own.
+ * What a command answers over HTTP, in a thread of its own: no number of requests delays the thread that
+ * renews the lease. What it tells of the lease is mirrored; what it tells of the cluster comes by connections
+ * of its own.
  */
-async function answer(port: MessagePort, { listen, settings, heldForOthers, health, debug }: NodeHttpData): Promise<void> {
+async function answer(
+  port: MessagePort,
+  { listen, settings, heldForOthers, health, debug }: NodeHttpData,
+): Promise<void> {
   const post = (message: FromNodeHttp) => port.postMessage(message);
   const log = new BoundedLog(clock, post);
   process.removeAllListeners('warning').on('warning', (warning) => log.write('warn', explain(warning)));
@@ -60,13 +69,22 @@ async function answer(port: MessagePort, { listen, settings, heldForOthers, heal
   });
   const onFailure = (request: string, failure: unknown) => {
     const text = `${request}: ${explain(failure)}`;
-    if (problemOf(failure).error === 'internal') log.write('error', text, failure instanceof Error ? failure.stack : undefined);
+    if (problemOf(failure).error === 'internal')
+      log.write('error', text, failure instanceof Error ? failure.stack : undefined);
     // A store that is away is logged once, where it is needed, and not for every request.
     else if (debug) log.write('debug', text);
   };
   try {
     server = await startNodeServer({
-      ...{ listen, bearerTokenFile: settings.bearerTokenFile, heldForOthers, clock, monitor, metrics, onFailure },
+      ...{
+        listen,
+        bearerTokenFile: settings.bearerTokenFile,
+        heldForOthers,
+        clock,
+        monitor,
+        metrics,
+        onFailure,
+      },
       cluster: cluster && (() => cluster.open()),
       labels: { listen: '--http', bearerTokenFile: '--bearer-token-file' },
     });

@@ -23,12 +23,15 @@ export interface NodeHttpOptions {
   readonly heldForOthers?: boolean;
 }
 
-/** What the thread may take before it is started anew, so that the process, and the lease, do not end with it. In megabytes. */
+/**
+ * What the thread may take before it is started anew, so that the process, and the lease, do not end with it.
+ * In megabytes.
+ */
 const MEMORY_LIMIT_MB = 256;
 
 /**
- * What a command that holds a node id answers over HTTP, in a thread of its own: no client can keep the lease from being renewed. This side
- * tells that thread of the node, collects metrics for it, and writes its log.
+ * What a command that holds a node id answers over HTTP, in a thread of its own: no client can keep the lease
+ * from being renewed. This side tells that thread of the node, collects metrics for it, and writes its log.
  */
 export class NodeHttp {
   readonly #publisher: HealthPublisher;
@@ -52,7 +55,8 @@ export class NodeHttp {
     const started = RestartingWorker.start({
       clock: io.clock,
       start: () => http.#start(),
-      onFailure: (failure, againInMs) => log.error(`HTTP: ${explain(failure)}; starting it again in ${againInMs} ms`),
+      onFailure: (failure, againInMs) =>
+        log.error(`HTTP: ${explain(failure)}; starting it again in ${againInMs} ms`),
     });
     try {
       // Loaded while the thread starts, and there before anything happens that it counts.
@@ -93,11 +97,21 @@ export class NodeHttp {
     const { at, settings, log, heldForOthers = false, io } = this.options;
     const { port = at.port } = this.#listening?.address ?? {};
     const health = this.#publisher.connect();
-    const data: NodeHttpData = { listen: { host: at.host, port }, settings, heldForOthers, health, debug: log.isLevelEnabled('debug') };
+    const data: NodeHttpData = {
+      listen: { host: at.host, port },
+      settings,
+      heldForOthers,
+      health,
+      debug: log.isLevelEnabled('debug'),
+    };
     const worker = new Worker(new URL('./node-http-thread.js', import.meta.url), {
       workerData: data,
       transferList: [health],
-      ...{ execArgv: [], env: environment(io.env), resourceLimits: { maxOldGenerationSizeMb: MEMORY_LIMIT_MB } },
+      ...{
+        execArgv: [],
+        env: environment(io.env),
+        resourceLimits: { maxOldGenerationSizeMb: MEMORY_LIMIT_MB },
+      },
       // Not the process' own: standard output is the command's, and standard error the log's.
       ...{ stdout: true, stderr: true },
     });
@@ -124,7 +138,8 @@ export class NodeHttp {
       this.options.log.error({ err: error }, `GET /metrics: ${explain(error)}`);
       return undefined;
     });
-    const metrics = collected && text !== undefined ? { contentType: collected.contentType, text } : undefined;
+    const metrics =
+      collected && text !== undefined ? { contentType: collected.contentType, text } : undefined;
     worker.postMessage({ type: 'metrics', metrics } satisfies ToNodeHttp);
   }
 
@@ -135,9 +150,14 @@ export class NodeHttp {
   }
 }
 
-/** An SDK that a flag loads is for the main thread: a second one would report everything twice, or take the first one's port. */
+/**
+ * An SDK that a flag loads is for the main thread: a second one would report everything twice, or take the
+ * first one's port.
+ */
 function environment(env: Io['env']): Record<string, string> {
   const { NODE_OPTIONS: nodeOptions, ...rest } = env;
   const kept = mayHaveSdk({ execArgv: [], nodeOptions }) ? rest : env;
-  return Object.fromEntries(Object.entries(kept).filter((entry): entry is [string, string] => entry[1] !== undefined));
+  return Object.fromEntries(
+    Object.entries(kept).filter((entry): entry is [string, string] => entry[1] !== undefined),
+  );
 }

@@ -48,7 +48,12 @@ describe('the health mirror', () => {
     expect(mirror.health()).toEqual(monitor.health());
     const lease = await acquire();
     expect(mirror.health()).toEqual(monitor.health());
-    expect(mirror.health()).toMatchObject({ state: 'held', ready: true, nodeId: 0, deadline: lease.deadline });
+    expect(mirror.health()).toMatchObject({
+      state: 'held',
+      ready: true,
+      nodeId: 0,
+      deadline: lease.deadline,
+    });
     monitor.stopping();
     expect(mirror.health()).toMatchObject({ state: 'stopping', ready: false });
     await lease.release();
@@ -57,7 +62,13 @@ describe('the health mirror', () => {
 
   it('is told at once that the node id is being retired', async () => {
     const bucket = new MemoryBucket(clock, 1);
-    const wanted = { clock, random: seededRandom(1), store: new MemoryLeaseStore({ clock }, bucket), nodes: 2, durationMs: DURATION };
+    const wanted = {
+      clock,
+      random: seededRandom(1),
+      store: new MemoryLeaseStore({ clock }, bucket),
+      nodes: 2,
+      durationMs: DURATION,
+    };
     await acquireLease({ ...wanted, taskId: 'first' });
     monitor.hold(await acquireLease({ ...wanted, taskId: 'task', onEvent: monitor.onLeaseEvent }));
     await clock.advance(500);
@@ -91,7 +102,13 @@ describe('the health mirror', () => {
     clock.freeze(lease.deadline - clock.monotonic() - 1);
     expect(mirror.health()).toMatchObject({ state: 'held', ready: true });
     clock.freeze(1);
-    expect(mirror.health()).toMatchObject({ state: 'lost', live: false, ready: false, deadline: null, nodeId: 0 });
+    expect(mirror.health()).toMatchObject({
+      state: 'lost',
+      live: false,
+      ready: false,
+      deadline: null,
+      nodeId: 0,
+    });
     expect(mirror.health().reason).toMatch(/^the lease is over: no renewal came through/);
   });
 

@@ -8,13 +8,16 @@ import { Listeners } from '../../zookeeper/listeners.js';
 
 /** How long a request waits for metrics, in milliseconds. */
 const METRICS_TIMEOUT_MS = 2_000;
-/** The minimum time from one question for metrics to the next, in milliseconds: collecting them takes the other thread a millisecond or two. */
+/**
+ * The minimum time from one question for metrics to the next, in milliseconds: collecting them takes the
+ * other thread a millisecond or two.
+ */
 const METRICS_INTERVAL_MS = 100;
 const OVER = 'the lease is over: no renewal came through before its deadline';
 
 /**
- * Tells another thread of the health of this one's node, for a {@link HealthMirror} to answer from. It costs a message at each event and never
- * waits: what the other thread does cannot delay a renewal.
+ * Tells another thread of the health of this one's node, for a {@link HealthMirror} to answer from. It costs
+ * a message at each event and never waits: what the other thread does cannot delay a renewal.
  */
 export class HealthPublisher {
   readonly #forget: () => void;
@@ -25,7 +28,10 @@ export class HealthPublisher {
     this.#forget = monitor.onEvent((event) => this.#onEvent(event));
   }
 
-  /** A port for one thread at a time, with the health as it is: the thread that was connected before hears nothing any more. */
+  /**
+   * A port for one thread at a time, with the health as it is: the thread that was connected before hears
+   * nothing any more.
+   */
   connect(): MessagePort {
     this.#port?.close();
     const { port1, port2 } = new MessageChannel();
@@ -58,8 +64,9 @@ export class HealthPublisher {
 }
 
 /**
- * The health of another thread's node: what that thread told last, read when it is asked for. Past the deadline, on the monotonic clock that all
- * threads share, the lease is lost, whether the other thread is there to say so or not.
+ * The health of another thread's node: what that thread told last, read when it is asked for. Past the
+ * deadline, on the monotonic clock that all threads share, the lease is lost, whether the other thread is
+ * there to say so or not.
  */
 export class HealthMirror implements WatchedNode {
   readonly #listeners = new Listeners<void>();
@@ -78,13 +85,25 @@ export class HealthMirror implements WatchedNode {
 
   health(): NodeHealth {
     // What has been told counts, also where this thread has not had the time to receive it.
-    for (let next = receiveMessageOnPort(this.port); next !== undefined; next = receiveMessageOnPort(this.port)) {
+    for (
+      let next = receiveMessageOnPort(this.port);
+      next !== undefined;
+      next = receiveMessageOnPort(this.port)
+    ) {
       this.#receive(next.message);
     }
     const told = this.#told;
     // None is held, or one without a deadline.
     if (told.deadline === null || this.clock.monotonic() < told.deadline) return told;
-    return { ...told, state: 'lost', live: false, ready: false, reason: OVER, retiring: false, deadline: null };
+    return {
+      ...told,
+      state: 'lost',
+      live: false,
+      ready: false,
+      reason: OVER,
+      retiring: false,
+      deadline: null,
+    };
   }
 
   onEvent(listener: () => void): () => void {
@@ -108,7 +127,10 @@ export interface CollectedMetrics {
   readonly text: string;
 }
 
-/** The metrics of another thread, asked for one at a time, at most ten times in a second. Requests that come meanwhile share the answer. */
+/**
+ * The metrics of another thread, asked for one at a time, at most ten times in a second. Requests that come
+ * meanwhile share the answer.
+ */
 export class AskedMetrics implements MetricsText {
   /** That of the last answer. */
   contentType = 'text/plain; charset=utf-8';
@@ -122,12 +144,19 @@ export class AskedMetrics implements MetricsText {
     private readonly ask: () => void,
   ) {}
 
-  /** @throws {HttpProblem} `unavailable` when the other thread does not answer within two seconds, or without metrics */
+  /**
+   * @throws {HttpProblem} `unavailable` when the other thread does not answer within two seconds, or without
+   * metrics
+   */
   async text(): Promise<string> {
     this.#answer ??= this.#ask();
     const text = await withTimeout(this.clock, METRICS_TIMEOUT_MS, this.#answer);
     if (text !== undefined) return text;
-    throw new HttpProblem('unavailable', `the process did not tell its metrics within ${METRICS_TIMEOUT_MS} ms`, { 'retry-after': '1' });
+    throw new HttpProblem(
+      'unavailable',
+      `the process did not tell its metrics within ${METRICS_TIMEOUT_MS} ms`,
+      { 'retry-after': '1' },
+    );
   }
 
   /** The answer of the other thread; undefined where it has no metrics. */

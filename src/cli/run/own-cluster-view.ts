@@ -11,7 +11,10 @@ import { withTimeout } from '../terminal/with-timeout.js';
 /** How long the closing of a connection may hold up the exit, in milliseconds. */
 const CLOSE_LIMIT_MS = 500;
 
-/** Whether a cluster can be seen from another thread or process: a fixed node id is leased nowhere, and only its holder sees `memory:`. */
+/**
+ * Whether a cluster can be seen from another thread or process: a fixed node id is leased nowhere, and only
+ * its holder sees `memory:`.
+ */
 export function isVisible({ nodeId, provider, store }: Settings): boolean {
   return nodeId === undefined && (provider === 'zookeeper' || store.kind !== 'memory');
 }
@@ -25,7 +28,11 @@ export interface OwnClusterView {
 }
 
 /** A view with connections of its own: no renewal of a lease waits for them. */
-export function ownClusterView(settings: Settings, io: Pick<Io, 'clock' | 'random'>, log: Pick<Logger, 'warn'>): OwnClusterView {
+export function ownClusterView(
+  settings: Settings,
+  io: Pick<Io, 'clock' | 'random'>,
+  log: Pick<Logger, 'warn'>,
+): OwnClusterView {
   const { provider, zookeeper: toZooKeeper, consoleLocks: locks, consoleData: data } = settings;
   const { clock, random } = io;
   const opened: (() => Promise<void>)[] = [];
@@ -56,7 +63,10 @@ export function ownClusterView(settings: Settings, io: Pick<Io, 'clock' | 'rando
   /** The view ends first, and then its connections. */
   const disconnect = async () => {
     for (const close of opened.splice(0).reverse()) {
-      await withTimeout({ limitMs: CLOSE_LIMIT_MS, clock, log, what: 'closing a connection of the console' }, close());
+      await withTimeout(
+        { limitMs: CLOSE_LIMIT_MS, clock, log, what: 'closing a connection of the console' },
+        close(),
+      );
     }
   };
   return {

@@ -9,13 +9,17 @@ export interface ProcessGroup {
   readonly id: number;
   /** Sends a signal to every member. Does nothing once the group has been seen to be gone. */
   signal(signal: NodeJS.Signals): void;
-  /** Whether some member may still be at work: not one that has ended and was not collected, nor one in another group, as daemons are. */
+  /**
+   * Whether some member may still be at work: not one that has ended and was not collected, nor one in
+   * another group, as daemons are.
+   */
   isAlive(): boolean;
 }
 
 /** The group of processes that the operating system knows by `id`. */
 export function systemProcessGroup(id: number): ProcessGroup {
-  // The number may be given to others once the group is gone, so a group that was seen to be gone is never asked for again.
+  // The number may be given to others once the group is gone, so a group that was seen to be gone is never
+  // asked for again.
   let gone = false;
   return {
     id,
@@ -41,7 +45,8 @@ function hasMembers(id: number): boolean {
     // EPERM: there are members, and none that may be signalled.
     return errorCode(error) !== 'ESRCH';
   }
-  // Ended members that their parent has not collected count for kill(2). Where process 1 collects none they stay for ever.
+  // Ended members that their parent has not collected count for kill(2). Where process 1 collects none they
+  // stay for ever.
   let members: string[][];
   try {
     members = readdirSync('/proc')
@@ -53,7 +58,10 @@ function hasMembers(id: number): boolean {
   return members.length === 0 || members.some((stat) => !hasEnded(stat));
 }
 
-/** The fields of /proc/PID/stat from its third one, the state, on: `state ppid pgrp …`; none of a process that is gone. */
+/**
+ * The fields of /proc/PID/stat from its third one, the state, on: `state ppid pgrp …`; none of a process that
+ * is gone.
+ */
 function statOf(pid: string): string[] {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
@@ -77,7 +85,9 @@ function errorCode(error: unknown): unknown {
 export interface EndGroupOptions {
   readonly lease: Held;
   readonly clock: Clock;
-  /** How long the group has between SIGTERM and SIGKILL, in milliseconds; less where the lease ends sooner. */
+  /**
+   * How long the group has between SIGTERM and SIGKILL, in milliseconds; less where the lease ends sooner.
+   */
   readonly graceMs: number;
   /** Asked again and again: true gives up waiting. */
   readonly abandoned?: () => boolean;
@@ -89,17 +99,21 @@ export interface EndGroupOptions {
 
 /** How long killed processes may take to go, in milliseconds, before they count as stuck in the kernel. */
 const STUCK_MS = 2_000;
-/** How long before the deadline SIGKILL is sent, in milliseconds: a quarter of what is left, within these bounds. */
+/**
+ * How long before the deadline SIGKILL is sent, in milliseconds: a quarter of what is left, within these
+ * bounds.
+ */
 const KILL_MARGIN_MS = { min: 50, max: 500 };
 /** How often the group is looked at, in milliseconds. */
 const POLL_MS = { min: 2, max: 40 };
 
 /**
- * Ends a process group: SIGTERM, then SIGKILL when its grace ends or shortly before the lease does. Where another task may hold the
- * node id already (rule 7) it is SIGKILL at once.
+ * Ends a process group: SIGTERM, then SIGKILL when its grace ends or shortly before the lease does. Where
+ * another task may hold the node id already (rule 7) it is SIGKILL at once.
  *
- * Resolves to true once no member is left. As long as the lease is held it waits for that without limit, since the node id must not go to
- * another task (rule 8); once the lease is lost it resolves to false when killed processes do not go.
+ * Resolves to true once no member is left. As long as the lease is held it waits for that without limit,
+ * since the node id must not go to another task (rule 8); once the lease is lost it resolves to false when
+ * killed processes do not go.
  */
 export async function endGroup(group: ProcessGroup, options: EndGroupOptions): Promise<boolean> {
   const { lease, clock, graceMs, abandoned, onFound, onStuck } = options;

@@ -17,12 +17,21 @@ export interface RestartingWorkerOptions {
   readonly onFailure: (failure: unknown, againInMs: number) => void;
 }
 
-/** How long it takes until a thread is started again, in milliseconds: twice as long after each failure within `settled` of a start. */
+/**
+ * How long it takes until a thread is started again, in milliseconds: twice as long after each failure within
+ * `settled` of a start.
+ */
 const PAUSE_MS = { first: 100, max: 10_000, settled: 60_000 } as const;
-/** How long a thread may take to end by itself, as for requests under way, before it is ended, in milliseconds. */
+/**
+ * How long a thread may take to end by itself, as for requests under way, before it is ended, in
+ * milliseconds.
+ */
 const CLOSE_TIMEOUT_MS = 1_500;
 
-/** A thread that is started again when it dies: of an uncaught error, or for want of memory. Its failures never end the process. */
+/**
+ * A thread that is started again when it dies: of an uncaught error, or for want of memory. Its failures
+ * never end the process.
+ */
 export class RestartingWorker {
   readonly #closing = new AbortController();
   /** Undefined where the thread could not be started. */

@@ -3,8 +3,14 @@ import { explain } from '../../base/errors.js';
 import type { Lease } from '../../lease/model/lease.js';
 import type { Held } from './held.js';
 
-/** Calls `act` once the node id is being retired, unless the returned function is called, or the lease lost, before. */
-export function onRetirement({ retiring, signal }: Pick<Held, 'retiring' | 'signal'>, act: () => void): () => void {
+/**
+ * Calls `act` once the node id is being retired, unless the returned function is called, or the lease lost,
+ * before.
+ */
+export function onRetirement(
+  { retiring, signal }: Pick<Held, 'retiring' | 'signal'>,
+  act: () => void,
+): () => void {
   return onAbort(retiring, () => {
     if (!signal.aborted) act();
   });

@@ -1,5 +1,13 @@
 /** The signals that are handed on to the child. */
-export const FORWARDED_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGWINCH'] as const;
+export const FORWARDED_SIGNALS = [
+  'SIGTERM',
+  'SIGINT',
+  'SIGHUP',
+  'SIGQUIT',
+  'SIGUSR1',
+  'SIGUSR2',
+  'SIGWINCH',
+] as const;
 
 /** One of {@link FORWARDED_SIGNALS}. */
 export type ForwardedSignal = (typeof FORWARDED_SIGNALS)[number];
@@ -31,7 +39,9 @@ export class SignalRelay {
     for (const [signal, listener] of this.#listeners) source.on(signal, listener);
   }
 
-  /** Aborts with {@link Interrupted} when a signal that asks for an end arrives while there is no receiver. */
+  /**
+   * Aborts with {@link Interrupted} when a signal that asks for an end arrives while there is no receiver.
+   */
   get interrupted(): AbortSignal {
     return this.#interrupted.signal;
   }
@@ -41,7 +51,10 @@ export class SignalRelay {
     return this.#hasAskedToStop;
   }
 
-  /** Signals go to `receive` from now on; without it, they interrupt. It gets at once the one that has interrupted and was not heeded. */
+  /**
+   * Signals go to `receive` from now on; without it, they interrupt. It gets at once the one that has
+   * interrupted and was not heeded.
+   */
   handTo(receive: ((signal: ForwardedSignal) => void) | undefined): void {
     this.#receive = receive;
     const pending = this.#pending;
@@ -65,7 +78,10 @@ export class SignalRelay {
   }
 }
 
-/** These ask the command to stop. Others do not: many programs read their settings again at SIGHUP, a JVM tells its threads at SIGQUIT, and work on. */
+/**
+ * These ask the command to stop. Others do not: many programs read their settings again at SIGHUP, a JVM
+ * tells its threads at SIGQUIT, and work on.
+ */
 const STOPPING: readonly ForwardedSignal[] = ['SIGTERM', 'SIGINT'];
 
 /** Whether a signal asks the command to stop. */
@@ -74,11 +90,13 @@ export function asksToStop(signal: ForwardedSignal): boolean {
 }
 
 /**
- * Lets the first signal that asks for an end wait until `prepare` has settled, and everything else through at once. A second one that asks
- * for an end does not wait, and takes the first one with it: its sender is in a hurry. SIGHUP and SIGQUIT go through unprepared, though a
- * program without a handler ends by them: what is prepared for cannot be taken back, and most that have one go on.
+ * Lets the first signal that asks for an end wait until `prepare` has settled, and everything else through at
+ * once. A second one that asks for an end does not wait, and takes the first one with it: its sender is in a
+ * hurry. SIGHUP and SIGQUIT go through unprepared, though a program without a handler ends by them: what is
+ * prepared for cannot be taken back, and most that have one go on.
  *
- * @param prepare settles soon: how long the child learns nothing is its business. One that rejects holds nothing up, and is to tell it itself
+ * @param prepare settles soon: how long the child learns nothing is its business. One that rejects holds
+ * nothing up, and is to tell it itself
  */
 export function deferStop(deliver: (signal: ForwardedSignal) => void, prepare: () => Promise<void>) {
   let waiting: ForwardedSignal | undefined;

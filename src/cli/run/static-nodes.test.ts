@@ -11,7 +11,10 @@ import { staticNodes } from './static-nodes.js';
 const FOLDER = '/discovery/nodes/00';
 
 /** A discovery tree, and a store, in which node ids stand as given. */
-function scene(announced: Readonly<Record<number, string>>, leases: Readonly<Record<number, LeaseState | string>>) {
+function scene(
+  announced: Readonly<Record<number, string>>,
+  leases: Readonly<Record<number, LeaseState | string>>,
+) {
   const clock = new VirtualClock();
   const bucket = new MemoryBucket(clock, 1);
   for (const [id, lease] of Object.entries(leases)) {
@@ -25,7 +28,10 @@ function scene(announced: Readonly<Record<number, string>>, leases: Readonly<Rec
       if (at === '/discovery/nodes') return znodes.size > 0 ? ['00'] : undefined;
       return [...znodes.keys()].map((each) => each.slice(FOLDER.length + 1));
     },
-    read: async (at: string) => ({ data: Buffer.from(znodes.get(at) ?? ''), stat: { owner: '1', createdZxid: 1n } as never }),
+    read: async (at: string) => ({
+      data: Buffer.from(znodes.get(at) ?? ''),
+      stat: { owner: '1', createdZxid: 1n } as never,
+    }),
   };
   const session = new StoreSession(new MemoryLeaseStore({ clock }, bucket), clock, 1_000);
   return (from: number, to: number) => staticNodes({ zookeeper, session, ids: [from, to] });
@@ -38,10 +44,22 @@ const named = (nodeId: number, taskId: string) => encodeAssignment({ taskId, nod
 describe('node ids that are in use without a lease', () => {
   it('are the ones that are announced and not held in the store', async () => {
     const announced = {
-      ...{ 3: named(3, 'absent'), 4: named(4, 'never-held'), 5: named(5, 'released'), 6: named(6, 'leased'), 7: 'not JSON' },
+      ...{
+        3: named(3, 'absent'),
+        4: named(4, 'never-held'),
+        5: named(5, 'released'),
+        6: named(6, 'leased'),
+        7: 'not JSON',
+      },
       ...{ 8: named(8, 'unreadable') },
     };
-    const find = scene(announced, { 4: { kind: 'vacant' }, 5: evicted(held, true), 6: held, 7: { kind: 'vacant' }, 8: '{ not JSON' });
+    const find = scene(announced, {
+      4: { kind: 'vacant' },
+      5: evicted(held, true),
+      6: held,
+      7: { kind: 'vacant' },
+      8: '{ not JSON',
+    });
     expect(await find(0, 100)).toEqual([
       { id: 3, taskId: 'absent' },
       { id: 4, taskId: 'never-held' },

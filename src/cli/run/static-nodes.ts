@@ -5,7 +5,10 @@ import { readingOf } from '../../lease/operate/inspect.js';
 import type { StoreSession } from '../../lease/session/store-session.js';
 import { readDiscovery, type TreeReader } from '../../monitor/discovery-snapshot.js';
 
-/** A node id that is announced by a task that does not hold its lease: a fixed one, or what a session has left that is about to end. */
+/**
+ * A node id that is announced by a task that does not hold its lease: a fixed one, or what a session has left
+ * that is about to end.
+ */
 export interface StaticNode {
   readonly id: number;
   /** Undefined where the announcement does not say. */
@@ -24,16 +27,23 @@ export interface StaticNodesOptions {
 const READS = 16;
 
 /**
- * The node ids that are announced in the discovery tree and not held in the store, in ascending order: as of the reading, which is one moment for
- * each. A lease object that cannot be understood counts as held.
+ * The node ids that are announced in the discovery tree and not held in the store, in ascending order: as of
+ * the reading, which is one moment for each. A lease object that cannot be understood counts as held.
  *
  * @throws {ZooKeeperError} when there is no answer, or the nodes may not be read
  * @throws {StoreError} when the store gives no answer
  */
-export async function staticNodes({ zookeeper, session, ids: [from, to], signal }: StaticNodesOptions): Promise<StaticNode[]> {
+export async function staticNodes({
+  zookeeper,
+  session,
+  ids: [from, to],
+  signal,
+}: StaticNodesOptions): Promise<StaticNode[]> {
   const tree = await readDiscovery(zookeeper, NODES_PATH, signal);
   const announced = (tree?.entries ?? []).flatMap(({ parsed, assignment }) =>
-    parsed.kind === 'node' && parsed.nodeId >= from && parsed.nodeId < to ? [{ id: parsed.nodeId, taskId: assignment?.taskId }] : [],
+    parsed.kind === 'node' && parsed.nodeId >= from && parsed.nodeId < to
+      ? [{ id: parsed.nodeId, taskId: assignment?.taskId }]
+      : [],
   );
   const isStatic = await concurrently(announced, READS, async ({ id }) => {
     const reading = readingOf(await session.read(leaseKey(id), signal && { signal }));

@@ -13,13 +13,19 @@ import { type SuperviseOptions, supervise, type WorkEnd } from './supervisor.js'
 export type CommandWords = readonly [file: string, ...args: string[]];
 
 /**
- * The command that stands behind `--`. Where it cannot be executed, that has been reported, and this is the exit code.
+ * The command that stands behind `--`. Where it cannot be executed, that has been reported, and this is the
+ * exit code.
  *
  * @param example a call of nodelease that has one
  * @throws {UsageError} where there is none
  */
-export function commandToRun([file, ...args]: readonly string[], example: string, io: Pick<Io, 'env' | 'stderr'>): CommandWords | number {
-  if (file === undefined) throw new UsageError(`no command given: expected one after --, as in "nodelease ${example}"`);
+export function commandToRun(
+  [file, ...args]: readonly string[],
+  example: string,
+  io: Pick<Io, 'env' | 'stderr'>,
+): CommandWords | number {
+  if (file === undefined)
+    throw new UsageError(`no command given: expected one after --, as in "nodelease ${example}"`);
   const lookup = lookUpCommand(file, io.env.PATH);
   if (lookup === 'executable') return [file, ...args];
   io.stderr(`nodelease: ${file}: ${lookup === 'not-found' ? 'command not found' : 'not executable'}\n`);
@@ -59,12 +65,24 @@ export class SupervisedCommand {
     const { command, files, io, signals } = this.options;
     const guarded = canGuard(io.env.PATH);
     if (guarded) this.#guard = startGuard({ clock: io.clock, path: io.env.PATH });
-    else log.warn(`no ${SHELL} or no sleep here: nothing will stop the command when this process is killed or paused`);
-    // The guard has them now, and with them a lock that the starter of this process holds until the work has ended.
+    else
+      log.warn(
+        `no ${SHELL} or no sleep here: nothing will stop the command when this process is killed or paused`,
+      );
+    // The guard has them now, and with them a lock that the starter of this process holds until the work has
+    // ended.
     closeFiles(files);
     try {
       return await supervise({
-        ...{ ...policy, lease: held, clock: io.clock, log, guard: this.#guard, signals, keyboard: io.keyboard },
+        ...{
+          ...policy,
+          lease: held,
+          clock: io.clock,
+          log,
+          guard: this.#guard,
+          signals,
+          keyboard: io.keyboard,
+        },
         start: async () => {
           const child = await startChild({ command, env, gated: guarded });
           onStart?.(child);
@@ -72,7 +90,8 @@ export class SupervisedCommand {
         },
       });
     } catch (error) {
-      // For any other error the child may be running: then the guard ends it, as soon as this process is gone.
+      // For any other error the child may be running: then the guard ends it, as soon as this process is
+      // gone.
       if (!(error instanceof ChildStartError)) throw error;
       this.#guard?.done();
       log.fatal(explain(error));

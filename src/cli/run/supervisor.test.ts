@@ -1,7 +1,13 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import { settled, VirtualClock } from '../../../test/support/virtual-clock.js';
-import { type Lease, LeaseLostError, LeaseRetiringError, type LossReason, leavesTime } from '../../lease/model/lease.js';
+import {
+  type Lease,
+  LeaseLostError,
+  LeaseRetiringError,
+  type LossReason,
+  leavesTime,
+} from '../../lease/model/lease.js';
 import type { RetirePolicy } from '../../settings/settings.js';
 import type { Child, ChildEnd } from './child.js';
 import { SignalRelay } from './signal-relay.js';
@@ -85,7 +91,10 @@ function scene({
   };
 
   const process = new Map<string, () => void>();
-  const signals = new SignalRelay({ on: (signal, listener) => process.set(signal, listener), off: (signal) => process.delete(signal) });
+  const signals = new SignalRelay({
+    on: (signal, listener) => process.set(signal, listener),
+    off: (signal) => process.delete(signal),
+  });
   const lines: string[] = [];
   const log = {
     info: (...line: unknown[]) => note2(line),
@@ -96,7 +105,16 @@ function scene({
 
   const result: { value?: WorkEnd } = {};
   const policy = { beforeStop, onRetire, restart: restartAsked };
-  const running = supervise({ lease, clock, log, guard, signals, keyboard, ...policy, start: async () => child }).then((value) => {
+  const running = supervise({
+    lease,
+    clock,
+    log,
+    guard,
+    signals,
+    keyboard,
+    ...policy,
+    start: async () => child,
+  }).then((value) => {
     note('over');
     result.value = value;
   });
@@ -156,9 +174,12 @@ describe('a supervised child', () => {
   it('gets the signals that arrive', async () => {
     const { acts, arrive } = scene();
     await settled();
-    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGWINCH']) arrive(signal);
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGWINCH'])
+      arrive(signal);
     expect(acts.slice(3)).toEqual(
-      ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGWINCH'].map((signal) => `0 child ${signal}`),
+      ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGWINCH'].map(
+        (signal) => `0 child ${signal}`,
+      ),
     );
   });
 
@@ -173,7 +194,10 @@ describe('a supervised child', () => {
 describe('what has to happen before a child is told to stop', () => {
   /** It takes half a second, as a slow server would. */
   function slowScene(options: Parameters<typeof scene>[0] = {}) {
-    const act: { note: (what: string) => void; clock?: VirtualClock; begun: number } = { note: () => {}, begun: 0 };
+    const act: { note: (what: string) => void; clock?: VirtualClock; begun: number } = {
+      note: () => {},
+      begun: 0,
+    };
     const beforeStop = async () => {
       act.begun += 1;
       act.note('withdraws');
@@ -212,7 +236,9 @@ describe('what has to happen before a child is told to stop', () => {
       await clock.advance(100);
       lose(reason);
       await settled();
-      expect(acts[4]).toBe(`100 group ${reason === 'unreachable' || reason === 'denied' ? 'SIGTERM' : 'SIGKILL'}`);
+      expect(acts[4]).toBe(
+        `100 group ${reason === 'unreachable' || reason === 'denied' ? 'SIGTERM' : 'SIGKILL'}`,
+      );
       await clock.advance(10);
       await running;
       await clock.advance(1_000);
@@ -290,7 +316,9 @@ describe('the retirement of a node id', () => {
     retire();
     await clock.advance(60_000);
     expect(acts.slice(3)).toEqual([]);
-    expect(lines).toEqual(['the command goes on until it ends by itself, and gets no new work: its node id is being retired']);
+    expect(lines).toEqual([
+      'the command goes on until it ends by itself, and gets no new work: its node id is being retired',
+    ]);
     end({ code: 0 });
     await running;
     expect(result.value).toEqual({ exitCode: 0, workEnded: true });
@@ -393,29 +421,40 @@ describe('the loss of a lease (rule 7)', () => {
     expect(result.value?.exitCode).toBe(76);
   });
 
-  it.each([15_000, 1_200])('kills a group that ignores SIGTERM, and is over, before the deadline of a lease of %d ms', async (deadline) => {
-    const { acts, clock, lose, running, result } = scene({ deadline, diesOf: ['SIGKILL'] });
-    await clock.advance((deadline * 5) / 6);
-    lose('unreachable');
-    await clock.advance(deadline / 6 - 1);
-    await running;
-    expect(acts.slice(3).map((act) => act.split(' ').slice(1).join(' '))).toEqual(['group SIGTERM', 'group SIGKILL', 'done', 'over']);
-    expect(result.value?.exitCode).toBe(76);
-    const killed = Number.parseInt(acts[4] ?? '', 10);
-    expect(deadline - killed).toBeGreaterThanOrEqual(50);
-    expect(deadline - killed).toBeLessThanOrEqual(500);
-  });
+  it.each([15_000, 1_200])(
+    'kills a group that ignores SIGTERM, and is over, before the deadline of a lease of %d ms',
+    async (deadline) => {
+      const { acts, clock, lose, running, result } = scene({ deadline, diesOf: ['SIGKILL'] });
+      await clock.advance((deadline * 5) / 6);
+      lose('unreachable');
+      await clock.advance(deadline / 6 - 1);
+      await running;
+      expect(acts.slice(3).map((act) => act.split(' ').slice(1).join(' '))).toEqual([
+        'group SIGTERM',
+        'group SIGKILL',
+        'done',
+        'over',
+      ]);
+      expect(result.value?.exitCode).toBe(76);
+      const killed = Number.parseInt(acts[4] ?? '', 10);
+      expect(deadline - killed).toBeGreaterThanOrEqual(50);
+      expect(deadline - killed).toBeLessThanOrEqual(500);
+    },
+  );
 
-  it.each(['taken', 'paused'] as const)('kills at once where another task may hold the id already: %s', async (reason) => {
-    const { acts, clock, lose, running, result } = scene();
-    await clock.advance(7_000);
-    lose(reason);
-    await clock.advance(100);
-    await running;
-    expect(acts.slice(3)[0]).toBe('7000 group SIGKILL');
-    expect(acts.filter((act) => act.includes('SIGTERM'))).toEqual([]);
-    expect(result.value?.exitCode).toBe(76);
-  });
+  it.each(['taken', 'paused'] as const)(
+    'kills at once where another task may hold the id already: %s',
+    async (reason) => {
+      const { acts, clock, lose, running, result } = scene();
+      await clock.advance(7_000);
+      lose(reason);
+      await clock.advance(100);
+      await running;
+      expect(acts.slice(3)[0]).toBe('7000 group SIGKILL');
+      expect(acts.filter((act) => act.includes('SIGTERM'))).toEqual([]);
+      expect(result.value?.exitCode).toBe(76);
+    },
+  );
 
   it('is not waited out for processes that cannot be killed, and those are not called ended', async () => {
     const { clock, lose, running, result } = scene({ diesOf: [] });
@@ -438,7 +477,10 @@ describe('the loss of a lease (rule 7)', () => {
 
 describe('the failure of the guard', () => {
   it('ends the child, since nothing would stop it in time any more', async () => {
-    const { acts, clock, failGuard, running, result, lines } = scene({ deadline: 60_000, diesOf: ['SIGKILL'] });
+    const { acts, clock, failGuard, running, result, lines } = scene({
+      deadline: 60_000,
+      diesOf: ['SIGKILL'],
+    });
     await clock.advance(1_000);
     failGuard('it was ended by SIGKILL');
     await clock.advance(10_100);
@@ -497,21 +539,27 @@ describe('a child that is to be started again', () => {
     }
   });
 
-  it.each(['signal', 'retire'] as const)('stays ended where that is asked for while it ends: %s', async (ask) => {
-    const { arrive, retire, clock, end, restart, running, result } = scene({ diesOf: [] });
-    await settled();
-    restart();
-    await clock.advance(1_000);
-    if (ask === 'signal') arrive('SIGTERM');
-    else retire();
-    end({ signal: 'SIGTERM' });
-    await clock.advance(1_000);
-    await running;
-    expect(result.value).toEqual({ exitCode: 143, workEnded: true, again: false });
-  });
+  it.each(['signal', 'retire'] as const)(
+    'stays ended where that is asked for while it ends: %s',
+    async (ask) => {
+      const { arrive, retire, clock, end, restart, running, result } = scene({ diesOf: [] });
+      await settled();
+      restart();
+      await clock.advance(1_000);
+      if (ask === 'signal') arrive('SIGTERM');
+      else retire();
+      end({ signal: 'SIGTERM' });
+      await clock.advance(1_000);
+      await running;
+      expect(result.value).toEqual({ exitCode: 143, workEnded: true, again: false });
+    },
+  );
 
   it('is killed before the deadline when the lease is lost while it ends, and stays ended (rule 7)', async () => {
-    const { acts, lose, held, clock, restart, running, result } = scene({ diesOf: ['SIGKILL'], deadline: 8_000 });
+    const { acts, lose, held, clock, restart, running, result } = scene({
+      diesOf: ['SIGKILL'],
+      deadline: 8_000,
+    });
     await settled();
     restart();
     await clock.advance(5_000);

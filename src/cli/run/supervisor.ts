@@ -16,25 +16,32 @@ export interface SuperviseOptions {
   readonly lease: Held;
   readonly clock: Clock;
   readonly log: Pick<Logger, 'info' | 'warn' | 'error'>;
-  /** Ends the child when this process cannot. Told here of the child, of its end, and of the deadline at the start. */
+  /**
+   * Ends the child when this process cannot. Told here of the child, of its end, and of the deadline at the
+   * start.
+   */
   readonly guard?: Guard | undefined;
   readonly signals: SignalRelay;
-  /** True when SIGINT and SIGQUIT come from a keyboard: a terminal means them for everything in the foreground, not for one process. */
+  /**
+   * True when SIGINT and SIGQUIT come from a keyboard: a terminal means them for everything in the
+   * foreground, not for one process.
+   */
   readonly keyboard: boolean;
   /**
-   * What has to happen before the child is told to stop: a signal that asks for it waits until this has settled, a second one does not.
-   * Nothing else waits: where the child ends by itself, or has to be ended, it is only begun. May be called again; never rejects, and must
-   * settle soon. @default nothing
+   * What has to happen before the child is told to stop: a signal that asks for it waits until this has
+   * settled, a second one does not. Nothing else waits: where the child ends by itself, or has to be ended,
+   * it is only begun. May be called again; never rejects, and must settle soon. @default nothing
    */
   readonly beforeStop?: (() => Promise<void>) | undefined;
   /**
-   * What becomes of the child when the node id is being retired: `stop`, it is told to stop as by SIGTERM to this process, unless it has been told
-   * already; `drain`, it learns nothing of it. @default stop
+   * What becomes of the child when the node id is being retired: `stop`, it is told to stop as by SIGTERM to
+   * this process, unless it has been told already; `drain`, it learns nothing of it. @default stop
    */
   readonly onRetire?: RetirePolicy | undefined;
   /**
-   * Resolves when the child is to be ended so that it can be started again, which is left undone once its end has been asked for, or its node
-   * id is being retired; never rejects. `beforeStop` is not called for it. @default never
+   * Resolves when the child is to be ended so that it can be started again, which is left undone once its end
+   * has been asked for, or its node id is being retired; never rejects. `beforeStop` is not called for it.
+   * @default never
    */
   readonly restart?: Promise<void> | undefined;
   /** Starts the child, held back until it is told to begin. */
@@ -46,7 +53,10 @@ export interface WorkEnd {
   readonly exitCode: number;
   /** True when no work that relies on the node id is left, so that it may be released (rule 8). */
   readonly workEnded: boolean;
-  /** True when it has been ended to be started again, and nothing speaks against that: the lease is held, and no end has been asked for. */
+  /**
+   * True when it has been ended to be started again, and nothing speaks against that: the lease is held, and
+   * no end has been asked for.
+   */
   readonly again?: boolean;
 }
 
@@ -59,20 +69,32 @@ const RESTART_TIMEOUT_MS = 10_000;
 
 /**
  * Runs a child for as long as it works and the lease is held, and sees to the end of its whole process group:
- * - when the child has ended: what is left of its group gets SIGTERM and then SIGKILL, and only then this resolves (rule 8);
- * - when the lease is lost (rule 7): with the store out of reach SIGTERM at once and SIGKILL before the deadline;
- *   when another task may hold the id already, SIGKILL at once;
+ * - when the child has ended: what is left of its group gets SIGTERM and then SIGKILL, and only then this
+ *   resolves (rule 8);
+ * - when the lease is lost (rule 7): with the store out of reach SIGTERM at once and SIGKILL before the
+ *   deadline; when another task may hold the id already, SIGKILL at once;
  * - when the guard fails: SIGTERM at once and SIGKILL soon, and before the deadline in any case;
  * - when it is to be started again: the same, and this resolves once nothing is left of it;
- * - when the node id is being retired: as `onRetire` says, and for as long as the lease is held nothing more: the operator decides when
- *   to take the id away, which is a loss like any other.
+ * - when the node id is being retired: as `onRetire` says, and for as long as the lease is held nothing more:
+ *   the operator decides when to take the id away, which is a loss like any other.
  *
- * Signals reach the child alone, other than those of the keyboard. Processes that left the group are out of reach.
+ * Signals reach the child alone, other than those of the keyboard. Processes that left the group are out of
+ * reach.
  *
  * @throws the operating system's error when the child could not be started
  */
 export async function supervise(options: SuperviseOptions): Promise<WorkEnd> {
-  const { lease, log, guard, signals, keyboard, beforeStop, onRetire = 'stop', restart = never(), start } = options;
+  const {
+    lease,
+    log,
+    guard,
+    signals,
+    keyboard,
+    beforeStop,
+    onRetire = 'stop',
+    restart = never(),
+    start,
+  } = options;
   const child = await start();
   const deliver = (signal: ForwardedSignal) => {
     if (keyboard && (signal === 'SIGINT' || signal === 'SIGQUIT')) child.group.signal(signal);
@@ -94,7 +116,9 @@ export async function supervise(options: SuperviseOptions): Promise<WorkEnd> {
   const loss = watchForLoss(lease);
   const forgetRetirement = onRetirement(lease, () => {
     if (onRetire === 'drain')
-      return log.info('the command goes on until it ends by itself, and gets no new work: its node id is being retired');
+      return log.info(
+        'the command goes on until it ends by itself, and gets no new work: its node id is being retired',
+      );
     // A second request to end counts as one to hurry, here and with many commands.
     if (isAsked) return;
     log.info('asking the command to stop: its node id is being retired');
@@ -123,8 +147,15 @@ export async function supervise(options: SuperviseOptions): Promise<WorkEnd> {
   }
 }
 
-/** The child has ended: by itself, at a signal that was handed on, or by the guard's hand while this process was paused. */
-async function afterTheChild(end: ChildEnd, { group }: Child, { lease, clock, log, signals }: SuperviseOptions): Promise<WorkEnd> {
+/**
+ * The child has ended: by itself, at a signal that was handed on, or by the guard's hand while this process
+ * was paused.
+ */
+async function afterTheChild(
+  end: ChildEnd,
+  { group }: Child,
+  { lease, clock, log, signals }: SuperviseOptions,
+): Promise<WorkEnd> {
   let abandoned = false;
   // There is no child any more to have it: a further request to end is for this process.
   signals.handTo((signal) => {
@@ -136,26 +167,43 @@ async function afterTheChild(end: ChildEnd, { group }: Child, { lease, clock, lo
     graceMs: LEFTOVER_TIMEOUT_MS,
     abandoned: () => abandoned,
     onFound: () =>
-      log.info(`the command has ended and left processes behind: they get SIGTERM, and SIGKILL after ${LEFTOVER_TIMEOUT_MS / 1_000} s`),
+      log.info(
+        `the command has ended and left processes behind: they get SIGTERM, and SIGKILL after ${LEFTOVER_TIMEOUT_MS / 1_000} s`,
+      ),
     onStuck: () => log.warn('some of them do not end: the lease is kept until they do'),
   });
-  if (!workEnded) log.error('processes of the command are left: the lease is not released, but left to expire');
-  if (lease.isValid()) return { exitCode: 'signal' in end ? exitCodeOfSignal(end.signal) : end.code, workEnded };
-  if (!lease.signal.aborted) log.error('the lease ran out before the command had ended: this process was paused');
+  if (!workEnded)
+    log.error('processes of the command are left: the lease is not released, but left to expire');
+  if (lease.isValid())
+    return { exitCode: 'signal' in end ? exitCodeOfSignal(end.signal) : end.code, workEnded };
+  if (!lease.signal.aborted)
+    log.error('the lease ran out before the command had ended: this process was paused');
   return { exitCode: ExitCode.leaseLost, workEnded };
 }
 
-async function afterTheLease(reason: LossReason, { group }: Child, { lease, clock, log }: SuperviseOptions): Promise<WorkEnd> {
+async function afterTheLease(
+  reason: LossReason,
+  { group }: Child,
+  { lease, clock, log }: SuperviseOptions,
+): Promise<WorkEnd> {
   log.warn(
-    leavesTime(reason) ? 'ending the command before its lease runs out' : 'killing the command: another task may be at work already',
+    leavesTime(reason)
+      ? 'ending the command before its lease runs out'
+      : 'killing the command: another task may be at work already',
   );
   const workEnded = await endGroup(group, { lease, clock, graceMs: Number.POSITIVE_INFINITY });
   if (!workEnded) log.error('processes of the command could not be ended');
   return { exitCode: ExitCode.leaseLost, workEnded };
 }
 
-async function afterTheGuard(reason: string, { group }: Child, { lease, clock, log }: SuperviseOptions): Promise<WorkEnd> {
-  log.error(`ending the command: nothing would stop it in time if this process were paused, for its guard is gone (${reason})`);
+async function afterTheGuard(
+  reason: string,
+  { group }: Child,
+  { lease, clock, log }: SuperviseOptions,
+): Promise<WorkEnd> {
+  log.error(
+    `ending the command: nothing would stop it in time if this process were paused, for its guard is gone (${reason})`,
+  );
   const workEnded = await endGroup(group, {
     lease,
     clock,
@@ -174,7 +222,10 @@ async function endToRestart(child: Child, options: SuperviseOptions): Promise<Wo
     return { exitCode: ExitCode.leaseLost, workEnded: false };
   }
   const end = await afterTheChild(await child.ended, child, options);
-  return { ...end, again: end.workEnded && lease.isValid() && !signals.hasAskedToStop && !lease.retiring?.aborted };
+  return {
+    ...end,
+    again: end.workEnded && lease.isValid() && !signals.hasAskedToStop && !lease.retiring?.aborted,
+  };
 }
 
 function never(): Promise<never> {

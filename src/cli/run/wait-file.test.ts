@@ -1,4 +1,13 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -55,7 +64,9 @@ describe('the wait file', () => {
       }
     })();
     for (let attempt = 0; attempt < 50; attempt += 1) {
-      const file = await WaitFile.open(join(shared, 'ready'), seededRandom(attempt), () => {}).catch(() => undefined);
+      const file = await WaitFile.open(join(shared, 'ready'), seededRandom(attempt), () => {}).catch(
+        () => undefined,
+      );
       await file?.write('facts\n');
     }
     isOver = true;
@@ -106,7 +117,10 @@ describe('the wait file', () => {
     async (precious) => {
       writeFileSync(join(folder, 'ready'), precious);
       await expect(open()).rejects.toThrow(/--wait-file: expected .*something else is there, and left alone/);
-      expect([readdirSync(folder), readFileSync(join(folder, 'ready'), 'utf8')]).toEqual([['ready'], precious]);
+      expect([readdirSync(folder), readFileSync(join(folder, 'ready'), 'utf8')]).toEqual([
+        ['ready'],
+        precious,
+      ]);
     },
   );
 
@@ -161,13 +175,19 @@ describe('the wait file', () => {
   ])('is refused at %s, and nothing is left of the attempt', async (name, expected) => {
     writeFileSync(join(folder, 'file'), '');
     mkdirSync(join(folder, 'folder'));
-    const opening = () => WaitFile.open(name.startsWith('/') ? name : `${folder}/${name}`, seededRandom(1), () => undefined);
+    const opening = () =>
+      WaitFile.open(name.startsWith('/') ? name : `${folder}/${name}`, seededRandom(1), () => undefined);
     await expect(opening()).rejects.toThrow(ConfigError);
     await expect(opening()).rejects.toThrow(expected);
-    expect([readdirSync(folder).sort(), readdirSync(join(folder, 'folder'))]).toEqual([['file', 'folder'], []]);
+    expect([readdirSync(folder).sort(), readdirSync(join(folder, 'folder'))]).toEqual([
+      ['file', 'folder'],
+      [],
+    ]);
   });
 
   it('is refused without a name', async () => {
-    await expect(WaitFile.open('', seededRandom(1), () => undefined)).rejects.toThrow(/--wait-file: expected .*it is empty/);
+    await expect(WaitFile.open('', seededRandom(1), () => undefined)).rejects.toThrow(
+      /--wait-file: expected .*it is empty/,
+    );
   });
 });

@@ -8,9 +8,11 @@ const OPTION = '--wait-file';
 const MAX_BYTES = 65_536;
 
 /**
- * A file that is there while a node id is held, for programs that wait for one: written all at once, never seen half-written.
+ * A file that is there while a node id is held, for programs that wait for one: written all at once, never
+ * seen half-written.
  *
- * Not guaranteed: that it goes when this process is killed. What it says was true when it was written; a program that has to be sure now asks `/lease`.
+ * Not guaranteed: that it goes when this process is killed. What it says was true when it was written; a
+ * program that has to be sure now asks `/lease`.
  */
 export class WaitFile {
   /** One change after the other, in their order. */
@@ -28,9 +30,14 @@ export class WaitFile {
    * Makes sure that the file can be written.
    *
    * @param onFailure is told, in one line, what keeps the file from being written or removed later
-   * @throws {ConfigError} when nothing can be written there, or something else than a wait file is there, which is left alone
+   * @throws {ConfigError} when nothing can be written there, or something else than a wait file is there,
+   * which is left alone
    */
-  static async open(path: string, random: RandomSource, onFailure: (problem: string) => void): Promise<WaitFile> {
+  static async open(
+    path: string,
+    random: RandomSource,
+    onFailure: (problem: string) => void,
+  ): Promise<WaitFile> {
     if (path === '') throw unusable(path, 'it is empty');
     const file = new WaitFile(path, random, onFailure);
     await file.#checkLeftOver();
@@ -40,8 +47,8 @@ export class WaitFile {
   }
 
   /**
-   * Removes a file that an earlier process has left. Call it when no other process can be at work here: the file of a process that still runs looks
-   * the same.
+   * Removes a file that an earlier process has left. Call it when no other process can be at work here: the
+   * file of a process that still runs looks the same.
    *
    * @throws {ConfigError} when it cannot be removed, or something else has come there, which is left alone
    */
@@ -58,7 +65,10 @@ export class WaitFile {
     });
   }
 
-  /** Resolves to true when what this process wrote is gone, or another process' stands in its place, and to false when it cannot. Never rejects. */
+  /**
+   * Resolves to true when what this process wrote is gone, or another process' stands in its place, and to
+   * false when it cannot. Never rejects.
+   */
   remove(): Promise<boolean> {
     return this.#next('removed', async () => {
       const own = this.#written;
@@ -68,7 +78,8 @@ export class WaitFile {
 
   /** A file that is named here by mistake may be its owner's only copy. */
   async #checkLeftOver(): Promise<void> {
-    if (!(await this.#orUnusable(isLeftOver(this.path)))) throw unusable(this.path, 'something else is there, and left alone');
+    if (!(await this.#orUnusable(isLeftOver(this.path))))
+      throw unusable(this.path, 'something else is there, and left alone');
   }
 
   #orUnusable<T>(step: Promise<T>): Promise<T> {
@@ -114,7 +125,10 @@ function unusable(path: string, why: string): ConfigError {
   return new ConfigError(OPTION, path, `the path of a file in a folder that this user may write to (${why})`);
 }
 
-/** Whether there is nothing but what a process of ours may have left: an object that names a node id, something empty, or a link. */
+/**
+ * Whether there is nothing but what a process of ours may have left: an object that names a node id,
+ * something empty, or a link.
+ */
 async function isLeftOver(path: string): Promise<boolean> {
   const there = await lstat(path).catch(unlessAbsent);
   // A link is only unlinked: what it leads to stays.
@@ -129,10 +143,15 @@ async function isLeftOver(path: string): Promise<boolean> {
   }
 }
 
-/** What a file says; undefined where there is none, or one that is larger than a wait file, or something else than a file. */
+/**
+ * What a file says; undefined where there is none, or one that is larger than a wait file, or something else
+ * than a file.
+ */
 async function textIn(path: string): Promise<string | undefined> {
   // Neither a link is followed nor is a pipe waited for, whatever another user of the folder puts there.
-  await using file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(unlessAbsent);
+  await using file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(
+    unlessAbsent,
+  );
   const there = await file?.stat();
   return there?.isFile() && there.size <= MAX_BYTES ? file?.readFile('utf8') : undefined;
 }

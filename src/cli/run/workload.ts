@@ -23,7 +23,10 @@ export interface WorkloadNode {
   readonly lease: HeldNode['lease'];
   /** Names the task in every line. */
   readonly log: Logger;
-  /** What sends work here; undefined where that is not announced. Begun, and in the end withdrawn, by the workload; withdrawn in any case afterwards. */
+  /**
+   * What sends work here; undefined where that is not announced. Begun, and in the end withdrawn, by the
+   * workload; withdrawn in any case afterwards.
+   */
   readonly routing: RoutingEntries | undefined;
   /** The session with ZooKeeper, which ends with the node id; undefined where there is none. */
   readonly zookeeper: ZooKeeper | undefined;
@@ -35,11 +38,17 @@ export interface WorkloadNode {
 
 /** What a command holds a node id for. */
 export interface Workload {
-  /** The lease has been renewed: told before all other listeners, on the engine's own time. Must neither throw nor block. */
+  /**
+   * The lease has been renewed: told before all other listeners, on the engine's own time. Must neither throw
+   * nor block.
+   */
   renewed?(deadline: number): void;
   /** Makes ready what the work needs. Where it rejects, the node id is given back, and nothing is run. */
   prepare?(node: WorkloadNode): Promise<void>;
-  /** Does the work. The node id is given back when this has settled; where it rejects, work is taken to be left. */
+  /**
+   * Does the work. The node id is given back when this has settled; where it rejects, work is taken to be
+   * left.
+   */
   run(node: WorkloadNode): Promise<WorkEnd>;
 }
 
@@ -49,15 +58,17 @@ export interface WorkloadOptions {
   readonly signals: SignalRelay;
   readonly log: Logger;
   /** What answers over HTTP, from before a node id is acquired; undefined for nothing. */
-  readonly http?: { readonly monitor: NodeMonitor; readonly open: (log: Logger) => Promise<NodeHttp> } | undefined;
+  readonly http?:
+    | { readonly monitor: NodeMonitor; readonly open: (log: Logger) => Promise<NodeHttp> }
+    | undefined;
 }
 
 /** How long the export of the last spans may hold up the exit, in milliseconds. */
 const FLUSH_TIMEOUT_MS = 500;
 
 /**
- * Runs a workload with a node id: listens where there is HTTP, holds a node, runs the workload, ends the node. Resolves to the workload's exit
- * code.
+ * Runs a workload with a node id: listens where there is HTTP, holds a node, runs the workload, ends the
+ * node. Resolves to the workload's exit code.
  *
  * @throws whatever kept it from a node id: {ConfigError}, {StoreError}, `Interrupted`, …
  */
@@ -66,7 +77,8 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
   const { env, execArgv, clock, processId } = io;
   let { log } = options;
   const { nodeId, provider, store } = settings;
-  const isLean = nodeId === undefined && provider === 'store' && store.kind !== 'file' && store.kind !== 'memory';
+  const isLean =
+    nodeId === undefined && provider === 'store' && store.kind !== 'file' && store.kind !== 'memory';
   // A flag of V8 is set while there is one thread.
   if (isLean && options.http) keepMemoryLean();
   // First of all: requests are told why there is no node id yet, and a port that is taken costs none.
@@ -74,15 +86,20 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
   let tracer: OpenTelemetryTracer | undefined;
   try {
     const signal = signals.interrupted;
-    const taskId = settings.taskId ?? (await defaultTaskId({ ...io, signal, warn: (message) => log.warn(message) }));
+    const taskId =
+      settings.taskId ?? (await defaultTaskId({ ...io, signal, warn: (message) => log.warn(message) }));
     log = log.child({ taskId });
     const dataDir = await dataDirOf(settings, log);
     // The first line: a slip in it makes a cluster of its own.
     logSource(settings, log);
     http?.announce(log);
-    if (processId === 1) log.warn('node as process 1 collects no orphaned processes: start the nodelease script by its own name');
+    if (processId === 1)
+      log.warn(
+        'node as process 1 collects no orphaned processes: start the nodelease script by its own name',
+      );
     tellOf(settings, log);
-    if (nodeId === undefined && mayHaveSdk({ execArgv, nodeOptions: env.NODE_OPTIONS })) tracer = await installedTracer(clock);
+    if (nodeId === undefined && mayHaveSdk({ execArgv, nodeOptions: env.NODE_OPTIONS }))
+      tracer = await installedTracer(clock);
     const node = await holdNode({
       ...settings,
       ...{ taskId, clock, random: io.random, signal, tracer, monitor: options.http?.monitor },
@@ -103,7 +120,11 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
     // Until here it says that the work is being ended.
     await http?.close();
     // The process exits next, whatever an SDK still keeps for its next batch.
-    if (tracer) await withTimeout({ limitMs: FLUSH_TIMEOUT_MS, clock, log, what: 'exporting the spans' }, tracer.flush());
+    if (tracer)
+      await withTimeout(
+        { limitMs: FLUSH_TIMEOUT_MS, clock, log, what: 'exporting the spans' },
+        tracer.flush(),
+      );
   }
 }
 
@@ -116,7 +137,9 @@ async function dataDirOf({ dataDir }: Settings, log: Logger): Promise<DataDirOpt
   return { ...dataDir, onEvent: dataDirLog(log) };
 }
 
-/** Has V8 prefer a small heap to a fast one: this process does next to nothing, and sits beside every task. */
+/**
+ * Has V8 prefer a small heap to a fast one: this process does next to nothing, and sits beside every task.
+ */
 function keepMemoryLean(): void {
   setFlagsFromString('--optimize-for-size');
   setFlagsFromString('--semi-space-growth-factor=1');
@@ -131,8 +154,16 @@ function tellOf({ nodeId, provider, store, zookeeper }: Settings, log: Logger): 
   }
 }
 
-/** Runs the workload while the node is held, and ends the node; its id is released only where the work has ended. */
-async function runWith(node: HeldNode, workload: Workload, options: WorkloadOptions, url: string | undefined): Promise<number> {
+/**
+ * Runs the workload while the node is held, and ends the node; its id is released only where the work has
+ * ended.
+ */
+async function runWith(
+  node: HeldNode,
+  workload: Workload,
+  options: WorkloadOptions,
+  url: string | undefined,
+): Promise<number> {
   const { log, http, signals } = options;
   const { lease } = node;
   let routing: RoutingEntries | undefined;
@@ -161,7 +192,10 @@ async function runWith(node: HeldNode, workload: Workload, options: WorkloadOpti
 }
 
 /** What sends work here; undefined where that is not announced. */
-async function routingOf({ discovery }: HeldNode, { settings, io, log }: WorkloadOptions): Promise<RoutingEntries | undefined> {
+async function routingOf(
+  { discovery }: HeldNode,
+  { settings, io, log }: WorkloadOptions,
+): Promise<RoutingEntries | undefined> {
   const { check, service, endpoints } = settings.zookeeper ?? {};
   if (discovery === undefined || (service === undefined && endpoints === undefined)) return undefined;
   const { RoutingEntries } = await import('../discovery/routing-entries.js');

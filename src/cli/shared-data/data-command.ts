@@ -1,7 +1,13 @@
 import { ConfigError } from '../../base/errors.js';
 import { isEntry, isNamed, parsed, removeEntry, writeEntry } from '../../shared-data/edit.js';
 import { checkAddress, checkRoot, KINDS, type Kind, titleOf } from '../../shared-data/layout.js';
-import { type DatumHead, type DatumReport, readSharedData, type SharedDataQuery, type SharedDataReport } from '../../shared-data/report.js';
+import {
+  type DatumHead,
+  type DatumReport,
+  readSharedData,
+  type SharedDataQuery,
+  type SharedDataReport,
+} from '../../shared-data/report.js';
 import type { Scalar } from '../../shared-data/scalar-codec.js';
 import { type SharedData, sharedData } from '../../shared-data/shared-data.js';
 import { SharedDataError } from '../../shared-data/shared-data-error.js';
@@ -29,11 +35,14 @@ export interface DataCall {
   readonly io: Io;
 }
 
-/** `nodelease data ls`: shows what data there is, znodes that hold none included. Resolves to the exit code. */
+/**
+ * `nodelease data ls`: shows what data there is, znodes that hold none included. Resolves to the exit code.
+ */
 export function listDataCommand(call: DataCall): Promise<number> {
   const { options, io } = call;
   const { scope, kind } = checkOptions(options);
-  const isMeant = (head: DatumHead) => (scope ?? head.scope) === head.scope && (kind ?? head.kind) === head.kind;
+  const isMeant = (head: DatumHead) =>
+    (scope ?? head.scope) === head.scope && (kind ?? head.kind) === head.kind;
   return onReport(call, { only: isMeant }, (report) => {
     const { zookeeper, root, data } = report;
     if (options.json) sayJson(io, { ...report, data: data.map(summaryOf) });
@@ -46,19 +55,29 @@ export function listDataCommand(call: DataCall): Promise<number> {
   });
 }
 
-/** `nodelease data get NAME [KEY]`: prints a value as it is, or a collection as a table. Resolves to the exit code. */
+/**
+ * `nodelease data get NAME [KEY]`: prints a value as it is, or a collection as a table. Resolves to the exit
+ * code.
+ */
 export function getDataCommand(call: DataCall, name: string, key: string | undefined): Promise<number> {
   const { options, io } = call;
   const { scope = '', type } = checkOptions(options, name);
   return onReport(call, { only: isNamed(name, scope), key }, ({ zookeeper, root, data: [datum] }) => {
     const title = titleOf({ name, scope });
-    const entries = datum?.entries.filter((entry) => key === undefined || isEntry(entry, { value: key, type })) ?? [];
+    const entries =
+      datum?.entries.filter((entry) => key === undefined || isEntry(entry, { value: key, type })) ?? [];
     const [only] = entries;
     if (datum === undefined || (key !== undefined && only === undefined)) {
-      complain(io, datum ? `${title} has no entry ${JSON.stringify(key)}` : `there is no ${title} at ${root} of ${zookeeper}`);
+      complain(
+        io,
+        datum
+          ? `${title} has no entry ${JSON.stringify(key)}`
+          : `there is no ${title} at ${root} of ${zookeeper}`,
+      );
       return ExitCode.nothing;
     }
-    if (options.json) sayJson(io, key === undefined ? { zookeeper, root, data: [datum] } : { zookeeper, root, entries });
+    if (options.json)
+      sayJson(io, key === undefined ? { zookeeper, root, data: [datum] } : { zookeeper, root, entries });
     else if (only?.scalar && entries.length === 1 && (key !== undefined || datum.kind === 'scalar')) {
       // As it is, for scripts; a terminal might take it for commands.
       if (io.screen()) say(io, only.scalar.value);
@@ -68,17 +87,32 @@ export function getDataCommand(call: DataCall, name: string, key: string | undef
   });
 }
 
-/** `nodelease data set`, `put` and `add`. @param kind undefined for a set or list, whichever it is. Resolves to the exit code */
-export function writeDataCommand(call: DataCall, name: string, kind: Kind | undefined, text: string, keyText?: string): Promise<number> {
+/**
+ * `nodelease data set`, `put` and `add`.
+ * @param kind undefined for a set or list, whichever it is. Resolves to the exit code
+ */
+export function writeDataCommand(
+  call: DataCall,
+  name: string,
+  kind: Kind | undefined,
+  text: string,
+  keyText?: string,
+): Promise<number> {
   const { options } = call;
   const value = parsed({ type: options.type ?? 'String', value: text }, 'value');
-  const key = keyText === undefined ? undefined : parsed({ type: options.keyType ?? 'String', value: keyText }, 'key');
+  const key =
+    keyText === undefined ? undefined : parsed({ type: options.keyType ?? 'String', value: keyText }, 'key');
   const isElement = options.kind === undefined || options.kind === 'set' || options.kind === 'list';
   if (!isElement) throw new ConfigError('--kind', options.kind, 'set or list');
   return changed(call, name, kind ? 'written' : 'added', async (shared, scope, signal) => {
-    const found = async () => (await report(shared, { only: isNamed(name, scope), key: '' }, signal)).data[0]?.kind;
+    const found = async () =>
+      (await report(shared, { only: isNamed(name, scope), key: '' }, signal)).data[0]?.kind;
     const isList = kind === undefined && (options.kind ?? (await found())) === 'list';
-    return writeEntry(shared, { name, scope, kind: kind ?? (isList ? 'list' : 'set'), key, value }, { signal });
+    return writeEntry(
+      shared,
+      { name, scope, kind: kind ?? (isList ? 'list' : 'set'), key, value },
+      { signal },
+    );
   });
 }
 
@@ -96,7 +130,8 @@ export function removeDataCommand(call: DataCall, name: string, key: string | un
 export function checkOptions(options: DataCommandOptions, name?: string): DataCommandOptions {
   const { root, scope = '', kind } = options;
   checkRoot(root, '--root');
-  if (kind !== undefined && !KINDS.some((each) => each === kind)) throw new ConfigError('--kind', kind, `one of ${KINDS.join(', ')}`);
+  if (kind !== undefined && !KINDS.some((each) => each === kind))
+    throw new ConfigError('--kind', kind, `one of ${KINDS.join(', ')}`);
   if (name !== undefined) checkAddress({ name, scope });
   return options;
 }
@@ -109,11 +144,17 @@ function onReport(
 ): Promise<number> {
   return onZooKeeper(settings, io, async (zookeeper, signal) => {
     await zookeeper.whenConnected({ signal });
-    return answer(await readSharedData(zookeeper, { connect: settings.zookeeper.connect.text, root, ...query }, signal));
+    return answer(
+      await readSharedData(zookeeper, { connect: settings.zookeeper.connect.text, root, ...query }, signal),
+    );
   });
 }
 
-function report({ root, context }: SharedData, query: Pick<SharedDataQuery, 'only' | 'key'>, signal: AbortSignal) {
+function report(
+  { root, context }: SharedData,
+  query: Pick<SharedDataQuery, 'only' | 'key'>,
+  signal: AbortSignal,
+) {
   return readSharedData(context.zookeeper, { connect: '', root, ...query }, signal);
 }
 
@@ -134,7 +175,9 @@ function changed(
         return ExitCode.nothing;
       }
     } catch (error) {
-      const isWrong = error instanceof SharedDataError && ['kind-clash', 'owned-by-other', 'ambiguous'].includes(error.fault);
+      const isWrong =
+        error instanceof SharedDataError &&
+        ['kind-clash', 'owned-by-other', 'ambiguous'].includes(error.fault);
       if (!isWrong) throw error;
       complain(io, error.message);
       return ExitCode.usage;
@@ -152,7 +195,9 @@ function summaryOf({ entries, ...datum }: DatumReport) {
   const types = [...new Set(entries.flatMap(({ scalar }) => scalar?.type ?? []))].sort();
   const owners = [...new Set(entries.flatMap(({ owner, node }) => node ?? owner ?? []))].sort();
   const collisions = entries.filter(({ place }) => place !== null && place > 0).length;
-  const problems = [...new Set([datum.problem, ...entries.map(({ problem }) => problem)])].filter((problem) => problem !== null);
+  const problems = [...new Set([datum.problem, ...entries.map(({ problem }) => problem)])].filter(
+    (problem) => problem !== null,
+  );
   return { ...datum, types, owners, collisions, problems };
 }
 
@@ -170,8 +215,17 @@ const LIST_COLUMNS: readonly Column[] = [
 ];
 
 function listRow(report: DatumReport): Cell[] {
-  const { path, name, scope, kind, lifespan, size, bytes, types, owners, collisions, problems } = summaryOf(report);
-  const texts = [scope ?? '', kind ?? 'unknown', lifespan ?? '', String(size), String(bytes), types.join(','), String(collisions || '')];
+  const { path, name, scope, kind, lifespan, size, bytes, types, owners, collisions, problems } =
+    summaryOf(report);
+  const texts = [
+    scope ?? '',
+    kind ?? 'unknown',
+    lifespan ?? '',
+    String(size),
+    String(bytes),
+    types.join(','),
+    String(collisions || ''),
+  ];
   return [
     { text: name ?? path, color: name === null ? 'dim' : undefined },
     ...texts.map((text) => ({ text })),
@@ -203,5 +257,9 @@ function entryTable(datum: DatumReport, io: Io): string[] {
     { text: problem ?? '', color: 'red' },
   ]);
   const head = `${lifespan ?? ''} ${kind ?? 'unknown'} at ${path}: ${entries.length === 1 ? '1 entry' : `${entries.length} entries`}`;
-  return [...renderTable(ENTRY_COLUMNS, rows, io.screen()), '', printable(`${head}${problem === null ? '' : `; ${problem}`}`.trim())];
+  return [
+    ...renderTable(ENTRY_COLUMNS, rows, io.screen()),
+    '',
+    printable(`${head}${problem === null ? '' : `; ${problem}`}`.trim()),
+  ];
 }

@@ -3,7 +3,10 @@ import { runInProcess } from '../../../test/support/in-process.js';
 
 describe('the commands of nodelease data', () => {
   it.each<[string[], RegExp]>([
-    [['set', 'n', '3000000000', '--type', 'Integer'], /value: expected the text of a value of the type Integer, got "3000000000"/],
+    [
+      ['set', 'n', '3000000000', '--type', 'Integer'],
+      /value: expected the text of a value of the type Integer, got "3000000000"/,
+    ],
     [['get', ''], /name: expected a text of at least one character, got ""/],
     [['add', 'n', '1', '--kind', 'map'], /--kind: expected set or list, got "map"/],
     [['ls', '--root', 'monastery'], /--root: expected an absolute path .*/],

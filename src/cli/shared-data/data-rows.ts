@@ -13,7 +13,10 @@ const TYPE: OptionRow = [
   'of the value: String, Boolean, Integer, Long, Double, BigInteger, BigDecimal, Json, Bytes (base64) or Null',
   { default: 'String' },
 ];
-const TYPE_OF_ENTRY: OptionRow = ['--type <type>', 'of the key, and of the value of a set, where several entries have the same text'];
+const TYPE_OF_ENTRY: OptionRow = [
+  '--type <type>',
+  'of the key, and of the value of a set, where several entries have the same text',
+];
 
 /** @param run is given the module of the commands, the call and its arguments */
 function row(
@@ -21,19 +24,37 @@ function row(
   description: string,
   args: CommandRow['arguments'] & {},
   options: readonly OptionRow[],
-  run: (commands: typeof import('./data-command.js'), call: DataCall, ...args: readonly string[]) => Promise<number>,
+  run: (
+    commands: typeof import('./data-command.js'),
+    call: DataCall,
+    ...args: readonly string[]
+  ) => Promise<number>,
 ): CommandRow {
   return {
-    ...{ name: `data ${name}`, description, arguments: args, options: [...WHERE, ...options], zookeeper: 'required' },
+    ...{
+      name: `data ${name}`,
+      description,
+      arguments: args,
+      options: [...WHERE, ...options],
+      zookeeper: 'required',
+    },
     run: async (options, settings: ZooKeeperCommandSettings, io, ...rest) =>
-      run(await import('./data-command.js'), { options: options as DataCommandOptions, settings, io }, ...rest),
+      run(
+        await import('./data-command.js'),
+        { options: options as DataCommandOptions, settings, io },
+        ...rest,
+      ),
   };
 }
 
 /** The commands of the group `data`. */
 export const DATA_COMMANDS: readonly CommandRow[] = [
-  row('ls', 'show what shared data there is', [], [['--kind <kind>', 'scalar, set, list or map (default: all)'], JSON_LINE], (data, call) =>
-    data.listDataCommand(call),
+  row(
+    'ls',
+    'show what shared data there is',
+    [],
+    [['--kind <kind>', 'scalar, set, list or map (default: all)'], JSON_LINE],
+    (data, call) => data.listDataCommand(call),
   ),
   row(
     'get',

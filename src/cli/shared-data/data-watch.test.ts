@@ -2,7 +2,14 @@ import { describe, expect, it } from 'vitest';
 import type { DataEntry, DatumHead } from '../../shared-data/report.js';
 import { type DataItem, dataChange, dataChangeText } from './data-watch.js';
 
-const head: DatumHead = { path: '/m/data/a', name: 'limits', scope: 'eu', kind: 'map', lifespan: 'persistent', problem: null };
+const head: DatumHead = {
+  path: '/m/data/a',
+  name: 'limits',
+  scope: 'eu',
+  kind: 'map',
+  lifespan: 'persistent',
+  problem: null,
+};
 const text = (value: string) => ({ type: 'String', value });
 const entry: DataEntry = {
   ...{ path: '/m/data/a/b', key: text('k'), scalar: { type: 'Integer', value: '1' }, place: 0 },
@@ -28,9 +35,13 @@ describe('a change of shared data', () => {
     expect(told(undefined, item())).toBe(`${named} added: Integer 1`);
     expect(told(item(), item({ scalar: text('one') }))).toBe(`${named} changed: Integer 1 → String one`);
     expect(told(item(), undefined)).toBe(`${named} removed: Integer 1`);
-    expect(told(item(), item({ place: 2, owner: '0a' }))).toBe(`${named} changed: Integer 1, place 2 of its collision chain, session 0a`);
+    expect(told(item(), item({ place: 2, owner: '0a' }))).toBe(
+      `${named} changed: Integer 1, place 2 of its collision chain, session 0a`,
+    );
     expect(told(undefined, { head, entry: null })).toBe('map "limits" of scope "eu" added');
-    expect(told(undefined, item({ key: null }, { kind: 'scalar', scope: '' }))).toBe('scalar "limits" added: Integer 1');
+    expect(told(undefined, item({ key: null }, { kind: 'scalar', scope: '' }))).toBe(
+      'scalar "limits" added: Integer 1',
+    );
   });
 
   it('is told of znodes that hold nothing of it by their paths', () => {

@@ -1,5 +1,10 @@
 import { isNamed } from '../../shared-data/edit.js';
-import { type DataEntry, type DatumHead, readSharedData, type SharedDataReport } from '../../shared-data/report.js';
+import {
+  type DataEntry,
+  type DatumHead,
+  readSharedData,
+  type SharedDataReport,
+} from '../../shared-data/report.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault } from '../../zookeeper/zookeeper-error.js';
 import { sayJson, sayLines } from '../commands/store-command.js';
@@ -33,12 +38,19 @@ const COLORS = { present: undefined, added: 'green', changed: 'cyan', removed: '
 const PAUSE = { factor: 4, minMs: 500 };
 
 /**
- * `nodelease data watch [NAME]`: shows what there is and then every change, one on a line, until a signal ends it: 0 for SIGINT and SIGTERM. It
- * reads again and again, and survives a lost connection: once that is restored, it tells all that has changed meanwhile. Resolves to the exit code.
+ * `nodelease data watch [NAME]`: shows what there is and then every change, one on a line, until a signal
+ * ends it: 0 for SIGINT and SIGTERM. It reads again and again, and survives a lost connection: once that is
+ * restored, it tells all that has changed meanwhile. Resolves to the exit code.
  */
-export function watchDataCommand({ options, settings, io }: DataCall, name: string | undefined): Promise<number> {
+export function watchDataCommand(
+  { options, settings, io }: DataCall,
+  name: string | undefined,
+): Promise<number> {
   const { root, scope, json } = checkOptions(options, name);
-  const only = name === undefined ? (head: DatumHead) => scope === undefined || head.scope === scope : isNamed(name, scope ?? '');
+  const only =
+    name === undefined
+      ? (head: DatumHead) => scope === undefined || head.scope === scope
+      : isNamed(name, scope ?? '');
   const say = (report: (time: string) => object, text: string, color: Color | undefined) => {
     const time = new Date(io.clock.now()).toISOString();
     if (json) sayJson(io, report(time));
@@ -62,7 +74,8 @@ export function watchDataCommand({ options, settings, io }: DataCall, name: stri
         if (known === undefined) onConnection('watching', zookeeper.state, summary);
         known = items;
       } catch (error) {
-        if (known === undefined || !isFault(error, 'connection-loss', 'timeout', 'session-expired')) throw error;
+        if (known === undefined || !isFault(error, 'connection-loss', 'timeout', 'session-expired'))
+          throw error;
       }
       await io.clock.sleep(Math.max(PAUSE.minMs, PAUSE.factor * (io.clock.monotonic() - begun)), signal);
     }
@@ -88,13 +101,22 @@ function itemsOf({ data }: SharedDataReport): ReadonlyMap<string, DataItem> {
 }
 
 /** @param known undefined where nothing has been read before */
-function changesBetween(known: ReadonlyMap<string, DataItem> | undefined, items: ReadonlyMap<string, DataItem>): DataChange[] {
-  if (known === undefined) return [...items.values()].map((item) => ({ kind: 'present', item, previous: undefined }));
-  return [...new Set([...known.keys(), ...items.keys()])].flatMap((path) => dataChange(known.get(path), items.get(path)) ?? []);
+function changesBetween(
+  known: ReadonlyMap<string, DataItem> | undefined,
+  items: ReadonlyMap<string, DataItem>,
+): DataChange[] {
+  if (known === undefined)
+    return [...items.values()].map((item) => ({ kind: 'present', item, previous: undefined }));
+  return [...new Set([...known.keys(), ...items.keys()])].flatMap(
+    (path) => dataChange(known.get(path), items.get(path)) ?? [],
+  );
 }
 
 /** The change of one znode between two readings; undefined without a visible one. */
-export function dataChange(previous: DataItem | undefined, item: DataItem | undefined): DataChange | undefined {
+export function dataChange(
+  previous: DataItem | undefined,
+  item: DataItem | undefined,
+): DataChange | undefined {
   if (item === undefined) return previous && { kind: 'removed', item: previous, previous };
   if (previous === undefined) return { kind: 'added', item, previous };
   return visible(item) === visible(previous) ? undefined : { kind: 'changed', item, previous };
@@ -104,7 +126,17 @@ export function dataChange(previous: DataItem | undefined, item: DataItem | unde
 function visible({ head, entry }: DataItem): string {
   const { key, scalar, owner, place } = entry ?? {};
   const { name, scope, kind, lifespan } = head;
-  return JSON.stringify([name, scope, kind, lifespan, entry?.problem ?? head.problem, key, scalar, owner, place]);
+  return JSON.stringify([
+    name,
+    scope,
+    kind,
+    lifespan,
+    entry?.problem ?? head.problem,
+    key,
+    scalar,
+    owner,
+    place,
+  ]);
 }
 
 /** A change for programs. */
@@ -115,8 +147,12 @@ export function dataChangeReport(time: string, { kind: change, item, previous }:
 /** A change for people, without its time: `map "limits": entry "eu" changed: Integer 3 → Integer 5`. */
 export function dataChangeText({ kind, item: { head, entry }, previous }: DataChange): string {
   const { name, scope, path } = head;
-  const datum = name === null ? path : `${head.kind} ${JSON.stringify(name)}${scope ? ` of scope ${JSON.stringify(scope)}` : ''}`;
-  const textOf = (each: DataEntry | null | undefined) => (each?.scalar ? `${each.scalar.type} ${each.scalar.value}` : 'no element');
+  const datum =
+    name === null
+      ? path
+      : `${head.kind} ${JSON.stringify(name)}${scope ? ` of scope ${JSON.stringify(scope)}` : ''}`;
+  const textOf = (each: DataEntry | null | undefined) =>
+    each?.scalar ? `${each.scalar.type} ${each.scalar.value}` : 'no element';
   const was = previous?.entry ? textOf(previous.entry) : undefined;
   const now = entry && textOf(entry);
   const facts = [

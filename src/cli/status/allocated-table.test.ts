@@ -5,7 +5,14 @@ import { wholeCluster } from '../../monitor/listed-cluster.js';
 import { allocatedTable, statusTable } from './status-table.js';
 
 function node(id: number, more: Partial<NodeStatus> = {}): NodeStatus {
-  const untold = { age: undefined, durationMs: undefined, timestamp: undefined, knownNodes: {}, idWidth: 8, problem: undefined };
+  const untold = {
+    age: undefined,
+    durationMs: undefined,
+    timestamp: undefined,
+    knownNodes: {},
+    idWidth: 8,
+    problem: undefined,
+  };
   return { ...untold, id, state: 'held', version: 4_294_967_300 + id, taskId: `task-${id}`, ...more };
 }
 
@@ -15,7 +22,13 @@ function status(nodes: readonly NodeStatus[], groups: readonly number[] = [0]): 
 
 describe('the table of node ids from ZooKeeper alone', () => {
   it('has the columns of leases in a store', () => {
-    const cluster = { size: 1, durationMs: 1, graceMs: 1, idWidth: 8, bootstrapped: true } as ClusterStatus['cluster'];
+    const cluster = {
+      size: 1,
+      durationMs: 1,
+      graceMs: 1,
+      idWidth: 8,
+      bootstrapped: true,
+    } as ClusterStatus['cluster'];
     for (const screen of [undefined, { columns: 120, rows: 24, color: true }]) {
       const [ours] = allocatedTable(status([node(0)]), 'zk:1', { screen });
       const [theirs] = statusTable(wholeCluster({ cluster, nodes: [node(0)] }), { screen });
@@ -36,7 +49,9 @@ describe('the table of node ids from ZooKeeper alone', () => {
       '300  unreadable           -                           no data',
       'held 1, damaged 1, evicted 1; 2 groups (00 to 01), node ids 10 bits wide',
     ]);
-    expect(allocatedTable(status([], []), 'zk:1', { screen: undefined }).at(-1)).toBe('held 0, damaged 0; 0 groups, node ids 8 bits wide');
+    expect(allocatedTable(status([], []), 'zk:1', { screen: undefined }).at(-1)).toBe(
+      'held 0, damaged 0; 0 groups, node ids 8 bits wide',
+    );
   });
 
   it('says how wide ids ever were here, and that no task is waited for because of that', () => {
@@ -48,7 +63,9 @@ describe('the table of node ids from ZooKeeper alone', () => {
   it('says above, while a further group is being opened, who does not make wider unique ids yet', () => {
     const nodes = [node(0, { idWidth: 9 }), node(1), node(2, { state: 'evicted', idWidth: undefined })];
     const lines = allocatedTable({ ...status(nodes, [0, 1]), idWidth: 9 }, 'zk:1', { screen: undefined });
-    expect(lines[0]).toBe('growing: node ids are to take 9 bits in unique ids, 1 holder not there yet: 1 (task-1, 8 bits)');
+    expect(lines[0]).toBe(
+      'growing: node ids are to take 9 bits in unique ids, 1 holder not there yet: 1 (task-1, 8 bits)',
+    );
     expect(lines[1]).toMatch(/^ID {2}STATE/);
     const small = allocatedTable({ ...status(nodes, [0, 1]), idWidth: 9 }, 'zk:1', {
       screen: { columns: 80, rows: 6, color: false },
@@ -62,7 +79,10 @@ describe('the table of node ids from ZooKeeper alone', () => {
     const nodes = Array.from({ length: 300 }, (_, id) => node(id));
     nodes[250] = node(250, { state: 'evicted', taskId: 'x'.repeat(100) });
     nodes[299] = node(299, { problem: 'its data names node id 5' });
-    const lines = allocatedTable(status(nodes), 'zk:1', { screen: { columns: 80, rows: 12, color: false }, maxLines: 11 });
+    const lines = allocatedTable(status(nodes), 'zk:1', {
+      screen: { columns: 80, rows: 12, color: false },
+      maxLines: 11,
+    });
     expect(lines).toHaveLength(11);
     expect(Math.max(...lines.map(({ length }) => length))).toBeLessThanOrEqual(80);
     expect(lines.slice(1, -2).map((line) => Number.parseInt(line, 10))).toEqual([0, 1, 2, 3, 4, 5, 250, 299]);

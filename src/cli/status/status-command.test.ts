@@ -52,7 +52,12 @@ async function scene({ nodes = 5, screen }: { nodes?: number; screen?: Screen } 
     bucket.replace(`${id}.json`, body, metadata, bucket.read(`${id}.json`)?.etag ?? '');
   };
   if (nodes > 0)
-    await initializeCluster({ session, clock, random: seededRandom(1), wanted: { nodes, durationMs: 15_000, graceMs: 1_000 } });
+    await initializeCluster({
+      session,
+      clock,
+      random: seededRandom(1),
+      wanted: { nodes, durationMs: 15_000, graceMs: 1_000 },
+    });
   return {
     io,
     session,
@@ -130,7 +135,11 @@ describe('nodelease status', () => {
 
   it('says what is certain where the store tells no time of writing', async () => {
     const { io, clock, bucket } = await mixed();
-    const session = new StoreSession(observedAge(timeless(new MemoryLeaseStore({ clock }, bucket)), clock), clock, 1_000);
+    const session = new StoreSession(
+      observedAge(timeless(new MemoryLeaseStore({ clock }, bucket)), clock),
+      clock,
+      1_000,
+    );
     await showStatus(session, once, io);
     await clock.advance(3_000);
     await showStatus(session, once, io);
@@ -215,7 +224,12 @@ describe('nodelease status', () => {
     await showStatus(session, once, io);
     expect(io.answer()).toMatch(/^ID {2}STATE/);
     const cluster = bucket.read('cluster.json');
-    bucket.replace('cluster.json', (cluster?.body ?? '').replace('"idWidth":8', '"idWidth":9'), {}, cluster?.etag ?? '');
+    bucket.replace(
+      'cluster.json',
+      (cluster?.body ?? '').replace('"idWidth":8', '"idWidth":9'),
+      {},
+      cluster?.etag ?? '',
+    );
     const growing = capturedIo(undefined, clock);
     await showStatus(session, once, growing);
     const [head, titles] = growing.answer().split('\n');
@@ -235,7 +249,10 @@ describe('nodelease status', () => {
   });
 
   it('keeps within a terminal, with the ids that tell most, and shows all of them to who asks', async () => {
-    const { session, io, hold } = await scene({ nodes: 300, screen: { columns: 60, rows: 12, color: false } });
+    const { session, io, hold } = await scene({
+      nodes: 300,
+      screen: { columns: 60, rows: 12, color: false },
+    });
     hold(250, { taskId: 'x'.repeat(100), idWidth: 9 });
     hold(17, { idWidth: 9 });
     await showStatus(session, once, io);
@@ -256,11 +273,14 @@ describe('nodelease status', () => {
     [120, 'held 0, free 300, expired 0, damaged 0; duration 15s, grace 1s, node ids 9 bits wide'],
     [62, 'held 0, free 300, expired 0, damaged 0; duration 15s, grace 1s'],
     [60, 'held 0, free 300, expired 0, damaged 0; duration 15s, grace…'],
-  ])('ends with how wide node ids are in unique ids, as far as a terminal of %i columns has room for it', async (columns, line) => {
-    const { session, io } = await scene({ nodes: 300, screen: { columns, rows: 12, color: false } });
-    await showStatus(session, once, io);
-    expect(io.answer().trimEnd().split('\n').at(-1)).toBe(line);
-  });
+  ])(
+    'ends with how wide node ids are in unique ids, as far as a terminal of %i columns has room for it',
+    async (columns, line) => {
+      const { session, io } = await scene({ nodes: 300, screen: { columns, rows: 12, color: false } });
+      await showStatus(session, once, io);
+      expect(io.answer().trimEnd().split('\n').at(-1)).toBe(line);
+    },
+  );
 
   it('leaves nothing out where it is piped', async () => {
     const { session, io, hold } = await scene({ nodes: 300 });
@@ -301,8 +321,13 @@ describe('nodelease status beside discovery', () => {
     ['?', 'unknown'],
   ] as const)('shows %s where it is that', async (text, state) => {
     const status = await inspectCluster((await mixed()).session);
-    const shown: DiscoveryStatusReport = { state: 'ok', problem: null, nodes: [{ id: 1, state, version: null }] };
-    const lines = (status && statusTable(wholeCluster(status), { screen: undefined, discovery: shown })) ?? [];
+    const shown: DiscoveryStatusReport = {
+      state: 'ok',
+      problem: null,
+      nodes: [{ id: 1, state, version: null }],
+    };
+    const lines =
+      (status && statusTable(wholeCluster(status), { screen: undefined, discovery: shown })) ?? [];
     expect(lines[2]?.endsWith(`13.4s  ${text}`)).toBe(true);
     expect(lines.at(-1)).toBe('discovery: ok');
   });
@@ -313,7 +338,13 @@ describe('nodelease status beside discovery', () => {
     const status = await inspectCluster(session);
     const screen = { columns: 70, rows: 12, color: false };
     const lines =
-      (status && statusTable(wholeCluster(status), { screen, maxLines: 11, discovery: { ...discovery, problem: 'y'.repeat(100) } })) ?? [];
+      (status &&
+        statusTable(wholeCluster(status), {
+          screen,
+          maxLines: 11,
+          discovery: { ...discovery, problem: 'y'.repeat(100) },
+        })) ??
+      [];
     expect(lines).toHaveLength(11);
     expect(Math.max(...lines.map(({ length }) => length))).toBeLessThanOrEqual(70);
     expect(lines.at(-1)).toMatch(/^discovery: degraded \(y+…$/);
@@ -322,7 +353,12 @@ describe('nodelease status beside discovery', () => {
   it('lets nothing of a server reach the terminal as a command', async () => {
     const status = await inspectCluster((await mixed()).session);
     const lines =
-      (status && statusTable(wholeCluster(status), { screen: terminal, discovery: { ...discovery, problem: 'a\x1b[2Jb' } })) ?? [];
+      (status &&
+        statusTable(wholeCluster(status), {
+          screen: terminal,
+          discovery: { ...discovery, problem: 'a\x1b[2Jb' },
+        })) ??
+      [];
     expect(lines.at(-1)).toContain('a\ufffd[2Jb');
   });
 
@@ -338,7 +374,12 @@ describe('nodelease status beside discovery', () => {
       const zookeeper = openZooKeeper({ connect: server, clock, random: seededRandom(1) });
       const begun = clock.monotonic();
       let ended = false;
-      const shown = showStatus(session, { ...once, json: true }, io, new DiscoveryComparison(zookeeper, clock)).finally(() => {
+      const shown = showStatus(
+        session,
+        { ...once, json: true },
+        io,
+        new DiscoveryComparison(zookeeper, clock),
+      ).finally(() => {
         ended = true;
       });
       while (!ended) await Promise.all([clock.advance(100), systemClock.sleep(5)]);

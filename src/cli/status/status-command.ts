@@ -36,7 +36,9 @@ export interface StatusOptions {
 }
 
 /** The same, read and checked. */
-export interface StatusRequest extends Required<Pick<StatusOptions, 'json' | 'watch' | 'all'>>, Pick<PageRequest, 'from' | 'only'> {
+export interface StatusRequest
+  extends Required<Pick<StatusOptions, 'json' | 'watch' | 'all'>>,
+    Pick<PageRequest, 'from' | 'only'> {
   /** How many node ids to show of a large cluster. @default what fits the terminal, else 100 */
   readonly limit?: number | undefined;
 }
@@ -55,10 +57,13 @@ export function statusCommand(options: StatusOptions, settings: Settings, io: Io
   const allocated = allocatedSettings(settings);
   if (allocated !== undefined) {
     const { text: where } = allocated.zookeeper.connect;
-    return onZooKeeper(allocated, io, (zookeeper, signal) => show(allocatedReader(zookeeper, where), request, io, signal));
+    return onZooKeeper(allocated, io, (zookeeper, signal) =>
+      show(allocatedReader(zookeeper, where), request, io, signal),
+    );
   }
   return onStore(settings, io, async (session) => {
-    const comparison = settings.zookeeper && new DiscoveryComparison(await connectTo(settings.zookeeper, io), io.clock);
+    const comparison =
+      settings.zookeeper && new DiscoveryComparison(await connectTo(settings.zookeeper, io), io.clock);
     try {
       return await showStatus(session, request, io, comparison);
     } finally {
@@ -82,12 +87,18 @@ export function statusRequest(options: StatusOptions): StatusRequest {
 }
 
 /**
- * Shows the leases, once or every second: a watch draws them in one place on a terminal, elsewhere one after the other. It resolves to 0 when
- * SIGINT or SIGTERM ends it. Only a failure of the first reading ends it; later ones are shown.
+ * Shows the leases, once or every second: a watch draws them in one place on a terminal, elsewhere one after
+ * the other. It resolves to 0 when SIGINT or SIGTERM ends it. Only a failure of the first reading ends it;
+ * later ones are shown.
  *
  * @param comparison reads the discovery tree, too; its failures are shown, and do not fail this command
  */
-export function showStatus(session: StoreSession, request: StatusRequest, io: Io, comparison?: DiscoveryComparison): Promise<number> {
+export function showStatus(
+  session: StoreSession,
+  request: StatusRequest,
+  io: Io,
+  comparison?: DiscoveryComparison,
+): Promise<number> {
   return show(storeReader(session, request, io, comparison), request, io);
 }
 
@@ -99,12 +110,19 @@ interface Reading {
 
 type Reader = (signal: AbortSignal) => Promise<Reading>;
 
-function storeReader(session: StoreSession, request: StatusRequest, io: Io, comparison: DiscoveryComparison | undefined): Reader {
+function storeReader(
+  session: StoreSession,
+  request: StatusRequest,
+  io: Io,
+  comparison: DiscoveryComparison | undefined,
+): Reader {
   const { url } = session.store;
   const progress = new ProgressLine(io, 'reading lease objects', true);
   const reader = new ClusterReader(session, io.clock, (read) => progress.update(read));
   return async (signal) => {
-    const status = await scanPage(reader, pageRequest(request, io.screen()), signal).finally(() => progress.end());
+    const status = await scanPage(reader, pageRequest(request, io.screen()), signal).finally(() =>
+      progress.end(),
+    );
     const discovery = await comparison?.compare(status);
     return {
       report: () => statusReport(url, status, discovery),
@@ -117,7 +135,10 @@ function storeReader(session: StoreSession, request: StatusRequest, io: Io, comp
   };
 }
 
-function pageRequest({ json, all, from, limit, only }: StatusRequest, screen: Screen | undefined): PageRequest {
+function pageRequest(
+  { json, all, from, limit, only }: StatusRequest,
+  screen: Screen | undefined,
+): PageRequest {
   const paged = from !== undefined || limit !== undefined;
   const onTerminal = screen !== undefined && !json;
   return {
@@ -138,7 +159,12 @@ function allocatedReader(zookeeper: ZooKeeper, where: string): Reader {
   };
 }
 
-async function show(read: Reader, request: StatusRequest, io: Io, signal = new AbortController().signal): Promise<number> {
+async function show(
+  read: Reader,
+  request: StatusRequest,
+  io: Io,
+  signal = new AbortController().signal,
+): Promise<number> {
   if (request.watch) return watch(read, request, io);
   const screen = io.screen();
   // The prompt needs a line, too.
@@ -159,7 +185,10 @@ async function watch(read: Reader, { json }: StatusRequest, io: Io): Promise<num
         let failure: string | undefined;
         try {
           // A reading may take as long as the store's time-outs, longer than the user wants to wait.
-          const next = reading === undefined ? retry(() => read(signal), whileStoreIsBusy({ ...io, signal })) : read(signal);
+          const next =
+            reading === undefined
+              ? retry(() => read(signal), whileStoreIsBusy({ ...io, signal }))
+              : read(signal);
           reading = await orAborted(next, signal);
         } catch (error) {
           if (signal.aborted || reading === undefined) throw error;
@@ -169,7 +198,9 @@ async function watch(read: Reader, { json }: StatusRequest, io: Io): Promise<num
         if (screen && !json) {
           // After a failure, a terminal keeps the last reading, with the failure below it.
           const lines = reading.lines(screen, Math.max(3, screen.rows - 2));
-          frame.draw(failure === undefined ? lines : [...lines, fitLine(`as it was: ${failure}`, screen, 'red')]);
+          frame.draw(
+            failure === undefined ? lines : [...lines, fitLine(`as it was: ${failure}`, screen, 'red')],
+          );
         } else if (failure !== undefined) complain(io, failure);
         else if (json) sayJson(io, reading.report());
         else sayLines(io, [...reading.lines(undefined), '']);

@@ -30,9 +30,21 @@ async function scene(nodes: number, held: readonly number[] = []) {
   const client = new MemoryLeaseStore({ clock }, bucket);
   const session = new StoreSession(client.connect(intercept), clock, 60_000);
   const wanted = { nodes, durationMs: 15_000, graceMs: 1_000 };
-  await initializeCluster({ session: new StoreSession(client, clock, 1_000), clock, random: seededRandom(1), wanted });
+  await initializeCluster({
+    session: new StoreSession(client, clock, 1_000),
+    clock,
+    random: seededRandom(1),
+    wanted,
+  });
   const hold = (id: number, knownNodes: Readonly<Record<number, number>> = {}) => {
-    const claim = { taskId: `task-${id}`, nonce: 'n', durationMs: 15_000, storeNow: 5, stampedUntil: 0, idWidth: 14 };
+    const claim = {
+      taskId: `task-${id}`,
+      nonce: 'n',
+      durationMs: 15_000,
+      storeNow: 5,
+      stampedUntil: 0,
+      idWidth: 14,
+    };
     const { body, metadata } = nativeCodec.encode({ ...acquired({ kind: 'vacant' }, claim), knownNodes });
     bucket.replace(leaseKey(id), body, metadata, bucket.read(leaseKey(id))?.etag ?? '');
   };
@@ -42,13 +54,23 @@ async function scene(nodes: number, held: readonly number[] = []) {
     const io = capturedIo(screen, clock);
     reads = 0;
     let code: number | undefined;
-    const ended = showStatus(session, { ...once, ...options }, { ...io, logFormat: screen ? 'plain' : 'json' }).then((exit) => {
+    const ended = showStatus(
+      session,
+      { ...once, ...options },
+      { ...io, logFormat: screen ? 'plain' : 'json' },
+    ).then((exit) => {
       code = exit;
     });
     ended.catch(() => undefined);
     for (let step = 0; step < 1_000 && code === undefined; step += 1) await clock.advance(10);
     await ended;
-    return { code, reads, answer: io.answer(), lines: io.answer().trimEnd().split('\n'), complaints: io.complaints() };
+    return {
+      code,
+      reads,
+      answer: io.answer(),
+      lines: io.answer().trimEnd().split('\n'),
+      complaints: io.complaints(),
+    };
   };
   return { clock, bucket, session, hold, status };
 }
@@ -110,7 +132,16 @@ describe('nodelease status of a large cluster', () => {
     const { status, hold } = await scene(1_000, [3]);
     hold(5, { 3: 9, 7: 0, 900: 2 });
     const report = JSON.parse((await status({ json: true })).answer) as StatusReport;
-    expect(Object.keys(report)).toEqual(['store', 'cluster', 'nodes', 'discovery', 'allocation', 'draining', 'totals', 'page']);
+    expect(Object.keys(report)).toEqual([
+      'store',
+      'cluster',
+      'nodes',
+      'discovery',
+      'allocation',
+      'draining',
+      'totals',
+      'page',
+    ]);
     expect(report.nodes).toHaveLength(100);
     expect(report.page).toEqual({ from: 0, limit: 100, next: 100 });
     expect(report.totals).toEqual({
@@ -172,7 +203,12 @@ describe('nodelease status of a large cluster', () => {
 describe('nodelease status of a cluster that has shrunk', () => {
   it('names the holders of ids that it has given up, and counts the ones without a holder', async () => {
     const { status, bucket, hold } = await scene(30);
-    const config = { ...newCluster({ nodes: 4, durationMs: 15_000, graceMs: 1_000 }), bootstrapped: true, generation: 1, peak: 30 };
+    const config = {
+      ...newCluster({ nodes: 4, durationMs: 15_000, graceMs: 1_000 }),
+      bootstrapped: true,
+      generation: 1,
+      peak: 30,
+    };
     bucket.replace('cluster.json', encodeCluster(config), {}, bucket.read('cluster.json')?.etag ?? '');
     for (let id = 4; id < 30; id += 1) {
       const { body, metadata } = nativeCodec.encode(retired({ kind: 'vacant' }, 1));

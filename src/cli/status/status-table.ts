@@ -64,26 +64,35 @@ interface NodeTable {
 }
 
 /**
- * The table of a cluster's node ids, with a summary line below it, and a line on discovery where there is discovery. While the cluster grows, a
- * line above the table names the holders with narrower unique ids. While it shrinks, a line below names the holders of node ids beyond its size.
+ * The table of a cluster's node ids, with a summary line below it, and a line on discovery where there is
+ * discovery. While the cluster grows, a line above the table names the holders with narrower unique ids.
+ * While it shrinks, a line below names the holders of node ids beyond its size.
  */
 export function statusTable(status: PagedCluster, options: StatusTableOptions): string[] {
   const { nodes, cluster, page, draining, camunda } = status;
   const { screen, discovery } = options;
   const holders = someOf(draining.map(({ id, taskId }) => `${id} (${taskId ?? 'unknown task'})`));
   const beyond = `draining: ${pluralize(draining.length, 'node id')} beyond the cluster's size held still: ${holders}`;
-  const more = page?.next === null ? '--from ID shows those from there on' : `--from ${page?.next} shows the next`;
+  const more =
+    page?.next === null ? '--from ID shows those from there on' : `--from ${page?.next} shows the next`;
   return nodeTable(
     {
       nodes,
       problemOf: (node) => problemOf(node, cluster) ?? node.camunda?.warning ?? undefined,
       idWidth: cluster.idWidth,
-      pageLine: page === null ? undefined : (shown) => `… ${shown} of ${cluster.size} node ids (${more}, --all all of them)`,
+      pageLine:
+        page === null
+          ? undefined
+          : (shown) => `… ${shown} of ${cluster.size} node ids (${more}, --all all of them)`,
       foot: [
         ...(draining.length === 0 ? [] : [fitLine(beyond, screen, 'yellow')]),
         summaryLine(status, screen),
         ...(camunda?.restores ?? []).map((restore) =>
-          fitLine(`restore ${restore.restoreId}: ${restoredText(restore)}`, screen, restore.problem === null ? 'dim' : 'red'),
+          fitLine(
+            `restore ${restore.restoreId}: ${restoredText(restore)}`,
+            screen,
+            restore.problem === null ? 'dim' : 'red',
+          ),
         ),
         ...(discovery === undefined ? [] : [discoverySummary(discovery, screen)]),
       ],
@@ -93,45 +102,79 @@ export function statusTable(status: PagedCluster, options: StatusTableOptions): 
 }
 
 /**
- * The table of the node ids that ZooKeeper has given out, and one summary line below it. Age and expiry stay empty: a session tells neither.
+ * The table of the node ids that ZooKeeper has given out, and one summary line below it. Age and expiry stay
+ * empty: a session tells neither.
  *
  * @param where the servers and the chroot, for people
  */
-export function allocatedTable({ nodes, groups, idWidth }: AllocatedStatus, where: string, options: StatusTableOptions): string[] {
+export function allocatedTable(
+  { nodes, groups, idWidth }: AllocatedStatus,
+  where: string,
+  options: StatusTableOptions,
+): string[] {
   if (groups === undefined) {
-    return [printable(`No node id has been given out at ${where} yet: the first nodelease run --provider zookeeper takes one.`)];
+    return [
+      printable(
+        `No node id has been given out at ${where} yet: the first nodelease run --provider zookeeper takes one.`,
+      ),
+    ];
   }
   const { screen } = options;
-  const count = (state: NodeStatus['state']) => nodes.filter((node) => node.problem === undefined && node.state === state).length;
+  const count = (state: NodeStatus['state']) =>
+    nodes.filter((node) => node.problem === undefined && node.state === state).length;
   const damaged = nodes.filter(({ problem }) => problem !== undefined).length;
   const evicted = count('evicted') > 0 ? `, evicted ${count('evicted')}` : '';
   const counts = (paint: Paint) => `held ${count('held')}, ${damagedText(damaged, paint)}${evicted}`;
   const foot = [fittedLine(counts, [`; ${groupsText(groups)}, node ids ${idWidth} bits wide`], screen)];
   // Wider ids of before hold no task up: what makes ids learns of them first.
-  return nodeTable({ nodes, problemOf: ({ problem }) => problem, idWidth: widthNeededBy(groups), foot }, options);
+  return nodeTable(
+    { nodes, problemOf: ({ problem }) => problem, idWidth: widthNeededBy(groups), foot },
+    options,
+  );
 }
 
-function nodeTable({ nodes, problemOf: problem, idWidth, pageLine, foot }: NodeTable, options: StatusTableOptions): string[] {
+function nodeTable(
+  { nodes, problemOf: problem, idWidth, pageLine, foot }: NodeTable,
+  options: StatusTableOptions,
+): string[] {
   const { screen, maxLines = Number.POSITIVE_INFINITY, discovery } = options;
   const head = headLine(nodes, idWidth, screen);
   // The titles are a line, too.
   const room = maxLines - 1 - head.length - foot.length - (pageLine ? 1 : 0);
   // One more line is for the note that says how many are left out.
-  const shown = nodes.length <= room ? nodes : mostTelling(nodes, problem, Math.max(1, pageLine ? room : room - 1));
+  const shown =
+    nodes.length <= room ? nodes : mostTelling(nodes, problem, Math.max(1, pageLine ? room : room - 1));
   const left = nodes.length - shown.length;
-  const note = pageLine?.(shown.length) ?? (left > 0 ? `… and ${left} more (nodelease status --all shows them)` : undefined);
+  const note =
+    pageLine?.(shown.length) ??
+    (left > 0 ? `… and ${left} more (nodelease status --all shows them)` : undefined);
   const announced = discovery && new Map(discovery.nodes.map((node) => [node.id, node]));
   const hasClaims = nodes.some(({ camunda }) => camunda !== undefined);
   const rows = shown.map((node) => row(node, problem(node), announced, hasClaims));
   // A terminal has no room for an empty column; programs that read a pipe want the same columns every time.
   const spared = screen !== undefined && shown.every((node) => problem(node) === undefined);
-  const further = [...(hasClaims ? [CLAIM_COLUMN] : []), ...(discovery === undefined ? [] : [DISCOVERY_COLUMN])];
+  const further = [
+    ...(hasClaims ? [CLAIM_COLUMN] : []),
+    ...(discovery === undefined ? [] : [DISCOVERY_COLUMN]),
+  ];
   const columns = [...COLUMNS, ...further, ...(spared ? [] : [PROBLEM_COLUMN])];
-  return [...head, ...renderTable(columns, rows, screen), ...(note === undefined ? [] : [fitLine(note, screen, 'dim')]), ...foot];
+  return [
+    ...head,
+    ...renderTable(columns, rows, screen),
+    ...(note === undefined ? [] : [fitLine(note, screen, 'dim')]),
+    ...foot,
+  ];
 }
 
-/** The node ids with most to tell: those with a problem first, then by the rank of their state; in ascending order. */
-function mostTelling(nodes: readonly NodeStatus[], problem: NodeTable['problemOf'], limit: number): NodeStatus[] {
+/**
+ * The node ids with most to tell: those with a problem first, then by the rank of their state; in ascending
+ * order.
+ */
+function mostTelling(
+  nodes: readonly NodeStatus[],
+  problem: NodeTable['problemOf'],
+  limit: number,
+): NodeStatus[] {
   const rank = (node: NodeStatus) => (problem(node) === undefined ? STATES[node.state][1] : 0);
   const ordered = [...nodes].sort((a, b) => rank(a) - rank(b) || a.id - b.id);
   return ordered.slice(0, limit).sort((a, b) => a.id - b.id);
@@ -140,23 +183,39 @@ function mostTelling(nodes: readonly NodeStatus[], problem: NodeTable['problemOf
 /** While the number of node ids grows: the live holders whose unique ids are narrower than they are to be. */
 function headLine(nodes: readonly NodeStatus[], idWidth: number, screen: Screen | undefined): string[] {
   const holders = nodes
-    .filter((node) => node.state === 'held' && node.problem === undefined && (node.idWidth ?? MIN_ID_WIDTH) < idWidth)
+    .filter(
+      (node) =>
+        node.state === 'held' && node.problem === undefined && (node.idWidth ?? MIN_ID_WIDTH) < idWidth,
+    )
     .map((node) => ({ id: node.id, taskId: node.taskId ?? '', idWidth: node.idWidth }));
   if (holders.length === 0) return [];
   const wanted = `growing: node ids are to take ${idWidth} bits in unique ids`;
-  return [fitLine(`${wanted}, ${pluralize(holders.length, 'holder')} not there yet: ${holdersText(holders)}`, screen, 'yellow')];
+  return [
+    fitLine(
+      `${wanted}, ${pluralize(holders.length, 'holder')} not there yet: ${holdersText(holders)}`,
+      screen,
+      'yellow',
+    ),
+  ];
 }
 
-/** Who holds which node id, and makes ids of how many bits: `0 (task-a, 8 bits), 7 (task-b, does not say)`. */
+/**
+ * Who holds which node id, and makes ids of how many bits: `0 (task-a, 8 bits), 7 (task-b, does not say)`.
+ */
 export function holdersText(holders: readonly NarrowHolder[]): string {
   const width = (bits: number | undefined) => (bits === undefined ? 'does not say' : pluralize(bits, 'bit'));
   return someOf(holders.map(({ id, taskId, idWidth }) => `${id} (${taskId}, ${width(idWidth)})`));
 }
 
-/** The line that counts the node ids. A narrow terminal gets less of the settings, but is told that the counts come from a LIST. */
+/**
+ * The line that counts the node ids. A narrow terminal gets less of the settings, but is told that the counts
+ * come from a LIST.
+ */
 function summaryLine({ cluster, totals, camunda }: PagedCluster, screen: Screen | undefined): string {
   const { held, free, neverHeld, expired, hints } = totals;
-  const rare = (['evicted', 'retired'] as const).map((state) => (totals[state] ? `, ${state} ${totals[state]}` : '')).join('');
+  const rare = (['evicted', 'retired'] as const)
+    .map((state) => (totals[state] ? `, ${state} ${totals[state]}` : ''))
+    .join('');
   const counts = (paint: Paint) => {
     const unheld = `free ${free}${hints ? ` (${neverHeld} never held)` : ''}, expired ${expired}`;
     return `${hints ? 'by a LIST: ' : ''}held ${held}, ${unheld}, ${damagedText(totals.damaged, paint)}${rare}`;
@@ -185,11 +244,17 @@ function damagedText(damaged: number, paint: Paint): string {
 }
 
 /** The counts with the first of the ends that fits the terminal; cut, and without colors, where none does. */
-function fittedLine(counts: (paint: Paint) => string, ends: readonly string[], screen: Screen | undefined): string {
+function fittedLine(
+  counts: (paint: Paint) => string,
+  ends: readonly string[],
+  screen: Screen | undefined,
+): string {
   const columns = screen?.columns ?? Number.POSITIVE_INFINITY;
   const plain = counts((text) => text);
   const fitting = ends.find((end) => plain.length + end.length <= columns);
-  return fitting === undefined ? cut(plain + (ends.at(-1) ?? ''), columns) : counts(paintFor(screen)) + fitting;
+  return fitting === undefined
+    ? cut(plain + (ends.at(-1) ?? ''), columns)
+    : counts(paintFor(screen)) + fitting;
 }
 
 /** One line on the discovery tree: `discovery: ok`, `discovery: degraded (why)`. */
@@ -218,13 +283,23 @@ function row(
     { text: node.taskId ?? '' },
     { text: ageText(node.age) },
     expiryCell(node),
-    ...(hasClaims ? [{ text: node.timestamp === undefined ? '' : `${new Date(node.timestamp).toISOString().slice(-13, -5)}Z` }] : []),
+    ...(hasClaims
+      ? [
+          {
+            text:
+              node.timestamp === undefined ? '' : `${new Date(node.timestamp).toISOString().slice(-13, -5)}Z`,
+          },
+        ]
+      : []),
     ...(announced === undefined ? [] : [discoveryCell(announced.get(node.id))]),
     { text: problem ?? '', color: 'red' },
   ];
 }
 
-/** An age as exactly as the store tells it: S3 in whole seconds, others to the millisecond. `>` where it is only known how long it has been seen. */
+/**
+ * An age as exactly as the store tells it: S3 in whole seconds, others to the millisecond. `>` where it is
+ * only known how long it has been seen.
+ */
 function ageText(age: Interval | undefined): string {
   if (age === undefined) return '';
   if (!Number.isFinite(age.max)) return `>${formatDuration(age.min)}`;
@@ -243,5 +318,7 @@ function discoveryCell(node: NodeDiscovery | undefined): Cell {
   if (node === undefined) return { text: '' };
   if (node.state === 'ok') return { text: 'ok', color: 'green' };
   if (node.state === 'unknown') return { text: '?', color: 'dim' };
-  return node.state === 'other-version' ? { text: `version ${node.version}`, color: 'yellow' } : { text: node.state, color: 'red' };
+  return node.state === 'other-version'
+    ? { text: `version ${node.version}`, color: 'yellow' }
+    : { text: node.state, color: 'red' };
 }

@@ -18,5 +18,6 @@ export type Paint = (text: string, color: Color | undefined) => string;
 /** The {@link Paint} for a terminal, or for a pipe or a file where there is none. */
 export function paintFor(screen: Pick<Screen, 'color'> | undefined): Paint {
   if (!screen?.color) return (text) => text;
-  return (text, color) => (color === undefined ? text : `\x1b[${CODES[color][0]}m${text}\x1b[${CODES[color][1]}m`);
+  return (text, color) =>
+    color === undefined ? text : `\x1b[${CODES[color][0]}m${text}\x1b[${CODES[color][1]}m`;
 }

@@ -27,14 +27,20 @@ export interface Io {
   readonly stdin: () => Promise<Buffer>;
   /** Answers. Logs and complaints never go here. */
   readonly stdout: (text: string) => void;
-  /** Resolves when the reader has taken the answer so far: to be awaited between the parts of a long answer. False when the reader has gone. */
+  /**
+   * Resolves when the reader has taken the answer so far: to be awaited between the parts of a long answer.
+   * False when the reader has gone.
+   */
   readonly taken: () => Promise<boolean>;
   readonly stderr: (text: string) => void;
   /** Gets the warnings of Node and the libraries, which would be printed otherwise. */
   readonly onWarning: (listener: (warning: Error) => void) => void;
   /** Of the log on standard error. `plain` and `color`: for people, on a terminal. */
   readonly logFormat: 'json' | 'plain' | 'color';
-  /** The terminal; undefined where standard output is a pipe or a file. To be called again for every drawing: terminals are resized. */
+  /**
+   * The terminal; undefined where standard output is a pipe or a file. To be called again for every drawing:
+   * terminals are resized.
+   */
   readonly screen: () => Screen | undefined;
   /** How to start this program once more: an executable file, and its first arguments. */
   readonly program: readonly [file: string, ...args: string[]];

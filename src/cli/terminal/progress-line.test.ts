@@ -25,7 +25,9 @@ describe('the progress of long work', () => {
     const drawn = io.complaints().split('\r').slice(1);
     expect(drawn.length).toBeGreaterThan(400);
     expect(drawn.length).toBeLessThan(520);
-    expect(drawn.at(-1)).toMatch(/^writing lease objects \[#{7,8}\.{8,9}\] \d{4} of 10000, 100\/s, 50\.\ds left *$/);
+    expect(drawn.at(-1)).toMatch(
+      /^writing lease objects \[#{7,8}\.{8,9}\] \d{4} of 10000, 100\/s, 50\.\ds left *$/,
+    );
     expect(io.complaints()).not.toContain('\n');
     const before = io.complaints().length;
     line.end();

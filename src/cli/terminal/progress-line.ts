@@ -14,7 +14,10 @@ const EVERY_MS = { terminal: 100, log: 5_000 };
 const BAR = 16;
 const COLUMNS = 80;
 
-/** The progress of long work, on standard error: on a terminal one line that is redrawn, and removed at the end; in a log a line every five seconds. */
+/**
+ * The progress of long work, on standard error: on a terminal one line that is redrawn, and removed at the
+ * end; in a log a line every five seconds.
+ */
 export class ProgressLine {
   readonly #isTerminal: boolean;
   #drawn = 0;
@@ -58,7 +61,10 @@ export class ProgressLine {
 
   #text({ done, of }: Progress, doneSince: number, tookMs: number): string {
     const perSecond = tookMs > 0 ? (doneSince * 1_000) / tookMs : 0;
-    const left = perSecond > 0 ? `, ${Math.round(perSecond)}/s, ${formatDuration(((of - done) / perSecond) * 1_000)} left` : '';
+    const left =
+      perSecond > 0
+        ? `, ${Math.round(perSecond)}/s, ${formatDuration(((of - done) / perSecond) * 1_000)} left`
+        : '';
     const filled = of > 0 ? Math.floor((BAR * done) / of) : BAR;
     const bar = this.#isTerminal ? ` [${'#'.repeat(filled)}${'.'.repeat(BAR - filled)}]` : ':';
     return `${this.what}${bar} ${done} of ${of}${left}`;

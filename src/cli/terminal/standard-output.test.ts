@@ -5,7 +5,10 @@ import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../base/system.js';
 import { StandardOutput } from './standard-output.js';
 
-/** A standard output that fails with `code` from the second part of an answer on, and tells it late. As Node's own, it is not destroyed by that. */
+/**
+ * A standard output that fails with `code` from the second part of an answer on, and tells it late. As Node's
+ * own, it is not destroyed by that.
+ */
 function scene(code: string) {
   const told: string[] = [];
   let opened = 0;
@@ -15,7 +18,9 @@ function scene(code: string) {
       parts += 1;
       if (parts === 1) process.nextTick(done);
       else {
-        const error = Object.assign(new Error(`write ${code}`), { code: parts === 2 ? code : 'ERR_STREAM_DESTROYED' });
+        const error = Object.assign(new Error(`write ${code}`), {
+          code: parts === 2 ? code : 'ERR_STREAM_DESTROYED',
+        });
         process.nextTick(done, error);
         void setImmediate().then(() => stream.emit('error', error));
       }
@@ -41,13 +46,16 @@ describe('standard output', () => {
     expect(opened()).toBe(0);
   });
 
-  it.each(['EPIPE', 'ECONNRESET'])('stops a command that does not ask whether somebody reads: %s', async (code) => {
-    const { output, told } = scene(code);
-    for (let part = 0; part < 3; part += 1) output.write('x');
-    await output.written();
-    expect(told).toEqual(['reader gone']);
-    expect(output.hasFailed).toBe(false);
-  });
+  it.each(['EPIPE', 'ECONNRESET'])(
+    'stops a command that does not ask whether somebody reads: %s',
+    async (code) => {
+      const { output, told } = scene(code);
+      for (let part = 0; part < 3; part += 1) output.write('x');
+      await output.written();
+      expect(told).toEqual(['reader gone']);
+      expect(output.hasFailed).toBe(false);
+    },
+  );
 
   it('leaves it to a command that asks to end when its reader has gone', async () => {
     const { output, told } = scene('EPIPE');
@@ -59,21 +67,24 @@ describe('standard output', () => {
     expect(told).toEqual([]);
   });
 
-  it.each([true, false])('tells once that the answer cannot be written, also of its last part: asked %s', async (isAsked) => {
-    const { output, told } = scene('ENOSPC');
-    output.write('x');
-    if (isAsked) expect(await output.taken()).toBe(true);
-    await output.written();
-    expect(output.hasFailed).toBe(false);
-    output.write('x');
-    if (isAsked) expect(await output.taken()).toBe(false);
-    await output.written();
-    expect(output.hasFailed).toBe(true);
-    output.write('x');
-    await output.written();
-    // The stream's own word comes after all.
-    await setImmediate();
-    await setImmediate();
-    expect(told).toEqual(['failed: write ENOSPC']);
-  });
+  it.each([true, false])(
+    'tells once that the answer cannot be written, also of its last part: asked %s',
+    async (isAsked) => {
+      const { output, told } = scene('ENOSPC');
+      output.write('x');
+      if (isAsked) expect(await output.taken()).toBe(true);
+      await output.written();
+      expect(output.hasFailed).toBe(false);
+      output.write('x');
+      if (isAsked) expect(await output.taken()).toBe(false);
+      await output.written();
+      expect(output.hasFailed).toBe(true);
+      output.write('x');
+      await output.written();
+      // The stream's own word comes after all.
+      await setImmediate();
+      await setImmediate();
+      expect(told).toEqual(['failed: write ENOSPC']);
+    },
+  );
 });

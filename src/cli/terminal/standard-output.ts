@@ -18,7 +18,10 @@ export class StandardOutput {
   /** True once a part of the answer could not be written, although there is a reader. */
   hasFailed = false;
 
-  /** @param stream opened by the first answer, and not before: node makes a pipe non-blocking when it opens it, and `run` leaves it to its child */
+  /**
+   * @param stream opened by the first answer, and not before: node makes a pipe non-blocking when it opens
+   * it, and `run` leaves it to its child
+   */
   constructor(
     private readonly stream: () => Pick<Writable, 'write' | 'on'>,
     private readonly clock: Pick<Clock, 'sleep'>,

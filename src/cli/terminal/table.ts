@@ -20,13 +20,20 @@ export interface Cell {
 const GAP = '  ';
 
 /**
- * A table as lines of text, the titles first. Control characters are replaced. Cells that do not fit the terminal end in an ellipsis; without a
- * terminal, lines are as long as necessary and without colors.
+ * A table as lines of text, the titles first. Control characters are replaced. Cells that do not fit the
+ * terminal end in an ellipsis; without a terminal, lines are as long as necessary and without colors.
  */
-export function renderTable(columns: readonly Column[], rows: readonly (readonly Cell[])[], screen: Screen | undefined): string[] {
+export function renderTable(
+  columns: readonly Column[],
+  rows: readonly (readonly Cell[])[],
+  screen: Screen | undefined,
+): string[] {
   const paint = paintFor(screen);
   const titles: Cell[] = columns.map(({ title }) => ({ text: title, color: 'bold' }));
-  const cells = [titles, ...rows.map((row) => row.map(({ text, color }) => ({ text: printable(text), color })))];
+  const cells = [
+    titles,
+    ...rows.map((row) => row.map(({ text, color }) => ({ text: printable(text), color }))),
+  ];
   const wanted = columns.map((_, index) => Math.max(...cells.map((row) => row[index]?.text.length ?? 0)));
   const widths = screen === undefined ? wanted : squeeze(columns, wanted, screen.columns);
   return cells.map((row) => {

@@ -31,7 +31,13 @@ export function pluralize(count: number, noun: string): string {
 }
 
 /** `host:port`, as far as they are known. */
-export function formatAddress({ address, port }: { readonly address: string | null; readonly port: number | null }): string {
+export function formatAddress({
+  address,
+  port,
+}: {
+  readonly address: string | null;
+  readonly port: number | null;
+}): string {
   if (address === null) return port === null ? '' : `:${port}`;
   const host = address.includes(':') && port !== null ? `[${address}]` : address;
   return port === null ? host : `${host}:${port}`;
@@ -48,14 +54,17 @@ export function cut(text: string, width: number): string {
   return text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`.slice(0, width);
 }
 
-/** One line of text that is safe to show: texts from a store may hold control characters, and with them commands to a terminal. */
+/**
+ * One line of text that is safe to show: texts from a store may hold control characters, and with them
+ * commands to a terminal.
+ */
 export function printable(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '\uFFFD');
 }
 
 /**
- * A value as one line of JSON that is safe to show: control and format characters of Unicode are escaped, also the ones that JSON allows.
- * A parser gets the same value.
+ * A value as one line of JSON that is safe to show: control and format characters of Unicode are escaped,
+ * also the ones that JSON allows. A parser gets the same value.
  */
 export function jsonLine(value: unknown): string {
   const escaped = (text: string) =>

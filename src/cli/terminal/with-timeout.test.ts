@@ -9,7 +9,12 @@ function scene() {
   return {
     clock,
     warnings,
-    options: { limitMs: 500, clock, what: 'the release', log: { warn: (text: unknown) => void warnings.push(text) } },
+    options: {
+      limitMs: 500,
+      clock,
+      what: 'the release',
+      log: { warn: (text: unknown) => void warnings.push(text) },
+    },
   };
 }
 

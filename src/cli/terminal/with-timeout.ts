@@ -11,13 +11,20 @@ export interface WithTimeoutOptions {
   readonly what: string;
 }
 
-/** Waits for work that tidies up. A failure is a warning, and so is an end of the waiting after `limitMs`. Never rejects. */
-export async function withTimeout({ limitMs, clock, log, what }: WithTimeoutOptions, work: Promise<unknown>): Promise<void> {
+/**
+ * Waits for work that tidies up. A failure is a warning, and so is an end of the waiting after `limitMs`.
+ * Never rejects.
+ */
+export async function withTimeout(
+  { limitMs, clock, log, what }: WithTimeoutOptions,
+  work: Promise<unknown>,
+): Promise<void> {
   const done = work.then(
     () => '',
     (error) => `${what} failed: ${explain(error)}`,
   );
-  const problem = (await orTimeout(clock, limitMs, done)) ?? `${what} took more than ${limitMs} ms: not waiting for it`;
+  const problem =
+    (await orTimeout(clock, limitMs, done)) ?? `${what} took more than ${limitMs} ms: not waiting for it`;
   if (problem !== '') log.warn(problem);
 }
 
@@ -30,11 +37,15 @@ export interface CallTimeout {
 }
 
 /**
- * Calls `work` with a signal that aborts after a time, or with the caller's signal. Does not wait for work that ignores it.
+ * Calls `work` with a signal that aborts after a time, or with the caller's signal. Does not wait for work
+ * that ignores it.
  *
  * @throws what `work` rejects with, an error that there was no answer in time, or `signal.reason`
  */
-export async function callWithTimeout<T>(timeout: CallTimeout, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+export async function callWithTimeout<T>(
+  timeout: CallTimeout,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
   const { clock, timeoutMs, signal } = timeout;
   const limit = timeoutSignal(clock, timeoutMs, () => new Error(`no answer within ${timeoutMs} ms`), signal);
   try {

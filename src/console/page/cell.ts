@@ -7,9 +7,14 @@ import { make, mark, setData, setText } from './dom.js';
 /** How much room a cell has: with everything in it, with the most important, or a number and a bar. */
 export type Density = 'cards' | 'tiles' | 'dots';
 
-/** Into how many steps a bar is divided: no finer than anybody can see, so that few cells are drawn anew at once. */
+/**
+ * Into how many steps a bar is divided: no finer than anybody can see, so that few cells are drawn anew at
+ * once.
+ */
 const STEPS: Readonly<Record<Density, number>> = { cards: 300, tiles: 90, dots: 32 };
-/** A lease is renewed every third of its duration: with less than this left, two renewals have been missed. */
+/**
+ * A lease is renewed every third of its duration: with less than this left, two renewals have been missed.
+ */
 const LATE = 0.3;
 
 /** What a cell shows at one moment. */
@@ -39,7 +44,13 @@ export class Cell {
     readonly id: number,
     private readonly density: Density,
   ) {
-    const attributes = { class: 'cell', role: 'option', tabindex: '-1', 'aria-selected': 'false', 'data-id': String(id) };
+    const attributes = {
+      class: 'cell',
+      role: 'option',
+      tabindex: '-1',
+      'aria-selected': 'false',
+      'data-id': String(id),
+    };
     const bar = make('span', { class: 'bar' }, this.#bar);
     const parts = {
       cards: [this.#holder, this.#state, this.#mark, this.#version, this.#left, bar, this.#note],
@@ -75,7 +86,8 @@ export class Cell {
     const isOver = left !== undefined && left <= 0;
     // Past the deadline the bar shows what is left of the grace period.
     const span = isOver ? graceMs : durationMs;
-    const share = left === undefined || span <= 0 ? 0 : Math.min(1, Math.max(0, (isOver ? graceMs + left : left) / span));
+    const share =
+      left === undefined || span <= 0 ? 0 : Math.min(1, Math.max(0, (isOver ? graceMs + left : left) / span));
     const steps = STEPS[this.density];
     const step = Math.ceil(share * steps);
     if (step !== this.#step) {
@@ -110,9 +122,20 @@ export class IdGroup {
     hasHeading: boolean,
   ) {
     const range = `${first} – ${cells.at(-1)?.id ?? first}`;
-    const heading = hasHeading && make('div', { class: 'group-heading', 'aria-hidden': 'true' }, make('b', {}, range), this.#sum);
-    const body = make('div', { class: 'cells', role: 'presentation' }, ...cells.map(({ element }) => element));
-    this.element = make('div', { class: 'group', role: 'group', 'aria-label': `Node ids ${range}` }, heading, body);
+    const heading =
+      hasHeading &&
+      make('div', { class: 'group-heading', 'aria-hidden': 'true' }, make('b', {}, range), this.#sum);
+    const body = make(
+      'div',
+      { class: 'cells', role: 'presentation' },
+      ...cells.map(({ element }) => element),
+    );
+    this.element = make(
+      'div',
+      { class: 'group', role: 'group', 'aria-label': `Node ids ${range}` },
+      heading,
+      body,
+    );
     // The browser reserves the room of a group that it has not drawn yet.
     this.element.style.setProperty('--count', String(cells.length));
     this.element.addEventListener('contentvisibilityautostatechange', (event) => {

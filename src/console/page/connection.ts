@@ -48,13 +48,18 @@ export class ConnectionBadge {
     this.#banner.hidden = !isBad;
     this.#retry.hidden = state.kind !== 'waiting';
     if (!isBad) return;
-    const age = isStale ? `What you see is ${formatDuration(this.clock.monotonic() - staleSince)} old` : 'Nothing has been read yet';
-    const why = isFailing ? `${this.what} cannot be read: ${store.problem ?? 'no reason is known'}` : this.#reason;
+    const age = isStale
+      ? `What you see is ${formatDuration(this.clock.monotonic() - staleSince)} old`
+      : 'Nothing has been read yet';
+    const why = isFailing
+      ? `${this.what} cannot be read: ${store.problem ?? 'no reason is known'}`
+      : this.#reason;
     setText(this.#text, `${age}: ${state.kind === 'token' ? 'the server asks for a token' : why}.`);
   }
 
   #word(state: FeedState): string {
-    if (state.kind === 'waiting') return `reconnecting in ${Math.max(0, Math.ceil((state.retryAt - this.clock.monotonic()) / 1_000))} s`;
+    if (state.kind === 'waiting')
+      return `reconnecting in ${Math.max(0, Math.ceil((state.retryAt - this.clock.monotonic()) / 1_000))} s`;
     return { live: 'live', connecting: 'connecting …', token: 'locked' }[state.kind];
   }
 }
@@ -70,7 +75,8 @@ export class TokenDialog {
     find('token-form').addEventListener('submit', (event) => {
       event.preventDefault();
       const token = this.#input.value.trim();
-      if (!/^[\x21-\x7e]+$/.test(token)) return this.#complain('A token has visible ASCII characters and no spaces.');
+      if (!/^[\x21-\x7e]+$/.test(token))
+        return this.#complain('A token has visible ASCII characters and no spaces.');
       this.#input.value = '';
       this.#given = token;
       this.#dialog.close();

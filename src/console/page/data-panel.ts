@@ -14,10 +14,15 @@ interface Row extends WireDataEntry {
   readonly datum: Pick<WireDatum, 'name' | 'scope' | 'kind' | 'lifespan'>;
 }
 
-/** Monastery's shared data, where it is followed: each datum by its name, with its entries, their types and owners. */
+/**
+ * Monastery's shared data, where it is followed: each datum by its name, with its entries, their types and
+ * owners.
+ */
 export class DataPanel {
   readonly #root = find('data');
-  readonly #folders = new Folders(find('data-list'), ['Key', 'Value', 'Type', 'Owner', ''], (row: Row) => this.#cells(row));
+  readonly #folders = new Folders(find('data-list'), ['Key', 'Value', 'Type', 'Owner', ''], (row: Row) =>
+    this.#cells(row),
+  );
 
   /** @param edit what it changes the data by, where it may: asked for each row that is drawn */
   constructor(private readonly edit: () => EditData | undefined) {
@@ -38,7 +43,10 @@ export class DataPanel {
     this.#folders.show(folders);
     const entries = told.flatMap(({ data }) => data).reduce((sum, { size }) => sum + size, 0);
     const where = told.map(({ root, zookeeper }) => `${root} of ${zookeeper}`).join(', ');
-    setText(find('data-sum'), `${folders.length} data with ${entries} entries at ${where}.${this.edit() ? '' : ' Read-only.'}`);
+    setText(
+      find('data-sum'),
+      `${folders.length} data with ${entries} entries at ${where}.${this.edit() ? '' : ' Read-only.'}`,
+    );
   }
 
   #cells(row: Row): RowCells {
@@ -56,31 +64,51 @@ export class DataPanel {
   }
 
   /** An ephemeral entry is its node's. */
-  #tools({ root, datum: { name, scope, kind, lifespan }, path, key, scalar, version: ifVersion }: Row): Child[] {
+  #tools({
+    root,
+    datum: { name, scope, kind, lifespan },
+    path,
+    key,
+    scalar,
+    version: ifVersion,
+  }: Row): Child[] {
     const edit = this.edit();
     if (edit === undefined || lifespan !== 'persistent' || scalar === null) return [];
     const named = key ?? scalar;
     const what = kind === 'scalar' ? name : `${named.value} of ${name}`;
     const ask = async (method: 'PUT' | 'DELETE', facts: object) =>
-      setText(find('data-notice'), await edit({ method, body: JSON.stringify({ root, name, scope, kind, ifVersion, ...facts }) }));
+      setText(
+        find('data-notice'),
+        await edit({ method, body: JSON.stringify({ root, name, scope, kind, ifVersion, ...facts }) }),
+      );
     const set = () => {
       const value = prompt(`${what}: the new text of the ${scalar.type}`, scalar.value);
       if (value !== null) void ask('PUT', { key, value: { type: scalar.type, value } });
     };
     const remove = () => void (confirm(`Remove ${what} for all nodes?`) && ask('DELETE', { entry: named }));
-    const tool = (act: string, run: () => void) => button({ 'aria-label': `${act} ${what}`, 'data-key': `${act} ${path}` }, run, act);
-    return [(kind === 'scalar' || kind === 'map') && tool('Change', set), ' ', kind !== 'scalar' && tool('Remove', remove)];
+    const tool = (act: string, run: () => void) =>
+      button({ 'aria-label': `${act} ${what}`, 'data-key': `${act} ${path}` }, run, act);
+    return [
+      (kind === 'scalar' || kind === 'map') && tool('Change', set),
+      ' ',
+      kind !== 'scalar' && tool('Remove', remove),
+    ];
   }
 }
 
-function folderOf(root: string, { name, scope, kind, lifespan, path, size, entries, problem }: WireDatum): Folder<Row> {
+function folderOf(
+  root: string,
+  { name, scope, kind, lifespan, path, size, entries, problem }: WireDatum,
+): Folder<Row> {
   return {
     key: root + path,
     title: name ?? path,
     note: [scope ? `of scope ${scope}` : '', lifespan, kind ?? 'unknown'].filter(Boolean).join(' '),
     problem,
     count: String(size),
-    rows: new Map(entries.map((entry) => [entry.path, { ...entry, root, datum: { name, scope, kind, lifespan } }])),
+    rows: new Map(
+      entries.map((entry) => [entry.path, { ...entry, root, datum: { name, scope, kind, lifespan } }]),
+    ),
     more: size - entries.length,
     isOpenAtFirst: size <= MAX_OPEN && kind !== null,
   };

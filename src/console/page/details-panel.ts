@@ -34,8 +34,19 @@ export class DetailsPanel {
     if (seen === undefined) return;
     const { node } = seen;
     const { state } = this.model.look(seen);
-    const lasting = { ...node, ageMs: node.ageMs !== null, expiresInMs: node.expiresInMs !== null, timestamp: node.timestamp !== null };
-    const drawn = JSON.stringify([lasting, state, this.#inDiscovery(node.id), [...(knowledge?.others ?? [])], [...(knowledge?.own ?? [])]]);
+    const lasting = {
+      ...node,
+      ageMs: node.ageMs !== null,
+      expiresInMs: node.expiresInMs !== null,
+      timestamp: node.timestamp !== null,
+    };
+    const drawn = JSON.stringify([
+      lasting,
+      state,
+      this.#inDiscovery(node.id),
+      [...(knowledge?.others ?? [])],
+      [...(knowledge?.own ?? [])],
+    ]);
     // A renewal does not disturb a reader, nor the keyboard focus.
     if (drawn !== this.#drawn) this.#draw(node, state, knowledge);
     this.#drawn = drawn;
@@ -64,7 +75,11 @@ export class DetailsPanel {
     );
     this.#root.replaceChildren(
       make('div', { class: 'panel-title' }, heading, chip(state, state), close),
-      quiet(isCamundas && state === 'damaged' ? 'Its lease object is absent, or Camunda cannot read it.' : STATE_MEANINGS[state]),
+      quiet(
+        isCamundas && state === 'damaged'
+          ? 'Its lease object is absent, or Camunda cannot read it.'
+          : STATE_MEANINGS[state],
+      ),
       facts,
       ...this.#known('Who knows its version', ' do', knowledge?.others),
       ...this.#known('Whose version its holder knows', '', knowledge?.own),
@@ -81,7 +96,10 @@ export class DetailsPanel {
     if (node.timestamp !== null) setText(this.#expiry, `${clockTime(node.timestamp)} ${whose}, as written`);
     if (node.ageMs === null) return;
     const [min, max] = node.ageMs;
-    setText(this.#age, `${max === null ? 'at least ' : ''}${formatDuration(min + this.model.since(receivedAt))} ago`);
+    setText(
+      this.#age,
+      `${max === null ? 'at least ' : ''}${formatDuration(min + this.model.since(receivedAt))} ago`,
+    );
   }
 
   #inDiscovery(id: number): string {
@@ -99,10 +117,18 @@ export class DetailsPanel {
     if (behind > 0) sum.push(`${behind} behind`);
     if (unknown > 0) sum.push(`${unknown} not yet`);
     const isShort = map.size <= MAX_LISTED;
-    const listed = [...map].filter(([, { known }]) => isShort || known === 'behind' || (known === 'unknown' && unknown <= MAX_LISTED));
+    const listed = [...map].filter(
+      ([, { known }]) => isShort || known === 'behind' || (known === 'unknown' && unknown <= MAX_LISTED),
+    );
     const chips = listed.slice(0, MAX_LISTED).map(([id, { known, version }]) => {
-      const said = known === 'current' ? 'up to date' : known === 'behind' ? `behind, at version ${version}` : 'not yet';
-      const attributes = { class: 'id-chip', 'data-known': known, 'aria-label': `Node id ${id}: ${said}`, title: said };
+      const said =
+        known === 'current' ? 'up to date' : known === 'behind' ? `behind, at version ${version}` : 'not yet';
+      const attributes = {
+        class: 'id-chip',
+        'data-known': known,
+        'aria-label': `Node id ${id}: ${said}`,
+        title: said,
+      };
       const text = known === 'behind' ? `${id} (v${version})` : String(id);
       return button(attributes, () => this.onSelect(id), mark(`known-${known}`), text);
     });

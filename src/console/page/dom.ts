@@ -15,13 +15,20 @@ export function make<K extends keyof HTMLElementTagNameMap>(
 }
 
 /** A new button, and what it does. */
-export function button(attributes: Attributes, onClick: () => void, ...children: readonly Child[]): HTMLButtonElement {
+export function button(
+  attributes: Attributes,
+  onClick: () => void,
+  ...children: readonly Child[]
+): HTMLButtonElement {
   const element = make('button', { type: 'button', ...attributes }, ...children);
   element.addEventListener('click', onClick);
   return element;
 }
 
-/** The element of the page with this id. @throws {Error} when the page is not the one that this code belongs to */
+/**
+ * The element of the page with this id.
+ * @throws {Error} when the page is not the one that this code belongs to
+ */
 export function find(id: string): HTMLElement;
 export function find<T extends HTMLElement>(id: string, type: abstract new () => T): T;
 export function find(id: string, type: abstract new () => HTMLElement = HTMLElement): HTMLElement {
@@ -41,7 +48,10 @@ export function setData(element: HTMLElement, name: string, value: string | unde
   else if (element.dataset[name] !== value) element.dataset[name] = value;
 }
 
-/** The small sign of a state: a shape of its own for each, since not every reader sees colours. Hidden from screen readers. */
+/**
+ * The small sign of a state: a shape of its own for each, since not every reader sees colours. Hidden from
+ * screen readers.
+ */
 export function mark(kind: string): HTMLElement {
   return make('i', { class: 'mark', 'data-mark': kind, 'aria-hidden': 'true' });
 }

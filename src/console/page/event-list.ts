@@ -40,10 +40,13 @@ export class EventList {
     const kinds = KINDS[this.#kind.value];
     const text = this.#text.value.trim().toLowerCase();
     for (const { event, element } of this.#items)
-      element.hidden = (kinds !== undefined && !kinds.includes(event.kind)) || !event.text.toLowerCase().includes(text);
+      element.hidden =
+        (kinds !== undefined && !kinds.includes(event.kind)) || !event.text.toLowerCase().includes(text);
     this.#none.hidden = this.#items.some(({ element }) => !element.hidden);
     this.#none.textContent =
-      this.#items.length > 0 ? 'No event fits the filter.' : 'Nothing has happened since this console began to look.';
+      this.#items.length > 0
+        ? 'No event fits the filter.'
+        : 'Nothing has happened since this console began to look.';
   }
 
   #item(event: WireEvent, isNew: boolean): HTMLElement {
@@ -52,6 +55,12 @@ export class EventList {
     const said = make('span', { class: 'event-text' }, eventText(event));
     const attributes = { class: 'event-link', title: `Show node id ${nodeId}` };
     const content = nodeId === null ? said : button(attributes, () => this.onSelect(nodeId), said);
-    return make('li', { class: 'event', 'data-kind': kind, ...(isNew && { 'data-new': '' }) }, time, mark(kind), content);
+    return make(
+      'li',
+      { class: 'event', 'data-kind': kind, ...(isNew && { 'data-new': '' }) },
+      time,
+      mark(kind),
+      content,
+    );
   }
 }

@@ -33,7 +33,10 @@ interface DrawnFolder<R> {
   rows: ReadonlyMap<string, { readonly row: R; readonly element: HTMLElement }>;
 }
 
-/** Folders of rows that change while one looks at them, and can be filtered. A row is drawn anew only where its JSON is another one. */
+/**
+ * Folders of rows that change while one looks at them, and can be filtered. A row is drawn anew only where
+ * its JSON is another one.
+ */
 export class Folders<R> {
   #drawn: ReadonlyMap<string, DrawnFolder<R>> = new Map();
   #words: readonly string[] = [];
@@ -61,10 +64,14 @@ export class Folders<R> {
       this.root.querySelector<HTMLElement>(`[data-key="${CSS.escape(focused)}"]`)?.focus();
   }
 
-  /** Shows the rows that contain all words of a text, themselves or with their headings, in folders that are open; all rows where it has no words. */
+  /**
+   * Shows the rows that contain all words of a text, themselves or with their headings, in folders that are
+   * open; all rows where it has no words.
+   */
   filter(text: string): void {
     this.#words = text.toLowerCase().split(/\s+/).filter(Boolean);
-    for (const { details, isOpenAtFirst } of this.#drawn.values()) details.open = this.#words.length > 0 || isOpenAtFirst;
+    for (const { details, isOpenAtFirst } of this.#drawn.values())
+      details.open = this.#words.length > 0 || isOpenAtFirst;
     this.#applyFilter();
   }
 
@@ -73,7 +80,13 @@ export class Folders<R> {
     const summary = make('summary');
     const body = make('tbody');
     const rest = make('p', { class: 'quiet' });
-    const details = make('details', { class: 'branch' }, summary, make('table', {}, make('thead', {}, head), body), rest);
+    const details = make(
+      'details',
+      { class: 'branch' },
+      summary,
+      make('table', {}, make('thead', {}, head), body),
+      rest,
+    );
     details.open = isOpenAtFirst || this.#words.length > 0;
     return { details, summary, body, rest, isOpenAtFirst, rows: new Map() };
   }
@@ -96,7 +109,11 @@ export class Folders<R> {
 
   #row(key: string, row: R, isNew: boolean): HTMLElement {
     const { attributes, cells } = this.cells(row, key);
-    return make('tr', { title: key, ...attributes, ...(isNew && { 'data-new': '' }) }, ...cells.map((cell) => make('td', {}, ...cell)));
+    return make(
+      'tr',
+      { title: key, ...attributes, ...(isNew && { 'data-new': '' }) },
+      ...cells.map((cell) => make('td', {}, ...cell)),
+    );
   }
 
   #applyFilter(): void {
@@ -127,7 +144,10 @@ function contains(elements: readonly Element[], words: readonly string[]): boole
   return words.every((word) => texts.some((text) => text.includes(word)));
 }
 
-/** Gives an element these children in this order, and moves none that stands right: one that is moved loses the keyboard focus. */
+/**
+ * Gives an element these children in this order, and moves none that stands right: one that is moved loses
+ * the keyboard focus.
+ */
 function arrange(parent: HTMLElement, children: readonly HTMLElement[]): void {
   const wanted = new Set<Element>(children);
   for (const child of [...parent.children]) if (!wanted.has(child)) child.remove();

@@ -43,7 +43,11 @@ export class Frame {
     this.#badge = new ConnectionBadge(model, browserClock, what);
     this.#feed = new Feed({
       open: (token, signal) =>
-        fetch(stream, { signal, cache: 'no-store', headers: { accept: 'text/event-stream', ...authorization(token) } }),
+        fetch(stream, {
+          signal,
+          cache: 'no-store',
+          headers: { accept: 'text/event-stream', ...authorization(token) },
+        }),
       clock: browserClock,
       random: browserRandom,
       onState: (state) => this.#connection(state),
@@ -79,7 +83,10 @@ export class Frame {
     if (pages.childElementCount === 0) pages.append(make('a', { href }, text));
   }
 
-  /** Asks the server for a change, with the token. Resolves to what is to be said of it, nothing where it is done, or where the reader gives no token. */
+  /**
+   * Asks the server for a change, with the token. Resolves to what is to be said of it, nothing where it is
+   * done, or where the reader gives no token.
+   */
   async change(path: string, request: RequestInit): Promise<string> {
     try {
       const response = await this.#ask(path, request);
@@ -93,7 +100,10 @@ export class Frame {
     for (let token = this.#token, refused = false; ; refused = true) {
       if (refused || token === undefined) token = await this.#askForToken(refused);
       if (token === undefined) return undefined;
-      const response = await fetch(path, { ...request, headers: { 'content-type': 'application/json', ...authorization(token) } });
+      const response = await fetch(path, {
+        ...request,
+        headers: { 'content-type': 'application/json', ...authorization(token) },
+      });
       if (response.status !== 401) return response;
     }
   }
@@ -102,7 +112,8 @@ export class Frame {
     this.page.model.connection(state.kind === 'live');
     this.#badge.show(state);
     if (state.kind === 'token') void this.#askForToken(state.refused);
-    if (state.kind === 'waiting' && this.#wasLive) this.announcer.say('The connection to the console is lost');
+    if (state.kind === 'waiting' && this.#wasLive)
+      this.announcer.say('The connection to the console is lost');
     if (state.kind === 'waiting' || state.kind === 'live') this.#wasLive = state.kind === 'live';
   }
 

@@ -36,12 +36,16 @@ export class IdGrid {
   /** Shows the nodes as they are now. */
   update(): void {
     const { nodes } = this.model;
-    if (nodes.length !== this.#cells.size || nodes.some(({ node }) => !this.#cells.has(node.id))) this.#build();
+    if (nodes.length !== this.#cells.size || nodes.some(({ node }) => !this.#cells.has(node.id)))
+      this.#build();
     for (const seen of nodes) this.#cells.get(seen.node.id)?.show(this.#look(seen));
     this.filter();
   }
 
-  /** Lets the bars run: the visible ones, and now and then all. Returns whether a lease has run out, although nothing was heard of it. */
+  /**
+   * Lets the bars run: the visible ones, and now and then all. Returns whether a lease has run out, although
+   * nothing was heard of it.
+   */
   tick(): boolean {
     this.#ticks += 1;
     let hasTurned = false;
@@ -119,7 +123,9 @@ export class IdGrid {
       const number = this.density === 'cards' ? 0 : Math.floor(cell.id / GROUP);
       byGroup.set(number, [...(byGroup.get(number) ?? []), cell]);
     }
-    this.#groups = [...byGroup].map(([number, cells]) => new IdGroup(number * GROUP, cells, byGroup.size > 1));
+    this.#groups = [...byGroup].map(
+      ([number, cells]) => new IdGroup(number * GROUP, cells, byGroup.size > 1),
+    );
     this.#root.replaceChildren(...this.#groups.map(({ element }) => element), this.#none);
     this.#root.hidden = nodes.length === 0;
     this.#cells.get(this.#selected ?? -1)?.element.setAttribute('aria-selected', 'true');
@@ -130,7 +136,12 @@ export class IdGrid {
 
   #look(seen: SeenNode): CellLook {
     const { cluster, graceMs } = this.model;
-    return { node: seen.node, ...this.model.look(seen), durationMs: cluster?.cluster?.durationMs ?? 0, graceMs };
+    return {
+      node: seen.node,
+      ...this.model.look(seen),
+      durationMs: cluster?.cluster?.durationMs ?? 0,
+      graceMs,
+    };
   }
 
   #shown(): Cell[] {

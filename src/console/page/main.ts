@@ -15,7 +15,16 @@ import { Summary } from './summary.js';
 import { TreePanel } from './tree-panel.js';
 
 /** What is told aloud: who comes and who goes is, what happens all the time is not. */
-const SPOKEN = new Set(['taken-over', 'overdue', 'evicted', 'damaged', 'version-repeated', 'resized', 'store-failed', 'store-ok']);
+const SPOKEN = new Set([
+  'taken-over',
+  'overdue',
+  'evicted',
+  'damaged',
+  'version-repeated',
+  'resized',
+  'store-failed',
+  'store-ok',
+]);
 
 /** The page of the node ids: draws what the stream tells. */
 class Console {
@@ -31,7 +40,9 @@ class Console {
   readonly #store = new StorePanel(this.#model);
   readonly #instance = new InstancePanel(this.#model, (id) => this.#showNode(id));
   readonly #tree = new TreePanel(this.#model, (id) => this.#showNode(id), this.#clock);
-  readonly #data = new DataPanel(() => (this.#model.writesData ? (request) => this.#frame.change('api/data', request) : undefined));
+  readonly #data = new DataPanel(() =>
+    this.#model.writesData ? (request) => this.#frame.change('api/data', request) : undefined,
+  );
   readonly #summary = new Summary(this.#model, (state) => this.#filterByState(state));
   readonly #frame = new Frame({
     stream: 'api/events',
@@ -74,10 +85,13 @@ class Console {
     const held = this.#summary.show().get('held') ?? 0;
     this.#showEmpty();
     this.#showSelected();
-    document.title = this.#model.nodes.length > 0 ? `${held}/${this.#model.nodes.length} held · nodelease` : 'nodelease';
+    document.title =
+      this.#model.nodes.length > 0 ? `${held}/${this.#model.nodes.length} held · nodelease` : 'nodelease';
   }
 
-  /** The events stand below the node ids while there are few of those, and beside them where there are many. */
+  /**
+   * The events stand below the node ids while there are few of those, and beside them where there are many.
+   */
   #layOut(density: string): void {
     setData(document.documentElement, 'layout', density);
     if (density === 'cards' || density === 'none') find('data').before(find('events'));
@@ -104,7 +118,10 @@ class Console {
       if (warning) this.#grid.note(node.id, warning);
       if (event === undefined || warning) continue;
       const from = event.previousTaskId === null ? '' : ` from ${event.previousTaskId}`;
-      const told = event.kind === 'taken-over' && event.version === node.version ? `taken over${from}` : event.kind.replace('-', ' ');
+      const told =
+        event.kind === 'taken-over' && event.version === node.version
+          ? `taken over${from}`
+          : event.kind.replace('-', ' ');
       this.#grid.note(node.id, `${told}, ${eventAgo(event, this.#clock.now())}`);
     }
   }

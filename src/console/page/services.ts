@@ -1,5 +1,13 @@
 import { browserClock } from '../page-clock.js';
-import { addressText, countText, leaseText, type SeenService, ServicesModel, servicesIn, stateOf } from '../services-model.js';
+import {
+  addressText,
+  countText,
+  leaseText,
+  type SeenService,
+  ServicesModel,
+  servicesIn,
+  stateOf,
+} from '../services-model.js';
 import type { ServiceEntry } from '../services-wire.js';
 import { button, type Child, find, make, mark, setText } from './dom.js';
 import { type Folder, Folders, type RowCells } from './folders.js';
@@ -21,8 +29,10 @@ const WARNING =
 class ServicesPage {
   readonly #model = new ServicesModel(browserClock);
   readonly #list = find('services');
-  readonly #folders = new Folders(this.#list, ['Instance', 'Address', 'Lease', 'Payload', ''], (entry: ServiceEntry, path) =>
-    this.#row(entry, path),
+  readonly #folders = new Folders(
+    this.#list,
+    ['Instance', 'Address', 'Lease', 'Payload', ''],
+    (entry: ServiceEntry, path) => this.#row(entry, path),
   );
   readonly #frame: Frame = new Frame({
     stream: API,
@@ -49,7 +59,10 @@ class ServicesPage {
     for (const text of this.#model.takeSpoken()) this.#frame.announcer.say(text);
     this.#wasWhole ||= store.isWhole;
     if (about === undefined) return;
-    setText(find('access'), about.writes ? 'Changes need the token' : 'Read-only: started without --allow-writes');
+    setText(
+      find('access'),
+      about.writes ? 'Changes need the token' : 'Read-only: started without --allow-writes',
+    );
     const where = `${about.zookeeper} ${about.path}`;
     // How many there are decides what is open at first.
     if (!this.#wasWhole) setText(find('settings'), `${where} · reading …`);
@@ -70,12 +83,16 @@ class ServicesPage {
     const { id, instance, text, sessionId, problem } = entry;
     const state = stateOf(entry);
     const quiet = (told: string) => make('span', { class: 'quiet' }, ` ${told}`);
-    const type = instance && quiet(`${instance.serviceType}${sessionId === null ? '' : `, session ${sessionId}`}`);
+    const type =
+      instance && quiet(`${instance.serviceType}${sessionId === null ? '' : `, session ${sessionId}`}`);
     const cells = [
       [mark(MARKS[state]), ' ', make('b', {}, id), quiet(state)],
       [addressText(entry), type],
       [leaseText(entry)],
-      [problem !== null && make('span', { class: 'bad' }, `It ${problem} `), text !== null && shownText(path, text)],
+      [
+        problem !== null && make('span', { class: 'bad' }, `It ${problem} `),
+        text !== null && shownText(path, text),
+      ],
       this.#model.about?.writes ? this.#tools(entry, path) : [],
     ];
     return { attributes: { 'data-state': state }, cells };
@@ -83,7 +100,10 @@ class ServicesPage {
 
   #tools(entry: ServiceEntry, path: string): Child[] {
     const tool = (act: Act) => {
-      const attributes = { 'aria-label': `${act} ${entry.service} ${entry.id}`, 'data-key': `${act} ${path}` };
+      const attributes = {
+        'aria-label': `${act} ${entry.service} ${entry.id}`,
+        'data-key': `${act} ${path}`,
+      };
       return button(attributes, () => void this.#change(act, entry), act);
     };
     const toggle = entry.instance && tool(entry.instance.state === 'disabled' ? 'Enable' : 'Disable');
@@ -101,7 +121,10 @@ class ServicesPage {
   }
 }
 
-function folderOf({ service: { service, problem }, instances }: SeenService, isOpenAtFirst: boolean): Folder<ServiceEntry> {
+function folderOf(
+  { service: { service, problem }, instances }: SeenService,
+  isOpenAtFirst: boolean,
+): Folder<ServiceEntry> {
   const heading = { title: service, note: '', problem, count: countText([...instances.values()]) };
   return { key: service, ...heading, rows: instances, more: 0, isOpenAtFirst };
 }
@@ -109,7 +132,11 @@ function folderOf({ service: { service, problem }, instances }: SeenService, isO
 /** Others' text: at once where it is short, else behind its beginning. */
 function shownText(path: string, text: string): HTMLElement {
   if (text.length <= SHORT) return make('code', {}, text);
-  const summary = make('summary', { 'data-key': `text ${path}` }, make('code', {}, `${text.slice(0, SHORT)}…`));
+  const summary = make(
+    'summary',
+    { 'data-key': `text ${path}` },
+    make('code', {}, `${text.slice(0, SHORT)}…`),
+  );
   return make('details', {}, summary, make('code', {}, text));
 }
 

@@ -29,22 +29,38 @@ export class StorePanel {
       { class: 'facts' },
       url && fact('Address', make('code', {}, url)),
       problem !== null && fact('Problem', make('span', { class: 'bad' }, problem)),
-      latency && fact('Last request', make('span', { class: 'latency' }, latency, latencies.length > 1 && sparkline(latencies))),
+      latency &&
+        fact(
+          'Last request',
+          make('span', { class: 'latency' }, latency, latencies.length > 1 && sparkline(latencies)),
+        ),
       clockOffsetMs !== null && fact('Its clock', formatOffset(clockOffsetMs)),
       state === 'failing' && lookedAt !== null && fact('Last read at', clockTime(lookedAt)),
       cluster?.format && fact('Format', 'Camunda 8'),
-      cluster?.format && fact('Marker', cluster.cluster?.bootstrapped ? 'there' : make('span', { class: 'bad' }, 'missing')),
+      cluster?.format &&
+        fact('Marker', cluster.cluster?.bootstrapped ? 'there' : make('span', { class: 'bad' }, 'missing')),
       ...(cluster?.restores ?? []).map(({ restoreId, restoredNodes, problem }) =>
-        fact(`Restore ${restoreId}`, problem === null ? `node ids ${restoredNodes.join(', ')}` : make('span', { class: 'bad' }, problem)),
+        fact(
+          `Restore ${restoreId}`,
+          problem === null ? `node ids ${restoredNodes.join(', ')}` : make('span', { class: 'bad' }, problem),
+        ),
       ),
       discovery && isWell && fact('Discovery', agreementText(discovery, tree)),
-      discovery && !isWell && fact('Discovery', make('span', { class: 'bad' }, discovery.problem ?? 'degraded')),
+      discovery &&
+        !isWell &&
+        fact('Discovery', make('span', { class: 'bad' }, discovery.problem ?? 'degraded')),
     );
-    this.#root.replaceChildren(title(allocation ? 'ZooKeeper' : 'Store', chip(`store-${state}`, STORE_STATES[state])), facts);
+    this.#root.replaceChildren(
+      title(allocation ? 'ZooKeeper' : 'Store', chip(`store-${state}`, STORE_STATES[state])),
+      facts,
+    );
   }
 }
 
-/** How the process that serves the page is doing with its own node id. Not there where it holds none, as with `nodelease console`. */
+/**
+ * How the process that serves the page is doing with its own node id. Not there where it holds none, as with
+ * `nodelease console`.
+ */
 export class InstancePanel {
   readonly #root = find('instance');
   readonly #left = make('span');
@@ -73,7 +89,8 @@ export class InstancePanel {
       taskId !== null && fact('Task', make('code', {}, taskId)),
       validForMs !== null && fact('Lease', this.#left),
       reason !== null && fact('Not ready', make('span', { class: 'bad' }, reason)),
-      discovery && fact('Discovery', discovery.problem ?? (discovery.state === 'ok' ? 'registered' : 'degraded')),
+      discovery &&
+        fact('Discovery', discovery.problem ?? (discovery.state === 'ok' ? 'registered' : 'degraded')),
     );
     const kind = ready ? 'ok' : live ? 'unknown' : 'failing';
     this.#root.replaceChildren(title('This instance', chip(`store-${kind}`, ready ? 'ready' : state)), facts);
@@ -89,7 +106,9 @@ export class InstancePanel {
   }
 }
 
-/** The last values as a line, the newest at the right end; 0 is at the bottom. Decoration: says nothing aloud. */
+/**
+ * The last values as a line, the newest at the right end; 0 is at the bottom. Decoration: says nothing aloud.
+ */
 function sparkline(values: readonly number[]): SVGElement {
   const max = Math.max(...values, 1);
   const x = (index: number) => WIDTH - 1 - ((values.length - 1 - index) * (WIDTH - 2)) / (ROOM - 1);
@@ -100,7 +119,11 @@ function sparkline(values: readonly number[]): SVGElement {
   return svg('svg', { class: 'sparkline', ...size, 'aria-hidden': 'true' }, line);
 }
 
-function svg(name: string, attributes: Readonly<Record<string, string>>, ...children: readonly SVGElement[]): SVGElement {
+function svg(
+  name: string,
+  attributes: Readonly<Record<string, string>>,
+  ...children: readonly SVGElement[]
+): SVGElement {
   const made = document.createElementNS(SVG, name) as SVGElement;
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
   made.append(...children);

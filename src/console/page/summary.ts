@@ -3,7 +3,10 @@ import { drainingText, formatSetting } from '../format.js';
 import { NODE_STATES, type NodeState, STATE_MEANINGS } from '../node-state.js';
 import { button, find, make, mark, setText } from './dom.js';
 
-/** How many node ids are in which state, each one a button that shows only those, and the settings of the cluster. */
+/**
+ * How many node ids are in which state, each one a button that shows only those, and the settings of the
+ * cluster.
+ */
 export class Summary {
   readonly #settings = find('settings');
   readonly #chips = new Map<NodeState, { readonly chip: HTMLButtonElement; readonly count: HTMLElement }>();
@@ -14,7 +17,12 @@ export class Summary {
   ) {
     for (const state of NODE_STATES) {
       const count = make('b', {}, '0');
-      const attributes = { class: 'chip', 'data-state': state, 'aria-pressed': 'false', title: STATE_MEANINGS[state] };
+      const attributes = {
+        class: 'chip',
+        'data-state': state,
+        'aria-pressed': 'false',
+        title: STATE_MEANINGS[state],
+      };
       const chip = button(attributes, () => onState(state), mark(state), count, ` ${state}`);
       this.#chips.set(state, { chip, count });
       find('states').append(chip);
@@ -50,7 +58,12 @@ function settingsText({ cluster, nodes }: ClusterModel): string {
     const lease = `lease ${formatSetting(durationMs ?? 0)} and ${formatSetting(graceMs)} of grace`;
     const parts = [`${size.toLocaleString('en')} node ids`, lease, `${idWidth} bits of a unique id`];
     if (cluster.format === 'camunda') {
-      parts.splice(1, 2, durationMs === null ? 'no holder' : `leases of about ${formatSetting(durationMs)}`, 'Camunda 8, read only');
+      parts.splice(
+        1,
+        2,
+        durationMs === null ? 'no holder' : `leases of about ${formatSetting(durationMs)}`,
+        'Camunda 8, read only',
+      );
     }
     if (!bootstrapped) parts.push('being bootstrapped');
     return [...parts, ...drainingText(cluster)].join(' · ');

@@ -11,18 +11,28 @@ import { SessionLease } from './session-lease.js';
 export interface AcquireFromZooKeeperOptions extends ClaimOptions {
   /** How long to wait for a free id, in milliseconds, 0 for not at all. @default no limit */
   readonly acquireTimeoutMs?: number | undefined;
-  /** Gets the events of a lease; `from` is always `vacant`, since ZooKeeper does not tell how an earlier tenure ended. */
+  /**
+   * Gets the events of a lease; `from` is always `vacant`, since ZooKeeper does not tell how an earlier
+   * tenure ended.
+   */
   readonly onEvent?: LeaseListener | undefined;
-  /** Sees how long acquiring, each heartbeat and the release take. One that throws does no harm. @default none */
+  /**
+   * Sees how long acquiring, each heartbeat and the release take. One that throws does no harm.
+   * @default none
+   */
   readonly tracer?: LeaseTracer | undefined;
 }
 
-/** How long ZooKeeper may stay silent before the first session, in milliseconds: a wrong address should be known soon. */
+/**
+ * How long ZooKeeper may stay silent before the first session, in milliseconds: a wrong address should be
+ * known soon.
+ */
 const FIRST_CONTACT_MS = 8_000;
 
 /**
- * Acquires a node id from ZooKeeper alone, and keeps it as long as the session lives: docs/design/allocation.md. When it rejects
- * or the lease is lost, what stands in the tree goes with the session.
+ * Acquires a node id from ZooKeeper alone, and keeps it as long as the session lives:
+ * docs/design/allocation.md. When it rejects or the lease is lost, what stands in the tree goes with the
+ * session.
  *
  * @throws {ConfigError} when `taskId` is out of range
  * @throws {ZooKeeperError} when ZooKeeper cannot be reached, or denies access
@@ -32,10 +42,16 @@ const FIRST_CONTACT_MS = 8_000;
 export async function acquireFromZooKeeper(options: AcquireFromZooKeeperOptions): Promise<Lease> {
   checkTaskId(options.taskId);
   const tracer = harmless(options.tracer);
-  return tracer.span('nodelease.acquire', { 'nodelease.task_id': options.taskId }, (note) => acquire(options, tracer, note));
+  return tracer.span('nodelease.acquire', { 'nodelease.task_id': options.taskId }, (note) =>
+    acquire(options, tracer, note),
+  );
 }
 
-async function acquire(options: AcquireFromZooKeeperOptions, tracer: LeaseTracer, note: NoteAttributes): Promise<Lease> {
+async function acquire(
+  options: AcquireFromZooKeeperOptions,
+  tracer: LeaseTracer,
+  note: NoteAttributes,
+): Promise<Lease> {
   const { zookeeper, clock, random, signal, maxGroups = MAX_GROUPS } = options;
   const begun = clock.monotonic();
   const emit = detached(options.onEvent);
@@ -49,7 +65,15 @@ async function acquire(options: AcquireFromZooKeeperOptions, tracer: LeaseTracer
     const { nodeId: id, version, deadline } = tenure;
     const { requests } = tenure.session;
     note({ 'nodelease.node_id': id, 'nodelease.version': version, 'nodelease.requests': requests });
-    emit({ type: 'acquired', id, version, from: 'vacant', tookMs: clock.monotonic() - begun, requests, deadline: deadline.until });
+    emit({
+      type: 'acquired',
+      id,
+      version,
+      from: 'vacant',
+      tookMs: clock.monotonic() - begun,
+      requests,
+      deadline: deadline.until,
+    });
     const lease = new SessionLease(tenure, holding);
     await lease.announce(claim);
     lease.addChore((ending) => keepGroups(tenure, maxGroups, { clock, random, ending }));

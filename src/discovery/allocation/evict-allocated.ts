@@ -6,30 +6,52 @@ import { versionOf } from './id-znodes.js';
 
 /** The result of a forced release. Only the first writes anything. */
 export type AllocatedEviction =
-  /** The claim is marked, `earlier` where it was before; the id is free when its session ends. No `taskId` where a task came to hold the id just then. */
-  | { readonly kind: 'evicted'; readonly taskId: string | undefined; readonly version: number; readonly earlier: boolean }
+  /**
+   * The claim is marked, `earlier` where it was before; the id is free when its session ends. No `taskId`
+   * where a task came to hold the id just then.
+   */
+  | {
+      readonly kind: 'evicted';
+      readonly taskId: string | undefined;
+      readonly version: number;
+      readonly earlier: boolean;
+    }
   /** No task held the id. */
   | { readonly kind: 'free' }
-  /** The holder that was to be evicted is gone by itself; another task may hold the id by now, and was left alone. */
+  /**
+   * The holder that was to be evicted is gone by itself; another task may hold the id by now, and was left
+   * alone.
+   */
   | { readonly kind: 'ended'; readonly taskId: string; readonly version: number }
-  /** No claim of an id stands there: it goes with no session, or it mirrors a lease in a store, or is somebody's own. */
+  /**
+   * No claim of an id stands there: it goes with no session, or it mirrors a lease in a store, or is
+   * somebody's own.
+   */
   | { readonly kind: 'not-allocated'; readonly path: string; readonly why: 'persistent' | 'foreign' };
 
-/** A holder changes its claim when the width of ids does; more changes in a row than this mean something else. */
+/**
+ * A holder changes its claim when the width of ids does; more changes in a row than this mean something else.
+ */
 const ATTEMPTS = 10;
 
 /**
- * Takes a node id from its holder without ever letting two have it. The claim stays, so that no other task can make one; its nonce, by which the
- * holder knows it, gives way to the time of the eviction. The id is free when the session of its holder has ended.
+ * Takes a node id from its holder without ever letting two have it. The claim stays, so that no other task
+ * can make one; its nonce, by which the holder knows it, gives way to the time of the eviction. The id is
+ * free when the session of its holder has ended.
  *
- * Not guaranteed: that the evicted holder is the one that was seen, where its session ends and the next task claims the id
- * between the read and the write. Then the next task loses the id, and the result says its version.
+ * Not guaranteed: that the evicted holder is the one that was seen, where its session ends and the next task
+ * claims the id between the read and the write. Then the next task loses the id, and the result says its
+ * version.
  *
  * @throws {ConfigError} when the node id is out of range
  * @throws {ZooKeeperError} when ZooKeeper gives no answer, or denies it
  */
 export async function evictAllocated(
-  { zookeeper, clock, signal }: { zookeeper: ZooKeeper; clock: { now(): number }; signal?: AbortSignal | undefined },
+  {
+    zookeeper,
+    clock,
+    signal,
+  }: { zookeeper: ZooKeeper; clock: { now(): number }; signal?: AbortSignal | undefined },
   nodeId: number,
 ): Promise<AllocatedEviction> {
   const path = entryPath({ kind: 'node' }, nodeId);
@@ -51,17 +73,22 @@ export async function evictAllocated(
       // All other fields stay: until its work has ended, the holder may use what it announces.
       const { nonce: _, ...more } = fieldsOf(data);
       const marked = encodeAssignment({ ...more, taskId, nodeId, version, evictedAt: clock.now() });
-      const hit = versionOf(path, (await zookeeper.setData(path, marked, stat.version, { signal })).createdZxid);
+      const hit = versionOf(
+        path,
+        (await zookeeper.setData(path, marked, stat.version, { signal })).createdZxid,
+      );
       return { kind: 'evicted', taskId: hit === version ? taskId : undefined, version: hit, earlier: false };
     } catch (error) {
-      if (attempt === ATTEMPTS || !isFault(error, 'bad-version', 'no-node', 'connection-loss', 'timeout')) throw error;
+      if (attempt === ATTEMPTS || !isFault(error, 'bad-version', 'no-node', 'connection-loss', 'timeout'))
+        throw error;
     }
   }
 }
 
 /**
- * What a claim's data says of its tenure; undefined where it is not of a node id from ZooKeeper alone. Never throws. An `evicted`
- * one was taken away by force, and is kept off the others until the session of its holder has ended.
+ * What a claim's data says of its tenure; undefined where it is not of a node id from ZooKeeper alone. Never
+ * throws. An `evicted` one was taken away by force, and is kept off the others until the session of its
+ * holder has ended.
  */
 export function readTenure(data: Buffer | string): { state: 'held' | 'evicted'; taskId: string } | undefined {
   const { taskId, nonce, evictedAt } = fieldsOf(data);

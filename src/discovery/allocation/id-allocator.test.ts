@@ -15,9 +15,13 @@ it('gives 300 tasks that start at once an id each, fills the first group before 
     // All number their transactions together, as servers do.
     zookeeper.zxid = BigInt(1_000 * task);
     sessions.push(zookeeper);
-    void acquireFromZooKeeper({ zookeeper, clock, random: seededRandom(task), taskId: `task-${task}`, onEvent }).then((lease) =>
-      leases.push(lease),
-    );
+    void acquireFromZooKeeper({
+      zookeeper,
+      clock,
+      random: seededRandom(task),
+      taskId: `task-${task}`,
+      onEvent,
+    }).then((lease) => leases.push(lease));
   }
   for (let second = 0; second < 30 && leases.length < 300; second += 1) {
     await clock.advance(1_000);

@@ -15,13 +15,19 @@ import { type BarrierState, WidthBarrier } from './width-barrier.js';
 
 /** What it takes to claim a node id. */
 export interface ClaimOptions {
-  /** Whose session the id goes with. The caller closes it when the work has ended, also after a loss: that frees the id. */
+  /**
+   * Whose session the id goes with. The caller closes it when the work has ended, also after a loss: that
+   * frees the id.
+   */
   readonly zookeeper: ZooKeeper;
   readonly clock: Clock;
   readonly random: RandomSource;
   /** Names this run of this process; 1 … 128 printable ASCII characters without spaces. */
   readonly taskId: string;
-  /** How many groups of 256 ids there may be, 1 … 256: bounds the bits that a node id takes. The same for all. @default 256 */
+  /**
+   * How many groups of 256 ids there may be, 1 … 256: bounds the bits that a node id takes. The same for all.
+   * @default 256
+   */
   readonly maxGroups?: number | undefined;
   /** Gives up waiting. Has no effect once the id is held. */
   readonly signal?: AbortSignal | undefined;
@@ -35,7 +41,10 @@ const MAX_WAIT_MS = 30_000;
 const BARRIER_WAIT_MS = 1_000;
 /** The least time between two scans where no id is free, in milliseconds. */
 const MIN_PAUSE_MS = 100;
-/** Shares of the session's time-out: how long an id that was just claimed is to be held for certain, and the pause between heartbeats until it is. */
+/**
+ * Shares of the session's time-out: how long an id that was just claimed is to be held for certain, and the
+ * pause between heartbeats until it is.
+ */
 const FRESH_SHARE = 1 / 4;
 const BEAT_SHARE = 1 / 12;
 /** With every lost race a task chooses among four times as many of the lowest free ids. */
@@ -68,12 +77,14 @@ export class IdAllocator {
   }
 
   /**
-   * Claims the lowest free id of the first group that is not full, or, once a race was lost, one of the lowest ones at random. Waits where none is free.
-   * When it throws, a claim of ours may stand, or still be under way: it goes with the session.
+   * Claims the lowest free id of the first group that is not full, or, once a race was lost, one of the
+   * lowest ones at random. Waits where none is free. When it throws, a claim of ours may stand, or still be
+   * under way: it goes with the session.
    *
    * @returns the tenure, and the claim as it stands, which does not tell the version yet
    * @throws {AcquireTimeoutError} when none became free in time
-   * @throws {ZooKeeperError} `session-expired` when the session ends: then nothing of ours is left; `refused` when no version can be had
+   * @throws {ZooKeeperError} `session-expired` when the session ends: then nothing of ours is left; `refused`
+   * when no version can be had
    * @throws `signal.reason`
    */
   async allocate(): Promise<{ tenure: IdTenure; claim: Znode }> {
@@ -112,14 +123,19 @@ export class IdAllocator {
     }
   }
 
-  /** Undefined when another task was faster. An unknown outcome is read back, so that no second id is claimed beside the first. */
+  /**
+   * Undefined when another task was faster. An unknown outcome is read back, so that no second id is claimed
+   * beside the first.
+   */
   async #claim(id: number, idWidth: number, { mark, floor }: BarrierState & { open: true }) {
     const { zookeeper, clock, signal } = this.options;
     const { session, timeoutMs } = this;
     const claimer = this.#claimer;
     const nodeId = nodeIdOf(id);
     const path = entryPath({ kind: 'node' }, nodeId);
-    const operations: MultiOperation[] = [{ type: 'create', path, data: claimData(claimer, { nodeId }), mode: 'ephemeral' }];
+    const operations: MultiOperation[] = [
+      { type: 'create', path, data: claimData(claimer, { nodeId }), mode: 'ephemeral' },
+    ];
     if (mark !== undefined) operations.push({ type: 'check', ...mark });
     const sentAt = clock.monotonic();
     try {
@@ -167,20 +183,28 @@ export class IdAllocator {
     const now = clock.monotonic();
     if (now >= until) {
       const count = GROUP_SIZE * maxGroups - CLUSTER_NODE_ID_OFFSET;
-      const problem = why === undefined ? `none of the ${count} node ids became free in time` : `no node id could be had in time: ${why}`;
+      const problem =
+        why === undefined
+          ? `none of the ${count} node ids became free in time`
+          : `no node id could be had in time: ${why}`;
       throw new AcquireTimeoutError(`${zookeeper.description}: ${problem}`);
     }
-    // What a new watch tells first counts as a change: the scan before it did not see what happened until then.
+    // What a new watch tells first counts as a change: the scan before it did not see what happened until
+    // then.
     const changed = () => this.#change.abort();
     for (const path of [NODES_PATH, ...[...groups].map(groupPath)]) {
       if (!this.#watches.has(path)) this.#watches.set(path, zookeeper.watchChildren(path, changed));
     }
-    const sleepMs = Math.min((why === undefined ? MAX_WAIT_MS : BARRIER_WAIT_MS) * (1 - random.next() / 4), until - now);
+    const sleepMs = Math.min(
+      (why === undefined ? MAX_WAIT_MS : BARRIER_WAIT_MS) * (1 - random.next() / 4),
+      until - now,
+    );
     emit({ type: 'waiting', sleepMs, ...(why !== undefined && { why }) });
     const { signal: change } = this.#change;
     await withTimeout(clock, sleepMs, aborted(change), signal);
     // In a busy fleet something changes all the time.
-    if (change.aborted) await clock.sleep(Math.max(0, Math.min(MIN_PAUSE_MS, until - clock.monotonic())), signal);
+    if (change.aborted)
+      await clock.sleep(Math.max(0, Math.min(MIN_PAUSE_MS, until - clock.monotonic())), signal);
     this.#change = new AbortController();
   }
 

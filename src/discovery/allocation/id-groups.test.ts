@@ -45,13 +45,19 @@ describe('the free ids', () => {
 });
 
 describe('the groups', () => {
-  const groupsIn = ({ znodes }: ScriptedZooKeeper) => [...znodes.keys()].filter((path) => /nodes\/..$/.test(path)).sort();
+  const groupsIn = ({ znodes }: ScriptedZooKeeper) =>
+    [...znodes.keys()].filter((path) => /nodes\/..$/.test(path)).sort();
 
   it.each([
     ['the next one is made ahead of need when 200 ids are taken', [0], range(8, 200), [0, 1]],
     ['none is made before that', [0], range(8, 199), [0]],
     ['none is made beyond the last that there may be', [0, 1], range(256, 256), [0, 1]],
-    ['empty ones at the end are removed when fewer than 152 ids are taken below', [0, 1, 2], range(8, 151), [0]],
+    [
+      'empty ones at the end are removed when fewer than 152 ids are taken below',
+      [0, 1, 2],
+      range(8, 151),
+      [0],
+    ],
     ['none is removed while 152 are taken', [0, 1], range(8, 152), [0, 1]],
     ['none is removed while it has a member', [0, 1], [8, 256], [0, 1]],
   ])('%s', async (_, groups, taken, left) => {

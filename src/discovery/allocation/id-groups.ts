@@ -1,5 +1,10 @@
 import type { Clock, RandomSource } from '../../base/clock.js';
-import { CLUSTER_NODE_ID_OFFSET, clusterNodeIdOf, indexOf, MAX_CLUSTER_NODE_ID } from '../../id/cluster-node-id.js';
+import {
+  CLUSTER_NODE_ID_OFFSET,
+  clusterNodeIdOf,
+  indexOf,
+  MAX_CLUSTER_NODE_ID,
+} from '../../id/cluster-node-id.js';
 import type { BoundSession } from '../../zookeeper/bound-session.js';
 import type { CallOptions } from '../../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
@@ -10,7 +15,10 @@ import type { IdTenure } from './id-znodes.js';
 export const GROUP_SIZE = 256;
 /** Maximum number of groups. */
 export const MAX_GROUPS: number = (MAX_CLUSTER_NODE_ID + 1) / GROUP_SIZE;
-/** The next group is made when this number of ids of the last one is taken: ahead of need, so that all tasks learn of the wider ids in time. */
+/**
+ * The next group is made when this number of ids of the last one is taken: ahead of need, so that all tasks
+ * learn of the wider ids in time.
+ */
 const GROW_AT = 200;
 /** The last group, where it is empty, is removed when fewer ids than these of the one before are taken. */
 const SHRINK_BELOW = 152;
@@ -18,10 +26,11 @@ const SHRINK_BELOW = 152;
 const TEND_EVERY_MS = 60_000;
 
 /**
- * Looks for free cluster node ids. The reserved ones never are free; znodes whose names are not two hex digits belong to somebody else, and take
- * no id.
+ * Looks for free cluster node ids. The reserved ones never are free; znodes whose names are not two hex
+ * digits belong to somebody else, and take no id.
  *
- * @returns the groups whose znodes exist; the free ids of the first group that is not full, in ascending order, none where all are
+ * @returns the groups whose znodes exist; the free ids of the first group that is not full, in ascending
+ * order, none where all are
  */
 export async function findFreeIds(
   session: BoundSession,
@@ -40,12 +49,16 @@ export async function findFreeIds(
 }
 
 /**
- * Makes the next group where the last one fills up, and removes the last ones where they are no longer needed. A task that is
- * about to claim an id in a group that is removed makes it again.
+ * Makes the next group where the last one fills up, and removes the last ones where they are no longer
+ * needed. A task that is about to claim an id in a group that is removed makes it again.
  *
  * @throws {ZooKeeperError} `not-empty` where another task has just claimed an id in the group that was to go
  */
-export async function tendGroups(session: BoundSession, maxGroups: number, call?: CallOptions): Promise<void> {
+export async function tendGroups(
+  session: BoundSession,
+  maxGroups: number,
+  call?: CallOptions,
+): Promise<void> {
   let last = Math.max(0, ...(await numbersBelow(session, NODES_PATH, call)));
   let taken = (await numbersBelow(session, groupPath(last), call)).length;
   if (taken >= GROW_AT && last + 1 < maxGroups) return session.ensurePath(groupPath(last + 1), call);
@@ -56,11 +69,18 @@ export async function tendGroups(session: BoundSession, maxGroups: number, call?
   }
 }
 
-/** Tends the groups for as long as a tenure lasts. A group that is missing is made by the task that needs it, and one too many does no harm. */
+/**
+ * Tends the groups for as long as a tenure lasts. A group that is missing is made by the task that needs it,
+ * and one too many does no harm.
+ */
 export async function keepGroups(
   { nodeId, session }: IdTenure,
   maxGroups: number,
-  { clock, random, ending }: { readonly clock: Clock; readonly random: RandomSource; readonly ending: AbortSignal },
+  {
+    clock,
+    random,
+    ending,
+  }: { readonly clock: Clock; readonly random: RandomSource; readonly ending: AbortSignal },
 ): Promise<void> {
   for (let due = indexOf(clusterNodeIdOf(nodeId)) >= GROW_AT; !ending.aborted; due = true) {
     try {
@@ -68,13 +88,21 @@ export async function keepGroups(
     } catch (error) {
       if (!(error instanceof ZooKeeperError)) throw error;
     }
-    // Spread out, so that tasks that started together do not all look at once. Only the end of the tenure interrupts it.
+    // Spread out, so that tasks that started together do not all look at once. Only the end of the tenure
+    // interrupts it.
     await clock.sleep(TEND_EVERY_MS * (0.5 + random.next()), ending).catch(() => undefined);
   }
 }
 
-/** The groups that exist, or the indices that are taken in one: the children of a path that are named by two hex digits. */
-export async function numbersBelow(session: BoundSession, path: string, call?: CallOptions): Promise<number[]> {
+/**
+ * The groups that exist, or the indices that are taken in one: the children of a path that are named by two
+ * hex digits.
+ */
+export async function numbersBelow(
+  session: BoundSession,
+  path: string,
+  call?: CallOptions,
+): Promise<number[]> {
   const names = (await session.children(path, call)) ?? [];
   return names.map(parseHexPair).filter((number) => number !== undefined);
 }

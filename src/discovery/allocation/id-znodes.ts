@@ -5,9 +5,13 @@ import type { MultiOperation, Znode } from '../../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import { encodeAssignment, fieldsOf } from '../assignment.js';
 
-// The two znodes of a node id, the claim and the record of the id time window: docs/design/allocation.md, "The znodes".
+// The two znodes of a node id, the claim and the record of the id time window: docs/design/allocation.md,
+// "The znodes".
 
-/** What a claim says of the task that made it, and further fields. The nonce tells it from all other claims, those of the same task too. */
+/**
+ * What a claim says of the task that made it, and further fields. The nonce tells it from all other claims,
+ * those of the same task too.
+ */
 export interface Claimer {
   readonly taskId: string;
   readonly nonce: string;
@@ -23,15 +27,24 @@ export interface IdTenure {
   readonly version: number;
   /** How many bits of a unique id a node id takes, as the znode tells the others. */
   readonly idWidth: number;
-  /** The last millisecond, by the leader's clock, in which others may have made ids with fewer bits than this id needs; 0 for none. */
+  /**
+   * The last millisecond, by the leader's clock, in which others may have made ids with fewer bits than this
+   * id needs; 0 for none.
+   */
   readonly floor: number;
   readonly claimer: Claimer;
   readonly session: BoundSession;
   readonly deadline: SessionDeadline;
 }
 
-/** What the claim says. The version is not known before the znode exists, and is written into it right after, with the width of ids. */
-export function claimData({ taskId, nonce, fields }: Claimer, tenure: { nodeId: number; version?: number; idWidth?: number }): string {
+/**
+ * What the claim says. The version is not known before the znode exists, and is written into it right after,
+ * with the width of ids.
+ */
+export function claimData(
+  { taskId, nonce, fields }: Claimer,
+  tenure: { nodeId: number; version?: number; idWidth?: number },
+): string {
   return encodeAssignment({ ...fields, taskId, version: undefined, ...tenure, nonce });
 }
 
@@ -41,9 +54,11 @@ export function isOurs({ stat, data }: Znode, sessionId: string, nonce: string):
 }
 
 /**
- * The fencing token of a claim, the number of its transaction. Not guaranteed: across an ensemble that was set up anew.
+ * The fencing token of a claim, the number of its transaction. Not guaranteed: across an ensemble that was
+ * set up anew.
  *
- * @throws {ZooKeeperError} `refused` where the number is beyond 2^53 - 1, after some two million elections of a leader
+ * @throws {ZooKeeperError} `refused` where the number is beyond 2^53 - 1, after some two million elections of
+ * a leader
  */
 export function versionOf(path: string, createdZxid: bigint): number {
   const version = Number(createdZxid);
@@ -72,13 +87,16 @@ export function decodeRecord({ data }: Znode): TimeRecord | undefined {
 /** The write of a record in place of what was found: nothing where that has changed since. */
 export function writeOf(path: string, found: Znode | undefined, record: TimeRecord): MultiOperation {
   const data = JSON.stringify(record);
-  return found ? { type: 'set', path, data, version: found.stat.version } : { type: 'create', path, data, mode: 'shared' };
+  return found
+    ? { type: 'set', path, data, version: found.stat.version }
+    : { type: 'create', path, data, mode: 'shared' };
 }
 
 /**
  * The last id timestamp of all tenures that have written a record, in milliseconds since the Unix epoch.
  *
- * @param timeoutMs how far ahead of the leader's clock a holder may go, where what it wrote cannot be read any more
+ * @param timeoutMs how far ahead of the leader's clock a holder may go, where what it wrote cannot be read
+ * any more
  */
 export function lastIdTimestampIn(znode: Znode, timeoutMs: number): number {
   const record = decodeRecord(znode);
@@ -86,7 +104,9 @@ export function lastIdTimestampIn(znode: Znode, timeoutMs: number): number {
   return record.stampedUntil ?? record.timestamp - 1;
 }
 
-/** Whether a value can be the time of an id, in milliseconds since the Unix epoch: there are 48 bits for it. */
+/**
+ * Whether a value can be the time of an id, in milliseconds since the Unix epoch: there are 48 bits for it.
+ */
 export function isMs(value: unknown): value is number {
   return Number.isInteger(value) && (value as number) >= 0 && (value as number) < END_OF_TIME;
 }

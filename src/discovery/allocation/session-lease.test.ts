@@ -1,12 +1,19 @@
 import { describe, expect, it } from 'vitest';
-import { type Fault, fails, pathOf, ScriptedZooKeeper, SESSION_MS } from '../../../test/support/scripted-zookeeper.js';
+import {
+  type Fault,
+  fails,
+  pathOf,
+  ScriptedZooKeeper,
+  SESSION_MS,
+} from '../../../test/support/scripted-zookeeper.js';
 import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
 import type { LeaseEvent } from '../../lease/model/lease.js';
 import { BoundSession } from '../../zookeeper/bound-session.js';
 import type { SessionState } from '../../zookeeper/session-state.js';
 import { acquireFromZooKeeper } from './acquire-from-zookeeper.js';
 
-// The deadline, and the calls of unknown outcome, in virtual time. What servers really do is tested on real ones.
+// The deadline, and the calls of unknown outcome, in virtual time. What servers really do is tested on real
+// ones.
 
 const T = SESSION_MS;
 const PATH = '/discovery/nodes/00/08';
@@ -19,7 +26,14 @@ async function hold(own: object = {}, prepare?: (zookeeper: ScriptedZooKeeper, c
   prepare?.(zookeeper, clock);
   const events: LeaseEvent[] = [];
   const onEvent = (event: LeaseEvent) => events.push(event);
-  const pending = acquireFromZooKeeper({ zookeeper, clock, random: seededRandom(1), taskId: 'task', onEvent, ...own });
+  const pending = acquireFromZooKeeper({
+    zookeeper,
+    clock,
+    random: seededRandom(1),
+    taskId: 'task',
+    onEvent,
+    ...own,
+  });
   pending.catch(() => undefined);
   await clock.advance(0);
   return { clock, zookeeper, events, pending };
@@ -58,7 +72,8 @@ describe('an id that is held by a session', () => {
 
   it('is not prolonged by reads that are answered while writes are not: a server without a leader goes on to answer those', async () => {
     const { clock, lease, zookeeper, beatAt } = await held();
-    zookeeper.fault = (operation) => (operation === 'multi' ? new Promise(() => undefined) : Promise.resolve());
+    zookeeper.fault = (operation) =>
+      operation === 'multi' ? new Promise(() => undefined) : Promise.resolve();
     await clock.advance((T * 5) / 12 + 1);
     expect(lease.signal.reason).toMatchObject({ reason: 'unreachable', deadline: beatAt + T / 2 });
   });
@@ -81,7 +96,11 @@ describe('an id that is held by a session', () => {
     await clock.advance(T / 3);
     expect(lease.signal.aborted).toBe(false);
     await clock.advance(T / 12 + 1);
-    expect(lease.signal.reason).toMatchObject({ code: 'LEASE_LOST', reason: 'unreachable', deadline: beatAt + T / 2 });
+    expect(lease.signal.reason).toMatchObject({
+      code: 'LEASE_LOST',
+      reason: 'unreachable',
+      deadline: beatAt + T / 2,
+    });
     expect([lease.isValid(), clock.monotonic() < beatAt + T / 2]).toEqual([false, true]);
     expect(events.some(({ type }) => type === 'renewal-failed')).toBe(true);
     expect(events.at(-1)?.type).toBe('lost');
@@ -131,25 +150,38 @@ describe('an id that is held by a session', () => {
 
   it.each<[string, (zookeeper: ScriptedZooKeeper) => void]>([
     ['deleted', (zookeeper) => zookeeper.znodes.delete(PATH)],
-    ['deleted and made by another session', (zookeeper) => zookeeper.put(PATH, String(zookeeper.znodes.get(PATH)?.data), 'b')],
+    [
+      'deleted and made by another session',
+      (zookeeper) => zookeeper.put(PATH, String(zookeeper.znodes.get(PATH)?.data), 'b'),
+    ],
     ['overwritten', (zookeeper) => zookeeper.put(PATH, '{"nonce":"other"}', 'a')],
     ['overwritten by what is no JSON', (zookeeper) => zookeeper.put(PATH, 'me', 'a')],
-  ])('is lost when its znode was %s: at once by the watch, and by the next heartbeat in any case', async (_, spoil) => {
-    const watched = await held();
-    spoil(watched.zookeeper);
-    watched.zookeeper.tell();
-    expect(watched.lease.signal.reason).toMatchObject({ reason: 'taken' });
-    const unwatched = await held();
-    spoil(unwatched.zookeeper);
-    await unwatched.clock.advance(T / 6);
-    expect(unwatched.lease.signal.reason).toMatchObject({ reason: 'taken' });
-  });
+  ])(
+    'is lost when its znode was %s: at once by the watch, and by the next heartbeat in any case',
+    async (_, spoil) => {
+      const watched = await held();
+      spoil(watched.zookeeper);
+      watched.zookeeper.tell();
+      expect(watched.lease.signal.reason).toMatchObject({ reason: 'taken' });
+      const unwatched = await held();
+      spoil(unwatched.zookeeper);
+      await unwatched.clock.advance(T / 6);
+      expect(unwatched.lease.signal.reason).toMatchObject({ reason: 'taken' });
+    },
+  );
 
   it('says in its znode who holds it, under which version, and how wide its ids are, and says so anew when groups appear', async () => {
     const { pending, zookeeper, clock } = await hold({ data: { address: '10.0.0.1', version: 'not ours' } });
     const lease = await pending;
     const told = () => JSON.parse(String(zookeeper.znodes.get(PATH)?.data)) as Record<string, unknown>;
-    const expected = { taskId: 'task', nodeId: 0, version: lease.version, idWidth: 8, address: '10.0.0.1', nonce: expect.any(String) };
+    const expected = {
+      taskId: 'task',
+      nodeId: 0,
+      version: lease.version,
+      idWidth: 8,
+      address: '10.0.0.1',
+      nonce: expect.any(String),
+    };
     expect(told()).toEqual(expected);
     expect(BigInt(lease.version)).toBe(zookeeper.znodes.get(PATH)?.stat.createdZxid);
     zookeeper.put('/discovery/nodes/02', '', undefined);
@@ -203,7 +235,8 @@ describe('claiming an id', () => {
       if (operation === 'multi' && path.startsWith('/discovery/nodes/')) await act(apply, ++attempts);
     };
   let attempts = 0;
-  const idsIn = (zookeeper: ScriptedZooKeeper) => [...zookeeper.znodes.keys()].filter((path) => /nodes\/00\/../.test(path));
+  const idsIn = (zookeeper: ScriptedZooKeeper) =>
+    [...zookeeper.znodes.keys()].filter((path) => /nodes\/00\/../.test(path));
 
   it('takes a claim whose answer was lost for its own, and no second id beside it (rule 5)', async () => {
     attempts = 0;
@@ -249,7 +282,10 @@ describe('claiming an id', () => {
       script.heardBy = (at) => script.activity.heardBy(at);
     });
     await clock.advance(T / 4 - 1);
-    expect([zookeeper.znodes.has(PATH), new Set(events.map(({ type }) => type))]).toEqual([true, new Set(['waiting'])]);
+    expect([zookeeper.znodes.has(PATH), new Set(events.map(({ type }) => type))]).toEqual([
+      true,
+      new Set(['waiting']),
+    ]);
     await clock.advance(T / 12 + 1);
     const lease = await pending;
     expect(lease.deadline - clock.monotonic()).toBeGreaterThanOrEqual(T / 4);
@@ -260,7 +296,10 @@ describe('claiming an id', () => {
   it('counts nothing that was sent in another session', () => {
     const zookeeper = new ScriptedZooKeeper(new VirtualClock());
     zookeeper.heardBy = () => 1_000;
-    expect(['a', 'b'].map((id) => new BoundSession(zookeeper, id).heardBy(2_000))).toEqual([1_000, Number.NEGATIVE_INFINITY]);
+    expect(['a', 'b'].map((id) => new BoundSession(zookeeper, id).heardBy(2_000))).toEqual([
+      1_000,
+      Number.NEGATIVE_INFINITY,
+    ]);
   });
 
   it('claims another id where the one it was not certain of yet is deleted, and gives up where heartbeats are too slow to be certain', async () => {

@@ -8,8 +8,9 @@ import { claimData, type IdTenure, isOurs } from './id-znodes.js';
 import { SessionTime } from './session-time.js';
 
 /**
- * Holds one node id by its claim. A renewal is a heartbeat, which tells whether the session lives, and whose the claim is. The id
- * is given up before its deadline where that cannot be told: docs/design/allocation.md, "One holder" and "Reads prove nothing".
+ * Holds one node id by its claim. A renewal is a heartbeat, which tells whether the session lives, and whose
+ * the claim is. The id is given up before its deadline where that cannot be told: docs/design/allocation.md,
+ * "One holder" and "Reads prove nothing".
  */
 export class SessionLease extends NodeHolder {
   readonly tenureTime: SessionTime;
@@ -49,7 +50,10 @@ export class SessionLease extends NodeHolder {
   /** Does nothing: there is no lease object that the others' versions could stand in. */
   setKnownNodes(): void {}
 
-  /** A heartbeat every sixth of the session's time-out; the work has to be ended a twelfth of it before the deadline. */
+  /**
+   * A heartbeat every sixth of the session's time-out; the work has to be ended a twelfth of it before the
+   * deadline.
+   */
   protected override get timing(): LeaseTiming {
     return leaseTiming(this.tenure.deadline.timeoutMs / 2);
   }
@@ -59,7 +63,8 @@ export class SessionLease extends NodeHolder {
   }
 
   /**
-   * Has the claim say who holds the id, and how wide its ids are. Where that fails, the next heartbeat does it.
+   * Has the claim say who holds the id, and how wide its ids are. Where that fails, the next heartbeat does
+   * it.
    *
    * @param known the claim as it was just read
    */
@@ -78,7 +83,8 @@ export class SessionLease extends NodeHolder {
   protected override async attempt(): Promise<void> {
     const { session, path, deadline } = this.tenure;
     const { clock } = this.tenureTime;
-    // A server that stands still is left for another while there is time for it: the client alone would take longer than the id lasts.
+    // A server that stands still is left for another while there is time for it: the client alone would take
+    // longer than the id lasts.
     const call = () => ({ ...this.call(), reconnectOnTimeout: true });
     const sentAt = clock.monotonic();
     let claim: Znode | undefined;
@@ -99,7 +105,8 @@ export class SessionLease extends NodeHolder {
     const { session, claimer } = this.tenure;
     if (claim === undefined) this.loseTo('its znode has been deleted');
     else if (claim.stat.owner !== session.sessionId) this.loseTo('its znode is that of another session');
-    else if (!isOurs(claim, session.sessionId, claimer.nonce)) this.loseTo('its znode has been overwritten by somebody else');
+    else if (!isOurs(claim, session.sessionId, claimer.nonce))
+      this.loseTo('its znode has been overwritten by somebody else');
     return this.isHeld;
   }
 
@@ -111,11 +118,15 @@ export class SessionLease extends NodeHolder {
     else if (state.status === 'connected') deadline.limit(state.timeoutMs);
   }
 
-  /** Removes the claim, in one transaction with the end of the id time window. Does nothing where the claim is somebody else's by now. */
+  /**
+   * Removes the claim, in one transaction with the end of the id time window. Does nothing where the claim is
+   * somebody else's by now.
+   */
   protected override async giveBack(): Promise<void> {
     const { session, path, claimer } = this.tenure;
     const call = { timeoutMs: this.timing.requestTimeoutMs * 2 };
-    // Where the record cannot be read, or not be written below, the next tenure waits for the end of the window.
+    // Where the record cannot be read, or not be written below, the next tenure waits for the end of the
+    // window.
     const record = await this.tenureTime.last(call).catch(() => undefined);
     const claim = await session.read(path, call);
     if (claim === undefined || !isOurs(claim, session.sessionId, claimer.nonce)) return;

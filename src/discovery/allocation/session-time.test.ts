@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { fails, LEADER_EPOCH, pathOf, ScriptedZooKeeper, SESSION_MS } from '../../../test/support/scripted-zookeeper.js';
+import {
+  fails,
+  LEADER_EPOCH,
+  pathOf,
+  ScriptedZooKeeper,
+  SESSION_MS,
+} from '../../../test/support/scripted-zookeeper.js';
 import { seededRandom, settled, VirtualClock } from '../../../test/support/virtual-clock.js';
 import { uniqueIds } from '../../id/lease-ids.js';
 import type { UniqueIdGenerator } from '../../id/unique-id-generator.js';
@@ -7,7 +13,8 @@ import type { TenureTime } from '../../lease/hold/tenure-time.js';
 import type { Lease, LeaseEvent } from '../../lease/model/lease.js';
 import { acquireFromZooKeeper } from './acquire-from-zookeeper.js';
 
-// The stamps of unique ids, in virtual time: bounds, writes of unknown outcome, damage. What servers really do is tested on real ones.
+// The stamps of unique ids, in virtual time: bounds, writes of unknown outcome, damage. What servers really
+// do is tested on real ones.
 
 const T = SESSION_MS;
 const CLAIM = pathOf(8);
@@ -25,7 +32,13 @@ async function hold(clock: VirtualClock, zookeeper: ScriptedZooKeeper): Promise<
   const events: LeaseEvent[] = [];
   seed += 1;
   const random = seededRandom(seed);
-  const lease = await acquireFromZooKeeper({ zookeeper, clock, random, taskId: 'task', onEvent: (event) => events.push(event) });
+  const lease = await acquireFromZooKeeper({
+    zookeeper,
+    clock,
+    random,
+    taskId: 'task',
+    onEvent: (event) => events.push(event),
+  });
   return { lease, time: lease.tenureTime as TenureTime, zookeeper, events };
 }
 
@@ -37,7 +50,8 @@ async function ready() {
   return { clock, ...holder };
 }
 
-const stampIn = ({ znodes }: ScriptedZooKeeper) => JSON.parse(String(znodes.get(STAMP)?.data)) as Record<string, unknown>;
+const stampIn = ({ znodes }: ScriptedZooKeeper) =>
+  JSON.parse(String(znodes.get(STAMP)?.data)) as Record<string, unknown>;
 const msOf = (id: bigint) => Number(id >> 16n);
 const damage = (events: readonly LeaseEvent[]) => events.filter(({ type }) => type === 'damaged');
 
@@ -107,7 +121,8 @@ describe('the time of a tenure', () => {
     const ids = await uniqueIds(lease, GREEDY);
     const [, last] = useUp(ids);
     expect(last).toBe(time.before() - 1);
-    zookeeper.fault = (operation) => (operation === 'multi' ? Promise.reject(fails('connection-loss', 'not-applied')) : Promise.resolve());
+    zookeeper.fault = (operation) =>
+      operation === 'multi' ? Promise.reject(fails('connection-loss', 'not-applied')) : Promise.resolve();
     await clock.advance(T / 4);
     expect(() => ids.next()).toThrow(expect.objectContaining({ code: 'IDS_EXHAUSTED' }));
     zookeeper.fault = undefined;
@@ -201,7 +216,10 @@ describe('two tenures of a node id never stamp the same millisecond', () => {
     arrive();
     await released;
     await expect(prepared).rejects.toMatchObject({ code: 'LEASE_RELEASED' });
-    expect([stampIn(zookeeper), zookeeper.znodes.has(CLAIM)]).toEqual([{ timestamp: expect.any(Number), stampedUntil: 0 }, false]);
+    expect([stampIn(zookeeper), zookeeper.znodes.has(CLAIM)]).toEqual([
+      { timestamp: expect.any(Number), stampedUntil: 0 },
+      false,
+    ]);
     expect([time.before(), time.after]).toEqual([0, Number.POSITIVE_INFINITY]);
   });
 
@@ -211,7 +229,8 @@ describe('two tenures of a node id never stamp the same millisecond', () => {
     await lease.release();
     const left = stampIn(zookeeper);
     const next = await hold(clock, new ScriptedZooKeeper(clock, zookeeper));
-    next.zookeeper.fault = (operation) => (operation === 'multi' ? new Promise(() => undefined) : Promise.resolve());
+    next.zookeeper.fault = (operation) =>
+      operation === 'multi' ? new Promise(() => undefined) : Promise.resolve();
     next.time.prepare().catch(() => undefined);
     await clock.advance(50);
     next.zookeeper.fault = undefined;
@@ -329,7 +348,8 @@ describe('a stamp that is damaged while the node id is held', () => {
     ['deleted', ({ znodes }) => znodes.delete(STAMP)],
     [
       'deleted with all that is above it',
-      ({ znodes }) => [...znodes.keys()].filter((p) => p.includes('stamps')).forEach((p) => void znodes.delete(p)),
+      ({ znodes }) =>
+        [...znodes.keys()].filter((p) => p.includes('stamps')).forEach((p) => void znodes.delete(p)),
     ],
     ['overwritten with garbage', (zookeeper) => zookeeper.overwrite(STAMP, 'garbage')],
     ['put back to an earlier time', (zookeeper) => zookeeper.overwrite(STAMP, '{"timestamp":1}')],
@@ -457,7 +477,11 @@ describe('making ids ready', () => {
     prepared.catch(() => undefined);
     await clock.advance(T);
     await expect(prepared).rejects.toBe(lease.signal.reason);
-    expect([time.before(), time.after, stampIn(zookeeper).timestamp]).toEqual([0, Number.POSITIVE_INFINITY, T]);
+    expect([time.before(), time.after, stampIn(zookeeper).timestamp]).toEqual([
+      0,
+      Number.POSITIVE_INFINITY,
+      T,
+    ]);
   });
 
   it.each([
@@ -475,7 +499,9 @@ describe('making ids ready', () => {
     const { time, events } = await hold(clock, zookeeper);
     await time.prepare();
     expect([time.after, stampIn(zookeeper).timestamp]).toEqual([LEADER_EPOCH + T, time.before()]);
-    expect(damage(events)).toEqual([expect.objectContaining({ key: STAMP, problem: expect.stringMatching(/^it cannot be read/) })]);
+    expect(damage(events)).toEqual([
+      expect.objectContaining({ key: STAMP, problem: expect.stringMatching(/^it cannot be read/) }),
+    ]);
   });
 
   it('says once where a stamp is far ahead of the servers’ clock, and makers of ids wait', async () => {
@@ -491,7 +517,9 @@ describe('making ids ready', () => {
     expect(damage(events)).toEqual([
       expect.objectContaining({
         key: STAMP,
-        problem: expect.stringMatching(/stamped up to 2099-12-31T23:59:59\.999Z, and the servers' clock says 2023-/),
+        problem: expect.stringMatching(
+          /stamped up to 2099-12-31T23:59:59\.999Z, and the servers' clock says 2023-/,
+        ),
       }),
     ]);
   });
@@ -513,44 +541,54 @@ describe('making ids ready', () => {
       },
     ],
     ['there is no time after the stamp', `{"timestamp":${2 ** 48 - 1}}`, () => undefined],
-  ])('pauses between its attempts where %s, says so once, and succeeds when that is put right', async (_, data, spoil) => {
-    const clock = new VirtualClock();
-    const zookeeper = new ScriptedZooKeeper(clock);
-    zookeeper.put('/discovery/stamps', '', undefined);
-    zookeeper.put('/discovery/stamps/00', '', undefined);
-    zookeeper.put(STAMP, data, undefined);
-    spoil(zookeeper);
-    const { time, events, lease } = await hold(clock, zookeeper);
-    let prepared = false;
-    const preparing = time.prepare().then(() => {
-      prepared = true;
-    });
-    await clock.advance(60_000);
-    expect([prepared, lease.isValid()]).toEqual([false, true]);
-    // Some ten looks every two seconds.
-    expect(zookeeper.calls.filter((call) => call === `read ${STAMP}`).length).toBeLessThan(60 * 8);
-    expect(damage(events)).toEqual([expect.objectContaining({ key: STAMP, problem: expect.stringMatching(/^no times can be written/) })]);
-    zookeeper.leaderTime = () => LEADER_EPOCH + clock.monotonic();
-    zookeeper.znodes.delete(STAMP);
-    await clock.advance(5_000);
-    await preparing;
-    expect(time.before()).toBeGreaterThan(LEADER_EPOCH);
-  });
+  ])(
+    'pauses between its attempts where %s, says so once, and succeeds when that is put right',
+    async (_, data, spoil) => {
+      const clock = new VirtualClock();
+      const zookeeper = new ScriptedZooKeeper(clock);
+      zookeeper.put('/discovery/stamps', '', undefined);
+      zookeeper.put('/discovery/stamps/00', '', undefined);
+      zookeeper.put(STAMP, data, undefined);
+      spoil(zookeeper);
+      const { time, events, lease } = await hold(clock, zookeeper);
+      let prepared = false;
+      const preparing = time.prepare().then(() => {
+        prepared = true;
+      });
+      await clock.advance(60_000);
+      expect([prepared, lease.isValid()]).toEqual([false, true]);
+      // Some ten looks every two seconds.
+      expect(zookeeper.calls.filter((call) => call === `read ${STAMP}`).length).toBeLessThan(60 * 8);
+      expect(damage(events)).toEqual([
+        expect.objectContaining({ key: STAMP, problem: expect.stringMatching(/^no times can be written/) }),
+      ]);
+      zookeeper.leaderTime = () => LEADER_EPOCH + clock.monotonic();
+      zookeeper.znodes.delete(STAMP);
+      await clock.advance(5_000);
+      await preparing;
+      expect(time.before()).toBeGreaterThan(LEADER_EPOCH);
+    },
+  );
 
   it('ends with the lease: an id that is asked for after its release, or its deadline, is refused', async () => {
     const released = await ready();
     await released.lease.release();
-    expect(() => released.time.check()).toThrow(expect.objectContaining({ code: 'LEASE_RELEASED', nodeId: 0 }));
+    expect(() => released.time.check()).toThrow(
+      expect.objectContaining({ code: 'LEASE_RELEASED', nodeId: 0 }),
+    );
     await expect(released.time.prepare()).rejects.toMatchObject({ code: 'LEASE_RELEASED' });
     const paused = await ready();
     paused.clock.freeze(T);
-    expect(() => paused.time.check()).toThrow(expect.objectContaining({ code: 'LEASE_LOST', reason: 'paused' }));
+    expect(() => paused.time.check()).toThrow(
+      expect.objectContaining({ code: 'LEASE_LOST', reason: 'paused' }),
+    );
     expect(paused.time.signal.aborted).toBe(true);
   });
 });
 
 describe('the width of a tenure', () => {
-  const told = ({ znodes }: ScriptedZooKeeper) => (JSON.parse(String(znodes.get(CLAIM)?.data)) as { idWidth: number }).idWidth;
+  const told = ({ znodes }: ScriptedZooKeeper) =>
+    (JSON.parse(String(znodes.get(CLAIM)?.data)) as { idWidth: number }).idWidth;
 
   it.each<[string, (zookeeper: ScriptedZooKeeper) => void]>([
     [

@@ -15,7 +15,9 @@ import { numbersBelow } from './id-groups.js';
 import { decodeRecord, type IdTenure, isMs, lastIdTimestampIn, writeOf } from './id-znodes.js';
 import { readWidest } from './width-barrier.js';
 
-export interface SessionTimeOptions extends Pick<NodeHolderOptions, 'clock' | 'random' | 'emit'>, Pick<TenureTime, 'signal' | 'check'> {
+export interface SessionTimeOptions
+  extends Pick<NodeHolderOptions, 'clock' | 'random' | 'emit'>,
+    Pick<TenureTime, 'signal' | 'check'> {
   readonly zookeeper: ZooKeeper;
   readonly tenure: IdTenure;
   /** How a call of the tenure is made, as of now. */
@@ -28,18 +30,34 @@ export interface SessionTimeOptions extends Pick<NodeHolderOptions, 'clock' | 'r
 
 /** How often the window is moved on, as a share of the session's time-out. */
 const MOVE_SHARE = 1 / 3;
-/** How often the record is read in one go: it takes two writes to be of use, one for the tenure, and one that the leader's time is known for. */
+/**
+ * How often the record is read in one go: it takes two writes to be of use, one for the tenure, and one that
+ * the leader's time is known for.
+ */
 const ROUNDS = 5;
 /** After these an attempt may succeed, or the tenure ends. */
-const TRANSIENT = ['connection-loss', 'timeout', 'session-expired', 'closed', 'bad-version', 'no-node', 'node-exists'] as const;
-/** How much further in the future than a holder's window the first id may be without a report, in milliseconds. */
+const TRANSIENT = [
+  'connection-loss',
+  'timeout',
+  'session-expired',
+  'closed',
+  'bad-version',
+  'no-node',
+  'node-exists',
+] as const;
+/**
+ * How much further in the future than a holder's window the first id may be without a report, in
+ * milliseconds.
+ */
 const FAR_AHEAD_MS = 60_000;
 
 /**
- * What the generator of unique ids sees of a tenure: the width of ids, so that ids of two nodes differ, and the time window in which they are made,
- * so that ids of two tenures differ. The window is kept open once {@link prepare} has been called; before that nothing is written or read for it.
+ * What the generator of unique ids sees of a tenure: the width of ids, so that ids of two nodes differ, and
+ * the time window in which they are made, so that ids of two tenures differ. The window is kept open once
+ * {@link prepare} has been called; before that nothing is written or read for it.
  *
- * Why two tenures of one node id never issue the same id: docs/design/allocation.md, "Two tenures" and "What is not covered".
+ * Why two tenures of one node id never issue the same id: docs/design/allocation.md, "Two tenures" and "What
+ * is not covered".
  */
 export class SessionTime implements TenureTime {
   readonly clock: Clock;
@@ -57,7 +75,10 @@ export class SessionTime implements TenureTime {
   #written = { timestamp: 0, sentAt: 0 };
   /** When the last write was sent, once it is known to be applied. */
   #openedAt = Number.NEGATIVE_INFINITY;
-  /** By the newest read before that: the last id timestamp of all earlier tenures, and the least timestamp to be written. */
+  /**
+   * By the newest read before that: the last id timestamp of all earlier tenures, and the least timestamp to
+   * be written.
+   */
   #found = 0;
   #minTimestamp = 0;
   /** 0 while the window has not been opened yet. */
@@ -114,8 +135,8 @@ export class SessionTime implements TenureTime {
   }
 
   /**
-   * What the release writes besides, in one transaction with the removal of the claim: the next tenure then need not keep away from what this one
-   * has not used. Undefined for nothing.
+   * What the release writes besides, in one transaction with the removal of the claim: the next tenure then
+   * need not keep away from what this one has not used. Undefined for nothing.
    *
    * @throws {ZooKeeperError} when the record cannot be read
    */
@@ -133,8 +154,12 @@ export class SessionTime implements TenureTime {
     const { call } = this.options;
     const { session, deadline } = this.options.tenure;
     await this.#retrying(async () => {
-      // Reads of a session come after its writes, so these tell what the groups are like at the claim or later.
-      const [groups, widest] = await Promise.all([numbersBelow(session, NODES_PATH, call()), readWidest(session, call())]);
+      // Reads of a session come after its writes, so these tell what the groups are like at the claim or
+      // later.
+      const [groups, widest] = await Promise.all([
+        numbersBelow(session, NODES_PATH, call()),
+        readWidest(session, call()),
+      ]);
       this.width.widen(Math.max(widest, widthOfGroup(Math.max(0, ...groups))));
       await this.#moveWindow();
     });
@@ -142,7 +167,10 @@ export class SessionTime implements TenureTime {
     void this.#keepOpen();
   }
 
-  /** Moves the window on until the tenure ends. While that fails ids run out at the worst; the node id is held all the same. */
+  /**
+   * Moves the window on until the tenure ends. While that fails ids run out at the worst; the node id is held
+   * all the same.
+   */
   async #keepOpen(): Promise<void> {
     const { deadline } = this.options.tenure;
     while (!this.signal.aborted) {
@@ -159,12 +187,16 @@ export class SessionTime implements TenureTime {
     const { clock, random, signal } = this.options;
     return retry(attempt, {
       ...whileStoreIsAway({ clock, random, signal, until: Number.POSITIVE_INFINITY }),
-      // An earlier holder may have written the record in the meantime, or an attempt of ours. A session that has ended ends the tenure.
+      // An earlier holder may have written the record in the meantime, or an attempt of ours. A session that
+      // has ended ends the tenure.
       shouldRetry: (error) => !signal.aborted && isFault(error, ...TRANSIENT),
     });
   }
 
-  /** Writes until a window stands there that begins now and has room for ids, for half a time-out at the least. */
+  /**
+   * Writes until a window stands there that begins now and has room for ids, for half a time-out at the
+   * least.
+   */
   async #moveWindow(): Promise<void> {
     const { clock, call, confirm, tenure } = this.options;
     const { session, claimer, deadline } = tenure;
@@ -174,12 +206,20 @@ export class SessionTime implements TenureTime {
       // The claim is read after the record: whose it is tells whether what stands in the record counts.
       const [found] = await Promise.all([session.read(path, call()), confirm()]);
       this.#settle(found);
-      if (this.#openedAt >= since && this.now() > 0 && this.#before >= this.now() + deadline.timeoutMs / 2) return;
+      if (this.#openedAt >= since && this.now() > 0 && this.#before >= this.now() + deadline.timeoutMs / 2)
+        return;
       if (found === undefined) await session.ensurePath(parentOf(path) ?? '/', call());
-      const timestamp = Math.max(this.#written.timestamp + 1, this.#minTimestamp, Math.floor(this.now()) + deadline.timeoutMs);
+      const timestamp = Math.max(
+        this.#written.timestamp + 1,
+        this.#minTimestamp,
+        Math.floor(this.now()) + deadline.timeoutMs,
+      );
       if (!isMs(timestamp)) continue;
       this.#written = { timestamp, sentAt: clock.monotonic() };
-      await session.multi([writeOf(path, found, { timestamp, nonce: claimer.nonce }), { type: 'check', path: tenure.path }], call());
+      await session.multi(
+        [writeOf(path, found, { timestamp, nonce: claimer.nonce }), { type: 'check', path: tenure.path }],
+        call(),
+      );
     }
     // What was written does not count, however often: an attempt after a pause may find it put right.
     const problem = 'no times can be written to it that ids could be made with';
@@ -187,7 +227,10 @@ export class SessionTime implements TenureTime {
     throw new ZooKeeperError(`${path}: ${problem}`, { fault: 'bad-version', outcome: 'not-applied', path });
   }
 
-  /** Draws the conclusions from a read of the record, once the claim was seen to stand by a read that was sent after it. */
+  /**
+   * Draws the conclusions from a read of the record, once the claim was seen to stand by a read that was sent
+   * after it.
+   */
   #settle(found: Znode | undefined): void {
     const timestamp = this.#ownTimestamp(found);
     if (found !== undefined && timestamp !== undefined) {
@@ -203,30 +246,43 @@ export class SessionTime implements TenureTime {
     } else {
       const { floor, deadline } = this.options.tenure;
       const record = found && decodeRecord(found);
-      if (found && !record) this.#report('it cannot be read, ids are stamped after all that its writer may have made');
+      if (found && !record)
+        this.#report('it cannot be read, ids are stamped after all that its writer may have made');
       this.#found = found ? Math.max(floor, lastIdTimestampIn(found, deadline.timeoutMs)) : floor;
       this.#minTimestamp = Math.max(this.#found, record?.timestamp ?? 0) + 1;
     }
   }
 
-  /** The timestamp that a write of ours has put there; undefined where another tenure wrote what stands there, or none. */
+  /**
+   * The timestamp that a write of ours has put there; undefined where another tenure wrote what stands there,
+   * or none.
+   */
   #ownTimestamp(found: Znode | undefined): number | undefined {
     const record = found && decodeRecord(found);
-    const isOwn = record?.nonce === this.options.tenure.claimer.nonce && record.timestamp <= this.#written.timestamp;
+    const isOwn =
+      record?.nonce === this.options.tenure.claimer.nonce && record.timestamp <= this.#written.timestamp;
     return isOwn ? record.timestamp : undefined;
   }
 
-  /** Reports, once for each text, that the record is not as it should be. Ids run out at the worst; the node id is held all the same. */
+  /**
+   * Reports, once for each text, that the record is not as it should be. Ids run out at the worst; the node
+   * id is held all the same.
+   */
   #report(problem: string): void {
     if (this.#reported.has(problem)) return;
     this.#reported.add(problem);
     this.options.emit({ type: 'damaged', key: this.#path, problem });
   }
 
-  /** Reports where ids can be made only long after now, by the leader's clock: a task that waits for ids should know why. */
+  /**
+   * Reports where ids can be made only long after now, by the leader's clock: a task that waits for ids
+   * should know why.
+   */
   #reportWait(): void {
     const [until, now] = [this.after, this.now()].map((ms) => new Date(ms).toISOString());
     const source = this.after > this.options.tenure.floor ? 'it' : 'the mark of its group';
-    this.#report(`${source} says that ids are stamped up to ${until}, and the servers' clock says ${now}: none can be made before that`);
+    this.#report(
+      `${source} says that ids are stamped up to ${until}, and the servers' clock says ${now}: none can be made before that`,
+    );
   }
 }

@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { LEADER_EPOCH, pathOf, ScriptedZooKeeper, SESSION_MS } from '../../../test/support/scripted-zookeeper.js';
+import {
+  LEADER_EPOCH,
+  pathOf,
+  ScriptedZooKeeper,
+  SESSION_MS,
+} from '../../../test/support/scripted-zookeeper.js';
 import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
 import type { Lease, LeaseEvent } from '../../lease/model/lease.js';
 import { acquireFromZooKeeper } from './acquire-from-zookeeper.js';
@@ -57,7 +62,8 @@ function claim(clock: VirtualClock, zookeeper: ScriptedZooKeeper, own: object = 
 }
 
 const markIn = ({ znodes }: ScriptedZooKeeper) => String(znodes.get(GATE)?.data);
-const looksAt = ({ calls }: ScriptedZooKeeper, path: RegExp) => calls.filter((call) => path.test(call)).length;
+const looksAt = ({ calls }: ScriptedZooKeeper, path: RegExp) =>
+  calls.filter((call) => path.test(call)).length;
 
 describe('an id of a wider group', () => {
   it.each<[string, string]>([
@@ -66,22 +72,25 @@ describe('an id of a wider group', () => {
     ['says nothing that can be read', 'garbage'],
     ['says nonsense', '{"idWidth":99}'],
     ['was evicted before it made wide ids', '{"taskId":"narrow","idWidth":8,"evictedAt":1}'],
-  ])('may not be claimed while one node below %s, and may as soon as that one does, or is gone', async (_, data) => {
-    for (const end of ['adopts', 'goes'] as const) {
-      const { clock, zookeeper } = crowded(WIDE);
-      zookeeper.overwrite(pathOf(100), data);
-      const { result, whys } = claim(clock, zookeeper, { maxGroups: 2 });
-      await clock.advance(20_000);
-      expect(result).toEqual({});
-      expect(new Set(whys())).toEqual(new Set(['others do not use 9 bits for a node id yet: node id 92']));
-      if (end === 'adopts') zookeeper.overwrite(pathOf(100), WIDE);
-      // Another task takes its place at once, so that nothing is free below.
-      else zookeeper.put(pathOf(100), WIDE, 'next');
-      await clock.advance(2_000);
-      expect(result.lease?.id).toBe(248);
-      expect(JSON.parse(markIn(zookeeper))).toEqual({ idWidth: 9, floor: 0 });
-    }
-  });
+  ])(
+    'may not be claimed while one node below %s, and may as soon as that one does, or is gone',
+    async (_, data) => {
+      for (const end of ['adopts', 'goes'] as const) {
+        const { clock, zookeeper } = crowded(WIDE);
+        zookeeper.overwrite(pathOf(100), data);
+        const { result, whys } = claim(clock, zookeeper, { maxGroups: 2 });
+        await clock.advance(20_000);
+        expect(result).toEqual({});
+        expect(new Set(whys())).toEqual(new Set(['others do not use 9 bits for a node id yet: node id 92']));
+        if (end === 'adopts') zookeeper.overwrite(pathOf(100), WIDE);
+        // Another task takes its place at once, so that nothing is free below.
+        else zookeeper.put(pathOf(100), WIDE, 'next');
+        await clock.advance(2_000);
+        expect(result.lease?.id).toBe(248);
+        expect(JSON.parse(markIn(zookeeper))).toEqual({ idWidth: 9, floor: 0 });
+      }
+    },
+  );
 
   it('is stamped after all that narrow nodes below may have stamped, the gone ones too', async () => {
     const { clock, zookeeper } = crowded(WIDE);
@@ -133,7 +142,10 @@ describe('an id of a wider group', () => {
     zookeeper.put('/discovery/stamps/00/08', `{"timestamp":${LEADER_EPOCH}}`, undefined);
     const { result } = claim(clock, zookeeper);
     await clock.advance(2_000);
-    expect([result.lease?.id, JSON.parse(markIn(zookeeper))]).toEqual([248, { idWidth: 9, floor: LEADER_EPOCH - 1 }]);
+    expect([result.lease?.id, JSON.parse(markIn(zookeeper))]).toEqual([
+      248,
+      { idWidth: 9, floor: LEADER_EPOCH - 1 },
+    ]);
   });
 
   it('lets a waiting task know where the mark is far ahead of the servers’ clock', async () => {
@@ -143,7 +155,9 @@ describe('an id of a wider group', () => {
     await clock.advance(2_000);
     await result.lease?.tenureTime?.prepare();
     const damage = events.filter(({ type }) => type === 'damaged');
-    const problem = expect.stringMatching(/^the mark of its group says that ids are stamped up to 2100-01-01T/);
+    const problem = expect.stringMatching(
+      /^the mark of its group says that ids are stamped up to 2100-01-01T/,
+    );
     expect(damage).toEqual([{ type: 'damaged', key: '/discovery/stamps/01/00', problem }]);
   });
 
@@ -161,7 +175,11 @@ describe('an id of a wider group', () => {
     };
     const { result, whys } = claim(clock, zookeeper);
     await clock.advance(5_000);
-    expect([changed, result, whys().at(-1)]).toEqual([true, {}, 'others do not use 9 bits for a node id yet: node id 92']);
+    expect([changed, result, whys().at(-1)]).toEqual([
+      true,
+      {},
+      'others do not use 9 bits for a node id yet: node id 92',
+    ]);
     zookeeper.overwrite(pathOf(100), WIDE);
     await clock.advance(2_000);
     expect(result.lease?.id).toBe(248);
@@ -205,7 +223,10 @@ describe('an id of a wider group', () => {
     claim(clock, zookeeper);
     await clock.advance(2_000);
     expect(JSON.parse(String(zookeeper.znodes.get('/discovery/stamps')?.data))).toEqual({ idWidth: 9 });
-    const list = zookeeper.calls.lastIndexOf('children /discovery/nodes/00', zookeeper.calls.indexOf(`read ${pathOf(8)}`));
+    const list = zookeeper.calls.lastIndexOf(
+      'children /discovery/nodes/00',
+      zookeeper.calls.indexOf(`read ${pathOf(8)}`),
+    );
     const write = zookeeper.calls.findIndex((call) => /^(create|setData) .discovery.stamps$/.test(call));
     expect(write).toBeGreaterThan(0);
     expect(write).toBeLessThan(list);
@@ -222,7 +243,11 @@ describe('an id of a wider group', () => {
     };
     const { result, whys } = claim(clock, zookeeper);
     await clock.advance(5_000);
-    expect([remade, result, whys().at(-1)]).toEqual([true, {}, 'others do not use 9 bits for a node id yet: node id 92']);
+    expect([remade, result, whys().at(-1)]).toEqual([
+      true,
+      {},
+      'others do not use 9 bits for a node id yet: node id 92',
+    ]);
   });
 
   it('is not waited for when one below becomes free', async () => {
@@ -321,12 +346,19 @@ describe('the widest ids there ever were', () => {
     };
   }
 
-  it.each([[undefined], [''], ['garbage'], ['{"idWidth":99}'], ['{"idWidth":8}']])('are put on record where it says %j', async (data) => {
-    const { clock, zookeeper, widest } = recorded(data);
-    const { result } = claim(clock, zookeeper);
-    await clock.advance(2_000);
-    expect([result.lease?.id, await widest(), zookeeper.znodes.get(RECORD)?.stat.owner]).toEqual([248, 9, undefined]);
-  });
+  it.each([[undefined], [''], ['garbage'], ['{"idWidth":99}'], ['{"idWidth":8}']])(
+    'are put on record where it says %j',
+    async (data) => {
+      const { clock, zookeeper, widest } = recorded(data);
+      const { result } = claim(clock, zookeeper);
+      await clock.advance(2_000);
+      expect([result.lease?.id, await widest(), zookeeper.znodes.get(RECORD)?.stat.owner]).toEqual([
+        248,
+        9,
+        undefined,
+      ]);
+    },
+  );
 
   it('are never narrowed, also where another task widens at the same time', async () => {
     const { clock, zookeeper, widest } = recorded('{"idWidth":8}');
@@ -362,5 +394,7 @@ describe('the widest ids there ever were', () => {
 });
 
 it('stands before the lowest group of each width', () => {
-  expect([0, 1, 2, 3, 4, 7, 8, 127, 128, 255].map(barrierGroupOf)).toEqual([0, 1, 2, 2, 4, 4, 8, 64, 128, 128]);
+  expect([0, 1, 2, 3, 4, 7, 8, 127, 128, 255].map(barrierGroupOf)).toEqual([
+    0, 1, 2, 2, 4, 4, 8, 64, 128, 128,
+  ]);
 });

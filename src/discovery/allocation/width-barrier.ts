@@ -9,11 +9,16 @@ import { GROUP_SIZE } from './id-groups.js';
 import { isMs, lastIdTimestampIn } from './id-znodes.js';
 
 /**
- * Whether ids of a group may be claimed. `mark` is the znode that says so, none for group 0: to be checked in the transaction that claims. `floor` is
- * the last millisecond, by the leader's clock, in which narrower ids may have been made. `why` ends the sentence "none may be claimed: …".
+ * Whether ids of a group may be claimed. `mark` is the znode that says so, none for group 0: to be checked in
+ * the transaction that claims. `floor` is the last millisecond, by the leader's clock, in which narrower ids
+ * may have been made. `why` ends the sentence "none may be claimed: …".
  */
 export type BarrierState =
-  | { readonly open: true; readonly mark?: { readonly path: string; readonly version: number }; readonly floor: number }
+  | {
+      readonly open: true;
+      readonly mark?: { readonly path: string; readonly version: number };
+      readonly floor: number;
+    }
   | { readonly open: false; readonly why: string };
 
 /** How many znodes are read at a time. */
@@ -21,8 +26,9 @@ const READS_AT_ONCE = 64;
 const LEAVE_TIMEOUT_MS = 1_000;
 
 /**
- * Keeps the ids of a group, which take more bits than those of the groups below it, from being claimed until every live holder
- * below has published the wider width. The result stands in the znode of the lowest group of that width.
+ * Keeps the ids of a group, which take more bits than those of the groups below it, from being claimed until
+ * every live holder below has published the wider width. The result stands in the znode of the lowest group
+ * of that width.
  *
  * Why no holder is missed: docs/design/allocation.md, "Two widths".
  */
@@ -37,7 +43,10 @@ export class WidthBarrier {
     private readonly timeoutMs: number,
   ) {}
 
-  /** Whether ids of this group, whose znode was there, may be claimed. Opens the barrier if it can. @throws {ZooKeeperError} */
+  /**
+   * Whether ids of this group, whose znode was there, may be claimed. Opens the barrier if it can.
+   * @throws {ZooKeeperError}
+   */
   async look(group: number, call: CallOptions): Promise<BarrierState> {
     if (group === 0) return { open: true, floor: 0 };
     const { session } = this;
@@ -49,13 +58,20 @@ export class WidthBarrier {
     const { version } = znode.stat;
     // A mark made by hand may tell no floor. One whose floor is no time is not believed.
     const { floor: known = 0 } = fieldsOf(znode.data);
-    if (widthIn(znode) >= idWidth && isMs(known)) return { open: true, mark: { path, version }, floor: known };
+    if (widthIn(znode) >= idWidth && isMs(known))
+      return { open: true, mark: { path, version }, floor: known };
     try {
       if (!(await this.#acquireLock(`${STAMPS_PATH}/gate-${hexPair(lowest)}`, call)))
-        return { open: false, why: `another task looks whether all others use ${idWidth} bits for a node id` };
+        return {
+          open: false,
+          why: `another task looks whether all others use ${idWidth} bits for a node id`,
+        };
       this.#narrow = await this.#narrowClaims(lowest, idWidth, call);
       if (this.#narrow.length > 0)
-        return { open: false, why: `others do not use ${idWidth} bits for a node id yet: ${namesOf(this.#narrow)}` };
+        return {
+          open: false,
+          why: `others do not use ${idWidth} bits for a node id yet: ${namesOf(this.#narrow)}`,
+        };
       let floor = 0;
       for await (const records of this.#readBelow(lowest, stampGroupPath, call))
         floor = Math.max(floor, ...records.map(({ znode }) => lastIdTimestampIn(znode, this.timeoutMs)));
@@ -69,7 +85,10 @@ export class WidthBarrier {
 
   /** Lets others look. What fails here, the end of the session sees to. Never rejects. */
   async leave(): Promise<void> {
-    if (this.#lock !== undefined) await this.session.remove(this.#lock, undefined, { timeoutMs: LEAVE_TIMEOUT_MS }).catch(() => undefined);
+    if (this.#lock !== undefined)
+      await this.session
+        .remove(this.#lock, undefined, { timeoutMs: LEAVE_TIMEOUT_MS })
+        .catch(() => undefined);
   }
 
   /** Of many tasks that start together one looks, not each of them. No safety rests on it. */
@@ -97,41 +116,65 @@ export class WidthBarrier {
     return [];
   }
 
-  /** Makes sure that {@link readWidest} answers with at least this number of bits from now on. Fails where another task does so at the same time. */
+  /**
+   * Makes sure that {@link readWidest} answers with at least this number of bits from now on. Fails where
+   * another task does so at the same time.
+   */
   async #raiseWidest(idWidth: number, call: CallOptions): Promise<void> {
     const data = JSON.stringify({ idWidth });
     const record = await this.session.read(STAMPS_PATH, call);
     if (record === undefined) await this.session.createWithParents(STAMPS_PATH, data, 'shared', call);
-    else if (widthIn(record) < idWidth) await this.session.setData(STAMPS_PATH, data, record.stat.version, call);
+    else if (widthIn(record) < idWidth)
+      await this.session.setData(STAMPS_PATH, data, record.stat.version, call);
   }
 
-  /** The znodes of ids in each of the groups below, in ascending order: other names belong to other programs. */
-  async *#readBelow(group: number, pathOf: (group: number) => string, call: CallOptions): AsyncGenerator<{ path: string; znode: Znode }[]> {
+  /**
+   * The znodes of ids in each of the groups below, in ascending order: other names belong to other programs.
+   */
+  async *#readBelow(
+    group: number,
+    pathOf: (group: number) => string,
+    call: CallOptions,
+  ): AsyncGenerator<{ path: string; znode: Znode }[]> {
     for (let below = 0; below < group; below += 1) {
       const names = (await this.session.children(pathOf(below), call)) ?? [];
       const ids = names.filter((name) => parseHexPair(name) !== undefined).sort();
       const paths = ids.map((name) => `${pathOf(below)}/${name}`);
-      const znodes = await concurrently(paths, READS_AT_ONCE, async (path) => ({ path, znode: await this.session.read(path, call) }));
+      const znodes = await concurrently(paths, READS_AT_ONCE, async (path) => ({
+        path,
+        znode: await this.session.read(path, call),
+      }));
       yield znodes.flatMap(({ path, znode }) => (znode === undefined ? [] : [{ path, znode }]));
     }
   }
 }
 
-/** The lowest of the groups whose ids take as many bits: a barrier before it keeps narrower ids away from all of them. */
+/**
+ * The lowest of the groups whose ids take as many bits: a barrier before it keeps narrower ids away from all
+ * of them.
+ */
 export function barrierGroupOf(group: number): number {
   return group === 0 ? 0 : 2 ** (31 - Math.clz32(group));
 }
 
-/** The most bits that node ids ever took in unique ids here, in groups that have gone too; 0 where there is no record. */
+/**
+ * The most bits that node ids ever took in unique ids here, in groups that have gone too; 0 where there is no
+ * record.
+ */
 export async function readWidest(session: Pick<ZooKeeper, 'read'>, call?: CallOptions): Promise<number> {
   const record = await session.read(STAMPS_PATH, call);
   return record === undefined ? 0 : widthIn(record);
 }
 
-/** The number of bits that a znode names, 8 … 16; 0 where it names none: the holder of such a claim may make narrow ids. */
+/**
+ * The number of bits that a znode names, 8 … 16; 0 where it names none: the holder of such a claim may make
+ * narrow ids.
+ */
 function widthIn({ data }: Znode): number {
   const { idWidth } = fieldsOf(data);
-  return Number.isInteger(idWidth) && (idWidth as number) >= 8 && (idWidth as number) <= 16 ? (idWidth as number) : 0;
+  return Number.isInteger(idWidth) && (idWidth as number) >= 8 && (idWidth as number) <= 16
+    ? (idWidth as number)
+    : 0;
 }
 
 /** The node ids of claims, for people: the first of them. */

@@ -36,11 +36,14 @@ class FakeDirectory {
   readonly calls: ServiceCall[] = [];
 
   names = async (call?: ServiceCall) => this.#answer(['names'], ['billing', 'orders'], call);
-  instances = async (name: string, call?: ServiceCall) => this.#answer(['instances', name], name === 'orders' ? [ORDERS] : [], call);
+  instances = async (name: string, call?: ServiceCall) =>
+    this.#answer(['instances', name], name === 'orders' ? [ORDERS] : [], call);
   instance = async (name: string, id: string, call?: ServiceCall) =>
     this.#answer(['instance', name, id], name === 'orders' && id === '1' ? ORDERS : undefined, call);
-  write = async (instance: ServiceInstance, call?: ServiceCall) => this.#answer(['write', instance], '/services/orders/1', call);
-  remove = async (name: string, id: string, call?: ServiceCall) => this.#answer(['remove', name, id], true, call);
+  write = async (instance: ServiceInstance, call?: ServiceCall) =>
+    this.#answer(['write', instance], '/services/orders/1', call);
+  remove = async (name: string, id: string, call?: ServiceCall) =>
+    this.#answer(['remove', name, id], true, call);
 
   #answer<T>(asked: unknown[], answer: T, call: ServiceCall = {}): T {
     this.asked.push(asked);
@@ -65,12 +68,19 @@ function setUp(options: Partial<DiscoveryAppOptions> = {}) {
   const ask = async (path: string, init?: RequestInit) => {
     const response = await app.request(path, init);
     const text = await response.text();
-    return { status: response.status, headers: response.headers, body: text === '' ? undefined : JSON.parse(text) };
+    return {
+      status: response.status,
+      headers: response.headers,
+      body: text === '' ? undefined : JSON.parse(text),
+    };
   };
   return { directory, any, failures, app, ask };
 }
 
-const put = (json: unknown, headers: Record<string, string> = { 'content-type': 'application/json' }): RequestInit => ({
+const put = (
+  json: unknown,
+  headers: Record<string, string> = { 'content-type': 'application/json' },
+): RequestInit => ({
   method: 'PUT',
   headers,
   body: typeof json === 'string' ? json : JSON.stringify(json),
@@ -95,7 +105,10 @@ describe('a client that asks', () => {
       body: JSON_OF_ORDERS,
     });
     expect(directory.asked).toEqual([['instance', 'orders', '1']]);
-    expect(await ask('/orders/2')).toMatchObject({ status: 404, body: { error: 'not-found', message: 'orders has no instance 2' } });
+    expect(await ask('/orders/2')).toMatchObject({
+      status: 404,
+      body: { error: 'not-found', message: 'orders has no instance 2' },
+    });
     expect((await ask('/v1/service/orders/1')).headers.get('warning')).toBeNull();
   });
 
@@ -111,8 +124,14 @@ describe('a client that asks', () => {
 
   it('gets the head alone for HEAD', async () => {
     const { ask } = setUp();
-    expect(await ask('/v1/service/orders', { method: 'HEAD' })).toMatchObject({ status: 200, body: undefined });
-    expect(await ask('/v1/service/orders/2', { method: 'HEAD' })).toMatchObject({ status: 404, body: undefined });
+    expect(await ask('/v1/service/orders', { method: 'HEAD' })).toMatchObject({
+      status: 200,
+      body: undefined,
+    });
+    expect(await ask('/v1/service/orders/2', { method: 'HEAD' })).toMatchObject({
+      status: 404,
+      body: undefined,
+    });
   });
 
   it('shares a list with all who ask for it at the same time', async () => {
@@ -179,13 +198,19 @@ describe('a client that asks', () => {
 describe('a client that registers', () => {
   it('has the instance written as it says', async () => {
     const { ask, directory } = setUp();
-    expect(await ask('/v1/service/orders/1', put(JSON_OF_ORDERS))).toMatchObject({ status: 201, body: undefined });
+    expect(await ask('/v1/service/orders/1', put(JSON_OF_ORDERS))).toMatchObject({
+      status: 201,
+      body: undefined,
+    });
     expect(directory.asked).toEqual([['write', ORDERS]]);
   });
 
   it('and unregisters gets 200, whether it was there or not', async () => {
     const { ask, directory } = setUp();
-    expect(await ask('/v1/service/orders/1', { method: 'DELETE' })).toMatchObject({ status: 200, body: undefined });
+    expect(await ask('/v1/service/orders/1', { method: 'DELETE' })).toMatchObject({
+      status: 200,
+      body: undefined,
+    });
     expect(directory.asked).toEqual([['remove', 'orders', '1']]);
   });
 
@@ -199,27 +224,40 @@ describe('a client that registers', () => {
   ])('is told what is wrong with %j, and nothing is written', async (json, message) => {
     const { ask, directory } = setUp();
     const { status, body } = await ask('/v1/service/orders/1', put(json));
-    expect({ status, body }).toEqual({ status: 400, body: { error: 'bad-request', message: expect.stringContaining(message) } });
+    expect({ status, body }).toEqual({
+      status: 400,
+      body: { error: 'bad-request', message: expect.stringContaining(message) },
+    });
     expect(directory.asked).toEqual([]);
   });
 
   it('must say that it is JSON', async () => {
     const { ask, directory } = setUp();
-    for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'application/jsonx', 'text/application/json'])
+    for (const type of [
+      'text/plain',
+      'application/x-www-form-urlencoded',
+      'application/jsonx',
+      'text/application/json',
+    ])
       expect(await ask('/v1/service/orders/1', put(JSON_OF_ORDERS, { 'content-type': type }))).toMatchObject({
         status: 415,
         body: { error: 'unsupported-media-type' },
       });
     expect(directory.asked).toEqual([]);
     for (const type of ['application/json; charset=utf-8', 'Application/JSON'])
-      expect(await ask('/v1/service/orders/1', put(JSON_OF_ORDERS, { 'content-type': type }))).toMatchObject({ status: 201 });
+      expect(await ask('/v1/service/orders/1', put(JSON_OF_ORDERS, { 'content-type': type }))).toMatchObject({
+        status: 201,
+      });
   });
 
   it('may send a mebibyte, and no more, whatever it says of the length', async () => {
     const { ask, directory } = setUp();
     const sized = (bytes: number) => `${JSON.stringify(JSON_OF_ORDERS)}${' '.repeat(bytes)}`.slice(0, bytes);
     expect(await ask('/v1/service/orders/1', put(sized(1_048_576)))).toMatchObject({ status: 201 });
-    expect(await ask('/v1/service/orders/1', put(sized(1_048_577)))).toMatchObject({ status: 413, body: { error: 'too-large' } });
+    expect(await ask('/v1/service/orders/1', put(sized(1_048_577)))).toMatchObject({
+      status: 413,
+      body: { error: 'too-large' },
+    });
     const told = put('{}', { 'content-type': 'application/json', 'content-length': '1048577' });
     expect(await ask('/v1/service/orders/1', told)).toMatchObject({ status: 413 });
     expect(directory.asked).toHaveLength(1);
@@ -236,7 +274,9 @@ describe('a client that registers', () => {
   });
 
   it('is refused without the token, before the body is looked at', async () => {
-    const { ask, directory } = setUp({ writes: { kind: 'token', token: { admits: async (given) => given === 'right' } } });
+    const { ask, directory } = setUp({
+      writes: { kind: 'token', token: { admits: async (given) => given === 'right' } },
+    });
     for (const init of [put('{'), { method: 'DELETE' }]) {
       const { status, headers, body } = await ask('/v1/service/orders/1', init);
       expect({ status, error: body.error, challenge: headers.get('www-authenticate') }).toEqual({
@@ -246,38 +286,52 @@ describe('a client that registers', () => {
       });
     }
     const authorization = 'Bearer right';
-    expect(await ask('/v1/service/orders/1', { method: 'DELETE', headers: { authorization } })).toMatchObject({ status: 200 });
+    expect(await ask('/v1/service/orders/1', { method: 'DELETE', headers: { authorization } })).toMatchObject(
+      { status: 200 },
+    );
     expect(directory.asked).toEqual([['remove', 'orders', '1']]);
   });
 
   it('is refused where it is a page of another origin, or calls this machine by another name', async () => {
     const { ask, directory } = setUp({ hosts: new Set() });
     const origin = 'http://evil.example';
-    expect(await ask('/v1/service/orders/1', { method: 'DELETE', headers: { origin } })).toMatchObject({ status: 403 });
+    expect(await ask('/v1/service/orders/1', { method: 'DELETE', headers: { origin } })).toMatchObject({
+      status: 403,
+    });
     for (const path of ['/v1/service', '/v1/service/orders/1', '/openapi.json', '/nowhere'])
-      expect(await ask(`http://evil.example${path}`)).toMatchObject({ status: 403, body: { error: 'forbidden' } });
+      expect(await ask(`http://evil.example${path}`)).toMatchObject({
+        status: 403,
+        body: { error: 'forbidden' },
+      });
     expect(directory.asked).toEqual([]);
   });
 });
 
 describe('when something goes wrong', () => {
-  const failed = (fault: ZooKeeperFault) => new ZooKeeperError('ZooKeeper said no', { fault, outcome: 'unknown', cause: new Error('why') });
+  const failed = (fault: ZooKeeperFault) =>
+    new ZooKeeperError('ZooKeeper said no', { fault, outcome: 'unknown', cause: new Error('why') });
 
-  it.each(['timeout', 'connection-loss', 'session-expired', 'closed'] as const)('%s is answered with 503 and the reason', async (fault) => {
-    const { ask, directory, failures } = setUp();
-    directory.failure = failed(fault);
-    for (const [path, init] of [
-      ['/v1/service'],
-      ['/v1/service/orders'],
-      ['/v1/service/orders/1'],
-      ['/v1/service/orders/1', put(JSON_OF_ORDERS)],
-    ] as const) {
-      const { status, body, headers } = await ask(path, init);
-      expect({ status, body }).toEqual({ status: 503, body: { error: 'unavailable', message: 'ZooKeeper said no: why' } });
-      expect(headers.get('retry-after')).toBe('1');
-    }
-    expect(failures).toHaveLength(4);
-  });
+  it.each(['timeout', 'connection-loss', 'session-expired', 'closed'] as const)(
+    '%s is answered with 503 and the reason',
+    async (fault) => {
+      const { ask, directory, failures } = setUp();
+      directory.failure = failed(fault);
+      for (const [path, init] of [
+        ['/v1/service'],
+        ['/v1/service/orders'],
+        ['/v1/service/orders/1'],
+        ['/v1/service/orders/1', put(JSON_OF_ORDERS)],
+      ] as const) {
+        const { status, body, headers } = await ask(path, init);
+        expect({ status, body }).toEqual({
+          status: 503,
+          body: { error: 'unavailable', message: 'ZooKeeper said no: why' },
+        });
+        expect(headers.get('retry-after')).toBe('1');
+      }
+      expect(failures).toHaveLength(4);
+    },
+  );
 
   it('a refusal by ZooKeeper is answered with 502', async () => {
     const { ask, directory } = setUp();
@@ -311,19 +365,24 @@ describe('when something goes wrong', () => {
     },
   );
 
-  it.each(['/v1/service', '/v1/service/orders/1'])('a query is given up with its client: %s', async (path) => {
-    const waited: ServiceCall[] = [];
-    const { app, directory } = setUp({ connected: async (call) => waited.push(call) });
-    const gone = new AbortController();
-    await app.request(new Request(`http://localhost${path}`, { signal: gone.signal }));
-    gone.abort();
-    expect([...waited, ...directory.calls].map(({ signal }) => signal?.aborted)).toEqual([true, true]);
-  });
+  it.each(['/v1/service', '/v1/service/orders/1'])(
+    'a query is given up with its client: %s',
+    async (path) => {
+      const waited: ServiceCall[] = [];
+      const { app, directory } = setUp({ connected: async (call) => waited.push(call) });
+      const gone = new AbortController();
+      await app.request(new Request(`http://localhost${path}`, { signal: gone.signal }));
+      gone.abort();
+      expect([...waited, ...directory.calls].map(({ signal }) => signal?.aborted)).toEqual([true, true]);
+    },
+  );
 
   it('a write is not given up: its client may have gone because it took long', async () => {
     const { app, directory } = setUp();
     const gone = new AbortController();
-    await app.request(new Request('http://localhost/v1/service/orders/1', { method: 'DELETE', signal: gone.signal }));
+    await app.request(
+      new Request('http://localhost/v1/service/orders/1', { method: 'DELETE', signal: gone.signal }),
+    );
     gone.abort();
     expect(directory.calls).toEqual([{ timeoutMs: 2_000 }]);
   });
@@ -332,7 +391,10 @@ describe('when something goes wrong', () => {
     const { ask, directory, failures } = setUp();
     directory.failure = new TypeError('secret is not a function');
     const { status, body } = await ask('/v1/service');
-    expect({ status, body }).toEqual({ status: 500, body: { error: 'internal', message: expect.not.stringContaining('secret') } });
+    expect({ status, body }).toEqual({
+      status: 500,
+      body: { error: 'internal', message: expect.not.stringContaining('secret') },
+    });
     expect(failures).toEqual([['GET /v1/service', directory.failure]]);
   });
 
@@ -352,7 +414,10 @@ describe('an app of one’s own', () => {
     outer.get('/', (context) => context.text('mine'));
     outer.route('/discovery', app);
     expect(await (await outer.request('/')).text()).toBe('mine');
-    expect(await (await outer.request('/discovery/v1/service')).json()).toEqual([{ name: 'billing' }, { name: 'orders' }]);
+    expect(await (await outer.request('/discovery/v1/service')).json()).toEqual([
+      { name: 'billing' },
+      { name: 'orders' },
+    ]);
     expect((await outer.request('/discovery/v1/service', { method: 'POST' })).status).toBe(405);
     directory.failure = new ZooKeeperError('away', { fault: 'timeout', outcome: 'unknown' });
     expect((await outer.request('/discovery/v1/service')).status).toBe(503);

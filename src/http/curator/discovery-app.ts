@@ -17,7 +17,10 @@ import type { ProviderPool } from './provider-pool.js';
 /** What a {@link discoveryApp} answers from. */
 export interface DiscoveryAppOptions {
   /** What is asked for names and instances, and writes them. */
-  readonly directory: Pick<ServiceDirectory<unknown>, 'names' | 'instances' | 'instance' | 'write' | 'remove'>;
+  readonly directory: Pick<
+    ServiceDirectory<unknown>,
+    'names' | 'instances' | 'instance' | 'write' | 'remove'
+  >;
   /** Chooses an instance of a service. The caller closes it. */
   readonly pool: Pick<ProviderPool, 'any'>;
   readonly clock: Clock;
@@ -27,31 +30,49 @@ export interface DiscoveryAppOptions {
   readonly page?: (ServicesSource & { readonly writes: PageAccess }) | undefined;
   /** Bounds the followers of the page's data. @default 128 of them */
   readonly streams?: OpenStreams | undefined;
-  /** The names, beside those of loopback, by which a server on a loopback address may be called: see `checkHost`. @default any */
+  /**
+   * The names, beside those of loopback, by which a server on a loopback address may be called: see
+   * `checkHost`.
+   * @default any
+   */
   readonly hosts?: ReadonlySet<string> | undefined;
-  /** Resolves when ZooKeeper can be asked, and rejects when it cannot in time. Every request but those to `v1/anyservice` waits for it first. @default at once */
+  /**
+   * Resolves when ZooKeeper can be asked, and rejects when it cannot in time. Every request but those to
+   * `v1/anyservice` waits for it first.
+   * @default at once
+   */
   readonly connected?: ((call: ServiceCall) => Promise<unknown>) | undefined;
-  /** How long ZooKeeper may take to be connected, and for a request that is about one znode, in milliseconds. @default 2000 */
+  /**
+   * How long ZooKeeper may take to be connected, and for a request that is about one znode, in milliseconds.
+   * @default 2000
+   */
   readonly timeoutMs?: number | undefined;
-  /** How long it may take for all instances of a service, which are a request each, in milliseconds. @default 10000 */
+  /**
+   * How long it may take for all instances of a service, which are a request each, in milliseconds.
+   * @default 10000
+   */
   readonly listTimeoutMs?: number | undefined;
-  /** Told of every request that failed for no fault of its own (a status of 500 and above). Must not throw and must not block. */
+  /**
+   * Told of every request that failed for no fault of its own (a status of 500 and above). Must not throw and
+   * must not block.
+   */
   readonly onFailure?: ((request: string, failure: unknown) => void) | undefined;
 }
 
 /**
- * Who offers which service, over HTTP, in the shape of Curator's discovery server, as an app that stands alone or is mounted in another one with
- * `route()`. `GET openapi.json` describes it.
+ * Who offers which service, over HTTP, in the shape of Curator's discovery server, as an app that stands
+ * alone or is mounted in another one with `route()`. `GET openapi.json` describes it.
  *
- * Instances that are registered here are persistent: they outlive this server, and stay until they are unregistered. A client that may write may
- * unregister any instance, DYNAMIC ones that are alive included: that of a Java process with Curator is gone then until the process loses its
- * session and registers again.
+ * Instances that are registered here are persistent: they outlive this server, and stay until they are
+ * unregistered. A client that may write may unregister any instance, DYNAMIC ones that are alive included:
+ * that of a Java process with Curator is gone then until the process loses its session and registers again.
  *
- * With `page` there is a page of the services at `/`. What it loads takes the deprecated paths of services called `console`, and its data
- * `/api/services`; `v1/service` has these, too.
+ * With `page` there is a page of the services at `/`. What it loads takes the deprecated paths of services
+ * called `console`, and its data `/api/services`; `v1/service` has these, too.
  *
- * While ZooKeeper is away everything but `v1/anyservice` is answered with 503, within about `timeoutMs` once the connection is known to be
- * lost; that goes on from what it has seen last, and says in an `age` header, in seconds, for how long it has not heard of changes.
+ * While ZooKeeper is away everything but `v1/anyservice` is answered with 503, within about `timeoutMs` once
+ * the connection is known to be lost; that goes on from what it has seen last, and says in an `age` header,
+ * in seconds, for how long it has not heard of changes.
  */
 export function discoveryApp(options: DiscoveryAppOptions): Hono {
   const {
@@ -67,7 +88,9 @@ export function discoveryApp(options: DiscoveryAppOptions): Hono {
   } = options;
   const app = new Hono();
   const lists = new SharedQueries<readonly ServiceInstance[]>();
-  /** The limits of a call, once ZooKeeper is connected. A query is given up with its request, a write is not. */
+  /**
+   * The limits of a call, once ZooKeeper is connected. A query is given up with its request, a write is not.
+   */
   const connected = async (signal?: AbortSignal): Promise<ServiceCall> => {
     const call = { timeoutMs, signal };
     await options.connected?.(call);
@@ -87,7 +110,9 @@ export function discoveryApp(options: DiscoveryAppOptions): Hono {
     if (response.status >= 500 && !raw.signal.aborted) options.onFailure?.(`${method} ${path}`, failure);
     return response;
   });
-  app.notFound(({ req }) => problemResponse(new HttpProblem('not-found', `there is nothing at ${req.path}: see openapi.json`)));
+  app.notFound(({ req }) =>
+    problemResponse(new HttpProblem('not-found', `there is nothing at ${req.path}: see openapi.json`)),
+  );
   app.use(async ({ req }, next) => {
     if (hosts) checkHost(req.raw, hosts);
     checkPath(req.raw);
@@ -96,7 +121,8 @@ export function discoveryApp(options: DiscoveryAppOptions): Hono {
 
   route(app, '/openapi.json', { GET: () => answer(DISCOVERY_OPENAPI) });
   route(app, '/v1/service', {
-    GET: async ({ req }) => answer((await directory.names(await connected(req.raw.signal))).map((name) => ({ name }))),
+    GET: async ({ req }) =>
+      answer((await directory.names(await connected(req.raw.signal))).map((name) => ({ name }))),
   });
   route(app, '/v1/service/:name', {
     GET: async ({ req }) => {
@@ -110,7 +136,10 @@ export function discoveryApp(options: DiscoveryAppOptions): Hono {
     GET: async (context) => answer(await one(context)),
     PUT: async ({ req }) => {
       await checkWrite(writes, req.raw);
-      const instance = instanceOf(await readJson(req.raw), { ...instanceIn(req), now: Math.trunc(clock.now()) });
+      const instance = instanceOf(await readJson(req.raw), {
+        ...instanceIn(req),
+        now: Math.trunc(clock.now()),
+      });
       await directory.write(instance, await connected());
       return new Response(null, { status: 201, headers: PLAIN });
     },
@@ -126,9 +155,15 @@ export function discoveryApp(options: DiscoveryAppOptions): Hono {
       const { name } = instanceIn(req);
       const any = await pool.any(name, req.raw.signal);
       if (any.status === 'unknown')
-        throw new HttpProblem('unavailable', `${name} has not been read yet: ZooKeeper did not answer in time`, { 'retry-after': '1' });
-      const age: Record<string, string> = any.staleMs === undefined ? {} : { age: String(Math.ceil(any.staleMs / 1_000)) };
-      if (any.status === 'none') throw new HttpProblem('not-found', `${name} has no instance that is enabled`, age);
+        throw new HttpProblem(
+          'unavailable',
+          `${name} has not been read yet: ZooKeeper did not answer in time`,
+          { 'retry-after': '1' },
+        );
+      const age: Record<string, string> =
+        any.staleMs === undefined ? {} : { age: String(Math.ceil(any.staleMs / 1_000)) };
+      if (any.status === 'none')
+        throw new HttpProblem('not-found', `${name} has no instance that is enabled`, age);
       return answer(instanceJson(any.instance), age);
     },
   });
@@ -136,8 +171,11 @@ export function discoveryApp(options: DiscoveryAppOptions): Hono {
     app.route('/', consoleAssets({ '/': 'services' }));
     app.route('/', servicesApi({ ...page, clock, streams }));
   }
-  // The path of Curator's first version, which its server still answers. No other method is refused there: it may be a path of another app.
-  app.get('/:name/:id', async (context) => answer(await one(context), { warning: '299 - "deprecated: see /v1/service/{name}/{id}"' }));
+  // The path of Curator's first version, which its server still answers. No other method is refused there: it
+  // may be a path of another app.
+  app.get('/:name/:id', async (context) =>
+    answer(await one(context), { warning: '299 - "deprecated: see /v1/service/{name}/{id}"' }),
+  );
   return app;
 }
 

@@ -13,7 +13,12 @@ const { schemas } = DISCOVERY_OPENAPI.components;
 
 /** Every operation, and every schema that stands anywhere in it. */
 const operations = Object.entries(DISCOVERY_OPENAPI.paths).flatMap(([path, methods]) =>
-  Object.entries(methods).map(([method, operation]) => ({ path, method, operation, name: `${method.toUpperCase()} ${path}` })),
+  Object.entries(methods).map(([method, operation]) => ({
+    path,
+    method,
+    operation,
+    name: `${method.toUpperCase()} ${path}`,
+  })),
 );
 
 function schemasOf({ parameters = [], requestBody, responses }: OpenApiOperation): JsonSchema[] {
@@ -29,7 +34,10 @@ function schemasOf({ parameters = [], requestBody, responses }: OpenApiOperation
 
 function references(schema: JsonSchema): string[] {
   const { $ref, items, properties = {} } = schema;
-  return [...($ref ? [$ref] : []), ...[...(items ? [items] : []), ...Object.values(properties)].flatMap(references)];
+  return [
+    ...($ref ? [$ref] : []),
+    ...[...(items ? [items] : []), ...Object.values(properties)].flatMap(references),
+  ];
 }
 
 describe('the OpenAPI document', () => {
@@ -45,20 +53,27 @@ describe('the OpenAPI document', () => {
         expect(description, `${name} ${status}`).not.toBe('');
       }
       for (const requirement of operation.security ?? [])
-        for (const scheme of Object.keys(requirement)) expect(DISCOVERY_OPENAPI.components.securitySchemes, name).toHaveProperty(scheme);
+        for (const scheme of Object.keys(requirement))
+          expect(DISCOVERY_OPENAPI.components.securitySchemes, name).toHaveProperty(scheme);
     }
     expect(JSON.parse(JSON.stringify(DISCOVERY_OPENAPI))).toEqual(DISCOVERY_OPENAPI);
   });
 
   it('refers only to schemas that it has, and has none that nothing refers to', () => {
-    const all = [...operations.flatMap(({ operation }) => schemasOf(operation)), ...Object.values(schemas)].flatMap(references);
+    const all = [
+      ...operations.flatMap(({ operation }) => schemasOf(operation)),
+      ...Object.values(schemas),
+    ].flatMap(references);
     const known = Object.keys(schemas).map((schema) => `#/components/schemas/${schema}`);
     expect([...new Set(all)].sort()).toEqual(known.sort());
   });
 
   it('gives examples that are as its schemas have them', () => {
     for (const { operation, name } of operations) {
-      const contents = [operation.requestBody?.content, ...Object.values(operation.responses).map(({ content }) => content)];
+      const contents = [
+        operation.requestBody?.content,
+        ...Object.values(operation.responses).map(({ content }) => content),
+      ];
       for (const { example, schema } of contents.flatMap((content) => content?.['application/json'] ?? []))
         if (example !== undefined) expect(violations(example, schema, schemas), name).toEqual([]);
     }
@@ -98,14 +113,20 @@ interface Case {
 }
 
 const json = { 'content-type': 'application/json' };
-const put = (body: string, headers: Record<string, string> = json): RequestInit => ({ method: 'PUT', headers, body });
+const put = (body: string, headers: Record<string, string> = json): RequestInit => ({
+  method: 'PUT',
+  headers,
+  body,
+});
 const failed = (fault: 'timeout' | 'no-auth') => new ZooKeeperError(fault, { fault, outcome: 'not-applied' });
 const FOREIGN: Case = { app: { hosts: new Set() }, path: 'http://evil.example' };
 const AWAY: Case = { failure: failed('timeout') };
 const REFUSED: Case = { failure: failed('no-auth') };
 const FAULT: Case = { failure: new TypeError('a bug') };
 const BAD_NAME: Case = { failure: undefined, path: '/v1/service/%00' };
-const TOKEN: Partial<DiscoveryAppOptions> = { writes: { kind: 'token', token: { admits: async () => false } } };
+const TOKEN: Partial<DiscoveryAppOptions> = {
+  writes: { kind: 'token', token: { admits: async () => false } },
+};
 const REMOVE: RequestInit = { method: 'DELETE' };
 
 const CASES: Readonly<Record<string, Readonly<Record<string, Case>>>> = {
@@ -191,30 +212,48 @@ function badName(name: string): Error | undefined {
 
 describe('every answer that the document names', () => {
   it('is among the ones that are tried below, and none beside', () => {
-    const documented = operations.map(({ name, operation }) => [name, Object.keys(operation.responses).sort()]);
-    expect(Object.entries(CASES).map(([name, cases]) => [name, Object.keys(cases).sort()])).toEqual(documented);
+    const documented = operations.map(({ name, operation }) => [
+      name,
+      Object.keys(operation.responses).sort(),
+    ]);
+    expect(Object.entries(CASES).map(([name, cases]) => [name, Object.keys(cases).sort()])).toEqual(
+      documented,
+    );
   });
 
   const tried = operations.flatMap(({ name, path, operation }) =>
-    Object.entries(operation.responses).map(([status, response]) => ({ name, path, status, response, operation })),
+    Object.entries(operation.responses).map(([status, response]) => ({
+      name,
+      path,
+      status,
+      response,
+      operation,
+    })),
   );
 
-  it.each(tried)('$name $status is given, and is as it says', async ({ name, path, status, response, operation }) => {
-    const how = CASES[name]?.[status] ?? {};
-    const usual = path.replace('{name}', 'orders').replace('{id}', '1');
-    const asked = how.path?.startsWith('http') ? `${how.path}${usual}` : (how.path ?? usual);
-    const given = await appFor(how).request(asked, how.init);
-    if (status === 'default') expect(Object.keys(operation.responses)).not.toContain(String(given.status));
-    else expect(given.status).toBe(Number(status));
-    const text = await given.text();
-    if (response.content === undefined) expect(text).toBe('');
-    else {
-      expect(given.headers.get('content-type')).toMatch(/^application\/json/);
-      expect(violations(JSON.parse(text), response.content['application/json'].schema, schemas)).toEqual([]);
-    }
-    for (const [header, { schema }] of Object.entries(response.headers ?? {})) {
-      const value = given.headers.get(header);
-      expect(violations(schema.type === 'integer' ? Number(value ?? Number.NaN) : value, schema, schemas)).toEqual([]);
-    }
-  });
+  it.each(tried)(
+    '$name $status is given, and is as it says',
+    async ({ name, path, status, response, operation }) => {
+      const how = CASES[name]?.[status] ?? {};
+      const usual = path.replace('{name}', 'orders').replace('{id}', '1');
+      const asked = how.path?.startsWith('http') ? `${how.path}${usual}` : (how.path ?? usual);
+      const given = await appFor(how).request(asked, how.init);
+      if (status === 'default') expect(Object.keys(operation.responses)).not.toContain(String(given.status));
+      else expect(given.status).toBe(Number(status));
+      const text = await given.text();
+      if (response.content === undefined) expect(text).toBe('');
+      else {
+        expect(given.headers.get('content-type')).toMatch(/^application\/json/);
+        expect(violations(JSON.parse(text), response.content['application/json'].schema, schemas)).toEqual(
+          [],
+        );
+      }
+      for (const [header, { schema }] of Object.entries(response.headers ?? {})) {
+        const value = given.headers.get(header);
+        expect(
+          violations(schema.type === 'integer' ? Number(value ?? Number.NaN) : value, schema, schemas),
+        ).toEqual([]);
+      }
+    },
+  );
 });

@@ -1,5 +1,12 @@
 import { PROBLEM_CODES } from '../problem.js';
-import type { JsonContent, JsonSchema, OpenApiDocument, OpenApiOperation, OpenApiParameter, OpenApiResponse } from './openapi.js';
+import type {
+  JsonContent,
+  JsonSchema,
+  OpenApiDocument,
+  OpenApiOperation,
+  OpenApiParameter,
+  OpenApiResponse,
+} from './openapi.js';
 
 const ref = (name: string): JsonSchema => ({ $ref: `#/components/schemas/${name}` });
 const json = (schema: JsonSchema, example?: unknown): JsonContent => ({
@@ -38,7 +45,8 @@ const FIELDS: Readonly<Record<string, JsonSchema>> = {
   },
   registrationTimeUTC: {
     type: 'integer',
-    description: 'When it was registered, in milliseconds since the Unix epoch by the clock of the client that did it.',
+    description:
+      'When it was registered, in milliseconds since the Unix epoch by the clock of the client that did it.',
   },
   uriSpec: {
     type: 'object',
@@ -49,11 +57,17 @@ const FIELDS: Readonly<Record<string, JsonSchema>> = {
 };
 
 const SCHEMAS: Readonly<Record<string, JsonSchema>> = {
-  ServiceName: { type: 'object', required: ['name'], properties: { name: TEXT }, additionalProperties: false },
+  ServiceName: {
+    type: 'object',
+    required: ['name'],
+    properties: { name: TEXT },
+    additionalProperties: false,
+  },
   ServiceNames: { type: 'array', items: ref('ServiceName') },
   ServiceInstance: {
     type: 'object',
-    description: 'The ports that an instance does not have are left out; it may have neither of them. So are uriSpec and enabled.',
+    description:
+      'The ports that an instance does not have are left out; it may have neither of them. So are uriSpec and enabled.',
     required: ['name', 'id', 'address', 'payload', 'registrationTimeUTC', 'serviceType'],
     properties: {
       ...FIELDS,
@@ -65,9 +79,13 @@ const SCHEMAS: Readonly<Record<string, JsonSchema>> = {
       serviceType: {
         type: 'string',
         enum: ['DYNAMIC', 'STATIC', 'PERMANENT', 'DYNAMIC_SEQUENTIAL'],
-        description: 'DYNAMIC and DYNAMIC_SEQUENTIAL go with the ZooKeeper session that registered them, STATIC and PERMANENT stay.',
+        description:
+          'DYNAMIC and DYNAMIC_SEQUENTIAL go with the ZooKeeper session that registered them, STATIC and PERMANENT stay.',
       },
-      enabled: { const: false, description: 'Only there when it is not to be sent any work for the time being.' },
+      enabled: {
+        const: false,
+        description: 'Only there when it is not to be sent any work for the time being.',
+      },
     },
     additionalProperties: false,
   },
@@ -82,7 +100,8 @@ const SCHEMAS: Readonly<Record<string, JsonSchema>> = {
       serviceType: {
         type: 'string',
         enum: ['STATIC', 'PERMANENT'],
-        description: 'STATIC: unregistered by the server when no client writes it again in time, where it is told to. PERMANENT: stays.',
+        description:
+          'STATIC: unregistered by the server when no client writes it again in time, where it is told to. PERMANENT: stays.',
       },
       enabled: { type: 'boolean', description: 'Whether it may be sent work; true unless it is given.' },
     },
@@ -106,23 +125,36 @@ const parameter = (name: string, description: string): OpenApiParameter => ({
   schema: TEXT,
 });
 const NAME = parameter('name', 'The service.');
-const ID = parameter('id', 'The instance; of a DYNAMIC_SEQUENTIAL one with the number that ZooKeeper gave it.');
+const ID = parameter(
+  'id',
+  'The instance; of a DYNAMIC_SEQUENTIAL one with the number that ZooKeeper gave it.',
+);
 
 type Headers = OpenApiResponse['headers'];
 const seconds = (description: string) => ({ description, schema: { type: 'integer', minimum: 0 } as const });
-const AGE: Headers = { age: seconds('There while the server does not hear of changes: for how many seconds it has not.') };
+const AGE: Headers = {
+  age: seconds('There while the server does not hear of changes: for how many seconds it has not.'),
+};
 const RETRY_AFTER: Headers = { 'retry-after': seconds('In how many seconds to ask again.') };
 
 /** @param schema the name of the body's */
-const answer = (description: string, schema: string, example?: unknown, headers?: Headers): OpenApiResponse => ({
+const answer = (
+  description: string,
+  schema: string,
+  example?: unknown,
+  headers?: Headers,
+): OpenApiResponse => ({
   description,
   ...(headers && { headers }),
   content: json(ref(schema), example),
 });
-const problem = (description: string, headers?: Headers) => answer(description, 'Problem', undefined, headers);
+const problem = (description: string, headers?: Headers) =>
+  answer(description, 'Problem', undefined, headers);
 
 const BAD_NAME = problem('The name or the id cannot be those of a service and its instance.');
-const FOREIGN_HOST = problem('The request names a host that is not this one (only where the server listens on a loopback address).');
+const FOREIGN_HOST = problem(
+  'The request names a host that is not this one (only where the server listens on a loopback address).',
+);
 const REFUSED = problem('ZooKeeper refuses it, as for want of rights.');
 const AWAY = problem('ZooKeeper cannot be asked for the time being.', RETRY_AFTER);
 const NO_TOKEN = problem('The server asks for a bearer token, and this is none or not the right one.', {
@@ -140,13 +172,20 @@ const QUERIED_BY_NAME = { 400: BAD_NAME, ...QUERIED };
 const WRITTEN = { 401: NO_TOKEN, 403: NO_WRITES, 502: REFUSED, 503: AWAY, ...DEFAULT };
 const SECURITY = [{}, { bearer: [] }];
 
-const operation = (operationId: string, summary: string, more: Omit<OpenApiOperation, 'operationId' | 'summary'>): OpenApiOperation => ({
+const operation = (
+  operationId: string,
+  summary: string,
+  more: Omit<OpenApiOperation, 'operationId' | 'summary'>,
+): OpenApiOperation => ({
   operationId,
   summary,
   ...more,
 });
 
-/** What the discovery server offers, as a document of OpenAPI 3.1. Its addresses are relative to where it is found itself. */
+/**
+ * What the discovery server offers, as a document of OpenAPI 3.1. Its addresses are relative to where it is
+ * found itself.
+ */
 export const DISCOVERY_OPENAPI: OpenApiDocument = {
   openapi: '3.1.0',
   info: {
@@ -161,7 +200,10 @@ export const DISCOVERY_OPENAPI: OpenApiDocument = {
     '/openapi.json': {
       get: operation('getDocument', 'This document', {
         responses: {
-          200: { description: 'A document of OpenAPI 3.1.', content: json({ type: 'object', required: ['openapi', 'paths'] }) },
+          200: {
+            description: 'A document of OpenAPI 3.1.',
+            content: json({ type: 'object', required: ['openapi', 'paths'] }),
+          },
           403: FOREIGN_HOST,
           ...DEFAULT,
         },
@@ -169,13 +211,18 @@ export const DISCOVERY_OPENAPI: OpenApiDocument = {
     },
     '/v1/service': {
       get: operation('getNames', 'The names of all services', {
-        description: 'In the order of their characters. One whose last instance has left may be among them for a while.',
-        responses: { 200: answer('The names.', 'ServiceNames', [{ name: 'billing' }, { name: 'orders' }]), ...QUERIED },
+        description:
+          'In the order of their characters. One whose last instance has left may be among them for a while.',
+        responses: {
+          200: answer('The names.', 'ServiceNames', [{ name: 'billing' }, { name: 'orders' }]),
+          ...QUERIED,
+        },
       }),
     },
     '/v1/service/{name}': {
       get: operation('getInstances', 'All instances of a service', {
-        description: 'Disabled ones included; none of a service that does not exist. What cannot be understood is left out.',
+        description:
+          'Disabled ones included; none of a service that does not exist. What cannot be understood is left out.',
         parameters: [NAME],
         responses: { 200: answer('The instances.', 'ServiceInstances', [EXAMPLE]), ...QUERIED_BY_NAME },
       }),
@@ -183,15 +230,22 @@ export const DISCOVERY_OPENAPI: OpenApiDocument = {
     '/v1/service/{name}/{id}': {
       get: operation('getInstance', 'One instance', {
         parameters: [NAME, ID],
-        responses: { 200: answer('The instance.', 'ServiceInstance', EXAMPLE), 404: NO_INSTANCE, ...QUERIED_BY_NAME },
+        responses: {
+          200: answer('The instance.', 'ServiceInstance', EXAMPLE),
+          404: NO_INSTANCE,
+          ...QUERIED_BY_NAME,
+        },
       }),
       put: operation('putInstance', 'Registers an instance, or writes it again', {
-        description: 'In place of whatever stands there. It outlives the server, and stays until it is unregistered.',
+        description:
+          'In place of whatever stands there. It outlives the server, and stays until it is unregistered.',
         parameters: [NAME, ID],
         requestBody: { required: true, content: json(ref('NewInstance'), EXAMPLE) },
         responses: {
           201: { description: 'It is registered.' },
-          400: problem('The body is no instance that may be registered, or its name and id are not those of the path.'),
+          400: problem(
+            'The body is no instance that may be registered, or its name and id are not those of the path.',
+          ),
           413: problem('The body is larger than 1 MiB.'),
           415: problem('The body is not application/json.'),
           ...WRITTEN,
@@ -205,13 +259,18 @@ export const DISCOVERY_OPENAPI: OpenApiDocument = {
           'and cannot be found until then.',
         ].join(' '),
         parameters: [NAME, ID],
-        responses: { 200: { description: 'It is not registered any more, or never was.' }, 400: BAD_NAME, ...WRITTEN },
+        responses: {
+          200: { description: 'It is not registered any more, or never was.' },
+          400: BAD_NAME,
+          ...WRITTEN,
+        },
         security: SECURITY,
       }),
     },
     '/v1/anyservice/{name}': {
       get: operation('getAny', 'Any instance of a service that is enabled', {
-        description: 'As the server’s strategy chooses it, from what the server has seen last: also while ZooKeeper is away.',
+        description:
+          'As the server’s strategy chooses it, from what the server has seen last: also while ZooKeeper is away.',
         parameters: [NAME],
         responses: {
           200: answer('The instance.', 'ServiceInstance', EXAMPLE, AGE),
@@ -239,6 +298,8 @@ export const DISCOVERY_OPENAPI: OpenApiDocument = {
   },
   components: {
     schemas: SCHEMAS,
-    securitySchemes: { bearer: { type: 'http', scheme: 'bearer', description: 'Only where the server was given a token.' } },
+    securitySchemes: {
+      bearer: { type: 'http', scheme: 'bearer', description: 'Only where the server was given a token.' },
+    },
   },
 };

@@ -7,7 +7,12 @@ import { ServiceDirectory } from '../../services/service-directory.js';
 import { checkBasePath, DEFAULT_BASE_PATH, servicePath } from '../../services/service-path.js';
 import { ServiceProvider } from '../../services/service-provider.js';
 import type { StrategyFactory } from '../../services/strategies/provider-strategy.js';
-import { DEFAULT_LISTEN_ADDRESS, formatListenAddress, isLoopback, type ListenAddress } from '../../settings/listen-address.js';
+import {
+  DEFAULT_LISTEN_ADDRESS,
+  formatListenAddress,
+  isLoopback,
+  type ListenAddress,
+} from '../../settings/listen-address.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { BearerTokenFile, pageAccess, type WriteAccess, writeAccess } from '../access.js';
 import { listen } from '../listen.js';
@@ -38,18 +43,31 @@ export interface DiscoveryServerOptions {
   readonly basePath?: string | undefined;
   /** Whether no client may register and unregister instances. @default false */
   readonly readOnly?: boolean | undefined;
-  /** Whether the page at `/` may enable, disable and remove instances, with the token of `bearerTokenFile`, which is needed then. @default false */
+  /**
+   * Whether the page at `/` may enable, disable and remove instances, with the token of `bearerTokenFile`,
+   * which is needed then.
+   * @default false
+   */
   readonly allowWrites?: boolean | undefined;
-  /** A file with the token for writes, read again for each. Needed to listen beyond loopback, unless the server is read-only. @default none */
+  /**
+   * A file with the token for writes, read again for each. Needed to listen beyond loopback, unless the
+   * server is read-only.
+   * @default none
+   */
   readonly bearerTokenFile?: string | undefined;
-  /** Time without a write after which a STATIC instance is unregistered, in milliseconds. @default without limit */
+  /**
+   * Time without a write after which a STATIC instance is unregistered, in milliseconds.
+   * @default without limit
+   */
   readonly staticTimeoutMs?: number | undefined;
   /** How `v1/anyservice` chooses. @default round robin */
   readonly strategy?: StrategyFactory | undefined;
   /** Must not throw and must not block. */
   readonly onEvent?: ((event: DiscoveryServerEvent) => void) | undefined;
   /** What the settings are called in errors. @default "listen", "bearerTokenFile" and "allowWrites" */
-  readonly labels?: { readonly listen: string; readonly bearerTokenFile: string; readonly allowWrites: string } | undefined;
+  readonly labels?:
+    | { readonly listen: string; readonly bearerTokenFile: string; readonly allowWrites: string }
+    | undefined;
 }
 
 /** A discovery server that answers. */
@@ -58,36 +76,54 @@ export interface DiscoveryServer {
   readonly url: string;
   /** What it does not need to be told: who may change anything. */
   readonly writes: WriteAccess['kind'];
-  /** Ends within a second or so. The session with ZooKeeper stays, and so does what was registered. Never rejects; idempotent. */
+  /**
+   * Ends within a second or so. The session with ZooKeeper stays, and so does what was registered. Never
+   * rejects; idempotent.
+   */
   close(): Promise<void>;
 }
 
 const LABELS = { listen: 'listen', bearerTokenFile: 'bearerTokenFile', allowWrites: 'allowWrites' };
 
 /**
- * Starts a discovery server: `discoveryApp` on a port of its own. Resolves once it listens, whether ZooKeeper is there or not.
+ * Starts a discovery server: `discoveryApp` on a port of its own. Resolves once it listens, whether ZooKeeper
+ * is there or not.
  *
- * @throws {ConfigError} when it cannot listen there, others could change anything without a token, or the token file holds none
+ * @throws {ConfigError} when it cannot listen there, others could change anything without a token, or the
+ * token file holds none
  */
 export async function startDiscoveryServer(options: DiscoveryServerOptions): Promise<DiscoveryServer> {
   const { zookeeper, clock, random, strategy, onEvent, staticTimeoutMs, labels = LABELS } = options;
   const { listen: at = DEFAULT_LISTEN_ADDRESS, basePath = DEFAULT_BASE_PATH, bearerTokenFile } = options;
   checkBasePath(basePath);
-  const token = bearerTokenFile === undefined ? undefined : await BearerTokenFile.open(bearerTokenFile, labels.bearerTokenFile);
+  const token =
+    bearerTokenFile === undefined
+      ? undefined
+      : await BearerTokenFile.open(bearerTokenFile, labels.bearerTokenFile);
   const writes = writeAccess(at, { readOnly: options.readOnly, token }, labels.listen);
-  if (options.allowWrites && options.readOnly) throw new ConfigError(labels.allowWrites, true, 'a server that is not read-only');
+  if (options.allowWrites && options.readOnly)
+    throw new ConfigError(labels.allowWrites, true, 'a server that is not read-only');
   const pageWrites = pageAccess(options.allowWrites, token, labels.allowWrites);
   const streams = new OpenStreams();
 
   // Queries and caches meet the same znodes: each is told of once.
-  const onUnreadable = new UnreadableReports((path, problem) => onEvent?.({ type: 'unreadable', path, problem }));
+  const onUnreadable = new UnreadableReports((path, problem) =>
+    onEvent?.({ type: 'unreadable', path, problem }),
+  );
   const directory = new ServiceDirectory({ zookeeper, clock, basePath, payload: jsonPayload, onUnreadable });
   const pool = new ProviderPool({
     clock,
     // Without a watch.
     exists: async (name, call) => (await zookeeper.read(servicePath(basePath, name), call)) !== undefined,
     open: (name) => {
-      const source = new ServiceCache({ zookeeper, clock, basePath, name, payload: jsonPayload, onUnreadable });
+      const source = new ServiceCache({
+        zookeeper,
+        clock,
+        basePath,
+        name,
+        payload: jsonPayload,
+        onUnreadable,
+      });
       return new ServiceProvider({ source, clock, random, strategy });
     },
   });
@@ -101,7 +137,11 @@ export async function startDiscoveryServer(options: DiscoveryServerOptions): Pro
   const listener = await listen({ fetch: (request) => app.fetch(request), at, label: labels.listen, clock });
   if (writes.kind === 'anybody' && !isLoopback(listener.address.host)) {
     await listener.close();
-    throw new ConfigError(labels.listen, formatListenAddress(at), 'a name that means loopback (this one has another address)');
+    throw new ConfigError(
+      labels.listen,
+      formatListenAddress(at),
+      'a name that means loopback (this one has another address)',
+    );
   }
   const purge =
     staticTimeoutMs === undefined || writes.kind === 'nobody'

@@ -42,7 +42,15 @@ describe('an instance over HTTP', () => {
 
   it('needs no time of registration, takes null as absent, and ignores what it does not know', () => {
     const { registrationTimeUTC, payload, ...rest } = CURATOR;
-    const json = { ...rest, sslPort: null, payload: null, uriSpec: null, enabled: null, registrationTimeUTC: null, weather: 'fine' };
+    const json = {
+      ...rest,
+      sslPort: null,
+      payload: null,
+      uriSpec: null,
+      enabled: null,
+      registrationTimeUTC: null,
+      weather: 'fine',
+    };
     expect(instanceOf(json, PLACE)).toEqual<ServiceInstance>({
       ...rest,
       serviceType: 'STATIC',
@@ -55,8 +63,21 @@ describe('an instance over HTTP', () => {
   });
 
   it('tells of one that somebody registered without an address', () => {
-    const bare = { name: 'a', id: 'b', registrationTimeUTC: 0, serviceType: 'DYNAMIC', enabled: true } as ServiceInstance;
-    const json = { name: 'a', id: 'b', address: null, payload: null, registrationTimeUTC: 0, serviceType: 'DYNAMIC' };
+    const bare = {
+      name: 'a',
+      id: 'b',
+      registrationTimeUTC: 0,
+      serviceType: 'DYNAMIC',
+      enabled: true,
+    } as ServiceInstance;
+    const json = {
+      name: 'a',
+      id: 'b',
+      address: null,
+      payload: null,
+      registrationTimeUTC: 0,
+      serviceType: 'DYNAMIC',
+    };
     expect(told(bare)).toStrictEqual(json);
   });
 
@@ -103,12 +124,18 @@ describe('an instance over HTTP', () => {
   });
 
   it.each([
-    [{ '@class': 'com.example.Order', a: 1 }, 'instance.payload.@class: expected java.util.TreeMap or another map'],
+    [
+      { '@class': 'com.example.Order', a: 1 },
+      'instance.payload.@class: expected java.util.TreeMap or another map',
+    ],
     [{ '@class': 'java.util.Properties' }, 'instance.payload.@class: expected'],
     [['com.example.Order', {}], 'instance.payload[0]: expected java.util.ArrayList'],
     [{ ...spring, name: 7 }, 'instance.payload.name: expected a text, got 7'],
     [{ ...spring, metadata: { zone: 7 } }, 'metadata.zone: expected a text, got 7'],
-    [{ ...spring, metadata: undefined }, 'instance.payload.metadata: expected an object of texts, got undefined'],
+    [
+      { ...spring, metadata: undefined },
+      'instance.payload.metadata: expected an object of texts, got undefined',
+    ],
   ])('is refused with a payload of a class that Java readers could not load: %j', (payload, message) => {
     const instance = () => instanceOf({ ...CURATOR, payload }, PLACE);
     expect(instance).toThrow(ConfigError);
@@ -120,7 +147,11 @@ describe('an instance over HTTP', () => {
   });
 
   it('is not fooled by names that objects have of their own', () => {
-    const json = JSON.parse('{"__proto__":{"name":"test","id":"ca2fff8e","address":"10.0.0.1","port":1,"serviceType":"STATIC"}}');
-    expect(() => instanceOf(json, PLACE)).toThrow('instance.name: expected "test", as in the path, got undefined');
+    const json = JSON.parse(
+      '{"__proto__":{"name":"test","id":"ca2fff8e","address":"10.0.0.1","port":1,"serviceType":"STATIC"}}',
+    );
+    expect(() => instanceOf(json, PLACE)).toThrow(
+      'instance.name: expected "test", as in the path, got undefined',
+    );
   });
 });

@@ -6,26 +6,55 @@ import { shortened } from '../../services/shortened.js';
 import { HttpProblem } from '../problem.js';
 
 /**
- * An instance as Curator's discovery server tells of it. Its clients fail where address or payload is missing, and expect no port that is null: what
- * is undefined is left out of the JSON. Not among Curator's fields: `uriSpec`, so that what is read can be written back, and `enabled` where it is false.
+ * An instance as Curator's discovery server tells of it. Its clients fail where address or payload is
+ * missing, and expect no port that is null: what is undefined is left out of the JSON. Not among Curator's
+ * fields: `uriSpec`, so that what is read can be written back, and `enabled` where it is false.
  */
 export function instanceJson(instance: ServiceInstance) {
-  const { name, id, address = null, port, sslPort, payload = null, registrationTimeUTC, serviceType, uriSpec, enabled } = instance;
-  return { name, id, address, port, sslPort, payload, registrationTimeUTC, serviceType, uriSpec, enabled: enabled ? undefined : false };
+  const {
+    name,
+    id,
+    address = null,
+    port,
+    sslPort,
+    payload = null,
+    registrationTimeUTC,
+    serviceType,
+    uriSpec,
+    enabled,
+  } = instance;
+  return {
+    name,
+    id,
+    address,
+    port,
+    sslPort,
+    payload,
+    registrationTimeUTC,
+    serviceType,
+    uriSpec,
+    enabled: enabled ? undefined : false,
+  };
 }
 
 /**
- * The instance that a request wants to be registered; unknown fields are ignored, as Curator's server does, and null is as good as absent.
- * Of its payload only the class is checked here, the rest when it is written.
+ * The instance that a request wants to be registered; unknown fields are ignored, as Curator's server does,
+ * and null is as good as absent. Of its payload only the class is checked here, the rest when it is written.
  *
  * @param json the body, parsed
  * @param place the names in the path, and when the request comes, in milliseconds since the Unix epoch
  * @throws {ConfigError} naming the field, the value and what was expected
  */
-export function instanceOf(json: unknown, place: { readonly name: string; readonly id: string; readonly now: number }): ServiceInstance {
+export function instanceOf(
+  json: unknown,
+  place: { readonly name: string; readonly id: string; readonly now: number },
+): ServiceInstance {
   const { name, id, now } = place;
-  if (typeof json !== 'object' || json === null || Array.isArray(json)) throw new ConfigError('the body', shortened(json), 'a JSON object');
-  const fields = new Map<string, unknown>(Object.entries(json).filter(([, value]) => value !== null && value !== undefined));
+  if (typeof json !== 'object' || json === null || Array.isArray(json))
+    throw new ConfigError('the body', shortened(json), 'a JSON object');
+  const fields = new Map<string, unknown>(
+    Object.entries(json).filter(([, value]) => value !== null && value !== undefined),
+  );
   if (fields.get('name') !== name) throw wrong('name', fields, `${JSON.stringify(name)}, as in the path`);
   if (fields.get('id') !== id) throw wrong('id', fields, `${JSON.stringify(id)}, as in the path`);
   const serviceType = fields.get('serviceType');

@@ -60,9 +60,13 @@ export interface OpenApiDocument {
     readonly license: { readonly name: string; readonly identifier: string };
   };
   readonly servers: readonly { readonly url: string; readonly description: string }[];
-  readonly paths: Readonly<Record<string, Readonly<Partial<Record<'get' | 'put' | 'delete', OpenApiOperation>>>>>;
+  readonly paths: Readonly<
+    Record<string, Readonly<Partial<Record<'get' | 'put' | 'delete', OpenApiOperation>>>>
+  >;
   readonly components: {
     readonly schemas: Readonly<Record<string, JsonSchema>>;
-    readonly securitySchemes: Readonly<Record<string, { readonly type: 'http'; readonly scheme: 'bearer'; readonly description: string }>>;
+    readonly securitySchemes: Readonly<
+      Record<string, { readonly type: 'http'; readonly scheme: 'bearer'; readonly description: string }>
+    >;
   };
 }

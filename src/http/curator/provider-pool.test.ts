@@ -37,7 +37,13 @@ class FakeProvider implements PooledProvider {
   }
 }
 
-function setUp(options: { readonly most?: number; readonly ready?: boolean; readonly exists?: ProviderPoolOptions['exists'] } = {}) {
+function setUp(
+  options: {
+    readonly most?: number;
+    readonly ready?: boolean;
+    readonly exists?: ProviderPoolOptions['exists'];
+  } = {},
+) {
   const clock = new VirtualClock();
   const opened: { name: string; provider: FakeProvider }[] = [];
   const open = (name: string) => {
@@ -46,7 +52,14 @@ function setUp(options: { readonly most?: number; readonly ready?: boolean; read
     opened.push({ name, provider });
     return provider;
   };
-  const pool = new ProviderPool({ open, exists: options.exists, clock, most: options.most, idleMs: 60_000, readyWithinMs: 2_000 });
+  const pool = new ProviderPool({
+    open,
+    exists: options.exists,
+    clock,
+    most: options.most,
+    idleMs: 60_000,
+    readyWithinMs: 2_000,
+  });
   const followed = () => opened.filter(({ provider }) => !provider.closed).map(({ name }) => name);
   return { clock, pool, opened, followed };
 }
@@ -181,7 +194,8 @@ describe('the services that somebody asks for', () => {
   it('are not pushed out by names that do not exist', async () => {
     const { pool, followed } = setUp({ most: 3 });
     for (const name of ['a', 'b']) await pool.any(name);
-    for (let i = 0; i < 20; i += 1) expect(await pool.any(`absent-${i}`)).toEqual({ status: 'none', staleMs: undefined });
+    for (let i = 0; i < 20; i += 1)
+      expect(await pool.any(`absent-${i}`)).toEqual({ status: 'none', staleMs: undefined });
     expect(followed()).toEqual(['a', 'b', 'absent-19']);
     pool.close();
   });

@@ -20,7 +20,11 @@ export type AnyInstance =
 export interface ProviderPoolOptions {
   /** Begins to follow a service. */
   readonly open: (name: string) => PooledProvider;
-  /** Whether there is such a service: only then is it followed, which costs ZooKeeper a watch that stays with the session. @default it is */
+  /**
+   * Whether there is such a service: only then is it followed, which costs ZooKeeper a watch that stays with
+   * the session.
+   * @default it is
+   */
   readonly exists?: ((name: string, call: ServiceCall) => Promise<boolean>) | undefined;
   readonly clock: Clock;
   /** Maximum number of services that are followed. @default 200 */
@@ -42,15 +46,25 @@ interface Entry {
 }
 
 /**
- * The services that clients ask for. Each is followed from the first request on: the next ones need no request to ZooKeeper and are answered while
- * it is away, too. Services without requests, and those beyond the maximum, are dropped.
+ * The services that clients ask for. Each is followed from the first request on: the next ones need no
+ * request to ZooKeeper and are answered while it is away, too. Services without requests, and those beyond
+ * the maximum, are dropped.
  */
 export class ProviderPool {
   readonly #entries = new Map<string, Entry>();
-  readonly #options: Required<{ [Name in keyof ProviderPoolOptions]: NonNullable<ProviderPoolOptions[Name]> }>;
+  readonly #options: Required<{
+    [Name in keyof ProviderPoolOptions]: NonNullable<ProviderPoolOptions[Name]>;
+  }>;
   #isClosed = false;
 
-  constructor({ open, exists = async () => true, clock, most = 200, idleMs = 600_000, readyWithinMs = 2_000 }: ProviderPoolOptions) {
+  constructor({
+    open,
+    exists = async () => true,
+    clock,
+    most = 200,
+    idleMs = 600_000,
+    readyWithinMs = 2_000,
+  }: ProviderPoolOptions) {
     this.#options = { open, exists, clock, most, idleMs, readyWithinMs };
   }
 
@@ -86,7 +100,10 @@ export class ProviderPool {
     for (const name of [...this.#entries.keys()]) this.#drop(name);
   }
 
-  /** Whether there is such a service, asking ZooKeeper without leaving a watch there; undefined where it does not answer. */
+  /**
+   * Whether there is such a service, asking ZooKeeper without leaving a watch there; undefined where it does
+   * not answer.
+   */
   async #exists(name: string, call: ServiceCall): Promise<boolean | undefined> {
     if (this.#entries.has(name)) return true;
     if (this.#isClosed) return undefined;
@@ -113,13 +130,21 @@ export class ProviderPool {
 
   #open(name: string): Entry {
     const { open, clock } = this.#options;
-    const entry = { provider: open(name), read: new AbortController(), dropped: new AbortController(), usedAt: clock.monotonic() };
+    const entry = {
+      provider: open(name),
+      read: new AbortController(),
+      dropped: new AbortController(),
+      usedAt: clock.monotonic(),
+    };
     void entry.provider.ready.then(() => entry.read.abort());
     void this.#dropWhenIdle(name, entry);
     return entry;
   }
 
-  /** Services without instances go first: requests for names that do not exist must not push out existing ones. */
+  /**
+   * Services without instances go first: requests for names that do not exist must not push out existing
+   * ones.
+   */
   #evict(except: string): void {
     const others = [...this.#entries].filter(([name]) => name !== except);
     const [name] = others.find(([, { provider }]) => provider.instances.length === 0) ?? others[0] ?? [];

@@ -20,9 +20,16 @@ class FakeTree {
   #zxid = 100n;
   readonly #znodes = new Map<string, Znode>();
 
-  put(path: string, serviceType: ServiceType | undefined, version = 0, ephemeral = serviceType === 'DYNAMIC'): void {
+  put(
+    path: string,
+    serviceType: ServiceType | undefined,
+    version = 0,
+    ephemeral = serviceType === 'DYNAMIC',
+  ): void {
     const data = Buffer.from(
-      serviceType === undefined ? '{{' : JSON.stringify({ address: '10.0.0.1', serviceType, registrationTimeUTC: 0 }),
+      serviceType === undefined
+        ? '{{'
+        : JSON.stringify({ address: '10.0.0.1', serviceType, registrationTimeUTC: 0 }),
     );
     this.#zxid += 1n;
     const owner = ephemeral ? '1'.repeat(16) : undefined;
@@ -48,7 +55,9 @@ class FakeTree {
     children: async (path: string) => {
       this.looks += path === '/services' ? 1 : 0;
       this.#check(path);
-      const below = this.paths.filter((each) => each.startsWith(`${path}/`)).map((each) => each.slice(path.length + 1).split('/')[0] ?? '');
+      const below = this.paths
+        .filter((each) => each.startsWith(`${path}/`))
+        .map((each) => each.slice(path.length + 1).split('/')[0] ?? '');
       return below.length === 0 ? undefined : [...new Set(below)];
     },
     read: async (path: string) => {
@@ -67,7 +76,8 @@ class FakeTree {
 
   #check(path: string): void {
     if (this.away) throw new ZooKeeperError('nobody answers', { fault: 'timeout', outcome: 'not-applied' });
-    if (this.secret.has(path)) throw new ZooKeeperError('not for you', { fault: this.secretFault, outcome: 'not-applied', path });
+    if (this.secret.has(path))
+      throw new ZooKeeperError('not for you', { fault: this.secretFault, outcome: 'not-applied', path });
   }
 }
 
@@ -145,25 +155,29 @@ describe('a STATIC instance', () => {
 });
 
 describe('a service or an instance that the servers refuse', () => {
-  it.each<ZooKeeperFault>(['refused', 'timeout'])('keeps no other from being unregistered, and is reported once (%s)', async (fault) => {
-    const { clock, tree, purged, failures, purge } = setUp();
-    for (const path of ['/services/aaa/1', '/services/orders/1', '/services/orders/2', '/services/zzz/1']) tree.put(path, 'STATIC');
-    tree.secretFault = fault;
-    tree.put('/services/aaa/0', 'PERMANENT');
-    tree.secret.add('/services/aaa').add('/services/orders/1');
-    await clock.advance(TIMEOUT_MS * 1.2);
-    expect(purged).toEqual(['orders/2', 'zzz/1']);
-    await clock.advance(TIMEOUT_MS * 10);
-    expect(failures).toMatchObject([{ path: '/services/aaa' }, { path: '/services/orders/1' }]);
-    tree.secret.clear();
-    await clock.advance(TIMEOUT_MS * 1.2);
-    expect(purged).toEqual(['orders/2', 'zzz/1', 'aaa/1', 'orders/1']);
-    tree.put('/services/aaa/2', 'STATIC');
-    tree.secret.add('/services/aaa');
-    await clock.advance(TIMEOUT_MS);
-    expect(failures).toHaveLength(3);
-    await purge.close();
-  });
+  it.each<ZooKeeperFault>(['refused', 'timeout'])(
+    'keeps no other from being unregistered, and is reported once (%s)',
+    async (fault) => {
+      const { clock, tree, purged, failures, purge } = setUp();
+      for (const path of ['/services/aaa/1', '/services/orders/1', '/services/orders/2', '/services/zzz/1'])
+        tree.put(path, 'STATIC');
+      tree.secretFault = fault;
+      tree.put('/services/aaa/0', 'PERMANENT');
+      tree.secret.add('/services/aaa').add('/services/orders/1');
+      await clock.advance(TIMEOUT_MS * 1.2);
+      expect(purged).toEqual(['orders/2', 'zzz/1']);
+      await clock.advance(TIMEOUT_MS * 10);
+      expect(failures).toMatchObject([{ path: '/services/aaa' }, { path: '/services/orders/1' }]);
+      tree.secret.clear();
+      await clock.advance(TIMEOUT_MS * 1.2);
+      expect(purged).toEqual(['orders/2', 'zzz/1', 'aaa/1', 'orders/1']);
+      tree.put('/services/aaa/2', 'STATIC');
+      tree.secret.add('/services/aaa');
+      await clock.advance(TIMEOUT_MS);
+      expect(failures).toHaveLength(3);
+      await purge.close();
+    },
+  );
 
   it('is reported once too where it is all of them, and is asked for less and less often', async () => {
     const { clock, tree, failures, purge } = setUp(1_000);

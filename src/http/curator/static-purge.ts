@@ -15,7 +15,10 @@ export interface StaticPurgeOptions {
   readonly timeoutMs: number;
   /** Told of every instance that was unregistered. Must not throw and must not block. */
   readonly onPurged?: ((name: string, id: string) => void) | undefined;
-  /** Told once of what cannot be read, until that has succeeded or fails in another way; it is tried again. Must not throw and must not block. */
+  /**
+   * Told once of what cannot be read, until that has succeeded or fails in another way; it is tried again.
+   * Must not throw and must not block.
+   */
   readonly onFailure?: ((failure: unknown) => void) | undefined;
 }
 
@@ -40,11 +43,14 @@ const MAX_PAUSE_MS = 60_000;
 const MAX_FAILURE_PAUSE_MS = 5_000;
 
 /**
- * Unregisters the STATIC instances that are not written again in time: a registration over HTTP has no session that could end with its client.
+ * Unregisters the STATIC instances that are not written again in time: a registration over HTTP has no
+ * session that could end with its client.
  *
- * The time counts on this server's monotonic clock, from when it first saw what is written there now: a server that has just started purges nothing
- * for that long. Time in which the instance could not be read hardly counts: it could not have been written then either. So an instance stays a
- * little longer than `timeoutMs`, never shorter; one that is written again in the very moment of its removal may go, until it is written the next time.
+ * The time counts on this server's monotonic clock, from when it first saw what is written there now: a
+ * server that has just started purges nothing for that long. Time in which the instance could not be read
+ * hardly counts: it could not have been written then either. So an instance stays a little longer than
+ * `timeoutMs`, never shorter; one that is written again in the very moment of its removal may go, until it is
+ * written the next time.
  */
 export class StaticPurge {
   readonly #seen = new Map<string, Seen>();
@@ -77,7 +83,10 @@ export class StaticPurge {
         failures += 1;
         if (!signal.aborted) this.#report(basePath, error);
       }
-      const pauseMs = Math.min(this.#pauseMs * 2 ** Math.min(failures, 10), Math.max(this.#pauseMs, MAX_FAILURE_PAUSE_MS));
+      const pauseMs = Math.min(
+        this.#pauseMs * 2 ** Math.min(failures, 10),
+        Math.max(this.#pauseMs, MAX_FAILURE_PAUSE_MS),
+      );
       await clock.sleep(pauseMs, signal).catch(() => {});
     }
   }
@@ -96,11 +105,16 @@ export class StaticPurge {
       await concurrently(ids ?? [], READS_AT_ONCE, check, signal);
     }
     // What stands below a service that could not be listed may be there still.
-    const isGone = (path: string) => !listed.has(path) && !this.#failing.has(path.slice(0, path.lastIndexOf('/')));
-    for (const known of [this.#failing, this.#seen]) for (const path of known.keys()) if (isGone(path)) known.delete(path);
+    const isGone = (path: string) =>
+      !listed.has(path) && !this.#failing.has(path.slice(0, path.lastIndexOf('/')));
+    for (const known of [this.#failing, this.#seen])
+      for (const path of known.keys()) if (isGone(path)) known.delete(path);
   }
 
-  /** What fails for one service or instance must not keep the others. Without a connection there is no sense in asking for them. */
+  /**
+   * What fails for one service or instance must not keep the others. Without a connection there is no sense
+   * in asking for them.
+   */
   async #attempt<T>(path: string, act: () => Promise<T>): Promise<T | undefined> {
     try {
       const result = await act();
@@ -121,7 +135,10 @@ export class StaticPurge {
     this.options.onFailure?.(failure);
   }
 
-  /** Unregisters an instance whose time is over. One that may not be read, or is just being written, is left alone. */
+  /**
+   * Unregisters an instance whose time is over. One that may not be read, or is just being written, is left
+   * alone.
+   */
   async #check(path: string, name: string, id: string, signal: AbortSignal): Promise<void> {
     const { zookeeper, clock, timeoutMs, onPurged } = this.options;
     try {
@@ -134,7 +151,8 @@ export class StaticPurge {
       } else {
         seen.unchangedMs += Math.min(now - seen.readAt, 2 * this.#pauseMs);
         seen.readAt = now;
-        if (seen.unchangedMs >= timeoutMs && (await zookeeper.remove(path, znode.stat.version, { signal }))) onPurged?.(name, id);
+        if (seen.unchangedMs >= timeoutMs && (await zookeeper.remove(path, znode.stat.version, { signal })))
+          onPurged?.(name, id);
       }
     } catch (error) {
       if (!isFault(error, 'no-auth', 'bad-version', 'not-empty')) throw error;

@@ -47,17 +47,32 @@ describe('acquiring', () => {
     const { start, store } = cluster();
     const lease = await start().lease;
     expect([lease.id, lease.version, lease.isValid()]).toEqual([0, 1, true]);
-    expect(await body(store, '0.json')).toMatchObject({ taskId: 'task-1', version: 1, durationMs: DURATION, knownNodesMapping: {} });
-    expect(await body(store, 'cluster.json')).toEqual({ size: 3, durationMs: DURATION, graceMs: GRACE, idWidth: 8, bootstrapped: false });
+    expect(await body(store, '0.json')).toMatchObject({
+      taskId: 'task-1',
+      version: 1,
+      durationMs: DURATION,
+      knownNodesMapping: {},
+    });
+    expect(await body(store, 'cluster.json')).toEqual({
+      size: 3,
+      durationMs: DURATION,
+      graceMs: GRACE,
+      idWidth: 8,
+      bootstrapped: false,
+    });
   });
 
   it('gives every one of 20 simultaneous starters an id of its own, within few requests', async () => {
     const { start } = cluster({ nodes: 20 });
     const started = Array.from({ length: 20 }, () => start());
     const leases = await Promise.all(started.map(({ lease }) => lease));
-    expect(leases.map(({ id }) => id).sort((a, b) => a - b)).toEqual(Array.from({ length: 20 }, (_, id) => id));
+    expect(leases.map(({ id }) => id).sort((a, b) => a - b)).toEqual(
+      Array.from({ length: 20 }, (_, id) => id),
+    );
     expect(leases.map(({ version }) => version)).toEqual(Array(20).fill(1));
-    const requests = started.flatMap(({ events }) => events.flatMap((event) => (event.type === 'acquired' ? [event.requests] : [])));
+    const requests = started.flatMap(({ events }) =>
+      events.flatMap((event) => (event.type === 'acquired' ? [event.requests] : [])),
+    );
     expect(requests.reduce((sum, n) => sum + n, 0) / 20).toBeLessThan(6);
   });
 
@@ -65,7 +80,14 @@ describe('acquiring', () => {
     const { start, store, clock } = cluster({ nodes: 5 });
     await start().lease;
     await clock.advance(5_000);
-    expect((await store.list()).objects.map(({ key }) => key)).toEqual(['0.json', '1.json', '2.json', '3.json', '4.json', 'cluster.json']);
+    expect((await store.list()).objects.map(({ key }) => key)).toEqual([
+      '0.json',
+      '1.json',
+      '2.json',
+      '3.json',
+      '4.json',
+      'cluster.json',
+    ]);
     expect(await body(store, 'cluster.json')).toMatchObject({ bootstrapped: true });
   });
 
@@ -80,7 +102,9 @@ describe('acquiring', () => {
   it('makes no cluster where only an existing one is wanted, and takes one that a listing does not show yet', async () => {
     const { start, store } = cluster({ nodes: 1 });
     const refused = start({ cluster: 'existing' });
-    await expect(refused.lease).rejects.toThrow('memory:: there is no cluster, and only an existing one is to be used (cluster: existing)');
+    await expect(refused.lease).rejects.toThrow(
+      'memory:: there is no cluster, and only an existing one is to be used (cluster: existing)',
+    );
     await expect(refused.lease).rejects.toMatchObject({ code: 'STORE_UNUSABLE' });
     expect((await store.list()).objects).toEqual([]);
 
@@ -121,24 +145,30 @@ describe('acquiring', () => {
     expect([lease.id, lease.version]).toEqual([0, 2]);
   });
 
-  it.each([1, 1000])('takes an expired id after duration and grace, and not before (store time cut to %i ms)', async (resolutionMs) => {
-    const { start, clock } = cluster({ nodes: 1, resolutionMs });
-    const dead: MemoryIntercept = async (_, apply) => {
-      if (clock.monotonic() > 0) throw new StoreError('dead', { fault: 'unreachable', outcome: 'not-applied' });
-      return apply();
-    };
-    await start({ intercept: dead }).lease;
-    const waiting = start();
-    let lease: Lease | undefined;
-    void waiting.lease.then((held) => {
-      lease = held;
-    });
-    await clock.advance(DURATION + GRACE);
-    expect(lease).toBeUndefined();
-    await clock.advance(2_000 + resolutionMs);
-    expect(lease?.version).toBe(2);
-    expect(waiting.events).toContainEqual(expect.objectContaining({ type: 'acquired', from: 'expired', store: 'memory:' }));
-  });
+  it.each([1, 1000])(
+    'takes an expired id after duration and grace, and not before (store time cut to %i ms)',
+    async (resolutionMs) => {
+      const { start, clock } = cluster({ nodes: 1, resolutionMs });
+      const dead: MemoryIntercept = async (_, apply) => {
+        if (clock.monotonic() > 0)
+          throw new StoreError('dead', { fault: 'unreachable', outcome: 'not-applied' });
+        return apply();
+      };
+      await start({ intercept: dead }).lease;
+      const waiting = start();
+      let lease: Lease | undefined;
+      void waiting.lease.then((held) => {
+        lease = held;
+      });
+      await clock.advance(DURATION + GRACE);
+      expect(lease).toBeUndefined();
+      await clock.advance(2_000 + resolutionMs);
+      expect(lease?.version).toBe(2);
+      expect(waiting.events).toContainEqual(
+        expect.objectContaining({ type: 'acquired', from: 'expired', store: 'memory:' }),
+      );
+    },
+  );
 
   it('never takes a lease that is being renewed, however far its own wall clock is off', async () => {
     const { start, clock } = cluster({ nodes: 1 });
@@ -153,7 +183,9 @@ describe('acquiring', () => {
   it('says so when nothing became free in time', async () => {
     const { start } = cluster({ nodes: 1 });
     await start().lease;
-    await expect(start({ acquireTimeoutMs: 0 }).lease).rejects.toThrow('its only node id did not become free in time');
+    await expect(start({ acquireTimeoutMs: 0 }).lease).rejects.toThrow(
+      'its only node id did not become free in time',
+    );
   });
 
   it('names a lease object that is not JSON, leaves it untouched, and uses the others', async () => {
@@ -162,7 +194,11 @@ describe('acquiring', () => {
     const first = start();
     const second = start();
     expect([(await first.lease).id, (await second.lease).id].sort()).toEqual([1, 2]);
-    expect(first.events).toContainEqual({ type: 'damaged', key: '0.json', problem: expect.stringContaining('is not JSON') });
+    expect(first.events).toContainEqual({
+      type: 'damaged',
+      key: '0.json',
+      problem: expect.stringContaining('is not JSON'),
+    });
     await clock.advance(10_000);
     expect((await store.read('0.json'))?.body).toBe('not json');
   });
@@ -179,13 +215,20 @@ describe('acquiring', () => {
     }
     const second = start({ store: bare, acquireTimeoutMs: 0 });
     await expect(second.lease).rejects.toThrow('1.json');
-    expect(second.events).toContainEqual({ type: 'damaged', key: '1.json', problem: expect.stringContaining('init --repair') });
+    expect(second.events).toContainEqual({
+      type: 'damaged',
+      key: '1.json',
+      problem: expect.stringContaining('init --repair'),
+    });
     await first.release();
   });
 
   it('does not call an object deleted that was created while it looked, however long ago the settings were written', async () => {
     const { start, bucket, clock } = cluster({ nodes: 2 });
-    const settings = { ...newCluster({ nodes: 2, durationMs: DURATION, graceMs: GRACE }), bootstrapped: false };
+    const settings = {
+      ...newCluster({ nodes: 2, durationMs: DURATION, graceMs: GRACE }),
+      bootstrapped: false,
+    };
     bucket.create('cluster.json', encodeCluster(settings), {});
     await clock.advance(60_000);
     let looks = 0;
@@ -193,7 +236,12 @@ describe('acquiring', () => {
       const reply = apply();
       if (call.operation === 'list' && ++looks === 1) {
         for (const key of ['0.json', '1.json']) bucket.create(key, '', {});
-        bucket.replace('cluster.json', encodeCluster({ ...settings, bootstrapped: true }), {}, bucket.read('cluster.json')?.etag ?? '');
+        bucket.replace(
+          'cluster.json',
+          encodeCluster({ ...settings, bootstrapped: true }),
+          {},
+          bucket.read('cluster.json')?.etag ?? '',
+        );
       }
       return reply;
     };
@@ -211,7 +259,11 @@ describe('acquiring', () => {
         clock,
         remote: true,
         intercept: async (call, apply) => {
-          if (call.operation === 'replace' && call.key === '0.json' && bucket.read('0.json')?.body.includes('taskId'))
+          if (
+            call.operation === 'replace' &&
+            call.key === '0.json' &&
+            bucket.read('0.json')?.body.includes('taskId')
+          )
             stop.abort(new Error('enough'));
           return apply();
         },
@@ -231,12 +283,16 @@ describe('acquiring', () => {
       return reply;
     };
     for (const version of [1, 2]) {
-      const started = Array.from({ length: 100 }, () => start({ store: new MemoryLeaseStore({ clock, intercept: slow }, bucket) }));
+      const started = Array.from({ length: 100 }, () =>
+        start({ store: new MemoryLeaseStore({ clock, intercept: slow }, bucket) }),
+      );
       await clock.advance(5_000);
       const leases = await Promise.all(started.map(({ lease }) => lease));
       expect(new Set(leases.map(({ id }) => id)).size).toBe(100);
       expect(new Set(leases.map((lease) => lease.version))).toEqual(new Set([version]));
-      const requests = started.flatMap(({ events }) => events.flatMap((event) => (event.type === 'acquired' ? [event.requests] : [])));
+      const requests = started.flatMap(({ events }) =>
+        events.flatMap((event) => (event.type === 'acquired' ? [event.requests] : [])),
+      );
       expect(requests.reduce((sum, n) => sum + n, 0) / 100).toBeLessThan(6);
       expect(Math.max(...requests)).toBeLessThan(25);
       await Promise.all([...leases.map((lease) => lease.release()), clock.advance(1_000)]);
@@ -279,12 +335,21 @@ describe('acquiring', () => {
       const careless: MemoryIntercept = async (call, apply) => {
         const reply = apply();
         if (call.operation !== ignored) return reply;
-        return { status: 'written', etag: (await store.read(call.key))?.etag, storeTime: { min: 0, max: 0 } } as typeof reply;
+        return {
+          status: 'written',
+          etag: (await store.read(call.key))?.etag,
+          storeTime: { min: 0, max: 0 },
+        } as typeof reply;
       };
       const remote = new MemoryLeaseStore({ clock, remote: true, intercept: careless }, bucket);
       await (await start().lease).release();
-      const outcomes = await Promise.allSettled([start({ store: remote }).lease, start({ store: remote }).lease]);
-      expect(outcomes.map((outcome) => outcome.status === 'rejected' && outcome.reason.code)).toContain('STORE_UNUSABLE');
+      const outcomes = await Promise.allSettled([
+        start({ store: remote }).lease,
+        start({ store: remote }).lease,
+      ]);
+      expect(outcomes.map((outcome) => outcome.status === 'rejected' && outcome.reason.code)).toContain(
+        'STORE_UNUSABLE',
+      );
     },
   );
 
@@ -298,7 +363,10 @@ describe('acquiring', () => {
         return { status: 'conflict' } as ReturnType<typeof apply>;
       await clock.sleep(5);
       const now = bucket.read(call.key);
-      const result = now === undefined ? bucket.create(call.key, call.body, {}) : bucket.replace(call.key, call.body, {}, now.etag);
+      const result =
+        now === undefined
+          ? bucket.create(call.key, call.body, {})
+          : bucket.replace(call.key, call.body, {}, now.etag);
       return result as ReturnType<typeof apply>;
     };
     const remote = new MemoryLeaseStore({ clock, remote: true, intercept: checkThenWrite }, bucket);
@@ -328,10 +396,16 @@ describe('acquiring', () => {
       async () => {
         throw new StoreError(`it is ${kind}`, { fault: kind, outcome: 'not-applied' });
       };
-    await expect(start({ intercept: fault('denied') }).lease).rejects.toMatchObject({ code: 'STORE_UNUSABLE', cause: { fault: 'denied' } });
+    await expect(start({ intercept: fault('denied') }).lease).rejects.toMatchObject({
+      code: 'STORE_UNUSABLE',
+      cause: { fault: 'denied' },
+    });
     const silent = start({ intercept: fault('unreachable') });
     await clock.advance(12_000);
-    await expect(silent.lease).rejects.toMatchObject({ code: 'STORE_UNUSABLE', cause: { fault: 'unreachable' } });
+    await expect(silent.lease).rejects.toMatchObject({
+      code: 'STORE_UNUSABLE',
+      cause: { fault: 'unreachable' },
+    });
   });
 
   it('does not storm a store that lists but takes no writes, and gives up when its time is over', async () => {

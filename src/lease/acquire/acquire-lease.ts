@@ -27,18 +27,24 @@ export interface AcquireLeaseOptions extends WantedSettings {
   /** How long to wait for a free id, in milliseconds, 0 for not at all. @default no limit */
   readonly acquireTimeoutMs?: number | undefined;
   /**
-   * How often a holder reads the cluster's settings, in milliseconds, to the nearest renewal. They tell that wider unique ids are asked for, or that
-   * its node id is to go. @default beside each renewal
+   * How often a holder reads the cluster's settings, in milliseconds, to the nearest renewal. They tell that
+   * wider unique ids are asked for, or that its node id is to go. @default beside each renewal
    */
   readonly settingsIntervalMs?: number | undefined;
   /** Gives up waiting. Has no effect once the lease is held. */
   readonly signal?: AbortSignal | undefined;
   readonly onEvent?: LeaseListener | undefined;
-  /** Sees how long acquiring, each renewal and the release take. One that throws does no harm. @default none */
+  /**
+   * Sees how long acquiring, each renewal and the release take. One that throws does no harm.
+   * @default none
+   */
   readonly tracer?: LeaseTracer | undefined;
 }
 
-/** How long the store may stay silent before the first answer, in milliseconds: a wrong address should be known soon. */
+/**
+ * How long the store may stay silent before the first answer, in milliseconds: a wrong address should be
+ * known soon.
+ */
 const FIRST_CONTACT_MS = 8_000;
 /** How long a single request may take while acquiring, in milliseconds. */
 const ACQUIRE_REQUEST_MS = 4_000;
@@ -46,8 +52,9 @@ const ACQUIRE_REQUEST_MS = 4_000;
 /**
  * Acquires a node id and keeps it (docs/design/protocol.md).
  *
- * Creates the cluster's settings when there are none, after making sure that the store keeps its conditions. Waits, if need be, for
- * an id to be released or to expire. The lease that it resolves to renews itself until it is released or lost.
+ * Creates the cluster's settings when there are none, after making sure that the store keeps its conditions.
+ * Waits, if need be, for an id to be released or to expire. The lease that it resolves to renews itself until
+ * it is released or lost.
  *
  * @throws {ConfigError} when a setting is out of range
  * @throws {StoreUnusableError} when the store cannot be reached, denies access, or ignores conditions
@@ -66,13 +73,18 @@ export async function acquireLease(options: AcquireLeaseOptions): Promise<Lease>
 
 async function acquire(
   options: AcquireLeaseOptions,
-  { begun, tracer, note }: { readonly begun: number; readonly tracer: LeaseTracer; readonly note: NoteAttributes },
+  {
+    begun,
+    tracer,
+    note,
+  }: { readonly begun: number; readonly tracer: LeaseTracer; readonly note: NoteAttributes },
 ): Promise<Lease> {
   const { store, clock, random, taskId, signal } = options;
   const emit = detached(options.onEvent);
   const session = new StoreSession(store, clock, ACQUIRE_REQUEST_MS);
   try {
-    const until = options.acquireTimeoutMs === undefined ? Number.POSITIVE_INFINITY : begun + options.acquireTimeoutMs;
+    const until =
+      options.acquireTimeoutMs === undefined ? Number.POSITIVE_INFINITY : begun + options.acquireTimeoutMs;
     const context: AcquireContext = { session, clock, random, taskId, emit, until, signal };
     const beginning = await firstContact(options, context);
     const { cluster } = beginning;
@@ -81,16 +93,38 @@ async function acquire(
     const timing = leaseTiming(acquisition.held.durationMs);
     session.timeoutMs = Math.min(session.timeoutMs, timing.requestTimeoutMs);
     const { settingsIntervalMs } = options;
-    const keeper = new Keeper(acquisition, { session, clock, random, timing, settingsIntervalMs, emit, tracer });
+    const keeper = new Keeper(acquisition, {
+      session,
+      clock,
+      random,
+      timing,
+      settingsIntervalMs,
+      emit,
+      tracer,
+    });
     if (signal?.aborted) {
       await keeper.release();
       throw signal.reason;
     }
     const { id, version, deadline } = keeper;
     const { from } = acquisition;
-    note({ 'nodelease.node_id': id, 'nodelease.version': version, 'nodelease.from': from, 'nodelease.requests': session.requests });
+    note({
+      'nodelease.node_id': id,
+      'nodelease.version': version,
+      'nodelease.from': from,
+      'nodelease.requests': session.requests,
+    });
     const tookMs = clock.monotonic() - begun;
-    emit({ type: 'acquired', id, version, from, tookMs, requests: session.requests, deadline, store: store.url });
+    emit({
+      type: 'acquired',
+      id,
+      version,
+      from,
+      tookMs,
+      requests: session.requests,
+      deadline,
+      store: store.url,
+    });
     if (!cluster.config.bootstrapped) keeper.addChore((ending) => completeBootstrap(context, ending));
     return keeper;
   } catch (error) {
@@ -111,7 +145,10 @@ function firstContact(wanted: WantedSettings, context: AcquireContext): Promise<
     failed = true;
     return begin(wanted, context);
   };
-  return retry(attempt, { ...whileStoreIsAway({ clock, random, signal, until: clock.monotonic() + FIRST_CONTACT_MS }), capMs: 1_000 });
+  return retry(attempt, {
+    ...whileStoreIsAway({ clock, random, signal, until: clock.monotonic() + FIRST_CONTACT_MS }),
+    capMs: 1_000,
+  });
 }
 
 /** A LIST comes first: it tells whether there are settings to be read, and which ids may be free. */
@@ -121,7 +158,11 @@ async function begin(wanted: WantedSettings, context: AcquireContext): Promise<B
   await listing.fetchNext(session, { signal });
   refuseCamunda(session, listing.objects);
   const absent = listing.complete && listing.objects.every(({ key }) => key !== CLUSTER_KEY);
-  const { cluster, created, raced } = await ensureCluster({ ...context, wanted, listing: absent ? listing.objects : undefined });
+  const { cluster, created, raced } = await ensureCluster({
+    ...context,
+    wanted,
+    listing: absent ? listing.objects : undefined,
+  });
   if (created) emit({ type: 'cluster-created', size: cluster.config.size, store: session.store.url });
   return { cluster, listing, raced };
 }

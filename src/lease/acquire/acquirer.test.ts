@@ -29,7 +29,11 @@ function scene(size: number) {
     for (let id = from; id < to; id += 1) put(id, id === free ? RELEASED : held(id, clock.now()));
   };
   const start = (over: Partial<LeaseStore>, more: Partial<AcquireLeaseOptions> = {}) => {
-    const store: LeaseStore = Object.assign(new MemoryLeaseStore({ clock }, bucket), { changed: undefined }, over);
+    const store: LeaseStore = Object.assign(
+      new MemoryLeaseStore({ clock }, bucket),
+      { changed: undefined },
+      over,
+    );
     const onEvent = (event: LeaseEvent) => void events.push(event);
     const ended = acquireLease({ store, clock, random: seededRandom(7), taskId: 't', onEvent, ...more }).then(
       ({ id }) => `id ${id} at ${clock.monotonic()}`,
@@ -45,7 +49,14 @@ function scene(size: number) {
 
 function held(id: number, now: number): LeaseState {
   return {
-    ...{ kind: 'held', taskId: `h${id}`, version: 1, timestamp: now + 15_000, durationMs: 15_000, knownNodes: {} },
+    ...{
+      kind: 'held',
+      taskId: `h${id}`,
+      version: 1,
+      timestamp: now + 15_000,
+      durationMs: 15_000,
+      knownNodes: {},
+    },
     ...{ nonce: String(id).padStart(24, '0'), renewal: 0, acquiredAt: now, idWidth: 12, narrowIdsUntil: 0 },
   };
 }
@@ -59,7 +70,9 @@ describe('a listing of several pages', () => {
   it('is read to its end before nothing is called free, also where all that its first part offers is unreadable', async () => {
     const { clock, bucket, settings, put, start } = scene(300);
     bucket.create('cluster.json', settings(), {});
-    const keys = Array.from({ length: 300 }, (_, id) => id).sort((a, b) => (leaseKey(a) < leaseKey(b) ? -1 : 1));
+    const keys = Array.from({ length: 300 }, (_, id) => id).sort((a, b) =>
+      leaseKey(a) < leaseKey(b) ? -1 : 1,
+    );
     for (const [index, id] of keys.entries()) {
       if (index === 50) bucket.create(leaseKey(id), 'garbage', {});
       else put(id, index < PAGE ? held(id, clock.now()) : RELEASED);
@@ -75,7 +88,9 @@ describe('a listing of several pages', () => {
     holdAll(0, 300, free);
     const listPage = async (after?: string): Promise<ListingPage> => {
       const { objects, storeTime } = bucket.list();
-      const rest = objects.filter(({ key }) => after === undefined || key > after).sort((a, b) => disorder(a.key) - disorder(b.key));
+      const rest = objects
+        .filter(({ key }) => after === undefined || key > after)
+        .sort((a, b) => disorder(a.key) - disorder(b.key));
       return { objects: rest.slice(0, PAGE), storeTime, more: rest.length > PAGE };
     };
     const outcome = start({ listPage }, { acquireTimeoutMs: 0 });
@@ -107,7 +122,12 @@ describe('a listing of several pages', () => {
       if (first) {
         first = false;
         for (let id = 150; id < 200; id += 1) put(id, { kind: 'vacant' });
-        bucket.replace('cluster.json', settings({ size: 200, generation: 1, peak: 200 }), {}, bucket.read('cluster.json')?.etag ?? '');
+        bucket.replace(
+          'cluster.json',
+          settings({ size: 200, generation: 1, peak: 200 }),
+          {},
+          bucket.read('cluster.json')?.etag ?? '',
+        );
       }
       await clock.sleep(150);
       return page;
@@ -129,7 +149,10 @@ it('a store whose listings show other etags than its objects is not asked withou
     if (listings > 500) await new Promise(() => undefined);
     await clock.sleep(20);
     const page = bucket.page(undefined, PAGE);
-    return { ...page, objects: page.objects.map((object) => ({ ...object, etag: `${object.etag}, as listed` })) };
+    return {
+      ...page,
+      objects: page.objects.map((object) => ({ ...object, etag: `${object.etag}, as listed` })),
+    };
   };
   start({ listPage }, { acquireTimeoutMs: 12_000 });
   await clock.advance(10_000);

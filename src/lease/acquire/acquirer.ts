@@ -28,8 +28,8 @@ export interface Beginning {
 type Attempt =
   | { readonly kind: 'acquired'; readonly acquisition: Acquisition }
   /**
-   * `lost`: another task was faster. `not-free`: it only looked free. Not to be tried again before `notBefore`, on the monotonic clock, unless
-   * its row changes.
+   * `lost`: another task was faster. `not-free`: it only looked free. Not to be tried again before
+   * `notBefore`, on the monotonic clock, unless its row changes.
    */
   | { readonly kind: 'lost' | 'not-free'; readonly notBefore?: number };
 
@@ -79,7 +79,13 @@ export class Acquirer {
           const { complete } = scan.listing;
           const { durationMs } = scan.cluster.config;
           const expiry = this.#scanner.firstExpiry(scan);
-          const next = await wait.next({ durationMs, scannedAt: scan.scannedAt, complete, changedHands, ...expiry });
+          const next = await wait.next({
+            durationMs,
+            scannedAt: scan.scannedAt,
+            complete,
+            changedHands,
+            ...expiry,
+          });
           if (next !== 'too-late') plan = next;
           else if (complete) throw new AcquireTimeoutError(this.#timeoutText(scan));
           waited = true;
@@ -93,7 +99,11 @@ export class Acquirer {
   }
 
   /** Tries one id after the other; 'lost' means that the listing is out of date. */
-  async #tryInTurn({ candidates, cluster, listing }: CandidateScan): Promise<Acquisition | 'lost' | undefined> {
+  async #tryInTurn({
+    candidates,
+    cluster,
+    listing,
+  }: CandidateScan): Promise<Acquisition | 'lost' | undefined> {
     const rest = [...candidates];
     const lossesBefore = this.#choice.losses;
     // Reading one object is cheaper than listing many pages anew.
@@ -120,13 +130,17 @@ export class Acquirer {
     const { session, clock, signal, until } = this.options;
     if (clock.monotonic() >= until) this.#lateRounds += 1;
     if (this.#lateRounds > LATE_ROUNDS) throw new AcquireTimeoutError(this.#timeoutText(scan));
-    const sleepMs = Math.min(this.#choice.pauseAfterLossMs(session.requestMs ?? 0), until - clock.monotonic());
+    const sleepMs = Math.min(
+      this.#choice.pauseAfterLossMs(session.requestMs ?? 0),
+      until - clock.monotonic(),
+    );
     if (sleepMs > 0) await clock.sleep(sleepMs, signal);
   }
 
   async #try(candidate: Candidate, cluster: StoredCluster): Promise<Attempt> {
     const { id, key, row } = candidate;
-    if (row === undefined) return this.#take({ id, previous: { kind: 'vacant' }, etag: undefined }, 'vacant', cluster);
+    if (row === undefined)
+      return this.#take({ id, previous: { kind: 'vacant' }, etag: undefined }, 'vacant', cluster);
     const { session, clock, signal } = this.options;
     const object = await retry(() => session.read(key, { signal }), whileStoreIsAway(this.options));
     const readAt = clock.monotonic();
@@ -136,13 +150,15 @@ export class Acquirer {
       state = revived(nativeCodec.decode(object.body, object.metadata), cluster.config.generation);
     } catch (error) {
       if (error instanceof ForeignLeaseError) this.#foreign = `${key} ${error.problem}`;
-      const advice = error instanceof ForeignLeaseError ? '' : ', `nodelease init --repair --above-version N` replaces it';
+      const advice =
+        error instanceof ForeignLeaseError ? '' : ', `nodelease init --repair --above-version N` replaces it';
       this.#scanner.reportDamage(key, `${explain(error)}; left as it is${advice}`);
       return { kind: 'not-free', notBefore: Number.POSITIVE_INFINITY };
     }
     const chance = availability(state, object.age, cluster.config.graceMs);
     if (chance.kind === 'retired') return { kind: 'not-free', notBefore: Number.POSITIVE_INFINITY };
-    if (chance.kind === 'free') return this.#take({ id, previous: state, etag: object.etag }, chance.from, cluster);
+    if (chance.kind === 'free')
+      return this.#take({ id, previous: state, etag: object.etag }, chance.from, cluster);
     const notBefore = readAt + session.untilTold(chance.waitMs, object);
     // Taken since the listing: a lost race, and the rest of the listing is no fresher.
     return { kind: object.etag === row.etag ? 'not-free' : 'lost', notBefore };
@@ -158,7 +174,9 @@ export class Acquirer {
     const unusable = damaged.length === 0 ? '' : `; damaged and not usable: ${damaged.join(', ')}`;
     const isObserved = listing.objects.some(({ age }) => age.max === Number.POSITIVE_INFINITY);
     const needMs = config.durationMs + config.graceMs;
-    const observed = isObserved ? `; the store tells no time of writing, so an expired lease is found after ${needMs} ms of waiting` : '';
+    const observed = isObserved
+      ? `; the store tells no time of writing, so an expired lease is found after ${needMs} ms of waiting`
+      : '';
     const { url } = this.options.session.store;
     return `${url}: ${config.size === 1 ? 'its only node id did not become' : `none of the ${config.size} node ids became`} free in time; \`nodelease status\` shows who holds them${observed}${unusable}`;
   }

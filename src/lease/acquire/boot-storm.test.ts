@@ -2,16 +2,27 @@ import { describe, expect, it } from 'vitest';
 import { inPages } from '../../../test/support/in-pages.js';
 import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
 import { MemoryBucket } from '../../store/memory/memory-bucket.js';
-import { type MemoryCall, type MemoryIntercept, MemoryLeaseStore } from '../../store/memory/memory-lease-store.js';
+import {
+  type MemoryCall,
+  type MemoryIntercept,
+  MemoryLeaseStore,
+} from '../../store/memory/memory-lease-store.js';
 import { encodeCluster, newCluster } from '../model/cluster-config.js';
 import type { Lease } from '../model/lease.js';
 import { nativeCodec } from '../model/lease-codec.js';
 import { type LeaseState, leaseKey } from '../model/lease-state.js';
 import { acquireLease } from './acquire-lease.js';
 
-// What it costs to get a node id, and that this does not grow with the number of tasks that start at the same time.
+// What it costs to get a node id, and that this does not grow with the number of tasks that start at the same
+// time.
 
-const RELEASED: LeaseState = { kind: 'released', version: 7, timestamp: 1, durationMs: 0, stampedUntil: undefined };
+const RELEASED: LeaseState = {
+  kind: 'released',
+  version: 7,
+  timestamp: 1,
+  durationMs: 0,
+  stampedUntil: undefined,
+};
 const HELD: LeaseState = {
   ...{ kind: 'held', taskId: 'other', version: 7, timestamp: 1, durationMs: 15_000, knownNodes: {} },
   ...{ nonce: '00', renewal: 0, acquiredAt: 0, idWidth: 16, narrowIdsUntil: 0 },
@@ -48,7 +59,13 @@ function fleet({ size, state, remote = false, page }: Fleet) {
     };
     const client = new MemoryLeaseStore({ clock, remote, intercept: network }, bucket);
     const store = page === undefined ? client : inPages(client, page);
-    const ready = acquireLease({ store, clock, random: seededRandom(seed), taskId: `task-${seed}`, nodes: size });
+    const ready = acquireLease({
+      store,
+      clock,
+      random: seededRandom(seed),
+      taskId: `task-${seed}`,
+      nodes: size,
+    });
     ready.catch(() => undefined);
     // What is asked for afterwards, for the bootstrap and the renewals, is not part of it.
     return ready.then((lease) => ({ lease, asked: [...asked] }));
@@ -61,7 +78,10 @@ function named(call: MemoryCall): string {
 }
 
 /** Lets `count` tasks start at once. */
-async function storm(options: Fleet, starters: number): Promise<{ ids: number[]; leases: Lease[]; mean: number; worst: number }> {
+async function storm(
+  options: Fleet,
+  starters: number,
+): Promise<{ ids: number[]; leases: Lease[]; mean: number; worst: number }> {
   const { clock, start } = fleet(options);
   const started = Array.from({ length: starters }, (_, task) => start(task + 1));
   await clock.advance(4_900);
@@ -120,7 +140,11 @@ describe('a lone starter', () => {
   });
 
   it('lists on where a part of a large cluster has nothing to offer, all the way round', async () => {
-    const { ids, asked } = await alone({ size: 3_000, state: (id) => (id === 2_999 ? RELEASED : HELD), page: 1_000 });
+    const { ids, asked } = await alone({
+      size: 3_000,
+      state: (id) => (id === 2_999 ? RELEASED : HELD),
+      page: 1_000,
+    });
     expect(ids).toEqual([2_999]);
     expect(asked.filter((request) => request === 'list').length).toBeLessThanOrEqual(5);
   });
@@ -148,7 +172,10 @@ describe('all who start at once get an id of their own, within few requests each
   });
 
   it('cluster of many pages with as many free ids as starters', async () => {
-    const { ids, mean } = await storm({ size: 4_000, state: (id) => (id % 200 === 0 ? RELEASED : HELD), page: 100 }, 20);
+    const { ids, mean } = await storm(
+      { size: 4_000, state: (id) => (id % 200 === 0 ? RELEASED : HELD), page: 100 },
+      20,
+    );
     expect(ids).toEqual(Array.from({ length: 20 }, (_, index) => 200 * index));
     // The whole listing takes 41 requests alone.
     expect(mean).toBeLessThan(41);

@@ -7,15 +7,18 @@ import { type SessionCall, type StoreSession, UNHURRIED_LISTING_MS } from '../se
 import { absentIds } from './candidates.js';
 import type { AcquireContext } from './claim.js';
 
-/** Number of objects that exist already after which this task leaves the rest to another one, which is creating them. */
+/**
+ * Number of objects that exist already after which this task leaves the rest to another one, which is
+ * creating them.
+ */
 const YIELD_AFTER = 3;
 
 /** First and longest pause between two listings of what is missing, in milliseconds. */
 const PAUSE_MS = { first: 500, max: 10_000 };
 
 /**
- * Creates the missing lease objects, and records that none is missing, while the caller's lease is held. No task waits for it: a starter creates
- * the object of the id that it takes.
+ * Creates the missing lease objects, and records that none is missing, while the caller's lease is held. No
+ * task waits for it: a starter creates the object of the id that it takes.
  *
  * Resolves when the cluster is bootstrapped or `ending` aborts; never rejects.
  */
@@ -34,13 +37,19 @@ export async function completeBootstrap(context: AcquireContext, ending: AbortSi
   }
 }
 
-async function bootstrapStep(context: AcquireContext, ending: AbortSignal): Promise<'completed' | 'known' | 'incomplete'> {
+async function bootstrapStep(
+  context: AcquireContext,
+  ending: AbortSignal,
+): Promise<'completed' | 'known' | 'incomplete'> {
   const { session, random } = context;
   const call = { signal: ending };
   const cluster = await readCluster(session, call);
   if (cluster === undefined || cluster.config.bootstrapped) return 'known';
   const absent = absentIds((await session.list(call)).objects, cluster.config.size);
-  if (absent.length === 0) return (await markCluster(session, cluster, 'bootstrapped', call)) === undefined ? 'incomplete' : 'completed';
+  if (absent.length === 0)
+    return (await markCluster(session, cluster, 'bootstrapped', call)) === undefined
+      ? 'incomplete'
+      : 'completed';
   let existing = 0;
   for (const id of shuffled(absent, random)) {
     if (ending.aborted || existing === YIELD_AFTER) return 'incomplete';
@@ -51,14 +60,20 @@ async function bootstrapStep(context: AcquireContext, ending: AbortSignal): Prom
 }
 
 /** Creates the object of an id that was never held. */
-export async function createVacant(session: StoreSession, id: number, call: SessionCall = {}): Promise<'created' | 'exists'> {
+export async function createVacant(
+  session: StoreSession,
+  id: number,
+  call: SessionCall = {},
+): Promise<'created' | 'exists'> {
   const result = await session.write(leaseKey(id), nativeCodec.encode({ kind: 'vacant' }), undefined, call);
   return result.status === 'written' ? 'created' : 'exists';
 }
 
 /** Ids below `size` without an object, by a fresh listing. */
 export async function listAbsentIds(session: StoreSession, size: number): Promise<readonly number[]> {
-  const { objects } = await session.list({ timeoutMs: Math.max(UNHURRIED_LISTING_MS, session.listTimeoutMs) });
+  const { objects } = await session.list({
+    timeoutMs: Math.max(UNHURRIED_LISTING_MS, session.listTimeoutMs),
+  });
   return absentIds(objects, size);
 }
 

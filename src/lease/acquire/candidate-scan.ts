@@ -16,7 +16,10 @@ export interface CandidateScan {
   readonly listing: PartialListing;
   /** Candidates that are worth a try, in ascending order of the ids. */
   readonly candidates: readonly Candidate[];
-  /** False where there may be more candidates: the scan ended with enough to choose from, or is older than the settings. */
+  /**
+   * False where there may be more candidates: the scan ended with enough to choose from, or is older than the
+   * settings.
+   */
   readonly isConclusive: boolean;
   /** When the listing was there, on the monotonic clock. */
   readonly scannedAt: number;
@@ -29,15 +32,23 @@ const PAGE_OBJECTS = 1_000;
 /** How long what is known of the bootstrap counts as fresh, in milliseconds. */
 const CLUSTER_FRESH_MS = 1_000;
 
-/** A listing of about `size` leases, with nothing fetched yet. It begins at a random page, so that not all starters read the same one. */
+/**
+ * A listing of about `size` leases, with nothing fetched yet. It begins at a random page, so that not all
+ * starters read the same one.
+ */
 export function firstListing({ store }: StoreSession, size: number, random: RandomSource): PartialListing {
   const pages = store.listPage === undefined ? 1 : Math.ceil(size / PAGE_OBJECTS);
   return new PartialListing(pageStart(size, Math.floor(random.next() * pages)));
 }
 
-/** Scans the listing for candidates, as far as it takes to find some, and remembers which of them only look free. */
+/**
+ * Scans the listing for candidates, as far as it takes to find some, and remembers which of them only look
+ * free.
+ */
 export class CandidateScanner {
-  /** Candidates that are not free: no try before that time of the monotonic clock, unless their etag changes. */
+  /**
+   * Candidates that are not free: no try before that time of the monotonic clock, unless their etag changes.
+   */
   readonly #notBefore = new Map<string, { etag: string | undefined; time: number }>();
   readonly #reported = new Set<string>();
   /** Where the pages of the last complete listing began. */
@@ -74,7 +85,8 @@ export class CandidateScanner {
   /**
    * Scans anew.
    *
-   * @param waited whether the task has waited: then there may be more ids now, or fewer, and the task must not take an id that was given up for good
+   * @param waited whether the task has waited: then there may be more ids now, or fewer, and the task must
+   * not take an id that was given up for good
    * @throws {StoreError}
    * @throws `signal.reason`
    */
@@ -86,7 +98,10 @@ export class CandidateScanner {
     if (!onePage) await this.#extend(listing, known.config);
     const scan = this.#scan(known, listing, { isAfterSettings: true, onePage });
     if (!this.#areSettingsInDoubt(scan, waited)) return scan;
-    const cluster = await retry(() => readExistingCluster(session, { signal }), whileStoreIsAway(this.options));
+    const cluster = await retry(
+      () => readExistingCluster(session, { signal }),
+      whileStoreIsAway(this.options),
+    );
     this.#clusterReadAt = clock.monotonic();
     if (cluster.etag === known.etag) return scan;
     // What was retired may be as good as released now, without having been written.
@@ -95,16 +110,23 @@ export class CandidateScanner {
     return this.#scan(cluster, listing, { isAfterSettings: false });
   }
 
-  /** Notes that a candidate is not worth another try before that time of the monotonic clock, unless it changes. */
+  /**
+   * Notes that a candidate is not worth another try before that time of the monotonic clock, unless it
+   * changes.
+   */
   dismiss({ key, row }: Candidate, until: number): void {
     this.#notBefore.set(key, { etag: row?.etag, time: until });
   }
 
   /**
-   * When the first of the leases that a scan showed, or of the candidates that were dismissed, can be found expired, on the monotonic clock; and
-   * the key after which a page has to begin to show it, where not every page does.
+   * When the first of the leases that a scan showed, or of the candidates that were dismissed, can be found
+   * expired, on the monotonic clock; and the key after which a page has to begin to show it, where not every
+   * page does.
    */
-  firstExpiry({ firstExpiry }: CandidateScan): { readonly expiryAt: number; readonly expiryAfter: string | undefined } {
+  firstExpiry({ firstExpiry }: CandidateScan): {
+    readonly expiryAt: number;
+    readonly expiryAfter: string | undefined;
+  } {
     const now = this.options.clock.monotonic();
     let first = firstExpiry;
     for (const [key, { time }] of this.#notBefore)
@@ -146,10 +168,15 @@ export class CandidateScanner {
   }
 
   /**
-   * @param options.isAfterSettings whether the listing was begun after the settings stood there: then each id of a bootstrapped cluster had an object
+   * @param options.isAfterSettings whether the listing was begun after the settings stood there: then each id
+   * of a bootstrapped cluster had an object
    * @param options.onePage whether no more than a page was asked for
    */
-  #scan(cluster: StoredCluster, listing: PartialListing, options: { isAfterSettings: boolean; onePage?: boolean }): CandidateScan {
+  #scan(
+    cluster: StoredCluster,
+    listing: PartialListing,
+    options: { isAfterSettings: boolean; onePage?: boolean },
+  ): CandidateScan {
     const { session, clock } = this.options;
     const { size, bootstrapped } = cluster.config;
     const scannedAt = clock.monotonic();
@@ -161,7 +188,9 @@ export class CandidateScanner {
     // After bootstrap an absent object is damage, before it a vacancy.
     const vacant = bootstrapped ? [] : absent.map((id) => ({ id, key: leaseKey(id), row: undefined }));
     if (bootstrapped && options.isAfterSettings) for (const id of absent) this.#reportAbsent(leaseKey(id));
-    const candidates = [...found.candidates, ...vacant].filter((candidate) => this.#isWorthTrying(candidate)).sort((a, b) => a.id - b.id);
+    const candidates = [...found.candidates, ...vacant]
+      .filter((candidate) => this.#isWorthTrying(candidate))
+      .sort((a, b) => a.id - b.id);
     this.choice.see({ free: candidates.length, used: found.used });
     const isDoubtful = bootstrapped && !options.isAfterSettings && absent.length > 0;
     const first = found.firstExpiry;
@@ -175,20 +204,27 @@ export class CandidateScanner {
     };
   }
 
-  /** Whether the settings have to be read anew. The listing shows whether they have changed, so that they need not be read at every scan. */
+  /**
+   * Whether the settings have to be read anew. The listing shows whether they have changed, so that they need
+   * not be read at every scan.
+   */
   #areSettingsInDoubt({ cluster, listing, candidates, scannedAt }: CandidateScan, waited: boolean): boolean {
     const row = settingsRow(listing);
     const isFound = candidates.length > 0;
     const haveChanged = row !== undefined && row.etag !== cluster.etag && (waited || !isFound);
     const areUnseen = waited && isFound && !listing.covers(CLUSTER_KEY);
     // An absent object is a vacancy only while bootstrap goes on.
-    const areOld = candidates.some((candidate) => candidate.row === undefined) && scannedAt - this.#clusterReadAt > CLUSTER_FRESH_MS;
+    const areOld =
+      candidates.some((candidate) => candidate.row === undefined) &&
+      scannedAt - this.#clusterReadAt > CLUSTER_FRESH_MS;
     return haveChanged || areUnseen || areOld;
   }
 
   #isWorthTrying(candidate: Candidate): boolean {
     this.#forget(candidate.key, candidate.row?.etag);
-    return (this.#notBefore.get(candidate.key)?.time ?? Number.NEGATIVE_INFINITY) <= this.options.clock.monotonic();
+    return (
+      (this.#notBefore.get(candidate.key)?.time ?? Number.NEGATIVE_INFINITY) <= this.options.clock.monotonic()
+    );
   }
 
   /** What is known of another etag is known no longer. */
@@ -209,12 +245,18 @@ function settingsRow({ objects }: PartialListing): ListedObject | undefined {
   return objects.find(({ key }) => key === CLUSTER_KEY);
 }
 
-/** The key after which the nth page of a cluster's leases begins if every object is there; undefined for the first page. */
+/**
+ * The key after which the nth page of a cluster's leases begins if every object is there; undefined for the
+ * first page.
+ */
 export function pageStart(size: number, page: number): string | undefined {
   return page === 0 ? undefined : leaseKey(nthInOrder(size, page * PAGE_OBJECTS - 1));
 }
 
-/** The nth of the numbers 0 … size - 1 in the order of their digits, which is that of the keys: 0, 1, 10, 100, 101, … 11, … */
+/**
+ * The nth of the numbers 0 … size - 1 in the order of their digits, which is that of the keys: 0, 1, 10, 100,
+ * 101, … 11, …
+ */
 function nthInOrder(size: number, n: number): number {
   if (n === 0) return 0;
   let number = 1;
@@ -234,6 +276,7 @@ function nthInOrder(size: number, n: number): number {
 /** How many numbers below `size` begin with the digits of `prefix`. */
 function countFrom(prefix: number, size: number): number {
   let count = 0;
-  for (let [from, to] = [prefix, prefix + 1]; from < size; from *= 10, to *= 10) count += Math.min(to, size) - from;
+  for (let [from, to] = [prefix, prefix + 1]; from < size; from *= 10, to *= 10)
+    count += Math.min(to, size) - from;
   return count;
 }

@@ -17,13 +17,15 @@ describe('the pause after races that were lost', () => {
   });
 
   it('takes no more than two or three seconds of a start, however slow the store is', () => {
-    for (const requestMs of [200, 1_000, 5_000, 60_000]) expect(Math.max(...longest(requestMs))).toBeLessThanOrEqual(3_000);
+    for (const requestMs of [200, 1_000, 5_000, 60_000])
+      expect(Math.max(...longest(requestMs))).toBeLessThanOrEqual(3_000);
     expect(Math.max(...longest(1_000))).toBeGreaterThanOrEqual(2_000);
   });
 });
 
 describe('the first id that is tried', () => {
-  const candidates = () => Array.from({ length: 600 }, (_, id) => ({ id, key: leaseKey(id), row: undefined }));
+  const candidates = () =>
+    Array.from({ length: 600 }, (_, id) => ({ id, key: leaseKey(id), row: undefined }));
   const firstOf = (free: number, used: number) => {
     const choice = new CandidateChoice({ next: () => 0.5, hex: () => '' });
     choice.see({ free, used });

@@ -18,7 +18,10 @@ export interface ClassifiedRows {
   readonly candidates: readonly Candidate[];
   /** How many ids are held, or have been. */
   readonly used: number;
-  /** The seemingly held lease that can be found expired first, its age, and how long after the listing that is, in milliseconds. */
+  /**
+   * The seemingly held lease that can be found expired first, its age, and how long after the listing that
+   * is, in milliseconds.
+   */
   readonly firstExpiry: { readonly key: string; readonly age: Interval; readonly inMs: number } | undefined;
 }
 
@@ -35,7 +38,8 @@ export function classify(rows: readonly ListedObject[], cluster: ClusterConfig):
     if (row.size > nativeCodec.tombstoneMaxBytes && !mayExceed(row.age, needMs)) {
       // Rule 4 wants the lower bound of the age to exceed it.
       const inMs = needMs - row.age.min + 1;
-      if (inMs < (firstExpiry?.inMs ?? Number.POSITIVE_INFINITY)) firstExpiry = { key: row.key, age: row.age, inMs };
+      if (inMs < (firstExpiry?.inMs ?? Number.POSITIVE_INFINITY))
+        firstExpiry = { key: row.key, age: row.age, inMs };
     } else {
       candidates.push({ id, key: row.key, row });
     }
@@ -44,19 +48,32 @@ export function classify(rows: readonly ListedObject[], cluster: ClusterConfig):
 }
 
 /** The ids below `size` without a row, as far as the rows `cover` them, in ascending order. */
-export function absentIds(rows: readonly ListedObject[], size: number, covers: (key: string) => boolean = () => true): number[] {
+export function absentIds(
+  rows: readonly ListedObject[],
+  size: number,
+  covers: (key: string) => boolean = () => true,
+): number[] {
   const keys = new Set(rows.map(({ key }) => key));
   const isAbsent = (key: string) => !keys.has(key) && covers(key);
   return Array.from({ length: size }, (_, id) => id).filter((id) => isAbsent(leaseKey(id)));
 }
 
-/** Numbers of ids from which on a starter presumes other starters: `used` ones and `free` ones, or `unused` free ones alone. */
+/**
+ * Numbers of ids from which on a starter presumes other starters: `used` ones and `free` ones, or `unused`
+ * free ones alone.
+ */
 const LARGE_FLEET = { used: 32, free: 32, unused: 512 } as const;
 
-/** The longest pause after a lost race, as a number of requests: after the first one, and after any further one. Chance shortens it. */
+/**
+ * The longest pause after a lost race, as a number of requests: after the first one, and after any further
+ * one. Chance shortens it.
+ */
 const PAUSE_REQUESTS = { first: 8, max: 16 } as const;
 
-/** The longest pause on a slow store, in milliseconds: a longer one costs a start more than it saves in requests. */
+/**
+ * The longest pause on a slow store, in milliseconds: a longer one costs a start more than it saves in
+ * requests.
+ */
 const MAX_PAUSE_MS = 2_500;
 
 /** How many ids a listing, or a part of one, shows. */
@@ -67,7 +84,10 @@ export interface IdCounts {
   readonly used: number;
 }
 
-/** Chooses the candidate to try next: the lowest one, and once other starters are known, a random one, so that all find an id in few requests. */
+/**
+ * Chooses the candidate to try next: the lowest one, and once other starters are known, a random one, so that
+ * all find an id in few requests.
+ */
 export class CandidateChoice {
   #contended = false;
   /** The number of lost races so far. */
@@ -89,7 +109,8 @@ export class CandidateChoice {
 
   /** Notes what a listing shows. */
   see({ free, used }: IdCounts): void {
-    if (free >= LARGE_FLEET.unused || (used >= LARGE_FLEET.used && free >= LARGE_FLEET.free)) this.#contended = true;
+    if (free >= LARGE_FLEET.unused || (used >= LARGE_FLEET.used && free >= LARGE_FLEET.free))
+      this.#contended = true;
   }
 
   /** Takes the next one to try out of `rest`, which is not empty. */
@@ -98,7 +119,10 @@ export class CandidateChoice {
     return rest.splice(index, 1)[0] as Candidate;
   }
 
-  /** Notes a lost race. True where the same listing is used once more: the first loss only tells that there are other starters. */
+  /**
+   * Notes a lost race. True where the same listing is used once more: the first loss only tells that there
+   * are other starters.
+   */
   lost(): boolean {
     const news = !this.#contended;
     this.#contended = true;
@@ -106,7 +130,9 @@ export class CandidateChoice {
     return news;
   }
 
-  /** How long to wait before the next listing, so that it shows what the winners have taken, in milliseconds. */
+  /**
+   * How long to wait before the next listing, so that it shows what the winners have taken, in milliseconds.
+   */
   pauseAfterLossMs(requestMs: number): number {
     this.#rounds += 1;
     const requests = Math.min(PAUSE_REQUESTS.max, PAUSE_REQUESTS.first * 2 ** Math.min(this.#rounds - 1, 30));

@@ -47,8 +47,9 @@ export class Claimant {
   constructor(private readonly options: AcquireContext) {}
 
   /**
-   * Creates the object where there is none, else replaces what was read. Undefined when another task was faster, or the outcome came too late to
-   * be of use: then the lease that may stand there is left to expire, and its version is spent.
+   * Creates the object where there is none, else replaces what was read. Undefined when another task was
+   * faster, or the outcome came too late to be of use: then the lease that may stand there is left to expire,
+   * and its version is spent.
    *
    * The signal does not interrupt it while an own write may stand: the caller gives back what it gets.
    *
@@ -61,13 +62,21 @@ export class Claimant {
     const expiresAfterMs = durationMs + graceMs;
     // Other node ids may have made narrower ids up to the floor.
     const stampedUntil = Math.max(this.#lastIdTimestamp(previous, durationMs), idFloor);
-    const held = acquired(previous, { taskId, nonce: random.hex(12), durationMs, storeNow: session.storeNow().min, stampedUntil, idWidth });
+    const held = acquired(previous, {
+      taskId,
+      nonce: random.hex(12),
+      durationMs,
+      storeNow: session.storeNow().min,
+      stampedUntil,
+      idWidth,
+    });
     const object = nativeCodec.encode(held);
     const sentAt = clock.monotonic();
     const stopAt = sentAt + durationMs - leaseTiming(durationMs).stopMarginMs;
     const applied = await this.#write({ key: leaseKey(id), object, etag, expiresAfterMs }, held, stopAt);
     if (applied === undefined || clock.monotonic() >= stopAt) return undefined;
-    if (session.store.remote && !(await this.#provesConditions(leaseKey(id), object, etag, cluster, stopAt))) return undefined;
+    if (session.store.remote && !(await this.#provesConditions(leaseKey(id), object, etag, cluster, stopAt)))
+      return undefined;
     return { id, held, etag: applied, sentAt, expiresAfterMs, stampedUntil };
   }
 
@@ -76,15 +85,25 @@ export class Claimant {
     this.#refusalSeen[header] = true;
   }
 
-  /** The last id timestamp of the tenures before; where none is known, a duration from now: their last write is in the past. */
+  /**
+   * The last id timestamp of the tenures before; where none is known, a duration from now: their last write
+   * is in the past.
+   */
   #lastIdTimestamp(previous: LeaseState, durationMs: number): number {
     const { session } = this.options;
     const now = session.latest(session.storeNow());
     return stampedUntilOf(previous) ?? (Number.isFinite(now) ? now + durationMs : 0);
   }
 
-  /** Writes, and where the outcome stays unknown reads it back (rule 5). The etag, or undefined when the write was not applied. */
-  async #write({ key, object, etag, expiresAfterMs }: AcquiringWrite, held: HeldLease, stopAt: number): Promise<string | undefined> {
+  /**
+   * Writes, and where the outcome stays unknown reads it back (rule 5). The etag, or undefined when the write
+   * was not applied.
+   */
+  async #write(
+    { key, object, etag, expiresAfterMs }: AcquiringWrite,
+    held: HeldLease,
+    stopAt: number,
+  ): Promise<string | undefined> {
     try {
       const result = await this.options.session.write(key, object, etag, { expiresAfterMs });
       this.#note(result, etag);
@@ -120,8 +139,9 @@ export class Claimant {
   }
 
   /**
-   * Tests the conditions that this tenure rests on: the store must refuse the acquiring write when it is sent once more, and a replace with
-   * another object's etag. This does no harm, since the same body stands there. The result is not recorded: each task tests for itself.
+   * Tests the conditions that this tenure rests on: the store must refuse the acquiring write when it is sent
+   * once more, and a replace with another object's etag. This does no harm, since the same body stands there.
+   * The result is not recorded: each task tests for itself.
    */
   async #provesConditions(
     key: string,
@@ -144,16 +164,21 @@ export class Claimant {
       this.#note(result, condition);
       if (result.status === 'conflict') continue;
       const { url } = session.store;
-      throw new StoreUnusableError(`${url}: the store ignores conditional writes (${header}): it would give one node id to several tasks`);
+      throw new StoreUnusableError(
+        `${url}: the store ignores conditional writes (${header}): it would give one node id to several tasks`,
+      );
     }
     return true;
   }
 
   #note(result: WriteResult, etag: string | undefined): void {
-    if (result.status === 'conflict') this.#refusalSeen[etag === undefined ? 'If-None-Match' : 'If-Match'] = true;
+    if (result.status === 'conflict')
+      this.#refusalSeen[etag === undefined ? 'If-None-Match' : 'If-Match'] = true;
   }
 
-  /** Retries a call while the store is away, until the lease is of no use; not once the caller has given up. */
+  /**
+   * Retries a call while the store is away, until the lease is of no use; not once the caller has given up.
+   */
   #toTheEnd<T>(call: () => Promise<T>, stopAt: number): Promise<T> {
     const { clock, random, emit, signal, until } = this.options;
     const policy = whileStoreIsAway({ clock, random, emit, until: Math.min(stopAt, until) });

@@ -10,7 +10,8 @@ import { StoreSession } from '../session/store-session.js';
 import { acquireLease } from './acquire-lease.js';
 import { ensureCluster } from './ensure-cluster.js';
 
-// Hundreds of tasks start at once on a bucket that no task has probed yet. A probe is some 400 requests, and one probe is enough.
+// Hundreds of tasks start at once on a bucket that no task has probed yet. A probe is some 400 requests, and
+// one probe is enough.
 
 const STARTERS = 300;
 const MINUTE_MS = 60_000;
@@ -26,7 +27,12 @@ interface Shape {
 }
 
 /** Lets all of them start, and tells who has probed and what they all asked for. */
-async function storm({ latencyMs: [least, most], firstProberDies = false, created = false, starters = STARTERS }: Shape) {
+async function storm({
+  latencyMs: [least, most],
+  firstProberDies = false,
+  created = false,
+  starters = STARTERS,
+}: Shape) {
   const clock = new VirtualClock();
   const bucket = new MemoryBucket(clock, 1_000);
   const settings = { nodes: STARTERS, durationMs: 3_600_000 };
@@ -46,7 +52,13 @@ async function storm({ latencyMs: [least, most], firstProberDies = false, create
       return reply;
     };
     const store = new MemoryLeaseStore({ clock, remote: true, intercept: network }, bucket);
-    return acquireLease({ store, clock, random: seededRandom(task + 1), taskId: `task-${task}`, ...settings });
+    return acquireLease({
+      store,
+      clock,
+      random: seededRandom(task + 1),
+      taskId: `task-${task}`,
+      ...settings,
+    });
   };
   const ids: number[] = [];
   const failures: unknown[] = [];
@@ -56,8 +68,14 @@ async function storm({ latencyMs: [least, most], firstProberDies = false, create
       (error) => failures.push(error),
     );
   }
-  for (let minute = 0; minute < 60 && ids.length + failures.length < starters; minute += 1) await clock.advance(MINUTE_MS);
-  return { ids: ids.sort((a, b) => a - b), failures, probers: probers.size, requestsATask: requests / starters };
+  for (let minute = 0; minute < 60 && ids.length + failures.length < starters; minute += 1)
+    await clock.advance(MINUTE_MS);
+  return {
+    ids: ids.sort((a, b) => a - b),
+    failures,
+    probers: probers.size,
+    requestsATask: requests / starters,
+  };
 }
 
 const ALL = Array.from({ length: STARTERS }, (_, id) => id);
@@ -65,7 +83,8 @@ const ALL = Array.from({ length: STARTERS }, (_, id) => id);
 describe('of 300 who start at once in an empty bucket', () => {
   it.each([
     ['of a quick store one proves it', [20, 60], 1],
-    // No task can tell a slow prober from one that has died: the others wait for a quarter of a minute, and twice as long each time.
+    // No task can tell a slow prober from one that has died: the others wait for a quarter of a minute, and
+    // twice as long each time.
     ['of a store that takes seconds to answer no more than a few prove it', [1_000, 2_000], 4],
   ] as const)('%s, and all get an id', async (_, latencyMs, most) => {
     const { ids, probers, requestsATask } = await storm({ latencyMs });
@@ -77,13 +96,16 @@ describe('of 300 who start at once in an empty bucket', () => {
   it.each([
     [[20, 60], 2],
     [[1_000, 2_000], 4],
-  ] as const)('another takes the proof over where the first one dies at it, with replies after %s ms', async (latencyMs, most) => {
-    const { ids, probers, failures } = await storm({ latencyMs, firstProberDies: true });
-    expect(ids).toHaveLength(STARTERS - 1);
-    expect(failures).toHaveLength(1);
-    expect(probers).toBeGreaterThan(1);
-    expect(probers).toBeLessThanOrEqual(most);
-  });
+  ] as const)(
+    'another takes the proof over where the first one dies at it, with replies after %s ms',
+    async (latencyMs, most) => {
+      const { ids, probers, failures } = await storm({ latencyMs, firstProberDies: true });
+      expect(ids).toHaveLength(STARTERS - 1);
+      expect(failures).toHaveLength(1);
+      expect(probers).toBeGreaterThan(1);
+      expect(probers).toBeLessThanOrEqual(most);
+    },
+  );
 });
 
 it('no more than a few of 300 take over what was left unproven long ago', async () => {
@@ -106,7 +128,12 @@ describe('a store that loses races now and then', () => {
     const bucket = new MemoryBucket(clock, 1);
     const luck = { losesRaces: true, probed: 0 };
     class RacingStore extends MemoryLeaseStore {
-      override async replace(key: string, body: string, metadata: Readonly<Record<string, string>>, etag: string) {
+      override async replace(
+        key: string,
+        body: string,
+        metadata: Readonly<Record<string, string>>,
+        etag: string,
+      ) {
         if (!key.startsWith('probe-')) return super.replace(key, body, metadata, etag);
         luck.probed += 1;
         onProbe();
@@ -116,20 +143,28 @@ describe('a store that loses races now and then', () => {
     const store = new RacingStore({ clock, remote: true }, bucket);
     const start = () => acquireLease({ store, clock, random: seededRandom(1), taskId: 'task', ...settings });
     const session = new StoreSession(store, clock, 4_000);
-    const ensure = (thorough: boolean) => ensureCluster({ session, clock, random: seededRandom(1), wanted: settings, thorough });
+    const ensure = (thorough: boolean) =>
+      ensureCluster({ session, clock, random: seededRandom(1), wanted: settings, thorough });
     const kept = () => decodeCluster(bucket.read('cluster.json')?.body ?? '');
     return { clock, bucket, luck, start, ensure, kept };
   }
 
   it('is refused by every later start, for the reason that was found, without another probe', async () => {
     const { luck, start, kept } = scene();
-    await expect(start()).rejects.toThrow(/cannot be trusted with leases: .*replace-if-unchanged is not atomic/);
-    expect(kept()).toMatchObject({ proven: false, proofFailed: expect.stringContaining('is not atomic: 12 of 12 races were lost') });
+    await expect(start()).rejects.toThrow(
+      /cannot be trusted with leases: .*replace-if-unchanged is not atomic/,
+    );
+    expect(kept()).toMatchObject({
+      proven: false,
+      proofFailed: expect.stringContaining('is not atomic: 12 of 12 races were lost'),
+    });
     Object.assign(luck, { losesRaces: false, probed: 0 });
     for (let again = 0; again < 3; again += 1) {
       await expect(start()).rejects.toMatchObject({
         code: 'STORE_UNUSABLE',
-        message: expect.stringMatching(/as an earlier probe has found: .*12 of 12 races were lost.*nodelease doctor --accept/),
+        message: expect.stringMatching(
+          /as an earlier probe has found: .*12 of 12 races were lost.*nodelease doctor --accept/,
+        ),
       });
     }
     expect(luck.probed).toBe(0);
@@ -160,7 +195,12 @@ describe('a store that loses races now and then', () => {
     const { bucket, start, kept } = scene(() => {
       const { body = '', etag = '' } = bucket.read('cluster.json') ?? {};
       if (!decodeCluster(body).proven)
-        bucket.replace('cluster.json', encodeCluster({ ...decodeCluster(body), proven: true }, body), {}, etag);
+        bucket.replace(
+          'cluster.json',
+          encodeCluster({ ...decodeCluster(body), proven: true }, body),
+          {},
+          etag,
+        );
     });
     await expect(start()).rejects.toThrow('is not atomic');
     expect(kept()).toMatchObject({ proven: false, proofFailed: expect.stringContaining('is not atomic') });
@@ -170,7 +210,10 @@ describe('a store that loses races now and then', () => {
 describe('the very first start, on a store that is away for a moment', () => {
   const settings = { nodes: 2, durationMs: 15_000 };
 
-  /** Starts a task, the requests of which fail as `fails` says, by their number from 0 on and the time since the start. */
+  /**
+   * Starts a task, the requests of which fail as `fails` says, by their number from 0 on and the time since
+   * the start.
+   */
   async function started(fails: (request: number, atMs: number) => boolean, acquireTimeoutMs?: number) {
     const clock = new VirtualClock();
     let requests = 0;
@@ -186,7 +229,14 @@ describe('the very first start, on a store that is away for a moment', () => {
         return apply();
       },
     });
-    const task = acquireLease({ store, clock, random: seededRandom(1), taskId: 'task', ...settings, acquireTimeoutMs });
+    const task = acquireLease({
+      store,
+      clock,
+      random: seededRandom(1),
+      taskId: 'task',
+      ...settings,
+      acquireTimeoutMs,
+    });
     let endedMs: number | undefined;
     const outcome = task.then(
       (lease) => lease.release().then(() => 'acquired'),
@@ -201,7 +251,10 @@ describe('the very first start, on a store that is away for a moment', () => {
 
   it('gets an id whichever of its requests is answered 503', async () => {
     for (let failing = 0; failing < 60; failing += 1) {
-      expect({ failing, ...(await started((request) => request === failing)) }).toMatchObject({ failing, outcome: 'acquired' });
+      expect({ failing, ...(await started((request) => request === failing)) }).toMatchObject({
+        failing,
+        outcome: 'acquired',
+      });
     }
   });
 
@@ -225,7 +278,13 @@ describe('a store that refuses to create the settings as if they were there, and
     }
     const store = new RefusingStore({ clock, remote: true }, new MemoryBucket(clock, 1));
     const settings = { nodes: 2, durationMs: 15_000, acquireTimeoutMs };
-    const failure = acquireLease({ store, clock, random: seededRandom(1), taskId: 'task', ...settings }).catch((error) => error);
+    const failure = acquireLease({
+      store,
+      clock,
+      random: seededRandom(1),
+      taskId: 'task',
+      ...settings,
+    }).catch((error) => error);
     const endedMs = inVirtualTime(clock, failure).then(() => clock.monotonic());
     return { failure: await failure, endedMs: await endedMs };
   }
@@ -240,12 +299,18 @@ describe('a store that refuses to create the settings as if they were there, and
 
   it('is refused also where the probe finds no fault', async () => {
     const { failure } = await started((key) => key === 'cluster.json');
-    expect(failure).toMatchObject({ code: 'STORE_UNUSABLE', message: expect.stringContaining('refuses to create cluster.json') });
+    expect(failure).toMatchObject({
+      code: 'STORE_UNUSABLE',
+      message: expect.stringContaining('refuses to create cluster.json'),
+    });
   });
 
   it('is left alone when the time to wait for an id is over', async () => {
     const { failure, endedMs } = await started(() => true, 2_000);
-    expect(failure).toMatchObject({ code: 'STORE_UNUSABLE', message: expect.stringContaining('refuses to create cluster.json') });
+    expect(failure).toMatchObject({
+      code: 'STORE_UNUSABLE',
+      message: expect.stringContaining('refuses to create cluster.json'),
+    });
     expect(endedMs).toBeLessThan(6_000);
   });
 });

@@ -29,11 +29,15 @@ export interface EnsureClusterOptions {
   /** All that the store lists, where there are no settings: then nothing is read before they are created. */
   readonly listing?: readonly ListedObject[] | undefined;
   /**
-   * Until when to leave the probe to another task, some seconds all the same, and to retry what fails while the store is away, on the monotonic
-   * clock. @default as long as that task needs, and ten seconds for a request
+   * Until when to leave the probe to another task, some seconds all the same, and to retry what fails while
+   * the store is away, on the monotonic clock. @default as long as that task needs, and ten seconds for a
+   * request
    */
   readonly until?: number;
-  /** Whether to watch ages grow as well, and to probe far longer where an earlier probe has failed. @default false */
+  /**
+   * Whether to watch ages grow as well, and to probe far longer where an earlier probe has failed.
+   * @default false
+   */
   readonly thorough?: boolean;
   /** Told of failures of the store that are followed by another attempt. */
   readonly emit?: LeaseListener;
@@ -44,22 +48,28 @@ export interface EnsuredCluster {
   readonly cluster: StoredCluster;
   /** Whether it was created here. */
   readonly created: boolean;
-  /** Whether another task created it at the same time: then the store has refused a create-if-absent, and there are other starters. */
+  /**
+   * Whether another task created it at the same time: then the store has refused a create-if-absent, and
+   * there are other starters.
+   */
   readonly raced: boolean;
 }
 
-/** How often the store may refuse to create settings that are not there, before it is asked what it makes of conditions. */
+/**
+ * How often the store may refuse to create settings that are not there, before it is asked what it makes of
+ * conditions.
+ */
 const MAX_REFUSALS = 5;
 /** The least time that a request is taken to last, in milliseconds, whatever was observed. */
 const MIN_REQUEST_MS = 10;
 
 /**
- * The cluster's settings, created where there are none. A remote store is used only once it has passed the probe, which is recorded
- * in the settings: the task that creates them probes, the others wait for the record, and probe themselves when it does not come. A probe that
- * failed is recorded there as well.
+ * The cluster's settings, created where there are none. A remote store is used only once it has passed the
+ * probe, which is recorded in the settings: the task that creates them probes, the others wait for the
+ * record, and probe themselves when it does not come. A probe that failed is recorded there as well.
  *
- * @throws {StoreUnusableError} when the store fails the probe, or has failed one, or holds another program's cluster, or refuses to create the settings;
- *   when only a cluster that exists is wanted, and none does
+ * @throws {StoreUnusableError} when the store fails the probe, or has failed one, or holds another program's
+ * cluster, or refuses to create the settings; when only a cluster that exists is wanted, and none does
  * @throws {AcquireTimeoutError} when no task has probed the store in time
  * @throws {StoreError}
  * @throws `signal.reason`
@@ -81,7 +91,11 @@ export async function ensureCluster(options: EnsureClusterOptions): Promise<Ensu
       const sentAt = clock.monotonic();
       const cluster = await createCluster(session, wanted);
       if (cluster !== undefined)
-        return { cluster: needsProbe ? await probed(options, cluster) : cluster, created: true, raced: refusals > 0 };
+        return {
+          cluster: needsProbe ? await probed(options, cluster) : cluster,
+          created: true,
+          raced: refusals > 0,
+        };
       refusals += 1;
       observedMs = Math.max(observedMs, clock.monotonic() - sentAt);
     }
@@ -95,7 +109,9 @@ export async function ensureCluster(options: EnsureClusterOptions): Promise<Ensu
     if (cluster !== undefined) return { cluster, created: false, raced: refusals > 0 };
     if (wanted.cluster === 'existing') {
       const what = 'there is no cluster, and only an existing one is to be used (cluster: existing)';
-      throw new StoreUnusableError(`${session.store.url}: ${what}: is the prefix right? nodelease init makes one`);
+      throw new StoreUnusableError(
+        `${session.store.url}: ${what}: is the prefix right? nodelease init makes one`,
+      );
     }
     if (refusals > 0) await afterRefusal(options, refusals);
     // Another program may keep very many objects there.
@@ -104,7 +120,10 @@ export async function ensureCluster(options: EnsureClusterOptions): Promise<Ensu
   }
 }
 
-/** The store has refused to create settings as if they were there, and shows none. Pauses before another attempt; throws where there is to be none. */
+/**
+ * The store has refused to create settings as if they were there, and shows none. Pauses before another
+ * attempt; throws where there is to be none.
+ */
 async function afterRefusal(options: EnsureClusterOptions, refusals: number): Promise<void> {
   const { session, clock, random, signal, until = Number.POSITIVE_INFINITY } = options;
   const what = `${session.store.url}: the store refuses to create cluster.json, as if it were there, and shows none`;
@@ -117,8 +136,8 @@ async function afterRefusal(options: EnsureClusterOptions, refusals: number): Pr
 }
 
 /**
- * Waits for the record of another task's probe, and probes where it does not come: one of the waiting tasks does, and the others leave it to
- * that one, for longer. Undefined where there are no settings after all.
+ * Waits for the record of another task's probe, and probes where it does not come: one of the waiting tasks
+ * does, and the others leave it to that one, for longer. Undefined where there are no settings after all.
  */
 async function probedByAnother(
   options: EnsureClusterOptions,
@@ -136,12 +155,20 @@ async function probedByAnother(
       const own = await retry(() => takeOver(options, cluster), whileStoreIsAway(options));
       if (own !== undefined) return probed(options, own);
     }
-    if (wait.isOver) throw new AcquireTimeoutError(`${session.store.url}: no task has shown in time that the store keeps its conditions`);
+    if (wait.isOver)
+      throw new AcquireTimeoutError(
+        `${session.store.url}: no task has shown in time that the store keeps its conditions`,
+      );
   }
 }
 
-/** The settings with the probe taken over by this task; undefined where another task has just taken it over. */
-async function takeOver({ session, signal }: EnsureClusterOptions, cluster: StoredCluster): Promise<StoredCluster | undefined> {
+/**
+ * The settings with the probe taken over by this task; undefined where another task has just taken it over.
+ */
+async function takeOver(
+  { session, signal }: EnsureClusterOptions,
+  cluster: StoredCluster,
+): Promise<StoredCluster | undefined> {
   try {
     const proofsTakenOver = (cluster.config.proofsTakenOver ?? 0) + 1;
     const own = await changeCluster(session, cluster, { proofsTakenOver }, { signal });
@@ -168,7 +195,8 @@ async function probed(options: EnsureClusterOptions, cluster: StoredCluster): Pr
     if (marked !== undefined) return marked;
     known = await retry(() => readCluster(session, call), whileStoreIsAway(options));
     // Another task has probed as well, and found a fault.
-    if (known?.config.proofFailed !== undefined && !thorough) throw refusedBefore(session, known.config.proofFailed);
+    if (known?.config.proofFailed !== undefined && !thorough)
+      throw refusedBefore(session, known.config.proofFailed);
   }
   throw new StoreUnusableError(`${store.url}: cluster.json is gone`);
 }
@@ -187,7 +215,8 @@ async function passProbe(options: EnsureClusterOptions, cluster?: StoredCluster)
     clock,
     random,
     ...(cluster?.config.proofFailed !== undefined && THOROUGH),
-    // Starters do not watch ages grow: where the store's clock stands still nothing ever expires, which is safe.
+    // Starters do not watch ages grow: where the store's clock stands still nothing ever expires, which is
+    // safe.
     ...(!thorough && { watchAgeMs: 0 }),
     ...(signal && { signal }),
     ...(until !== undefined && { until }),
@@ -197,6 +226,8 @@ async function passProbe(options: EnsureClusterOptions, cluster?: StoredCluster)
   const faults = report.checks.filter((check) => check.status === 'fault').map((check) => check.detail);
   const reason = faults.join('; ');
   // A failure that cannot be recorded is found again by the next probe.
-  await retry(() => recordProbeFailure(session, reason, { signal }), whileStoreIsAway(options)).catch(() => undefined);
+  await retry(() => recordProbeFailure(session, reason, { signal }), whileStoreIsAway(options)).catch(
+    () => undefined,
+  );
   throw new StoreUnusableError(`${store.url}: the store cannot be trusted with leases: ${reason}`);
 }

@@ -9,8 +9,9 @@ import { scaleCluster } from '../operate/scale.js';
 import { StoreSession } from '../session/store-session.js';
 import { acquireLease } from './acquire-lease.js';
 
-// A store that tells whole seconds may tell them two seconds late, as some S3 servers do. Where a tenure did not say how late its ids are
-// stamped, its holder may have renewed just now, and may stamp a whole duration ahead.
+// A store that tells whole seconds may tell them two seconds late, as some S3 servers do. Where a tenure did
+// not say how late its ids are stamped, its holder may have renewed just now, and may stamp a whole duration
+// ahead.
 
 const DURATION = 15_000;
 const LATE_MS = 2_000;
@@ -48,7 +49,13 @@ async function cluster() {
   const wanted = { nodes: 4, durationMs: DURATION, graceMs: 1_000 };
   const session = new StoreSession(new MemoryLeaseStore({ clock }, bucket), clock, 1_000);
   await initializeCluster({ session, clock, random: seededRandom(9), wanted });
-  const { body, metadata } = nativeCodec.encode({ kind: 'released', version: 7, timestamp: 0, durationMs: 0, stampedUntil: undefined });
+  const { body, metadata } = nativeCodec.encode({
+    kind: 'released',
+    version: 7,
+    timestamp: 0,
+    durationMs: 0,
+    stampedUntil: undefined,
+  });
   bucket.replace('0.json', body, metadata, bucket.read('0.json')?.etag ?? '');
   return { clock, bucket, store: new LateStore({ clock }, bucket) };
 }
@@ -65,10 +72,17 @@ it('a new tenure makes ids after all that the one before it may have made', asyn
 it('wider ids begin after all narrower ones that may have been made', async () => {
   const { clock, bucket, store } = await cluster();
   const begun = clock.now();
-  const scaling = scaleCluster({ session: new StoreSession(store, clock, 1_000), clock, random: seededRandom(1), size: 300 });
+  const scaling = scaleCluster({
+    session: new StoreSession(store, clock, 1_000),
+    clock,
+    random: seededRandom(1),
+    size: 300,
+  });
   await clock.advance(60_000);
   await scaling;
-  expect(decodeCluster(bucket.read('cluster.json')?.body ?? '').idFloor).toBeGreaterThanOrEqual(begun + DURATION);
+  expect(decodeCluster(bucket.read('cluster.json')?.body ?? '').idFloor).toBeGreaterThanOrEqual(
+    begun + DURATION,
+  );
 });
 
 it('a repaired node id makes ids after all that the holder of the lost object may have made', async () => {

@@ -26,7 +26,12 @@ describe('a task that waits while the leases are renewed', () => {
   it.each([undefined, 3])(
     'takes the id of a killed holder a duration and a grace after it saw its last renewal (%s rows a page)',
     async (page) => {
-      const { clock, start, holders } = await waitingScene({ telling: 'telling nothing', held: 5, timeless: true, ...(page && { page }) });
+      const { clock, start, holders } = await waitingScene({
+        telling: 'telling nothing',
+        held: 5,
+        timeless: true,
+        ...(page && { page }),
+      });
       const waiter = start();
       await clock.advance(2 * DURATION);
       expect(waiter.lease).toBeUndefined();
@@ -84,7 +89,9 @@ describe('a task that begins when all holders are dead', () => {
 
   it('is told that it has to wait longer, where it gives up before', async () => {
     const { acquire } = await scene();
-    await expect(acquire({ acquireTimeoutMs: 0 })).rejects.toThrow('an expired lease is found after 16000 ms of waiting');
+    await expect(acquire({ acquireTimeoutMs: 0 })).rejects.toThrow(
+      'an expired lease is found after 16000 ms of waiting',
+    );
   });
 
   it('takes it at once where the process has looked before, through the same store', async () => {

@@ -98,17 +98,25 @@ describe('the first listing of a cluster', () => {
     expect(new Set(keys).size).toBe(9);
   });
 
-  it.each([1_001, 2_000, 4_321, 65_528])('begins at every thousandth key in the order of the keys, of %i', (size) => {
-    const keys = Array.from({ length: size }, (_, id) => leaseKey(id)).sort();
-    for (let page = 0; page * 1_000 < size; page += 1) expect(pageStart(size, page)).toBe(page === 0 ? undefined : keys[page * 1_000 - 1]);
-  });
+  it.each([1_001, 2_000, 4_321, 65_528])(
+    'begins at every thousandth key in the order of the keys, of %i',
+    (size) => {
+      const keys = Array.from({ length: size }, (_, id) => leaseKey(id)).sort();
+      for (let page = 0; page * 1_000 < size; page += 1)
+        expect(pageStart(size, page)).toBe(page === 0 ? undefined : keys[page * 1_000 - 1]);
+    },
+  );
 
   it('begins at the first object where one request shows all', async () => {
     for (let seed = 0; seed < 10; seed += 1) expect(await begins(1_000, seed)).toBe('0.json');
   });
 
   it('takes one request where the store shows all at once', async () => {
-    const session = new StoreSession(new MemoryLeaseStore({ clock: new VirtualClock() }), new VirtualClock(), 1_000);
+    const session = new StoreSession(
+      new MemoryLeaseStore({ clock: new VirtualClock() }),
+      new VirtualClock(),
+      1_000,
+    );
     for (let seed = 0; seed < 10; seed += 1) {
       const listing = firstListing(session, 9_000, seededRandom(seed));
       await listing.fetchNext(session, {});

@@ -1,7 +1,16 @@
-import { type Interval, type ListedObject, type Listing, type ListingPage, StoreError } from '../../store/lease-store.js';
+import {
+  type Interval,
+  type ListedObject,
+  type Listing,
+  type ListingPage,
+  StoreError,
+} from '../../store/lease-store.js';
 import type { SessionCall, StoreSession } from '../session/store-session.js';
 
-/** A listing that is fetched page by page: in the order of the keys, from some key to the last one, and then from the first key to there. */
+/**
+ * A listing that is fetched page by page: in the order of the keys, from some key to the last one, and then
+ * from the first key to there.
+ */
 export class PartialListing implements Listing {
   objects: readonly ListedObject[] = [];
   /** What the last page has shown. */
@@ -36,7 +45,8 @@ export class PartialListing implements Listing {
   }
 
   /**
-   * Fetches the next page of a listing that is not complete; all of it at once where the store does not list in parts.
+   * Fetches the next page of a listing that is not complete; all of it at once where the store does not list
+   * in parts.
    *
    * @throws {StoreError}
    */
@@ -51,7 +61,10 @@ export class PartialListing implements Listing {
     this.pageStarts = [undefined];
   }
 
-  /** Undefined where the store does not list from a key on, or shows something other than a page in the order of the keys. */
+  /**
+   * Undefined where the store does not list from a key on, or shows something other than a page in the order
+   * of the keys.
+   */
   async #nextPage(session: StoreSession, call: SessionCall): Promise<ListingPage | undefined> {
     try {
       const page = await session.listPage(this.#after, call);
@@ -59,7 +72,8 @@ export class PartialListing implements Listing {
       const isInOrder = keys.every((key, index) => index === 0 || key > (keys[index - 1] as string));
       return isInOrder && !(page.more && page.objects.length === 0) ? page : undefined;
     } catch (error) {
-      const isRefused = error instanceof StoreError && (error.fault === 'rejected' || error.fault === 'unsupported');
+      const isRefused =
+        error instanceof StoreError && (error.fault === 'rejected' || error.fault === 'unsupported');
       if (this.#after !== undefined && isRefused) return undefined;
       throw error;
     }

@@ -2,26 +2,39 @@ import type { Clock, RandomSource } from '../../base/clock.js';
 
 /** How many requests of a probe are made one after the other: what it takes, in times of one request. */
 const PROBE_REQUESTS = 66;
-/** How long another task's probe is waited for: three times as long as one takes here, within these bounds. Milliseconds. */
+/**
+ * How long another task's probe is waited for: three times as long as one takes here, within these bounds.
+ * Milliseconds.
+ */
 const PATIENCE = { probes: 3, min: 3_000, max: 20_000 } as const;
-/** The least pause between two looks, in times of one request, and the longest one where requests are quick, in milliseconds. */
+/**
+ * The least pause between two looks, in times of one request, and the longest one where requests are quick,
+ * in milliseconds.
+ */
 const LOOK_REQUESTS = 8;
 const MAX_PAUSE_MS = 5_000;
 
 export interface ProbeWaitOptions {
   readonly clock: Clock;
   readonly random: RandomSource;
-  /** How long a request takes, in milliseconds, as of now: a store that is slow is slow for the probing task as well. */
+  /**
+   * How long a request takes, in milliseconds, as of now: a store that is slow is slow for the probing task
+   * as well.
+   */
   readonly requestMs: () => number;
   /** Whether many have started at once: their patience ends at different times. */
   readonly raced: boolean;
-  /** When to give up, on the monotonic clock. A task that does not want to wait for an id waits for a probe all the same. */
+  /**
+   * When to give up, on the monotonic clock. A task that does not want to wait for an id waits for a probe
+   * all the same.
+   */
   readonly until: number;
 }
 
 /**
- * How a task waits for the record of another task's probe. It looks when a probe should be over, then in growing pauses. When its patience ends it may
- * take the probe over. Tasks that see that another one has done so wait anew, for longer: of many, one probes at a time.
+ * How a task waits for the record of another task's probe. It looks when a probe should be over, then in
+ * growing pauses. When its patience ends it may take the probe over. Tasks that see that another one has done
+ * so wait anew, for longer: of many, one probes at a time.
  */
 export class ProbeWait {
   readonly #endAt: number;

@@ -43,18 +43,23 @@ describe.each(TELLING)('waiting tasks on a store %s', (telling) => {
     expect(holders.every(({ lease }) => lease?.isValid())).toBe(true);
   });
 
-  it.each([1, 50])('take over %i leases that expire at once, within the grace and two seconds of the expiry', async (deaths) => {
-    const { clock, start, holders } = await scene({ telling, held: 60 });
-    const waiters = Array.from({ length: 100 }, () => start());
-    await clock.advance(4 * DURATION);
-    const dying = holders.slice(0, deaths);
-    const expired = Math.max(...dying.map(expiryOf));
-    for (const holder of dying) holder.isDead = true;
-    await clock.advance(expired - clock.monotonic() + GRACE + 2_000);
-    expect(taken(waiters)).toHaveLength(deaths);
-    expect(new Set(taken(waiters).map(({ lease }) => lease?.id))).toEqual(new Set(dying.map(({ lease }) => lease?.id)));
-    expect(taken(waiters).every(({ lease }) => lease?.version === 2)).toBe(true);
-  });
+  it.each([1, 50])(
+    'take over %i leases that expire at once, within the grace and two seconds of the expiry',
+    async (deaths) => {
+      const { clock, start, holders } = await scene({ telling, held: 60 });
+      const waiters = Array.from({ length: 100 }, () => start());
+      await clock.advance(4 * DURATION);
+      const dying = holders.slice(0, deaths);
+      const expired = Math.max(...dying.map(expiryOf));
+      for (const holder of dying) holder.isDead = true;
+      await clock.advance(expired - clock.monotonic() + GRACE + 2_000);
+      expect(taken(waiters)).toHaveLength(deaths);
+      expect(new Set(taken(waiters).map(({ lease }) => lease?.id))).toEqual(
+        new Set(dying.map(({ lease }) => lease?.id)),
+      );
+      expect(taken(waiters).every(({ lease }) => lease?.version === 2)).toBe(true);
+    },
+  );
 
   it('end their waiting on time, and when they are told to, and leave nothing behind', async () => {
     const { clock, bucket, start } = await scene({ telling, held: 2 });
@@ -84,7 +89,12 @@ describe.each(TELLING)('waiting tasks on a store %s', (telling) => {
     await clock.advance(2 * DURATION);
     for (const id of [3, 4]) bucket.create(`${id}.json`, '', {});
     const settings = bucket.read('cluster.json');
-    bucket.replace('cluster.json', JSON.stringify({ ...JSON.parse(settings?.body ?? ''), size: 5 }), {}, settings?.etag ?? '');
+    bucket.replace(
+      'cluster.json',
+      JSON.stringify({ ...JSON.parse(settings?.body ?? ''), size: 5 }),
+      {},
+      settings?.etag ?? '',
+    );
     const grownAt = clock.monotonic();
     await clock.advance(LONGEST_PAUSE + 10 * REQUEST);
     expect(taken(waiters).map(({ lease }) => lease?.id)).toEqual(expect.arrayContaining([3, 4]));
@@ -93,20 +103,24 @@ describe.each(TELLING)('waiting tasks on a store %s', (telling) => {
 });
 
 describe('a released id', () => {
-  it.each([1, 20, 200])('is taken within a second where the store tells of it, by one of %i', async (waiting) => {
-    const { clock, start, holders } = await scene({ telling: 'telling what changed', held: 20 });
-    const waiters = Array.from({ length: waiting }, () => start());
-    await clock.advance(4 * DURATION);
-    for (const [index, holder] of holders.slice(0, Math.min(waiting, 5)).entries()) {
-      const releasedAt = clock.monotonic();
-      const waitingStill = waiters.filter(({ lease }) => lease === undefined);
-      await Promise.all([holder.lease?.release(), clock.advance(1_000)]);
-      expect(taken(waiters)).toHaveLength(index + 1);
-      // Tasks that are told in time that it is taken do not ask for it; the losers of the race scan once more.
-      expect(scans(waitingStill, releasedAt)).toBeLessThanOrEqual(waitingStill.length * 1.5 + 3);
-    }
-    await clock.advance(1_000);
-  });
+  it.each([1, 20, 200])(
+    'is taken within a second where the store tells of it, by one of %i',
+    async (waiting) => {
+      const { clock, start, holders } = await scene({ telling: 'telling what changed', held: 20 });
+      const waiters = Array.from({ length: waiting }, () => start());
+      await clock.advance(4 * DURATION);
+      for (const [index, holder] of holders.slice(0, Math.min(waiting, 5)).entries()) {
+        const releasedAt = clock.monotonic();
+        const waitingStill = waiters.filter(({ lease }) => lease === undefined);
+        await Promise.all([holder.lease?.release(), clock.advance(1_000)]);
+        expect(taken(waiters)).toHaveLength(index + 1);
+        // Tasks that are told in time that it is taken do not ask for it; the losers of the race scan once
+        // more.
+        expect(scans(waitingStill, releasedAt)).toBeLessThanOrEqual(waitingStill.length * 1.5 + 3);
+      }
+      await clock.advance(1_000);
+    },
+  );
 
   it.each(TELLING.slice(0, 2))('is not missed while a task begins to wait on a store %s', async (telling) => {
     const { clock, start, holders } = await scene({ telling, held: 3 });
@@ -151,7 +165,9 @@ describe('a store that tells what changed', () => {
     const from = clock.monotonic();
     await evictHolder(new StoreSession(new MemoryLeaseStore({ clock }, bucket), clock, 1_000), 3);
     await clock.advance(DURATION - 2_000);
-    const reads = waiters.map(({ calls }) => calls.filter(({ at, call }) => at >= from && call.operation === 'read').length);
+    const reads = waiters.map(
+      ({ calls }) => calls.filter(({ at, call }) => at >= from && call.operation === 'read').length,
+    );
     expect(Math.max(...reads)).toBe(1);
     await clock.advance(5_000);
     expect(taken(waiters).map(({ lease }) => lease?.id)).toEqual([3]);
@@ -201,7 +217,14 @@ function oneWaits({ pollMs = 1_200, seed = 1 } = {}) {
   return async (scan: Partial<FruitlessScan> & { readonly expiryMs?: number } = {}): Promise<number> => {
     const scannedAt = clock.monotonic();
     const expiryAt = scannedAt + (scan.expiryMs ?? Number.POSITIVE_INFINITY);
-    const base = { durationMs: DURATION, scannedAt, complete: true, changedHands: false, expiryAt, expiryAfter: undefined };
+    const base = {
+      durationMs: DURATION,
+      scannedAt,
+      complete: true,
+      changedHands: false,
+      expiryAt,
+      expiryAfter: undefined,
+    };
     let endedAt = Number.NaN;
     const waited = wait.next({ ...base, ...scan }).then(() => {
       endedAt = clock.monotonic();
@@ -249,7 +272,8 @@ describe('the pause between two scans', () => {
 
   it('is at least a fifth of a second, also where a lease seems to be about to expire all the time', async () => {
     const pause = oneWaits();
-    for (let count = 0; count < 20; count += 1) expect(await pause({ expiryMs: 1 })).toBeGreaterThanOrEqual(200);
+    for (let count = 0; count < 20; count += 1)
+      expect(await pause({ expiryMs: 1 })).toBeGreaterThanOrEqual(200);
   });
 });
 
@@ -259,7 +283,11 @@ it('tasks that begin to wait together do not go on together', async () => {
   await clock.advance(4 * DURATION);
   const from = clock.monotonic();
   await clock.advance(4 * DURATION);
-  const at = waiters.flatMap(({ calls }) => calls.filter((one) => one.at >= from && one.call.operation === 'list').map((one) => one.at));
+  const at = waiters.flatMap(({ calls }) =>
+    calls.filter((one) => one.at >= from && one.call.operation === 'list').map((one) => one.at),
+  );
   const sorted = [from, ...at, clock.monotonic()].sort((a, b) => a - b);
-  expect(Math.max(...sorted.map((time, index) => time - (sorted[index - 1] ?? time)))).toBeLessThan(LONGEST_PAUSE / 2);
+  expect(Math.max(...sorted.map((time, index) => time - (sorted[index - 1] ?? time)))).toBeLessThan(
+    LONGEST_PAUSE / 2,
+  );
 });

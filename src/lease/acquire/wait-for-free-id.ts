@@ -5,16 +5,26 @@ import { nativeCodec } from '../model/lease-codec.js';
 import { nodeIdOf } from '../model/lease-state.js';
 import type { AcquireContext } from './claim.js';
 
-/** Each scan that shows no change makes the next pause longer by this factor: 1.2, 1.8, 2.7, 4.05 s, and then the longest pause. */
+/**
+ * Each scan that shows no change makes the next pause longer by this factor: 1.2, 1.8, 2.7, 4.05 s, and then
+ * the longest pause.
+ */
 const GROWTH = 1.5;
 /**
- * The longest pause, as a share of the duration: three requests a task and duration, and a released id is noticed within it. It is shorter than
- * the time from a failed renewal to the expiry, so that a scan comes in between and foresees the expiry.
+ * The longest pause, as a share of the duration: three requests a task and duration, and a released id is
+ * noticed within it. It is shorter than the time from a failed renewal to the expiry, so that a scan comes in
+ * between and foresees the expiry.
  */
 const MAX_PAUSE = 1 / 3;
-/** Chance makes each pause this much shorter or longer, so that tasks that began together do not scan together. */
+/**
+ * Chance makes each pause this much shorter or longer, so that tasks that began together do not scan
+ * together.
+ */
 const SPREAD = 0.2;
-/** Chance delays the scan for a foreseen expiry by up to a tenth of the duration, and up to this, in milliseconds: most tasks then find it taken. */
+/**
+ * Chance delays the scan for a foreseen expiry by up to a tenth of the duration, and up to this, in
+ * milliseconds: most tasks then find it taken.
+ */
 const MAX_EXPIRY_JITTER_MS = 1_000;
 /** The same for an id whose release the store told of, in milliseconds. */
 const NEWS_JITTER_MS = 200;
@@ -44,8 +54,9 @@ export interface ScanPlan {
 }
 
 /**
- * Waits between two scans of a task that found no free id (docs/design/protocol.md, "Acquiring and waiting"): for a pause that grows, or less when
- * a lease that was seen can be found expired, or when the store tells of a change. Nothing is written, and tasks know nothing of each other.
+ * Waits between two scans of a task that found no free id (docs/design/protocol.md, "Acquiring and waiting"):
+ * for a pause that grows, or less when a lease that was seen can be found expired, or when the store tells of
+ * a change. Nothing is written, and tasks know nothing of each other.
  */
 export class WaitForFreeId {
   readonly #watch: ChangeWatch | undefined;
@@ -58,7 +69,8 @@ export class WaitForFreeId {
   }
 
   /**
-   * Resolves when the next scan is due, with what it is to show; at once with `too-late` when there is no time left.
+   * Resolves when the next scan is due, with what it is to show; at once with `too-late` when there is no
+   * time left.
    *
    * @throws `signal.reason`
    */
@@ -81,7 +93,10 @@ export class WaitForFreeId {
     const dueAt = () => {
       const pauseMs = this.#watch?.tellsWhat ? maxPauseMs : this.#pauseMs;
       const newsAt = (this.#watch?.newsAt ?? Number.POSITIVE_INFINITY) + newsJitterMs;
-      return Math.max(Math.min(scannedAt + pauseMs * spread, expiryAt, allAt, newsAt), scannedAt + MIN_PAUSE_MS);
+      return Math.max(
+        Math.min(scannedAt + pauseMs * spread, expiryAt, allAt, newsAt),
+        scannedAt + MIN_PAUSE_MS,
+      );
     };
     const leftMs = () => Math.min(dueAt(), until) - clock.monotonic();
     emit({ type: 'waiting', sleepMs: Math.max(0, leftMs()) });
@@ -122,7 +137,10 @@ export class WaitForFreeId {
 class ChangeWatch {
   /** Called with every piece of news. */
   onNews: () => void = () => undefined;
-  /** When the store first told of an id that may be free now, on the monotonic clock; infinity for none since the last scan. */
+  /**
+   * When the store first told of an id that may be free now, on the monotonic clock; infinity for none since
+   * the last scan.
+   */
   newsAt = Number.POSITIVE_INFINITY;
   readonly #free = new Set<string>();
   #ending: AbortController | undefined;
@@ -131,7 +149,9 @@ class ChangeWatch {
 
   constructor(private readonly options: Pick<AcquireContext, 'session' | 'clock'>) {}
 
-  /** False where the store cannot watch, or did not say what has changed: then it does not replace polling. */
+  /**
+   * False where the store cannot watch, or did not say what has changed: then it does not replace polling.
+   */
   get tellsWhat(): boolean {
     return !this.#failed;
   }
@@ -144,7 +164,8 @@ class ChangeWatch {
     const ending = new AbortController();
     this.#ending = ending;
     const { store } = this.options.session;
-    // A watch ends when it fails, or when the store does not say what has changed. The next scan begins another one.
+    // A watch ends when it fails, or when the store does not say what has changed. The next scan begins
+    // another one.
     const over = () => {
       if (this.#ending !== ending) return;
       this.#ending = undefined;

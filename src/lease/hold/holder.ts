@@ -26,10 +26,11 @@ const RELEASING = new Error('it is being released');
 export class Overtaken extends Error {}
 
 /**
- * Holds one thing, a node id or a lock, whatever it rests on: renews it, knows until when it is valid, and says so when it is lost. A subclass says what
- * a renewal is, and what a release.
+ * Holds one thing, a node id or a lock, whatever it rests on: renews it, knows until when it is valid, and
+ * says so when it is lost. A subclass says what a renewal is, and what a release.
  *
- * One awaited loop, one request in flight. Validity rests on {@link isValid} comparing clocks, never on this loop being on time.
+ * One awaited loop, one request in flight. Validity rests on {@link isValid} comparing clocks, never on this
+ * loop being on time.
  */
 export abstract class Holder<E extends TenureLostError> implements AsyncDisposable {
   abstract readonly deadline: number;
@@ -98,7 +99,10 @@ export abstract class Holder<E extends TenureLostError> implements AsyncDisposab
     return this.release();
   }
 
-  /** Runs a chore beside the lease: it gets a signal that aborts when the tenure ends, must not throw, and is awaited by `release()`. */
+  /**
+   * Runs a chore beside the lease: it gets a signal that aborts when the tenure ends, must not throw, and is
+   * awaited by `release()`.
+   */
   addChore(run: (ending: AbortSignal) => Promise<void>): void {
     this.#chores.push(run(this.ending));
   }
@@ -117,7 +121,8 @@ export abstract class Holder<E extends TenureLostError> implements AsyncDisposab
     this.#answer = undefined;
     await retry(() => this.attempt(begun), {
       ...{ clock, random, until: this.#stopAt, baseMs, capMs, signal: this.ending },
-      // A refusal such as 403 may pass as well, when credentials are being rotated; until the stop point nothing is lost by asking again.
+      // A refusal such as 403 may pass as well, when credentials are being rotated; until the stop point
+      // nothing is lost by asking again.
       shouldRetry: (error) => this.isHeld && (error instanceof NodeLeaseError || error instanceof Overtaken),
       onFailure: (error, attempt) => {
         this.#retrying = true;
@@ -139,8 +144,9 @@ export abstract class Holder<E extends TenureLostError> implements AsyncDisposab
   }
 
   /**
-   * The bounds of one request of a renewal. A first attempt that hangs is soon given up; further ones get twice the time, for a server that is slow at
-   * everything. None outlasts the stop point, so that the loop is there when it comes.
+   * The bounds of one request of a renewal. A first attempt that hangs is soon given up; further ones get
+   * twice the time, for a server that is slow at everything. None outlasts the stop point, so that the loop
+   * is there when it comes.
    */
   protected call(): { readonly timeoutMs: number; readonly signal: AbortSignal } {
     const timeoutMs = this.timing.requestTimeoutMs * (this.#retrying ? 2 : 1);
@@ -149,13 +155,14 @@ export abstract class Holder<E extends TenureLostError> implements AsyncDisposab
   }
 
   /**
-   * Asked before the deadline is moved, too: a tenure whose deadline has passed is over, whatever is answered later (rule 3). Others may have
-   * read that it was.
+   * Asked before the deadline is moved, too: a tenure whose deadline has passed is over, whatever is answered
+   * later (rule 3). Others may have read that it was.
    *
    * @throws what {@link TenureTime.check} throws
    */
   protected check(): void {
-    if (this.isHeld && this.holding.clock.monotonic() >= this.deadline) this.#giveUp('no renewal came through in time');
+    if (this.isHeld && this.holding.clock.monotonic() >= this.deadline)
+      this.#giveUp('no renewal came through in time');
     if (this.#lost.aborted) throw this.#lost.aborted.reason;
     if (this.#state === 'released') throw this.releasedError();
   }
@@ -188,12 +195,20 @@ export abstract class Holder<E extends TenureLostError> implements AsyncDisposab
     }
   }
 
-  /** Out of time: either still before the deadline, with some left to end the work, or found to be past it. */
+  /**
+   * Out of time: either still before the deadline, with some left to end the work, or found to be past it.
+   */
   #giveUp(detail: string, cause?: unknown): void {
     const now = this.holding.clock.monotonic();
     const reason = isAnswer(cause) && cause.fault === 'denied' ? 'denied' : 'unreachable';
     if (now < this.deadline) this.#lose(reason, detail, this.deadline, cause);
-    else this.#lose('paused', `its deadline passed ${Math.round(now - this.deadline)} ms ago: ${detail}`, now, cause);
+    else
+      this.#lose(
+        'paused',
+        `its deadline passed ${Math.round(now - this.deadline)} ms ago: ${detail}`,
+        now,
+        cause,
+      );
   }
 
   #lose(reason: LossReason, detail: string, deadline: number, cause?: unknown): void {
@@ -208,7 +223,8 @@ export abstract class Holder<E extends TenureLostError> implements AsyncDisposab
 
   async #release(): Promise<void> {
     // Work that ended after the deadline was done without a lease, even if that was not noticed yet.
-    if (this.isHeld && this.holding.clock.monotonic() >= this.deadline) this.#giveUp('it was released too late');
+    if (this.isHeld && this.holding.clock.monotonic() >= this.deadline)
+      this.#giveUp('it was released too late');
     const mine = this.isHeld;
     if (mine) this.#state = 'released';
     this.#ending.abort(RELEASING);

@@ -30,14 +30,24 @@ async function hold(nodes = 1) {
   });
   const events: LeaseEvent[] = [];
   const start = (own: object) =>
-    acquireLease({ clock, random: seededRandom(1), taskId: 'task', nodes, durationMs: DURATION, graceMs: 1_000, store, ...own });
+    acquireLease({
+      clock,
+      random: seededRandom(1),
+      taskId: 'task',
+      nodes,
+      durationMs: DURATION,
+      graceMs: 1_000,
+      store,
+      ...own,
+    });
   const lease = await start({ onEvent: (event: LeaseEvent) => events.push(event) });
   await clock.advance(1_500);
   const session = new StoreSession(direct, clock, 1_000);
   return { clock, direct, network, events, lease, session, start };
 }
 
-const lost = (outcome: 'unknown' | 'not-applied') => new StoreError('fault', { fault: 'unreachable', outcome });
+const lost = (outcome: 'unknown' | 'not-applied') =>
+  new StoreError('fault', { fault: 'unreachable', outcome });
 const onWrites =
   (act: (apply: () => void) => Promise<void>): Fault =>
   async (call, apply) => {
@@ -51,7 +61,10 @@ describe('a held lease', () => {
     expect(lease.isValid()).toBe(true);
     const renewals = events.filter(({ type }) => type === 'renewed').length;
     expect(renewals).toBe(Math.floor(61_500 / (DURATION / 3)));
-    expect(JSON.parse((await direct.read('0.json'))?.body ?? '')).toMatchObject({ version: 1, renewal: renewals });
+    expect(JSON.parse((await direct.read('0.json'))?.body ?? '')).toMatchObject({
+      version: 1,
+      renewal: renewals,
+    });
   });
 
   it('counts its deadline from before the request was sent, however late the reply comes (rule 3)', async () => {
@@ -80,7 +93,14 @@ describe('a held lease', () => {
       }
     }
     const bucket = new MemoryBucket(clock, 1);
-    const settings = { clock, random: seededRandom(1), taskId: 'task', nodes: 1, durationMs: DURATION, graceMs: 1_000 };
+    const settings = {
+      clock,
+      random: seededRandom(1),
+      taskId: 'task',
+      nodes: 1,
+      durationMs: DURATION,
+      graceMs: 1_000,
+    };
     const first = await acquireLease({ ...settings, store: new MemoryLeaseStore({ clock }, bucket) });
     await first.release();
     const lease = await acquireLease({ ...settings, store: new RecordingStore({ clock }, bucket) });
@@ -104,7 +124,11 @@ describe('a held lease', () => {
     await clock.advance(10_900);
     expect(lease.signal.aborted).toBe(false);
     await clock.advance(100);
-    expect(lease.signal.reason).toMatchObject({ code: 'LEASE_LOST', reason: 'unreachable', deadline: DURATION });
+    expect(lease.signal.reason).toMatchObject({
+      code: 'LEASE_LOST',
+      reason: 'unreachable',
+      deadline: DURATION,
+    });
     expect([lease.isValid(), clock.monotonic() < DURATION]).toEqual([false, true]);
   });
 
@@ -117,11 +141,17 @@ describe('a held lease', () => {
 
   it('says as the cause of its loss what the store answered, and not that the last attempts got no answer in the time that was left', async () => {
     const { clock, lease, network, events } = await hold();
-    const expired = new StoreError('access denied (ExpiredToken)', { fault: 'denied', outcome: 'not-applied' });
-    network.fault = () => (clock.monotonic() < 9_000 ? Promise.reject(expired) : new Promise(() => undefined));
+    const expired = new StoreError('access denied (ExpiredToken)', {
+      fault: 'denied',
+      outcome: 'not-applied',
+    });
+    network.fault = () =>
+      clock.monotonic() < 9_000 ? Promise.reject(expired) : new Promise(() => undefined);
     await clock.advance(11_001);
     expect(lease.signal.reason).toMatchObject({ reason: 'denied', deadline: DURATION, cause: expired });
-    expect(lease.signal.reason.detail).toMatch(/^could not be renewed: access denied \(ExpiredToken\); then .*: no answer within \d+ ms$/);
+    expect(lease.signal.reason.detail).toMatch(
+      /^could not be renewed: access denied \(ExpiredToken\); then .*: no answer within \d+ ms$/,
+    );
     expect(events.filter(({ type }) => type === 'lost')).toHaveLength(1);
   });
 
@@ -137,11 +167,18 @@ describe('a held lease', () => {
     expect(lease.isValid()).toBe(true);
     network.fault = () => Promise.reject(lost('not-applied'));
     await clock.advance(DURATION);
-    expect(lease.signal.reason).toMatchObject({ reason: 'unreachable', detail: 'could not be renewed: fault' });
+    expect(lease.signal.reason).toMatchObject({
+      reason: 'unreachable',
+      detail: 'could not be renewed: fault',
+    });
     const other = await hold();
-    other.network.fault = () => Promise.reject(other.clock.monotonic() < 8_000 ? failures.denied : failures.unavailable);
+    other.network.fault = () =>
+      Promise.reject(other.clock.monotonic() < 8_000 ? failures.denied : failures.unavailable);
     await other.clock.advance(DURATION);
-    expect(other.lease.signal.reason).toMatchObject({ reason: 'unreachable', detail: 'could not be renewed: 503' });
+    expect(other.lease.signal.reason).toMatchObject({
+      reason: 'unreachable',
+      detail: 'could not be renewed: 503',
+    });
   });
 
   it('is kept on a store that takes longer for every request than a first attempt waits', async () => {
@@ -203,7 +240,10 @@ describe('a held lease', () => {
     const other = { ...JSON.parse(object?.body ?? ''), taskId: 'other', version: 2, nonce: 'x' };
     await direct.replace('0.json', JSON.stringify(other), {}, object?.etag ?? '');
     await clock.advance(5_000);
-    expect(lease.signal.reason).toMatchObject({ reason: 'taken', message: expect.stringContaining('task other holds it at version 2') });
+    expect(lease.signal.reason).toMatchObject({
+      reason: 'taken',
+      message: expect.stringContaining('task other holds it at version 2'),
+    });
     expect((lease.signal.reason as LeaseLostError).deadline).toBe(5_000);
   });
 
@@ -223,7 +263,14 @@ describe('a held lease', () => {
       }
     }
     const clock = new SuspendableClock();
-    const options = { clock, random: seededRandom(1), taskId: 'task', nodes: 1, durationMs: DURATION, graceMs: 1_000 };
+    const options = {
+      clock,
+      random: seededRandom(1),
+      taskId: 'task',
+      nodes: 1,
+      durationMs: DURATION,
+      graceMs: 1_000,
+    };
     const lease = await acquireLease({ store: new MemoryLeaseStore({ clock }), ...options });
     await clock.advance(1_500);
     clock.suspendedMs = 3_600_000;
@@ -236,19 +283,25 @@ describe('a held lease', () => {
   it.each([
     ['', DURATION - 4_000],
     [', for longer than that would last', 2 * DURATION],
-  ])('is over although a renewal was sent in time, whose reply is there after a pause past the deadline (rule 3)%s', async (_, pauseMs) => {
-    const { clock, lease, network, events } = await hold();
-    network.fault = onWrites(async () => {
-      network.fault = undefined;
-      clock.freeze(pauseMs);
-    });
-    await clock.advance(5_000);
-    expect(lease.isValid()).toBe(false);
-    await clock.advance(0);
-    expect(lease.signal.reason).toMatchObject({ reason: 'paused', deadline: DURATION + (pauseMs - (DURATION - 5_000)) });
-    expect(lease.deadline).toBe(DURATION);
-    expect(events.some(({ type }) => type === 'renewed')).toBe(false);
-  });
+  ])(
+    'is over although a renewal was sent in time, whose reply is there after a pause past the deadline (rule 3)%s',
+    async (_, pauseMs) => {
+      const { clock, lease, network, events } = await hold();
+      network.fault = onWrites(async () => {
+        network.fault = undefined;
+        clock.freeze(pauseMs);
+      });
+      await clock.advance(5_000);
+      expect(lease.isValid()).toBe(false);
+      await clock.advance(0);
+      expect(lease.signal.reason).toMatchObject({
+        reason: 'paused',
+        deadline: DURATION + (pauseMs - (DURATION - 5_000)),
+      });
+      expect(lease.deadline).toBe(DURATION);
+      expect(events.some(({ type }) => type === 'renewed')).toBe(false);
+    },
+  );
 
   it('is over also where the reply to a look at the object is there only then', async () => {
     const { clock, lease, network } = await hold();
@@ -293,7 +346,10 @@ describe('releasing', () => {
     const { direct, lease, network, clock } = await hold();
     const [first, second] = [lease.release(), lease[Symbol.asyncDispose]()];
     await Promise.all([first, second]);
-    expect(nativeCodec.decode((await direct.read('0.json'))?.body ?? '', {})).toMatchObject({ kind: 'released', version: 1 });
+    expect(nativeCodec.decode((await direct.read('0.json'))?.body ?? '', {})).toMatchObject({
+      kind: 'released',
+      version: 1,
+    });
     expect([lease.isValid(), lease.signal.aborted]).toEqual([false, false]);
     const calls = network.calls.length;
     await clock.advance(60_000);
@@ -332,7 +388,12 @@ describe('releasing', () => {
     const ending = lease.release();
     await clock.advance(1_000);
     await ending;
-    expect(JSON.parse((await direct.read('0.json'))?.body ?? '')).toEqual({ released: true, version: 1, timestamp, stampedUntil: 0 });
+    expect(JSON.parse((await direct.read('0.json'))?.body ?? '')).toEqual({
+      released: true,
+      version: 1,
+      timestamp,
+      stampedUntil: 0,
+    });
   });
 
   it('is not confused by a tombstone whose reply was lost', async () => {
@@ -344,7 +405,10 @@ describe('releasing', () => {
     const ending = lease.release();
     await clock.advance(4_000);
     await ending;
-    expect(nativeCodec.decode((await direct.read('0.json'))?.body ?? '', {})).toMatchObject({ kind: 'released', version: 1 });
+    expect(nativeCodec.decode((await direct.read('0.json'))?.body ?? '', {})).toMatchObject({
+      kind: 'released',
+      version: 1,
+    });
   });
 
   it('interrupts a renewal that is under way, and still leaves a tombstone', async () => {
@@ -359,7 +423,9 @@ describe('releasing', () => {
     await clock.advance(4_000);
     expect(stalled).toBe(true);
     await lease.release();
-    expect(nativeCodec.decode((await direct.read('0.json'))?.body ?? '', {})).toMatchObject({ kind: 'released' });
+    expect(nativeCodec.decode((await direct.read('0.json'))?.body ?? '', {})).toMatchObject({
+      kind: 'released',
+    });
   });
 });
 
@@ -367,8 +433,13 @@ describe('a lease whose node id the cluster gives up', () => {
   const resize = async ({ session }: Awaited<ReturnType<typeof hold>>, size: number, generation: number) => {
     const cluster = await readCluster(session);
     if (cluster === undefined) throw new Error('no cluster');
-    const body = encodeCluster({ ...cluster.config, size, generation, peak: 2, bootstrapped: true }, cluster.body);
-    expect(await session.write('cluster.json', { body, metadata: {} }, cluster.etag)).toMatchObject({ status: 'written' });
+    const body = encodeCluster(
+      { ...cluster.config, size, generation, peak: 2, bootstrapped: true },
+      cluster.body,
+    );
+    expect(await session.write('cluster.json', { body, metadata: {} }, cluster.etag)).toMatchObject({
+      status: 'written',
+    });
   };
 
   it('says so once, beside a renewal, goes on to be renewed, and never takes it back', async () => {
@@ -386,7 +457,10 @@ describe('a lease whose node id the cluster gives up', () => {
     await it.clock.advance(DURATION);
     expect([lease.isValid(), lease.retiring.aborted]).toEqual([true, true]);
     expect(second.filter(({ type }) => type === 'retiring')).toEqual([{ type: 'retiring', size: 1 }]);
-    expect([it.lease.retiring.aborted, it.events.some(({ type }) => type === 'retiring')]).toEqual([false, false]);
+    expect([it.lease.retiring.aborted, it.events.some(({ type }) => type === 'retiring')]).toEqual([
+      false,
+      false,
+    ]);
     await lease.release();
     expect(getEventListeners(lease.retiring, 'abort')).toEqual([]);
     await it.lease.release();
@@ -415,7 +489,10 @@ describe("an operator's forced release", () => {
     await settled();
     expect(lease.isValid()).toBe(true);
     await clock.advance(5_000);
-    expect(lease.signal.reason).toMatchObject({ reason: 'taken', message: expect.stringContaining('released at version 2') });
+    expect(lease.signal.reason).toMatchObject({
+      reason: 'taken',
+      message: expect.stringContaining('released at version 2'),
+    });
     await clock.advance(20_000);
     expect((await next).version).toBe(3);
     expect((await next).deadline - DURATION).toBeGreaterThan(evictedAt);
@@ -426,7 +503,10 @@ describe("an operator's forced release", () => {
     network.fault = () => Promise.reject(lost('not-applied'));
     await clock.advance(20_000);
     expect(await evictHolder(session, 0)).toMatchObject({ kind: 'evicted', version: 2 });
-    expect(nativeCodec.decode((await direct.read('0.json'))?.body ?? '', {})).toMatchObject({ kind: 'released', durationMs: 0 });
+    expect(nativeCodec.decode((await direct.read('0.json'))?.body ?? '', {})).toMatchObject({
+      kind: 'released',
+      durationMs: 0,
+    });
   });
 
   it('writes nothing when no task holds the id', async () => {

@@ -2,7 +2,14 @@ import { explain, NodeLeaseError } from '../../base/errors.js';
 import { StoreError } from '../../store/lease-store.js';
 import { LeaseRetiringError } from '../model/lease.js';
 import { nativeCodec } from '../model/lease-codec.js';
-import { type HeldLease, type KnownNodes, type LeaseState, leaseKey, released, renewed } from '../model/lease-state.js';
+import {
+  type HeldLease,
+  type KnownNodes,
+  type LeaseState,
+  leaseKey,
+  released,
+  renewed,
+} from '../model/lease-state.js';
 import type { LeaseTiming } from '../model/lease-timing.js';
 import type { StoreSession } from '../session/store-session.js';
 import { Overtaken } from './holder.js';
@@ -19,14 +26,20 @@ export interface Tenure {
   readonly sentAt: number;
   /** The age from which on other tasks may take the lease, in milliseconds (rule 4). */
   readonly expiresAfterMs: number;
-  /** The last timestamp, in store time, of unique ids that other tasks may have made and that could equal this tenure's. */
+  /**
+   * The last timestamp, in store time, of unique ids that other tasks may have made and that could equal this
+   * tenure's.
+   */
   readonly stampedUntil: number;
 }
 
 export interface KeeperOptions extends NodeHolderOptions {
   readonly session: StoreSession;
   readonly timing: LeaseTiming;
-  /** How often the cluster's settings are read, in milliseconds, to the nearest renewal. @default beside each renewal */
+  /**
+   * How often the cluster's settings are read, in milliseconds, to the nearest renewal.
+   * @default beside each renewal
+   */
   readonly settingsIntervalMs?: number | undefined;
 }
 
@@ -101,7 +114,10 @@ export class Keeper extends NodeHolder {
     return this.#time.adopted.idWidth > this.#held.idWidth;
   }
 
-  /** Learns whether the cluster asks for wider ids, or has this one no more. A failure is left to the next time: it costs no renewal. */
+  /**
+   * Learns whether the cluster asks for wider ids, or has this one no more. A failure is left to the next
+   * time: it costs no renewal.
+   */
   async #readSettings(): Promise<void> {
     const { clock, timing, settingsIntervalMs = 0 } = this.options;
     // To the nearest renewal.
@@ -135,7 +151,12 @@ export class Keeper extends NodeHolder {
     const { clock, session } = this.options;
     this.#renewal += 1;
     const width = this.#time.adopted;
-    const next = renewed(this.#held, { renewal: this.#renewal, storeNow: session.storeNow().min, knownNodes: this.#known, width });
+    const next = renewed(this.#held, {
+      renewal: this.#renewal,
+      storeNow: session.storeNow().min,
+      knownNodes: this.#known,
+      width,
+    });
     const sentAt = clock.monotonic();
     this.#sent.set(next.renewal, sentAt);
     try {
@@ -149,7 +170,10 @@ export class Keeper extends NodeHolder {
     }
   }
 
-  /** Rule 5: the object tells which write stands there. An own write gives its etag, and the time at which that very write was sent. */
+  /**
+   * Rule 5: the object tells which write stands there. An own write gives its etag, and the time at which
+   * that very write was sent.
+   */
   async #readBack(): Promise<void> {
     const { session } = this.options;
     const key = leaseKey(this.id);
@@ -168,7 +192,9 @@ export class Keeper extends NodeHolder {
       this.loseTo(`task ${state.taskId} holds it at version ${state.version}`);
     } else {
       this.loseTo(
-        state.kind === 'vacant' ? 'its object has been emptied' : `it has been ${state.kind} at version ${state.version} by somebody else`,
+        state.kind === 'vacant'
+          ? 'its object has been emptied'
+          : `it has been ${state.kind} at version ${state.version} by somebody else`,
       );
     }
   }
@@ -202,7 +228,11 @@ export class Keeper extends NodeHolder {
       this.#etag = object.etag;
     }
     this.#uncertain = true;
-    const result = await session.write(key, nativeCodec.encode(released(last, this.#time.stampedUntil)), this.#etag);
+    const result = await session.write(
+      key,
+      nativeCodec.encode(released(last, this.#time.stampedUntil)),
+      this.#etag,
+    );
     if (result.status === 'conflict') throw new Overtaken('a renewal of our own came in between');
   }
 

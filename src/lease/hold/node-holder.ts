@@ -1,4 +1,10 @@
-import { type Lease, type LeaseListener, LeaseLostError, LeaseReleasedError, type LossReason } from '../model/lease.js';
+import {
+  type Lease,
+  type LeaseListener,
+  LeaseLostError,
+  LeaseReleasedError,
+  type LossReason,
+} from '../model/lease.js';
 import type { LeaseAttributes } from '../model/lease-tracer.js';
 import { Holder, type HolderOptions } from './holder.js';
 import type { TenureTime } from './tenure-time.js';
@@ -20,7 +26,12 @@ export abstract class NodeHolder extends Holder<LeaseLostError> implements Lease
     options: NodeHolderOptions,
     facts: LeaseAttributes = {},
   ) {
-    super(options, { 'nodelease.node_id': id, 'nodelease.version': version, 'nodelease.task_id': taskId, ...facts });
+    super(options, {
+      'nodelease.node_id': id,
+      'nodelease.version': version,
+      'nodelease.task_id': taskId,
+      ...facts,
+    });
   }
 
   abstract setKnownNodes(versions: Readonly<Record<number, number>>): void;

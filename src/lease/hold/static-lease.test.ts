@@ -3,14 +3,14 @@ import { ordinalOf, staticLease } from './static-lease.js';
 
 it('a static id has the same handle, and is valid until it is released', async () => {
   const lease = staticLease({ id: 3, taskId: 'web-3' });
-  expect([lease.id, lease.version, lease.taskId, lease.deadline, lease.isValid(), lease.signal.aborted]).toEqual([
-    3,
-    1,
-    'web-3',
-    Number.POSITIVE_INFINITY,
-    true,
-    false,
-  ]);
+  expect([
+    lease.id,
+    lease.version,
+    lease.taskId,
+    lease.deadline,
+    lease.isValid(),
+    lease.signal.aborted,
+  ]).toEqual([3, 1, 'web-3', Number.POSITIVE_INFINITY, true, false]);
   await lease[Symbol.asyncDispose]();
   expect(lease.isValid()).toBe(false);
 });

@@ -3,16 +3,21 @@ import type { Lease } from '../model/lease.js';
 import { MAX_NODE_IDS } from '../model/lease-state.js';
 
 /**
- * A node id that comes from elsewhere, such as a StatefulSet's ordinal: the same handle, without a store and without an expiry.
- * That no two processes are given the same id is the caller's promise.
+ * A node id that comes from elsewhere, such as a StatefulSet's ordinal: the same handle, without a store and
+ * without an expiry. That no two processes are given the same id is the caller's promise.
  *
  * @throws {ConfigError} when `id` or `version` is out of range
  */
-export function staticLease(options: { readonly id: number; readonly taskId: string /** @default 1 */; readonly version?: number }): Lease {
+export function staticLease(options: {
+  readonly id: number;
+  readonly taskId: string /** @default 1 */;
+  readonly version?: number;
+}): Lease {
   const { id, taskId, version = 1 } = options;
   if (!Number.isInteger(id) || id < 0 || id >= MAX_NODE_IDS)
     throw new ConfigError('node id', id, `a whole number from 0 to ${MAX_NODE_IDS - 1}`);
-  if (!Number.isSafeInteger(version) || version < 1) throw new ConfigError('version', version, 'a whole number of at least 1');
+  if (!Number.isSafeInteger(version) || version < 1)
+    throw new ConfigError('version', version, 'a whole number of at least 1');
   let valid = true;
   const release = async () => {
     valid = false;
@@ -39,6 +44,7 @@ export function staticLease(options: { readonly id: number; readonly taskId: str
  */
 export function ordinalOf(hostname: string): number {
   const digits = /-(0|[1-9]\d*)$/.exec(hostname.split('.')[0] ?? '')?.[1];
-  if (digits === undefined) throw new ConfigError('host name', hostname, 'a name that ends in an ordinal, such as web-3');
+  if (digits === undefined)
+    throw new ConfigError('host name', hostname, 'a name that ends in an ordinal, such as web-3');
   return Number(digits);
 }

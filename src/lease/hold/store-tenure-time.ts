@@ -29,7 +29,10 @@ export class StoreTenureTime implements TenureTime {
   readonly signal: AbortSignal;
   readonly after: number;
   readonly #width: TenureWidth;
-  /** What other tasks may be told: the width that all ids of this tenure have from now on, and the last timestamp of narrower ids. */
+  /**
+   * What other tasks may be told: the width that all ids of this tenure have from now on, and the last
+   * timestamp of narrower ids.
+   */
   adopted: AdoptedWidth;
   /** When the settings were asked for that this tenure read last, on the monotonic clock. */
   lookedAt = Number.NEGATIVE_INFINITY;
@@ -59,7 +62,12 @@ export class StoreTenureTime implements TenureTime {
     const ended = anySignal(this.signal, signal);
     try {
       // As long as the lease lasts.
-      const policy = whileStoreIsAway({ clock, random, signal: ended.signal, until: Number.POSITIVE_INFINITY });
+      const policy = whileStoreIsAway({
+        clock,
+        random,
+        signal: ended.signal,
+        until: Number.POSITIVE_INFINITY,
+      });
       await retry(() => this.look({ signal: ended.signal }), policy);
     } catch (error) {
       signal?.throwIfAborted();

@@ -1,14 +1,16 @@
 import type { Clock } from '../../base/clock.js';
 
 /**
- * Is told of a wider width. Other tasks are told when it has returned, or what it returned has resolved. Must neither throw nor reject.
+ * Is told of a wider width. Other tasks are told when it has returned, or what it returned has resolved. Must
+ * neither throw nor reject.
  */
 export type WidthListener = (idWidth: number) => void | Promise<void>;
 
 /**
- * The id time window of a tenure: the part of store time that its unique ids carry. No other tenure of the same node id has ids within these
- * bounds, whatever the hosts' clocks say, so no id is made twice (docs/design/protocol.md, "Unique ids"). Times are store time, in milliseconds
- * since the Unix epoch; this host's wall clock takes no part.
+ * The id time window of a tenure: the part of store time that its unique ids carry. No other tenure of the
+ * same node id has ids within these bounds, whatever the hosts' clocks say, so no id is made twice
+ * (docs/design/protocol.md, "Unique ids"). Times are store time, in milliseconds since the Unix epoch; this
+ * host's wall clock takes no part.
  */
 export interface TenureTime {
   /** Only to wait with. */
@@ -18,8 +20,8 @@ export interface TenureTime {
   readonly signal: AbortSignal;
 
   /**
-   * Makes sure that ids may be made: the width is what the cluster said *after* this node id was acquired, and the bounds hold. Later calls
-   * cost nothing.
+   * Makes sure that ids may be made: the width is what the cluster said *after* this node id was acquired,
+   * and the bounds hold. Later calls cost nothing.
    *
    * @throws {StoreError} or {ZooKeeperError} when it cannot be learned for as long as the lease lasts
    * @throws what {@link check} throws
@@ -27,12 +29,15 @@ export interface TenureTime {
    */
   prepare(signal?: AbortSignal): Promise<void>;
 
-  /** Bits of a node id in a unique id, 8 … 16: with fewer bits, ids may equal those of other nodes. It may grow. Certain after {@link prepare}. */
+  /**
+   * Bits of a node id in a unique id, 8 … 16: with fewer bits, ids may equal those of other nodes. It may
+   * grow. Certain after {@link prepare}.
+   */
   readonly idWidth: number;
 
   /**
-   * Calls `listener` with every wider width, until the returned function is called. Once the listener is done, no narrower id may be made, and
-   * {@link stamp} has been told the last timestamp of narrower ids.
+   * Calls `listener` with every wider width, until the returned function is called. Once the listener is
+   * done, no narrower id may be made, and {@link stamp} has been told the last timestamp of narrower ids.
    */
   onWidth(listener: WidthListener): () => void;
 
@@ -42,10 +47,16 @@ export interface TenureTime {
   /** Ids carry times after this. Certain after {@link prepare}. */
   readonly after: number;
 
-  /** Ids carry times before this: the `timestamp` of the last write that is known to be applied. It never shrinks. */
+  /**
+   * Ids carry times before this: the `timestamp` of the last write that is known to be applied. It never
+   * shrinks.
+   */
   before(): number;
 
-  /** Takes note, beforehand, that ids may carry times up to and including this one: a release tells the next tenure. */
+  /**
+   * Takes note, beforehand, that ids may carry times up to and including this one: a release tells the next
+   * tenure.
+   */
   stamp(untilMs: number): void;
 
   /**
@@ -55,7 +66,10 @@ export interface TenureTime {
   check(): void;
 }
 
-/** The width of a node id in the unique ids of one tenure. All listeners have to use a wider width before it is told to other tasks. */
+/**
+ * The width of a node id in the unique ids of one tenure. All listeners have to use a wider width before it
+ * is told to other tasks.
+ */
 export class TenureWidth {
   /** The width that all listeners use: no narrower ids are made any more. */
   adopted: number;
@@ -63,7 +77,8 @@ export class TenureWidth {
 
   /**
    * @param value the width of new ids; at first the one that other tasks know already
-   * @param onAdopted is called with every wider one as soon as no narrower ids are made any more in this tenure
+   * @param onAdopted is called with every wider one as soon as no narrower ids are made any more in this
+   * tenure
    */
   constructor(
     public value: number,
@@ -82,7 +97,9 @@ export class TenureWidth {
   widen(idWidth: number): void {
     if (idWidth <= this.value) return;
     this.value = idWidth;
-    const slow = [...this.#listeners].map((listener) => listener(idWidth)).filter((told) => told !== undefined);
+    const slow = [...this.#listeners]
+      .map((listener) => listener(idWidth))
+      .filter((told) => told !== undefined);
     if (slow.length === 0) this.#adopt(idWidth);
     // One that never answers keeps the others waiting, as it must: it may be making narrow ids.
     else void Promise.all(slow).then(() => this.#adopt(idWidth));

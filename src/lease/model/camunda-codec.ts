@@ -7,11 +7,15 @@ export const CAMUNDA_MARKER = 'node-ids-initialized';
 /** What a lease object of Camunda 8 says. */
 export interface CamundaLease {
   /**
-   * In the terms of nodelease. `retired`: scaling down has given it up. A held one has the duration 0, which no object tells, and the expiry by its
-   * holder's own wall clock. A task id of more than 200 characters is cut.
+   * In the terms of nodelease. `retired`: scaling down has given it up. A held one has the duration 0, which
+   * no object tells, and the expiry by its holder's own wall clock. A task id of more than 200 characters is
+   * cut.
    */
   readonly lease: LeaseState;
-  /** The node id in the body: the holder renews the object of that one, whatever the key says. Undefined without a holder. */
+  /**
+   * The node id in the body: the holder renews the object of that one, whatever the key says. Undefined
+   * without a holder.
+   */
   readonly nodeId: number | undefined;
   /** Versions before 8.9.0 do not say it: true. */
   readonly acquirable: boolean;
@@ -29,15 +33,21 @@ const MAX_LONG = 2 ** 63;
 const END_OF_DATES = 8.64e15;
 
 /**
- * Reads a lease object of Camunda 8.9, or of the alphas before it, and refuses what Camunda's own reader (Jackson, and checks beside it) refuses.
- * Versions beyond 2^53 are rounded. There is no encoder: these objects are never written.
+ * Reads a lease object of Camunda 8.9, or of the alphas before it, and refuses what Camunda's own reader
+ * (Jackson, and checks beside it) refuses. Versions beyond 2^53 are rounded. There is no encoder: these
+ * objects are never written.
  *
  * @throws {LeaseUnreadableError} when Camunda cannot read it
  */
 export function decodeCamundaLease(body: string, metadata: Metadata): CamundaLease {
   const acquirable = metadata.acquirable === undefined || metadata.acquirable.toLowerCase() === 'true';
   if (body === '') return { lease: decodeEmpty(metadata, acquirable), nodeId: undefined, acquirable };
-  const fields = fieldsOf(parseObject(body), 'body', ['taskId', 'timestamp', 'nodeInstance', 'knownVersionMappings']);
+  const fields = fieldsOf(parseObject(body), 'body', [
+    'taskId',
+    'timestamp',
+    'nodeInstance',
+    'knownVersionMappings',
+  ]);
   const { taskId, nodeInstance, knownVersionMappings } = fields;
   if (typeof taskId !== 'string' || taskId === '') throw unusable('taskId', 'a non-empty string', taskId);
   const node = fieldsOf(nodeInstance, 'nodeInstance', ['id', 'version']);
@@ -46,7 +56,9 @@ export function decodeCamundaLease(body: string, metadata: Metadata): CamundaLea
   const timestamp = Math.min(readLong(fields.timestamp ?? 0, 'timestamp', -MAX_LONG), END_OF_DATES);
   const lease: LeaseState = {
     ...{ kind: 'held', taskId: cut(taskId), version, timestamp: Math.max(0, timestamp), durationMs: 0 },
-    knownNodes: Object.fromEntries(Object.entries(fieldsOf(mappingsByNodeId, 'mappingsByNodeId')).map(readKnown)),
+    knownNodes: Object.fromEntries(
+      Object.entries(fieldsOf(mappingsByNodeId, 'mappingsByNodeId')).map(readKnown),
+    ),
     ...{ nonce: '', renewal: 0, acquiredAt: 0, idWidth: 0, narrowIdsUntil: undefined },
   };
   const nodeId = readLong(node.id ?? 0, 'nodeInstance.id', 0, MAX_INT);
@@ -56,7 +68,10 @@ export function decodeCamundaLease(body: string, metadata: Metadata): CamundaLea
   return { lease, nodeId, acquirable };
 }
 
-/** Reads the object of a restore: which node ids have been restored from that backup. @throws {LeaseUnreadableError} */
+/**
+ * Reads the object of a restore: which node ids have been restored from that backup.
+ * @throws {LeaseUnreadableError}
+ */
 export function decodeCamundaRestore(body: string): readonly number[] {
   const { restoredNodes } = fieldsOf(parseObject(body), 'body', ['restoreId', 'restoredNodes']);
   if (!Array.isArray(restoredNodes)) throw unusable('restoredNodes', 'a list of node ids', restoredNodes);
@@ -71,20 +86,26 @@ function decodeEmpty(metadata: Metadata, acquirable: boolean): LeaseState {
 }
 
 function readMetadataVersion({ version }: Metadata): number {
-  if (version !== undefined && /^\+?\d+$/.test(version) && Number(version) <= MAX_LONG) return Number(version);
+  if (version !== undefined && /^\+?\d+$/.test(version) && Number(version) <= MAX_LONG)
+    return Number(version);
   const found = version === undefined ? 'none' : quoted(version);
-  throw new LeaseUnreadableError(`has no usable version in its metadata: expected a whole number, got ${found}`);
+  throw new LeaseUnreadableError(
+    `has no usable version in its metadata: expected a whole number, got ${found}`,
+  );
 }
 
 function checkSame(name: string, inBody: unknown, inMetadata: unknown): void {
   if (inBody === inMetadata) return;
   const other = inMetadata === undefined ? 'none' : quoted(inMetadata);
-  throw new LeaseUnreadableError(`has the ${name} ${quoted(inBody)} in its body and ${other} in its metadata`);
+  throw new LeaseUnreadableError(
+    `has the ${name} ${quoted(inBody)} in its body and ${other} in its metadata`,
+  );
 }
 
 /** The fields of an object, which may be these only; any without `known`. */
 function fieldsOf(value: unknown, name: string, known?: readonly string[]): Record<string, unknown> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw unusable(name, 'an object', value);
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw unusable(name, 'an object', value);
   const unknown = known && Object.keys(value).find((field) => !known.includes(field));
   if (unknown === undefined) return value as Record<string, unknown>;
   throw new LeaseUnreadableError(`has the field ${quoted(unknown)} in its ${name}, which Camunda refuses`);

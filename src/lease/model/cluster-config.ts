@@ -2,35 +2,57 @@ import { ConfigError } from '../../base/errors.js';
 import { LeaseUnreadableError, parseObject, readInteger, readTime } from './lease-codec.js';
 import { DURATION_MS, leastGraceMs, MAX_NODE_IDS, MOST_GRACE_MS } from './lease-state.js';
 
-/** The settings that every contender must share, kept in `cluster.json` (docs/design/protocol.md, "Lease objects"). */
+/**
+ * The settings that every contender must share, kept in `cluster.json` (docs/design/protocol.md, "Lease
+ * objects").
+ */
 export interface ClusterConfig {
   /** Number of node ids: 0 … size - 1. */
   readonly size: number;
   /** How long a lease lasts without renewal, in milliseconds. */
   readonly durationMs: number;
-  /** How much longer than the duration a contender waits, in milliseconds: room for the skew between the store's servers. */
+  /**
+   * How much longer than the duration a contender waits, in milliseconds: room for the skew between the
+   * store's servers.
+   */
   readonly graceMs: number;
-  /** Bits of a node id in a unique id, 8 … 16: at least what `size` needs, more while the cluster grows. Never narrowed. */
+  /**
+   * Bits of a node id in a unique id, 8 … 16: at least what `size` needs, more while the cluster grows. Never
+   * narrowed.
+   */
   readonly idWidth: number;
-  /** The last timestamp, in store time, of unique ids with fewer bits for the node id; 0 where the width never grew. Later tenures begin after it. */
+  /**
+   * The last timestamp, in store time, of unique ids with fewer bits for the node id; 0 where the width never
+   * grew. Later tenures begin after it.
+   */
   readonly idFloor: number;
   /** True once every lease object has been seen to exist. From then on an absent one is damage. */
   readonly bootstrapped: boolean;
   /**
-   * How often the number of node ids has changed. The tombstone of a retired id carries its generation: in a later one the cluster has the id
-   * again, and the tombstone is as good as a released one. Left out of the object while 0.
+   * How often the number of node ids has changed. The tombstone of a retired id carries its generation: in a
+   * later one the cluster has the id again, and the tombstone is as good as a released one. Left out of the
+   * object while 0.
    */
   readonly generation: number;
   /**
-   * The greatest number of node ids that the cluster ever had. Once it is bootstrapped, an absent object of an id below is damage, even where the
-   * cluster has shrunk. Left out of the object where it is `size`.
+   * The greatest number of node ids that the cluster ever had. Once it is bootstrapped, an absent object of
+   * an id below is damage, even where the cluster has shrunk. Left out of the object where it is `size`.
    */
   readonly peak: number;
-  /** False until the store has passed the probe, without which no task uses it. Left out of the object once true. */
+  /**
+   * False until the store has passed the probe, without which no task uses it. Left out of the object once
+   * true.
+   */
   readonly proven: boolean;
-  /** How often a task has taken the probe over from one that did not finish it. Left out of the object while 0, and once it has passed. */
+  /**
+   * How often a task has taken the probe over from one that did not finish it. Left out of the object while
+   * 0, and once it has passed.
+   */
   readonly proofsTakenOver?: number;
-  /** Why a probe failed: no later start uses the store until a far longer probe has passed. Left out unless so. */
+  /**
+   * Why a probe failed: no later start uses the store until a far longer probe has passed. Left out unless
+   * so.
+   */
   readonly proofFailed?: string;
 }
 
@@ -49,11 +71,16 @@ export interface WantedSettings {
   readonly graceMs?: number | undefined;
   /** `existing`: a cluster that does not exist is not made. @default 'any' */
   readonly cluster?: 'any' | 'existing' | undefined;
-  /** Whether the store has passed the probe, by a record elsewhere: a new cluster needs none of its own then. @default false */
+  /**
+   * Whether the store has passed the probe, by a record elsewhere: a new cluster needs none of its own then.
+   * @default false
+   */
   readonly probed?: boolean | undefined;
 }
 
-/** Used for a new cluster where no option says otherwise. The grace is longer where {@link leastGraceMs} is. */
+/**
+ * Used for a new cluster where no option says otherwise. The grace is longer where {@link leastGraceMs} is.
+ */
 export const CLUSTER_DEFAULTS = { nodes: 16, durationMs: 15_000, graceMs: 1_000 } as const;
 
 /**
@@ -67,7 +94,13 @@ export function newCluster(wanted: WantedSettings): ClusterConfig {
   check('durationMs', durationMs, DURATION_MS.least, DURATION_MS.most, 'whole number of milliseconds');
   const minGraceMs = leastGraceMs(durationMs);
   const { graceMs = Math.max(CLUSTER_DEFAULTS.graceMs, minGraceMs) } = wanted;
-  check('graceMs', graceMs, minGraceMs, MOST_GRACE_MS, 'whole number of milliseconds (a thousandth of the duration, since clocks drift)');
+  check(
+    'graceMs',
+    graceMs,
+    minGraceMs,
+    MOST_GRACE_MS,
+    'whole number of milliseconds (a thousandth of the duration, since clocks drift)',
+  );
   return {
     size: nodes,
     durationMs,
@@ -81,16 +114,22 @@ export function newCluster(wanted: WantedSettings): ClusterConfig {
   };
 }
 
-/** @throws {ConfigError} for settings that no cluster could have, even where an existing cluster would overrule them */
+/**
+ * @throws {ConfigError} for settings that no cluster could have, even where an existing cluster would
+ * overrule them
+ */
 export function checkWanted(wanted: WantedSettings): void {
   newCluster(wanted);
 }
 
 function check(name: string, value: number, min: number, max: number, what: string): void {
-  if (!Number.isSafeInteger(value) || value < min || value > max) throw new ConfigError(name, value, `a ${what} from ${min} to ${max}`);
+  if (!Number.isSafeInteger(value) || value < min || value > max)
+    throw new ConfigError(name, value, `a ${what} from ${min} to ${max}`);
 }
 
-/** The body of `cluster.json`; fields of `previous`, the body that it replaces, that we do not know are kept. */
+/**
+ * The body of `cluster.json`; fields of `previous`, the body that it replaces, that we do not know are kept.
+ */
 export function encodeCluster(config: ClusterConfig, previous?: string): string {
   const known = {
     ...config,
@@ -111,7 +150,8 @@ export function decodeCluster(body: string): ClusterConfig {
   const durationMs = readInteger(fields, 'durationMs', DURATION_MS.least, DURATION_MS.most);
   const idWidth = fields.idWidth === undefined ? 0 : readInteger(fields, 'idWidth', 8, 16);
   const peak = fields.peak === undefined ? 0 : readInteger(fields, 'peak', 1, MAX_NODE_IDS);
-  if (typeof fields.bootstrapped !== 'boolean') throw new LeaseUnreadableError('has no usable "bootstrapped": expected true or false');
+  if (typeof fields.bootstrapped !== 'boolean')
+    throw new LeaseUnreadableError('has no usable "bootstrapped": expected true or false');
   return {
     size,
     durationMs,
@@ -124,6 +164,8 @@ export function decodeCluster(body: string): ClusterConfig {
     peak: Math.max(size, peak),
     proven: fields.proven !== false,
     ...(typeof fields.proofFailed === 'string' && { proofFailed: fields.proofFailed }),
-    ...(fields.proofsTakenOver !== undefined && { proofsTakenOver: readInteger(fields, 'proofsTakenOver', 0) }),
+    ...(fields.proofsTakenOver !== undefined && {
+      proofsTakenOver: readInteger(fields, 'proofsTakenOver', 0),
+    }),
   };
 }

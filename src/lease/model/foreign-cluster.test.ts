@@ -30,17 +30,22 @@ function camunda(marker = true): void {
 }
 
 const everything = () => bucket.list().objects.map(({ key, etag }) => [key, etag]);
-const acquire = (own = {}) => acquireLease({ store, clock, random: seededRandom(1), taskId: 'task', acquireTimeoutMs: 0, ...own });
+const acquire = (own = {}) =>
+  acquireLease({ store, clock, random: seededRandom(1), taskId: 'task', acquireTimeoutMs: 0, ...own });
 const initialize = () => initializeCluster({ session, clock, random: seededRandom(1), wanted: { nodes: 3 } });
 const scale = () => scaleCluster({ session, clock, random: seededRandom(1), size: 5 });
 
-const FOUND = /this is a Camunda cluster of 3 node ids \(it has the object node-ids-initialized\): nodelease leaves it as it is/;
+const FOUND =
+  /this is a Camunda cluster of 3 node ids \(it has the object node-ids-initialized\): nodelease leaves it as it is/;
 
 describe('a cluster of Camunda 8', () => {
   it('is not adopted: nothing is written, and what it is is named', async () => {
     camunda();
     const before = everything();
-    await expect(acquire()).rejects.toMatchObject({ code: 'STORE_UNUSABLE', message: expect.stringMatching(FOUND) });
+    await expect(acquire()).rejects.toMatchObject({
+      code: 'STORE_UNUSABLE',
+      message: expect.stringMatching(FOUND),
+    });
     await expect(initialize()).rejects.toThrow(FOUND);
     await expect(repairCluster({ session, clock, aboveVersion: 9 })).rejects.toThrow(FOUND);
     await expect(scale()).rejects.toThrow(FOUND);
@@ -57,7 +62,12 @@ describe('a cluster of Camunda 8', () => {
 
   it('is left out where the cluster has ids of ours that are free, and refused instead of waited for where it has none', async () => {
     await initialize();
-    bucket.replace('0.json', HELD, { version: '1', taskid: 'task-A', acquirable: 'true' }, bucket.read('0.json')?.etag ?? '');
+    bucket.replace(
+      '0.json',
+      HELD,
+      { version: '1', taskid: 'task-A', acquirable: 'true' },
+      bucket.read('0.json')?.etag ?? '',
+    );
     await clock.advance(60_000);
     const held = [await acquire(), await acquire({ taskId: 'other' })];
     expect(held.map(({ id }) => id).sort()).toEqual([1, 2]);

@@ -8,7 +8,10 @@ import { leaseKey, nodeIdOf } from './lease-state.js';
 /** Maximum number of lease objects that are read where there is no marker: a cluster has one format. */
 const SAMPLE = 8;
 
-/** What a listing shows of a cluster of Camunda 8, which has lease objects of the same names; undefined where there is none. */
+/**
+ * What a listing shows of a cluster of Camunda 8, which has lease objects of the same names; undefined where
+ * there is none.
+ */
 export function camundaCluster(objects: readonly ListedObject[]): string | undefined {
   if (!objects.some(({ key }) => key === CAMUNDA_MARKER)) return undefined;
   const count = nodeIdsIn(objects).length;
@@ -22,8 +25,8 @@ export function refuseCamunda({ store }: StoreSession, objects: readonly ListedO
 }
 
 /**
- * What shows that a store without `cluster.json` holds a cluster of Camunda 8; undefined where nothing does. Reads a few lease objects where the
- * marker is missing: those with a body first, of which more can be told.
+ * What shows that a store without `cluster.json` holds a cluster of Camunda 8; undefined where nothing does.
+ * Reads a few lease objects where the marker is missing: those with a body first, of which more can be told.
  *
  * @param objects all that the store lists
  * @throws {StoreError}
@@ -35,7 +38,10 @@ export async function findCamunda(
 ): Promise<string | undefined> {
   const marked = camundaCluster(objects);
   if (marked !== undefined) return marked;
-  for (const id of nodeIdsIn([...objects].sort((a, b) => Number(b.size > 0) - Number(a.size > 0))).slice(0, SAMPLE)) {
+  for (const id of nodeIdsIn([...objects].sort((a, b) => Number(b.size > 0) - Number(a.size > 0))).slice(
+    0,
+    SAMPLE,
+  )) {
     const object = await session.read(leaseKey(id), call);
     try {
       if (object !== undefined) nativeCodec.decode(object.body, object.metadata);
@@ -48,14 +54,18 @@ export async function findCamunda(
 }
 
 /**
- * Makes sure that what a store without `cluster.json` holds is not another program's cluster. Own lease objects may be there: lost settings are
- * made anew.
+ * Makes sure that what a store without `cluster.json` holds is not another program's cluster. Own lease
+ * objects may be there: lost settings are made anew.
  *
  * @param objects all that the store lists
  * @throws {StoreUnusableError} that names what was found
  * @throws {StoreError}
  */
-export async function refuseForeign(session: StoreSession, objects: readonly ListedObject[], call: SessionCall = {}): Promise<void> {
+export async function refuseForeign(
+  session: StoreSession,
+  objects: readonly ListedObject[],
+  call: SessionCall = {},
+): Promise<void> {
   const found = await findCamunda(session, objects, call);
   if (found !== undefined) throw foreignError(session.store.url, found);
 }

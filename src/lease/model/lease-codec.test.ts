@@ -4,7 +4,8 @@ import { decodeCluster, encodeCluster, idWidthFor } from './cluster-config.js';
 import { ForeignLeaseError, nativeCodec } from './lease-codec.js';
 import type { LeaseState } from './lease-state.js';
 
-const golden = (name: string) => readFileSync(new URL(`../../../test/fixtures/leases/${name}.json`, import.meta.url), 'utf8');
+const golden = (name: string) =>
+  readFileSync(new URL(`../../../test/fixtures/leases/${name}.json`, import.meta.url), 'utf8');
 
 const held: LeaseState = {
   kind: 'held',
@@ -34,17 +35,36 @@ const states: [string, LeaseState, Record<string, string>][] = [
   ],
   [
     'released-stamped',
-    { kind: 'released', version: 7, timestamp: 1_795_219_212_534, durationMs: 0, stampedUntil: 1_795_219_199_017 },
+    {
+      kind: 'released',
+      version: 7,
+      timestamp: 1_795_219_212_534,
+      durationMs: 0,
+      stampedUntil: 1_795_219_199_017,
+    },
     { version: '7', expiry: '1795219212534' },
   ],
   [
     'evicted',
-    { kind: 'released', version: 8, timestamp: 1_795_219_212_534, durationMs: 15_000, stampedUntil: undefined },
+    {
+      kind: 'released',
+      version: 8,
+      timestamp: 1_795_219_212_534,
+      durationMs: 15_000,
+      stampedUntil: undefined,
+    },
     { version: '8', expiry: '1795219212534' },
   ],
   [
     'retired',
-    { kind: 'retired', version: 7, timestamp: 1_795_219_212_534, durationMs: 0, stampedUntil: undefined, generation: undefined },
+    {
+      kind: 'retired',
+      version: 7,
+      timestamp: 1_795_219_212_534,
+      durationMs: 0,
+      stampedUntil: undefined,
+      generation: undefined,
+    },
     { version: '7', expiry: '1795219212534' },
   ],
 ];
@@ -59,7 +79,11 @@ describe('the native lease format', () => {
   });
 
   it('ignores fields that it does not know, and entries of the mapping that make no sense', () => {
-    const body = JSON.stringify({ ...JSON.parse(golden('held')), region: 'eu', knownNodesMapping: { 0: 3, 2: 11, x: 1, 4: 'five' } });
+    const body = JSON.stringify({
+      ...JSON.parse(golden('held')),
+      region: 'eu',
+      knownNodesMapping: { 0: 3, 2: 11, x: 1, 4: 'five' },
+    });
     expect(nativeCodec.decode(body, {})).toEqual(held);
   });
 
@@ -78,10 +102,27 @@ describe('the native lease format', () => {
     const tombstones: LeaseState[] = [
       { kind: 'released', version: most, timestamp: most, durationMs: 86_400_000, stampedUntil: undefined },
       { kind: 'released', version: most, timestamp: most, durationMs: 0, stampedUntil: most },
-      { kind: 'retired', version: most, timestamp: most, durationMs: 0, stampedUntil: undefined, generation: undefined },
+      {
+        kind: 'retired',
+        version: most,
+        timestamp: most,
+        durationMs: 0,
+        stampedUntil: undefined,
+        generation: undefined,
+      },
     ];
-    for (const state of tombstones) expect(nativeCodec.encode(state).body.length).toBeLessThanOrEqual(nativeCodec.tombstoneMaxBytes);
-    const least: LeaseState = { ...held, taskId: 'a', version: 1, timestamp: 0, durationMs: 1, knownNodes: {}, acquiredAt: 0, renewal: 0 };
+    for (const state of tombstones)
+      expect(nativeCodec.encode(state).body.length).toBeLessThanOrEqual(nativeCodec.tombstoneMaxBytes);
+    const least: LeaseState = {
+      ...held,
+      taskId: 'a',
+      version: 1,
+      timestamp: 0,
+      durationMs: 1,
+      knownNodes: {},
+      acquiredAt: 0,
+      renewal: 0,
+    };
     expect(nativeCodec.encode(least).body.length).toBeGreaterThan(nativeCodec.tombstoneMaxBytes);
   });
 
@@ -140,7 +181,11 @@ describe('cluster.json', () => {
 
   it('tells, once it has grown, what the first ids of its new nodes have to be stamped after', () => {
     const grown = { ...config, size: 300, peak: 300, idWidth: 9, idFloor: 1_795_219_212_534 };
-    expect(JSON.parse(encodeCluster(grown, encodeCluster(config)))).toMatchObject({ size: 300, idWidth: 9, idFloor: 1_795_219_212_534 });
+    expect(JSON.parse(encodeCluster(grown, encodeCluster(config)))).toMatchObject({
+      size: 300,
+      idWidth: 9,
+      idFloor: 1_795_219_212_534,
+    });
     expect(decodeCluster(encodeCluster(grown))).toEqual(grown);
   });
 
@@ -170,12 +215,21 @@ describe('cluster.json', () => {
     ['{"size":1,"durationMs":15000,"graceMs":1000,"bootstrapped":true,"idFloor":-1}', '"idFloor"'],
     ['{"size":1,"durationMs":15000,"graceMs":1000,"bootstrapped":true,"peak":65529}', '"peak"'],
     ['{"size":1,"durationMs":15000,"graceMs":1000,"bootstrapped":true,"peak":0}', '"peak"'],
-    ['{"size":1,"durationMs":1,"graceMs":1000,"bootstrapped":true}', '"durationMs": expected a whole number from 1000 to 86400000, got 1'],
+    [
+      '{"size":1,"durationMs":1,"graceMs":1000,"bootstrapped":true}',
+      '"durationMs": expected a whole number from 1000 to 86400000, got 1',
+    ],
     ['{"size":1,"durationMs":1e15,"graceMs":1000,"bootstrapped":true}', '"durationMs"'],
-    ['{"size":1,"durationMs":15000,"graceMs":0,"bootstrapped":true}', '"graceMs": expected a whole number from 15 to 3600000, got 0'],
+    [
+      '{"size":1,"durationMs":15000,"graceMs":0,"bootstrapped":true}',
+      '"graceMs": expected a whole number from 15 to 3600000, got 0',
+    ],
     ['{"size":1,"durationMs":15000,"graceMs":1e12,"bootstrapped":true}', '"graceMs"'],
     [`{"size":1,"durationMs":15000,"graceMs":1000,"bootstrapped":true,"idFloor":${2 ** 48}}`, '"idFloor"'],
-    [`{"size":1,"durationMs":15000,"graceMs":1000,"bootstrapped":true,"generation":${2 ** 53 - 1}}`, '"generation"'],
+    [
+      `{"size":1,"durationMs":15000,"graceMs":1000,"bootstrapped":true,"generation":${2 ** 53 - 1}}`,
+      '"generation"',
+    ],
   ])('refuses %s', (body, problem) => {
     expect(() => decodeCluster(body)).toThrow(problem);
   });

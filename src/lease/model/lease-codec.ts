@@ -1,5 +1,12 @@
 import { NodeLeaseError } from '../../base/errors.js';
-import { DURATION_MS, END_OF_TIME, type HeldLease, type KnownNodes, type LeaseState, type ReleasedLease } from './lease-state.js';
+import {
+  DURATION_MS,
+  END_OF_TIME,
+  type HeldLease,
+  type KnownNodes,
+  type LeaseState,
+  type ReleasedLease,
+} from './lease-state.js';
 
 /** A lease object as it is stored. */
 export interface EncodedLease {
@@ -36,8 +43,8 @@ export class LeaseUnreadableError extends NodeLeaseError {
 export class ForeignLeaseError extends LeaseUnreadableError {}
 
 /**
- * The native format (docs/design/protocol.md, "Lease objects"): JSON, required fields first, optional ones behind; the same facts in
- * the metadata so that a HEAD shows them. Unknown fields are ignored.
+ * The native format (docs/design/protocol.md, "Lease objects"): JSON, required fields first, optional ones
+ * behind; the same facts in the metadata so that a HEAD shows them. Unknown fields are ignored.
  */
 export const nativeCodec: LeaseCodec = {
   tombstoneMaxBytes: 135,
@@ -68,7 +75,8 @@ export const nativeCodec: LeaseCodec = {
       const tombstone = {
         version,
         timestamp: fields.timestamp === undefined ? 0 : readTime(fields, 'timestamp'),
-        durationMs: fields.durationMs === undefined ? 0 : readInteger(fields, 'durationMs', 0, DURATION_MS.most),
+        durationMs:
+          fields.durationMs === undefined ? 0 : readInteger(fields, 'durationMs', 0, DURATION_MS.most),
         stampedUntil: fields.stampedUntil === undefined ? undefined : readTime(fields, 'stampedUntil'),
       };
       if (!isRetired) return { kind: 'released', ...tombstone };
@@ -95,9 +103,19 @@ function facts(state: { version: number; timestamp: number }): Record<string, st
   return { version: String(state.version), expiry: String(state.timestamp) };
 }
 
-function encodeTombstone(kind: object, state: Omit<ReleasedLease, 'kind'>, generation?: number): EncodedLease {
+function encodeTombstone(
+  kind: object,
+  state: Omit<ReleasedLease, 'kind'>,
+  generation?: number,
+): EncodedLease {
   const { version, timestamp, durationMs, stampedUntil } = state;
-  const body = { ...kind, version, timestamp, ...(durationMs > 0 ? { durationMs } : { stampedUntil }), generation };
+  const body = {
+    ...kind,
+    version,
+    timestamp,
+    ...(durationMs > 0 ? { durationMs } : { stampedUntil }),
+    generation,
+  };
   return { body: JSON.stringify(body), metadata: facts(state) };
 }
 
@@ -122,7 +140,13 @@ function decodeEmpty(metadata: Readonly<Record<string, string>>): LeaseState {
   const fields = { version: toNumber(metadata.version), expiry: toNumber(metadata.expiry ?? '0') };
   const version = readInteger(fields, 'version', 0);
   if (version === 0) return { kind: 'vacant' };
-  return { kind: 'released', version, timestamp: readTime(fields, 'expiry'), durationMs: 0, stampedUntil: undefined };
+  return {
+    kind: 'released',
+    version,
+    timestamp: readTime(fields, 'expiry'),
+    durationMs: 0,
+    stampedUntil: undefined,
+  };
 }
 
 function toNumber(text: string): number {
@@ -140,7 +164,8 @@ export function parseObject(body: string): Record<string, unknown> {
   } catch {
     throw new LeaseUnreadableError(`is not JSON: ${JSON.stringify(body.slice(0, SHOWN))}`);
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new LeaseUnreadableError('is not a JSON object');
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new LeaseUnreadableError('is not a JSON object');
   return value as Record<string, unknown>;
 }
 
@@ -148,10 +173,17 @@ export function parseObject(body: string): Record<string, unknown> {
 export const MOST_COUNT = 2 ** 52;
 
 /** A whole number from `min` to `max`. @throws {LeaseUnreadableError} */
-export function readInteger(fields: Record<string, unknown>, name: string, min: number, max = MOST_COUNT): number {
+export function readInteger(
+  fields: Record<string, unknown>,
+  name: string,
+  min: number,
+  max = MOST_COUNT,
+): number {
   const value = fields[name];
   if (typeof value === 'number' && Number.isSafeInteger(value) && value >= min && value <= max) return value;
-  throw new LeaseUnreadableError(`has no usable "${name}": expected a whole number from ${min} to ${max}, got ${JSON.stringify(value)}`);
+  throw new LeaseUnreadableError(
+    `has no usable "${name}": expected a whole number from ${min} to ${max}, got ${JSON.stringify(value)}`,
+  );
 }
 
 /** Milliseconds since the Unix epoch. @throws {LeaseUnreadableError} */
@@ -162,7 +194,9 @@ export function readTime(fields: Record<string, unknown>, name: string): number 
 function readString(fields: Record<string, unknown>, name: string): string {
   const value = fields[name];
   if (typeof value === 'string' && value !== '') return value;
-  throw new LeaseUnreadableError(`has no usable "${name}": expected a non-empty string, got ${JSON.stringify(value)}`);
+  throw new LeaseUnreadableError(
+    `has no usable "${name}": expected a non-empty string, got ${JSON.stringify(value)}`,
+  );
 }
 
 /** Known nodes are advice: entries without sense are left out, and the lease stays readable. */
@@ -170,7 +204,8 @@ function readKnownNodes(value: unknown): KnownNodes {
   if (typeof value !== 'object' || value === null) return {};
   return Object.fromEntries(
     Object.entries(value).filter(
-      ([id, version]) => /^\d+$/.test(id) && Number.isSafeInteger(version) && version >= 0 && version <= MOST_COUNT,
+      ([id, version]) =>
+        /^\d+$/.test(id) && Number.isSafeInteger(version) && version >= 0 && version <= MOST_COUNT,
     ),
   );
 }

@@ -1,8 +1,28 @@
 import { describe, expect, it } from 'vitest';
-import { acquired, availability, evicted, type HeldLease, nodeIdOf, released, renewed, revived, stampedUntilOf } from './lease-state.js';
+import {
+  acquired,
+  availability,
+  evicted,
+  type HeldLease,
+  nodeIdOf,
+  released,
+  renewed,
+  revived,
+  stampedUntilOf,
+} from './lease-state.js';
 
-const claim = { taskId: 'task', nonce: 'n', durationMs: 15_000, storeNow: 1_000_000.7, stampedUntil: 0, idWidth: 8 };
-const held: HeldLease = acquired({ kind: 'released', version: 5, timestamp: 900_000, durationMs: 0, stampedUntil: undefined }, claim);
+const claim = {
+  taskId: 'task',
+  nonce: 'n',
+  durationMs: 15_000,
+  storeNow: 1_000_000.7,
+  stampedUntil: 0,
+  idWidth: 8,
+};
+const held: HeldLease = acquired(
+  { kind: 'released', version: 5, timestamp: 900_000, durationMs: 0, stampedUntil: undefined },
+  claim,
+);
 const age = (min: number) => ({ min, max: min + 2_000 });
 
 describe('a new tenure', () => {
@@ -15,7 +35,9 @@ describe('a new tenure', () => {
 
   it('ends after the one before it did, even if the clock of the store was set back', () => {
     expect(acquired(held, { ...claim, storeNow: 0 }).timestamp).toBe(held.timestamp + 1);
-    expect(renewed(held, { renewal: 1, storeNow: 0, knownNodes: {}, width: held }).timestamp).toBe(held.timestamp);
+    expect(renewed(held, { renewal: 1, storeNow: 0, knownNodes: {}, width: held }).timestamp).toBe(
+      held.timestamp,
+    );
   });
 
   it('counts its expiry in whole milliseconds of store time', () => {
@@ -31,14 +53,23 @@ describe('what was stamped with ids', () => {
         held,
         released(held, undefined),
         evicted(held),
-        { kind: 'retired', version: 6, timestamp: held.timestamp, durationMs: 0, stampedUntil: undefined, generation: undefined } as const,
+        {
+          kind: 'retired',
+          version: 6,
+          timestamp: held.timestamp,
+          durationMs: 0,
+          stampedUntil: undefined,
+          generation: undefined,
+        } as const,
       ].map(stampedUntilOf),
     ).toEqual(Array(4).fill(held.timestamp - 1));
   });
 
   it('is nothing where no task ever held the id, and not known where a holder told no time', () => {
     expect(stampedUntilOf({ kind: 'vacant' })).toBe(0);
-    expect(stampedUntilOf({ kind: 'released', version: 3, timestamp: 0, durationMs: 0, stampedUntil: undefined })).toBeUndefined();
+    expect(
+      stampedUntilOf({ kind: 'released', version: 3, timestamp: 0, durationMs: 0, stampedUntil: undefined }),
+    ).toBeUndefined();
   });
 
   it('leaves the next tenure room, however far ahead it is', () => {
@@ -46,10 +77,18 @@ describe('what was stamped with ids', () => {
   });
 
   it('is made with ids that only ever get wider in one tenure', () => {
-    const wide = renewed(held, { renewal: 1, storeNow: 0, knownNodes: {}, width: { idWidth: 10, narrowIdsUntil: 990_000 } });
+    const wide = renewed(held, {
+      renewal: 1,
+      storeNow: 0,
+      knownNodes: {},
+      width: { idWidth: 10, narrowIdsUntil: 990_000 },
+    });
     expect(wide).toMatchObject({ idWidth: 10, narrowIdsUntil: 990_000 });
     const width = { idWidth: 9, narrowIdsUntil: 980_000 };
-    expect(renewed(wide, { renewal: 2, storeNow: 0, knownNodes: {}, width })).toMatchObject({ idWidth: 10, narrowIdsUntil: 990_000 });
+    expect(renewed(wide, { renewal: 2, storeNow: 0, knownNodes: {}, width })).toMatchObject({
+      idWidth: 10,
+      narrowIdsUntil: 990_000,
+    });
   });
 });
 
@@ -62,7 +101,10 @@ describe('a contender (rule 4)', () => {
   it('may take a held lease only when its least age exceeds duration and grace', () => {
     expect(availability(held, age(16_000), 1_000)).toEqual({ kind: 'held', waitMs: 1 });
     expect(availability(held, age(16_001), 1_000)).toEqual({ kind: 'free', from: 'expired' });
-    expect(availability(held, { min: 0, max: Number.POSITIVE_INFINITY }, 1_000)).toEqual({ kind: 'held', waitMs: 16_001 });
+    expect(availability(held, { min: 0, max: Number.POSITIVE_INFINITY }, 1_000)).toEqual({
+      kind: 'held',
+      waitMs: 16_001,
+    });
   });
 
   it('goes by the duration that stands in the lease', () => {
@@ -70,8 +112,12 @@ describe('a contender (rule 4)', () => {
   });
 
   it('leaves room for clocks that drift apart over a long duration, whatever the grace', () => {
-    expect(availability({ ...held, durationMs: 3_600_000 }, age(3_603_600), 0)).toMatchObject({ kind: 'held' });
-    expect(availability({ ...held, durationMs: 3_600_000 }, age(3_603_601), 0)).toMatchObject({ kind: 'free' });
+    expect(availability({ ...held, durationMs: 3_600_000 }, age(3_603_600), 0)).toMatchObject({
+      kind: 'held',
+    });
+    expect(availability({ ...held, durationMs: 3_600_000 }, age(3_603_601), 0)).toMatchObject({
+      kind: 'free',
+    });
   });
 
   it('waits as long after a forced release as the holder may go on believing', () => {
@@ -82,7 +128,14 @@ describe('a contender (rule 4)', () => {
   it('never takes what is retired', () => {
     expect(
       availability(
-        { kind: 'retired', version: 1, timestamp: 0, durationMs: 0, stampedUntil: undefined, generation: undefined },
+        {
+          kind: 'retired',
+          version: 1,
+          timestamp: 0,
+          durationMs: 0,
+          stampedUntil: undefined,
+          generation: undefined,
+        },
         age(1e12),
         0,
       ),
@@ -90,8 +143,19 @@ describe('a contender (rule 4)', () => {
   });
 
   it('takes what is retired as released in later generations of the cluster, not in its own, and not where none is told', () => {
-    const tombstone = { kind: 'retired', version: 3, timestamp: 1, durationMs: 0, stampedUntil: 0, generation: 2 } as const;
-    expect([1, 2, 3].map((generation) => revived(tombstone, generation).kind)).toEqual(['retired', 'retired', 'released']);
+    const tombstone = {
+      kind: 'retired',
+      version: 3,
+      timestamp: 1,
+      durationMs: 0,
+      stampedUntil: 0,
+      generation: 2,
+    } as const;
+    expect([1, 2, 3].map((generation) => revived(tombstone, generation).kind)).toEqual([
+      'retired',
+      'retired',
+      'released',
+    ]);
     expect(revived({ ...tombstone, version: 0 }, 3)).toEqual({ kind: 'vacant' });
     expect(revived({ ...tombstone, generation: undefined }, 3).kind).toBe('retired');
   });
@@ -99,6 +163,15 @@ describe('a contender (rule 4)', () => {
 
 it('knows lease objects by their keys and leaves every other object alone', () => {
   expect(['0.json', '65527.json'].map(nodeIdOf)).toEqual([0, 65_527]);
-  for (const key of ['cluster.json', 'probe-ab.json', '00.json', '01.json', '-1.json', '65528.json', '1.json.bak', '1'])
+  for (const key of [
+    'cluster.json',
+    'probe-ab.json',
+    '00.json',
+    '01.json',
+    '-1.json',
+    '65528.json',
+    '1.json.bak',
+    '1',
+  ])
     expect(nodeIdOf(key)).toBeUndefined();
 });

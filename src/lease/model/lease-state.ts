@@ -9,19 +9,31 @@ export interface HeldLease {
   readonly taskId: string;
   /** The fencing token of this tenure, 1 or more. */
   readonly version: number;
-  /** Expiry in store time, milliseconds since the Unix epoch. For readers and for the id generator; no expiry is decided by it. */
+  /**
+   * Expiry in store time, milliseconds since the Unix epoch. For readers and for the id generator; no expiry
+   * is decided by it.
+   */
   readonly timestamp: number;
   readonly durationMs: number;
   readonly knownNodes: KnownNodes;
-  /** Random, one per attempt to acquire: it tells a task's own writes from those of a run with the same task id (rule 5). */
+  /**
+   * Random, one per attempt to acquire: it tells a task's own writes from those of a run with the same task
+   * id (rule 5).
+   */
   readonly nonce: string;
   /** Counts the writes of this tenure, so that each has a body, and so an etag, of its own. */
   readonly renewal: number;
   /** When the tenure began, in store time, milliseconds since the Unix epoch. */
   readonly acquiredAt: number;
-  /** Bits of a node id in the unique ids that this tenure makes from now on, 8 … 16; 0 for a holder that does not say. `scale` waits for it. */
+  /**
+   * Bits of a node id in the unique ids that this tenure makes from now on, 8 … 16; 0 for a holder that does
+   * not say. `scale` waits for it.
+   */
   readonly idWidth: number;
-  /** The last timestamp, in store time, of this node id's unique ids with fewer bits; undefined for a holder that does not say. */
+  /**
+   * The last timestamp, in store time, of this node id's unique ids with fewer bits; undefined for a holder
+   * that does not say.
+   */
   readonly narrowIdsUntil: number | undefined;
 }
 
@@ -33,15 +45,21 @@ export interface ReleasedLease {
   /** The last `timestamp` that a holder wrote, or 0 when unknown. */
   readonly timestamp: number;
   /**
-   * How long the former holder may still trust its lease, in milliseconds from the writing of this tombstone: 0 when that holder released it, the
-   * lease's duration when another task did.
+   * How long the former holder may still trust its lease, in milliseconds from the writing of this tombstone:
+   * 0 when that holder released it, the lease's duration when another task did.
    */
   readonly durationMs: number;
-  /** The last id timestamp of this node id, in store time, as its holder said at the release: before `timestamp`. Undefined where it is not known. */
+  /**
+   * The last id timestamp of this node id, in store time, as its holder said at the release: before
+   * `timestamp`. Undefined where it is not known.
+   */
   readonly stampedUntil: number | undefined;
 }
 
-/** A tombstone of an id that must not be acquired (scale-down). Its `version` is 0 for an id that no task ever held. */
+/**
+ * A tombstone of an id that must not be acquired (scale-down). Its `version` is 0 for an id that no task ever
+ * held.
+ */
 export interface RetiredLease extends Omit<ReleasedLease, 'kind'> {
   readonly kind: 'retired';
   /** The cluster's generation in which it was retired; undefined for a writer that does not say. */
@@ -57,7 +75,9 @@ export const MAX_NODE_IDS = 65_528;
 /** The first millisecond since the Unix epoch that no unique id has bits for. */
 export const END_OF_TIME = 2 ** 48;
 
-/** The shortest and the longest duration, in milliseconds: a single slow request would lose a shorter lease. */
+/**
+ * The shortest and the longest duration, in milliseconds: a single slow request would lose a shorter lease.
+ */
 export const DURATION_MS = { least: 1_000, most: 86_400_000 } as const;
 
 /** The longest grace, in milliseconds. */
@@ -84,7 +104,10 @@ export function timestampOf(state: LeaseState): number {
   return state.kind === 'vacant' ? 0 : state.timestamp;
 }
 
-/** The last id timestamp, in store time, of all tenures so far; 0 for none, undefined where there was a tenure of which nothing is known. */
+/**
+ * The last id timestamp, in store time, of all tenures so far; 0 for none, undefined where there was a tenure
+ * of which nothing is known.
+ */
 export function stampedUntilOf(state: LeaseState): number | undefined {
   if (state.kind === 'vacant' || state.version === 0) return 0;
   if (state.kind !== 'held' && state.stampedUntil !== undefined) return state.stampedUntil;
@@ -92,7 +115,10 @@ export function stampedUntilOf(state: LeaseState): number | undefined {
   return state.timestamp === 0 ? undefined : state.timestamp - 1;
 }
 
-/** The shortest grace for a duration, in milliseconds: a thousandth, since the clocks of holder and store may drift apart, each by some 200 ppm. */
+/**
+ * The shortest grace for a duration, in milliseconds: a thousandth, since the clocks of holder and store may
+ * drift apart, each by some 200 ppm.
+ */
 export function leastGraceMs(durationMs: number): number {
   return Math.ceil(durationMs / 1_000);
 }
@@ -105,8 +131,8 @@ export type Availability =
   | { readonly kind: 'retired' };
 
 /**
- * Rule 4: a held lease may be taken only when the lower bound of its age, by the store's own clock, exceeds the duration that
- * stands in it plus the grace. No wall clock takes part.
+ * Rule 4: a held lease may be taken only when the lower bound of its age, by the store's own clock, exceeds
+ * the duration that stands in it plus the grace. No wall clock takes part.
  */
 export function availability(state: LeaseState, age: Interval, graceMs: number): Availability {
   if (state.kind === 'vacant') return { kind: 'free', from: 'vacant' };
@@ -114,19 +140,30 @@ export function availability(state: LeaseState, age: Interval, graceMs: number):
   const { durationMs } = state;
   if (state.kind === 'released' && durationMs === 0) return { kind: 'free', from: 'released' };
   const limitMs = durationMs + Math.max(graceMs, leastGraceMs(durationMs));
-  return age.min > limitMs ? { kind: 'free', from: 'expired' } : { kind: 'held', waitMs: limitMs - age.min + 1 };
+  return age.min > limitMs
+    ? { kind: 'free', from: 'expired' }
+    : { kind: 'held', waitMs: limitMs - age.min + 1 };
 }
 
-/** Whether an age may exceed a limit; where it has no upper bound, whether it is known to. A hint: rule 4 goes by the lower bound alone. */
+/**
+ * Whether an age may exceed a limit; where it has no upper bound, whether it is known to. A hint: rule 4 goes
+ * by the lower bound alone.
+ */
 export function mayExceed({ min, max }: Interval, limitMs: number): boolean {
   return (Number.isFinite(max) ? max : min) > limitMs;
 }
 
-/** The state of an id that the cluster has: what was retired in an earlier generation is as good as released. Its age counts from its retirement. */
+/**
+ * The state of an id that the cluster has: what was retired in an earlier generation is as good as released.
+ * Its age counts from its retirement.
+ */
 export function revived(state: LeaseState, generation: number): LeaseState {
-  if (state.kind !== 'retired' || state.generation === undefined || state.generation >= generation) return state;
+  if (state.kind !== 'retired' || state.generation === undefined || state.generation >= generation)
+    return state;
   const { version, timestamp, durationMs, stampedUntil } = state;
-  return version === 0 ? { kind: 'vacant' } : { kind: 'released', version, timestamp, durationMs, stampedUntil };
+  return version === 0
+    ? { kind: 'vacant' }
+    : { kind: 'released', version, timestamp, durationMs, stampedUntil };
 }
 
 /** What a task brings along when it takes an id. */
@@ -147,7 +184,11 @@ export function acquired(previous: LeaseState, tenure: NewTenure): HeldLease {
     kind: 'held',
     taskId: tenure.taskId,
     version: versionOf(previous) + 1,
-    timestamp: Math.max(timestampOf(previous) + 1, tenure.stampedUntil + 1, Math.floor(tenure.storeNow) + tenure.durationMs),
+    timestamp: Math.max(
+      timestampOf(previous) + 1,
+      tenure.stampedUntil + 1,
+      Math.floor(tenure.storeNow) + tenure.durationMs,
+    ),
     durationMs: tenure.durationMs,
     knownNodes: {},
     nonce: tenure.nonce,
@@ -175,22 +216,33 @@ export function renewed(
   };
 }
 
-/** The end of a tenure: a tombstone that keeps version and timestamp, so that neither its version nor its etag ever repeats. */
+/**
+ * The end of a tenure: a tombstone that keeps version and timestamp, so that neither its version nor its etag
+ * ever repeats.
+ */
 export function released(held: HeldLease, stampedUntil: number | undefined): ReleasedLease {
   return { kind: 'released', version: held.version, timestamp: held.timestamp, durationMs: 0, stampedUntil };
 }
 
 /** A tombstone of an id that the cluster gives up. A holder is waited for, or {@link evicted} first. */
 export function retired(state: Exclude<LeaseState, HeldLease>, generation: number): RetiredLease {
-  if (state.kind === 'vacant') return { kind: 'retired', version: 0, timestamp: 0, durationMs: 0, stampedUntil: undefined, generation };
+  if (state.kind === 'vacant')
+    return { kind: 'retired', version: 0, timestamp: 0, durationMs: 0, stampedUntil: undefined, generation };
   return { ...state, kind: 'retired', generation };
 }
 
 /**
- * An operator's force-release (rule 9): the version rises, and the holder finds a conflict when it renews. No task may take the id for as long
- * as that holder can trust its lease (rule 1): the duration, or not at all when the lease has `expired` already.
+ * An operator's force-release (rule 9): the version rises, and the holder finds a conflict when it renews. No
+ * task may take the id for as long as that holder can trust its lease (rule 1): the duration, or not at all
+ * when the lease has `expired` already.
  */
 export function evicted(held: HeldLease, expired = false): ReleasedLease {
   const durationMs = expired ? 0 : held.durationMs;
-  return { kind: 'released', version: held.version + 1, timestamp: held.timestamp, durationMs, stampedUntil: undefined };
+  return {
+    kind: 'released',
+    version: held.version + 1,
+    timestamp: held.timestamp,
+    durationMs,
+    stampedUntil: undefined,
+  };
 }

@@ -5,9 +5,15 @@ export interface LeaseTiming {
   readonly durationMs: number;
   /** From the sending of one renewal to the next (rule 6). */
   readonly renewEveryMs: number;
-  /** How long before the deadline a holder that cannot renew gives up, so that its work can end in time (rule 7). */
+  /**
+   * How long before the deadline a holder that cannot renew gives up, so that its work can end in time (rule
+   * 7).
+   */
   readonly stopMarginMs: number;
-  /** How long a request of a renewal's first attempt may take; in further attempts twice as long. Several that hang fit in before the stop point. */
+  /**
+   * How long a request of a renewal's first attempt may take; in further attempts twice as long. Several that
+   * hang fit in before the stop point.
+   */
   readonly requestTimeoutMs: number;
   /** First and longest pause between two attempts to renew. */
   readonly retryBaseMs: number;
@@ -26,11 +32,15 @@ export function leaseTiming(durationMs: number): LeaseTiming {
   };
 }
 
-/** The share of the time left before the deadline that work may use to end in order; the rest is for ending it by force (rule 7). */
+/**
+ * The share of the time left before the deadline that work may use to end in order; the rest is for ending it
+ * by force (rule 7).
+ */
 const ORDERLY_SHARE = 0.8;
 
 /**
- * How long work may go on after its lease was lost, in milliseconds: none where another task may hold the id already.
+ * How long work may go on after its lease was lost, in milliseconds: none where another task may hold the id
+ * already.
  *
  * @param now the monotonic clock, which the error's deadline is told by
  */

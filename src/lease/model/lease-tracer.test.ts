@@ -16,8 +16,14 @@ const BROKEN: readonly (readonly [name: string, tracer: LeaseTracer])[] = [
   ['rejects', { span: async () => fail(), past: fail }],
   ['never calls what it traces', { span: () => never, past: fail }],
   ['never ends', { span: (_name, _facts, run) => run(() => undefined).then(() => never), past: fail }],
-  ['calls it twice', { span: (_name, _facts, run) => run(() => undefined).then(() => run(() => undefined)), past: fail }],
-  ['calls it late', { span: async (_name, _facts, run) => Promise.resolve().then(() => run(() => undefined)), past: fail }],
+  [
+    'calls it twice',
+    { span: (_name, _facts, run) => run(() => undefined).then(() => run(() => undefined)), past: fail },
+  ],
+  [
+    'calls it late',
+    { span: async (_name, _facts, run) => Promise.resolve().then(() => run(() => undefined)), past: fail },
+  ],
   ['answers with something else', { span: async <T>() => 'something else' as T, past: fail }],
   ['throws at what it is told later', { span: (_name, _facts, run) => run(fail), past: fail }],
   [
@@ -42,27 +48,41 @@ describe('a tracer with a bug', () => {
     });
     expect(calls).toBe(1);
     await expect(end).resolves.toBe('done');
-    await expect(harmless(tracer).span('nodelease.renew', {}, () => Promise.reject(new Error('refused')))).rejects.toThrow('refused');
+    await expect(
+      harmless(tracer).span('nodelease.renew', {}, () => Promise.reject(new Error('refused'))),
+    ).rejects.toThrow('refused');
     harmless(tracer).past('nodelease.renew', {}, 1);
     expect(calls).toBe(1);
   });
 
-  it.each(BROKEN)('that %s does not keep a lease from being acquired, renewed in time, and released', async (_, tracer) => {
-    const clock = new VirtualClock();
-    const store = new MemoryLeaseStore({ clock }, new MemoryBucket(clock, 1));
-    const renewed: number[] = [];
-    const released: string[] = [];
-    const lease = await acquireLease({
-      ...{ clock, random: seededRandom(1), store, taskId: 'task', nodes: 1, durationMs: 15_000, graceMs: 1_000, tracer },
-      onEvent: ({ type }) => {
-        if (type === 'renewed') renewed.push(clock.monotonic());
-        if (type === 'released') released.push(type);
-      },
-    });
-    await clock.advance(16_000);
-    expect(renewed).toEqual([5_000, 10_000, 15_000]);
-    expect(lease.isValid()).toBe(true);
-    await lease.release();
-    expect(released).toEqual(['released']);
-  });
+  it.each(BROKEN)(
+    'that %s does not keep a lease from being acquired, renewed in time, and released',
+    async (_, tracer) => {
+      const clock = new VirtualClock();
+      const store = new MemoryLeaseStore({ clock }, new MemoryBucket(clock, 1));
+      const renewed: number[] = [];
+      const released: string[] = [];
+      const lease = await acquireLease({
+        ...{
+          clock,
+          random: seededRandom(1),
+          store,
+          taskId: 'task',
+          nodes: 1,
+          durationMs: 15_000,
+          graceMs: 1_000,
+          tracer,
+        },
+        onEvent: ({ type }) => {
+          if (type === 'renewed') renewed.push(clock.monotonic());
+          if (type === 'released') released.push(type);
+        },
+      });
+      await clock.advance(16_000);
+      expect(renewed).toEqual([5_000, 10_000, 15_000]);
+      expect(lease.isValid()).toBe(true);
+      await lease.release();
+      expect(released).toEqual(['released']);
+    },
+  );
 });

@@ -7,15 +7,24 @@ export type LeaseAttributes = Readonly<Record<string, string | number>>;
 /** Adds facts that are known only later to the span that is under way. */
 export type NoteAttributes = (attributes: LeaseAttributes) => void;
 
-/** Sees how long the engine's acts take, and within which of them a request to the store is made. The engine knows no tracing library but this. */
+/**
+ * Sees how long the engine's acts take, and within which of them a request to the store is made. The engine
+ * knows no tracing library but this.
+ */
 export interface LeaseTracer {
   /**
-   * Calls `run` once, in the same tick, within a span of that name, and resolves or rejects as it does. `nodelease.renew` belongs to no act of the
-   * caller: it is the root of a trace.
+   * Calls `run` once, in the same tick, within a span of that name, and resolves or rejects as it does.
+   * `nodelease.renew` belongs to no act of the caller: it is the root of a trace.
    */
-  span<T>(name: LeaseSpanName, attributes: LeaseAttributes, run: (note: NoteAttributes) => Promise<T>): Promise<T>;
+  span<T>(
+    name: LeaseSpanName,
+    attributes: LeaseAttributes,
+    run: (note: NoteAttributes) => Promise<T>,
+  ): Promise<T>;
 
-  /** A span that has ended just now, in another thread, after `tookMs` milliseconds; with its failure, if any. */
+  /**
+   * A span that has ended just now, in another thread, after `tookMs` milliseconds; with its failure, if any.
+   */
   past(name: LeaseSpanName, attributes: LeaseAttributes, tookMs: number, failure?: unknown): void;
 }
 
@@ -24,11 +33,18 @@ const SILENT: LeaseTracer = {
   past: () => undefined,
 };
 
-/** A tracer that does no harm: `run` is called once, at once, and only its end is awaited. What the given tracer throws is dropped. */
+/**
+ * A tracer that does no harm: `run` is called once, at once, and only its end is awaited. What the given
+ * tracer throws is dropped.
+ */
 export function harmless(tracer: LeaseTracer | undefined): LeaseTracer {
   if (tracer === undefined) return SILENT;
   return {
-    span<T>(name: LeaseSpanName, attributes: LeaseAttributes, run: (note: NoteAttributes) => Promise<T>): Promise<T> {
+    span<T>(
+      name: LeaseSpanName,
+      attributes: LeaseAttributes,
+      run: (note: NoteAttributes) => Promise<T>,
+    ): Promise<T> {
       let end: Promise<T> | undefined;
       const once = (note: NoteAttributes) => {
         end ??= run((later) => quietly(() => note(later)));
@@ -40,7 +56,8 @@ export function harmless(tracer: LeaseTracer | undefined): LeaseTracer {
       });
       return once(() => undefined);
     },
-    past: (name, attributes, tookMs, failure) => quietly(() => tracer.past(name, attributes, tookMs, failure)),
+    past: (name, attributes, tookMs, failure) =>
+      quietly(() => tracer.past(name, attributes, tookMs, failure)),
   };
 }
 

@@ -2,14 +2,17 @@ import { NodeLeaseError } from '../../base/errors.js';
 import type { TenureTime } from '../hold/tenure-time.js';
 
 /**
- * A node id that this process holds. Dispose of it (`await using`) or call `release()` when the work has ended;
- * stop the work when `signal` aborts.
+ * A node id that this process holds. Dispose of it (`await using`) or call `release()` when the work has
+ * ended; stop the work when `signal` aborts.
  */
 export interface Lease extends AsyncDisposable {
   /** The node id, 0 … size - 1. */
   readonly id: number;
 
-  /** The fencing token: greater at every new tenure of this id, never used twice. Send it along with every write it should protect. */
+  /**
+   * The fencing token: greater at every new tenure of this id, never used twice. Send it along with every
+   * write it should protect.
+   */
   readonly version: number;
 
   /** Names this run of this process. */
@@ -22,9 +25,10 @@ export interface Lease extends AsyncDisposable {
   readonly signal: AbortSignal;
 
   /**
-   * Aborts with a {@link LeaseRetiringError} once the cluster has shrunk and this node id is to be given up: end the work and `release()`.
-   * The lease is renewed until then, or until the drain timeout of `scale` is over and it is taken away. It is learned beside a renewal, and
-   * stays so even if the cluster grows again. A static id and one from ZooKeeper are never retired.
+   * Aborts with a {@link LeaseRetiringError} once the cluster has shrunk and this node id is to be given up:
+   * end the work and `release()`. The lease is renewed until then, or until the drain timeout of `scale` is
+   * over and it is taken away. It is learned beside a renewal, and stays so even if the cluster grows again.
+   * A static id and one from ZooKeeper are never retired.
    */
   readonly retiring: AbortSignal;
 
@@ -34,7 +38,10 @@ export interface Lease extends AsyncDisposable {
    */
   readonly deadline: number;
 
-  /** True while this process can prove that it holds the id. Compares clocks when asked, so it is right even after a pause. */
+  /**
+   * True while this process can prove that it holds the id. Compares clocks when asked, so it is right even
+   * after a pause.
+   */
   isValid(): boolean;
 
   /** What unique ids are stamped with, see `uniqueIds`; undefined for a static id, which has no tenure. */
@@ -44,8 +51,9 @@ export interface Lease extends AsyncDisposable {
   setKnownNodes(versions: Readonly<Record<number, number>>): void;
 
   /**
-   * Gives the id back, by a tombstone that keeps the version. Call it when the work has ended, not before. Never throws for
-   * want of the store: a release that fails is left to expire. Later calls share the first one's end.
+   * Gives the id back, by a tombstone that keeps the version. Call it when the work has ended, not before.
+   * Never throws for want of the store: a release that fails is left to expire. Later calls share the first
+   * one's end.
    */
   release(): Promise<void>;
 }
@@ -54,14 +62,20 @@ export interface Lease extends AsyncDisposable {
 export type LossReason =
   /** The store could not be reached in time; no other task can have the id before `deadline`. */
   | 'unreachable'
-  /** The store refused access until it was too late: credentials have expired, or a right is missing. No other task can have the id before `deadline`. */
+  /**
+   * The store refused access until it was too late: credentials have expired, or a right is missing. No other
+   * task can have the id before `deadline`.
+   */
   | 'denied'
   /** The lease object is another task's now, or no longer names us. Another task may already be at work. */
   | 'taken'
   /** The process was paused past its deadline. Another task may already be at work. */
   | 'paused';
 
-/** Whether work may go on until the error's deadline: no other task can have the id before. Otherwise one may have it already. */
+/**
+ * Whether work may go on until the error's deadline: no other task can have the id before. Otherwise one may
+ * have it already.
+ */
 export function leavesTime(reason: LossReason): boolean {
   return reason === 'unreachable' || reason === 'denied';
 }
@@ -71,7 +85,10 @@ export abstract class TenureLostError extends NodeLeaseError {
   constructor(
     what: string,
     readonly reason: LossReason,
-    /** By when every piece of work must have ended, in milliseconds on the monotonic clock; the moment of loss unless `reason` is `unreachable` or `denied`. */
+    /**
+     * By when every piece of work must have ended, in milliseconds on the monotonic clock; the moment of loss
+     * unless `reason` is `unreachable` or `denied`.
+     */
     readonly deadline: number,
     /** What happened, as the rest of the sentence "… is lost: …". */
     readonly detail: string,
@@ -109,7 +126,10 @@ export class LeaseReleasedError extends NodeLeaseError {
   }
 }
 
-/** The cluster has fewer node ids now, and this one is none of them: its holder is asked to end. No failure; the lease is still valid. */
+/**
+ * The cluster has fewer node ids now, and this one is none of them: its holder is asked to end. No failure;
+ * the lease is still valid.
+ */
 export class LeaseRetiringError extends NodeLeaseError {
   readonly code = 'LEASE_RETIRING';
 
@@ -119,19 +139,31 @@ export class LeaseRetiringError extends NodeLeaseError {
     /** How many node ids the cluster has now. */
     readonly size: number,
   ) {
-    super(`node id ${nodeId} (version ${version}) is being retired: the cluster has ${size} node ${size === 1 ? 'id' : 'ids'} now`);
+    super(
+      `node id ${nodeId} (version ${version}) is being retired: the cluster has ${size} node ${size === 1 ? 'id' : 'ids'} now`,
+    );
   }
 }
 
 /** What happens to a lease, for logs, metrics and watchdogs. Listeners must not throw and must not block. */
 export type LeaseEvent =
   /** This task's own settings differ from those in `cluster.json`, which win. */
-  | { readonly type: 'setting-overruled'; readonly setting: string; readonly own: number; readonly stored: number }
-  /** There was no cluster in the store: this task has made one. Others that were meant to be in it may be in one at another URL. */
+  | {
+      readonly type: 'setting-overruled';
+      readonly setting: string;
+      readonly own: number;
+      readonly stored: number;
+    }
+  /**
+   * There was no cluster in the store: this task has made one. Others that were meant to be in it may be in
+   * one at another URL.
+   */
   | { readonly type: 'cluster-created'; readonly size: number; readonly store: string }
   /** An object that cannot be used: absent after bootstrap, or unreadable. Reported once each. */
   | { readonly type: 'damaged'; readonly key: string; readonly problem: string }
-  /** Nothing is free, or what is free may not be had yet: `why` says why not. The next scan is in `sleepMs`. */
+  /**
+   * Nothing is free, or what is free may not be had yet: `why` says why not. The next scan is in `sleepMs`.
+   */
   | { readonly type: 'waiting'; readonly sleepMs: number; readonly why?: string }
   /** The store failed while acquiring; tried again in `sleepMs`. */
   | { readonly type: 'store-failed'; readonly error: unknown; readonly sleepMs: number }
@@ -163,7 +195,10 @@ export type HolderEvent<E extends TenureLostError> =
 /** Receives {@link LeaseEvent}s in the order in which they happen. */
 export type LeaseListener = (event: LeaseEvent) => void;
 
-/** A listener whose failure does not harm the lease: its error surfaces as an uncaught one, outside of the engine. */
+/**
+ * A listener whose failure does not harm the lease: its error surfaces as an uncaught one, outside of the
+ * engine.
+ */
 export function detached(listener: LeaseListener | undefined): LeaseListener {
   return (event) => {
     try {

@@ -1,6 +1,13 @@
 import { ConfigError } from '../../base/errors.js';
 import { nativeCodec } from '../model/lease-codec.js';
-import { availability, evicted, leaseKey, MAX_NODE_IDS, type ReleasedLease, revived } from '../model/lease-state.js';
+import {
+  availability,
+  evicted,
+  leaseKey,
+  MAX_NODE_IDS,
+  type ReleasedLease,
+  revived,
+} from '../model/lease-state.js';
 import { readCluster, type StoredCluster } from '../session/cluster-store.js';
 import type { StoreSession } from '../session/store-session.js';
 
@@ -14,15 +21,20 @@ export type Eviction =
 const ATTEMPTS = 10;
 
 /**
- * Takes a node id away from its holder (rule 9): a tombstone with the next version, so that the holder's next renewal is refused. Until then, at
- * most until its deadline, the holder goes on: fencing tokens protect the data.
+ * Takes a node id away from its holder (rule 9): a tombstone with the next version, so that the holder's next
+ * renewal is refused. Until then, at most until its deadline, the holder goes on: fencing tokens protect the
+ * data.
  *
  * @param known the cluster's settings, where they have just been read
  * @throws {ConfigError} when there is no such id
  * @throws {LeaseUnreadableError} when the object is damaged
  * @throws {StoreError}
  */
-export async function evictHolder(session: StoreSession, nodeId: number, known?: StoredCluster): Promise<Eviction> {
+export async function evictHolder(
+  session: StoreSession,
+  nodeId: number,
+  known?: StoredCluster,
+): Promise<Eviction> {
   const cluster = known ?? (await readCluster(session));
   // One that the cluster has given up may be held still.
   const { size = MAX_NODE_IDS, peak = size, generation = 0 } = cluster?.config ?? {};
@@ -39,15 +51,20 @@ export async function evictHolder(session: StoreSession, nodeId: number, known?:
       return { kind: 'evicted', taskId: written.taskId, version: state.version };
     }
     if (state.kind !== 'held') return { kind: 'not-held', state: state.kind };
-    const expired = cluster !== undefined && availability(state, object.age, cluster.config.graceMs).kind === 'free';
+    const expired =
+      cluster !== undefined && availability(state, object.age, cluster.config.graceMs).kind === 'free';
     written = { state: evicted(state, expired), taskId: state.taskId };
     try {
       const result = await session.write(key, nativeCodec.encode(written.state), object.etag);
-      if (result.status === 'written') return { kind: 'evicted', taskId: state.taskId, version: written.state.version };
+      if (result.status === 'written')
+        return { kind: 'evicted', taskId: state.taskId, version: written.state.version };
     } catch (error) {
       if (attempt === ATTEMPTS) throw error;
       continue;
     }
-    if (attempt === ATTEMPTS) throw new Error(`${session.store.url}: ${key} changes too often to be released: tried ${ATTEMPTS} times`);
+    if (attempt === ATTEMPTS)
+      throw new Error(
+        `${session.store.url}: ${key} changes too often to be released: tried ${ATTEMPTS} times`,
+      );
   }
 }

@@ -47,7 +47,9 @@ describe('a growth after a shrinkage', () => {
     await it.scale(3).end();
     await it.clock.advance(20_000);
     const leases = [await start(it, 1), await start(it, 2), await start(it, 3)];
-    const after = Object.fromEntries(leases.map(({ id, version, tenureTime }) => [id, [version, tenureTime?.after]]));
+    const after = Object.fromEntries(
+      leases.map(({ id, version, tenureTime }) => [id, [version, tenureTime?.after]]),
+    );
     expect(after).toMatchObject({ 1: [8, left], 2: [6, forced] });
     for (const lease of leases) await lease.release();
   });
@@ -75,7 +77,8 @@ describe('a growth after a shrinkage', () => {
         if (!overtaken && call.operation === 'read' && keyOf(call) === '5.json') {
           overtaken = true;
           const session = new StoreSession(it.store, it.clock, 1_000);
-          for (const size of [10, 4]) await scaleCluster({ session, clock: it.clock, random: seededRandom(3), size });
+          for (const size of [10, 4])
+            await scaleCluster({ session, clock: it.clock, random: seededRandom(3), size });
         }
         if (overtaken && writes(call) && keyOf(call) === 'cluster.json') throw died;
         return apply();

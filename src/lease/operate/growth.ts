@@ -2,23 +2,35 @@ import { explain, StoreUnusableError } from '../../base/errors.js';
 import type { StoredObject } from '../../store/lease-store.js';
 import { type ClusterConfig, idWidthFor } from '../model/cluster-config.js';
 import { nativeCodec } from '../model/lease-codec.js';
-import { availability, evicted, type LeaseState, leaseKey, type RetiredLease, revived, stampedUntilOf } from '../model/lease-state.js';
+import {
+  availability,
+  evicted,
+  type LeaseState,
+  leaseKey,
+  type RetiredLease,
+  revived,
+  stampedUntilOf,
+} from '../model/lease-state.js';
 import { readCluster, type StoredCluster } from '../session/cluster-store.js';
 import type { SessionCall } from '../session/store-session.js';
 import { readingOf } from './inspect.js';
 import type { NarrowHolder, ScaleOutcome, ScaleSteps } from './scaling.js';
 
-/** The shortest and the longest time between two scans of the holders that are waited for, in milliseconds. */
+/**
+ * The shortest and the longest time between two scans of the holders that are waited for, in milliseconds.
+ */
 const POLL_MS = { min: 100, max: 2_000 };
 
 /**
  * Gives a cluster more node ids, with running tasks on it (docs/design/protocol.md, "Unique ids"):
  *
- * 1. A size that takes more bits in unique ids than any before is told in `cluster.json` first, and waited for until every live holder makes
- *    such ids: two nodes of different widths could make the same id otherwise.
- * 2. The lease objects are created, before the size grows: from then on an absent one is damage. What the cluster had before is there already;
- *    its tombstones, of an earlier generation, are as good as released ones as soon as the size has grown.
- * 3. The size, its generation, and the time until which narrower ids may be stamped (`idFloor`), are changed together.
+ * 1. A size that takes more bits in unique ids than any before is told in `cluster.json` first, and waited
+ * for until every live holder makes such ids: two nodes of different widths could make the same id otherwise.
+ * 2. The lease objects are created, before the size grows: from then on an absent one is damage. What the
+ * cluster had before is there already; its tombstones, of an earlier generation, are as good as released ones
+ * as soon as the size has grown.
+ * 3. The size, its generation, and the time until which narrower ids may be stamped (`idFloor`), are changed
+ * together.
  */
 export class Growth {
   #waitUntil: number | undefined;
@@ -40,7 +52,8 @@ export class Growth {
         continue;
       }
       const adoption = new WidthAdoption(this.steps, config, idWidth);
-      // A size that the cluster once had was adopted before it had it, and no task goes back to a narrower width.
+      // A size that the cluster once had was adopted before it had it, and no task goes back to a narrower
+      // width.
       if (idWidthFor(config.peak) < idWidth) {
         const holders = await this.#adopt(adoption, config, idWidth);
         if (holders.length > 0) return { kind: 'not-adopted', size: config.size, idWidth, holders };
@@ -59,14 +72,32 @@ export class Growth {
     const { size } = this.steps.options;
     const { created, damaged } = this.steps;
     const widened = idWidthFor(peak) < idWidthFor(size);
-    return { kind: 'scaled', from, to: size, idWidth, widened, created, reopened: 0, retired: 0, forced: [], damaged };
+    return {
+      kind: 'scaled',
+      from,
+      to: size,
+      idWidth,
+      widened,
+      created,
+      reopened: 0,
+      retired: 0,
+      forced: [],
+      damaged,
+    };
   }
 
-  /** Waits until no live holder makes narrow ids. Resolves to the holders that still do when the time is up. */
-  async #adopt(adoption: WidthAdoption, { peak, durationMs }: ClusterConfig, idWidth: number): Promise<readonly NarrowHolder[]> {
+  /**
+   * Waits until no live holder makes narrow ids. Resolves to the holders that still do when the time is up.
+   */
+  async #adopt(
+    adoption: WidthAdoption,
+    { peak, durationMs }: ClusterConfig,
+    idWidth: number,
+  ): Promise<readonly NarrowHolder[]> {
     const { clock, signal, onEvent, waitTimeoutMs = 60_000 } = this.steps.options;
     const pollMs = Math.min(Math.max(durationMs / 3, POLL_MS.min), POLL_MS.max);
-    // Beyond what the cluster ever had as well: objects that an interrupted call has left, and whatever else they may hold.
+    // Beyond what the cluster ever had as well: objects that an interrupted call has left, and whatever else
+    // they may hold.
     const { rows } = await this.steps.list();
     const beyond = [...rows.keys()].filter((id) => id >= peak);
     let holders = await adoption.scan([...Array.from({ length: peak }, (_, id) => id), ...beyond]);
@@ -84,11 +115,15 @@ export class Growth {
     return holders;
   }
 
-  /** Makes sure that every id that the cluster is to get has an object, one that may be acquired once it has the id. */
+  /**
+   * Makes sure that every id that the cluster is to get has an object, one that may be acquired once it has
+   * the id.
+   */
   async #provide(cluster: StoredCluster): Promise<void> {
     const { size } = this.steps.options;
     const { config } = cluster;
-    // What there was once and is absent is damage, when bootstrap is complete: creating it would begin its versions anew (rule 2).
+    // What there was once and is absent is damage, when bootstrap is complete: creating it would begin its
+    // versions anew (rule 2).
     const first = config.bootstrapped ? config.peak : 0;
     const { rows } = await this.steps.createMissing(first, size);
     const regained: number[] = [];
@@ -104,10 +139,14 @@ export class Growth {
   }
 
   /**
-   * A tombstone without a generation, or with a later one, would keep the id from being acquired for ever. 'outdated' means
-   * that the settings have changed, and that the size is not going to be changed by these.
+   * A tombstone without a generation, or with a later one, would keep the id from being acquired for ever.
+   * 'outdated' means that the settings have changed, and that the size is not going to be changed by these.
    */
-  async #open(id: number, { config: { generation }, etag }: StoredCluster, call: SessionCall): Promise<'outdated' | undefined> {
+  async #open(
+    id: number,
+    { config: { generation }, etag }: StoredCluster,
+    call: SessionCall,
+  ): Promise<'outdated' | undefined> {
     const { session } = this.steps.options;
     for (;;) {
       const object = await session.read(leaseKey(id), call);
@@ -117,31 +156,44 @@ export class Growth {
       if (reading.kind !== 'lease') return;
       const { lease } = reading;
       if (lease.kind !== 'retired' || revived(lease, generation + 1).kind !== 'retired') return;
-      // A writer that knows newer settings wrote it: with an earlier generation, tasks that know older settings would take the id.
-      if (lease.generation !== undefined && (await readCluster(session, call))?.etag !== etag) return 'outdated';
+      // A writer that knows newer settings wrote it: with an earlier generation, tasks that know older
+      // settings would take the id.
+      if (lease.generation !== undefined && (await readCluster(session, call))?.etag !== etag)
+        return 'outdated';
       // Still retired until the size has grown.
       const tombstone: RetiredLease = { ...lease, generation };
-      if ((await session.write(leaseKey(id), nativeCodec.encode(tombstone), object.etag, call)).status === 'written') return;
+      if (
+        (await session.write(leaseKey(id), nativeCodec.encode(tombstone), object.etag, call)).status ===
+        'written'
+      )
+        return;
     }
   }
 }
 
 /**
- * Finds the live holders that have not told in their leases that they make wider ids, and how late narrower ids may be stamped.
+ * Finds the live holders that have not told in their leases that they make wider ids, and how late narrower
+ * ids may be stamped.
  *
- * `cluster.json` has to show the width before this begins. Then one look at each lease is enough, unless it is held and narrow at that
- * look. An id that is free at that look may be held a moment later, even by a task that had read the settings long before: but its
- * acquiring write comes after the look, so after the width was published, and a tenure reads the settings *after* its acquiring write
- * before it makes its first id. A lease that was lost or taken away cannot be prolonged any more: its ids are stamped
- * before the `timestamp` in the object, which every later state of the object keeps or exceeds. A holder that has gone over to the width says how
- * late its narrower ids are stamped, and a holder that released the id how late all of them are.
+ * `cluster.json` has to show the width before this begins. Then one look at each lease is enough, unless it
+ * is held and narrow at that look. An id that is free at that look may be held a moment later, even by a task
+ * that had read the settings long before: but its acquiring write comes after the look, so after the width
+ * was published, and a tenure reads the settings *after* its acquiring write before it makes its first id. A
+ * lease that was lost or taken away cannot be prolonged any more: its ids are stamped before the `timestamp`
+ * in the object, which every later state of the object keeps or exceeds. A holder that has gone over to the
+ * width says how late its narrower ids are stamped, and a holder that released the id how late all of them
+ * are.
  *
- * An expired lease that no task has taken is the exception. A renewal that its holder sent in time, and that the network has held back, may
- * still be applied and revive it, with a later `timestamp` and without the width. So it is released by force, which costs nothing: it is free
- * for any task to take (rule 4), and from then on that renewal is refused.
+ * An expired lease that no task has taken is the exception. A renewal that its holder sent in time, and that
+ * the network has held back, may still be applied and revive it, with a later `timestamp` and without the
+ * width. So it is released by force, which costs nothing: it is free for any task to take (rule 4), and from
+ * then on that renewal is refused.
  */
 class WidthAdoption {
-  /** The last timestamp, in store time, of narrower ids of the scanned node ids; final once a scan finds no holder. */
+  /**
+   * The last timestamp, in store time, of narrower ids of the scanned node ids; final once a scan finds no
+   * holder.
+   */
   idFloor = 0;
 
   /** @param cluster the cluster's settings, which tell all tasks of the width already */
@@ -174,7 +226,8 @@ class WidthAdoption {
     const object = await session.read(key, call);
     if (object === undefined) {
       // A vacancy, before bootstrap is complete, and beyond what the cluster ever had.
-      if (cluster.bootstrapped && id < cluster.peak) throw this.#damaged(key, 'is absent although the cluster is bootstrapped');
+      if (cluster.bootstrapped && id < cluster.peak)
+        throw this.#damaged(key, 'is absent although the cluster is bootstrapped');
       return undefined;
     }
     let state: LeaseState;
@@ -190,7 +243,12 @@ class WidthAdoption {
       const holder = { id, taskId: state.taskId, idWidth: state.idWidth || undefined };
       if (availability(state, object.age, cluster.graceMs).kind !== 'free') return holder;
       // The write is refused when the object has changed meanwhile.
-      const { status } = await session.write(key, nativeCodec.encode(evicted(state, true)), object.etag, call);
+      const { status } = await session.write(
+        key,
+        nativeCodec.encode(evicted(state, true)),
+        object.etag,
+        call,
+      );
       if (status !== 'written') return holder;
     }
     this.#note(this.#narrowUntil(key, object, state));
@@ -199,15 +257,23 @@ class WidthAdoption {
 
   /** How late ids narrower than the width may be stamped with which the lease's node id was, or is, held. */
   #narrowUntil(key: string, object: StoredObject, state: LeaseState): number {
-    if (state.kind === 'held' && state.idWidth >= this.idWidth && state.narrowIdsUntil !== undefined) return state.narrowIdsUntil;
-    return stampedUntilOf(state) ?? this.#latestStamp(key, object, state.kind === 'vacant' ? 0 : state.durationMs);
+    if (state.kind === 'held' && state.idWidth >= this.idWidth && state.narrowIdsUntil !== undefined)
+      return state.narrowIdsUntil;
+    return (
+      stampedUntilOf(state) ?? this.#latestStamp(key, object, state.kind === 'vacant' ? 0 : state.durationMs)
+    );
   }
 
-  /** Where a tenure does not tell how late its ids are stamped: no later than a duration from its last write, which is in the past. */
+  /**
+   * Where a tenure does not tell how late its ids are stamped: no later than a duration from its last write,
+   * which is in the past.
+   */
   #latestStamp(key: string, { storeTime }: StoredObject, durationMs: number): number {
     const { session } = this.steps.options;
     if (!Number.isFinite(storeTime.max)) {
-      throw new StoreUnusableError(`${session.store.url}: ${key} tells no time, and the store does not tell its own`);
+      throw new StoreUnusableError(
+        `${session.store.url}: ${key} tells no time, and the store does not tell its own`,
+      );
     }
     return session.latest(storeTime) + Math.max(durationMs, this.cluster.durationMs);
   }
@@ -218,7 +284,10 @@ class WidthAdoption {
 
   #damaged(key: string, problem: string): StoreUnusableError {
     const { url } = this.steps.options.session.store;
-    const advice = '`nodelease init --repair` restores it; nothing tells what ids its holder makes until then';
-    return new StoreUnusableError(`${url}: ${key} is damaged, so the cluster cannot grow: ${problem}: ${advice}`);
+    const advice =
+      '`nodelease init --repair` restores it; nothing tells what ids its holder makes until then';
+    return new StoreUnusableError(
+      `${url}: ${key} is damaged, so the cluster cannot grow: ${problem}: ${advice}`,
+    );
   }
 }

@@ -14,7 +14,8 @@ function setUp({ resolutionMs = 1 } = {}) {
   const bucket = new MemoryBucket(clock, resolutionMs);
   const store = new MemoryLeaseStore({ clock }, bucket);
   const session = new StoreSession(store, clock, 1_000);
-  const acquire = () => acquireLease({ store, clock, random: seededRandom(1), taskId: 'task', acquireTimeoutMs: 0 });
+  const acquire = () =>
+    acquireLease({ store, clock, random: seededRandom(1), taskId: 'task', acquireTimeoutMs: 0 });
   return { clock, bucket, store, session, acquire };
 }
 
@@ -26,7 +27,11 @@ const wanted = { nodes: 4, durationMs: 15_000, graceMs: 1_000 };
 describe('nodelease init', () => {
   it('creates the settings and every object, and does nothing the second time', async () => {
     const { session, store } = setUp();
-    expect(await initialize(session, wanted)).toMatchObject({ clusterCreated: true, created: [0, 1, 2, 3], damaged: [] });
+    expect(await initialize(session, wanted)).toMatchObject({
+      clusterCreated: true,
+      created: [0, 1, 2, 3],
+      damaged: [],
+    });
     expect((await store.list()).objects.map(({ key, size }) => [key, size]).slice(0, 4)).toEqual([
       ['0.json', 0],
       ['1.json', 0],
@@ -51,7 +56,16 @@ describe('nodelease init', () => {
     await initialize(session, { ...wanted, nodes: 2 });
     // Are there settings? Is it anybody else's? Which objects are missing? Is none any more?
     expect(asked).toEqual([
-      ...['read cluster.json', 'list', 'create cluster.json', 'list', 'create 0.json', 'create 1.json', 'list', 'replace cluster.json'],
+      ...[
+        'read cluster.json',
+        'list',
+        'create cluster.json',
+        'list',
+        'create 0.json',
+        'create 1.json',
+        'list',
+        'replace cluster.json',
+      ],
     ]);
     asked.length = 0;
     await initialize(session, wanted);
@@ -67,23 +81,37 @@ describe('nodelease init', () => {
         intercept: async (_, apply) => {
           calls += 1;
           const reply = apply();
-          if (calls > 3 && calls % 3 === 0) throw new StoreError('slow down', { fault: 'unavailable', outcome: 'unknown' });
+          if (calls > 3 && calls % 3 === 0)
+            throw new StoreError('slow down', { fault: 'unavailable', outcome: 'unknown' });
           return reply;
         },
       },
       bucket,
     );
     const session = new StoreSession(failing, clock, 1_000);
-    const done = initializeCluster({ session, clock, random: seededRandom(9), wanted: { ...wanted, nodes: 200 } });
+    const done = initializeCluster({
+      session,
+      clock,
+      random: seededRandom(9),
+      wanted: { ...wanted, nodes: 200 },
+    });
     done.catch(() => undefined);
     await clock.advance(60_000);
-    expect(await done).toMatchObject({ clusterCreated: true, damaged: [], cluster: { config: { bootstrapped: true } } });
+    expect(await done).toMatchObject({
+      clusterCreated: true,
+      damaged: [],
+      cluster: { config: { bootstrapped: true } },
+    });
     expect(bucket.list().objects).toHaveLength(201);
   });
 
   it('goes on where an interrupted one stopped, and leaves held leases alone', async () => {
     const { session, store, acquire } = setUp();
-    await store.create('cluster.json', '{"size":4,"durationMs":15000,"graceMs":1000,"bootstrapped":false}', {});
+    await store.create(
+      'cluster.json',
+      '{"size":4,"durationMs":15000,"graceMs":1000,"bootstrapped":false}',
+      {},
+    );
     const lease = await acquire();
     expect(await initialize(session, wanted)).toMatchObject({ clusterCreated: false, created: [1, 2, 3] });
     expect(lease.isValid()).toBe(true);
@@ -162,7 +190,9 @@ describe('nodelease init --repair', () => {
     lease.setKnownNodes({ 1: Number.MAX_SAFE_INTEGER, 2: Number.MAX_SAFE_INTEGER });
     await clock.advance(5_000);
     bucket.remove('1.json');
-    expect(await repairCluster({ session, clock })).toEqual([{ id: 1, problem: 'is absent', version: undefined, kept: 'unknown' }]);
+    expect(await repairCluster({ session, clock })).toEqual([
+      { id: 1, problem: 'is absent', version: undefined, kept: 'unknown' },
+    ]);
     expect(await repairCluster({ session, clock, aboveVersion: 7 })).toMatchObject([{ id: 1, version: 8 }]);
     await lease.release();
   });
@@ -181,16 +211,19 @@ describe('nodelease init --repair', () => {
     expect(bucket.read('1.json')?.storeTime.min).toBeGreaterThan(begun + 5_000);
   });
 
-  it.each([0, 100, 500, 900, 999])('restores it in one call where the store tells whole seconds: written %i ms into one', async (ms) => {
-    const { session, bucket, clock } = setUp({ resolutionMs: 1_000 });
-    await initialize(session, wanted);
-    await clock.advance(ms);
-    bucket.replace('1.json', 'garbage', { version: '9' }, bucket.read('1.json')?.etag ?? '');
-    await clock.advance(50);
-    const done = repairCluster({ session, clock, aboveVersion: 50 });
-    await clock.advance(20_000);
-    expect(await done).toMatchObject([{ id: 1, version: 51 }]);
-  });
+  it.each([0, 100, 500, 900, 999])(
+    'restores it in one call where the store tells whole seconds: written %i ms into one',
+    async (ms) => {
+      const { session, bucket, clock } = setUp({ resolutionMs: 1_000 });
+      await initialize(session, wanted);
+      await clock.advance(ms);
+      bucket.replace('1.json', 'garbage', { version: '9' }, bucket.read('1.json')?.etag ?? '');
+      await clock.advance(50);
+      const done = repairCluster({ session, clock, aboveVersion: 50 });
+      await clock.advance(20_000);
+      expect(await done).toMatchObject([{ id: 1, version: 51 }]);
+    },
+  );
 
   it('leaves a damaged object alone that somebody writes', async () => {
     const { session, bucket, clock } = setUp();
@@ -204,26 +237,36 @@ describe('nodelease init --repair', () => {
     expect(bucket.read('1.json')?.body).toBe('other garbage');
   });
 
-  it.each(['stampedUntil', 'timestamp'])('restores an object whose %s no id could be stamped after', async (field) => {
-    const { session, bucket, acquire, clock } = setUp();
-    const late = Number.MAX_SAFE_INTEGER;
-    bucket.create('0.json', JSON.stringify({ released: true, version: 9, [field]: late }), { version: '9', expiry: String(late) });
-    await initialize(session, { ...wanted, nodes: 1 });
-    expect((await inspectCluster(session))?.nodes[0]?.problem).toContain(`"${field}": expected a whole number from 0 to 281474976710655`);
-    await clock.advance(17_100);
-    expect(await repairCluster({ session, clock })).toMatchObject([{ id: 0, version: 10 }]);
-    await clock.advance(20_000);
-    const lease = await acquire();
-    expect(lease.version).toBe(11);
-    expect(lease.tenureTime?.after).toBeLessThan(clock.now());
-    await lease.release();
-  });
+  it.each(['stampedUntil', 'timestamp'])(
+    'restores an object whose %s no id could be stamped after',
+    async (field) => {
+      const { session, bucket, acquire, clock } = setUp();
+      const late = Number.MAX_SAFE_INTEGER;
+      bucket.create('0.json', JSON.stringify({ released: true, version: 9, [field]: late }), {
+        version: '9',
+        expiry: String(late),
+      });
+      await initialize(session, { ...wanted, nodes: 1 });
+      expect((await inspectCluster(session))?.nodes[0]?.problem).toContain(
+        `"${field}": expected a whole number from 0 to 281474976710655`,
+      );
+      await clock.advance(17_100);
+      expect(await repairCluster({ session, clock })).toMatchObject([{ id: 0, version: 10 }]);
+      await clock.advance(20_000);
+      const lease = await acquire();
+      expect(lease.version).toBe(11);
+      expect(lease.tenureTime?.after).toBeLessThan(clock.now());
+      await lease.release();
+    },
+  );
 
   it('writes nothing where nothing is known of the versions', async () => {
     const { session, bucket, clock } = setUp();
     await initialize(session, wanted);
     bucket.remove('1.json');
-    expect(await repairCluster({ session, clock })).toEqual([{ id: 1, problem: 'is absent', version: undefined, kept: 'unknown' }]);
+    expect(await repairCluster({ session, clock })).toEqual([
+      { id: 1, problem: 'is absent', version: undefined, kept: 'unknown' },
+    ]);
     expect(bucket.read('1.json')).toBeUndefined();
   });
 });

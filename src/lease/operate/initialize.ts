@@ -8,8 +8,21 @@ import type { ClusterConfig } from '../model/cluster-config.js';
 import { refuseCamunda } from '../model/foreign-cluster.js';
 import type { LeaseListener } from '../model/lease.js';
 import { ForeignLeaseError, MOST_COUNT, nativeCodec } from '../model/lease-codec.js';
-import { END_OF_TIME, type LeaseState, leaseKey, type ReleasedLease, retired, versionOf } from '../model/lease-state.js';
-import { markCluster, readCluster, readExistingCluster, reportOverruled, type StoredCluster } from '../session/cluster-store.js';
+import {
+  END_OF_TIME,
+  type LeaseState,
+  leaseKey,
+  type ReleasedLease,
+  retired,
+  versionOf,
+} from '../model/lease-state.js';
+import {
+  markCluster,
+  readCluster,
+  readExistingCluster,
+  reportOverruled,
+  type StoredCluster,
+} from '../session/cluster-store.js';
 import { retry, whileStoreIsAway } from '../session/retry.js';
 import type { StoreSession } from '../session/store-session.js';
 
@@ -26,7 +39,10 @@ export interface InitializeReport {
 
 /** What {@link initializeCluster} works with. */
 export interface InitializeOptions extends EnsureClusterOptions {
-  /** Called for each lease object, with how many there are by then and how many there are to be. Must not throw. */
+  /**
+   * Called for each lease object, with how many there are by then and how many there are to be. Must not
+   * throw.
+   */
   readonly onProgress?: ((progress: { readonly done: number; readonly of: number }) => void) | undefined;
 }
 
@@ -36,15 +52,18 @@ const WRITES = 16;
 const MAX_VERSION = MOST_COUNT / 2;
 
 /**
- * Creates the cluster's settings, after the probe, and every lease object that is missing. Safe beside running tasks and other calls of it;
- * interrupted and called again, it goes on where it was.
+ * Creates the cluster's settings, after the probe, and every lease object that is missing. Safe beside
+ * running tasks and other calls of it; interrupted and called again, it goes on where it was.
  *
  * @throws {ConfigError} when a setting is out of range
  * @throws {StoreUnusableError} when the store fails the probe
  * @throws {StoreError} also for a request that was given up when `signal` aborted
  * @throws `signal.reason`
  */
-export async function initializeCluster(options: InitializeOptions, emit: LeaseListener = () => undefined): Promise<InitializeReport> {
+export async function initializeCluster(
+  options: InitializeOptions,
+  emit: LeaseListener = () => undefined,
+): Promise<InitializeReport> {
   const { session, wanted, signal, onProgress } = options;
   const { cluster, created: clusterCreated } = await ensureCluster(options);
   reportOverruled(wanted, cluster.config, emit);
@@ -57,8 +76,12 @@ export async function initializeCluster(options: InitializeOptions, emit: LeaseL
   const of = cluster.config.size;
   let done = of - absent.length;
   const create = async (id: number, own: AbortSignal) => {
-    // Among thousands of writes one may well go wrong. Made twice it does no harm: whatever stands there stays.
-    const outcome = await retry(() => createVacant(session, id, { signal: own }), whileStoreIsAway({ ...options, signal: own }));
+    // Among thousands of writes one may well go wrong. Made twice it does no harm: whatever stands there
+    // stays.
+    const outcome = await retry(
+      () => createVacant(session, id, { signal: own }),
+      whileStoreIsAway({ ...options, signal: own }),
+    );
     done += 1;
     onProgress?.({ done, of });
     return { id, outcome };
@@ -72,12 +95,20 @@ export async function initializeCluster(options: InitializeOptions, emit: LeaseL
   };
 }
 
-/** Another task may change the settings meanwhile; then their newer word is read and the mark set on top. Resolves to what stands there. */
+/**
+ * Another task may change the settings meanwhile; then their newer word is read and the mark set on top.
+ * Resolves to what stands there.
+ */
 async function markWhenComplete(options: InitializeOptions, cluster: StoredCluster): Promise<StoredCluster> {
   const { session } = options;
-  for (let known = cluster; ; known = await retry(() => readExistingCluster(session), whileStoreIsAway(options))) {
+  for (
+    let known = cluster;
+    ;
+    known = await retry(() => readExistingCluster(session), whileStoreIsAway(options))
+  ) {
     const seen = known;
-    if ((await retry(() => listAbsentIds(session, seen.config.size), whileStoreIsAway(options))).length > 0) return seen;
+    if ((await retry(() => listAbsentIds(session, seen.config.size), whileStoreIsAway(options))).length > 0)
+      return seen;
     const marked = await retry(() => markCluster(session, seen, 'bootstrapped'), whileStoreIsAway(options));
     if (marked !== undefined) return marked;
   }
@@ -87,11 +118,14 @@ async function markWhenComplete(options: InitializeOptions, cluster: StoredClust
 export interface Repair {
   readonly id: number;
   readonly problem: string;
-  /** The version of the tombstone that was written; the next tenure gets the one above. Undefined when nothing was written. */
+  /**
+   * The version of the tombstone that was written; the next tenure gets the one above. Undefined when nothing
+   * was written.
+   */
   readonly version: number | undefined;
   /**
-   * Why nothing was written: a task may hold what was written within the last duration and grace (`recent`), nothing is known of its
-   * versions (`unknown`), or another task wrote at the same time (`changed`).
+   * Why nothing was written: a task may hold what was written within the last duration and grace (`recent`),
+   * nothing is known of its versions (`unknown`), or another task wrote at the same time (`changed`).
    */
   readonly kept?: 'recent' | 'unknown' | 'changed';
 }
@@ -102,23 +136,34 @@ export interface RepairOptions {
   readonly clock: Clock;
   /** A version that no tenure of a damaged node id has exceeded, for ids of which nothing else is known. */
   readonly aboveVersion?: number | undefined;
-  /** Called before it watches damaged objects for that long, in milliseconds, to see that they are not written. */
+  /**
+   * Called before it watches damaged objects for that long, in milliseconds, to see that they are not
+   * written.
+   */
   readonly onWait?: ((ms: number) => void) | undefined;
 }
 
 /**
- * Restores lease objects that are absent after bootstrap, or unreadable, by tombstones above every version that was seen: in the
- * damaged object's metadata, and in what the other nodes know. Where nothing is known of an id, only `aboveVersion` can help. What the
- * cluster had before it shrank is restored as well, and stays retired. An object that may have been written within the last duration and
- * grace is watched for that long first, for a task may hold it.
+ * Restores lease objects that are absent after bootstrap, or unreadable, by tombstones above every version
+ * that was seen: in the damaged object's metadata, and in what the other nodes know. Where nothing is known
+ * of an id, only `aboveVersion` can help. What the cluster had before it shrank is restored as well, and
+ * stays retired. An object that may have been written within the last duration and grace is watched for that
+ * long first, for a task may hold it.
  *
- * @throws {StoreUnusableError} when there is no cluster, or an object belongs to another program's; nothing has been written
+ * @throws {StoreUnusableError} when there is no cluster, or an object belongs to another program's; nothing
+ * has been written
  * @throws {StoreError}
  */
-export async function repairCluster({ session, clock, aboveVersion, onWait }: RepairOptions): Promise<readonly Repair[]> {
+export async function repairCluster({
+  session,
+  clock,
+  aboveVersion,
+  onWait,
+}: RepairOptions): Promise<readonly Repair[]> {
   refuseCamunda(session, (await session.list()).objects);
   const cluster = await readCluster(session);
-  if (cluster === undefined) throw new StoreUnusableError(`${session.store.url}: there is no cluster; \`nodelease init\` creates one`);
+  if (cluster === undefined)
+    throw new StoreUnusableError(`${session.store.url}: there is no cluster; \`nodelease init\` creates one`);
   const { config } = cluster;
   const ids = Array.from({ length: config.peak }, (_, id) => id);
   // Noted one by one: what all know of all would take memory by the square of their number.
@@ -141,7 +186,8 @@ export async function repairCluster({ session, clock, aboveVersion, onWait }: Re
   const recent = damaged.filter((found) => isRecent(found) && found.versions.length > 0);
   if (recent.length > 0) {
     // Both ends of an age may be cut, and the least age is shown as less by each.
-    const waitMs = Math.max(...recent.map(({ age }) => untouchedMs - (age?.min ?? 0) + 1)) + 2 * session.store.timeStepMs;
+    const waitMs =
+      Math.max(...recent.map(({ age }) => untouchedMs - (age?.min ?? 0) + 1)) + 2 * session.store.timeStepMs;
     onWait?.(waitMs);
     await clock.sleep(waitMs);
   }
@@ -172,12 +218,20 @@ async function examine(session: StoreSession, id: number, bootstrapped: boolean)
   const object = await session.read(leaseKey(id));
   if (object === undefined) return { id, ...(bootstrapped && { problem: 'is absent' }) };
   const { etag, age, metadata } = object;
-  const found = { id, etag, age, version: positive(metadata.version, MAX_VERSION), expiry: positive(metadata.expiry, END_OF_TIME - 1) };
+  const found = {
+    id,
+    etag,
+    age,
+    version: positive(metadata.version, MAX_VERSION),
+    expiry: positive(metadata.expiry, END_OF_TIME - 1),
+  };
   try {
     return { ...found, state: nativeCodec.decode(object.body, metadata) };
   } catch (error) {
     if (error instanceof ForeignLeaseError)
-      throw new StoreUnusableError(`${session.store.url}: ${leaseKey(id)} ${error.problem}: nothing is repaired`);
+      throw new StoreUnusableError(
+        `${session.store.url}: ${leaseKey(id)} ${error.problem}: nothing is repaired`,
+      );
     return { ...found, problem: explain(error) };
   }
 }
@@ -187,14 +241,32 @@ function positive(text: string | number | undefined, max: number): number | unde
   return Number.isSafeInteger(value) && value > 0 && value <= max ? value : undefined;
 }
 
-/** Like an eviction's, the tombstone keeps the id free for a duration: the holder of the damaged object may still be at work. */
-async function restore(session: StoreSession, cluster: ClusterConfig, found: Examined, version: number): Promise<Repair> {
+/**
+ * Like an eviction's, the tombstone keeps the id free for a duration: the holder of the damaged object may
+ * still be at work.
+ */
+async function restore(
+  session: StoreSession,
+  cluster: ClusterConfig,
+  found: Examined,
+  version: number,
+): Promise<Repair> {
   const { id, etag, problem = '', expiry = 0 } = found;
   // The last id timestamp of its holder: at most a duration from its last write, which is in the past.
   const now = session.latest(session.storeNow());
-  const timestamp = Number.isFinite(now) ? Math.max(now + cluster.durationMs, cluster.idFloor + 1, expiry) : expiry;
-  const tombstone: ReleasedLease = { kind: 'released', version, timestamp, durationMs: cluster.durationMs, stampedUntil: undefined };
+  const timestamp = Number.isFinite(now)
+    ? Math.max(now + cluster.durationMs, cluster.idFloor + 1, expiry)
+    : expiry;
+  const tombstone: ReleasedLease = {
+    kind: 'released',
+    version,
+    timestamp,
+    durationMs: cluster.durationMs,
+    stampedUntil: undefined,
+  };
   const state = id < cluster.size ? tombstone : retired(tombstone, cluster.generation);
   const result = await session.write(leaseKey(id), nativeCodec.encode(state), etag);
-  return result.status === 'written' ? { id, problem, version: versionOf(state) } : { id, problem, version: undefined, kept: 'changed' };
+  return result.status === 'written'
+    ? { id, problem, version: versionOf(state) }
+    : { id, problem, version: undefined, kept: 'changed' };
 }

@@ -3,7 +3,15 @@ import { explain } from '../../base/errors.js';
 import type { Interval, StoredObject } from '../../store/lease-store.js';
 import type { ClusterConfig } from '../model/cluster-config.js';
 import { nativeCodec } from '../model/lease-codec.js';
-import { availability, type KnownNodes, type LeaseState, leaseKey, revived, timestampOf, versionOf } from '../model/lease-state.js';
+import {
+  availability,
+  type KnownNodes,
+  type LeaseState,
+  leaseKey,
+  revived,
+  timestampOf,
+  versionOf,
+} from '../model/lease-state.js';
 import { readCluster } from '../session/cluster-store.js';
 import type { StoreSession } from '../session/store-session.js';
 
@@ -11,11 +19,20 @@ import type { StoreSession } from '../session/store-session.js';
 export interface NodeStatus {
   readonly id: number;
   /**
-   * `held`: not expired. `expired`: its holder no longer renews; may be taken. `evicted`: released by force or repaired, and not to be had while
-   * the old holder may still trust its lease. `vacant`: never held; until bootstrap is complete, also where there is no object yet. `absent`: no
-   * object, which is damage, save in a cluster of Camunda. `unreadable`: damage.
+   * `held`: not expired. `expired`: its holder no longer renews; may be taken. `evicted`: released by force
+   * or repaired, and not to be had while the old holder may still trust its lease. `vacant`: never held;
+   * until bootstrap is complete, also where there is no object yet. `absent`: no object, which is damage,
+   * save in a cluster of Camunda. `unreadable`: damage.
    */
-  readonly state: 'vacant' | 'held' | 'expired' | 'released' | 'evicted' | 'retired' | 'absent' | 'unreadable';
+  readonly state:
+    | 'vacant'
+    | 'held'
+    | 'expired'
+    | 'released'
+    | 'evicted'
+    | 'retired'
+    | 'absent'
+    | 'unreadable';
   /** The highest version used so far; 0 for none. */
   readonly version: number;
   readonly taskId: string | undefined;
@@ -26,7 +43,10 @@ export interface NodeStatus {
   /** Store time, milliseconds since the Unix epoch. */
   readonly timestamp: number | undefined;
   readonly knownNodes: KnownNodes;
-  /** How many bits a node id takes in the unique ids that its holder makes, 8 … 16; undefined where no task holds it, or the holder does not say. */
+  /**
+   * How many bits a node id takes in the unique ids that its holder makes, 8 … 16; undefined where no task
+   * holds it, or the holder does not say.
+   */
   readonly idWidth: number | undefined;
   readonly problem: string | undefined;
   /** Only of a lease object of Camunda 8 that can be read. */
@@ -37,7 +57,10 @@ export interface NodeStatus {
 export interface CamundaNode {
   /** False for an id that scaling down has given up. */
   readonly acquirable: boolean;
-  /** How far the holder's clock seems to be ahead of the other holders', in milliseconds; 0 up to 3 s, null without a holder. */
+  /**
+   * How far the holder's clock seems to be ahead of the other holders', in milliseconds; 0 up to 3 s, null
+   * without a holder.
+   */
   readonly clockOffsetMs: number | null;
   /** What an operator should look into, as a sentence without its full stop. */
   readonly warning: string | null;
@@ -68,18 +91,29 @@ export async function inspectCluster(session: StoreSession): Promise<ClusterStat
   return { cluster: cluster.config, nodes };
 }
 
-async function inspectNode(session: StoreSession, id: number, cluster: ClusterConfig, knowledge: SharedKnowledge): Promise<NodeStatus> {
+async function inspectNode(
+  session: StoreSession,
+  id: number,
+  cluster: ClusterConfig,
+  knowledge: SharedKnowledge,
+): Promise<NodeStatus> {
   const object = await session.read(leaseKey(id));
   const reading = readingOf(object, knowledge);
-  const judged = reading.kind === 'lease' ? { ...reading, lease: revived(reading.lease, cluster.generation) } : reading;
+  const judged =
+    reading.kind === 'lease' ? { ...reading, lease: revived(reading.lease, cluster.generation) } : reading;
   return nodeStatus(id, judged, object?.age, cluster);
 }
 
-/** Fewest entries that are worth sharing, and the number of different states of knowledge that are remembered. */
+/**
+ * Fewest entries that are worth sharing, and the number of different states of knowledge that are remembered.
+ */
 const FEWEST = 16;
 const REMEMBERED = 16;
 
-/** Keeps equal known nodes once: in a large cluster most nodes know the same of all others, which takes memory by the square of their number. */
+/**
+ * Keeps equal known nodes once: in a large cluster most nodes know the same of all others, which takes memory
+ * by the square of their number.
+ */
 export class SharedKnowledge {
   /** By their text, those used last at the end. */
   readonly #known = new Map<string, KnownNodes>();
@@ -107,7 +141,10 @@ export type LeaseReading =
   | { readonly kind: 'unreadable'; readonly problem: string };
 
 /** Understands a lease object; equal known nodes are kept once in `knowledge`. Never throws. */
-export function readingOf(object: Pick<StoredObject, 'body' | 'metadata'> | undefined, knowledge?: SharedKnowledge): LeaseReading {
+export function readingOf(
+  object: Pick<StoredObject, 'body' | 'metadata'> | undefined,
+  knowledge?: SharedKnowledge,
+): LeaseReading {
   if (object === undefined) return { kind: 'absent' };
   try {
     const lease = nativeCodec.decode(object.body, object.metadata);
@@ -140,7 +177,8 @@ export function nodeStatus(
     problem: undefined,
   };
   const none = { id, version: 0, knownNodes: {}, ...nothing };
-  if (reading.kind === 'absent' || age === undefined) return { ...none, state: bootstrapped ? 'absent' : 'vacant' };
+  if (reading.kind === 'absent' || age === undefined)
+    return { ...none, state: bootstrapped ? 'absent' : 'vacant' };
   if (reading.kind === 'unreadable') return { ...none, state: 'unreadable', age, problem: reading.problem };
   const { lease } = reading;
   const facts = { ...none, age, version: versionOf(lease), timestamp: timestampOf(lease) || undefined };
@@ -148,5 +186,12 @@ export function nodeStatus(
   if (lease.kind === 'released' && !free) return { ...facts, state: 'evicted', durationMs: lease.durationMs };
   if (lease.kind !== 'held') return { ...facts, state: lease.kind };
   const { taskId, durationMs, knownNodes } = lease;
-  return { ...facts, state: free ? 'expired' : 'held', taskId, durationMs, knownNodes, idWidth: lease.idWidth || undefined };
+  return {
+    ...facts,
+    state: free ? 'expired' : 'held',
+    taskId,
+    durationMs,
+    knownNodes,
+    idWidth: lease.idWidth || undefined,
+  };
 }

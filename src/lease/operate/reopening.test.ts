@@ -12,7 +12,10 @@ import { scaleCluster } from './scale.js';
 type Scene = Awaited<ReturnType<typeof scaleScene>>;
 const sessionOf = ({ store, clock }: Scene) => new StoreSession(store, clock, 1_000);
 const kinds = async (it: Scene) => (await inspectCluster(sessionOf(it)))?.nodes.map(({ state }) => state);
-/** A cluster of ten that has shrunk to four, and to which somebody who knows nothing of generations has given ten again. */
+/**
+ * A cluster of ten that has shrunk to four, and to which somebody who knows nothing of generations has given
+ * ten again.
+ */
 async function retiredWithin() {
   const it = await scaleScene({ nodes: 10 });
   it.put(5, { kind: 'released', version: 7, timestamp: 77, durationMs: 0, stampedUntil: 70 });
@@ -28,9 +31,22 @@ describe('scaling a cluster to the size that it has', () => {
   it('makes acquirable what forgotten settings had retired, and keeps the versions', async () => {
     const it = await retiredWithin();
     expect((await kinds(it))?.filter((kind) => kind === 'retired')).toHaveLength(6);
-    expect(await it.scale(10).end()).toMatchObject({ kind: 'scaled', from: 10, to: 10, reopened: 6, retired: 0, created: 0 });
+    expect(await it.scale(10).end()).toMatchObject({
+      kind: 'scaled',
+      from: 10,
+      to: 10,
+      reopened: 6,
+      retired: 0,
+      created: 0,
+    });
     expect(await kinds(it)).toEqual([...Array(5).fill('vacant'), 'released', ...Array(4).fill('vacant')]);
-    expect(it.read(5)).toEqual({ kind: 'released', version: 7, timestamp: 77, durationMs: 0, stampedUntil: 70 });
+    expect(it.read(5)).toEqual({
+      kind: 'released',
+      version: 7,
+      timestamp: 77,
+      durationMs: 0,
+      stampedUntil: 70,
+    });
     expect(await it.scale(10).end()).toMatchObject({ reopened: 0 });
   });
 
@@ -46,7 +62,12 @@ describe('scaling a cluster to the size that it has', () => {
     expect(await it.scale(10).end()).toMatchObject({ reopened: 6 });
     const leases = await Promise.all(
       Array.from({ length: 10 }, (_, seed) =>
-        acquireLease({ store: it.store.connect(), clock: it.clock, random: seededRandom(seed), taskId: `task-${seed}` }),
+        acquireLease({
+          store: it.store.connect(),
+          clock: it.clock,
+          random: seededRandom(seed),
+          taskId: `task-${seed}`,
+        }),
       ),
     );
     expect(leases.find(({ id }) => id === 5)?.version).toBe(8);
@@ -57,7 +78,13 @@ describe('scaling a cluster to the size that it has', () => {
     const it = await scaleScene({ nodes: 2 });
     it.put(1, tombstone(3, DURATION));
     await it.scale(2).end();
-    expect(it.read(1)).toEqual({ kind: 'released', version: 3, timestamp: 9, durationMs: DURATION, stampedUntil: undefined });
+    expect(it.read(1)).toEqual({
+      kind: 'released',
+      version: 3,
+      timestamp: 9,
+      durationMs: DURATION,
+      stampedUntil: undefined,
+    });
   });
 
   it('leaves what was marked by hand, and what may be acquired as it is', async () => {

@@ -9,7 +9,8 @@ import { evictHolder } from './evict.js';
 type Scene = Awaited<ReturnType<typeof scaleScene>>;
 const start = ({ store, clock }: Scene, seed: number) =>
   acquireLease({ store: store.connect(), clock, random: seededRandom(seed), taskId: `task-${seed}` });
-const all = (it: Scene, count: number): Promise<Lease[]> => Promise.all(Array.from({ length: count }, (_, index) => start(it, index + 1)));
+const all = (it: Scene, count: number): Promise<Lease[]> =>
+  Promise.all(Array.from({ length: count }, (_, index) => start(it, index + 1)));
 /** Calls `action` once, before the first write of this lease object. */
 const beforeFirstWrite = (key: string, action: () => unknown) => {
   let done = false;
@@ -82,16 +83,29 @@ describe('taking ids away when time is up', () => {
     it.hold(5);
     const session = new StoreSession(it.store, it.clock, 1_000);
     const intercept = beforeFirstWrite('5.json', () => evictHolder(session, 5));
-    expect(await it.scale(4, { drainTimeoutMs: 0, intercept }).end()).toMatchObject({ forced: [], retired: 2 });
+    expect(await it.scale(4, { drainTimeoutMs: 0, intercept }).end()).toMatchObject({
+      forced: [],
+      retired: 2,
+    });
     expect(it.read(5)).toMatchObject({ kind: 'retired', version: 2, durationMs: DURATION, generation: 1 });
   });
 
   it('does not count the tombstone of another shrinkage to the same size as its own', async () => {
     const it = await scaleScene({ nodes: 6 });
     it.hold(5);
-    const theirs = { kind: 'retired', version: 2, timestamp: 5, durationMs: DURATION, stampedUntil: undefined, generation: 1 } as const;
+    const theirs = {
+      kind: 'retired',
+      version: 2,
+      timestamp: 5,
+      durationMs: DURATION,
+      stampedUntil: undefined,
+      generation: 1,
+    } as const;
     const intercept = beforeFirstWrite('5.json', () => it.put(5, theirs));
-    expect(await it.scale(4, { drainTimeoutMs: 0, intercept }).end()).toMatchObject({ forced: [], retired: 1 });
+    expect(await it.scale(4, { drainTimeoutMs: 0, intercept }).end()).toMatchObject({
+      forced: [],
+      retired: 1,
+    });
     expect(it.read(5)).toEqual(theirs);
   });
 
@@ -139,7 +153,10 @@ describe('an id beyond all that the cluster ever had', () => {
   it('is taken from its holder like the others, and given to no task before its deadline once the cluster has it', async () => {
     const it = await scaleScene({ nodes: 4 });
     it.hold(7);
-    expect(await it.scale(4, { drainTimeoutMs: 1_000 }).end()).toMatchObject({ forced: [{ id: 7 }], damaged: [] });
+    expect(await it.scale(4, { drainTimeoutMs: 1_000 }).end()).toMatchObject({
+      forced: [{ id: 7 }],
+      damaged: [],
+    });
     expect(it.read(7)).toMatchObject({ kind: 'retired', version: 2, durationMs: DURATION });
     expect(await it.scale(8).end()).toMatchObject({ kind: 'scaled', created: 3, damaged: [] });
     const leases = await all(it, 7);

@@ -1,7 +1,15 @@
 import type { ListedObject, StoredObject } from '../../store/lease-store.js';
 import type { ClusterConfig } from '../model/cluster-config.js';
 import { nativeCodec } from '../model/lease-codec.js';
-import { availability, evicted, type LeaseState, leaseKey, mayExceed, type RetiredLease, retired } from '../model/lease-state.js';
+import {
+  availability,
+  evicted,
+  type LeaseState,
+  leaseKey,
+  mayExceed,
+  type RetiredLease,
+  retired,
+} from '../model/lease-state.js';
 import { readCluster, type StoredCluster } from '../session/cluster-store.js';
 import type { SessionCall } from '../session/store-session.js';
 import { readingOf } from './inspect.js';
@@ -14,9 +22,14 @@ interface Waited {
   readonly limitMs: number;
 }
 
-/** The shortest and the longest time between two scans of the holders that are waited for, in milliseconds. */
+/**
+ * The shortest and the longest time between two scans of the holders that are waited for, in milliseconds.
+ */
 const POLL_MS = { min: 100, max: 2_000 };
-/** The shortest time between two listings for each object, in milliseconds: a listing takes a request for every thousand objects. */
+/**
+ * The shortest time between two listings for each object, in milliseconds: a listing takes a request for
+ * every thousand objects.
+ */
 const POLL_PER_OBJECT_MS = 0.2;
 /** The time between two events of progress, in milliseconds. */
 const PROGRESS_MS = 250;
@@ -24,19 +37,23 @@ const PROGRESS_MS = 250;
 const DRAIN_TIMEOUT_MS = 600_000;
 
 /**
- * Retires the lease objects of ids that a cluster has no more, by tombstones that name the generation of the cluster. Nothing is deleted.
+ * Retires the lease objects of ids that a cluster has no more, by tombstones that name the generation of the
+ * cluster. Nothing is deleted.
  *
- * - What no task holds is retired at once, and an expired lease as well, with the next version: a late renewal of its holder is refused then.
+ * - What no task holds is retired at once, and an expired lease as well, with the next version: a late
+ *   renewal of its holder is refused then.
  * - A live holder is waited for. It learns of the new size beside its renewals.
- * - When time is up the id is taken from it, as {@link evicted} does: no other task gets the id before its duration is over, even if the cluster
- *   grows again at once.
+ * - When time is up the id is taken from it, as {@link evicted} does: no other task gets the id before its
+ *   duration is over, even if the cluster grows again at once.
  *
- * A task that has read older settings may still take an id that is not retired yet; it is waited for like the other holders. Retirement ends when
- * a listing shows nothing beyond the size but tombstones of this generation. An earlier one is replaced: in between, the cluster may have had the
- * id, and a task that read the settings then would take it.
+ * A task that has read older settings may still take an id that is not retired yet; it is waited for like the
+ * other holders. Retirement ends when a listing shows nothing beyond the size but tombstones of this
+ * generation. An earlier one is replaced: in between, the cluster may have had the id, and a task that read
+ * the settings then would take it.
  *
- * The settings are compared with every listing, and read once more before a live holder's id is taken away: a tenure that begins after the cluster
- * has the id again is never ended. If they change just then, the tombstone's generation is older than theirs, and it is as good as a released one.
+ * The settings are compared with every listing, and read once more before a live holder's id is taken away: a
+ * tenure that begins after the cluster has the id again is never ended. If they change just then, the
+ * tombstone's generation is older than theirs, and it is as good as a released one.
  */
 export class Retirement {
   /** Number of lease objects that were retired here. */
@@ -62,7 +79,10 @@ export class Retirement {
     return [...this.#forced.values()].sort((a, b) => a.id - b.id);
   }
 
-  /** Resolves to 'changed' as soon as other settings are seen than these; then they are to be read, and this is to be called again. */
+  /**
+   * Resolves to 'changed' as soon as other settings are seen than these; then they are to be read, and this
+   * is to be called again.
+   */
   async run(cluster: StoredCluster): Promise<'done' | 'changed'> {
     const { clock, signal, drainTimeoutMs = DRAIN_TIMEOUT_MS } = this.steps.options;
     this.#begin(cluster.config);
@@ -107,11 +127,18 @@ export class Retirement {
     for (const id of this.#waited.keys()) if (!rows.has(id)) this.#waited.delete(id);
   }
 
-  /** Whether the object has to be read. That a live holder's has been written, by its renewal, is no reason. */
+  /**
+   * Whether the object has to be read. That a live holder's has been written, by its renewal, is no reason.
+   */
   #isDue(id: number, row: ListedObject, forcing: boolean): boolean {
     if (this.#settled.get(id) === row.etag) return false;
     const waited = this.#waited.get(id);
-    return waited === undefined || forcing || row.size <= nativeCodec.tombstoneMaxBytes || mayExceed(row.age, waited.limitMs);
+    return (
+      waited === undefined ||
+      forcing ||
+      row.size <= nativeCodec.tombstoneMaxBytes ||
+      mayExceed(row.age, waited.limitMs)
+    );
   }
 
   async #examine(id: number, cluster: StoredCluster, forcing: boolean, call: SessionCall): Promise<void> {
@@ -123,19 +150,28 @@ export class Retirement {
       this.#settled.set(id, object.etag);
       this.#unreadable.add(id);
     }
-    if (reading.kind === 'lease') await this.#retire(id, { object, state: reading.lease, cluster, forcing }, call);
+    if (reading.kind === 'lease')
+      await this.#retire(id, { object, state: reading.lease, cluster, forcing }, call);
   }
 
   async #retire(
     id: number,
-    { object, state, cluster: stored, forcing }: { object: StoredObject; state: LeaseState; cluster: StoredCluster; forcing: boolean },
+    {
+      object,
+      state,
+      cluster: stored,
+      forcing,
+    }: { object: StoredObject; state: LeaseState; cluster: StoredCluster; forcing: boolean },
     call: SessionCall,
   ): Promise<void> {
     const cluster = stored.config;
-    // A writer that knows newer settings wrote a later generation: with an earlier one, tasks that know older settings would take the id.
-    if (state.kind === 'retired' && (state.generation ?? -1) >= cluster.generation) return this.#settle(id, object.etag, state);
+    // A writer that knows newer settings wrote a later generation: with an earlier one, tasks that know older
+    // settings would take the id.
+    if (state.kind === 'retired' && (state.generation ?? -1) >= cluster.generation)
+      return this.#settle(id, object.etag, state);
     const expired = availability(state, object.age, cluster.graceMs).kind === 'free';
-    const holder = state.kind === 'held' && !expired ? { id, taskId: state.taskId, version: state.version } : undefined;
+    const holder =
+      state.kind === 'held' && !expired ? { id, taskId: state.taskId, version: state.version } : undefined;
     if (state.kind === 'held' && holder !== undefined && !(forcing && (await this.#isAsRead(stored, call)))) {
       this.#waited.set(id, { holder, limitMs: state.durationMs + cluster.graceMs });
       return;
@@ -143,13 +179,20 @@ export class Retirement {
     if (this.#outdated) return;
     const tombstone = retired(state.kind === 'held' ? evicted(state, expired) : state, cluster.generation);
     this.#tried.set(id, { version: tombstone.version, from: holder });
-    const result = await this.steps.options.session.write(leaseKey(id), nativeCodec.encode(tombstone), object.etag, call);
+    const result = await this.steps.options.session.write(
+      leaseKey(id),
+      nativeCodec.encode(tombstone),
+      object.etag,
+      call,
+    );
     // Refused, it is looked at again after another look at the settings.
     if (result.status === 'written') this.#settle(id, result.etag, tombstone);
     else this.#tried.delete(id);
   }
 
-  /** Whether the settings are as they were read: if they were taken back meanwhile, no id may be taken away. */
+  /**
+   * Whether the settings are as they were read: if they were taken back meanwhile, no id may be taken away.
+   */
   async #isAsRead({ etag }: StoredCluster, call: SessionCall): Promise<boolean> {
     const isAsRead = (await readCluster(this.steps.options.session, call))?.etag === etag;
     if (!isAsRead) this.#outdated = true;

@@ -1,6 +1,16 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { DURATION, died, endingAt, GRACE, keyOf, NARROW, scaleScene as scene, WIDE, writes } from '../../../test/support/scale-scene.js';
+import {
+  DURATION,
+  died,
+  endingAt,
+  GRACE,
+  keyOf,
+  NARROW,
+  scaleScene as scene,
+  WIDE,
+  writes,
+} from '../../../test/support/scale-scene.js';
 import { seededRandom, settled } from '../../../test/support/virtual-clock.js';
 import { ConfigError, StoreUnusableError } from '../../base/errors.js';
 import { type Listing, StoreError } from '../../store/lease-store.js';
@@ -22,10 +32,22 @@ describe('a cluster that grows within the width that it has', () => {
     hold(0, { idWidth: 0 });
     const before = bucket.read('0.json')?.etag;
     const growth = scale(100);
-    expect(await growth.end()).toEqual({ kind: 'scaled', from: 4, to: 100, idWidth: 8, widened: false, created: 96, ...untouched });
+    expect(await growth.end()).toEqual({
+      kind: 'scaled',
+      from: 4,
+      to: 100,
+      idWidth: 8,
+      widened: false,
+      created: 96,
+      ...untouched,
+    });
     expect(growth.events).toEqual([]);
     expect(cluster()).toMatchObject({ size: 100, idWidth: 8, idFloor: 0, bootstrapped: true });
-    expect(Array.from({ length: 101 }, (_, id) => read(id)?.kind ?? 'absent')).toEqual(['held', ...Array(99).fill('vacant'), 'absent']);
+    expect(Array.from({ length: 101 }, (_, id) => read(id)?.kind ?? 'absent')).toEqual([
+      'held',
+      ...Array(99).fill('vacant'),
+      'absent',
+    ]);
     expect(bucket.read('0.json')?.etag).toBe(before);
   });
 
@@ -36,7 +58,11 @@ describe('a cluster that grows within the width that it has', () => {
       intercept: async (call, apply) => {
         const reply = apply();
         const { size } = cluster();
-        missing.push(Array.from({ length: size }, (_, id) => bucket.read(`${id}.json`)).filter((object) => object === undefined).length);
+        missing.push(
+          Array.from({ length: size }, (_, id) => bucket.read(`${id}.json`)).filter(
+            (object) => object === undefined,
+          ).length,
+        );
         expect(writes(call) && keyOf(call) === 'cluster.json' ? size : 40).toBe(40);
         return reply;
       },
@@ -55,7 +81,8 @@ describe('a cluster that grows within the width that it has', () => {
   it('is not given a size that no cluster can have, and nothing is written', async () => {
     const { scale, bucket } = await scene({ nodes: 10 });
     const before = bucket.list().objects.map(({ key, etag }) => [key, etag]);
-    for (const size of [0, -1, 1.5, 65_529, Number.NaN]) await expect(scale(size).end()).rejects.toBeInstanceOf(ConfigError);
+    for (const size of [0, -1, 1.5, 65_529, Number.NaN])
+      await expect(scale(size).end()).rejects.toBeInstanceOf(ConfigError);
     expect(bucket.list().objects.map(({ key, etag }) => [key, etag])).toEqual(before);
   });
 
@@ -94,10 +121,20 @@ describe('a cluster that grows beyond its width', () => {
     const growth = scale(WIDE);
     await clock.advance(3_000);
     expect(cluster()).toMatchObject({ size: NARROW, idWidth: 9 });
-    expect(growth.events).toEqual([{ type: 'waiting', idWidth: 9, holders: [{ id: 0, taskId: 'task-0', idWidth: 8 }] }]);
+    expect(growth.events).toEqual([
+      { type: 'waiting', idWidth: 9, holders: [{ id: 0, taskId: 'task-0', idWidth: 8 }] },
+    ]);
     expect(bucket.read('4.json')).toBeUndefined();
     const last = hold(0, { idWidth: 9, renewal: 1, timestamp: clock.now() + 90_000 });
-    expect(await growth.end()).toEqual({ kind: 'scaled', from: 4, to: WIDE, idWidth: 9, widened: true, created: 296, ...untouched });
+    expect(await growth.end()).toEqual({
+      kind: 'scaled',
+      from: 4,
+      to: WIDE,
+      idWidth: 9,
+      widened: true,
+      created: 296,
+      ...untouched,
+    });
     expect(growth.events.at(-1)).toMatchObject({ type: 'adopted', idWidth: 9 });
     expect(cluster()).toMatchObject({ size: WIDE, idWidth: 9, idFloor: last.timestamp - 1 });
   });
@@ -263,8 +300,10 @@ describe('a cluster that grows beyond its width', () => {
       intercept: async (call, apply) => {
         if (writes(call) && keyOf(call) === '599.json' && !changed) {
           changed = true;
-          // A smaller growth was faster, and one of its ids is held already, by a task that has not seen 10 bits.
-          for (let id = NARROW; id < WIDE; id += 1) if (bucket.read(`${id}.json`) === undefined) bucket.create(`${id}.json`, '', {});
+          // A smaller growth was faster, and one of its ids is held already, by a task that has not seen 10
+          // bits.
+          for (let id = NARROW; id < WIDE; id += 1)
+            if (bucket.read(`${id}.json`) === undefined) bucket.create(`${id}.json`, '', {});
           change({ size: WIDE, idFloor: 77 });
           hold(250, { idWidth: 9 });
         }
@@ -273,7 +312,9 @@ describe('a cluster that grows beyond its width', () => {
     });
     await clock.advance(5_000);
     expect(cluster().size).toBe(WIDE);
-    expect(growth.events).toMatchObject([{ type: 'waiting', idWidth: 10, holders: [{ id: 250, idWidth: 9 }] }]);
+    expect(growth.events).toMatchObject([
+      { type: 'waiting', idWidth: 10, holders: [{ id: 250, idWidth: 9 }] },
+    ]);
     const { timestamp } = hold(250, { idWidth: 10, renewal: 1 });
     expect(await growth.end()).toMatchObject({ kind: 'scaled', to: 600, idWidth: 10 });
     expect(cluster().idFloor).toBe(timestamp - 1);
@@ -293,12 +334,25 @@ describe('a cluster that grows beyond its width', () => {
   it('takes objects beyond its size as they are, and minds who holds them', async () => {
     const { scale, bucket, hold, put, cluster, clock } = await scene();
     bucket.create('5.json', 'garbage', {});
-    put(6, { kind: 'retired', version: 4, timestamp: 99, durationMs: 0, stampedUntil: undefined, generation: undefined });
+    put(6, {
+      kind: 'retired',
+      version: 4,
+      timestamp: 99,
+      durationMs: 0,
+      stampedUntil: undefined,
+      generation: undefined,
+    });
     hold(7, { timestamp: clock.now() + 500_000 });
     const growth = scale(WIDE);
     await clock.advance(3_000);
     expect(growth.events).toMatchObject([{ holders: [{ id: 7 }] }]);
-    put(7, { kind: 'released', version: 1, timestamp: clock.now() + 500_000, durationMs: 0, stampedUntil: undefined });
+    put(7, {
+      kind: 'released',
+      version: 1,
+      timestamp: clock.now() + 500_000,
+      durationMs: 0,
+      stampedUntil: undefined,
+    });
     expect(await growth.end()).toMatchObject({ created: 293 });
     expect(bucket.read('5.json')?.body).toBe('garbage');
     expect(cluster().idFloor).toBeGreaterThan(clock.now() + 400_000);
@@ -318,7 +372,13 @@ describe('a growth that something gets in the way of', () => {
     const it = await scene({ nodes: 246 });
     const { hold, put, clock, bucket, scale, cluster, read } = it;
     hold(0, { idWidth: 9 });
-    put(1, { kind: 'released', version: 3, timestamp: clock.now() + 3, durationMs: 0, stampedUntil: undefined });
+    put(1, {
+      kind: 'released',
+      version: 3,
+      timestamp: clock.now() + 3,
+      durationMs: 0,
+      stampedUntil: undefined,
+    });
     hold(2, { timestamp: clock.now() - 100, durationMs: 100 });
     await clock.advance(DURATION);
     hold(0, { idWidth: 9, renewal: 1, timestamp: 1_800_000_000_000 });
@@ -337,7 +397,11 @@ describe('a growth that something gets in the way of', () => {
       for (let id = 0; id < size; id += 1) expect(read(id)).toBeDefined();
       await scale(260).end();
     }
-    return { calls, cluster: cluster(), objects: bucket.list().objects.map(({ key }) => [key, bucket.read(key)?.body]) };
+    return {
+      calls,
+      cluster: cluster(),
+      objects: bucket.list().objects.map(({ key }) => [key, bucket.read(key)?.body]),
+    };
   }
 
   it('ends alike wherever it was interrupted, once it is called again', async () => {
@@ -350,7 +414,12 @@ describe('a growth that something gets in the way of', () => {
       if (call?.operation === 'read' && /^\d{2,}\.json$/.test(call.key) && call.key !== '100.json') continue;
       for (const applied of [true, false]) {
         const { cluster, objects } = await ended({ at, applied });
-        expect({ at, applied, cluster, objects }).toEqual({ at, applied, cluster: whole.cluster, objects: whole.objects });
+        expect({ at, applied, cluster, objects }).toEqual({
+          at,
+          applied,
+          cluster: whole.cluster,
+          objects: whole.objects,
+        });
       }
     }
   }, 60_000);
@@ -430,7 +499,10 @@ describe('a growth that something gets in the way of', () => {
         await clock.sleep(random.next() * 20);
         return reply;
       };
-      const growths = [20, WIDE, 280, WIDE].map((size) => ({ size, growth: scale(size, { intercept: slow }) }));
+      const growths = [20, WIDE, 280, WIDE].map((size) => ({
+        size,
+        growth: scale(size, { intercept: slow }),
+      }));
       for (const { size, growth } of growths) {
         const end = await growth.end().catch((error: unknown) => error);
         if (size === WIDE) expect(end).toMatchObject({ kind: 'scaled', to: WIDE });
@@ -454,7 +526,9 @@ describe('a growth that something gets in the way of', () => {
     expect(await scale(WIDE, { intercept: stormy }).end()).toMatchObject({ kind: 'scaled' });
     expect(cluster()).toMatchObject({ size: WIDE, idFloor: 1 });
     storm = 1_000_000;
-    await expect(scale(WIDE + 1, { intercept: stormy }).end()).rejects.toThrow(/cluster\.json changes too often/);
+    await expect(scale(WIDE + 1, { intercept: stormy }).end()).rejects.toThrow(
+      /cluster\.json changes too often/,
+    );
   });
 
   it.each([
@@ -478,7 +552,10 @@ describe('a growth that something gets in the way of', () => {
     expect(growth.state.error).toBe(reason);
     expect({ after, sleepers: clock.sleepers }).toEqual({ after: 0, sleepers: 0 });
     expect(getEventListeners(giveUp.signal, 'abort')).toEqual([]);
-    expect(decodeCluster(bucket.read('cluster.json')?.body ?? '')).toMatchObject({ size: NARROW, idWidth: 9 });
+    expect(decodeCluster(bucket.read('cluster.json')?.body ?? '')).toMatchObject({
+      size: NARROW,
+      idWidth: 9,
+    });
   });
 
   it('ends at once when it is given up, and leaves no listener and no timer', async () => {
@@ -498,8 +575,17 @@ describe('a growth that something gets in the way of', () => {
 });
 
 describe('tasks on a cluster that grows', () => {
-  const start = ({ store, clock }: Awaited<ReturnType<typeof scene>>, seed: number, more: { intercept?: MemoryIntercept } = {}) =>
-    acquireLease({ store: store.connect(more.intercept), clock, random: seededRandom(seed), taskId: `real-${seed}` });
+  const start = (
+    { store, clock }: Awaited<ReturnType<typeof scene>>,
+    seed: number,
+    more: { intercept?: MemoryIntercept } = {},
+  ) =>
+    acquireLease({
+      store: store.connect(more.intercept),
+      clock,
+      random: seededRandom(seed),
+      taskId: `real-${seed}`,
+    });
 
   it('go over to the width at their next renewals, and a waiting task gets an id soon after', async () => {
     const it = await scene();
@@ -553,7 +639,8 @@ describe('tasks on a cluster that grows', () => {
         const reply = apply();
         if (call.operation !== 'list' || grown) return reply;
         grown = true;
-        // A listing of several pages: the first is older than the growth, the last shows the settings of afterwards.
+        // A listing of several pages: the first is older than the growth, the last shows the settings of
+        // afterwards.
         await scaleCluster({
           session: new StoreSession(it.store, it.clock, 1_000),
           ...{ clock: it.clock, random: seededRandom(1), size: 3 },

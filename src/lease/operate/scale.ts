@@ -8,18 +8,20 @@ import { Retirement } from './retirement.js';
 import { type ScaleOptions, type ScaleOutcome, ScaleSteps } from './scaling.js';
 
 /**
- * Gives a cluster another number of node ids, with running tasks on it. Nothing is deleted, no version begins anew, and the lease objects of
- * ids that the cluster keeps are written only where unique ids become wider.
+ * Gives a cluster another number of node ids, with running tasks on it. Nothing is deleted, no version begins
+ * anew, and the lease objects of ids that the cluster keeps are written only where unique ids become wider.
  *
- * All follows from what is stored, which is read anew when another task has changed the settings: interrupted anywhere, and called again, it goes
- * on. The first read decides whether it grows or shrinks: several growths at once end with the greatest size, several shrinkages with the
- * smallest, and the others end with 'superseded'.
+ * All follows from what is stored, which is read anew when another task has changed the settings: interrupted
+ * anywhere, and called again, it goes on. The first read decides whether it grows or shrinks: several growths
+ * at once end with the greatest size, several shrinkages with the smallest, and the others end with
+ * 'superseded'.
  *
- * Where bootstrap is not complete the missing lease objects below the present size are created as well. Shrinking records that it is complete.
+ * Where bootstrap is not complete the missing lease objects below the present size are created as well.
+ * Shrinking records that it is complete.
  *
  * @throws {ConfigError} when the size is out of range; nothing has been done
- * @throws {StoreUnusableError} when a lease object is damaged and the width has to grow, when `cluster.json` cannot be understood, or when another
- *   program keeps a cluster there
+ * @throws {StoreUnusableError} when a lease object is damaged and the width has to grow, when `cluster.json`
+ * cannot be understood, or when another program keeps a cluster there
  * @throws {StoreError}
  * @throws `signal.reason`
  */
@@ -41,12 +43,13 @@ export async function scaleCluster(options: ScaleOptions): Promise<ScaleOutcome>
 /**
  * Takes the highest node ids away from a cluster, with running tasks on it:
  *
- * 1. The first write changes the size and its generation together: without the permission for it nothing is done. From then on no task that
- *    knows the settings takes one of these ids, and their holders learn of it.
+ * 1. The first write changes the size and its generation together: without the permission for it nothing is
+ * done. From then on no task that knows the settings takes one of these ids, and their holders learn of it.
  * 2. The lease objects beyond the size are retired (see {@link Retirement}).
  *
- * Where the cluster has the size already, only the rest is done, and retired ids below the size are reopened. Where bootstrap is not complete,
- * the missing objects are created first: later an absent object counts as deleted.
+ * Where the cluster has the size already, only the rest is done, and retired ids below the size are reopened.
+ * Where bootstrap is not complete, the missing objects are created first: later an absent object counts as
+ * deleted.
  *
  * @param first the settings, of a greater size or the same
  */
@@ -76,7 +79,18 @@ async function shrink(steps: ScaleSteps, first: StoredCluster): Promise<ScaleOut
     if ((await retirement.run(cluster)) === 'done') {
       const { created, damaged } = steps;
       const { retired, forced } = retirement;
-      return { kind: 'scaled', from, to: size, idWidth, widened: false, created, reopened, retired, forced, damaged };
+      return {
+        kind: 'scaled',
+        from,
+        to: size,
+        idWidth,
+        widened: false,
+        created,
+        reopened,
+        retired,
+        forced,
+        damaged,
+      };
     }
     known = await steps.read();
     // A listing that does not show the settings that there are.
@@ -86,18 +100,22 @@ async function shrink(steps: ScaleSteps, first: StoredCluster): Promise<ScaleOut
 }
 
 /**
- * Makes ids acquirable that are retired in the cluster's generation or a later one although the cluster has them: `cluster.json` was lost and
- * created anew, or changed by a program that knows nothing of generations. No task would ever acquire them.
+ * Makes ids acquirable that are retired in the cluster's generation or a later one although the cluster has
+ * them: `cluster.json` was lost and created anew, or changed by a program that knows nothing of generations.
+ * No task would ever acquire them.
  *
- * An id that was retired in an earlier generation is acquirable as it is. A tombstone without a generation was written by hand and is left. When
- * another task changes the settings meanwhile, the rest is left to that task.
+ * An id that was retired in an earlier generation is acquirable as it is. A tombstone without a generation
+ * was written by hand and is left. When another task changes the settings meanwhile, the rest is left to that
+ * task.
  *
  * @returns the number of lease objects that were written
  */
 async function reopen(steps: ScaleSteps, { config, etag }: StoredCluster): Promise<number> {
   const { session } = steps.options;
   const { rows } = await steps.list();
-  const ids = [...rows].filter(([id, { size }]) => id < config.size && size > 0 && size <= nativeCodec.tombstoneMaxBytes).map(([id]) => id);
+  const ids = [...rows]
+    .filter(([id, { size }]) => id < config.size && size > 0 && size <= nativeCodec.tombstoneMaxBytes)
+    .map(([id]) => id);
   const reopened = new Set<number>();
   await steps.onEach(ids, async (id, call) => {
     const object = await session.read(leaseKey(id), call);
@@ -111,7 +129,12 @@ async function reopen(steps: ScaleSteps, { config, etag }: StoredCluster): Promi
     // A writer that knows newer settings wrote it: it stays.
     if ((await readCluster(session, call))?.etag !== etag) return;
     reopened.add(id);
-    const { status } = await session.write(leaseKey(id), nativeCodec.encode(revived(reading.lease, generation + 1)), object.etag, call);
+    const { status } = await session.write(
+      leaseKey(id),
+      nativeCodec.encode(revived(reading.lease, generation + 1)),
+      object.etag,
+      call,
+    );
     if (status !== 'written') reopened.delete(id);
   });
   return reopened.size;

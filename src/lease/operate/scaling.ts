@@ -34,7 +34,10 @@ export interface DamagedLease {
 
 /** What happens while a cluster grows or shrinks. Listeners must not throw. */
 export type ScaleEvent =
-  /** These holders make unique ids that are too narrow for the new size; they learn of it beside their next renewals. */
+  /**
+   * These holders make unique ids that are too narrow for the new size; they learn of it beside their next
+   * renewals.
+   */
   | { readonly type: 'waiting'; readonly idWidth: number; readonly holders: readonly NarrowHolder[] }
   /** None of them does any more. */
   | { readonly type: 'adopted'; readonly idWidth: number; readonly tookMs: number }
@@ -42,7 +45,10 @@ export type ScaleEvent =
   | { readonly type: 'shrunk'; readonly from: number; readonly to: number }
   /** How many of the `total` lease objects beyond the size are retired; told a few times a second at most. */
   | { readonly type: 'retired'; readonly retired: number; readonly total: number }
-  /** These holders of ids beyond the size are waited for, at most `leftMs` milliseconds. Told once for each set of holders. */
+  /**
+   * These holders of ids beyond the size are waited for, at most `leftMs` milliseconds. Told once for each
+   * set of holders.
+   */
   | { readonly type: 'draining'; readonly holders: readonly RetiringHolder[]; readonly leftMs: number }
   /** Time was up: the id was taken from this holder, which finds out at its next renewal. */
   | { readonly type: 'forced'; readonly holder: RetiringHolder }
@@ -63,18 +69,34 @@ export type ScaleOutcome =
       readonly widened: boolean;
       /** Number of lease objects that this call created. */
       readonly created: number;
-      /** Number of retired lease objects below the size that this call made acquirable again; 0 unless `from` and `to` are the same. */
+      /**
+       * Number of retired lease objects below the size that this call made acquirable again; 0 unless `from`
+       * and `to` are the same.
+       */
       readonly reopened: number;
       /** Number of lease objects beyond the size that this call retired. */
       readonly retired: number;
       /** The holders that did not give their ids back in time, in ascending order of the ids. */
       readonly forced: readonly RetiringHolder[];
-      /** Damaged objects of ids that the cluster got or gave up, in ascending order of the ids; left as they are, for a repair. */
+      /**
+       * Damaged objects of ids that the cluster got or gave up, in ascending order of the ids; left as they
+       * are, for a repair.
+       */
       readonly damaged: readonly DamagedLease[];
     }
-  /** Not all holders use the width, which stays published. Nothing else was changed; called again, it goes on. */
-  | { readonly kind: 'not-adopted'; readonly size: number; readonly idWidth: number; readonly holders: readonly NarrowHolder[] }
-  /** Another task has given the cluster another size meanwhile, which stands. Called again, it is changed once more. */
+  /**
+   * Not all holders use the width, which stays published. Nothing else was changed; called again, it goes on.
+   */
+  | {
+      readonly kind: 'not-adopted';
+      readonly size: number;
+      readonly idWidth: number;
+      readonly holders: readonly NarrowHolder[];
+    }
+  /**
+   * Another task has given the cluster another size meanwhile, which stands. Called again, it is changed once
+   * more.
+   */
   | { readonly kind: 'superseded'; readonly size: number };
 
 /** What `scaleCluster` works with. */
@@ -104,9 +126,14 @@ export interface ClusterListing {
 
 /** Requests under way at once. */
 const REQUESTS = 16;
-/** The shortest pause before another attempt, where the store or another task got in the way, in milliseconds. */
+/**
+ * The shortest pause before another attempt, where the store or another task got in the way, in milliseconds.
+ */
 export const PAUSE_MS = 100;
-/** Maximum number of failed changes of the settings in a row, of refused ones in all, and of listings in a row that do not show what was written. */
+/**
+ * Maximum number of failed changes of the settings in a row, of refused ones in all, and of listings in a row
+ * that do not show what was written.
+ */
 const FAILURES = 5;
 const CONFLICTS = 100;
 const LISTINGS = 10;
@@ -150,22 +177,34 @@ export class ScaleSteps {
     return { clusterEtag, rows };
   }
 
-  /** Calls `step` for every id, some at a time, and again while the store is away: `step` begins by reading what there is. */
-  async onEach(ids: readonly number[], step: (id: number, call: SessionCall) => Promise<void>): Promise<void> {
+  /**
+   * Calls `step` for every id, some at a time, and again while the store is away: `step` begins by reading
+   * what there is.
+   */
+  async onEach(
+    ids: readonly number[],
+    step: (id: number, call: SessionCall) => Promise<void>,
+  ): Promise<void> {
     const each = (id: number, signal: AbortSignal) =>
-      retry(() => step(id, { signal }), whileStoreIsAway({ clock: this.options.clock, random: this.options.random, signal }));
+      retry(
+        () => step(id, { signal }),
+        whileStoreIsAway({ clock: this.options.clock, random: this.options.random, signal }),
+      );
     await concurrently(ids, REQUESTS, each, this.options.signal);
   }
 
   /**
-   * Creates the missing objects of ids that were never held, from `first` on, below `end`. Resolves to a listing that shows every one of them: the
-   * reply to an own write is not enough where another task writes at the same time.
+   * Creates the missing objects of ids that were never held, from `first` on, below `end`. Resolves to a
+   * listing that shows every one of them: the reply to an own write is not enough where another task writes
+   * at the same time.
    */
   async createMissing(first: number, end: number): Promise<ClusterListing> {
     const { session } = this.options;
     for (let listing = 1; ; listing += 1) {
       const listed = await this.list();
-      const missing = Array.from({ length: Math.max(0, end - first) }, (_, index) => first + index).filter((id) => !listed.rows.has(id));
+      const missing = Array.from({ length: Math.max(0, end - first) }, (_, index) => first + index).filter(
+        (id) => !listed.rows.has(id),
+      );
       if (missing.length === 0) return listed;
       await this.pauseAfterListing(listing);
       await this.onEach(missing, async (id, call) => {
@@ -174,7 +213,10 @@ export class ScaleSteps {
     }
   }
 
-  /** What was written. Undefined when another task has changed the settings, or the outcome is not known: then they are to be read anew (rule 5). */
+  /**
+   * What was written. Undefined when another task has changed the settings, or the outcome is not known: then
+   * they are to be read anew (rule 5).
+   */
   async change(cluster: StoredCluster, change: Partial<ClusterConfig>): Promise<StoredCluster | undefined> {
     const { session, clock, random, signal } = this.options;
     try {
@@ -187,19 +229,22 @@ export class ScaleSteps {
       this.#failures += 1;
       if (!(error instanceof StoreError && error.transient) || this.#failures === FAILURES) throw error;
     }
-    if (this.#conflicts === CONFLICTS) throw new StoreUnusableError(`${session.store.url}: ${CLUSTER_KEY} changes too often to be changed`);
+    if (this.#conflicts === CONFLICTS)
+      throw new StoreUnusableError(`${session.store.url}: ${CLUSTER_KEY} changes too often to be changed`);
     await clock.sleep(PAUSE_MS * (1 + random.next()), signal);
     return undefined;
   }
 
   /**
-   * Waits a little where several listings in a row, this one being the `listing`th of them, have not shown what was written.
+   * Waits a little where several listings in a row, this one being the `listing`th of them, have not shown
+   * what was written.
    *
    * @throws {StoreUnusableError} after too many
    */
   async pauseAfterListing(listing: number): Promise<void> {
     const { session, clock, random, signal } = this.options;
-    if (listing === LISTINGS) throw new StoreUnusableError(`${session.store.url}: does not list the lease objects that were written`);
+    if (listing === LISTINGS)
+      throw new StoreUnusableError(`${session.store.url}: does not list the lease objects that were written`);
     if (listing > 2) await clock.sleep(PAUSE_MS * listing * (1 + random.next()), signal);
   }
 

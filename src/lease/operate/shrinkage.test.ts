@@ -1,6 +1,14 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { DURATION, died, endingAt, GRACE, keyOf, scaleScene, writes } from '../../../test/support/scale-scene.js';
+import {
+  DURATION,
+  died,
+  endingAt,
+  GRACE,
+  keyOf,
+  scaleScene,
+  writes,
+} from '../../../test/support/scale-scene.js';
 import { seededRandom, settled } from '../../../test/support/virtual-clock.js';
 import { type Listing, StoreError } from '../../store/lease-store.js';
 import type { MemoryCall, MemoryIntercept } from '../../store/memory/memory-lease-store.js';
@@ -23,8 +31,18 @@ type Scene = Awaited<ReturnType<typeof scene>>;
 const released = (version: number, timestamp = 77): LeaseState => ({
   ...{ kind: 'released', version, timestamp, durationMs: 0, stampedUntil: 70 },
 });
-const start = ({ store, clock }: Scene, seed: number, more: Partial<Parameters<typeof acquireLease>[0]> = {}) =>
-  acquireLease({ store: store.connect(), clock, random: seededRandom(seed), taskId: `task-${seed}`, ...more });
+const start = (
+  { store, clock }: Scene,
+  seed: number,
+  more: Partial<Parameters<typeof acquireLease>[0]> = {},
+) =>
+  acquireLease({
+    store: store.connect(),
+    clock,
+    random: seededRandom(seed),
+    taskId: `task-${seed}`,
+    ...more,
+  });
 /** As many holders as `count`, each of the lowest id that is free. */
 async function inTurn(it: Scene, count: number): Promise<Lease[]> {
   const leases: Lease[] = [];
@@ -34,7 +52,9 @@ async function inTurn(it: Scene, count: number): Promise<Lease[]> {
 const kinds = ({ read, bucket }: Scene) =>
   Array.from({ length: bucket.list().objects.length - 1 }, (_, id) => {
     const state = read(id);
-    return state?.kind === 'retired' ? `retired ${state.version} in ${state.generation}` : (state?.kind ?? 'absent');
+    return state?.kind === 'retired'
+      ? `retired ${state.version} in ${state.generation}`
+      : (state?.kind ?? 'absent');
   });
 const etags = ({ bucket }: Scene, ids: readonly number[]) => ids.map((id) => bucket.read(`${id}.json`)?.etag);
 
@@ -68,11 +88,40 @@ describe('a cluster that shrinks', () => {
       ...{ reopened: 0, retired: 6, forced: [], damaged: [] },
     });
     expect(written[0]).toBe('cluster.json');
-    expect([...written].sort()).toEqual(['4.json', '5.json', '6.json', '7.json', '8.json', '9.json', 'cluster.json']);
-    expect(it.cluster()).toMatchObject({ size: FEW, peak: MANY, generation: 1, idWidth: 8, idFloor: 0, bootstrapped: true });
-    expect(it.read(4)).toEqual({ kind: 'retired', version: 0, timestamp: 0, durationMs: 0, stampedUntil: undefined, generation: 1 });
+    expect([...written].sort()).toEqual([
+      '4.json',
+      '5.json',
+      '6.json',
+      '7.json',
+      '8.json',
+      '9.json',
+      'cluster.json',
+    ]);
+    expect(it.cluster()).toMatchObject({
+      size: FEW,
+      peak: MANY,
+      generation: 1,
+      idWidth: 8,
+      idFloor: 0,
+      bootstrapped: true,
+    });
+    expect(it.read(4)).toEqual({
+      kind: 'retired',
+      version: 0,
+      timestamp: 0,
+      durationMs: 0,
+      stampedUntil: undefined,
+      generation: 1,
+    });
     expect(it.read(5)).toEqual({ ...released(7), kind: 'retired', generation: 1 });
-    expect(it.read(6)).toEqual({ kind: 'retired', version: 4, timestamp: 9, durationMs: 0, stampedUntil: undefined, generation: 1 });
+    expect(it.read(6)).toEqual({
+      kind: 'retired',
+      version: 4,
+      timestamp: 9,
+      durationMs: 0,
+      stampedUntil: undefined,
+      generation: 1,
+    });
     expect(shrinking.events).toEqual([
       { type: 'shrunk', from: MANY, to: FEW },
       { type: 'retired', retired: 6, total: 6 },
@@ -108,9 +157,17 @@ describe('a cluster that shrinks', () => {
     for (const id of [0, 1, 2, 3]) it.hold(id);
     it.bucket.create('65528.json', 'no lease', {});
     it.bucket.create('notes.txt', 'no lease', {});
-    const before = [...etags(it, [0, 1, 2, 3]), it.bucket.read('65528.json')?.etag, it.bucket.read('notes.txt')?.etag];
+    const before = [
+      ...etags(it, [0, 1, 2, 3]),
+      it.bucket.read('65528.json')?.etag,
+      it.bucket.read('notes.txt')?.etag,
+    ];
     await it.scale(FEW).end();
-    expect([...etags(it, [0, 1, 2, 3]), it.bucket.read('65528.json')?.etag, it.bucket.read('notes.txt')?.etag]).toEqual(before);
+    expect([
+      ...etags(it, [0, 1, 2, 3]),
+      it.bucket.read('65528.json')?.etag,
+      it.bucket.read('notes.txt')?.etag,
+    ]).toEqual(before);
   });
 
   it('leaves what is damaged, and says so', async () => {
@@ -146,18 +203,31 @@ describe('holders of ids that the cluster gives up', () => {
     expect(leaving.map(({ id }) => id)).toHaveLength(2);
     const shrinking = it.scale(FEW);
     await it.clock.advance(DURATION);
-    expect(leaving.map(({ retiring, signal }) => [retiring.aborted, signal.aborted])).toEqual(Array(2).fill([true, false]));
-    expect(leaving[0]?.retiring.reason).toMatchObject({ code: 'LEASE_RETIRING', size: FEW, nodeId: leaving[0]?.id });
+    expect(leaving.map(({ retiring, signal }) => [retiring.aborted, signal.aborted])).toEqual(
+      Array(2).fill([true, false]),
+    );
+    expect(leaving[0]?.retiring.reason).toMatchObject({
+      code: 'LEASE_RETIRING',
+      size: FEW,
+      nodeId: leaving[0]?.id,
+    });
     expect(shrinking.state.outcome).toBeUndefined();
     const told = shrinking.events.filter(({ type }) => type === 'draining');
-    expect(told).toMatchObject([{ holders: leaving.map(({ id, taskId, version }) => ({ id, taskId, version })), leftMs: 600_000 }]);
+    expect(told).toMatchObject([
+      { holders: leaving.map(({ id, taskId, version }) => ({ id, taskId, version })), leftMs: 600_000 },
+    ]);
     await leaving[0]?.release();
     await it.clock.advance(5_000);
     expect(shrinking.state.outcome).toBeUndefined();
     await leaving[1]?.release();
     expect(await shrinking.end()).toMatchObject({ kind: 'scaled', retired: 6, forced: [] });
-    expect(staying.map(({ retiring, signal }) => [retiring.aborted, signal.aborted])).toEqual(Array(4).fill([false, false]));
-    expect(kinds(it).slice(FEW).sort()).toEqual([...Array(4).fill('retired 0 in 1'), ...Array(2).fill('retired 1 in 1')]);
+    expect(staying.map(({ retiring, signal }) => [retiring.aborted, signal.aborted])).toEqual(
+      Array(4).fill([false, false]),
+    );
+    expect(kinds(it).slice(FEW).sort()).toEqual([
+      ...Array(4).fill('retired 0 in 1'),
+      ...Array(2).fill('retired 1 in 1'),
+    ]);
     for (const lease of staying) await lease.release();
   });
 
@@ -198,7 +268,9 @@ describe('holders of ids that the cluster gives up', () => {
     for (const lease of leases.filter(({ id }) => id < FEW)) await lease.release();
     const starters = Array.from({ length: MANY }, (_, index) => start(it, 50 + index));
     for (const starter of starters)
-      void starter.then(({ id, version }) => taken.push(id >= FEW && it.clock.monotonic() < deadline ? id : version));
+      void starter.then(({ id, version }) =>
+        taken.push(id >= FEW && it.clock.monotonic() < deadline ? id : version),
+      );
     await it.clock.advance(1_000);
     expect(taken).toEqual([2, 2, 2, 2]);
     await it.clock.advance(60_000);
@@ -215,7 +287,10 @@ describe('holders of ids that the cluster gives up', () => {
     const it = await scene();
     it.hold(8);
     const shrinking = it.scale(FEW, { drainTimeoutMs: 0 });
-    expect(await shrinking.end()).toMatchObject({ retired: 6, forced: [{ id: 8, taskId: 'task-8', version: 1 }] });
+    expect(await shrinking.end()).toMatchObject({
+      retired: 6,
+      forced: [{ id: 8, taskId: 'task-8', version: 1 }],
+    });
     expect(shrinking.events.filter(({ type }) => type === 'draining')).toEqual([]);
   });
 
@@ -264,10 +339,15 @@ describe('holders of ids that the cluster gives up', () => {
     it.hold(8);
     const shrinking = it.scale(FEW);
     await it.clock.advance(3_000);
-    expect(await evictHolder(new StoreSession(it.store, it.clock, 1_000), 8)).toMatchObject({ kind: 'evicted', version: 2 });
+    expect(await evictHolder(new StoreSession(it.store, it.clock, 1_000), 8)).toMatchObject({
+      kind: 'evicted',
+      version: 2,
+    });
     expect(await shrinking.end()).toMatchObject({ retired: 6, forced: [] });
     expect(it.read(8)).toMatchObject({ kind: 'retired', version: 2, durationMs: DURATION });
-    await expect(evictHolder(new StoreSession(it.store, it.clock, 1_000), MANY)).rejects.toMatchObject({ code: 'CONFIG_INVALID' });
+    await expect(evictHolder(new StoreSession(it.store, it.clock, 1_000), MANY)).rejects.toMatchObject({
+      code: 'CONFIG_INVALID',
+    });
   });
 });
 
@@ -286,7 +366,10 @@ describe('a starter that has read older settings', () => {
     });
     await it.clock.advance(3_000);
     expect(it.read(4)).toMatchObject({ kind: 'held', taskId: 'straggler' });
-    expect(shrinking.events.at(-1)).toMatchObject({ type: 'draining', holders: [{ id: 4, taskId: 'straggler' }] });
+    expect(shrinking.events.at(-1)).toMatchObject({
+      type: 'draining',
+      holders: [{ id: 4, taskId: 'straggler' }],
+    });
     it.put(4, released(1));
     expect(await shrinking.end()).toMatchObject({ forced: [] });
   });
@@ -345,7 +428,8 @@ describe('a starter that has read older settings', () => {
       intercept: async (call, apply) => {
         if (keyOf(call) !== 'cluster.json') await it.clock.sleep(50);
         const reply = apply();
-        // The next look of the waiting one shows both: that the settings have changed, and an id that is free.
+        // The next look of the waiting one shows both: that the settings have changed, and an id that is
+        // free.
         if (writes(call) && keyOf(call) === 'cluster.json') it.put(1, released(1));
         return reply;
       },
@@ -364,11 +448,20 @@ describe('a cluster that grows again', () => {
     it.put(5, released(7));
     await it.scale(FEW).end();
     const before = etags(it, [4, 5, 6, 7, 8, 9]);
-    expect(await it.scale(12).end()).toMatchObject({ kind: 'scaled', from: FEW, to: 12, created: 2, retired: 0, damaged: [] });
+    expect(await it.scale(12).end()).toMatchObject({
+      kind: 'scaled',
+      from: FEW,
+      to: 12,
+      created: 2,
+      retired: 0,
+      damaged: [],
+    });
     expect(etags(it, [4, 5, 6, 7, 8, 9])).toEqual(before);
     expect(it.cluster()).toMatchObject({ size: 12, peak: 12, generation: 2 });
     const leases = await Promise.all(Array.from({ length: 12 }, (_, index) => start(it, index + 1)));
-    expect(leases.map(({ id }) => id).sort((a, b) => a - b)).toEqual(Array.from({ length: 12 }, (_, id) => id));
+    expect(leases.map(({ id }) => id).sort((a, b) => a - b)).toEqual(
+      Array.from({ length: 12 }, (_, id) => id),
+    );
     expect(leases.find(({ id }) => id === 5)?.version).toBe(8);
     for (const lease of leases) await lease.release();
   });
@@ -380,9 +473,9 @@ describe('a cluster that grows again', () => {
     const session = new StoreSession(it.store, it.clock, 1_000);
     expect((await inspectCluster(session))?.nodes).toHaveLength(FEW);
     await it.scale(8).end();
-    expect((await inspectCluster(session))?.nodes.map(({ state, version }) => `${state} ${version}`)).toEqual([
-      ...[...Array(5).fill('vacant 0'), 'released 7', ...Array(2).fill('vacant 0')],
-    ]);
+    expect((await inspectCluster(session))?.nodes.map(({ state, version }) => `${state} ${version}`)).toEqual(
+      [...[...Array(5).fill('vacant 0'), 'released 7', ...Array(2).fill('vacant 0')]],
+    );
     expect(await evictHolder(session, 5)).toEqual({ kind: 'not-held', state: 'released' });
     expect(await evictHolder(session, 9)).toEqual({ kind: 'not-held', state: 'retired' });
   });
@@ -396,7 +489,8 @@ describe('a cluster that grows again', () => {
     const waiting = start(it, 2, {
       store: it.store.connect(async (call, apply) => {
         if (call.operation !== 'replace' || call.key !== '1.json' || raced) return apply();
-        // Somebody else is faster, and loses the id again at once: the next listing shows a tombstone to one who does not know why.
+        // Somebody else is faster, and loses the id again at once: the next listing shows a tombstone to one
+        // who does not know why.
         raced = true;
         it.hold(1);
         const reply = apply();
@@ -441,7 +535,14 @@ describe('a cluster that grows again', () => {
       [6, undefined],
       [7, 40],
     ] as const) {
-      it.put(id, { kind: 'retired', version: 5, timestamp: 99, durationMs: 0, stampedUntil: undefined, generation });
+      it.put(id, {
+        kind: 'retired',
+        version: 5,
+        timestamp: 99,
+        durationMs: 0,
+        stampedUntil: undefined,
+        generation,
+      });
     }
     expect(await it.scale(MANY).end()).toMatchObject({ kind: 'scaled' });
     const session = new StoreSession(it.store, it.clock, 1_000);
@@ -481,7 +582,10 @@ describe('changes of the size at once', () => {
         return reply;
       };
       const before = it.bucket.read('1.json')?.etag;
-      const calls = [FEW, 20, 6, 14, FEW].map((size) => ({ size, call: it.scale(size, { intercept: slow }) }));
+      const calls = [FEW, 20, 6, 14, FEW].map((size) => ({
+        size,
+        call: it.scale(size, { intercept: slow }),
+      }));
       const ends: ScaleOutcome[] = [];
       for (const { call } of calls) ends.push(await call.end());
       const { size, peak, generation } = it.cluster();
@@ -492,7 +596,8 @@ describe('changes of the size at once', () => {
       }
       // The task that came last has ended as it should.
       expect(ends.some((end) => end.kind === 'scaled' && end.to === size)).toBe(true);
-      for (let id = 0; id < peak; id += 1) expect({ seed, id, there: it.read(id) !== undefined }).toEqual({ seed, id, there: true });
+      for (let id = 0; id < peak; id += 1)
+        expect({ seed, id, there: it.read(id) !== undefined }).toEqual({ seed, id, there: true });
       for (let id = size; it.read(id) !== undefined; id += 1) {
         const state = it.read(id);
         // A growth that was overtaken may have left what was never held.
@@ -567,7 +672,8 @@ describe('changes of the size at once', () => {
     const before = etags(it, [8, 9]);
     isHeldUp = false;
     expect(await late.end()).toEqual({ kind: 'superseded', size: FEW });
-    // Of generation 1, it would be free for a task that has heard of the ten ids of generation 2, and of nothing since.
+    // Of generation 1, it would be free for a task that has heard of the ten ids of generation 2, and of
+    // nothing since.
     expect(etags(it, [8, 9])).toEqual(before);
   });
 
@@ -588,7 +694,8 @@ describe('changes of the size at once', () => {
     const before = etags(it, [4, 9]);
     isHeldUp = false;
     expect(await late.end()).toMatchObject({ kind: 'scaled', to: MANY });
-    // Of generation 1, it would have been free for a task that has heard of the ten ids of generation 2, and of nothing since.
+    // Of generation 1, it would have been free for a task that has heard of the ten ids of generation 2, and
+    // of nothing since.
     expect(etags(it, [4, 9])).toEqual(before);
     expect(it.cluster()).toMatchObject({ size: MANY, generation: 4 });
   });
@@ -639,7 +746,9 @@ describe('changes of the size at once', () => {
       },
     });
     expect(await growth.end()).toMatchObject({ kind: 'scaled', idWidth: 9, widened: false });
-    expect(calls.filter((call) => call.operation === 'read' && Number.parseInt(call.key, 10) < 8)).toEqual([]);
+    expect(calls.filter((call) => call.operation === 'read' && Number.parseInt(call.key, 10) < 8)).toEqual(
+      [],
+    );
     expect(it.cluster()).toMatchObject({ idWidth: 9, idFloor });
   });
 });
@@ -679,14 +788,24 @@ describe('a shrinkage that something gets in the way of', () => {
     const whole = await ended();
     expect(whole.cluster).toMatchObject({ size: FEW, peak: NODES, generation: 1 });
     expect(whole.objects.slice(FEW)).toMatchObject([
-      ...[{ version: 0 }, { version: 9, durationMs: 0 }, { version: 2, durationMs: 0 }, { version: 4, durationMs: DURATION }],
+      ...[
+        { version: 0 },
+        { version: 9, durationMs: 0 },
+        { version: 2, durationMs: 0 },
+        { version: 4, durationMs: DURATION },
+      ],
       ...Array(4).fill({ kind: 'retired', version: 0, generation: 1 }),
     ]);
     expect(whole.calls.length).toBeGreaterThan(20);
     for (let at = 1; at <= whole.calls.length; at += 1) {
       for (const applied of [true, false]) {
         const { cluster, objects } = await ended({ at, applied });
-        expect({ at, applied, cluster, objects }).toEqual({ at, applied, cluster: whole.cluster, objects: whole.objects });
+        expect({ at, applied, cluster, objects }).toEqual({
+          at,
+          applied,
+          cluster: whole.cluster,
+          objects: whole.objects,
+        });
       }
     }
   }, 60_000);
@@ -707,7 +826,12 @@ describe('a shrinkage that something gets in the way of', () => {
           throw lost;
         },
       });
-      expect(await shrinking.end()).toMatchObject({ from: MANY, to: FEW, retired: 6, forced: [{ id: 8, taskId: 'task-8', version: 1 }] });
+      expect(await shrinking.end()).toMatchObject({
+        from: MANY,
+        to: FEW,
+        retired: 6,
+        forced: [{ id: 8, taskId: 'task-8', version: 1 }],
+      });
       expect(it.cluster()).toMatchObject({ size: FEW, generation: 1 });
       expect(it.read(8)).toMatchObject({ kind: 'retired', version: 2, durationMs: DURATION });
     }

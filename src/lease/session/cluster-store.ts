@@ -1,5 +1,12 @@
 import { StoreUnusableError } from '../../base/errors.js';
-import { CLUSTER_KEY, type ClusterConfig, decodeCluster, encodeCluster, newCluster, type WantedSettings } from '../model/cluster-config.js';
+import {
+  CLUSTER_KEY,
+  type ClusterConfig,
+  decodeCluster,
+  encodeCluster,
+  newCluster,
+  type WantedSettings,
+} from '../model/cluster-config.js';
 import type { LeaseListener } from '../model/lease.js';
 import { LeaseUnreadableError } from '../model/lease-codec.js';
 import type { SessionCall, StoreSession } from './store-session.js';
@@ -14,10 +21,14 @@ export interface StoredCluster {
 /**
  * The cluster's settings, or undefined when there is no cluster yet.
  *
- * @throws {StoreUnusableError} when `cluster.json` is not what it should be: without it no task knows how long a lease lasts
+ * @throws {StoreUnusableError} when `cluster.json` is not what it should be: without it no task knows how
+ * long a lease lasts
  * @throws {StoreError}
  */
-export async function readCluster(session: StoreSession, call: SessionCall = {}): Promise<StoredCluster | undefined> {
+export async function readCluster(
+  session: StoreSession,
+  call: SessionCall = {},
+): Promise<StoredCluster | undefined> {
   const object = await session.read(CLUSTER_KEY, call);
   if (object === undefined) return undefined;
   try {
@@ -29,7 +40,9 @@ export async function readCluster(session: StoreSession, call: SessionCall = {})
     const advice =
       'put the former object back, or, once no task is running, remove it and call `nodelease init` with the same --nodes, --duration and --grace, ' +
       'then `nodelease scale N` with as many node ids';
-    throw new StoreUnusableError(`${session.store.url}: ${CLUSTER_KEY} cannot be used, it ${problem}: ${advice}`);
+    throw new StoreUnusableError(
+      `${session.store.url}: ${CLUSTER_KEY} cannot be used, it ${problem}: ${advice}`,
+    );
   }
 }
 
@@ -46,7 +59,10 @@ export async function readExistingCluster(session: StoreSession, call?: SessionC
  * @throws {ConfigError} when a setting is out of range
  * @throws {StoreError}
  */
-export function createCluster(session: StoreSession, wanted: WantedSettings): Promise<StoredCluster | undefined> {
+export function createCluster(
+  session: StoreSession,
+  wanted: WantedSettings,
+): Promise<StoredCluster | undefined> {
   return write(session, { ...newCluster(wanted), proven: wanted.probed === true || !session.store.remote });
 }
 
@@ -65,8 +81,8 @@ export function changeCluster(
 }
 
 /**
- * Records that every lease object has been seen to exist, or that the store has passed the probe, whatever an earlier one found. Undefined where
- * another task has changed the settings meanwhile.
+ * Records that every lease object has been seen to exist, or that the store has passed the probe, whatever an
+ * earlier one found. Undefined where another task has changed the settings meanwhile.
  *
  * @throws {StoreError}
  */
@@ -83,11 +99,16 @@ export async function markCluster(
 const ATTEMPTS = 5;
 
 /**
- * Records in the settings, whatever they say by now, why the store cannot be trusted: a probe that passed was lucky.
+ * Records in the settings, whatever they say by now, why the store cannot be trusted: a probe that passed was
+ * lucky.
  *
  * @throws {StoreError}
  */
-export async function recordProbeFailure(session: StoreSession, reason: string, call: SessionCall = {}): Promise<void> {
+export async function recordProbeFailure(
+  session: StoreSession,
+  reason: string,
+  call: SessionCall = {},
+): Promise<void> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     const cluster = await readCluster(session, call);
     if (cluster === undefined || cluster.config.proofFailed !== undefined) return;

@@ -12,7 +12,10 @@ import { StoreSession } from './store-session.js';
 
 const DURATION = 15_000;
 
-/** A holder some durations after it has acquired its node id and created what was missing, with what it has asked the store since. */
+/**
+ * A holder some durations after it has acquired its node id and created what was missing, with what it has
+ * asked the store since.
+ */
 async function holder(settingsIntervalMs?: number) {
   const clock = new VirtualClock();
   const bucket = new MemoryBucket(clock, 1);
@@ -22,7 +25,8 @@ async function holder(settingsIntervalMs?: number) {
   const store = direct.connect(async (call, apply) => {
     calls.push(call);
     // Only what is read: the lease goes on.
-    if (network.isAway && call.operation === 'read') throw new StoreError('away', { fault: 'unreachable', outcome: 'unknown' });
+    if (network.isAway && call.operation === 'read')
+      throw new StoreError('away', { fault: 'unreachable', outcome: 'unknown' });
     return apply();
   });
   const wanted = { taskId: 'task', nodes: 2, durationMs: DURATION, graceMs: 1_000, settingsIntervalMs };
@@ -35,16 +39,32 @@ async function holder(settingsIntervalMs?: number) {
 }
 
 function counted(calls: readonly MemoryCall[]) {
-  const of = (...operations: string[]) => calls.filter(({ operation }) => operations.includes(operation)).length;
+  const of = (...operations: string[]) =>
+    calls.filter(({ operation }) => operations.includes(operation)).length;
   return { put: of('create', 'replace'), get: of('read'), list: of('list') };
 }
 
 describe('what a held lease costs', () => {
   it.each<[string, number | undefined, number, { put: number; get: number; list: number }]>([
     ['3 PUT and 3 GET', undefined, DURATION, { put: 3, get: 3, list: 0 }],
-    ['3 PUT and 1 GET where the settings are read once a duration', DURATION, DURATION, { put: 3, get: 1, list: 0 }],
-    ['24 PUT and 2 GET where they are read every minute, of 8 durations', 60_000, 8 * DURATION, { put: 24, get: 2, list: 0 }],
-    ['3 PUT and 3 GET where the interval is hardly longer than that of renewals', 7_000, DURATION, { put: 3, get: 3, list: 0 }],
+    [
+      '3 PUT and 1 GET where the settings are read once a duration',
+      DURATION,
+      DURATION,
+      { put: 3, get: 1, list: 0 },
+    ],
+    [
+      '24 PUT and 2 GET where they are read every minute, of 8 durations',
+      60_000,
+      8 * DURATION,
+      { put: 24, get: 2, list: 0 },
+    ],
+    [
+      '3 PUT and 3 GET where the interval is hardly longer than that of renewals',
+      7_000,
+      DURATION,
+      { put: 3, get: 3, list: 0 },
+    ],
   ])('is %s, and that is what a holder makes', async (_, settingsIntervalMs, ms, requests) => {
     expect(renewalRequests({ durationMs: DURATION, settingsIntervalMs }, ms)).toEqual(requests);
     const { clock, calls, lease } = await holder(settingsIntervalMs);
@@ -62,9 +82,15 @@ describe('what a held lease costs', () => {
       get: 10_368_000,
       dollars: expect.closeTo(55.9872, 6),
     });
-    expect(monthlyCost({ nodes: 1, durationMs: DURATION, settingsIntervalMs: 3_600_000 })).toMatchObject({ put: 518_400, get: 720 });
+    expect(monthlyCost({ nodes: 1, durationMs: DURATION, settingsIntervalMs: 3_600_000 })).toMatchObject({
+      put: 518_400,
+      get: 720,
+    });
     const prices = { put: 0.0054, get: 0.00043 };
-    expect(monthlyCost({ nodes: 1, durationMs: 60_000, prices }).dollars).toBeCloseTo(129.6 * (0.0054 + 0.00043), 9);
+    expect(monthlyCost({ nodes: 1, durationMs: 60_000, prices }).dollars).toBeCloseTo(
+      129.6 * (0.0054 + 0.00043),
+      9,
+    );
     expect(dollarsFor({ put: 0, get: 0, list: 1_000 })).toBe(0.005);
   });
 });
@@ -80,7 +106,11 @@ describe('a holder that reads the cluster’s settings less often', () => {
     if (cluster === undefined) throw new Error('there is no cluster');
     const config = { ...cluster.config, size: 1, peak: 2, generation: 1 };
     await clock.advance(7 * DURATION);
-    await session.write(CLUSTER_KEY, { body: encodeCluster(config, cluster.body), metadata: {} }, cluster.etag);
+    await session.write(
+      CLUSTER_KEY,
+      { body: encodeCluster(config, cluster.body), metadata: {} },
+      cluster.etag,
+    );
     const { renewEveryMs } = leaseTiming(DURATION);
     const told = (settingsIntervalMs ?? renewEveryMs / 2) + renewEveryMs / 2;
     expect([last.id, last.retiring.aborted]).toEqual([1, false]);

@@ -23,13 +23,17 @@ export const MONTH_MS = 30 * 86_400_000;
 /** How a lease is kept. */
 export interface Renewing {
   readonly durationMs: number;
-  /** How often the cluster's settings are read beside renewals, in milliseconds. @default beside each of them */
+  /**
+   * How often the cluster's settings are read beside renewals, in milliseconds.
+   * @default beside each of them
+   */
   readonly settingsIntervalMs?: number | undefined;
 }
 
 /**
- * The requests of one held node id within `ms` milliseconds, as long as no renewal is retried: a PUT for each renewal (rule 6), and a GET of the
- * settings beside the renewals that are nearest to the interval. The release is one more PUT.
+ * The requests of one held node id within `ms` milliseconds, as long as no renewal is retried: a PUT for each
+ * renewal (rule 6), and a GET of the settings beside the renewals that are nearest to the interval. The
+ * release is one more PUT.
  */
 export function renewalRequests({ durationMs, settingsIntervalMs = 0 }: Renewing, ms: number): Requests {
   const { renewEveryMs } = leaseTiming(durationMs);

@@ -35,7 +35,10 @@ export interface StoreRetryOptions {
   readonly emit?: LeaseListener | undefined;
 }
 
-/** Retries a call while the store is away: one that changes nothing, or that does no harm when it is made twice. */
+/**
+ * Retries a call while the store is away: one that changes nothing, or that does no harm when it is made
+ * twice.
+ */
 export function whileStoreIsAway({ clock, random, signal, until, emit }: StoreRetryOptions): RetryPolicy {
   return {
     ...{ clock, random, signal, until: until ?? clock.monotonic() + STORE_AWAY_MS },
@@ -46,17 +49,22 @@ export function whileStoreIsAway({ clock, random, signal, until, emit }: StoreRe
 }
 
 /**
- * Retries what only reads while the store answers that it is too busy, such as 503: that may be over in a moment. A store that does not answer at all is
- * reported at once, since its address may be wrong.
+ * Retries what only reads while the store answers that it is too busy, such as 503: that may be over in a
+ * moment. A store that does not answer at all is reported at once, since its address may be wrong.
  */
 export function whileStoreIsBusy(options: StoreRetryOptions): RetryPolicy {
-  return { ...whileStoreIsAway(options), shouldRetry: (error) => error instanceof StoreError && error.fault === 'unavailable' };
+  return {
+    ...whileStoreIsAway(options),
+    shouldRetry: (error) => error instanceof StoreError && error.fault === 'unavailable',
+  };
 }
 
 /**
- * Calls `attempt` until it succeeds, fails for good, or the time is up; then throws the last failure, or `signal.reason`.
+ * Calls `attempt` until it succeeds, fails for good, or the time is up; then throws the last failure, or
+ * `signal.reason`.
  *
- * p-retry runs the loop after the first failure. Its own pauses are switched off, since they read the ambient clock.
+ * p-retry runs the loop after the first failure. Its own pauses are switched off, since they read the ambient
+ * clock.
  */
 export async function retry<T>(attempt: () => Promise<T>, policy: RetryPolicy): Promise<T> {
   policy.signal?.throwIfAborted();
@@ -84,7 +92,8 @@ async function pauseAfter(error: unknown, attemptNumber: number, policy: RetryPo
   if (!policy.shouldRetry(error)) return false;
   const leftMs = policy.until - clock.monotonic();
   if (leftMs < baseMs / 2) return false;
-  // Never past the middle of what is left: the last attempts lie close to the end, where they may still save the lease.
+  // Never past the middle of what is left: the last attempts lie close to the end, where they may still save
+  // the lease.
   const pauseMs = Math.min(backoffMs({ first: baseMs, max: capMs }, attemptNumber, random), leftMs / 2);
   policy.onFailure?.(error, attemptNumber, pauseMs);
   await clock.sleep(pauseMs, signal);

@@ -32,7 +32,13 @@ it.each([
   ['that does not', undefined],
 ])('a task %s gets an id where a listing takes 20 s', async (_, nodes) => {
   const { clock, store } = largeCluster();
-  const lease = acquireLease({ store, clock, random: seededRandom(1), taskId: 'a', ...(nodes !== undefined && { nodes }) });
+  const lease = acquireLease({
+    store,
+    clock,
+    random: seededRandom(1),
+    taskId: 'a',
+    ...(nodes !== undefined && { nodes }),
+  });
   lease.catch(() => undefined);
   await clock.advance(3 * LISTING_MS);
   expect((await lease).id).toBeLessThan(NODES);

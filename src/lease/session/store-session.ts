@@ -1,6 +1,14 @@
 import type { Clock } from '../../base/clock.js';
 import { bounded } from '../../store/bounded.js';
-import type { CallOptions, Interval, LeaseStore, Listing, ListingPage, StoredObject, WriteResult } from '../../store/lease-store.js';
+import type {
+  CallOptions,
+  Interval,
+  LeaseStore,
+  Listing,
+  ListingPage,
+  StoredObject,
+  WriteResult,
+} from '../../store/lease-store.js';
 import { StoreTime } from './store-time.js';
 
 /** How one call of a session is made. */
@@ -16,28 +24,41 @@ export interface SessionWrite extends SessionCall {
   readonly expiresAfterMs?: number | undefined;
 }
 
-/** The timeout of a complete listing, for each object and at most, in milliseconds: several times what S3 or a file store takes. */
+/**
+ * The timeout of a complete listing, for each object and at most, in milliseconds: several times what S3 or a
+ * file store takes.
+ */
 const LISTING_MS = { perObject: 3, max: 60_000 } as const;
 
 /** The timeout of a listing for which no lease waits, in milliseconds. */
 export const UNHURRIED_LISTING_MS = 30_000;
 
-/** How late a store's time in whole seconds may be, in milliseconds: some servers make their `Date` header every second or two. */
+/**
+ * How late a store's time in whole seconds may be, in milliseconds: some servers make their `Date` header
+ * every second or two.
+ */
 const LATE_MS = 2_000;
 
 /**
- * A store as one task uses it: every call has a timeout on the injected clock, every reply teaches the store's time, and every request is
- * counted. A call that is given up rejects at once, with a `StoreError` of unknown outcome, even where the driver underneath is stuck.
+ * A store as one task uses it: every call has a timeout on the injected clock, every reply teaches the
+ * store's time, and every request is counted. A call that is given up rejects at once, with a `StoreError` of
+ * unknown outcome, even where the driver underneath is stuck.
  */
 export class StoreSession {
   /** Requests made so far. */
   requests = 0;
-  /** The time of the quickest request so far, complete listings aside, in milliseconds; undefined before the first answer. */
+  /**
+   * The time of the quickest request so far, complete listings aside, in milliseconds; undefined before the
+   * first answer.
+   */
   requestMs: number | undefined;
 
   readonly #time: StoreTime;
   #expectedObjects = 0;
-  /** The shortest timeout of the next complete listing, in milliseconds: longer than that of one that ran out of time. */
+  /**
+   * The shortest timeout of the next complete listing, in milliseconds: longer than that of one that ran out
+   * of time.
+   */
   #listingMs = 0;
 
   constructor(
@@ -49,7 +70,10 @@ export class StoreSession {
     this.#time = new StoreTime(clock);
   }
 
-  /** The object of that key, or undefined when there is none. @throws {StoreError} when the store gave no definite answer in time */
+  /**
+   * The object of that key, or undefined when there is none.
+   * @throws {StoreError} when the store gave no definite answer in time
+   */
   async read(key: string, call: SessionCall = {}): Promise<StoredObject | undefined> {
     const sentAt = this.clock.monotonic();
     const object = await this.#bounded(`reading ${key}`, call, (options) => this.store.read(key, options));
@@ -65,11 +89,16 @@ export class StoreSession {
 
   /** The timeout of a complete listing unless a call says otherwise, in milliseconds. */
   get listTimeoutMs(): number {
-    return Math.max(this.timeoutMs, this.#listingMs, Math.min(LISTING_MS.max, LISTING_MS.perObject * this.#expectedObjects));
+    return Math.max(
+      this.timeoutMs,
+      this.#listingMs,
+      Math.min(LISTING_MS.max, LISTING_MS.perObject * this.#expectedObjects),
+    );
   }
 
   /**
-   * Every object of the store. After a timeout the next listing gets twice the time, up to a minute: the cluster may be larger than is known.
+   * Every object of the store. After a timeout the next listing gets twice the time, up to a minute: the
+   * cluster may be larger than is known.
    *
    * @throws {StoreError} when the store gave no definite answer in {@link listTimeoutMs}
    */
@@ -77,26 +106,35 @@ export class StoreSession {
     const sentAt = this.clock.monotonic();
     const timeoutMs = call.timeoutMs ?? this.listTimeoutMs;
     try {
-      const listing = await this.#bounded('listing', { ...call, timeoutMs }, (options) => this.store.list(options));
+      const listing = await this.#bounded('listing', { ...call, timeoutMs }, (options) =>
+        this.store.list(options),
+      );
       this.#time.learn(listing.storeTime, sentAt);
       return listing;
     } catch (error) {
-      if (this.clock.monotonic() - sentAt >= timeoutMs) this.#listingMs = Math.min(LISTING_MS.max, 2 * timeoutMs);
+      if (this.clock.monotonic() - sentAt >= timeoutMs)
+        this.#listingMs = Math.min(LISTING_MS.max, 2 * timeoutMs);
       throw error;
     }
   }
 
   /**
-   * A part of the listing, from the first key greater than `after` on; all of it where the store does not list in parts.
+   * A part of the listing, from the first key greater than `after` on; all of it where the store does not
+   * list in parts.
    *
    * @throws {StoreError} when the store gave no definite answer in time
    */
-  async listPage(after: string | undefined, call: SessionCall & { readonly folders?: boolean } = {}): Promise<ListingPage> {
+  async listPage(
+    after: string | undefined,
+    call: SessionCall & { readonly folders?: boolean } = {},
+  ): Promise<ListingPage> {
     const { store } = this;
     const { listPage } = store;
     if (listPage === undefined) return { ...(await this.list(call)), more: false };
     const sentAt = this.clock.monotonic();
-    const page = await this.#bounded('listing', call, (options) => listPage.call(store, after, { ...options, folders: call.folders }));
+    const page = await this.#bounded('listing', call, (options) =>
+      listPage.call(store, after, { ...options, folders: call.folders }),
+    );
     this.#answered(sentAt);
     this.#time.learn(page.storeTime, sentAt);
     return page;
@@ -121,23 +159,33 @@ export class StoreSession {
     return result;
   }
 
-  /** The store's time now, in milliseconds since the Unix epoch, as far as its replies tell; this host's wall clock takes no part. */
+  /**
+   * The store's time now, in milliseconds since the Unix epoch, as far as its replies tell; this host's wall
+   * clock takes no part.
+   */
   storeNow(): Interval {
     return this.#time.now();
   }
 
-  /** The latest that it can have been when the store told its time, in milliseconds since the Unix epoch; infinity where it told none. */
+  /**
+   * The latest that it can have been when the store told its time, in milliseconds since the Unix epoch;
+   * infinity where it told none.
+   */
   latest({ max }: Interval): number {
     return Math.ceil(max) + (this.store.timeStepMs >= 1_000 ? LATE_MS : 0);
   }
 
-  /** How long until a reply can show that an age has grown by `ageMs` since the reply that told it, in milliseconds. */
+  /**
+   * How long until a reply can show that an age has grown by `ageMs` since the reply that told it, in
+   * milliseconds.
+   */
   untilTold(ageMs: number, { age, storeTime }: Pick<StoredObject, 'age' | 'storeTime'>): number {
     const { timeStepMs } = this.store;
     const told = this.storeNow();
     if (timeStepMs === 0 || ![age, storeTime, told].every(({ max }) => Number.isFinite(max))) return ageMs;
     const due = Math.ceil((storeTime.min + ageMs) / timeStepMs) * timeStepMs;
-    // The store's time is known within bounds: by its lower one the step is certain. A clock that was set must not make this endless.
+    // The store's time is known within bounds: by its lower one the step is certain. A clock that was set
+    // must not make this endless.
     return Math.min(Math.max(0, due - told.min), ageMs + 2 * timeStepMs);
   }
 
@@ -146,9 +194,18 @@ export class StoreSession {
     this.requestMs = Math.min(this.requestMs ?? tookMs, tookMs);
   }
 
-  #bounded<T>(what: string, { timeoutMs = this.timeoutMs, signal }: SessionCall, run: (options: CallOptions) => Promise<T>): Promise<T> {
+  #bounded<T>(
+    what: string,
+    { timeoutMs = this.timeoutMs, signal }: SessionCall,
+    run: (options: CallOptions) => Promise<T>,
+  ): Promise<T> {
     if (!signal?.aborted) this.requests += 1;
-    const bounds = { clock: this.clock, timeoutMs: Math.max(0, timeoutMs), signal, what: `${this.store.url}: ${what}` };
+    const bounds = {
+      clock: this.clock,
+      timeoutMs: Math.max(0, timeoutMs),
+      signal,
+      what: `${this.store.url}: ${what}`,
+    };
     return bounded(bounds, run);
   }
 }

@@ -5,15 +5,17 @@ import type { Interval } from '../../store/lease-store.js';
 export const DRIFT = 500e-6;
 
 /**
- * The time of another clock, as its answers tell: each bounds how far it is from the monotonic clock here, and several bounds narrow
- * each other. This host's wall clock takes no part.
+ * The time of another clock, as its answers tell: each bounds how far it is from the monotonic clock here,
+ * and several bounds narrow each other. This host's wall clock takes no part.
  */
 export class StoreTime {
   #offset: { interval: Interval; learnedAt: number } | undefined;
 
   constructor(private readonly clock: Pick<Clock, 'monotonic'>) {}
 
-  /** The other clock now, in milliseconds since the Unix epoch; from 0 to infinity where nothing is known yet. */
+  /**
+   * The other clock now, in milliseconds since the Unix epoch; from 0 to infinity where nothing is known yet.
+   */
   now(): Interval {
     if (this.#offset === undefined) return { min: 0, max: Number.POSITIVE_INFINITY };
     const now = this.clock.monotonic();
@@ -32,7 +34,8 @@ export class StoreTime {
     const known = this.now();
     const heard = { min: told.min - now, max: told.max - sentAt };
     const narrowed = { min: Math.max(heard.min, known.min - now), max: Math.min(heard.max, known.max - now) };
-    // Nothing in common: the clock was stepped, or another server with another clock answered. The newest word counts.
+    // Nothing in common: the clock was stepped, or another server with another clock answered. The newest
+    // word counts.
     this.#offset = { interval: narrowed.min <= narrowed.max ? narrowed : heard, learnedAt: now };
   }
 }

@@ -8,23 +8,36 @@ import { openedStore } from '../opened-store.js';
 import { cloneable, type FromWorker, type ToWorker, toWire, type WorkerSettings } from './messages.js';
 import { SharedTenure } from './shared-tenure.js';
 
-/** How long the main thread has to act on a loss where another task may hold the id already, in milliseconds: a message has to reach it. */
+/**
+ * How long the main thread has to act on a loss where another task may hold the id already, in milliseconds:
+ * a message has to reach it.
+ */
 const TAKEN_TIMEOUT_MS = 100;
-/** How long before the deadline a main thread that is still there is killed, in milliseconds. One that can act has exited before. */
+/**
+ * How long before the deadline a main thread that is still there is killed, in milliseconds. One that can act
+ * has exited before.
+ */
 const KILL_MARGIN_MS = 30;
 
 /**
- * The keeper in a thread of its own: it acquires and renews while the main thread is free to block. What the main thread has to know at
- * any moment stands in shared memory, where it finds it without having to receive a message.
+ * The keeper in a thread of its own: it acquires and renews while the main thread is free to block. What the
+ * main thread has to know at any moment stands in shared memory, where it finds it without having to receive
+ * a message.
  */
 class KeeperThread {
   readonly #shared: SharedTenure;
   readonly #stopWaiting = new AbortController();
-  /** Aborts when the main thread asks for the release, and so says that its work has ended: it is not to be killed then. */
+  /**
+   * Aborts when the main thread asks for the release, and so says that its work has ended: it is not to be
+   * killed then.
+   */
   readonly #workEnded = new AbortController();
   #store: LeaseStore | undefined;
   #lease: Lease | undefined;
-  /** True once the main thread may be making ids: from then on it has to say that it has gone over to a wider width. */
+  /**
+   * True once the main thread may be making ids: from then on it has to say that it has gone over to a wider
+   * width.
+   */
   #makesIds = false;
   #adopted: () => void = () => undefined;
 
@@ -42,11 +55,22 @@ class KeeperThread {
       const store = await openedStore(this.settings, system);
       this.#store = store;
       const { signal } = this.#stopWaiting;
-      const lease = await acquireLease({ ...this.settings, ...system, store, signal, onEvent: (event) => this.#onEvent(event) });
+      const lease = await acquireLease({
+        ...this.settings,
+        ...system,
+        store,
+        signal,
+        onEvent: (event) => this.#onEvent(event),
+      });
       this.#lease = lease;
       this.#publish();
       lease.tenureTime?.onWidth((idWidth) => this.#onWidth(idWidth));
-      this.#post({ type: 'acquired', id: lease.id, version: lease.version, idWidth: lease.tenureTime?.idWidth ?? 0 });
+      this.#post({
+        type: 'acquired',
+        id: lease.id,
+        version: lease.version,
+        idWidth: lease.tenureTime?.idWidth ?? 0,
+      });
     } catch (error) {
       await this.#finish({ type: 'failed', error: toWire(error) });
     }
@@ -91,7 +115,10 @@ class KeeperThread {
     }
   }
 
-  /** Resolves when the main thread makes no narrower ids any more: never, while it is blocked, for it may be making some just now. */
+  /**
+   * Resolves when the main thread makes no narrower ids any more: never, while it is blocked, for it may be
+   * making some just now.
+   */
   #onWidth(idWidth: number): Promise<void> | undefined {
     this.#post({ type: 'width', idWidth });
     if (!this.#makesIds) return undefined;
@@ -114,13 +141,16 @@ class KeeperThread {
     this.#shared.end();
     this.#post({ type: 'lost', error: toWire(error) });
     if (!this.settings.killOnLoss) return;
-    const killAt = leavesTime(error.reason) ? error.deadline - KILL_MARGIN_MS : systemClock.monotonic() + TAKEN_TIMEOUT_MS;
+    const killAt = leavesTime(error.reason)
+      ? error.deadline - KILL_MARGIN_MS
+      : systemClock.monotonic() + TAKEN_TIMEOUT_MS;
     try {
       await sleepUntil(systemClock, killAt, this.#workEnded.signal);
     } catch {
       return;
     }
-    // The main thread is blocked, for it would have exited by now. A signal ends it, where process.exit() in a thread would not.
+    // The main thread is blocked, for it would have exited by now. A signal ends it, where process.exit() in
+    // a thread would not.
     process.kill(process.pid, 'SIGKILL');
   }
 

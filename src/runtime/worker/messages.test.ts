@@ -23,15 +23,25 @@ describe('an error that crosses to another thread', () => {
   });
 
   it('has its causes, as far as they tell whether the store may come back', () => {
-    const away = new StoreError('no answer', { fault: 'unreachable', outcome: 'unknown', cause: new Error('connection refused') });
-    const crossed = fromWire(structuredClone(toWire(new StoreUnusableError('the store cannot be used', { cause: away }))));
+    const away = new StoreError('no answer', {
+      fault: 'unreachable',
+      outcome: 'unknown',
+      cause: new Error('connection refused'),
+    });
+    const crossed = fromWire(
+      structuredClone(toWire(new StoreUnusableError('the store cannot be used', { cause: away }))),
+    );
     expect(crossed.cause).toBeInstanceOf(StoreError);
     expect((crossed.cause as StoreError).transient).toBe(true);
     expect((crossed.cause as StoreError).cause).toBeUndefined();
   });
 
   it('has the text of its causes', () => {
-    const error = new StoreError('no answer', { fault: 'unreachable', outcome: 'unknown', cause: new Error('connection refused') });
+    const error = new StoreError('no answer', {
+      fault: 'unreachable',
+      outcome: 'unknown',
+      cause: new Error('connection refused'),
+    });
     expect(fromWire(toWire(error)).message).toBe('no answer: connection refused');
   });
 });

@@ -4,22 +4,28 @@ import { type TenureTime, TenureWidth, type WidthListener } from '../../lease/ho
 import { DRIFT } from '../../lease/session/store-time.js';
 import type { ToWorker } from './messages.js';
 
-/** What each of the numbers is: the stamps in whole milliseconds since the Unix epoch, the others in microseconds. */
+/**
+ * What each of the numbers is: the stamps in whole milliseconds since the Unix epoch, the others in
+ * microseconds.
+ */
 const Cell = { deadline: 0, after: 1, before: 2, learnedAt: 3, storeOffset: 4, stampedUntil: 5 } as const;
 const CELLS = 6;
 const MICROS = 1_000;
 
 /**
- * The part of a tenure that a thread has to know while it is blocked, or is not heard by the other one: in memory that both of them have.
- * All threads of a process see the same monotonic clock.
+ * The part of a tenure that a thread has to know while it is blocked, or is not heard by the other one: in
+ * memory that both of them have. All threads of a process see the same monotonic clock.
  *
- * Each number has one thread that writes it: what the main thread stamped its ids with is the main thread's, the others are the keeper's.
+ * Each number has one thread that writes it: what the main thread stamped its ids with is the main thread's,
+ * the others are the keeper's.
  */
 export class SharedTenure {
   readonly #cells: BigInt64Array;
 
   /** @param memory that of the other thread's. @default new memory */
-  constructor(readonly memory: SharedArrayBuffer = new SharedArrayBuffer(CELLS * BigInt64Array.BYTES_PER_ELEMENT)) {
+  constructor(
+    readonly memory: SharedArrayBuffer = new SharedArrayBuffer(CELLS * BigInt64Array.BYTES_PER_ELEMENT),
+  ) {
     this.#cells = new BigInt64Array(memory);
   }
 
@@ -43,13 +49,17 @@ export class SharedTenure {
 
   /** Store time at the least, as of what was published last. @param monotonic now, on the monotonic clock */
   storeNow(monotonic: number): number {
-    // In this order, the reverse of the other thread's: a new offset with an older time is a lower bound, the other way round it is not.
+    // In this order, the reverse of the other thread's: a new offset with an older time is a lower bound, the
+    // other way round it is not.
     const learnedAt = this.#load(Cell.learnedAt) / MICROS;
     const offset = this.#load(Cell.storeOffset) / MICROS;
     return monotonic + offset - Math.max(0, monotonic - learnedAt) * DRIFT;
   }
 
-  /** For the keeper's thread. Both are on the monotonic clock, in milliseconds: the deadline, and `monotonic`, which is now. */
+  /**
+   * For the keeper's thread. Both are on the monotonic clock, in milliseconds: the deadline, and `monotonic`,
+   * which is now.
+   */
   publish(deadline: number, time: Pick<TenureTime, 'after' | 'before' | 'now'>, monotonic: number): void {
     this.#store(Cell.after, time.after);
     this.#store(Cell.before, time.before());
@@ -89,8 +99,9 @@ export interface WorkerTenureTimeOptions {
 }
 
 /**
- * A tenure's share of store time where another thread keeps the lease: everything that a generator looks at while it makes ids stands in
- * shared memory, so that a thread which does nothing else for minutes has the bounds of the latest renewal.
+ * A tenure's share of store time where another thread keeps the lease: everything that a generator looks at
+ * while it makes ids stands in shared memory, so that a thread which does nothing else for minutes has the
+ * bounds of the latest renewal.
  */
 export class WorkerTenureTime implements TenureTime {
   readonly clock: Clock;

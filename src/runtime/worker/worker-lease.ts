@@ -10,7 +10,12 @@ import {
   LeaseReleasedError,
   LeaseRetiringError,
 } from '../../lease/model/lease.js';
-import { harmless, type LeaseAttributes, type LeaseTracer, type NoteAttributes } from '../../lease/model/lease-tracer.js';
+import {
+  harmless,
+  type LeaseAttributes,
+  type LeaseTracer,
+  type NoteAttributes,
+} from '../../lease/model/lease-tracer.js';
 import { type FromWorker, fromWire, type ToWorker, type WorkerSettings } from './messages.js';
 import { SharedTenure, WorkerTenureTime } from './shared-tenure.js';
 
@@ -20,7 +25,11 @@ export interface WorkerLeaseOptions {
   readonly clock: Clock;
   readonly emit: LeaseListener;
   readonly signal?: AbortSignal | undefined;
-  /** Sees how long acquiring, each renewal and the release take; what the thread itself asks of the store is not within their spans. @default none */
+  /**
+   * Sees how long acquiring, each renewal and the release take; what the thread itself asks of the store is
+   * not within their spans.
+   * @default none
+   */
   readonly tracer?: LeaseTracer | undefined;
 }
 
@@ -35,7 +44,10 @@ interface WorkerLeaseParts extends WorkerLeaseOptions {
   readonly facts: LeaseAttributes;
 }
 
-/** A lease that a worker thread keeps: validity and the bounds of its ids are read from shared memory, everything else goes by messages. */
+/**
+ * A lease that a worker thread keeps: validity and the bounds of its ids are read from shared memory,
+ * everything else goes by messages.
+ */
 class WorkerLease implements Lease {
   readonly id: number;
   readonly version: number;
@@ -121,7 +133,16 @@ class WorkerLease implements Lease {
     this.#ended();
     const deadline = this.deadline;
     if (this.#state !== 'held') return;
-    this.#lose(new LeaseLostError(this.id, this.version, 'unreachable', deadline, 'the thread that renews it has ended', cause));
+    this.#lose(
+      new LeaseLostError(
+        this.id,
+        this.version,
+        'unreachable',
+        deadline,
+        'the thread that renews it has ended',
+        cause,
+      ),
+    );
   }
 
   #lose(error: LeaseLostError): void {
@@ -138,15 +159,16 @@ class WorkerLease implements Lease {
 
   #tell(event: LeaseEvent): void {
     const { emit, tracer, facts } = this.parts;
-    if (event.type === 'retiring') this.#retiring.abort(new LeaseRetiringError(this.id, this.version, event.size));
+    if (event.type === 'retiring')
+      this.#retiring.abort(new LeaseRetiringError(this.id, this.version, event.size));
     emit(event);
     // The renewal itself is another thread's: its span is told when it is over.
     if (event.type === 'renewed') tracer.past('nodelease.renew', facts, event.tookMs);
   }
 
   /**
-   * @throws {LeaseLostError} also where the thread has not been heard yet: it is the one that ends the tenure, or learns at the last moment
-   *   that it goes on
+   * @throws {LeaseLostError} also where the thread has not been heard yet: it is the one that ends the
+   * tenure, or learns at the last moment that it goes on
    * @throws {LeaseReleasedError}
    */
   #check(): void {
@@ -167,7 +189,10 @@ class WorkerLease implements Lease {
   }
 }
 
-/** Acquires and keeps a node id in a worker thread: a blocked main thread does not lose it. @throws what `acquireLease` throws */
+/**
+ * Acquires and keeps a node id in a worker thread: a blocked main thread does not lose it.
+ * @throws what `acquireLease` throws
+ */
 export async function acquireInWorker(options: WorkerLeaseOptions): Promise<Lease> {
   options.signal?.throwIfAborted();
   const { taskId, store } = options.settings;
@@ -194,7 +219,13 @@ async function startThread(
         if (message.type === 'acquired') {
           const facts = { 'nodelease.node_id': message.id, 'nodelease.version': message.version };
           note(facts);
-          lease = new WorkerLease({ ...options, acquired: message, thread, shared, facts: { ...facts, ...known } });
+          lease = new WorkerLease({
+            ...options,
+            acquired: message,
+            thread,
+            shared,
+            facts: { ...facts, ...known },
+          });
           resolve(lease);
         } else if (message.type === 'failed') {
           reject(signal?.aborted ? signal.reason : fromWire(message.error));

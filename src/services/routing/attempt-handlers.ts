@@ -35,7 +35,8 @@ export class LegacyAttempt extends Attempt implements LegacyHandler {
   }
 
   onHeaders(status: number, headers: unknown, resume: () => void, statusText: string): boolean {
-    if (this.exchange.passes(this, status)) return this.caller.onHeaders?.(status, headers, resume, statusText) ?? true;
+    if (this.exchange.passes(this, status))
+      return this.caller.onHeaders?.(status, headers, resume, statusText) ?? true;
     this.cancel();
     return false;
   }
@@ -53,7 +54,10 @@ export class LegacyAttempt extends Attempt implements LegacyHandler {
   }
 }
 
-/** How a caller of undici 7 controls a whole exchange: by the controller of the attempt under way, but an abort is that of the exchange. */
+/**
+ * How a caller of undici 7 controls a whole exchange: by the controller of the attempt under way, but an
+ * abort is that of the exchange.
+ */
 export class ExchangeController {
   exchange: Exchange | undefined;
   /** That of the attempt under way. */
@@ -86,7 +90,8 @@ export class ControlledAttempt extends Attempt implements ControlledHandler {
     this.steering.exchange = this.exchange;
     this.steering.current = controller;
     // It does without a reason, whatever its type says: undici's own handlers count on it.
-    if (this.begin((reason) => controller.abort(reason as Error))) this.caller.onRequestStart?.(this.steering.controller, context);
+    if (this.begin((reason) => controller.abort(reason as Error)))
+      this.caller.onRequestStart?.(this.steering.controller, context);
   }
 
   onResponseStarted(): void {
@@ -94,12 +99,19 @@ export class ControlledAttempt extends Attempt implements ControlledHandler {
   }
 
   onRequestUpgrade(_controller: DispatchController, status: number, headers: unknown, socket: Duplex): void {
-    if (this.exchange.ends(this)) this.caller.onRequestUpgrade?.(this.steering.controller, status, headers, socket);
+    if (this.exchange.ends(this))
+      this.caller.onRequestUpgrade?.(this.steering.controller, status, headers, socket);
     else socket.destroy();
   }
 
-  onResponseStart(_controller: DispatchController, status: number, headers: unknown, statusText?: string): void {
-    if (this.exchange.passes(this, status)) this.caller.onResponseStart?.(this.steering.controller, status, headers, statusText);
+  onResponseStart(
+    _controller: DispatchController,
+    status: number,
+    headers: unknown,
+    statusText?: string,
+  ): void {
+    if (this.exchange.passes(this, status))
+      this.caller.onResponseStart?.(this.steering.controller, status, headers, statusText);
     else this.cancel();
   }
 

@@ -1,6 +1,7 @@
 import type { Duplex } from 'node:stream';
 
-// undici's own terms, as far as they are needed here: nodelease does not depend on undici, and takes the one that the user has.
+// undici's own terms, as far as they are needed here: nodelease does not depend on undici, and takes the one
+// that the user has.
 
 /** What undici is told of a request. What is not named here is passed on as it is. */
 export interface DispatchOptions {
@@ -36,7 +37,12 @@ export interface ControlledHandler {
   onRequestStart?(controller: DispatchController, context: unknown): void;
   onRequestUpgrade?(controller: DispatchController, status: number, headers: unknown, socket: Duplex): void;
   onResponseStarted?(): void;
-  onResponseStart?(controller: DispatchController, status: number, headers: unknown, statusText?: string): void;
+  onResponseStart?(
+    controller: DispatchController,
+    status: number,
+    headers: unknown,
+    statusText?: string,
+  ): void;
   onResponseData?(controller: DispatchController, chunk: Buffer): void;
   onResponseEnd?(controller: DispatchController, trailers: unknown): void;
   onResponseError?(controller: DispatchController, error: Error): void;

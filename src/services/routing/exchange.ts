@@ -7,7 +7,10 @@ import type { RoutingSettings } from './routing-options.js';
 /** Makes an attempt, which is undici's handler of it. */
 export type NewAttempt = (exchange: Exchange, instance: ServiceInstance) => Attempt & DispatchHandler;
 
-/** One request of a caller, from its beginning to its end, over all its attempts. It decides what the caller is told of each attempt. */
+/**
+ * One request of a caller, from its beginning to its end, over all its attempts. It decides what the caller
+ * is told of each attempt.
+ */
 export class Exchange<P = unknown> {
   /** Whether the caller has given up, and why, if it said so. */
   aborted = false;
@@ -54,14 +57,20 @@ export class Exchange<P = unknown> {
     else this.#end(reason ?? new DOMException('The request was aborted.', 'AbortError'));
   }
 
-  /** Whether the caller has not been told yet that the request begins. True once, however many attempts there are. */
+  /**
+   * Whether the caller has not been told yet that the request begins. True once, however many attempts there
+   * are.
+   */
   announces(): boolean {
     const first = !this.#announced;
     this.#announced = true;
     return first;
   }
 
-  /** Whether the caller is told of an attempt: not once another one has taken its place, or the caller knows of the end. */
+  /**
+   * Whether the caller is told of an attempt: not once another one has taken its place, or the caller knows
+   * of the end.
+   */
   wants(attempt: Attempt): boolean {
     return !this.#ended && attempt === this.#current;
   }
@@ -78,7 +87,10 @@ export class Exchange<P = unknown> {
     return true;
   }
 
-  /** Whether the caller is told of the end of an answer, or of an upgrade, after which the connection is the caller's. */
+  /**
+   * Whether the caller is told of the end of an answer, or of an upgrade, after which the connection is the
+   * caller's.
+   */
   ends(attempt: Attempt): boolean {
     const isWanted = this.wants(attempt);
     if (isWanted) this.#ended = true;
@@ -148,7 +160,10 @@ export class Exchange<P = unknown> {
   }
 }
 
-/** One sending of a request to one instance. A subclass tells the caller of it, in the terms of one of undici's two sorts of handlers. */
+/**
+ * One sending of a request to one instance. A subclass tells the caller of it, in the terms of one of
+ * undici's two sorts of handlers.
+ */
 export abstract class Attempt {
   #cancel: ((reason?: Error) => void) | undefined;
 
@@ -162,12 +177,18 @@ export abstract class Attempt {
     return this.#cancel !== undefined;
   }
 
-  /** Whether the caller is told of it. Some dispatchers, such as undici's `MockAgent`, go on with an attempt that was cancelled. */
+  /**
+   * Whether the caller is told of it. Some dispatchers, such as undici's `MockAgent`, go on with an attempt
+   * that was cancelled.
+   */
   protected get wanted(): boolean {
     return this.exchange.wants(this);
   }
 
-  /** A connection was found. Returns whether the caller is told that the request begins; an attempt that is not wanted is cancelled. */
+  /**
+   * A connection was found. Returns whether the caller is told that the request begins; an attempt that is
+   * not wanted is cancelled.
+   */
   protected begin(cancel: (reason?: Error) => void): boolean {
     this.#cancel = cancel;
     if (this.wanted) return this.exchange.announces();

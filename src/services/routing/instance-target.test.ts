@@ -7,11 +7,18 @@ import { ServiceProvider } from '../service-provider.js';
 import { type InstanceTarget, noInstance, pickTarget, targetOf } from './instance-target.js';
 
 function instance(init: Partial<ServiceInstanceInit>): ServiceInstance {
-  return newInstance({ name: 'orders', address: '10.0.0.5', ...init }, { clock: new VirtualClock(), random: seededRandom(1) });
+  return newInstance(
+    { name: 'orders', address: '10.0.0.5', ...init },
+    { clock: new VirtualClock(), random: seededRandom(1) },
+  );
 }
 
 function providerOf(instances: readonly ServiceInstance[]): ServiceProvider {
-  return new ServiceProvider({ source: fixedInstances('orders', instances), clock: new VirtualClock(), random: seededRandom(1) });
+  return new ServiceProvider({
+    source: fixedInstances('orders', instances),
+    clock: new VirtualClock(),
+    random: seededRandom(1),
+  });
 }
 
 describe('the target of an instance', () => {
@@ -22,10 +29,25 @@ describe('the target of an instance', () => {
     ['an IPv6 address', { address: 'fe80::1', port: 80 }, 'http://[fe80::1]:80', ''],
     ['a host name', { address: 'host-1.internal', port: 81 }, 'http://host-1.internal:81', ''],
     ['its uriSpec', { port: 8080, uriSpec: template }, 'http://10.0.0.5:8080', ''],
-    ['a path in its uriSpec', { port: 8080, uriSpec: `${template}/api/v1/` }, 'http://10.0.0.5:8080', '/api/v1'],
+    [
+      'a path in its uriSpec',
+      { port: 8080, uriSpec: `${template}/api/v1/` },
+      'http://10.0.0.5:8080',
+      '/api/v1',
+    ],
     ['a uriSpec without a port', { uriSpec: 'https://{address}/api' }, 'https://10.0.0.5:443', '/api'],
-    ['a uriSpec for a TLS port that it has not', { port: 8080, uriSpec: 'http://{address}:{ssl-port}' }, 'http://10.0.0.5:8080', ''],
-    ['a uriSpec for a port that it has for TLS only', { sslPort: 8443, uriSpec: template }, 'https://10.0.0.5:8443', ''],
+    [
+      'a uriSpec for a TLS port that it has not',
+      { port: 8080, uriSpec: 'http://{address}:{ssl-port}' },
+      'http://10.0.0.5:8080',
+      '',
+    ],
+    [
+      'a uriSpec for a port that it has for TLS only',
+      { sslPort: 8443, uriSpec: template },
+      'https://10.0.0.5:8443',
+      '',
+    ],
   ])('is made of %s', (_what, init, origin, basePath) => {
     expect(targetOf(instance(init))).toMatchObject({ origin, basePath });
   });
@@ -44,7 +66,11 @@ describe('the target of an instance', () => {
   });
 
   it('has no brackets in the host name that sockets take', () => {
-    expect(targetOf(instance({ address: '::1', port: 8080 }))).toMatchObject({ hostname: '::1', port: 8080, protocol: 'http:' });
+    expect(targetOf(instance({ address: '::1', port: 8080 }))).toMatchObject({
+      hostname: '::1',
+      port: 8080,
+      protocol: 'http:',
+    });
   });
 });
 
@@ -96,7 +122,10 @@ describe('a pick', () => {
   });
 
   it('that finds none says what is known of the instances that there are', () => {
-    const instances = [...Array.from({ length: 100 }, () => instance({})), { ...instance({ port: 80 }), enabled: false }];
+    const instances = [
+      ...Array.from({ length: 100 }, () => instance({})),
+      { ...instance({ port: 80 }), enabled: false },
+    ];
     const tried = new Set<ServiceInstance>();
     expect(pickTarget(providerOf(instances), tried)).toBeUndefined();
     expect(noInstance(providerOf(instances), tried).facts).toEqual({
@@ -110,8 +139,12 @@ describe('a pick', () => {
     const tls = ({ protocol }: InstanceTarget) => protocol === 'https:';
     tried.clear();
     expect(pickTarget(plain, tried, tls)).toBeUndefined();
-    expect(noInstance(plain, tried, tls).message).toBe('no instance of orders can be picked (1 known: 1 without a usable address)');
+    expect(noInstance(plain, tried, tls).message).toBe(
+      'no instance of orders can be picked (1 known: 1 without a usable address)',
+    );
     const [failed] = plain.instances;
-    expect(noInstance(plain, new Set(failed && [failed])).message).toBe('no instance of orders can be picked (1 known: 1 tried already)');
+    expect(noInstance(plain, new Set(failed && [failed])).message).toBe(
+      'no instance of orders can be picked (1 known: 1 tried already)',
+    );
   });
 });

@@ -7,13 +7,22 @@ export interface InstancePicker<P = unknown> {
   /** The service, for people, and by default the host name in the URLs that are meant for it. */
   readonly name: string;
 
-  /** All known instances, also the ones that are never picked; read when a picked one has no usable target. @default not known */
+  /**
+   * All known instances, also the ones that are never picked; read when a picked one has no usable target.
+   * @default not known
+   */
   readonly instances?: readonly ServiceInstance<P>[];
 
-  /** One instance to send work to, none of `except`; undefined where there is none. At once, without input or output. */
+  /**
+   * One instance to send work to, none of `except`; undefined where there is none. At once, without input or
+   * output.
+   */
   pick(except?: ReadonlySet<ServiceInstance<P>>): ServiceInstance<P> | undefined;
 
-  /** As `pick`, for callers that cannot go on without one. @throws NoInstanceError when there is none, with what is known of them */
+  /**
+   * As `pick`, for callers that cannot go on without one.
+   * @throws NoInstanceError when there is none, with what is known of them
+   */
   need?(except?: ReadonlySet<ServiceInstance<P>>): ServiceInstance<P>;
 
   /** The instance has failed. */
@@ -28,18 +37,26 @@ export interface InstanceTarget {
   /** A host name or an IP address, without the brackets of IPv6. */
   readonly hostname: string;
   readonly port: number;
-  /** What comes before the path of every request: empty, or `/api` where the instance's uriSpec says so. Never ends with a slash. */
+  /**
+   * What comes before the path of every request: empty, or `/api` where the instance's uriSpec says so. Never
+   * ends with a slash.
+   */
   readonly basePath: string;
 }
 
-/** How many instances without a usable target are passed over where the picker does not tell all instances. */
+/**
+ * How many instances without a usable target are passed over where the picker does not tell all instances.
+ */
 const MAX_PASSED_OVER = 64;
 const EMPTY_PORT = /^[^/]*\/\/[^/?#]*:(?:[/?#]|$)/;
 
 /** Instances are values: what was made of one stays right. */
 const targets = new WeakMap<ServiceInstance, InstanceTarget | 'none'>();
 
-/** Where an instance is, by its uriSpec, or else its TLS port, or else its port. @returns undefined where that is no http(s) URL */
+/**
+ * Where an instance is, by its uriSpec, or else its TLS port, or else its port.
+ * @returns undefined where that is no http(s) URL
+ */
 export function targetOf(instance: ServiceInstance): InstanceTarget | undefined {
   const target = targets.get(instance) ?? parseTarget(instanceUrl(instance), instance) ?? 'none';
   targets.set(instance, target);
@@ -101,7 +118,8 @@ function parseTarget(text: string | undefined, instance: ServiceInstance): Insta
   const { protocol, hostname, port: written, pathname } = new URL(text);
   if (protocol !== 'http:' && protocol !== 'https:') return undefined;
   const isSecure = protocol === 'https:';
-  // A uriSpec leaves a port empty that the instance does not have: `{port}` for one that has none but for TLS.
+  // A uriSpec leaves a port empty that the instance does not have: `{port}` for one that has none but for
+  // TLS.
   const usual = EMPTY_PORT.test(text) ? (isSecure ? instance.sslPort : instance.port) : isSecure ? 443 : 80;
   const port = written === '' ? usual : Number(written);
   if (port === undefined) return undefined;

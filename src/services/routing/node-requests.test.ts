@@ -24,13 +24,18 @@ function pickerOf(name: string, addresses: readonly string[]): InstancePicker {
   };
 }
 
-function ask(lookup: LookupFunction, hostname: string, options: LookupOptions = {}): Promise<string | LookupAddress[]> {
+function ask(
+  lookup: LookupFunction,
+  hostname: string,
+  options: LookupOptions = {},
+): Promise<string | LookupAddress[]> {
   return new Promise((resolve, reject) => {
     lookup(hostname, options, (error, address) => (error ? reject(error) : resolve(address)));
   });
 }
 
-const noSystem: LookupFunction = (hostname, _options, callback) => callback(Object.assign(new Error(hostname), { code: 'ENOTFOUND' }), []);
+const noSystem: LookupFunction = (hostname, _options, callback) =>
+  callback(Object.assign(new Error(hostname), { code: 'ENOTFOUND' }), []);
 
 it('gives one instance each time, as one address or as a list of one', async () => {
   const lookup = serviceLookup(pickerOf('orders', ['10.0.0.1', 'fe80::2']), { lookup: noSystem });
@@ -43,7 +48,9 @@ it('gives an address of the family that is asked for, if there is one', async ()
   const lookup = serviceLookup(pickerOf('orders', ['10.0.0.1', 'fe80::2']), { lookup: noSystem });
   for (const family of [6, 'IPv6'] as const) expect(await ask(lookup, 'orders', { family })).toBe('fe80::2');
   for (const family of [4, 'IPv4'] as const) expect(await ask(lookup, 'orders', { family })).toBe('10.0.0.1');
-  await expect(ask(serviceLookup(pickerOf('orders', ['10.0.0.1'])), 'orders', { family: 6 })).rejects.toMatchObject({
+  await expect(
+    ask(serviceLookup(pickerOf('orders', ['10.0.0.1'])), 'orders', { family: 6 }),
+  ).rejects.toMatchObject({
     code: 'NO_INSTANCE',
   });
 });
@@ -54,7 +61,11 @@ it('resolves an instance whose address is a host name, as it was asked to', asyn
     asked.push([hostname, options]);
     callback(null, '10.0.0.9', 4);
   };
-  expect(await ask(serviceLookup(pickerOf('orders', ['host-1.internal']), { lookup: system }), 'orders', { family: 4 })).toBe('10.0.0.9');
+  expect(
+    await ask(serviceLookup(pickerOf('orders', ['host-1.internal']), { lookup: system }), 'orders', {
+      family: 4,
+    }),
+  ).toBe('10.0.0.9');
   expect(asked).toEqual([['host-1.internal', { family: 4 }]]);
 });
 
@@ -64,7 +75,10 @@ it('knows several services by their host names, and leaves other names to the sy
     ['Stock', pickerOf('stock', ['10.0.0.2'])],
   ]);
   const lookup = serviceLookup(providers, { lookup: noSystem });
-  expect([await ask(lookup, 'orders.internal'), await ask(lookup, 'stock')]).toEqual(['10.0.0.1', '10.0.0.2']);
+  expect([await ask(lookup, 'orders.internal'), await ask(lookup, 'stock')]).toEqual([
+    '10.0.0.1',
+    '10.0.0.2',
+  ]);
   await expect(ask(lookup, 'orders')).rejects.toThrow('orders');
 });
 

@@ -16,30 +16,49 @@ it.each([
   'UND_ERR_BODY_TIMEOUT',
   'HPE_INVALID_CONSTANT',
 ])('takes %s for a fault of the instance', (code) => {
-  expect([isInstanceFault(failure(code), false, null), isInstanceFault(failure(code), true, null)]).toEqual([true, true]);
+  expect([isInstanceFault(failure(code), false, null), isInstanceFault(failure(code), true, null)]).toEqual([
+    true,
+    true,
+  ]);
 });
 
-it.each(['UND_ERR_ABORTED', 'UND_ERR_INVALID_ARG', 'UND_ERR_CLOSED', 'UND_ERR_DESTROYED', 'UND_ERR_INFO', 'EMFILE', 'EADDRNOTAVAIL'])(
-  'does not take %s for one',
-  (code) => {
-    expect([isInstanceFault(failure(code), false, null), isInstanceFault(failure(code), true, null)]).toEqual([false, false]);
-  },
-);
+it.each([
+  'UND_ERR_ABORTED',
+  'UND_ERR_INVALID_ARG',
+  'UND_ERR_CLOSED',
+  'UND_ERR_DESTROYED',
+  'UND_ERR_INFO',
+  'EMFILE',
+  'EADDRNOTAVAIL',
+])('does not take %s for one', (code) => {
+  expect([isInstanceFault(failure(code), false, null), isInstanceFault(failure(code), true, null)]).toEqual([
+    false,
+    false,
+  ]);
+});
 
 it('takes whatever else prevents a connection for one, but not what happens once there is one', () => {
   const certificate = failure('DEPTH_ZERO_SELF_SIGNED_CERT');
-  expect([isInstanceFault(certificate, false, null), isInstanceFault(certificate, true, null)]).toEqual([true, false]);
+  expect([isInstanceFault(certificate, false, null), isInstanceFault(certificate, true, null)]).toEqual([
+    true,
+    false,
+  ]);
   expect(isInstanceFault(new Error('no code'), false, null)).toBe(false);
   expect(isInstanceFault('no error', false, null)).toBe(false);
 });
 
 it('takes an answer that is no HTTP for one, though undici 7 gives the error no code', () => {
-  const garbage = Object.assign(new Error('Response does not match the HTTP/1.1 protocol'), { name: 'HTTPParserError', code: undefined });
+  const garbage = Object.assign(new Error('Response does not match the HTTP/1.1 protocol'), {
+    name: 'HTTPParserError',
+    code: undefined,
+  });
   expect(isInstanceFault(garbage, true, null)).toBe(true);
 });
 
 it('looks into the errors of several addresses', () => {
-  expect(isInstanceFault(new AggregateError([failure('ECONNREFUSED'), failure('ENETUNREACH')]), false, null)).toBe(true);
+  expect(
+    isInstanceFault(new AggregateError([failure('ECONNREFUSED'), failure('ENETUNREACH')]), false, null),
+  ).toBe(true);
 });
 
 it('does not blame an instance for the error of a body, whatever its code', async () => {
@@ -53,13 +72,41 @@ it('does not blame an instance for the error of a body, whatever its code', asyn
 });
 
 it('knows the idempotent methods of RFC 9110', () => {
-  const methods = ['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE', 'POST', 'PATCH', 'CONNECT', 'get', 'QUERY'];
-  expect(methods.filter((method) => IDEMPOTENT_METHODS.has(method))).toEqual(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE']);
+  const methods = [
+    'GET',
+    'HEAD',
+    'OPTIONS',
+    'PUT',
+    'DELETE',
+    'TRACE',
+    'POST',
+    'PATCH',
+    'CONNECT',
+    'get',
+    'QUERY',
+  ];
+  expect(methods.filter((method) => IDEMPOTENT_METHODS.has(method))).toEqual([
+    'GET',
+    'HEAD',
+    'OPTIONS',
+    'PUT',
+    'DELETE',
+    'TRACE',
+  ]);
 });
 
 it('replays what lies in memory, and nothing that is read once', () => {
   const form = new FormData();
-  const lying = [undefined, null, '', 'text', Buffer.from('text'), new Uint8Array(3).buffer, new Blob(['text']), form];
+  const lying = [
+    undefined,
+    null,
+    '',
+    'text',
+    Buffer.from('text'),
+    new Uint8Array(3).buffer,
+    new Blob(['text']),
+    form,
+  ];
   expect(lying.every(isReplayable)).toBe(true);
   const read = [
     Readable.from(['text']),
@@ -72,7 +119,11 @@ it('replays what lies in memory, and nothing that is read once', () => {
 });
 
 it('hands a stream to another instance only while it has not been read', async () => {
-  expect([isUntouched(Readable.from(['text'])), isUntouched('text'), isUntouched(null)]).toEqual([true, true, true]);
+  expect([isUntouched(Readable.from(['text'])), isUntouched('text'), isUntouched(null)]).toEqual([
+    true,
+    true,
+    true,
+  ]);
   const read = Readable.from(['text', 'more']);
   for await (const _chunk of read.iterator({ destroyOnReturn: false })) break;
   expect(isUntouched(read)).toBe(false);

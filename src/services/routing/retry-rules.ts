@@ -1,6 +1,8 @@
 import { Readable } from 'node:stream';
 
-/** Codes of failures of the other side or of the network: the operating system's, undici's, the resolver's. */
+/**
+ * Codes of failures of the other side or of the network: the operating system's, undici's, the resolver's.
+ */
 const NETWORK_CODES: ReadonlySet<string> = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -22,10 +24,19 @@ const NETWORK_CODES: ReadonlySet<string> = new Set([
 ]);
 
 /** Codes of errors of this machine: too few descriptors, ports or memory, no permission. */
-const LOCAL_CODES: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM', 'EADDRNOTAVAIL', 'EACCES', 'EPERM']);
+const LOCAL_CODES: ReadonlySet<string> = new Set([
+  'EMFILE',
+  'ENFILE',
+  'ENOBUFS',
+  'ENOMEM',
+  'EADDRNOTAVAIL',
+  'EACCES',
+  'EPERM',
+]);
 
 /**
- * Whether a request failed because of the instance, going by the error's code, or its name where undici gives it none.
+ * Whether a request failed because of the instance, going by the error's code, or its name where undici gives
+ * it none.
  *
  * @param sent whether a connection was there and the request was being sent
  * @param body the body of the request
@@ -37,7 +48,8 @@ export function isInstanceFault(error: unknown, sent: boolean, body: unknown): b
   const code = codeOf(error);
   if (code === undefined) return false;
   if (NETWORK_CODES.has(code) || code.startsWith('HPE_')) return true;
-  // Any other failure to connect, such as a bad certificate. undici's other errors tell of a wrong request, a closed dispatcher, an abort.
+  // Any other failure to connect, such as a bad certificate. undici's other errors tell of a wrong request, a
+  // closed dispatcher, an abort.
   return !sent && !LOCAL_CODES.has(code) && !code.startsWith('UND_ERR_');
 }
 
@@ -49,11 +61,21 @@ function codeOf(error: unknown): string | undefined {
 }
 
 /** The methods that may be sent twice with the same effect as once (RFC 9110, 9.2.2). */
-export const IDEMPOTENT_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE']);
+export const IDEMPOTENT_METHODS: ReadonlySet<string> = new Set([
+  'GET',
+  'HEAD',
+  'OPTIONS',
+  'PUT',
+  'DELETE',
+  'TRACE',
+]);
 
 const REPLAYABLE_TAGS: ReadonlySet<string> = new Set(['[object Blob]', '[object File]', '[object FormData]']);
 
-/** Whether a body can be sent a second time after the first sending began: not what is read once, such as a stream or a generator. */
+/**
+ * Whether a body can be sent a second time after the first sending began: not what is read once, such as a
+ * stream or a generator.
+ */
 export function isReplayable(body: unknown): boolean {
   if (body === null || body === undefined || typeof body === 'string') return true;
   if (ArrayBuffer.isView(body) || body instanceof ArrayBuffer) return true;
@@ -61,7 +83,9 @@ export function isReplayable(body: unknown): boolean {
   return REPLAYABLE_TAGS.has(Object.prototype.toString.call(body));
 }
 
-/** Whether a body can be handed over again after a connection could not be made: nothing has begun to read it. */
+/**
+ * Whether a body can be handed over again after a connection could not be made: nothing has begun to read it.
+ */
 export function isUntouched(body: unknown): boolean {
   return !(body instanceof Readable) || (!body.destroyed && !Readable.isDisturbed(body));
 }

@@ -4,7 +4,13 @@ import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.
 import { ConfigError } from '../../base/errors.js';
 import { newInstance } from '../new-instance.js';
 import type { ServiceInstance } from '../service-instance.js';
-import type { ControlledHandler, Dispatch, DispatchController, DispatchOptions, LegacyHandler } from './dispatch.js';
+import type {
+  ControlledHandler,
+  Dispatch,
+  DispatchController,
+  DispatchOptions,
+  LegacyHandler,
+} from './dispatch.js';
 import type { InstancePicker } from './instance-target.js';
 import type { RoutingOptions } from './routing-options.js';
 import { serviceInterceptor } from './service-dispatcher.js';
@@ -25,7 +31,10 @@ beforeEach(() => {
 });
 
 const instances = ['a', 'b', 'c', 'd'].map((id, index) =>
-  newInstance({ name: 'orders', id, address: '10.0.0.1', port: 8000 + index }, { clock: new VirtualClock(), random: seededRandom(1) }),
+  newInstance(
+    { name: 'orders', id, address: '10.0.0.1', port: 8000 + index },
+    { clock: new VirtualClock(), random: seededRandom(1) },
+  ),
 );
 
 const picker: InstancePicker = {
@@ -44,12 +53,19 @@ const caller: LegacyHandler = {
   onError: (error) => told.push(`error ${error.message}`),
 };
 
-function dispatch(request: Partial<DispatchOptions> = {}, options: RoutingOptions = {}, handler: LegacyHandler = caller): boolean {
+function dispatch(
+  request: Partial<DispatchOptions> = {},
+  options: RoutingOptions = {},
+  handler: LegacyHandler = caller,
+): boolean {
   const base: Dispatch = (given, to) => {
     sent.push({ options: given, handler: to as Required<LegacyHandler> });
     return true;
   };
-  return serviceInterceptor(picker, options)(base)({ origin: 'http://orders', path: '/', method: 'GET', ...request }, handler);
+  return serviceInterceptor(picker, options)(base)(
+    { origin: 'http://orders', path: '/', method: 'GET', ...request },
+    handler,
+  );
 }
 
 function attempt(index: number): Required<LegacyHandler> {
@@ -72,7 +88,12 @@ describe('an abort', () => {
     const cancelled: unknown[] = [];
     attempt(1).onConnect((reason) => cancelled.push(reason?.message));
     attempt(1).onError(failure('UND_ERR_ABORTED'));
-    expect([cancelled, told, noted, sent.length]).toEqual([['enough'], ['connect', 'error enough'], ['a'], 2]);
+    expect([cancelled, told, noted, sent.length]).toEqual([
+      ['enough'],
+      ['connect', 'error enough'],
+      ['a'],
+      2,
+    ]);
   });
 
   it('without a reason has one there', () => {
@@ -247,7 +268,11 @@ describe('a caller', () => {
 it('asks each instance once, and as many as allowed', () => {
   dispatch();
   for (let i = 0; i < 3; i += 1) attempt(i).onError(failure('ECONNREFUSED'));
-  expect(sent.map(({ options }) => options.origin)).toEqual(['http://10.0.0.1:8000', 'http://10.0.0.1:8001', 'http://10.0.0.1:8002']);
+  expect(sent.map(({ options }) => options.origin)).toEqual([
+    'http://10.0.0.1:8000',
+    'http://10.0.0.1:8001',
+    'http://10.0.0.1:8002',
+  ]);
   expect([noted, told]).toEqual([['a', 'b', 'c'], ['error ECONNREFUSED']]);
 });
 

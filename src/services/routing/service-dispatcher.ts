@@ -24,21 +24,29 @@ export type FetchDispatcher = RequestInit extends { dispatcher?: infer D } ? Non
  * await fetch('http://orders/items/7', { dispatcher: serviceDispatcher(provider) });   // Node's own
  * ```
  *
- * - **Target.** Each request gets the scheme, address and port of an instance, and the path in its uriSpec before its own. The `Host` header and
- *   the TLS server name are the instance's, unless the request sets `Host`.
- * - **Which requests.** Those whose host is the service's name, see {@link RoutingOptions.hosts}, or that have no origin. Others pass through.
+ * - **Target.** Each request gets the scheme, address and port of an instance, and the path in its uriSpec
+ *   before its own. The `Host` header and the TLS server name are the instance's, unless the request sets
+ *   `Host`.
+ * - **Which requests.** Those whose host is the service's name, see {@link RoutingOptions.hosts}, or that
+ *   have no origin. Others pass through.
  * - **Errors.** The provider notes: no connection, a reset, no answer in time, an answer cut off, a status of
- *   {@link RoutingOptions.retryStatuses}. It does not note an abort by the caller, or an error of the caller's body.
- * - **Retries.** Until the caller has seen a response, another instance is asked: always when no connection could be made, else only if the
- *   method is idempotent (GET, HEAD, OPTIONS, PUT, DELETE, TRACE, or undici's `idempotent: true`) and the body can be sent twice. A stream cannot,
- *   and every body of `fetch` is one. Upgrades and CONNECT are tried once. There is no pause, and no instance is asked twice.
- * - **No instance.** `NoInstanceError`, for `fetch` as the `cause` of its `TypeError`. Await the provider's `ready` before the first request.
+ *   {@link RoutingOptions.retryStatuses}. It does not note an abort by the caller, or an error of the
+ *   caller's body.
+ * - **Retries.** Until the caller has seen a response, another instance is asked: always when no connection
+ *   could be made, else only if the method is idempotent (GET, HEAD, OPTIONS, PUT, DELETE, TRACE, or undici's
+ *   `idempotent: true`) and the body can be sent twice. A stream cannot, and every body of `fetch` is one.
+ *   Upgrades and CONNECT are tried once. There is no pause, and no instance is asked twice.
+ * - **No instance.** `NoInstanceError`, for `fetch` as the `cause` of its `TypeError`. Await the provider's
+ *   `ready` before the first request.
  *
- * The global `fetch` takes a dispatcher made of an `Agent` of undici 6 or 7. Its types accept one version of undici only (TS2375, TS2322), so cast
- * it: `{ dispatcher: dispatcher as unknown as FetchDispatcher }`. Time-outs (undici: 10 s for a connection, 300 s for an answer), TLS, keep-alive and
- * the number of connections are the dispatcher's. An `Agent` of undici 6 keeps some memory for each origin that it has seen; undici 7 does not.
+ * The global `fetch` takes a dispatcher made of an `Agent` of undici 6 or 7. Its types accept one version of
+ * undici only (TS2375, TS2322), so cast it: `{ dispatcher: dispatcher as unknown as FetchDispatcher }`.
+ * Time-outs (undici: 10 s for a connection, 300 s for an answer), TLS, keep-alive and the number of
+ * connections are the dispatcher's. An `Agent` of undici 6 keeps some memory for each origin that it has
+ * seen; undici 7 does not.
  *
- * @param options `dispatcher`: an `Agent` or another dispatcher of undici 6 or 7. The result is of its kind; closing it closes the given one
+ * @param options `dispatcher`: an `Agent` or another dispatcher of undici 6 or 7. The result is of its kind;
+ * closing it closes the given one
  * @throws ConfigError for an option that is out of its range
  */
 export function serviceDispatcher<P, D extends ComposableDispatcher>(
@@ -47,8 +55,8 @@ export function serviceDispatcher<P, D extends ComposableDispatcher>(
 ): ReturnType<D['compose']>;
 
 /**
- * The same over the global dispatcher of the moment: Node's own, or the one that `setGlobalDispatcher` has set. It has only the method `dispatch`,
- * which is enough for `fetch`; there is nothing to close.
+ * The same over the global dispatcher of the moment: Node's own, or the one that `setGlobalDispatcher` has
+ * set. It has only the method `dispatch`, which is enough for `fetch`; there is nothing to close.
  */
 export function serviceDispatcher<P>(
   provider: InstancePicker<P>,
@@ -61,19 +69,26 @@ export function serviceDispatcher<P>(
 ): unknown {
   const { dispatcher, ...routing } = options;
   const interceptor = serviceInterceptor(provider, routing);
-  return dispatcher === undefined ? { dispatch: interceptor(globalDispatch) } : dispatcher.compose(interceptor as never);
+  return dispatcher === undefined
+    ? { dispatch: interceptor(globalDispatch) }
+    : dispatcher.compose(interceptor as never);
 }
 
-/** What `Dispatcher.compose` takes in all versions of undici. @typeParam D - the `dispatch` that is wrapped */
+/**
+ * What `Dispatcher.compose` takes in all versions of undici. @typeParam D - the `dispatch` that is wrapped
+ */
 export type ServiceInterceptor = <D extends (options: never, handler: never) => boolean>(dispatch: D) => D;
 
 /**
- * The routing of {@link serviceDispatcher} as one interceptor of several: `agent.compose(serviceInterceptor(provider), …)`. undici calls the last
- * one first.
+ * The routing of {@link serviceDispatcher} as one interceptor of several:
+ * `agent.compose(serviceInterceptor(provider), …)`. undici calls the last one first.
  *
  * @throws ConfigError for an option that is out of its range
  */
-export function serviceInterceptor<P>(provider: InstancePicker<P>, options: RoutingOptions = {}): ServiceInterceptor {
+export function serviceInterceptor<P>(
+  provider: InstancePicker<P>,
+  options: RoutingOptions = {},
+): ServiceInterceptor {
   const settings = checkRoutingOptions(provider.name, options);
   const intercept = (dispatch: Dispatch): Dispatch => {
     // undici counts the parameters of what is returned.
@@ -82,7 +97,8 @@ export function serviceInterceptor<P>(provider: InstancePicker<P>, options: Rout
       if (!isRequest(request) || !settings.isMeant(request.origin)) return dispatch(request, handler);
       const exchange = (newAttempt: NewAttempt, fail: (error: Error) => void) =>
         new Exchange(provider, settings, dispatch, request, newAttempt, fail).start();
-      // The dispatcher gets the sort of handler that the caller has: what works together without us does so with us.
+      // The dispatcher gets the sort of handler that the caller has: what works together without us does so
+      // with us.
       if (!isControlled(handler)) {
         const fail = (error: Error) => handler.onError?.(error);
         return exchange((...attempt) => new LegacyAttempt(...attempt, handler), fail);
@@ -100,21 +116,30 @@ function isControlled(handler: DispatchHandler): handler is ControlledHandler {
 }
 
 function isRequest(request: DispatchOptions): boolean {
-  return typeof request === 'object' && request !== null && typeof request.path === 'string' && typeof request.method === 'string';
+  return (
+    typeof request === 'object' &&
+    request !== null &&
+    typeof request.path === 'string' &&
+    typeof request.method === 'string'
+  );
 }
 
-// Where undici keeps the dispatcher of the process: the first for versions with the handlers of undici 6, as Node up to 24 has, the second for
-// the ones that know the new handlers only.
+// Where undici keeps the dispatcher of the process: the first for versions with the handlers of undici 6, as
+// Node up to 24 has, the second for the ones that know the new handlers only.
 const LEGACY_SLOT = Symbol.for('undici.globalDispatcher.1');
 const SLOT = Symbol.for('undici.globalDispatcher.2');
 
-/** Dispatches as the global `fetch` does by default, by the dispatcher of the moment that knows this kind of handler. */
+/**
+ * Dispatches as the global `fetch` does by default, by the dispatcher of the moment that knows this kind of
+ * handler.
+ */
 export const globalDispatch: Dispatch = (request, handler) => {
   // Node loads its undici, and sets the dispatcher, when one of its classes is first asked for.
   void Headers;
   // biome-ignore lint/style/noRestrictedGlobals: neither time nor chance: undici keeps its dispatcher nowhere else.
   const slots = globalThis as unknown as Record<symbol, { dispatch: Dispatch } | undefined>;
   const dispatcher = (isControlled(handler) ? slots[SLOT] : undefined) ?? slots[LEGACY_SLOT];
-  if (dispatcher === undefined) throw new TypeError('This runtime keeps no global dispatcher where undici does: pass one.');
+  if (dispatcher === undefined)
+    throw new TypeError('This runtime keeps no global dispatcher where undici does: pass one.');
   return dispatcher.dispatch(request, handler);
 };

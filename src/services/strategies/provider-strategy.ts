@@ -3,7 +3,10 @@ import type { ServiceInstance } from '../service-instance.js';
 
 /** How one of several instances is chosen. One object serves one provider. */
 export interface ProviderStrategy<P = unknown> {
-  /** Chooses one of at least one candidates, at once and in constant time. The same array as before holds the same instances. */
+  /**
+   * Chooses one of at least one candidates, at once and in constant time. The same array as before holds the
+   * same instances.
+   */
   pick(candidates: readonly ServiceInstance<P>[]): ServiceInstance<P>;
 
   /** An instance has failed. It may still be among the candidates. */
@@ -22,7 +25,10 @@ export type StrategyFactory<P = unknown> = (context: StrategyContext) => Provide
 
 const UINT32 = 2 ** 32;
 
-/** Many random numbers from one, without a system call each: xorshift32 by George Marsaglia (Journal of Statistical Software 8/14, 2003). */
+/**
+ * Many random numbers from one, without a system call each: xorshift32 by George Marsaglia (Journal of
+ * Statistical Software 8/14, 2003).
+ */
 export class QuickRandom {
   #state: number;
 

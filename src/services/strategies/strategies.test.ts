@@ -1,9 +1,21 @@
 import { describe, expect, it } from 'vitest';
-import { chiSquare, chiSquareLimit, instanceOf, instancesOf } from '../../../test/support/service-instances.js';
+import {
+  chiSquare,
+  chiSquareLimit,
+  instanceOf,
+  instancesOf,
+} from '../../../test/support/service-instances.js';
 import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
 import type { ServiceInstance } from '../service-instance.js';
 import { QuickRandom, type StrategyFactory } from './provider-strategy.js';
-import { leastRecentlyFailed, parseStrategy, random, roundRobin, STRATEGY_NAMES, sticky } from './strategies.js';
+import {
+  leastRecentlyFailed,
+  parseStrategy,
+  random,
+  roundRobin,
+  STRATEGY_NAMES,
+  sticky,
+} from './strategies.js';
 import { weighted } from './weighted.js';
 
 const DRAWS = 100_000;
@@ -14,7 +26,11 @@ function made<P>(factory: StrategyFactory<P>, seed = 1) {
 }
 
 /** How often each of the candidates is picked. */
-function counts<P>(factory: StrategyFactory<P>, candidates: readonly ServiceInstance<P>[], seed = 1): number[] {
+function counts<P>(
+  factory: StrategyFactory<P>,
+  candidates: readonly ServiceInstance<P>[],
+  seed = 1,
+): number[] {
   const { strategy } = made(factory, seed);
   const counted = new Map(candidates.map((candidate) => [candidate, 0]));
   for (let i = 0; i < DRAWS; i += 1) {
@@ -37,7 +53,9 @@ describe('round robin', () => {
 
   it('does not begin with the same one in every process', () => {
     const candidates = instancesOf(10);
-    const firsts = Array.from({ length: 1_000 }, (_, seed) => Number(made(roundRobin(), seed).strategy.pick(candidates).id));
+    const firsts = Array.from({ length: 1_000 }, (_, seed) =>
+      Number(made(roundRobin(), seed).strategy.pick(candidates).id),
+    );
     const counted = candidates.map((_, id) => firsts.filter((first) => first === id).length);
     expect(chiSquare(counted, Array(10).fill(100))).toBeLessThan(chiSquareLimit(9));
   });
@@ -61,7 +79,9 @@ describe('random', () => {
     const { strategy } = made(random());
     const candidates = instancesOf(2);
     const picked = ids(times(10_000, () => strategy.pick(candidates)));
-    const pairs = ['00', '01', '10', '11'].map((pair) => [...picked.matchAll(new RegExp(`(?=${pair})`, 'g'))].length);
+    const pairs = ['00', '01', '10', '11'].map(
+      (pair) => [...picked.matchAll(new RegExp(`(?=${pair})`, 'g'))].length,
+    );
     expect(chiSquare(pairs, Array(4).fill(9_999 / 4))).toBeLessThan(chiSquareLimit(3));
   });
 });
@@ -71,7 +91,10 @@ describe('sticky', () => {
     const candidates = instancesOf(10);
     const { strategy } = made(sticky());
     expect(new Set(times(100, () => strategy.pick(candidates))).size).toBe(1);
-    expect(new Set(Array.from({ length: 100 }, (_, seed) => made(sticky(), seed).strategy.pick(candidates).id)).size).toBe(10);
+    expect(
+      new Set(Array.from({ length: 100 }, (_, seed) => made(sticky(), seed).strategy.pick(candidates).id))
+        .size,
+    ).toBe(10);
   });
 
   it('stays with it while others come and go, and when it is updated', () => {
@@ -100,7 +123,8 @@ describe('sticky', () => {
 });
 
 describe('weighted', () => {
-  const of = (...weights: unknown[]) => weights.map((weight, index) => instanceOf(String(index), { payload: { weight } }));
+  const of = (...weights: unknown[]) =>
+    weights.map((weight, index) => instanceOf(String(index), { payload: { weight } }));
 
   it('picks each as often as its weight says', () => {
     const weights = [1, 2, 3.5, 0.5, 10, 83];
@@ -111,7 +135,9 @@ describe('weighted', () => {
   it('is as fair with a thousand instances of a thousand weights', () => {
     const weights = Array.from({ length: 1_000 }, (_, index) => 1 + ((index * 7_919) % 1_000));
     const sum = weights.reduce((total, weight) => total + weight, 0);
-    const enough = weights.map((weight, index) => ({ index, expected: (weight * DRAWS) / sum })).filter(({ expected }) => expected >= 5);
+    const enough = weights
+      .map((weight, index) => ({ index, expected: (weight * DRAWS) / sum }))
+      .filter(({ expected }) => expected >= 5);
     const counted = counts(weighted(), of(...weights));
     const statistic = chiSquare(
       enough.map(({ index }) => counted[index] as number),
@@ -122,7 +148,9 @@ describe('weighted', () => {
 
   it('never picks one of weight 0, unless all are', () => {
     expect(counts(weighted(), of(0, 1, 0, 4)).map((count) => count > 0)).toEqual([false, true, false, true]);
-    expect(chiSquare(counts(weighted(), of(0, 0, 0, 0)), Array(4).fill(DRAWS / 4))).toBeLessThan(chiSquareLimit(3));
+    expect(chiSquare(counts(weighted(), of(0, 0, 0, 0)), Array(4).fill(DRAWS / 4))).toBeLessThan(
+      chiSquareLimit(3),
+    );
   });
 
   it('counts one that names no weight as 1', () => {
@@ -159,15 +187,23 @@ describe('weighted', () => {
 
   it('is not brought down by a function of one’s own that throws, or by a payload that is made to mislead', () => {
     const bad: unknown[] = [];
-    const candidates = [instanceOf('a'), instanceOf<{ size: number }>('b', { payload: { size: 9 } })] as ServiceInstance<{
+    const candidates = [
+      instanceOf('a'),
+      instanceOf<{ size: number }>('b', { payload: { size: 9 } }),
+    ] as ServiceInstance<{
       size: number;
     }>[];
     const weightOf = ({ payload }: ServiceInstance<{ size: number }>) => (payload as { size: number }).size;
-    const counted = counts(weighted({ weightOf, onBadWeight: ({ id }, error) => bad.push(id, error) }), candidates);
+    const counted = counts(
+      weighted({ weightOf, onBadWeight: ({ id }, error) => bad.push(id, error) }),
+      candidates,
+    );
     expect(bad).toEqual(['a', expect.any(TypeError)]);
     expect(chiSquare(counted, [DRAWS / 10, (DRAWS * 9) / 10])).toBeLessThan(chiSquareLimit(1));
     const hostile = instanceOf('p', { payload: JSON.parse('{"__proto__":{"weight":1000000}}') });
-    expect(chiSquare(counts(weighted(), [hostile, instanceOf('q')]), Array(2).fill(DRAWS / 2))).toBeLessThan(chiSquareLimit(1));
+    expect(chiSquare(counts(weighted(), [hostile, instanceOf('q')]), Array(2).fill(DRAWS / 2))).toBeLessThan(
+      chiSquareLimit(1),
+    );
   });
 
   it('weighs again when something has changed', () => {
@@ -220,13 +256,16 @@ describe('least recently failed', () => {
 
   it('refuses a memory that makes no sense', () => {
     for (const memoryMs of [0, -1, Number.NaN, Number.POSITIVE_INFINITY])
-      expect(() => leastRecentlyFailed({ memoryMs })).toThrow(expect.objectContaining({ code: 'CONFIG_INVALID', setting: 'memoryMs' }));
+      expect(() => leastRecentlyFailed({ memoryMs })).toThrow(
+        expect.objectContaining({ code: 'CONFIG_INVALID', setting: 'memoryMs' }),
+      );
   });
 });
 
 describe('the name of a strategy', () => {
   it('stands for it', () => {
-    for (const name of STRATEGY_NAMES) expect(made(parseStrategy(name)).strategy.pick(instancesOf(1)).id).toBe('0');
+    for (const name of STRATEGY_NAMES)
+      expect(made(parseStrategy(name)).strategy.pick(instancesOf(1)).id).toBe('0');
     expect(STRATEGY_NAMES).toEqual(['round-robin', 'random', 'sticky', 'weighted', 'least-recently-failed']);
   });
 

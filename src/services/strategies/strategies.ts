@@ -4,7 +4,10 @@ import type { ServiceInstance } from '../service-instance.js';
 import type { StrategyFactory } from './provider-strategy.js';
 import { weighted } from './weighted.js';
 
-/** Each instance in turn. The first is chosen at random, so that tasks that start together do not send their first requests to the same instance. */
+/**
+ * Each instance in turn. The first is chosen at random, so that tasks that start together do not send their
+ * first requests to the same instance.
+ */
 export function roundRobin<P = unknown>(): StrategyFactory<P> {
   return ({ random }) => {
     /** Where to begin, as a share of all. */
@@ -25,12 +28,14 @@ export function roundRobin<P = unknown>(): StrategyFactory<P> {
 /** Any instance, each as likely as the others. */
 export function random<P = unknown>(): StrategyFactory<P> {
   return (context) => ({
-    pick: (candidates) => candidates[Math.floor(context.random.next() * candidates.length)] as ServiceInstance<P>,
+    pick: (candidates) =>
+      candidates[Math.floor(context.random.next() * candidates.length)] as ServiceInstance<P>,
   });
 }
 
 /**
- * The same instance for as long as it may be chosen, also when it is updated. One that is registered again at another time or address is another.
+ * The same instance for as long as it may be chosen, also when it is updated. One that is registered again at
+ * another time or address is another.
  *
  * @param first chooses the one to stay with
  */
@@ -43,7 +48,8 @@ export function sticky<P = unknown>(first: StrategyFactory<P> = random()): Strat
       pick(candidates) {
         if (candidates === seen && choice !== undefined) return choice;
         const key = choice && registrationKey(choice);
-        choice = candidates.find((candidate) => registrationKey(candidate) === key) ?? chooser.pick(candidates);
+        choice =
+          candidates.find((candidate) => registrationKey(candidate) === key) ?? chooser.pick(candidates);
         seen = candidates;
         return choice;
       },
@@ -62,12 +68,14 @@ const DEFAULT_MEMORY_MS = 60_000;
 const MAX_MEMORY_MS = 86_400_000;
 
 /**
- * In turn the instances that have not failed lately; when all have, the one whose failure is the longest ago. Unlike the down policy, which
- * applies as well, it heeds the first failure already.
+ * In turn the instances that have not failed lately; when all have, the one whose failure is the longest ago.
+ * Unlike the down policy, which applies as well, it heeds the first failure already.
  *
  * @throws {ConfigError} when the memory is out of range
  */
-export function leastRecentlyFailed<P = unknown>({ memoryMs = DEFAULT_MEMORY_MS }: LeastRecentlyFailedOptions = {}): StrategyFactory<P> {
+export function leastRecentlyFailed<P = unknown>({
+  memoryMs = DEFAULT_MEMORY_MS,
+}: LeastRecentlyFailedOptions = {}): StrategyFactory<P> {
   if (!(memoryMs > 0 && memoryMs <= MAX_MEMORY_MS))
     throw new ConfigError('memoryMs', memoryMs, `more than 0 and at most ${MAX_MEMORY_MS} milliseconds`);
   return (context) => {
@@ -85,7 +93,9 @@ export function leastRecentlyFailed<P = unknown>({ memoryMs = DEFAULT_MEMORY_MS 
           seen = candidates;
           preferred = candidates.filter((candidate) => failures.get(candidate) === undefined);
           if (preferred.length === 0)
-            preferred = [candidates.reduce((oldest, each) => (failedAt(each) < failedAt(oldest) ? each : oldest))];
+            preferred = [
+              candidates.reduce((oldest, each) => (failedAt(each) < failedAt(oldest) ? each : oldest)),
+            ];
         }
         return inTurn.pick(preferred);
       },

@@ -4,13 +4,16 @@ import type { StrategyContext, StrategyFactory } from './provider-strategy.js';
 /** Settings of {@link weighted}. */
 export interface WeightedOptions<P> {
   /**
-   * The weight of an instance, from 0 to 1,000,000: one of weight 2 is chosen twice as often as one of weight 1. Undefined counts as 1. Called
-   * once for each instance after every change.
+   * The weight of an instance, from 0 to 1,000,000: one of weight 2 is chosen twice as often as one of weight
+   * 1. Undefined counts as 1. Called once for each instance after every change.
    *
    * @default `weight` of the payload, a number or the text of one
    */
   readonly weightOf?: ((instance: ServiceInstance<P>) => number | undefined) | undefined;
-  /** Told of what is no weight: negative, not a number, too large. Once for each value that was read. Must not throw and must not block. */
+  /**
+   * Told of what is no weight: negative, not a number, too large. Once for each value that was read. Must not
+   * throw and must not block.
+   */
   readonly onBadWeight?: ((instance: ServiceInstance<P>, weight: unknown) => void) | undefined;
 }
 
@@ -18,10 +21,13 @@ const DEFAULT_WEIGHT = 1;
 const MAX_WEIGHT = 1_000_000;
 
 /**
- * Any instance, each as likely as its weight says; one of weight 0 only where all are. A larger weight counts as 1,000,000, anything else that is
- * no weight as 1: its registrant wants the instance to be found.
+ * Any instance, each as likely as its weight says; one of weight 0 only where all are. A larger weight counts
+ * as 1,000,000, anything else that is no weight as 1: its registrant wants the instance to be found.
  */
-export function weighted<P = unknown>({ weightOf = weightOfPayload, onBadWeight }: WeightedOptions<P> = {}): StrategyFactory<P> {
+export function weighted<P = unknown>({
+  weightOf = weightOfPayload,
+  onBadWeight,
+}: WeightedOptions<P> = {}): StrategyFactory<P> {
   const reported = new WeakSet<ServiceInstance<P>>();
   const weigh = (instance: ServiceInstance<P>): number => {
     let weight: unknown;
@@ -44,7 +50,9 @@ export function weighted<P = unknown>({ weightOf = weightOfPayload, onBadWeight 
       pick(candidates) {
         if (candidates !== seen) {
           const weights = candidates.map(weigh);
-          table = new AliasTable(weights.some((weight) => weight > 0) ? weights : weights.map(() => DEFAULT_WEIGHT));
+          table = new AliasTable(
+            weights.some((weight) => weight > 0) ? weights : weights.map(() => DEFAULT_WEIGHT),
+          );
           seen = candidates;
         }
         return candidates[table.draw(random)] as ServiceInstance<P>;
@@ -62,8 +70,9 @@ function weightOfPayload({ payload }: ServiceInstance): number | undefined {
 }
 
 /**
- * Draws indices with given weights in constant time: Walker's alias method, the table made in linear time as by M. D. Vose ("A linear
- * algorithm for generating random numbers with a given distribution", IEEE Transactions on Software Engineering 17/9, 1991).
+ * Draws indices with given weights in constant time: Walker's alias method, the table made in linear time as
+ * by M. D. Vose ("A linear algorithm for generating random numbers with a given distribution", IEEE
+ * Transactions on Software Engineering 17/9, 1991).
  */
 class AliasTable {
   /** How much of each index is its own; the rest belongs to its alias. */

@@ -1,9 +1,20 @@
-import type { ContainerClient, ContainerListBlobHierarchySegmentResponse, HttpHeaders } from '@azure/storage-blob';
+import type {
+  ContainerClient,
+  ContainerListBlobHierarchySegmentResponse,
+  HttpHeaders,
+} from '@azure/storage-blob';
 import type { Clock } from '../../base/clock.js';
 import { bounded } from '../bounded.js';
 import { ageFromHeaders, ageFromListing } from '../http-age.js';
 import { storeTime } from '../http-date.js';
-import type { CallOptions, LeaseStore, Listing, ObjectMetadata, StoredObject, WriteResult } from '../lease-store.js';
+import type {
+  CallOptions,
+  LeaseStore,
+  Listing,
+  ObjectMetadata,
+  StoredObject,
+  WriteResult,
+} from '../lease-store.js';
 import { StoreError } from '../lease-store.js';
 import { allPages } from '../listing-pages.js';
 import { attempt, checkScratch, type StoreRequest, senseless } from '../store-request.js';
@@ -18,7 +29,10 @@ export interface AzureLeaseStoreOptions {
   /** Of the container. Its own retries are off (`maxTries: 1`). */
   readonly client: ContainerClient;
   readonly clock: Clock;
-  /** How long one request may take in all, credentials and the body of the reply included, in milliseconds. A listing makes one request a page. */
+  /**
+   * How long one request may take in all, credentials and the body of the reply included, in milliseconds. A
+   * listing makes one request a page.
+   */
   readonly requestTimeoutMs: number;
   /** See {@link LeaseStore.pollMs}, in milliseconds. @default 1200 */
   readonly pollMs?: number | undefined;
@@ -30,8 +44,8 @@ interface Reply {
 }
 
 /**
- * Leases in a container of Azure Blob Storage: Put Blob with `If-None-Match: *` and `If-Match`. Every call makes one request and repeats none;
- * only a listing makes one a page, of 5,000 blobs.
+ * Leases in a container of Azure Blob Storage: Put Blob with `If-None-Match: *` and `If-Match`. Every call
+ * makes one request and repeats none; only a listing makes one a page, of 5,000 blobs.
  */
 export class AzureLeaseStore implements LeaseStore {
   readonly url: string;
@@ -77,12 +91,24 @@ export class AzureLeaseStore implements LeaseStore {
           .byPage({ maxPageSize: 5_000, ...(continuationToken !== undefined && { continuationToken }) });
         return (await pages.next()).value as ContainerListBlobHierarchySegmentResponse;
       });
-      if (typeof page === 'string' || page?.segment === undefined) throw senseless(request, 'no listing: is this Blob Storage?');
+      if (typeof page === 'string' || page?.segment === undefined)
+        throw senseless(request, 'no listing: is this Blob Storage?');
       const date = dateOf(page);
-      const objects = page.segment.blobItems.flatMap(({ name, properties: { etag, contentLength, lastModified } }) => {
-        const key = name.slice(this.#keyPrefix.length);
-        return key === '' ? [] : [{ key, etag: etagOf(request, etag), size: contentLength ?? 0, age: ageFromListing(date, lastModified) }];
-      });
+      const objects = page.segment.blobItems.flatMap(
+        ({ name, properties: { etag, contentLength, lastModified } }) => {
+          const key = name.slice(this.#keyPrefix.length);
+          return key === ''
+            ? []
+            : [
+                {
+                  key,
+                  etag: etagOf(request, etag),
+                  size: contentLength ?? 0,
+                  age: ageFromListing(date, lastModified),
+                },
+              ];
+        },
+      );
       const token = page.continuationToken || undefined;
       return { objects, storeTime: storeTime(date), more: token !== undefined, token };
     });
@@ -92,13 +118,21 @@ export class AzureLeaseStore implements LeaseStore {
     return this.#put('create', key, { body, metadata, conditions: { ifNoneMatch: '*' } }, options);
   }
 
-  replace(key: string, body: string, metadata: ObjectMetadata, etag: string, options?: CallOptions): Promise<WriteResult> {
+  replace(
+    key: string,
+    body: string,
+    metadata: ObjectMetadata,
+    etag: string,
+    options?: CallOptions,
+  ): Promise<WriteResult> {
     return this.#put('replace', key, { body, metadata, conditions: { ifMatch: etag } }, options);
   }
 
   async discardProbe(key: string, options?: CallOptions): Promise<void> {
     checkScratch(this.url, key);
-    await this.#call(this.#request('discard', key), options, (abortSignal) => this.#blob(key).delete({ abortSignal }));
+    await this.#call(this.#request('discard', key), options, (abortSignal) =>
+      this.#blob(key).delete({ abortSignal }),
+    );
   }
 
   /** Idle connections hold no process, and are closed soon. */
@@ -107,7 +141,11 @@ export class AzureLeaseStore implements LeaseStore {
   async #put(
     operation: 'create' | 'replace',
     key: string,
-    { body, metadata, conditions }: { body: string; metadata: ObjectMetadata; conditions: { ifMatch?: string; ifNoneMatch?: string } },
+    {
+      body,
+      metadata,
+      conditions,
+    }: { body: string; metadata: ObjectMetadata; conditions: { ifMatch?: string; ifNoneMatch?: string } },
     options: CallOptions | undefined,
   ): Promise<WriteResult> {
     const request = this.#request(operation, key);
@@ -123,7 +161,11 @@ export class AzureLeaseStore implements LeaseStore {
   }
 
   /** One request, bounded in time: its reply, or the definite answer that came in the form of an error. */
-  #call<T>(request: StoreRequest, options: CallOptions | undefined, send: (signal: AbortSignal) => Promise<T>) {
+  #call<T>(
+    request: StoreRequest,
+    options: CallOptions | undefined,
+    send: (signal: AbortSignal) => Promise<T>,
+  ) {
     const { clock, requestTimeoutMs: timeoutMs } = this.options;
     const bounds = { clock, timeoutMs, signal: options?.signal, what: `${this.url}: ${attempt(request)}` };
     return bounded<T | 'conflict' | 'absent'>(bounds, async ({ signal }) => {

@@ -14,7 +14,12 @@ function reply(
   const headers = { ...(code !== undefined && { 'x-ms-error-code': code }), date };
   const get = (from: Record<string, string>) => ({ headers: { get: (name: string) => from[name] } });
   const request = get({ 'x-ms-date': 'Sat, 21 Nov 2026 12:00:01 GMT' });
-  return Object.assign(new Error(message), { name: 'RestError', statusCode, response: get(headers), request });
+  return Object.assign(new Error(message), {
+    name: 'RestError',
+    statusCode,
+    response: get(headers),
+    request,
+  });
 }
 
 function judged(operation: StoreRequest['operation'], error: unknown): string {
@@ -49,7 +54,12 @@ describe('a refusal of Blob Storage', () => {
       'rejected, not-applied: azblob://acct1/leases: replacing 0.json: refused (LeaseIdMissing: Why not.)',
     ],
     ['create', 409, 'BlobImmutableDueToPolicy', 'rejected, not-applied'],
-    ['create', 403, 'AuthorizationPermissionMismatch', 'access denied (AuthorizationPermissionMismatch, needs blobs/write): Why not.'],
+    [
+      'create',
+      403,
+      'AuthorizationPermissionMismatch',
+      'access denied (AuthorizationPermissionMismatch, needs blobs/write): Why not.',
+    ],
     [
       'read',
       403,
@@ -57,7 +67,12 @@ describe('a refusal of Blob Storage', () => {
       'denied, not-applied: azblob://acct1/leases: reading 0.json: access denied (AuthenticationFailed): Why not.',
     ],
     ['read', 401, 'InvalidAuthenticationInfo', 'denied, not-applied'],
-    ['create', 503, 'ServerBusy', 'unavailable, unknown: azblob://acct1/leases: creating 0.json: answered HTTP 503 (ServerBusy: Why not.)'],
+    [
+      'create',
+      503,
+      'ServerBusy',
+      'unavailable, unknown: azblob://acct1/leases: creating 0.json: answered HTTP 503 (ServerBusy: Why not.)',
+    ],
     ['create', 500, 'OperationTimedOut', 'unavailable, unknown'],
     ['create', 501, 'NotImplemented', 'unsupported, not-applied'],
     ['create', 400, 'InvalidHeaderValue', 'rejected, not-applied'],
@@ -68,7 +83,9 @@ describe('a refusal of Blob Storage', () => {
 
   it('names the clock of this host where that is hours off', () => {
     const error = reply(403, 'AuthenticationFailed', { date: 'Sat, 21 Nov 2026 15:00:00 GMT' });
-    expect(judged('read', error)).toMatch(/access denied \(AuthenticationFailed\): the clock of this host is wrong$/);
+    expect(judged('read', error)).toMatch(
+      /access denied \(AuthenticationFailed\): the clock of this host is wrong$/,
+    );
   });
 
   it.each([

@@ -5,14 +5,15 @@ import type { StoreError, StoreFault } from '../lease-store.js';
 import { failure, type StoreRequest } from '../store-request.js';
 
 /**
- * Says what a failed request to Blob Storage means, by the HTTP status, the service's error code and the operating system's error code; never
- * by the text. This is the only place that knows these.
+ * Says what a failed request to Blob Storage means, by the HTTP status, the service's error code and the
+ * operating system's error code; never by the text. This is the only place that knows these.
  *
  * @returns `conflict` for `create` and `replace` only, `absent` for `read` and `discard` only
  */
 export function classifyReply(error: unknown, request: StoreRequest): 'conflict' | 'absent' | StoreError {
   const { operation } = request;
-  const failed = (fault: StoreFault, outcome: StoreError['outcome'], detail: string) => failure(request, { fault, outcome, detail });
+  const failed = (fault: StoreFault, outcome: StoreError['outcome'], detail: string) =>
+    failure(request, { fault, outcome, detail });
   const status = fieldOf(error, 'statusCode');
   if (CREDENTIAL_ERRORS.test(textOf(error, 'name') ?? '')) {
     const isDown = typeof status === 'number' && status >= 500;
@@ -32,12 +33,23 @@ export function classifyReply(error: unknown, request: StoreRequest): 'conflict'
   if (code === 'BlobNotFound' && operation === 'replace') return 'conflict';
   if (code === 'BlobNotFound' && (operation === 'read' || operation === 'discard')) return 'absent';
   // A gateway in front of the store says 404 as well, and must not make a lease look as if it were gone.
-  if (status === 404) return failed('rejected', 'unknown', `answered ${said}, which does not say what is missing: is this Blob Storage?`);
+  if (status === 404)
+    return failed(
+      'rejected',
+      'unknown',
+      `answered ${said}, which does not say what is missing: is this Blob Storage?`,
+    );
   if (status === 401 || status === 403) {
     const signedAt = parseHttpDate(headerOf(error, 'request', 'x-ms-date'));
-    const clock = isClockWrong(headerOf(error, 'response', 'date'), signedAt) ? ': the clock of this host is wrong' : '';
+    const clock = isClockWrong(headerOf(error, 'response', 'date'), signedAt)
+      ? ': the clock of this host is wrong'
+      : '';
     const needs = code.startsWith('Authorization') ? `, needs ${NEEDS[operation]}` : '';
-    return failed('denied', 'not-applied', `access denied (${code || `HTTP ${status}`}${needs})${clock || shortMessageOf(error)}`);
+    return failed(
+      'denied',
+      'not-applied',
+      `access denied (${code || `HTTP ${status}`}${needs})${clock || shortMessageOf(error)}`,
+    );
   }
   if (status === 501) return failed('unsupported', 'not-applied', `not supported by this server (${said})`);
   if (status >= 500 || status === 429 || status === 408) {
@@ -47,7 +59,8 @@ export function classifyReply(error: unknown, request: StoreRequest): 'conflict'
 }
 
 /** Those of `@azure/identity`, which asks for a token with the first request. */
-const CREDENTIAL_ERRORS = /^(CredentialUnavailable|Authentication|AggregateAuthentication|AuthenticationRequired)Error$/;
+const CREDENTIAL_ERRORS =
+  /^(CredentialUnavailable|Authentication|AggregateAuthentication|AuthenticationRequired)Error$/;
 
 /** Each credential of the chain has failed; the message of the error is a list of them. */
 const CHAIN_FAILED = 'AggregateAuthenticationError';
@@ -58,16 +71,30 @@ const CONFLICTS = ['BlobAlreadyExists', 'ConditionNotMet', 'TargetConditionNotMe
 
 const MISSING = ['ContainerNotFound', 'ContainerBeingDeleted', 'ContainerDisabled'];
 
-/** The data action that each operation needs, below `Microsoft.Storage/storageAccounts/blobServices/containers/`. */
-const NEEDS = { read: 'blobs/read', list: 'blobs/read', create: 'blobs/write', replace: 'blobs/write', discard: 'blobs/delete' } as const;
+/**
+ * The data action that each operation needs, below
+ * `Microsoft.Storage/storageAccounts/blobServices/containers/`.
+ */
+const NEEDS = {
+  read: 'blobs/read',
+  list: 'blobs/read',
+  create: 'blobs/write',
+  replace: 'blobs/write',
+  discard: 'blobs/delete',
+} as const;
 
 /** A header of the request or of the response that an error of the SDK tells of. */
 function headerOf(error: unknown, part: 'request' | 'response', name: string): string | undefined {
-  const headers = fieldOf(fieldOf(error, part), 'headers') as { get?(name: string): string | undefined } | undefined;
+  const headers = fieldOf(fieldOf(error, part), 'headers') as
+    | { get?(name: string): string | undefined }
+    | undefined;
   return headers?.get?.(name);
 }
 
-/** The first line: the others name the request and the time, or each credential of the chain and what is wrong with it. */
+/**
+ * The first line: the others name the request and the time, or each credential of the chain and what is wrong
+ * with it.
+ */
 function shortMessageOf(error: unknown): string {
   return messageOf({ message: textOf(error, 'message')?.split('\n', 1)[0] });
 }

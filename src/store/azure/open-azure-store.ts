@@ -9,28 +9,34 @@ import { AzureLeaseStore, type AzureLeaseStoreOptions } from './azure-lease-stor
 /** Settings of {@link openAzureStore}: those of the store, and how to reach the service. */
 export interface AzureStoreOptions extends Omit<AzureLeaseStoreOptions, 'client'> {
   /**
-   * The http(s) URL of the service: of another cloud, or of Azurite. The account follows it as a path, unless its host begins with the account.
+   * The http(s) URL of the service: of another cloud, or of Azurite. The account follows it as a path, unless
+   * its host begins with the account.
    * @default what `AZURE_STORAGE_CONNECTION_STRING` says, else `https://ACCOUNT.blob.core.windows.net`
    */
   readonly endpoint?: string | undefined;
 }
 
-/** Without retries of the SDK: a blind retry of a conditional write turns a lost reply into a false conflict (rule 5). */
+/**
+ * Without retries of the SDK: a blind retry of a conditional write turns a lost reply into a false conflict
+ * (rule 5).
+ */
 function pipelineFor(address: string): StoragePipelineOptions & { readonly agent?: http.Agent } {
   const retryOptions = { maxTries: 1 };
   // An agent would take the place of the SDK's own one for a proxy.
-  if (PROXY_VARIABLES.some((name) => process.env[name] || process.env[name.toLowerCase()])) return { retryOptions };
+  if (PROXY_VARIABLES.some((name) => process.env[name] || process.env[name.toLowerCase()]))
+    return { retryOptions };
   return { retryOptions, agent: new (address.startsWith('https:') ? https : http).Agent(KEPT_CONNECTIONS) };
 }
 
 const PROXY_VARIABLES = ['HTTPS_PROXY', 'HTTP_PROXY', 'ALL_PROXY'];
 
 /**
- * Makes a store with a client of its own. Nothing is sent yet. The key or signature of `AZURE_STORAGE_CONNECTION_STRING` is used where it is set,
- * else the default credential chain of `@azure/identity`.
+ * Makes a store with a client of its own. Nothing is sent yet. The key or signature of
+ * `AZURE_STORAGE_CONNECTION_STRING` is used where it is set, else the default credential chain of
+ * `@azure/identity`.
  *
- * @throws {ConfigError} when a package is missing, when the connection string is not one or is of another account, and for credentials of the
- * chain over http
+ * @throws {ConfigError} when a package is missing, when the connection string is not one or is of another
+ * account, and for credentials of the chain over http
  */
 export async function openAzureStore(options: AzureStoreOptions): Promise<AzureLeaseStore> {
   const { account, container, endpoint } = options;
@@ -44,21 +50,38 @@ export async function openAzureStore(options: AzureStoreOptions): Promise<AzureL
   if (given) {
     const service = parse(given, (text) => BlobServiceClient.fromConnectionString(text));
     if (service.accountName !== account) {
-      throw new ConfigError('--store', url, `the account of AZURE_STORAGE_CONNECTION_STRING, ${service.accountName}`);
+      throw new ConfigError(
+        '--store',
+        url,
+        `the account of AZURE_STORAGE_CONNECTION_STRING, ${service.accountName}`,
+      );
     }
     // A shared access signature is the query of the connection string's own URL.
     const { search } = new URL(service.url);
     const address =
-      endpoint === undefined ? service.getContainerClient(container).url : `${containerUrl(endpoint, account, container)}${search}`;
+      endpoint === undefined
+        ? service.getContainerClient(container).url
+        : `${containerUrl(endpoint, account, container)}${search}`;
     const client = new ContainerClient(address, newPipeline(service.credential, pipelineFor(address)));
     return new AzureLeaseStore({ ...options, client });
   }
   if (endpoint?.startsWith('http:')) {
-    throw new ConfigError('--endpoint', endpoint, 'https, or AZURE_STORAGE_CONNECTION_STRING beside it (tokens are not sent over http)');
+    throw new ConfigError(
+      '--endpoint',
+      endpoint,
+      'https, or AZURE_STORAGE_CONNECTION_STRING beside it (tokens are not sent over http)',
+    );
   }
-  const { DefaultAzureCredential } = await optionalPackage('@azure/identity', url, () => import('@azure/identity'));
+  const { DefaultAzureCredential } = await optionalPackage(
+    '@azure/identity',
+    url,
+    () => import('@azure/identity'),
+  );
   const address = containerUrl(endpoint ?? `https://${account}.blob.core.windows.net`, account, container);
-  const client = new ContainerClient(address, newPipeline(new DefaultAzureCredential(), pipelineFor(address)));
+  const client = new ContainerClient(
+    address,
+    newPipeline(new DefaultAzureCredential(), pipelineFor(address)),
+  );
   return new AzureLeaseStore({ ...options, client });
 }
 

@@ -2,7 +2,10 @@ import type { CallOptions, StoreFact } from '../lease-store.js';
 import type { EtcdRequest } from './classify-reply.js';
 import type { EtcdGateway } from './gateway.js';
 
-/** Asks each of the servers for its version, by itself, and the cluster for its members. Failures are told, and not thrown. */
+/**
+ * Asks each of the servers for its version, by itself, and the cluster for its members. Failures are told,
+ * and not thrown.
+ */
 export async function describeServers(
   gateway: EtcdGateway,
   request: EtcdRequest,
@@ -17,14 +20,23 @@ export async function describeServers(
       ),
     ),
   );
-  const members = await gateway.call(request, 'cluster/member/list', {}, { ...options, repeatable: true }).then(
-    ({ body }) => (Array.isArray(body.members) ? `${body.members.length} in the cluster` : undefined),
-    // Newer versions tell it to administrators alone.
-    () => undefined,
+  const members = await gateway
+    .call(request, 'cluster/member/list', {}, { ...options, repeatable: true })
+    .then(
+      ({ body }) => (Array.isArray(body.members) ? `${body.members.length} in the cluster` : undefined),
+      // Newer versions tell it to administrators alone.
+      () => undefined,
+    );
+  const detail = [...versions.map(({ text }) => text), ...(members === undefined ? [] : [members])].join(
+    ', ',
   );
-  const detail = [...versions.map(({ text }) => text), ...(members === undefined ? [] : [members])].join(', ');
   return [
-    { id: 'etcd-servers', title: 'etcd servers', status: versions.every(({ isUp }) => isUp) ? 'ok' : 'warning', detail },
+    {
+      id: 'etcd-servers',
+      title: 'etcd servers',
+      status: versions.every(({ isUp }) => isUp) ? 'ok' : 'warning',
+      detail,
+    },
     {
       id: 'take-over',
       title: 'take-over',

@@ -3,7 +3,10 @@ import type { TlsFiles } from '../../base/tls.js';
 
 /** How to get into an etcd cluster. Certificates and keys are for `etcds:` and the contents of PEM files. */
 export interface EtcdAccess extends TlsFiles {
-  /** `USER:PASSWORD` of a user of the cluster. @default none: it lets everybody in, or knows the client by its certificate */
+  /**
+   * `USER:PASSWORD` of a user of the cluster.
+   * @default none: it lets everybody in, or knows the client by its certificate
+   */
   readonly auth?: string | undefined;
 }
 
@@ -12,7 +15,10 @@ export interface EtcdAccess extends TlsFiles {
  *
  * @throws {ConfigError} that does not show it
  */
-export function parseEtcdAuth(auth: string, setting: string): { readonly user: string; readonly password: string } {
+export function parseEtcdAuth(
+  auth: string,
+  setting: string,
+): { readonly user: string; readonly password: string } {
   const [, user = '', password = ''] = /^([^:]+):(.+)$/s.exec(auth) ?? [];
   if (user === '') throw new ConfigError(setting, '…', 'USER:PASSWORD of a user of the etcd cluster');
   return { user, password };

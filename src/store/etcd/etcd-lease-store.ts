@@ -33,10 +33,12 @@ export interface EtcdLeaseStoreOptions extends EtcdGatewayOptions {
 const PAGE = 1_000;
 
 /**
- * Leases in etcd: transactions that compare the creation or the modification revision of one key. Reads are linearizable. The etag is the modification
- * revision, which no two states of a key share. A write whose outcome is unknown is never repeated here.
+ * Leases in etcd: transactions that compare the creation or the modification revision of one key. Reads are
+ * linearizable. The etag is the modification revision, which no two states of a key share. A write whose
+ * outcome is unknown is never repeated here.
  *
- * Ages are unknown until etcd has removed the mark of a write (`age-marks.ts`): `observedAge` tells them earlier.
+ * Ages are unknown until etcd has removed the mark of a write (`age-marks.ts`): `observedAge` tells them
+ * earlier.
  */
 export class EtcdLeaseStore implements LeaseStore {
   readonly url: string;
@@ -57,13 +59,23 @@ export class EtcdLeaseStore implements LeaseStore {
   async read(key: string, options?: CallOptions): Promise<StoredObject | undefined> {
     const request = this.#request('read', key);
     const range = { ...this.#range(key), range_end: this.#range(`${markOf(key)}\0`).key };
-    const { body: reply, storeTime } = await this.#gateway.call(request, 'kv/range', range, { ...options, repeatable: true });
+    const { body: reply, storeTime } = await this.#gateway.call(request, 'kv/range', range, {
+      ...options,
+      repeatable: true,
+    });
     const rows = new Map(keyValuesOf(reply).map((row) => [this.#keyOf(row), row]));
     const row = rows.get(key);
     if (row === undefined) return undefined;
     const value = decodeValue(row.value);
     const { body, metadata } = value;
-    return { key, body, metadata, etag: etagOf(request, row.mod_revision), age: ageOf(value, rows.has(markOf(key))), storeTime };
+    return {
+      key,
+      body,
+      metadata,
+      etag: etagOf(request, row.mod_revision),
+      age: ageOf(value, rows.has(markOf(key))),
+      storeTime,
+    };
   }
 
   async list(options?: CallOptions): Promise<Listing> {
@@ -88,17 +100,32 @@ export class EtcdLeaseStore implements LeaseStore {
   }
 
   create(key: string, body: string, metadata: ObjectMetadata, options?: WriteOptions): Promise<WriteResult> {
-    return this.#write('create', key, { target: 'CREATE', create_revision: '0' }, { body, metadata }, options);
+    return this.#write(
+      'create',
+      key,
+      { target: 'CREATE', create_revision: '0' },
+      { body, metadata },
+      options,
+    );
   }
 
-  async replace(key: string, body: string, metadata: ObjectMetadata, etag: string, options?: WriteOptions): Promise<WriteResult> {
+  async replace(
+    key: string,
+    body: string,
+    metadata: ObjectMetadata,
+    etag: string,
+    options?: WriteOptions,
+  ): Promise<WriteResult> {
     options?.signal?.throwIfAborted();
     // No key has another one. To compare with zero would be to ask whether the key is absent.
     if (!/^[1-9]\d{0,18}$/.test(etag)) return { status: 'conflict' };
     return this.#write('replace', key, { target: 'MOD', mod_revision: etag }, { body, metadata }, options);
   }
 
-  /** Resolves at the next change that `heed` wants, and some time after the watch was lost; rejects with `signal.reason` when `signal` aborts. */
+  /**
+   * Resolves at the next change that `heed` wants, and some time after the watch was lost; rejects with
+   * `signal.reason` when `signal` aborts.
+   */
   async changed(signal: AbortSignal, heed: Heed = () => true): Promise<void> {
     signal.throwIfAborted();
     const ending = anySignal(signal);
@@ -119,20 +146,32 @@ export class EtcdLeaseStore implements LeaseStore {
 
   async discardProbe(key: string, options?: CallOptions): Promise<void> {
     if (!key.startsWith('probe-')) {
-      throw new StoreError(`${this.url}: ${key} is not a scratch object and is not removed`, { fault: 'rejected', outcome: 'not-applied' });
+      throw new StoreError(`${this.url}: ${key} is not a scratch object and is not removed`, {
+        fault: 'rejected',
+        outcome: 'not-applied',
+      });
     }
     // No harm is done where it is removed twice.
-    await this.#gateway.call(this.#request('discard', key), 'kv/deleterange', this.#range(key), { ...options, repeatable: true });
+    await this.#gateway.call(this.#request('discard', key), 'kv/deleterange', this.#range(key), {
+      ...options,
+      repeatable: true,
+    });
   }
 
   async close(): Promise<void> {
     this.#gateway.close();
   }
 
-  async #page(from: string, options: CallOptions | undefined): Promise<ListingPage & { readonly next: string | undefined }> {
+  async #page(
+    from: string,
+    options: CallOptions | undefined,
+  ): Promise<ListingPage & { readonly next: string | undefined }> {
     const request = this.#request('list');
     const range = { ...this.#range(from), range_end: toBase64(endOf(this.#keyPrefix)), limit: String(PAGE) };
-    const { body, storeTime } = await this.#gateway.call(request, 'kv/range', range, { ...options, repeatable: true });
+    const { body, storeTime } = await this.#gateway.call(request, 'kv/range', range, {
+      ...options,
+      repeatable: true,
+    });
     const rows = new Map(keyValuesOf(body).map((row) => [this.#keyOf(row), row]));
     const last = body.more === true ? [...rows.keys()].at(-1) : undefined;
     const objects = [...rows]
@@ -165,7 +204,11 @@ export class EtcdLeaseStore implements LeaseStore {
       puts.push({ request_put: { ...this.#range(markOf(name)), lease } });
     }
     const transaction = { compare: [{ key, result: 'EQUAL', ...condition }], success: puts };
-    const { body: reply, revision, storeTime } = await this.#gateway.call(request, 'kv/txn', transaction, options);
+    const {
+      body: reply,
+      revision,
+      storeTime,
+    } = await this.#gateway.call(request, 'kv/txn', transaction, options);
     if (reply.succeeded !== true) return { status: 'conflict' };
     return { status: 'written', etag: etagOf(request, String(revision)), storeTime };
   }
@@ -175,7 +218,12 @@ export class EtcdLeaseStore implements LeaseStore {
     // What changed since the last reply was not in it. Without one, the watch begins when it begins.
     const start = revision === 0n ? {} : { start_revision: String(revision + 1n) };
     const range = { key: toBase64(this.#keyPrefix), range_end: toBase64(endOf(this.#keyPrefix)), ...start };
-    const response = await this.#gateway.stream(this.#request('watch'), 'watch', { create_request: range }, signal);
+    const response = await this.#gateway.stream(
+      this.#request('watch'),
+      'watch',
+      { create_request: range },
+      signal,
+    );
     try {
       for await (const { type, kv = {} } of watchEvents(response)) {
         const key = this.#keyOf(kv);

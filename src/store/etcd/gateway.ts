@@ -8,7 +8,15 @@ import type { Clock } from '../../base/clock.js';
 import { storeTime } from '../http-date.js';
 import { KEPT_CONNECTIONS } from '../kept-connections.js';
 import { type CallOptions, type Interval, StoreError } from '../lease-store.js';
-import { classifyReply, type EtcdRequest, type Exchange, givenUp, isTokenRefused, senseless, withoutReply } from './classify-reply.js';
+import {
+  classifyReply,
+  type EtcdRequest,
+  type Exchange,
+  givenUp,
+  isTokenRefused,
+  senseless,
+  withoutReply,
+} from './classify-reply.js';
 
 /** Settings of an {@link EtcdGateway}. */
 export interface EtcdGatewayOptions {
@@ -39,8 +47,8 @@ export interface EtcdCall extends CallOptions {
 }
 
 /**
- * Calls etcd's API by its JSON gateway (https://etcd.io/docs/latest/dev-guide/api_grpc_gateway/). Asks one server, and the next one from the first failure
- * on that another server may not have.
+ * Calls etcd's API by its JSON gateway (https://etcd.io/docs/latest/dev-guide/api_grpc_gateway/). Asks one
+ * server, and the next one from the first failure on that another server may not have.
  */
 export class EtcdGateway {
   /** The greatest revision of all replies; 0 before the first one. */
@@ -57,19 +65,28 @@ export class EtcdGateway {
   }
 
   /**
-   * Makes one request, and repeats it at the other servers while that is safe: nothing was sent, or it is `repeatable`.
+   * Makes one request, and repeats it at the other servers while that is safe: nothing was sent, or it is
+   * `repeatable`.
    *
    * @param path below `/v3/`
    * @throws {StoreError} when there was no definite answer
    */
-  async call(request: EtcdRequest, path: string, body: object, { signal, repeatable = false }: EtcdCall = {}): Promise<EtcdReply> {
+  async call(
+    request: EtcdRequest,
+    path: string,
+    body: object,
+    { signal, repeatable = false }: EtcdCall = {},
+  ): Promise<EtcdReply> {
     const call = this.#limited(signal);
     try {
       for (let left = this.options.endpoints.length - 1; ; left -= 1) {
         try {
-          return await this.#authorized(request, path, body, call.signal, signal, async (response) => this.#reply(request, response));
+          return await this.#authorized(request, path, body, call.signal, signal, async (response) =>
+            this.#reply(request, response),
+          );
         } catch (error) {
-          const mayRepeat = error instanceof StoreError && error.transient && (repeatable || error.outcome === 'not-applied');
+          const mayRepeat =
+            error instanceof StoreError && error.transient && (repeatable || error.outcome === 'not-applied');
           if (!mayRepeat || left === 0 || call.signal.aborted) throw error;
         }
       }
@@ -79,11 +96,17 @@ export class EtcdGateway {
   }
 
   /**
-   * Makes a request whose answer has no end. Resolves to it once it has begun; it is destroyed when `signal` aborts.
+   * Makes a request whose answer has no end. Resolves to it once it has begun; it is destroyed when `signal`
+   * aborts.
    *
    * @throws {StoreError}
    */
-  async stream(request: EtcdRequest, path: string, body: object, signal: AbortSignal): Promise<IncomingMessage> {
+  async stream(
+    request: EtcdRequest,
+    path: string,
+    body: object,
+    signal: AbortSignal,
+  ): Promise<IncomingMessage> {
     const beginning = this.#limited(signal);
     try {
       return await this.#authorized(request, path, body, beginning.signal, signal, async (response) => {
@@ -100,12 +123,16 @@ export class EtcdGateway {
     const exchange = this.#exchange(endpoint);
     const call = this.#limited(signal);
     try {
-      const body = await text(await this.#send(exchange, 'GET', `${endpoint}/version`, undefined, call.signal));
+      const body = await text(
+        await this.#send(exchange, 'GET', `${endpoint}/version`, undefined, call.signal),
+      );
       if (exchange.status !== 200) throw classifyReply(request, exchange, body);
       const { etcdserver } = JSON.parse(body) as { etcdserver?: unknown };
       return String(etcdserver);
     } catch (error) {
-      throw error instanceof StoreError ? error : withoutReply(call.signal.aborted ? call.signal.reason : error, request, exchange);
+      throw error instanceof StoreError
+        ? error
+        : withoutReply(call.signal.aborted ? call.signal.reason : error, request, exchange);
     } finally {
       call.release();
     }
@@ -121,7 +148,10 @@ export class EtcdGateway {
     this.#agent.destroy();
   }
 
-  /** A request at the present server, with a token where one is needed; made once more where only the token was refused. */
+  /**
+   * A request at the present server, with a token where one is needed; made once more where only the token
+   * was refused.
+   */
   async #authorized<T>(
     request: EtcdRequest,
     path: string,
@@ -137,7 +167,8 @@ export class EtcdGateway {
     try {
       for (let isLast = false; ; isLast = true) {
         signal.throwIfAborted();
-        const token = this.options.auth && (this.#token ?? (await this.#authenticate(request.url, endpoint, signal)));
+        const token =
+          this.options.auth && (this.#token ?? (await this.#authenticate(request.url, endpoint, signal)));
         exchange.sent = false;
         const response = await this.#send(exchange, 'POST', `${endpoint}/v3/${path}`, body, signal, token);
         if (exchange.status === 200) return await take(response);
@@ -162,7 +193,13 @@ export class EtcdGateway {
     const request: EtcdRequest = { operation: 'authenticate', url };
     const exchange = this.#exchange(endpoint);
     try {
-      const response = await this.#send(exchange, 'POST', `${endpoint}/v3/auth/authenticate`, { name, password }, signal);
+      const response = await this.#send(
+        exchange,
+        'POST',
+        `${endpoint}/v3/auth/authenticate`,
+        { name, password },
+        signal,
+      );
       const body = await text(response);
       if (exchange.status !== 200) throw classifyReply(request, exchange, body);
       const { token } = JSON.parse(body) as { token?: unknown };
@@ -171,7 +208,9 @@ export class EtcdGateway {
       return token;
     } catch (error) {
       const { message, fault } =
-        error instanceof StoreError ? error : withoutReply(signal.aborted ? signal.reason : error, request, exchange);
+        error instanceof StoreError
+          ? error
+          : withoutReply(signal.aborted ? signal.reason : error, request, exchange);
       throw new StoreError(message, { fault, outcome: 'not-applied', cause: error });
     }
   }
@@ -191,7 +230,12 @@ export class EtcdGateway {
       ...(token !== undefined && { authorization: token }),
     };
     const isSecure = url.startsWith('https:');
-    const request = (isSecure ? httpsRequest : httpRequest)(url, { method, agent: this.#agent, headers, signal });
+    const request = (isSecure ? httpsRequest : httpRequest)(url, {
+      method,
+      agent: this.#agent,
+      headers,
+      signal,
+    });
     request.once('socket', (socket) => {
       const send = () => {
         exchange.sent = true;
@@ -227,7 +271,12 @@ export class EtcdGateway {
 
   #exchange(endpoint: string): Exchange {
     const otherScheme = this.revision > 0n ? undefined : endpoint.startsWith('https:') ? 'etcd' : 'etcds';
-    return { server: new URL(endpoint).host, hasCertificate: this.options.hasCertificate ?? false, otherScheme, sent: false };
+    return {
+      server: new URL(endpoint).host,
+      hasCertificate: this.options.hasCertificate ?? false,
+      otherScheme,
+      sent: false,
+    };
   }
 }
 

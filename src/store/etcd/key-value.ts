@@ -1,6 +1,9 @@
 import type { ObjectMetadata } from '../lease-store.js';
 
-/** A key with its value, as the gateway shows it: bytes in base64, numbers as texts, and what is zero or empty left out. */
+/**
+ * A key with its value, as the gateway shows it: bytes in base64, numbers as texts, and what is zero or empty
+ * left out.
+ */
 export interface EtcdKeyValue {
   readonly key?: string;
   readonly value?: string;
@@ -27,7 +30,10 @@ export function endOf(prefix: string): string {
 export interface DecodedValue {
   readonly body: string;
   readonly metadata: ObjectMetadata;
-  /** Set where this very write put a mark as well: for how long, at least, the mark stays after the write began, in milliseconds. */
+  /**
+   * Set where this very write put a mark as well: for how long, at least, the mark stays after the write
+   * began, in milliseconds.
+   */
   readonly markedForMs: number | undefined;
 }
 
@@ -52,7 +58,9 @@ function readMetadata(line: string): ObjectMetadata | undefined {
   try {
     const value: unknown = JSON.parse(line);
     const isMap = typeof value === 'object' && value !== null && !Array.isArray(value);
-    return isMap && Object.values(value).every((each) => typeof each === 'string') ? (value as ObjectMetadata) : undefined;
+    return isMap && Object.values(value).every((each) => typeof each === 'string')
+      ? (value as ObjectMetadata)
+      : undefined;
   } catch {
     return undefined;
   }

@@ -4,7 +4,8 @@ import { type EtcdAccess, parseEtcdAuth } from './etcd-access.js';
 import { EtcdLeaseStore, type EtcdLeaseStoreOptions } from './etcd-lease-store.js';
 
 /** Settings of {@link openEtcdStore}. */
-export interface EtcdStoreOptions extends Omit<EtcdLeaseStoreOptions, 'auth' | 'secureContext' | 'hasCertificate'> {
+export interface EtcdStoreOptions
+  extends Omit<EtcdLeaseStoreOptions, 'auth' | 'secureContext' | 'hasCertificate'> {
   readonly etcd?: EtcdAccess | undefined;
 }
 

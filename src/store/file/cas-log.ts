@@ -2,35 +2,59 @@ import { link, lstat, mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises
 import { basename, dirname, join } from 'node:path';
 import type { RandomSource } from '../../base/clock.js';
 import { type ObjectMetadata, StoreError } from '../lease-store.js';
-import { codeOf, Damage, exists, kindOf, makeFolder, readRegular, syncFolder, unless, writeDurably } from './files.js';
+import {
+  codeOf,
+  Damage,
+  exists,
+  kindOf,
+  makeFolder,
+  readRegular,
+  syncFolder,
+  unless,
+  writeDurably,
+} from './files.js';
 import type { GenerationRecord } from './generation.js';
-import { decodeRecord, encodeRecord, GENERATION_NAME, numberOf, removeGeneration, removeOldGenerations } from './generation.js';
+import {
+  decodeRecord,
+  encodeRecord,
+  GENERATION_NAME,
+  numberOf,
+  removeGeneration,
+  removeOldGenerations,
+} from './generation.js';
 
 // How processes agree on the next state of an object, without a lock.
 //
-// The folder `.cas/<key>` holds the states of the object, its generations, each in a folder named `<number>-<random>`, or `0` for the state
-// before the first write. A generation holds
+// The folder `.cas/<key>` holds the states of the object, its generations, each in a folder named
+// `<number>-<random>`, or `0` for the state before the first write. A generation holds
 //   record   its own name, the SHA-256 of the body, the metadata, when
 //   body     the bytes, until they are moved to `<directory>/<key>`, where people find them
 //   next     once there is a successor: a hard link to the successor's record
 // The head is the generation that is named by a `next` (or is `0`) and has no `next` of its own.
 //
-// A writer prepares a generation, complete and synced. One step decides: link(own/record, head/next). It fails when the link of another
-// writer is there, and when the head's folder is gone. Then the writer commits: rename(own/body, <directory>/<key>). Why this is safe:
+// A writer prepares a generation, complete and synced. One step decides: link(own/record, head/next). It
+// fails when the link of another writer is there, and when the head's folder is gone. Then the writer
+// commits: rename(own/body, <directory>/<key>). Why this is safe:
 //
 // - One successor. link(2) never replaces a name, so exactly one of all contenders succeeds one head.
-// - No stale writer. Names are random and never used again (`0` is never removed). A writer that was paused since it saw its head finds
+// - No stale writer. Names are random and never used again (`0` is never removed). A writer that was paused
+// since it saw its head finds
 //   that head's `next` taken, or the head gone; both are conflicts.
-// - Old generations go by renaming the folder to `trash-<random>`, so no path ever shows one without its `next`. A link(2) that has found
+// - Old generations go by renaming the folder to `trash-<random>`, so no path ever shows one without its
+// `next`. A link(2) that has found
 //   the folder before may land in the trash. So a writer looks after its link whether the head still stands. If it does, the link decides.
 //   If not, the log has moved on, and the writer looks for its own generation in it.
-// - The public file only moves forward. A body is moved at most once, and that of the head before a successor is decided. So a process that
+// - The public file only moves forward. A body is moved at most once, and that of the head before a successor
+// is decided. So a process that
 //   is paused before its rename finds nothing to move when it goes on.
-// - A crash, or a pause, blocks no process. Before the link there is but an unused generation, which later writers remove. After it the
+// - A crash, or a pause, blocks no process. Before the link there is but an unused generation, which later
+// writers remove. After it the
 //   next writer moves the body, and readers take it from the generation. The head, and the one that names it, stay.
-// - Power loss. What the link needs is synced before it; the head's names, with `next`, after it, before anything older is removed or
+// - Power loss. What the link needs is synced before it; the head's names, with `next`, after it, before
+// anything older is removed or
 //   success reported. The public name needs no sync: until the move is on the disk, the body is in the generation.
-// - Damage. Where something is not what a process can have put there, nothing tells which write was the last. Then the whole folder is
+// - Damage. Where something is not what a process can have put there, nothing tells which write was the last.
+// Then the whole folder is
 //   renamed to `.cas/<key>~<random>`, and a new log begins. A process that gets hold of another's new log that way puts it back.
 
 /** The last state of an object. */
@@ -55,7 +79,10 @@ const NO_HARD_LINKS = ['EMLINK', 'ENOSYS', 'ENOTSUP', 'EOPNOTSUPP', 'EPERM'];
 /** What link(2) answers when it certainly has not been done; `EEXIST` and `ENOENT` are ordinary conflicts. */
 const NOT_LINKED = ['EACCES', 'EDQUOT', 'ENOSPC', 'EROFS'];
 
-/** The generations of one object, see the head of this file. Throws the operating system's errors as they come. */
+/**
+ * The generations of one object, see the head of this file. Throws the operating system's errors as they
+ * come.
+ */
 export class CasLog {
   readonly #folder: string;
   readonly #publicPath: string;
@@ -70,22 +97,30 @@ export class CasLog {
     this.#publicPath = join(directory, key);
   }
 
-  /** The head at some moment during the call. @throws {@link Damage}; {@link StoreError} `unavailable` when writes never ceased */
+  /**
+   * The head at some moment during the call.
+   * @throws {@link Damage}; {@link StoreError} `unavailable` when writes never ceased
+   */
   async head(signal?: AbortSignal): Promise<Head> {
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       signal?.throwIfAborted();
       const head = await this.#seek();
       if (await this.isHead(head)) return head;
     }
-    throw new StoreError(`${this.#folder}: it changed too often to be read`, { fault: 'unavailable', outcome: 'not-applied' });
+    throw new StoreError(`${this.#folder}: it changed too often to be read`, {
+      fault: 'unavailable',
+      outcome: 'not-applied',
+    });
   }
 
-  /** True when this generation, known to have been the head once, still was at some moment during the call. */
+  /**
+   * True when this generation, known to have been the head once, still was at some moment during the call.
+   */
   async isHead({ name, namedBy }: Head): Promise<boolean> {
     if (await exists(this.#path(name, 'next'))) return false;
     if (namedBy === undefined) return true;
-    // In this order: a folder that still stands was not trash a moment ago, when it had no `next`. The same goes for the one
-    // that names it, whose `next` counts only if it was not read from the trash.
+    // In this order: a folder that still stands was not trash a moment ago, when it had no `next`. The same
+    // goes for the one that names it, whose `next` counts only if it was not read from the trash.
     return (await exists(this.#path(name))) && (await exists(this.#path(namedBy)));
   }
 
@@ -94,7 +129,10 @@ export class CasLog {
     return readRegular(this.#path(name, 'body'));
   }
 
-  /** The metadata of the youngest record that can be read, decided or not: what is left to be known of a damaged log. */
+  /**
+   * The metadata of the youngest record that can be read, decided or not: what is left to be known of a
+   * damaged log.
+   */
   async lastMetadata(): Promise<ObjectMetadata> {
     const names = (await readdir(this.#folder).catch(() => [])).filter((name) => GENERATION_NAME.test(name));
     for (const name of names.sort((a, b) => numberOf(b) - numberOf(a))) {
@@ -104,9 +142,16 @@ export class CasLog {
     return {};
   }
 
-  /** Moves a damaged log aside, for people to look into. Resolves to the head of a new one; to undefined when the log is sound, or gone. */
+  /**
+   * Moves a damaged log aside, for people to look into. Resolves to the head of a new one; to undefined when
+   * the log is sound, or gone.
+   */
   async restart(): Promise<Head | undefined> {
-    const aside = new CasLog(this.directory, `${basename(this.#publicPath)}~${this.random.hex(4)}`, this.random);
+    const aside = new CasLog(
+      this.directory,
+      `${basename(this.#publicPath)}~${this.random.hex(4)}`,
+      this.random,
+    );
     try {
       await rename(this.#folder, aside.#folder);
       await aside.head();
@@ -123,9 +168,15 @@ export class CasLog {
    * Makes a generation of this body the successor of `head`, unless there is one.
    *
    * @returns the new generation's name, or undefined when another writer was first
-   * @throws {@link StoreError} of unknown outcome when something failed after the decision, or later writes have hidden what was decided
+   * @throws {@link StoreError} of unknown outcome when something failed after the decision, or later writes
+   * have hidden what was decided
    */
-  async succeed(head: Head, body: Buffer, about: Omit<GenerationRecord, 'name'>, signal?: AbortSignal): Promise<string | undefined> {
+  async succeed(
+    head: Head,
+    body: Buffer,
+    about: Omit<GenerationRecord, 'name'>,
+    signal?: AbortSignal,
+  ): Promise<string | undefined> {
     const name = `${numberOf(head.name) + 1}-${this.random.hex(12)}`;
     if (head.namedBy === undefined) await this.#found();
     let decided = false;
@@ -174,7 +225,10 @@ export class CasLog {
     return text && decodeRecord(text, path, number);
   }
 
-  /** What seems to be the head: the end of the log from the oldest generation with a successor. Unused generations are younger. */
+  /**
+   * What seems to be the head: the end of the log from the oldest generation with a successor. Unused
+   * generations are younger.
+   */
   async #seek(): Promise<Head> {
     const [there, entries] = await Promise.all([
       unless(['ENOENT'], lstat(this.#folder)),
@@ -182,11 +236,16 @@ export class CasLog {
     ]);
     if (there !== undefined && !there.isDirectory()) throw new Damage(this.#folder, kindOf(there));
     const generations = (entries ?? []).filter(({ name }) => GENERATION_NAME.test(name));
-    for (const entry of generations) if (!entry.isDirectory()) throw new Damage(this.#path(entry.name), kindOf(entry));
+    for (const entry of generations)
+      if (!entry.isDirectory()) throw new Damage(this.#path(entry.name), kindOf(entry));
     const names = generations.map(({ name }) => name).filter((name) => name !== '0');
     for (const start of [...names.sort((a, b) => numberOf(a) - numberOf(b)), '0']) {
       let head: Head | undefined;
-      for (let namedBy = start, record = await this.#nextOf(start); record !== undefined; record = await this.#nextOf(namedBy)) {
+      for (
+        let namedBy = start, record = await this.#nextOf(start);
+        record !== undefined;
+        record = await this.#nextOf(namedBy)
+      ) {
         head = { name: record.name, record, namedBy };
         namedBy = record.name;
       }
@@ -213,7 +272,10 @@ export class CasLog {
     await mkdir(this.#path(name));
     // Spares the disk in a crowd; what decides is the link.
     if (await exists(this.#path(head.name, 'next'))) return false;
-    await Promise.all([writeDurably(this.#path(name, 'body'), body), writeDurably(this.#path(name, 'record'), encodeRecord(record))]);
+    await Promise.all([
+      writeDurably(this.#path(name, 'body'), body),
+      writeDurably(this.#path(name, 'record'), encodeRecord(record)),
+    ]);
     await Promise.all([syncFolder(this.#path(name)), syncFolder(this.#folder)]);
     return true;
   }
@@ -232,7 +294,8 @@ export class CasLog {
       if (codeOf(error) !== 'EISDIR') throw error;
       const aside = `${this.#publicPath}~${this.random.hex(4)}`;
       await mkdir(aside);
-      // Onto a folder only a folder can be renamed: a body that another process has moved here meanwhile stays.
+      // Onto a folder only a folder can be renamed: a body that another process has moved here meanwhile
+      // stays.
       if (!(await move(this.#publicPath, aside))) await rmdir(aside);
       await move(this.#path(name, 'body'), this.#publicPath);
     }
@@ -259,7 +322,8 @@ export class CasLog {
       // Whatever link(2) said, what stands there decides.
       const successor = await this.#nextOf(head.name);
       if (successor !== undefined) return successor.name === name;
-      // The head is gone: the log has moved on. If it went over this generation, that one has a successor, or is old enough to be gone too.
+      // The head is gone: the log has moved on. If it went over this generation, that one has a successor, or
+      // is old enough to be gone too.
       if (await exists(this.#path(name, 'next'))) return true;
       if (failure === undefined && (await exists(this.#path(name)))) return false;
     } catch (error) {

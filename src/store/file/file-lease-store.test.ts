@@ -74,7 +74,9 @@ describe('a file that people have touched', () => {
     expect(found).toMatchObject({ body: 'by hand', metadata: {}, age: unknownAge });
     expect((await store.list()).objects).toMatchObject([{ key: '0.json', size: 7, etag: found?.etag }]);
     expect((await store.create('0.json', 'x', {})).status).toBe('conflict');
-    expect((await store.replace('0.json', 'replaced', { version: '2' }, found?.etag ?? '')).status).toBe('written');
+    expect((await store.replace('0.json', 'replaced', { version: '2' }, found?.etag ?? '')).status).toBe(
+      'written',
+    );
     expect(await store.read('0.json')).toMatchObject({ body: 'replaced', metadata: { version: '2' } });
   });
 
@@ -87,7 +89,9 @@ describe('a file that people have touched', () => {
     await writeFile(path('0.json'), 'edited again');
     expect((await store.replace('0.json', 'y', {}, edited?.etag ?? '')).status).toBe('conflict');
     expect(await readFile(path('0.json'), 'utf8')).toBe('edited again');
-    expect((await store.replace('0.json', 'y', {}, (await store.read('0.json'))?.etag ?? '')).status).toBe('written');
+    expect((await store.replace('0.json', 'y', {}, (await store.read('0.json'))?.etag ?? '')).status).toBe(
+      'written',
+    );
     expect(await readFile(path('0.json'), 'utf8')).toBe('y');
   });
 
@@ -153,8 +157,13 @@ describe('an object of which something is damaged', () => {
       await put(there);
 
       const found = await store.read('1.json');
-      expect((await store.list()).objects.map(({ key, etag }) => [key, etag]).sort()[1]).toEqual(['1.json', found?.etag]);
-      expect((await store.replace('1.json', 'mended', { version: '8' }, found?.etag ?? '')).status).toBe('written');
+      expect((await store.list()).objects.map(({ key, etag }) => [key, etag]).sort()[1]).toEqual([
+        '1.json',
+        found?.etag,
+      ]);
+      expect((await store.replace('1.json', 'mended', { version: '8' }, found?.etag ?? '')).status).toBe(
+        'written',
+      );
       const mended = await open().read('1.json');
       expect(mended).toMatchObject({ body: 'mended', metadata: { version: '8' } });
       expect(await readFile(path('1.json'), 'utf8')).toBe('mended');
@@ -166,7 +175,8 @@ describe('an object of which something is damaged', () => {
 
   it.each(['trash-0123', 'seat'])('follows no link when it tidies up: %s', async (name) => {
     await mkdir(path('.precious'));
-    for (const file of ['mine', 'body', 'record', 'next']) await writeFile(path(`.precious/${file}`), 'precious');
+    for (const file of ['mine', 'body', 'record', 'next'])
+      await writeFile(path(`.precious/${file}`), 'precious');
     let etag = etagOf(await store.create('1.json', '0', {}));
     if (name === 'seat') await rm(path(`.cas/1.json/${etag}`), { recursive: true });
     await symlink(path('.precious'), path(`.cas/1.json/${name === 'seat' ? etag : name}`));
@@ -183,7 +193,11 @@ describe('an object of which something is damaged', () => {
     await rm(path('1.json'));
     await mkdir(path('1.json'));
     await writeFile(path('1.json/mine'), 'precious');
-    expect(await store.read('1.json')).toMatchObject({ body: '<1.json: directory>', metadata: { version: '7' }, age: unknownAge });
+    expect(await store.read('1.json')).toMatchObject({
+      body: '<1.json: directory>',
+      metadata: { version: '7' },
+      age: unknownAge,
+    });
     expect((await store.replace('1.json', 'y', {}, etag)).status).toBe('conflict');
     expect((await store.create('1.json', 'y', {})).status).toBe('conflict');
     const kept = async () => (await readdir(directory)).filter((name) => name.startsWith('1.json~'));
@@ -193,21 +207,29 @@ describe('an object of which something is damaged', () => {
     expect((await store.list()).objects.map(({ key }) => key)).toEqual(['1.json']);
   });
 
-  it.each(['', 'not JSON', 'null', '{"seat":"../../etc"}', '{"seat":"0","sha256":"","metadata":{},"stamp":{"clock":"","ms":0}}'])(
-    'says which record is damaged: %j',
-    async (record) => {
-      await store.create('0.json', 'x', { version: '7' });
-      await writeFile(path('.cas/0.json/0/next'), record);
-      expect(await store.read('0.json')).toMatchObject({ body: '<.cas/0.json/0/next: damaged>', age: unknownAge });
-    },
-  );
+  it.each([
+    '',
+    'not JSON',
+    'null',
+    '{"seat":"../../etc"}',
+    '{"seat":"0","sha256":"","metadata":{},"stamp":{"clock":"","ms":0}}',
+  ])('says which record is damaged: %j', async (record) => {
+    await store.create('0.json', 'x', { version: '7' });
+    await writeFile(path('.cas/0.json/0/next'), record);
+    expect(await store.read('0.json')).toMatchObject({
+      body: '<.cas/0.json/0/next: damaged>',
+      age: unknownAge,
+    });
+  });
 
   it('is mended once: who finds it sound by then has a conflict, and its history stays', async () => {
     await store.create('1.json', 'x', {});
     await rm(path('.cas/1.json/0'), { recursive: true });
     await writeFile(path('.cas/1.json/0'), '');
     const { etag } = (await store.read('1.json')) ?? { etag: '' };
-    const results = await Promise.all([store, open(), open()].map((each, i) => each.replace('1.json', `${i}`, {}, etag)));
+    const results = await Promise.all(
+      [store, open(), open()].map((each, i) => each.replace('1.json', `${i}`, {}, etag)),
+    );
     const won = results.findIndex(({ status }) => status === 'written');
     expect(results.filter(({ status }) => status === 'written').length).toBeLessThan(2);
     if (won >= 0) expect((await store.read('1.json'))?.body).toBe(`${won}`);
@@ -218,7 +240,12 @@ describe('a folder that cannot be used', () => {
   it('is named in the error when it is a file', async () => {
     await writeFile(path('file'), '');
     const broken = open(path('file'));
-    const failed = { code: 'STORE_FAILED', fault: 'rejected', outcome: 'not-applied', message: expect.stringContaining(path('file')) };
+    const failed = {
+      code: 'STORE_FAILED',
+      fault: 'rejected',
+      outcome: 'not-applied',
+      message: expect.stringContaining(path('file')),
+    };
     await expect(broken.read('0.json')).rejects.toMatchObject(failed);
     await expect(broken.list()).rejects.toMatchObject(failed);
     await expect(broken.create('0.json', 'x', {})).rejects.toMatchObject(failed);
@@ -228,14 +255,23 @@ describe('a folder that cannot be used', () => {
     // Not even root can make files in /proc.
     const sealed = open('/proc/sys/nodelease');
     expect(await sealed.read('0.json')).toBeUndefined();
-    await expect(sealed.create('0.json', 'x', {})).rejects.toMatchObject({ code: 'STORE_FAILED', outcome: 'not-applied' });
+    await expect(sealed.create('0.json', 'x', {})).rejects.toMatchObject({
+      code: 'STORE_FAILED',
+      outcome: 'not-applied',
+    });
   });
 
-  it.each(['', '.', '..', '.cas', '../0.json', 'a/b', 'a\\b', 'a\0', 'x'.repeat(300)])('refuses the key %j', async (key) => {
-    await expect(store.read(key)).rejects.toMatchObject({ fault: 'rejected', outcome: 'not-applied' });
-    await expect(store.create(key, 'x', {})).rejects.toMatchObject({ fault: 'rejected', outcome: 'not-applied' });
-    expect(await readdir(directory)).toEqual([]);
-  });
+  it.each(['', '.', '..', '.cas', '../0.json', 'a/b', 'a\\b', 'a\0', 'x'.repeat(300)])(
+    'refuses the key %j',
+    async (key) => {
+      await expect(store.read(key)).rejects.toMatchObject({ fault: 'rejected', outcome: 'not-applied' });
+      await expect(store.create(key, 'x', {})).rejects.toMatchObject({
+        fault: 'rejected',
+        outcome: 'not-applied',
+      });
+      expect(await readdir(directory)).toEqual([]);
+    },
+  );
 });
 
 describe('giving up', () => {

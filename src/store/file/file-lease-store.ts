@@ -5,7 +5,15 @@ import { orAborted } from '../../base/abort.js';
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { concurrently } from '../../base/concurrently.js';
 import type { Heed } from '../changes.js';
-import type { CallOptions, Interval, LeaseStore, Listing, ObjectMetadata, StoredObject, WriteResult } from '../lease-store.js';
+import type {
+  CallOptions,
+  Interval,
+  LeaseStore,
+  Listing,
+  ObjectMetadata,
+  StoredObject,
+  WriteResult,
+} from '../lease-store.js';
 import { StoreError } from '../lease-store.js';
 import { CasLog, type Head } from './cas-log.js';
 import { Damage, readRegular, toStoreError, unless } from './files.js';
@@ -41,21 +49,26 @@ const KEY = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$/;
 /** A reader that starts over this often gives up: each time another write went through. */
 const MAX_ROUNDS = 200;
 
-/** How many objects a listing reads at once: some more than node has threads for files. More would not be faster, and delay a renewal. */
+/**
+ * How many objects a listing reads at once: some more than node has threads for files. More would not be
+ * faster, and delay a renewal.
+ */
 const LIST_WIDTH = 8;
 
 /**
- * Leases in a folder of this machine, for any number of processes and containers that share it. `<directory>/<key>` holds exactly the
- * body; what makes writes atomic is in `<directory>/.cas`, see `cas-log.ts`. There are no locks: a process that dies or is
- * paused at any point blocks no other. The folder must be on a file system that has hard links.
+ * Leases in a folder of this machine, for any number of processes and containers that share it.
+ * `<directory>/<key>` holds exactly the body; what makes writes atomic is in `<directory>/.cas`, see
+ * `cas-log.ts`. There are no locks: a process that dies or is paused at any point blocks no other. The folder
+ * must be on a file system that has hard links.
  *
- * A file that was made or changed by hand is read as it is, with an etag of its own, no metadata and an unknown age. One that was removed
- * by hand is absent. Changes by hand are not atomic: one that meets a write is lost. Where something else than a file stands, or the history is
- * damaged, the object's body says so and is no lease, its metadata are the last ones known, and a write with its etag mends it.
+ * A file that was made or changed by hand is read as it is, with an etag of its own, no metadata and an
+ * unknown age. One that was removed by hand is absent. Changes by hand are not atomic: one that meets a write
+ * is lost. Where something else than a file stands, or the history is damaged, the object's body says so and
+ * is no lease, its metadata are the last ones known, and a write with its etag mends it.
  *
- * Ages come from the time since this machine started, so no change of the wall clock moves them. They are unknown (at least as long as
- * this instance has seen the object unchanged) across restarts of the machine, and where the system does not name its boots:
- * everywhere but on Linux.
+ * Ages come from the time since this machine started, so no change of the wall clock moves them. They are
+ * unknown (at least as long as this instance has seen the object unchanged) across restarts of the machine,
+ * and where the system does not name its boots: everywhere but on Linux.
  */
 export class FileLeaseStore implements LeaseStore {
   readonly url: string;
@@ -84,7 +97,10 @@ export class FileLeaseStore implements LeaseStore {
 
   list(options?: CallOptions): Promise<Listing> {
     return this.#run('not-applied', options, async (signal) => {
-      const found = await concurrently(await this.#keys(), LIST_WIDTH, async (key) => ({ key, object: await this.#object(key, signal) }));
+      const found = await concurrently(await this.#keys(), LIST_WIDTH, async (key) => ({
+        key,
+        object: await this.#object(key, signal),
+      }));
       const objects = found.flatMap(({ key, object }) =>
         object === undefined ? [] : [{ key, etag: object.etag, size: object.body.length, age: object.age }],
       );
@@ -96,11 +112,26 @@ export class FileLeaseStore implements LeaseStore {
     return this.#write(key, body, metadata, (found) => found.body === undefined, options);
   }
 
-  replace(key: string, body: string, metadata: ObjectMetadata, etag: string, options?: CallOptions): Promise<WriteResult> {
-    return this.#write(key, body, metadata, (found) => found.body !== undefined && found.etag === etag, options);
+  replace(
+    key: string,
+    body: string,
+    metadata: ObjectMetadata,
+    etag: string,
+    options?: CallOptions,
+  ): Promise<WriteResult> {
+    return this.#write(
+      key,
+      body,
+      metadata,
+      (found) => found.body !== undefined && found.etag === etag,
+      options,
+    );
   }
 
-  /** Resolves when a file in the folder has changed that `heed` wants; rejects with `signal.reason` when `signal` aborts. */
+  /**
+   * Resolves when a file in the folder has changed that `heed` wants; rejects with `signal.reason` when
+   * `signal` aborts.
+   */
   changed(signal: AbortSignal, heed?: Heed): Promise<void> {
     return this.#watch.next(signal, heed);
   }
@@ -132,7 +163,9 @@ export class FileLeaseStore implements LeaseStore {
       const record = { sha256: sha256(bytes), metadata, stamp: this.#ages.stamp() };
       const head = found.head ?? (await log.restart());
       const etag = head && (await log.succeed(head, bytes, record, signal));
-      return etag === undefined ? { status: 'conflict' } : { status: 'written', etag, storeTime: this.#now() };
+      return etag === undefined
+        ? { status: 'conflict' }
+        : { status: 'written', etag, storeTime: this.#now() };
     });
   }
 
@@ -145,8 +178,8 @@ export class FileLeaseStore implements LeaseStore {
   /**
    * The object at some moment during the call. Changes nothing.
    *
-   * Where head and file do not match, the head's body may not have been moved yet, or a later one may have been. The file was changed by
-   * hand only if it was read after the one and before the other.
+   * Where head and file do not match, the head's body may not have been moved yet, or a later one may have
+   * been. The file was changed by hand only if it was read after the one and before the other.
    */
   async #observe(log: CasLog, key: string, signal: AbortSignal | undefined): Promise<Observation> {
     const found = await this.#observeSound(log, key, signal).catch(damageOf);
@@ -170,16 +203,27 @@ export class FileLeaseStore implements LeaseStore {
       if (digest !== undefined && digest === record?.sha256) return { ...written, body };
       if (record === undefined || moved === name) {
         if (!(await log.isHead(head))) continue;
-        return { head, body, metadata: file instanceof Damage ? written.metadata : {}, etag: `${name}+${digest ?? 'absent'}` };
+        return {
+          head,
+          body,
+          metadata: file instanceof Damage ? written.metadata : {},
+          etag: `${name}+${digest ?? 'absent'}`,
+        };
       }
       const unmoved = await log.bodyOf(head);
       if (unmoved !== undefined) return { ...written, body: unmoved };
       moved = name;
     }
-    throw new StoreError(`${this.url}: ${key} changed too often to be read`, { fault: 'unavailable', outcome: 'not-applied' });
+    throw new StoreError(`${this.url}: ${key} changed too often to be read`, {
+      fault: 'unavailable',
+      outcome: 'not-applied',
+    });
   }
 
-  /** Damage as the body of an object: one that no person writes on purpose, so that it is reported for this object alone. */
+  /**
+   * Damage as the body of an object: one that no person writes on purpose, so that it is reported for this
+   * object alone.
+   */
   #tell({ path, what }: Damage): Buffer {
     return Buffer.from(`<${relative(this.#directory, path)}: ${what}>`);
   }
@@ -187,18 +231,25 @@ export class FileLeaseStore implements LeaseStore {
   /** The names of all objects, those included whose first body has not been moved to its place yet. */
   async #keys(): Promise<string[]> {
     const [files, logs] = await Promise.all(
-      [this.#directory, join(this.#directory, '.cas')].map((folder) => unless(['ENOENT'], readdir(folder, { withFileTypes: true }))),
+      [this.#directory, join(this.#directory, '.cas')].map((folder) =>
+        unless(['ENOENT'], readdir(folder, { withFileTypes: true })),
+      ),
     );
     const names = new Set([
       // People may keep folders of their own here, but none by the name of a lease.
-      ...(files ?? []).filter((entry) => entry.isFile() || entry.name.endsWith('.json')).map(({ name }) => name),
+      ...(files ?? [])
+        .filter((entry) => entry.isFile() || entry.name.endsWith('.json'))
+        .map(({ name }) => name),
       ...(logs ?? []).map(({ name }) => name),
     ]);
     return [...names].filter((name) => KEY.test(name)).sort();
   }
 
   #log(key: string): CasLog {
-    if (!KEY.test(key)) throw refused(`${this.url}: ${JSON.stringify(key)} cannot be a key: letters, digits and ._- only, no dot in front`);
+    if (!KEY.test(key))
+      throw refused(
+        `${this.url}: ${JSON.stringify(key)} cannot be a key: letters, digits and ._- only, no dot in front`,
+      );
     return new CasLog(this.#directory, key, this.options.random);
   }
 

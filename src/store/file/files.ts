@@ -3,7 +3,10 @@ import { type FileHandle, lstat, mkdir, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { StoreError, type StoreFault } from '../lease-store.js';
 
-/** The operating system's code of a failed file operation, for example `ENOENT`; undefined for every other error. */
+/**
+ * The operating system's code of a failed file operation, for example `ENOENT`; undefined for every other
+ * error.
+ */
 export function codeOf(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   const { code, syscall } = error as NodeJS.ErrnoException;
@@ -26,8 +29,9 @@ export async function exists(path: string): Promise<boolean> {
 }
 
 /**
- * Makes a folder and those above it that are missing, and syncs the names of those it made. (The `recursive` option of `mkdir` never ends
- * where the system answers ENOENT for a folder that no process may make, as in /proc.)
+ * Makes a folder and those above it that are missing, and syncs the names of those it made. (The `recursive`
+ * option of `mkdir` never ends where the system answers ENOENT for a folder that no process may make, as in
+ * /proc.)
  */
 export async function makeFolder(path: string): Promise<void> {
   try {
@@ -56,7 +60,9 @@ export async function writeDurably(path: string, content: Buffer): Promise<void>
 /** What systems answer that cannot sync a folder, or need not (Windows). */
 export const CANNOT_SYNC_FOLDERS = ['EISDIR', 'EPERM', 'EINVAL', 'ENOTSUP', 'EBADF'];
 
-/** Resolves once the names in the folder would survive a loss of power, as far as the file system offers that. */
+/**
+ * Resolves once the names in the folder would survive a loss of power, as far as the file system offers that.
+ */
 export async function syncFolder(path: string): Promise<void> {
   const sync = async () => {
     const folder = await open(path, 'r');
@@ -65,7 +71,9 @@ export async function syncFolder(path: string): Promise<void> {
   await unless(CANNOT_SYNC_FOLDERS, sync());
 }
 
-/** The store cannot have put there what stands there: it was put there by hand, or the disk lost something. */
+/**
+ * The store cannot have put there what stands there: it was put there by hand, or the disk lost something.
+ */
 export class Damage extends Error {
   /** @param what stands there instead, or `damaged` */
   constructor(
@@ -77,7 +85,8 @@ export class Damage extends Error {
 }
 
 /**
- * The content of a file; undefined where there is nothing of that name. No link is followed, no pipe waited for, and no device read.
+ * The content of a file; undefined where there is nothing of that name. No link is followed, no pipe waited
+ * for, and no device read.
  *
  * @throws {@link Damage} when there is something else than a regular file
  */
@@ -120,9 +129,16 @@ function faultOf(code: string): StoreFault {
   return UNAVAILABLE.includes(code) ? 'unavailable' : 'rejected';
 }
 
-/** A failed file operation as the store contract tells it. Other errors (a reason to abort, a {@link StoreError}) come back as they are. */
+/**
+ * A failed file operation as the store contract tells it. Other errors (a reason to abort, a
+ * {@link StoreError}) come back as they are.
+ */
 export function toStoreError(error: unknown, url: string, outcome: 'unknown' | 'not-applied'): unknown {
   const code = codeOf(error);
   if (code === undefined) return error;
-  return new StoreError(`${url}: ${(error as Error).message}`, { fault: faultOf(code), outcome, cause: error });
+  return new StoreError(`${url}: ${(error as Error).message}`, {
+    fault: faultOf(code),
+    outcome,
+    cause: error,
+  });
 }

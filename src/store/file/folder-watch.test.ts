@@ -37,7 +37,9 @@ describe('waiting for a change of the file store', () => {
   it('uses one watcher however often it is asked, holds the process only while somebody waits, and none after close', async () => {
     const before = watchers();
     const given = new AbortController();
-    const waiting = Array.from({ length: 8 }, () => store.changed(given.signal).catch((error: unknown) => error));
+    const waiting = Array.from({ length: 8 }, () =>
+      store.changed(given.signal).catch((error: unknown) => error),
+    );
     expect(watchers()).toBe(before + 1);
     given.abort(new Error('enough'));
     for (const outcome of await Promise.all(waiting)) expect(outcome).toEqual(new Error('enough'));
@@ -86,7 +88,12 @@ describe('waiting for a change of the file store', () => {
   });
 
   it('resolves after the poll interval where there is nothing to watch yet', async () => {
-    const absent = new FileLeaseStore({ directory: join(directory, 'absent'), clock, random: systemRandom, pollMs: 700 });
+    const absent = new FileLeaseStore({
+      directory: join(directory, 'absent'),
+      clock,
+      random: systemRandom,
+      pollMs: 700,
+    });
     let woken = false;
     const waiting = absent.changed(new AbortController().signal).then(() => {
       woken = true;

@@ -6,12 +6,15 @@ import { Changes, type Heed } from '../changes.js';
 import { unless } from './files.js';
 
 /**
- * Tells which files in a folder have changed. Keeps one watcher of the operating system, from the first question until `close()`; it
- * keeps the process alive only while a task waits.
+ * Tells which files in a folder have changed. Keeps one watcher of the operating system, from the first
+ * question until `close()`; it keeps the process alive only while a task waits.
  */
 export class FolderWatch {
   readonly #changes = new Changes();
-  /** Files that have changed, and of which the size is not known yet: a file that changes often is looked at once a round. */
+  /**
+   * Files that have changed, and of which the size is not known yet: a file that changes often is looked at
+   * once a round.
+   */
   readonly #changed = new Set<string>();
   #measuring = false;
   #watcher: FSWatcher | undefined;
@@ -30,8 +33,8 @@ export class FolderWatch {
   ) {}
 
   /**
-   * Resolves at the next change that `heed` wants; where the folder cannot be watched (it does not exist, the system's watches are used up),
-   * after `pollMs`. Rejects with `signal.reason` when `signal` aborts.
+   * Resolves at the next change that `heed` wants; where the folder cannot be watched (it does not exist, the
+   * system's watches are used up), after `pollMs`. Rejects with `signal.reason` when `signal` aborts.
    */
   async next(signal: AbortSignal, heed?: Heed): Promise<void> {
     signal.throwIfAborted();
@@ -75,7 +78,10 @@ export class FolderWatch {
     }
   }
 
-  /** Tells of what has changed, each with its size as of now: a file that changes again meanwhile has its turn again. */
+  /**
+   * Tells of what has changed, each with its size as of now: a file that changes again meanwhile has its turn
+   * again.
+   */
   async #measure(): Promise<void> {
     this.#measuring = true;
     for (const name of this.#changed) {

@@ -5,7 +5,10 @@ import type { ObjectMetadata } from '../lease-store.js';
 import { Damage } from './files.js';
 import type { Stamp } from './object-ages.js';
 
-/** One state of an object besides its body: what a generation's `record` holds, and the `next` of the generation before it. */
+/**
+ * One state of an object besides its body: what a generation's `record` holds, and the `next` of the
+ * generation before it.
+ */
 export interface GenerationRecord {
   /** The generation's folder, `<number>-<random hex>`. */
   readonly name: string;
@@ -29,14 +32,23 @@ export function encodeRecord({ name: seat, sha256, metadata, stamp }: Generation
   return Buffer.from(`${JSON.stringify({ seat, sha256, metadata, stamp })}\n`);
 }
 
-/** The record in a file's text, of the generation of this number; unknown fields are left out. @throws {@link Damage} when it is none */
+/**
+ * The record in a file's text, of the generation of this number; unknown fields are left out.
+ * @throws {@link Damage} when it is none
+ */
 export function decodeRecord(text: Buffer, path: string, number: number): GenerationRecord {
   const { seat, sha256, metadata, stamp } = fieldsOf(parse(text));
   const { clock, ms } = fieldsOf(stamp);
   const values = Object.entries(fieldsOf(metadata));
   const isText = (entry: [string, unknown]): entry is [string, string] => typeof entry[1] === 'string';
   const isName = typeof seat === 'string' && GENERATION_NAME.test(seat) && numberOf(seat) === number;
-  if (!isName || typeof sha256 !== 'string' || typeof clock !== 'string' || typeof ms !== 'number' || !values.every(isText)) {
+  if (
+    !isName ||
+    typeof sha256 !== 'string' ||
+    typeof clock !== 'string' ||
+    typeof ms !== 'number' ||
+    !values.every(isText)
+  ) {
     throw new Damage(path, 'damaged');
   }
   return { name: seat, sha256, metadata: Object.fromEntries(values), stamp: { clock, ms } };
@@ -51,12 +63,14 @@ function parse(text: Buffer): unknown {
 }
 
 function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {};
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? (value as Record<string, unknown>)
+    : {};
 }
 
 /**
- * Removes from a log's folder the generations below this number, but for the fixed first one, and what other processes left in the trash.
- * What cannot be removed is left to the next writer. Never throws.
+ * Removes from a log's folder the generations below this number, but for the fixed first one, and what other
+ * processes left in the trash. What cannot be removed is left to the next writer. Never throws.
  */
 export async function removeOldGenerations(log: string, number: number, random: RandomSource): Promise<void> {
   const names = await readdir(log).catch(() => []);
@@ -71,7 +85,10 @@ export async function removeOldGenerations(log: string, number: number, random: 
   await Promise.all(trash.map((name) => removeGeneration(join(log, name))));
 }
 
-/** Removes a folder of the trash, or a generation that no link has made the next one, so that no process links into it. Never throws. */
+/**
+ * Removes a folder of the trash, or a generation that no link has made the next one, so that no process links
+ * into it. Never throws.
+ */
 export async function removeGeneration(folder: string): Promise<void> {
   // A link that was put there by hand must not lead to files of others.
   await unlink(folder).catch(() => undefined);

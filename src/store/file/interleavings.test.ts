@@ -9,8 +9,9 @@ import { systemClock, systemRandom } from '../../base/system.js';
 import { type LeaseStore, StoreError, type WriteResult } from '../lease-store.js';
 import { FileLeaseStore } from './file-lease-store.js';
 
-// Processes in slow motion: every file operation waits for the scheduler below, which lets them pass one at a time in an order
-// drawn from a seed, keeps some processes waiting for long (SIGSTOP), and never lets others go on (SIGKILL).
+// Processes in slow motion: every file operation waits for the scheduler below, which lets them pass one at a
+// time in an order drawn from a seed, keeps some processes waiting for long (SIGSTOP), and never lets others
+// go on (SIGKILL).
 
 /** Runs an operation when its turn has come; replaced for each schedule. */
 let turn: <T>(operation: () => Promise<T>, step?: Step) => Promise<T> = (operation) => operation();
@@ -45,11 +46,15 @@ vi.mock('node:fs/promises', async (importOriginal) => {
         close: stepped(() => file.close()),
       };
     }),
-    // The kernel finds the folder first and links into it later; in between the folder may be renamed and emptied.
+    // The kernel finds the folder first and links into it later; in between the folder may be renamed and
+    // emptied.
     link: async (from: string, to: string) => {
       const parent = await turn(() => real.open(join(to, '..'), 'r'));
       handles.add(parent);
-      await turn(() => real.link(from, `/proc/self/fd/${parent.fd}/${basename(to)}`).finally(() => parent.close()), 'link');
+      await turn(
+        () => real.link(from, `/proc/self/fd/${parent.fd}/${basename(to)}`).finally(() => parent.close()),
+        'link',
+      );
     },
   };
 });
@@ -95,12 +100,15 @@ class Scheduler {
       await this.#settle();
       this.#waiting = this.#waiting.filter(({ process }) => !this.killed.has(process));
       const awake = this.#waiting.filter(({ process }) => (this.#stoppedUntil.get(process) ?? 0) <= step);
-      const next = (awake.length > 0 ? awake : this.#waiting)[Math.floor(this.chance() * (awake.length || this.#waiting.length))];
+      const next = (awake.length > 0 ? awake : this.#waiting)[
+        Math.floor(this.chance() * (awake.length || this.#waiting.length))
+      ];
       if (next === undefined) return;
       // Pauses and deaths fall more often where they hurt.
       const weight = next.step === undefined ? 1 : 8;
       if (this.chance() < this.faults.kill * weight) this.killed.add(next.process);
-      else if (this.chance() < this.faults.stop * weight) this.#stoppedUntil.set(next.process, step + Math.floor(this.chance() * 300));
+      else if (this.chance() < this.faults.stop * weight)
+        this.#stoppedUntil.set(next.process, step + Math.floor(this.chance() * 300));
       else {
         this.#waiting.splice(this.#waiting.indexOf(next), 1);
         next.go();
@@ -122,19 +130,30 @@ type Tally = Readonly<Record<string, number>>;
 const tallyOf = (body: string): Tally => JSON.parse(body);
 
 /** One process: counts `times` times by read and replace, and settles unknown outcomes by reading back. */
-async function count(store: LeaseStore, name: string, times: number, confirm: (etag: string | undefined) => void): Promise<void> {
+async function count(
+  store: LeaseStore,
+  name: string,
+  times: number,
+  confirm: (etag: string | undefined) => void,
+): Promise<void> {
   for (let done = 0; done < times; ) {
     const object = await store.read('0.json');
     const before = object === undefined ? {} : tallyOf(object.body);
     const after = JSON.stringify({ ...before, [name]: done + 1 });
     let result: WriteResult | undefined;
     try {
-      result = object === undefined ? await store.create('0.json', after, {}) : await store.replace('0.json', after, {}, object.etag);
+      result =
+        object === undefined
+          ? await store.create('0.json', after, {})
+          : await store.replace('0.json', after, {}, object.etag);
     } catch (error) {
       if (!(error instanceof StoreError) || error.outcome !== 'unknown') throw error;
     }
     const readBack = result === undefined ? await store.read('0.json') : undefined;
-    if (result?.status === 'written' || (readBack !== undefined && tallyOf(readBack.body)[name] === done + 1)) {
+    if (
+      result?.status === 'written' ||
+      (readBack !== undefined && tallyOf(readBack.body)[name] === done + 1)
+    ) {
       done += 1;
       confirm(result?.status === 'written' ? result.etag : undefined);
     }
@@ -157,7 +176,10 @@ async function schedule(seed: number, faults: { stop: number; kill: number }): P
   const problems: string[] = [];
   const open = () => new FileLeaseStore({ directory, clock: systemClock, random: systemRandom });
   const start = (process: number, work: () => Promise<void>) =>
-    processOf.run(process, () => void work().catch((error: unknown) => problems.push(`process ${process}: ${String(error)}`)));
+    processOf.run(
+      process,
+      () => void work().catch((error: unknown) => problems.push(`process ${process}: ${String(error)}`)),
+    );
 
   for (const writer of [0, 1, 2]) {
     start(writer, () =>
@@ -173,8 +195,10 @@ async function schedule(seed: number, faults: { stop: number; kill: number }): P
     for (let look = 0; look < 12; look += 1) {
       const object = await store.read('0.json');
       const seen = object === undefined ? {} : tallyOf(object.body);
-      for (const [name, times] of Object.entries(last)) if ((seen[name] ?? 0) < times) problems.push(`a reader saw ${name} go back`);
-      if (object !== undefined && !/^[0-9]+-[0-9a-f]{24}$/.test(object.etag)) problems.push(`taken for a change by hand: ${object.etag}`);
+      for (const [name, times] of Object.entries(last))
+        if ((seen[name] ?? 0) < times) problems.push(`a reader saw ${name} go back`);
+      if (object !== undefined && !/^[0-9]+-[0-9a-f]{24}$/.test(object.etag))
+        problems.push(`taken for a change by hand: ${object.etag}`);
       last = seen;
     }
   });
@@ -198,12 +222,14 @@ async function schedule(seed: number, faults: { stop: number; kill: number }): P
     const counted = final[`${writer}`] ?? 0;
     const sure = confirmed[writer] ?? 0;
     const most = scheduler.killed.has(writer) ? sure + 1 : sure;
-    if (counted < sure || counted > most) problems.push(`writer ${writer}: ${sure} confirmed, ${counted} counted`);
+    if (counted < sure || counted > most)
+      problems.push(`writer ${writer}: ${sure} confirmed, ${counted} counted`);
   }
   if (final.survivor !== 1) problems.push('the survivor could not write');
   if (new Set(etags).size !== etags.length) problems.push('an etag was given twice');
   const file = join(directory, '0.json');
-  if (!existsSync(file) || readFileSync(file, 'utf8') !== JSON.stringify(final)) problems.push('the public file is not the last state');
+  if (!existsSync(file) || readFileSync(file, 'utf8') !== JSON.stringify(final))
+    problems.push('the public file is not the last state');
   const seats = readdirSync(join(directory, '.cas', '0.json')).length;
   if (seats > 12) problems.push(`${seats} seats were left behind`);
   return problems.length === 0 ? undefined : `seed ${seed}: ${problems.join('; ')}`;
@@ -218,7 +244,8 @@ describe('processes that share a folder, one file operation at a time', { timeou
     ['are paused at any operation and go on later', { stop: 0.02, kill: 0 }],
     ['are killed at any operation', { stop: 0.01, kill: 0.002 }],
   ])('lose no update and never go back when they %s', async (_, faults) => {
-    for (let seed = FIRST; seed < FIRST + SEEDS; seed += 1) expect(await schedule(seed, faults)).toBeUndefined();
+    for (let seed = FIRST; seed < FIRST + SEEDS; seed += 1)
+      expect(await schedule(seed, faults)).toBeUndefined();
   });
 });
 

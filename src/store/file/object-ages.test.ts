@@ -19,7 +19,10 @@ describe('the age of an object', () => {
   });
 
   it('is never negative', () => {
-    expect(ages.of('0.json', 'e', { clock: 'this boot', ms: 25 }, clock.monotonic())).toEqual({ min: 0, max: 10 });
+    expect(ages.of('0.json', 'e', { clock: 'this boot', ms: 25 }, clock.monotonic())).toEqual({
+      min: 0,
+      max: 10,
+    });
   });
 
   it.each([
@@ -27,9 +30,15 @@ describe('the age of an object', () => {
     ['made by hand', undefined],
   ])('is at least the time for which one that was %s has been seen unchanged', async (_, stamp) => {
     await clock.advance(1_000_000);
-    expect(ages.of('0.json', 'e', stamp, clock.monotonic())).toEqual({ min: 0, max: Number.POSITIVE_INFINITY });
+    expect(ages.of('0.json', 'e', stamp, clock.monotonic())).toEqual({
+      min: 0,
+      max: Number.POSITIVE_INFINITY,
+    });
     await clock.advance(7000);
-    expect(ages.of('0.json', 'e', stamp, clock.monotonic())).toEqual({ min: 7000, max: Number.POSITIVE_INFINITY });
+    expect(ages.of('0.json', 'e', stamp, clock.monotonic())).toEqual({
+      min: 7000,
+      max: Number.POSITIVE_INFINITY,
+    });
     expect(ages.of('0.json', 'other', stamp, clock.monotonic()).min).toBe(0);
     expect(ages.of('1.json', 'e', stamp, clock.monotonic()).min).toBe(0);
   });
@@ -74,15 +83,23 @@ describe('the boot clock', () => {
     expect(openWith({ namespace: 'time:[4026532001]' }).id).not.toBe(openWith().id);
   });
 
-  it.each(['/proc/sys/kernel/random/boot_id', '/proc/uptime'])('has an id of its own in each process where %s cannot be read', (hidden) => {
-    expect(openWith({ hidden, seed: 1 }).id).not.toBe(openWith({ hidden, seed: 2 }).id);
-  });
+  it.each(['/proc/sys/kernel/random/boot_id', '/proc/uptime'])(
+    'has an id of its own in each process where %s cannot be read',
+    (hidden) => {
+      expect(openWith({ hidden, seed: 1 }).id).not.toBe(openWith({ hidden, seed: 2 }).id);
+    },
+  );
 
   it('has an id of its own where the uptime is not the kernel’s but shorter', async () => {
     const clock = new VirtualClock();
     await clock.advance(100_100);
     const openShort = (seed: number) =>
-      openBootClock({ clock, random: seededRandom(seed), uptime: () => 100, readText: (path) => files[path] });
+      openBootClock({
+        clock,
+        random: seededRandom(seed),
+        uptime: () => 100,
+        readText: (path) => files[path],
+      });
     expect(openShort(1).id).not.toBe(openShort(2).id);
   });
 

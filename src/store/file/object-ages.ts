@@ -26,22 +26,27 @@ export interface BootClockSources {
   readonly readLink?: (path: string) => string | undefined;
 }
 
-/** More than the uptime's step and the time between two readings, less than an uptime that a container runtime makes up. */
+/**
+ * More than the uptime's step and the time between two readings, less than an uptime that a container runtime
+ * makes up.
+ */
 const TOLERANCE_MS = 50;
 
 /**
- * The boot clock of this machine: on Linux the uptime, which is CLOCK_BOOTTIME and thus the same in every process and container of the kernel,
- * named after the boot and the time namespace, which can shift it.
+ * The boot clock of this machine: on Linux the uptime, which is CLOCK_BOOTTIME and thus the same in every
+ * process and container of the kernel, named after the boot and the time namespace, which can shift it.
  *
- * Where the boot has no name (every other system), or the uptime is not the kernel's (some container runtimes show the container's
- * instead), the id is one that no other process has: then no process compares times that cannot be compared.
+ * Where the boot has no name (every other system), or the uptime is not the kernel's (some container runtimes
+ * show the container's instead), the id is one that no other process has: then no process compares times that
+ * cannot be compared.
  */
 export function openBootClock(sources: BootClockSources): BootClock {
   const { clock, random, uptime = osUptime, readText = textOf, readLink = targetOf } = sources;
   const bootId = readText('/proc/sys/kernel/random/boot_id')?.trim();
   const namespace = readLink('/proc/self/ns/time') ?? 'no time namespaces';
   const precise = readText('/proc/uptime') !== undefined;
-  // The monotonic clock stands still while the machine is suspended, the uptime does not: an honest one is never behind it.
+  // The monotonic clock stands still while the machine is suspended, the uptime does not: an honest one is
+  // never behind it.
   const elapsed = clock.monotonic();
   const honest = uptime() * 1000 >= elapsed - TOLERANCE_MS;
   const shared = bootId !== undefined && bootId !== '' && precise && honest;
@@ -72,8 +77,8 @@ export interface Stamp {
 }
 
 /**
- * How old objects are. A stamp of this machine's boot clock tells. Without one (written in another boot or by hand), all that is certain is
- * how long this process itself has seen the object unchanged.
+ * How old objects are. A stamp of this machine's boot clock tells. Without one (written in another boot or by
+ * hand), all that is certain is how long this process itself has seen the object unchanged.
  */
 export class ObjectAges {
   readonly #observed = new ObservedAges();
@@ -99,7 +104,10 @@ export class ObjectAges {
       this.#observed.forget(key);
       // Both times are cut to the clock's step, so the difference is off by less than one step either way.
       const age = this.boot.now() - stamp.ms;
-      return { min: Math.max(0, age - this.boot.resolutionMs), max: Math.max(0, age) + this.boot.resolutionMs };
+      return {
+        min: Math.max(0, age - this.boot.resolutionMs),
+        max: Math.max(0, age) + this.boot.resolutionMs,
+      };
     }
     const exchange = { sentAt: lookedAt, arrivedAt: this.clock.monotonic() };
     return { min: this.#observed.of(key, etag, exchange), max: Number.POSITIVE_INFINITY };

@@ -6,7 +6,8 @@ import { classifyNoToken, classifyReply } from './classify-reply.js';
 const url = 'gs://leases';
 const noon = Date.UTC(2026, 10, 21, 12, 0, 0);
 
-const body = (code: number, reason: string) => JSON.stringify({ error: { code, message: 'Why not.', errors: [{ reason }] } });
+const body = (code: number, reason: string) =>
+  JSON.stringify({ error: { code, message: 'Why not.', errors: [{ reason }] } });
 
 function judged(operation: StoreRequest['operation'], status: number, text: string): string {
   const result = classifyReply({ status, headers: {}, body: text }, { operation, url, key: '0.json' });
@@ -20,7 +21,12 @@ describe('a refusal of Cloud Storage', () => {
     ['replace', 409, 'conflict', 'conflict'],
     ['read', 404, 'notFound', 'absent'],
     ['discard', 404, 'notFound', 'absent'],
-    ['list', 404, 'notFound', 'missing, not-applied: gs://leases: bucket does not exist (HTTP 404, notFound: Why not.)'],
+    [
+      'list',
+      404,
+      'notFound',
+      'missing, not-applied: gs://leases: bucket does not exist (HTTP 404, notFound: Why not.)',
+    ],
     ['create', 404, 'notFound', 'missing, not-applied'],
     [
       'replace',
@@ -51,7 +57,11 @@ describe('a refusal of Cloud Storage', () => {
 
 describe('a request without a token', () => {
   const failed = (fields: object) => {
-    const { fault, outcome, message } = classifyNoToken(Object.assign(new Error('Why not.'), fields), { operation: 'read', url }, noon);
+    const { fault, outcome, message } = classifyNoToken(
+      Object.assign(new Error('Why not.'), fields),
+      { operation: 'read', url },
+      noon,
+    );
     return `${fault}, ${outcome}: ${message}`;
   };
   const response = (status: number, date: number) => ({
@@ -60,9 +70,15 @@ describe('a request without a token', () => {
 
   it.each([
     [{}, 'denied, not-applied: gs://leases: reading: no Google credentials to be had: Why not.'],
-    [{ code: 'ENOTFOUND' }, 'unreachable, not-applied: gs://leases: reading: not sent, no Google credentials to be had: Why not.'],
+    [
+      { code: 'ENOTFOUND' },
+      'unreachable, not-applied: gs://leases: reading: not sent, no Google credentials to be had: Why not.',
+    ],
     [response(503, noon), 'unavailable, not-applied'],
-    [response(400, noon), 'denied, not-applied: gs://leases: reading: no Google credentials to be had: Why not. (HTTP 400)'],
+    [
+      response(400, noon),
+      'denied, not-applied: gs://leases: reading: no Google credentials to be had: Why not. (HTTP 400)',
+    ],
     [response(400, noon + 3 * 3_600_000), 'Why not. (HTTP 400): the clock of this host is wrong'],
   ])('for %o means %s', (fields, expected) => {
     expect(failed(fields)).toContain(expected);

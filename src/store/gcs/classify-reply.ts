@@ -5,14 +5,19 @@ import type { StoreError, StoreFault } from '../lease-store.js';
 import { failure, type StoreRequest } from '../store-request.js';
 
 /**
- * Says what a reply of Cloud Storage means that is no success, by the HTTP status and the reason in its JSON; never by the text. This and
- * {@link classifyFailure} are the only places that know these.
+ * Says what a reply of Cloud Storage means that is no success, by the HTTP status and the reason in its JSON;
+ * never by the text. This and {@link classifyFailure} are the only places that know these.
  *
- * @returns `conflict` for `create` and `replace` only; `absent` for `read` and `discard` only: it may be the bucket that is
+ * @returns `conflict` for `create` and `replace` only; `absent` for `read` and `discard` only: it may be the
+ * bucket that is
  */
-export function classifyReply({ status, body }: HttpReply, request: StoreRequest): 'conflict' | 'absent' | StoreError {
+export function classifyReply(
+  { status, body }: HttpReply,
+  request: StoreRequest,
+): 'conflict' | 'absent' | StoreError {
   const { operation } = request;
-  const failed = (fault: StoreFault, outcome: StoreError['outcome'], detail: string) => failure(request, { fault, outcome, detail });
+  const failed = (fault: StoreFault, outcome: StoreError['outcome'], detail: string) =>
+    failure(request, { fault, outcome, detail });
   const error = fieldOf(parsed(body), 'error');
   const [first] = (fieldOf(error, 'errors') as unknown[] | undefined) ?? [];
   const reason = textOf(first, 'reason') ?? '';
@@ -22,10 +27,16 @@ export function classifyReply({ status, body }: HttpReply, request: StoreRequest
   if (status === 404 && (operation === 'read' || operation === 'discard')) return 'absent';
   if (status === 404) {
     // A gateway in front of the store says 404 as well.
-    if (error === undefined) return failed('rejected', 'unknown', `answered ${said}, without a reason: is this Cloud Storage?`);
+    if (error === undefined)
+      return failed('rejected', 'unknown', `answered ${said}, without a reason: is this Cloud Storage?`);
     return failed('missing', 'not-applied', `bucket does not exist (${said})`);
   }
-  if (status === 429 || status === 408 || (status >= 500 && status !== 501) || /rateLimitExceeded$/i.test(reason)) {
+  if (
+    status === 429 ||
+    status === 408 ||
+    (status >= 500 && status !== 501) ||
+    /rateLimitExceeded$/i.test(reason)
+  ) {
     return failed('unavailable', 'unknown', `answered ${said}`);
   }
   if (status === 401 || status === 403) {
@@ -47,16 +58,24 @@ export function classifyFailure(error: unknown, request: StoreRequest): StoreErr
  * @param now this host's time, in milliseconds since the Unix epoch: keys of service accounts sign with it
  */
 export function classifyNoToken(error: unknown, request: StoreRequest, now: number): StoreError {
-  const failed = (fault: StoreFault, detail: string) => failure(request, { fault, outcome: 'not-applied', detail });
+  const failed = (fault: StoreFault, detail: string) =>
+    failure(request, { fault, outcome: 'not-applied', detail });
   const response = fieldOf(error, 'response');
   const status = fieldOf(response, 'status');
   const said = `no Google credentials to be had${messageOf(error)}`;
   if (typeof status !== 'number') {
-    return networkErrors(error).length > 0 ? failed('unreachable', `not sent, ${said}`) : failed('denied', said);
+    return networkErrors(error).length > 0
+      ? failed('unreachable', `not sent, ${said}`)
+      : failed('denied', said);
   }
   const headers = fieldOf(response, 'headers') as { get?(name: string): string | null } | undefined;
-  const clock = isClockWrong(headers?.get?.('date') ?? undefined, now) ? ': the clock of this host is wrong' : '';
-  return failed(status >= 500 || status === 429 ? 'unavailable' : 'denied', `${said} (HTTP ${status})${clock}`);
+  const clock = isClockWrong(headers?.get?.('date') ?? undefined, now)
+    ? ': the clock of this host is wrong'
+    : '';
+  return failed(
+    status >= 500 || status === 429 ? 'unavailable' : 'denied',
+    `${said} (HTTP ${status})${clock}`,
+  );
 }
 
 /** The permission that each operation needs. */

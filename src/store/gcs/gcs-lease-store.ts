@@ -5,7 +5,15 @@ import { fieldOf, textOf } from '../connection-failure.js';
 import { ageFromHeaders, ageFromListing } from '../http-age.js';
 import type { HttpClient, HttpReply, HttpRequest } from '../http-client.js';
 import { storeTime } from '../http-date.js';
-import type { CallOptions, LeaseStore, Listing, ListingPage, ObjectMetadata, StoredObject, WriteResult } from '../lease-store.js';
+import type {
+  CallOptions,
+  LeaseStore,
+  Listing,
+  ListingPage,
+  ObjectMetadata,
+  StoredObject,
+  WriteResult,
+} from '../lease-store.js';
 import { StoreError } from '../lease-store.js';
 import { allPages, type ContinuedPage } from '../listing-pages.js';
 import { attempt, checkScratch, failure, type StoreRequest, senseless } from '../store-request.js';
@@ -20,7 +28,10 @@ export interface GcsLeaseStoreOptions {
   /** The headers that authorize a request. */
   readonly authorize: () => Promise<Readonly<Record<string, string>>>;
   readonly clock: Clock;
-  /** How long one request may take in all, credentials and the body of the reply included, in milliseconds. A listing makes one request a page. */
+  /**
+   * How long one request may take in all, credentials and the body of the reply included, in milliseconds. A
+   * listing makes one request a page.
+   */
   readonly requestTimeoutMs: number;
   /** See {@link LeaseStore.pollMs}, in milliseconds. @default 1200 */
   readonly pollMs?: number | undefined;
@@ -31,9 +42,10 @@ type Answer = HttpReply | 'conflict' | 'absent';
 const META = 'x-goog-meta-';
 
 /**
- * Leases in a bucket of Google Cloud Storage, by its JSON API: inserts with `ifGenerationMatch`. The etag is the generation, since that of
- * Google repeats with the content. Every call makes one request and repeats none; only a listing makes one a page, and a read of an absent
- * object a second one, since Google answers the same where the bucket is absent.
+ * Leases in a bucket of Google Cloud Storage, by its JSON API: inserts with `ifGenerationMatch`. The etag is
+ * the generation, since that of Google repeats with the content. Every call makes one request and repeats
+ * none; only a listing makes one a page, and a read of an absent object a second one, since Google answers
+ * the same where the bucket is absent.
  */
 export class GcsLeaseStore implements LeaseStore {
   readonly url: string;
@@ -61,7 +73,9 @@ export class GcsLeaseStore implements LeaseStore {
     return {
       key,
       body: reply.body,
-      metadata: Object.fromEntries(metadata.map((name) => [name.slice(META.length), header(reply, name) ?? ''])),
+      metadata: Object.fromEntries(
+        metadata.map((name) => [name.slice(META.length), header(reply, name) ?? '']),
+      ),
       etag: generationOf(request, header(reply, 'x-goog-generation')),
       age: ageFromHeaders(date, header(reply, 'last-modified')),
       storeTime: storeTime(date),
@@ -69,19 +83,33 @@ export class GcsLeaseStore implements LeaseStore {
   }
 
   list(options?: CallOptions): Promise<Listing> {
-    return allPages(this.#request('list'), (pageToken) => this.#page(pageToken === undefined ? {} : { pageToken }, options));
+    return allPages(this.#request('list'), (pageToken) =>
+      this.#page(pageToken === undefined ? {} : { pageToken }, options),
+    );
   }
 
   async listPage(after: string | undefined, options?: CallOptions): Promise<ListingPage> {
     // `startOffset` is the first key of the page, which the caller has already.
-    const { token: _, ...page } = await this.#page(after === undefined ? {} : { startOffset: this.#keyPrefix + after }, options);
+    const { token: _, ...page } = await this.#page(
+      after === undefined ? {} : { startOffset: this.#keyPrefix + after },
+      options,
+    );
     return { ...page, objects: page.objects.filter(({ key }) => key !== after) };
   }
 
-  async #page(from: { pageToken?: string; startOffset?: string; prefix?: string }, options?: CallOptions): Promise<ContinuedPage> {
+  async #page(
+    from: { pageToken?: string; startOffset?: string; prefix?: string },
+    options?: CallOptions,
+  ): Promise<ContinuedPage> {
     const request = this.#request('list');
     const fields = 'kind,nextPageToken,items(name,generation,size,updated)';
-    const query = new URLSearchParams({ prefix: this.#keyPrefix, delimiter: '/', maxResults: '1000', fields, ...from });
+    const query = new URLSearchParams({
+      prefix: this.#keyPrefix,
+      delimiter: '/',
+      maxResults: '1000',
+      fields,
+      ...from,
+    });
     const reply = await this.#call(request, options, `${this.#objects}?${query}`, { method: 'GET' });
     const page = typeof reply === 'string' ? undefined : parsed(reply.body);
     if (typeof reply === 'string' || fieldOf(page, 'kind') !== 'storage#objects') {
@@ -94,7 +122,14 @@ export class GcsLeaseStore implements LeaseStore {
       // Consoles mark a folder by an object that is named like the prefix itself.
       if (key === '') return [];
       const age = ageFromListing(date, new Date(textOf(item, 'updated') ?? Number.NaN));
-      return [{ key, etag: generationOf(request, textOf(item, 'generation')), size: Number(fieldOf(item, 'size')), age }];
+      return [
+        {
+          key,
+          etag: generationOf(request, textOf(item, 'generation')),
+          size: Number(fieldOf(item, 'size')),
+          age,
+        },
+      ];
     });
     const token = textOf(page, 'nextPageToken');
     return { objects, storeTime: storeTime(date), more: token !== undefined, token };
@@ -104,13 +139,21 @@ export class GcsLeaseStore implements LeaseStore {
     return this.#insert(this.#request('create', key), { key, body, metadata, generation: '0' }, options);
   }
 
-  replace(key: string, body: string, metadata: ObjectMetadata, etag: string, options?: CallOptions): Promise<WriteResult> {
+  replace(
+    key: string,
+    body: string,
+    metadata: ObjectMetadata,
+    etag: string,
+    options?: CallOptions,
+  ): Promise<WriteResult> {
     return this.#insert(this.#request('replace', key), { key, body, metadata, generation: etag }, options);
   }
 
   async discardProbe(key: string, options?: CallOptions): Promise<void> {
     checkScratch(this.url, key);
-    const answer = await this.#call(this.#request('discard', key), options, this.#path(key), { method: 'DELETE' });
+    const answer = await this.#call(this.#request('discard', key), options, this.#path(key), {
+      method: 'DELETE',
+    });
     if (answer === 'absent') await this.#surelyAbsent(key, options);
   }
 
@@ -120,12 +163,23 @@ export class GcsLeaseStore implements LeaseStore {
 
   async #insert(
     request: StoreRequest,
-    { key, body, metadata, generation }: { key: string; body: string; metadata: ObjectMetadata; generation: string },
+    {
+      key,
+      body,
+      metadata,
+      generation,
+    }: { key: string; body: string; metadata: ObjectMetadata; generation: string },
     options: CallOptions | undefined,
   ): Promise<WriteResult> {
-    const resource = { name: this.#keyPrefix + key, contentType: 'application/json', cacheControl: 'no-store', metadata };
+    const resource = {
+      name: this.#keyPrefix + key,
+      contentType: 'application/json',
+      cacheControl: 'no-store',
+      metadata,
+    };
     const boundary = createHash('sha256').update(body).digest('hex');
-    const part = (content: string) => `--${boundary}\r\nContent-Type: application/json; charset=UTF-8\r\n\r\n${content}\r\n`;
+    const part = (content: string) =>
+      `--${boundary}\r\nContent-Type: application/json; charset=UTF-8\r\n\r\n${content}\r\n`;
     const answer = await this.#call(
       request,
       options,
@@ -141,7 +195,10 @@ export class GcsLeaseStore implements LeaseStore {
     return { status: 'written', etag, storeTime: storeTime(header(answer, 'date')) };
   }
 
-  /** Undefined where a listing says so, too: of an object and of a bucket that are absent a read says the same. */
+  /**
+   * Undefined where a listing says so, too: of an object and of a bucket that are absent a read says the
+   * same.
+   */
   async #surelyAbsent(key: string, options: CallOptions | undefined): Promise<undefined> {
     const { objects } = await this.#page({ prefix: this.#keyPrefix + key }, options);
     if (!objects.some((object) => object.key === key)) return undefined;
@@ -150,16 +207,23 @@ export class GcsLeaseStore implements LeaseStore {
   }
 
   /** One request, bounded in time: a success, or the definite answer that came in the form of a refusal. */
-  #call(request: StoreRequest, options: CallOptions | undefined, path: string, send: Omit<HttpRequest, 'signal'>): Promise<Answer> {
+  #call(
+    request: StoreRequest,
+    options: CallOptions | undefined,
+    path: string,
+    send: Omit<HttpRequest, 'signal'>,
+  ): Promise<Answer> {
     const { client, authorize, clock, requestTimeoutMs: timeoutMs } = this.options;
     const bounds = { clock, timeoutMs, signal: options?.signal, what: `${this.url}: ${attempt(request)}` };
     return bounded(bounds, async ({ signal }) => {
       const authorization = await authorize().catch((error: unknown) => {
         throw classifyNoToken(error, request, clock.now());
       });
-      const reply = await client.send(path, { ...send, headers: { ...send.headers, ...authorization }, signal }).catch((error: unknown) => {
-        throw classifyFailure(error, request);
-      });
+      const reply = await client
+        .send(path, { ...send, headers: { ...send.headers, ...authorization }, signal })
+        .catch((error: unknown) => {
+          throw classifyFailure(error, request);
+        });
       if (reply.status === 200 || reply.status === 204) return reply;
       const classified = classifyReply(reply, request);
       if (classified instanceof StoreError) throw classified;

@@ -14,7 +14,8 @@ export interface GcsStoreOptions extends Omit<GcsLeaseStoreOptions, 'client' | '
 const SCOPE = 'https://www.googleapis.com/auth/devstorage.read_write';
 
 /**
- * Makes a store with connections of its own. Nothing is sent yet. Credentials are the application default ones, asked for with the first request.
+ * Makes a store with connections of its own. Nothing is sent yet. Credentials are the application default
+ * ones, asked for with the first request.
  *
  * @throws {ConfigError} when `google-auth-library` is missing
  */
@@ -22,12 +23,18 @@ export async function openGcsStore(options: GcsStoreOptions): Promise<GcsLeaseSt
   const emulator = process.env.STORAGE_EMULATOR_HOST || undefined;
   const server = options.endpoint ?? (emulator?.includes('://') === false ? `http://${emulator}` : emulator);
   const endpoint = (server ?? 'https://storage.googleapis.com').replace(/\/$/, '');
-  const authorize = endpoint.startsWith('https:') ? await defaultCredentials(`gs://${options.bucket}`) : async () => ({});
+  const authorize = endpoint.startsWith('https:')
+    ? await defaultCredentials(`gs://${options.bucket}`)
+    : async () => ({});
   return new GcsLeaseStore({ ...options, client: new HttpClient(endpoint), authorize });
 }
 
 async function defaultCredentials(url: string): Promise<GcsLeaseStoreOptions['authorize']> {
-  const { GoogleAuth } = await optionalPackage('google-auth-library', url, () => import('google-auth-library'));
+  const { GoogleAuth } = await optionalPackage(
+    'google-auth-library',
+    url,
+    () => import('google-auth-library'),
+  );
   // Objects need no project: where none is told, one is looked for with the first request, for seconds.
   const auth = new GoogleAuth({ scopes: SCOPE, projectId: 'unused' });
   return async () => Object.fromEntries(await auth.getRequestHeaders());

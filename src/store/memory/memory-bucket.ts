@@ -1,7 +1,15 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../../base/clock.js';
 import { Changes } from '../changes.js';
-import type { Interval, ListedObject, Listing, ListingPage, ObjectMetadata, StoredObject, WriteResult } from '../lease-store.js';
+import type {
+  Interval,
+  ListedObject,
+  Listing,
+  ListingPage,
+  ObjectMetadata,
+  StoredObject,
+  WriteResult,
+} from '../lease-store.js';
 
 interface MemoryObject extends Pick<StoredObject, 'body' | 'metadata' | 'etag'>, Pick<ListedObject, 'size'> {
   /** The bucket's monotonic clock at the write, cut to its resolution. */
@@ -9,10 +17,11 @@ interface MemoryObject extends Pick<StoredObject, 'body' | 'metadata' | 'etag'>,
 }
 
 /**
- * The server's side of {@link MemoryLeaseStore}: objects, conditions and a clock. Every operation is one synchronous step, so it
- * is atomic, and happens exactly when it is called.
+ * The server's side of {@link MemoryLeaseStore}: objects, conditions and a clock. Every operation is one
+ * synchronous step, so it is atomic, and happens exactly when it is called.
  *
- * By default an etag is the MD5 of the body, like that of a single-part S3 object: a body that comes back brings its etag back with it.
+ * By default an etag is the MD5 of the body, like that of a single-part S3 object: a body that comes back
+ * brings its etag back with it.
  */
 export class MemoryBucket {
   /** Told of every write and removal that was applied. */
@@ -45,7 +54,10 @@ export class MemoryBucket {
     return { objects: this.#keys().map((key) => this.#row(key)), storeTime: this.#now() };
   }
 
-  /** The objects with keys greater than `after`, from the least one on, `most` of them at the most; without `after`, from the first. */
+  /**
+   * The objects with keys greater than `after`, from the least one on, `most` of them at the most; without
+   * `after`, from the first.
+   */
   page(after: string | undefined, most: number): ListingPage {
     const keys = this.#keys();
     const first = after === undefined ? 0 : firstAfter(keys, after);
@@ -74,7 +86,13 @@ export class MemoryBucket {
     const etag = this.etagOf(body);
     const size = Buffer.byteLength(body);
     if (!this.#objects.has(key)) this.#sorted = undefined;
-    this.#objects.set(key, { body, metadata: { ...metadata }, etag, size, writtenAt: this.#cut(this.clock.monotonic()) });
+    this.#objects.set(key, {
+      body,
+      metadata: { ...metadata },
+      etag,
+      size,
+      writtenAt: this.#cut(this.clock.monotonic()),
+    });
     this.changes.announce({ key, size });
     return { status: 'written', etag, storeTime: this.#now() };
   }

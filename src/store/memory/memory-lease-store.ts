@@ -1,7 +1,14 @@
 import { orAborted } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
 import type { Heed } from '../changes.js';
-import type { CallOptions, LeaseStore, Listing, ObjectMetadata, StoredObject, WriteResult } from '../lease-store.js';
+import type {
+  CallOptions,
+  LeaseStore,
+  Listing,
+  ObjectMetadata,
+  StoredObject,
+  WriteResult,
+} from '../lease-store.js';
 import { StoreError } from '../lease-store.js';
 import { MemoryBucket } from './memory-bucket.js';
 
@@ -13,9 +20,10 @@ export type MemoryCall =
   | { readonly operation: 'replace'; readonly key: string; readonly body: string; readonly etag: string };
 
 /**
- * Stands between a client and the objects, as a network does. `apply` carries the request out, in one synchronous step, and
- * gives the reply. An interceptor may wait before it and after it, call it twice (a duplicate delivery), not call it (a request that
- * is lost), or call it and throw (a reply that is lost): what it throws is what the client gets.
+ * Stands between a client and the objects, as a network does. `apply` carries the request out, in one
+ * synchronous step, and gives the reply. An interceptor may wait before it and after it, call it twice (a
+ * duplicate delivery), not call it (a request that is lost), or call it and throw (a reply that is lost):
+ * what it throws is what the client gets.
  */
 export type MemoryIntercept = <Reply>(call: MemoryCall, apply: () => Reply) => Promise<Reply>;
 
@@ -25,7 +33,11 @@ const faultless: MemoryIntercept = async (_, apply) => apply();
 export interface MemoryLeaseStoreOptions {
   /** The clock of the store: ages on `monotonic()`, store time from `now()`. */
   readonly clock: Clock;
-  /** What its times are cut to, in milliseconds, at least 0: 1000 for whole seconds as on S3, 0 for exact times. @default 1 */
+  /**
+   * What its times are cut to, in milliseconds, at least 0: 1000 for whole seconds as on S3, 0 for exact
+   * times.
+   * @default 1
+   */
   readonly resolutionMs?: number;
   /** The network of this client. @default one without faults or delay */
   readonly intercept?: MemoryIntercept;
@@ -34,8 +46,8 @@ export interface MemoryLeaseStoreOptions {
 }
 
 /**
- * Leases in the memory of this process: for tests and simulations. Each instance is one client; {@link MemoryLeaseStore.connect}
- * gives further ones of the same objects, each with a network of its own.
+ * Leases in the memory of this process: for tests and simulations. Each instance is one client;
+ * {@link MemoryLeaseStore.connect} gives further ones of the same objects, each with a network of its own.
  */
 export class MemoryLeaseStore implements LeaseStore {
   readonly url = 'memory:';
@@ -52,7 +64,10 @@ export class MemoryLeaseStore implements LeaseStore {
     this.timeStepMs = bucket.resolutionMs;
   }
 
-  /** Another client of the same objects, with the same settings but a network of its own: by default one without faults or delay. */
+  /**
+   * Another client of the same objects, with the same settings but a network of its own: by default one
+   * without faults or delay.
+   */
   connect(intercept: MemoryIntercept = faultless): MemoryLeaseStore {
     return new MemoryLeaseStore({ ...this.options, intercept }, this.bucket);
   }
@@ -66,21 +81,41 @@ export class MemoryLeaseStore implements LeaseStore {
   }
 
   create(key: string, body: string, metadata: ObjectMetadata, options?: CallOptions): Promise<WriteResult> {
-    return this.#call({ operation: 'create', key, body }, () => this.bucket.create(key, body, metadata), options);
+    return this.#call(
+      { operation: 'create', key, body },
+      () => this.bucket.create(key, body, metadata),
+      options,
+    );
   }
 
-  replace(key: string, body: string, metadata: ObjectMetadata, etag: string, options?: CallOptions): Promise<WriteResult> {
-    return this.#call({ operation: 'replace', key, body, etag }, () => this.bucket.replace(key, body, metadata, etag), options);
+  replace(
+    key: string,
+    body: string,
+    metadata: ObjectMetadata,
+    etag: string,
+    options?: CallOptions,
+  ): Promise<WriteResult> {
+    return this.#call(
+      { operation: 'replace', key, body, etag },
+      () => this.bucket.replace(key, body, metadata, etag),
+      options,
+    );
   }
 
-  /** Resolves at the next write or removal through any client that `heed` wants; rejects with `signal.reason` when `signal` aborts. */
+  /**
+   * Resolves at the next write or removal through any client that `heed` wants; rejects with `signal.reason`
+   * when `signal` aborts.
+   */
   changed(signal: AbortSignal, heed?: Heed): Promise<void> {
     return this.bucket.changes.next(signal, heed);
   }
 
   async discardProbe(key: string, options?: CallOptions): Promise<void> {
     if (!key.startsWith('probe-')) {
-      throw new StoreError(`${key} is not a scratch object of a probe`, { fault: 'rejected', outcome: 'not-applied' });
+      throw new StoreError(`${key} is not a scratch object of a probe`, {
+        fault: 'rejected',
+        outcome: 'not-applied',
+      });
     }
     await this.#call({ operation: 'discardProbe', key }, () => this.bucket.remove(key), options);
   }

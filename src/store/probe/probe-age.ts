@@ -2,13 +2,22 @@ import type { Interval } from '../lease-store.js';
 import { checked, type ProbeCheck } from './probe-report.js';
 import type { ProbeSession, WrittenObject } from './probe-session.js';
 
-/** What the clocks of two machines, and rounding, may differ by without harm, in milliseconds. The grace period is larger. */
+/**
+ * What the clocks of two machines, and rounding, may differ by without harm, in milliseconds. The grace
+ * period is larger.
+ */
 const TOLERANCE_MS = 100;
 
-/** How often a listing is asked for that does not show what it should, and the pause between two of them, in milliseconds. */
+/**
+ * How often a listing is asked for that does not show what it should, and the pause between two of them, in
+ * milliseconds.
+ */
 const LISTINGS = { max: 4, pauseMs: 1_000 } as const;
 
-/** A listing has to show what was written before it was asked for, if not at once: what leases rest on is read. */
+/**
+ * A listing has to show what was written before it was asked for, if not at once: what leases rest on is
+ * read.
+ */
 export async function checkListing(session: ProbeSession, object: WrittenObject): Promise<ProbeCheck> {
   const find = async () => (await session.list()).objects.find(({ key }) => key === object.key);
   let row = await find();
@@ -16,24 +25,36 @@ export async function checkListing(session: ProbeSession, object: WrittenObject)
     await session.clock.sleep(LISTINGS.pauseMs, session.signal);
     row = await find();
   }
-  if (row === undefined) return checked('listing', 'fault', 'a listing does not show an object that was written before');
-  if (row.etag !== object.etag) return checked('listing', 'warning', 'a listing gives another etag than the write did');
+  if (row === undefined)
+    return checked('listing', 'fault', 'a listing does not show an object that was written before');
+  if (row.etag !== object.etag)
+    return checked('listing', 'warning', 'a listing gives another etag than the write did');
   const size = Buffer.byteLength(object.body);
-  if (row.size !== size) return checked('listing', 'fault', `a listing gives ${row.size} bytes for an object of ${size}`);
+  if (row.size !== size)
+    return checked('listing', 'fault', `a listing gives ${row.size} bytes for an object of ${size}`);
   return checked('listing', 'ok');
 }
 
-/** How long an object whose age is told too low is watched until the age grows, and the pause between two reads, in milliseconds. */
+/**
+ * How long an object whose age is told too low is watched until the age grows, and the pause between two
+ * reads, in milliseconds.
+ */
 const GROWTH = { withinMs: 6_000, pauseMs: 500 } as const;
 
 /**
- * The age that the store tells must not be above the true one, and has to grow. One that is too low does no harm: servers that make their `Date`
- * header every second or two tell such ages, and leases are then taken over that much later.
+ * The age that the store tells must not be above the true one, and has to grow. One that is too low does no
+ * harm: servers that make their `Date` header every second or two tell such ages, and leases are then taken
+ * over that much later.
  */
-export async function checkAge(session: ProbeSession, object: WrittenObject, watchMs: number): Promise<ProbeCheck> {
+export async function checkAge(
+  session: ProbeSession,
+  object: WrittenObject,
+  watchMs: number,
+): Promise<ProbeCheck> {
   const { clock, signal } = session;
   const first = await readAge(session, object);
-  if (first.fault === undefined && first.age.max === Number.POSITIVE_INFINITY) return checkObservedAge(session, object, first);
+  if (first.fault === undefined && first.age.max === Number.POSITIVE_INFINITY)
+    return checkObservedAge(session, object, first);
   let last = first;
   if (first.fault === undefined && watchMs > 0) {
     const begun = clock.monotonic();
@@ -41,7 +62,11 @@ export async function checkAge(session: ProbeSession, object: WrittenObject, wat
     last = await readAge(session, object);
     while (last.fault === undefined && last.lateMs > 0 && last.age.max <= first.age.max) {
       if (clock.monotonic() - begun >= GROWTH.withinMs) {
-        return checked('age', 'fault', `makes ${last.told}, and no older with time: leases would never expire`);
+        return checked(
+          'age',
+          'fault',
+          `makes ${last.told}, and no older with time: leases would never expire`,
+        );
       }
       await clock.sleep(GROWTH.pauseMs, signal);
       last = await readAge(session, object);
@@ -59,8 +84,15 @@ export async function checkAge(session: ProbeSession, object: WrittenObject, wat
 /** How long an object is watched whose store tells no time of writing, in milliseconds. */
 const OBSERVED_MS = 20;
 
-/** Where the process observes ages itself, they grow at once, and an etag that came back would make a new state pass for an old one. */
-async function checkObservedAge(session: ProbeSession, object: WrittenObject, first: ToldAge): Promise<ProbeCheck> {
+/**
+ * Where the process observes ages itself, they grow at once, and an etag that came back would make a new
+ * state pass for an old one.
+ */
+async function checkObservedAge(
+  session: ProbeSession,
+  object: WrittenObject,
+  first: ToldAge,
+): Promise<ProbeCheck> {
   const { key, body, etag } = object;
   await session.clock.sleep(OBSERVED_MS, session.signal);
   const last = await readAge(session, object);
@@ -69,7 +101,11 @@ async function checkObservedAge(session: ProbeSession, object: WrittenObject, fi
   const other = await session.replaceSurely(key, `${body} `, etag);
   const back = other.status === 'written' ? await session.replaceSurely(key, body, other.etag) : other;
   if (back.status === 'written' && back.etag === etag) return checked('age', 'fault', REPEATED_ETAG);
-  return checked('age', 'ok', 'observed: the store tells no time of writing, so an object is as old as it has been seen unchanged');
+  return checked(
+    'age',
+    'ok',
+    'observed: the store tells no time of writing, so an object is as old as it has been seen unchanged',
+  );
 }
 
 /** What one read tells of the age of an object. */

@@ -2,13 +2,24 @@ import { type StoredObject, StoreError } from '../lease-store.js';
 import { checked, type ProbeCheck, type ProbeCheckId } from './probe-report.js';
 import type { ProbedWrite, ProbeSession, WrittenObject } from './probe-session.js';
 
-/** Creates the object that the checks of listing and age look at; undefined when the store does not let it be created. */
-export async function checkCreate(session: ProbeSession): Promise<{ readonly check: ProbeCheck; readonly object?: WrittenObject }> {
+/**
+ * Creates the object that the checks of listing and age look at; undefined when the store does not let it be
+ * created.
+ */
+export async function checkCreate(
+  session: ProbeSession,
+): Promise<{ readonly check: ProbeCheck; readonly object?: WrittenObject }> {
   const { absent } = session.terms;
   const written = await session.establish(FIRST);
   if (written.status === 'written') return { check: checked('create', 'ok'), object: written };
   if (written.status === 'conflict') {
-    return { check: checked('create', 'fault', `misunderstands ${absent}: refused to create keys that had never been used`) };
+    return {
+      check: checked(
+        'create',
+        'fault',
+        `misunderstands ${absent}: refused to create keys that had never been used`,
+      ),
+    };
   }
   // All else that a store has to say is not about the condition: another region, a key that encrypts.
   if (written.error.fault !== 'unsupported') throw written.error;
@@ -20,7 +31,11 @@ export async function checkCreateOnce(session: ProbeSession): Promise<ProbeCheck
   const { key } = await established(session);
   const before = await session.read(key);
   const write = await session.create(key, bodyOf('second'));
-  return refusal('create-once', session.terms.absent, 'a second create of the same key', { write, before, after: await session.read(key) });
+  return refusal('create-once', session.terms.absent, 'a second create of the same key', {
+    write,
+    before,
+    after: await session.read(key),
+  });
 }
 
 /** Replaces with a bogus etag, the right one, and one that has become stale; and reads after each write. */
@@ -39,7 +54,13 @@ export async function checkReplace(session: ProbeSession): Promise<ProbeCheck[]>
   const created = await readAfter('a create', FIRST, first);
   const bogus = await session.replace(key, bodyOf('bogus'), otherEtag(first));
   const object = await session.read(key);
-  checks.push(refusal('replace-bogus', match, 'a replace with a wrong etag', { write: bogus, before: created, after: object }));
+  checks.push(
+    refusal('replace-bogus', match, 'a replace with a wrong etag', {
+      write: bogus,
+      before: created,
+      after: object,
+    }),
+  );
 
   const second = bodyOf('second');
   const right = await session.replaceSurely(key, second, object?.etag ?? first);
@@ -53,7 +74,13 @@ export async function checkReplace(session: ProbeSession): Promise<ProbeCheck[]>
     const before = await readAfter('a replace', second, right.etag);
     if (right.etag !== first) {
       const write = await session.replace(key, bodyOf('stale'), first);
-      checks.push(refusal('replace-stale', match, 'a replace with a stale etag', { write, before, after: await session.read(key) }));
+      checks.push(
+        refusal('replace-stale', match, 'a replace with a stale etag', {
+          write,
+          before,
+          after: await session.read(key),
+        }),
+      );
     }
   } else {
     const bare = object?.etag.replace(/^"(.*)"$/, '$1') ?? '';
@@ -74,7 +101,11 @@ export async function checkReplaceAbsent(session: ProbeSession, etag: string): P
   const key = session.newKey();
   const write = await session.replace(key, bodyOf('absent'), etag);
   const what = 'a replace of an object that is absent';
-  return refusal('replace-absent', session.terms.match, what, { write, before: undefined, after: await session.read(key) });
+  return refusal('replace-absent', session.terms.match, what, {
+    write,
+    before: undefined,
+    after: await session.read(key),
+  });
 }
 
 /** A write that has to be refused, and the object before and after it. */
@@ -85,19 +116,38 @@ interface RefusedWrite {
 }
 
 /** Judges a write that had to be refused and had to change nothing. */
-function refusal(id: ProbeCheckId, header: string, what: string, { write, before, after }: RefusedWrite): ProbeCheck {
+function refusal(
+  id: ProbeCheckId,
+  header: string,
+  what: string,
+  { write, before, after }: RefusedWrite,
+): ProbeCheck {
   const changed = before?.body !== after?.body || before?.etag !== after?.etag;
   switch (write.status) {
     case 'written':
       return checked(id, 'fault', `ignores ${header}: ${what} was accepted`);
     case 'conflict':
-      return changed ? checked(id, 'fault', `${header} was refused, but the object changed all the same`) : checked(id, 'ok');
+      return changed
+        ? checked(id, 'fault', `${header} was refused, but the object changed all the same`)
+        : checked(id, 'ok');
     case 'unsure':
       return changed
-        ? checked(id, 'fault', `ignores ${header}: ${what} was applied, under an error: ${write.error.message}`)
-        : checked(id, 'warning', `nothing was changed, but the store failed where it should have refused: ${write.error.message}`);
+        ? checked(
+            id,
+            'fault',
+            `ignores ${header}: ${what} was applied, under an error: ${write.error.message}`,
+          )
+        : checked(
+            id,
+            'warning',
+            `nothing was changed, but the store failed where it should have refused: ${write.error.message}`,
+          );
     case 'rejected':
-      return checked(id, 'fault', `answers ${header} with an error instead of a refusal: ${write.error.message}`);
+      return checked(
+        id,
+        'fault',
+        `answers ${header} with an error instead of a refusal: ${write.error.message}`,
+      );
   }
 }
 
@@ -113,7 +163,9 @@ async function established(session: ProbeSession): Promise<WrittenObject> {
 /** Of the same shape as a real one: servers refuse misshapen ones for another reason. */
 function otherEtag(etag: string): string {
   const base = /^\d+$/.test(etag) ? 10 : 16;
-  const other = etag.replace(/[0-9a-f]/g, (digit) => ((Number.parseInt(digit, base) + 7) % base).toString(base));
+  const other = etag.replace(/[0-9a-f]/g, (digit) =>
+    ((Number.parseInt(digit, base) + 7) % base).toString(base),
+  );
   return other === etag ? `${etag}0` : other;
 }
 
@@ -136,10 +188,15 @@ interface Race {
 }
 
 /**
- * Several writers create one key at once, and then replace its object at once, all with its etag; in each round another key. The reads that
- * judge a race keep a connection open for each writer of the next one: requests that wait for a connection are no race.
+ * Several writers create one key at once, and then replace its object at once, all with its etag; in each
+ * round another key. The reads that judge a race keep a connection open for each writer of the next one:
+ * requests that wait for a connection are no race.
  */
-export async function checkRaces(session: ProbeSession, first: WrittenObject, { writers, rounds }: Races): Promise<ProbeCheck> {
+export async function checkRaces(
+  session: ProbeSession,
+  first: WrittenObject,
+  { writers, rounds }: Races,
+): Promise<ProbeCheck> {
   const creates: Race[] = [];
   const replaces: Race[] = [];
   const readByAll = async (key: string) => (await atOnce(writers, () => session.read(key)))[0];
@@ -151,16 +208,21 @@ export async function checkRaces(session: ProbeSession, first: WrittenObject, { 
       const object = await readByAll(key);
       creates.push({ writes: created, object });
       if (object === undefined) continue;
-      const replaced = await atOnce(writers, (writer) => session.replace(key, bodyOf(`replace ${writer}`), object.etag));
+      const replaced = await atOnce(writers, (writer) =>
+        session.replace(key, bodyOf(`replace ${writer}`), object.etag),
+      );
       replaces.push({ writes: replaced, object: await readByAll(key) });
     }
   });
   const weakness = weaknessOf(creates) ?? weaknessOf(replaces);
-  const faults = [faultOf(session.terms.absent, 'create', creates), faultOf(session.terms.match, 'replace', replaces)].filter(
-    (fault) => fault !== undefined,
-  );
+  const faults = [
+    faultOf(session.terms.absent, 'create', creates),
+    faultOf(session.terms.match, 'replace', replaces),
+  ].filter((fault) => fault !== undefined);
   if (faults.length > 0) return checked('races', 'fault', faults.join('; '));
-  return weakness === undefined ? checked('races', 'ok', `${2 * rounds} races, none lost`) : checked('races', 'warning', weakness);
+  return weakness === undefined
+    ? checked('races', 'ok', `${2 * rounds} races, none lost`)
+    : checked('races', 'warning', weakness);
 }
 
 /** Why leases are not safe with this condition, or cannot work. */
@@ -170,8 +232,10 @@ function faultOf(header: string, kind: Kind, races: readonly Race[]): string | u
     return `${header} is not atomic: ${losses.length} of ${races.length} races were lost, the first one since ${losses[0]}`;
   }
   const rejected = races.flatMap(({ writes }) => writes).find(({ status }) => status === 'rejected');
-  if (rejected?.status === 'rejected') return `answers a losing writer with an error: ${rejected.error.message}`;
-  const isWon = ({ writes, object }: Race) => writes.some((_, writer) => object?.body === bodyOf(`${kind} ${writer}`));
+  if (rejected?.status === 'rejected')
+    return `answers a losing writer with an error: ${rejected.error.message}`;
+  const isWon = ({ writes, object }: Race) =>
+    writes.some((_, writer) => object?.body === bodyOf(`${kind} ${writer}`));
   if (races.length === 0 || races.some(isWon)) return undefined;
   const weakness = weaknessOf(races);
   return `no writer won in any of ${races.length} races of ${header}${weakness === undefined ? '' : ` (${weakness})`}`;
@@ -188,7 +252,10 @@ function weaknessOf(races: readonly Race[]): string | undefined {
   return undefined;
 }
 
-/** Why a race was lost: what no sound store shows. A write that was refused and yet applied is no loss: it may have been sent twice. */
+/**
+ * Why a race was lost: what no sound store shows. A write that was refused and yet applied is no loss: it may
+ * have been sent twice.
+ */
 function lossOf({ writes, object }: Race, kind: Kind): string | undefined {
   const winners = writes.flatMap((write, writer) => (write.status === 'written' ? [writer] : []));
   const [winner] = winners;

@@ -14,7 +14,10 @@ export type ProbeCheckId =
   | 'age'
   | 'clean-up';
 
-/** `fault`: leases are not safe, or cannot work, in this store. `warning`: they are and can, but something is amiss. */
+/**
+ * `fault`: leases are not safe, or cannot work, in this store. `warning`: they are and can, but something is
+ * amiss.
+ */
 export type ProbeStatus = 'ok' | 'warning' | 'fault';
 
 /** One promise of a store, and whether it was kept. */
@@ -36,7 +39,10 @@ export interface ProbeReport {
   readonly latencyMs: number;
   /** Requests made, the removal of the scratch objects not counted. */
   readonly requests: number;
-  /** The store's clock minus this host's, in milliseconds; unbounded when the store tells no time. No safety rule rests on it. */
+  /**
+   * The store's clock minus this host's, in milliseconds; unbounded when the store tells no time. No safety
+   * rule rests on it.
+   */
   readonly clockOffsetMs: Interval;
 }
 

@@ -3,7 +3,14 @@ import { withTimeout } from '../../base/abort.js';
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { concurrently } from '../../base/concurrently.js';
 import { bounded } from '../bounded.js';
-import type { CallOptions, Interval, LeaseStore, Listing, StoredObject, WriteResult } from '../lease-store.js';
+import type {
+  CallOptions,
+  Interval,
+  LeaseStore,
+  Listing,
+  StoredObject,
+  WriteResult,
+} from '../lease-store.js';
 import { StoreError } from '../lease-store.js';
 
 /** The store refused a conditional write for its condition, or does not take such a request at all. */
@@ -15,14 +22,23 @@ type Unsure = { readonly status: 'unsure'; readonly error: StoreError };
 /** What a conditional write of a probe came to. */
 export type ProbedWrite = { readonly status: 'written'; readonly etag: string } | Refusal | Unsure;
 
-/** How long one request may take, in milliseconds. A probe has to end, also where the driver underneath is stuck. */
+/**
+ * How long one request may take, in milliseconds. A probe has to end, also where the driver underneath is
+ * stuck.
+ */
 const REQUEST_TIMEOUT_MS = 5_000;
 /** The same for a listing, which in a large cluster is many requests. */
 const LIST_TIMEOUT_MS = 30_000;
-/** How long a store may be away before a probe gives up, unless it is told otherwise, and the first and longest pause until then, in milliseconds. */
+/**
+ * How long a store may be away before a probe gives up, unless it is told otherwise, and the first and
+ * longest pause until then, in milliseconds.
+ */
 const STORE_AWAY_MS = 10_000;
 const PAUSE_MS = { first: 100, max: 2_000 } as const;
-/** How long a write that was given up is waited for before its object is removed, in milliseconds: a file is written to its end. */
+/**
+ * How long a write that was given up is waited for before its object is removed, in milliseconds: a file is
+ * written to its end.
+ */
 const SETTLE_MS = 1_000;
 /** How often a write that nothing speaks against may be refused before that is what the store does. */
 const ATTEMPTS = 8;
@@ -44,13 +60,19 @@ export interface ProbeSessionOptions {
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly signal?: AbortSignal;
-  /** Until when a store that is away is asked again, in milliseconds on the monotonic clock. @default ten seconds for each request */
+  /**
+   * Until when a store that is away is asked again, in milliseconds on the monotonic clock.
+   * @default ten seconds for each request
+   */
   readonly until?: number;
   /** Told of each failure that is followed by another attempt. */
   readonly onFailure?: (error: StoreError, pauseMs: number) => void;
 }
 
-/** The requests of one probe: on scratch keys only, with their latency, and what they say of the store's clock. */
+/**
+ * The requests of one probe: on scratch keys only, with their latency, and what they say of the store's
+ * clock.
+ */
 export class ProbeSession {
   /** Milliseconds that each request took which ran alone. */
   readonly latenciesMs: number[] = [];
@@ -74,7 +96,10 @@ export class ProbeSession {
     this.clock = options.clock;
     this.signal = options.signal;
     const isS3 = store.url.startsWith('s3:');
-    this.terms = { absent: isS3 ? 'If-None-Match' : 'create-if-absent', match: isS3 ? 'If-Match' : 'replace-if-unchanged' };
+    this.terms = {
+      absent: isS3 ? 'If-None-Match' : 'create-if-absent',
+      match: isS3 ? 'If-Match' : 'replace-if-unchanged',
+    };
     // All writers of a race listen to it at once, in which Node sees a leak.
     if (this.signal instanceof EventTarget) setMaxListeners(0, this.signal);
   }
@@ -85,21 +110,24 @@ export class ProbeSession {
   }
 
   /**
-   * Creates an object to try something on, after a create of unknown outcome or a refusal under another key. Resolves to the object, or to
-   * the last refusal. @throws {@link StoreError} when the store gave no answer
+   * Creates an object to try something on, after a create of unknown outcome or a refusal under another key.
+   * Resolves to the object, or to the last refusal. @throws {@link StoreError} when the store gave no answer
    */
   establish(body: string): Promise<WrittenObject | Refusal> {
     return this.#untilTaken(async () => {
       const key = this.newKey();
       const before = this.clock.monotonic();
       const write = await this.create(key, body);
-      return write.status === 'written' ? { ...write, key, body, wroteBetween: [before, this.clock.monotonic()] } : write;
+      return write.status === 'written'
+        ? { ...write, key, body, wroteBetween: [before, this.clock.monotonic()] }
+        : write;
     });
   }
 
   /**
-   * Replaces an object that no other task knows, and finds out what came of that. What was refused is tried again: a store may refuse for a moment.
-   * Resolves to what was written, or to the last refusal. @throws {@link StoreError} when the store gave no answer
+   * Replaces an object that no other task knows, and finds out what came of that. What was refused is tried
+   * again: a store may refuse for a moment. Resolves to what was written, or to the last refusal. @throws
+   * {@link StoreError} when the store gave no answer
    */
   replaceSurely(key: string, body: string, etag: string): Promise<Exclude<ProbedWrite, Unsure>> {
     return this.#untilTaken(async () => {
@@ -130,10 +158,17 @@ export class ProbeSession {
     return this.#retry(() => this.#timed((options) => this.store.list(options), LIST_TIMEOUT_MS));
   }
 
-  /** Removes every key that may have been written to. Resolves with the keys that are left, and why; never rejects. */
+  /**
+   * Removes every key that may have been written to. Resolves with the keys that are left, and why; never
+   * rejects.
+   */
   async cleanUp(): Promise<{ readonly key: string; readonly error: unknown }[]> {
     // Not given up with the probe: its scratch objects go as well when it is aborted.
-    const bounds = { clock: this.clock, timeoutMs: REQUEST_TIMEOUT_MS, what: `${this.store.url}: tidying up` };
+    const bounds = {
+      clock: this.clock,
+      timeoutMs: REQUEST_TIMEOUT_MS,
+      what: `${this.store.url}: tidying up`,
+    };
     const left: { key: string; error: unknown }[] = [];
     let failedInARow = 0;
     if (this.#underWay.size > 0) await withTimeout(this.clock, SETTLE_MS, Promise.allSettled(this.#underWay));
@@ -172,7 +207,9 @@ export class ProbeSession {
   }
 
   /** Repeats a write that nothing speaks against, while it is refused. */
-  #untilTaken<W extends { readonly status: 'written' }>(write: () => Promise<W | Refusal | Unsure>): Promise<W | Refusal> {
+  #untilTaken<W extends { readonly status: 'written' }>(
+    write: () => Promise<W | Refusal | Unsure>,
+  ): Promise<W | Refusal> {
     let refused = 0;
     return this.#retry(async () => {
       for (;;) {
@@ -185,14 +222,18 @@ export class ProbeSession {
     });
   }
 
-  /** Calls `attempt` again while the store is away. A store that has never answered is not waited for: its address may be wrong. */
+  /**
+   * Calls `attempt` again while the store is away. A store that has never answered is not waited for: its
+   * address may be wrong.
+   */
   async #retry<T>(attempt: () => Promise<T>): Promise<T> {
     const { clock, signal, until = clock.monotonic() + STORE_AWAY_MS, onFailure } = this.options;
     for (let pauseMs: number = PAUSE_MS.first; ; pauseMs = Math.min(2 * pauseMs, PAUSE_MS.max)) {
       try {
         return await attempt();
       } catch (error) {
-        const mayPass = error instanceof StoreError && error.transient && (this.#answered || error.fault === 'unavailable');
+        const mayPass =
+          error instanceof StoreError && error.transient && (this.#answered || error.fault === 'unavailable');
         if (!mayPass || signal?.aborted || clock.monotonic() + pauseMs > until) throw error;
         onFailure?.(error, pauseMs);
         await clock.sleep(pauseMs, signal);
@@ -207,7 +248,10 @@ export class ProbeSession {
     const startedAt = this.clock.monotonic();
     const nowBefore = this.clock.now();
     try {
-      const result = await bounded({ clock: this.clock, timeoutMs, signal: this.signal, what: `${this.store.url}: probing` }, run);
+      const result = await bounded(
+        { clock: this.clock, timeoutMs, signal: this.signal, what: `${this.store.url}: probing` },
+        run,
+      );
       this.#answered = true;
       if (alone && this.#inFlight === 1) this.latenciesMs.push(this.clock.monotonic() - startedAt);
       this.#learnTime(result, nowBefore);
@@ -221,7 +265,10 @@ export class ProbeSession {
     if (typeof reply !== 'object' || reply === null || !('storeTime' in reply)) return;
     const told = reply.storeTime as Interval;
     const heard = { min: told.min - this.clock.now(), max: told.max - nowBefore };
-    const both = { min: Math.max(heard.min, this.clockOffsetMs.min), max: Math.min(heard.max, this.clockOffsetMs.max) };
+    const both = {
+      min: Math.max(heard.min, this.clockOffsetMs.min),
+      max: Math.min(heard.max, this.clockOffsetMs.max),
+    };
     // Replies that exclude each other: one of the clocks was set meanwhile, and the later word counts.
     this.clockOffsetMs = both.min <= both.max ? both : heard;
   }

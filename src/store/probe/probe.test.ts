@@ -21,7 +21,9 @@ describe('the probe of a store that is not S3', () => {
   it('names a broken condition in the words of stores, not of S3', async () => {
     const report = await probeStore(careless(new MemoryLeaseStore({ clock: systemClock })), quickly);
     expect(report.ok).toBe(false);
-    const faults = report.checks.filter(({ status }) => status === 'fault').map(({ id, detail }) => `${id}: ${detail}`);
+    const faults = report.checks
+      .filter(({ status }) => status === 'fault')
+      .map(({ id, detail }) => `${id}: ${detail}`);
     expect(faults).toEqual([
       'replace-bogus: ignores replace-if-unchanged: a replace with a wrong etag was accepted',
       'replace-stale: ignores replace-if-unchanged: a replace with a stale etag was accepted',
@@ -32,18 +34,23 @@ describe('the probe of a store that is not S3', () => {
   it.each([
     ['trusts', false, 'as old as it has been seen unchanged'],
     ['refuses', true, 'gives a content that comes back its old etag'],
-  ])('%s one that tells no time of writing, where a content that comes back has its old etag: %s', async (_, isRepeating, detail) => {
-    const etagOf = (body: string) => (isRepeating ? body : systemRandom.hex(12));
-    const memory = new MemoryLeaseStore({ clock: systemClock }, new MemoryBucket(systemClock, 0, etagOf));
-    const report = await probeStore(observedAge(timeless(memory), systemClock), quickly);
-    const age = report.checks.find(({ id }) => id === 'age');
-    expect(report.ok).toBe(!isRepeating);
-    expect(age?.detail).toContain(detail);
-  });
+  ])(
+    '%s one that tells no time of writing, where a content that comes back has its old etag: %s',
+    async (_, isRepeating, detail) => {
+      const etagOf = (body: string) => (isRepeating ? body : systemRandom.hex(12));
+      const memory = new MemoryLeaseStore({ clock: systemClock }, new MemoryBucket(systemClock, 0, etagOf));
+      const report = await probeStore(observedAge(timeless(memory), systemClock), quickly);
+      const age = report.checks.find(({ id }) => id === 'age');
+      expect(report.ok).toBe(!isRepeating);
+      expect(age?.detail).toContain(detail);
+    },
+  );
 
   it('refuses one whose ages are not even observed: no lease would ever expire', async () => {
     const report = await probeStore(timeless(new MemoryLeaseStore({ clock: systemClock })), quickly);
-    expect(report.checks.find(({ status }) => status === 'fault')?.detail).toContain('tells no age of an object just written');
+    expect(report.checks.find(({ status }) => status === 'fault')?.detail).toContain(
+      'tells no age of an object just written',
+    );
   });
 
   it('lets as many writers race as it is told to', async () => {
@@ -82,7 +89,8 @@ describe('the probe of a store that is not S3', () => {
       clock: systemClock,
       intercept: async ({ operation }, apply) => {
         if (operation === 'discardProbe') removals += 1;
-        if (removals > 1 && operation === 'discardProbe') throw new StoreError('denied', { fault: 'denied', outcome: 'not-applied' });
+        if (removals > 1 && operation === 'discardProbe')
+          throw new StoreError('denied', { fault: 'denied', outcome: 'not-applied' });
         return apply();
       },
     });

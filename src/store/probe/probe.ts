@@ -1,7 +1,13 @@
 import { explain } from '../../base/errors.js';
 import { type LeaseStore, StoreError } from '../lease-store.js';
 import { checkAge, checkListing } from './probe-age.js';
-import { checkCreate, checkCreateOnce, checkRaces, checkReplace, checkReplaceAbsent } from './probe-conditions.js';
+import {
+  checkCreate,
+  checkCreateOnce,
+  checkRaces,
+  checkReplace,
+  checkReplaceAbsent,
+} from './probe-conditions.js';
 import { checked, type ProbeCheck, type ProbeReport } from './probe-report.js';
 import { ProbeSession, type ProbeSessionOptions } from './probe-session.js';
 
@@ -11,22 +17,35 @@ export type { ProbeCheck, ProbeCheckId, ProbeReport, ProbeStatus } from './probe
 export interface ProbeOptions extends ProbeSessionOptions {
   /** How many writers race for one object. @default 8 */
   readonly writers?: number;
-  /** How many races of creates there are, and as many of replaces: the more, the surer a store is found out whose conditions hold nearly always. @default 12 */
+  /**
+   * How many races of creates there are, and as many of replaces: the more, the surer a store is found out
+   * whose conditions hold nearly always.
+   * @default 12
+   */
   readonly rounds?: number;
-  /** How long an object is watched growing old, in milliseconds: the least that such a probe takes. 0 leaves this out. @default 2100 */
+  /**
+   * How long an object is watched growing old, in milliseconds: the least that such a probe takes. 0 leaves
+   * this out.
+   * @default 2100
+   */
   readonly watchAgeMs?: number;
 }
 
-/** The races of a far longer probe. With four writers each is lost as often as with eight, by half the requests. */
+/**
+ * The races of a far longer probe. With four writers each is lost as often as with eight, by half the
+ * requests.
+ */
 export const THOROUGH = { rounds: 100, writers: 4 } as const;
 
 /**
- * Proves that a store does conditional writes, also when several writers come at once, and that it tells the age of its objects:
- * what every safety rule rests on. Works on scratch objects `probe-….json` and removes them.
+ * Proves that a store does conditional writes, also when several writers come at once, and that it tells the
+ * age of its objects: what every safety rule rests on. Works on scratch objects `probe-….json` and removes
+ * them.
  *
  * A probe can prove a fault, and make its absence likely; a store that fails only now and then may pass.
  *
- * @throws {@link StoreError} when the store cannot be reached, does not exist, denies access, or is too busy to be judged
+ * @throws {@link StoreError} when the store cannot be reached, does not exist, denies access, or is too busy
+ * to be judged
  */
 export async function probeStore(store: LeaseStore, options: ProbeOptions): Promise<ProbeReport> {
   const { signal, writers = 8, rounds = 12, watchAgeMs = 2_100 } = options;
@@ -50,7 +69,13 @@ export async function probeStore(store: LeaseStore, options: ProbeOptions): Prom
   }
   checks.push(cleanUpCheck(await session.cleanUp()));
   const { requests, clockOffsetMs } = session;
-  return { ok: checks.every(({ status }) => status !== 'fault'), checks, latencyMs: median(session.latenciesMs), requests, clockOffsetMs };
+  return {
+    ok: checks.every(({ status }) => status !== 'fault'),
+    checks,
+    latencyMs: median(session.latenciesMs),
+    requests,
+    clockOffsetMs,
+  };
 }
 
 /** How many scratch objects that are left are named. */
@@ -67,7 +92,11 @@ function cleanUpCheck(left: readonly { key: string; error: unknown }[]): ProbeCh
   if (first === undefined) return checked('clean-up', 'ok');
   const named = left.slice(0, NAMED).map(({ key }) => key);
   const keys = `${named.join(', ')}${left.length > NAMED ? `, and ${left.length - NAMED} more probe-*` : ''}`;
-  return checked('clean-up', 'warning', `${left.length} scratch objects are left, remove them by hand (${keys}): ${explain(first.error)}`);
+  return checked(
+    'clean-up',
+    'warning',
+    `${left.length} scratch objects are left, remove them by hand (${keys}): ${explain(first.error)}`,
+  );
 }
 
 function median(values: readonly number[]): number {

@@ -1,4 +1,11 @@
-import { connectionFailure, fieldOf, isTimeout, messageOf, networkErrors, textOf } from '../connection-failure.js';
+import {
+  connectionFailure,
+  fieldOf,
+  isTimeout,
+  messageOf,
+  networkErrors,
+  textOf,
+} from '../connection-failure.js';
 import { isClockWrong } from '../host-clock.js';
 import type { StoreError, StoreFault } from '../lease-store.js';
 import { failure, type StoreRequest } from '../store-request.js';
@@ -10,8 +17,8 @@ export interface FailedRequest extends StoreRequest {
 }
 
 /**
- * Says what a failed S3 request means, by the HTTP status, S3's error code and the operating system's error code; never by the text.
- * This is the only place that knows these.
+ * Says what a failed S3 request means, by the HTTP status, S3's error code and the operating system's error
+ * code; never by the text. This is the only place that knows these.
  *
  * @returns `conflict` for `create` and `replace` only, `absent` for `read` and `discard` only
  */
@@ -27,7 +34,9 @@ export function classifyReply(error: unknown, request: FailedRequest): 'conflict
 
   if (status < 300) {
     const brokenOff = isTimeout(error) || networkErrors(error).length > 0;
-    return brokenOff ? withoutReply(error, request) : failed('rejected', 'unknown', `answered ${status}, but not as S3 does`);
+    return brokenOff
+      ? withoutReply(error, request)
+      : failed('rejected', 'unknown', `answered ${status}, but not as S3 does`);
   }
   const conditional = operation === 'create' || operation === 'replace';
   if (conditional && (status === 412 || status === 409)) return 'conflict';
@@ -36,20 +45,37 @@ export function classifyReply(error: unknown, request: FailedRequest): 'conflict
     if (code === 'NoSuchKey' && operation === 'replace') return 'conflict';
     if (code === 'NoSuchKey' && (operation === 'read' || operation === 'discard')) return 'absent';
     // A gateway in front of the store says 404 as well, and must not make a lease look as if it were gone.
-    return failed('rejected', 'unknown', `answered ${said}, which does not say what is missing: is this an S3 server?`);
+    return failed(
+      'rejected',
+      'unknown',
+      `answered ${said}, which does not say what is missing: is this an S3 server?`,
+    );
   }
-  if (code === 'RequestTimeTooSkewed') return failed('denied', 'not-applied', `access denied (${said}): the clock of this host is wrong`);
+  if (code === 'RequestTimeTooSkewed')
+    return failed('denied', 'not-applied', `access denied (${said}): the clock of this host is wrong`);
   if (status === 304) {
     const what = conditional ? 'where S3 answers 412 or 200' : 'although it was not asked whether it was';
-    return refused(`answered HTTP 304, not modified, ${what}: a cache stands in between, or this is no S3 server`);
+    return refused(
+      `answered HTTP 304, not modified, ${what}: a cache stands in between, or this is no S3 server`,
+    );
   }
-  if (status < 400 || code === 'AuthorizationHeaderMalformed' || code === 'IllegalLocationConstraintException') {
+  if (
+    status < 400 ||
+    code === 'AuthorizationHeaderMalformed' ||
+    code === 'IllegalLocationConstraintException'
+  ) {
     const region = reply.headers['x-amz-bucket-region'] ?? textOf(error, 'Region');
-    return refused(`${region === undefined ? 'wrong region or endpoint' : `the bucket is in region ${region}`} (${said})`);
+    return refused(
+      `${region === undefined ? 'wrong region or endpoint' : `the bucket is in region ${region}`} (${said})`,
+    );
   }
   if (status === 401 || status === 403 || CREDENTIAL_CODES.includes(code)) {
     const needs = code === 'AccessDenied' ? `, needs ${NEEDS[operation]}` : '';
-    return failed('denied', 'not-applied', `access denied (${code || `HTTP ${status}`}${needs})${messageOf(error)}`);
+    return failed(
+      'denied',
+      'not-applied',
+      `access denied (${code || `HTTP ${status}`}${needs})${messageOf(error)}`,
+    );
   }
   if (status === 501) return failed('unsupported', 'not-applied', `not supported by this server (${said})`);
   if (status >= 500 || status === 429 || status === 408 || code === 'RequestTimeout') {
@@ -59,8 +85,9 @@ export function classifyReply(error: unknown, request: FailedRequest): 'conflict
 }
 
 /**
- * True when the server refused the request for the time in its signature, and told another time along with the refusal. Such a request is
- * certainly not applied: signatures are looked at first. The SDK signs with the server's time from then on, so that the same call gets through.
+ * True when the server refused the request for the time in its signature, and told another time along with
+ * the refusal. Such a request is certainly not applied: signatures are looked at first. The SDK signs with
+ * the server's time from then on, so that the same call gets through.
  */
 export function teachesTime(error: unknown, { status, headers, signedAt }: ObservedReply): boolean {
   if (status === undefined || status < 400 || textOf(error, 'Code') !== 'RequestTimeTooSkewed') return false;
@@ -68,12 +95,16 @@ export function teachesTime(error: unknown, { status, headers, signedAt }: Obser
   return isClockWrong(headers.date, Date.parse(signed));
 }
 
-/** True when the credentials were refused, and not what they may do. Such a request is certainly not applied. */
+/**
+ * True when the credentials were refused, and not what they may do. Such a request is certainly not applied.
+ */
 export function refusesCredentials(error: unknown): boolean {
   return CREDENTIAL_CODES.includes(textOf(error, 'Code') ?? '');
 }
 
-/** The failure of a request that its caller gave up: a write of unknown outcome, unless it had not been sent. */
+/**
+ * The failure of a request that its caller gave up: a write of unknown outcome, unless it had not been sent.
+ */
 export function givenUp(reason: unknown, request: FailedRequest): StoreError {
   const outcome = request.reply.sent ? 'unknown' : 'not-applied';
   return failure(request, { fault: 'unreachable', outcome, detail: 'given up', cause: reason });
@@ -120,10 +151,16 @@ function beforeSending(error: unknown, request: FailedRequest): StoreError {
   if (status === 401 || status === 403) {
     return failed('denied', `access denied (${code}, needs s3express:CreateSession)${messageOf(error)}`);
   }
-  return failed(status >= 500 ? 'unavailable' : 'rejected', `no session to be had, HTTP ${status} (${code}${messageOf(error)})`);
+  return failed(
+    status >= 500 ? 'unavailable' : 'rejected',
+    `no session to be had, HTTP ${status} (${code}${messageOf(error)})`,
+  );
 }
 
-/** The connection failed, or the time was up, before the head of a reply had arrived, or in the middle of its body. */
+/**
+ * The connection failed, or the time was up, before the head of a reply had arrived, or in the middle of its
+ * body.
+ */
 function withoutReply(error: unknown, request: FailedRequest): StoreError {
   const { fault, outcome, detail, cause } = connectionFailure(error);
   return failing(cause, request)(fault, outcome, detail);
@@ -138,7 +175,9 @@ function failing(error: unknown, request: FailedRequest) {
 /** False for the errors that tell of the SDK's parser and not of the store: causes are printed. */
 function speaks(error: unknown): boolean {
   return (
-    textOf(error, 'Code') !== undefined || textOf(error, 'code') !== undefined || textOf(error, 'name')?.endsWith('ProviderError') === true
+    textOf(error, 'Code') !== undefined ||
+    textOf(error, 'code') !== undefined ||
+    textOf(error, 'name')?.endsWith('ProviderError') === true
   );
 }
 

@@ -4,7 +4,8 @@ import { standInStore } from '../../../test/support/stand-in-store.js';
 import { systemClock } from '../../base/system.js';
 import type { S3LeaseStore } from './s3-lease-store.js';
 
-// A server whose clock is far from this host's, or the other way round: it refuses what is signed with this host's time.
+// A server whose clock is far from this host's, or the other way round: it refuses what is signed with this
+// host's time.
 
 const HOURS_MS = 3_600_000;
 let server: S3StandIn;
@@ -33,19 +34,22 @@ const calls = {
 };
 
 describe('a host whose clock is hours off', () => {
-  it.each(Object.keys(calls) as (keyof typeof calls)[])('gets its answer to %s all the same, signed by the server’s time', async (call) => {
-    for (const offsetMs of [10 * HOURS_MS, -10 * HOURS_MS]) {
-      server.requests.length = 0;
-      server.next(refusal(offsetMs));
-      await calls[call]();
-      expect(server.requests).toHaveLength(2);
-      const signed = String(server.requests[1]?.headers['x-amz-date']).slice(0, 'yyyymmddThhmm'.length);
-      const around = [0, 60_000].map((later) =>
-        new Date(systemClock.now() + offsetMs - later).toISOString().replace(/[-:]/g, '').slice(0, 13),
-      );
-      expect(around).toContain(signed);
-    }
-  });
+  it.each(Object.keys(calls) as (keyof typeof calls)[])(
+    'gets its answer to %s all the same, signed by the server’s time',
+    async (call) => {
+      for (const offsetMs of [10 * HOURS_MS, -10 * HOURS_MS]) {
+        server.requests.length = 0;
+        server.next(refusal(offsetMs));
+        await calls[call]();
+        expect(server.requests).toHaveLength(2);
+        const signed = String(server.requests[1]?.headers['x-amz-date']).slice(0, 'yyyymmddThhmm'.length);
+        const around = [0, 60_000].map((later) =>
+          new Date(systemClock.now() + offsetMs - later).toISOString().replace(/[-:]/g, '').slice(0, 13),
+        );
+        expect(around).toContain(signed);
+      }
+    },
+  );
 
   it('is refused once, not at every call', async () => {
     server.next(refusal(10 * HOURS_MS));

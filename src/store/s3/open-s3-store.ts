@@ -6,9 +6,15 @@ import { S3Client } from './sdk.js';
 
 /** How to reach the S3 service. */
 export interface S3ClientOptions {
-  /** The http(s) URL of an S3-compatible server. @default `AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`, else AWS */
+  /**
+   * The http(s) URL of an S3-compatible server.
+   * @default `AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`, else AWS
+   */
   readonly endpoint?: string | undefined;
-  /** @default `AWS_REGION`, `AWS_DEFAULT_REGION`, the profile's region, else `us-east-1` when there is an endpoint */
+  /**
+   * @default `AWS_REGION`, `AWS_DEFAULT_REGION`, the profile's region, else `us-east-1` when there is an
+   * endpoint
+   */
   readonly region?: string | undefined;
   /** How long one request may take, in milliseconds. */
   readonly requestTimeoutMs: number;
@@ -17,7 +23,10 @@ export interface S3ClientOptions {
 /** Settings of {@link openS3Store}: those of the store, and how to reach the service. */
 export interface S3StoreOptions extends Omit<S3LeaseStoreOptions, 'client'>, S3ClientOptions {}
 
-/** Makes a store with a client of its own. Nothing is sent yet. @throws {ConfigError} when no region is known and no endpoint is given */
+/**
+ * Makes a store with a client of its own. Nothing is sent yet.
+ * @throws {ConfigError} when no region is known and no endpoint is given
+ */
 export async function openS3Store(options: S3StoreOptions): Promise<S3LeaseStore> {
   return new S3LeaseStore({ ...options, client: await createS3Client(options) });
 }
@@ -29,21 +38,24 @@ const SILENT = { trace() {}, debug() {}, info() {}, warn() {}, error() {} };
 const WARNING_SWITCH = 'AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED';
 
 /**
- * Makes the SDK's client with its own retries off: a blind retry of a conditional write turns a lost reply into a false
- * conflict (rule 5). Credentials come from the AWS default chain, at the first request.
+ * Makes the SDK's client with its own retries off: a blind retry of a conditional write turns a lost reply
+ * into a false conflict (rule 5). Credentials come from the AWS default chain, at the first request.
  *
  * @throws {ConfigError} when no region is known and no endpoint is given
  */
 export async function createS3Client(options: S3ClientOptions): Promise<S3Requests> {
-  const endpoint = options.endpoint ?? (process.env.AWS_ENDPOINT_URL_S3 || process.env.AWS_ENDPOINT_URL || undefined);
+  const endpoint =
+    options.endpoint ?? (process.env.AWS_ENDPOINT_URL_S3 || process.env.AWS_ENDPOINT_URL || undefined);
   const region = options.region ?? (process.env.AWS_REGION || process.env.AWS_DEFAULT_REGION || undefined);
   const config: S3ClientConfig & { readonly ignoreCache: true } = {
     maxAttempts: 1,
-    // For the providers of credentials: a file is read whenever they are asked, since it may have been rewritten.
+    // For the providers of credentials: a file is read whenever they are asked, since it may have been
+    // rewritten.
     ignoreCache: true,
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
-    // The whole call has a deadline of its own; this one tells a server that cannot be reached from one that does not answer.
+    // The whole call has a deadline of its own; this one tells a server that cannot be reached from one that
+    // does not answer.
     requestHandler: {
       connectionTimeout: Math.ceil(options.requestTimeoutMs * 0.8),
       requestTimeout: options.requestTimeoutMs,
@@ -64,13 +76,15 @@ export async function createS3Client(options: S3ClientOptions): Promise<S3Reques
   } catch (cause) {
     client.destroy();
     if (endpoint !== undefined) return makeClient({ ...config, region: 'us-east-1' });
-    const expected = 'the region of the bucket, here, in AWS_REGION or in the AWS profile (or --endpoint, for a server that is not AWS)';
+    const expected =
+      'the region of the bucket, here, in AWS_REGION or in the AWS profile (or --endpoint, for a server that is not AWS)';
     throw Object.assign(new ConfigError('--region', undefined, expected), { cause });
   }
 }
 
 function makeClient(config: S3ClientConfig): S3Client {
-  // The SDK greets every process on an older Node with six lines on standard error, once; which Node this package supports is its own affair.
+  // The SDK greets every process on an older Node with six lines on standard error, once; which Node this
+  // package supports is its own affair.
   const before = process.env[WARNING_SWITCH];
   process.env[WARNING_SWITCH] = 'true';
   try {

@@ -22,7 +22,8 @@ const keep = (key: string) =>
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'nodelease-credentials-'));
   ({ server, store, close } = await standInStore());
-  for (const name of ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_PROFILE']) vi.stubEnv(name, undefined);
+  for (const name of ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_PROFILE'])
+    vi.stubEnv(name, undefined);
   vi.stubEnv('AWS_SHARED_CREDENTIALS_FILE', join(folder, 'credentials'));
   vi.stubEnv('AWS_CONFIG_FILE', join(folder, 'config'));
   await keep('FIRST');
@@ -34,7 +35,8 @@ afterEach(async () => {
   await rm(folder, { recursive: true });
 });
 
-const signers = () => server.requests.map(({ headers }) => /Credential=(\w+)\//.exec(headers.authorization ?? '')?.[1]);
+const signers = () =>
+  server.requests.map(({ headers }) => /Credential=(\w+)\//.exec(headers.authorization ?? '')?.[1]);
 
 describe('credentials in a file', () => {
   const refusals = [
@@ -55,7 +57,10 @@ describe('credentials in a file', () => {
 
   it('that are the old ones still are not tried again by the same call, and by the next one if they are new then', async () => {
     server.next({ status: 400, code: 'ExpiredToken' });
-    await expect(store.create('1.json', 'new', {})).rejects.toMatchObject({ fault: 'denied', outcome: 'not-applied' });
+    await expect(store.create('1.json', 'new', {})).rejects.toMatchObject({
+      fault: 'denied',
+      outcome: 'not-applied',
+    });
     await keep('SECOND');
     server.next({ status: 400, code: 'ExpiredToken' });
     expect(await store.create('1.json', 'new', {})).toMatchObject({ status: 'written' });
@@ -65,7 +70,10 @@ describe('credentials in a file', () => {
   it('are read again once a call: new ones that are refused as well fail it', async () => {
     await keep('SECOND');
     server.next({ status: 400, code: 'ExpiredToken' }, { status: 400, code: 'ExpiredToken' });
-    await expect(store.create('1.json', 'new', {})).rejects.toMatchObject({ fault: 'denied', outcome: 'not-applied' });
+    await expect(store.create('1.json', 'new', {})).rejects.toMatchObject({
+      fault: 'denied',
+      outcome: 'not-applied',
+    });
     expect(signers()).toEqual(['FIRST', 'FIRST', 'SECOND']);
     expect(server.keys).toEqual(['p/0.json']);
   });

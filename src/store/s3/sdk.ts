@@ -1,3 +1,10 @@
-// What the store uses of the SDK. In the bundled command line, `cli/s3-sdk.ts` takes the place of this module.
+// What the store uses of the SDK. In the bundled command line, `cli/s3-sdk.ts` takes the place of this
+// module.
 
-export { DeleteObjectCommand, GetObjectCommand, ListObjectsV2Command, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
+export {
+  DeleteObjectCommand,
+  GetObjectCommand,
+  ListObjectsV2Command,
+  PutObjectCommand,
+  S3Client,
+} from '@aws-sdk/client-s3';

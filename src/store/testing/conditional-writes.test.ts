@@ -4,7 +4,9 @@ import { StoreError } from '../lease-store.js';
 import { type MemoryCall, MemoryLeaseStore } from '../memory/memory-lease-store.js';
 import { leaseStoreContract } from './contract.js';
 
-/** What becomes of one of the ten concurrent writes: `apply` carries it out, and says whether it was written. */
+/**
+ * What becomes of one of the ten concurrent writes: `apply` carries it out, and says whether it was written.
+ */
 type Fate = (apply: () => unknown) => unknown;
 
 const WRITTEN = { status: 'written', etag: 'an etag', storeTime: { min: 0, max: 0 } } as const;
@@ -22,8 +24,14 @@ const toldTo = (reply: unknown): Fate => {
   };
 };
 
-/** The check of ten concurrent writes on a store on which the first, the second and all further ones fare like this. */
-function check(writes: 'creations' | 'replacements', [first, second, others]: readonly [Fate, Fate, Fate]): Promise<void> {
+/**
+ * The check of ten concurrent writes on a store on which the first, the second and all further ones fare like
+ * this.
+ */
+function check(
+  writes: 'creations' | 'replacements',
+  [first, second, others]: readonly [Fate, Fate, Fate],
+): Promise<void> {
   let raced = 0;
   const store = new MemoryLeaseStore({
     clock: systemClock,
@@ -35,7 +43,9 @@ function check(writes: 'creations' | 'replacements', [first, second, others]: re
     },
   });
   const name = `conditional writes: lets exactly one of ten concurrent ${writes} win`;
-  const found = leaseStoreContract({ open: async () => store, ageResolutionMs: 1 }).find((each) => each.name === name);
+  const found = leaseStoreContract({ open: async () => store, ageResolutionMs: 1 }).find(
+    (each) => each.name === name,
+  );
   return found?.run() ?? expect.fail(`no check ${name}`);
 }
 
@@ -66,7 +76,11 @@ describe.each(['creations', 'replacements'] as const)('ten concurrent %s', (writ
       [toldTo(WRITTEN), toldTo(WRITTEN), fails('unknown')],
       /"writer 0" was kept, though/,
     ],
-    ['no write is kept', [refused, refused, refused], /^(3\.json is missing|no concurrent write was kept: writer 0: conflict, .*)$/],
+    [
+      'no write is kept',
+      [refused, refused, refused],
+      /^(3\.json is missing|no concurrent write was kept: writer 0: conflict, .*)$/,
+    ],
     [
       'no write is kept, and all connections are lost',
       [fails('unknown'), fails('unknown'), fails('unknown')],
@@ -77,7 +91,11 @@ describe.each(['creations', 'replacements'] as const)('ten concurrent %s', (writ
       [() => WRITTEN, toldTo(CONFLICT), asUsual],
       /"writer 1" was kept, though writer 0: written/,
     ],
-    ['the winner is told that it has lost', [toldTo(CONFLICT), asUsual, asUsual], /"writer 0" was kept, though writer 0: conflict/],
+    [
+      'the winner is told that it has lost',
+      [toldTo(CONFLICT), asUsual, asUsual],
+      /"writer 0" was kept, though writer 0: conflict/,
+    ],
     ['a write fails for certain', [asUsual, fails('not-applied'), asUsual], /^socket hang up$/],
   ])('fail where %s', async (_, fates, says) => {
     await expect(check(writes, fates)).rejects.toThrow(says);
@@ -98,5 +116,7 @@ it.each([
   const run = leaseStoreContract({ open: async () => store, ageResolutionMs: 1 })
     .find((each) => each.name === name)
     ?.run();
-  await (passes ? expect(run).resolves.toBeUndefined() : expect(run).rejects.toThrow(/is the time of the write/));
+  await (passes
+    ? expect(run).resolves.toBeUndefined()
+    : expect(run).rejects.toThrow(/is the time of the write/));
 });

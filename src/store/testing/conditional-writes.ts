@@ -60,13 +60,16 @@ export const CONDITIONAL_WRITES: Checks = {
   'lets exactly one of ten concurrent replacements win': async ({ openTwice }) => {
     const [store, other] = await openTwice();
     const etag = written(await store.create('3.json', '', {}));
-    await onlyOneWins(store, (writer, body) => (writer % 2 === 0 ? store : other).replace('3.json', body, {}, etag));
+    await onlyOneWins(store, (writer, body) =>
+      (writer % 2 === 0 ? store : other).replace('3.json', body, {}, etag),
+    );
   },
 
   'changes the etag with every write whose body differs': async ({ open }) => {
     const store = await open();
     const etags = [written(await store.create('0.json', 'body 0', {}))];
-    for (let i = 1; i < 6; i++) etags.push(written(await store.replace('0.json', `body ${i}`, {}, etags[i - 1] ?? '')));
+    for (let i = 1; i < 6; i++)
+      etags.push(written(await store.replace('0.json', `body ${i}`, {}, etags[i - 1] ?? '')));
     strictEqual(new Set(etags).size, etags.length);
   },
 
@@ -74,7 +77,9 @@ export const CONDITIONAL_WRITES: Checks = {
     const store = await open();
     const before = systemClock.now();
     const etag = written(await store.create('0.json', 'x', {}));
-    const times = (etag.match(/\d+/g) ?? []).filter((digits) => digits.length === 13 && Math.abs(Number(digits) - before) < CLOSE_MS);
+    const times = (etag.match(/\d+/g) ?? []).filter(
+      (digits) => digits.length === 13 && Math.abs(Number(digits) - before) < CLOSE_MS,
+    );
     deepStrictEqual(times, [], `the etag ${etag} is the time of the write`);
   },
 
@@ -90,17 +95,26 @@ export const CONDITIONAL_WRITES: Checks = {
   },
 };
 
-/** What a writer knows of its write of `3.json`: `unknown` where its connection was lost, as at any time it may be. */
+/**
+ * What a writer knows of its write of `3.json`: `unknown` where its connection was lost, as at any time it
+ * may be.
+ */
 type Outcome = WriteResult['status'] | 'unknown';
 
-async function onlyOneWins(store: LeaseStore, write: (writer: number, body: string) => Promise<WriteResult>): Promise<void> {
+async function onlyOneWins(
+  store: LeaseStore,
+  write: (writer: number, body: string) => Promise<WriteResult>,
+): Promise<void> {
   const outcomes = await Promise.all(WRITERS.map((writer) => outcomeOf(write(writer, `writer ${writer}`))));
   const { body } = await read(store, '3.json');
   const told = outcomes.map((outcome, writer) => `writer ${writer}: ${outcome}`).join(', ');
   const winner = WRITERS.find((writer) => body === `writer ${writer}`);
   ok(winner !== undefined, `no concurrent write was kept: ${told}`);
   for (const [writer, outcome] of outcomes.entries()) {
-    ok(outcome === 'unknown' || (writer === winner) === (outcome === 'written'), `"${body}" was kept, though ${told}`);
+    ok(
+      outcome === 'unknown' || (writer === winner) === (outcome === 'written'),
+      `"${body}" was kept, though ${told}`,
+    );
   }
 }
 

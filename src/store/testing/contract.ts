@@ -10,7 +10,10 @@ export interface LeaseStoreContractOptions {
   /** Opens a store that holds no object. Called once a check, which closes what it opened. */
   open(): Promise<LeaseStore>;
 
-  /** Opens a second handle on the objects of a store that `open` gave, as another process would. Without it one handle is used twice. */
+  /**
+   * Opens a second handle on the objects of a store that `open` gave, as another process would. Without it
+   * one handle is used twice.
+   */
   reopen?(store: LeaseStore): Promise<LeaseStore>;
 
   /** How coarse the store's ages are, in milliseconds: 1000 for whole seconds. Observed ages are exact. */
@@ -22,7 +25,8 @@ export interface ContractCheck {
   /** The promise: `conditional writes: refuses a stale etag, and leaves the object untouched`. */
   readonly name: string;
   /**
-   * Tries it, in seconds at the most on a store that answers quickly. Rejects where the store does not keep it.
+   * Tries it, in seconds at the most on a store that answers quickly. Rejects where the store does not keep
+   * it.
    *
    * @throws {AssertionError} of `node:assert`, or what the store throws
    */
@@ -37,23 +41,30 @@ const GROUPS: Readonly<Record<string, Checks>> = {
 };
 
 /**
- * The promises of {@link LeaseStore}, each as a check on a store of its own. They take real time, since the clock of a server cannot be moved, and may
- * run side by side.
+ * The promises of {@link LeaseStore}, each as a check on a store of its own. They take real time, since the
+ * clock of a server cannot be moved, and may run side by side.
  *
  * ```ts
  * for (const { name, run } of leaseStoreContract({ open, ageResolutionMs: 1000 })) test(name, run);
  * ```
  *
- * Not shown: that conditions hold under load and while servers fail, which `nodelease doctor` and faults show; nor durability. Nor, since it takes faults that
- * only the store's own tests can make: that a write which failed as `not-applied` was not applied, and that a signal ends a call that is under way.
+ * Not shown: that conditions hold under load and while servers fail, which `nodelease doctor` and faults
+ * show; nor durability. Nor, since it takes faults that only the store's own tests can make: that a write
+ * which failed as `not-applied` was not applied, and that a signal ends a call that is under way.
  */
 export function leaseStoreContract(options: LeaseStoreContractOptions): readonly ContractCheck[] {
   return Object.entries(GROUPS).flatMap(([group, checks]) =>
-    Object.entries(checks).map(([name, check]) => ({ name: `${group}: ${name}`, run: () => withHandles(options, check) })),
+    Object.entries(checks).map(([name, check]) => ({
+      name: `${group}: ${name}`,
+      run: () => withHandles(options, check),
+    })),
   );
 }
 
-async function withHandles(options: LeaseStoreContractOptions, check: (handles: Handles) => Promise<void>): Promise<void> {
+async function withHandles(
+  options: LeaseStoreContractOptions,
+  check: (handles: Handles) => Promise<void>,
+): Promise<void> {
   const opened: LeaseStore[] = [];
   const open = async () => {
     const store = await options.open();

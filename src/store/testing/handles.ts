@@ -30,9 +30,15 @@ export async function read(store: LeaseStore, key: string): Promise<StoredObject
 }
 
 /** That an object is what was written, and nothing else. */
-export async function isThere(store: LeaseStore, key: string, expected: Partial<StoredObject>): Promise<void> {
+export async function isThere(
+  store: LeaseStore,
+  key: string,
+  expected: Partial<StoredObject>,
+): Promise<void> {
   const object = await read(store, key);
-  const actual = Object.fromEntries(Object.keys(expected).map((name) => [name, object[name as keyof StoredObject]]));
+  const actual = Object.fromEntries(
+    Object.keys(expected).map((name) => [name, object[name as keyof StoredObject]]),
+  );
   deepStrictEqual({ key: object.key, ...actual }, { key, ...expected });
 }
 

@@ -16,7 +16,10 @@ export const READING: Checks = {
   },
 
   ...Object.fromEntries(
-    Object.entries(BODIES).map(([what, body]) => [`gives back ${what} exactly`, (handles: Handles) => isKept(handles, body)]),
+    Object.entries(BODIES).map(([what, body]) => [
+      `gives back ${what} exactly`,
+      (handles: Handles) => isKept(handles, body),
+    ]),
   ),
 
   'keeps keys apart': async ({ open }) => {
@@ -57,6 +60,10 @@ async function isKept({ openTwice }: Handles, body: string): Promise<void> {
   const [store, other] = await openTwice();
   const etag = written(await store.create('cluster.json', body, METADATA));
   await isThere(other, 'cluster.json', { body, metadata: METADATA, etag });
-  const rows = (await other.list()).objects.map(({ key, size, etag: listed }) => ({ key, size, etag: listed }));
+  const rows = (await other.list()).objects.map(({ key, size, etag: listed }) => ({
+    key,
+    size,
+    etag: listed,
+  }));
   deepStrictEqual(rows, [{ key: 'cluster.json', size: Buffer.byteLength(body), etag }]);
 }

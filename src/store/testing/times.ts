@@ -3,7 +3,10 @@ import { systemClock } from '../../base/system.js';
 import type { Interval } from '../lease-store.js';
 import { type Checks, read, written } from './handles.js';
 
-/** How far the store's clock may be from this machine's, in milliseconds: no rule rests on it, and a mistake in reading it shows. */
+/**
+ * How far the store's clock may be from this machine's, in milliseconds: no rule rests on it, and a mistake
+ * in reading it shows.
+ */
 const PLAUSIBLE_MS = 10_000;
 
 export const TIMES: Checks = {
@@ -19,7 +22,10 @@ export const TIMES: Checks = {
       const answered = systemClock.monotonic();
       ok(age !== undefined, '0.json is missing');
       // The holder counts from before its request: more than that would let a contender in too early.
-      ok(age.min <= answered - before, `an age of at least ${age.min} ms, ${answered - before} ms after the writing began`);
+      ok(
+        age.min <= answered - before,
+        `an age of at least ${age.min} ms, ${answered - before} ms after the writing began`,
+      );
       ok(age.max >= asked - after, `an age of at most ${age.max} ms, ${asked - after} ms after the writing`);
       ok(age.min >= 0 && age.min <= age.max, `an age from ${age.min} to ${age.max} ms`);
       return age;
@@ -48,14 +54,20 @@ export const TIMES: Checks = {
     ok(age.min <= systemClock.monotonic() - before, `an age of at least ${age.min} ms right after a write`);
   },
 
-  'tells the time as an interval that is narrow, plausible and does not go back': async ({ open, ageResolutionMs }) => {
+  'tells the time as an interval that is narrow, plausible and does not go back': async ({
+    open,
+    ageResolutionMs,
+  }) => {
     const store = await open();
     const result = await store.create('0.json', 'x', {});
     ok(result.status === 'written', 'the first creation must win');
     const times = [result.storeTime, (await read(store, '0.json')).storeTime, (await store.list()).storeTime];
     for (const [index, { min, max }] of times.entries()) {
       ok(max >= min && max - min <= ageResolutionMs + 1_000, `a time from ${min} to ${max}`);
-      ok(Math.abs(min - systemClock.now()) < PLAUSIBLE_MS, `a time of ${min}, which is ${systemClock.now()} here`);
+      ok(
+        Math.abs(min - systemClock.now()) < PLAUSIBLE_MS,
+        `a time of ${min}, which is ${systemClock.now()} here`,
+      );
       ok(max >= (times[Math.max(0, index - 1)]?.min ?? 0), 'the time goes back');
     }
   },

@@ -7,7 +7,9 @@ import { type Checks, isThere, written } from './handles.js';
 const TELLS_WITHIN_MS = 20_000;
 
 export const WATCHING_AND_ENDING: Checks = {
-  'tells a waiting task what has changed, and wakes it for what it wants and for nothing else': async ({ openTwice }) => {
+  'tells a waiting task what has changed, and wakes it for what it wants and for nothing else': async ({
+    openTwice,
+  }) => {
     const [store, other] = await openTwice();
     const first = written(await other.create('0.json', 'x'.repeat(300), {}));
     if (store.changed === undefined) return ok(store.pollMs > 0);
@@ -34,7 +36,9 @@ export const WATCHING_AND_ENDING: Checks = {
     strictEqual(getEventListeners(given.signal, 'abort').length, 0, 'a listener is left');
   },
 
-  'wakes a task that does not say what it wants at every change, and at none when it gives up': async ({ openTwice }) => {
+  'wakes a task that does not say what it wants at every change, and at none when it gives up': async ({
+    openTwice,
+  }) => {
     const [store, other] = await openTwice();
     written(await other.create('0.json', 'x', {}));
     if (store.changed === undefined) return;

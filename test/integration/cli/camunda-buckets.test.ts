@@ -10,7 +10,13 @@ import type { StatusReport } from '../../../src/monitor/status-report.js';
 import { acquire } from '../../../src/runtime/acquire.js';
 import { openStore } from '../../../src/store/open-store.js';
 import { type CamundaBucket, camundaBucket } from '../../support/camunda-bucket.js';
-import { CAMUNDA_MARKER, camundaFree, camundaHeld, camundaReleased, camundaRestore } from '../../support/camunda-objects.js';
+import {
+  CAMUNDA_MARKER,
+  camundaFree,
+  camundaHeld,
+  camundaReleased,
+  camundaRestore,
+} from '../../support/camunda-objects.js';
 import { runInProcess } from '../../support/in-process.js';
 import { killAll, runCli } from '../../support/processes.js';
 import { restrictedEnvironment } from '../../support/restricted-access.js';
@@ -35,8 +41,18 @@ async function fleet(): Promise<void> {
   await bucket.put(camundaReleased(3, 9));
   await bucket.put(camundaReleased(4, 2, false));
   // The clocks are compared by when each was written: no time may go by between a timestamp and its write.
-  await bucket.put(camundaHeld({ id: 0, taskId: 'task-A', version: 4, timestamp: Date.now() + LONG_MS, known: { 0: 4, 1: 7 } }));
-  await bucket.put(camundaHeld({ id: 1, taskId: 'task-B', version: 7, timestamp: Date.now() + LONG_MS + 40_000, known: {} }));
+  await bucket.put(
+    camundaHeld({
+      id: 0,
+      taskId: 'task-A',
+      version: 4,
+      timestamp: Date.now() + LONG_MS,
+      known: { 0: 4, 1: 7 },
+    }),
+  );
+  await bucket.put(
+    camundaHeld({ id: 1, taskId: 'task-B', version: 7, timestamp: Date.now() + LONG_MS + 40_000, known: {} }),
+  );
   await bucket.put(camundaHeld({ id: 2, taskId: 'task-C', version: 1, timestamp: Date.now() + LONG_MS }));
 }
 
@@ -48,7 +64,10 @@ describe('a bucket of Camunda 8', () => {
   it('is shown by status, as text and as JSON, by what may only be read, and stays as it is', async () => {
     await fleet();
     const before = await bucket.state();
-    const env = await restrictedEnvironment(inject('s3'), { 's3:ListBucket': bucket.name, 's3:GetObject': `${bucket.name}/*` });
+    const env = await restrictedEnvironment(inject('s3'), {
+      's3:ListBucket': bucket.name,
+      's3:GetObject': `${bucket.name}/*`,
+    });
     const { code, answer: text, complaints } = await answer(['status'], env);
     expect([code, complaints]).toEqual([0, '']);
     const lines = text.trimEnd().split('\n');
@@ -59,7 +78,9 @@ describe('a bucket of Camunda 8', () => {
     );
     expect(lines[4]).toMatch(/^ 3 {2}released +9 /);
     expect(lines[5]).toMatch(/^ 4 {2}retired +2 /);
-    expect(lines[6]).toMatch(/^Camunda 8: held 3, free 1, expired 0, damaged 0, retired 1; leases of about (10m|59\ds|60\ds)$/);
+    expect(lines[6]).toMatch(
+      /^Camunda 8: held 3, free 1, expired 0, damaged 0, retired 1; leases of about (10m|59\ds|60\ds)$/,
+    );
     expect(lines[7]).toBe('restore r1: node ids restored: 0, 2');
 
     const asked = Date.now();
@@ -88,21 +109,32 @@ describe('a bucket of Camunda 8', () => {
 
   it('is examined by doctor without a write, and each fault in it is named', async () => {
     await fleet();
-    const env = await restrictedEnvironment(inject('s3'), { 's3:ListBucket': bucket.name, 's3:GetObject': `${bucket.name}/*` });
+    const env = await restrictedEnvironment(inject('s3'), {
+      's3:ListBucket': bucket.name,
+      's3:GetObject': `${bucket.name}/*`,
+    });
     const sound = await answer(['doctor'], env);
     expect([sound.code, sound.complaints]).toEqual([0, '']);
     expect(sound.answer).toContain('  warn   holders: node id 1 (task-B): its holder’s clock is ');
     expect(sound.answer).toMatch(/No faults, 1 warning\.\n$/);
 
-    await bucket.put({ ...camundaFree(5), body: '{"taskId":"old","version":1,"timestamp":5,"durationMs":15000}' });
+    await bucket.put({
+      ...camundaFree(5),
+      body: '{"taskId":"old","version":1,"timestamp":5,"durationMs":15000}',
+    });
     await bucket.put(camundaFree(7));
     const before = await bucket.state();
     const { code, answer: report } = await answer(['doctor', '--json'], env);
     expect(code).toBe(69);
     const { findings, damaged } = JSON.parse(report) as Diagnosis;
-    expect(findings.filter(({ status }) => status === 'fault').map(({ id }) => id)).toEqual(['gaps', 'lease-objects']);
+    expect(findings.filter(({ status }) => status === 'fault').map(({ id }) => id)).toEqual([
+      'gaps',
+      'lease-objects',
+    ]);
     expect(damaged).toEqual(
-      expect.arrayContaining([{ id: 5, problem: 'lease object has the field "version" in its body, which Camunda refuses' }]),
+      expect.arrayContaining([
+        { id: 5, problem: 'lease object has the field "version" in its body, which Camunda refuses' },
+      ]),
     );
     expect(await bucket.state()).toEqual(before);
   });
@@ -133,7 +165,10 @@ describe('a bucket of Camunda 8', () => {
   ])('is not written by %s, which ends with 69 and says why', async (_name, ...args) => {
     await fleet();
     const before = await bucket.state();
-    expect(await answer(args)).toMatchObject({ code: 69, complaints: expect.stringContaining('this is a Camunda cluster') });
+    expect(await answer(args)).toMatchObject({
+      code: 69,
+      complaints: expect.stringContaining('this is a Camunda cluster'),
+    });
     expect(await bucket.state()).toEqual(before);
   });
 
@@ -155,9 +190,15 @@ describe('a bucket of Camunda 8', () => {
     const store = `s3://${bucket.name}`;
     const opened = await openStore(store, { endpoint, clock, random, requestTimeoutMs: 5_000 });
     const session = new StoreSession(opened, clock, 5_000);
-    const refused = expect.objectContaining({ message: expect.stringContaining('this is a Camunda cluster') });
-    await expect(acquire({ store, endpoint, nodes: 3, acquireTimeoutMs: 0 })).rejects.toThrow(/this is a Camunda cluster of 5 node ids/);
-    await expect(acquireLock('nightly', { store, endpoint, timeoutMs: 0 })).rejects.toMatchObject({ cause: refused });
+    const refused = expect.objectContaining({
+      message: expect.stringContaining('this is a Camunda cluster'),
+    });
+    await expect(acquire({ store, endpoint, nodes: 3, acquireTimeoutMs: 0 })).rejects.toThrow(
+      /this is a Camunda cluster of 5 node ids/,
+    );
+    await expect(acquireLock('nightly', { store, endpoint, timeoutMs: 0 })).rejects.toMatchObject({
+      cause: refused,
+    });
     await expect(repairCluster({ session, clock, aboveVersion: 9 })).rejects.toEqual(refused);
     await expect(scaleCluster({ session, clock, random, size: 3 })).rejects.toEqual(refused);
     await expect(evictHolder(session, 0)).rejects.toThrow(/is a lease of Camunda 8/);
@@ -168,8 +209,15 @@ describe('a bucket of Camunda 8', () => {
 
 it('a lock needs no more rights than those on its folder, where it looks for Camunda’s marker above', async () => {
   const own = `${bucket.name}/locks/*`;
-  const rights = { 's3:ListBucket': bucket.name, 's3:GetObject': own, 's3:PutObject': own, 's3:DeleteObject': own };
+  const rights = {
+    's3:ListBucket': bucket.name,
+    's3:GetObject': own,
+    's3:PutObject': own,
+    's3:DeleteObject': own,
+  };
   const env = await restrictedEnvironment(inject('s3'), rights);
-  const lock = runCli(['lock', 'nightly', ...bucket.options, '--', 'sh', '-c', 'echo "token $LOCK_TOKEN"'], { env });
+  const lock = runCli(['lock', 'nightly', ...bucket.options, '--', 'sh', '-c', 'echo "token $LOCK_TOKEN"'], {
+    env,
+  });
   expect([await lock.exit, lock.stdout()]).toEqual([{ code: 0, signal: null }, 'token 1\n']);
 });

@@ -14,32 +14,48 @@ describe('a command that is called wrongly', () => {
     expect(await call(['init', '--nodes', '0'])).toEqual({
       code: 64,
       answer: '',
-      complaints: expect.stringMatching(/^nodelease: .*--nodes: expected a whole number from 1 to 65528, got "0".*\n$/),
+      complaints: expect.stringMatching(
+        /^nodelease: .*--nodes: expected a whole number from 1 to 65528, got "0".*\n$/,
+      ),
     });
   });
 
   it.each([
     ['run', '--', 'true'],
     ['serve', '--http', '127.0.0.1:0'],
-  ])('does not learn its credentials from what %s answers to a server with some in its URL', async (name, ...rest) => {
-    const url = 'https://user:HIDDEN@127.0.0.1:1';
-    const store = ['--store', 's3://bucket'];
-    const answers = await Promise.all([
-      call([name, ...store, '--endpoint', url, ...rest]),
-      call([name, ...store, ...rest], { NODELEASE_ENDPOINT: url }),
-      call([name, `--endpont=${url}`, ...rest]),
-    ]);
-    for (const { code, answer, complaints } of answers) {
-      expect(code).toBe(64);
-      expect(complaints).toMatch(/^nodelease: .*…@127|\[redacted\]@127/m);
-      expect(answer + complaints).not.toContain('HIDDEN');
-    }
-  });
+  ])(
+    'does not learn its credentials from what %s answers to a server with some in its URL',
+    async (name, ...rest) => {
+      const url = 'https://user:HIDDEN@127.0.0.1:1';
+      const store = ['--store', 's3://bucket'];
+      const answers = await Promise.all([
+        call([name, ...store, '--endpoint', url, ...rest]),
+        call([name, ...store, ...rest], { NODELEASE_ENDPOINT: url }),
+        call([name, `--endpont=${url}`, ...rest]),
+      ]);
+      for (const { code, answer, complaints } of answers) {
+        expect(code).toBe(64);
+        expect(complaints).toMatch(/^nodelease: .*…@127|\[redacted\]@127/m);
+        expect(answer + complaints).not.toContain('HIDDEN');
+      }
+    },
+  );
 });
 
 describe('a service that no client can use', () => {
   const run = (...options: string[]) =>
-    call(['run', '--store', 'memory:', '--zookeeper', '127.0.0.1:1', '--service', 'orders', ...options, '--', 'true']);
+    call([
+      'run',
+      '--store',
+      'memory:',
+      '--zookeeper',
+      '127.0.0.1:1',
+      '--service',
+      'orders',
+      ...options,
+      '--',
+      'true',
+    ]);
   const warning = /the service orders is announced without a port/g;
 
   it('is announced as it is, and the log says once what is missing', async () => {

@@ -16,7 +16,10 @@ import { newFolder, removeFolders } from './run-support.js';
 const SHORT = ['--duration', '3s', '--grace', '1s'];
 /** Of a lease that is to last, however busy the server is. */
 const LONG = ['--duration', '15s', '--grace', '1s'];
-/** The first task of an empty place tries out the store with hundreds of requests, and servers of tests are slow. Milliseconds. */
+/**
+ * The first task of an empty place tries out the store with hundreds of requests, and servers of tests are
+ * slow. Milliseconds.
+ */
 const STARTED_MS = 120_000;
 const SEEN = { timeout: STARTED_MS };
 
@@ -49,13 +52,21 @@ describe.each(SERVER_KINDS)('on %s', { timeout: 300_000 }, (kind) => {
   it('init makes a cluster once, and restores a damaged lease object above the version it is told', async () => {
     const made = await answerOf('init', ['--nodes', '3', ...SHORT]);
     expect(made).toMatchObject({ code: 0, complaints: '' });
-    expect(made.answer).toMatch(/^created a cluster of 3 node ids at .* \(duration 3s, grace 1s\)\n3 lease objects written\n$/);
+    expect(made.answer).toMatch(
+      /^created a cluster of 3 node ids at .* \(duration 3s, grace 1s\)\n3 lease objects written\n$/,
+    );
     expect(await store.keys()).toEqual(['0.json', '1.json', '2.json', 'cluster.json']);
     expect((await answerOf('init')).answer).toMatch(/: nothing to do\n$/);
     await store.spoil('1.json', 'not json');
-    expect(await answerOf('init')).toMatchObject({ code: 69, complaints: expect.stringContaining('node id 1: lease object is not JSON') });
+    expect(await answerOf('init')).toMatchObject({
+      code: 69,
+      complaints: expect.stringContaining('node id 1: lease object is not JSON'),
+    });
     const repaired = await answerOf('init', ['--repair', '--above-version', '6']);
-    expect(repaired).toMatchObject({ code: 0, answer: expect.stringMatching(/^node id 1: .*: restored at version 7\n$/) });
+    expect(repaired).toMatchObject({
+      code: 0,
+      answer: expect.stringMatching(/^node id 1: .*: restored at version 7\n$/),
+    });
     expect((await statusOf(store)).nodes.map(({ version }) => version)).toEqual([0, 7, 0]);
   });
 
@@ -69,14 +80,20 @@ describe.each(SERVER_KINDS)('on %s', { timeout: 300_000 }, (kind) => {
       { id: 1, state: 'vacant', version: 0, taskId: null, problem: null },
     ]);
     const table = await answerOf('status');
-    expect(table).toMatchObject({ code: 0, answer: expect.stringMatching(/^\s*0\s+held\s+1\s+holder\s/m), complaints: '' });
+    expect(table).toMatchObject({
+      code: 0,
+      answer: expect.stringMatching(/^\s*0\s+held\s+1\s+holder\s/m),
+      complaints: '',
+    });
     expect(table.answer).toMatch(/\nheld 1, free 1, expired 0, damaged 0; duration 15s, grace 1s/);
     const before = await store.keys();
     const doctor = await answerOf('doctor', ['--json']);
     expect(doctor, doctor.answer).toMatchObject({ code: 0, complaints: '' });
     const { ok, findings } = JSON.parse(doctor.answer) as Diagnosis;
     expect([ok, findings.filter(({ status }) => status === 'fault')]).toEqual([true, []]);
-    expect(findings.map(({ detail }) => detail)).toContain('2 node ids, 1 of them held; duration 15s, grace 1s');
+    expect(findings.map(({ detail }) => detail)).toContain(
+      '2 node ids, 1 of them held; duration 15s, grace 1s',
+    );
     expect(await store.keys()).toEqual(before);
     expect(task.stderr()).not.toMatch(/renewal failed|is lost/);
   });
@@ -86,7 +103,9 @@ describe.each(SERVER_KINDS)('on %s', { timeout: 300_000 }, (kind) => {
       startTask(store, ['--nodes', '2', ...SHORT, '--settings-interval', '1s', '--task-id', name]),
     );
     const given = await Promise.all(tasks.map((task) => task.started(STARTED_MS)));
-    await Promise.race(tasks.map((task) => task.waitForOutput(/all lease objects of the cluster exist/, STARTED_MS)));
+    await Promise.race(
+      tasks.map((task) => task.waitForOutput(/all lease objects of the cluster exist/, STARTED_MS)),
+    );
     expect(await answerOf('scale', [], '4')).toMatchObject({
       code: 0,
       answer: expect.stringMatching(/has 4 node ids now, and had 2: 2 lease objects written\n$/),
@@ -102,12 +121,19 @@ describe.each(SERVER_KINDS)('on %s', { timeout: 300_000 }, (kind) => {
   });
 
   it('scale takes an id that is to go from a killed holder as soon as its lease has expired', async () => {
-    const tasks = ['zero', 'one'].map((name) => startTask(store, ['--nodes', '2', ...SHORT, '--task-id', name]));
+    const tasks = ['zero', 'one'].map((name) =>
+      startTask(store, ['--nodes', '2', ...SHORT, '--task-id', name]),
+    );
     const given = await Promise.all(tasks.map((task) => task.started(STARTED_MS)));
-    await Promise.race(tasks.map((task) => task.waitForOutput(/all lease objects of the cluster exist/, STARTED_MS)));
+    await Promise.race(
+      tasks.map((task) => task.waitForOutput(/all lease objects of the cluster exist/, STARTED_MS)),
+    );
     tasks[given.findIndex(({ id }) => id === 1)]?.kill('SIGKILL');
     const scale = await answerOf('scale', ['--drain-timeout', '1m'], '1');
-    expect(scale, scale.complaints).toMatchObject({ code: 0, answer: expect.not.stringContaining('by force') });
+    expect(scale, scale.complaints).toMatchObject({
+      code: 0,
+      answer: expect.not.stringContaining('by force'),
+    });
     expect(scale.answer).toMatch(/1 lease object retired\n$/);
   });
 
@@ -144,7 +170,10 @@ describe.each(SERVER_KINDS)('on %s', { timeout: 300_000 }, (kind) => {
     const work = `trap 'exit 5' TERM; echo token $LOCK_NAME $LOCK_TOKEN; while :; do sleep 0.05; done`;
     const holder = start('lock', ['nightly', '--duration', '3s'], '--', 'sh', '-c', work);
     await holder.waitForOutput(/token nightly 1\n/, STARTED_MS);
-    expect(await answerOf('lock', ['nightly', '--try', '--', 'echo', 'never'])).toMatchObject({ code: 75, answer: '' });
+    expect(await answerOf('lock', ['nightly', '--try', '--', 'echo', 'never'])).toMatchObject({
+      code: 75,
+      answer: '',
+    });
     const waiting = start('lock', ['nightly'], '--', 'sh', '-c', 'echo token $LOCK_TOKEN');
     await waiting.waitForOutput(/lock nightly is held by another task: waiting/, STARTED_MS);
     holder.kill('SIGTERM');
@@ -183,7 +212,11 @@ describe.each(SERVER_KINDS)('on %s', { timeout: 300_000 }, (kind) => {
     const sidecar = start('serve', ['--nodes', '1', ...SHORT, '--http', '127.0.0.1:0', '--wait-file', file]);
     const url = await urlOf(sidecar);
     await healthUntil(url, ({ code }) => code === 0, STARTED_MS);
-    expect(await (await fetch(`${url}/lease`)).json()).toMatchObject({ state: 'held', nodeId: 0, version: 1 });
+    expect(await (await fetch(`${url}/lease`)).json()).toMatchObject({
+      state: 'held',
+      nodeId: 0,
+      version: 1,
+    });
     await expect.poll(() => existsSync(file)).toBe(true);
     sidecar.kill('SIGTERM');
     expect((await sidecar.exit).code).toBe(0);
@@ -191,10 +224,22 @@ describe.each(SERVER_KINDS)('on %s', { timeout: 300_000 }, (kind) => {
   });
 
   it('run renews without reading the settings each time, as --settings-interval says', async () => {
-    const task = startTask(store, ['--nodes', '1', ...SHORT, '--settings-interval', '1h', '--log-level', 'debug']);
+    const task = startTask(store, [
+      '--nodes',
+      '1',
+      ...SHORT,
+      '--settings-interval',
+      '1h',
+      '--log-level',
+      'debug',
+    ]);
     await task.started(STARTED_MS);
-    await expect.poll(() => task.log().filter(({ msg }) => /lease renewed/.test(msg)).length, SEEN).toBeGreaterThan(2);
-    expect(loggedAt(task.log(), /lease renewed/, 'last')).toBeGreaterThan(loggedAt(task.log(), /acquired node id/));
+    await expect
+      .poll(() => task.log().filter(({ msg }) => /lease renewed/.test(msg)).length, SEEN)
+      .toBeGreaterThan(2);
+    expect(loggedAt(task.log(), /lease renewed/, 'last')).toBeGreaterThan(
+      loggedAt(task.log(), /acquired node id/),
+    );
     task.kill('SIGTERM');
     expect((await task.exit).code).toBe(143);
   });

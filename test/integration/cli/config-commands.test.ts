@@ -30,7 +30,8 @@ const env = () => ({ NODELEASE_ZOOKEEPER: connect, USER: 'ada' });
 const start = (command: string): TestProcess => runCli(['config', ...command.split(' ')], { env: env() });
 
 /** Runs `nodelease config …` to its end, in this process. */
-const config = (command: string, options?: InProcessOptions) => runInProcess(['config', ...command.split(' ')], { ...options, env: env() });
+const config = (command: string, options?: InProcessOptions) =>
+  runInProcess(['config', ...command.split(' ')], { ...options, env: env() });
 const well = (answer: unknown) => ({ code: 0, answer, complaints: '' });
 
 describe('nodelease config', () => {
@@ -38,7 +39,9 @@ describe('nodelease config', () => {
     const setting = start('set --app shop --profile prod db.url=pg://a?x=1 db.pool-size=10 empty=');
     expect(await setting.exit).toEqual({ code: 0, signal: null });
     expect([setting.stdout(), setting.stderr()]).toEqual(['shop,prod: revision 1, 3 keys changed\n', '']);
-    expect(await config('set --app application log.level=info')).toEqual(well('application: revision 1, 1 key changed\n'));
+    expect(await config('set --app application log.level=info')).toEqual(
+      well('application: revision 1, 1 key changed\n'),
+    );
     expect((await client.read('/config/shop,prod/db/url'))?.data.toString()).toBe('pg://a?x=1');
     expect(await config('ls --app shop --profile prod')).toEqual(
       well(
@@ -65,9 +68,17 @@ describe('nodelease config', () => {
       answer: '',
       complaints: expect.stringContaining('key: expected names with "." between them'),
     });
-    expect(await config('get db.url --app shop')).toEqual({ code: 1, answer: '', complaints: 'nodelease: db.url is not set in shop\n' });
-    expect(await config('unset db.url empty --app shop --profile prod')).toEqual(well('shop,prod: revision 2, 2 keys changed\n'));
-    expect(await config('unset db.url --app shop --profile prod')).toEqual(well('shop,prod: nothing to change\n'));
+    expect(await config('get db.url --app shop')).toEqual({
+      code: 1,
+      answer: '',
+      complaints: 'nodelease: db.url is not set in shop\n',
+    });
+    expect(await config('unset db.url empty --app shop --profile prod')).toEqual(
+      well('shop,prod: revision 2, 2 keys changed\n'),
+    );
+    expect(await config('unset db.url --app shop --profile prod')).toEqual(
+      well('shop,prod: nothing to change\n'),
+    );
     expect(JSON.parse((await config('ls --app shop --profile prod --own --json')).answer)).toEqual({
       revisions: { 'shop,prod': 2 },
       values: [{ key: 'db.pool-size', value: '10', context: 'shop,prod' }],
@@ -102,22 +113,34 @@ describe('nodelease config', () => {
     await config('set --app shop a=1 --expect 0 --author bob');
     expect(await config('set --app shop a=2 --expect 0')).toMatchObject({
       code: 1,
-      complaints: expect.stringMatching(/^nodelease: shop: expected revision 0, but bob published revision 1 at 20\S+Z\n$/),
+      complaints: expect.stringMatching(
+        /^nodelease: shop: expected revision 0, but bob published revision 1 at 20\S+Z\n$/,
+      ),
     });
     expect(await config('set --app shop a=2 --expect 1')).toEqual(well('shop: revision 2, 1 key changed\n'));
   });
 
   it('has other values for some nodes', async () => {
     await config('set --app shop a=1');
-    expect(await config('set --app shop --nodes 0-3 a=2 b=2')).toEqual(well('shop@nodes=0-3: revision 1, 2 keys changed\n'));
+    expect(await config('set --app shop --nodes 0-3 a=2 b=2')).toEqual(
+      well('shop@nodes=0-3: revision 1, 2 keys changed\n'),
+    );
     expect(await config('get a --app shop --node 3')).toEqual(well('2\n'));
     expect(await config('get a --app shop --node 4')).toEqual(well('1\n'));
     expect((await config('export --app shop --nodes 0-3')).answer).toBe('a=2\nb=2\n');
-    expect(await config('set --app shop --nodes 0-3 a=3')).toEqual(well('shop@nodes=0-3: revision 2, 1 key changed\n'));
-    expect(await config('diff 1 --app shop --nodes 0-3')).toMatchObject({ answer: expect.stringContaining('a    2    3') });
-    expect(await config('rollback 1 --app shop --nodes 0-3')).toEqual(well('shop@nodes=0-3: revision 3, 1 key changed\n'));
+    expect(await config('set --app shop --nodes 0-3 a=3')).toEqual(
+      well('shop@nodes=0-3: revision 2, 1 key changed\n'),
+    );
+    expect(await config('diff 1 --app shop --nodes 0-3')).toMatchObject({
+      answer: expect.stringContaining('a    2    3'),
+    });
+    expect(await config('rollback 1 --app shop --nodes 0-3')).toEqual(
+      well('shop@nodes=0-3: revision 3, 1 key changed\n'),
+    );
     expect(await config('get a --app shop --node 3')).toEqual(well('2\n'));
-    expect(await config('unset --app shop --nodes 0-3')).toEqual(well('shop@nodes=0-3: revision 4, 2 keys changed\n'));
+    expect(await config('unset --app shop --nodes 0-3')).toEqual(
+      well('shop@nodes=0-3: revision 4, 2 keys changed\n'),
+    );
     expect(await config('get a --app shop --node 3')).toEqual(well('1\n'));
   });
 
@@ -126,13 +149,20 @@ describe('nodelease config', () => {
     await writeFile(file, '{"db":{"url":"x y","ports":[1,2]}}');
     await config('set --app shop old=1');
     expect(await config(`import ${file} --app shop`)).toEqual(well('shop: revision 2, 3 keys changed\n'));
-    expect((await config('export --app shop')).answer).toBe('db.ports[0]=1\ndb.ports[1]=2\ndb.url=x y\nold=1\n');
-    expect((await config('export --app shop --format env')).answer).toBe("DB_PORTS_0=1\nDB_PORTS_1=2\nDB_URL='x y'\nOLD=1\n");
+    expect((await config('export --app shop')).answer).toBe(
+      'db.ports[0]=1\ndb.ports[1]=2\ndb.url=x y\nold=1\n',
+    );
+    expect((await config('export --app shop --format env')).answer).toBe(
+      "DB_PORTS_0=1\nDB_PORTS_1=2\nDB_URL='x y'\nOLD=1\n",
+    );
     expect(await config('import - --app shop --replace', { stdin: 'db.url=gr\\u00fcn\n' })).toEqual(
       well('shop: revision 3, 4 keys changed\n'),
     );
     expect((await config('export --app shop --format json')).answer).toBe('{\n  "db.url": "grün"\n}\n');
-    expect(await config('import missing.env --app shop')).toMatchObject({ code: 64, complaints: expect.stringContaining('(ENOENT)') });
+    expect(await config('import missing.env --app shop')).toMatchObject({
+      code: 64,
+      complaints: expect.stringContaining('(ENOENT)'),
+    });
   });
 
   it('tells of changes, and shows which node runs which revision', async () => {

@@ -23,10 +23,18 @@ const ROOT = '/monastery/root';
 function seenBy({ tree }: EventClient) {
   const { locks, data, configurations } = tree ?? {};
   return {
-    locks: locks === null ? null : locks?.map(({ path, holders }) => [path, ...holders.map(({ data }) => data)]),
+    locks:
+      locks === null ? null : locks?.map(({ path, holders }) => [path, ...holders.map(({ data }) => data)]),
     data:
-      data === null ? null : data?.map((root) => root.data.map((each) => [each.name, ...each.entries.map(({ scalar }) => scalar?.value)])),
-    configurations: configurations?.map(({ context, nodes }) => [context, ...nodes.map(({ nodeId, behind }) => [nodeId, ...behind])]),
+      data === null
+        ? null
+        : data?.map((root) =>
+            root.data.map((each) => [each.name, ...each.entries.map(({ scalar }) => scalar?.value)]),
+          ),
+    configurations: configurations?.map(({ context, nodes }) => [
+      context,
+      ...nodes.map(({ nodeId, behind }) => [nodeId, ...behind]),
+    ]),
   };
 }
 
@@ -35,23 +43,50 @@ it('the console is told of locks as they change hands, of shared data, and of th
   const client = await scene.open();
   const connect = `${inject('zookeeper').connect}${scene.chroot}`;
   const shared = sharedData(client, { clock, random });
-  const options = ['--store', `file:${newFolder()}`, '--zookeeper', connect, '--console-locks', '/locks', '--console-data', ROOT];
+  const options = [
+    '--store',
+    `file:${newFolder()}`,
+    '--zookeeper',
+    connect,
+    '--console-locks',
+    '/locks',
+    '--console-data',
+    ROOT,
+  ];
   const server = runCli(['console', '--http', '127.0.0.1:0', ...options]);
   const [, url = ''] = await server.waitForOutput(/^(http:\/\/\S+)$/m);
   const page = await EventClient.open(url);
   try {
-    const sees = (expected: Partial<ReturnType<typeof seenBy>>) => expect.poll(() => seenBy(page)).toMatchObject(expected);
+    const sees = (expected: Partial<ReturnType<typeof seenBy>>) =>
+      expect.poll(() => seenBy(page)).toMatchObject(expected);
     const publish = (nodes?: string) =>
-      configPublisher(client, { app: 'shop', profile: 'prod', nodes, author: 'ada' }).publish([{ key: 'a', new: `${nodes}` }]);
+      configPublisher(client, { app: 'shop', profile: 'prod', nodes, author: 'ada' }).publish([
+        { key: 'a', new: `${nodes}` },
+      ]);
     await sees({ locks: [], data: [[]], configurations: [] });
 
     const first = await lock(client, '/locks/report', { data: 'first' }).acquire();
     await (await shared.scalar<string>('limit')).set('x'.repeat(300));
     await publish();
-    const watch = runCli(['config', 'watch', '--app', 'shop', '--profile', 'prod', '--node', '1', '--zookeeper', connect]);
+    const watch = runCli([
+      'config',
+      'watch',
+      '--app',
+      'shop',
+      '--profile',
+      'prod',
+      '--node',
+      '1',
+      '--zookeeper',
+      connect,
+    ]);
     await watch.waitForOutput(/watching/);
     for (const node of ['0', '2']) {
-      await client.createWithParents(`/config/.nodelease/seen/shop,prod/${node}`, '{"revisions":{"shop,prod":1},"at":""}', 'ephemeral');
+      await client.createWithParents(
+        `/config/.nodelease/seen/shop,prod/${node}`,
+        '{"revisions":{"shop,prod":1},"at":""}',
+        'ephemeral',
+      );
     }
     await sees({
       locks: [['/locks/report', 'first']],

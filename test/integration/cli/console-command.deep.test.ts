@@ -122,7 +122,9 @@ describe('nodelease console', () => {
     expect((await fetch(`${url}/api/leases`)).status).toBe(503);
     expect([page.head, page.size]).toEqual([null, 0]);
     proxy.heal();
-    await expect.poll(() => [page.store?.state, page.size, page.head?.cluster?.size], SEEN).toEqual(['ok', 3, 3]);
+    await expect
+      .poll(() => [page.store?.state, page.size, page.head?.cluster?.size], SEEN)
+      .toEqual(['ok', 3, 3]);
     proxy.stall('both');
     await expect.poll(() => [page.store?.state, page.size], SEEN).toEqual(['failing', 3]);
     const leases = await fetch(`${url}/api/leases`);
@@ -145,10 +147,14 @@ describe('nodelease console', () => {
     const console = runCli(['console', '--http', '127.0.0.1:0', ...store.options, '--zookeeper', connect]);
     const page = await follow(await urlOf(console));
     await expect.poll(() => page.tree, SEEN).toMatchObject({ zookeeper: connect, exists: false, nodes: [] });
-    await expect.poll(() => page.head?.discovery, SEEN).toMatchObject({ state: 'degraded', problem: 'of 1 held node ids 1 missing' });
+    await expect
+      .poll(() => page.head?.discovery, SEEN)
+      .toMatchObject({ state: 'degraded', problem: 'of 1 held node ids 1 missing' });
     await tree.createWithParents('/discovery/nodes/00/08', data(0, 1), 'ephemeral');
     await tree.createWithParents('/discovery/servicetypes/web/0', data(0, 1), 'ephemeral');
-    await expect.poll(() => page.tree?.services, SEEN).toMatchObject([{ service: 'web', nodes: [{ nodeId: 0, version: 1 }] }]);
+    await expect
+      .poll(() => page.tree?.services, SEEN)
+      .toMatchObject([{ service: 'web', nodes: [{ nodeId: 0, version: 1 }] }]);
     expect(page.tree?.nodes).toMatchObject([{ nodeId: 0, clusterNodeId: 8, taskId: 'task-0' }]);
     await expect
       .poll(() => page.head?.discovery, SEEN)
@@ -159,7 +165,14 @@ describe('nodelease console', () => {
     const store = await fleetStore('file', inject('s3'));
     ends.push(() => store.remove());
     await startTask(store, ['--nodes', '2', '--task-id', 'task-0']).started();
-    const console = runCli(['console', '--http', '127.0.0.1:0', ...store.options, '--zookeeper', '127.0.0.1:1']);
+    const console = runCli([
+      'console',
+      '--http',
+      '127.0.0.1:0',
+      ...store.options,
+      '--zookeeper',
+      '127.0.0.1:1',
+    ]);
     const page = await follow(await urlOf(console));
     await expect
       .poll(() => page.head?.discovery, SEEN)
@@ -178,8 +191,20 @@ describe('nodelease console', () => {
     const provider = ['--provider', 'zookeeper', '--zookeeper'];
     const console = runCli(['console', '--http', '127.0.0.1:0', ...provider, through], { cwd: newFolder() });
     const page = await follow(await urlOf(console));
-    await expect.poll(() => page.head, SEEN).toMatchObject({ store: null, cluster: null, allocation: { zookeeper: through, groups: [] } });
-    const task = runCli(['run', ...provider, connect, '--task-id', 'one', '--', 'sh', '-c', 'echo at work; exec sleep 300']);
+    await expect
+      .poll(() => page.head, SEEN)
+      .toMatchObject({ store: null, cluster: null, allocation: { zookeeper: through, groups: [] } });
+    const task = runCli([
+      'run',
+      ...provider,
+      connect,
+      '--task-id',
+      'one',
+      '--',
+      'sh',
+      '-c',
+      'echo at work; exec sleep 300',
+    ]);
     await task.waitForOutput(/at work/);
     await expect.poll(() => [...page.history], SEEN).toHaveLength(1);
     const [{ nodeId, kind } = {}] = page.events;
@@ -202,9 +227,17 @@ describe('nodelease console', () => {
     ends.push(() => store.remove());
     const file = join(newFolder(), 'token');
     await writeFile(file, 'a-token-for-the-tests\n');
-    const console = runCli(['console', '--http', '127.0.0.1:0', '--bearer-token-file', file, ...store.options]);
+    const console = runCli([
+      'console',
+      '--http',
+      '127.0.0.1:0',
+      '--bearer-token-file',
+      file,
+      ...store.options,
+    ]);
     const url = await urlOf(console);
-    for (const path of ['/api/leases', '/api/events']) expect((await fetch(`${url}${path}`)).status).toBe(401);
+    for (const path of ['/api/leases', '/api/events'])
+      expect((await fetch(`${url}${path}`)).status).toBe(401);
     const page = await follow(url, { authorization: 'Bearer a-token-for-the-tests' });
     await expect.poll(() => page.hellos, SEEN).toBe(1);
   });
@@ -223,11 +256,17 @@ describe('nodelease console', () => {
         `nodelease: --http: expected a port that no other program listens on (this one is taken), got "127.0.0.1:${port}"\n`,
       ],
       [['--bearer-token-file', empty], /^nodelease: --bearer-token-file: expected .*\n$/],
-      [['--store', 'memory:'], /^nodelease: --store: expected a store that others see, too .*, got "memory:"\n$/],
+      [
+        ['--store', 'memory:'],
+        /^nodelease: --store: expected a store that others see, too .*, got "memory:"\n$/,
+      ],
       [['--provider', 'zookeeper'], /^nodelease: --provider: .*--zookeeper.*\n$/],
       [['--endpoint', 'http://127.0.0.1:9'], /^nodelease: --endpoint: .*\n$/],
       [['--allow-writes'], /^nodelease: --allow-writes: expected --zookeeper beside it .*\n$/],
-      [['--allow-writes', '--zookeeper', '127.0.0.1:9'], /^nodelease: --allow-writes: expected --bearer-token-file beside it .*\n$/],
+      [
+        ['--allow-writes', '--zookeeper', '127.0.0.1:9'],
+        /^nodelease: --allow-writes: expected --bearer-token-file beside it .*\n$/,
+      ],
     ] as const) {
       const env = { NODELEASE_STORE: `file:${folder}/leases` };
       const console = runCli(['console', '--http', '127.0.0.1:0', ...args], { cwd: folder, env });

@@ -39,7 +39,8 @@ const start = (...args: string[]) => runCli(['data', ...args], { env: env() });
 /** Runs `nodelease data …` to its end, in this process. */
 const data = (...args: string[]) => runInProcess(['data', ...args], { env: env() });
 const well = (answer: string) => ({ code: 0, answer, complaints: '' });
-const pathOf = (name: string, scope = '') => `/monastery/root/data/${HASHED_PATHS.datum({ name, scope }, 'map')}`;
+const pathOf = (name: string, scope = '') =>
+  `/monastery/root/data/${HASHED_PATHS.datum({ name, scope }, 'map')}`;
 
 describe('nodelease data', () => {
   it('writes scalars of all types to the byte, and prints them as they are', async () => {
@@ -50,9 +51,9 @@ describe('nodelease data', () => {
       '{"address":{"name":"limit","scope":""},"kind":"scalar","lifespan":"persistent","type":"Integer","value":"3"}',
     );
     expect(await data('get', 'limit')).toEqual(well('3\n'));
-    expect(await data('set', 'limit', '{"b":1, "a":[]}', '--type', 'Json', '--scope', 'prod', '--json')).toEqual(
-      well('{"root":"/monastery/root","name":"limit","scope":"prod","state":"written"}\n'),
-    );
+    expect(
+      await data('set', 'limit', '{"b":1, "a":[]}', '--type', 'Json', '--scope', 'prod', '--json'),
+    ).toEqual(well('{"root":"/monastery/root","name":"limit","scope":"prod","state":"written"}\n'));
     expect(await data('get', 'limit', '--scope', 'prod')).toEqual(well('{"a":[],"b":1}\n'));
     expect(await data('rm', 'limit')).toEqual(well('removed\n'));
     expect(await data('get', 'limit')).toMatchObject({
@@ -76,7 +77,8 @@ describe('nodelease data', () => {
     });
 
     for (const value of ['b', 'a', 'b']) expect(await data('add', 'tags', value)).toEqual(well('added\n'));
-    for (const value of ['x', 'y', 'z']) expect(await data('add', 'steps', value, '--kind', 'list')).toEqual(well('added\n'));
+    for (const value of ['x', 'y', 'z'])
+      expect(await data('add', 'steps', value, '--kind', 'list')).toEqual(well('added\n'));
     expect(await data('add', 'steps', 'last')).toEqual(well('added\n'));
     expect(await data('rm', 'steps', '1')).toEqual(well('removed\n'));
     const [tags, steps] = [await shared.set('tags'), await shared.list('steps')];
@@ -105,7 +107,11 @@ describe('nodelease data', () => {
     for (const value of [3, '3', new TypedText('Instant', '3')]) await ids.add(value);
     await client.create(`${pathOf('ids')}/lost`, '\u001b[31m{', 'persistent');
     await client.create('/monastery/root/data/foreign', 'hello', 'persistent');
-    await client.createWithParents('/monastery/root/data/folder/other', '{"type":"Integer","value":"7"}', 'persistent');
+    await client.createWithParents(
+      '/monastery/root/data/folder/other',
+      '{"type":"Integer","value":"7"}',
+      'persistent',
+    );
     await client.create('/monastery/root/data/secret', 'x', 'persistent');
     await restrict(connect, '/monastery/root/data/secret', ['create']);
 
@@ -123,7 +129,12 @@ describe('nodelease data', () => {
       types: ['Boolean'],
       owners: [node.id],
     });
-    expect(second).toMatchObject({ name: 'ids', size: 4, types: ['Instant', 'Integer', 'String'], collisions: 2 });
+    expect(second).toMatchObject({
+      name: 'ids',
+      size: 4,
+      types: ['Instant', 'Integer', 'String'],
+      collisions: 2,
+    });
     expect(second.problems).toEqual(['unknown type Instant', expect.stringContaining('no element of a set')]);
     expect(others.map(({ path, problem }: { path: string; problem: string }) => [path, problem])).toEqual([
       ['/monastery/root/data/secret', 'may not be read: no-auth'],
@@ -153,8 +164,14 @@ describe('nodelease data', () => {
   it('leaves ephemeral data to the node that contributes it, and refuses another kind by both names', async () => {
     const gossip = await shared.map('gossip', { lifespan: 'ephemeral' });
     await gossip.set('a', 1);
-    expect(await data('put', 'gossip', 'b', '1')).toMatchObject({ code: 64, complaints: expect.stringContaining('is ephemeral') });
-    expect(await data('rm', 'gossip', 'a')).toMatchObject({ code: 64, complaints: expect.stringContaining('is ephemeral') });
+    expect(await data('put', 'gossip', 'b', '1')).toMatchObject({
+      code: 64,
+      complaints: expect.stringContaining('is ephemeral'),
+    });
+    expect(await data('rm', 'gossip', 'a')).toMatchObject({
+      code: 64,
+      complaints: expect.stringContaining('is ephemeral'),
+    });
     await data('set', 'limit', '1');
     expect(await data('put', 'limit', 'b', '1')).toMatchObject({
       code: 64,
@@ -174,12 +191,16 @@ describe('nodelease data watch', () => {
   it('tells what there is and each change, by name', async () => {
     await data('set', 'limit', '1', '--type', 'Integer');
     const watch = start('watch');
-    await watch.waitForOutput(/scalar "limit" is there: Integer 1\n.* 1 znode of shared data at \/monastery\/root of .*: watching\n/);
+    await watch.waitForOutput(
+      /scalar "limit" is there: Integer 1\n.* 1 znode of shared data at \/monastery\/root of .*: watching\n/,
+    );
     await data('set', 'limit', '2', '--type', 'Integer');
     await watch.waitForOutput(/scalar "limit" changed: Integer 1 → Integer 2\n/);
     const map = await shared.map('regions', { scope: 'eu' });
     await map.set('Paris', 'open');
-    await watch.waitForOutput(/map "regions" of scope "eu" added\n.* map "regions" of scope "eu" entry "Paris" added: String open\n/);
+    await watch.waitForOutput(
+      /map "regions" of scope "eu" added\n.* map "regions" of scope "eu" entry "Paris" added: String open\n/,
+    );
     await map.remove('Paris');
     await watch.waitForOutput(/entry "Paris" removed: String open\n/);
     await map.set('Paris', 'again');
@@ -204,7 +225,13 @@ describe('nodelease data watch', () => {
       .map((line) => JSON.parse(line));
     expect(changes).toMatchObject([
       { change: 'watching', kind: 'connection' },
-      { change: 'added', name: 'mine', kind: 'scalar', entry: { scalar: { type: 'String', value: 'yes' }, owner: null }, previous: null },
+      {
+        change: 'added',
+        name: 'mine',
+        kind: 'scalar',
+        entry: { scalar: { type: 'String', value: 'yes' }, owner: null },
+        previous: null,
+      },
     ]);
   });
 
@@ -249,10 +276,28 @@ describe('the console with --console-data', () => {
       const server = runCli(['console', ...options, '--bearer-token-file', join(folder, 'token'), ...more]);
       const [, url = ''] = await server.waitForOutput(/^(http:\/\/\S+)$/m);
       return async (method: string, edit: object, token = TOKEN) => {
-        const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json', connection: 'close' };
-        const named = { root: '/monastery/root', name: 'limits', scope: '', kind: 'map', key: { type: 'String', value: 'eu' }, ...edit };
-        const response = await fetch(new URL('/api/data', url), { method, headers, body: JSON.stringify(named) });
-        return [response.status, response.status === 204 ? '' : ((await response.json()) as { message: string }).message];
+        const headers = {
+          authorization: `Bearer ${token}`,
+          'content-type': 'application/json',
+          connection: 'close',
+        };
+        const named = {
+          root: '/monastery/root',
+          name: 'limits',
+          scope: '',
+          kind: 'map',
+          key: { type: 'String', value: 'eu' },
+          ...edit,
+        };
+        const response = await fetch(new URL('/api/data', url), {
+          method,
+          headers,
+          body: JSON.stringify(named),
+        });
+        return [
+          response.status,
+          response.status === 204 ? '' : ((await response.json()) as { message: string }).message,
+        ];
       };
     };
     const change = await open('--allow-writes');
@@ -260,16 +305,37 @@ describe('the console with --console-data', () => {
     const value = { type: 'Integer', value: '2' };
     expect(await change('PUT', { value, ifVersion: version })).toEqual([204, '']);
     await expect.poll(() => map.get('eu')).toBe(2);
-    expect(await change('PUT', { value, ifVersion: version })).toEqual([404, expect.stringContaining('has changed or gone meanwhile')]);
-    expect(await change('DELETE', { entry: { value: 'eu' }, ifVersion: version })).toMatchObject([404, expect.any(String)]);
-    expect(await change('PUT', { value: { type: 'Integer', value: 'x' } })).toEqual([400, expect.stringContaining('of the type Integer')]);
-    expect(await change('PUT', { value, name: 'gossip' })).toEqual([400, expect.stringContaining('ephemeral')]);
-    expect(await change('PUT', { value, root: '/other' })).toEqual([400, expect.stringContaining('expected one of /monastery/root')]);
+    expect(await change('PUT', { value, ifVersion: version })).toEqual([
+      404,
+      expect.stringContaining('has changed or gone meanwhile'),
+    ]);
+    expect(await change('DELETE', { entry: { value: 'eu' }, ifVersion: version })).toMatchObject([
+      404,
+      expect.any(String),
+    ]);
+    expect(await change('PUT', { value: { type: 'Integer', value: 'x' } })).toEqual([
+      400,
+      expect.stringContaining('of the type Integer'),
+    ]);
+    expect(await change('PUT', { value, name: 'gossip' })).toEqual([
+      400,
+      expect.stringContaining('ephemeral'),
+    ]);
+    expect(await change('PUT', { value, root: '/other' })).toEqual([
+      400,
+      expect.stringContaining('expected one of /monastery/root'),
+    ]);
     expect(await change('PUT', {})).toEqual([400, expect.stringContaining('a text and its type')]);
-    expect(await change('DELETE', { entry: null })).toEqual([400, expect.stringContaining('the text of its key, index or value')]);
+    expect(await change('DELETE', { entry: null })).toEqual([
+      400,
+      expect.stringContaining('the text of its key, index or value'),
+    ]);
     expect((await change('PUT', { value }, 'another-token-of-16-characters'))[0]).toBe(401);
     expect(map.get('eu')).toBe(2);
-    expect(await change('DELETE', { entry: { value: 'eu' }, ifVersion: map.entry('eu')?.version })).toEqual([204, '']);
+    expect(await change('DELETE', { entry: { value: 'eu' }, ifVersion: map.entry('eu')?.version })).toEqual([
+      204,
+      '',
+    ]);
     await expect.poll(() => map.size).toBe(0);
     const changeNothing = await open();
     expect(await changeNothing('PUT', { value })).toEqual([403, 'this server is read-only']);

@@ -24,7 +24,12 @@ afterEach(async () => {
 // Settings of the surroundings that would spoil it, if it heeded them.
 const demo = (...args: string[]) =>
   runCli(['demo', ...args], {
-    env: { TMPDIR: folder, NODELEASE_TASK_ID: 'mine', NODELEASE_ENDPOINT: 'http://127.0.0.1:1', NODELEASE_NODE_ID: '7' },
+    env: {
+      TMPDIR: folder,
+      NODELEASE_TASK_ID: 'mine',
+      NODELEASE_ENDPOINT: 'http://127.0.0.1:1',
+      NODELEASE_NODE_ID: '7',
+    },
   });
 
 /** Every process below this one. */
@@ -55,16 +60,19 @@ describe('nodelease demo', () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
-  it.each(['SIGINT', 'SIGTERM'] as const)('ends its tasks in order at %s, with 0 and nothing left', async (signal) => {
-    const running = demo();
-    const pids = await atWork(running);
-    running.kill(signal);
-    expect(await running.exit).toEqual({ code: 0, signal: null });
-    expect(running.stdout()).toMatch(/task-1 stopped\n[\s\S]*task-2 stopped\n[\s\S]*task-3 stopped\n/);
-    expect(running.stdout().match(/is released, its version 1 is kept/g)).toHaveLength(3);
-    await untilDead(pids, 30_000);
-    expect(readdirSync(folder)).toEqual([]);
-  });
+  it.each(['SIGINT', 'SIGTERM'] as const)(
+    'ends its tasks in order at %s, with 0 and nothing left',
+    async (signal) => {
+      const running = demo();
+      const pids = await atWork(running);
+      running.kill(signal);
+      expect(await running.exit).toEqual({ code: 0, signal: null });
+      expect(running.stdout()).toMatch(/task-1 stopped\n[\s\S]*task-2 stopped\n[\s\S]*task-3 stopped\n/);
+      expect(running.stdout().match(/is released, its version 1 is kept/g)).toHaveLength(3);
+      await untilDead(pids, 30_000);
+      expect(readdirSync(folder)).toEqual([]);
+    },
+  );
 
   it('takes a Ctrl-C that reaches it twice, from the terminal and from npm, for one', async () => {
     const running = demo();
@@ -115,7 +123,9 @@ describe('nodelease demo', () => {
     const { port } = taken.address() as AddressInfo;
     const refused = demo('--http', `127.0.0.1:${port}`);
     expect(await refused.exit).toEqual({ code: 64, signal: null });
-    expect(refused.stderr()).toMatch(/^nodelease: --http: expected a port that no other program listens on .*\n$/);
+    expect(refused.stderr()).toMatch(
+      /^nodelease: --http: expected a port that no other program listens on .*\n$/,
+    );
     expect(readdirSync(folder)).toEqual([]);
     const running = demo();
     const [, other] = await running.waitForOutput(/^Console: http:\/\/127\.0\.0\.1:(\d+) /m);

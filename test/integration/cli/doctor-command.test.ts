@@ -36,7 +36,9 @@ describe('nodelease doctor', () => {
         expect(await doctor.exit).toEqual({ code: 0, signal: null });
         expect(doctor.stderr()).toBe('');
         expect(doctor.stdout()).toMatch(/cluster: 2 node ids, 1 of them held; duration 15s, grace 1s\n/);
-        expect(doctor.stdout()).toMatch(/cost: 2 node ids, .* 15s: 1,036,800 writes .* and 1,036,800 reads .*, on S3 \$5.60/);
+        expect(doctor.stdout()).toMatch(
+          /cost: 2 node ids, .* 15s: 1,036,800 writes .* and 1,036,800 reads .*, on S3 \$5.60/,
+        );
         expect(doctor.stdout()).toMatch(/\nAll is well\.\n$/);
         expect(await store.keys()).toEqual(before);
         task.kill('SIGTERM');
@@ -55,14 +57,25 @@ describe('nodelease doctor on an S3 server', () => {
     Object.assign(server.faults, faults);
     return server;
   };
-  const at = ({ endpoint }: { readonly endpoint: string }) => ['--store', 's3://bucket/fleet', '--endpoint', endpoint];
-  const doctor = (server: S3StandIn, ...args: string[]) => runInProcess(['doctor', ...at(server), ...args], { env: CREDENTIALS });
+  const at = ({ endpoint }: { readonly endpoint: string }) => [
+    '--store',
+    's3://bucket/fleet',
+    '--endpoint',
+    endpoint,
+  ];
+  const doctor = (server: S3StandIn, ...args: string[]) =>
+    runInProcess(['doctor', ...at(server), ...args], { env: CREDENTIALS });
 
   /** What doctor says of a server with these faults, after a probe that is as short as that of a task. */
   const diagnosed = async (faults: Partial<StandInFaults>) => {
     const server = await start(faults);
     for (const [name, value] of Object.entries(CREDENTIALS)) vi.stubEnv(name, value);
-    const store = await openStore('s3://bucket/fleet', { endpoint: server.endpoint, clock, random, requestTimeoutMs: 5_000 });
+    const store = await openStore('s3://bucket/fleet', {
+      endpoint: server.endpoint,
+      clock,
+      random,
+      requestTimeoutMs: 5_000,
+    });
     const diagnosis = await examine(new StoreSession(store, clock, 5_000), { clock, random, watchAgeMs: 0 });
     await store.close();
     const io = capturedIo();
@@ -73,18 +86,25 @@ describe('nodelease doctor on an S3 server', () => {
   it.each([
     ['If-None-Match', { ignoreIfNoneMatch: true }],
     ['If-Match', { ignoreIfMatch: true }],
-  ])('that ignores %s is called that, in words and as JSON, and nothing is left behind', async (header, faults) => {
-    const { code, answer, complaints, diagnosis, server } = await diagnosed(faults);
-    expect(code).toBe(69);
-    expect(answer).toMatch(new RegExp(`FAULT  .*: ignores ${header}`));
-    expect(complaints).toMatch(new RegExp(`^nodelease: s3://bucket/fleet: \\d faults?: .*ignores ${header}.*\n$`));
-    expect(server.keys).toEqual([]);
-    const io = capturedIo();
-    expect(showDiagnosis(diagnosis, { json: true }, io)).toBe(69);
-    const { ok, findings } = JSON.parse(io.answer()) as Diagnosis;
-    expect(ok).toBe(false);
-    expect(findings.some(({ status, detail }) => status === 'fault' && detail.includes(`ignores ${header}`))).toBe(true);
-  });
+  ])(
+    'that ignores %s is called that, in words and as JSON, and nothing is left behind',
+    async (header, faults) => {
+      const { code, answer, complaints, diagnosis, server } = await diagnosed(faults);
+      expect(code).toBe(69);
+      expect(answer).toMatch(new RegExp(`FAULT  .*: ignores ${header}`));
+      expect(complaints).toMatch(
+        new RegExp(`^nodelease: s3://bucket/fleet: \\d faults?: .*ignores ${header}.*\n$`),
+      );
+      expect(server.keys).toEqual([]);
+      const io = capturedIo();
+      expect(showDiagnosis(diagnosis, { json: true }, io)).toBe(69);
+      const { ok, findings } = JSON.parse(io.answer()) as Diagnosis;
+      expect(ok).toBe(false);
+      expect(
+        findings.some(({ status, detail }) => status === 'fault' && detail.includes(`ignores ${header}`)),
+      ).toBe(true);
+    },
+  );
 
   it('that refuses etags in quotes, and takes them without, is told so', async () => {
     const { code, answer } = await diagnosed({ unquotedEtags: true });
@@ -108,9 +128,13 @@ describe('nodelease doctor on an S3 server', () => {
       const task = runCli(['run', ...at(server), '--', 'true'], { env: CREDENTIALS });
       return { code: (await task.exit).code, log: task.stderr() };
     };
-    // Longer than it takes to send the requests of two writers, also where the machine is slow: one of 12 races is lost for sure.
+    // Longer than it takes to send the requests of two writers, also where the machine is slow: one of 12
+    // races is lost for sure.
     server.faults.gapMs = 50;
-    expect(await run()).toMatchObject({ code: 69, log: expect.stringMatching(/If-None-Match is not atomic: \d+ of 12 races were lost/) });
+    expect(await run()).toMatchObject({
+      code: 69,
+      log: expect.stringMatching(/If-None-Match is not atomic: \d+ of 12 races were lost/),
+    });
     server.faults.gapMs = 0;
     expect(await run()).toMatchObject({
       code: 69,
@@ -118,26 +142,40 @@ describe('nodelease doctor on an S3 server', () => {
     });
     const accepted = await doctor(server, '--accept');
     expect(accepted).toMatchObject({ code: 0, complaints: '' });
-    expect(accepted.answer).toContain('ok     lets exactly one of several concurrent writers win: 200 races, none lost\n');
+    expect(accepted.answer).toContain(
+      'ok     lets exactly one of several concurrent writers win: 200 races, none lost\n',
+    );
     expect(await run()).toMatchObject({ code: 0 });
   });
 
   const region = { 'x-amz-bucket-region': 'eu-west-1' };
-  const portal = { status: 200, body: '<html><body>Please log in</body></html>', headers: { 'content-type': 'text/html' } };
+  const portal = {
+    status: 200,
+    body: '<html><body>Please log in</body></html>',
+    headers: { 'content-type': 'text/html' },
+  };
   it.each([
     [
       'is of another region',
       [{ status: 301, code: 'PermanentRedirect', headers: region }],
       'listing: the bucket is in region eu-west-1 (PermanentRedirect',
     ],
-    ['sends elsewhere', [{ status: 307, code: 'TemporaryRedirect' }], 'listing: wrong region or endpoint (TemporaryRedirect'],
+    [
+      'sends elsewhere',
+      [{ status: 307, code: 'TemporaryRedirect' }],
+      'listing: wrong region or endpoint (TemporaryRedirect',
+    ],
     [
       'encrypts with a key that is switched off',
       ['as-usual', { status: 400, code: 'KMS.DisabledException' }],
       'refused (KMS.DisabledException',
     ],
     ['is a captive portal', Array(30).fill(portal), 'is this an S3 server?'],
-    ['is hidden by a cache', [{ status: 304 }], 'answered HTTP 304, not modified, although it was not asked whether it was'],
+    [
+      'is hidden by a cache',
+      [{ status: 304 }],
+      'answered HTTP 304, not modified, although it was not asked whether it was',
+    ],
   ] as const)('that %s is called that, and nothing is to be removed there', async (_, replies, says) => {
     const server = await start();
     server.next(...replies);

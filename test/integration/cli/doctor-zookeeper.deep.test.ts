@@ -65,7 +65,9 @@ describe('nodelease doctor with --zookeeper', () => {
     await root.createWithParents(`${chroot}/discovery/servicetypes/orders/0`, data(0, 1), 'ephemeral');
     const seen: (readonly string[] | undefined)[] = [];
     const folders = ['nodes', 'nodes/00', 'servicetypes', 'servicetypes/orders'];
-    const watches = folders.map((folder) => root.watchChildren(`${chroot}/discovery/${folder}`, (names) => seen.push(names)));
+    const watches = folders.map((folder) =>
+      root.watchChildren(`${chroot}/discovery/${folder}`, (names) => seen.push(names)),
+    );
     await Promise.all(watches.map(({ first }) => first));
     expect(await doctor(connect)).toMatchObject(sound);
     await root.create(`${chroot}/discovery/nodes/00/09`, data(1, 1), 'ephemeral');
@@ -81,7 +83,9 @@ describe('nodelease doctor with --zookeeper', () => {
     expect(zookeeper).toEqual({
       zookeeper: connect,
       ok: true,
-      findings: expect.arrayContaining([expect.objectContaining({ id: 'zookeeper-session', status: 'warning' })]),
+      findings: expect.arrayContaining([
+        expect.objectContaining({ id: 'zookeeper-session', status: 'warning' }),
+      ]),
       servers: [{ server, ok: true, latencyMs: expect.any(Number), problem: null }],
       sessionTimeoutMs: { asked: 600_000, granted: 40_000 },
       latencyMs: { read: expect.any(Number), write: expect.any(Number) },
@@ -90,7 +94,14 @@ describe('nodelease doctor with --zookeeper', () => {
     expect(failed.code).toBe(69);
     expect((JSON.parse(failed.answer) as Diagnosis).zookeeper).toMatchObject({
       ok: false,
-      servers: [{ server: '127.0.0.1:1', ok: false, latencyMs: null, problem: expect.stringContaining('ECONNREFUSED') }],
+      servers: [
+        {
+          server: '127.0.0.1:1',
+          ok: false,
+          latencyMs: null,
+          problem: expect.stringContaining('ECONNREFUSED'),
+        },
+      ],
       sessionTimeoutMs: { asked: 10_000, granted: null },
       latencyMs: null,
     });
@@ -102,7 +113,9 @@ describe('nodelease doctor with --zookeeper', () => {
   it('warns of a session that is shorter than the one asked for', async () => {
     const { answer, ...end } = await doctor(connect, '--zookeeper-session-timeout', '2m');
     expect(end).toMatchObject(sound);
-    expect(answer).toMatch(/warn {3}session: asked to outlive its connection by 2m, granted 40s, by the bounds of the servers\n/);
+    expect(answer).toMatch(
+      /warn {3}session: asked to outlive its connection by 2m, granted 40s, by the bounds of the servers\n/,
+    );
     expect(answer).toMatch(/\nNo faults, 1 warning\.\n$/);
   });
 
@@ -111,10 +124,19 @@ describe('nodelease doctor with --zookeeper', () => {
     await once(silent, 'listening');
     const mute = `127.0.0.1:${(silent.address() as AddressInfo).port}`;
     const servers: [string, RegExp][] = [
-      ['127.0.0.1:1', /server 127\.0\.0\.1:1: no server listens there \(connect ECONNREFUSED 127\.0\.0\.1:1\)/],
+      [
+        '127.0.0.1:1',
+        /server 127\.0\.0\.1:1: no server listens there \(connect ECONNREFUSED 127\.0\.0\.1:1\)/,
+      ],
       ['localhost:1', /server localhost:1: no server listens there \(connect ECONNREFUSED /],
-      ['no-such-host.invalid:2181', /server no-such-host\.invalid:2181: unknown host \(getaddrinfo \w+ no-such-host\.invalid\)/],
-      [mute, /server [\d.:]+: takes connections, but gives no session: no quorum, read-only, or no ZooKeeper server \(/],
+      [
+        'no-such-host.invalid:2181',
+        /server no-such-host\.invalid:2181: unknown host \(getaddrinfo \w+ no-such-host\.invalid\)/,
+      ],
+      [
+        mute,
+        /server [\d.:]+: takes connections, but gives no session: no quorum, read-only, or no ZooKeeper server \(/,
+      ],
     ];
     await Promise.all(
       servers.map(async ([address, text]) => {
@@ -131,7 +153,15 @@ describe('nodelease doctor with --zookeeper', () => {
 
   it('examines the store all the same, whose faults stand beside those of ZooKeeper', async () => {
     const command = runCli(
-      ['doctor', '--store', 's3://no-such-bucket/x', '--endpoint', 'http://127.0.0.1:1', '--zookeeper', '127.0.0.1:1'],
+      [
+        'doctor',
+        '--store',
+        's3://no-such-bucket/x',
+        '--endpoint',
+        'http://127.0.0.1:1',
+        '--zookeeper',
+        '127.0.0.1:1',
+      ],
       {
         env: { AWS_ACCESS_KEY_ID: 'key', AWS_SECRET_ACCESS_KEY: 'secret', AWS_REGION: 'us-east-1' },
       },
@@ -153,7 +183,11 @@ describe('nodelease doctor where rights are missing', () => {
       ['/discovery/nodes/00', 'create', '/discovery/nodes/00/probe-\\w+ may not be made and removed'],
       ['/discovery/nodes/00', 'delete', '/discovery/nodes/00/probe-\\w+ may not be made and removed'],
       ['/discovery/nodes/00', 'read', '/discovery/nodes/00 may not be listed'],
-      ['/discovery/servicetypes/a', 'create', '/discovery/servicetypes/a/probe-\\w+ may not be made and removed'],
+      [
+        '/discovery/servicetypes/a',
+        'create',
+        '/discovery/servicetypes/a/probe-\\w+ may not be made and removed',
+      ],
     ];
     await Promise.all(
       cases.map(async ([folder, right, text]) => {
@@ -164,7 +198,9 @@ describe('nodelease doctor where rights are missing', () => {
         const { code, answer, complaints } = await doctor(`${server}${within}`);
         const fault = `${within}${text}: no-auth \\(no credentials are given: --zookeeper-auth\\)`;
         expect(answer).toMatch(new RegExp(`\n  FAULT  rights: ${fault}\n`));
-        expect(complaints).toMatch(new RegExp(`^nodelease: ZooKeeper at ${server}${within}: 1 fault: ${fault}\n$`));
+        expect(complaints).toMatch(
+          new RegExp(`^nodelease: ZooKeeper at ${server}${within}: 1 fault: ${fault}\n$`),
+        );
         expect(code).toBe(69);
       }),
     );

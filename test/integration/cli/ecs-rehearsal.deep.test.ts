@@ -7,7 +7,15 @@ import { stopProxies, throughProxy } from '../../support/network/proxies.js';
 import { ProcessHandle } from '../../support/process-handle.js';
 import { killAll, runCli } from '../../support/processes.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
-import { container, followStates, healthUntil, SETTINGS, stopMetadata, urlOf, waitFileAt } from './ecs-support.js';
+import {
+  container,
+  followStates,
+  healthUntil,
+  SETTINGS,
+  stopMetadata,
+  urlOf,
+  waitFileAt,
+} from './ecs-support.js';
 import { newFolder, removeFolders } from './run-support.js';
 
 afterEach(async () => {
@@ -52,7 +60,12 @@ describe('a sidecar on ECS', () => {
     await victim.waitForOutput(/held/);
     victim.kill('SIGKILL');
     const file = join(newFolder(), 'ready.json');
-    const zookeeper = ['--zookeeper', `${inject('zookeeper').connect}${uniqueChroot('sidecar')}`, '--ready-timeout', '6s'];
+    const zookeeper = [
+      '--zookeeper',
+      `${inject('zookeeper').connect}${uniqueChroot('sidecar')}`,
+      '--ready-timeout',
+      '6s',
+    ];
     const sidecar = runCli(['serve', ...options, ...zookeeper, '--http', '127.0.0.1:0', '--wait-file', file]);
     const url = await urlOf(sidecar);
     await sidecar.waitForOutput(/not ready yet: node 0 does not know/);
@@ -66,7 +79,16 @@ describe('a sidecar on ECS', () => {
   it('says 503 after a pause that outlasted the lease, takes the wait file away, and ends with 76', async () => {
     const store = await newStore('file');
     const file = join(newFolder(), 'ready.json');
-    const options = [...store.options, ...SETTINGS, '--duration', '3s', '--http', '127.0.0.1:0', '--wait-file', file];
+    const options = [
+      ...store.options,
+      ...SETTINGS,
+      '--duration',
+      '3s',
+      '--http',
+      '127.0.0.1:0',
+      '--wait-file',
+      file,
+    ];
     const sidecar = runCli(['serve', ...options], { env: store.env });
     const url = await urlOf(sidecar);
     await healthUntil(url, ({ code }) => code === 0);

@@ -4,7 +4,17 @@ import { afterEach, describe, expect, inject, it } from 'vitest';
 import { evict, type FleetStore, newStore, removeStores, statusOf } from '../../support/fleet.js';
 import { stopProxies, throughProxy } from '../../support/network/proxies.js';
 import { killAll, runCli, type TestProcess } from '../../support/processes.js';
-import { container, followStates, health, healthUntil, SETTINGS, stopMetadata, TASK, urlOf, waitFileAt } from './ecs-support.js';
+import {
+  container,
+  followStates,
+  health,
+  healthUntil,
+  SETTINGS,
+  stopMetadata,
+  TASK,
+  urlOf,
+  waitFileAt,
+} from './ecs-support.js';
 import { newFolder, outside, removeFolders } from './run-support.js';
 
 /** What ECS waits between SIGTERM and SIGKILL unless it is told otherwise. */
@@ -22,7 +32,10 @@ afterEach(async () => {
 
 /** Another task, which holds the only node id until it is told to end. */
 async function holder(store: FleetStore, ...options: string[]): Promise<TestProcess> {
-  const run = runCli(['run', ...store.options, ...SETTINGS, ...options, '--', 'sh', '-c', 'echo held; exec sleep 300'], { env: store.env });
+  const run = runCli(
+    ['run', ...store.options, ...SETTINGS, ...options, '--', 'sh', '-c', 'echo held; exec sleep 300'],
+    { env: store.env },
+  );
   await run.waitForOutput(/held/);
   return run;
 }
@@ -35,10 +48,20 @@ describe('a container on ECS with nodelease as its process 1', () => {
     const store = await newStore('s3');
     // On S3 a waiting task looks more rarely for what is held for longer.
     const first = await holder(store, ...RENEWING);
-    const task = await container(store, ['run', ...RENEWING, '--', 'sh', '-c', 'echo begun $NODE_ID; exec sleep 300']);
+    const task = await container(store, [
+      'run',
+      ...RENEWING,
+      '--',
+      'sh',
+      '-c',
+      'echo begun $NODE_ID; exec sleep 300',
+    ]);
     const url = await urlOf(task);
     await task.waitForOutput(/no node id is free/);
-    expect(await health(url)).toMatchObject({ code: 1, facts: { state: 'acquiring', reason: 'no node id is free: waiting' } });
+    expect(await health(url)).toMatchObject({
+      code: 1,
+      facts: { state: 'acquiring', reason: 'no node id is free: waiting' },
+    });
     expect((await health(url, '--live')).code).toBe(0);
     first.kill('SIGTERM');
     const held = await healthUntil(url, ({ code }) => code === 0);
@@ -99,7 +122,8 @@ describe('a container on ECS with nodelease as its process 1', () => {
 });
 
 describe('a sidecar on ECS', () => {
-  const serve = (store: FleetStore, file: string, ...options: string[]) => container(store, ['serve', '--wait-file', file, ...options]);
+  const serve = (store: FleetStore, file: string, ...options: string[]) =>
+    container(store, ['serve', '--wait-file', file, ...options]);
 
   it('tells the other containers of the node id, and ends with 76 at once when it is lost, so that the task goes down', async () => {
     const store = await newStore('s3');

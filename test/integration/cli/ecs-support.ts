@@ -10,7 +10,10 @@ import { asProcess1 } from './run-support.js';
 
 /** The id of a task of ECS. */
 export const TASK = '158d1c8083dd49d6b527399fd6414f5c';
-/** Of a cluster of one node id. A lease ends only where a test has it end: no loaded machine is late for its renewals. */
+/**
+ * Of a cluster of one node id. A lease ends only where a test has it end: no loaded machine is late for its
+ * renewals.
+ */
 export const SETTINGS = ['--nodes', '1', '--duration', '60s', '--grace', '500ms'];
 
 const servers = new Set<Server>();
@@ -18,14 +21,22 @@ const servers = new Set<Server>();
 /** A container of an ECS task: nodelease is its process 1, and the agent tells it of the task. */
 export async function container(store: FleetStore, args: readonly string[]): Promise<TestProcess> {
   const env = { ...store.env, ECS_CONTAINER_METADATA_URI_V4: await ecsMetadata(TASK) };
-  return asProcess1([cliFile, args[0] ?? '', ...store.options, ...SETTINGS, '--http', '127.0.0.1:0', ...args.slice(1)], { env });
+  return asProcess1(
+    [cliFile, args[0] ?? '', ...store.options, ...SETTINGS, '--http', '127.0.0.1:0', ...args.slice(1)],
+    { env },
+  );
 }
 
 /** What the agent of ECS tells a container of its task. Ended by {@link stopMetadata}. */
 async function ecsMetadata(taskId: string): Promise<string> {
   const server = createServer((request, response) => {
     response.statusCode = request.url === '/v4/0123/task' ? 200 : 404;
-    response.end(JSON.stringify({ Cluster: 'shop', TaskARN: `arn:aws:ecs:eu-central-1:111122223333:task/shop/${taskId}` }));
+    response.end(
+      JSON.stringify({
+        Cluster: 'shop',
+        TaskARN: `arn:aws:ecs:eu-central-1:111122223333:task/shop/${taskId}`,
+      }),
+    );
   });
   servers.add(server);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -65,7 +76,11 @@ export async function health(url: string, ...options: string[]): Promise<HealthA
  *
  * @throws Error with the last answer when that takes longer than `ms`
  */
-export async function healthUntil(url: string, isRight: (answer: HealthAnswer) => boolean, ms = 30_000): Promise<HealthAnswer> {
+export async function healthUntil(
+  url: string,
+  isRight: (answer: HealthAnswer) => boolean,
+  ms = 30_000,
+): Promise<HealthAnswer> {
   const begun = performance.now();
   for (;;) {
     const { code, answer: json } = await runInProcess(['health', '--url', url, '--json']);

@@ -39,7 +39,10 @@ async function until<T>(ask: () => Promise<T> | T, good: (answer: T) => boolean,
 
 /** The node id and version that an example says it has. */
 async function nodeOf(example: TestProcess, word = 'node'): Promise<{ id: number; version: number }> {
-  const [, id, version] = await example.waitForOutput(new RegExp(`^${word} (\\d+), version (\\d+)`, 'm'), 60_000);
+  const [, id, version] = await example.waitForOutput(
+    new RegExp(`^${word} (\\d+), version (\\d+)`, 'm'),
+    60_000,
+  );
   return { id: Number(id), version: Number(version) };
 }
 
@@ -52,12 +55,17 @@ const getJson = async (url: string) => {
   return { status: response.status, body: (await response.json()) as Record<string, unknown> };
 };
 
-/** Answers every request as nodelease answers `/lease` while it holds none, and with one that would say otherwise in its body. */
+/**
+ * Answers every request as nodelease answers `/lease` while it holds none, and with one that would say
+ * otherwise in its body.
+ */
 async function withoutLease(): Promise<{ url: string; asked(): number }> {
   let asked = 0;
   const server = createServer((_, response) => {
     asked += 1;
-    response.writeHead(503, { 'content-type': 'application/json' }).end('{"state":"lost","nodeId":0,"version":1,"validForMs":60000}');
+    response
+      .writeHead(503, { 'content-type': 'application/json' })
+      .end('{"state":"lost","nodeId":0,"version":1,"validForMs":60000}');
   });
   servers.add(server);
   await once(server.listen(0, '127.0.0.1'), 'listening');
@@ -82,7 +90,10 @@ describe('the Express service', () => {
   };
 
   beforeEach(async () => {
-    const process_ = runProcess(process.execPath, ['database.js'], { cwd: exampleFolder('express-service'), env: { PORT: '0' } });
+    const process_ = runProcess(process.execPath, ['database.js'], {
+      cwd: exampleFolder('express-service'),
+      env: { PORT: '0' },
+    });
     database = (await process_.waitForOutput(/http:\S+/, 30_000))[0];
   });
 
@@ -90,15 +101,25 @@ describe('the Express service', () => {
     const [one, two] = [start(), start()];
     const nodes = [await nodeOf(one), await nodeOf(two)];
     expect(new Set(nodes.map(({ id }) => id)).size).toBe(2);
-    const answers = await Promise.all([await portOf(one), await portOf(two)].flatMap((port) => [order(port), order(port), order(port)]));
+    const answers = await Promise.all(
+      [await portOf(one), await portOf(two)].flatMap((port) => [order(port), order(port), order(port)]),
+    );
     expect(answers.map(({ status }) => status)).toEqual(Array(6).fill(201));
     expect(new Set(answers.map(({ body }) => body.id)).size).toBe(6);
     expect(new Set(answers.map(({ body }) => body.node))).toEqual(new Set(nodes.map(({ id }) => id)));
 
     const url = `http://127.0.0.1:${await portOf(one)}/internal`;
-    expect(await getJson(`${url}/readyz`)).toMatchObject({ status: 200, body: { status: 'ok', nodeId: nodes[0]?.id } });
-    expect(await getJson(`${url}/lease`)).toMatchObject({ status: 200, body: { version: nodes[0]?.version } });
-    expect(await (await fetch(`${url}/metrics`)).text()).toMatch(new RegExp(`^nodelease_lease_node_id ${nodes[0]?.id}$`, 'm'));
+    expect(await getJson(`${url}/readyz`)).toMatchObject({
+      status: 200,
+      body: { status: 'ok', nodeId: nodes[0]?.id },
+    });
+    expect(await getJson(`${url}/lease`)).toMatchObject({
+      status: 200,
+      body: { version: nodes[0]?.version },
+    });
+    expect(await (await fetch(`${url}/metrics`)).text()).toMatch(
+      new RegExp(`^nodelease_lease_node_id ${nodes[0]?.id}$`, 'm'),
+    );
     one.kill('SIGTERM');
     expect(
       await until(
@@ -108,7 +129,10 @@ describe('the Express service', () => {
     ).toMatchObject({ body: { state: 'stopping' } });
     expect(await one.exit).toEqual({ code: 0, signal: null });
     expect(one.stdout()).toMatch(/^released$/m);
-    expect(await store.status(nodes[0]?.id ?? -1)).toMatchObject({ state: 'released', version: nodes[0]?.version });
+    expect(await store.status(nodes[0]?.id ?? -1)).toMatchObject({
+      state: 'released',
+      version: nodes[0]?.version,
+    });
   });
 
   it('is taken over when it is killed, and the database refuses the version of the dead one from then on', async () => {
@@ -123,8 +147,14 @@ describe('the Express service', () => {
     const successor = start();
     expect(await nodeOf(successor)).toEqual({ id, version: version + 1 });
     expect((await order(await portOf(successor))).status).toBe(201);
-    const late = await fetch(database, { method: 'POST', body: JSON.stringify({ id: 'late', node: id, version, item: 'tea' }) });
-    expect([late.status, await late.json()]).toEqual([409, { error: `node ${id} is at version ${version + 1}, not ${version}` }]);
+    const late = await fetch(database, {
+      method: 'POST',
+      body: JSON.stringify({ id: 'late', node: id, version, item: 'tea' }),
+    });
+    expect([late.status, await late.json()]).toEqual([
+      409,
+      { error: `node ${id} is at version ${version + 1}, not ${version}` },
+    ]);
   });
 
   it('answers 503 and no error until it has all that an order takes: its node id, and the ids of orders, which come later', async () => {
@@ -183,7 +213,10 @@ describe('the worker', () => {
     for (let job = 0; job < jobs; job++) writeFileSync(join(queue, `${job}-mail`), '');
   };
   const letters = (sent: string) =>
-    readdirSync(sent).map((file) => JSON.parse(readFileSync(join(sent, file), 'utf8')) as { job: string; shard: number; version: number });
+    readdirSync(sent).map(
+      (file) =>
+        JSON.parse(readFileSync(join(sent, file), 'utf8')) as { job: string; shard: number; version: number },
+    );
 
   it('works off the jobs of its shard and no others, and gives the shard back at SIGTERM', async () => {
     const [queue, sent] = [join(newFolder(), 'queue'), join(newFolder(), 'sent')];
@@ -271,7 +304,10 @@ describe.each([
     one.kill('SIGTERM');
     expect(await one.exit).toEqual({ code: endsWith, signal: null });
     expect(one.stdout()).toMatch(/^ended$/m);
-    expect(await store.status(nodes[0]?.id ?? -1)).toMatchObject({ state: 'released', version: nodes[0]?.version });
+    expect(await store.status(nodes[0]?.id ?? -1)).toMatchObject({
+      state: 'released',
+      version: nodes[0]?.version,
+    });
   });
 
   it('says 503 once nodelease does not say any more that the id is its own, which a successor has later', async () => {
@@ -346,7 +382,9 @@ describe("the broker's environment", () => {
   it('goes to the broker itself, in place of the shell', async () => {
     const folder = exampleFolder('zeebe-broker');
     const fake = join(folder, 'broker');
-    writeFileSync(fake, '#!/bin/sh\necho "broker $ZEEBE_BROKER_CLUSTER_NODEID is process $$"\n', { mode: 0o755 });
+    writeFileSync(fake, '#!/bin/sh\necho "broker $ZEEBE_BROKER_CLUSTER_NODEID is process $$"\n', {
+      mode: 0o755,
+    });
     const broker = runCli(['run', '--env', 'ZEEBE_BROKER_CLUSTER_NODEID={id}', '--', './start-broker.sh'], {
       cwd: folder,
       env: { ...store.env, BROKER: fake },
@@ -357,10 +395,15 @@ describe("the broker's environment", () => {
 });
 
 describe('the application beside the sidecar', () => {
-  const sidecar = () => runProcess(process.execPath, [cliFile, 'serve', '--http', '127.0.0.1:0', ...LEASE], { env: store.env });
-  const urlOf = async (process_: TestProcess) => (await process_.waitForOutput(/http:\/\/127\.0\.0\.1:\d+/, 60_000))[0];
+  const sidecar = () =>
+    runProcess(process.execPath, [cliFile, 'serve', '--http', '127.0.0.1:0', ...LEASE], { env: store.env });
+  const urlOf = async (process_: TestProcess) =>
+    (await process_.waitForOutput(/http:\/\/127\.0\.0\.1:\d+/, 60_000))[0];
   const start = (url: string, env: Record<string, string> = {}) =>
-    runProcess(process.execPath, ['app.js'], { cwd: exampleFolder('sidecar'), env: { SIDECAR: url, EVERY_MS: '50', ...env } });
+    runProcess(process.execPath, ['app.js'], {
+      cwd: exampleFolder('sidecar'),
+      env: { SIDECAR: url, EVERY_MS: '50', ...env },
+    });
 
   it('works as the node that its sidecar holds, and stops working when that is stopped, which leaves a released lease', async () => {
     const [one, two] = [sidecar(), sidecar()];
@@ -380,9 +423,13 @@ describe('the application beside the sidecar', () => {
   it('sends the token of its file where the sidecar asks for one, and the new one when that was replaced', async () => {
     const tokenFile = join(newFolder(), 'token');
     writeFileSync(tokenFile, 'the-first-token-of-all\n');
-    const guarded = runProcess(process.execPath, [cliFile, 'serve', '--http', '127.0.0.1:0', '--bearer-token-file', tokenFile, ...LEASE], {
-      env: store.env,
-    });
+    const guarded = runProcess(
+      process.execPath,
+      [cliFile, 'serve', '--http', '127.0.0.1:0', '--bearer-token-file', tokenFile, ...LEASE],
+      {
+        env: store.env,
+      },
+    );
     const url = await urlOf(guarded);
     const [app, stranger] = [start(url, { TOKEN_FILE: tokenFile }), start(url)];
     const { id } = await nodeOf(app);

@@ -13,10 +13,16 @@ const victims: ChildProcess[] = [];
 
 /** A process group to end, and how long it takes until it has ended. */
 export function victim() {
-  const child = spawn('sh', ['-c', 'trap "" TERM; sleep 100 & wait; sleep 100'], { detached: true, stdio: 'ignore' });
+  const child = spawn('sh', ['-c', 'trap "" TERM; sleep 100 & wait; sleep 100'], {
+    detached: true,
+    stdio: 'ignore',
+  });
   victims.push(child);
   const begun = systemClock.monotonic();
-  const ended = once(child, 'exit').then(([, signal]) => ({ signal, tookMs: systemClock.monotonic() - begun }));
+  const ended = once(child, 'exit').then(([, signal]) => ({
+    signal,
+    tookMs: systemClock.monotonic() - begun,
+  }));
   return { id: child.pid ?? 0, begun, ended };
 }
 
@@ -41,7 +47,10 @@ export async function guarding(
   }
 }
 
-/** The two timers of a guard that has a deadline, once each has its `sleep` and those of the deadline before are gone. */
+/**
+ * The two timers of a guard that has a deadline, once each has its `sleep` and those of the deadline before
+ * are gone.
+ */
 export async function timersOf(guard: number): Promise<number[]> {
   let timers: number[] = [];
   const naps = () => {
@@ -57,7 +66,8 @@ export const FAMILY = `sh -c 'echo child $$; exec sleep 1000' & trap "" TERM; ec
 
 /** The process ids of {@link FAMILY}, once both have been said. */
 export async function membersOf(run: TestProcess) {
-  const numberOf = async (name: string) => Number((await run.waitForOutput(new RegExp(`${name} (\\d+)\\n`)))[1]);
+  const numberOf = async (name: string) =>
+    Number((await run.waitForOutput(new RegExp(`${name} (\\d+)\\n`)))[1]);
   const [command, child] = [await numberOf('command'), await numberOf('child')];
   return { command, child, pids: [command, child] };
 }
@@ -77,7 +87,8 @@ export function unguarded(): Record<string, string> {
 }
 
 /** The process of the guard of a run. */
-export const guardOf = (run: TestProcess) => found(childrenOf(run.pid).find((pid) => argumentsOf(pid).includes('lease-guard')));
+export const guardOf = (run: TestProcess) =>
+  found(childrenOf(run.pid).find((pid) => argumentsOf(pid).includes('lease-guard')));
 
 /** A signal to process 0 would meet the group of the tests. */
 function found(guard: number | undefined): number {

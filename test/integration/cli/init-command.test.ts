@@ -14,14 +14,23 @@ afterEach(async () => {
   await removeStores();
 });
 
-const init = (store: FleetStore, ...args: string[]) => runInProcess(['init', ...store.options, ...args], { env: store.env });
+const init = (store: FleetStore, ...args: string[]) =>
+  runInProcess(['init', ...store.options, ...args], { env: store.env });
 
 describe('nodelease init on S3', () => {
   it('creates everything that tasks then use, with nothing left over', async () => {
     const store = await newStore('s3');
-    const command = runCli(['init', ...store.options, '--nodes', '20', '--duration', '20s'], { env: store.env });
-    expect({ ...(await command.exit), complaints: command.stderr() }).toEqual({ code: 0, signal: null, complaints: '' });
-    expect(command.stdout()).toMatch(/^created a cluster of 20 node ids at .* \(duration 20s, grace 1s\)\n20 lease objects written\n$/);
+    const command = runCli(['init', ...store.options, '--nodes', '20', '--duration', '20s'], {
+      env: store.env,
+    });
+    expect({ ...(await command.exit), complaints: command.stderr() }).toEqual({
+      code: 0,
+      signal: null,
+      complaints: '',
+    });
+    expect(command.stdout()).toMatch(
+      /^created a cluster of 20 node ids at .* \(duration 20s, grace 1s\)\n20 lease objects written\n$/,
+    );
     const ids = Array.from({ length: 20 }, (_, id) => `${id}.json`);
     expect(await store.keys()).toEqual([...ids, 'cluster.json'].sort());
     expect((await init(store)).answer).toMatch(/nothing to do\n$/);
@@ -39,11 +48,18 @@ describe('nodelease init on S3', () => {
     expect(damaged.complaints).toMatch(
       /^nodelease: node id 1: lease object is not JSON.*\nnodelease: 1 of 2 node ids .*init --repair.*\n$/,
     );
-    expect((await init(store, '--repair')).complaints).toMatch(/not restored, nothing is known of its versions/);
+    expect((await init(store, '--repair')).complaints).toMatch(
+      /not restored, nothing is known of its versions/,
+    );
     expect(await store.read('1.json')).toBe('no lease');
     const repaired = await init(store, '--repair', '--above-version', '7');
-    expect(repaired).toMatchObject({ code: 0, answer: expect.stringMatching(/^node id 1: .*: restored at version 8\n$/) });
-    expect(repaired.complaints).toMatch(/^(nodelease: watching damaged lease objects for .*s: somebody may hold them\n)?$/);
+    expect(repaired).toMatchObject({
+      code: 0,
+      answer: expect.stringMatching(/^node id 1: .*: restored at version 8\n$/),
+    });
+    expect(repaired.complaints).toMatch(
+      /^(nodelease: watching damaged lease objects for .*s: somebody may hold them\n)?$/,
+    );
     expect((await init(store)).code).toBe(0);
   });
 });
@@ -68,7 +84,9 @@ describe('nodelease on a folder in which something else stands in place of lease
     execFileSync('mkfifo', [join(folder, '.cas/3.json/0')]);
 
     const status = await runInProcess(['status', '--json', ...store.options]);
-    const states = JSON.parse(status.answer).nodes.map(({ state, problem }: Record<string, unknown>) => `${state} ${problem ?? ''}`);
+    const states = JSON.parse(status.answer).nodes.map(
+      ({ state, problem }: Record<string, unknown>) => `${state} ${problem ?? ''}`,
+    );
     const task = startTask(store, [], 'true');
     expect(await task.started()).toEqual({ id: 4, version: 1 });
     expect((await task.exit).code).toBe(0);
@@ -83,7 +101,9 @@ describe('nodelease on a folder in which something else stands in place of lease
       ],
       code: 0,
       answer: expect.stringMatching(/^(node id [0-3]: .*: restored at version 2\n){4}$/),
-      complaints: expect.stringMatching(/^nodelease: watching damaged lease objects for [34](\.\d)?s: somebody may hold them\n$/),
+      complaints: expect.stringMatching(
+        /^nodelease: watching damaged lease objects for [34](\.\d)?s: somebody may hold them\n$/,
+      ),
     });
     expect((await init(store)).code).toBe(0);
   });
@@ -95,7 +115,10 @@ describe('nodelease init on an S3 server', () => {
     Object.assign(server.faults, faults);
     const env = { AWS_ACCESS_KEY_ID: 'key', AWS_SECRET_ACCESS_KEY: 'secret', AWS_REGION: 'us-east-1' };
     try {
-      return { ...(await runInProcess(['init', '--endpoint', server.endpoint, '--store', store], { env })), keys: server.keys };
+      return {
+        ...(await runInProcess(['init', '--endpoint', server.endpoint, '--store', store], { env })),
+        keys: server.keys,
+      };
     } finally {
       await server.stop();
     }
@@ -110,7 +133,9 @@ describe('nodelease init on an S3 server', () => {
     expect(refused).toEqual(
       faulty.map(([header]) => ({
         ...{ code: 69, answer: '', keys: ['fleet/cluster.json'] },
-        complaints: expect.stringMatching(new RegExp(`^nodelease: .*cannot be trusted with leases: .*ignores ${header}.*\n$`)),
+        complaints: expect.stringMatching(
+          new RegExp(`^nodelease: .*cannot be trusted with leases: .*ignores ${header}.*\n$`),
+        ),
       })),
     );
   });

@@ -56,8 +56,10 @@ describe('nodelease discovery ls --locks', () => {
     const { locks, ...head } = JSON.parse(answer);
     expect(head).toEqual({ zookeeper: connect, paths: ['/app'] });
     const names = (of: { data: string }[]) => of.map(({ data }) => data).join(' ');
-    // biome-ignore lint/suspicious/noExplicitAny: what a program reads
-    expect(locks.map(({ path, kind, holders, waiting }: any) => [path, kind, names(holders), names(waiting)])).toEqual([
+    expect(
+      // biome-ignore lint/suspicious/noExplicitAny: what a program reads
+      locks.map(({ path, kind, holders, waiting }: any) => [path, kind, names(holders), names(waiting)]),
+    ).toEqual([
       ['/app/a', 'lock', 'one', 'two three'],
       ['/app/deep/leader', 'election', 'me', ''],
       ['/app/rw', 'read-write lock', 'r1 r2', 'w r3'],
@@ -65,14 +67,19 @@ describe('nodelease discovery ls --locks', () => {
     ]);
     const { state } = client;
     const [holder] = locks[0].holders;
-    expect(holder).toMatchObject({ token: String(held.token), sessionId: 'sessionId' in state ? state.sessionId : '' });
+    expect(holder).toMatchObject({
+      token: String(held.token),
+      sessionId: 'sessionId' in state ? state.sessionId : '',
+    });
     expect(holder.ageMs).toBeGreaterThan(0);
     expect(holder.ageMs).toBeLessThan(60_000);
 
     const table = (await ls('--locks', '/app/a,/app/rw')).answer;
     expect(table).toMatch(/^PATH +KIND +HOLDER +SESSION +TOKEN +AGE +WAITING\n/);
     expect(table).toMatch(/\n\/app\/a +lock +one +[0-9a-f]{16} +\d+ +\d+\.\ds +2: two, three\n/);
-    expect(table).toMatch(/\n\/app\/rw +read-write lock +r1 .* 2: w, r3\n\/app\/rw +read-write lock +r2 +[0-9a-f]{16} +\d+ +\d+\.\ds\n$/);
+    expect(table).toMatch(
+      /\n\/app\/rw +read-write lock +r1 .* 2: w, r3\n\/app\/rw +read-write lock +r2 +[0-9a-f]{16} +\d+ +\d+\.\ds\n$/,
+    );
   });
 
   it('says that nothing is held, what is no path, and that it shows either locks or announcements', async () => {
@@ -93,7 +100,11 @@ describe('nodelease discovery ls --locks', () => {
   it('fails where something may not be read', async () => {
     await client.createWithParents('/mine/report', '', 'persistent');
     await restrict(connect, '/mine/report', ['create']);
-    expect(await ls('--locks', '/mine')).toMatchObject({ code: 69, answer: '', complaints: expect.stringContaining('no-auth') });
+    expect(await ls('--locks', '/mine')).toMatchObject({
+      code: 69,
+      answer: '',
+      complaints: expect.stringContaining('no-auth'),
+    });
   });
 });
 

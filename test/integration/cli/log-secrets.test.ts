@@ -11,7 +11,12 @@ let folder: string;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'nodelease-log-'));
   const output = { file: join(folder, 'logger.mjs'), codeSplitting: false };
-  await build({ input: join(packageRoot, 'src/cli/log/logger.ts'), platform: 'node', output, logLevel: 'silent' });
+  await build({
+    input: join(packageRoot, 'src/cli/log/logger.ts'),
+    platform: 'node',
+    output,
+    logLevel: 'silent',
+  });
 });
 afterAll(() => rm(folder, { recursive: true }));
 
@@ -26,7 +31,15 @@ const program = `
 
 // In a process of its own: a log goes to standard error, past everything else.
 async function logged(format: string): Promise<string> {
-  return (await promisify(execFile)(process.execPath, ['--input-type=module', '-e', program, format, join(folder, 'logger.mjs')])).stderr;
+  return (
+    await promisify(execFile)(process.execPath, [
+      '--input-type=module',
+      '-e',
+      program,
+      format,
+      join(folder, 'logger.mjs'),
+    ])
+  ).stderr;
 }
 
 describe('the log of a command', () => {

@@ -26,7 +26,8 @@ afterEach(async () => {
 /** The example's folder with everything that it needs. */
 function ownStore(): string {
   const folder = exampleFolder('own-store', ['nodelease']);
-  for (const name of ['dynalite', '@aws-sdk']) symlinkSync(join(packages, name), join(folder, 'node_modules', name));
+  for (const name of ['dynalite', '@aws-sdk'])
+    symlinkSync(join(packages, name), join(folder, 'node_modules', name));
   return folder;
 }
 
@@ -37,7 +38,10 @@ async function nodeOf(service: TestProcess): Promise<{ id: number; version: numb
 
 describe('the example of a store of one’s own', () => {
   it('keeps every promise of the contract, by its own tests', async () => {
-    const { stdout } = await run(process.execPath, ['--test', '--test-reporter=tap'], { cwd: ownStore(), env: { ...process.env, ...env } });
+    const { stdout } = await run(process.execPath, ['--test', '--test-reporter=tap'], {
+      cwd: ownStore(),
+      env: { ...process.env, ...env },
+    });
     expect(stdout).toMatch(/^# fail 0$/m);
     expect(Number(/^# pass (\d+)$/m.exec(stdout)?.[1])).toBeGreaterThan(25);
   });
@@ -47,7 +51,10 @@ describe('the example of a store of one’s own', () => {
     const server = runProcess(process.execPath, ['local-server.js', '0'], { cwd, env });
     const [endpoint] = await server.waitForOutput(/http:\S+/, 30_000);
     const start = () =>
-      runProcess(process.execPath, ['service.js'], { cwd, env: { ...env, DYNAMODB: endpoint, NODES: '2', DURATION_MS: '4000' } });
+      runProcess(process.execPath, ['service.js'], {
+        cwd,
+        env: { ...env, DYNAMODB: endpoint, NODES: '2', DURATION_MS: '4000' },
+      });
     const first = start();
     expect(await nodeOf(first)).toEqual({ id: 0, version: 1 });
     const second = start();

@@ -18,7 +18,9 @@ describe('nodelease release ID --force', () => {
     const asked = performance.now();
     const release = runCli(['release', '0', '--force', ...store.options], { env: store.env });
     expect((await release.exit).code).toBe(0);
-    expect(release.stdout()).toMatch(/^node id 0 is taken away from task holder: its version is 2 now\n.* in 4s at the latest\n$/);
+    expect(release.stdout()).toMatch(
+      /^node id 0 is taken away from task holder: its version is 2 now\n.* in 4s at the latest\n$/,
+    );
     expect((await holder.exit).code).toBe(76);
     expect(await waiting.started()).toEqual({ id: 0, version: 3 });
     expect(performance.now() - asked).toBeGreaterThan(3_000);

@@ -17,7 +17,15 @@ const fixed = ['--node-id', '3'];
 describe('nodelease run', () => {
   it('gives the command its node id, version and task id, and standard output to itself', async () => {
     const store = join(newFolder(), 'leases');
-    const run = shell('echo $NODE_ID $NODE_ID_VERSION $NODELEASE_TASK_ID', '--store', `file:${store}`, '--task-id', 'me', '--nodes', '4');
+    const run = shell(
+      'echo $NODE_ID $NODE_ID_VERSION $NODELEASE_TASK_ID',
+      '--store',
+      `file:${store}`,
+      '--task-id',
+      'me',
+      '--nodes',
+      '4',
+    );
     expect(await run.exit).toEqual({ code: 0, signal: null });
     expect(run.stdout()).toBe('0 1 me\n');
     expect(JSON.parse(readFileSync(join(store, '0.json'), 'utf8'))).toMatchObject({ version: 1 });
@@ -33,7 +41,9 @@ describe('nodelease run', () => {
 
   it('hands down standard input, and the arguments word for word', async () => {
     const script = 'cat; for word; do echo "[$word]"; done';
-    const run = runCli(['run', ...fixed, '--', 'sh', '-c', script, 'sh', '--', '$HOME a  b', ''], { stdin: 'from standard input\n' });
+    const run = runCli(['run', ...fixed, '--', 'sh', '-c', script, 'sh', '--', '$HOME a  b', ''], {
+      stdin: 'from standard input\n',
+    });
     await run.exit;
     expect(run.stdout()).toBe('from standard input\n[--]\n[$HOME a  b]\n[]\n');
   });
@@ -68,7 +78,9 @@ describe('nodelease run', () => {
     // What is left ends when it may, and the command once what it leaves would have that.
     const left = `trap '${until('end')}; exit' TERM; echo left $$; while :; do sleep 0.05; done`;
     const lease = ['--store', `file:${folder}/leases`, '--nodes', '1'];
-    const run = runCli(['run', ...lease, '--', 'sh', '-c', `sh -c "$LEFT" & ${until('leave')}; exit 4`], { env: { LEFT: left } });
+    const run = runCli(['run', ...lease, '--', 'sh', '-c', `sh -c "$LEFT" & ${until('leave')}; exit 4`], {
+      env: { LEFT: left },
+    });
     const [, pid] = await run.waitForOutput(/left (\d+)\n/);
     writeFileSync(may('leave'), '');
     await run.waitForOutput(/left processes behind/);
@@ -97,14 +109,19 @@ describe('nodelease run', () => {
   it('makes no cluster, and ends with 69, where only an existing one is to be used; says it loudly where it makes one', async () => {
     const folder = newFolder();
     const store = `file:${folder}/orders`;
-    const existing = () => runCli(['run', '--store', store, '--', 'true'], { env: { NODELEASE_CLUSTER: 'existing' } });
+    const existing = () =>
+      runCli(['run', '--store', store, '--', 'true'], { env: { NODELEASE_CLUSTER: 'existing' } });
     const refused = existing();
     expect((await refused.exit).code).toBe(69);
-    expect(refused.stderr()).toContain(`${store}: there is no cluster, and only an existing one is to be used (cluster: existing)`);
+    expect(refused.stderr()).toContain(
+      `${store}: there is no cluster, and only an existing one is to be used (cluster: existing)`,
+    );
     expect(readdirSync(folder)).toEqual([]);
     const first = shell('true', '--store', store, '--nodes', '20', '--log-level', 'warn');
     expect((await first.exit).code).toBe(0);
-    expect(first.stderr()).toMatch(new RegExp(`^\\{"level":40,.*"msg":"created a new cluster of 20 node ids in ${store}"\\}\n$`));
+    expect(first.stderr()).toMatch(
+      new RegExp(`^\\{"level":40,.*"msg":"created a new cluster of 20 node ids in ${store}"\\}\n$`),
+    );
     expect((await existing().exit).code).toBe(0);
   });
 
@@ -154,16 +171,24 @@ describe('nodelease run', () => {
   });
 
   it('works on when its log is not read any more', async () => {
-    const child = spawn(process.execPath, [cliFile, 'run', ...fixed, '--log-level', 'trace', '--', 'sh', '-c', 'sleep 0.3; exit 6'], {
-      stdio: ['ignore', 'ignore', 'pipe'],
-    });
+    const child = spawn(
+      process.execPath,
+      [cliFile, 'run', ...fixed, '--log-level', 'trace', '--', 'sh', '-c', 'sleep 0.3; exit 6'],
+      {
+        stdio: ['ignore', 'ignore', 'pipe'],
+      },
+    );
     child.stderr?.destroy();
     expect(await once(child, 'exit')).toEqual([6, null]);
   });
 
   it('leaves no process behind', async () => {
     const folder = newFolder();
-    const run = shell(`echo ready; until [ -e ${folder}/go ]; do sleep 0.05; done`, '--store', `file:${folder}/leases`);
+    const run = shell(
+      `echo ready; until [ -e ${folder}/go ]; do sleep 0.05; done`,
+      '--store',
+      `file:${folder}/leases`,
+    );
     await run.waitForOutput(/ready/);
     const helpers = childrenOf(run.pid);
     // The guard and the command.
@@ -179,7 +204,19 @@ describe('nodelease run', () => {
     // A daemon that the command starts outlives it.
     const script = `ls /proc/self/fd; setsid sh -c 'echo $$ ready; exec sleep 300' & until [ -e ${folder}/go ]; do sleep 0.05; done`;
     const idiom = 'exec 5>"$0" 17>"$0" 200>"$0"; flock 200; exec "$@"';
-    const run = runProcess('bash', ['-c', idiom, lock, process.execPath, cliFile, 'run', ...fixed, '--', 'sh', '-c', script]);
+    const run = runProcess('bash', [
+      '-c',
+      idiom,
+      lock,
+      process.execPath,
+      cliFile,
+      'run',
+      ...fixed,
+      '--',
+      'sh',
+      '-c',
+      script,
+    ]);
     const isFree = async () => (await runProcess('flock', ['--nonblock', lock, 'true']).exit).code === 0;
     const [, daemon] = await run.waitForOutput(/(\d+) ready/);
     try {
@@ -195,14 +232,22 @@ describe('nodelease run', () => {
   });
 
   it('does the same by its own name as through node', async () => {
-    const run = runProcess(cliFile, ['run', ...fixed, '--', 'sh', '-c', 'echo $NODE_ID; cat; exit 5'], { stdin: 'input' });
+    const run = runProcess(cliFile, ['run', ...fixed, '--', 'sh', '-c', 'echo $NODE_ID; cat; exit 5'], {
+      stdin: 'input',
+    });
     expect((await run.exit).code).toBe(5);
     expect(run.stdout()).toBe('3\ninput');
   });
 });
 
 describe('nodelease run with a lease that is lost', () => {
-  const held = { taskId: 'other', version: 2, timestamp: 4_102_444_800_000, durationMs: 60_000, knownNodesMapping: {} };
+  const held = {
+    taskId: 'other',
+    version: 2,
+    timestamp: 4_102_444_800_000,
+    durationMs: 60_000,
+    knownNodesMapping: {},
+  };
 
   it('kills the whole group at once and ends with 76 when another task holds the node id', async () => {
     const folder = newFolder();

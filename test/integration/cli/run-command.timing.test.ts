@@ -14,7 +14,13 @@ afterEach(async () => {
 describe('nodelease run', () => {
   it('passes SIGTERM on and frees the node id for a waiting task within a second of the command’s end', async () => {
     const store = `file:${newFolder()}`;
-    const holder = shell(`trap 'date +%s%N; exit 0' TERM; echo held; while :; do sleep 0.05; done`, '--store', store, '--nodes', '1');
+    const holder = shell(
+      `trap 'date +%s%N; exit 0' TERM; echo held; while :; do sleep 0.05; done`,
+      '--store',
+      store,
+      '--nodes',
+      '1',
+    );
     await holder.waitForOutput(/held/);
     const next = shell('date +%s%N; echo $NODE_ID_VERSION', '--store', store);
     await next.waitForOutput(/no node id is free/);

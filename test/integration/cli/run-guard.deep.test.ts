@@ -16,7 +16,9 @@ describe('a command whose supervisor', () => {
     'is ended or paused by %s lives on where there is no guard, which is warned of',
     async (signal) => {
       const command = ['/bin/sh', '-c', 'echo $$; exec /bin/sleep 1000'];
-      const run = runCli(['run', '--store', `file:${newFolder()}`, '--duration', '3s', '--', ...command], { env: unguarded() });
+      const run = runCli(['run', '--store', `file:${newFolder()}`, '--duration', '3s', '--', ...command], {
+        env: unguarded(),
+      });
       const pid = Number((await run.waitForOutput(/(\d+)\n/))[1]);
       await run.waitForOutput(/nothing will stop the command when this process is killed or paused/);
       run.kill(signal);

@@ -2,7 +2,17 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/system.js';
 import { ProcessHandle } from '../../support/process-handle.js';
 import { cliFile, killAll, runCli, runProcess } from '../../support/processes.js';
-import { endVictims, FAMILY, family, guarding, guardOf, membersOf, timersOf, unguarded, victim } from './guard-support.js';
+import {
+  endVictims,
+  FAMILY,
+  family,
+  guarding,
+  guardOf,
+  membersOf,
+  timersOf,
+  unguarded,
+  victim,
+} from './guard-support.js';
 import { argumentsOf, childrenOf, isAlive, newFolder, removeFolders, untilDead } from './run-support.js';
 
 // How soon it strikes is shown in run-guard.timing.test.ts.
@@ -97,7 +107,17 @@ describe('a command whose supervisor', () => {
 
   it('loses its guard is ended in order, with 76 and the reason', async () => {
     const script = `trap 'echo asked; exit 0' TERM; echo begun; while :; do sleep 0.05; done`;
-    const run = runCli(['run', '--store', `file:${newFolder()}`, '--duration', '10m', '--', 'sh', '-c', script]);
+    const run = runCli([
+      'run',
+      '--store',
+      `file:${newFolder()}`,
+      '--duration',
+      '10m',
+      '--',
+      'sh',
+      '-c',
+      script,
+    ]);
     await run.waitForOutput(/begun/);
     process.kill(guardOf(run), 'SIGKILL');
     expect((await run.exit).code).toBe(76);

@@ -83,17 +83,20 @@ describe('the guard', () => {
     );
   });
 
-  it.each([0, 1])('ends the group by the deadline also when its timer %i is killed and the supervisor does nothing', async (index) => {
-    const { id, begun, ended } = victim();
-    await guarding(async (guard, pid) => {
-      guard.watch(id);
-      guard.extend(begun + 3_000);
-      process.kill((await timersOf(pid))[index] ?? 0, 'SIGKILL');
-      const { tookMs } = await ended;
-      expect(tookMs).toBeGreaterThan(3_000 - GUARD_MARGIN_MS - 50);
-      expect(tookMs).toBeLessThan(3_000 - GUARD_MARGIN_MS + SLACK_MS);
-    });
-  });
+  it.each([0, 1])(
+    'ends the group by the deadline also when its timer %i is killed and the supervisor does nothing',
+    async (index) => {
+      const { id, begun, ended } = victim();
+      await guarding(async (guard, pid) => {
+        guard.watch(id);
+        guard.extend(begun + 3_000);
+        process.kill((await timersOf(pid))[index] ?? 0, 'SIGKILL');
+        const { tookMs } = await ended;
+        expect(tookMs).toBeGreaterThan(3_000 - GUARD_MARGIN_MS - 50);
+        expect(tookMs).toBeLessThan(3_000 - GUARD_MARGIN_MS + SLACK_MS);
+      });
+    },
+  );
 });
 
 describe('a command whose supervisor', () => {

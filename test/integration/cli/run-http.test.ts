@@ -21,12 +21,21 @@ afterEach(async () => {
 });
 
 /** A run that answers over HTTP, with a command that goes on until it is told to end. */
-function run(options: readonly string[], script = 'echo begun; exec sleep 300', processOptions: ProcessOptions = {}): TestProcess {
+function run(
+  options: readonly string[],
+  script = 'echo begun; exec sleep 300',
+  processOptions: ProcessOptions = {},
+): TestProcess {
   const http = options.includes('--http') ? [] : ['--http', '127.0.0.1:0'];
-  return runCli(['run', '--store', `file:${store}`, '--nodes', '3', ...http, ...options, '--', 'sh', '-c', script], processOptions);
+  return runCli(
+    ['run', '--store', `file:${store}`, '--nodes', '3', ...http, ...options, '--', 'sh', '-c', script],
+    processOptions,
+  );
 }
 
-async function held(options: readonly string[] = []): Promise<{ readonly task: TestProcess; readonly url: string }> {
+async function held(
+  options: readonly string[] = [],
+): Promise<{ readonly task: TestProcess; readonly url: string }> {
   const task = run(options);
   const url = await urlOf(task);
   await task.waitForOutput(/begun/);
@@ -54,7 +63,9 @@ describe('a run that cannot answer over HTTP', () => {
     await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
     const address = other.address();
     const port = typeof address === 'object' && address !== null ? address.port : 0;
-    expect(await refused('--http', `127.0.0.1:${port}`)).toMatch(/--http: expected a port that no other program listens on/);
+    expect(await refused('--http', `127.0.0.1:${port}`)).toMatch(
+      /--http: expected a port that no other program listens on/,
+    );
     other.close();
     expect(await refused('--http', '203.0.113.7:0')).toMatch(/--http: expected an address of this machine/);
   });
@@ -69,7 +80,9 @@ describe('a run that cannot answer over HTTP', () => {
   });
 
   it('ends with 64 before it acquires anything where there is no token file', async () => {
-    expect(await refused('--http', '127.0.0.1:0', '--bearer-token-file', '/no/such/file')).toMatch(/it cannot be read: ENOENT/);
+    expect(await refused('--http', '127.0.0.1:0', '--bearer-token-file', '/no/such/file')).toMatch(
+      /it cannot be read: ENOENT/,
+    );
   });
 });
 
@@ -83,7 +96,8 @@ describe('a run with HTTP', () => {
       await fetch(`${url}/api/leases`, { method: 'PUT', body: '{}' }),
     ];
     expect(answers.map(({ status }) => status)).toEqual([404, 405, 405, 405]);
-    for (const answer of answers) expect(await answer.json()).toMatchObject({ error: expect.any(String), message: expect.any(String) });
+    for (const answer of answers)
+      expect(await answer.json()).toMatchObject({ error: expect.any(String), message: expect.any(String) });
     expect((await fetch(`${url}/readyz`)).status).toBe(200);
     task.kill('SIGTERM');
     expect((await task.exit).code).toBe(143);
@@ -92,8 +106,15 @@ describe('a run with HTTP', () => {
 
   it('tells of itself and of its cluster', async () => {
     const { url } = await held(['--task-id', 'me']);
-    expect(await (await fetch(`${url}/lease`)).json()).toMatchObject({ state: 'held', nodeId: 0, version: 1, taskId: 'me' });
-    const { nodes } = (await (await fetch(`${url}/api/leases`)).json()) as { nodes: Record<string, unknown>[] };
+    expect(await (await fetch(`${url}/lease`)).json()).toMatchObject({
+      state: 'held',
+      nodeId: 0,
+      version: 1,
+      taskId: 'me',
+    });
+    const { nodes } = (await (await fetch(`${url}/api/leases`)).json()) as {
+      nodes: Record<string, unknown>[];
+    };
     expect(nodes[0]).toMatchObject({ id: 0, state: 'held', version: 1, taskId: 'me' });
     const metrics = await fetch(`${url}/metrics`);
     expect(metrics.headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/);
@@ -105,7 +126,9 @@ describe('a run with HTTP', () => {
     const local = url.replace('0.0.0.0', '127.0.0.1');
     const statuses = (headers: Record<string, string>) =>
       Promise.all(
-        ['/livez', '/readyz', '/lease', '/metrics', '/api/leases'].map(async (path) => (await fetch(local + path, { headers })).status),
+        ['/livez', '/readyz', '/lease', '/metrics', '/api/leases'].map(
+          async (path) => (await fetch(local + path, { headers })).status,
+        ),
       );
     expect(await statuses({})).toEqual([200, 200, 401, 401, 401]);
     expect(await statuses({ authorization: `Bearer ${TOKEN}` })).toEqual([200, 200, 200, 200, 200]);
@@ -115,39 +138,83 @@ describe('a run with HTTP', () => {
 
   it('warns where anybody may ask', async () => {
     const { task } = await held(['--http', '0.0.0.0:0']);
-    await task.waitForOutput(/any client that reaches http:\/\/0\.0\.0\.0:\d+ can see all leases and metrics/);
+    await task.waitForOutput(
+      /any client that reaches http:\/\/0\.0\.0\.0:\d+ can see all leases and metrics/,
+    );
   });
 
   it('tells its command by which URL it is reached, also where it listens everywhere', async () => {
     const script = 'echo "$NODELEASE_URL $A"; node dist/cli/nodelease.js health';
-    const task = run(['--http', '0.0.0.0:0', '--env', 'A=node-{id}-v{version}@{url}', '--env', 'NODE_ENV=x'], script);
+    const task = run(
+      ['--http', '0.0.0.0:0', '--env', 'A=node-{id}-v{version}@{url}', '--env', 'NODE_ENV=x'],
+      script,
+    );
     expect((await task.exit).code, task.stderr()).toBe(0);
-    expect(task.stdout()).toMatch(/^(http:\/\/127\.0\.0\.1:\d+) node-0-v1@\1\nok, held, node id 0 at version 1\n$/);
+    expect(task.stdout()).toMatch(
+      /^(http:\/\/127\.0\.0\.1:\d+) node-0-v1@\1\nok, held, node id 0 at version 1\n$/,
+    );
   });
 
   it('keeps its address to itself: a run within it listens nowhere unless it is told to, and has no URL', async () => {
     const inner = `node dist/cli/nodelease.js run --store file:${store} -- sh -c 'echo "[$NODELEASE_HTTP] [$NODELEASE_URL]"'`;
     const env = { NODELEASE_HTTP: '127.0.0.1:0' };
-    const task = runCli(['run', '--store', `file:${store}`, '--', 'sh', '-c', `echo "[$NODELEASE_HTTP]"; ${inner}`], { env });
+    const task = runCli(
+      ['run', '--store', `file:${store}`, '--', 'sh', '-c', `echo "[$NODELEASE_HTTP]"; ${inner}`],
+      { env },
+    );
     expect((await task.exit).code, task.stderr()).toBe(0);
     expect(task.stdout()).toBe('[]\n[] []\n');
   });
 
   it('tells of a fixed node id, which is leased nowhere', async () => {
-    const task = runCli(['run', '--node-id', '5', '--http', '127.0.0.1:0', '--', 'sh', '-c', 'echo begun; exec sleep 300']);
+    const task = runCli([
+      'run',
+      '--node-id',
+      '5',
+      '--http',
+      '127.0.0.1:0',
+      '--',
+      'sh',
+      '-c',
+      'echo begun; exec sleep 300',
+    ]);
     const url = await urlOf(task);
     await task.waitForOutput(/begun/);
-    expect(await (await fetch(`${url}/readyz`)).json()).toMatchObject({ status: 'ok', nodeId: 5, validForMs: null });
+    expect(await (await fetch(`${url}/readyz`)).json()).toMatchObject({
+      status: 'ok',
+      nodeId: 5,
+      validForMs: null,
+    });
     expect((await fetch(`${url}/api/leases`)).status).toBe(404);
   });
 
   it('tells of a node id from ZooKeeper alone', async () => {
-    const zookeeper = ['--provider', 'zookeeper', '--zookeeper', `${inject('zookeeper').connect}${uniqueChroot('http')}`];
-    const task = runCli(['run', ...zookeeper, '--http', '127.0.0.1:0', '--', 'sh', '-c', 'echo begun; exec sleep 300']);
+    const zookeeper = [
+      '--provider',
+      'zookeeper',
+      '--zookeeper',
+      `${inject('zookeeper').connect}${uniqueChroot('http')}`,
+    ];
+    const task = runCli([
+      'run',
+      ...zookeeper,
+      '--http',
+      '127.0.0.1:0',
+      '--',
+      'sh',
+      '-c',
+      'echo begun; exec sleep 300',
+    ]);
     const url = await urlOf(task);
     await task.waitForOutput(/begun/);
-    expect(await (await fetch(`${url}/readyz`)).json()).toMatchObject({ status: 'ok', nodeId: 0, discovery: { ready: true } });
-    const { nodes } = (await (await fetch(`${url}/api/leases`)).json()) as { nodes: Record<string, unknown>[] };
+    expect(await (await fetch(`${url}/readyz`)).json()).toMatchObject({
+      status: 'ok',
+      nodeId: 0,
+      discovery: { ready: true },
+    });
+    const { nodes } = (await (await fetch(`${url}/api/leases`)).json()) as {
+      nodes: Record<string, unknown>[];
+    };
     expect(nodes).toMatchObject([{ id: 0, state: 'held' }]);
     task.kill('SIGTERM');
     expect((await task.exit).code, task.stderr()).toBe(143);
@@ -167,6 +234,7 @@ describe('a run with HTTP', () => {
     const json = run([], 'true', { env: { NODELEASE_LOG_FORMAT: 'json' } });
     await Promise.all([pretty.exit, json.exit]);
     expect(pretty.stderr()).toMatch(/^\[[\d:.]+\] INFO: answering HTTP requests at/m);
-    for (const line of json.stderr().trimEnd().split('\n')) expect(JSON.parse(line)).toMatchObject({ name: 'nodelease' });
+    for (const line of json.stderr().trimEnd().split('\n'))
+      expect(JSON.parse(line)).toMatchObject({ name: 'nodelease' });
   });
 });

@@ -19,7 +19,8 @@ export function removeFolders(): void {
 }
 
 /** Runs a shell script under `nodelease run`. */
-export const shell = (script: string, ...options: string[]): TestProcess => runCli(['run', ...options, '--', 'sh', '-c', script]);
+export const shell = (script: string, ...options: string[]): TestProcess =>
+  runCli(['run', ...options, '--', 'sh', '-c', script]);
 
 /** All numbers of a text. */
 export const numbers = (text: string): number[] => [...text.matchAll(/\d+/g)].map(Number);
@@ -37,7 +38,8 @@ export function isAlive(pid: number): boolean {
 /**
  * Resolves, with the milliseconds it took, when none of the processes is at work any more.
  *
- * @throws Error when some still are after `ms` milliseconds, by when a loaded machine has got there as well unless told otherwise
+ * @throws Error when some still are after `ms` milliseconds, by when a loaded machine has got there as well
+ * unless told otherwise
  */
 export async function untilDead(pids: readonly number[], ms = 30_000): Promise<number> {
   const begun = performance.now();
@@ -81,7 +83,10 @@ export function asProcess1(command: readonly string[], options: ProcessOptions =
   return runProcess('unshare', ['--pid', '--fork', '--mount-proc', '--kill-child=KILL', ...command], options);
 }
 
-/** The number by which the world outside knows process 1. @throws Error where there is none: 0 would be this process and all beside it */
+/**
+ * The number by which the world outside knows process 1.
+ * @throws Error where there is none: 0 would be this process and all beside it
+ */
 export function outside(run: TestProcess): number {
   const [first] = childrenOf(run.pid);
   if (first === undefined) throw new Error('there is no process 1');

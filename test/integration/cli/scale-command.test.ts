@@ -1,5 +1,12 @@
 import { afterEach, describe, expect, inject, it, vi } from 'vitest';
-import { type FleetStore, initCluster, newStore, removeStores, startTask, statusOf } from '../../support/fleet.js';
+import {
+  type FleetStore,
+  initCluster,
+  newStore,
+  removeStores,
+  startTask,
+  statusOf,
+} from '../../support/fleet.js';
 import { runInProcess } from '../../support/in-process.js';
 import { killAll, runCli } from '../../support/processes.js';
 import { restrictedEnvironment } from '../../support/restricted-access.js';
@@ -26,10 +33,13 @@ async function scale(store: FleetStore, ...args: string[]) {
 
 /** All objects, as they are. */
 async function contents(store: FleetStore): Promise<Record<string, string | undefined>> {
-  return Object.fromEntries(await Promise.all((await store.keys()).map(async (key) => [key, await store.read(key)] as const)));
+  return Object.fromEntries(
+    await Promise.all((await store.keys()).map(async (key) => [key, await store.read(key)] as const)),
+  );
 }
 
-const settings = async (store: FleetStore) => JSON.parse((await store.read('cluster.json')) ?? '{}') as Record<string, unknown>;
+const settings = async (store: FleetStore) =>
+  JSON.parse((await store.read('cluster.json')) ?? '{}') as Record<string, unknown>;
 
 describe('nodelease scale', () => {
   it(
@@ -60,7 +70,9 @@ describe('nodelease scale', () => {
       // By who holds them: a lease that is read slowly may look overdue.
       const holders = nodes.filter(({ taskId }) => taskId !== null);
       expect(holders.map(({ idWidth }) => idWidth)).toEqual([9, 9, 9, 9, 9]);
-      expect(nodes.filter(({ taskId }) => taskId?.startsWith('old-')).map(({ id, version }) => [id, version])).toEqual([
+      expect(
+        nodes.filter(({ taskId }) => taskId?.startsWith('old-')).map(({ id, version }) => [id, version]),
+      ).toEqual([
         [0, 1],
         [1, 1],
         [2, 1],
@@ -69,7 +81,10 @@ describe('nodelease scale', () => {
       expect((await settings(store)).idFloor).toBeUndefined();
       // Tasks that waited may have left their markers.
       expect((await store.keys()).filter((key) => !key.startsWith('waiting-'))).toHaveLength(301);
-      expect(await scale(store, '300')).toMatchObject({ code: 0, answer: expect.stringMatching(/300 node ids already: nothing to do\n$/) });
+      expect(await scale(store, '300')).toMatchObject({
+        code: 0,
+        answer: expect.stringMatching(/300 node ids already: nothing to do\n$/),
+      });
     },
     2 * PATIENCE_MS,
   );
@@ -120,11 +135,14 @@ describe('nodelease scale', () => {
         complaints: expect.stringMatching(/^.*\n$/),
       });
     }
-    expect(await runInProcess(['scale', '4', ...store.options], { env: { NODELEASE_NODE_ID: '5' } })).toEqual({
-      code: 64,
-      answer: '',
-      complaints: 'nodelease: number of node ids: expected at least 6, for NODELEASE_NODE_ID makes 5 a fixed node id in use, got 4\n',
-    });
+    expect(await runInProcess(['scale', '4', ...store.options], { env: { NODELEASE_NODE_ID: '5' } })).toEqual(
+      {
+        code: 64,
+        answer: '',
+        complaints:
+          'nodelease: number of node ids: expected at least 6, for NODELEASE_NODE_ID makes 5 a fixed node id in use, got 4\n',
+      },
+    );
     expect(await contents(store)).toEqual(before);
   });
 
@@ -146,7 +164,10 @@ describe('nodelease scale', () => {
     }
     expect(await contents(store)).toEqual(before);
 
-    const some = await restrictedEnvironment(inject('s3'), { ...READ_ONLY, 's3:PutObject': '*/cluster.json' });
+    const some = await restrictedEnvironment(inject('s3'), {
+      ...READ_ONLY,
+      's3:PutObject': '*/cluster.json',
+    });
     expect(await runInProcess(['scale', '2', ...store.options], { env: some })).toMatchObject({
       code: 69,
       complaints: expect.stringMatching(/\nnodelease: .*[2-5]\.json: access denied .*\n$/),
@@ -181,7 +202,10 @@ describe('nodelease scale', () => {
     });
     expect((await going.exit).code).toBe(76);
     const up = await scale(store, '3');
-    expect(up).toMatchObject({ code: 0, answer: expect.stringMatching(/has 3 node ids now, and had 1: all lease objects are there\n$/) });
+    expect(up).toMatchObject({
+      code: 0,
+      answer: expect.stringMatching(/has 3 node ids now, and had 1: all lease objects are there\n$/),
+    });
     const { nodes } = await statusOf(store);
     expect(nodes[0]).toMatchObject({ state: 'held', taskId: 'staying', version: 1 });
     const fresh = startTask(store, [...options, '--task-id', 'fresh']);
@@ -198,7 +222,17 @@ describe('nodelease scale', () => {
       const connect = connectTo();
       const zookeeper = ['--zookeeper', connect];
       await initCluster(store, '--nodes', '6', '--duration', '4s');
-      const fixed = runCli(['run', '--node-id', '3', '--task-id', 'web-3', ...zookeeper, '--', 'sleep', '300']);
+      const fixed = runCli([
+        'run',
+        '--node-id',
+        '3',
+        '--task-id',
+        'web-3',
+        ...zookeeper,
+        '--',
+        'sleep',
+        '300',
+      ]);
       const reader = new TreeReader(connect);
       try {
         await reader.until('/discovery/nodes/00/0B', (seen) => seen !== undefined, PATIENCE_MS);
@@ -219,7 +253,10 @@ describe('nodelease scale', () => {
         fixed.kill('SIGTERM');
         await fixed.exit;
         await reader.until('/discovery/nodes/00/0B', (seen) => seen === undefined, PATIENCE_MS);
-        expect(await scale(store, '1', ...zookeeper)).toMatchObject({ code: 0, complaints: expect.stringContaining('1 (leased-') });
+        expect(await scale(store, '1', ...zookeeper)).toMatchObject({
+          code: 0,
+          complaints: expect.stringContaining('1 (leased-'),
+        });
       } finally {
         await reader.close();
       }

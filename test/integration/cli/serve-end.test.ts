@@ -76,7 +76,11 @@ describe('the wait file of a sidecar', () => {
     expect(sidecar.stderr()).toMatch(
       /^nodelease: --wait-file: expected the path of a file in a folder that this user may write to .*something else is there, and left alone[^\n]*\n$/,
     );
-    expect([sidecar.stdout(), readdirSync(folder), readFileSync(join(folder, 'precious'), 'utf8')]).toEqual(['', ['precious'], 'kept']);
+    expect([sidecar.stdout(), readdirSync(folder), readFileSync(join(folder, 'precious'), 'utf8')]).toEqual([
+      '',
+      ['precious'],
+      'kept',
+    ]);
     expect(await store.keys()).toEqual([]);
   });
 
@@ -94,7 +98,16 @@ describe('the wait file of a sidecar', () => {
 
   it('is there at the next event where it could not be written at first', async () => {
     const store = await newStore('file');
-    const holder = runCli(['run', ...store.options, '--nodes', '1', '--', 'sh', '-c', 'echo held; exec sleep 300']);
+    const holder = runCli([
+      'run',
+      ...store.options,
+      '--nodes',
+      '1',
+      '--',
+      'sh',
+      '-c',
+      'echo held; exec sleep 300',
+    ]);
     await holder.waitForOutput(/held/);
     const file = join(newFolder(), 'ready.json');
     const sidecar = serve(store, '--duration', '6s', '--wait-file', file);

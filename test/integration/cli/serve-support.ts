@@ -19,7 +19,10 @@ export async function readyAt(sidecar: TestProcess): Promise<string> {
 /** The same, and it is announced as well. */
 export async function announcedAt(sidecar: TestProcess): Promise<string> {
   const url = await urlOf(sidecar);
-  await healthUntil(url, ({ code, facts }) => code === 0 && (facts.discovery as { state: string }).state === 'ok');
+  await healthUntil(
+    url,
+    ({ code, facts }) => code === 0 && (facts.discovery as { state: string }).state === 'ok',
+  );
   return url;
 }
 

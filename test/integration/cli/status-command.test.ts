@@ -24,17 +24,30 @@ describe('nodelease status', () => {
     const task = startTask(store, ['--nodes', '3', '--task-id', 'somebody']);
     // The first start probes the store, too.
     await task.started();
-    expect(await answer(store)).toMatch(/^ID {2}STATE .*PROBLEM\n 0 {2}held +1 {2}somebody +~?\d+\.\ds +\d+\.\ds\n/);
+    expect(await answer(store)).toMatch(
+      /^ID {2}STATE .*PROBLEM\n 0 {2}held +1 {2}somebody +~?\d+\.\ds +\d+\.\ds\n/,
+    );
     const held = JSON.parse(await answer(store, '--json')) as StatusReport;
     expect(held.nodes).toHaveLength(3);
-    expect(held.nodes[0]).toMatchObject({ id: 0, state: 'held', version: 1, taskId: 'somebody', problem: null });
+    expect(held.nodes[0]).toMatchObject({
+      id: 0,
+      state: 'held',
+      version: 1,
+      taskId: 'somebody',
+      problem: null,
+    });
     // It is renewed when 10 s of it are left, or later by what the machine takes for that.
     expect(held.nodes[0]?.expiresInMs).toBeGreaterThan(5_000);
     expect(held.nodes[0]?.expiresInMs).toBeLessThanOrEqual(15_000);
     task.kill('SIGTERM');
     await task.exit;
     const released = JSON.parse(await answer(store, '--json')) as StatusReport;
-    expect(released.nodes[0]).toMatchObject({ state: 'released', version: 1, taskId: null, expiresInMs: null });
+    expect(released.nodes[0]).toMatchObject({
+      state: 'released',
+      version: 1,
+      taskId: null,
+      expiresInMs: null,
+    });
   });
 
   it('of many node ids loses nothing in a pipe whose reader is slow', async () => {
@@ -68,7 +81,10 @@ describe('nodelease status --watch', () => {
     const shell = runProcess('sh', ['-c', pipeline, process.execPath, cliFile, store.options[1] ?? '']);
     expect(await shell.exit).toEqual({ code: 0, signal: null });
     const [, ...more] = shell.stdout().split('\n');
-    expect([JSON.parse(shell.stdout()), more]).toMatchObject([{ store: store.options[1], cluster: null, nodes: [] }, ['']]);
+    expect([JSON.parse(shell.stdout()), more]).toMatchObject([
+      { store: store.options[1], cluster: null, nodes: [] },
+      [''],
+    ]);
     expect(shell.stderr()).toBe('');
   });
 });

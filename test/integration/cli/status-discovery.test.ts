@@ -31,13 +31,24 @@ afterEach(async () => {
 async function hold(count: number): Promise<void> {
   expect(await runInProcess(['init', '--nodes', '5', ...store.options])).toMatchObject({ code: 0 });
   for (let id = 0; id < count; id += 1) {
-    const lease = { taskId: `task-${id}`, version: 1, timestamp: Date.now() + 3_600_000, durationMs: 3_600_000, knownNodesMapping: {} };
+    const lease = {
+      taskId: `task-${id}`,
+      version: 1,
+      timestamp: Date.now() + 3_600_000,
+      durationMs: 3_600_000,
+      knownNodesMapping: {},
+    };
     await store.spoil(`${id}.json`, JSON.stringify(lease));
   }
 }
 
 const status = (zookeeper: string | undefined, ...args: string[]) =>
-  runInProcess(['status', ...store.options, ...(zookeeper === undefined ? [] : ['--zookeeper', zookeeper]), ...args]);
+  runInProcess([
+    'status',
+    ...store.options,
+    ...(zookeeper === undefined ? [] : ['--zookeeper', zookeeper]),
+    ...args,
+  ]);
 
 const sound = { code: 0, complaints: '' };
 
@@ -53,7 +64,9 @@ describe('nodelease status with --zookeeper', () => {
     expect(answer).toMatch(
       /\n 0 {2}held .* {2}ok\n 1 {2}held .* {2}version 7\n 2 {2}held .* {2}missing\n 3 {2}held .* {2}unreadable\n 4 {2}/,
     );
-    expect(answer).toMatch(/\ndiscovery: degraded \(of 4 held node ids 1 missing, 1 shown with another version, 1 unreadable\)\n$/);
+    expect(answer).toMatch(
+      /\ndiscovery: degraded \(of 4 held node ids 1 missing, 1 shown with another version, 1 unreadable\)\n$/,
+    );
     const { answer: json } = await status(connect, '--json');
     expect((JSON.parse(json) as StatusReport).discovery).toEqual({
       state: 'degraded',

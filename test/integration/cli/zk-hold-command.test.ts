@@ -25,7 +25,18 @@ afterEach(async () => {
 
 /** `nodelease zk …`, with a session of 4 s unless told otherwise; what follows `--` is a shell script. */
 function zk(args: string, script: string, through = connect, session = '4s'): TestProcess {
-  return runCli(['zk', ...args.split(' '), '--zookeeper', through, '--zookeeper-session-timeout', session, '--', 'sh', '-c', script]);
+  return runCli([
+    'zk',
+    ...args.split(' '),
+    '--zookeeper',
+    through,
+    '--zookeeper-session-timeout',
+    session,
+    '--',
+    'sh',
+    '-c',
+    script,
+  ]);
 }
 /** A session that does not expire by itself while a test takes place. */
 const LONG = '20s';
@@ -33,7 +44,12 @@ const codeOf = async (run: TestProcess) => (await run.exit).code;
 const standing = async (path = PATH) => [...((await observer.children(path)) ?? [])].sort();
 const untilStanding = (count: number, path = PATH) => expect.poll(() => standing(path)).toHaveLength(count);
 /** A command that runs until it is ended, and has begun. */
-async function holder(args: string, script = 'echo held; exec sleep 600', through = connect, session = '4s'): Promise<TestProcess> {
+async function holder(
+  args: string,
+  script = 'echo held; exec sleep 600',
+  through = connect,
+  session = '4s',
+): Promise<TestProcess> {
   const run = zk(args, script, through, session);
   await run.waitForOutput(/^held/m);
   return run;
@@ -54,7 +70,10 @@ describe('nodelease zk lock', () => {
     const [, token = ''] = run.stdout().trim().split(' ');
     expect(run.stdout()).toBe(`${PATH} ${token}\n`);
     // It names a tenure and opens nothing: logs that leave it out are of no use.
-    expect(parseLog(run.stderr()).find(({ msg }) => msg === `acquired ${PATH} with token ${token}`)?.fields.fencingToken).toBe(token);
+    expect(
+      parseLog(run.stderr()).find(({ msg }) => msg === `acquired ${PATH} with token ${token}`)?.fields
+        .fencingToken,
+    ).toBe(token);
     const again = zk(`lock ${PATH}`, 'echo $LOCK_TOKEN');
     expect(await codeOf(again)).toBe(0);
     expect(BigInt(again.stdout())).toBeGreaterThan(BigInt(token));
@@ -106,10 +125,16 @@ describe('nodelease zk lock', () => {
 
   it('ends the command before its session can have expired, where ZooKeeper cannot be reached', async () => {
     const { proxy, through } = await throughProxy(connect);
-    const run = await holder(`lock ${PATH}`, 'trap "" TERM; echo held $$; while :; do sleep 0.05; done', through, '3s');
+    const run = await holder(
+      `lock ${PATH}`,
+      'trap "" TERM; echo held $$; while :; do sleep 0.05; done',
+      through,
+      '3s',
+    );
     const pid = Number(run.stdout().split(' ')[1]);
     proxy.stall('both');
-    // The command, which does not heed SIGTERM, is gone when the servers end the session and another one may have the lock.
+    // The command, which does not heed SIGTERM, is gone when the servers end the session and another one may
+    // have the lock.
     await untilStanding(0);
     await untilDead([pid], 0);
     expect(await codeOf(run)).toBe(76);
@@ -179,7 +204,10 @@ describe('nodelease zk lock', () => {
 
 describe('nodelease zk elect', () => {
   it('has one leader, and with --restart another term after the others when leadership was lost', async () => {
-    const first = await holder('elect /leader --task-id a --restart', 'echo held $LOCK_TOKEN; exec sleep 600');
+    const first = await holder(
+      'elect /leader --task-id a --restart',
+      'echo held $LOCK_TOKEN; exec sleep 600',
+    );
     const second = zk('elect /leader --task-id b', 'echo held $LOCK_TOKEN; exec sleep 600');
     await untilStanding(2, '/leader');
     expect((await standing('/leader')).every((name) => /-latch-\d{10}$/.test(name))).toBe(true);
@@ -208,7 +236,10 @@ describe('nodelease zk rwlock', () => {
 
 describe('nodelease zk semaphore', () => {
   it('lets as many in as it has leases', async () => {
-    const holders = [await holder(`semaphore ${PATH} --leases 2`), await holder(`semaphore ${PATH} --leases 2`)];
+    const holders = [
+      await holder(`semaphore ${PATH} --leases 2`),
+      await holder(`semaphore ${PATH} --leases 2`),
+    ];
     expect(await codeOf(zk(`semaphore ${PATH} --leases 2 --try`, 'echo never'))).toBe(75);
     const third = zk(`semaphore ${PATH} --leases 2`, 'echo third');
     await untilStanding(3, `${PATH}/leases`);

@@ -22,7 +22,10 @@ afterEach(async () => {
 
 /** `nodelease zk …` as a process, as a user has it. */
 const start = (args: string, stdin?: string): TestProcess =>
-  runCli(['zk', ...args.split(' ')], { env: { NODELEASE_ZOOKEEPER: connect }, ...(stdin !== undefined && { stdin }) });
+  runCli(['zk', ...args.split(' ')], {
+    env: { NODELEASE_ZOOKEEPER: connect },
+    ...(stdin !== undefined && { stdin }),
+  });
 
 /** Runs `nodelease zk …` to its end, in this process. */
 const zk = (args: string, options?: InProcessOptions) =>
@@ -61,13 +64,22 @@ describe('nodelease zk counter', () => {
 
   it('has 64 bits: more are refused', async () => {
     expect(await zk('counter /jobs --add 9223372036854775807')).toEqual(well('9223372036854775807\n'));
-    expect(await zk('counter /jobs --add 1')).toMatchObject({ code: 64, complaints: expect.stringContaining('within 64 bits') });
-    expect(await zk('counter /jobs --add 9223372036854775808')).toMatchObject({ code: 64, complaints: expect.stringContaining('64 bits') });
+    expect(await zk('counter /jobs --add 1')).toMatchObject({
+      code: 64,
+      complaints: expect.stringContaining('within 64 bits'),
+    });
+    expect(await zk('counter /jobs --add 9223372036854775808')).toMatchObject({
+      code: 64,
+      complaints: expect.stringContaining('64 bits'),
+    });
   });
 
   it('says that another kind of znode stands there', async () => {
     await client.createWithParents('/jobs', 'seven', 'persistent');
-    expect(await zk('counter /jobs')).toMatchObject({ code: 69, complaints: expect.stringContaining('holds 5 bytes') });
+    expect(await zk('counter /jobs')).toMatchObject({
+      code: 69,
+      complaints: expect.stringContaining('holds 5 bytes'),
+    });
   });
 });
 
@@ -94,8 +106,16 @@ describe('nodelease zk queue', () => {
     const none = (ms: number) => expect.stringContaining(`/work had no item within ${ms} ms`);
     expect(await zk('queue take /work -n 2 --try')).toEqual({ code: 75, answer: 'c\n', complaints: none(0) });
     await zk('queue put /work d');
-    expect(await zk('queue take /work -n 2 --timeout 1s')).toEqual({ code: 75, answer: 'd\n', complaints: none(1_000) });
-    expect(await zk('queue take /work --timeout 100ms')).toEqual({ code: 75, answer: '', complaints: none(100) });
+    expect(await zk('queue take /work -n 2 --timeout 1s')).toEqual({
+      code: 75,
+      answer: 'd\n',
+      complaints: none(1_000),
+    });
+    expect(await zk('queue take /work --timeout 100ms')).toEqual({
+      code: 75,
+      answer: '',
+      complaints: none(100),
+    });
   });
 
   it("has the formats of Curator's queues, and takes bytes that are no text", async () => {
@@ -124,7 +144,9 @@ describe('nodelease zk queue', () => {
     expect(code).toBe(64);
     expect(complaints).toMatch(/at most 10\d{5} bytes as they are stored, the servers' limit/);
     const some = await zk('queue put /work', { stdin: `small\n${large}` });
-    expect(some.complaints).toMatch(/^nodelease: 1 of 2 items have been put\nnodelease: item: expected at most/);
+    expect(some.complaints).toMatch(
+      /^nodelease: 1 of 2 items have been put\nnodelease: item: expected at most/,
+    );
     expect(await zk('queue take /work --try')).toEqual(well('small\n'));
   });
 });

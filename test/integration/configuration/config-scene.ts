@@ -1,4 +1,8 @@
-import { type ConfigPublisher, configPublisher, type PublisherOptions } from '../../../src/configuration/index.js';
+import {
+  type ConfigPublisher,
+  configPublisher,
+  type PublisherOptions,
+} from '../../../src/configuration/index.js';
 import type { ZooKeeper } from '../../../src/zookeeper/zookeeper.js';
 
 export const publisher = (client: ZooKeeper, options: Partial<PublisherOptions> = {}): ConfigPublisher =>

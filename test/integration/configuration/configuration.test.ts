@@ -38,8 +38,10 @@ async function open(client: ZooKeeper, options: Partial<ConfigurationOptions> = 
   opened.push(config);
   return config;
 }
-const plain = ({ values }: Configuration) => Object.fromEntries([...values].map(([key, { value }]) => [key, value]));
-const nodesOf = async (client: ZooKeeper) => (await readFleet(client, '/config', {}, 'shop,prod'))[0]?.nodes ?? [];
+const plain = ({ values }: Configuration) =>
+  Object.fromEntries([...values].map(([key, { value }]) => [key, value]));
+const nodesOf = async (client: ZooKeeper) =>
+  (await readFleet(client, '/config', {}, 'shop,prod'))[0]?.nodes ?? [];
 const shared = { app: 'application', profile: undefined };
 
 describe('a configuration', () => {
@@ -93,7 +95,8 @@ describe('a configuration', () => {
       const values = new Set([config.get('a'), config.get('b.c'), config.get('z')]);
       if (values.size > 1) torn.push([...values]);
     });
-    for (let n = 1; n <= 40; n += 1) await publisher(client).publish(keys({ a: String(n), 'b.c': String(n), z: String(n) }));
+    for (let n = 1; n <= 40; n += 1)
+      await publisher(client).publish(keys({ a: String(n), 'b.c': String(n), z: String(n) }));
     await expect.poll(() => config.get('z')).toBe('40');
     expect(torn).toEqual([]);
   });
@@ -101,18 +104,27 @@ describe('a configuration', () => {
   it('has the overrides of its node id, from when they are published until they go', async () => {
     const client = await scene.open();
     await publisher(client).publish(keys({ a: 'all' }));
-    const [canary, other] = [await open(await scene.open(), { nodeId: 3 }), await open(await scene.open(), { nodeId: 4 })];
+    const [canary, other] = [
+      await open(await scene.open(), { nodeId: 3 }),
+      await open(await scene.open(), { nodeId: 4 }),
+    ];
     await publisher(client, { nodes: '0-3' }).publish(keys({ a: 'new', b: 'new' }));
     await expect.poll(() => canary.values.get('a')).toEqual({ value: 'new', context: 'shop,prod@nodes=0-3' });
     // Of two ranges the narrower one counts.
     await publisher(client, { nodes: '3' }).publish(keys({ a: 'newer' }));
     await expect.poll(() => plain(canary)).toEqual({ a: 'newer', b: 'new' });
-    expect(canary.revisions).toMatchObject({ 'shop,prod@nodes=3': 1, 'shop,prod@nodes=0-3': 1, 'shop,prod': 1 });
+    expect(canary.revisions).toMatchObject({
+      'shop,prod@nodes=3': 1,
+      'shop,prod@nodes=0-3': 1,
+      'shop,prod': 1,
+    });
     await publisher(client).publish(keys({ a: 'all of them' }));
     await expect.poll(() => other.revisions['shop,prod']).toBe(2);
     expect(plain(other)).toEqual({ a: 'all of them' });
     for (const nodes of ['3', '0-3'])
-      await publisher(client, { nodes }).publish(({ properties }) => [...properties.keys()].map((key) => ({ key, new: null })));
+      await publisher(client, { nodes }).publish(({ properties }) =>
+        [...properties.keys()].map((key) => ({ key, new: null })),
+      );
     await expect.poll(() => plain(canary)).toEqual({ a: 'all of them' });
   });
 
@@ -126,7 +138,9 @@ describe('a configuration', () => {
         vendor: 'test',
         validate: (value: unknown) => {
           const size = Number((value as Record<string, string>)['pool-size']);
-          return size <= 10 ? { value: { size } } : { issues: [{ message: 'too many', path: ['pool-size'] }] };
+          return size <= 10
+            ? { value: { size } }
+            : { issues: [{ message: 'too many', path: ['pool-size'] }] };
         },
       },
     };
@@ -134,7 +148,9 @@ describe('a configuration', () => {
     expect(size).toBe(10);
     await publisher(client).publish(keys({ 'db.pool-size': '11' }));
     await expect.poll(() => config.get('db.pool-size')).toBe('11');
-    expect(() => config.get(schema, 'db')).toThrow('the configuration is not as expected: db.pool-size: too many');
+    expect(() => config.get(schema, 'db')).toThrow(
+      'the configuration is not as expected: db.pool-size: too many',
+    );
     const slow = { '~standard': { ...schema['~standard'], validate: async () => ({ value: 1 }) } };
     expect(() => config.get(slow)).toThrow('without waiting');
   });
@@ -156,16 +172,27 @@ describe('a configuration', () => {
     expect(plain(config)).toEqual({ 'a.b': '2' });
     for (const client of [other, await scene.open()]) {
       await expect(publisher(client).publish(keys({ c: '1' }))).rejects.toMatchObject({ fault: 'no-auth' });
-      await expect(client.create('/config/shop,prod/c', '1', 'persistent')).rejects.toMatchObject({ fault: 'no-auth' });
+      await expect(client.create('/config/shop,prod/c', '1', 'persistent')).rejects.toMatchObject({
+        fault: 'no-auth',
+      });
       await expect(client.remove('/config/shop,prod/a/b')).rejects.toMatchObject({ fault: 'no-auth' });
     }
-    await expect(publisher(other, { app: 'mail' }).publish(keys({ c: '1' }))).resolves.toMatchObject({ revision: 1 });
-    await expect.poll(() => nodesOf(owner)).toMatchObject([{ nodeId: 3, revisions: { 'shop,prod@nodes=3': 1, 'shop,prod': 1 } }]);
+    await expect(publisher(other, { app: 'mail' }).publish(keys({ c: '1' }))).resolves.toMatchObject({
+      revision: 1,
+    });
+    await expect
+      .poll(() => nodesOf(owner))
+      .toMatchObject([{ nodeId: 3, revisions: { 'shop,prod@nodes=3': 1, 'shop,prod': 1 } }]);
   });
 
   it('does not go back, as where a server lags behind or the tree is gone, and says so', async () => {
     const client = await scene.open();
-    const folders = ['/config/shop,prod/a', '/config/shop,prod', ...[1, 2].map((n) => `${HISTORY}/rev-000000000${n}`), HISTORY];
+    const folders = [
+      '/config/shop,prod/a',
+      '/config/shop,prod',
+      ...[1, 2].map((n) => `${HISTORY}/rev-000000000${n}`),
+      HISTORY,
+    ];
     for (const a of ['1', '2']) await publisher(client).publish(keys({ a }));
     const events: ConfigurationEvent[] = [];
     const snapshot = join(folder, 'shop.json');
@@ -213,7 +240,9 @@ describe('a configuration', () => {
     await publisher(client).publish(keys({ a: '3' }));
     await expect.poll(() => config.get('a')).toBe('3');
     await expect
-      .poll(async () => (await nodesOf(client)).map(({ nodeId, revisions }) => [nodeId, revisions['shop,prod']]))
+      .poll(async () =>
+        (await nodesOf(client)).map(({ nodeId, revisions }) => [nodeId, revisions['shop,prod']]),
+      )
       .toEqual([[1, 3]]);
     await config.close();
     expect(await nodesOf(client)).toEqual([]);
@@ -258,10 +287,13 @@ describe('the snapshot', () => {
     const snapshot = join(folder, 'shop.json');
     const away = nowhere();
     try {
-      const start = (options: Partial<ConfigurationOptions>) => open(away, { snapshot, timeoutMs: 50, ...options });
+      const start = (options: Partial<ConfigurationOptions>) =>
+        open(away, { snapshot, timeoutMs: 50, ...options });
       await expect(start({})).rejects.toThrow(/there is no snapshot: ENOENT.*shop\.json/);
       await (await open(client, { snapshot })).close();
-      await expect(start({ app: 'mail' })).rejects.toThrow('is a snapshot of /config/shop,prod, not of /config/mail,prod');
+      await expect(start({ app: 'mail' })).rejects.toThrow(
+        'is a snapshot of /config/shop,prod, not of /config/mail,prod',
+      );
       // Without overrides it is every node's.
       await (await start({ nodeId: 1 })).close();
       await publisher(client, { nodes: '0' }).publish(keys({ a: 'canary' }));
@@ -269,7 +301,9 @@ describe('the snapshot', () => {
       await expect(start({ nodeId: 1 })).rejects.toThrow(
         'is a snapshot of /config/shop,prod for node 0, not of /config/shop,prod for node 1',
       );
-      await expect(start({})).rejects.toThrow('is a snapshot of /config/shop,prod for node 0, not of /config/shop,prod');
+      await expect(start({})).rejects.toThrow(
+        'is a snapshot of /config/shop,prod for node 0, not of /config/shop,prod',
+      );
       await writeFile(snapshot, '{}');
       await expect(start({})).rejects.toMatchObject({
         code: 'ZOOKEEPER_FAILED',
@@ -284,7 +318,12 @@ describe('the snapshot', () => {
     const events: ConfigurationEvent[] = [];
     const client = await scene.open();
     await publisher(client).publish(keys({ a: '1' }));
-    await open(client, { snapshot: join(folder, 'missing', 'shop.json'), onEvent: (event) => events.push(event) });
-    await expect.poll(() => events).toEqual([{ type: 'snapshot-failed', problem: expect.stringContaining('ENOENT') }]);
+    await open(client, {
+      snapshot: join(folder, 'missing', 'shop.json'),
+      onEvent: (event) => events.push(event),
+    });
+    await expect
+      .poll(() => events)
+      .toEqual([{ type: 'snapshot-failed', problem: expect.stringContaining('ENOENT') }]);
   });
 });

@@ -22,7 +22,10 @@ describe('a publish', () => {
   it('stands as Spring reads it, and its record beside that, with what was there before', async () => {
     const client = await scene.open();
     const config = publisher(client);
-    const first = await config.publish(keys({ 'db.url': 'pg://a', 'db.pool-size': '10', greeting: 'grüß dich' }), { message: 'begin' });
+    const first = await config.publish(
+      keys({ 'db.url': 'pg://a', 'db.pool-size': '10', greeting: 'grüß dich' }),
+      { message: 'begin' },
+    );
     expect(first).toMatchObject({ revision: 1, base: 0, author: 'ada', message: 'begin' });
     expect(await treeAt(client)).toEqual({
       '/config/shop,prod': '',
@@ -40,7 +43,9 @@ describe('a publish', () => {
     expect(await config.history()).toEqual([second, first]);
     expect(await config.publish(keys({ 'db.url': 'pg://b', nothing: null }))).toBeUndefined();
     // Of two values for one key the last one counts, also where it is the present one.
-    expect(await config.publish([...keys({ 'db.url': 'pg://c' }), ...keys({ 'db.url': 'pg://b' })])).toBeUndefined();
+    expect(
+      await config.publish([...keys({ 'db.url': 'pg://c' }), ...keys({ 'db.url': 'pg://b' })]),
+    ).toBeUndefined();
   });
 
   it('leaves what others have written as it is, and takes it for what it is', async () => {
@@ -69,11 +74,15 @@ describe('a publish', () => {
     await expect(config.publish(keys({ c: '1', a: '' }))).rejects.toThrow(
       /^a: expected a value that is not empty, as there is a\.b below it/,
     );
-    await expect(config.publish(keys({ c: '1', 'empty.d': '1' }))).rejects.toThrow(/^empty: expected a value that is not empty/);
+    await expect(config.publish(keys({ c: '1', 'empty.d': '1' }))).rejects.toThrow(
+      /^empty: expected a value that is not empty/,
+    );
     for (const key of ['', 'a..b', '.a', 'a/b', 'a\u0000'])
       await expect(config.publish(keys({ c: '1', [key]: '1' }))).rejects.toThrow(ConfigError);
     await expect(config.publish(keys({ c: '\ud800' }))).rejects.toThrow(/whole characters/);
-    await expect(config.publish(keys({ c: 'x'.repeat(600_000) }))).rejects.toThrow(/at most 1000000 bytes in one revision/);
+    await expect(config.publish(keys({ c: 'x'.repeat(600_000) }))).rejects.toThrow(
+      /at most 1000000 bytes in one revision/,
+    );
     const many = Array.from({ length: 3_000 }, (_, n) => [`${'k'.repeat(100)}${n}`, '1']);
     await expect(config.publish(keys(Object.fromEntries(many)))).rejects.toThrow(
       /^changes: expected at most 1000000 bytes in one revision/,
@@ -92,7 +101,9 @@ describe('a publish', () => {
     await one.publish(keys({ a: '1' }), { expect: 0 });
     await other.publish(keys({ a: '2' }), { expect: 1 });
     const conflict = one.publish(keys({ a: '3' }), { expect: 1 });
-    await expect(conflict).rejects.toThrow(/^shop,prod: expected revision 1, but bob published revision 2 at 20/);
+    await expect(conflict).rejects.toThrow(
+      /^shop,prod: expected revision 1, but bob published revision 2 at 20/,
+    );
     await expect(conflict).rejects.toMatchObject({
       code: 'CONFIG_CONFLICT',
       revision: 2,
@@ -100,7 +111,10 @@ describe('a publish', () => {
     } satisfies Partial<ConfigConflictError>);
     await expect(one.publish(keys({ a: '3' }), { expect: 0 })).rejects.toThrow(ConfigConflictError);
     // Without an expectation it comes after the other one.
-    expect(await one.publish(keys({ a: '3' }))).toMatchObject({ revision: 3, changes: [{ key: 'a', old: '2', new: '3' }] });
+    expect(await one.publish(keys({ a: '3' }))).toMatchObject({
+      revision: 3,
+      changes: [{ key: 'a', old: '2', new: '3' }],
+    });
   });
 
   it('loses to one that comes between its read and its write, or to a direct change, and takes that into account', async () => {
@@ -110,10 +124,25 @@ describe('a publish', () => {
       'multi',
       async () => void (await other.createWithParents('/config/shop,prod/a', 'direct', 'shared')),
     );
-    expect(await publisher(direct).publish(keys({ a: '1' }))).toMatchObject({ revision: 1, changes: [{ old: 'direct', new: '1' }] });
-    const late = beforeFirst(client, 'multi', async () => void (await publisher(other).publish(keys({ a: '2' }))));
-    expect(await publisher(late).publish(keys({ a: '3' }))).toMatchObject({ revision: 3, base: 2, changes: [{ old: '2', new: '3' }] });
-    const stale = beforeFirst(client, 'multi', async () => void (await publisher(other).publish(keys({ a: '4' }))));
+    expect(await publisher(direct).publish(keys({ a: '1' }))).toMatchObject({
+      revision: 1,
+      changes: [{ old: 'direct', new: '1' }],
+    });
+    const late = beforeFirst(
+      client,
+      'multi',
+      async () => void (await publisher(other).publish(keys({ a: '2' }))),
+    );
+    expect(await publisher(late).publish(keys({ a: '3' }))).toMatchObject({
+      revision: 3,
+      base: 2,
+      changes: [{ old: '2', new: '3' }],
+    });
+    const stale = beforeFirst(
+      client,
+      'multi',
+      async () => void (await publisher(other).publish(keys({ a: '4' }))),
+    );
     await expect(publisher(stale).publish(keys({ a: '5' }), { expect: 3 })).rejects.toThrow(
       'expected revision 3, but ada published revision 4',
     );
@@ -122,7 +151,8 @@ describe('a publish', () => {
   it('finds nothing to change only where nothing was published since it began to read', async () => {
     const [client, other] = [await scene.open(), await scene.open()];
     await publisher(client).publish(keys({ a: '1', b: '1' }));
-    // The head is read, then another one publishes, and the values that are read after that are as they should be.
+    // The head is read, then another one publishes, and the values that are read after that are as they
+    // should be.
     const { read } = client;
     client.read = async (path, call) => {
       if (path === '/config/shop,prod/a') {
@@ -161,7 +191,10 @@ describe('a publish', () => {
         .then(() => publisher(other, { author: 'bob' }).publish(keys({ a: '2' })))
         .then(() => proxy.heal());
     });
-    expect(await publisher(lossy).publish(keys({ a: '1' }), { expect: 0 })).toMatchObject({ revision: 1, author: 'ada' });
+    expect(await publisher(lossy).publish(keys({ a: '1' }), { expect: 0 })).toMatchObject({
+      revision: 1,
+      author: 'ada',
+    });
     expect((await publisher(other).history()).map(({ author }) => author)).toEqual(['bob', 'ada']);
   });
 
@@ -194,7 +227,9 @@ describe('a publish', () => {
   it('keeps the last revisions only', async () => {
     const config = publisher(await scene.open(), { keep: 10 });
     for (let n = 1; n <= 13; n += 1) await config.publish(keys({ n: String(n) }));
-    expect((await config.history()).map(({ revision }) => revision)).toEqual([13, 12, 11, 10, 9, 8, 7, 6, 5, 4]);
+    expect((await config.history()).map(({ revision }) => revision)).toEqual([
+      13, 12, 11, 10, 9, 8, 7, 6, 5, 4,
+    ]);
     await expect(config.rollback(2)).rejects.toThrow('there is no revision 2: the history goes from 3 to 13');
     expect(await config.rollback(3)).toMatchObject({ revision: 14, changes: [{ old: '13', new: '3' }] });
   });
@@ -221,12 +256,17 @@ describe('a rollback', () => {
     expect(back).toMatchObject({ revision: 4, message: 'rollback to revision 1' });
     expect(Object.fromEntries((await config.read()).properties)).toEqual({ a: '1', b: '1', direct: 'x' });
     expect(await config.rollback(1)).toBeUndefined();
-    expect(Object.fromEntries(((await await config.rollback(3)) && (await config.read()).properties) ?? [])).toEqual({
+    expect(
+      Object.fromEntries(((await await config.rollback(3)) && (await config.read()).properties) ?? []),
+    ).toEqual({
       a: '3',
       c: '2',
       direct: 'x',
     });
-    await expect(config.rollback(9)).rejects.toMatchObject({ code: 'CONFIG_HISTORY', fault: 'no-such-revision' });
+    await expect(config.rollback(9)).rejects.toMatchObject({
+      code: 'CONFIG_HISTORY',
+      fault: 'no-such-revision',
+    });
   });
 
   it('of damaged history is refused', async () => {
@@ -236,7 +276,9 @@ describe('a rollback', () => {
     await client.remove('/config/.nodelease/history/shop,prod/rev-0000000002');
     await expect(config.rollback(1)).rejects.toMatchObject({ fault: 'damaged' });
     await client.setData('/config/.nodelease/history/shop,prod', '{}');
-    await expect(config.publish(keys({ n: '4' }))).rejects.toThrow('/config/.nodelease/history/shop,prod is damaged');
+    await expect(config.publish(keys({ n: '4' }))).rejects.toThrow(
+      '/config/.nodelease/history/shop,prod is damaged',
+    );
   });
 });
 
@@ -246,12 +288,16 @@ describe('the largest publish', () => {
     const chroot = `/${'c'.repeat(40)}/${'d'.repeat(40)}`;
     await client.ensurePath(chroot);
     const deep = openZooKeeper({
-      ...{ connect: `${inject('zookeeper').connect}${scene.chroot}${chroot}`, auth: `digest:${'ada'.repeat(10)}:secret` },
+      ...{
+        connect: `${inject('zookeeper').connect}${scene.chroot}${chroot}`,
+        auth: `digest:${'ada'.repeat(10)}:secret`,
+      },
       ...{ clock: systemClock, random: systemRandom },
     });
     try {
       const config = publisher(deep);
-      const changes = (count: number) => keys(Object.fromEntries(Array.from({ length: count }, (_, n) => [`k${n}`, 'x'])));
+      const changes = (count: number) =>
+        keys(Object.fromEntries(Array.from({ length: count }, (_, n) => [`k${n}`, 'x'])));
       const { multi } = deep;
       const sent = new Error('sent');
       deep.multi = () => Promise.reject(sent);
@@ -261,7 +307,8 @@ describe('the largest publish', () => {
         const error: unknown = await config.publish(changes(count)).catch((reason: unknown) => reason);
         if (error === sent) fits = count;
         else refused = count;
-        if (error !== sent) expect(`${error}`).toMatch(/changes: expected at most 1000000 bytes in one revision/);
+        if (error !== sent)
+          expect(`${error}`).toMatch(/changes: expected at most 1000000 bytes in one revision/);
       }
       deep.multi = multi;
       await config.publish(changes(fits), { timeoutMs: 20_000 });
@@ -278,8 +325,13 @@ describe('overrides for some nodes', () => {
     const client = await scene.open();
     const canary = publisher(client, { nodes: '0-3' });
     await publisher(client).publish(keys({ a: '1' }));
-    expect(await canary.publish(keys({ a: 'canary', b: 'canary' }), { expect: 0 })).toMatchObject({ revision: 1 });
-    expect(await treeAt(client)).toMatchObject({ '/config/shop,prod/a': '1', '/config/shop,prod@nodes=0-3/a': 'canary' });
+    expect(await canary.publish(keys({ a: 'canary', b: 'canary' }), { expect: 0 })).toMatchObject({
+      revision: 1,
+    });
+    expect(await treeAt(client)).toMatchObject({
+      '/config/shop,prod/a': '1',
+      '/config/shop,prod@nodes=0-3/a': 'canary',
+    });
     await canary.publish(keys({ a: 'other' }));
     await canary.rollback(1);
     expect(canary.context).toBe('shop,prod@nodes=0-3');

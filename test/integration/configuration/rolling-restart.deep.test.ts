@@ -29,8 +29,8 @@ afterEach(async () => {
 });
 
 /**
- * A command that says when it begins, and when it ends, which takes it a while. Told to end, it serves on for a moment: the turn is given on when
- * the one before has been started, which may say so a little later.
+ * A command that says when it begins, and when it ends, which takes it a while. Told to end, it serves on for
+ * a moment: the turn is given on when the one before has been started, which may say so a little later.
  */
 const SERVER = (file: string) => {
   const say = (word: string) => `echo "${word} $NODE_ID $NODE_ID_VERSION $GREETING" >> ${file}`;
@@ -50,11 +50,14 @@ function start(...options: string[]): TestProcess[] {
     '--on-config-change',
     'restart',
   ];
-  return Array.from({ length: NODES }, () => runCli(['run', ...settings, ...options, '--', 'sh', '-c', SERVER(log)]));
+  return Array.from({ length: NODES }, () =>
+    runCli(['run', ...settings, ...options, '--', 'sh', '-c', SERVER(log)]),
+  );
 }
 
 const lines = () => readFileSync(log, 'utf8').split('\n').slice(0, -1);
-const up = (greeting: string) => lines().filter((line) => line.startsWith('up ') && line.endsWith(` ${greeting}`)).length;
+const up = (greeting: string) =>
+  lines().filter((line) => line.startsWith('up ') && line.endsWith(` ${greeting}`)).length;
 
 /** The most that were down at a time: from when all were up, by the order of their lines. */
 function mostDown(all: readonly string[]): number {
@@ -75,10 +78,14 @@ test(`of ${NODES} nodes that restart one by one, never two are down at once, and
   const all = lines();
   expect(mostDown(all)).toBe(1);
   const holders = (greeting: string) =>
-    all.filter((line) => line.startsWith('up') && line.endsWith(` ${greeting}`)).map((line) => line.split(' ').slice(1, 3).join('@'));
+    all
+      .filter((line) => line.startsWith('up') && line.endsWith(` ${greeting}`))
+      .map((line) => line.split(' ').slice(1, 3).join('@'));
   expect(holders('2').sort()).toEqual(holders('1').sort());
   const revisions = async () =>
-    (await readFleet(client(connect), '/config', {}, 'shop,prod'))[0]?.nodes.map((each) => each.revisions['shop,prod']);
+    (await readFleet(client(connect), '/config', {}, 'shop,prod'))[0]?.nodes.map(
+      (each) => each.revisions['shop,prod'],
+    );
   await expect.poll(revisions, SEEN).toEqual(Array.from({ length: NODES }, () => 2));
 });
 
@@ -94,19 +101,41 @@ test('the node whose command does not pass its check keeps the others from resta
   const zookeeper = client(connect);
   const ports = await freePorts(3);
   const listen = "require('node:net').createServer((s) => s.end()).listen(+process.argv[1])";
-  const settings = ['--zookeeper', connect, '--config', 'shop,prod', '--on-config-change', 'restart', '--config-one-by-one'];
+  const settings = [
+    '--zookeeper',
+    connect,
+    '--config',
+    'shop,prod',
+    '--on-config-change',
+    'restart',
+    '--config-one-by-one',
+  ];
   const nodes = ports.map((port, id) => {
-    const check = ['--service', 'shop', '--port', `${port}`, '--check', `tcp:${port}`, '--check-interval', '100ms'];
+    const check = [
+      '--service',
+      'shop',
+      '--port',
+      `${port}`,
+      '--check',
+      `tcp:${port}`,
+      '--check-interval',
+      '100ms',
+    ];
     const script = `[ "$GREETING" = bad ] && exec sleep 600; exec node -e "${listen}" ${port}`;
     return runCli(['run', '--node-id', `${id}`, ...settings, ...check, '--', 'sh', '-c', script]);
   });
   /** What each node has logged since its last restart, by the count of its restarts. */
   const since = () => nodes.map((node) => node.stderr().split('to start it with its new configuration'));
-  const announced = () => since().filter((parts) => parts.at(-1)?.includes('the service is announced')).length;
+  const announced = () =>
+    since().filter((parts) => parts.at(-1)?.includes('the service is announced')).length;
   await expect.poll(announced, SEEN).toBe(3);
   await publisher(zookeeper).publish(keys({ greeting: 'bad' }));
-  await expect.poll(async () => (await zookeeper.children('/config/.nodelease/turns/shop,prod'))?.length, SEEN).toBe(3);
-  await expect.poll(() => since().filter((parts) => /not announced until/.test(parts[1] ?? '')).length, SEEN).toBe(1);
+  await expect
+    .poll(async () => (await zookeeper.children('/config/.nodelease/turns/shop,prod'))?.length, SEEN)
+    .toBe(3);
+  await expect
+    .poll(() => since().filter((parts) => /not announced until/.test(parts[1] ?? '')).length, SEEN)
+    .toBe(1);
   await publisher(zookeeper).publish(keys({ greeting: 'good' }));
   await expect
     .poll(

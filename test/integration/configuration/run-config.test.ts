@@ -29,12 +29,25 @@ function run(script: string, ...options: string[]): TestProcess {
 }
 
 function runIn(servers: string, script: string, ...options: string[]): TestProcess {
-  const all = ['--store', store, '--zookeeper', servers, '--config', 'shop,prod', '--config-spread', '0s', ...options];
+  const all = [
+    '--store',
+    store,
+    '--zookeeper',
+    servers,
+    '--config',
+    'shop,prod',
+    '--config-spread',
+    '0s',
+    ...options,
+  ];
   return runCli(['run', ...all, '--', 'sh', '-c', script]);
 }
 
 /** Publishes for `shop,prod`, or for all applications. */
-async function publish(properties: Readonly<Record<string, string | null>>, at: { readonly shared?: true; readonly nodes?: string } = {}) {
+async function publish(
+  properties: Readonly<Record<string, string | null>>,
+  at: { readonly shared?: true; readonly nodes?: string } = {},
+) {
   const name = at.shared ? { app: 'application' } : { app: 'shop', profile: 'prod' };
   const publisher = configPublisher(client(connect), { ...name, nodes: at.nodes, author: 'test' });
   return publisher.publish(Object.entries(properties).map(([key, value]) => ({ key, new: value })));
@@ -43,7 +56,8 @@ async function publish(properties: Readonly<Record<string, string | null>>, at: 
 const seen = async () => (await readFleet(client(connect), '/config', {}, 'shop,prod'))[0]?.nodes;
 
 /** Says what it has, and ends at SIGTERM after a moment. */
-const SERVER = 'trap "echo stopped $$; exit 0" TERM; echo "started $$ $NODE_ID_VERSION $GREETING"; while :; do sleep 0.05; done';
+const SERVER =
+  'trap "echo stopped $$; exit 0" TERM; echo "started $$ $NODE_ID_VERSION $GREETING"; while :; do sleep 0.05; done';
 
 describe('nodelease run --config', () => {
   it('gives the command the properties of its contexts as variables; what stands on the command line wins, and then the most specific context', async () => {
@@ -56,18 +70,36 @@ describe('nodelease run --config', () => {
   });
 
   it('has its properties below another root on request', async () => {
-    const publisher = configPublisher(client(connect), { app: 'shop', profile: 'prod', root: '/settings', author: 'test' });
+    const publisher = configPublisher(client(connect), {
+      app: 'shop',
+      profile: 'prod',
+      root: '/settings',
+      author: 'test',
+    });
     await publisher.publish([{ key: 'greeting', new: 'elsewhere' }]);
     const run1 = run('echo "$GREETING"; sleep 600', '--config-root', '/settings');
     await run1.waitForOutput(/elsewhere/);
-    await expect.poll(async () => (await readFleet(client(connect), '/settings', {})).map(({ nodes }) => nodes.length)).toEqual([1]);
+    await expect
+      .poll(async () => (await readFleet(client(connect), '/settings', {})).map(({ nodes }) => nodes.length))
+      .toEqual([1]);
   });
 
   it('gives a node the overrides of its id', async () => {
     await publish({ greeting: 'all' });
     await publish({ greeting: 'canary' }, { nodes: '0-1' });
     const fixed = [0, 1, 2].map((id) =>
-      runCli(['run', '--node-id', `${id}`, '--zookeeper', connect, '--config', 'shop,prod', '--', 'printenv', 'GREETING']),
+      runCli([
+        'run',
+        '--node-id',
+        `${id}`,
+        '--zookeeper',
+        connect,
+        '--config',
+        'shop,prod',
+        '--',
+        'printenv',
+        'GREETING',
+      ]),
     );
     await Promise.all(fixed.map(({ exit }) => exit));
     expect(fixed.map((each) => each.stdout())).toEqual(['canary\n', 'canary\n', 'all\n']);
@@ -82,9 +114,13 @@ describe('nodelease run --config', () => {
       .stderr()
       .split('\n')
       .find((line) => line.startsWith('nodelease: '));
-    expect(complaint).toContain('db.pool.size: expected another variable than db.pool-size has, got "DB_POOL_SIZE"');
+    expect(complaint).toContain(
+      'db.pool.size: expected another variable than db.pool-size has, got "DB_POOL_SIZE"',
+    );
     expect(refused.stderr()).not.toContain('hunter2');
-    expect(JSON.parse(readFileSync(join(store.slice('file:'.length), '0.json'), 'utf8'))).not.toHaveProperty('taskId');
+    expect(JSON.parse(readFileSync(join(store.slice('file:'.length), '0.json'), 'utf8'))).not.toHaveProperty(
+      'taskId',
+    );
   });
 });
 
@@ -96,7 +132,9 @@ describe('when the configuration changes', () => {
     const [, first = '', version] = await server.waitForOutput(/started (\d+) (\d+) one/);
     await expect.poll(seen).toMatchObject([{ nodeId: 0, revisions: { 'shop,prod': 1 } }]);
     await publish({ greeting: 'two' });
-    const [, second = ''] = await server.waitForOutput(new RegExp(`stopped ${first}\\nstarted (\\d+) ${version} two\\n`));
+    const [, second = ''] = await server.waitForOutput(
+      new RegExp(`stopped ${first}\\nstarted (\\d+) ${version} two\\n`),
+    );
     await expect.poll(seen).toMatchObject([{ nodeId: 0, revisions: { 'shop,prod': 2 } }]);
     await publish({ greeting: null });
     await server.waitForOutput(new RegExp(`stopped ${second}\\nstarted \\d+ ${version} \\n`));
@@ -135,8 +173,20 @@ describe('when the configuration changes', () => {
     await server.waitForOutput(/started/);
     await expect.poll(seen).toMatchObject([{ revisions: { 'shop,prod': 1 } }]);
     await publish({ greeting: 'hunter2' });
-    await server.waitForOutput(/"variables":\["GREETING"\].*the command keeps what it has \(--on-config-change ignore\)/);
-    const status = runCli(['config', 'status', '--app', 'shop', '--profile', 'prod', '--zookeeper', connect, '--json']);
+    await server.waitForOutput(
+      /"variables":\["GREETING"\].*the command keeps what it has \(--on-config-change ignore\)/,
+    );
+    const status = runCli([
+      'config',
+      'status',
+      '--app',
+      'shop',
+      '--profile',
+      'prod',
+      '--zookeeper',
+      connect,
+      '--json',
+    ]);
     await status.exit;
     expect(JSON.parse(status.stdout())).toMatchObject({
       revisions: { 'shop,prod': 2 },
@@ -197,7 +247,8 @@ describe('when the configuration changes', () => {
     expect((await server.exit).code).toBe(5);
 
     // Ends at the second SIGTERM: the first one is for the restart, the second one that of nodelease.
-    const twice = "n=0; trap 'n=$((n+1)); echo asked $n; [ $n = 1 ] || exit 3' TERM; echo started; while :; do sleep 0.05; done";
+    const twice =
+      "n=0; trap 'n=$((n+1)); echo asked $n; [ $n = 1 ] || exit 3' TERM; echo started; while :; do sleep 0.05; done";
     const slow = run(twice, '--on-config-change', 'restart');
     await slow.waitForOutput(/started/);
     await publish({ greeting: 'two' });
@@ -220,7 +271,9 @@ describe('without ZooKeeper at the start', () => {
     const nothing = runIn(AWAY, 'echo never');
     expect((await away.exit).code).toBe(0);
     expect(away.stdout()).toBe('kept\n');
-    expect(away.stderr()).toMatch(/"revisions":\{"shop,prod":1.*the configuration is the copy of 20.*could not be read: /);
+    expect(away.stderr()).toMatch(
+      /"revisions":\{"shop,prod":1.*the configuration is the copy of 20.*could not be read: /,
+    );
     for (const refused of [required, nothing]) {
       expect(await refused.exit).toEqual({ code: 69, signal: null });
       expect(refused.stdout()).toBe('');

@@ -31,7 +31,9 @@ afterEach(async () => {
 });
 afterAll(stopJavaPeers);
 
-/** The Spring application, once it has these properties: those that it reads at its start, for the first test. */
+/**
+ * The Spring application, once it has these properties: those that it reads at its start, for the first test.
+ */
 async function springWith(properties: Readonly<Record<string, string>>): Promise<SpringConfigPeer> {
   peer ??= await startSpringConfigPeer(connect, NAME.app, NAME.profile);
   await expect.poll(peer.properties, SEEN).toEqual(properties);
@@ -39,10 +41,15 @@ async function springWith(properties: Readonly<Record<string, string>>): Promise
 }
 
 const ours = () => openConfiguration(zookeeper, { ...NAME, clock: systemClock, random: systemRandom });
-const plain = ({ values }: Configuration) => Object.fromEntries([...values].map(([key, { value }]) => [key, value]));
+const plain = ({ values }: Configuration) =>
+  Object.fromEntries([...values].map(([key, { value }]) => [key, value]));
 
 test('Spring’s own classes read what is published here, and both agree on keys, values and which context wins', async () => {
-  const at = { 'shop,prod': NAME, shop: { app: 'shop', profile: undefined }, 'application,prod': { ...NAME, app: 'application' } };
+  const at = {
+    'shop,prod': NAME,
+    shop: { app: 'shop', profile: undefined },
+    'application,prod': { ...NAME, app: 'application' },
+  };
   const shared = { app: 'application', profile: undefined };
   await publisher(zookeeper, shared).publish(keys({ a: '4', b: '4', c: '4', d: '4', 'only.shared': 'x' }));
   await publisher(zookeeper, at['application,prod']).publish(keys({ a: '3', b: '3', c: '3' }));
@@ -67,14 +74,20 @@ test('Spring’s own classes read what is published here, and both agree on keys
   await using configuration = await ours();
   expect(plain(configuration)).toEqual(expected);
   const spring = await springWith(expected);
-  expect(await spring.contexts()).toEqual(['/config/shop,prod', '/config/shop', '/config/application,prod', '/config/application']);
+  expect(await spring.contexts()).toEqual([
+    '/config/shop,prod',
+    '/config/shop',
+    '/config/application,prod',
+    '/config/application',
+  ]);
 });
 
 test('Spring is told of every publish, of removals too, and has the values by then', async () => {
   const config = publisher(zookeeper, NAME);
   await config.publish(keys({ 'told.a': '1', 'told.url': 'pg://a', 'told.user': 'u' }));
   const { changes } = await springWith({ 'told.a': '1', 'told.url': 'pg://a', 'told.user': 'u' });
-  const told = (since = 0) => [...new Set(changes().slice(since).flat())].filter((key) => key.startsWith('told.')).sort();
+  const told = (since = 0) =>
+    [...new Set(changes().slice(since).flat())].filter((key) => key.startsWith('told.')).sort();
   await expect.poll(() => told(), SEEN).toEqual(['told.a', 'told.url', 'told.user']);
   const before = changes().length;
   await config.publish(keys({ 'told.a': '2', 'told.url': null, 'told.fresh': 'new' }));
@@ -87,9 +100,12 @@ test('Spring is told of every publish, of removals too, and has the values by th
 test('what "nodelease config" sets, unsets, imports and rolls back is what Spring has', async () => {
   const config = async (...args: string[]) => {
     const [command = '', ...more] = args;
-    const call = runCli(['config', command, ...more, '--app', 'shop', '--profile', 'prod', '--zookeeper', connect], {
-      stdin: 'k.l=v\nk.m=w\n',
-    });
+    const call = runCli(
+      ['config', command, ...more, '--app', 'shop', '--profile', 'prod', '--zookeeper', connect],
+      {
+        stdin: 'k.l=v\nk.m=w\n',
+      },
+    );
     expect((await call.exit).code).toBe(0);
     return call.stdout();
   };

@@ -17,7 +17,8 @@ afterEach(async () => {
 });
 
 const at = (version: number) => join(root, 'node-0', `v${version}`);
-const start = (version: number, origin: 'released' | 'expired') => runProcess(process.execPath, [program, root, String(version), origin]);
+const start = (version: number, origin: 'released' | 'expired') =>
+  runProcess(process.execPath, [program, root, String(version), origin]);
 
 /** All that a version keeps: kind, mode, size and time of each path; with `bytes`, a hash of each file. */
 function contentOf(version: number, { bytes }: { readonly bytes: boolean }): string {
@@ -30,7 +31,9 @@ function contentOf(version: number, { bytes }: { readonly bytes: boolean }): str
 
 function validVersions(): number[] {
   return readdirSync(join(root, 'node-0'))
-    .filter((name) => existsSync(join(root, 'node-0', name, 'directory-initialized.json')) && /^v\d+$/.test(name))
+    .filter(
+      (name) => existsSync(join(root, 'node-0', name, 'directory-initialized.json')) && /^v\d+$/.test(name),
+    )
     .map((name) => Number(name.slice(1)));
 }
 
@@ -48,7 +51,12 @@ function makeTree(files: number, large: number, largeBytes: number): void {
 }
 
 /** Kills preparations of one version after the other; tells how many of them had come to their end. */
-async function killed(first: number, kills: number, origin: 'released' | 'expired', bytes: boolean): Promise<number> {
+async function killed(
+  first: number,
+  kills: number,
+  origin: 'released' | 'expired',
+  bytes: boolean,
+): Promise<number> {
   const expected = contentOf(validVersions().at(-1) ?? 0, { bytes });
   const begun = performance.now();
   const whole = start(first, origin);

@@ -1,9 +1,24 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { DataDirEvent } from '../../../src/index.js';
-import { camundaMarker, contentOf, makeVersion, manifest, newRoot, removeRoot } from '../../support/data-dirs.js';
+import {
+  camundaMarker,
+  contentOf,
+  makeVersion,
+  manifest,
+  newRoot,
+  removeRoot,
+} from '../../support/data-dirs.js';
 import { packageRoot } from '../../support/package-root.js';
 import { cliFile, killAll, runCli, runProcess, type TestProcess } from '../../support/processes.js';
 import { untilDead } from '../cli/run-support.js';
@@ -27,10 +42,22 @@ const LARGE_BYTES = 6e6;
 
 const at = (version: number) => join(root, 'node-0', `v${version}`);
 const optionsOf = (...more: readonly string[]) => [
-  ...['--store', `file:${folder}/store`, '--nodes', '1', '--duration', '4s', '--grace', '100ms', '--data-dir', root],
+  ...[
+    '--store',
+    `file:${folder}/store`,
+    '--nodes',
+    '1',
+    '--duration',
+    '4s',
+    '--grace',
+    '100ms',
+    '--data-dir',
+    root,
+  ],
   ...more,
 ];
-const run = (script: string, ...more: string[]) => runCli(['run', ...optionsOf(...more), '--', 'sh', '-c', script]);
+const run = (script: string, ...more: string[]) =>
+  runCli(['run', ...optionsOf(...more), '--', 'sh', '-c', script]);
 const lines = (run: TestProcess) => run.stderr().trim().split('\n');
 const operate = (...args: string[]) => runCli([...args, '--store', `file:${folder}/store`]);
 
@@ -50,7 +77,9 @@ function sizeOf(path: string): number {
 
 describe('nodelease run --data-dir', () => {
   it('gives the command the data of its predecessor: as links after SIGTERM, as copies after SIGKILL', async () => {
-    const first = run('mkdir $NODE_DATA_DIR/d; echo one >$NODE_DATA_DIR/d/a; echo $NODE_DATA_DIR; exec sleep 60');
+    const first = run(
+      'mkdir $NODE_DATA_DIR/d; echo one >$NODE_DATA_DIR/d/a; echo $NODE_DATA_DIR; exec sleep 60',
+    );
     await first.waitForOutput(/v1\n/);
     expect(first.stdout()).toBe(`${at(1)}\n`);
     first.kill('SIGTERM');
@@ -66,11 +95,16 @@ describe('nodelease run --data-dir', () => {
     expect(statSync(join(at(3), 'd/a')).ino).not.toBe(statSync(join(at(2), 'd/a')).ino);
     expect([manifest(at(2)), contentOf(at(3))]).toEqual([before, contentOf(at(2))]);
     expect(readdirSync(join(root, 'node-0')).sort()).toEqual(['v2', 'v3']);
-    expect(JSON.parse(readFileSync(join(at(3), 'directory-initialized.json'), 'utf8'))).toMatchObject({ version: 3, initializedFrom: 2 });
+    expect(JSON.parse(readFileSync(join(at(3), 'directory-initialized.json'), 'utf8'))).toMatchObject({
+      version: 3,
+      initializedFrom: 2,
+    });
   });
 
   it('leaves a NODE_DATA_DIR alone that is none of its business', async () => {
-    const own = runCli(['run', '--node-id', '3', '--', 'sh', '-c', 'echo [$NODE_DATA_DIR]'], { env: { NODE_DATA_DIR: 'mine' } });
+    const own = runCli(['run', '--node-id', '3', '--', 'sh', '-c', 'echo [$NODE_DATA_DIR]'], {
+      env: { NODE_DATA_DIR: 'mine' },
+    });
     await own.exit;
     expect(own.stdout()).toBe('[mine]\n');
   });
@@ -164,10 +198,20 @@ describe('a root that cannot be used is told in one line, and nothing is changed
   /** In a mount namespace of its own, where `mounts` are made first. */
   const mounted = (mounts: string, script = 'echo never') => {
     const command = [process.execPath, cliFile, 'run', ...optionsOf(), '--', 'sh', '-c', script];
-    return runProcess('unshare', ['--user', '--map-root-user', '--mount', 'sh', '-c', `${mounts} && exec "$@"`, 'sh', ...command]);
+    return runProcess('unshare', [
+      '--user',
+      '--map-root-user',
+      '--mount',
+      'sh',
+      '-c',
+      `${mounts} && exec "$@"`,
+      'sh',
+      ...command,
+    ]);
   };
   const useVersion1 = () => runCli(['run', ...optionsOf().slice(0, -2), '--', 'true']).exit;
-  const problems = (process: TestProcess) => lines(process).filter((line) => !/"level":30|"cluster-created"/.test(line));
+  const problems = (process: TestProcess) =>
+    lines(process).filter((line) => !/"level":30|"cluster-created"/.test(line));
 
   it.each([
     ['missing', 'nowhere', /^nodelease: --data-dir: expected a directory that is there, got ".*nowhere"$/],
@@ -185,7 +229,9 @@ describe('a root that cannot be used is told in one line, and nothing is changed
   it('one that is read-only', async () => {
     const readOnly = mounted(`mount -t tmpfs -o ro tmpfs ${root}`);
     expect((await readOnly.exit).code).toBe(64);
-    expect(lines(readOnly)).toEqual([`nodelease: --data-dir: expected a directory that this process may write to, got "${root}"`]);
+    expect(lines(readOnly)).toEqual([
+      `nodelease: --data-dir: expected a directory that this process may write to, got "${root}"`,
+    ]);
   });
 
   it.each([
@@ -206,17 +252,25 @@ describe('a root that cannot be used is told in one line, and nothing is changed
     const blind = mounted('mount -t tmpfs tmpfs /proc');
     expect((await blind.exit).code).toBe(69);
     expect(problems(blind)).toEqual([
-      expect.stringMatching(/as root, data directories need \/proc\/self\/fd, which this system does not have/),
+      expect.stringMatching(
+        /as root, data directories need \/proc\/self\/fd, which this system does not have/,
+      ),
     ]);
     expect(manifest(root)).toEqual([]);
     // As the same user, who is not root in a namespace that knows no users.
-    const ownFiles = mounted('mount -t tmpfs tmpfs /proc && set -- unshare --user "$@"', 'echo $NODE_DATA_DIR');
+    const ownFiles = mounted(
+      'mount -t tmpfs tmpfs /proc && set -- unshare --user "$@"',
+      'echo $NODE_DATA_DIR',
+    );
     expect((await ownFiles.exit).code).toBe(0);
     expect(ownFiles.stdout()).toMatch(/\/v2\n$/);
   });
 
   it('but what is left of an old version, and cannot be removed, is told and keeps no one from work', async () => {
-    const leftover = mounted(`mkdir -p ${root}/node-0/v1.removed/d && mount -t tmpfs tmpfs ${root}/node-0/v1.removed/d`, 'echo works');
+    const leftover = mounted(
+      `mkdir -p ${root}/node-0/v1.removed/d && mount -t tmpfs tmpfs ${root}/node-0/v1.removed/d`,
+      'echo works',
+    );
     expect((await leftover.exit).code).toBe(0);
     expect(leftover.stdout()).toBe('works\n');
     expect(problems(leftover)).toEqual([expect.stringMatching(/v1\.removed could not be removed: EBUSY/)]);
@@ -242,10 +296,21 @@ describe('a root that cannot be used is told in one line, and nothing is changed
       "$@"; code=$?; ls ${root}/node-0 | tr '\\n' ' '; cat ${at(1)}/f35; exit $code`;
     await useVersion1();
     const command = [process.execPath, cliFile, 'run', ...optionsOf(), '--', 'echo', 'never'];
-    const full = runProcess('unshare', ['--user', '--map-root-user', '--mount', 'sh', '-c', script, 'sh', ...command]);
+    const full = runProcess('unshare', [
+      '--user',
+      '--map-root-user',
+      '--mount',
+      'sh',
+      '-c',
+      script,
+      'sh',
+      ...command,
+    ]);
     expect((await full.exit).code).toBe(69);
     expect(full.stdout()).toBe('v1 35\n');
-    expect(problems(full)).toEqual([expect.stringMatching(/data directory .*v2 cannot be prepared: ENOSPC: no space left on device/)]);
+    expect(problems(full)).toEqual([
+      expect.stringMatching(/data directory .*v2 cannot be prepared: ENOSPC: no space left on device/),
+    ]);
     expect(full.stderr()).toMatch(/lease released/);
   });
 });
@@ -255,12 +320,20 @@ describe('the library', () => {
     'has the path in its lease, and a new version of it after each release: keeper %s',
     async (keeper) => {
       // The build, since a worker thread is started from its compiled form.
-      const { acquire } = (await import(join(packageRoot, 'dist/index.js'))) as typeof import('../../../src/index.js');
+      const { acquire } = (await import(
+        join(packageRoot, 'dist/index.js')
+      )) as typeof import('../../../src/index.js');
       const modes: string[] = [];
       const onEvent = (event: DataDirEvent) => event.type === 'prepared' && modes.push(event.mode);
       const dataDir = { root, retention: 1, onEvent };
       for (const version of [1, 2, 3]) {
-        const lease = await acquire({ store: `file:${folder}/store`, nodes: 1, onLost: 'signal', keeper, dataDir });
+        const lease = await acquire({
+          store: `file:${folder}/store`,
+          nodes: 1,
+          onLost: 'signal',
+          keeper,
+          dataDir,
+        });
         expect(lease.dataDir).toBe(at(version));
         expect(readdirSync(at(version)).length).toBe(version);
         writeFileSync(join(at(version), `by-${version}`), '');

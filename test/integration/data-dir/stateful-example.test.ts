@@ -19,11 +19,16 @@ afterEach(async () => {
 
 /** examples/stateful-task, as its README starts it. */
 const start = () =>
-  runProcess(process.execPath, [cliFile, 'run', '--nodes', '1', '--duration', '4s', '--grace', '100ms', '--', 'python3', 'service.py'], {
-    cwd: join(packageRoot, 'examples', 'stateful-task'),
-    env: { ...store.env, NODELEASE_DATA_DIR: root, NODELEASE_DATA_COPY: 'true' },
-  });
-const urlOf = async (task: TestProcess) => `http://127.0.0.1:${(await task.waitForOutput(/listens on port (\d+)/))[1]}`;
+  runProcess(
+    process.execPath,
+    [cliFile, 'run', '--nodes', '1', '--duration', '4s', '--grace', '100ms', '--', 'python3', 'service.py'],
+    {
+      cwd: join(packageRoot, 'examples', 'stateful-task'),
+      env: { ...store.env, NODELEASE_DATA_DIR: root, NODELEASE_DATA_COPY: 'true' },
+    },
+  );
+const urlOf = async (task: TestProcess) =>
+  `http://127.0.0.1:${(await task.waitForOutput(/listens on port (\d+)/))[1]}`;
 const ordersAt = async (url: string) =>
   ((await (await fetch(url)).json()) as { orders: [id: number, item: string, version: number][] }).orders;
 

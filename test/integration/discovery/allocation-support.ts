@@ -1,6 +1,9 @@
 import { expect, inject } from 'vitest';
 import { systemClock, systemRandom } from '../../../src/base/system.js';
-import { type AcquireFromZooKeeperOptions, acquireFromZooKeeper } from '../../../src/discovery/allocation/acquire-from-zookeeper.js';
+import {
+  type AcquireFromZooKeeperOptions,
+  acquireFromZooKeeper,
+} from '../../../src/discovery/allocation/acquire-from-zookeeper.js';
 import type { TenureTime } from '../../../src/lease/hold/tenure-time.js';
 import type { Lease } from '../../../src/lease/model/lease.js';
 import { openZooKeeper, type ZooKeeperClient } from '../../../src/zookeeper/index.js';
@@ -17,15 +20,33 @@ const failures: unknown[] = [];
 process.on('unhandledRejection', (error) => failures.push(error));
 
 /** A session of its own, closed by {@link endAll}. */
-export function openSession(chroot: string, sessionTimeoutMs: number, connect = inject('zookeeper').connect): ZooKeeperClient {
-  const client = openZooKeeper({ connect: `${connect}${chroot}`, sessionTimeoutMs, clock: systemClock, random: systemRandom });
+export function openSession(
+  chroot: string,
+  sessionTimeoutMs: number,
+  connect = inject('zookeeper').connect,
+): ZooKeeperClient {
+  const client = openZooKeeper({
+    connect: `${connect}${chroot}`,
+    sessionTimeoutMs,
+    clock: systemClock,
+    random: systemRandom,
+  });
   clients.push(client);
   return client;
 }
 
 /** A node id, released by {@link endAll}. */
-export async function acquire(zookeeper: ZooKeeperClient, own: Partial<AcquireFromZooKeeperOptions> = {}): Promise<Held> {
-  const lease = await acquireFromZooKeeper({ zookeeper, clock: systemClock, random: systemRandom, taskId: 'task', ...own });
+export async function acquire(
+  zookeeper: ZooKeeperClient,
+  own: Partial<AcquireFromZooKeeperOptions> = {},
+): Promise<Held> {
+  const lease = await acquireFromZooKeeper({
+    zookeeper,
+    clock: systemClock,
+    random: systemRandom,
+    taskId: 'task',
+    ...own,
+  });
   leases.push(lease);
   return lease as Held;
 }

@@ -34,7 +34,13 @@ afterEach(async () => {
 /** A node that stands in the tree, and has made a unique id. */
 async function start(provider: 'store' | 'zookeeper', taskId: string, auth?: string): Promise<ManagedLease> {
   const store = provider === 'store' ? { store: `file:${folder}`, nodes: 4 } : {};
-  const zookeeper = { connect, ...(auth !== undefined && { auth }), service: 'orders', port: 8080, endpoints: [{ endpoint: 'pay' }] };
+  const zookeeper = {
+    connect,
+    ...(auth !== undefined && { auth }),
+    service: 'orders',
+    port: 8080,
+    endpoints: [{ endpoint: 'pay' }],
+  };
   const lease = await acquire({ provider, ...store, taskId, zookeeper, onLost: 'signal' });
   leases.push(lease);
   await (await uniqueIds(lease)).nextAsync();
@@ -77,10 +83,16 @@ it("Java's own client, without any digest, registers beside a node that has one,
 
 it('an instance that outlives its user is replaced and removed by the next one, and changed by no other', async () => {
   const directoryOf = (auth: string) =>
-    new ServiceDirectory<unknown>({ zookeeper: client(connect, { auth }), clock: systemClock, payload: jsonPayload });
+    new ServiceDirectory<unknown>({
+      zookeeper: client(connect, { auth }),
+      clock: systemClock,
+      payload: jsonPayload,
+    });
   const instance = instanceOf({ serviceType: 'PERMANENT' });
   await directoryOf(OLD).write(instance);
-  await expect(client(connect).setData('/services/orders/ours', 'theirs')).rejects.toMatchObject({ fault: 'no-auth' });
+  await expect(client(connect).setData('/services/orders/ours', 'theirs')).rejects.toMatchObject({
+    fault: 'no-auth',
+  });
   const after = directoryOf(NEW);
   await after.write({ ...instance, port: 9090 });
   expect(await after.instance('orders', 'ours')).toMatchObject({ port: 9090 });

@@ -33,9 +33,16 @@ function client(through = connect, options: Pick<ZooKeeperOptions, 'sessionTimeo
   return zookeeper;
 }
 
-function watch(zookeeper = client(), clock: ConstructorParameters<typeof NodeWatcher>[0]['clock'] = systemClock) {
+function watch(
+  zookeeper = client(),
+  clock: ConstructorParameters<typeof NodeWatcher>[0]['clock'] = systemClock,
+) {
   const reports: string[] = [];
-  const watcher = new NodeWatcher({ zookeeper, clock, onUnreadable: (path, problem) => reports.push(`${path} ${problem}`) });
+  const watcher = new NodeWatcher({
+    zookeeper,
+    clock,
+    onUnreadable: (path, problem) => reports.push(`${path} ${problem}`),
+  });
   opened.push(() => watcher.close());
   return { watcher, reports };
 }
@@ -207,7 +214,9 @@ describe('a watcher of the nodes', () => {
     await expect.poll(() => watcher.knownVersions()).toEqual({ 0: 1, 3: 1 });
     expect([watcher.unreadable.size, watcher.isTaken(7)]).toEqual([0, false]);
     expect(reports.sort()).toEqual([
-      ...['008', '0x08', '8', 'GG', 'lock-0000000001'].map((name) => `${path('00', name)} is not the name of a node, two hex digits`),
+      ...['008', '0x08', '8', 'GG', 'lock-0000000001'].map(
+        (name) => `${path('00', name)} is not the name of a node, two hex digits`,
+      ),
       `${NODES}/locks is not the name of a group, two hex digits`,
     ]);
   });
@@ -244,7 +253,10 @@ describe('a watcher of the nodes', () => {
     // The servers are asked in real time whether they refuse it.
     await expect.poll(() => ready).toBe(true);
     expect([...watcher.unreadable.keys()]).toEqual([9]);
-    expect(reports).toEqual([`${NODES}/01 has not let itself be read for 5 s`, `${path('00', '09')} has not let itself be read for 5 s`]);
+    expect(reports).toEqual([
+      `${NODES}/01 has not let itself be read for 5 s`,
+      `${path('00', '09')} has not let itself be read for 5 s`,
+    ]);
     await add('00', '0A', json(2, 1));
     await expect.poll(() => watcher.knownVersions()).toEqual({ 0: 1, 2: 1 });
   });
@@ -373,7 +385,9 @@ async function deny(...paths: readonly string[]): Promise<void> {
           new library.Id('world', 'anyone'),
         ),
       ];
-      await new Promise<void>((resolve, reject) => session.setACL(at, writeOnly, -1, (error) => (error ? reject(error) : resolve())));
+      await new Promise<void>((resolve, reject) =>
+        session.setACL(at, writeOnly, -1, (error) => (error ? reject(error) : resolve())),
+      );
     }
   } finally {
     session.close();

@@ -12,7 +12,10 @@ import { TreeReader } from '../../support/tree-reader.js';
 import { expireSession, uniqueChroot } from '../../support/zookeeper.js';
 
 const SESSION_MS = 3_000;
-/** From the end of a fault, or of a session, until the tree is right; on a busy machine, as many times what the start of a task takes there. */
+/**
+ * From the end of a fault, or of a session, until the tree is right; on a busy machine, as many times what
+ * the start of a task takes there.
+ */
 const RIGHT = { withinMs: 2_000, starts: 5 };
 /** How long to wait for it, in milliseconds. */
 const PATIENCE_MS = 60_000;
@@ -50,17 +53,31 @@ class Fleet {
   /** Whether every node stands in the tree, once, and every other node has seen it. */
   async isRight(reader: TreeReader): Promise<boolean> {
     const want = JSON.stringify(this.versions);
-    if (this.leases.some(({ discovery }) => JSON.stringify(discovery?.nodes.knownVersions()) !== want)) return false;
-    if (this.leases.some(({ discovery }) => discovery?.state.status !== 'synced' || discovery.nodes.stale !== undefined)) return false;
-    const [nodes, services] = await Promise.all([reader.all('/discovery/nodes'), reader.all('/discovery/servicetypes/orders')]);
+    if (this.leases.some(({ discovery }) => JSON.stringify(discovery?.nodes.knownVersions()) !== want))
+      return false;
+    if (
+      this.leases.some(
+        ({ discovery }) => discovery?.state.status !== 'synced' || discovery.nodes.stale !== undefined,
+      )
+    )
+      return false;
+    const [nodes, services] = await Promise.all([
+      reader.all('/discovery/nodes'),
+      reader.all('/discovery/servicetypes/orders'),
+    ]);
     return [nodes, services].every(
-      (found) => JSON.stringify(Object.fromEntries([...found.values()].map(({ nodeId, version }) => [nodeId, version]))) === want,
+      (found) =>
+        JSON.stringify(
+          Object.fromEntries([...found.values()].map(({ nodeId, version }) => [nodeId, version])),
+        ) === want,
     );
   }
 
   /** Resolves when all is right, which is soon after now. */
   async expectRightSoon(reader: TreeReader): Promise<void> {
-    expect(await this.untilRight(reader)).toBeLessThan(Math.max(RIGHT.withinMs, RIGHT.starts * this.#slowestStartMs));
+    expect(await this.untilRight(reader)).toBeLessThan(
+      Math.max(RIGHT.withinMs, RIGHT.starts * this.#slowestStartMs),
+    );
   }
 
   /** Resolves, with the milliseconds it took, when all is right. */
@@ -71,8 +88,14 @@ class Fleet {
       const took = performance.now() - begun;
       if (right) return took;
       if (took > PATIENCE_MS) {
-        const seen = this.leases.map(({ id, discovery }) => ({ id, state: discovery?.state, knows: discovery?.nodes.knownVersions() }));
-        throw new Error(`not right after ${PATIENCE_MS} ms: ${JSON.stringify(seen)}; tree: ${JSON.stringify([...(await reader.all())])}`);
+        const seen = this.leases.map(({ id, discovery }) => ({
+          id,
+          state: discovery?.state,
+          knows: discovery?.nodes.knownVersions(),
+        }));
+        throw new Error(
+          `not right after ${PATIENCE_MS} ms: ${JSON.stringify(seen)}; tree: ${JSON.stringify([...(await reader.all())])}`,
+        );
       }
       await sleep(10);
     }
@@ -152,24 +175,27 @@ describe('a fleet on one server', () => {
   it.each([
     ['shorter than the session', 1_000],
     ['longer than the session', 2 * SESSION_MS],
-  ])('is right again within 2 s of the end of a cut that is %s, and of what changed meanwhile', async (_, cutMs) => {
-    await fleet.start(4, () => connect);
-    const proxy = new FaultProxy();
-    proxies.push(proxy);
-    const [host = '', port] = server.connect.split(':');
-    const through = `127.0.0.1:${await proxy.start(host, Number(port))}`;
-    await fleet.start(1, () => connect.replace(server.connect, through));
-    await fleet.untilRight(reader);
-    proxy.cut();
-    await sleep(cutMs);
-    // One goes and one comes while the fifth sees nothing.
-    const [first] = fleet.leases.splice(0, 1);
-    await first?.release();
-    await fleet.start(2, () => connect);
-    proxy.heal();
-    await fleet.expectRightSoon(reader);
-    fleet.expectKept();
-  });
+  ])(
+    'is right again within 2 s of the end of a cut that is %s, and of what changed meanwhile',
+    async (_, cutMs) => {
+      await fleet.start(4, () => connect);
+      const proxy = new FaultProxy();
+      proxies.push(proxy);
+      const [host = '', port] = server.connect.split(':');
+      const through = `127.0.0.1:${await proxy.start(host, Number(port))}`;
+      await fleet.start(1, () => connect.replace(server.connect, through));
+      await fleet.untilRight(reader);
+      proxy.cut();
+      await sleep(cutMs);
+      // One goes and one comes while the fifth sees nothing.
+      const [first] = fleet.leases.splice(0, 1);
+      await first?.release();
+      await fleet.start(2, () => connect);
+      proxy.heal();
+      await fleet.expectRightSoon(reader);
+      fleet.expectKept();
+    },
+  );
 });
 
 describe('a fleet on an ensemble of three', () => {
@@ -201,7 +227,9 @@ describe('a fleet on an ensemble of three', () => {
   it('works without a quorum for 20 s, and is right again when there is one', async () => {
     const [one, two] = ensemble.servers;
     await Promise.all([one?.kill(), two?.kill()]);
-    await expect.poll(() => fleet.leases.map(({ discovery }) => discovery?.state.status)).toEqual(Array(5).fill('degraded'));
+    await expect
+      .poll(() => fleet.leases.map(({ discovery }) => discovery?.state.status))
+      .toEqual(Array(5).fill('degraded'));
     await sleep(20_000);
     fleet.expectKept();
     await Promise.all([one?.start(), two?.start()]);

@@ -36,27 +36,45 @@ function resolver(zookeeper = client(connect), clock: Clock = systemClock) {
   return { resolver: made, zookeeper, reports };
 }
 
-const path = (nodeId: number, key?: string) => entryPath({ kind: 'endpoint', endpoint: 'pay', service: 'orders', key }, nodeId);
+const path = (nodeId: number, key?: string) =>
+  entryPath({ kind: 'endpoint', endpoint: 'pay', service: 'orders', key }, nodeId);
 const at = (nodeId: number) => ({ address: `10.0.0.${nodeId}`, port: 8080 });
 
-async function offer(nodeId: number, key?: string, fields: Readonly<Record<string, unknown>> = at(nodeId)): Promise<void> {
+async function offer(
+  nodeId: number,
+  key?: string,
+  fields: Readonly<Record<string, unknown>> = at(nodeId),
+): Promise<void> {
   await other.createWithParents(path(nodeId, key), data(nodeId, 1, fields), 'ephemeral');
 }
 
-const ids = ({ instances }: { readonly instances: readonly { readonly id: string }[] }) => instances.map(({ id }) => id).join();
+const ids = ({ instances }: { readonly instances: readonly { readonly id: string }[] }) =>
+  instances.map(({ id }) => id).join();
 
 describe('the resolver of endpoints', () => {
   it('finds the nodes that have announced one, with where they are and what they say of themselves', async () => {
     for (const id of [3, 5]) {
       const lease = staticLease({ id, taskId: `task-${id}` });
-      const tree = new DiscoveryTree({ zookeeper: client(connect), lease, clock: systemClock, random: systemRandom });
+      const tree = new DiscoveryTree({
+        zookeeper: client(connect),
+        lease,
+        clock: systemClock,
+        random: systemRandom,
+      });
       tree.put({ kind: 'endpoint', endpoint: 'pay', service: 'orders' }, { ...at(id), colour: 'blue' });
       opened.push(() => tree.close());
     }
     const provider = resolver().resolver.provider('pay');
     await expect.poll(() => ids(provider)).toBe('orders:3,orders:5');
     expect(provider.instances[0]).toMatchObject({
-      ...{ name: 'pay', id: 'orders:3', address: '10.0.0.3', port: 8080, serviceType: 'DYNAMIC', enabled: true },
+      ...{
+        name: 'pay',
+        id: 'orders:3',
+        address: '10.0.0.3',
+        port: 8080,
+        serviceType: 'DYNAMIC',
+        enabled: true,
+      },
       payload: { taskId: 'task-3', nodeId: 3, version: 1, colour: 'blue' },
     });
     expect([provider.url(), provider.url()].sort()).toEqual(['http://10.0.0.3:8080', 'http://10.0.0.5:8080']);
@@ -67,7 +85,11 @@ describe('the resolver of endpoints', () => {
     await offer(2, 'visa');
     await offer(3, 'visa');
     const { resolver: made } = resolver();
-    const [plain, visa, none] = [made.instances('pay'), made.instances('pay', 'visa'), made.provider('pay', { key: 'other' })];
+    const [plain, visa, none] = [
+      made.instances('pay'),
+      made.instances('pay', 'visa'),
+      made.provider('pay', { key: 'other' }),
+    ];
     await Promise.all([plain.ready, visa.ready, none.ready]);
     expect([ids(plain), ids(visa), ids(none)]).toEqual(['orders:1', 'orders:2,orders:3', '']);
     expect(() => none.url()).toThrow('no instance of pay can be picked (none is known)');
@@ -140,7 +162,8 @@ describe('the resolver of endpoints', () => {
     const [usual, any] = [made.provider('pay'), made.provider('pay', { accept: () => true })];
     await Promise.all([usual.ready, any.ready]);
     expect(ids(usual)).toBe('orders:1,orders:2');
-    const picked = (provider: typeof usual) => [...new Set(Array.from({ length: 8 }, () => provider.pick()?.id))].sort().join();
+    const picked = (provider: typeof usual) =>
+      [...new Set(Array.from({ length: 8 }, () => provider.pick()?.id))].sort().join();
     expect([picked(usual), picked(any)]).toEqual(['orders:2', 'orders:1,orders:2']);
   });
 
@@ -176,7 +199,11 @@ describe('the resolver of endpoints', () => {
   it('ends every watch when it is closed, and follows nothing any more', async () => {
     await offer(1);
     const { resolver: made, zookeeper } = resolver();
-    const [one, all, provider] = [made.instances('pay'), made.instancesOfAllKeys('pay'), made.provider('pay')];
+    const [one, all, provider] = [
+      made.instances('pay'),
+      made.instancesOfAllKeys('pay'),
+      made.provider('pay'),
+    ];
     await Promise.all([one.ready, all.ready, provider.ready]);
     one.close();
     made.close();
@@ -196,9 +223,13 @@ describe('the resolver of endpoints', () => {
       ['pay', 'a/b'],
       ['pay', '_'],
     ] as const)
-      expect(() => made.provider(endpoint, { key })).toThrow(expect.objectContaining({ code: 'CONFIG_INVALID' }));
+      expect(() => made.provider(endpoint, { key })).toThrow(
+        expect.objectContaining({ code: 'CONFIG_INVALID' }),
+      );
     expect(() => made.instancesOfAllKeys('a/b')).toThrow(expect.objectContaining({ code: 'CONFIG_INVALID' }));
-    expect(() => made.provider('pay', { downPolicy: { threshold: 0 } })).toThrow(expect.objectContaining({ code: 'CONFIG_INVALID' }));
+    expect(() => made.provider('pay', { downPolicy: { threshold: 0 } })).toThrow(
+      expect.objectContaining({ code: 'CONFIG_INVALID' }),
+    );
     expect(zookeeper.openWatches).toBe(0);
   });
 });

@@ -9,7 +9,8 @@ import { childrenOf } from '../cli/run-support.js';
 export const SESSION_MS = 2_000;
 
 /** Where a node id stands in the tree. */
-export const nodePath = (nodeId: number) => `/discovery/nodes/00/${(8 + nodeId).toString(16).toUpperCase().padStart(2, '0')}`;
+export const nodePath = (nodeId: number) =>
+  `/discovery/nodes/00/${(8 + nodeId).toString(16).toUpperCase().padStart(2, '0')}`;
 
 /** A cluster in which an id whose holder has died is free after some four seconds. */
 export const CLUSTER = ['--nodes', '3', '--duration', '4s'];

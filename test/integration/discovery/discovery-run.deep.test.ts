@@ -2,7 +2,15 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { initCluster, loggedAt, startTask } from '../../support/fleet.js';
 import { throughProxy } from '../../support/network/proxies.js';
 import { runCli } from '../../support/processes.js';
-import { CLUSTER, killFamily, LEASE, nodePath, type RunScene, runScene, SESSION_MS } from './discovery-run-support.js';
+import {
+  CLUSTER,
+  killFamily,
+  LEASE,
+  nodePath,
+  type RunScene,
+  runScene,
+  SESSION_MS,
+} from './discovery-run-support.js';
 
 let scene: RunScene;
 
@@ -39,7 +47,8 @@ describe('tasks on S3 and ZooKeeper', () => {
     const successor = start('successor', ['--ready-timeout', '3s']);
     expect(await successor.started()).toEqual({ id: 1, version: 2 });
     await successor.waitForOutput(/ready after the time-out: node 0 does still not know/);
-    const waited = loggedAt(successor.log(), /ready after the time-out/) - loggedAt(successor.log(), /acquired node id/);
+    const waited =
+      loggedAt(successor.log(), /ready after the time-out/) - loggedAt(successor.log(), /acquired node id/);
     expect(waited).toBeGreaterThan(2_900);
   });
 });
@@ -85,7 +94,12 @@ describe('a task with a node id from ZooKeeper alone', () => {
 
   it('is stopped before the servers give its id away when it is cut off', async () => {
     const { proxy, through } = await throughProxy(scene.connect);
-    const task = allocate(through, 'sh', '-c', 'echo "id $NODE_ID"; while :; do date +%s%3N; sleep 0.02; done');
+    const task = allocate(
+      through,
+      'sh',
+      '-c',
+      'echo "id $NODE_ID"; while :; do date +%s%3N; sleep 0.02; done',
+    );
     await task.waitForOutput(/^id 0$/m);
     proxy.cut();
     await scene.reader.until(nodePath(0), (seen) => seen === undefined);

@@ -7,7 +7,14 @@ import { runCli, type TestProcess } from '../../support/processes.js';
 import { zkCli } from '../../support/servers/zookeeper-process.js';
 import { LONGEST_SESSION } from '../../support/zookeeper.js';
 import { newFolder, removeFolders } from '../cli/run-support.js';
-import { CLUSTER, killFamily, nodePath, type RunScene, runScene, SESSION_MS } from './discovery-run-support.js';
+import {
+  CLUSTER,
+  killFamily,
+  nodePath,
+  type RunScene,
+  runScene,
+  SESSION_MS,
+} from './discovery-run-support.js';
 
 let scene: RunScene;
 
@@ -18,7 +25,8 @@ afterEach(async () => {
 
 /** What stands in a lease of the versions that its holder knows. */
 async function knownNodes(nodeId: number): Promise<unknown> {
-  return (JSON.parse((await scene.store.read(`${nodeId}.json`)) ?? '{}') as { knownNodesMapping?: unknown }).knownNodesMapping;
+  return (JSON.parse((await scene.store.read(`${nodeId}.json`)) ?? '{}') as { knownNodesMapping?: unknown })
+    .knownNodesMapping;
 }
 
 describe('tasks on S3 and ZooKeeper', () => {
@@ -43,18 +51,30 @@ describe('tasks on S3 and ZooKeeper', () => {
       await reader.until(`/discovery/servicetypes/orders/${id}`, (seen) => seen !== undefined);
     }
     const nodes = await reader.all('/discovery/nodes');
-    expect([...nodes].map(([path, { taskId, nodeId, version, service }]) => [path, taskId, nodeId, version, service])).toEqual([
+    expect(
+      [...nodes].map(([path, { taskId, nodeId, version, service }]) => [
+        path,
+        taskId,
+        nodeId,
+        version,
+        service,
+      ]),
+    ).toEqual([
       ['/discovery/nodes/00/08', 'one', 0, 1, 'orders'],
       ['/discovery/nodes/00/09', 'two', 1, 1, 'orders'],
       ['/discovery/nodes/00/0A', 'three', 2, 1, 'orders'],
     ]);
     // The same by ZooKeeper's own client.
     const listed = (await zkCli(connect, ['ls', '-R', '/discovery'])).split('\n');
-    expect(listed.filter((path) => /^\/discovery\/(nodes\/00|servicetypes\/orders)\//.test(path)).sort()).toEqual([
+    expect(
+      listed.filter((path) => /^\/discovery\/(nodes\/00|servicetypes\/orders)\//.test(path)).sort(),
+    ).toEqual([
       ...['08', '09', '0A'].map((name) => `/discovery/nodes/00/${name}`),
       ...[0, 1, 2].map((id) => `/discovery/servicetypes/orders/${id}`),
     ]);
-    expect(await zkCli(connect, ['get', '/discovery/nodes/00/0A'])).toContain('"taskId":"three","nodeId":2,"version":1');
+    expect(await zkCli(connect, ['get', '/discovery/nodes/00/0A'])).toContain(
+      '"taskId":"three","nodeId":2,"version":1',
+    );
     for (const id of [0, 1, 2]) await expect.poll(() => knownNodes(id)).toEqual({ 0: 1, 1: 1, 2: 1 });
 
     killFamily(pids[1] as number);
@@ -167,11 +187,17 @@ describe('a task with a node id from ZooKeeper alone', () => {
   });
 
   it('keeps its id until a command that takes its time has ended', async () => {
-    // A file: what the command writes to its output may reach this process after it has seen that the id is free.
+    // A file: what the command writes to its output may reach this process after it has seen that the id is
+    // free.
     const ended = join(newFolder(), 'ended');
-    const task = allocate(scene.connect, `trap 'echo told; sleep 0.5; touch ${ended}; exit 0' TERM; ${HEARTBEAT}`);
+    const task = allocate(
+      scene.connect,
+      `trap 'echo told; sleep 0.5; touch ${ended}; exit 0' TERM; ${HEARTBEAT}`,
+    );
     await given(task);
-    const wasEnded = scene.reader.until(nodePath(0), (seen) => seen === undefined).then(() => existsSync(ended));
+    const wasEnded = scene.reader
+      .until(nodePath(0), (seen) => seen === undefined)
+      .then(() => existsSync(ended));
     task.kill('SIGTERM');
     await task.waitForOutput(/told/);
     expect(await wasEnded).toBe(true);

@@ -3,11 +3,22 @@ import { evict, initCluster, loggedAt } from '../../support/fleet.js';
 import { throughProxy } from '../../support/network/proxies.js';
 import { ZOOKEEPER_TIMES } from '../../support/servers/zookeeper-process.js';
 import { isAlive } from '../cli/run-support.js';
-import { killFamily, nodePath, pidsOf, type RunScene, runScene, SESSION_MS, signalAll } from './discovery-run-support.js';
+import {
+  killFamily,
+  nodePath,
+  pidsOf,
+  type RunScene,
+  runScene,
+  SESSION_MS,
+  signalAll,
+} from './discovery-run-support.js';
 
 // How soon a node leaves the discovery tree, and its successor stands there.
 
-/** A dead session ends within its time-out and two ticks of the server; the rest is for a machine that has much else to do. */
+/**
+ * A dead session ends within its time-out and two ticks of the server; the rest is for a machine that has
+ * much else to do.
+ */
 const GONE_WITHIN_MS = SESSION_MS + 2 * ZOOKEEPER_TIMES.tickTimeMs + 4_000;
 
 let scene: RunScene;

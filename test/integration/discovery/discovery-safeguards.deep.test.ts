@@ -23,7 +23,8 @@ import { newFolder, removeFolders, untilDead } from '../cli/run-support.js';
 import { renewSession } from '../services/services-support.js';
 import { client, closeClients, data } from './discovery-support.js';
 
-// What keeps a node from doing harm to others in moments that are rare: each of these tests fails when its safeguard is taken out.
+// What keeps a node from doing harm to others in moments that are rare: each of these tests fails when its
+// safeguard is taken out.
 
 const NODE = '/discovery/nodes/00/08';
 const SERVICE = '/discovery/servicetypes/orders/0';
@@ -47,7 +48,14 @@ afterEach(async () => {
 
 describe('a node id from ZooKeeper alone', () => {
   function allocate(through: string, sessionMs: number, script: string): TestProcess {
-    const options = ['--zookeeper', through, '--zookeeper-session-timeout', `${sessionMs}ms`, '--service', 'orders'];
+    const options = [
+      '--zookeeper',
+      through,
+      '--zookeeper-session-timeout',
+      `${sessionMs}ms`,
+      '--service',
+      'orders',
+    ];
     return runCli(['run', '--provider', 'zookeeper', ...options, '--', 'sh', '-c', script]);
   }
 
@@ -55,7 +63,11 @@ describe('a node id from ZooKeeper alone', () => {
     const sessionMs = 4_000;
     const stubborn = `sh -c 'trap "" TERM; echo "left $$"; while :; do sleep 0.05; done' &`;
     const end = join(newFolder(), 'end');
-    const task = allocate(connect, sessionMs, `${stubborn} while [ ! -e ${end} ]; do sleep 0.1; done; exit 0`);
+    const task = allocate(
+      connect,
+      sessionMs,
+      `${stubborn} while [ ! -e ${end} ]; do sleep 0.1; done; exit 0`,
+    );
     const [, left] = await task.waitForOutput(/^left (\d+)$/m);
     await reader.until(SERVICE, (seen) => seen !== undefined);
     writeFileSync(end, '');
@@ -64,7 +76,8 @@ describe('a node id from ZooKeeper alone', () => {
     await task.waitForOutput(/the lease is not released, but left to expire/);
     const leftAt = performance.now();
     await task.exit;
-    // No client is sent there any more, no other task gets the id: the last heartbeat was at most a sixth of the time-out before the end.
+    // No client is sent there any more, no other task gets the id: the last heartbeat was at most a sixth of
+    // the time-out before the end.
     expect(await reader.at(SERVICE)).toBeUndefined();
     await reader.until(NODE, (seen) => seen === undefined);
     expect(performance.now() - leftAt).toBeGreaterThan(sessionMs / 2);
@@ -73,7 +86,11 @@ describe('a node id from ZooKeeper alone', () => {
 
   it('stays taken until a command that ignores SIGTERM is dead when ZooKeeper comes back after the loss', async () => {
     const { proxy, through } = await throughProxy(connect);
-    const task = allocate(through, 20_000, `trap '' TERM; echo begun; while :; do date +%s%3N; sleep 0.02; done`);
+    const task = allocate(
+      through,
+      20_000,
+      `trap '' TERM; echo begun; while :; do date +%s%3N; sleep 0.02; done`,
+    );
     await task.waitForOutput(/begun/);
     await reader.until(SERVICE, (seen) => seen !== undefined);
     // Requests reach the server, answers do not come back: the session lives, and its holder cannot know.
@@ -121,7 +138,9 @@ describe('a discovery tree', () => {
     one.tree.put({ kind: 'node' });
     one.tree.put({ kind: 'service', service: 'orders' });
     await reader.until(SERVICE, (seen) => seen?.version === 4);
-    await expect.poll(() => one.events.some(({ type }) => type === 'superseded' || type === 'blocked')).toBe(true);
+    await expect
+      .poll(() => one.events.some(({ type }) => type === 'superseded' || type === 'blocked'))
+      .toBe(true);
     const before = await reader.zookeeper.read(NODE);
     expect(await one.tree.withdraw(5_000)).toBe(true);
     expect(await reader.at(SERVICE)).toBeUndefined();
@@ -131,34 +150,35 @@ describe('a discovery tree', () => {
   it.each([
     ['overwrites', 'setData', (tree: DiscoveryTree) => tree.put({ kind: 'node' }, { port: 2 })],
     ['removes', 'remove', (tree: DiscoveryTree) => tree.remove({ kind: 'node' })],
-  ] as const)('%s nobody who has taken its place in the moment after its last look, while its session ended', async (_, method, change) => {
-    const one = announcer(4);
-    one.tree.put({ kind: 'node' });
-    await synced(one);
-    const call = one.zookeeper[method].bind(one.zookeeper) as (...given: unknown[]) => Promise<unknown>;
-    let answered = false;
-    const late = async (...given: unknown[]) => {
-      Object.assign(one.zookeeper, { [method]: call });
-      await renewSession(one);
-      await reader.zookeeper.createWithParents(NODE, data(0, 5), 'ephemeral');
-      return call(...given).finally(() => {
-        answered = true;
-      });
-    };
-    Object.assign(one.zookeeper, { [method]: late });
-    change(one.tree);
-    await expect.poll(() => answered).toBe(true);
-    expect(await reader.at(NODE)).toEqual({ taskId: 'task-0', nodeId: 0, version: 5 });
-  });
+  ] as const)(
+    '%s nobody who has taken its place in the moment after its last look, while its session ended',
+    async (_, method, change) => {
+      const one = announcer(4);
+      one.tree.put({ kind: 'node' });
+      await synced(one);
+      const call = one.zookeeper[method].bind(one.zookeeper) as (...given: unknown[]) => Promise<unknown>;
+      let answered = false;
+      const late = async (...given: unknown[]) => {
+        Object.assign(one.zookeeper, { [method]: call });
+        await renewSession(one);
+        await reader.zookeeper.createWithParents(NODE, data(0, 5), 'ephemeral');
+        return call(...given).finally(() => {
+          answered = true;
+        });
+      };
+      Object.assign(one.zookeeper, { [method]: late });
+      change(one.tree);
+      await expect.poll(() => answered).toBe(true);
+      expect(await reader.at(NODE)).toEqual({ taskId: 'task-0', nodeId: 0, version: 5 });
+    },
+  );
 
   it('leaves nothing behind that was made without its knowing, and that a server which lags behind does not show yet', async () => {
     const one = announcer(4);
     const { zookeeper } = one;
-    const [create, read, multi] = [zookeeper.createWithParents, zookeeper.read, zookeeper.multi].map((each) => each.bind(zookeeper)) as [
-      typeof zookeeper.createWithParents,
-      typeof zookeeper.read,
-      typeof zookeeper.multi,
-    ];
+    const [create, read, multi] = [zookeeper.createWithParents, zookeeper.read, zookeeper.multi].map((each) =>
+      each.bind(zookeeper),
+    ) as [typeof zookeeper.createWithParents, typeof zookeeper.read, typeof zookeeper.multi];
     let caughtUp = false;
     Object.assign(zookeeper, {
       createWithParents: async (...call: Parameters<typeof create>) => {
@@ -202,15 +222,30 @@ describe('a discovery', () => {
     await Promise.all(discoverers.splice(0).map((each) => each.close()));
   });
 
-  async function discover(): Promise<{ discovery: Discovery; events: DiscoveryEvent[]; lease: { valid: boolean } }> {
+  async function discover(): Promise<{
+    discovery: Discovery;
+    events: DiscoveryEvent[];
+    lease: { valid: boolean };
+  }> {
     const events: DiscoveryEvent[] = [];
     const state = { valid: true };
     const lease = { ...staticLease({ id: 0, taskId: 'task-0' }), isValid: () => state.valid };
     const announcement = { service: 'orders', address: 'host', port: 80 };
     const onEvent = (event: DiscoveryEvent) => void events.push(event);
-    const discoverer = new Discoverer({ connect, clock: systemClock, random: systemRandom, announcement, onEvent });
+    const discoverer = new Discoverer({
+      connect,
+      clock: systemClock,
+      random: systemRandom,
+      announcement,
+      onEvent,
+    });
     discoverers.push(discoverer);
-    const discovery = await discoverer.start({ lease, origin: 'static', leases: undefined, announcesNode: true });
+    const discovery = await discoverer.start({
+      lease,
+      origin: 'static',
+      leases: undefined,
+      announcesNode: true,
+    });
     return { discovery, events, lease: state };
   }
 
@@ -257,7 +292,12 @@ describe('a lease in a store', () => {
     const discoverer = new Discoverer({ connect, ...common, announcement: { service: 'orders' } });
     try {
       await discoverer.zookeeper.whenConnected();
-      const discovery = await discoverer.start({ lease, origin: 'vacant', leases: undefined, announcesNode: true });
+      const discovery = await discoverer.start({
+        lease,
+        origin: 'vacant',
+        leases: undefined,
+        announcesNode: true,
+      });
       await expect.poll(() => discovery.state.status).toBe('closed');
       await expect.poll(() => discoverer.zookeeper.state.status).toBe('closed');
     } finally {
@@ -274,7 +314,11 @@ describe('a lease in a store', () => {
       (lease) => lease.release().then(() => 'handed over'),
       (error: unknown) => error,
     );
-    expect(result).toMatchObject({ code: 'ZOOKEEPER_FAILED', fault: 'timeout', message: expect.stringContaining(NODE) });
+    expect(result).toMatchObject({
+      code: 'ZOOKEEPER_FAILED',
+      fault: 'timeout',
+      message: expect.stringContaining(NODE),
+    });
     const status = await inspectCluster(new StoreSession(store.connect(), systemClock, 1_000));
     expect(status?.nodes).toMatchObject([{ id: 0, state: 'released', version: 1 }]);
     expect((await reader.zookeeper.read(NODE))?.data.toString()).toBe('in the way');

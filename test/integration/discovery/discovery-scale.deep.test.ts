@@ -11,7 +11,10 @@ import { seededRandom } from '../../support/virtual-clock.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 
 const NODES = 2_000;
-/** What a fresh watcher may take to see them all, in milliseconds; on a busy machine, as many times what reading them takes there. */
+/**
+ * What a fresh watcher may take to see them all, in milliseconds; on a busy machine, as many times what
+ * reading them takes there.
+ */
 const SIGHT_MS = 3_000;
 const SIGHT_READS = 3;
 /** The load: changes a second, and for how long in seconds. */
@@ -41,7 +44,8 @@ function watch(): NodeWatcher {
 }
 
 const pathOf = (nodeId: number) => entryPath({ kind: 'node' }, nodeId);
-const dataOf = (nodeId: number, version: number) => encodeAssignment({ taskId: `task-${nodeId}-${version}`, nodeId, version });
+const dataOf = (nodeId: number, version: number) =>
+  encodeAssignment({ taskId: `task-${nodeId}-${version}`, nodeId, version });
 
 /** Registers node ids 0 … n-1 at version 1. */
 async function register(zookeeper: ZooKeeper, n: number): Promise<void> {
@@ -60,7 +64,9 @@ async function tree(): Promise<Record<string, unknown>> {
 }
 
 const seenBy = (watcher: NodeWatcher) =>
-  Object.fromEntries([...watcher.nodes.values()].map((assignment) => [pathOf(assignment.nodeId), assignment] as const).sort());
+  Object.fromEntries(
+    [...watcher.nodes.values()].map((assignment) => [pathOf(assignment.nodeId), assignment] as const).sort(),
+  );
 
 describe(`a tree of ${NODES} nodes`, () => {
   it(`is seen whole by a fresh watcher within ${SIGHT_MS} ms, its connection included`, async () => {

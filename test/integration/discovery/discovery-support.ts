@@ -6,7 +6,10 @@ import { openZooKeeper, type ZooKeeperClient } from '../../../src/zookeeper/zook
 const clients: ZooKeeperClient[] = [];
 
 /** A client of this test's own, closed by {@link closeClients}. */
-export function client(connect: string, options: { readonly auth?: string; readonly sessionTimeoutMs?: number } = {}): ZooKeeperClient {
+export function client(
+  connect: string,
+  options: { readonly auth?: string; readonly sessionTimeoutMs?: number } = {},
+): ZooKeeperClient {
   const opened = openZooKeeper({ connect, clock: systemClock, random: systemRandom, ...options });
   clients.push(opened);
   return opened;
@@ -34,7 +37,11 @@ export async function wholeTree(zookeeper: ZooKeeperClient, path: string): Promi
 export const RIGHTS = { read: 1, write: 2, create: 4, delete: 8, admin: 16 } as const;
 
 /** Lets all clients do these things with a znode, and nothing else, from now on. */
-export async function restrict(connect: string, path: string, rights: readonly (keyof typeof RIGHTS)[]): Promise<void> {
+export async function restrict(
+  connect: string,
+  path: string,
+  rights: readonly (keyof typeof RIGHTS)[],
+): Promise<void> {
   const { ACL, Id } = await import('node-zookeeper-client');
   const library = createClient(connect, { sessionTimeout: 10_000, spinDelay: 50, retries: 0 });
   await new Promise<void>((resolve) => {
@@ -43,6 +50,8 @@ export async function restrict(connect: string, path: string, rights: readonly (
   });
   const permissions = rights.reduce((sum, right) => sum | RIGHTS[right], 0);
   const list = [new ACL(permissions, new Id('world', 'anyone'))];
-  await new Promise<void>((resolve, reject) => library.setACL(path, list, -1, (error) => (error ? reject(error) : resolve())));
+  await new Promise<void>((resolve, reject) =>
+    library.setACL(path, list, -1, (error) => (error ? reject(error) : resolve())),
+  );
   library.close();
 }

@@ -28,18 +28,34 @@ describe('a discovery tree', () => {
     reader = new TreeReader(connect);
   });
   afterEach(async () => {
-    await Promise.all(tasks.splice(0).map(({ tree, zookeeper }) => tree.close().then(() => zookeeper.close())));
+    await Promise.all(
+      tasks.splice(0).map(({ tree, zookeeper }) => tree.close().then(() => zookeeper.close())),
+    );
     await stopProxies();
     await reader.close();
   });
 
-  function task(version: number, options: { id?: number; taskId?: string; through?: string; sessionTimeoutMs?: number } = {}): Task {
+  function task(
+    version: number,
+    options: { id?: number; taskId?: string; through?: string; sessionTimeoutMs?: number } = {},
+  ): Task {
     const { id = 0, taskId = `task-${version}`, through = connect, sessionTimeoutMs = 10_000 } = options;
-    const zookeeper = openZooKeeper({ connect: through, sessionTimeoutMs, clock: systemClock, random: systemRandom });
+    const zookeeper = openZooKeeper({
+      connect: through,
+      sessionTimeoutMs,
+      clock: systemClock,
+      random: systemRandom,
+    });
     const events: TreeEvent[] = [];
     const state = { valid: true };
     const lease = { id, version, taskId, isValid: () => state.valid };
-    const tree = new DiscoveryTree({ zookeeper, lease, clock: systemClock, random: systemRandom, onEvent: (event) => events.push(event) });
+    const tree = new DiscoveryTree({
+      zookeeper,
+      lease,
+      clock: systemClock,
+      random: systemRandom,
+      onEvent: (event) => events.push(event),
+    });
     const made = { zookeeper, tree, events, lease: state };
     tasks.push(made);
     return made;
@@ -149,8 +165,14 @@ describe('a discovery tree', () => {
     old.tree.put({ kind: 'service', service: 'witness' });
     await reader.until('/discovery/servicetypes/witness/0', (seen) => seen?.version === 4);
     expect(await reader.at(NODE)).toMatchObject({ taskId: 'task-5', version: 5 });
-    expect(await reader.at('/discovery/servicetypes/orders/0')).toMatchObject({ taskId: 'task-5', version: 5 });
-    expect(old.tree.state).toMatchObject({ status: 'degraded', problem: expect.stringContaining('version 5') });
+    expect(await reader.at('/discovery/servicetypes/orders/0')).toMatchObject({
+      taskId: 'task-5',
+      version: 5,
+    });
+    expect(old.tree.state).toMatchObject({
+      status: 'degraded',
+      problem: expect.stringContaining('version 5'),
+    });
     expect(successor.tree.state.status).toBe('synced');
   });
 
@@ -161,7 +183,10 @@ describe('a discovery tree', () => {
     const stale = task(8);
     stale.tree.put({ kind: 'node' });
     await expect.poll(() => stale.events.map(({ type }) => type)).toContain('superseded');
-    expect(stale.events.find(({ type }) => type === 'superseded')).toMatchObject({ path: NODE, by: { taskId: 'task-9', version: 9 } });
+    expect(stale.events.find(({ type }) => type === 'superseded')).toMatchObject({
+      path: NODE,
+      by: { taskId: 'task-9', version: 9 },
+    });
     stale.lease.valid = false;
     await current.zookeeper.close();
     const refused = { status: 'degraded', problem: expect.stringContaining('the lease is not valid') };
@@ -176,7 +201,11 @@ describe('a discovery tree', () => {
 
   it.each([
     ['something without a version', 'persistent', 'hello'],
-    ['another task under the same version', 'ephemeral', JSON.stringify({ taskId: 'other', nodeId: 0, version: 7 })],
+    [
+      'another task under the same version',
+      'ephemeral',
+      JSON.stringify({ taskId: 'other', nodeId: 0, version: 7 }),
+    ],
   ] as const)('leaves %s alone, and takes the place when it is gone', async (_, mode, data) => {
     await reader.zookeeper.createWithParents(NODE, data, mode);
     const one = task(7);
@@ -194,7 +223,9 @@ describe('a discovery tree', () => {
     const one = task(7);
     one.tree.put({ kind: 'node' });
     await synced(one);
-    expect((await reader.zookeeper.read(NODE))?.stat.owner).toBe((one.zookeeper.state as { sessionId?: string }).sessionId);
+    expect((await reader.zookeeper.read(NODE))?.stat.owner).toBe(
+      (one.zookeeper.state as { sessionId?: string }).sessionId,
+    );
   });
 
   it('stands again after a cut, with what was changed meanwhile, in a new session where the old one expired', async () => {

@@ -22,7 +22,12 @@ it('a discovery tree stands again within 2 s of the end of a cut, in a new sessi
   const reader = new TreeReader(connect);
   const { proxy, through } = await throughProxy(connect);
   const zookeeper = client(through, { sessionTimeoutMs: 1_000 });
-  const tree = new DiscoveryTree({ zookeeper, lease: staticLease({ id: 0, taskId: 'task' }), clock: systemClock, random: systemRandom });
+  const tree = new DiscoveryTree({
+    zookeeper,
+    lease: staticLease({ id: 0, taskId: 'task' }),
+    clock: systemClock,
+    random: systemRandom,
+  });
   ends.push(
     () => reader.close(),
     () => tree.close(),

@@ -105,7 +105,14 @@ describe('nodelease status --provider zookeeper', () => {
     await tree.ensurePath('/discovery/nodes/01');
     const report = JSON.parse((await call('status', '--json')).stdout) as StatusReport;
     const version = await versionOf(0);
-    const untold = { ageMs: null, expiresInMs: null, timestamp: null, knownNodes: {}, idWidth: expect.any(Number), problem: null };
+    const untold = {
+      ageMs: null,
+      expiresInMs: null,
+      timestamp: null,
+      knownNodes: {},
+      idWidth: expect.any(Number),
+      problem: null,
+    };
     expect(report).toEqual({
       store: null,
       cluster: null,
@@ -167,7 +174,8 @@ describe('nodelease doctor --provider zookeeper', () => {
     const server = inject('zookeeper').connect;
     const below = connect.slice(server.length);
     const stamp = '{"timestamp":1700000000000,"nonce":"n"}';
-    for (const id of ['08', '09', '0A']) await tree.createWithParents(`/discovery/stamps/00/${id}`, stamp, 'persistent');
+    for (const id of ['08', '09', '0A'])
+      await tree.createWithParents(`/discovery/stamps/00/${id}`, stamp, 'persistent');
     for (const path of ['nodes/01', 'nodes/02', 'nodes/03']) await tree.ensurePath(`/discovery/${path}`);
     expect(await call('doctor')).toMatchObject({ code: 0, stderr: '' });
     const cases: [folder: string, right: keyof typeof RIGHTS, text: string][] = [
@@ -180,7 +188,13 @@ describe('nodelease doctor --provider zookeeper', () => {
       ['/nodes/02', 'write', '/nodes/02 may not be changed'],
     ];
     const all = Object.keys(RIGHTS) as (keyof typeof RIGHTS)[];
-    const examined = { zookeeper: client(server), chroot: below, allocates: true, clock: systemClock, random: systemRandom };
+    const examined = {
+      zookeeper: client(server),
+      chroot: below,
+      allocates: true,
+      clock: systemClock,
+      random: systemRandom,
+    };
     for (const [index, [folder, right, text]] of cases.entries()) {
       const path = `${below}/discovery${folder}`;
       const others = all.filter((each) => each !== right);
@@ -206,14 +220,20 @@ describe('nodelease doctor --provider zookeeper', () => {
     await restrict(server, `${below}/discovery/stamps/00/09`, ['read', 'admin']);
     expect(await checkRights({ ...examined, allocates: false })).toMatchObject({ denied: [], failed: [] });
     const beside = await runInProcess(['doctor', '--store', 'memory:', '--zookeeper', connect]);
-    expect(beside).toMatchObject({ code: 0, complaints: '', answer: expect.stringContaining(`ZooKeeper at ${connect}`) });
+    expect(beside).toMatchObject({
+      code: 0,
+      complaints: '',
+      answer: expect.stringContaining(`ZooKeeper at ${connect}`),
+    });
   });
 
   it('ends with 69 and names the fault', async () => {
     const env = { NODELEASE_PROVIDER: 'zookeeper', NODELEASE_ZOOKEEPER: '127.0.0.1:1' };
     const { code, stderr } = await answer(scene.start(['doctor'], env));
     expect(code).toBe(69);
-    expect(stderr).toMatch(/^nodelease: ZooKeeper at 127\.0\.0\.1:1: 1 fault: server 127\.0\.0\.1:1: no server listens there .*\n$/);
+    expect(stderr).toMatch(
+      /^nodelease: ZooKeeper at 127\.0\.0\.1:1: 1 fault: server 127\.0\.0\.1:1: no server listens there .*\n$/,
+    );
   });
 
   it('ends with 130 where it is interrupted, and leaves nothing behind', async () => {
@@ -292,7 +312,13 @@ describe('nodelease release ID --force --provider zookeeper', () => {
   it('leaves what the holder announced in place of its claim readable, but for the mark of the tenure', async () => {
     const zookeeper = client(connect);
     const announced = { address: '10.0.0.1', port: 8080 };
-    const options = { zookeeper, clock: systemClock, random: systemRandom, taskId: 'holder', data: announced };
+    const options = {
+      zookeeper,
+      clock: systemClock,
+      random: systemRandom,
+      taskId: 'holder',
+      data: announced,
+    };
     const lease = await acquireFromZooKeeper(options);
     scene.ends.push(() => lease.release());
     const begun = systemClock.now();
@@ -300,7 +326,14 @@ describe('nodelease release ID --force --provider zookeeper', () => {
     await expect.poll(() => lease.signal.aborted).toBe(true);
     expect(lease.signal.reason).toMatchObject({ reason: 'taken' });
     const left = decodeAssignment((await tree.read(idPath(0)))?.data as Buffer);
-    expect(left).toEqual({ taskId: 'holder', nodeId: 0, version: lease.version, idWidth: 8, ...announced, evictedAt: expect.any(Number) });
+    expect(left).toEqual({
+      taskId: 'holder',
+      nodeId: 0,
+      version: lease.version,
+      idWidth: 8,
+      ...announced,
+      evictedAt: expect.any(Number),
+    });
     expect(left?.evictedAt).toBeGreaterThanOrEqual(begun);
     // The session goes on, so no other task gets the id: that is up to the one that ends the work.
     const other = await acquireFromZooKeeper({ ...options, zookeeper: client(connect) });
@@ -320,8 +353,10 @@ describe('nodelease release ID --force --provider zookeeper', () => {
     await tree.createWithParents(idPath(0), data(0, 1), 'ephemeral');
     await tree.create(idPath(1), data(1, 1, { nonce: 'n' }), 'persistent');
     await tree.create(idPath(2), 'garbage', 'ephemeral');
-    const foreign = /^nodelease: node id \d: \/discovery\/nodes\/00\/0\w is not of a task that has its node id from ZooKeeper .*\n$/;
-    const persistent = /^nodelease: node id 1: \/discovery\/nodes\/00\/09 is persistent, .*: left as it is\n$/;
+    const foreign =
+      /^nodelease: node id \d: \/discovery\/nodes\/00\/0\w is not of a task that has its node id from ZooKeeper .*\n$/;
+    const persistent =
+      /^nodelease: node id 1: \/discovery\/nodes\/00\/09 is persistent, .*: left as it is\n$/;
     for (const [id, complaint] of [foreign, persistent, foreign].entries()) {
       const before = await tree.read(idPath(id));
       const { code, stdout, stderr } = await call('release', String(id), '--force');
@@ -365,14 +400,24 @@ describe('an eviction', () => {
       await write();
       throw lost();
     });
-    expect(eviction).toEqual({ kind: 'evicted', taskId: 'holder', version: await versionOf(0), earlier: false });
+    expect(eviction).toEqual({
+      kind: 'evicted',
+      taskId: 'holder',
+      version: await versionOf(0),
+      earlier: false,
+    });
     expect(writes).toBe(1);
   });
 
   it('that is lost on its way is made again', async () => {
     await tree.createWithParents(idPath(0), claim('holder'), 'ephemeral');
     const { eviction } = await evict(() => Promise.reject(lost()));
-    expect(eviction).toEqual({ kind: 'evicted', taskId: 'holder', version: await versionOf(0), earlier: false });
+    expect(eviction).toEqual({
+      kind: 'evicted',
+      taskId: 'holder',
+      version: await versionOf(0),
+      earlier: false,
+    });
     expect(await left()).not.toHaveProperty('nonce');
   });
 
@@ -411,7 +456,12 @@ describe('an eviction', () => {
       await tree.create(idPath(0), claim('next'), 'ephemeral');
       return write();
     });
-    expect(eviction).toEqual({ kind: 'evicted', taskId: undefined, version: await versionOf(0), earlier: false });
+    expect(eviction).toEqual({
+      kind: 'evicted',
+      taskId: undefined,
+      version: await versionOf(0),
+      earlier: false,
+    });
   });
 });
 

@@ -8,7 +8,8 @@ import { isAlive, newFolder } from '../cli/run-support.js';
 import { client } from './discovery-support.js';
 
 /** Where a node id is given out. */
-export const idPath = (nodeId: number) => `/discovery/nodes/00/${(nodeId + 8).toString(16).toUpperCase().padStart(2, '0')}`;
+export const idPath = (nodeId: number) =>
+  `/discovery/nodes/00/${(nodeId + 8).toString(16).toUpperCase().padStart(2, '0')}`;
 
 /** Tasks and commands of one test, whose node ids are from one chroot of ZooKeeper. */
 export class ProviderScene {
@@ -27,7 +28,17 @@ export class ProviderScene {
   /** A task whose command is at work when this resolves. */
   async hold(taskId: string, ...options: string[]): Promise<TestProcess & { readonly work: number }> {
     const script = 'echo "working with $NODE_ID as $$"; exec sleep 300';
-    const task = this.start(['run', ...this.provider, '--task-id', taskId, ...options, '--', 'sh', '-c', script]);
+    const task = this.start([
+      'run',
+      ...this.provider,
+      '--task-id',
+      taskId,
+      ...options,
+      '--',
+      'sh',
+      '-c',
+      script,
+    ]);
     const [, pid] = await task.waitForOutput(/working with \d+ as (\d+)\n/);
     return { ...task, work: Number(pid) };
   }
@@ -38,7 +49,10 @@ export class ProviderScene {
     await Promise.all(others.map((id) => this.tree.create(idPath(id), '{"taskId":"other"}', 'ephemeral')));
   }
 
-  /** Waits for node id 0, all others of the only group being taken; the lease, and whether the process of the one before was at work when it came. */
+  /**
+   * Waits for node id 0, all others of the only group being taken; the lease, and whether the process of the
+   * one before was at work when it came.
+   */
   async nextHolder(work: number): Promise<{ readonly lease: Lease; readonly busy: boolean }> {
     const common = { zookeeper: client(this.connect), clock: systemClock, random: systemRandom };
     const lease = await acquireFromZooKeeper({ ...common, taskId: 'next', maxGroups: 1 });

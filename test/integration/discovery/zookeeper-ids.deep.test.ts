@@ -23,7 +23,8 @@ const HOUR = 3_600_000;
 
 afterEach(endAll);
 
-const open = (chroot: string, connect?: string, sessionTimeoutMs = SESSION_MS) => openSession(chroot, sessionTimeoutMs, connect);
+const open = (chroot: string, connect?: string, sessionTimeoutMs = SESSION_MS) =>
+  openSession(chroot, sessionTimeoutMs, connect);
 
 /** A host's clock that is off by so much. */
 const off = (ms: number): Clock => ({ ...systemClock, now: () => systemClock.now() + ms });
@@ -63,10 +64,16 @@ async function useUp(ids: UniqueIdGenerator): Promise<[bigint, bigint]> {
 }
 
 /** Fills ids up to and including `to` with claims of this client, all saying this. */
-async function occupy(client: ZooKeeperClient, from: number, to: number, idWidth: number | undefined): Promise<void> {
+async function occupy(
+  client: ZooKeeperClient,
+  from: number,
+  to: number,
+  idWidth: number | undefined,
+): Promise<void> {
   await client.ensurePath('/discovery/nodes/00');
   const ids = Array.from({ length: to - from + 1 }, (_, i) => from + i);
-  const data = (id: number) => JSON.stringify({ taskId: `other-${id}`, nodeId: id - 8, version: 1, idWidth, nonce: `of-${id}` });
+  const data = (id: number) =>
+    JSON.stringify({ taskId: `other-${id}`, nodeId: id - 8, version: 1, idWidth, nonce: `of-${id}` });
   await Promise.all(ids.map((id) => client.createWithParents(pathOf(id), data(id), 'ephemeral')));
 }
 
@@ -154,7 +161,10 @@ describe('tenures of one node id', () => {
         handle.signal('SIGCONT');
         await maker.waitForOutput(/end LEASE_LOST\n/);
       }
-      const made = [...maker.stdout().matchAll(/^made (\d+) (\d+)$/gm)].flatMap(([, a, b]) => [BigInt(a as string), BigInt(b as string)]);
+      const made = [...maker.stdout().matchAll(/^made (\d+) (\d+)$/gm)].flatMap(([, a, b]) => [
+        BigInt(a as string),
+        BigInt(b as string),
+      ]);
       expect(made.length).toBeGreaterThan(20);
       expect(made.filter((id, i) => i > 0 && id < (made[i - 1] as bigint))).toEqual([]);
       expect(first > (made.at(-1) as bigint)).toBe(true);
@@ -230,7 +240,9 @@ describe('ids of a wider group', () => {
     // The next claimer has one look at the group’s mark.
     await claimer
       .read('/discovery/nodes/01')
-      .then((znode) => expect(JSON.parse(String(znode?.data))).toEqual({ idWidth: 9, floor: expect.any(Number) }));
+      .then((znode) =>
+        expect(JSON.parse(String(znode?.data))).toEqual({ idWidth: 9, floor: expect.any(Number) }),
+      );
     // One that comes when the groups are gone makes wide ids all the same.
     await lease.release();
     await others.close();
@@ -238,7 +250,9 @@ describe('ids of a wider group', () => {
     await first.release();
     await second.release();
     const late = open(chroot);
-    await expect.poll(async () => (await late.children('/discovery/nodes'))?.length, { timeout: 20_000 }).toBeLessThanOrEqual(2);
+    await expect
+      .poll(async () => (await late.children('/discovery/nodes'))?.length, { timeout: 20_000 })
+      .toBeLessThanOrEqual(2);
     expect((await uniqueIds(await acquire(late))).layout.nodeBits).toBe(9);
   }, 90_000);
 });

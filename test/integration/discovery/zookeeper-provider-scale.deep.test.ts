@@ -10,7 +10,10 @@ import { uniqueChroot } from '../../support/zookeeper.js';
 // Many sessions in one process, all starting at once.
 
 const SESSIONS = 300;
-/** Measured: 14 to 21 each on the average, by who comes first. Where all go for the first gap again and again: 157 each, and five times as long. */
+/**
+ * Measured: 14 to 21 each on the average, by who comes first. Where all go for the first gap again and again:
+ * 157 each, and five times as long.
+ */
 const MOST_REQUESTS_EACH = 40;
 
 const clients: ZooKeeperClient[] = [];
@@ -33,10 +36,19 @@ function open(chroot: string, connect = inject('zookeeper').connect): ZooKeeperC
 }
 
 /** A node id for each of the sessions, all asking at once. */
-function acquireAll(sessions: readonly ZooKeeperClient[], onEvent: (event: LeaseEvent) => void): Promise<Lease[]> {
+function acquireAll(
+  sessions: readonly ZooKeeperClient[],
+  onEvent: (event: LeaseEvent) => void,
+): Promise<Lease[]> {
   return Promise.all(
     sessions.map((zookeeper, i) =>
-      acquireFromZooKeeper({ zookeeper, clock: systemClock, random: systemRandom, taskId: `task-${i}`, onEvent }),
+      acquireFromZooKeeper({
+        zookeeper,
+        clock: systemClock,
+        random: systemRandom,
+        taskId: `task-${i}`,
+        onEvent,
+      }),
     ),
   );
 }
@@ -70,7 +82,9 @@ it(`gives ${SESSIONS} sessions that start at once an id each, in two groups, the
   await expect.poll(() => new Set(widths.map(({ value }) => value))).toEqual(new Set([9]));
   // Everybody says so, those too who had their id before there was a second group.
   const published = async () => {
-    const znodes = await Promise.all(clusterNodeIds.map((id) => reader.read(`/discovery/nodes/${hex(id >> 8)}/${hex(id & 0xff)}`)));
+    const znodes = await Promise.all(
+      clusterNodeIds.map((id) => reader.read(`/discovery/nodes/${hex(id >> 8)}/${hex(id & 0xff)}`)),
+    );
     return new Set(znodes.map((znode) => (JSON.parse(String(znode?.data)) as { idWidth: number }).idWidth));
   };
   await expect.poll(published).toEqual(new Set([9]));
@@ -105,7 +119,9 @@ it('gives 40 sessions one id each while their connections are reset again and ag
   expect(failed).not.toContain('lost');
   const reader = open(chroot);
   const names = (await reader.children('/discovery/nodes/00')) ?? [];
-  const owners = await Promise.all(names.map(async (name) => (await reader.read(`/discovery/nodes/00/${name}`))?.stat.owner));
+  const owners = await Promise.all(
+    names.map(async (name) => (await reader.read(`/discovery/nodes/00/${name}`))?.stat.owner),
+  );
   const own = sessions.map(({ state }) => ('sessionId' in state ? state.sessionId : undefined));
   expect(names).toHaveLength(40);
   expect(owners.toSorted()).toEqual(own.toSorted());

@@ -25,9 +25,13 @@ const SHORT_SESSION_MS = 3_000;
 
 afterEach(endAll);
 
-const open = (chroot: string, connect?: string, sessionTimeoutMs = SESSION_MS) => openSession(chroot, sessionTimeoutMs, connect);
+const open = (chroot: string, connect?: string, sessionTimeoutMs = SESSION_MS) =>
+  openSession(chroot, sessionTimeoutMs, connect);
 
-/** The first client made by `make` that is connected to this server; the order in which each tries them is drawn at random. */
+/**
+ * The first client made by `make` that is connected to this server; the order in which each tries them is
+ * drawn at random.
+ */
 async function connectedTo(server: string, make: () => ZooKeeperClient): Promise<ZooKeeperClient> {
   for (let attempt = 1; attempt <= 50; attempt += 1) {
     const client = make();
@@ -41,7 +45,9 @@ async function connectedTo(server: string, make: () => ZooKeeperClient): Promise
 async function occupy(client: ZooKeeperClient, from: number, to: number): Promise<void> {
   const ids = Array.from({ length: to - from + 1 }, (_, i) => from + i);
   await client.ensurePath('/discovery/nodes/00');
-  await Promise.all(ids.map((id) => client.createWithParents(pathOf(id), '{"taskId":"other","idWidth":16}', 'ephemeral')));
+  await Promise.all(
+    ids.map((id) => client.createWithParents(pathOf(id), '{"taskId":"other","idWidth":16}', 'ephemeral')),
+  );
 }
 
 const groupsOf = async (client: ZooKeeperClient) => (await client.children('/discovery/nodes'))?.toSorted();
@@ -58,7 +64,8 @@ describe('the ids', () => {
     const events: LeaseEvent[] = [];
     const onEvent = (event: LeaseEvent) => events.push(event);
     const held = [];
-    for (const taskId of ['a', 'b', 'c']) held.push(await acquire(open(chroot), { taskId, onEvent, data: { address: '10.0.0.1' } }));
+    for (const taskId of ['a', 'b', 'c'])
+      held.push(await acquire(open(chroot), { taskId, onEvent, data: { address: '10.0.0.1' } }));
     expect(held.map(({ id }) => id)).toEqual([0, 1, 2]);
     const reader = open(chroot);
     expect((await reader.children('/discovery/nodes/00'))?.toSorted()).toEqual(['08', '09', '0A']);
@@ -83,7 +90,11 @@ describe('the ids', () => {
 
   it('fill the first gap, with a higher version than the last holder’s, and never take the reserved ones', async () => {
     const chroot = uniqueChroot('gaps');
-    const [, middle] = [await acquire(open(chroot)), await acquire(open(chroot)), await acquire(open(chroot))];
+    const [, middle] = [
+      await acquire(open(chroot)),
+      await acquire(open(chroot)),
+      await acquire(open(chroot)),
+    ];
     await middle?.release();
     const next = await acquire(open(chroot));
     expect(next.id).toBe(1);
@@ -115,7 +126,8 @@ describe('the ids', () => {
     await occupy(other, 9, 255);
     const lease = await acquire(open(chroot));
     expect([early.id, lease.id]).toEqual([0, 248]);
-    const width = async (id: number) => decodeAssignment((await other.read(pathOf(id)))?.data as Buffer)?.idWidth;
+    const width = async (id: number) =>
+      decodeAssignment((await other.read(pathOf(id)))?.data as Buffer)?.idWidth;
     expect(await width(256)).toBe(9);
     await expect.poll(() => width(8)).toBe(9);
   });
@@ -151,7 +163,10 @@ describe('the ids', () => {
 });
 
 describe('when no id is free', () => {
-  /** All of one group but the first id. Their sessions outlast what holds this process up, as the end of another one's session does. */
+  /**
+   * All of one group but the first id. Their sessions outlast what holds this process up, as the end of
+   * another one's session does.
+   */
   async function crowded(name: string) {
     const chroot = uniqueChroot(name);
     await occupy(open(chroot, undefined, 30_000), 9, 255);
@@ -162,9 +177,13 @@ describe('when no id is free', () => {
     const { chroot, holder } = await crowded('waiting');
     const held = await acquire(holder, { maxGroups: 1 });
     const begun = systemClock.monotonic();
-    await expect(acquire(open(chroot), { maxGroups: 1, acquireTimeoutMs: 500 })).rejects.toMatchObject({ code: 'ACQUIRE_TIMEOUT' });
+    await expect(acquire(open(chroot), { maxGroups: 1, acquireTimeoutMs: 500 })).rejects.toMatchObject({
+      code: 'ACQUIRE_TIMEOUT',
+    });
     expect(systemClock.monotonic() - begun).toBeGreaterThanOrEqual(500);
-    await expect(acquire(open(chroot), { maxGroups: 1, acquireTimeoutMs: 0 })).rejects.toMatchObject({ code: 'ACQUIRE_TIMEOUT' });
+    await expect(acquire(open(chroot), { maxGroups: 1, acquireTimeoutMs: 0 })).rejects.toMatchObject({
+      code: 'ACQUIRE_TIMEOUT',
+    });
     const events: LeaseEvent[] = [];
     const pending = acquire(open(chroot), { maxGroups: 1, onEvent: (event) => events.push(event) });
     await expect.poll(() => events.map(({ type }) => type)).toContain('waiting');
@@ -181,7 +200,11 @@ describe('when no id is free', () => {
     const giveUp = new AbortController();
     const held = await acquire(holder, { maxGroups: 1, signal: giveUp.signal });
     const events: LeaseEvent[] = [];
-    const pending = acquire(open(chroot), { maxGroups: 1, signal: giveUp.signal, onEvent: (event) => events.push(event) });
+    const pending = acquire(open(chroot), {
+      maxGroups: 1,
+      signal: giveUp.signal,
+      onEvent: (event) => events.push(event),
+    });
     await expect.poll(() => events.map(({ type }) => type)).toContain('waiting');
     giveUp.abort(new Error('enough'));
     await expect(pending).rejects.toThrow('enough');
@@ -208,7 +231,9 @@ describe('when no id is free', () => {
     await acquire(holder, { maxGroups: 1 });
     const events: LeaseEvent[] = [];
     const [others] = clients as [ZooKeeperClient];
-    const pending = Array.from({ length: 10 }, () => acquire(open(chroot), { maxGroups: 1, onEvent: (event) => events.push(event) }));
+    const pending = Array.from({ length: 10 }, () =>
+      acquire(open(chroot), { maxGroups: 1, onEvent: (event) => events.push(event) }),
+    );
     await expect.poll(() => events.filter(({ type }) => type === 'waiting').length).toBe(10);
     await Promise.all(Array.from({ length: 10 }, (_, i) => others.remove(pathOf(20 + i))));
     const ids = (await Promise.all(pending)).map(({ id }) => id + 8).sort((a, b) => a - b);
@@ -223,7 +248,10 @@ describe('a held id is lost', () => {
     const lease = await acquire(client);
     const { state } = client;
     const loss = lossOf(lease);
-    await expireSession({ connect: inject('zookeeper').connect, sessionId: state.status === 'connected' ? state.sessionId : '' });
+    await expireSession({
+      connect: inject('zookeeper').connect,
+      sessionId: state.status === 'connected' ? state.sessionId : '',
+    });
     expect(await loss).toMatchObject({ reason: 'taken' });
     expect(lease.isValid()).toBe(false);
     const next = await acquire(open(chroot));
@@ -240,7 +268,9 @@ describe('a held id is lost', () => {
       const loss = lossOf(lease);
       const begun = systemClock.monotonic();
       const remove = { type: 'remove', path: pathOf(8) } as const;
-      await operator.multi(replaced ? [remove, { type: 'create', path: pathOf(8), data: '{}', mode: 'ephemeral' }] : [remove]);
+      await operator.multi(
+        replaced ? [remove, { type: 'create', path: pathOf(8), data: '{}', mode: 'ephemeral' }] : [remove],
+      );
       const { reason, at } = await loss;
       // Told of it, and not by the next heartbeats.
       expect([reason, at - begun < SESSION_MS / 6]).toEqual(['taken', true]);
@@ -258,7 +288,10 @@ describe('a held id is lost', () => {
       const proxied = `127.0.0.1:${await proxy.start(host, Number(port))}`;
       atEnd(() => proxy.stop());
       const events: LeaseEvent[] = [];
-      const lease = await acquire(open(chroot, proxied, SHORT_SESSION_MS), { maxGroups: 1, onEvent: (event) => events.push(event) });
+      const lease = await acquire(open(chroot, proxied, SHORT_SESSION_MS), {
+        maxGroups: 1,
+        onEvent: (event) => events.push(event),
+      });
       const renewed = () => events.filter((event) => event.type === 'renewed');
       await expect.poll(() => renewed().length).toBeGreaterThan(3);
       const pending = acquire(open(chroot), { maxGroups: 1 });
@@ -285,7 +318,11 @@ describe('a held id is lost', () => {
     const chroot = uniqueChroot('stopped');
     await occupy(open(chroot), 9, 255);
     const program = 'test/fixtures/programs/zookeeper-holder.mjs';
-    const holder = runProcess(process.execPath, [program, `${inject('zookeeper').connect}${chroot}`, String(SHORT_SESSION_MS)]);
+    const holder = runProcess(process.execPath, [
+      program,
+      `${inject('zookeeper').connect}${chroot}`,
+      String(SHORT_SESSION_MS),
+    ]);
     await holder.waitForOutput(/ valid id 0 /);
     const handle = new ProcessHandle(holder.pid);
     await handle.pause();
@@ -296,7 +333,10 @@ describe('a held id is lost', () => {
     handle.signal('SIGCONT');
     await holder.waitForOutput(/( invalid id 0 .*\n.*){3}/s);
     await holder.waitForOutput(/ lost (paused|taken)\n/);
-    const asked = [...holder.stdout().matchAll(/^([\d.]+) (valid|invalid) /gm)].map(([, at, answer]) => ({ at: Number(at), answer }));
+    const asked = [...holder.stdout().matchAll(/^([\d.]+) (valid|invalid) /gm)].map(([, at, answer]) => ({
+      at: Number(at),
+      answer,
+    }));
     expect(asked.filter(({ at }) => at > stoppedAt + 50 && at < continuedAt)).toEqual([]);
     expect(asked.filter(({ at, answer }) => at > continuedAt && answer === 'valid')).toEqual([]);
     expect(next.isValid()).toBe(true);
@@ -340,21 +380,29 @@ describe('on an ensemble of three', () => {
     const chroot = uniqueChroot('standing-still');
     const leader = await ensemble.leader();
     const follower = ensemble.servers.find(({ port }) => port !== leader.port) as typeof leader;
-    const client = await connectedTo(follower.connect, () => open(chroot, ensemble.connect, DEFAULT_SESSION_TIMEOUT_MS));
+    const client = await connectedTo(follower.connect, () =>
+      open(chroot, ensemble.connect, DEFAULT_SESSION_TIMEOUT_MS),
+    );
     const lease = await acquire(client);
     const { state } = client;
     // Past the first heartbeats, whose answers are worth less.
-    await expect.poll(() => lease.deadline - systemClock.monotonic()).toBeGreaterThan(DEFAULT_SESSION_TIMEOUT_MS / 4);
+    await expect
+      .poll(() => lease.deadline - systemClock.monotonic())
+      .toBeGreaterThan(DEFAULT_SESSION_TIMEOUT_MS / 4);
     atEnd(async () => follower.resume());
     await new ProcessHandle(follower.pid ?? 0).pause();
     const pausedAt = systemClock.monotonic();
     await expect.poll(() => lease.deadline).toBeGreaterThan(pausedAt + DEFAULT_SESSION_TIMEOUT_MS);
     expect(lease.signal.aborted).toBe(false);
-    expect(client.state).toMatchObject({ status: 'connected', sessionId: 'sessionId' in state ? state.sessionId : '' });
+    expect(client.state).toMatchObject({
+      status: 'connected',
+      sessionId: 'sessionId' in state ? state.sessionId : '',
+    });
   });
 
   it('ids of sessions on a follower that is cut off from the leader are lost before the leader gives them to others', async () => {
-    // Half a tick is a quarter of the time-out here: the leader hears of sessions on followers as late as it may.
+    // Half a tick is a quarter of the time-out here: the leader hears of sessions on followers as late as it
+    // may.
     const [tickTimeMs, sessionMs] = [1_500, 3_000];
     const { proxies, leader, follower } = await startWithProxiedFollower(tickTimeMs);
     const chroot = uniqueChroot('cut-off');
@@ -387,13 +435,23 @@ describe('on an ensemble of three', () => {
 /** An ensemble of three in which one follower reaches the others through proxies. */
 async function startWithProxiedFollower(tickTimeMs: number) {
   const ports = await freePorts(9);
-  const address = (member: number, quorum?: number) => `127.0.0.1:${quorum ?? ports[3 * member - 2]}:${ports[3 * member - 1]}`;
+  const address = (member: number, quorum?: number) =>
+    `127.0.0.1:${quorum ?? ports[3 * member - 2]}:${ports[3 * member - 1]}`;
   const proxies = [new FaultProxy(), new FaultProxy()];
   atEnd(() => Promise.all(proxies.map((proxy) => proxy.stop())));
-  const proxied = await Promise.all(proxies.map((proxy, i) => proxy.start('127.0.0.1', ports[3 * (i + 2) - 2] as number)));
+  const proxied = await Promise.all(
+    proxies.map((proxy, i) => proxy.start('127.0.0.1', ports[3 * (i + 2) - 2] as number)),
+  );
   const start = async (member: number) => {
-    const seen = (other: number) => address(other, member === 1 && other > 1 ? proxied[other - 2] : undefined);
-    const settings = { initLimit: '20', syncLimit: '6', 'server.1': seen(1), 'server.2': seen(2), 'server.3': seen(3) };
+    const seen = (other: number) =>
+      address(other, member === 1 && other > 1 ? proxied[other - 2] : undefined);
+    const settings = {
+      initLimit: '20',
+      syncLimit: '6',
+      'server.1': seen(1),
+      'server.2': seen(2),
+      'server.3': seen(3),
+    };
     const server = await startZooKeeperProcess({
       tickTimeMs,
       minSessionTimeoutMs: 2 * tickTimeMs,
@@ -405,7 +463,9 @@ async function startWithProxiedFollower(tickTimeMs: number) {
     return server;
   };
   const [second, third] = await Promise.all([start(2), start(3)]);
-  await expect.poll(async () => [await second.mode(), await third.mode()].toSorted()).toEqual(['follower', 'leader']);
+  await expect
+    .poll(async () => [await second.mode(), await third.mode()].toSorted())
+    .toEqual(['follower', 'leader']);
   const follower = await start(1);
   await expect.poll(() => follower.mode()).toBe('follower');
   return { proxies, follower, leader: (await second.mode()) === 'leader' ? second : third };

@@ -63,9 +63,15 @@ export class Holder {
     return this.told('heap').at(-1)?.bytes ?? Number.NaN;
   }
 
-  /** Asks as health checks do, over a connection of its own: a kept one is idle in between, and may be closed when the server runs short of them. */
+  /**
+   * Asks as health checks do, over a connection of its own: a kept one is idle in between, and may be closed
+   * when the server runs short of them.
+   */
   async readyz(): Promise<number> {
-    const response = await fetch(`${this.url}/readyz`, { headers: { connection: 'close' }, signal: AbortSignal.timeout(10_000) });
+    const response = await fetch(`${this.url}/readyz`, {
+      headers: { connection: 'close' },
+      signal: AbortSignal.timeout(10_000),
+    });
     await response.arrayBuffer();
     return response.status;
   }

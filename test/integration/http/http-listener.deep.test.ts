@@ -5,8 +5,15 @@ import { systemClock } from '../../../src/base/system.js';
 import { listen } from '../../../src/http/listen.js';
 
 it('clients that are slow with their headers are let go', async () => {
-  const listener = await listen({ fetch: () => new Response(), at: { host: '127.0.0.1', port: 0 }, label: '--http', clock: systemClock });
-  const slow = Array.from({ length: 200 }, () => connect(listener.address.port, '127.0.0.1').on('error', () => {}));
+  const listener = await listen({
+    fetch: () => new Response(),
+    at: { host: '127.0.0.1', port: 0 },
+    label: '--http',
+    clock: systemClock,
+  });
+  const slow = Array.from({ length: 200 }, () =>
+    connect(listener.address.port, '127.0.0.1').on('error', () => {}),
+  );
   for (const socket of slow) socket.write('GET / HTTP/1.1\r\nhost: x\r\nx-slow: ');
   const trickle = setInterval(() => slow.forEach((socket) => void socket.write('a')), 500);
   try {

@@ -13,7 +13,10 @@ import { VirtualClock } from '../../support/virtual-clock.js';
 const GLOBALS = [globalThis.Request, globalThis.Response];
 /** For whom the time to wait is never over. */
 const NEVER: ListenOptions['clock'] = {
-  sleep: (_, signal) => new Promise((__, reject) => signal?.addEventListener('abort', () => reject(signal.reason), { once: true })),
+  sleep: (_, signal) =>
+    new Promise((__, reject) =>
+      signal?.addEventListener('abort', () => reject(signal.reason), { once: true }),
+    ),
 };
 
 const listeners: HttpListener[] = [];
@@ -26,7 +29,13 @@ afterEach(async () => {
 
 async function start(options: Partial<ListenOptions> = {}): Promise<HttpListener> {
   const fetch = ({ url }: Request) => Response.json({ path: new URL(url).pathname });
-  const listener = await listen({ fetch, at: { host: '127.0.0.1', port: 0 }, label: '--http', clock: systemClock, ...options });
+  const listener = await listen({
+    fetch,
+    at: { host: '127.0.0.1', port: 0 },
+    label: '--http',
+    clock: systemClock,
+    ...options,
+  });
   listeners.push(listener);
   return listener;
 }
@@ -63,14 +72,27 @@ describe('a listener', () => {
   });
 
   it.each([
-    ['a port that is taken', '127.0.0.1', undefined, 'a port that no other program listens on (this one is taken)'],
+    [
+      'a port that is taken',
+      '127.0.0.1',
+      undefined,
+      'a port that no other program listens on (this one is taken)',
+    ],
     ['an address of another machine', '192.0.2.1', 0, 'an address of this machine'],
     ['a name that nobody has', 'nobody.invalid', 0, 'a host name that'],
   ])('refuses %s, naming the setting and the value', async (_, host, port, expected) => {
     const { address } = await start();
     const at = { host, port: port ?? address.port };
-    const error = await listen({ fetch: () => new Response(), at, label: '--http', clock: systemClock }).catch((thrown: Error) => thrown);
-    expect(error).toMatchObject({ code: 'CONFIG_INVALID', message: expect.stringContaining(`--http: expected ${expected}`) });
+    const error = await listen({
+      fetch: () => new Response(),
+      at,
+      label: '--http',
+      clock: systemClock,
+    }).catch((thrown: Error) => thrown);
+    expect(error).toMatchObject({
+      code: 'CONFIG_INVALID',
+      message: expect.stringContaining(`--http: expected ${expected}`),
+    });
     expect(String(error)).toContain(`got "${at.host}:${at.port}"`);
   });
 
@@ -195,7 +217,9 @@ describe('a client that is slow', () => {
       const socket = open(listener);
       socket.resume();
       await once(socket, 'connect');
-      expect(await (await fetch(`${listener.url}/${i}`, { headers: { connection: 'close' } })).text()).toBe('at once');
+      expect(await (await fetch(`${listener.url}/${i}`, { headers: { connection: 'close' } })).text()).toBe(
+        'at once',
+      );
     }
     expect(await ends).toBeDefined();
     release();
@@ -211,11 +235,17 @@ describe('a connection that is kept', () => {
     const asked = request(url, { agent }).end();
     const [response] = (await once(asked, 'response')) as [IncomingMessage];
     const { socket } = response;
-    return { body: await text(response), announced: response.headers['keep-alive'], isReused: asked.reusedSocket, socket };
+    return {
+      body: await text(response),
+      announced: response.headers['keep-alive'],
+      isReused: asked.reusedSocket,
+      socket,
+    };
   }
 
   it('stays, however long it is not used, so that no health check meets the closing of its connection', async () => {
-    const fetch = ({ url }: Request) => (url.endsWith('/hang') ? new Promise<Response>(() => {}) : new Response('done'));
+    const fetch = ({ url }: Request) =>
+      url.endsWith('/hang') ? new Promise<Response>(() => {}) : new Response('done');
     const listener = await start({ silentMs: 300, fetch });
     expect(await ask(listener)).toMatchObject({ body: 'done', announced: undefined, isReused: false });
     // One with a request under way is let go by then, though it came later.
@@ -230,7 +260,10 @@ describe('a connection that is kept', () => {
     const sockets = () => readFileSync('/proc/net/tcp', 'utf8').split('\n');
     const timerOfServer = () => {
       const columns = sockets().map((line) => line.trim().split(/\s+/));
-      const own = columns.find(([, here, there]) => here?.endsWith(port(listener.address.port)) && there?.endsWith(port(socket.localPort)));
+      const own = columns.find(
+        ([, here, there]) =>
+          here?.endsWith(port(listener.address.port)) && there?.endsWith(port(socket.localPort)),
+      );
       return own?.[5]?.slice(0, 2);
     };
     // The kernel's number for the timer of keep-alive probes.
@@ -297,28 +330,35 @@ describe('a client that sends requests ahead', () => {
   it.each([
     ['requests', () => false],
     ['health checks', () => true],
-  ])('is disconnected with more than 16 of them, and none of the rest is answered or kept: %s', async (_, isUrgent) => {
-    const large = Buffer.alloc(16 * 1024 * 1024, 'x');
-    const asked: string[] = [];
-    const listener = await start({
-      isUrgent,
-      fetch: ({ url }) => {
-        asked.push(new URL(url).pathname);
-        return new Response(large);
-      },
-    });
-    const client = open(listener);
-    client.write(Array.from({ length: 1_500 }, (_, index) => `GET /${index} HTTP/1.1\r\nhost: x\r\n\r\n`).join(''));
-    await text(client).catch(() => '');
-    expect(asked.length).toBeLessThanOrEqual(16);
-    expect((await (await fetch(`${listener.url}/other`)).arrayBuffer()).byteLength).toBe(large.length);
-  });
+  ])(
+    'is disconnected with more than 16 of them, and none of the rest is answered or kept: %s',
+    async (_, isUrgent) => {
+      const large = Buffer.alloc(16 * 1024 * 1024, 'x');
+      const asked: string[] = [];
+      const listener = await start({
+        isUrgent,
+        fetch: ({ url }) => {
+          asked.push(new URL(url).pathname);
+          return new Response(large);
+        },
+      });
+      const client = open(listener);
+      client.write(
+        Array.from({ length: 1_500 }, (_, index) => `GET /${index} HTTP/1.1\r\nhost: x\r\n\r\n`).join(''),
+      );
+      await text(client).catch(() => '');
+      expect(asked.length).toBeLessThanOrEqual(16);
+      expect((await (await fetch(`${listener.url}/other`)).arrayBuffer()).byteLength).toBe(large.length);
+    },
+  );
 
   it('gets its answers in order', async () => {
     const listener = await start();
     const client = open(listener);
     const last = 'GET /last HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n';
-    client.write(`${Array.from({ length: 5 }, (_, index) => `GET /${index} HTTP/1.1\r\nhost: x\r\n\r\n`).join('')}${last}`);
+    client.write(
+      `${Array.from({ length: 5 }, (_, index) => `GET /${index} HTTP/1.1\r\nhost: x\r\n\r\n`).join('')}${last}`,
+    );
     const paths = [...(await text(client)).matchAll(/"path":"\/(\w+)"/g)].map(([, path]) => path);
     expect(paths).toEqual(['0', '1', '2', '3', '4', 'last']);
   });
@@ -339,7 +379,11 @@ describe('a client that sends requests ahead', () => {
     for (const socket of held) socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(3));
     await expect.poll(() => asked).toBe(2);
     const refused = await fetch(listener.url);
-    expect({ status: refused.status, retry: refused.headers.get('retry-after'), body: await refused.json() }).toEqual({
+    expect({
+      status: refused.status,
+      retry: refused.headers.get('retry-after'),
+      body: await refused.json(),
+    }).toEqual({
       status: 503,
       retry: '1',
       body: { error: 'unavailable', message: expect.any(String) },

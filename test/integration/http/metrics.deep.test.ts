@@ -19,8 +19,13 @@ const ALERTS = join(packageRoot, 'infra/prometheus/alerts.yml');
 const DASHBOARD = join(packageRoot, 'infra/grafana/nodelease.json');
 
 interface Dashboard {
-  readonly panels: readonly { readonly title: string; readonly targets: readonly { readonly expr: string }[] }[];
-  readonly templating: { readonly list: readonly { readonly name: string; readonly type: string; readonly query: unknown }[] };
+  readonly panels: readonly {
+    readonly title: string;
+    readonly targets: readonly { readonly expr: string }[];
+  }[];
+  readonly templating: {
+    readonly list: readonly { readonly name: string; readonly type: string; readonly query: unknown }[];
+  };
 }
 
 /** A query as Grafana sends it: its variables replaced. */
@@ -34,7 +39,9 @@ function sent(query: string): string {
 /** All queries of the dashboard, by what they are for. */
 async function dashboardQueries(): Promise<Map<string, string>> {
   const { panels, templating } = JSON.parse(await readFile(DASHBOARD, 'utf8')) as Dashboard;
-  const queries = panels.flatMap(({ title, targets }) => targets.map(({ expr }, index) => [`${title} ${index}`, sent(expr)] as const));
+  const queries = panels.flatMap(({ title, targets }) =>
+    targets.map(({ expr }, index) => [`${title} ${index}`, sent(expr)] as const),
+  );
   const variables = templating.list
     .filter(({ type }) => type === 'query')
     .map(({ name, query }) => {
@@ -46,7 +53,9 @@ async function dashboardQueries(): Promise<Map<string, string>> {
 
 /** The names that a scrape has, with the names of a histogram's samples. */
 function namesIn(text: string): Map<string, string> {
-  const types = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name = '', type = '']) => [name, type] as const);
+  const types = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(
+    ([, name = '', type = '']) => [name, type] as const,
+  );
   return new Map(types);
 }
 
@@ -62,8 +71,20 @@ describe('a process that tells Prometheus of its node id', () => {
   beforeEach(async () => {
     const monitor = new NodeMonitor();
     metrics = new NodeMetrics({ monitor, clock: systemClock });
-    server = await startNodeServer({ clock: systemClock, monitor, metrics, listen: { host: '127.0.0.1', port: 0 } });
-    lease = await acquire({ store: 'memory:', nodes: 2, durationMs: 9_000, taskId: 'metrics', monitor, onLost: 'signal' });
+    server = await startNodeServer({
+      clock: systemClock,
+      monitor,
+      metrics,
+      listen: { host: '127.0.0.1', port: 0 },
+    });
+    lease = await acquire({
+      store: 'memory:',
+      nodes: 2,
+      durationMs: 9_000,
+      taskId: 'metrics',
+      monitor,
+      onLost: 'signal',
+    });
     (await uniqueIds(lease)).next();
   });
   afterEach(async () => {
@@ -73,7 +94,10 @@ describe('a process that tells Prometheus of its node id', () => {
   });
   const scrape = async () => {
     const response = await fetch(`${server.url}/metrics`);
-    expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/plain; version=0.0.4; charset=utf-8']);
+    expect([response.status, response.headers.get('content-type')]).toEqual([
+      200,
+      'text/plain; version=0.0.4; charset=utf-8',
+    ]);
     return response.text();
   };
 
@@ -95,7 +119,9 @@ describe('a process that tells Prometheus of its node id', () => {
       ([, name = '', type = '']) => [name, type] as const,
     );
     expect(new Map(rows)).toEqual(new Map(types));
-    for (const [, name = '', label = '', value = ''] of text.matchAll(/^(nodelease_\w+)\{(\w+)="([^"]+)"/gm)) {
+    for (const [, name = '', label = '', value = ''] of text.matchAll(
+      /^(nodelease_\w+)\{(\w+)="([^"]+)"/gm,
+    )) {
       if (label === 'le') continue;
       const row = docs.split('\n').find((line) => line.startsWith(`| \`${name}\``));
       expect(row).toContain(`\`${label}\``);
@@ -106,14 +132,20 @@ describe('a process that tells Prometheus of its node id', () => {
   it('is what the dashboard and the alerts ask for: none of their queries names a metric that does not exist', async () => {
     const types = namesIn(await scrape());
     const rules = await readFile(ALERTS, 'utf8');
-    const expressions = [...rules.matchAll(/^ {8}expr: (?:\|\n((?: {10}.*\n)+)|(.*)\n)/gm)].map(([, block, line]) => block ?? line ?? '');
+    const expressions = [...rules.matchAll(/^ {8}expr: (?:\|\n((?: {10}.*\n)+)|(.*)\n)/gm)].map(
+      ([, block, line]) => block ?? line ?? '',
+    );
     expect(expressions).toHaveLength([...rules.matchAll(/- alert: /g)].length);
     const queries = [...(await dashboardQueries()).values(), ...expressions];
     const asked = new Set(queries.flatMap(promqlNames));
     expect([...asked].filter((name) => !isKnown(name, types))).toEqual([]);
     expect(asked.size).toBeGreaterThan(15);
-    const misnamed = 'sum by (reason) (rate(nodelease_lease_lost_total{reason="taken"}[1m])) / on (job) nodelease_lease_helt > bool 1';
-    expect(promqlNames(misnamed).filter((name) => !isKnown(name, types))).toEqual(['nodelease_lease_lost_total', 'nodelease_lease_helt']);
+    const misnamed =
+      'sum by (reason) (rate(nodelease_lease_lost_total{reason="taken"}[1m])) / on (job) nodelease_lease_helt > bool 1';
+    expect(promqlNames(misnamed).filter((name) => !isKnown(name, types))).toEqual([
+      'nodelease_lease_lost_total',
+      'nodelease_lease_helt',
+    ]);
   });
 
   it('is scraped by a real Prometheus, which understands every query of the dashboard, and every alert rule', async () => {
@@ -130,16 +162,27 @@ describe('a process that tells Prometheus of its node id', () => {
       expect(remaining[0]).toBeLessThanOrEqual(9);
       const queries = [...(await dashboardQueries())];
       const empty = async () => {
-        const counts = await Promise.all(queries.map(async ([, query]) => (await valuesOf(prometheus, query)).length));
+        const counts = await Promise.all(
+          queries.map(async ([, query]) => (await valuesOf(prometheus, query)).length),
+        );
         return queries.filter((_, index) => counts[index] === 0).map(([title]) => title);
       };
-      // Some have an answer a scrape later than others. None has only what is not there without a take-over, or without ZooKeeper.
-      await expect.poll(async () => (await empty()).filter((title) => !title.startsWith('Discovery'))).toEqual([]);
-      const { groups } = (await prometheus.api('rules')) as { groups: { rules: { name: string; health: string; lastError?: string }[] }[] };
+      // Some have an answer a scrape later than others. None has only what is not there without a take-over,
+      // or without ZooKeeper.
+      await expect
+        .poll(async () => (await empty()).filter((title) => !title.startsWith('Discovery')))
+        .toEqual([]);
+      const { groups } = (await prometheus.api('rules')) as {
+        groups: { rules: { name: string; health: string; lastError?: string }[] }[];
+      };
       const ill = groups.flatMap(({ rules }) => rules).filter(({ health }) => health === 'err');
       expect(ill).toEqual([]);
-      const { alerts } = (await prometheus.api('alerts')) as { alerts: { labels: { alertname: string }; state: string }[] };
-      expect(alerts.filter(({ state }) => state === 'firing').map(({ labels }) => labels.alertname)).toEqual([]);
+      const { alerts } = (await prometheus.api('alerts')) as {
+        alerts: { labels: { alertname: string }; state: string }[];
+      };
+      expect(alerts.filter(({ state }) => state === 'firing').map(({ labels }) => labels.alertname)).toEqual(
+        [],
+      );
     } finally {
       await prometheus.stop();
     }
@@ -147,7 +190,11 @@ describe('a process that tells Prometheus of its node id', () => {
 
   it('has alert rules that do what their tests say', async () => {
     expect(await promtool(['check', 'rules', ALERTS])).toMatchObject({ code: 0 });
-    const { code, output } = await promtool(['test', 'rules', join(packageRoot, 'infra/prometheus/alerts.test.yml')]);
+    const { code, output } = await promtool([
+      'test',
+      'rules',
+      join(packageRoot, 'infra/prometheus/alerts.test.yml'),
+    ]);
     expect(output).toMatch(/SUCCESS/);
     expect(code).toBe(0);
   });
@@ -161,7 +208,17 @@ describe('nodelease run --http', () => {
 
   it('tells the same metrics, which the official parser reads without any complaint', async () => {
     const command = ['sh', '-c', 'echo "at $NODELEASE_URL"; exec sleep 60'];
-    const run = runCli(['run', '--store', `file:${newFolder()}`, '--nodes', '3', '--http', '127.0.0.1:0', '--', ...command]);
+    const run = runCli([
+      'run',
+      '--store',
+      `file:${newFolder()}`,
+      '--nodes',
+      '3',
+      '--http',
+      '127.0.0.1:0',
+      '--',
+      ...command,
+    ]);
     const [, url] = await run.waitForOutput(/^at (\S+)$/m, 30_000);
     const text = await (await fetch(`${url}/metrics`)).text();
     expect(await promtool(['check', 'metrics'], text)).toEqual({ code: 0, output: '' });
@@ -176,7 +233,9 @@ describe('nodelease run --http', () => {
 });
 
 async function valuesOf(prometheus: Prometheus, query: string): Promise<number[]> {
-  const { result } = (await prometheus.api(`query?query=${encodeURIComponent(query)}`)) as { result: { value: [number, string] }[] };
+  const { result } = (await prometheus.api(`query?query=${encodeURIComponent(query)}`)) as {
+    result: { value: [number, string] }[];
+  };
   return result.map(({ value }) => Number(value[1]));
 }
 

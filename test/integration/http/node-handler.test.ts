@@ -52,14 +52,20 @@ describe('the health of a node, as a part of a server of one’s own', () => {
     const url = await serve(nodeHandler({ monitor: held() }).handle);
     expect(await ask(`${url}/readyz`)).toEqual([200, expect.stringContaining('"nodeId":3')]);
     expect(await ask(`${url}/nowhere`)).toEqual([404, expect.stringContaining('not-found')]);
-    expect(await ask(`${url}/readyz`, { method: 'POST', body: 'x' })).toEqual([405, expect.stringContaining('method')]);
+    expect(await ask(`${url}/readyz`, { method: 'POST', body: 'x' })).toEqual([
+      405,
+      expect.stringContaining('method'),
+    ]);
     const internal = nodeHandler({ monitor: held(), basePath: '/internal' });
     const below = await serve((request, response) => {
       if (request.url?.startsWith('/internal/')) internal.handle(request, response);
       else response.end('mine');
     });
     expect(await ask(`${below}/internal/readyz`)).toEqual([200, expect.stringContaining('"status":"ok"')]);
-    expect(await ask(`${below}/internal/nowhere`)).toEqual([404, expect.stringContaining('/internal/nowhere')]);
+    expect(await ask(`${below}/internal/nowhere`)).toEqual([
+      404,
+      expect.stringContaining('/internal/nowhere'),
+    ]);
     expect(await ask(`${below}/readyz`)).toEqual([200, 'mine']);
   });
 
@@ -71,7 +77,10 @@ describe('the health of a node, as a part of a server of one’s own', () => {
     app.get('/', (_, response) => response.send('home'));
     const url = await serve(app);
     expect(await ask(`${url}/internal/readyz`)).toEqual([200, expect.stringContaining('"status":"ok"')]);
-    expect(await ask(`${url}/internal/lease?x=1`)).toEqual([200, expect.stringContaining('"taskId":"web-3"')]);
+    expect(await ask(`${url}/internal/lease?x=1`)).toEqual([
+      200,
+      expect.stringContaining('"taskId":"web-3"'),
+    ]);
     expect(await ask(`${url}/internal/mine`)).toEqual([200, 'mine']);
     expect(await ask(`${url}/`)).toEqual([200, 'home']);
     expect((await ask(`${url}/internal/nowhere`))[0]).toBe(404);
@@ -108,7 +117,9 @@ describe('the health of a node, as a part of a server of one’s own', () => {
 
   it('has the page at the path with a slash at its end, and sends clients there that leave it out', async () => {
     // The page is made by the build.
-    const built = (await import(join(packageRoot, 'dist/http/index.js'))) as typeof import('../../../src/http/index.js');
+    const built = (await import(
+      join(packageRoot, 'dist/http/index.js')
+    )) as typeof import('../../../src/http/index.js');
     const options = { cluster: () => Promise.reject(new Error('nobody asks for the cluster')) };
     const app = express();
     app.use('/internal', built.nodeHandler(options).handle as Use);
@@ -135,9 +146,14 @@ describe('the health of a node, as a part of a server of one’s own', () => {
   it('lets what goes wrong in what comes next go wrong there: it is no answer of its own', async () => {
     const app = express();
     app.use(nodeHandler({ monitor: held() }).handle as Use);
-    app.use(((_: unknown, __: unknown, next: (error: Error) => void) => next(new Error('mine'))) as unknown as Use);
-    app.use(((_: Error, __: unknown, response: { status(code: number): { send(text: string): void } }, ___: unknown) =>
-      response.status(418).send('my own failure')) as unknown as Use);
+    app.use(((_: unknown, __: unknown, next: (error: Error) => void) =>
+      next(new Error('mine'))) as unknown as Use);
+    app.use(((
+      _: Error,
+      __: unknown,
+      response: { status(code: number): { send(text: string): void } },
+      ___: unknown,
+    ) => response.status(418).send('my own failure')) as unknown as Use);
     expect(await ask(`${await serve(app)}/orders`)).toEqual([418, 'my own failure']);
     const thrown = new Promise((resolve) => process.once('uncaughtException', resolve));
     const others = process.rawListeners('uncaughtException').slice(0, -1);
@@ -157,7 +173,10 @@ describe('the health of a node, as a part of a server of one’s own', () => {
     }
   });
 
-  it.each(['internal', '/internal/', '/', '/a b', '/:x'])('is refused below what is no path: %j', (basePath) => {
-    expect(() => nodeHandler({ basePath })).toThrow(ConfigError);
-  });
+  it.each(['internal', '/internal/', '/', '/a b', '/:x'])(
+    'is refused below what is no path: %j',
+    (basePath) => {
+      expect(() => nodeHandler({ basePath })).toThrow(ConfigError);
+    },
+  );
 });

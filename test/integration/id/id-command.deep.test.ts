@@ -25,12 +25,19 @@ describe('nodelease id', () => {
     const store = await newStore();
     expect((await startId(store, ['--nodes', '1']).exit).code).toBe(0);
     const stampedUntil = Date.now() + 18_000;
-    await store.spoil('0.json', JSON.stringify({ released: true, version: 7, timestamp: stampedUntil, stampedUntil }));
+    await store.spoil(
+      '0.json',
+      JSON.stringify({ released: true, version: 7, timestamp: stampedUntil, stampedUntil }),
+    );
     const call = startId(store, []);
     expect((await call.exit).code).toBe(0);
     expect(Number((printed(call)[0] as bigint) >> 16n)).toBe(stampedUntil + 1);
     const log = parseLog(call.stderr()).map(({ msg }) => msg);
-    expect(log).toEqual([expect.stringMatching(/^no unique id for now, waiting: they would be stamped .* \(\d+s or more to go\)$/)]);
+    expect(log).toEqual([
+      expect.stringMatching(
+        /^no unique id for now, waiting: they would be stamped .* \(\d+s or more to go\)$/,
+      ),
+    ]);
     expect(log[0]).toContain(new Date(stampedUntil).toISOString());
   });
 });

@@ -34,7 +34,9 @@ describe('nodelease id', () => {
     expect(ids).toHaveLength(2_001);
     expectIncreasing(ids);
     expect(await tombstone(store)).toMatchObject({ released: true, version: 3 });
-    const together = await Promise.all(Array.from({ length: 6 }, () => idsOf(startId(store, ['-n', '5000']))));
+    const together = await Promise.all(
+      Array.from({ length: 6 }, () => idsOf(startId(store, ['-n', '5000']))),
+    );
     ids.push(...together.flat());
     expect(ids).toHaveLength(32_001);
     expect(new Set(ids).size).toBe(32_001);
@@ -59,22 +61,33 @@ describe('nodelease id', () => {
   it('prints ids of Twitter’s layout', async () => {
     const store = await storeWithCluster();
     const [id] = await idsOf(startId(store, ['--layout', 'snowflake', '--epoch', '1700000000000']));
-    const decoded = await runInProcess(['decode', String(id), '--layout', 'snowflake', '--epoch', '1700000000000', '--json']);
+    const decoded = await runInProcess([
+      'decode',
+      String(id),
+      '--layout',
+      'snowflake',
+      '--epoch',
+      '1700000000000',
+      '--json',
+    ]);
     expect(JSON.parse(decoded.answer)).toMatchObject({ node: 8, nodeId: 0 });
   });
 
-  it.each([1_000_000_000, 1_000])('ends quietly with 141, and releases the lease, when its reader has read enough of %i', async (count) => {
-    const store = await storeWithCluster();
-    // The reader of the few has gone before there is one.
-    const reader = count > 1_000 ? 'head -n 5' : 'true';
-    const pipeline = `{ "$0" "$1" id -n ${count} "$2" "$3"; echo "code $?" >&2; } | ${reader}`;
-    const shell = runProcess('sh', ['-c', pipeline, process.execPath, cliFile, ...store.options]);
-    expect(await shell.exit).toEqual({ code: 0, signal: null });
-    expectIncreasing(printed(shell));
-    expect(printed(shell)).toHaveLength(count > 1_000 ? 5 : 0);
-    expect(shell.stderr()).toBe('code 141\n');
-    expect(await tombstone(store)).toMatchObject({ released: true });
-  });
+  it.each([1_000_000_000, 1_000])(
+    'ends quietly with 141, and releases the lease, when its reader has read enough of %i',
+    async (count) => {
+      const store = await storeWithCluster();
+      // The reader of the few has gone before there is one.
+      const reader = count > 1_000 ? 'head -n 5' : 'true';
+      const pipeline = `{ "$0" "$1" id -n ${count} "$2" "$3"; echo "code $?" >&2; } | ${reader}`;
+      const shell = runProcess('sh', ['-c', pipeline, process.execPath, cliFile, ...store.options]);
+      expect(await shell.exit).toEqual({ code: 0, signal: null });
+      expectIncreasing(printed(shell));
+      expect(printed(shell)).toHaveLength(count > 1_000 ? 5 : 0);
+      expect(shell.stderr()).toBe('code 141\n');
+      expect(await tombstone(store)).toMatchObject({ released: true });
+    },
+  );
 
   it('ends with 74 where its ids cannot be written, says why, and releases the lease', async () => {
     const store = await storeWithCluster();
@@ -150,7 +163,12 @@ describe('nodelease id', () => {
     expect(printed(call)).toHaveLength(1);
     const [, url] = store.options;
     const made = `created a new cluster of 16 node ids in ${url}`;
-    const lines = [`node ids come from ${url}`, made, `acquired node id 0 at version 1 in ${url}`, 'lease released'];
+    const lines = [
+      `node ids come from ${url}`,
+      made,
+      `acquired node id 0 at version 1 in ${url}`,
+      'lease released',
+    ];
     expect(parseLog(call.stderr()).map(({ msg }) => msg)).toEqual(lines);
   });
 
@@ -182,8 +200,16 @@ describe('nodelease id', () => {
     await store.spoil('cluster.json', encodeCluster({ ...newCluster({ nodes: 1_017 }), bootstrapped: true }));
     await store.spoil('1016.json', '');
     // Ids 0 to 1015 are taken, as far as anybody can tell.
-    const held = { taskId: 'other', version: 1, timestamp: Date.now() + 3_600_000, durationMs: 3_600_000, knownNodesMapping: {} };
-    await Promise.all(Array.from({ length: 1_016 }, (_, nodeId) => store.spoil(`${nodeId}.json`, JSON.stringify(held))));
+    const held = {
+      taskId: 'other',
+      version: 1,
+      timestamp: Date.now() + 3_600_000,
+      durationMs: 3_600_000,
+      knownNodesMapping: {},
+    };
+    await Promise.all(
+      Array.from({ length: 1_016 }, (_, nodeId) => store.spoil(`${nodeId}.json`, JSON.stringify(held))),
+    );
     const call = startId(store, ['--layout', 'snowflake']);
     expect((await call.exit).code).toBe(64);
     expect(call.stderr()).toMatch(
@@ -198,7 +224,8 @@ describe('nodelease id with node ids from ZooKeeper alone', () => {
   it('prints other ids in each call, one after the other and at the same time, and leaves no store behind', async () => {
     const cwd = newFolder();
     const zookeeper = `${inject('zookeeper').connect}${uniqueChroot('id')}`;
-    const start = () => runCli(['id', '-n', '1000', '--provider', 'zookeeper', '--zookeeper', zookeeper], { cwd });
+    const start = () =>
+      runCli(['id', '-n', '1000', '--provider', 'zookeeper', '--zookeeper', zookeeper], { cwd });
     const ids: bigint[] = [];
     for (let i = 0; i < 3; i += 1) ids.push(...(await idsOf(start())));
     expectIncreasing(ids);

@@ -3,7 +3,11 @@ import type { FleetStore } from '../../support/fleet.js';
 import { type ProcessOptions, runCli, type TestProcess } from '../../support/processes.js';
 
 /** Starts `nodelease id` on that store. */
-export function startId(store: FleetStore, args: readonly string[], { env }: ProcessOptions = {}): TestProcess {
+export function startId(
+  store: FleetStore,
+  args: readonly string[],
+  { env }: ProcessOptions = {},
+): TestProcess {
   return runCli(['id', ...args, ...store.options], { env: { ...store.env, ...env } });
 }
 

@@ -47,15 +47,30 @@ interface MakerOptions {
   readonly file?: string;
 }
 
-function startMaker(store: FleetStore, mode: Mode, { keeper = 'inline', durationMs = SHORT_MS, file = '' }: MakerOptions = {}): Maker {
+function startMaker(
+  store: FleetStore,
+  mode: Mode,
+  { keeper = 'inline', durationMs = SHORT_MS, file = '' }: MakerOptions = {},
+): Maker {
   const [, url = '', , endpoint = '-'] = store.options;
   const program = fileURLToPath(new URL('../../fixtures/programs/id-maker.mjs', import.meta.url));
-  const maker = runProcess(process.execPath, [program, url, endpoint, keeper, String(durationMs), mode, file], { env: store.env });
+  const maker = runProcess(
+    process.execPath,
+    [program, url, endpoint, keeper, String(durationMs), mode, file],
+    { env: store.env },
+  );
   const lines = () => [...maker.stdout().matchAll(/^(\d+) (\d+)$/gm)];
-  return { ...maker, made: () => lines().map(([, id]) => BigInt(id ?? '')), widths: () => lines().map(([, , bits]) => Number(bits)) };
+  return {
+    ...maker,
+    made: () => lines().map(([, id]) => BigInt(id ?? '')),
+    widths: () => lines().map(([, , bits]) => Number(bits)),
+  };
 }
 
-/** The first and the last id of as many as there are at once: the last one is ahead of the time, at the end of the lease. */
+/**
+ * The first and the last id of as many as there are at once: the last one is ahead of the time, at the end of
+ * the lease.
+ */
 async function burst(store: FleetStore, options: MakerOptions = {}): Promise<Maker> {
   const maker = startMaker(store, 'burst', options);
   const [, count] = await maker.waitForOutput(/^made (\d+)$/m, FIRST_ID_MS);
@@ -104,7 +119,8 @@ describe('a process that is stopped while it makes ids', () => {
     handle.signal('SIGCONT');
     await first.waitForOutput(/^LEASE_LOST$/m);
     expect((await first.exit).code).toBe(1);
-    // What it had taken note of before it was stopped was its own: 4096 ids, 300 of them for each that it says.
+    // What it had taken note of before it was stopped was its own: 4096 ids, 300 of them for each that it
+    // says.
     expect(first.made().length - before).toBeLessThan(20);
     expectIncreasing([...first.made(), ...second.made()]);
   }
@@ -116,7 +132,9 @@ describe('a process whose main thread is blocked while it makes ids', () => {
     const maker = startMaker(store, 'blocked', { keeper: 'worker', durationMs: DURATION_MS });
     await maker.waitForOutput(/^\d+ \d+$/m, FIRST_ID_MS);
     const first = timeOf(maker.made()[0]);
-    await expect.poll(() => timeOf(maker.made().at(-1)) - first, { timeout: FIRST_ID_MS }).toBeGreaterThan(1.5 * DURATION_MS);
+    await expect
+      .poll(() => timeOf(maker.made().at(-1)) - first, { timeout: FIRST_ID_MS })
+      .toBeGreaterThan(1.5 * DURATION_MS);
     expect(maker.stdout()).not.toContain('LEASE');
     expectIncreasing(maker.made());
   });
@@ -136,7 +154,11 @@ describe('a wider width, where a worker thread keeps the lease', () => {
     await store.spoil('cluster.json', JSON.stringify({ ...config, idWidth: 9 }));
   };
   const lease = async (store: FleetStore) =>
-    JSON.parse((await store.read('0.json')) ?? '') as { idWidth: number; renewal: number; narrowIdsUntil: number };
+    JSON.parse((await store.read('0.json')) ?? '') as {
+      idWidth: number;
+      renewal: number;
+      narrowIdsUntil: number;
+    };
 
   it('is used by the main thread before others are told of it: while that is blocked they are not', async () => {
     const store = await newStore('s3');
@@ -171,13 +193,22 @@ describe('a wider width, where a worker thread keeps the lease', () => {
 
 describe('the generator of a lease that a worker thread keeps', () => {
   // The thread is started from its compiled form.
-  const acquireInWorker: typeof import('../../../src/runtime/worker/worker-lease.js').acquireInWorker = async (options) => {
-    const file = join(packageRoot, 'dist/runtime/worker/worker-lease.js');
-    return ((await import(file)) as typeof import('../../../src/runtime/worker/worker-lease.js')).acquireInWorker(options);
-  };
+  const acquireInWorker: typeof import('../../../src/runtime/worker/worker-lease.js').acquireInWorker =
+    async (options) => {
+      const file = join(packageRoot, 'dist/runtime/worker/worker-lease.js');
+      return (
+        (await import(file)) as typeof import('../../../src/runtime/worker/worker-lease.js')
+      ).acquireInWorker(options);
+    };
   const acquireThere = () =>
     acquireInWorker({
-      settings: { store: `file:${newFolder()}`, taskId: 'task', nodes: 1, durationMs: DURATION_MS, killOnLoss: false },
+      settings: {
+        store: `file:${newFolder()}`,
+        taskId: 'task',
+        nodes: 1,
+        durationMs: DURATION_MS,
+        killOnLoss: false,
+      },
       clock: systemClock,
       emit: () => undefined,
     });
@@ -206,7 +237,8 @@ describe('the generator of a lease that a worker thread keeps', () => {
 });
 
 describe('the generator of a lease', () => {
-  const acquireHere = async () => acquire({ store: `file:${newFolder()}`, nodes: 1, durationMs: DURATION_MS, onLost: 'signal' });
+  const acquireHere = async () =>
+    acquire({ store: `file:${newFolder()}`, nodes: 1, durationMs: DURATION_MS, onLost: 'signal' });
 
   it('makes ids ahead of the time until they are exhausted, says so, and waits for more where it may', async () => {
     await using lease = await acquireHere();
@@ -242,12 +274,17 @@ describe('the generator of a lease', () => {
 
   it('is one and the same however often it is asked for, and refused with other options', async () => {
     await using lease = await acquireHere();
-    const [one, other] = await Promise.all([uniqueIds(lease, { lagMs: 100 }), uniqueIds(lease, { lagMs: 100 })]);
+    const [one, other] = await Promise.all([
+      uniqueIds(lease, { lagMs: 100 }),
+      uniqueIds(lease, { lagMs: 100 }),
+    ]);
     expect(other).toBe(one);
     await expect(uniqueIds(lease, { lagMs: 200 })).rejects.toThrow(ConfigError);
   });
 
   it('is not to be had for a fixed node id', async () => {
-    await expect(uniqueIds(staticLease({ id: 3, taskId: 'fixed' }))).rejects.toThrow(/^lease: expected .*standaloneIds/);
+    await expect(uniqueIds(staticLease({ id: 3, taskId: 'fixed' }))).rejects.toThrow(
+      /^lease: expected .*standaloneIds/,
+    );
   });
 });

@@ -11,16 +11,25 @@ import { awsEnvironment, createBucket } from '../../support/bucket.js';
 // All that start at once get an id of their own from a real server, for few requests each.
 
 const TASKS = 300;
-/** What a plain scan sends before it looks at any id is a request for each of the objects. A twentieth of that is the promise. */
+/**
+ * What a plain scan sends before it looks at any id is a request for each of the objects. A twentieth of that
+ * is the promise.
+ */
 const MOST_REQUESTS = TASKS / 20;
 /** No task is to renew, or to lose an id, while 300 tasks share this machine with their server. */
 const DURATION_MS = 3_600_000;
 const LIMIT_MS = 240_000;
 
-/** How long the engine leaves a request and the probe one of its own, told from pauses, which are drawn by chance, by their length. Milliseconds. */
+/**
+ * How long the engine leaves a request and the probe one of its own, told from pauses, which are drawn by
+ * chance, by their length. Milliseconds.
+ */
 const TIME_OUTS_MS: ReadonlySet<number> = new Set([4_000, 5_000]);
 
-/** As many tasks in one process as otherwise on 300 machines: their time-outs last longer, and nothing else does. */
+/**
+ * As many tasks in one process as otherwise on 300 machines: their time-outs last longer, and nothing else
+ * does.
+ */
 const patientClock: Clock = {
   now: () => systemClock.now(),
   monotonic: () => systemClock.monotonic(),
@@ -42,7 +51,8 @@ afterEach(async () => {
 async function countedStore(bucket: string): Promise<{ store: S3LeaseStore; sent: () => number }> {
   const { endpoint, region } = inject('s3');
   const client = await createS3Client({ endpoint, region, requestTimeoutMs: LIMIT_MS });
-  if (!(client instanceof S3Client)) throw new Error('the client has no middleware to count its requests with');
+  if (!(client instanceof S3Client))
+    throw new Error('the client has no middleware to count its requests with');
   let requests = 0;
   client.middlewareStack.add(
     (next) => (args) => {
@@ -51,7 +61,13 @@ async function countedStore(bucket: string): Promise<{ store: S3LeaseStore; sent
     },
     { step: 'finalizeRequest', name: 'countRequests' },
   );
-  const store = new S3LeaseStore({ bucket, prefix: 'storm', client, clock: systemClock, requestTimeoutMs: LIMIT_MS });
+  const store = new S3LeaseStore({
+    bucket,
+    prefix: 'storm',
+    client,
+    clock: systemClock,
+    requestTimeoutMs: LIMIT_MS,
+  });
   stores.push(store);
   return { store, sent: () => requests };
 }
@@ -76,7 +92,9 @@ it(
     const { name } = await createBucket(inject('s3'));
     for (const version of [1, 2]) {
       const { leases, requests } = await storm(name);
-      expect(leases.map(({ id }) => id).sort((a, b) => a - b)).toEqual(Array.from({ length: TASKS }, (_, id) => id));
+      expect(leases.map(({ id }) => id).sort((a, b) => a - b)).toEqual(
+        Array.from({ length: TASKS }, (_, id) => id),
+      );
       expect(new Set(leases.map((lease) => lease.version))).toEqual(new Set([version]));
       const mean = requests.reduce((sum, n) => sum + n, 0) / TASKS;
       expect(mean).toBeLessThan(MOST_REQUESTS);

@@ -39,7 +39,13 @@ function judged(...acts: readonly Act[]) {
 
 describe('the judge of acts', () => {
   it('finds nothing wrong with tenures that follow each other, on any number of ids', () => {
-    const findings = judged(act(1, 100), act(1, 200, { sequence: 1 }), act(1, 150, { nodeId: 1 }), act(2, 300), act(4, 400));
+    const findings = judged(
+      act(1, 100),
+      act(1, 200, { sequence: 1 }),
+      act(1, 150, { nodeId: 1 }),
+      act(2, 300),
+      act(4, 400),
+    );
     expect(findings).toMatchObject({ acts: 5, violations: [], lost: 0, disordered: 0, late: 0 });
     expect(findings.tenures).toHaveLength(4);
   });
@@ -47,11 +53,18 @@ describe('the judge of acts', () => {
   it.each(['library', 'run'] as const)(
     'reports a %s task that still acts after a newer version did, whichever act arrives first',
     (kind) => {
-      const acts = [act(1, 100, { kind }), act(2, 200), act(1, 300, { kind, sequence: 1 }), act(2, 400, { sequence: 1 })];
+      const acts = [
+        act(1, 100, { kind }),
+        act(2, 200),
+        act(1, 300, { kind, sequence: 1 }),
+        act(2, 400, { sequence: 1 }),
+      ];
       const others = [acts[0], acts[2], acts[1], acts[3]] as Act[];
       for (const arrived of [acts, others]) {
         const { violations } = judged(...arrived);
-        expect(violations).toMatchObject([{ type: 'overlap', by: 'clock', earlier: { version: 1 }, later: { version: 2 }, byMicros: 99 }]);
+        expect(violations).toMatchObject([
+          { type: 'overlap', by: 'clock', earlier: { version: 1 }, later: { version: 2 }, byMicros: 99 },
+        ]);
       }
     },
   );
@@ -63,7 +76,11 @@ describe('the judge of acts', () => {
   });
 
   it('reports a command that was stopped after it had read its clock, and went on all the same', () => {
-    const { violations } = judged(act(1, 100, { kind: 'run' }), act(2, 200), act(1, 150, { kind: 'run', sequence: 1 }));
+    const { violations } = judged(
+      act(1, 100, { kind: 'run' }),
+      act(2, 200),
+      act(1, 150, { kind: 'run', sequence: 1 }),
+    );
     expect(violations).toMatchObject([{ type: 'overlap', by: 'arrival' }]);
   });
 
@@ -78,12 +95,16 @@ describe('the judge of acts', () => {
 
   it('reports a version that two tasks use, however far apart', () => {
     const { violations } = judged(act(3, 100), act(3, 900_000, { taskId: 'another' }));
-    expect(violations).toMatchObject([{ type: 'repeated-version', first: { taskId: 'task-3' }, second: { taskId: 'another' } }]);
+    expect(violations).toMatchObject([
+      { type: 'repeated-version', first: { taskId: 'task-3' }, second: { taskId: 'another' } },
+    ]);
   });
 
   it('counts acts that got lost, and acts that came out of order', () => {
     expect(judged(act(1, 100), act(1, 200, { sequence: 4 }))).toMatchObject({ lost: 3, disordered: 0 });
-    expect(judged(act(1, 100, { sequence: 0 }), act(1, 200, { sequence: 0 }))).toMatchObject({ disordered: 1 });
+    expect(judged(act(1, 100, { sequence: 0 }), act(1, 200, { sequence: 0 }))).toMatchObject({
+      disordered: 1,
+    });
   });
 });
 
@@ -101,7 +122,12 @@ describe('the observer', () => {
       for (const [index, writer] of writers.entries()) writer.act(act(index + 1, i * 10 + index));
     }
     for (const writer of writers) writer.close();
-    expect(await observer.finish()).toMatchObject({ acts: 1_000, lost: 0, disordered: 0, violations: [{ type: 'overlap' }] });
+    expect(await observer.finish()).toMatchObject({
+      acts: 1_000,
+      lost: 0,
+      disordered: 0,
+      violations: [{ type: 'overlap' }],
+    });
   });
 
   it('catches a program that holds a lease, is stopped for longer than that, and goes on without asking', async () => {
@@ -109,12 +135,31 @@ describe('the observer', () => {
     const s3 = inject('s3');
     const env = awsEnvironment(s3);
     const store = `s3://${(await createBucket(s3)).name}/fleet`;
-    const init = runCli(['init', '--store', store, '--endpoint', s3.endpoint, '--nodes', '1', '--duration', '2s', '--grace', '500ms'], {
-      env,
-    });
+    const init = runCli(
+      [
+        'init',
+        '--store',
+        store,
+        '--endpoint',
+        s3.endpoint,
+        '--nodes',
+        '1',
+        '--duration',
+        '2s',
+        '--grace',
+        '500ms',
+      ],
+      {
+        env,
+      },
+    );
     expect((await init.exit).code).toBe(0);
     const start = (program: string) =>
-      runProcess(process.execPath, [harnessFile(`test/chaos/${program}.ts`), observer.pipe, store, s3.endpoint, 'inline'], { env });
+      runProcess(
+        process.execPath,
+        [harnessFile(`test/chaos/${program}.ts`), observer.pipe, store, s3.endpoint, 'inline'],
+        { env },
+      );
     const careless = start('careless-actor');
     await careless.waitForOutput(ACTING);
     const handle = new ProcessHandle(careless.pid);
@@ -125,7 +170,9 @@ describe('the observer', () => {
     await expect.poll(() => observer.latest().violations).not.toEqual([]);
     await killAll();
     const { violations } = await observer.finish();
-    expect(violations).toMatchObject([{ type: 'overlap', by: 'clock', earlier: { version: 1 }, later: { version: 2 } }]);
+    expect(violations).toMatchObject([
+      { type: 'overlap', by: 'clock', earlier: { version: 1 }, later: { version: 2 } },
+    ]);
   });
 });
 
@@ -165,19 +212,30 @@ describe('the watch on the store', () => {
 });
 
 describe('a chaos run', () => {
-  it('finds no id used by two tasks at a time, and no version twice, under faults of every sort', { timeout: 300_000 }, async () => {
+  it('finds no id used by two tasks at a time, and no version twice, under faults of every sort', {
+    timeout: 300_000,
+  }, async () => {
     const seed = Date.now() % 2 ** 32;
-    const result = await runChaos({ store: await s3ChaosStore(inject('s3')), lengthMs: 45_000, patienceMs: 180_000, seed });
+    const result = await runChaos({
+      store: await s3ChaosStore(inject('s3')),
+      lengthMs: 45_000,
+      patienceMs: 180_000,
+      seed,
+    });
     process.stderr.write(`chaos, seed ${seed}\n${summary(result)}\n`);
     expect(failuresOf(result)).toEqual([]);
     expect(new Set(result.faults.map(({ name }) => name)).size).toBeGreaterThanOrEqual(8);
-    // The same run with its tenures left out, with a violation, or with a task that crashed would have failed.
+    // The same run with its tenures left out, with a violation, or with a task that crashed would have
+    // failed.
     const { findings } = result;
     const [first, second] = findings.tenures;
     if (!first || !second) throw new Error('a run without tenures must have failed');
     const spoilt = [
       { ...result, findings: { ...findings, tenures: [] } },
-      { ...result, findings: { ...findings, violations: [{ type: 'repeated-version' as const, first, second }] } },
+      {
+        ...result,
+        findings: { ...findings, violations: [{ type: 'repeated-version' as const, first, second }] },
+      },
       { ...result, findings: { ...findings, lost: findings.acts } },
       { ...result, storeProblems: ['node id 0: its lease object is gone'] },
       { ...result, leftovers: 1 },

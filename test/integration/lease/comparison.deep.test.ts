@@ -6,11 +6,19 @@ import { useQuickAbort } from '../../simulation/world/quick-abort.js';
 import { harnessFile } from '../../support/package-root.js';
 import { killAll, runProcess } from '../../support/processes.js';
 
-/** What breaks for an engine in the first seeds with that fault, the rows being those of the table in the documentation. */
-async function brokenFor(engine: keyof typeof ENGINES, fault: string, seeds: number): Promise<readonly string[]> {
+/**
+ * What breaks for an engine in the first seeds with that fault, the rows being those of the table in the
+ * documentation.
+ */
+async function brokenFor(
+  engine: keyof typeof ENGINES,
+  fault: string,
+  seeds: number,
+): Promise<readonly string[]> {
   const faults = COMPARED_FAULTS.find(({ name }) => name === fault);
   const simulated = ENGINES[engine];
-  if (faults === undefined || simulated === undefined) throw new Error(`there is no ${fault} or no ${engine}`);
+  if (faults === undefined || simulated === undefined)
+    throw new Error(`there is no ${fault} or no ${engine}`);
   const cell: Cell = await compareUnder(faults, simulated, { from: 0, seeds });
   expect(cell.seeds).toBe(seeds);
   return cell.broken.map(({ invariant }) => invariant);
@@ -56,7 +64,8 @@ describe('in the same seeds', () => {
 describe('the command that compares', () => {
   afterEach(killAll);
 
-  const compare = (...args: string[]) => runProcess(process.execPath, [harnessFile('test/simulation/comparison.ts'), ...args]);
+  const compare = (...args: string[]) =>
+    runProcess(process.execPath, [harnessFile('test/simulation/comparison.ts'), ...args]);
 
   it('prints a table of all engines, the one without store time among them, that depends on the seeds alone', async () => {
     const one = compare('--seeds', '4', '--from', '50', '--jobs', '1');
@@ -68,8 +77,12 @@ describe('the command that compares', () => {
       .filter((line) => line.startsWith('| '));
     expect(rows).toHaveLength(2 + COMPARED_FAULTS.length);
     expect(rows.every((row) => row.endsWith(' holds |') || rows.indexOf(row) < 2)).toBe(true);
-    expect(rows.find((row) => row.startsWith('| clock-offset |'))).toMatch(/\| \*\*exclusion \d+ %\*\* \| holds \|$/);
-    expect(rows.find((row) => row.startsWith('| all, but hosts with right clocks |'))).toMatch(/\| holds \| holds \|$/);
+    expect(rows.find((row) => row.startsWith('| clock-offset |'))).toMatch(
+      /\| \*\*exclusion \d+ %\*\* \| holds \|$/,
+    );
+    expect(rows.find((row) => row.startsWith('| all, but hosts with right clocks |'))).toMatch(
+      /\| holds \| holds \|$/,
+    );
     expect(one.stdout()).toMatch(
       /\n- plain protocol, to the letter, clock-offset: exclusion in \d of 4 seeds, first in seed \d+: node id /,
     );

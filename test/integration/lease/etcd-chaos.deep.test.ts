@@ -5,7 +5,8 @@ import { failuresOf, summary } from '../../chaos/summary.js';
 import { killAll } from '../../support/processes.js';
 import { type EtcdCluster, startEtcdCluster } from '../../support/servers/etcd-cluster.js';
 
-// `npm run chaos -- --store etcd` in a test: the faults of chaos.deep.test.ts, and members that are killed, paused and cut off.
+// `npm run chaos -- --store etcd` in a test: the faults of chaos.deep.test.ts, and members that are killed,
+// paused and cut off.
 
 let cluster: EtcdCluster;
 beforeAll(async () => {
@@ -20,9 +21,15 @@ it('a chaos run on etcd finds no id used by two tasks at a time, and no version 
   timeout: 600_000,
 }, async () => {
   const seed = Date.now() % 2 ** 32;
-  const result = await runChaos({ store: etcdChaosStore(cluster), lengthMs: 180_000, patienceMs: 300_000, seed });
+  const result = await runChaos({
+    store: etcdChaosStore(cluster),
+    lengthMs: 180_000,
+    patienceMs: 300_000,
+    seed,
+  });
   process.stderr.write(`chaos on etcd, seed ${seed}\n${summary(result)}\n`);
   expect(failuresOf(result)).toEqual([]);
   const kinds = new Set(result.faults.map(({ name }) => name));
-  for (const fault of ['kill', 'pause', 'isolate']) expect([...kinds].join()).toContain(`${fault} of a member`);
+  for (const fault of ['kill', 'pause', 'isolate'])
+    expect([...kinds].join()).toContain(`${fault} of a member`);
 });

@@ -7,7 +7,10 @@ const DURATION_MS = 3_000;
 const GRACE_MS = 1_000;
 const SETTINGS = ['--duration', '3s', '--log-level', 'debug'];
 
-/** A task's log says so before its command runs, by another stream than that of the command: either may be read first. */
+/**
+ * A task's log says so before its command runs, by another stream than that of the command: either may be
+ * read first.
+ */
 const ACQUIRED = /acquired node id 0/;
 
 /** The process has said that it renewed: from here on the last such line is known. */
@@ -15,17 +18,25 @@ async function renewedAtLeastOnce(task: Task): Promise<void> {
   await task.waitForOutput(/lease renewed/);
 }
 
-/** How soon a task that waits has an id that was given back, in milliseconds: a store tells of it, or is asked every 1.2 s at first. */
+/**
+ * How soon a task that waits has an id that was given back, in milliseconds: a store tells of it, or is asked
+ * every 1.2 s at first.
+ */
 export interface FleetTiming {
   readonly releasedWithinMs: number;
 }
 
 /**
- * What a fleet is promised, with real processes on a real store. Durations are short; the bounds are those of the protocol.
+ * What a fleet is promised, with real processes on a real store. Durations are short; the bounds are those of
+ * the protocol.
  *
  * @param newStore makes a store without objects; called once a test
  */
-export function fleetSuite(name: string, newStore: () => Promise<FleetStore>, { releasedWithinMs }: FleetTiming): void {
+export function fleetSuite(
+  name: string,
+  newStore: () => Promise<FleetStore>,
+  { releasedWithinMs }: FleetTiming,
+): void {
   describe(`a fleet on the ${name} store`, () => {
     let store: FleetStore;
     beforeEach(async () => {
@@ -81,7 +92,10 @@ export function fleetSuite(name: string, newStore: () => Promise<FleetStore>, { 
   });
 }
 
-/** Who took over the id of a killed process: a task that waited for it, after its last renewal, or one that starts when it had expired, after its own start. */
+/**
+ * Who took over the id of a killed process: a task that waited for it, after its last renewal, or one that
+ * starts when it had expired, after its own start.
+ */
 export type TakeOver = 'waiting' | 'starting';
 
 /**
@@ -89,7 +103,11 @@ export type TakeOver = 'waiting' | 'starting';
  *
  * @param report is told how long each took, in milliseconds
  */
-export function takeOverSuite(name: string, newStore: () => Promise<FleetStore>, report?: (by: TakeOver, ms: number) => void): void {
+export function takeOverSuite(
+  name: string,
+  newStore: () => Promise<FleetStore>,
+  report?: (by: TakeOver, ms: number) => void,
+): void {
   describe(`a killed process on the ${name} store`, () => {
     let store: FleetStore;
     beforeEach(async () => {
@@ -123,7 +141,8 @@ export function takeOverSuite(name: string, newStore: () => Promise<FleetStore>,
       expect(await holder.started()).toEqual({ id: 0, version: 1 });
       holder.kill('SIGKILL');
       await holder.exit;
-      // Nothing is watching it meanwhile. Ages may be told in whole seconds, and etcd removes a mark some seconds later.
+      // Nothing is watching it meanwhile. Ages may be told in whole seconds, and etcd removes a mark some
+      // seconds later.
       await sleep(DURATION_MS + GRACE_MS + 4_000);
       const heir = startTask(store, SETTINGS);
       expect(await heir.started()).toEqual({ id: 0, version: 2 });

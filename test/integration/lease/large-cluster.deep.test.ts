@@ -35,7 +35,10 @@ describe('a cluster whose LIST takes several pages, on a real S3 server', () => 
     expect(report.totals).toMatchObject({ hints: true, held: 0, free: SIZE, neverHeld: SIZE, damaged: 0 });
     expect([report.nodes.length, report.page]).toEqual([100, { from: 0, limit: 100, next: 100 }]);
     const last = await status('--from', String(SIZE - 10));
-    expect([last.nodes.map(({ id }) => id), last.page?.next]).toEqual([Array.from({ length: 10 }, (_, index) => SIZE - 10 + index), null]);
+    expect([last.nodes.map(({ id }) => id), last.page?.next]).toEqual([
+      Array.from({ length: 10 }, (_, index) => SIZE - 10 + index),
+      null,
+    ]);
   });
 
   it('gives out its ids, and shows on whatever page of the LIST they are who holds them', async () => {
@@ -47,7 +50,8 @@ describe('a cluster whose LIST takes several pages, on a real S3 server', () => 
     expect(new Set(ids).size).toBe(3);
     const report = await status('--held');
     expect(report.nodes.map(({ id }) => id)).toEqual([...ids].sort((a, b) => a - b));
-    for (const id of ids) await expect.poll(() => page.node(id), SEEN).toMatchObject({ state: 'held', version: 1 });
+    for (const id of ids)
+      await expect.poll(() => page.node(id), SEEN).toMatchObject({ state: 'held', version: 1 });
     await expect.poll(() => page.node(SIZE - 1), SEEN).toMatchObject({ state: 'vacant' });
     const paged = (await (await fetch(`${url}/api/leases?from=990&limit=1000`)).json()) as StatusReport;
     expect([paged.nodes.length, paged.page?.next]).toEqual([SIZE - 990, null]);

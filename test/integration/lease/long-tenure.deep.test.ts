@@ -22,7 +22,14 @@ beforeEach(async () => {
   vi.stubEnv('AWS_ACCESS_KEY_ID', 'id');
   vi.stubEnv('AWS_SECRET_ACCESS_KEY', 'secret');
   server = await S3StandIn.start();
-  const options = { bucket: server.bucket, prefix: 'p', endpoint: server.endpoint, region: 'us-east-1', clock, requestTimeoutMs: 5_000 };
+  const options = {
+    bucket: server.bucket,
+    prefix: 'p',
+    endpoint: server.endpoint,
+    region: 'us-east-1',
+    clock,
+    requestTimeoutMs: 5_000,
+  };
   store = await openS3Store(options);
 });
 
@@ -42,7 +49,12 @@ function resources(): Record<string, number> {
 it('a lease on S3 survives 10,000 renewals over one connection, and leaves no timer, socket or listener behind', async () => {
   // The probe compares the ages that the server tells with a clock that has to go.
   const session = new StoreSession(store, systemClock, 4_000);
-  await initializeCluster({ session, clock: systemClock, random: seededRandom(1), wanted: { nodes: 1, durationMs: DURATION_MS } });
+  await initializeCluster({
+    session,
+    clock: systemClock,
+    random: seededRandom(1),
+    wanted: { nodes: 1, durationMs: DURATION_MS },
+  });
   const events = new EventTarget();
   let renewals = 0;
   const onEvent = ({ type }: LeaseEvent) => {
@@ -62,8 +74,12 @@ it('a lease on S3 survives 10,000 renewals over one connection, and leaves no ti
   const before = { resources: resources(), sleepers: clock.sleepers };
   server.requests.length = 0;
   while (renewals < RENEWALS) await renewOnce();
-  /** What there is more of than there was. Fewer is fine: an idle connection of the beginning may have been closed. */
-  const more = () => Object.entries(resources()).filter(([kind, count]) => count > (before.resources[kind] ?? 0));
+  /**
+   * What there is more of than there was. Fewer is fine: an idle connection of the beginning may have been
+   * closed.
+   */
+  const more = () =>
+    Object.entries(resources()).filter(([kind, count]) => count > (before.resources[kind] ?? 0));
   for (let looks = 0; looks < 100; looks += 1) {
     await sleep(50);
     if (more().length === 0) break;

@@ -18,7 +18,10 @@ function lastHeartbeat(task: Task): number {
   return Number(/(\d{13})\n[^\d]*$/.exec(task.stdout())?.[1]);
 }
 
-/** What a task is promised whose connection to its store fails, with real processes on a real server behind a proxy. */
+/**
+ * What a task is promised whose connection to its store fails, with real processes on a real server behind a
+ * proxy.
+ */
 export function outageSuite(name: string, server: () => StoreServer): void {
   describe(`a task whose connection to ${name} fails`, () => {
     let proxy: FaultProxy;
@@ -41,32 +44,40 @@ export function outageSuite(name: string, server: () => StoreServer): void {
       return task;
     }
 
-    it.each(['cut', 'stall'] as const)('does not let its command notice a %s that is shorter than the lease', async (fault) => {
-      const task = await startAndRenew();
-      if (fault === 'cut') proxy.cut();
-      else proxy.stall('both');
-      // From one third of the duration on there is something to notice.
-      await task.waitForOutput(/renewal failed/);
-      proxy.heal();
-      const healedAt = Date.now();
-      const deadline = loggedAt(task.log(), /lease renewed/, 'last') + DURATION_MS;
-      await expect.poll(() => task.log().filter(({ at, msg }) => at > healedAt && /lease renewed/.test(msg)).length).toBeGreaterThan(0);
-      await expect.poll(() => lastHeartbeat(task)).toBeGreaterThan(deadline);
-      expect(task.log().filter(({ msg }) => /is lost/.test(msg))).toEqual([]);
-      task.kill('SIGTERM');
-      expect((await task.exit).code).toBe(143);
-    });
+    it.each(['cut', 'stall'] as const)(
+      'does not let its command notice a %s that is shorter than the lease',
+      async (fault) => {
+        const task = await startAndRenew();
+        if (fault === 'cut') proxy.cut();
+        else proxy.stall('both');
+        // From one third of the duration on there is something to notice.
+        await task.waitForOutput(/renewal failed/);
+        proxy.heal();
+        const healedAt = Date.now();
+        const deadline = loggedAt(task.log(), /lease renewed/, 'last') + DURATION_MS;
+        await expect
+          .poll(() => task.log().filter(({ at, msg }) => at > healedAt && /lease renewed/.test(msg)).length)
+          .toBeGreaterThan(0);
+        await expect.poll(() => lastHeartbeat(task)).toBeGreaterThan(deadline);
+        expect(task.log().filter(({ msg }) => /is lost/.test(msg))).toEqual([]);
+        task.kill('SIGTERM');
+        expect((await task.exit).code).toBe(143);
+      },
+    );
 
-    it.each(['cut', 'stall'] as const)('ends its command before the deadline when a %s lasts longer, and exits with 76', async (fault) => {
-      const task = await startAndRenew();
-      if (fault === 'cut') proxy.cut();
-      else proxy.stall('to-client');
-      expect(await task.exit).toEqual({ code: 76, signal: null });
-      const deadline = loggedAt(task.log(), /lease renewed/, 'last') + DURATION_MS;
-      expect(lastHeartbeat(task)).toBeLessThan(deadline);
-      expect(loggedAt(task.log(), /is lost/)).toBeLessThan(deadline);
-      expect(task.stderr()).not.toMatch(/\n\s+at /);
-    });
+    it.each(['cut', 'stall'] as const)(
+      'ends its command before the deadline when a %s lasts longer, and exits with 76',
+      async (fault) => {
+        const task = await startAndRenew();
+        if (fault === 'cut') proxy.cut();
+        else proxy.stall('to-client');
+        expect(await task.exit).toEqual({ code: 76, signal: null });
+        const deadline = loggedAt(task.log(), /lease renewed/, 'last') + DURATION_MS;
+        expect(lastHeartbeat(task)).toBeLessThan(deadline);
+        expect(loggedAt(task.log(), /is lost/)).toBeLessThan(deadline);
+        expect(task.stderr()).not.toMatch(/\n\s+at /);
+      },
+    );
 
     it('ends a command that ignores SIGTERM before the deadline as well', async () => {
       const task = startTask(store, SETTINGS, `trap '' TERM; ${HEARTBEAT}`);

@@ -12,7 +12,8 @@ import { ProcessHandle } from '../../support/process-handle.js';
 import { killAll, runCli, runProcess } from '../../support/processes.js';
 import { faketimeEnvironment, removeTraces } from '../../support/programs/faketime.js';
 
-// Pauses that outlast the lease, and hosts whose clocks are hours off: what they must not lead to. The tests of the guard tell of a supervisor that is paused alone.
+// Pauses that outlast the lease, and hosts whose clocks are hours off: what they must not lead to. The tests
+// of the guard tell of a supervisor that is paused alone.
 
 const DURATION_MS = 3_000;
 let folder: string;
@@ -25,31 +26,42 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-describe.each(['inline', 'worker'])('a program that is stopped for longer than its lease (%s keeper)', (keeper) => {
-  const start = () =>
-    runProcess(process.execPath, [harnessFile('test/chaos/asking-program.ts'), `file:${folder}/store`, keeper, String(DURATION_MS)]);
-  const answers = (text: string) =>
-    [...text.matchAll(/^(\d+) (valid|invalid) \d+$/gm)].map(([, at, answer]) => ({ at: Number(at), answer }));
+describe.each(['inline', 'worker'])(
+  'a program that is stopped for longer than its lease (%s keeper)',
+  (keeper) => {
+    const start = () =>
+      runProcess(process.execPath, [
+        harnessFile('test/chaos/asking-program.ts'),
+        `file:${folder}/store`,
+        keeper,
+        String(DURATION_MS),
+      ]);
+    const answers = (text: string) =>
+      [...text.matchAll(/^(\d+) (valid|invalid) \d+$/gm)].map(([, at, answer]) => ({
+        at: Number(at),
+        answer,
+      }));
 
-  it.each([
-    ['although no task has taken the id meanwhile', false],
-    ['while another holds the id', true],
-  ])('is told by isValid() at the first call after it goes on, %s', async (_, taken) => {
-    const program = start();
-    await program.waitForOutput(/ valid 1\n/);
-    const stopped = new ProcessHandle(program.pid);
-    await stopped.pause();
-    const stoppedAt = monotonicMicros();
-    if (taken) await start().waitForOutput(/ valid 2\n/);
-    else await sleep(DURATION_MS + 100);
-    const continuedAt = monotonicMicros();
-    stopped.signal('SIGCONT');
-    await program.waitForOutput(/( invalid 1\n.*){2}/s);
-    const asked = answers(program.stdout()).filter(({ at }) => at > stoppedAt);
-    expect(asked.filter(({ at }) => at < continuedAt)).toEqual([]);
-    expect(asked.filter(({ answer }) => answer === 'valid')).toEqual([]);
-  });
-});
+    it.each([
+      ['although no task has taken the id meanwhile', false],
+      ['while another holds the id', true],
+    ])('is told by isValid() at the first call after it goes on, %s', async (_, taken) => {
+      const program = start();
+      await program.waitForOutput(/ valid 1\n/);
+      const stopped = new ProcessHandle(program.pid);
+      await stopped.pause();
+      const stoppedAt = monotonicMicros();
+      if (taken) await start().waitForOutput(/ valid 2\n/);
+      else await sleep(DURATION_MS + 100);
+      const continuedAt = monotonicMicros();
+      stopped.signal('SIGCONT');
+      await program.waitForOutput(/( invalid 1\n.*){2}/s);
+      const asked = answers(program.stdout()).filter(({ at }) => at > stoppedAt);
+      expect(asked.filter(({ at }) => at < continuedAt)).toEqual([]);
+      expect(asked.filter(({ answer }) => answer === 'valid')).toEqual([]);
+    });
+  },
+);
 
 describe('the command of `nodelease run`', () => {
   let observer: Observer;
@@ -60,9 +72,20 @@ describe('the command of `nodelease run`', () => {
 
   const start = () => {
     const command = [process.execPath, harnessFile('test/chaos/run-actor.ts'), observer.pipe];
-    return runCli(['run', '--store', `file:${folder}/store`, '--nodes', '1', '--duration', `${DURATION_MS}ms`, '--', ...command]);
+    return runCli([
+      'run',
+      '--store',
+      `file:${folder}/store`,
+      '--nodes',
+      '1',
+      '--duration',
+      `${DURATION_MS}ms`,
+      '--',
+      ...command,
+    ]);
   };
-  const acting = async (task: ReturnType<typeof start>): Promise<Acting> => readActing(await task.waitForOutput(ACTING));
+  const acting = async (task: ReturnType<typeof start>): Promise<Acting> =>
+    readActing(await task.waitForOutput(ACTING));
 
   it('never runs on after a stop of it and its supervisor that outlasts the lease: it is killed while it is stopped', async () => {
     const first = start();
@@ -116,7 +139,16 @@ describe('the command of `nodelease run`', () => {
 });
 
 describe('on S3, a task whose host', () => {
-  const SETTINGS = ['--nodes', '1', '--duration', `${DURATION_MS}ms`, '--grace', '1s', '--log-level', 'debug'];
+  const SETTINGS = [
+    '--nodes',
+    '1',
+    '--duration',
+    `${DURATION_MS}ms`,
+    '--grace',
+    '1s',
+    '--log-level',
+    'debug',
+  ];
   let store: FleetStore;
   beforeEach(async () => {
     store = await fleetStore('s3', inject('s3'));
@@ -135,23 +167,27 @@ describe('on S3, a task whose host', () => {
     started.push(task.pid);
     return task;
   }
-  const held = async () => JSON.parse((await store.read('0.json')) ?? '') as { version: number; taskId?: string; timestamp: number };
+  const held = async () =>
+    JSON.parse((await store.read('0.json')) ?? '') as { version: number; taskId?: string; timestamp: number };
 
-  it.each([10, -10] as const)('has a clock that is %i hours off gets an id, keeps it, and gives it back', async (hours) => {
-    const task = await startOn(hours);
-    expect(await task.started()).toEqual({ id: 0, version: 1 });
-    const log = () => task.log().map(({ msg }) => msg);
-    expect(Math.abs((task.log()[0]?.at ?? 0) - Date.now() - hours * 3_600_000)).toBeLessThan(60_000);
-    await sleep(2 * DURATION_MS);
-    expect(await held()).toMatchObject({ version: 1, taskId: expect.any(String) });
-    // What it writes is the store's time, for all to read.
-    expect(Math.abs((await held()).timestamp - Date.now())).toBeLessThan(DURATION_MS + 1_500);
-    expect(log().filter((msg) => /renewal failed|lost/.test(msg))).toEqual([]);
-    task.kill('SIGTERM');
-    expect(await task.exit).toEqual({ code: 143, signal: null });
-    expect(log()).toContain('lease released');
-    expect(await held()).toMatchObject({ released: true, version: 1 });
-  });
+  it.each([10, -10] as const)(
+    'has a clock that is %i hours off gets an id, keeps it, and gives it back',
+    async (hours) => {
+      const task = await startOn(hours);
+      expect(await task.started()).toEqual({ id: 0, version: 1 });
+      const log = () => task.log().map(({ msg }) => msg);
+      expect(Math.abs((task.log()[0]?.at ?? 0) - Date.now() - hours * 3_600_000)).toBeLessThan(60_000);
+      await sleep(2 * DURATION_MS);
+      expect(await held()).toMatchObject({ version: 1, taskId: expect.any(String) });
+      // What it writes is the store's time, for all to read.
+      expect(Math.abs((await held()).timestamp - Date.now())).toBeLessThan(DURATION_MS + 1_500);
+      expect(log().filter((msg) => /renewal failed|lost/.test(msg))).toEqual([]);
+      task.kill('SIGTERM');
+      expect(await task.exit).toEqual({ code: 143, signal: null });
+      expect(log()).toContain('lease released');
+      expect(await held()).toMatchObject({ released: true, version: 1 });
+    },
+  );
 
   it.each([
     [0, 10],

@@ -6,11 +6,15 @@ import { harnessFile, packageRoot } from '../../support/package-root.js';
 import { killAll, runProcess } from '../../support/processes.js';
 import { isTrimmed } from '../../support/setup/tiers.js';
 
-// A proof that cannot fail proves nothing. Each of these copies of the engine has one mistake; the same seeds find none in the engine itself.
+// A proof that cannot fail proves nothing. Each of these copies of the engine has one mistake; the same seeds
+// find none in the engine itself.
 
 const MOST_SEEDS = 20_000;
 
-/** What each mistake breaks first; a violation of another promise would mean that the simulator looks at the wrong thing. */
+/**
+ * What each mistake breaks first; a violation of another promise would mean that the simulator looks at the
+ * wrong thing.
+ */
 const FOUND_BY: Readonly<Record<string, readonly string[]>> = {
   aba: ['fencing'],
   'deadline-from-response': ['exclusion', 'deadline'],
@@ -87,9 +91,18 @@ afterEach(killAll);
 
 async function simulate(options: readonly string[]): Promise<{ code: number | null; report: Report }> {
   const main = harnessFile('test/simulation/main.ts');
-  const command = runProcess(process.execPath, ['--max-semi-space-size=64', main, '--json', '--no-shrink', ...options]);
+  const command = runProcess(process.execPath, [
+    '--max-semi-space-size=64',
+    main,
+    '--json',
+    '--no-shrink',
+    ...options,
+  ]);
   const { code } = await command.exit;
-  return { code, report: JSON.parse(command.stdout() || `{"stderr":${JSON.stringify(command.stderr())}}`) as Report };
+  return {
+    code,
+    report: JSON.parse(command.stdout() || `{"stderr":${JSON.stringify(command.stderr())}}`) as Report,
+  };
 }
 
 /** The first violating seed of each plant, as docs/design/simulation.md tells it. */
@@ -115,7 +128,14 @@ describe('the simulator', () => {
     async (name) => {
       const documented = seeds.get(name) ?? Number.NaN;
       const range = isTrimmed ? [documented, 1] : [0, MOST_SEEDS];
-      const { code, report } = await simulate(['--plant', name, '--from', String(range[0]), '--seeds', String(range[1])]);
+      const { code, report } = await simulate([
+        '--plant',
+        name,
+        '--from',
+        String(range[0]),
+        '--seeds',
+        String(range[1]),
+      ]);
       expect(report.violation, JSON.stringify(report)).toBeTruthy();
       expect(FOUND_BY[name]).toContain(report.violation?.invariant);
       expect(report.violation?.seed).toBe(documented);

@@ -3,7 +3,14 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest';
 import { acquire } from '../../../src/runtime/acquire.js';
 import { awsEnvironment } from '../../support/bucket.js';
-import { type FleetStore, initCluster, loggedAt, newStore, removeStores, startTask } from '../../support/fleet.js';
+import {
+  type FleetStore,
+  initCluster,
+  loggedAt,
+  newStore,
+  removeStores,
+  startTask,
+} from '../../support/fleet.js';
 import { killAll, runCli, type TestProcess } from '../../support/processes.js';
 import { TreeReader } from '../../support/tree-reader.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
@@ -32,7 +39,12 @@ afterEach(async () => {
 async function holdFirst(store: FleetStore): Promise<{ readonly isUndisturbed: () => Promise<boolean> }> {
   await initCluster(store, ...LEASE);
   const [, url = '', , endpoint] = store.options;
-  const first = await acquire({ store: url, ...(endpoint && { endpoint }), taskId: 'first', onLost: 'signal' });
+  const first = await acquire({
+    store: url,
+    ...(endpoint && { endpoint }),
+    taskId: 'first',
+    onLost: 'signal',
+  });
   cleanUps.push(() => first.release());
   expect(first.id).toBe(0);
   return {
@@ -43,7 +55,8 @@ async function holdFirst(store: FleetStore): Promise<{ readonly isUndisturbed: (
   };
 }
 
-const lease = async (store: FleetStore, id: number) => JSON.parse((await store.read(`${id}.json`)) ?? '{}') as Record<string, unknown>;
+const lease = async (store: FleetStore, id: number) =>
+  JSON.parse((await store.read(`${id}.json`)) ?? '{}') as Record<string, unknown>;
 
 /** Takes node id 1 out of use; the cluster keeps 0. */
 function scaleDown(store: FleetStore, ...options: string[]): TestProcess {
@@ -62,7 +75,9 @@ const serve = (store: FleetStore, ...options: string[]) =>
 
 /** Asks a run or a sidecar until its answer is right; such an answer stays until the test acts. */
 const facts = async (url: string, expected: object) => {
-  await expect.poll(async () => (await answerOf(`${url}/readyz`))[1], { timeout: PATIENCE_MS }).toMatchObject(expected);
+  await expect
+    .poll(async () => (await answerOf(`${url}/readyz`))[1], { timeout: PATIENCE_MS })
+    .toMatchObject(expected);
   return (await answerOf(`${url}/readyz`))[1] as Record<string, unknown>;
 };
 
@@ -85,17 +100,24 @@ describe('a run whose node id is retired', () => {
       expect(await task.started(PATIENCE_MS)).toEqual({ id: 1, version: 1 });
       const scaling = scaleDown(store);
       await task.waitForOutput(/^asked$/m, PATIENCE_MS);
-      expect(await health(await urlOf(task))).toMatchObject({ code: 1, facts: { state: 'stopping', live: true, retiring: true } });
+      expect(await health(await urlOf(task))).toMatchObject({
+        code: 1,
+        facts: { state: 'stopping', live: true, retiring: true },
+      });
       expect((await lease(store, 1)).taskId).toBe('second');
       writeFileSync(file, '');
       expect(await exitOf(task), task.stderr()).toBe(7);
       const log = task.log();
       expect(log.find(({ fields }) => fields.event === 'retiring')?.fields).toMatchObject({ size: 1 });
-      expect(loggedAt(log, /^asking the command to stop/)).toBeLessThanOrEqual(loggedAt(log, /^lease released$/));
+      expect(loggedAt(log, /^asking the command to stop/)).toBeLessThanOrEqual(
+        loggedAt(log, /^lease released$/),
+      );
       const { code, answer, complaints } = await done(scaling);
       expect({ code, complaints }).toMatchObject({ code: 0 });
       expect(answer).toMatch(/ has 1 node id now, and had 2: 1 lease object retired\n$/);
-      expect(complaints).toMatch(/\nnodelease: waiting for 1 holder to give a node id back, and for .* at the most: 1 \(second\)\n/);
+      expect(complaints).toMatch(
+        /\nnodelease: waiting for 1 holder to give a node id back, and for .* at the most: 1 \(second\)\n/,
+      );
       expect(await lease(store, 1)).toMatchObject({ version: 1 });
       const surplus = startTask(store, [...LEASE, '--task-id', 'surplus', '--acquire-timeout', '0s']);
       expect(await exitOf(surplus)).toBe(75);
@@ -111,12 +133,22 @@ describe('a run whose node id is retired', () => {
     async () => {
       const store = await newStore('file');
       const first = await holdFirst(store);
-      const task = startTask(store, [...LEASE, ...HTTP, '--on-retire', 'drain'], "trap 'echo asked' TERM; while :; do sleep 0.1; done");
+      const task = startTask(
+        store,
+        [...LEASE, ...HTTP, '--on-retire', 'drain'],
+        "trap 'echo asked' TERM; while :; do sleep 0.1; done",
+      );
       await task.started(PATIENCE_MS);
       const url = await urlOf(task);
       await facts(url, { ready: true });
       const patient = scaleDown(store);
-      const { reason } = await facts(url, { state: 'held', live: true, ready: false, retiring: true, nodeId: 1 });
+      const { reason } = await facts(url, {
+        state: 'held',
+        live: true,
+        ready: false,
+        retiring: true,
+        nodeId: 1,
+      });
       expect(reason).toMatch(/^node id 1 .* is being retired: the cluster has 1 node id now$/);
       expect(await answerOf(`${url}/lease`)).toMatchObject([200, { retiring: true }]);
       const metrics = await (await fetch(`${url}/metrics`)).text();
@@ -148,7 +180,10 @@ describe('a run whose node id is retired', () => {
     writeFileSync(file, '');
     expect(await exitOf(task)).toBe(3);
     expect(task.stdout()).not.toContain('asked');
-    expect(await done(scaling)).toMatchObject({ code: 0, answer: expect.stringMatching(/had 2: 1 lease object retired\n$/) });
+    expect(await done(scaling)).toMatchObject({
+      code: 0,
+      answer: expect.stringMatching(/had 2: 1 lease object retired\n$/),
+    });
     expect(await lease(store, 1)).toMatchObject({ version: 1 });
   });
 
@@ -158,7 +193,16 @@ describe('a run whose node id is retired', () => {
     const connect = `${inject('zookeeper').connect}${uniqueChroot('retire')}`;
     const reader = new TreeReader(connect);
     cleanUps.push(() => reader.close());
-    const options = ['--zookeeper', connect, '--service', 'orders', '--address', '127.0.0.1', '--port', '8080'];
+    const options = [
+      '--zookeeper',
+      connect,
+      '--service',
+      'orders',
+      '--address',
+      '127.0.0.1',
+      '--port',
+      '8080',
+    ];
     const task = startTask(store, [...LEASE, '--on-retire', 'drain', '--task-id', 'second', ...options]);
     await task.started(PATIENCE_MS);
     const service = '/discovery/servicetypes/orders/1';
@@ -166,7 +210,9 @@ describe('a run whose node id is retired', () => {
     // ZooKeeper shows no node that has an id without a lease.
     const scaling = runCli(['scale', '1', ...store.options, '--zookeeper', connect], { env: store.env });
     await reader.until(service, (seen) => seen === undefined, PATIENCE_MS);
-    expect(await reader.all('/discovery/nodes')).toMatchObject(new Map([['/discovery/nodes/00/09', { taskId: 'second', version: 1 }]]));
+    expect(await reader.all('/discovery/nodes')).toMatchObject(
+      new Map([['/discovery/nodes/00/09', { taskId: 'second', version: 1 }]]),
+    );
     await task.waitForOutput(/discovery: the service is taken out/, PATIENCE_MS);
     task.kill('SIGTERM');
     await task.exit;
@@ -187,11 +233,20 @@ describe('a sidecar whose node id is retired', () => {
     const scaling = scaleDown(store);
     await facts(url, { ready: false, retiring: true });
     await until(() => !existsSync(file));
-    expect(await answerOf(`${url}/readyz`)).toMatchObject([503, { state: 'held', live: true, ready: false, retiring: true }]);
-    expect(await answerOf(`${url}/lease`)).toMatchObject([200, { nodeId: 1, retiring: true, validForMs: expect.any(Number) }]);
+    expect(await answerOf(`${url}/readyz`)).toMatchObject([
+      503,
+      { state: 'held', live: true, ready: false, retiring: true },
+    ]);
+    expect(await answerOf(`${url}/lease`)).toMatchObject([
+      200,
+      { nodeId: 1, retiring: true, validForMs: expect.any(Number) },
+    ]);
     sidecar.kill('SIGTERM');
     expect(await exitOf(sidecar), sidecar.stderr()).toBe(0);
-    expect(await done(scaling)).toMatchObject({ code: 0, answer: expect.stringMatching(/had 2: 1 lease object retired\n$/) });
+    expect(await done(scaling)).toMatchObject({
+      code: 0,
+      answer: expect.stringMatching(/had 2: 1 lease object retired\n$/),
+    });
     expect(await lease(store, 1)).toMatchObject({ version: 1 });
     expect(await first.isUndisturbed()).toBe(true);
   });
@@ -208,7 +263,8 @@ describe('a sidecar whose node id is retired', () => {
     expect(existsSync(file)).toBe(false);
     expect(sidecar.stderr()).toMatch(/ending: the node id is being retired, and left to expire/);
     expect(sidecar.stderr()).not.toMatch(/lease released|"event":"lost"/);
-    // As after every end without a release: retired once it has expired, at a version that refuses the holder's last writes.
+    // As after every end without a release: retired once it has expired, at a version that refuses the
+    // holder's last writes.
     const { code, answer } = await done(scaling);
     expect(code).toBe(0);
     expect(answer).toMatch(/had 2: 1 lease object retired\n$/);

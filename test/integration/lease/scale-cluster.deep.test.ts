@@ -48,7 +48,12 @@ describe.concurrent.each(['file', 's3'] as const)('a cluster on %s', (kind) => {
   });
 
   async function join(): Promise<Task> {
-    const own = { nodes: 4, durationMs: DURATION_MS, onLost: 'signal', ...(endpoint && { endpoint }) } as const;
+    const own = {
+      nodes: 4,
+      durationMs: DURATION_MS,
+      onLost: 'signal',
+      ...(endpoint && { endpoint }),
+    } as const;
     const lease = await acquire({ store: url, ...own });
     const ids = await uniqueIds(lease);
     const ended = new AbortController();
@@ -100,7 +105,13 @@ describe.concurrent.each(['file', 's3'] as const)('a cluster on %s', (kind) => {
       const byId = (some: readonly Task[]) => [...some].sort((a, b) => a.lease.id - b.lease.id);
       // Which of the free ids a task gets is open: a holder that makes missing objects may be first at one.
       const states = (some: readonly Task[]) =>
-        byId(some).map(({ lease }) => [lease.id, lease.version, lease.signal.reason?.message, lease.isValid(), lease.retiring.aborted]);
+        byId(some).map(({ lease }) => [
+          lease.id,
+          lease.version,
+          lease.signal.reason?.message,
+          lease.isValid(),
+          lease.retiring.aborted,
+        ]);
       expect(states(tasks)).toEqual(Array.from({ length: 12 }, (_, id) => [id, 1, undefined, true, false]));
 
       // Half of them end when they are told, the others not.
@@ -123,7 +134,8 @@ describe.concurrent.each(['file', 's3'] as const)('a cluster on %s', (kind) => {
         const before = leaving.findIndex((task) => task.lease.id === lease.id);
         expect(lease.version).toBe(before < 0 ? 1 : before < 2 ? 2 : 3);
       }
-      for (const [index, { lease }] of leaving.entries()) expect(await version(lease.id)).toBeGreaterThanOrEqual(index < 2 ? 1 : 2);
+      for (const [index, { lease }] of leaving.entries())
+        expect(await version(lease.id)).toBeGreaterThanOrEqual(index < 2 ? 1 : 2);
 
       expect(states(staying)).toEqual(Array.from({ length: 8 }, (_, id) => [id, 1, undefined, true, false]));
       expect(byId(first).map(({ lease }) => lease.id)).toEqual([0, 1, 2, 3]);

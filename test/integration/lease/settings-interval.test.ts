@@ -9,7 +9,10 @@ import { killAll, runCli, runProcess } from '../../support/processes.js';
 import { S3StandIn } from '../../support/s3-stand-in.js';
 
 const SEEN = { timeout: 60_000 };
-/** The writes of `0.json` before the first renewal that is watched: the acquiring one, one that has to be refused, the first renewal. */
+/**
+ * The writes of `0.json` before the first renewal that is watched: the acquiring one, one that has to be
+ * refused, the first renewal.
+ */
 const BEGUN = 3;
 const RENEWALS = 1;
 
@@ -36,7 +39,12 @@ describe('a holder on S3', () => {
 
   async function library(keeper: string): Promise<void> {
     const index = JSON.stringify(pathToFileURL(join(packageRoot, 'dist/index.js')).href);
-    const options = { store: `s3://bucket/${keeper}`, endpoint: server.endpoint, keeper, settingsIntervalMs: 3_600_000 };
+    const options = {
+      store: `s3://bucket/${keeper}`,
+      endpoint: server.endpoint,
+      keeper,
+      settingsIntervalMs: 3_600_000,
+    };
     const program = join(folder, `${keeper}.mjs`);
     await writeFile(program, `import { acquire } from ${index}; await acquire(${JSON.stringify(options)});`);
     runProcess(process.execPath, [program], { env: cloud });
@@ -52,7 +60,9 @@ describe('a holder on S3', () => {
   /** Whether the settings were read beside a renewal. */
   async function looked(prefix: string): Promise<boolean> {
     const of = (method: string, key: string) =>
-      server.requests.flatMap((request, at) => (request.method === method && request.key === `${prefix}/${key}` ? [at] : []));
+      server.requests.flatMap((request, at) =>
+        request.method === method && request.key === `${prefix}/${key}` ? [at] : [],
+      );
     await expect.poll(() => of('PUT', '0.json').length, SEEN).toBeGreaterThan(BEGUN + RENEWALS);
     const writes = of('PUT', '0.json');
     const [from = 0, to = 0] = [writes[BEGUN], writes[BEGUN + RENEWALS]];
@@ -68,6 +78,12 @@ describe('a holder on S3', () => {
     runCli(['serve'], { env: { ...given('serve'), NODELEASE_SETTINGS_INTERVAL: '1h' } });
     await Promise.all([library('inline'), library('worker')]);
     const read = await Promise.all(prefixes.map(async (prefix) => [prefix, await looked(prefix)]));
-    expect(Object.fromEntries(read)).toEqual({ often: true, run: false, serve: false, inline: false, worker: false });
+    expect(Object.fromEntries(read)).toEqual({
+      often: true,
+      run: false,
+      serve: false,
+      inline: false,
+      worker: false,
+    });
   });
 });

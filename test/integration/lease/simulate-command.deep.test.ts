@@ -7,7 +7,8 @@ import { killAll, runProcess } from '../../support/processes.js';
 
 afterEach(killAll);
 
-const start = (line: string) => runProcess(process.execPath, [harnessFile('test/simulation/main.ts'), ...line.split(' ')]);
+const start = (line: string) =>
+  runProcess(process.execPath, [harnessFile('test/simulation/main.ts'), ...line.split(' ')]);
 
 async function run(line: string) {
   const command = start(line);
@@ -24,7 +25,9 @@ describe('npm run simulate', () => {
   });
 
   it('counts the same with one thread and with three', async () => {
-    const [one, three] = await Promise.all([1, 3].map((jobs) => run(`--seeds 30 --from 100 --json --jobs ${jobs}`)));
+    const [one, three] = await Promise.all(
+      [1, 3].map((jobs) => run(`--seeds 30 --from 100 --json --jobs ${jobs}`)),
+    );
     const counts = (text = '{}') => {
       const { seeds, tenures, takeOvers, requests, faults } = JSON.parse(text);
       return { seeds, tenures, takeOvers, requests, faults };
@@ -40,7 +43,10 @@ describe('npm run simulate', () => {
       };
       return histories;
     };
-    const [together, alone] = await Promise.all([histories('--seeds 12 --from 700 --jobs 2'), histories('--seeds 1 --from 704 --jobs 1')]);
+    const [together, alone] = await Promise.all([
+      histories('--seeds 12 --from 700 --jobs 2'),
+      histories('--seeds 1 --from 704 --jobs 1'),
+    ]);
     expect(together.map(({ seed }) => seed)).toEqual(Array.from({ length: 12 }, (_, index) => 700 + index));
     expect(alone).toEqual(together.filter(({ seed }) => seed === 704));
     for (const { seed, lines } of together) {
@@ -55,7 +61,8 @@ describe('npm run simulate', () => {
     expect(first.out).toMatch(/\nVIOLATION in seed \d+, [\d.]+ s: objects\n/);
     const [, kept, all] = /it still happens with (\d+) of (\d+) hosts/.exec(first.out) ?? [];
     expect(Number(kept)).toBeLessThan(Number(all));
-    const story = (text: string) => text.slice(text.indexOf('VIOLATION in seed')).replace(/\(\d+ more in seeds[^\n]*\n/, '');
+    const story = (text: string) =>
+      text.slice(text.indexOf('VIOLATION in seed')).replace(/\(\d+ more in seeds[^\n]*\n/, '');
     expect(story(first.out)).toMatch(/s {2}VIOLATION {2}objects: /);
     const [, replay = ''] = /npm run simulate -- (.*)\n$/.exec(first.out) ?? [];
     const second = await run(replay);
@@ -82,7 +89,10 @@ describe('npm run simulate', () => {
 
   it('stops without a complaint when its reader has gone', async () => {
     const main = harnessFile('test/simulation/main.ts');
-    const piped = runProcess('sh', ['-c', `"${process.execPath}" "${main}" --seeds 20 --from 1 --history | head -1`]);
+    const piped = runProcess('sh', [
+      '-c',
+      `"${process.execPath}" "${main}" --seeds 20 --from 1 --history | head -1`,
+    ]);
     await piped.exit;
     expect(piped.stdout()).toMatch(/^20 seeds from 1 [^\n]*\n$/);
     expect(piped.stderr()).toBe('');

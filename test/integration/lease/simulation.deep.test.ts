@@ -7,7 +7,10 @@ const SECONDS = isTrimmed ? 20 : 120;
 
 afterEach(killAll);
 
-/** @param least how many seeds there have to be, on a machine that has nothing else to do; by its processor's time otherwise */
+/**
+ * @param least how many seeds there have to be, on a machine that has nothing else to do; by its processor's
+ * time otherwise
+ */
 async function simulate(seconds: number, least: number, ...more: string[]): Promise<void> {
   const main = harnessFile('test/simulation/main.ts');
   const command = runProcess(process.execPath, [main, '--seconds', String(seconds), ...more]);
@@ -15,7 +18,8 @@ async function simulate(seconds: number, least: number, ...more: string[]): Prom
   // The start seed has to be in the log, whatever comes of it.
   process.stderr.write(`${command.stdout()}${command.stderr()}`);
   expect(code, command.stdout()).toBe(0);
-  const figure = (name: string) => Number(new RegExp(`\n${name} +([\\d,.]+)\n`).exec(command.stdout())?.[1]?.replaceAll(',', ''));
+  const figure = (name: string) =>
+    Number(new RegExp(`\n${name} +([\\d,.]+)\n`).exec(command.stdout())?.[1]?.replaceAll(',', ''));
   expect(figure('seeds')).toBeGreaterThan(0);
   expect(figure('seeds') / Math.min(figure('CPU seconds'), seconds)).toBeGreaterThan(least / seconds);
 }

@@ -5,14 +5,17 @@ import { SERVER_KINDS, type StoreServer } from '../../support/stores/store-serve
 import { fleetSuite, type TakeOver, takeOverSuite } from './fleet-suite.js';
 import { outageSuite } from './outage-suite.js';
 
-// What the timing tier shows on S3, on every other server as well; and how soon ids are taken over, beside S3.
+// What the timing tier shows on S3, on every other server as well; and how soon ids are taken over, beside
+// S3.
 
 const took: Partial<Record<string, Partial<Record<TakeOver, number>>>> = {};
 
 afterAll(() => {
   const row = ([kind, times]: [string, Partial<Record<TakeOver, number>> | undefined]) =>
     `${kind.padEnd(8)} by a waiting task ${times?.waiting} ms after the last renewal; by one that starts later ${times?.starting} ms after its first look\n`;
-  process.stderr.write(`Take-overs with a duration of 3 s and a grace of 1 s:\n${Object.entries(took).map(row).join('')}`);
+  process.stderr.write(
+    `Take-overs with a duration of 3 s and a grace of 1 s:\n${Object.entries(took).map(row).join('')}`,
+  );
 });
 
 const folder = () => fleetStore('file', inject('s3'));

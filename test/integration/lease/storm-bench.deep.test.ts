@@ -13,11 +13,13 @@ import { harnessFile } from '../../support/package-root.js';
 import { killAll, runProcess } from '../../support/processes.js';
 import { s3StoreServer } from '../../support/stores/s3-store-server.js';
 
-// A share of `npm run bench:storm`. Virtual time: the numbers depend on the seed alone, however busy the machine is.
+// A share of `npm run bench:storm`. Virtual time: the numbers depend on the seed alone, however busy the
+// machine is.
 
 const ONE_SEED = { from: 1, seeds: 1 };
 
-const broken = (promises: readonly Parameters<typeof isKept>[0][]) => promises.filter((promised) => !isKept(promised));
+const broken = (promises: readonly Parameters<typeof isKept>[0][]) =>
+  promises.filter((promised) => !isKept(promised));
 
 describe('on a store in memory that is as far away as S3', () => {
   let undo: (() => void) | undefined;
@@ -32,7 +34,8 @@ describe('on a store in memory that is as far away as S3', () => {
   it('1,000 tasks at once need at most 5.5 requests each, 7.5 with the proof, and 3 times as long as 10, whatever the cluster is like', async () => {
     const cells: Cell[] = [];
     for (const cluster of ['empty', 'initialised', 'just-released', 'half-full'] as const)
-      for (const starters of [10, 1_000]) cells.push(await ours(cluster, starters), await ours(cluster, starters, 'proving'));
+      for (const starters of [10, 1_000])
+        cells.push(await ours(cluster, starters), await ours(cluster, starters, 'proving'));
     const promises = memoryPromises(cells);
     expect(promises).toHaveLength(16);
     expect(broken(promises)).toEqual([]);
@@ -58,20 +61,27 @@ describe('on a store in memory that is as far away as S3', () => {
     });
     const [few, many] = [await plain(10), { ...(await plain(100)), starters: 1_000 }];
     const everywhere = (['empty', 'initialised', 'just-released', 'half-full'] as const).flatMap((cluster) =>
-      (['shipped', 'proving'] as const).flatMap((contestant) => [few, many].map((cell) => ({ ...cell, contestant, cluster }))),
+      (['shipped', 'proving'] as const).flatMap((contestant) =>
+        [few, many].map((cell) => ({ ...cell, contestant, cluster })),
+      ),
     );
     expect(broken(memoryPromises(everywhere))).toHaveLength(16);
-    expect(broken(largePromises([few, many].map((cell) => ({ ...cell, cluster: 'few-free' }))))).toHaveLength(2);
+    expect(broken(largePromises([few, many].map((cell) => ({ ...cell, cluster: 'few-free' }))))).toHaveLength(
+      2,
+    );
     const waiting = {
       ...(await memorySurplus({ contestant: 'plain', waiting: 10, seed: 1, rounds: 1 })),
       contestant: 'shipped',
       waiting: 100,
     } as const;
-    expect(broken(surplusPromises([waiting])).map(({ what }) => what)).toEqual(['100 waiting: requests a task and duration']);
+    expect(broken(surplusPromises([waiting])).map(({ what }) => what)).toEqual([
+      '100 waiting: requests a task and duration',
+    ]);
   });
 
   it('the same seed gives the same storm, another one another', async () => {
-    const measured = (from: number) => memoryCell({ contestant: 'shipped', cluster: 'empty', starters: 20 }, { from, seeds: 1 });
+    const measured = (from: number) =>
+      memoryCell({ contestant: 'shipped', cluster: 'empty', starters: 20 }, { from, seeds: 1 });
     expect(await measured(7)).toEqual(await measured(7));
     expect(await measured(8)).not.toEqual(await measured(7));
   });
@@ -81,7 +91,12 @@ describe('on an S3 server', () => {
   it('300 tasks at once get distinct ids, with a twentieth of the requests of a plain scan at the most', async () => {
     const server = s3StoreServer(inject('s3'));
     // Distinct ids are looked at in there.
-    const storms = await serverStorms({ contestant: CONTESTANTS.shipped, server, starters: 300, initialised: true });
+    const storms = await serverStorms({
+      contestant: CONTESTANTS.shipped,
+      server,
+      starters: 300,
+      initialised: true,
+    });
     for (const storm of [storms.first, storms.released]) {
       const { requests } = cellOf({ contestant: 'shipped', cluster: 'empty', starters: 300 }, [storm]);
       // A plain scan begins with one request for each of the 300 objects, whatever it finds.
@@ -93,10 +108,18 @@ describe('on an S3 server', () => {
 describe('what is made of the numbers', () => {
   const cell = (contestant: Cell['contestant'], starters: number, requests: number): Cell => ({
     ...{ contestant, starters, cluster: 'empty', storms: 1, mostRequests: 9 },
-    ...{ requests: { get: requests, put: 0, list: 0, delete: 0 }, afterwards: { get: 0, put: 0, list: 0, delete: 0 } },
+    ...{
+      requests: { get: requests, put: 0, list: 0, delete: 0 },
+      afterwards: { get: 0, put: 0, list: 0, delete: 0 },
+    },
     ...{ firstMs: 100, lastMs: 1_000, dollars: 0.0123 },
   });
-  const cells = [cell('shipped', 10, 5), cell('plain', 10, 20), cell('shipped', 1_000, 5), cell('plain', 1_000, 1_500)];
+  const cells = [
+    cell('shipped', 10, 5),
+    cell('plain', 10, 20),
+    cell('shipped', 1_000, 5),
+    cell('plain', 1_000, 1_500),
+  ];
 
   it('the table has the plain scan beside nodelease in every line', () => {
     const rows = comparisonTable(cells).split('\n').slice(2);
@@ -112,7 +135,10 @@ describe('what is made of the numbers', () => {
     expect(chart).toMatch(
       /<desc id="desc">Requests a task, nodelease: 5 with 10 tasks, 5 with 1000 tasks\. .*plain scan: 20 with 10 tasks/,
     );
-    const points = [...chart.matchAll(/cx="([^"]+)" cy="([^"]+)"/g)].map(([, x, y]) => [Number(x), Number(y)]);
+    const points = [...chart.matchAll(/cx="([^"]+)" cy="([^"]+)"/g)].map(([, x, y]) => [
+      Number(x),
+      Number(y),
+    ]);
     expect(points).toHaveLength(8);
     for (const [x = Number.NaN, y = Number.NaN] of points) {
       expect(x).toBeGreaterThanOrEqual(80);
@@ -126,7 +152,9 @@ describe('what is made of the numbers', () => {
 
   it('a table goes where the page has a place for it, and nowhere else', () => {
     const page = 'a\n<!-- memory -->\n| old |\n<!-- end of memory -->\nb\n';
-    expect(withTables(page, { memory: '| new |' })).toBe('a\n<!-- memory -->\n| new |\n<!-- end of memory -->\nb\n');
+    expect(withTables(page, { memory: '| new |' })).toBe(
+      'a\n<!-- memory -->\n| new |\n<!-- end of memory -->\nb\n',
+    );
     expect(() => withTables(page, { other: '| new |' })).toThrow('there is no <!-- other -->');
   });
 });
@@ -134,10 +162,20 @@ describe('what is made of the numbers', () => {
 describe('the command', () => {
   afterEach(killAll);
 
-  const storm = (...args: string[]) => runProcess(process.execPath, [harnessFile('bench/storm/main.ts'), ...args]);
+  const storm = (...args: string[]) =>
+    runProcess(process.execPath, [harnessFile('bench/storm/main.ts'), ...args]);
 
   it('measures what it is asked for', async () => {
-    const run = storm('--starters', '5,10', '--cluster', 'just-released', '--contestant', 'shipped,plain', '--seeds', '2');
+    const run = storm(
+      '--starters',
+      '5,10',
+      '--cluster',
+      'just-released',
+      '--contestant',
+      'shipped,plain',
+      '--seeds',
+      '2',
+    );
     expect(await run.exit).toEqual({ code: 0, signal: null });
     expect(run.stdout().trim().split('\n')).toHaveLength(2 + 4);
     expect(run.stdout()).not.toContain('NaN');
@@ -145,7 +183,10 @@ describe('the command', () => {
 
   it.each([
     [['--starters', '0'], '--starters: expected a whole number from 1 to 10000, got "0"'],
-    [['--cluster', 'full'], '--cluster: expected some of empty, initialised, just-released, half-full, few-free, got "full"'],
+    [
+      ['--cluster', 'full'],
+      '--cluster: expected some of empty, initialised, just-released, half-full, few-free, got "full"',
+    ],
     [['--parts', 'memory,memory'], '--parts: expected each once, got "memory,memory"'],
     [['--parts', 'memory', '--write'], '--write: expected all parts'],
     [['--starters', '10', '--write'], '--parts, --write: not beside --starters, --cluster, --contestant'],

@@ -6,7 +6,8 @@ import type { LeaseStore } from '../../../src/store/lease-store.js';
 import { openS3Store } from '../../../src/store/s3/open-s3-store.js';
 import { awsEnvironment, createBucket } from '../../support/bucket.js';
 
-// What it costs to wait, and how soon an id is taken, is in src/lease/acquire/wait-for-free-id.test.ts, in virtual time. Here: a real server.
+// What it costs to wait, and how soon an id is taken, is in src/lease/acquire/wait-for-free-id.test.ts, in
+// virtual time. Here: a real server.
 
 const s3 = inject('s3');
 const DURATION_MS = 15_000;
@@ -31,14 +32,28 @@ describe('tasks that wait on S3', () => {
     const bucket = (await createBucket(s3)).name;
     const connect = async () => {
       const { endpoint, region } = s3;
-      const store = await openS3Store({ bucket, prefix: 'leases', endpoint, region, clock: systemClock, requestTimeoutMs: 10_000 });
+      const store = await openS3Store({
+        bucket,
+        prefix: 'leases',
+        endpoint,
+        region,
+        clock: systemClock,
+        requestTimeoutMs: 10_000,
+      });
       stores.push(store);
       return store;
     };
     let waits = 0;
     const acquire = async (taskId: string): Promise<Lease> =>
       acquireLease({
-        ...{ store: await connect(), clock: systemClock, random: systemRandom, taskId, nodes: 1, durationMs: DURATION_MS },
+        ...{
+          store: await connect(),
+          clock: systemClock,
+          random: systemRandom,
+          taskId,
+          nodes: 1,
+          durationMs: DURATION_MS,
+        },
         signal: stop.signal,
         onEvent: ({ type }) => {
           if (type === 'waiting') waits += 1;

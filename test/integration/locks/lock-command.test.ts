@@ -55,14 +55,22 @@ describe('nodelease lock', () => {
     const waiting = locked('echo never', '--timeout', '1s');
     const tried = locked('echo never', '--try');
     expect((await status.exit).code).toBe(0);
-    expect(JSON.parse(status.stdout()).nodes).toMatchObject([{ id: 0, state: 'held', version: 1, taskId: 'me' }]);
+    expect(JSON.parse(status.stdout()).nodes).toMatchObject([
+      { id: 0, state: 'held', version: 1, taskId: 'me' },
+    ]);
     expect((await tried.exit).code).toBe(75);
     expect(tried.stdout()).toBe('');
     const last = (run: TestProcess) => parseLog(run.stderr()).at(-1);
-    expect(last(tried)).toMatchObject({ fields: { level: 30, exitCode: 75 }, msg: 'lock nightly did not become free in time' });
+    expect(last(tried)).toMatchObject({
+      fields: { level: 30, exitCode: 75 },
+      msg: 'lock nightly did not become free in time',
+    });
     expect((await waiting.exit).code).toBe(75);
     expect(waiting.stdout()).toBe('');
-    expect(last(waiting)).toMatchObject({ fields: { level: 40, exitCode: 75 }, msg: 'lock nightly did not become free in time' });
+    expect(last(waiting)).toMatchObject({
+      fields: { level: 40, exitCode: 75 },
+      msg: 'lock nightly did not become free in time',
+    });
     expect(performance.now() - begun).toBeGreaterThan(900);
   });
 
@@ -70,7 +78,9 @@ describe('nodelease lock', () => {
     const holder = locked(WORK);
     await working(holder, 1);
     const [interrupted, next] = [locked('echo never'), locked('echo token $LOCK_TOKEN')];
-    await Promise.all([interrupted, next].map((each) => each.waitForOutput(/lock nightly is held by another task: waiting/)));
+    await Promise.all(
+      [interrupted, next].map((each) => each.waitForOutput(/lock nightly is held by another task: waiting/)),
+    );
     interrupted.kill('SIGTERM');
     expect((await interrupted.exit).code).toBe(143);
     expect(interrupted.stdout()).toBe('');
@@ -93,7 +103,17 @@ describe('nodelease lock', () => {
   });
 
   it('stands beside the node ids of the same store, which do not see it', async () => {
-    const inner = [process.execPath, cliFile, 'run', '--nodes', '2', '--', 'sh', '-c', 'echo $NODE_ID $NODE_ID_VERSION $LOCK_TOKEN'];
+    const inner = [
+      process.execPath,
+      cliFile,
+      'run',
+      '--nodes',
+      '2',
+      '--',
+      'sh',
+      '-c',
+      'echo $NODE_ID $NODE_ID_VERSION $LOCK_TOKEN',
+    ];
     const run = runCli(['lock', 'nightly', '--', ...inner], { env: { NODELEASE_STORE: store } });
     expect((await run.exit).code).toBe(0);
     expect(run.stdout()).toBe('0 1 1\n');
@@ -102,7 +122,15 @@ describe('nodelease lock', () => {
 
   it('ends with 69 when the store cannot be used', async () => {
     writeFileSync(join(folder, 'plain'), '');
-    const unusable = runCli(['lock', 'nightly', '--store', `file:${folder}/plain`, '--', 'touch', join(folder, 'ran')]);
+    const unusable = runCli([
+      'lock',
+      'nightly',
+      '--store',
+      `file:${folder}/plain`,
+      '--',
+      'touch',
+      join(folder, 'ran'),
+    ]);
     expect((await unusable.exit).code).toBe(69);
     expect(unusable.stderr()).toMatch(/lock nightly cannot be had/);
     expect(existsSync(join(folder, 'ran'))).toBe(false);
@@ -139,7 +167,9 @@ describe('a command that runs for a lock', () => {
   it('is stopped and ends with 76 when an operator takes the lock away', async () => {
     const holder = locked(STUBBORN, ...SHORT);
     const pid = await working(holder, 1);
-    expect((await runCli(['release', '0', '--force', '--store', `${store}/locks/nightly`]).exit).code).toBe(0);
+    expect((await runCli(['release', '0', '--force', '--store', `${store}/locks/nightly`]).exit).code).toBe(
+      0,
+    );
     expect((await holder.exit).code).toBe(76);
     expect(isAlive(pid)).toBe(false);
     expect(holder.stderr()).toMatch(/lock nightly \(token 1\) is lost/);
@@ -164,7 +194,11 @@ describe('a command that runs for a lock', () => {
 
   /** As `nodelease release` does. */
   const evictInProcess = () => {
-    const ofLock = new FileLeaseStore({ directory: join(folder, 'store/locks/nightly'), clock: systemClock, random: systemRandom });
+    const ofLock = new FileLeaseStore({
+      directory: join(folder, 'store/locks/nightly'),
+      clock: systemClock,
+      random: systemRandom,
+    });
     return evictHolder(new StoreSession(ofLock, systemClock, 5_000), 0);
   };
 });

@@ -10,7 +10,18 @@ afterEach(async () => {
 
 it('a command that runs for a lock is not touched by its guard for many durations, as long as the lock is renewed', async () => {
   const script = `trap '' TERM; echo pid $$; while :; do sleep 0.05; done`;
-  const run = runCli(['lock', 'nightly', '--store', `file:${newFolder()}`, '--duration', '2s', '--', '/bin/sh', '-c', script]);
+  const run = runCli([
+    'lock',
+    'nightly',
+    '--store',
+    `file:${newFolder()}`,
+    '--duration',
+    '2s',
+    '--',
+    '/bin/sh',
+    '-c',
+    script,
+  ]);
   const pid = Number((await run.waitForOutput(/pid (\d+)\n/))[1]);
   await sleep(5_000);
   expect(isAlive(pid)).toBe(true);

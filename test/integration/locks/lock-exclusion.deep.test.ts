@@ -23,9 +23,19 @@ afterEach(async () => {
 });
 
 const onDisk = async () => ['--store', `file:${folder}/store`];
-const onS3 = async () => ['--store', `s3://${(await createBucket(s3)).name}/p`, '--endpoint', s3.endpoint, '--region', s3.region];
+const onS3 = async () => [
+  '--store',
+  `s3://${(await createBucket(s3)).name}/p`,
+  '--endpoint',
+  s3.endpoint,
+  '--region',
+  s3.region,
+];
 
-/** Five processes that take turns; each run works for a moment, with a witness that tells when two do at a time. */
+/**
+ * Five processes that take turns; each run works for a moment, with a witness that tells when two do at a
+ * time.
+ */
 async function fiveProcesses(runs: number, options: readonly string[], nameOf: (process: number) => string) {
   const [witness, tokens] = [join(folder, 'witness'), join(folder, 'tokens')];
   // Making a folder is atomic: it fails where another command is at work.
@@ -90,11 +100,21 @@ describe('a lock on S3', () => {
 
   it('is lost before its deadline while the store is away, and with --restart the command runs again once that is back', async () => {
     const { proxy, through } = await throughProxy(s3.endpoint);
-    const options = ['--store', `s3://${(await createBucket(s3)).name}/p`, '--endpoint', through, '--region', s3.region];
+    const options = [
+      '--store',
+      `s3://${(await createBucket(s3)).name}/p`,
+      '--endpoint',
+      through,
+      '--region',
+      s3.region,
+    ];
     const script = `trap 'echo told to stop; exit 5' TERM; echo token $LOCK_TOKEN; while :; do sleep 0.05; done`;
-    const run = runCli(['lock', 'nightly', ...options, '--duration', '2s', '--restart', '--', 'sh', '-c', script], {
-      env: awsEnvironment(s3),
-    });
+    const run = runCli(
+      ['lock', 'nightly', ...options, '--duration', '2s', '--restart', '--', 'sh', '-c', script],
+      {
+        env: awsEnvironment(s3),
+      },
+    );
     await run.waitForOutput(/^token 1$/m);
     proxy.cut();
     await run.waitForOutput(/told to stop/);
@@ -109,7 +129,8 @@ describe('a lock on S3', () => {
 });
 
 describe('acquireLock and elect of the build', () => {
-  const library = async () => (await import(join(packageRoot, 'dist/locks/index.js'))) as typeof import('../../../src/locks/index.js');
+  const library = async () =>
+    (await import(join(packageRoot, 'dist/locks/index.js'))) as typeof import('../../../src/locks/index.js');
   /** Nothing runs in this thread meanwhile. */
   const block = (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 
@@ -121,32 +142,47 @@ describe('acquireLock and elect of the build', () => {
     block(7_000);
     expect([kept.isValid(), lost.isValid()]).toEqual([true, false]);
     await expect.poll(() => lost.signal.aborted).toBe(true);
-    expect(lost.signal.reason).toMatchObject({ code: 'LOCK_LOST', lock: 'lost', token: 1n, reason: 'paused' });
+    expect(lost.signal.reason).toMatchObject({
+      code: 'LOCK_LOST',
+      lock: 'lost',
+      token: 1n,
+      reason: 'paused',
+    });
     await Promise.all([kept.release(), lost.release()]);
     const next = await acquireLock('kept', { ...options, timeoutMs: 0 });
     expect(next.token).toBe(2n);
     await next.release();
   });
 
-  it.each(['inline', 'worker'] as const)('stand again once a store that was away is back, with a keeper that is %s', async (keeper) => {
-    const { elect } = await library();
-    const { proxy, through } = await throughProxy(s3.endpoint);
-    const store = `s3://${(await createBucket(s3)).name}/p`;
-    const tokens: bigint[] = [];
-    let failures = 0;
-    const onEvent = ({ type }: { type: string }) => {
-      if (type !== 'store-failed' || tokens.length === 0) return;
-      failures += 1;
-      // More than one attempt makes.
-      if (failures > 12) proxy.heal();
-    };
-    for await (const term of elect('leader', { store, endpoint: through, region: s3.region, durationMs: 2_000, keeper, onEvent })) {
-      tokens.push(term.token);
-      if (tokens.length === 2) break;
-      proxy.cut();
-      await new Promise((resolve) => term.signal.addEventListener('abort', resolve));
-      expect(term.signal.reason).toMatchObject({ code: 'LOCK_LOST', reason: 'unreachable' });
-    }
-    expect(tokens).toEqual([1n, 2n]);
-  });
+  it.each(['inline', 'worker'] as const)(
+    'stand again once a store that was away is back, with a keeper that is %s',
+    async (keeper) => {
+      const { elect } = await library();
+      const { proxy, through } = await throughProxy(s3.endpoint);
+      const store = `s3://${(await createBucket(s3)).name}/p`;
+      const tokens: bigint[] = [];
+      let failures = 0;
+      const onEvent = ({ type }: { type: string }) => {
+        if (type !== 'store-failed' || tokens.length === 0) return;
+        failures += 1;
+        // More than one attempt makes.
+        if (failures > 12) proxy.heal();
+      };
+      for await (const term of elect('leader', {
+        store,
+        endpoint: through,
+        region: s3.region,
+        durationMs: 2_000,
+        keeper,
+        onEvent,
+      })) {
+        tokens.push(term.token);
+        if (tokens.length === 2) break;
+        proxy.cut();
+        await new Promise((resolve) => term.signal.addEventListener('abort', resolve));
+        expect(term.signal.reason).toMatchObject({ code: 'LOCK_LOST', reason: 'unreachable' });
+      }
+      expect(tokens).toEqual([1n, 2n]);
+    },
+  );
 });

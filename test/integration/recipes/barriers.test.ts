@@ -41,7 +41,9 @@ describe('a barrier', () => {
     const gate = barrier(client, PATH);
     await gate.set();
     await expect(gate.wait({ timeoutMs: 0 })).rejects.toThrow(AcquireTimeoutError);
-    await expect(gate.wait({ timeoutMs: 100 })).rejects.toThrow(/\/barriers\/night was not removed within 100 ms/);
+    await expect(gate.wait({ timeoutMs: 100 })).rejects.toThrow(
+      /\/barriers\/night was not removed within 100 ms/,
+    );
     const reason = new Error('enough');
     const over = new AbortController();
     const waiting = gate.wait({ signal: over.signal });

@@ -1,7 +1,14 @@
 import type { ZooKeeper } from '../../../src/zookeeper/zookeeper.js';
 
-/** The same client, with something to be done just before the first call of one operation, such as holding its reply back. */
-export function beforeFirst(client: ZooKeeper, operation: keyof ZooKeeper, act: () => void | Promise<void>): ZooKeeper {
+/**
+ * The same client, with something to be done just before the first call of one operation, such as holding its
+ * reply back.
+ */
+export function beforeFirst(
+  client: ZooKeeper,
+  operation: keyof ZooKeeper,
+  act: () => void | Promise<void>,
+): ZooKeeper {
   let isOver = false;
   return new Proxy(client, {
     get(target, key) {

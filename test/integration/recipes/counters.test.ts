@@ -27,7 +27,8 @@ describe('a counter', () => {
     const seen = await Promise.all(
       clients.map(async (client) => {
         const values: bigint[] = [];
-        for (let n = 0; n < 40; n += 1) values.push(await counter(client, PATH).add(1, { timeoutMs: 60_000 }));
+        for (let n = 0; n < 40; n += 1)
+          values.push(await counter(client, PATH).add(1, { timeoutMs: 60_000 }));
         return values;
       }),
     );
@@ -49,9 +50,13 @@ describe('a counter', () => {
   it('does not wrap: what does not fit is named, and changes nothing', async () => {
     const orders = counter(await scene.open(), PATH);
     await orders.set(GREATEST);
-    await expect(orders.add(1)).rejects.toThrow(`amount: expected an amount that keeps ${PATH}, now ${GREATEST}, within 64 bits, got 1`);
+    await expect(orders.add(1)).rejects.toThrow(
+      `amount: expected an amount that keeps ${PATH}, now ${GREATEST}, within 64 bits, got 1`,
+    );
     expect(await orders.get()).toBe(GREATEST);
-    await expect(orders.set(GREATEST + 1n)).rejects.toThrow(/value: expected a bigint of 64 bits, or a safe integer/);
+    await expect(orders.set(GREATEST + 1n)).rejects.toThrow(
+      /value: expected a bigint of 64 bits, or a safe integer/,
+    );
     await expect(orders.add(0.5)).rejects.toThrow(/amount: expected a bigint of 64 bits/);
   });
 
@@ -78,7 +83,11 @@ describe('a counter', () => {
     ).add(1, { timeoutMs: 20_000 });
     await expect.poll(() => observer.get()).toBe(8n);
     loseReply(proxy);
-    await expect(adding).rejects.toMatchObject({ code: 'RECIPE_FAILED', fault: 'outcome-unknown', path: PATH });
+    await expect(adding).rejects.toMatchObject({
+      code: 'RECIPE_FAILED',
+      fault: 'outcome-unknown',
+      path: PATH,
+    });
     expect(await observer.get()).toBe(8n);
   });
 

@@ -105,10 +105,12 @@ describe.each([
     ] as const;
     await Promise.all(
       adding.map(async ([peer, promoted]) => {
-        for (let i = 0; i < 40; i += 1) expect(await peer.count(path, 'add', 3, promoted)).toMatchObject({ succeeded: true });
+        for (let i = 0; i < 40; i += 1)
+          expect(await peer.count(path, 'add', 3, promoted)).toMatchObject({ succeeded: true });
       }),
     );
-    for (const peer of [first, second]) expect(await peer.count(path, 'get')).toEqual({ succeeded: true, value: 480 });
+    for (const peer of [first, second])
+      expect(await peer.count(path, 'get')).toEqual({ succeeded: true, value: 480 });
     await first.count(path, 'set', -7);
     expect(await second.compareAndSet(path, -8, 0)).toMatchObject({ succeeded: false });
     expect(await second.compareAndSet(path, -7, -(2 ** 40))).toMatchObject({ succeeded: true });
@@ -160,7 +162,9 @@ describe.each([
       await second.consume({ id: 'c', path, ...locks });
       await expect.poll(() => took(second, 'c'), { timeout: LONG_MS }).toEqual(['one', 'zwei', 'trois é']);
       await first.put(path, 'four');
-      await expect.poll(() => took(second, 'c'), { timeout: LONG_MS }).toEqual(['one', 'zwei', 'trois é', 'four']);
+      await expect
+        .poll(() => took(second, 'c'), { timeout: LONG_MS })
+        .toEqual(['one', 'zwei', 'trois é', 'four']);
       await second.stopConsuming('c');
       expect(await client(connect).children(path)).toEqual([]);
     },
@@ -172,7 +176,9 @@ describe.each([
     await first.consume({ id: 'a', ...consumer });
     await second.consume({ id: 'b', ...consumer });
     for (const item of items) await first.put(path, item);
-    await expect.poll(() => [...took(first, 'a'), ...took(second, 'b')].length, { timeout: LONG_MS }).toBe(items.length);
+    await expect
+      .poll(() => [...took(first, 'a'), ...took(second, 'b')].length, { timeout: LONG_MS })
+      .toBe(items.length);
     expect([...took(first, 'a'), ...took(second, 'b')].sort()).toEqual([...items].sort());
     await expect.poll(() => client(connect).children(path), { timeout: LONG_MS }).toEqual([]);
   });
@@ -198,6 +204,8 @@ describe.each([
     const further = another === 'Java' ? ['further'] : [];
     await untilContenders(`${path}-locks`, 0);
     for (const item of further) await first.put(path, item);
-    await expect.poll(() => took(second, 'b').sort(), { timeout: LONG_MS }).toEqual([...further, 'once more']);
+    await expect
+      .poll(() => took(second, 'b').sort(), { timeout: LONG_MS })
+      .toEqual([...further, 'once more']);
   });
 });

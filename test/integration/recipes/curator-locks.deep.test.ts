@@ -85,7 +85,8 @@ describe.each([
     await untilContenders(path, 5);
     await first.release('a');
     expect(await fifth).not.toBeNull();
-    for (const [peer, id] of [[first, 'c'] as const, [first, 'e'] as const, [second, 'f'] as const]) await peer.release(id);
+    for (const [peer, id] of [[first, 'c'] as const, [first, 'e'] as const, [second, 'f'] as const])
+      await peer.release(id);
     await untilContenders(path, 0);
   });
 
@@ -129,14 +130,20 @@ describe('a holder that stands still past its session', () => {
   }
 
   test('knows it before its next act when it is nodelease, while Java holds', async () => {
-    const [holder, other] = await Promise.all([startOurRecipes({ connect, sessionTimeoutMs: 3_000 }), startCuratorRecipes({ connect })]);
+    const [holder, other] = await Promise.all([
+      startOurRecipes({ connect, sessionTimeoutMs: 3_000 }),
+      startCuratorRecipes({ connect }),
+    ]);
     await paused(holder, other, path());
     expect(await holder.call('valid', { id: 'a' })).toBe(false);
     await expect.poll(() => holder.events).toContainEqual({ event: 'lost', id: 'a' });
   });
 
   test('learns it from its connection when it is Java, while nodelease holds', async () => {
-    const [holder, other] = await Promise.all([startCuratorRecipes({ connect, sessionTimeoutMs: 3_000 }), startOurRecipes({ connect })]);
+    const [holder, other] = await Promise.all([
+      startCuratorRecipes({ connect, sessionTimeoutMs: 3_000 }),
+      startOurRecipes({ connect }),
+    ]);
     await paused(holder, other, path());
     expect(await other.call('valid', { id: 'b' })).toBe(true);
     await expect.poll(() => holder.events).toContainEqual({ event: 'state', state: 'LOST' });

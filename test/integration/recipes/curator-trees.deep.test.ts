@@ -10,14 +10,18 @@ import { type Moments, record, SCENES, withoutFreeData } from './recipe-scenes.j
 
 const { connect } = inject('zookeeper');
 const FIXTURES = join(packageRoot, 'test/fixtures/recipes');
-/** Set to write them, for a new recipe or another version of Curator; `npm run format` then puts them into shape. */
+/**
+ * Set to write them, for a new recipe or another version of Curator; `npm run format` then puts them into
+ * shape.
+ */
 const RECORDS = process.env.NODELEASE_TEST_RECORD === 'recipes';
 
 afterEach(async () => {
   await Promise.all([closeClients(), stopLinePeers()]);
 });
 
-const golden = async (name: string) => JSON.parse(await readFile(join(FIXTURES, `${name}.json`), 'utf8')) as Moments;
+const golden = async (name: string) =>
+  JSON.parse(await readFile(join(FIXTURES, `${name}.json`), 'utf8')) as Moments;
 
 test('there is a golden tree of every recipe, and no other', async () => {
   expect((await readdir(FIXTURES)).sort()).toEqual(
@@ -29,13 +33,23 @@ test('there is a golden tree of every recipe, and no other', async () => {
 
 describe.each(Object.entries(SCENES))('%s', (name, scene) => {
   test('the golden tree is what Curator makes', async () => {
-    const moments = await record(scene, await startCuratorRecipes({ connect }), client(connect), `${uniqueChroot('trees')}/${name}`);
+    const moments = await record(
+      scene,
+      await startCuratorRecipes({ connect }),
+      client(connect),
+      `${uniqueChroot('trees')}/${name}`,
+    );
     if (RECORDS) await writeFile(join(FIXTURES, `${name}.json`), `${JSON.stringify(moments, null, 2)}\n`);
     expect(moments).toEqual(await golden(name));
   });
 
   test('nodelease makes the same tree', async () => {
-    const moments = await record(scene, await startOurRecipes({ connect }), client(connect), `${uniqueChroot('trees')}/${name}`);
+    const moments = await record(
+      scene,
+      await startOurRecipes({ connect }),
+      client(connect),
+      `${uniqueChroot('trees')}/${name}`,
+    );
     const expected = await golden(name);
     expect(withoutFreeData(moments, expected)).toEqual(withoutFreeData(expected, expected));
   });

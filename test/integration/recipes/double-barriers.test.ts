@@ -12,7 +12,8 @@ const PATH = '/barriers/batch';
 const scene = recipeScene();
 
 const children = async (zookeeper: ZooKeeper) => [...((await zookeeper.children(PATH)) ?? [])].sort();
-const group = (client: ZooKeeper, members: number) => Array.from({ length: members }, () => doubleBarrier(client, PATH, { members }));
+const group = (client: ZooKeeper, members: number) =>
+  Array.from({ length: members }, () => doubleBarrier(client, PATH, { members }));
 
 describe('a double barrier', () => {
   it("is Curator's tree: members by UUID, and `ready` while they are in", async () => {
@@ -115,7 +116,9 @@ describe('a double barrier', () => {
     const client = await scene.open();
     const [first, second] = group(client, 2) as [DoubleBarrier, DoubleBarrier];
     await expect(first.enter({ timeoutMs: 0 })).rejects.toThrow(AcquireTimeoutError);
-    await expect(first.enter({ timeoutMs: 100 })).rejects.toThrow(/was not entered by 2 members within 100 ms/);
+    await expect(first.enter({ timeoutMs: 100 })).rejects.toThrow(
+      /was not entered by 2 members within 100 ms/,
+    );
     const reason = new Error('enough');
     const over = new AbortController();
     const entering = first.enter({ signal: over.signal });
@@ -123,19 +126,28 @@ describe('a double barrier', () => {
     await expect(entering).rejects.toBe(reason);
     await expect.poll(() => children(client)).toEqual([]);
     await Promise.all([first.enter(), second.enter()]);
-    await expect(first.leave({ timeoutMs: 100 })).rejects.toThrow(/was not left by all members within 100 ms/);
+    await expect(first.leave({ timeoutMs: 100 })).rejects.toThrow(
+      /was not left by all members within 100 ms/,
+    );
     await second.leave();
   });
 
   it('is entered anew in the next session; leaving after the session has ended is an error', async () => {
     const [client, other] = [await scene.open(), await scene.open()];
-    const [mine, theirs] = [client, other].map((each) => doubleBarrier(each, PATH, { members: 2 })) as [DoubleBarrier, DoubleBarrier];
+    const [mine, theirs] = [client, other].map((each) => doubleBarrier(each, PATH, { members: 2 })) as [
+      DoubleBarrier,
+      DoubleBarrier,
+    ];
     const entering = mine.enter();
     await expect.poll(() => children(other)).toHaveLength(1);
     await expire(client);
     await Promise.all([entering, theirs.enter()]);
     await expire(client);
-    await expect(mine.leave()).rejects.toMatchObject({ code: 'RECIPE_FAILED', fault: 'not-held', path: PATH });
+    await expect(mine.leave()).rejects.toMatchObject({
+      code: 'RECIPE_FAILED',
+      fault: 'not-held',
+      path: PATH,
+    });
     await theirs.leave();
   });
 
@@ -190,7 +202,9 @@ describe('a double barrier', () => {
     await using _held = await lock(client, PATH).acquire();
     await expect(doubleBarrier(client, PATH, { members: 2 }).enter()).rejects.toMatchObject({
       fault: 'foreign-znode',
-      message: expect.stringMatching(/has a child ".*-lock-0000000000", which is not of this recipe: expected ready and UUIDs/),
+      message: expect.stringMatching(
+        /has a child ".*-lock-0000000000", which is not of this recipe: expected ready and UUIDs/,
+      ),
     });
     expect(await children(client)).toHaveLength(1);
   });
@@ -198,7 +212,9 @@ describe('a double barrier', () => {
   it('names bad input and misuse', async () => {
     const client = await scene.open();
     for (const members of [0, -1, 1.5])
-      expect(() => doubleBarrier(client, PATH, { members })).toThrow(/members: expected a whole number, 1 to/);
+      expect(() => doubleBarrier(client, PATH, { members })).toThrow(
+        /members: expected a whole number, 1 to/,
+      );
     const alone = doubleBarrier(client, PATH, { members: 1 });
     await expect(alone.leave()).rejects.toMatchObject({ fault: 'not-held' });
     await alone.enter();

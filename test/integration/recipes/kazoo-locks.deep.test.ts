@@ -9,7 +9,8 @@ const { connect } = inject('zookeeper');
 const kazoo: Side = { name: 'kazoo', start: startKazooRecipes, waitingZnodes: 1 };
 const ours: Side = { name: 'nodelease', start: startOurRecipes, waitingZnodes: 2 };
 
-// kazoo's classes under Curator's names, which takes two attributes of a subclass: test/interop/kazoo_peer.py.
+// kazoo's classes under Curator's names, which takes two attributes of a subclass:
+// test/interop/kazoo_peer.py.
 const same = [
   ['lock', 'lock'],
   ['write', 'write'],
@@ -43,7 +44,9 @@ describe('kazoo’s own names', () => {
 
   test('are an error here, not a second holder', async () => {
     await theirs.acquire({ id: 'a', kind: 'lock-extra', path });
-    await expect(here.acquire({ id: 'b', kind: 'lock', path })).rejects.toThrow(new PeerError('foreign-znode'));
+    await expect(here.acquire({ id: 'b', kind: 'lock', path })).rejects.toThrow(
+      new PeerError('foreign-znode'),
+    );
     await untilContenders(path, 1);
   });
 });

@@ -12,15 +12,19 @@ import { expire, loseReply, recipeScene } from './recipe-scene.js';
 const PATH = '/locks/report';
 const scene = recipeScene();
 
-const children = async (zookeeper: ZooKeeper, path = PATH) => [...((await zookeeper.children(path)) ?? [])].sort();
+const children = async (zookeeper: ZooKeeper, path = PATH) =>
+  [...((await zookeeper.children(path)) ?? [])].sort();
 /** Until that many stand under the path: for what stays so until the test goes on. */
-const standing = (zookeeper: ZooKeeper, count: number, path = PATH) => expect.poll(() => children(zookeeper, path)).toHaveLength(count);
+const standing = (zookeeper: ZooKeeper, count: number, path = PATH) =>
+  expect.poll(() => children(zookeeper, path)).toHaveLength(count);
 
 describe('a lock', () => {
   it("is Curator's znode, with a token that grows from holder to holder", async () => {
     const client = await scene.open();
     const first = await lock(client, PATH, { data: '10.0.0.1' }).acquire();
-    expect(first.path).toMatch(/^\/locks\/report\/_c_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-lock-0000000000$/);
+    expect(first.path).toMatch(
+      /^\/locks\/report\/_c_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-lock-0000000000$/,
+    );
     const znode = await client.read(first.path);
     expect(znode?.data.toString()).toBe('10.0.0.1');
     expect(znode?.stat).toMatchObject({ createdZxid: first.token, owner: expect.any(String) });
@@ -60,7 +64,9 @@ describe('a lock', () => {
     const [holder, other] = [await scene.open(), await scene.open()];
     await using _held = await lock(holder, PATH).acquire();
     await expect(lock(other, PATH).acquire({ timeoutMs: 0 })).rejects.toThrow(AcquireTimeoutError);
-    await expect(lock(other, PATH).acquire({ timeoutMs: 200 })).rejects.toThrow(/could not be had within 200 ms/);
+    await expect(lock(other, PATH).acquire({ timeoutMs: 200 })).rejects.toThrow(
+      /could not be had within 200 ms/,
+    );
     const reason = new Error('enough');
     await expect(lock(other, PATH).acquire({ signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
     await standing(holder, 1);
@@ -69,7 +75,11 @@ describe('a lock', () => {
   it('is not re-entrant, and says so', async () => {
     const mutex = lock(await scene.open(), PATH);
     const held = await mutex.acquire();
-    await expect(mutex.acquire()).rejects.toMatchObject({ code: 'RECIPE_FAILED', fault: 'already-held', path: PATH });
+    await expect(mutex.acquire()).rejects.toMatchObject({
+      code: 'RECIPE_FAILED',
+      fault: 'already-held',
+      path: PATH,
+    });
     await held.release();
     await (await mutex.acquire()).release();
   });
@@ -152,7 +162,11 @@ describe('a lock', () => {
   it('names bad input: a relative path, the root, a negative time-out, znodes of another recipe', async () => {
     const client = await scene.open();
     expect(() => lock(client, 'locks')).toThrow(
-      new ConfigError('path', 'locks', 'an absolute path of ZooKeeper, such as /locks/report (a path begins with "/")'),
+      new ConfigError(
+        'path',
+        'locks',
+        'an absolute path of ZooKeeper, such as /locks/report (a path begins with "/")',
+      ),
     );
     expect(() => lock(client, '/')).toThrow(/it is the root/);
     await expect(lock(client, PATH).acquire({ timeoutMs: -1 })).rejects.toThrow(
@@ -164,11 +178,18 @@ describe('a lock', () => {
     ['lock', PATH, lock],
     ['readLock', PATH, readLock],
     ['writeLock', PATH, writeLock],
-    ['semaphore', `${PATH}/leases`, (client: ZooKeeper, path: string) => semaphore(client, path, { leases: 1 })],
+    [
+      'semaphore',
+      `${PATH}/leases`,
+      (client: ZooKeeper, path: string) => semaphore(client, path, { leases: 1 }),
+    ],
   ] as const)('is refused among znodes of another recipe: %s', async (_name, folder, recipe) => {
     const client = await scene.open();
     await client.createWithParents(`${folder}/qn-0000000001`, '', 'persistent');
-    await expect(recipe(client, PATH).acquire()).rejects.toMatchObject({ fault: 'foreign-znode', path: folder });
+    await expect(recipe(client, PATH).acquire()).rejects.toMatchObject({
+      fault: 'foreign-znode',
+      path: folder,
+    });
     await standing(client, 1, folder);
   });
 
@@ -179,7 +200,9 @@ describe('a lock', () => {
     const waiting = lock(client, PATH).acquire();
     await standing(other, 2);
     const place = (await children(other)).find((name) => !held.path.endsWith(name));
-    const isBroken = new Promise<void>((resolve) => client.onState(({ status }) => status !== 'connected' && resolve()));
+    const isBroken = new Promise<void>((resolve) =>
+      client.onState(({ status }) => status !== 'connected' && resolve()),
+    );
     proxy.reset();
     await isBroken;
     const later = lock(other, PATH).acquire();
@@ -206,20 +229,29 @@ describe('a lock', () => {
   it('names a path that an ephemeral znode has taken', async () => {
     const client = await scene.open();
     await client.createWithParents(PATH, '', 'ephemeral');
-    await expect(lock(client, PATH).acquire()).rejects.toMatchObject({ code: 'ZOOKEEPER_FAILED', fault: 'no-children-for-ephemerals' });
+    await expect(lock(client, PATH).acquire()).rejects.toMatchObject({
+      code: 'ZOOKEEPER_FAILED',
+      fault: 'no-children-for-ephemerals',
+    });
   });
 
   it('says that access is denied, to one that may make znodes but not read the one before', async () => {
     const [owner, other] = [await scene.open({ auth: 'digest:me:secret' }), await scene.open()];
     await owner.createWithParents('/mine/report', '', 'persistent');
-    await expect(lock(other, '/mine/report').acquire()).rejects.toMatchObject({ code: 'ZOOKEEPER_FAILED', fault: 'no-auth' });
+    await expect(lock(other, '/mine/report').acquire()).rejects.toMatchObject({
+      code: 'ZOOKEEPER_FAILED',
+      fault: 'no-auth',
+    });
   });
 });
 
 describe('a read/write lock', () => {
   it('is shared by readers, excludes writers, and holds no writer up by later readers', async () => {
     const client = await scene.open();
-    const [one, two] = await Promise.all([readLock(client, PATH).acquire(), readLock(client, PATH).acquire()]);
+    const [one, two] = await Promise.all([
+      readLock(client, PATH).acquire(),
+      readLock(client, PATH).acquire(),
+    ]);
     const writer = writeLock(client, PATH).acquire();
     await standing(client, 3);
     const late = readLock(client, PATH).acquire();
@@ -285,7 +317,9 @@ describe('a semaphore', () => {
 
   it('wants one lease at the least', async () => {
     const client = await scene.open();
-    expect(() => semaphore(client, PATH, { leases: 0 })).toThrow('leases: expected a whole number, 1 to 1000000, got 0');
+    expect(() => semaphore(client, PATH, { leases: 0 })).toThrow(
+      'leases: expected a whole number, 1 to 1000000, got 0',
+    );
   });
 });
 

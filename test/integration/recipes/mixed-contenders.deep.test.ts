@@ -36,7 +36,9 @@ async function contest(
   processes: readonly (readonly [Starter, Omit<Contest, 'path' | 'witness'>])[],
 ): Promise<ContenderReport[]> {
   const peers = await Promise.all(processes.map(([start]) => start({ connect })));
-  const told = processes.map(([, each], index) => peers[index]?.contend({ ...each, path, witness: `${path}-witness/${index}` }) ?? []);
+  const told = processes.map(
+    ([, each], index) => peers[index]?.contend({ ...each, path, witness: `${path}-witness/${index}` }) ?? [],
+  );
   return (await Promise.all(told)).flat();
 }
 
@@ -60,13 +62,18 @@ function overlaps(all: readonly Held[]): string[] {
   let open: Held[] = [];
   for (const next of all) {
     open = open.filter(({ to }) => to > next.from);
-    for (const held of open) if (!(held.shared && next.shared)) found.push(`${next.contender} within ${held.contender} at ${next.from}`);
+    for (const held of open)
+      if (!(held.shared && next.shared))
+        found.push(`${next.contender} within ${held.contender} at ${next.from}`);
     open.push(next);
   }
   return found;
 }
 
-/** Tenures that began before one with a lower token, which had come earlier, although one of the two excludes the other. */
+/**
+ * Tenures that began before one with a lower token, which had come earlier, although one of the two excludes
+ * the other.
+ */
 function overtaken(all: readonly Held[]): string[] {
   const found: string[] = [];
   let highest = 0n;
@@ -97,7 +104,8 @@ test.each<[string, readonly RecipeKind[]]>([
     ]);
     const all = tenures(reports);
     expect(reports).toHaveLength(50);
-    for (const { contender, tenures: had } of reports) expect(`${contender}: ${had.length > 0}`).toBe(`${contender}: true`);
+    for (const { contender, tenures: had } of reports)
+      expect(`${contender}: ${had.length > 0}`).toBe(`${contender}: true`);
     expect(overlaps(all)).toEqual([]);
     expect(overtaken(all)).toEqual([]);
     expect(await contenders(path)).toBe(0);

@@ -12,7 +12,8 @@ const ONCE = { format: 'distributed' } as const;
 const LOCKED = { format: 'distributed', lockPath: LOCKS } as const;
 const scene = recipeScene();
 
-const children = async (zookeeper: ZooKeeper, path = PATH) => [...((await zookeeper.children(path)) ?? [])].sort();
+const children = async (zookeeper: ZooKeeper, path = PATH) =>
+  [...((await zookeeper.children(path)) ?? [])].sort();
 const numbers = (count: number) => Array.from({ length: count }, (_, n) => `${n}`);
 
 describe.each([
@@ -27,7 +28,11 @@ describe.each([
     expect(await children(client)).toEqual([0, 1, 2].map((n) => `${prefix}000000000${n}`));
     const znode = await client.read(`${PATH}/${prefix}0000000000`);
     expect([znode?.data.toString('hex'), znode?.stat.owner]).toEqual([bytes, undefined]);
-    expect([await mail.take(), await mail.take(), await mail.take()].map(String)).toEqual(['one', 'two', 'three']);
+    expect([await mail.take(), await mail.take(), await mail.take()].map(String)).toEqual([
+      'one',
+      'two',
+      'three',
+    ]);
     expect(await children(client)).toEqual([]);
   });
 
@@ -37,7 +42,8 @@ describe.each([
     const over = new AbortController();
     const had = clients.map((): number[] => []);
     const taking = clients.map(async (client, taker) => {
-      for await (const item of queue(client, PATH, { ...format, signal: over.signal })) had[taker]?.push(Number(item.toString()));
+      for await (const item of queue(client, PATH, { ...format, signal: over.signal }))
+        had[taker]?.push(Number(item.toString()));
     });
     for (let n = 0; n < 30; n += 5) await producer.putMany([n, n + 1, n + 2, n + 3, n + 4].map(String));
     await expect.poll(() => had.flat()).toHaveLength(30);
@@ -84,7 +90,11 @@ describe.each([
     const putting = queue(losing, PATH, format).put('one');
     await expect.poll(() => children(observer)).toHaveLength(1);
     loseReply(proxy);
-    await expect(putting).rejects.toMatchObject({ code: 'RECIPE_FAILED', fault: 'outcome-unknown', path: PATH });
+    await expect(putting).rejects.toMatchObject({
+      code: 'RECIPE_FAILED',
+      fault: 'outcome-unknown',
+      path: PATH,
+    });
     expect(await children(observer)).toHaveLength(1);
   });
 
@@ -123,7 +133,11 @@ describe('a distributed queue', () => {
     const client = await scene.open();
     await client.createWithParents(`${PATH}/queue-`, THREE, 'persistent-sequential');
     const mail = queue(client, PATH, ONCE);
-    expect([await mail.take(), await mail.take(), await mail.take()].map(String)).toEqual(['one', 'two', 'three']);
+    expect([await mail.take(), await mail.take(), await mail.take()].map(String)).toEqual([
+      'one',
+      'two',
+      'three',
+    ]);
     await client.createWithParents(`${PATH}/queue-`, THREE, 'persistent-sequential');
     const locked = queue(client, PATH, LOCKED);
     const [one, two, three] = [await locked.take(), await locked.take(), await locked.take()];
@@ -139,14 +153,18 @@ describe('a distributed queue', () => {
     ['at least once', LOCKED],
   ] as const)('tells of a damaged item, removes it, and goes on: %s', async (_, options) => {
     const client = await scene.open();
-    for (const data of ['junk', 'more junk']) await client.createWithParents(`${PATH}/queue-`, data, 'persistent-sequential');
+    for (const data of ['junk', 'more junk'])
+      await client.createWithParents(`${PATH}/queue-`, data, 'persistent-sequential');
     await queue(client, PATH, ONCE).put('good');
     await expect(queue(client, PATH, options as typeof ONCE).take()).rejects.toMatchObject({
       fault: 'damaged',
       path: `${PATH}/queue-0000000000`,
     });
     const told: string[] = [];
-    const mail = queue(client, PATH, { ...(options as typeof ONCE), onDamaged: (error, data) => told.push(`${error.path} ${data}`) });
+    const mail = queue(client, PATH, {
+      ...(options as typeof ONCE),
+      onDamaged: (error, data) => told.push(`${error.path} ${data}`),
+    });
     const item = await mail.take();
     expect(('data' in item ? (item as { data: Buffer }).data : item).toString()).toBe('good');
     expect(told).toEqual([`${PATH}/queue-0000000001 more junk`]);
@@ -155,9 +173,15 @@ describe('a distributed queue', () => {
   it('names bad input', async () => {
     const client = await scene.open();
     expect(() => queue(client, 'mail', ONCE)).toThrow(/path: expected an absolute path/);
-    expect(() => queue(client, PATH, { format: 'distributed', lockPath: 'locks' })).toThrow(/path: expected an absolute path/);
-    expect(() => queue(client, PATH, { format: 'simple', lockPath: LOCKS })).toThrow(/lockPath: expected none for a simple queue/);
-    expect(() => queue(client, PATH, { format: 'fifo' as 'simple' })).toThrow(/format: expected simple or distributed, got "fifo"/);
+    expect(() => queue(client, PATH, { format: 'distributed', lockPath: 'locks' })).toThrow(
+      /path: expected an absolute path/,
+    );
+    expect(() => queue(client, PATH, { format: 'simple', lockPath: LOCKS })).toThrow(
+      /lockPath: expected none for a simple queue/,
+    );
+    expect(() => queue(client, PATH, { format: 'fifo' as 'simple' })).toThrow(
+      /format: expected simple or distributed, got "fifo"/,
+    );
   });
 });
 

@@ -1,12 +1,19 @@
 import { setImmediate } from 'node:timers/promises';
 import { afterEach, expect, inject } from 'vitest';
 import { systemClock as clock, systemRandom as random } from '../../../src/base/system.js';
-import { openZooKeeper, type ZooKeeperClient, type ZooKeeperOptions } from '../../../src/zookeeper/zookeeper-client.js';
+import {
+  openZooKeeper,
+  type ZooKeeperClient,
+  type ZooKeeperOptions,
+} from '../../../src/zookeeper/zookeeper-client.js';
 import type { FaultProxy } from '../../support/network/fault-proxy.js';
 import { stopProxies, throughProxy } from '../../support/network/proxies.js';
 import { expireSession, uniqueChroot } from '../../support/zookeeper.js';
 
-/** The time-out of the sessions, which no test waits for: long enough to outlive whatever holds a loaded machine up. In milliseconds. */
+/**
+ * The time-out of the sessions, which no test waits for: long enough to outlive whatever holds a loaded
+ * machine up. In milliseconds.
+ */
 const SESSION_MS = 20_000;
 
 /** Clients of one chroot on the real server. */
@@ -29,7 +36,9 @@ export class RecipeScene {
   }
 
   /** A client whose connection can be made to fail. */
-  async openThroughProxy(options: Partial<ZooKeeperOptions> = {}): Promise<{ client: ZooKeeperClient; proxy: FaultProxy }> {
+  async openThroughProxy(
+    options: Partial<ZooKeeperOptions> = {},
+  ): Promise<{ client: ZooKeeperClient; proxy: FaultProxy }> {
     const { proxy, through } = await throughProxy(inject('zookeeper').connect);
     return { proxy, client: await this.open({ connect: `${through}${this.chroot}`, ...options }) };
   }
@@ -66,13 +75,19 @@ export async function waitingCalls(client: ZooKeeperClient, calls: number): Prom
   await expect.poll(standing).toBe(calls);
 }
 
-/** Breaks a stalled connection off, and with it whatever is on its way back: the reply has come as far as the proxy, or has not. */
+/**
+ * Breaks a stalled connection off, and with it whatever is on its way back: the reply has come as far as the
+ * proxy, or has not.
+ */
 export function loseReply(proxy: FaultProxy): void {
   proxy.reset();
   proxy.heal();
 }
 
-/** Stalls one direction, and breaks the connection off once something has been held back there. Resolves when it has. */
+/**
+ * Stalls one direction, and breaks the connection off once something has been held back there. Resolves when
+ * it has.
+ */
 export async function loseNext(proxy: FaultProxy, direction: 'to-server' | 'to-client'): Promise<void> {
   proxy.stall(direction);
   await expect.poll(() => proxy.holds).toBe(true);

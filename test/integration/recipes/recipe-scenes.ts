@@ -11,29 +11,46 @@ export type Moments = Readonly<Record<string, readonly TreeNode[]>>;
 /** What is played with one peer, and looked at in between. */
 export interface Scene {
   /** `look` waits until there are so many znodes, the recipe's own included. */
-  play(peer: RecipePeer, path: string, look: (moment: string, znodes: number) => Promise<void>): Promise<void>;
+  play(
+    peer: RecipePeer,
+    path: string,
+    look: (moment: string, znodes: number) => Promise<void>,
+  ): Promise<void>;
 }
 
 /**
- * The tree at a path and below, in the order of its names with what differs between runs taken out: `<uuid>` stands for a UUID, `<n>` for the servers' number. A persistent
- * znode and a container look the same to clients.
+ * The tree at a path and below, in the order of its names with what differs between runs taken out: `<uuid>`
+ * stands for a UUID, `<n>` for the servers' number. A persistent znode and a container look the same to
+ * clients.
  */
 export async function treeAt(zookeeper: ZooKeeperClient, path: string, below = ''): Promise<TreeNode[]> {
   const znode = await zookeeper.read(path);
   if (znode === undefined) return [];
-  const names = [...((await zookeeper.children(path)) ?? [])].sort((a, b) => (numberOf(a) < numberOf(b) ? -1 : 1));
+  const names = [...((await zookeeper.children(path)) ?? [])].sort((a, b) =>
+    numberOf(a) < numberOf(b) ? -1 : 1,
+  );
   const deeper: TreeNode[] = [];
-  for (const name of names) deeper.push(...(await treeAt(zookeeper, `${path}/${name}`, `${below}/${general(name)}`)));
-  return [[below || '/', znode.stat.owner === undefined ? 'persistent' : 'ephemeral', znode.data.toString('hex')], ...deeper];
+  for (const name of names)
+    deeper.push(...(await treeAt(zookeeper, `${path}/${name}`, `${below}/${general(name)}`)));
+  return [
+    [below || '/', znode.stat.owner === undefined ? 'persistent' : 'ephemeral', znode.data.toString('hex')],
+    ...deeper,
+  ];
 }
 
 /** What orders the children: the servers' number where there is one. */
 const numberOf = (name: string) => /\d{10}$/.exec(name)?.[0] ?? name;
 
-const general = (name: string) => name.replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/, '<uuid>').replace(/\d{10}$/, '<n>');
+const general = (name: string) =>
+  name.replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/, '<uuid>').replace(/\d{10}$/, '<n>');
 
 /** Plays a scene; {@link treeAt} at each of its moments. */
-export async function record(scene: Scene, peer: RecipePeer, zookeeper: ZooKeeperClient, path: string): Promise<Moments> {
+export async function record(
+  scene: Scene,
+  peer: RecipePeer,
+  zookeeper: ZooKeeperClient,
+  path: string,
+): Promise<Moments> {
   const moments: Record<string, TreeNode[]> = {};
   await scene.play(peer, path, async (moment, znodes) => {
     let tree: TreeNode[] = [];
@@ -54,7 +71,11 @@ const FREE = [Buffer.from('127.0.0.1').toString('hex'), ''];
 export function withoutFreeData(moments: Moments, golden: Moments): Moments {
   const compared = Object.entries(moments).map(([moment, znodes]) => {
     const told = znodes.map(
-      ([path, mode, data], index): TreeNode => [path, mode, FREE.includes(golden[moment]?.[index]?.[2] ?? '') ? '' : data],
+      ([path, mode, data], index): TreeNode => [
+        path,
+        mode,
+        FREE.includes(golden[moment]?.[index]?.[2] ?? '') ? '' : data,
+      ],
     );
     return [moment, told] as const;
   });

@@ -18,7 +18,10 @@ const never = () => new Promise<never>(() => {});
 const join = (client: ZooKeeper, site: string, vote: (data: Buffer) => Promise<TransactionOutcome> = yes) =>
   transaction(client, PATH).join({ site }, vote);
 /** The client, with `hook` called before each of its calls, which may hold the call up. */
-const intercepted = (client: ZooKeeper, hook: (method: string | symbol, path: unknown) => Promise<unknown> | undefined): ZooKeeper =>
+const intercepted = (
+  client: ZooKeeper,
+  hook: (method: string | symbol, path: unknown) => Promise<unknown> | undefined,
+): ZooKeeper =>
   new Proxy(client, {
     get(target, method) {
       const value: unknown = Reflect.get(target, method, target);
@@ -31,7 +34,9 @@ const intercepted = (client: ZooKeeper, hook: (method: string | symbol, path: un
   });
 /** Until that many votes stand. */
 const votes = (client: ZooKeeper, count: number) =>
-  expect.poll(async () => (await client.children(PATH))?.filter((name) => name.startsWith('vote-')).length).toBe(count);
+  expect
+    .poll(async () => (await client.children(PATH))?.filter((name) => name.startsWith('vote-')).length)
+    .toBe(count);
 
 describe('a transaction', () => {
   it('is committed where all sites vote so, who are told what it is about; once carried out it can be removed', async () => {
@@ -114,7 +119,8 @@ describe('a transaction', () => {
       .catch(() => undefined);
     const sites = [join(other, 'stock'), join(other, 'money')];
     await votes(other, 2);
-    // The process of the coordinator is gone: it learns nothing more, and ZooKeeper finds out when its session ends.
+    // The process of the coordinator is gone: it learns nothing more, and ZooKeeper finds out when its
+    // session ends.
     const { sessionId } = client.state as { sessionId: string };
     proxy.cut();
     sites.push(join(other, 'mail'));
@@ -126,7 +132,9 @@ describe('a transaction', () => {
   it('keeps the decision of a coordinator that is gone after it', async () => {
     const [client, other] = [await scene.open(), await scene.open()];
     const outcome = transaction(client, PATH).coordinate({ sites: SITES });
-    expect(await Promise.all([join(other, 'stock'), join(other, 'money'), join(other, 'mail'), outcome])).toEqual(Array(4).fill('commit'));
+    expect(
+      await Promise.all([join(other, 'stock'), join(other, 'money'), join(other, 'mail'), outcome]),
+    ).toEqual(Array(4).fill('commit'));
     await client.close();
     expect(await join(other, 'stock', no)).toBe('commit');
   });
@@ -157,7 +165,9 @@ describe('a transaction', () => {
     await votes(client, 1);
     await sleep(100);
     expect((await client.read(`${PATH}/vote-stock`))?.data.toString()).toBe('commit');
-    expect(await Promise.all([outcome, ...first, second, join(client, 'money')])).toEqual(Array(4).fill('commit'));
+    expect(await Promise.all([outcome, ...first, second, join(client, 'money')])).toEqual(
+      Array(4).fill('commit'),
+    );
   });
 
   it('has the outcome that was written first, whatever a slower party was about to write', async () => {
@@ -181,9 +191,16 @@ describe('a transaction', () => {
   });
 
   it('is for sites of several users, and removed by any of them', async () => {
-    const [client, other] = [await scene.open({ auth: 'digest:me:secret' }), await scene.open({ auth: 'digest:you:secret' })];
+    const [client, other] = [
+      await scene.open({ auth: 'digest:me:secret' }),
+      await scene.open({ auth: 'digest:you:secret' }),
+    ];
     const outcome = transaction(client, PATH).coordinate({ sites: ['stock', 'money'] });
-    expect(await Promise.all([join(other, 'stock'), join(client, 'money'), outcome])).toEqual(['commit', 'commit', 'commit']);
+    expect(await Promise.all([join(other, 'stock'), join(client, 'money'), outcome])).toEqual([
+      'commit',
+      'commit',
+      'commit',
+    ]);
     await transaction(other, PATH).forget();
     expect(await client.read(PATH)).toBeUndefined();
   });
@@ -223,7 +240,11 @@ describe('a transaction', () => {
     const other = await scene.open();
     const stalled: unknown[] = [];
     const stalling = intercepted(client, (method, path) => {
-      if (stalled.includes(method) || !(method === 'multi' || (method === 'create' && path === `${PATH}/decision`))) return;
+      if (
+        stalled.includes(method) ||
+        !(method === 'multi' || (method === 'create' && path === `${PATH}/decision`))
+      )
+        return;
       stalled.push(method);
       proxy.stall('to-client');
     });
@@ -241,10 +262,16 @@ describe('a transaction', () => {
       const path = `/rounds/${round}`;
       const outcomes: TransactionOutcome[] = [];
       /** Runs a party until it knows the outcome; the first process of it may be killed at any time. */
-      const party = async (killAfterMs: number | undefined, run: (client: ZooKeeper) => Promise<TransactionOutcome>) => {
+      const party = async (
+        killAfterMs: number | undefined,
+        run: (client: ZooKeeper) => Promise<TransactionOutcome>,
+      ) => {
         for (let process = 0; ; process += 1) {
           const client = await scene.open();
-          const death = process === 0 && killAfterMs !== undefined ? sleep(killAfterMs).then(() => client.close()) : undefined;
+          const death =
+            process === 0 && killAfterMs !== undefined
+              ? sleep(killAfterMs).then(() => client.close())
+              : undefined;
           const outcome = await run(client).catch((error: unknown) => {
             expect(error).toMatchObject({ fault: 'closed' });
           });
@@ -257,7 +284,9 @@ describe('a transaction', () => {
       const refuses = Math.random() < 0.2 ? 'money' : undefined;
       await Promise.all([
         // None waits until the time is up, which comes after the end of this test.
-        party(maybe(), (client) => transaction(client, path).coordinate({ sites: SITES, timeoutMs: 600_000 })),
+        party(maybe(), (client) =>
+          transaction(client, path).coordinate({ sites: SITES, timeoutMs: 600_000 }),
+        ),
         ...SITES.map((site) =>
           party(maybe(), (client) =>
             transaction(client, path).join({ site }, async () => {
@@ -289,21 +318,33 @@ describe('bad input of a transaction', () => {
     expect(() => transaction(client, 'relative')).toThrow(ConfigError);
     const outcome = tx.coordinate({ sites: ['a', 'b'], data: 'one' });
     await votes(client, 0);
-    await refused(tx.join({ site: 'c' }, yes), new ConfigError('site', 'c', `one of the sites of ${PATH}: a, b`));
-    await expect(tx.coordinate({ sites: ['a', 'b'], data: 'two' })).rejects.toMatchObject({ fault: 'foreign-znode', path: PATH });
-    await expect(tx.coordinate({ sites: ['a'], data: 'one' })).rejects.toMatchObject({ fault: 'foreign-znode' });
+    await refused(
+      tx.join({ site: 'c' }, yes),
+      new ConfigError('site', 'c', `one of the sites of ${PATH}: a, b`),
+    );
+    await expect(tx.coordinate({ sites: ['a', 'b'], data: 'two' })).rejects.toMatchObject({
+      fault: 'foreign-znode',
+      path: PATH,
+    });
+    await expect(tx.coordinate({ sites: ['a'], data: 'one' })).rejects.toMatchObject({
+      fault: 'foreign-znode',
+    });
     await refused(
       tx.join({ site: 'a' }, async () => 'maybe' as 'commit'),
       new ConfigError('vote', 'maybe', '"commit" or "abort"'),
     );
-    expect(await Promise.all([outcome, tx.join({ site: 'a' }, yes), tx.join({ site: 'b' }, yes)])).toEqual(Array(3).fill('commit'));
+    expect(await Promise.all([outcome, tx.join({ site: 'a' }, yes), tx.join({ site: 'b' }, yes)])).toEqual(
+      Array(3).fill('commit'),
+    );
   });
 });
 
 describe('a transaction that cannot go on', () => {
   it('says that none was begun in time, and obeys its signal', async () => {
     const client = await scene.open();
-    await expect(transaction(client, PATH).join({ site: 'stock', timeoutMs: 100 }, yes)).rejects.toThrow(AcquireTimeoutError);
+    await expect(transaction(client, PATH).join({ site: 'stock', timeoutMs: 100 }, yes)).rejects.toThrow(
+      AcquireTimeoutError,
+    );
     const over = new AbortController();
     const joining = transaction(client, PATH).join({ site: 'stock', signal: over.signal }, yes);
     over.abort(new Error('enough'));
@@ -324,7 +365,11 @@ describe('a transaction that cannot go on', () => {
   it('tells of znodes that are not its own, and of words that it does not write', async () => {
     const client = await scene.open();
     await client.createWithParents(`${PATH}/_c_x-lock-0000000000`, '', 'persistent');
-    for (const made of [join(client, 'stock'), transaction(client, PATH).coordinate({ sites: SITES }), transaction(client, PATH).forget()])
+    for (const made of [
+      join(client, 'stock'),
+      transaction(client, PATH).coordinate({ sites: SITES }),
+      transaction(client, PATH).forget(),
+    ])
       await expect(made).rejects.toMatchObject({ code: 'RECIPE_FAILED', fault: 'foreign-znode', path: PATH });
     await client.remove(`${PATH}/_c_x-lock-0000000000`);
     await expect(join(client, 'stock')).rejects.toMatchObject({ fault: 'foreign-znode' });
@@ -342,7 +387,9 @@ describe('a transaction that cannot go on', () => {
     const outcome = transaction(client, PATH).coordinate({ sites: SITES });
     const site = join(client, 'stock');
     await votes(client, 1);
-    const [coordinator = ''] = ((await client.children(PATH)) ?? []).filter((name) => name.startsWith('coordinator-'));
+    const [coordinator = ''] = ((await client.children(PATH)) ?? []).filter((name) =>
+      name.startsWith('coordinator-'),
+    );
     const paths = [`${PATH}/vote-stock`, `${PATH}/sites`, `${PATH}/${coordinator}`, PATH];
     await Promise.all([
       expect(outcome).rejects.toMatchObject({ fault: 'outcome-unknown', path: PATH }),
@@ -355,14 +402,18 @@ describe('a transaction that cannot go on', () => {
   it('says that access is denied, that the client is closed, and that ZooKeeper stays away', async () => {
     const [owner, other] = [await scene.open({ auth: 'digest:me:secret' }), await scene.open()];
     await owner.createWithParents('/mine', '', 'persistent');
-    await expect(transaction(other, '/mine/tx').coordinate({ sites: SITES })).rejects.toMatchObject({ fault: 'no-auth' });
+    await expect(transaction(other, '/mine/tx').coordinate({ sites: SITES })).rejects.toMatchObject({
+      fault: 'no-auth',
+    });
     const waiting = expect(join(other, 'stock')).rejects.toMatchObject({ fault: 'closed' });
     await expect.poll(() => other.openWatches).toBe(1);
     await Promise.all([waiting, other.close()]);
     await expect(join(other, 'stock')).rejects.toMatchObject({ fault: 'closed' });
     const { client, proxy } = await scene.openThroughProxy();
     proxy.stall('both');
-    await expect(transaction(client, PATH).coordinate({ sites: SITES, timeoutMs: 10 })).rejects.toThrow(AcquireTimeoutError);
+    await expect(transaction(client, PATH).coordinate({ sites: SITES, timeoutMs: 10 })).rejects.toThrow(
+      AcquireTimeoutError,
+    );
     // Or close() would wait a second for the servers.
     proxy.heal();
   });

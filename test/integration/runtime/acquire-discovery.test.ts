@@ -67,13 +67,18 @@ describe('a lease with discovery', () => {
       [NODE, fields],
       ['/discovery/servicetypes/orders/0', fields],
     ]);
-    expect(lease.discovery).toMatchObject({ isReady: true, state: { status: 'synced' }, idWidth: { value: 8 } });
+    expect(lease.discovery).toMatchObject({
+      isReady: true,
+      state: { status: 'synced' },
+      idWidth: { value: 8 },
+    });
   });
 
   it('has left the tree when the write that gives the id back is sent', async () => {
     const seen: unknown[] = [];
     const intercept: MemoryIntercept = async (call, apply) => {
-      if (call.operation === 'replace' && /^\d/.test(call.key) && !call.body.includes('"taskId"')) seen.push((await reader.all()).size);
+      if (call.operation === 'replace' && /^\d/.test(call.key) && !call.body.includes('"taskId"'))
+        seen.push((await reader.all()).size);
       return apply();
     };
     const store = new MemoryLeaseStore({ clock: systemClock, intercept });
@@ -123,24 +128,39 @@ describe('a lease with discovery', () => {
     await reader.zookeeper.createWithParents(NODE, 'in the way', 'ephemeral');
     const store = new MemoryLeaseStore({ clock: systemClock });
     const rejected = expect(
-      acquire({ store, nodes: 4, durationMs: 4_000, onLost: 'signal', zookeeper: { connect, required: true } }),
+      acquire({
+        store,
+        nodes: 4,
+        durationMs: 4_000,
+        onLost: 'signal',
+        zookeeper: { connect, required: true },
+      }),
     ).rejects;
     const session = new StoreSession(store.connect(), systemClock, 1_000);
-    await expect.poll(async () => (await evictHolder(session, 0).catch(() => undefined))?.kind).toBe('evicted');
+    await expect
+      .poll(async () => (await evictHolder(session, 0).catch(() => undefined))?.kind)
+      .toBe('evicted');
     await rejected.toMatchObject({ code: 'LEASE_LOST', reason: 'taken' });
   });
 
   it('gives up waiting for a required ZooKeeper when it is told to', async () => {
     const giveUp = AbortSignal.timeout(200);
     const begun = performance.now();
-    const options = { store: 'memory:', zookeeper: { connect: '127.0.0.1:1', required: true }, signal: giveUp } as const;
+    const options = {
+      store: 'memory:',
+      zookeeper: { connect: '127.0.0.1:1', required: true },
+      signal: giveUp,
+    } as const;
     await expect(acquire(options)).rejects.toSatisfy((error) => giveUp.aborted && error === giveUp.reason);
     expect(performance.now() - begun).toBeLessThan(10_000);
   });
 
   it('knows the others, and is known by them before it is ready, also when a thread of its own keeps it', async () => {
     const store = `file:${join(folder, 'store')}`;
-    const others = [await hold({ store, zookeeper: connect, durationMs: 4_000 }), await hold({ store, zookeeper: connect })];
+    const others = [
+      await hold({ store, zookeeper: connect, durationMs: 4_000 }),
+      await hold({ store, zookeeper: connect }),
+    ];
     // Dies without a word, and leaves an expired lease.
     const dead = announced();
     await dead.waitForOutput(/id 2 version 1/);
@@ -188,7 +208,11 @@ describe('a node id from ZooKeeper alone', () => {
 
   it('is lost with the session', async () => {
     // This process stands still while another one ends its session, which must not seem too long to it.
-    const lease = await acquire({ provider, zookeeper: { connect, sessionTimeoutMs: 30_000 }, onLost: 'signal' });
+    const lease = await acquire({
+      provider,
+      zookeeper: { connect, sessionTimeoutMs: 30_000 },
+      onLost: 'signal',
+    });
     const lost = new Promise((resolve) => lease.signal.addEventListener('abort', resolve));
     const { sessionId = '' } = (await lease.discovery?.zookeeper.whenConnected()) ?? {};
     await expireSession({ connect: inject('zookeeper').connect, sessionId });

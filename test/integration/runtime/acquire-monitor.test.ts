@@ -5,7 +5,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { context, SpanStatusCode, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
-import { BasicTracerProvider, InMemorySpanExporter, type ReadableSpan, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
+import {
+  BasicTracerProvider,
+  InMemorySpanExporter,
+  type ReadableSpan,
+  SimpleSpanProcessor,
+} from '@opentelemetry/sdk-trace-base';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
 import { systemClock, systemRandom } from '../../../src/base/system.js';
 import { evictHolder } from '../../../src/lease/operate/evict.js';
@@ -33,7 +38,9 @@ const exporter = new InMemorySpanExporter();
 let folder: string;
 beforeAll(() => {
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
-  trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] }));
+  trace.setGlobalTracerProvider(
+    new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] }),
+  );
 });
 afterAll(() => {
   trace.disable();
@@ -48,7 +55,8 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true, maxRetries: 5 });
 });
 
-const spans = (name: string): ReadableSpan[] => exporter.getFinishedSpans().filter((span) => span.name === name);
+const spans = (name: string): ReadableSpan[] =>
+  exporter.getFinishedSpans().filter((span) => span.name === name);
 
 async function until(what: () => boolean | Promise<boolean>): Promise<void> {
   for (const deadline = Date.now() + 60_000; !(await what()); ) {
@@ -84,9 +92,19 @@ describe.each<Kind>(['inline', 'worker', 'zookeeper'])('a node id whose lease is
     const { monitor, metrics, lease } = await hold(kind);
     try {
       const { id, version } = lease;
-      expect(monitor.health()).toMatchObject({ state: 'held', live: true, ready: true, reason: null, nodeId: id, version, taskId: 'me' });
+      expect(monitor.health()).toMatchObject({
+        state: 'held',
+        live: true,
+        ready: true,
+        reason: null,
+        nodeId: id,
+        version,
+        taskId: 'me',
+      });
       expect(monitor.health().deadline).toBe(lease.deadline);
-      await until(async () => (await sample(metrics, 'nodelease_lease_renewals_total{outcome="renewed"}')) >= 2);
+      await until(
+        async () => (await sample(metrics, 'nodelease_lease_renewals_total{outcome="renewed"}')) >= 2,
+      );
       expect(await sample(metrics, 'nodelease_lease_held')).toBe(1);
       expect(await sample(metrics, 'nodelease_lease_version')).toBe(version);
       expect(await sample(metrics, 'nodelease_lease_remaining_seconds')).toBeGreaterThan(0);
@@ -106,7 +124,9 @@ describe.each<Kind>(['inline', 'worker', 'zookeeper'])('a node id whose lease is
       expect(monitor.health()).toMatchObject({ state: 'released', live: true, ready: false, deadline: null });
       expect(await sample(metrics, 'nodelease_lease_releases_total{outcome="released"}')).toBe(1);
       expect(await sample(metrics, 'nodelease_lease_held')).toBe(0);
-      expect(spans('nodelease.release')).toMatchObject([{ attributes: facts, status: { code: SpanStatusCode.UNSET } }]);
+      expect(spans('nodelease.release')).toMatchObject([
+        { attributes: facts, status: { code: SpanStatusCode.UNSET } },
+      ]);
     } finally {
       await lease.release();
       metrics.close();
@@ -114,24 +134,33 @@ describe.each<Kind>(['inline', 'worker', 'zookeeper'])('a node id whose lease is
   });
 });
 
-describe.each<'inline' | 'worker'>(['inline', 'worker'])('a node id that is taken away, kept by: %s', (kind) => {
-  it('is lost for all of them, once, with the same reason', async () => {
-    const { monitor, metrics, lease } = await hold(kind);
-    const store = await openStore(`file:${folder}`, { clock: systemClock, random: systemRandom, requestTimeoutMs: 5_000 });
-    await evictHolder(new StoreSession(store, systemClock, 5_000), lease.id);
-    await until(() => lease.signal.aborted);
-    expect(monitor.health()).toMatchObject({ state: 'lost', live: false, ready: false });
-    expect(monitor.health().reason).toMatch(/by somebody else/);
-    expect(await sample(metrics, 'nodelease_lease_losses_total{reason="taken"}')).toBe(1);
-    if (kind === 'worker') {
-      await until(() => spans('nodelease.renew').some(({ status }) => status.code === SpanStatusCode.ERROR));
-    }
-    await lease.release();
-    expect(monitor.health().state).toBe('lost');
-    metrics.close();
-    await store.close();
-  });
-});
+describe.each<'inline' | 'worker'>(['inline', 'worker'])(
+  'a node id that is taken away, kept by: %s',
+  (kind) => {
+    it('is lost for all of them, once, with the same reason', async () => {
+      const { monitor, metrics, lease } = await hold(kind);
+      const store = await openStore(`file:${folder}`, {
+        clock: systemClock,
+        random: systemRandom,
+        requestTimeoutMs: 5_000,
+      });
+      await evictHolder(new StoreSession(store, systemClock, 5_000), lease.id);
+      await until(() => lease.signal.aborted);
+      expect(monitor.health()).toMatchObject({ state: 'lost', live: false, ready: false });
+      expect(monitor.health().reason).toMatch(/by somebody else/);
+      expect(await sample(metrics, 'nodelease_lease_losses_total{reason="taken"}')).toBe(1);
+      if (kind === 'worker') {
+        await until(() =>
+          spans('nodelease.renew').some(({ status }) => status.code === SpanStatusCode.ERROR),
+        );
+      }
+      await lease.release();
+      expect(monitor.health().state).toBe('lost');
+      metrics.close();
+      await store.close();
+    });
+  },
+);
 
 describe('the command', () => {
   const untilRenewed = 'until grep -q nodelease.renew "$SPANS_FILE"; do sleep 0.05; done';
@@ -145,16 +174,25 @@ describe('the command', () => {
     const run = runCli(command, environment({ NODE_OPTIONS: `--import ${SDK}` }));
     expect(await run.exit).toEqual({ code: 0, signal: null });
     const lines = (await readFile(join(folder, 'spans'), 'utf8')).trim().split('\n');
-    const told = lines.map((line) => JSON.parse(line) as { name: string; attributes: Record<string, unknown> });
+    const told = lines.map(
+      (line) => JSON.parse(line) as { name: string; attributes: Record<string, unknown> },
+    );
     const names = told.map(({ name }) => name);
     expect([names[0], names.at(-1)]).toEqual(['nodelease.acquire', 'nodelease.release']);
     expect(names.slice(1, -1).every((name) => name === 'nodelease.renew')).toBe(true);
     expect(names.length).toBeGreaterThan(2);
-    expect(told[0]?.attributes).toMatchObject({ 'nodelease.node_id': 0, 'nodelease.version': 1, 'nodelease.from': 'vacant' });
+    expect(told[0]?.attributes).toMatchObject({
+      'nodelease.node_id': 0,
+      'nodelease.version': 1,
+      'nodelease.from': 'vacant',
+    });
   });
 
   it('has an SDK that exports in batches export the last of them before it ends', async () => {
-    const run = runCli(['run', '--nodes', '1', '--', 'true'], environment({ NODE_OPTIONS: `--import ${SDK}`, SPANS: 'batches' }));
+    const run = runCli(
+      ['run', '--nodes', '1', '--', 'true'],
+      environment({ NODE_OPTIONS: `--import ${SDK}`, SPANS: 'batches' }),
+    );
     expect(await run.exit).toEqual({ code: 0, signal: null });
     const lines = (await readFile(join(folder, 'spans'), 'utf8')).trim().split('\n');
     const names = lines.map((line) => (JSON.parse(line) as { name: string }).name);
@@ -162,7 +200,10 @@ describe('the command', () => {
   });
 
   it('does not wait for long for an SDK that exports nothing', async () => {
-    const run = runCli(['run', '--nodes', '1', '--', 'true'], environment({ NODE_OPTIONS: `--import ${SDK}`, SPANS: 'never' }));
+    const run = runCli(
+      ['run', '--nodes', '1', '--', 'true'],
+      environment({ NODE_OPTIONS: `--import ${SDK}`, SPANS: 'never' }),
+    );
     expect(await run.exit).toEqual({ code: 0, signal: null });
     expect(run.stderr()).toContain('exporting the spans took more than 500 ms: not waiting for it');
   });

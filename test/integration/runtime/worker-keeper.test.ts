@@ -13,8 +13,16 @@ const scene = workerScene();
 
 /** `acquire()` of the build, since the thread is started from its compiled form. */
 async function acquireBuilt(options: AcquireOptions) {
-  const { acquire } = (await import(join(packageRoot, 'dist/index.js'))) as typeof import('../../../src/index.js');
-  return acquire({ store: scene.store, keeper: 'worker', durationMs: DURATION_MS, onLost: 'signal', ...options });
+  const { acquire } = (await import(
+    join(packageRoot, 'dist/index.js')
+  )) as typeof import('../../../src/index.js');
+  return acquire({
+    store: scene.store,
+    keeper: 'worker',
+    durationMs: DURATION_MS,
+    onLost: 'signal',
+    ...options,
+  });
 }
 
 describe('a process whose main thread is blocked', () => {
@@ -28,7 +36,10 @@ describe('a process whose main thread is blocked', () => {
     expect(await first.exit, first.stderr()).toEqual({ code: 0, signal: null });
     expect(first.stdout()).toBe('id 0 version 1\nvalid true\nreleased\n');
     // Released, not left to expire: the next task has it, however long a process takes to start.
-    expect(JSON.parse(await readFile(join(scene.folder, 'store', '0.json'), 'utf8'))).toMatchObject({ released: true, version: 1 });
+    expect(JSON.parse(await readFile(join(scene.folder, 'store', '0.json'), 'utf8'))).toMatchObject({
+      released: true,
+      version: 1,
+    });
     const next = blocked('worker', 0);
     expect((await next.exit).code, next.stderr()).toBe(0);
     expect(next.stdout()).toMatch(/^id 0 version 2$/m);
@@ -56,7 +67,12 @@ describe('a process whose main thread is blocked', () => {
     const { session, close } = await scene.openForOperator();
     const shrinking = scaleCluster({ session, clock: systemClock, random: systemRandom, size: 1 });
     await expect.poll(() => leaving?.retiring.aborted, { timeout: 60_000 }).toBe(true);
-    expect(leaving?.retiring.reason).toMatchObject({ code: 'LEASE_RETIRING', nodeId: 1, version: 1, size: 1 });
+    expect(leaving?.retiring.reason).toMatchObject({
+      code: 'LEASE_RETIRING',
+      nodeId: 1,
+      version: 1,
+      size: 1,
+    });
     expect(leaving?.isValid()).toBe(true);
     await leaving?.release();
     expect(await shrinking).toMatchObject({ kind: 'scaled', retired: 1, forced: [] });

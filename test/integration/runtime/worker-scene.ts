@@ -25,7 +25,11 @@ export class WorkerScene {
 
   /** The store as an operator opens it next to the holders. */
   async openForOperator() {
-    const store = await openStore(this.store, { clock: systemClock, random: systemRandom, requestTimeoutMs: 5_000 });
+    const store = await openStore(this.store, {
+      clock: systemClock,
+      random: systemRandom,
+      requestTimeoutMs: 5_000,
+    });
     return { session: new StoreSession(store, systemClock, 5_000), close: () => store.close() };
   }
 }

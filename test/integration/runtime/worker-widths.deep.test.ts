@@ -20,17 +20,30 @@ describe('ids that are made wider twice in a row, while the main thread of their
     await close();
   };
   const lease = async () =>
-    JSON.parse(await readFile(join(scene.folder, 'store/0.json'), 'utf8')) as { idWidth: number; renewal: number; narrowIdsUntil: number };
-  /** The keeper looks at the settings after each renewal: at the third from now it has done so, and said at the next what came of it. */
+    JSON.parse(await readFile(join(scene.folder, 'store/0.json'), 'utf8')) as {
+      idWidth: number;
+      renewal: number;
+      narrowIdsUntil: number;
+    };
+  /**
+   * The keeper looks at the settings after each renewal: at the third from now it has done so, and said at
+   * the next what came of it.
+   */
   const renewedThrice = async () => {
     const { renewal } = await lease();
-    await expect.poll(async () => (await lease()).renewal, { timeout: 60_000 }).toBeGreaterThanOrEqual(renewal + 3);
+    await expect
+      .poll(async () => (await lease()).renewal, { timeout: 60_000 })
+      .toBeGreaterThanOrEqual(renewal + 3);
   };
 
   it('are told of to others only when the main thread makes the widest, not when it has gone over to the first', async () => {
     const [first, second] = [join(scene.folder, 'first'), join(scene.folder, 'second')];
     const maker = scene.program('blocked-again', scene.store, String(DURATION_MS), first, second);
-    const made = () => [...maker.stdout().matchAll(/^(\d+) (\d+)$/gm)].map(([, id = '', bits]) => ({ id: BigInt(id), bits: Number(bits) }));
+    const made = () =>
+      [...maker.stdout().matchAll(/^(\d+) (\d+)$/gm)].map(([, id = '', bits]) => ({
+        id: BigInt(id),
+        bits: Number(bits),
+      }));
     await maker.waitForOutput(/^\d+ 8$/m, 30_000);
     for (const idWidth of [9, 10]) {
       await widen(idWidth);
@@ -47,7 +60,11 @@ describe('ids that are made wider twice in a row, while the main thread of their
     await maker.waitForOutput(/^\d+ 10$/m, 30_000);
     await expect.poll(lease, { timeout: 30_000 }).toMatchObject({ idWidth: 10 });
     const ids = made();
-    expect(ids.every(({ id, bits }, at) => at === 0 || (id > (ids[at - 1]?.id ?? 0n) && bits >= (ids[at - 1]?.bits ?? 0)))).toBe(true);
+    expect(
+      ids.every(
+        ({ id, bits }, at) => at === 0 || (id > (ids[at - 1]?.id ?? 0n) && bits >= (ids[at - 1]?.bits ?? 0)),
+      ),
+    ).toBe(true);
     // What the new node ids keep away from.
     const lastNarrow = Number((ids.findLast(({ bits }) => bits < 10)?.id ?? 0n) >> 16n);
     expect((await lease()).narrowIdsUntil).toBeGreaterThanOrEqual(lastNarrow);

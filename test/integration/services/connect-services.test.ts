@@ -1,7 +1,12 @@
 import { createServer } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { afterEach, expect, inject, it } from 'vitest';
-import { ConfigError, type ConnectedServices, type ConnectServicesOptions, connectServices } from '../../../src/index.js';
+import {
+  ConfigError,
+  type ConnectedServices,
+  type ConnectServicesOptions,
+  connectServices,
+} from '../../../src/index.js';
 import { serviceDispatcher } from '../../../src/services/routing/index.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 
@@ -21,7 +26,10 @@ it('takes three lines from a connect string to a request that an instance answer
   const chroot = uniqueChroot('connect-services');
   const server = createServer((request, response) => response.end(`orders ${request.url}`));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  opened.push({ close: () => new Promise((resolve) => server.close(resolve)) }, { close: () => server.closeAllConnections() });
+  opened.push(
+    { close: () => new Promise((resolve) => server.close(resolve)) },
+    { close: () => server.closeAllConnections() },
+  );
   const registrant = services(chroot);
   const { port } = server.address() as AddressInfo;
   await registrant.register(registrant.newInstance({ name: 'orders', address: '127.0.0.1', port }));
@@ -45,7 +53,10 @@ it('takes everything back, and ends its session, when it is disposed of', async 
     expect(await reader.queryForInstances('orders')).toEqual([instance]);
   }
   expect(await reader.queryForInstances('orders')).toEqual([]);
-  expect(opened.map((each) => (each as ConnectedServices<unknown>).zookeeper.state.status)).toEqual(['connected', 'closed']);
+  expect(opened.map((each) => (each as ConnectedServices<unknown>).zookeeper.state.status)).toEqual([
+    'connected',
+    'closed',
+  ]);
 });
 
 it.each([
@@ -74,7 +85,8 @@ it.each([
 });
 
 it('refuses a strategy that is only the name of one', () => {
-  const chosen = () => services(uniqueChroot('connect-services')).provider('orders', { strategy: 'random' as never });
+  const chosen = () =>
+    services(uniqueChroot('connect-services')).provider('orders', { strategy: 'random' as never });
   expect(chosen).toThrow(ConfigError);
   expect(chosen).toThrow(/^strategy: expected/);
 });

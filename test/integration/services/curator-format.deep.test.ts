@@ -30,7 +30,10 @@ test('the golden files are what Curator writes', async () => {
     const names = await readdir(folder);
     expect((await readdir(FIXTURES)).sort()).toEqual([...names].sort());
     for (const name of names)
-      expect([name, await readFile(join(FIXTURES, name), 'utf8')]).toEqual([name, await readFile(join(folder, name), 'utf8')]);
+      expect([name, await readFile(join(FIXTURES, name), 'utf8')]).toEqual([
+        name,
+        await readFile(join(folder, name), 'utf8'),
+      ]);
   } finally {
     await rm(folder, { recursive: true });
   }
@@ -41,7 +44,10 @@ test('Curator reads what is written here as it reads its own', async () => {
     const json = await readFile(join(FIXTURES, file), 'utf8');
     const decoded = decodeInstance({ name: 'orders', id: 'i-1', data: Buffer.from(json) }, jsonPayload);
     if (decoded.status !== 'readable') throw new Error(decoded.problem);
-    expect([file, await peer.decode(encodeInstance(decoded.instance, jsonPayload))]).toEqual([file, await peer.decode(json)]);
+    expect([file, await peer.decode(encodeInstance(decoded.instance, jsonPayload))]).toEqual([
+      file,
+      await peer.decode(json),
+    ]);
   }
 });
 
@@ -51,13 +57,22 @@ test('Curator reads whatever may be written here, to its last letter', async () 
     [{ port: undefined, sslPort: 65_535, enabled: false }],
     [{ name: 'é b%2F{x}', id: 'x'.repeat(255), address: '2001:db8::7', registrationTimeUTC: 0 }],
     [{ serviceType: 'DYNAMIC_SEQUENTIAL' }],
-    [{ payload: { nodeId: 7, version: 12, deep: { on: [true, null] } } }, { payloadClass: 'java.util.LinkedHashMap' }],
-    [{ payload: { '@class': 'java.util.TreeMap', b: 1, a: 2 } }, { payload: { a: 2, b: 1 }, payloadClass: 'java.util.TreeMap' }],
+    [
+      { payload: { nodeId: 7, version: 12, deep: { on: [true, null] } } },
+      { payloadClass: 'java.util.LinkedHashMap' },
+    ],
+    [
+      { payload: { '@class': 'java.util.TreeMap', b: 1, a: 2 } },
+      { payload: { a: 2, b: 1 }, payloadClass: 'java.util.TreeMap' },
+    ],
     [{ payload: ['java.util.ArrayList', ['a']] }, { payload: ['a'], payloadClass: 'java.util.ArrayList' }],
     [{ payload: '\u0000\u001fé\u2028😀"\\/' }, { payloadClass: 'java.lang.String' }],
     [{ payload: 1e-7 }, { payloadClass: 'java.lang.Double' }],
     [{ payload: false }, { payloadClass: 'java.lang.Boolean' }],
-    [{ payload: JSON.parse(`${'{"a":'.repeat(990)}1${'}'.repeat(990)}`) as unknown }, { payloadClass: 'java.util.LinkedHashMap' }],
+    [
+      { payload: JSON.parse(`${'{"a":'.repeat(990)}1${'}'.repeat(990)}`) as unknown },
+      { payloadClass: 'java.util.LinkedHashMap' },
+    ],
     [{ payload: 'x'.repeat(890_000) }, { payloadClass: 'java.lang.String' }],
   ];
   for (const [init, more] of rows) {
@@ -87,9 +102,50 @@ test('a URL of variables is the same text on both sides', async () => {
 test('what Curator can read is read alike, and what it cannot is unreadable', async () => {
   const values: Record<string, readonly string[]> = {
     enabled: ['true', 'false', 'null', '"true"', '" False "', '""', '"yes"', '0', '2', '1.5', '[]', '{}'],
-    port: ['8080', '"8080"', '" 8080 "', '""', '"null"', '8080.7', '1e3', '"8080.5"', '99999999999', '"x"', 'true', '[80]', '{}', 'null'],
-    registrationTimeUTC: ['null', '5', '"5"', '""', '"soon"', '5.9', '-5', '1e30', 'true', '[]', '{}', '"5.5"'],
-    serviceType: ['"STATIC"', '"static"', '""', '" PERMANENT "', '0', '3', '4', '-1', '"1"', '1.5', 'true', '{}'],
+    port: [
+      '8080',
+      '"8080"',
+      '" 8080 "',
+      '""',
+      '"null"',
+      '8080.7',
+      '1e3',
+      '"8080.5"',
+      '99999999999',
+      '"x"',
+      'true',
+      '[80]',
+      '{}',
+      'null',
+    ],
+    registrationTimeUTC: [
+      'null',
+      '5',
+      '"5"',
+      '""',
+      '"soon"',
+      '5.9',
+      '-5',
+      '1e30',
+      'true',
+      '[]',
+      '{}',
+      '"5.5"',
+    ],
+    serviceType: [
+      '"STATIC"',
+      '"static"',
+      '""',
+      '" PERMANENT "',
+      '0',
+      '3',
+      '4',
+      '-1',
+      '"1"',
+      '1.5',
+      'true',
+      '{}',
+    ],
     uriSpec: [
       'null',
       '{}',
@@ -104,9 +160,15 @@ test('what Curator can read is read alike, and what it cannot is unreadable', as
       '5',
     ],
     name: ['"a"', '5', '7.5', 'true', '{}', '["a"]'],
-    unknown: ['{"a":[{}]}', `${'['.repeat(990)}${']'.repeat(990)}`, `${'['.repeat(1_010)}${']'.repeat(1_010)}`],
+    unknown: [
+      '{"a":[{}]}',
+      `${'['.repeat(990)}${']'.repeat(990)}`,
+      `${'['.repeat(1_010)}${']'.repeat(1_010)}`,
+    ],
   };
-  const texts = Object.entries(values).flatMap(([field, each]) => each.map((value) => `{"name":"n","id":"i","${field}":${value}}`));
+  const texts = Object.entries(values).flatMap(([field, each]) =>
+    each.map((value) => `{"name":"n","id":"i","${field}":${value}}`),
+  );
   const whole = [
     '{}',
     '',

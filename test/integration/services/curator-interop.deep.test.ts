@@ -26,7 +26,10 @@ import { asJava, instanceOf } from './curator-support.js';
 const { connect } = inject('zookeeper');
 const SEEN = { timeout: 20_000, interval: 50 };
 
-/** A killed process was heard of last up to a third of its session's time-out before, and the servers look for silent clients in steps. */
+/**
+ * A killed process was heard of last up to a third of its session's time-out before, and the servers look for
+ * silent clients in steps.
+ */
 const KILLED = { sessionTimeoutMs: 6_000, notBeforeMs: 3_000, withinMs: 12_000 };
 
 const discoveries: ServiceDiscovery<never>[] = [];
@@ -49,7 +52,13 @@ function discover<P = unknown>({
   payload?: PayloadCodec<P>;
   onEvent?: (event: ServiceEvent) => void;
 } = {}): ServiceDiscovery<P> {
-  const discovery = new ServiceDiscovery<P>({ zookeeper, clock: systemClock, random: systemRandom, basePath, ...options });
+  const discovery = new ServiceDiscovery<P>({
+    zookeeper,
+    clock: systemClock,
+    random: systemRandom,
+    basePath,
+    ...options,
+  });
   discoveries.push(discovery as unknown as ServiceDiscovery<never>);
   return discovery;
 }
@@ -61,7 +70,11 @@ function java(options: Partial<CuratorPeerOptions> = {}): Promise<CuratorPeer> {
 describe('an instance that is registered here', () => {
   const rows: [string, Partial<ServiceInstanceInit>, Partial<JavaInstance>?][] = [
     ['without a payload', {}],
-    ['with a map as its payload', { payload: { nodeId: 7, zone: 'a' } }, { payloadClass: 'java.util.LinkedHashMap' }],
+    [
+      'with a map as its payload',
+      { payload: { nodeId: 7, zone: 'a' } },
+      { payloadClass: 'java.util.LinkedHashMap' },
+    ],
     ['with a port for TLS', { sslPort: 8443 }],
     ['with a uriSpec', { uriSpec: '{scheme}://{address}:{port}/v1' }, { url: 'http://10.0.0.7:8080/v1' }],
     ['that stays', { serviceType: 'STATIC' }],
@@ -79,7 +92,9 @@ describe('an instance that is registered here', () => {
     expect(await peer.instance('orders', 'ours')).toEqual(expected);
     await expect.poll(() => peer.cached('orders'), SEEN).toEqual([expected]);
     await expect.poll(() => peer.pick('orders'), SEEN).toEqual(expected);
-    await expect.poll(() => peer.events, SEEN).toContainEqual({ event: 'cache', name: 'orders', instances: [expected] });
+    await expect
+      .poll(() => peer.events, SEEN)
+      .toContainEqual({ event: 'cache', name: 'orders', instances: [expected] });
   });
 
   test('is seen by Java when it is updated, disabled, enabled again and taken back', async () => {
@@ -115,7 +130,10 @@ describe('an instance that is registered here', () => {
     const run = registrant({ id: 'killed', sessionTimeoutMs: KILLED.sessionTimeoutMs });
     await expect.poll(() => peer.cached('orders'), SEEN).toMatchObject([{ id: 'killed' }]);
     await expect.poll(() => peer.pick('orders'), SEEN).toMatchObject({ id: 'killed' });
-    const gone = untilGone([async () => (await peer.cached('orders')).length === 0, async () => (await peer.pick('orders')) === null]);
+    const gone = untilGone([
+      async () => (await peer.cached('orders')).length === 0,
+      async () => (await peer.pick('orders')) === null,
+    ]);
     run.kill('SIGKILL');
     for (const ms of await gone) expectTimedOut(ms);
     expect(await peer.instances('orders')).toEqual([]);
@@ -131,7 +149,9 @@ describe('an instance that is registered here', () => {
     const { sessionId } = await zookeeper.whenConnected();
     await expireSession({ connect, sessionId });
     // It came, it went, and it came again.
-    await expect.poll(() => peer.events.filter(({ event }) => event === 'cache').length, SEEN).toBeGreaterThanOrEqual(3);
+    await expect
+      .poll(() => peer.events.filter(({ event }) => event === 'cache').length, SEEN)
+      .toBeGreaterThanOrEqual(3);
     await expect.poll(() => peer.cached('orders'), SEEN).toMatchObject([{ id: 'ours' }]);
     expect(await peer.instances('orders')).toMatchObject([{ id: 'ours' }]);
   });
@@ -153,7 +173,12 @@ describe('an instance that is registered here', () => {
     const discovery = discover();
     const instance = instanceOf({ serviceType: 'DYNAMIC_SEQUENTIAL' });
     await discovery.register(instance);
-    await peer.register({ name: 'orders', id: 'ours', address: 'java-host', serviceType: 'DYNAMIC_SEQUENTIAL' });
+    await peer.register({
+      name: 'orders',
+      id: 'ours',
+      address: 'java-host',
+      serviceType: 'DYNAMIC_SEQUENTIAL',
+    });
     expect(await peer.instances('orders')).toHaveLength(2);
     expect(await discovery.queryForInstances('orders')).toMatchObject([
       { id: 'ours', address: '10.0.0.7', serviceType: 'DYNAMIC_SEQUENTIAL' },
@@ -167,9 +192,17 @@ describe('an instance that is registered here', () => {
 describe('an instance that Java has registered', () => {
   const rows: [string, Partial<JavaInit>, Partial<ServiceInstance>][] = [
     ['without a payload', {}, {}],
-    ['with a map as its payload', { payload: { nodeId: '7' } }, { payload: { '@class': 'java.util.TreeMap', nodeId: '7' } }],
+    [
+      'with a map as its payload',
+      { payload: { nodeId: '7' } },
+      { payload: { '@class': 'java.util.TreeMap', nodeId: '7' } },
+    ],
     ['with a port for TLS', { sslPort: 8443 }, { sslPort: 8443 }],
-    ['with a uriSpec', { uriSpec: '{scheme}://{address}:{port}/v1' }, { uriSpec: parseUriSpec('{scheme}://{address}:{port}/v1') }],
+    [
+      'with a uriSpec',
+      { uriSpec: '{scheme}://{address}:{port}/v1' },
+      { uriSpec: parseUriSpec('{scheme}://{address}:{port}/v1') },
+    ],
     ['that stays', { serviceType: 'PERMANENT' }, { serviceType: 'PERMANENT' }],
   ];
 
@@ -193,7 +226,11 @@ describe('an instance that Java has registered', () => {
     await expect.poll(() => provider.pick(), SEEN).toEqual(expected);
     await expect.poll(() => told, SEEN).toHaveBeenCalledWith([expected]);
     expect(provider.url()).toBe(
-      init.uriSpec ? 'http://java-host:8080/v1' : init.sslPort ? 'https://java-host:8443' : 'http://java-host:8080',
+      init.uriSpec
+        ? 'http://java-host:8080/v1'
+        : init.sslPort
+          ? 'https://java-host:8443'
+          : 'http://java-host:8080',
     );
   });
 
@@ -229,11 +266,19 @@ describe('an instance that Java has registered', () => {
     const discovery = discover();
     const directory = new ServiceDirectory({ zookeeper, clock: systemClock, basePath, payload: jsonPayload });
     const provider = discovery.provider('orders');
-    await peer.register({ name: 'orders', id: 'theirs', address: 'java-host', port: 8080, payload: { zone: 'a' } });
+    await peer.register({
+      name: 'orders',
+      id: 'theirs',
+      address: 'java-host',
+      port: 8080,
+      payload: { zone: 'a' },
+    });
     await discovery.register(instanceOf());
     await peer.provide('orders');
     const picked = async () => {
-      const ids = await Promise.all(Array.from({ length: 4 }, async () => [(await peer.pick('orders'))?.id, provider.pick()?.id]));
+      const ids = await Promise.all(
+        Array.from({ length: 4 }, async () => [(await peer.pick('orders'))?.id, provider.pick()?.id]),
+      );
       return [...new Set(ids.flat())].sort();
     };
     await expect.poll(picked, SEEN).toEqual(['ours', 'theirs']);
@@ -284,10 +329,14 @@ describe('an instance that Java has registered', () => {
     const discovery = discover({ onEvent: (event) => events.push(event) });
     await discovery.register(instanceOf());
     await peer.register({ name: 'orders', id: 'ours', address: 'java-host', port: 1 });
-    await expect.poll(() => events, SEEN).toContainEqual(expect.objectContaining({ type: 'superseded', path: `${basePath}/orders/ours` }));
+    await expect
+      .poll(() => events, SEEN)
+      .toContainEqual(expect.objectContaining({ type: 'superseded', path: `${basePath}/orders/ours` }));
     expect(await discovery.queryForInstances('orders')).toMatchObject([{ address: 'java-host' }]);
     await peer.unregister('orders', 'ours');
-    await expect.poll(() => discovery.queryForInstances('orders'), SEEN).toMatchObject([{ address: '10.0.0.7' }]);
+    await expect
+      .poll(() => discovery.queryForInstances('orders'), SEEN)
+      .toMatchObject([{ address: '10.0.0.7' }]);
     expect(await peer.instances('orders')).toMatchObject([{ address: '10.0.0.7' }]);
   });
 });
@@ -299,7 +348,10 @@ test('where we have a digest and Java has none, both register, find each other a
     await discovery.register(instanceOf({ id: auth }));
     await peer.register({ name: 'orders', id: 'theirs', address: 'java-host', port: 1 });
     expect((await peer.instances('orders')).map(({ id }) => id).sort()).toEqual([auth, 'theirs']);
-    expect((await discovery.queryForInstances('orders')).map(({ id }) => id).sort()).toEqual([auth, 'theirs']);
+    expect((await discovery.queryForInstances('orders')).map(({ id }) => id).sort()).toEqual([
+      auth,
+      'theirs',
+    ]);
     await peer.unregister('orders', 'theirs');
     await discovery.unregister(instanceOf({ id: auth }));
     expect(await peer.instances('orders')).toEqual([]);
@@ -309,9 +361,18 @@ test('where we have a digest and Java has none, both register, find each other a
 describe('beside znodes that Java cannot read', () => {
   test('the rest is found here, and the two are reported once; only Java’s query finds nothing at all', async () => {
     const events: ServiceEvent[] = [];
-    const discovery = discover<{ weight: number }>({ payload: weights, onEvent: (event) => events.push(event) });
+    const discovery = discover<{ weight: number }>({
+      payload: weights,
+      onEvent: (event) => events.push(event),
+    });
     const peer = await java();
-    await peer.register({ name: 'orders', id: 'good', address: 'java-host', port: 1, payload: { weight: 5 } });
+    await peer.register({
+      name: 'orders',
+      id: 'good',
+      address: 'java-host',
+      port: 1,
+      payload: { weight: 5 },
+    });
     const zookeeper = client(connect);
     await zookeeper.create(`${basePath}/orders/garbage`, '127.0.0.1', 'persistent');
     const unknown = { name: 'orders', id: 'unknown', payload: { '@class': 'com.example.Unknown', size: 5 } };
@@ -321,26 +382,36 @@ describe('beside znodes that Java cannot read', () => {
     const provider = discovery.provider('orders');
     await Promise.all([cache.ready, provider.ready]);
     for (let times = 0; times < 3; times += 1) {
-      expect(await discovery.queryForInstances('orders')).toMatchObject([{ id: 'good', payload: { weight: 5 } }]);
+      expect(await discovery.queryForInstances('orders')).toMatchObject([
+        { id: 'good', payload: { weight: 5 } },
+      ]);
       expect(provider.pick()).toMatchObject({ id: 'good' });
     }
     expect(cache.instances).toMatchObject([{ id: 'good' }]);
     expect(await discovery.queryForInstance('orders', 'garbage')).toBeUndefined();
-    const reports = events.filter((event) => event.type === 'unreadable').map(({ path, problem }) => `${path} ${problem}`);
+    const reports = events
+      .filter((event) => event.type === 'unreadable')
+      .map(({ path, problem }) => `${path} ${problem}`);
     expect(new Set(reports)).toEqual(
-      new Set([`${basePath}/orders/garbage is not JSON`, `${basePath}/orders/unknown has a payload of another kind: it has no weight`]),
+      new Set([
+        `${basePath}/orders/garbage is not JSON`,
+        `${basePath}/orders/unknown has a payload of another kind: it has no weight`,
+      ]),
     );
     // Once for all who look: the queries, the cache, and the provider's.
     expect(reports).toHaveLength(2);
 
-    // Measured: Curator's cache and provider leave them out too, but either of them is enough for its query to throw, for the whole service.
+    // Measured: Curator's cache and provider leave them out too, but either of them is enough for its query
+    // to throw, for the whole service.
     await peer.follow('orders');
     await peer.provide('orders');
     expect(await peer.cached('orders')).toMatchObject([{ id: 'good' }]);
     expect(await peer.pick('orders')).toMatchObject({ id: 'good' });
     await expect(peer.instances('orders')).rejects.toThrow('the peer threw');
     await zookeeper.remove(`${basePath}/orders/garbage`);
-    await expect(peer.instances('orders')).rejects.toThrow('the peer threw com.fasterxml.jackson.databind.exc.InvalidTypeIdException');
+    await expect(peer.instances('orders')).rejects.toThrow(
+      'the peer threw com.fasterxml.jackson.databind.exc.InvalidTypeIdException',
+    );
     await zookeeper.remove(`${basePath}/orders/unknown`);
     expect(await peer.instances('orders')).toMatchObject([{ id: 'good' }]);
   });
@@ -360,7 +431,8 @@ function untilGone(checks: readonly (() => boolean | Promise<boolean>)[]): Promi
   const begun = systemClock.monotonic();
   const gone = async (check: () => boolean | Promise<boolean>) => {
     while (!(await check())) {
-      if (systemClock.monotonic() - begun > SEEN.timeout) throw new Error(`still there after ${SEEN.timeout} ms: ${check}`);
+      if (systemClock.monotonic() - begun > SEEN.timeout)
+        throw new Error(`still there after ${SEEN.timeout} ms: ${check}`);
       await systemClock.sleep(20);
     }
     return systemClock.monotonic() - begun;

@@ -14,11 +14,24 @@ export function instanceOf<P = unknown>(init: Partial<ServiceInstanceInit<P>> = 
 
 /** What Java may tell of an instance of ours. */
 export function asJava(instance: ServiceInstance, more: Partial<JavaInstance> = {}): JavaInstance {
-  const { name, id, address, port, sslPort, payload, registrationTimeUTC, serviceType, uriSpec, enabled } = instance;
+  const { name, id, address, port, sslPort, payload, registrationTimeUTC, serviceType, uriSpec, enabled } =
+    instance;
   return {
-    ...{ name, id, address: address ?? null, port: port ?? null, sslPort: sslPort ?? null, payload: payload ?? null },
+    ...{
+      name,
+      id,
+      address: address ?? null,
+      port: port ?? null,
+      sslPort: sslPort ?? null,
+      payload: payload ?? null,
+    },
     payloadClass: null,
-    ...{ registrationTimeUTC, serviceType, url: uriSpec === undefined ? null : buildUri(uriSpec, instance), enabled },
+    ...{
+      registrationTimeUTC,
+      serviceType,
+      url: uriSpec === undefined ? null : buildUri(uriSpec, instance),
+      enabled,
+    },
     ...more,
   };
 }

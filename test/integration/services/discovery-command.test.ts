@@ -69,13 +69,19 @@ describe('nodelease discovery ls', () => {
     expect(answer.trimEnd().split('\n')).toHaveLength(1);
     const report = JSON.parse(answer) as DiscoveryReport;
     expect(report).toMatchObject({ zookeeper: connect, path: '/discovery', exists: true, foreign: [] });
-    expect(report.nodes.map(({ nodeId, clusterNodeId, version }) => [nodeId, clusterNodeId, version])).toEqual([
+    expect(
+      report.nodes.map(({ nodeId, clusterNodeId, version }) => [nodeId, clusterNodeId, version]),
+    ).toEqual([
       [0, 8, 3],
       [2, 10, 1],
       [248, 256, 7],
     ]);
-    expect(report.services).toMatchObject([{ service: 'orders', nodes: [{ nodeId: 0, address: '10.0.0.1', port: 8080 }] }]);
-    expect(report.endpoints).toMatchObject([{ endpoint: 'pay', keys: [{ key: '_', refs: [{ ref: 'orders:0', nodeId: 0 }] }] }]);
+    expect(report.services).toMatchObject([
+      { service: 'orders', nodes: [{ nodeId: 0, address: '10.0.0.1', port: 8080 }] },
+    ]);
+    expect(report.endpoints).toMatchObject([
+      { endpoint: 'pay', keys: [{ key: '_', refs: [{ ref: 'orders:0', nodeId: 0 }] }] },
+    ]);
   });
 
   it('shows only what stands below a path', async () => {
@@ -87,13 +93,26 @@ describe('nodelease discovery ls', () => {
       /^ENDPOINT .*\npay .*\n\n0 nodes, 0 services, 1 endpoint at \/discovery\/endpoints of/,
     );
     expect((await list('/discovery/nodes/00/08')).answer).toMatch(/^NODE ID .*\n +0 .*\n\n1 node,/);
-    for (const path of ['/discovery/nodes/02', '/discovery/nodes/00/FF', '/discovery/nodes/x', '/discovery/probe']) {
-      expect(await list(path)).toMatchObject({ code: 0, answer: `There is nothing at ${path} of ${connect}.\n`, complaints: '' });
+    for (const path of [
+      '/discovery/nodes/02',
+      '/discovery/nodes/00/FF',
+      '/discovery/nodes/x',
+      '/discovery/probe',
+    ]) {
+      expect(await list(path)).toMatchObject({
+        code: 0,
+        answer: `There is nothing at ${path} of ${connect}.\n`,
+        complaints: '',
+      });
     }
   });
 
   it('says in one line that the tree is empty, or not there yet, which is no failure', async () => {
-    const empty = { code: 0, answer: `The discovery tree at ${connect} is empty: no task announces anything there.\n`, complaints: '' };
+    const empty = {
+      code: 0,
+      answer: `The discovery tree at ${connect} is empty: no task announces anything there.\n`,
+      complaints: '',
+    };
     expect(await list()).toMatchObject(empty);
     await tree.ensurePath('/discovery/nodes/00');
     await tree.ensurePath('/discovery/servicetypes');
@@ -121,13 +140,21 @@ describe('nodelease discovery ls', () => {
       answer: expect.stringContaining('is empty: no task announces anything there.'),
       complaints: '',
     });
-    expect((await list('/discovery/stamps')).answer).toMatch(/^No task announces anything at \/discovery\/stamps: nodelease keeps it/);
-    expect((await list('/discovery/stamps/none')).answer).toMatch(/^There is nothing at \/discovery\/stamps\/none of /);
+    expect((await list('/discovery/stamps')).answer).toMatch(
+      /^No task announces anything at \/discovery\/stamps: nodelease keeps it/,
+    );
+    expect((await list('/discovery/stamps/none')).answer).toMatch(
+      /^There is nothing at \/discovery\/stamps\/none of /,
+    );
   });
 
   it('reads 2,000 nodes', async () => {
     await tree.ensurePath('/discovery/nodes');
-    await Promise.all(['00', '01', '02', '03', '04', '05', '06', '07'].map((group) => tree.ensurePath(`/discovery/nodes/${group}`)));
+    await Promise.all(
+      ['00', '01', '02', '03', '04', '05', '06', '07'].map((group) =>
+        tree.ensurePath(`/discovery/nodes/${group}`),
+      ),
+    );
     const ids = Array.from({ length: 2_000 }, (_, id) => id);
     const path = (id: number) =>
       `/discovery/nodes/${((id + 8) >> 8).toString(16).padStart(2, '0')}/${((id + 8) & 255).toString(16).padStart(2, '0').toUpperCase()}`;
@@ -139,13 +166,22 @@ describe('nodelease discovery ls', () => {
 });
 
 describe('nodelease discovery with the wrong credentials', () => {
-  it.each(['ls', 'watch'])('%s ends with 69 and the path of a folder that may not be read', async (command) => {
-    await announceThree();
-    await restrict(inject('zookeeper').connect, `${chroot}/discovery/nodes/00`, ['write', 'admin']);
-    const { code, complaints } = await call(command, '--zookeeper', connect, '--zookeeper-auth', 'digest:me:wrong');
-    expect(code).toBe(69);
-    expect(complaints).toMatch(/^nodelease: .*\/discovery\/nodes\/00.*no-auth.*\n$/);
-  });
+  it.each(['ls', 'watch'])(
+    '%s ends with 69 and the path of a folder that may not be read',
+    async (command) => {
+      await announceThree();
+      await restrict(inject('zookeeper').connect, `${chroot}/discovery/nodes/00`, ['write', 'admin']);
+      const { code, complaints } = await call(
+        command,
+        '--zookeeper',
+        connect,
+        '--zookeeper-auth',
+        'digest:me:wrong',
+      );
+      expect(code).toBe(69);
+      expect(complaints).toMatch(/^nodelease: .*\/discovery\/nodes\/00.*no-auth.*\n$/);
+    },
+  );
 
   it('ls shows the rest where a single node may not be read, and ends with 69 all the same', async () => {
     await announceThree();
@@ -154,7 +190,9 @@ describe('nodelease discovery with the wrong credentials', () => {
     expect(code).toBe(69);
     expect(answer).toMatch(/\n {6}0 {2}00\/08 +3 /);
     expect(answer).toMatch(/\n {6}2 {2}00\/0A .*may not be read: no-auth\n/);
-    expect(complaints).toBe('nodelease: /discovery/nodes/00/0A: no-auth: these credentials may not read the data\n');
+    expect(complaints).toBe(
+      'nodelease: /discovery/nodes/00/0A: no-auth: these credentials may not read the data\n',
+    );
   });
 });
 
@@ -164,7 +202,11 @@ describe('nodelease discovery called wrongly', () => {
     ['with an unknown command', ['walk'], /unknown command 'walk'/],
     ['ls without --zookeeper', ['ls'], /no ZooKeeper given: expected --zookeeper HOST:PORT/],
     ['watch without --zookeeper', ['watch'], /no ZooKeeper given: expected --zookeeper HOST:PORT/],
-    ['with a malformed connect string', ['ls', '--zookeeper', 'zk:x'], /--zookeeper: expected HOST:PORT.*"x" is no port.*, got "zk:x"/],
+    [
+      'with a malformed connect string',
+      ['ls', '--zookeeper', 'zk:x'],
+      /--zookeeper: expected HOST:PORT.*"x" is no port.*, got "zk:x"/,
+    ],
     [
       'with malformed credentials',
       ['ls', '--zookeeper', 'zk', '--zookeeper-auth', 'me:pw'],
@@ -187,7 +229,9 @@ describe('nodelease discovery called wrongly', () => {
     const { code, answer } = await call('--help');
     expect(code).toBe(0);
     expect(answer).toMatch(/\n {2}ls .*\n {2}watch /);
-    expect((await call('ls', '--help')).answer).toMatch(/--json.*NODELEASE_ZOOKEEPER\b.*NODELEASE_ZOOKEEPER_AUTH/s);
+    expect((await call('ls', '--help')).answer).toMatch(
+      /--json.*NODELEASE_ZOOKEEPER\b.*NODELEASE_ZOOKEEPER_AUTH/s,
+    );
   });
 });
 
@@ -226,7 +270,12 @@ describe('nodelease discovery without an answer', () => {
       ['ls', 130],
       ['watch', 0],
     ] as const) {
-      const process = runCli(['discovery', command, '--zookeeper', `127.0.0.1:${(silent.address() as AddressInfo).port}`]);
+      const process = runCli([
+        'discovery',
+        command,
+        '--zookeeper',
+        `127.0.0.1:${(silent.address() as AddressInfo).port}`,
+      ]);
       await once(silent, 'connection');
       process.kill('SIGINT');
       expect(await process.exit).toEqual({ code: expected, signal: null });
@@ -242,7 +291,10 @@ function added(watch: TestProcess): Map<string, number | null> {
     const report = JSON.parse(line) as ChangeReport | ConnectionReport;
     if (report.kind === 'connection') continue;
     // Each line fits to those before it.
-    expect([line, report.change === 'left' || report.change === 'changed']).toEqual([line, known.has(report.path)]);
+    expect([line, report.change === 'left' || report.change === 'changed']).toEqual([
+      line,
+      known.has(report.path),
+    ]);
     if (report.change === 'left') known.delete(report.path);
     else known.set(report.path, report.version);
   }
@@ -250,31 +302,38 @@ function added(watch: TestProcess): Map<string, number | null> {
 }
 
 describe('nodelease discovery watch', () => {
-  it.each(['SIGINT', 'SIGTERM'] as const)('tells what is there, and every change, until %s', async (signal) => {
-    await tree.createWithParents('/discovery/nodes/00/08', data(0, 3), 'ephemeral');
-    const watch = runCli(['discovery', 'watch', '--zookeeper', connect]);
-    await watch.waitForOutput(/node 0 \(00\/08\) is there: version 3, task task-0, session \w{16}\n.* 1 announcement at .*watching\n/);
-    await tree.createWithParents('/discovery/nodes/00/09', data(1, 1), 'ephemeral');
-    await watch.waitForOutput(/ node 1 \(00\/09\) joined: version 1, task task-1,/);
-    await tree.setData('/discovery/nodes/00/08', data(0, 3, { address: 'there', port: 80 }));
-    await watch.waitForOutput(/ node 0 \(00\/08\) changed: version 3, task task-0, address none → there:80,/);
-    await tree.createWithParents('/discovery/endpoints/pay/_/1', data(1, 1), 'ephemeral');
-    await watch.waitForOutput(/ endpoint pay key _ of 1 joined: version 1, task task-1,/);
-    await tree.createWithParents('/discovery/servicetypes/orders/1', 'x', 'ephemeral');
-    await watch.waitForOutput(/ service orders of node 1 joined: .*unreadable: x\n/);
-    await tree.remove('/discovery/nodes/00/09');
-    await watch.waitForOutput(/ node 1 \(00\/09\) left: version 1,/);
-    watch.kill(signal);
-    expect(await watch.exit).toEqual({ code: 0, signal: null });
-    expect(watch.stderr()).toBe('');
-    expect(
-      watch
-        .stdout()
-        .trimEnd()
-        .split('\n')
-        .every((line) => /^\d{4}-\d\d-\d\dT[\d:.]{12}Z {2}\S/.test(line)),
-    ).toBe(true);
-  });
+  it.each(['SIGINT', 'SIGTERM'] as const)(
+    'tells what is there, and every change, until %s',
+    async (signal) => {
+      await tree.createWithParents('/discovery/nodes/00/08', data(0, 3), 'ephemeral');
+      const watch = runCli(['discovery', 'watch', '--zookeeper', connect]);
+      await watch.waitForOutput(
+        /node 0 \(00\/08\) is there: version 3, task task-0, session \w{16}\n.* 1 announcement at .*watching\n/,
+      );
+      await tree.createWithParents('/discovery/nodes/00/09', data(1, 1), 'ephemeral');
+      await watch.waitForOutput(/ node 1 \(00\/09\) joined: version 1, task task-1,/);
+      await tree.setData('/discovery/nodes/00/08', data(0, 3, { address: 'there', port: 80 }));
+      await watch.waitForOutput(
+        / node 0 \(00\/08\) changed: version 3, task task-0, address none → there:80,/,
+      );
+      await tree.createWithParents('/discovery/endpoints/pay/_/1', data(1, 1), 'ephemeral');
+      await watch.waitForOutput(/ endpoint pay key _ of 1 joined: version 1, task task-1,/);
+      await tree.createWithParents('/discovery/servicetypes/orders/1', 'x', 'ephemeral');
+      await watch.waitForOutput(/ service orders of node 1 joined: .*unreadable: x\n/);
+      await tree.remove('/discovery/nodes/00/09');
+      await watch.waitForOutput(/ node 1 \(00\/09\) left: version 1,/);
+      watch.kill(signal);
+      expect(await watch.exit).toEqual({ code: 0, signal: null });
+      expect(watch.stderr()).toBe('');
+      expect(
+        watch
+          .stdout()
+          .trimEnd()
+          .split('\n')
+          .every((line) => /^\d{4}-\d\d-\d\dT[\d:.]{12}Z {2}\S/.test(line)),
+      ).toBe(true);
+    },
+  );
 
   it('begins with a tree that is not there yet', async () => {
     const watch = runCli(['discovery', 'watch', '--zookeeper', connect]);
@@ -342,7 +401,8 @@ describe('nodelease discovery watch', () => {
       if (chance % 3 === 0) {
         await tree.remove(path);
         await tree.remove(path.slice(0, path.lastIndexOf('/'))).catch(() => undefined);
-      } else if ((await tree.read(path)) === undefined) await tree.createWithParents(path, data(1, step), 'ephemeral');
+      } else if ((await tree.read(path)) === undefined)
+        await tree.createWithParents(path, data(1, step), 'ephemeral');
       else await tree.setData(path, data(1, step));
       if (step % 100 === 50) proxy.reset();
     }

@@ -11,7 +11,8 @@ beforeEach(async () => {
 afterEach(() => scene.close());
 
 describe('a command with a health check', () => {
-  it('is announced when it answers, out while it does not, and in again: http', () => comesAndGoes(scene, 'http'));
+  it('is announced when it answers, out while it does not, and in again: http', () =>
+    comesAndGoes(scene, 'http'));
 
   it('is never announced when it does not answer, and works all the same', async () => {
     const port = await freePort();
@@ -26,16 +27,30 @@ describe('a command with a health check', () => {
 
   it('does not come back once it is being stopped, however it answers then', async () => {
     const port = await freePort();
-    // Unwell for a while, and well again: of an instance that is still asked, that would be a reason to announce it.
+    // Unwell for a while, and well again: of an instance that is still asked, that would be a reason to
+    // announce it.
     const program = `let status = 200; const { createServer } = require('node:http');
       createServer((_, response) => response.writeHead(status).end()).listen(${port});
       process.on('SIGTERM', () => { status = 503; setTimeout(() => { status = 200; setTimeout(process.exit, 1_000); }, 1_000); });`;
-    const check = ['--check', `http://127.0.0.1:${port}/`, '--check-interval', '300ms', '--check-threshold', '2'];
+    const check = [
+      '--check',
+      `http://127.0.0.1:${port}/`,
+      '--check-interval',
+      '300ms',
+      '--check-threshold',
+      '2',
+    ];
     const service = ['--service', 'orders', '--port', String(port)];
-    const task = scene.start('task', [...service, ...check], `exec "${process.execPath}" -e "${program.replaceAll('\n', ' ')}"`);
+    const task = scene.start(
+      'task',
+      [...service, ...check],
+      `exec "${process.execPath}" -e "${program.replaceAll('\n', ' ')}"`,
+    );
     await scene.untilIds(['task']);
     const seen: number[] = [];
-    const watch = scene.reader.zookeeper.watchChildren('/services/orders', (names) => seen.push(names?.length ?? 0));
+    const watch = scene.reader.zookeeper.watchChildren('/services/orders', (names) =>
+      seen.push(names?.length ?? 0),
+    );
     await watch.first;
     const verdicts = () => task.log().filter(({ fields }) => 'healthy' in fields).length;
     const before = verdicts();
@@ -48,7 +63,16 @@ describe('a command with a health check', () => {
   });
 
   it('says in the log what it came to when there is no address to check', async () => {
-    const task = scene.start('task', ['--service', 'orders', '--port', '80', '--check', 'tcp:1', '--check-interval', '5s']);
+    const task = scene.start('task', [
+      '--service',
+      'orders',
+      '--port',
+      '80',
+      '--check',
+      'tcp:1',
+      '--check-interval',
+      '5s',
+    ]);
     await task.started();
     await task.waitForOutput(/not announced until tcp:localhost:1 answers: .*ECONNREFUSED/);
     expect(loggedAt(task.log(), /not announced until/)).toBeGreaterThan(0);

@@ -35,9 +35,13 @@ describe('a lease of the library', () => {
     const lease = await hold({ payload: { weight: 5 }, required: true });
     const { discovery } = lease;
     // It was required to be there.
-    expect(await scene.directory.instance('orders', 'me')).toMatchObject({ payload: { weight: 5, nodeId: 0, version: 1 } });
+    expect(await scene.directory.instance('orders', 'me')).toMatchObject({
+      payload: { weight: 5, nodeId: 0, version: 1 },
+    });
     const { services } = discovery;
-    await services.register(services.newInstance({ name: 'more', address: 'host', serviceType: 'DYNAMIC_SEQUENTIAL' }));
+    await services.register(
+      services.newInstance({ name: 'more', address: 'host', serviceType: 'DYNAMIC_SEQUENTIAL' }),
+    );
     expect(await scene.directory.names()).toEqual(['more', 'orders']);
 
     expect(await discovery.withdrawService(20_000)).toBe(true);
@@ -53,12 +57,18 @@ describe('a lease of the library', () => {
     expect(discovery.state).toEqual({ status: 'closed' });
   });
 
-  it.each(['STATIC', 'PERMANENT'] as const)('registers nothing in its name that would outlive it: %s', async (serviceType) => {
-    const { services } = (await hold({ required: true })).discovery;
-    const instance = services.newInstance({ name: 'db', address: 'host', serviceType });
-    await expect(services.register(instance)).rejects.toMatchObject({ setting: 'instance.serviceType', value: serviceType });
-    expect([services.registered.length, await scene.directory.names()]).toEqual([1, ['orders']]);
-  });
+  it.each(['STATIC', 'PERMANENT'] as const)(
+    'registers nothing in its name that would outlive it: %s',
+    async (serviceType) => {
+      const { services } = (await hold({ required: true })).discovery;
+      const instance = services.newInstance({ name: 'db', address: 'host', serviceType });
+      await expect(services.register(instance)).rejects.toMatchObject({
+        setting: 'instance.serviceType',
+        value: serviceType,
+      });
+      expect([services.registered.length, await scene.directory.names()]).toEqual([1, ['orders']]);
+    },
+  );
 
   it('announces nothing any more once it has left', async () => {
     const lease = await hold({ required: true });
@@ -75,22 +85,29 @@ describe('a lease of the library', () => {
     await scene.reader.until(SERVICE, (seen) => seen !== undefined);
     // This wait is not over by itself before the test is.
     expect(await discovery.withdrawService(600_000)).toBe(true);
-    expect([await scene.ids(), await scene.reader.at(SERVICE), discovery.state.status]).toEqual([[], undefined, 'degraded']);
+    expect([await scene.ids(), await scene.reader.at(SERVICE), discovery.state.status]).toEqual([
+      [],
+      undefined,
+      'degraded',
+    ]);
   });
 
-  it.each(['/services/orders', '/discovery/servicetypes/orders'])('does not say that it is out while it is not: %s', async (parent) => {
-    const lease = await hold({ required: true });
-    const { discovery } = lease;
-    await restrict(scene.connect, parent, ['read', 'write', 'create']);
-    expect(await discovery.withdrawService(1_000)).toBe(false);
-    // Neither of these waits is over by itself before the test is.
-    const recalled = discovery.withdrawService(600_000);
-    discovery.announceService();
-    expect(await recalled).toBe(false);
-    const ended = discovery.withdrawService(600_000);
-    await lease.release();
-    expect(await ended).toBe(false);
-  });
+  it.each(['/services/orders', '/discovery/servicetypes/orders'])(
+    'does not say that it is out while it is not: %s',
+    async (parent) => {
+      const lease = await hold({ required: true });
+      const { discovery } = lease;
+      await restrict(scene.connect, parent, ['read', 'write', 'create']);
+      expect(await discovery.withdrawService(1_000)).toBe(false);
+      // Neither of these waits is over by itself before the test is.
+      const recalled = discovery.withdrawService(600_000);
+      discovery.announceService();
+      expect(await recalled).toBe(false);
+      const ended = discovery.withdrawService(600_000);
+      await lease.release();
+      expect(await ended).toBe(false);
+    },
+  );
 
   it('does not wait at all without a connection, and is out on its return', async () => {
     const { proxy, through } = await throughProxy(scene.connect);
@@ -107,11 +124,29 @@ describe('a lease of the library', () => {
   });
 
   it('is out of everything when its node id from ZooKeeper alone is taken away, though its session goes on until the work has ended', async () => {
-    const zookeeper = { connect: scene.connect, service: 'orders', address: 'host', port: 80, sessionTimeoutMs: 30_000 };
+    const zookeeper = {
+      connect: scene.connect,
+      service: 'orders',
+      address: 'host',
+      port: 80,
+      sessionTimeoutMs: 30_000,
+    };
     const lease = await acquire({ provider: 'zookeeper', taskId: 'task', onLost: 'signal', zookeeper });
     try {
       await scene.untilIds(['task']);
-      expect((await runInProcess(['release', '0', '--force', '--provider', 'zookeeper', '--zookeeper', scene.connect])).code).toBe(0);
+      expect(
+        (
+          await runInProcess([
+            'release',
+            '0',
+            '--force',
+            '--provider',
+            'zookeeper',
+            '--zookeeper',
+            scene.connect,
+          ])
+        ).code,
+      ).toBe(0);
       await scene.untilIds([]);
       await scene.reader.until(SERVICE, (seen) => seen === undefined);
       expect(lease.signal.aborted).toBe(true);

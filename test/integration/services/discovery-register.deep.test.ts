@@ -17,6 +17,8 @@ it('a command fails where it is required to be announced, and cannot be register
   await restrict(scene.connect, '/services/orders', ['read']);
   const task = scene.start('task', ['--service', 'orders', '--port', '80', '--zookeeper-required']);
   expect((await task.exit).code).toBe(69);
-  expect(task.log().at(-1)?.msg).toMatch(/not in the discovery tree after \d+ ms: .*\/services\/orders\/task/);
+  expect(task.log().at(-1)?.msg).toMatch(
+    /not in the discovery tree after \d+ ms: .*\/services\/orders\/task/,
+  );
   expect(task.stdout()).toBe('');
 });

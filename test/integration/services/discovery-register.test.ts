@@ -26,7 +26,8 @@ beforeEach(async () => {
 });
 afterEach(() => scene.close());
 
-const resolve = (...args: string[]) => runInProcess(['discovery', 'resolve', ...args, '--zookeeper', scene.connect]);
+const resolve = (...args: string[]) =>
+  runInProcess(['discovery', 'resolve', ...args, '--zookeeper', scene.connect]);
 
 describe('a command that nodelease runs', () => {
   it('is registered for Curator’s readers before it begins, with its node id and version, and resolved', async () => {
@@ -58,10 +59,19 @@ describe('a command that nodelease runs', () => {
     expect([(await url.exit).code, url.stdout(), url.stderr()]).toEqual([0, 'http://10.0.0.7:8080\n', '']);
     const json = await resolve('orders', '--json', '--strategy', 'weighted');
     expect(json.code).toBe(0);
-    expect(JSON.parse(json.answer)).toMatchObject({ id: 'one', payload: { nodeId: 0, version: 1 }, url: 'http://10.0.0.7:8080' });
+    expect(JSON.parse(json.answer)).toMatchObject({
+      id: 'one',
+      payload: { nodeId: 0, version: 1 },
+      url: 'http://10.0.0.7:8080',
+    });
     // Nothing went wrong; a renewal that is tried again on a busy machine is no matter here.
     expect(
-      task.log().filter(({ fields }) => Number(fields.level) > 30 && !['renewal-failed', 'cluster-created'].includes(`${fields.event}`)),
+      task
+        .log()
+        .filter(
+          ({ fields }) =>
+            Number(fields.level) > 30 && !['renewal-failed', 'cluster-created'].includes(`${fields.event}`),
+        ),
     ).toEqual([]);
   });
 
@@ -101,7 +111,16 @@ describe('a command that nodelease runs', () => {
 
   it('has the URL of its uriSpec', async () => {
     await scene
-      .start('one', ['--service', 'orders', '--address', '10.0.0.7', '--port', '80', '--uri-spec', 'https://{address}/shop'])
+      .start('one', [
+        '--service',
+        'orders',
+        '--address',
+        '10.0.0.7',
+        '--port',
+        '80',
+        '--uri-spec',
+        'https://{address}/shop',
+      ])
       .started();
     await scene.untilIds(['one']);
     expect((await resolve('orders')).answer).toBe('https://10.0.0.7/shop\n');
@@ -112,10 +131,14 @@ describe('a command that nodelease runs', () => {
     const command = ['--', 'sh', '-c', 'echo up; exec sleep 300'];
     const fixed = runCli(['run', '--node-id', '5', '--task-id', 'fixed', ...common, ...command]);
     await scene.untilIds(['fixed']);
-    expect(await scene.directory.instance('orders', 'fixed')).toMatchObject({ payload: { nodeId: 5, version: 1 } });
+    expect(await scene.directory.instance('orders', 'fixed')).toMatchObject({
+      payload: { nodeId: 5, version: 1 },
+    });
     const allocated = runCli(['run', '--provider', 'zookeeper', '--task-id', 'given', ...common, ...command]);
     await scene.untilIds(['fixed', 'given']);
-    expect(await scene.directory.instance('orders', 'given')).toMatchObject({ payload: { nodeId: 0, version: expect.any(Number) } });
+    expect(await scene.directory.instance('orders', 'given')).toMatchObject({
+      payload: { nodeId: 0, version: expect.any(Number) },
+    });
     for (const task of [fixed, allocated]) {
       await task.waitForOutput(/^up$/m);
       task.kill('SIGTERM');
@@ -170,11 +193,26 @@ describe('a command that nodelease runs', () => {
   });
 
   describe('while ZooKeeper does not answer', () => {
-    /** A task that cannot be taken out, and is sent these signals at once. Its end, when it was told, and whether that was waited for in vain. */
-    async function told(taskId: string, signals: readonly NodeJS.Signals[]): Promise<{ afterMs: number; inVain: boolean }> {
+    /**
+     * A task that cannot be taken out, and is sent these signals at once. Its end, when it was told, and
+     * whether that was waited for in vain.
+     */
+    async function told(
+      taskId: string,
+      signals: readonly NodeJS.Signals[],
+    ): Promise<{ afterMs: number; inVain: boolean }> {
       const { proxy, through } = await throughProxy(scene.connect);
       const script = `trap 'date +"%s%3N told"; exit 0' TERM INT; echo trapped; while :; do sleep 0.02; done`;
-      const options = ['--zookeeper', through, '--zookeeper-session-timeout', '60s', '--service', 'orders', '--port', '80'];
+      const options = [
+        '--zookeeper',
+        through,
+        '--zookeeper-session-timeout',
+        '60s',
+        '--service',
+        'orders',
+        '--port',
+        '80',
+      ];
       const task = scene.start(taskId, options, script);
       await task.waitForOutput(/^trapped$/m);
       await expect.poll(() => scene.ids()).toContain(taskId);
@@ -206,7 +244,11 @@ describe('a command that nodelease runs', () => {
   it('is out at once when it ends by itself, also while it leaves something behind', async () => {
     // Ignored from before it is left behind: it has no moment in which SIGTERM ends it.
     const leftover = `trap "" TERM; sh -c 'while :; do sleep 1; done' & echo started; exit 3`;
-    const task = scene.start('task', ['--service', 'orders', '--port', '80', '--zookeeper-required'], leftover);
+    const task = scene.start(
+      'task',
+      ['--service', 'orders', '--port', '80', '--zookeeper-required'],
+      leftover,
+    );
     await task.waitForOutput(/left processes behind/);
     await scene.untilIds([]);
     // They have ten seconds, and the lease is held as long.
@@ -219,10 +261,20 @@ describe('a command that nodelease runs', () => {
     // Only the system finds out that it cannot be executed: without a shell on the path it is started itself.
     const folder = await mkdtemp(join(tmpdir(), 'nodelease-broken-'));
     await writeFile(join(folder, 'broken'), '#!/no/such/interpreter\n', { mode: 0o755 });
-    const zookeeper = ['--provider', 'zookeeper', '--zookeeper', scene.connect, '--zookeeper-required', ...LONG_SESSION];
-    const task = runCli(['run', ...zookeeper, '--service', 'orders', '--port', '80', '--', join(folder, 'broken')], {
-      env: { PATH: folder },
-    });
+    const zookeeper = [
+      '--provider',
+      'zookeeper',
+      '--zookeeper',
+      scene.connect,
+      '--zookeeper-required',
+      ...LONG_SESSION,
+    ];
+    const task = runCli(
+      ['run', ...zookeeper, '--service', 'orders', '--port', '80', '--', join(folder, 'broken')],
+      {
+        env: { PATH: folder },
+      },
+    );
     expect([126, 127]).toContain((await task.exit).code);
     expect(task.stderr()).toMatch(/broken could not be started/);
     expect(task.stderr()).toMatch(/the service is (taken out|not known to be out yet)/);
@@ -233,7 +285,16 @@ describe('a command that nodelease runs', () => {
 
 describe('the entries of a command whose supervisor is gone', () => {
   it('go at once with a lost lease', async () => {
-    const task = scene.start('task', ['--service', 'orders', '--port', '80', '--zookeeper-session-timeout', '60s', '--duration', '6s']);
+    const task = scene.start('task', [
+      '--service',
+      'orders',
+      '--port',
+      '80',
+      '--zookeeper-session-timeout',
+      '60s',
+      '--duration',
+      '6s',
+    ]);
     await scene.untilIds(['task']);
     expect((await runInProcess(['release', '0', '--force', ...scene.store.options])).code).toBe(0);
     await task.waitForOutput(/is lost/);
@@ -265,7 +326,10 @@ describe('what cannot be announced', () => {
     [['--service', ''], /--service: expected a name/],
     [['--service', 'x'.repeat(300)], /--service: expected at most 255 bytes, not 300/],
     [['--service', 'orders', '--port', '0'], /--port: expected a whole number from 1 to 65535, got "0"/],
-    [['--service', 'orders', '--port', '65536'], /--port: expected a whole number from 1 to 65535, got "65536"/],
+    [
+      ['--service', 'orders', '--port', '65536'],
+      /--port: expected a whole number from 1 to 65535, got "65536"/,
+    ],
     [['--service', 'orders', '--address', ''], /--address: expected a host name or an IP address/],
     [['--service', 'orders', '--address', 'a b'], /--address: expected a host name or an IP address/],
     [['--service', 'orders', '--address', 'http://host'], /--address: expected a host name or an IP address/],

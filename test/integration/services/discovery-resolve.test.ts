@@ -17,14 +17,25 @@ afterEach(async () => {
   await reader.close();
 });
 
-const resolve = (...args: string[]) => runInProcess(['discovery', 'resolve', ...args, '--zookeeper', connect]);
+const resolve = (...args: string[]) =>
+  runInProcess(['discovery', 'resolve', ...args, '--zookeeper', connect]);
 
 describe('discovery resolve', () => {
   it('says what is known where no instance can be picked, and ends with 1', async () => {
     const { zookeeper } = reader;
-    const instance = { address: null, port: 80, payload: null, registrationTimeUTC: 1, serviceType: 'DYNAMIC' };
+    const instance = {
+      address: null,
+      port: 80,
+      payload: null,
+      registrationTimeUTC: 1,
+      serviceType: 'DYNAMIC',
+    };
     const write = (id: string, more: object) =>
-      zookeeper.createWithParents(`/services/orders/${id}`, JSON.stringify({ name: 'orders', id, ...instance, ...more }), 'persistent');
+      zookeeper.createWithParents(
+        `/services/orders/${id}`,
+        JSON.stringify({ name: 'orders', id, ...instance, ...more }),
+        'persistent',
+      );
     const answer = async () => {
       const { code, answer, complaints } = await resolve('orders');
       expect([code, answer]).toEqual([1, '']);
@@ -32,9 +43,13 @@ describe('discovery resolve', () => {
     };
     expect(await answer()).toBe('nodelease: no instance of orders can be picked (none is known)\n');
     await write('a', { address: '10.0.0.1', enabled: false });
-    expect(await answer()).toBe('nodelease: no instance of orders can be picked (1 known: 1 disabled or out of service)\n');
+    expect(await answer()).toBe(
+      'nodelease: no instance of orders can be picked (1 known: 1 disabled or out of service)\n',
+    );
     await write('o', { address: '10.0.0.2', payload: { metadata: { instance_status: 'OUT_OF_SERVICE' } } });
-    expect(await answer()).toBe('nodelease: no instance of orders can be picked (2 known: 2 disabled or out of service)\n');
+    expect(await answer()).toBe(
+      'nodelease: no instance of orders can be picked (2 known: 2 disabled or out of service)\n',
+    );
     await zookeeper.remove('/services/orders/o');
     await write('b', {});
     expect(await answer()).toBe(
@@ -62,7 +77,11 @@ describe('discovery resolve', () => {
         serviceType: 'DYNAMIC',
         ...more,
       };
-      return zookeeper.createWithParents(`/services/${service}/${id}`, JSON.stringify(instance), 'persistent');
+      return zookeeper.createWithParents(
+        `/services/${service}/${id}`,
+        JSON.stringify(instance),
+        'persistent',
+      );
     };
     const hostile = [
       '-K/etc/passwd',
@@ -81,7 +100,11 @@ describe('discovery resolve', () => {
       'http://good:port/',
     ];
     await Promise.all(
-      hostile.map((text, id) => write('orders', String(id), { uriSpec: { parts: [{ value: JSON.parse(`"${text}"`), variable: false }] } })),
+      hostile.map((text, id) =>
+        write('orders', String(id), {
+          uriSpec: { parts: [{ value: JSON.parse(`"${text}"`), variable: false }] },
+        }),
+      ),
     );
     await write('orders', 'address', { address: 'good@evil' });
     const asked = await resolve('orders');
@@ -91,7 +114,10 @@ describe('discovery resolve', () => {
     );
 
     const payload = { text: '\u009b2J \u202e \u001b[2J' };
-    await write('users', 'a', { payload, uriSpec: { parts: [{ value: 'HTTPS://[::1]:8443/a@b?c=@#d', variable: false }] } });
+    await write('users', 'a', {
+      payload,
+      uriSpec: { parts: [{ value: 'HTTPS://[::1]:8443/a@b?c=@#d', variable: false }] },
+    });
     const found = await resolve('users', '--json');
     expect(found.code).toBe(0);
     expect(found.answer).toMatch(/^[\x20-\x7e]+\n$/);
@@ -113,11 +139,20 @@ describe('discovery resolve', () => {
     [[''], /name: expected a name, got ""/],
     [['orders', '--kind', 'node'], /--kind: expected service or endpoint, got "node"/],
     [['orders', '--strategy', 'best'], /--strategy: expected one of round-robin, .*, got "best"/],
-    [['localhost:80', '--kind', 'endpoint', '--service-base-path', 'x'], /--service-base-path: expected an absolute path/],
+    [
+      ['localhost:80', '--kind', 'endpoint', '--service-base-path', 'x'],
+      /--service-base-path: expected an absolute path/,
+    ],
     [['orders', '--payload', '{}'], /unknown option '--payload'/],
     [[], /missing required argument 'name'/],
   ])('refuses %j with 64 and one line', async (args, message) => {
-    const { code, complaints } = await runInProcess(['discovery', 'resolve', ...args, '--zookeeper', '127.0.0.1:1']);
+    const { code, complaints } = await runInProcess([
+      'discovery',
+      'resolve',
+      ...args,
+      '--zookeeper',
+      '127.0.0.1:1',
+    ]);
     expect(code).toBe(64);
     expect(complaints).toMatch(message);
     expect(complaints.trim().split('\n')).toHaveLength(1);
@@ -125,16 +160,37 @@ describe('discovery resolve', () => {
 });
 
 describe('discovery services', () => {
-  const services = (...args: string[]) => runInProcess(['discovery', 'services', ...args, '--zookeeper', connect]);
+  const services = (...args: string[]) =>
+    runInProcess(['discovery', 'services', ...args, '--zookeeper', connect]);
 
   it('shows who is registered as what, leaves out what cannot be understood, and says so', async () => {
-    expect(await services()).toMatchObject({ code: 0, answer: `Nobody is registered at /services of ${connect}.\n` });
+    expect(await services()).toMatchObject({
+      code: 0,
+      answer: `Nobody is registered at /services of ${connect}.\n`,
+    });
     const { zookeeper } = reader;
-    const instance = { name: 'orders', address: '10.0.0.1', port: 80, sslPort: 443, payload: { weight: 5 }, registrationTimeUTC: 1 };
+    const instance = {
+      name: 'orders',
+      address: '10.0.0.1',
+      port: 80,
+      sslPort: 443,
+      payload: { weight: 5 },
+      registrationTimeUTC: 1,
+    };
     const write = (path: string, value: object) =>
-      zookeeper.createWithParents(path, JSON.stringify({ ...instance, ...value, serviceType: 'STATIC' }), 'persistent');
+      zookeeper.createWithParents(
+        path,
+        JSON.stringify({ ...instance, ...value, serviceType: 'STATIC' }),
+        'persistent',
+      );
     await write('/services/orders/a', { id: 'a' });
-    await write('/services/orders/b', { id: 'b', address: '::1', sslPort: null, payload: null, enabled: false });
+    await write('/services/orders/b', {
+      id: 'b',
+      address: '::1',
+      sslPort: null,
+      payload: null,
+      enabled: false,
+    });
     await write('/services/orders/c', { id: 'c', payload: { metadata: { instance_status: 'DOWN' } } });
     await zookeeper.createWithParents('/services/orders/garbage', '{"port":', 'persistent');
     await zookeeper.createWithParents('/services/users', '', 'persistent');
@@ -172,15 +228,27 @@ describe('discovery services', () => {
 
   it('shows the others where one may not be listed, and fails', async () => {
     const { zookeeper } = reader;
-    const instance = { address: 'host', port: 80, payload: { text: '\u009b' }, registrationTimeUTC: 1, serviceType: 'DYNAMIC' };
+    const instance = {
+      address: 'host',
+      port: 80,
+      payload: { text: '\u009b' },
+      registrationTimeUTC: 1,
+      serviceType: 'DYNAMIC',
+    };
     for (const name of ['orders', 'secret', 'users']) {
-      await zookeeper.createWithParents(`/services/${name}/a`, JSON.stringify({ name, id: 'a', ...instance }), 'persistent');
+      await zookeeper.createWithParents(
+        `/services/${name}/a`,
+        JSON.stringify({ name, id: 'a', ...instance }),
+        'persistent',
+      );
     }
     await restrict(connect, '/services/secret', ['write']);
     const all = await services();
     expect(all.code).toBe(69);
     expect(all.answer).toMatch(/^orders .*\nusers .*\n\n2 services, 2 instances at /m);
-    expect(all.complaints).toBe('nodelease: /services/secret: no-auth: these credentials may not list the instances\n');
+    expect(all.complaints).toBe(
+      'nodelease: /services/secret: no-auth: these credentials may not list the instances\n',
+    );
     const json = await services('--json');
     expect(json.code).toBe(69);
     expect(json.answer).toMatch(/^[\x20-\x7e]+\n$/);

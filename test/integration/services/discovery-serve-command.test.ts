@@ -11,7 +11,14 @@ import { killAll, runCli, type TestProcess } from '../../support/processes.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 import { client, closeClients } from '../discovery/discovery-support.js';
 
-const ONE = { name: 'orders', id: 'one', address: '10.0.0.1', port: 8080, registrationTimeUTC: 1_795_000_000_000, serviceType: 'STATIC' };
+const ONE = {
+  name: 'orders',
+  id: 'one',
+  address: '10.0.0.1',
+  port: 8080,
+  registrationTimeUTC: 1_795_000_000_000,
+  serviceType: 'STATIC',
+};
 const LISTENS_WITHIN_MS = 20_000;
 
 let connect: string;
@@ -32,7 +39,8 @@ afterEach(async () => {
   await rm(folder, { recursive: true });
 });
 
-const serve = (...args: string[]) => runCli(['discovery', 'serve', '--http', '127.0.0.1:0', '--zookeeper', connect, ...args]);
+const serve = (...args: string[]) =>
+  runCli(['discovery', 'serve', '--http', '127.0.0.1:0', '--zookeeper', connect, ...args]);
 
 async function urlOf(server: TestProcess): Promise<string> {
   const [, url = ''] = await server.waitForOutput(/^(http:\/\/\S+)$/m, LISTENS_WITHIN_MS);
@@ -46,7 +54,10 @@ const put = (json: unknown): RequestInit => ({
 });
 
 /** What the page sends to disable an instance. */
-const disable = { ...put(false), headers: { 'content-type': 'application/json', authorization: 'Bearer a-token-for-the-tests' } };
+const disable = {
+  ...put(false),
+  headers: { 'content-type': 'application/json', authorization: 'Bearer a-token-for-the-tests' },
+};
 
 /** A command line that ends at once. */
 async function fail(...args: string[]) {
@@ -72,7 +83,16 @@ describe('nodelease discovery serve', () => {
   });
 
   it('takes its settings: base path, token, strategy, time-out of STATIC instances', async () => {
-    const server = serve('--service-base-path', '/curator', '--bearer-token-file', token, '--strategy', 'sticky', '--static-timeout', '1s');
+    const server = serve(
+      '--service-base-path',
+      '/curator',
+      '--bearer-token-file',
+      token,
+      '--strategy',
+      'sticky',
+      '--static-timeout',
+      '1s',
+    );
     const url = await urlOf(server);
     expect((await fetch(`${url}/v1/service/orders/one`, put(ONE))).status).toBe(401);
     for (const instance of [ONE, { ...ONE, id: 'lasting', serviceType: 'PERMANENT' }]) {
@@ -93,11 +113,16 @@ describe('nodelease discovery serve', () => {
     const page = await fetch(`${url}/`);
     expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
     expect(page.headers.get('content-security-policy')).toContain("default-src 'none'; script-src 'self'");
-    const loaded = [...(await page.text()).matchAll(/(?:href|src)="(console\/[^"]+)"/g)].map(([, path]) => path);
+    const loaded = [...(await page.text()).matchAll(/(?:href|src)="(console\/[^"]+)"/g)].map(
+      ([, path]) => path,
+    );
     expect(loaded).toEqual(['console/console.css', 'console/page/services.js']);
     for (const path of loaded) expect((await fetch(`${url}/${path}`)).status).toBe(200);
     expect((await fetch(`${url}/api/services/orders/one/enabled`, disable)).status).toBe(204);
-    for (const wrong of [['--allow-writes'], ['--allow-writes', '--read-only', '--bearer-token-file', token]]) {
+    for (const wrong of [
+      ['--allow-writes'],
+      ['--allow-writes', '--read-only', '--bearer-token-file', token],
+    ]) {
       const { code, complaint } = await fail('--http', '127.0.0.1:0', '--zookeeper', connect, ...wrong);
       expect([code, complaint]).toEqual([64, expect.stringMatching(/--allow-writes: expected /)]);
     }
@@ -122,7 +147,8 @@ describe('nodelease discovery serve', () => {
     const url = await urlOf(server);
     expect(url).toMatch(/^http:\/\/\[::1\]:\d+$/);
     const answers = await Promise.all([1, 2, 3].map(() => fetch(`${url}/v1/service`)));
-    for (const answer of answers) expect([answer.status, await answer.json()]).toMatchObject([503, { error: 'unavailable' }]);
+    for (const answer of answers)
+      expect([answer.status, await answer.json()]).toMatchObject([503, { error: 'unavailable' }]);
     proxy.heal();
     await expect.poll(async () => (await fetch(`${url}/v1/service`)).status).toBe(200);
     await server.waitForOutput(/"connected to /);
@@ -135,7 +161,9 @@ describe('nodelease discovery serve', () => {
     const url = new URL(await urlOf(server));
     const socket = openSocket(Number(url.port), url.hostname);
     socket.on('error', () => {});
-    socket.write(`GET /openapi.json HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nx: ${'a'.repeat(20_000)}\r\n\r\n`);
+    socket.write(
+      `GET /openapi.json HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nx: ${'a'.repeat(20_000)}\r\n\r\n`,
+    );
     expect(await text(socket).catch(() => '')).toMatch(/^HTTP\/1\.1 431 /);
   });
 
@@ -150,14 +178,21 @@ describe('nodelease discovery serve', () => {
       return answer.split('\r\n')[0];
     };
     expect(await raw('\x16\x03\x01 hello\r\n\r\n')).toBe('HTTP/1.1 400 Bad Request');
-    expect(await raw('TRACE /v1/service HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n')).toBe('HTTP/1.1 405 Method Not Allowed');
-    expect(await raw('GET http://evil.example/v1/service HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n')).toBe(
-      'HTTP/1.1 403 Forbidden',
+    expect(await raw('TRACE /v1/service HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n')).toBe(
+      'HTTP/1.1 405 Method Not Allowed',
     );
-    const head = 'PUT /v1/service/orders/one HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n';
+    expect(
+      await raw(
+        'GET http://evil.example/v1/service HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n',
+      ),
+    ).toBe('HTTP/1.1 403 Forbidden');
+    const head =
+      'PUT /v1/service/orders/one HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n';
     expect(await raw(`${head}content-length: 99999999999\r\n\r\n{`)).toBe('HTTP/1.1 413 Payload Too Large');
     const chunk = `${(65_536).toString(16)}\r\n${' '.repeat(65_536)}\r\n`;
-    expect(await raw(`${head}transfer-encoding: chunked\r\n\r\n${chunk.repeat(32)}`)).toBe('HTTP/1.1 413 Payload Too Large');
+    expect(await raw(`${head}transfer-encoding: chunked\r\n\r\n${chunk.repeat(32)}`)).toBe(
+      'HTTP/1.1 413 Payload Too Large',
+    );
     expect((await fetch(`${url.origin}/v1/service`, { method: 'POST', body: 'x' })).status).toBe(405);
     expect((await fetch(`${url.origin}/v1/service/orders`)).status).toBe(200);
     expect(server.stderr()).not.toMatch(/\n\s+at /);
@@ -185,7 +220,10 @@ describe('mistakes', () => {
   });
 
   it('a missing --zookeeper is one', async () => {
-    expect(await fail()).toMatchObject({ code: 64, complaint: expect.stringContaining('no ZooKeeper given') });
+    expect(await fail()).toMatchObject({
+      code: 64,
+      complaint: expect.stringContaining('no ZooKeeper given'),
+    });
   });
 
   it('a port that is taken is one', async () => {

@@ -29,7 +29,13 @@ const ONE = {
   payload: null,
   serviceType: 'PERMANENT',
 };
-const TWO = { ...ONE, id: 'two', address: '10.0.0.2', sslPort: 8443, payload: { zone: 'b', '@class': 'java.util.TreeMap' } };
+const TWO = {
+  ...ONE,
+  id: 'two',
+  address: '10.0.0.2',
+  sslPort: 8443,
+  payload: { zone: 'b', '@class': 'java.util.TreeMap' },
+};
 
 let chroot: string;
 let tree: ZooKeeperClient;
@@ -64,7 +70,11 @@ async function start(options: Partial<DiscoveryServerOptions> = {}): Promise<Dis
 async function ask({ url }: DiscoveryServer, path: string, init?: RequestInit) {
   const response = await fetch(`${url}${path}`, init);
   const body = await response.text();
-  return { status: response.status, headers: response.headers, body: body === '' ? undefined : JSON.parse(body) };
+  return {
+    status: response.status,
+    headers: response.headers,
+    body: body === '' ? undefined : JSON.parse(body),
+  };
 }
 
 /** What ZooKeeper's server says of itself. */
@@ -86,7 +96,10 @@ const stored = async (path: string) => (await tree.read(path))?.data.toString();
 describe('a discovery server', () => {
   it('registers, tells of, and unregisters instances, as Curator has them', async () => {
     const server = await start();
-    expect(await ask(server, '/v1/service/orders/one', put(ONE))).toMatchObject({ status: 201, body: undefined });
+    expect(await ask(server, '/v1/service/orders/one', put(ONE))).toMatchObject({
+      status: 201,
+      body: undefined,
+    });
     expect(await ask(server, '/v1/service/orders/two', put(TWO))).toMatchObject({ status: 201 });
     expect(await stored('/services/orders/one')).toBe(
       '{"name":"orders","id":"one","address":"10.0.0.1","port":8080,"sslPort":null,"payload":null,"registrationTimeUTC":1795000000000,"serviceType":"PERMANENT","uriSpec":null}',
@@ -94,28 +107,54 @@ describe('a discovery server', () => {
     expect((await ask(server, '/v1/service')).body).toEqual([{ name: 'orders' }]);
     expect((await ask(server, '/v1/service/orders')).body).toEqual([ONE, TWO]);
     expect((await ask(server, '/v1/service/orders/two')).body).toEqual(TWO);
-    expect(await ask(server, '/v1/service/orders/one', { method: 'DELETE' })).toMatchObject({ status: 200, body: undefined });
+    expect(await ask(server, '/v1/service/orders/one', { method: 'DELETE' })).toMatchObject({
+      status: 200,
+      body: undefined,
+    });
     expect(await ask(server, '/v1/service/orders/one', { method: 'DELETE' })).toMatchObject({ status: 200 });
-    expect(await ask(server, '/v1/service/orders/one')).toMatchObject({ status: 404, body: { error: 'not-found' } });
+    expect(await ask(server, '/v1/service/orders/one')).toMatchObject({
+      status: 404,
+      body: { error: 'not-found' },
+    });
     expect((await ask(server, '/v1/service/orders')).body).toEqual([TWO]);
   });
 
   it('registers nothing that Java readers, or JavaScript, would read as something else, and tells what it is', async () => {
     const server = await start();
-    const spring = { '@class': 'org.springframework.cloud.zookeeper.discovery.ZookeeperInstance', id: 'one', name: 'orders', metadata: {} };
+    const spring = {
+      '@class': 'org.springframework.cloud.zookeeper.discovery.ZookeeperInstance',
+      id: 'one',
+      name: 'orders',
+      metadata: {},
+    };
     const refusals: [change: string, message: RegExp][] = [
       ['"payload":{"serial":[9007199254740993]}', /^instance\.payload\.serial\[0\]: expected a whole number/],
-      ['"payload":{"@class":"com.example.Order"}', /^instance\.payload\.@class: expected java\.util\.TreeMap/],
+      [
+        '"payload":{"@class":"com.example.Order"}',
+        /^instance\.payload\.@class: expected java\.util\.TreeMap/,
+      ],
       [`"port":null,"payload":${JSON.stringify(spring)}`, /^instance\.port: expected a port or an sslPort/],
     ];
     for (const [change, message] of refusals) {
       const init = put(ONE);
-      const answer = await ask(server, '/v1/service/orders/one', { ...init, body: `${String(init.body).slice(0, -1)},${change}}` });
-      expect(answer).toMatchObject({ status: 400, body: { error: 'bad-request', message: expect.stringMatching(message) } });
+      const answer = await ask(server, '/v1/service/orders/one', {
+        ...init,
+        body: `${String(init.body).slice(0, -1)},${change}}`,
+      });
+      expect(answer).toMatchObject({
+        status: 400,
+        body: { error: 'bad-request', message: expect.stringMatching(message) },
+      });
     }
     expect(await stored('/services/orders/one')).toBeUndefined();
-    await tree.createWithParents('/services/orders/java', '{"payload":{"serial":9007199254740993}}', 'persistent');
-    expect((await ask(server, '/orders/java')).body).toMatchObject({ payload: { serial: '9007199254740993' } });
+    await tree.createWithParents(
+      '/services/orders/java',
+      '{"payload":{"serial":9007199254740993}}',
+      'persistent',
+    );
+    expect((await ask(server, '/orders/java')).body).toMatchObject({
+      payload: { serial: '9007199254740993' },
+    });
   });
 
   it('leaves what was registered when it ends, and its session too', async () => {
@@ -152,7 +191,9 @@ describe('a discovery server', () => {
     expect(await ask(server, '/v1/service/orders/garbage')).toMatchObject({ status: 404 });
     const reported = events.flatMap((event) => (event.type === 'unreadable' ? event.path : [])).sort();
     expect(reported).toEqual(['/services/orders/deep', '/services/orders/empty', '/services/orders/garbage']);
-    expect(await ask(server, '/v1/service/orders/garbage', { method: 'DELETE' })).toMatchObject({ status: 200 });
+    expect(await ask(server, '/v1/service/orders/garbage', { method: 'DELETE' })).toMatchObject({
+      status: 200,
+    });
     expect(await tree.children('/services/orders')).not.toContain('garbage');
   });
 
@@ -171,11 +212,13 @@ describe('a discovery server', () => {
   it('leaves nothing behind at ZooKeeper for names of no service', async () => {
     const server = await start();
     await ask(server, '/v1/service/orders/one', put(ONE));
-    const watches = async () => (await fourLetterWord('wchp')).split('\n').filter((line) => line.startsWith(chroot));
+    const watches = async () =>
+      (await fourLetterWord('wchp')).split('\n').filter((line) => line.startsWith(chroot));
     expect(await ask(server, '/v1/anyservice/orders')).toMatchObject({ status: 200 });
     const before = await watches();
     expect(before).toContain(`${chroot}/services/orders/one`);
-    for (let i = 0; i < 50; i += 1) expect(await ask(server, `/v1/anyservice/nobody-${i}`)).toMatchObject({ status: 404 });
+    for (let i = 0; i < 50; i += 1)
+      expect(await ask(server, `/v1/anyservice/nobody-${i}`)).toMatchObject({ status: 404 });
     await expect.poll(async () => (await watches()).sort()).toEqual(before.sort());
     expect((await ask(server, '/v1/anyservice/orders')).body).toEqual(ONE);
   });
@@ -203,16 +246,29 @@ describe('a discovery server', () => {
     ['%F0%9F%98%80', 'one', 400],
   ])('refuses the name %s and the id %s, and writes nothing', async (name, id, status) => {
     const server = await start();
-    const [plainName, plainId] = [name, id].map((each) => (/%(?:$|FF|zz)/.test(each) ? each : decodeURIComponent(each)));
-    const answer = await ask(server, `/v1/service/${name}/${id}`, put({ ...ONE, name: plainName, id: plainId }));
-    expect(answer).toMatchObject({ status, body: { error: expect.any(String), message: expect.any(String) } });
+    const [plainName, plainId] = [name, id].map((each) =>
+      /%(?:$|FF|zz)/.test(each) ? each : decodeURIComponent(each),
+    );
+    const answer = await ask(
+      server,
+      `/v1/service/${name}/${id}`,
+      put({ ...ONE, name: plainName, id: plainId }),
+    );
+    expect(answer).toMatchObject({
+      status,
+      body: { error: expect.any(String), message: expect.any(String) },
+    });
     expect(await tree.children('/services')).toBeUndefined();
   });
 
   it.each([
     ['an array as payload', { ...ONE, payload: [1] }, 'payload'],
     ['a payload that no znode can hold', { ...ONE, payload: 'x'.repeat(1_000_000) }, 'bytes'],
-    ['a payload of too many levels', { ...ONE, payload: JSON.parse(`${'{"a":'.repeat(2_000)}1${'}'.repeat(2_000)}`) }, 'levels'],
+    [
+      'a payload of too many levels',
+      { ...ONE, payload: JSON.parse(`${'{"a":'.repeat(2_000)}1${'}'.repeat(2_000)}`) },
+      'levels',
+    ],
     ['an address with a scheme', { ...ONE, address: 'http://10.0.0.1' }, 'address'],
     ['no address', { ...ONE, address: null }, 'address'],
     ['a port out of range', { ...ONE, port: 65_536 }, 'port'],
@@ -220,7 +276,10 @@ describe('a discovery server', () => {
   ])('refuses %s, and writes nothing', async (_, instance, told) => {
     const server = await start();
     const answer = await ask(server, '/v1/service/orders/one', put(instance));
-    expect(answer).toMatchObject({ status: 400, body: { error: 'bad-request', message: expect.stringContaining(told) } });
+    expect(answer).toMatchObject({
+      status: 400,
+      body: { error: 'bad-request', message: expect.stringContaining(told) },
+    });
     expect(answer.body.message.length).toBeLessThan(500);
     expect(await tree.children('/services')).toBeUndefined();
   });
@@ -276,7 +335,9 @@ describe('a discovery server', () => {
       .toEqual(['fresh', 'one']);
     // Not before its time: each look counts what has passed since the last one, and the first one saw it new.
     expect(clock.monotonic()).toBeGreaterThanOrEqual(3_000);
-    expect(events.filter(({ type }) => type === 'purged')).toEqual([{ type: 'purged', name: 'orders', id: 'old' }]);
+    expect(events.filter(({ type }) => type === 'purged')).toEqual([
+      { type: 'purged', name: 'orders', id: 'old' },
+    ]);
   });
 });
 
@@ -299,8 +360,15 @@ describe('a discovery server without ZooKeeper', () => {
     await Promise.all(
       requests.map(async ([path, init]) => {
         // Two seconds, on a machine that has much else to do.
-        const { status, body, headers } = await ask(server, path, { ...init, signal: AbortSignal.timeout(20_000) });
-        expect({ status, error: body.error, retry: headers.get('retry-after') }).toEqual({ status: 503, error: 'unavailable', retry: '1' });
+        const { status, body, headers } = await ask(server, path, {
+          ...init,
+          signal: AbortSignal.timeout(20_000),
+        });
+        expect({ status, error: body.error, retry: headers.get('retry-after') }).toEqual({
+          status: 503,
+          error: 'unavailable',
+          retry: '1',
+        });
         expect(body.message).toMatch(/\w/);
       }),
     );
@@ -329,7 +397,13 @@ describe('who may change anything', () => {
     await writeFile(file, 'the-first-token-of-all\n');
     const server = await start({ bearerTokenFile: file });
     const change = async (authorization?: string) =>
-      (await ask(server, '/v1/service/orders/one', put(ONE, authorization === undefined ? {} : { authorization }))).status;
+      (
+        await ask(
+          server,
+          '/v1/service/orders/one',
+          put(ONE, authorization === undefined ? {} : { authorization }),
+        )
+      ).status;
     expect(await change()).toBe(401);
     expect(await change('Bearer the-second-token-of-all')).toBe(401);
     expect(await tree.children('/services')).toBeUndefined();
@@ -349,11 +423,15 @@ describe('who may change anything', () => {
         message: expect.stringContaining('could register'),
       });
     // A name of loopback that somebody has given another address.
-    const elsewhere = (...given: unknown[]) => (given.at(-1) as (error: null, address: string, family: number) => void)(null, '0.0.0.0', 4);
+    const elsewhere = (...given: unknown[]) =>
+      (given.at(-1) as (error: null, address: string, family: number) => void)(null, '0.0.0.0', 4);
     const lookup = vi.spyOn(dns, 'lookup').mockImplementation(elsewhere as unknown as typeof dns.lookup);
     try {
       const named = start({ listen: { host: 'localhost', port: 0 } });
-      await expect(named).rejects.toMatchObject({ code: 'CONFIG_INVALID', message: expect.stringContaining('a name that means loopback') });
+      await expect(named).rejects.toMatchObject({
+        code: 'CONFIG_INVALID',
+        message: expect.stringContaining('a name that means loopback'),
+      });
       expect(lookup).toHaveBeenCalled();
     } finally {
       lookup.mockRestore();
@@ -378,15 +456,26 @@ describe('who may change anything', () => {
         });
         sent
           .on('error', reject)
-          .on('response', async (response: IncomingMessage) => resolve({ status: response.statusCode, body: await text(response) }));
+          .on('response', async (response: IncomingMessage) =>
+            resolve({ status: response.statusCode, body: await text(response) }),
+          );
         sent.end(method === 'PUT' ? JSON.stringify(ONE) : undefined);
       });
-    expect(await asPage('PUT', { origin: 'http://evil.example' })).toMatchObject({ status: 403, body: expect.stringContaining('origin') });
+    expect(await asPage('PUT', { origin: 'http://evil.example' })).toMatchObject({
+      status: 403,
+      body: expect.stringContaining('origin'),
+    });
     expect(await asPage('DELETE', { origin: 'null' })).toMatchObject({ status: 403 });
     for (const method of ['GET', 'PUT', 'DELETE'])
-      expect(await asPage(method, { host: 'evil.example' })).toMatchObject({ status: 403, body: expect.stringContaining('host') });
+      expect(await asPage(method, { host: 'evil.example' })).toMatchObject({
+        status: 403,
+        body: expect.stringContaining('host'),
+      });
     // What a browser asks first before it sends such a request for a page of another origin.
-    const preflight = await fetch(`${server.url}/v1/service/orders/one`, { method: 'OPTIONS', headers: { origin: 'http://evil.example' } });
+    const preflight = await fetch(`${server.url}/v1/service/orders/one`, {
+      method: 'OPTIONS',
+      headers: { origin: 'http://evil.example' },
+    });
     expect(preflight.status).toBe(405);
     expect(preflight.headers.get('access-control-allow-origin')).toBeNull();
     expect(await tree.children('/services')).toBeUndefined();

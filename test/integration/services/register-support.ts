@@ -27,7 +27,11 @@ export class RegisterScene {
     readonly store: FleetStore,
     readonly reader: TreeReader,
   ) {
-    this.directory = new ServiceDirectory({ zookeeper: reader.zookeeper, clock: systemClock, payload: jsonPayload });
+    this.directory = new ServiceDirectory({
+      zookeeper: reader.zookeeper,
+      clock: systemClock,
+      payload: jsonPayload,
+    });
   }
 
   static async open(): Promise<RegisterScene> {
@@ -44,13 +48,21 @@ export class RegisterScene {
   }
 
   start(taskId: string, options: readonly string[] = [], script?: string): Task {
-    return startTask(this.store, [...LEASE, '--task-id', taskId, '--zookeeper', this.connect, ...options], script);
+    return startTask(
+      this.store,
+      [...LEASE, '--task-id', taskId, '--zookeeper', this.connect, ...options],
+      script,
+    );
   }
 
   /** A task whose command is the worker; it says `up` when it can have signals. */
   async startWorker(kind: 'http' | 'tcp' | 'none', port: number, options: readonly string[]): Promise<Task> {
     const paths = [SERVICE, '/discovery/endpoints/pay/visa/orders:0', '/services/orders/task', NODE];
-    const task = this.start('task', options, `exec "${process.execPath}" "${WORKER}" ${kind} ${port} "${this.connect}" ${paths.join(' ')}`);
+    const task = this.start(
+      'task',
+      options,
+      `exec "${process.execPath}" "${WORKER}" ${kind} ${port} "${this.connect}" ${paths.join(' ')}`,
+    );
     await task.waitForOutput(/^up$/m);
     return task;
   }
@@ -65,7 +77,10 @@ export class RegisterScene {
   }
 }
 
-/** Whether the service of a task that has been told to end was not known to be out within the second for which that is waited for. */
+/**
+ * Whether the service of a task that has been told to end was not known to be out within the second for which
+ * that is waited for.
+ */
 export function inVain(task: Task): boolean {
   return /not known to be out yet/.test(task.stderr());
 }
@@ -74,8 +89,25 @@ export function inVain(task: Task): boolean {
 export async function comesAndGoes(scene: RegisterScene, kind: 'http' | 'tcp'): Promise<void> {
   const port = await freePort();
   const target = kind === 'http' ? `http://127.0.0.1:${port}/health` : `tcp:${port}`;
-  const service = ['--service', 'orders', '--port', String(port), '--endpoint', 'pay:visa', '--zookeeper-session-timeout', LONGEST_SESSION];
-  const task = await scene.startWorker(kind, port, [...service, '--check', target, '--check-interval', '500ms', '--check-threshold', '2']);
+  const service = [
+    '--service',
+    'orders',
+    '--port',
+    String(port),
+    '--endpoint',
+    'pay:visa',
+    '--zookeeper-session-timeout',
+    LONGEST_SESSION,
+  ];
+  const task = await scene.startWorker(kind, port, [
+    ...service,
+    '--check',
+    target,
+    '--check-interval',
+    '500ms',
+    '--check-threshold',
+    '2',
+  ]);
   await task.waitForOutput(/not announced until .* answers/);
   await scene.reader.until(NODE, (seen) => seen !== undefined);
   expect([await scene.ids(), await scene.reader.at(SERVICE)]).toEqual([[], undefined]);

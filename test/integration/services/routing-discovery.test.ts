@@ -22,11 +22,16 @@ afterEach(async () => {
 it('sends requests to the registered instances, goes on when one dies, and finds the one that comes', async () => {
   const registrar = () => {
     const zookeeper = client(connect);
-    return { zookeeper, discovery: new ServiceDiscovery({ zookeeper, clock: systemClock, random: systemRandom }) };
+    return {
+      zookeeper,
+      discovery: new ServiceDiscovery({ zookeeper, clock: systemClock, random: systemRandom }),
+    };
   };
   const [dying, lasting, reader] = [registrar(), registrar(), registrar()];
   // One that dies with its work: no answer, and no farewell.
-  const doomed = await backends.http('doomed', (_request, response) => (alive ? response.end('doomed') : response.destroy()));
+  const doomed = await backends.http('doomed', (_request, response) =>
+    alive ? response.end('doomed') : response.destroy(),
+  );
   const steady = await backends.http('steady');
   let alive = true;
   await dying.discovery.register(doomed.instance);
@@ -38,7 +43,10 @@ it('sends requests to the registered instances, goes on when one dies, and finds
   expect(provider.instances.map(({ id }) => id)).toEqual(['doomed', 'steady']);
   const ask = async () => (await fetch('http://orders/items', { dispatcher })).text();
   const answers = (count: number) => Promise.all(Array.from({ length: count }, ask));
-  expect((await answers(20)).sort()).toEqual([...Array<string>(10).fill('doomed'), ...Array<string>(10).fill('steady')]);
+  expect((await answers(20)).sort()).toEqual([
+    ...Array<string>(10).fill('doomed'),
+    ...Array<string>(10).fill('steady'),
+  ]);
 
   alive = false;
   expect(new Set(await answers(40))).toEqual(new Set(['steady']));

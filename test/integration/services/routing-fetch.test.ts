@@ -18,4 +18,5 @@ const globalFetch: RoutingClient = {
 
 describeRouting('the global fetch', globalFetch);
 
-it('the global fetch asks another instance when one does not answer in time', () => asksAnotherInTime(globalFetch));
+it('the global fetch asks another instance when one does not answer in time', () =>
+  asksAnotherInTime(globalFetch));

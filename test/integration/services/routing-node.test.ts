@@ -1,7 +1,11 @@
 import http, { type RequestOptions } from 'node:http';
 import { connect, type LookupFunction } from 'node:net';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { type ServiceRequestOptions, serviceLookup, serviceRequestOptions } from '../../../src/services/routing/index.js';
+import {
+  type ServiceRequestOptions,
+  serviceLookup,
+  serviceRequestOptions,
+} from '../../../src/services/routing/index.js';
 import { Backends, RecordingProvider } from './routing-support.js';
 
 let backends: Backends;
@@ -46,7 +50,9 @@ it('resolves all other names as ever', async () => {
 
 it('fails the request when there is no instance', async () => {
   const lookup = serviceLookup(new RecordingProvider([]));
-  await expect(text({ hostname: 'orders', port: 1, lookup, agent: false })).rejects.toMatchObject({ code: 'NO_INSTANCE' });
+  await expect(text({ hostname: 'orders', port: 1, lookup, agent: false })).rejects.toMatchObject({
+    code: 'NO_INSTANCE',
+  });
 });
 
 it('picks one instance for each request, over connections that are kept alive for each', async () => {
@@ -55,7 +61,8 @@ it('picks one instance for each request, over connections that are kept alive fo
   const agent = new http.Agent({ keepAlive: true });
   try {
     const answers: string[] = [];
-    for (let i = 0; i < 10; i += 1) answers.push(await text({ ...serviceRequestOptions(provider, '/items'), agent }));
+    for (let i = 0; i < 10; i += 1)
+      answers.push(await text({ ...serviceRequestOptions(provider, '/items'), agent }));
     expect(answers.join('')).toBe('ababababab');
     expect(two.map(({ sockets }) => sockets.size)).toEqual([1, 1]);
   } finally {
@@ -71,5 +78,7 @@ it('leaves it to the caller to note an error and to ask another instance', async
   provider.noteError(first.instance);
   const second = serviceRequestOptions(provider, '/', new Set([first.instance]));
   expect([second.instance.id, await text({ ...second, agent: false })]).toEqual(['alive', 'alive']);
-  expect(() => serviceRequestOptions(provider, '/', new Set([first.instance, second.instance]))).toThrow('no instance of orders');
+  expect(() => serviceRequestOptions(provider, '/', new Set([first.instance, second.instance]))).toThrow(
+    'no instance of orders',
+  );
 });

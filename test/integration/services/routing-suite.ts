@@ -48,7 +48,11 @@ export function describeRouting(name: string, client: RoutingClient): void {
     });
 
     /** `downAfter`: how many errors it takes for an instance to be left alone. */
-    function over(instances: readonly Pick<Backend, 'instance'>[], options?: RoutingOptions, downAfter?: number): OpenClient {
+    function over(
+      instances: readonly Pick<Backend, 'instance'>[],
+      options?: RoutingOptions,
+      downAfter?: number,
+    ): OpenClient {
       provider = new RecordingProvider(instances, downAfter);
       const open = client.open(provider, options);
       clients.push(open);
@@ -65,7 +69,14 @@ export function describeRouting(name: string, client: RoutingClient): void {
               body += chunk;
             });
             request.on('end', () => {
-              seen.push([id, request.method, request.url, request.headers['x-color'], request.headers.host, body]);
+              seen.push([
+                id,
+                request.method,
+                request.url,
+                request.headers['x-color'],
+                request.headers.host,
+                body,
+              ]);
               response.end(id);
             });
           }),
@@ -73,11 +84,24 @@ export function describeRouting(name: string, client: RoutingClient): void {
       );
       const { send } = over(three);
       for (let i = 0; i < 6; i += 1) {
-        const reply = await send('/items?q=1&r=%20', { method: 'POST', headers: { 'x-color': 'red' }, body: `body ${i}` });
+        const reply = await send('/items?q=1&r=%20', {
+          method: 'POST',
+          headers: { 'x-color': 'red' },
+          body: `body ${i}`,
+        });
         expect([reply.status, await reply.text()]).toEqual([200, 'abc'[i % 3]]);
       }
       const host = (i: number) => `127.0.0.1:${three[i % 3]?.instance.port}`;
-      expect(seen).toEqual([0, 1, 2, 3, 4, 5].map((i) => ['abc'[i % 3], 'POST', '/items?q=1&r=%20', 'red', host(i), `body ${i}`]));
+      expect(seen).toEqual(
+        [0, 1, 2, 3, 4, 5].map((i) => [
+          'abc'[i % 3],
+          'POST',
+          '/items?q=1&r=%20',
+          'red',
+          host(i),
+          `body ${i}`,
+        ]),
+      );
       expect(provider.noted).toEqual([]);
     });
 
@@ -120,14 +144,18 @@ export function describeRouting(name: string, client: RoutingClient): void {
     it('takes 502, 503 and 504 for a failure of the instance, and 500 for an answer', async () => {
       const good = await backends.http('good');
       for (const status of [502, 503, 504]) {
-        const bad = await backends.http('bad', (_request, response) => response.writeHead(status).end('a'.repeat(100_000)));
+        const bad = await backends.http('bad', (_request, response) =>
+          response.writeHead(status).end('a'.repeat(100_000)),
+        );
         expect(await (await over([bad, good]).send('/')).text()).toBe('good');
         expect(provider.noted).toEqual(['bad']);
         const post = await over([bad, good]).send('/', { method: 'POST', body: 'text' });
         expect([post.status, (await post.text()).length]).toEqual([status, 100_000]);
         expect(provider.noted).toEqual(['bad']);
       }
-      const failing = await backends.http('failing', (_request, response) => response.writeHead(500).end('sorry'));
+      const failing = await backends.http('failing', (_request, response) =>
+        response.writeHead(500).end('sorry'),
+      );
       expect((await over([failing, good]).send('/')).status).toBe(500);
       expect(provider.noted).toEqual([]);
     });
@@ -154,7 +182,8 @@ export function describeRouting(name: string, client: RoutingClient): void {
     });
 
     it('gives the last answer when all instances are busy, after as many attempts as allowed', async () => {
-      const busy = (id: string) => backends.http(id, (_request, response) => response.writeHead(503).end(`${id} is busy`));
+      const busy = (id: string) =>
+        backends.http(id, (_request, response) => response.writeHead(503).end(`${id} is busy`));
       const five = await Promise.all(['a', 'b', 'c', 'd', 'e'].map(busy));
       const third = await over(five).send('/');
       expect([third.status, await third.text(), provider.noted]).toEqual([503, 'c is busy', ['a', 'b', 'c']]);
@@ -172,7 +201,9 @@ export function describeRouting(name: string, client: RoutingClient): void {
 
     it('says that there is no instance', async () => {
       await expect(over([]).send('/')).rejects.toSatisfy((error) => codeOf(error) === 'NO_INSTANCE');
-      await expect(over([]).send('/', { method: 'POST', body: 'text' })).rejects.toSatisfy((error) => codeOf(error) === 'NO_INSTANCE');
+      await expect(over([]).send('/', { method: 'POST', body: 'text' })).rejects.toSatisfy(
+        (error) => codeOf(error) === 'NO_INSTANCE',
+      );
     });
 
     it('does not blame an instance for the abort of a caller, nor ask another', async () => {
@@ -208,7 +239,9 @@ export function describeRouting(name: string, client: RoutingClient): void {
     it('goes on with 200 requests at once while a third of the instances fails', async () => {
       const three = [await backends.http('a'), await backends.resetting('bad'), await backends.http('b')];
       const { send } = over(three, {}, 2);
-      const replies = await Promise.all(Array.from({ length: 200 }, async (_, i) => (await send(`/${i}`)).text()));
+      const replies = await Promise.all(
+        Array.from({ length: 200 }, async (_, i) => (await send(`/${i}`)).text()),
+      );
       expect(new Set(replies)).toEqual(new Set(['a', 'b']));
       expect(replies).toHaveLength(200);
     });
@@ -225,7 +258,9 @@ export function describeRouting(name: string, client: RoutingClient): void {
     it('follows a redirect to somewhere else there, and one within the service to any instance', async () => {
       const elsewhere = await backends.http('elsewhere');
       const login = `http://127.0.0.1:${elsewhere.instance.port}/login`;
-      const a = await backends.http('a', (_request, response) => response.writeHead(302, { location: login }).end());
+      const a = await backends.http('a', (_request, response) =>
+        response.writeHead(302, { location: login }).end(),
+      );
       const { send } = over([a]);
       const reply = await send('/');
       // Only fetch follows redirects of itself.
@@ -236,7 +271,10 @@ export function describeRouting(name: string, client: RoutingClient): void {
   });
 }
 
-/** That each of some ways of sending asks another instance when one does not answer in time; all of them at once, since they wait. */
+/**
+ * That each of some ways of sending asks another instance when one does not answer in time; all of them at
+ * once, since they wait.
+ */
 export async function asksAnotherInTime(...ways: readonly RoutingClient[]): Promise<void> {
   const backends = new Backends();
   const [hanging, good] = [await backends.http('hanging', () => {}), await backends.http('good')];

@@ -1,7 +1,12 @@
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import { type AddressInfo, createServer as createTcpServer, type Socket, type Server as TcpServer } from 'node:net';
+import {
+  type AddressInfo,
+  createServer as createTcpServer,
+  type Socket,
+  type Server as TcpServer,
+} from 'node:net';
 import { systemClock, systemRandom } from '../../../src/base/system.js';
 import { fixedInstances } from '../../../src/services/instance-source.js';
 import { newInstance } from '../../../src/services/new-instance.js';
@@ -70,7 +75,12 @@ export class Backends {
     await Promise.all(closed);
   }
 
-  async #listen(id: string, server: Server | TcpServer, served: () => number, secure: boolean): Promise<Backend> {
+  async #listen(
+    id: string,
+    server: Server | TcpServer,
+    served: () => number,
+    secure: boolean,
+  ): Promise<Backend> {
     const sockets = new Set<Socket>();
     server.on('connection', (socket: Socket) => {
       sockets.add(socket);
@@ -95,8 +105,8 @@ export class Backends {
 }
 
 /**
- * A provider over a fixed list that remembers whose errors were noted. In turns, from the first one on, and with none ever down where a test does
- * not ask for it, so that each test knows who is asked.
+ * A provider over a fixed list that remembers whose errors were noted. In turns, from the first one on, and
+ * with none ever down where a test does not ask for it, so that each test knows who is asked.
  */
 export class RecordingProvider extends ServiceProvider {
   readonly noted: string[] = [];

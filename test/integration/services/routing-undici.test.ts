@@ -10,7 +10,11 @@ import * as undici7 from 'undici-7';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock, systemRandom } from '../../../src/base/system.js';
 import { newInstance } from '../../../src/services/new-instance.js';
-import { type RoutingOptions, serviceDispatcher, serviceInterceptor } from '../../../src/services/routing/index.js';
+import {
+  type RoutingOptions,
+  serviceDispatcher,
+  serviceInterceptor,
+} from '../../../src/services/routing/index.js';
 import { codeOf } from './routing-suite.js';
 import { type Backend, Backends, instanceAt, RecordingProvider } from './routing-support.js';
 
@@ -48,7 +52,11 @@ const versions = [
 describe.each(versions)('a dispatcher of $name', ({ name, undici }) => {
   let provider: RecordingProvider;
 
-  function over(instances: readonly Pick<Backend, 'instance'>[], options: RoutingOptions = {}, agent: undici6.Agent.Options = {}) {
+  function over(
+    instances: readonly Pick<Backend, 'instance'>[],
+    options: RoutingOptions = {},
+    agent: undici6.Agent.Options = {},
+  ) {
     provider = new RecordingProvider(instances);
     const dispatcher = serviceDispatcher(provider, { ...options, dispatcher: new undici.Agent(agent) });
     dispatchers.push(dispatcher);
@@ -66,7 +74,8 @@ describe.each(versions)('a dispatcher of $name', ({ name, undici }) => {
   it('sends a stream once only, but hands an unread one to another instance', async () => {
     const [bad, dead] = [await backends.resetting('bad'), await backends.refusing('dead')];
     const good = await backends.http('good', (request, response) => request.pipe(response));
-    const put = (dispatcher: undici6.Dispatcher, body: Readable) => undici.request('http://orders/', { method: 'PUT', body, dispatcher });
+    const put = (dispatcher: undici6.Dispatcher, body: Readable) =>
+      undici.request('http://orders/', { method: 'PUT', body, dispatcher });
     await expect(put(over([bad, good]), Readable.from(['some ', 'text']))).rejects.toThrow();
     expect([provider.noted, good.served]).toEqual([['bad'], 0]);
     const replied = await put(over([dead, good]), Readable.from(['some ', 'text']));
@@ -77,7 +86,9 @@ describe.each(versions)('a dispatcher of $name', ({ name, undici }) => {
     const broken = new Readable({ read: () => undefined });
     broken.push('some');
     const problem = Object.assign(new Error('no more'), { code: 'ECONNRESET' });
-    const good = await backends.http('good', (request) => request.once('data', () => broken.destroy(problem)));
+    const good = await backends.http('good', (request) =>
+      request.once('data', () => broken.destroy(problem)),
+    );
     const sent = undici.request('http://orders/', { method: 'PUT', body: broken, dispatcher: over([good]) });
     await expect(sent).rejects.toThrow('no more');
     expect(provider.noted).toEqual([]);
@@ -86,7 +97,9 @@ describe.each(versions)('a dispatcher of $name', ({ name, undici }) => {
   it('does not blame an instance for a request that is none, nor for a dispatcher that is closed', async () => {
     const good = await backends.http('good');
     const dispatcher = over([good]);
-    await expect(undici.request('http://orders/', { dispatcher, headers: { 'x-a': 'line\nfeed' } })).rejects.toThrow();
+    await expect(
+      undici.request('http://orders/', { dispatcher, headers: { 'x-a': 'line\nfeed' } }),
+    ).rejects.toThrow();
     await dispatcher.close();
     await expect(undici.request('http://orders/', { dispatcher })).rejects.toThrow();
     expect([provider.noted, good.served]).toEqual([[], 0]);
@@ -95,8 +108,12 @@ describe.each(versions)('a dispatcher of $name', ({ name, undici }) => {
   it('repeats a POST that its caller calls idempotent, and no GET that is not', async () => {
     const [bad, good] = [await backends.resetting('bad'), await backends.http('good')];
     const post = { method: 'POST', body: 'text', idempotent: true } as const;
-    expect(await (await undici.request('http://orders/', { ...post, dispatcher: over([bad, good]) })).body.text()).toBe('good');
-    await expect(undici.request('http://orders/', { idempotent: false, dispatcher: over([bad, good]) })).rejects.toThrow();
+    expect(
+      await (await undici.request('http://orders/', { ...post, dispatcher: over([bad, good]) })).body.text(),
+    ).toBe('good');
+    await expect(
+      undici.request('http://orders/', { idempotent: false, dispatcher: over([bad, good]) }),
+    ).rejects.toThrow();
     expect(good.served).toBe(1);
   });
 
@@ -128,7 +145,8 @@ describe.each(versions)('a dispatcher of $name', ({ name, undici }) => {
     const hash = createHash('sha256');
     let first = true;
     for await (const chunk of body) {
-      // Nothing to await says that nothing happens: long enough for the rest to have come, were it not held back.
+      // Nothing to await says that nothing happens: long enough for the rest to have come, were it not held
+      // back.
       if (first) await new Promise((resolve) => setTimeout(resolve, 200));
       if (first) expect(finished).toBe(false);
       first = false;
@@ -162,16 +180,21 @@ describe.each(versions)('a dispatcher of $name', ({ name, undici }) => {
     const [secure, plain] = [await backends.http('secure', undefined, tls), await backends.http('plain')];
     const trusting = over([secure], {}, { connect: { ca: tls.cert } });
     for (const scheme of ['http', 'https']) {
-      expect(await (await undici.request(`${scheme}://orders/`, { dispatcher: trusting })).body.text()).toBe('secure');
+      expect(await (await undici.request(`${scheme}://orders/`, { dispatcher: trusting })).body.text()).toBe(
+        'secure',
+      );
     }
-    expect(await (await undici.request('http://orders/', { dispatcher: over([secure, plain]) })).body.text()).toBe('plain');
+    expect(
+      await (await undici.request('http://orders/', { dispatcher: over([secure, plain]) })).body.text(),
+    ).toBe('plain');
     expect(provider.noted).toEqual(['secure']);
   });
 
   it('sends nothing without TLS that its caller wants to be sent by TLS', async () => {
     const [plain, secure] = [await backends.http('plain'), await backends.http('secure', undefined, tls)];
     const dispatcher = over([plain, secure], {}, { connect: { ca: tls.cert } });
-    for (let i = 0; i < 4; i += 1) expect(await (await undici.request('https://orders/', { dispatcher })).body.text()).toBe('secure');
+    for (let i = 0; i < 4; i += 1)
+      expect(await (await undici.request('https://orders/', { dispatcher })).body.text()).toBe('secure');
     const sent = undici.request('https://orders/', { dispatcher: over([plain]) });
     await expect(sent).rejects.toSatisfy((error) => codeOf(error) === 'NO_INSTANCE');
     expect(plain.served).toBe(0);
@@ -188,7 +211,10 @@ describe.each(versions)('a dispatcher of $name', ({ name, undici }) => {
 
   it('keeps the Host header that a request has', async () => {
     const a = await backends.http('a', (request, response) => response.end(request.headers.host));
-    const { body } = await undici.request('http://orders/', { dispatcher: over([a]), headers: { host: 'shop.example' } });
+    const { body } = await undici.request('http://orders/', {
+      dispatcher: over([a]),
+      headers: { host: 'shop.example' },
+    });
     expect(await body.text()).toBe('shop.example');
   });
 
@@ -196,15 +222,25 @@ describe.each(versions)('a dispatcher of $name', ({ name, undici }) => {
     const [a, other] = [await backends.http('a'), await backends.http('other')];
     const there = `http://127.0.0.1:${other.instance.port}/`;
     expect(await (await undici.request(there, { dispatcher: over([a]) })).body.text()).toBe('other');
-    expect(await (await undici.request(there, { dispatcher: over([a], { hosts: 'any' }) })).body.text()).toBe('a');
-    const { body } = await undici.request('http://Shop.Example:1234/', { dispatcher: over([a], { hosts: ['shop.example'] }) });
+    expect(await (await undici.request(there, { dispatcher: over([a], { hosts: 'any' }) })).body.text()).toBe(
+      'a',
+    );
+    const { body } = await undici.request('http://Shop.Example:1234/', {
+      dispatcher: over([a], { hosts: ['shop.example'] }),
+    });
     expect(await body.text()).toBe('a');
   });
 
   it('works together with other interceptors', async () => {
-    const [bad, good] = [await backends.http('bad', (_request, response) => response.writeHead(503).end()), await backends.http('good')];
+    const [bad, good] = [
+      await backends.http('bad', (_request, response) => response.writeHead(503).end()),
+      await backends.http('good'),
+    ];
     provider = new RecordingProvider([bad, good]);
-    const composed = new undici.Agent().compose(serviceInterceptor(provider), undici.interceptors.retry({ maxRetries: 1 }));
+    const composed = new undici.Agent().compose(
+      serviceInterceptor(provider),
+      undici.interceptors.retry({ maxRetries: 1 }),
+    );
     dispatchers.push(composed);
     const { statusCode, body } = await undici.request('http://orders/', { dispatcher: composed });
     expect([statusCode, await body.text(), provider.noted]).toEqual([200, 'good', ['bad']]);
@@ -214,10 +250,16 @@ describe.each(versions)('a dispatcher of $name', ({ name, undici }) => {
     const [bad, good] = [await backends.resetting('bad'), await backends.http('good')];
     const other = name === 'undici 6' ? (undici7 as unknown as typeof undici6) : undici6;
     for (const options of [{}, { method: 'PUT', body: 'text' } as const]) {
-      expect(await (await other.request('http://orders/', { ...options, dispatcher: over([bad, good]) })).body.text()).toBe('good');
+      expect(
+        await (
+          await other.request('http://orders/', { ...options, dispatcher: over([bad, good]) })
+        ).body.text(),
+      ).toBe('good');
       expect(provider.noted).toEqual(['bad']);
     }
-    expect(await (await other.fetch('http://orders/', { dispatcher: over([bad, good]) })).text()).toBe('good');
+    expect(await (await other.fetch('http://orders/', { dispatcher: over([bad, good]) })).text()).toBe(
+      'good',
+    );
   });
 
   it('gives the answer of the instance that was asked last, also with a dispatcher that goes on with what was given up', async () => {
@@ -245,7 +287,9 @@ describe.each(versions)('a dispatcher of $name', ({ name, undici }) => {
       await backends.tcp('bad', (socket) => socket.once('data', () => socket.end('GARBAGE\r\n\r\n'))),
       await backends.http('good'),
     ];
-    expect(await (await undici.request('http://orders/', { dispatcher: over([bad, good]) })).body.text()).toBe('good');
+    expect(
+      await (await undici.request('http://orders/', { dispatcher: over([bad, good]) })).body.text(),
+    ).toBe('good');
     expect(provider.noted).toEqual(['bad']);
   });
 

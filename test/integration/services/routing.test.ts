@@ -2,7 +2,13 @@ import * as undici6 from 'undici';
 import * as undici7 from 'undici-7';
 import { it } from 'vitest';
 import { type FetchDispatcher, serviceDispatcher } from '../../../src/services/routing/index.js';
-import { asksAnotherInTime, describeRouting, type OpenClient, type RoutingClient, type SendInit } from './routing-suite.js';
+import {
+  asksAnotherInTime,
+  describeRouting,
+  type OpenClient,
+  type RoutingClient,
+  type SendInit,
+} from './routing-suite.js';
 
 const undici6Request: RoutingClient = {
   replaysText: true,
@@ -11,7 +17,10 @@ const undici6Request: RoutingClient = {
     const dispatcher = serviceDispatcher(provider, { ...options, dispatcher: new undici6.Agent() });
     return {
       send: async (path, init) => {
-        const { statusCode, body } = await undici6.request(`http://orders${path}`, { ...request(init), dispatcher });
+        const { statusCode, body } = await undici6.request(`http://orders${path}`, {
+          ...request(init),
+          dispatcher,
+        });
         return { status: statusCode, text: () => body.text() };
       },
       close: () => closed(dispatcher),
@@ -26,7 +35,10 @@ const undici7Request: RoutingClient = {
     const dispatcher = serviceDispatcher(provider, { ...options, dispatcher: new undici7.Agent() });
     return {
       send: async (path, init) => {
-        const { statusCode, body } = await undici7.request(`http://orders${path}`, { ...request(init), dispatcher });
+        const { statusCode, body } = await undici7.request(`http://orders${path}`, {
+          ...request(init),
+          dispatcher,
+        });
         return { status: statusCode, text: () => body.text() };
       },
       close: () => closed(dispatcher),
@@ -41,7 +53,8 @@ const fetchOver6: RoutingClient = {
     const dispatcher = serviceDispatcher(provider, { ...options, dispatcher: new undici6.Agent() });
     return {
       // The types of Node 20 know the undici inside it only.
-      send: (path, init) => fetch(`http://orders${path}`, { ...init, dispatcher: dispatcher as unknown as FetchDispatcher }),
+      send: (path, init) =>
+        fetch(`http://orders${path}`, { ...init, dispatcher: dispatcher as unknown as FetchDispatcher }),
       close: () => closed(dispatcher),
     };
   },
@@ -53,7 +66,8 @@ const fetchOver7: RoutingClient = {
   open: (provider, options = {}): OpenClient => {
     const dispatcher = serviceDispatcher(provider, { ...options, dispatcher: new undici7.Agent() });
     return {
-      send: (path, init) => fetch(`http://orders${path}`, { ...init, dispatcher: dispatcher as unknown as FetchDispatcher }),
+      send: (path, init) =>
+        fetch(`http://orders${path}`, { ...init, dispatcher: dispatcher as unknown as FetchDispatcher }),
       close: () => closed(dispatcher),
     };
   },

@@ -21,10 +21,15 @@ afterEach(async () => {
   await closeClients();
 });
 
-const json = (id: string, fields: Partial<ServiceInstance> = {}) => encodeInstance(instanceOf(id, fields), jsonPayload);
+const json = (id: string, fields: Partial<ServiceInstance> = {}) =>
+  encodeInstance(instanceOf(id, fields), jsonPayload);
 
 /** A way to the servers over which their answers come as slowly as one likes. */
-async function slowLink(): Promise<{ port: number; throttle: (bytesPerSecond: number) => void; reset: () => void }> {
+async function slowLink(): Promise<{
+  port: number;
+  throttle: (bytesPerSecond: number) => void;
+  reset: () => void;
+}> {
   const [host = '', port] = inject('zookeeper').connect.split(':');
   const sockets = new Set<Socket>();
   let perSecond = Number.POSITIVE_INFINITY;
@@ -71,7 +76,9 @@ it('a service cache without a connection loses none over a link so slow that rea
   const other = client(connect);
   const ids = Array.from({ length: 200 }, (_, index) => `i${1_000 + index}`);
   await other.ensurePath(SERVICE);
-  await Promise.all(ids.map((id) => other.create(`${SERVICE}/${id}`, json(id, { payload: 'x'.repeat(500) }), 'ephemeral')));
+  await Promise.all(
+    ids.map((id) => other.create(`${SERVICE}/${id}`, json(id, { payload: 'x'.repeat(500) }), 'ephemeral')),
+  );
   const link = await slowLink();
   const zookeeper = client(connect.replace(/^[^/]*/, `127.0.0.1:${link.port}`), { sessionTimeoutMs: 30_000 });
   const [reports, told]: [string[], number[]] = [[], []];
@@ -99,6 +106,8 @@ it('a service cache without a connection loses none over a link so slow that rea
   // Otherwise this shows nothing.
   expect(systemClock.monotonic() - begun).toBeGreaterThan(7_000);
   expect([fewest.instances, reports]).toEqual([ids.length, []]);
-  expect(cache.instances).toEqual(await new ServiceDirectory({ ...options, zookeeper: other }).instances('orders'));
+  expect(cache.instances).toEqual(
+    await new ServiceDirectory({ ...options, zookeeper: other }).instances('orders'),
+  );
   expect(told).toHaveLength(2);
 });

@@ -32,9 +32,14 @@ afterEach(async () => {
 });
 
 const path = (id: string) => `${SERVICE}/${id}`;
-const json = (id: string, fields: Partial<ServiceInstance> = {}) => encodeInstance(instanceOf(id, fields), jsonPayload);
+const json = (id: string, fields: Partial<ServiceInstance> = {}) =>
+  encodeInstance(instanceOf(id, fields), jsonPayload);
 
-async function add(id: string, fields: Partial<ServiceInstance> = {}, mode: 'ephemeral' | 'persistent' = 'ephemeral'): Promise<void> {
+async function add(
+  id: string,
+  fields: Partial<ServiceInstance> = {},
+  mode: 'ephemeral' | 'persistent' = 'ephemeral',
+): Promise<void> {
   await other.createWithParents(path(id), json(id, fields), mode);
 }
 
@@ -54,7 +59,12 @@ function cached(zookeeper = client(connect), options: Partial<ServiceCacheOption
 
 /** What a query tells at this moment. */
 function queried(): Promise<readonly ServiceInstance[]> {
-  return new ServiceDirectory({ zookeeper: other, clock: systemClock, basePath: BASE, payload: jsonPayload }).instances('orders');
+  return new ServiceDirectory({
+    zookeeper: other,
+    clock: systemClock,
+    basePath: BASE,
+    payload: jsonPayload,
+  }).instances('orders');
 }
 
 describe('a service cache', () => {
@@ -66,7 +76,11 @@ describe('a service cache', () => {
     expect([cache.name, cache.instances]).toEqual(['orders', []]);
     await cache.ready;
     expect(cache.instances).toEqual(await queried());
-    expect(cache.instances.map(({ id, enabled }) => `${id} ${enabled}`)).toEqual(['a true', 'b true', 'c false']);
+    expect(cache.instances.map(({ id, enabled }) => `${id} ${enabled}`)).toEqual([
+      'a true',
+      'b true',
+      'c false',
+    ]);
     expect([told, reports]).toEqual([['a,b,c'], []]);
     expect([cache.stale, cache.ageMs]).toEqual([undefined, 0]);
   });
@@ -179,7 +193,11 @@ describe('a service cache', () => {
 
   it('tells sequential instances apart although they have one id', async () => {
     for (let i = 0; i < 3; i += 1)
-      await other.createWithParents(path('s'), json('s', { port: 1 + i, serviceType: 'DYNAMIC_SEQUENTIAL' }), 'ephemeral-sequential');
+      await other.createWithParents(
+        path('s'),
+        json('s', { port: 1 + i, serviceType: 'DYNAMIC_SEQUENTIAL' }),
+        'ephemeral-sequential',
+      );
     const { cache } = cached();
     await cache.ready;
     expect(cache.instances.map(({ id, port }) => `${id}${port}`)).toEqual(['s1', 's2', 's3']);
@@ -205,7 +223,8 @@ describe('a service cache', () => {
     void cache.ready.then(() => {
       ready = true;
     });
-    // The list and both instances have been asked for: the patience is on this clock, the answers come in real time.
+    // The list and both instances have been asked for: the patience is on this clock, the answers come in
+    // real time.
     await expect.poll(() => zookeeper.openWatches).toBe(3);
     await clock.advance(4_900);
     expect(ready).toBe(false);
@@ -220,7 +239,9 @@ describe('a service cache', () => {
     const ids = Array.from({ length: 3_000 }, (_, index) => `i${String(index).padStart(4, '0')}`);
     await other.ensurePath(SERVICE);
     for (let first = 0; first < ids.length; first += 500)
-      await Promise.all(ids.slice(first, first + 500).map((id) => other.create(path(id), json(id), 'ephemeral')));
+      await Promise.all(
+        ids.slice(first, first + 500).map((id) => other.create(path(id), json(id), 'ephemeral')),
+      );
     const { cache, told } = cached();
     await cache.ready;
     expect(cache.instances.map(({ id }) => id)).toEqual(ids);
@@ -262,7 +283,9 @@ describe('a service cache', () => {
     for (const name of ['', 'a/b', '..', 'a\u0000'])
       expect(() => cached(zookeeper, { name })).toThrow(expect.objectContaining({ code: 'CONFIG_INVALID' }));
     for (const basePath of ['', 'services', '/a/', '/a//b'])
-      expect(() => cached(zookeeper, { basePath })).toThrow(expect.objectContaining({ code: 'CONFIG_INVALID' }));
+      expect(() => cached(zookeeper, { basePath })).toThrow(
+        expect.objectContaining({ code: 'CONFIG_INVALID' }),
+      );
     expect(zookeeper.openWatches).toBe(0);
   });
 });

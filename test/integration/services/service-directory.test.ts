@@ -24,7 +24,10 @@ afterEach(async () => {
   await closeClients();
 });
 
-function directory<P = unknown>(payload = jsonPayload as PayloadCodec<P>, through = zookeeper): ServiceDirectory<P> {
+function directory<P = unknown>(
+  payload = jsonPayload as PayloadCodec<P>,
+  through = zookeeper,
+): ServiceDirectory<P> {
   const onUnreadable = (path: string, problem: string) => reports.push([path, problem]);
   return new ServiceDirectory<P>({ zookeeper: through, clock: systemClock, payload, onUnreadable });
 }
@@ -76,7 +79,10 @@ describe('a query', () => {
       ['null', 'null'],
       ['deep', `${'['.repeat(100_000)}${']'.repeat(100_000)}`],
       ['proto', '{"__proto__":{"enabled":false},"port":"many"}'],
-      ['unknown-class', JSON.stringify({ name: 'orders', id: 'unknown-class', payload: { '@class': 'org.other.Thing' } })],
+      [
+        'unknown-class',
+        JSON.stringify({ name: 'orders', id: 'unknown-class', payload: { '@class': 'org.other.Thing' } }),
+      ],
     ];
     for (const [id, data] of garbage) await put(`/services/orders/${id}`, data);
     await put('/services/orders/secret', 'none of your business');
@@ -85,7 +91,8 @@ describe('a query', () => {
     await put('/services/orders/array/below', '{}');
     for (let round = 0; round < 3; round += 1) {
       expect(await services.instances('orders')).toEqual([readable]);
-      for (const [id] of [...garbage, ['secret']]) expect(await services.instance('orders', id as string)).toBeUndefined();
+      for (const [id] of [...garbage, ['secret']])
+        expect(await services.instance('orders', id as string)).toBeUndefined();
     }
     expect(reports.map(([path]) => path).sort()).toEqual(
       [...garbage.map(([id]) => `/services/orders/${id}`), '/services/orders/secret'].sort(),
@@ -110,10 +117,14 @@ describe('a query', () => {
     await services.write(orders());
     proxy.delay(300);
     const begun = performance.now();
-    await expect(services.instances('orders', { timeoutMs: 800 })).rejects.toMatchObject({ fault: 'timeout' });
+    await expect(services.instances('orders', { timeoutMs: 800 })).rejects.toMatchObject({
+      fault: 'timeout',
+    });
     // With one for each read it would not come at all.
     expect(performance.now() - begun).toBeLessThan(20_000);
-    await expect(services.instances('orders', { signal: AbortSignal.abort() })).rejects.toMatchObject({ fault: 'aborted' });
+    await expect(services.instances('orders', { signal: AbortSignal.abort() })).rejects.toMatchObject({
+      fault: 'aborted',
+    });
   });
 
   it('rejects where ZooKeeper fails, in place of telling half of the instances', async () => {
@@ -121,7 +132,8 @@ describe('a query', () => {
     for (const id of ['a', 'b']) await services.write(orders({ id }));
     const read = zookeeper.read.bind(zookeeper);
     zookeeper.read = async (path, call) => {
-      if (path.endsWith('/b')) throw new ZooKeeperError('lost', { fault: 'connection-loss', outcome: 'not-applied' });
+      if (path.endsWith('/b'))
+        throw new ZooKeeperError('lost', { fault: 'connection-loss', outcome: 'not-applied' });
       return read(path, call);
     };
     await expect(services.instances('orders')).rejects.toMatchObject({ fault: 'connection-loss' });
@@ -152,7 +164,9 @@ describe('a single write', () => {
         expect(await services.write(instance)).toBe('/services/orders/one');
         expect(await services.instances('orders')).toEqual([instance]);
         const owner = (await zookeeper.read('/services/orders/one'))?.stat.owner;
-        expect(owner).toBe(serviceType === 'DYNAMIC' ? (await zookeeper.whenConnected()).sessionId : undefined);
+        expect(owner).toBe(
+          serviceType === 'DYNAMIC' ? (await zookeeper.whenConnected()).sessionId : undefined,
+        );
         expect(await services.remove('orders', 'one')).toBe(true);
       }
     },
@@ -160,8 +174,12 @@ describe('a single write', () => {
 
   it('of a sequential instance tells which znode the servers have made', async () => {
     const services = directory();
-    expect(await services.write(orders({ serviceType: 'DYNAMIC_SEQUENTIAL' }))).toBe('/services/orders/one0000000000');
-    expect(await services.write(orders({ serviceType: 'DYNAMIC_SEQUENTIAL' }))).toBe('/services/orders/one0000000001');
+    expect(await services.write(orders({ serviceType: 'DYNAMIC_SEQUENTIAL' }))).toBe(
+      '/services/orders/one0000000000',
+    );
+    expect(await services.write(orders({ serviceType: 'DYNAMIC_SEQUENTIAL' }))).toBe(
+      '/services/orders/one0000000001',
+    );
   });
 
   it('is not made in the next session where its own has ended on the way', async () => {
@@ -189,7 +207,11 @@ describe('a single write', () => {
     const other = client(connect);
     const read = zookeeper.read.bind(zookeeper);
     const path = '/services/orders/one';
-    const meanwhile = [() => other.setData(path, 'changed'), () => other.remove(path), () => other.create(path, 'taken', 'ephemeral')];
+    const meanwhile = [
+      () => other.setData(path, 'changed'),
+      () => other.remove(path),
+      () => other.create(path, 'taken', 'ephemeral'),
+    ];
     zookeeper.read = async (...given) => {
       const znode = await read(...given);
       await meanwhile.shift()?.();
@@ -205,7 +227,9 @@ describe('a single write', () => {
     await services.write(orders());
     const tree = await snapshot(zookeeper, '/');
     for (const wrong of [{ address: undefined }, { port: 0 }, { id: 'a/b' }, { payload: 1n }]) {
-      await expect(services.write({ ...orders(), ...wrong })).rejects.toMatchObject({ code: 'CONFIG_INVALID' });
+      await expect(services.write({ ...orders(), ...wrong })).rejects.toMatchObject({
+        code: 'CONFIG_INVALID',
+      });
     }
     expect(await snapshot(zookeeper, '/')).toEqual(tree);
   });

@@ -13,7 +13,9 @@ it('a query is one of a thousand instances within 5 s, and tells all of them', a
   const services = new ServiceDirectory<unknown>({ zookeeper, clock: systemClock, payload: jsonPayload });
   await services.write(orders({ id: 'first' }));
   const ids = Array.from({ length: 999 }, (_, index) => `id-${index}`);
-  await Promise.all(ids.map((id) => services.write(orders({ id, serviceType: 'STATIC' }), { timeoutMs: 60_000 })));
+  await Promise.all(
+    ids.map((id) => services.write(orders({ id, serviceType: 'STATIC' }), { timeoutMs: 60_000 })),
+  );
   const begun = performance.now();
   expect(await services.instances('orders')).toHaveLength(1_000);
   expect(performance.now() - begun).toBeLessThan(5_000);

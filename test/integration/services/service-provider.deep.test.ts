@@ -11,7 +11,10 @@ import { startZooKeeperProcess, type ZooKeeperProcess } from '../../support/serv
 import { instanceOf } from '../../support/service-instances.js';
 
 const OUTAGE_MS = 30_000;
-/** After the servers answer again, until the cache equals the tree; on a busy machine, as many times what a client takes there to connect and read it. */
+/**
+ * After the servers answer again, until the cache equals the tree; on a busy machine, as many times what a
+ * client takes there to connect and read it.
+ */
 const CAUGHT_UP = { withinMs: 2_000, reads: 5 };
 const BASE = '/services';
 
@@ -31,17 +34,33 @@ async function onOwnServer(act: (scene: Scene) => Promise<void>): Promise<void> 
   const server = await startZooKeeperProcess();
   const clients: ZooKeeperClient[] = [];
   const open = (sessionTimeoutMs = 10_000) => {
-    const opened = openZooKeeper({ connect: server.connect, clock: systemClock, random: systemRandom, sessionTimeoutMs });
+    const opened = openZooKeeper({
+      connect: server.connect,
+      clock: systemClock,
+      random: systemRandom,
+      sessionTimeoutMs,
+    });
     clients.push(opened);
     return opened;
   };
   const register = async (by: ZooKeeperClient, id: string, fields: Partial<ServiceInstance> = {}) => {
     const mode = fields.serviceType === 'STATIC' ? 'persistent' : 'ephemeral';
-    await by.createWithParents(`${BASE}/orders/${id}`, encodeInstance(instanceOf(id, fields), jsonPayload), mode, {
-      timeoutMs: 2 * OUTAGE_MS,
-    });
+    await by.createWithParents(
+      `${BASE}/orders/${id}`,
+      encodeInstance(instanceOf(id, fields), jsonPayload),
+      mode,
+      {
+        timeoutMs: 2 * OUTAGE_MS,
+      },
+    );
   };
-  const cache = new ServiceCache({ zookeeper: open(), clock: systemClock, basePath: BASE, name: 'orders', payload: jsonPayload });
+  const cache = new ServiceCache({
+    zookeeper: open(),
+    clock: systemClock,
+    basePath: BASE,
+    name: 'orders',
+    payload: jsonPayload,
+  });
   const provider = new ServiceProvider({ source: cache, clock: systemClock, random: systemRandom });
   let told = 0;
   cache.onChange(() => {
@@ -56,7 +75,9 @@ async function onOwnServer(act: (scene: Scene) => Promise<void>): Promise<void> 
   }
 }
 
-/** Picks ten times a second while there is an outage. Resolves to the ids that were picked, once it is over. */
+/**
+ * Picks ten times a second while there is an outage. Resolves to the ids that were picked, once it is over.
+ */
 async function pickThrough(provider: ServiceProvider, ms: number): Promise<Set<string>> {
   const picked = new Set<string>();
   const end = systemClock.monotonic() + ms;
@@ -67,14 +88,23 @@ async function pickThrough(provider: ServiceProvider, ms: number): Promise<Set<s
   return picked;
 }
 
-/** What is known and what stands in the tree, until they are equal. Returns how long that took, in milliseconds. */
+/**
+ * What is known and what stands in the tree, until they are equal. Returns how long that took, in
+ * milliseconds.
+ */
 async function untilEqual(cache: ServiceCache, reader: ZooKeeperClient): Promise<number> {
   const begun = systemClock.monotonic();
-  const directory = new ServiceDirectory({ zookeeper: reader, clock: systemClock, basePath: BASE, payload: jsonPayload });
+  const directory = new ServiceDirectory({
+    zookeeper: reader,
+    clock: systemClock,
+    basePath: BASE,
+    payload: jsonPayload,
+  });
   for (;;) {
     const tree = await directory.instances('orders').catch(() => undefined);
     if (cache.stale === undefined && JSON.stringify(tree) === JSON.stringify(cache.instances)) break;
-    if (systemClock.monotonic() - begun > 30_000) throw new Error('the cache does not equal the tree after 30 s');
+    if (systemClock.monotonic() - begun > 30_000)
+      throw new Error('the cache does not equal the tree after 30 s');
     await systemClock.sleep(10);
   }
   return systemClock.monotonic() - begun;
@@ -83,15 +113,23 @@ async function untilEqual(cache: ServiceCache, reader: ZooKeeperClient): Promise
 /** How long a client takes that has just been opened to connect and to read the tree, in milliseconds. */
 async function timeToRead(zookeeper: ZooKeeperClient): Promise<number> {
   const begun = systemClock.monotonic();
-  const directory = new ServiceDirectory({ zookeeper, clock: systemClock, basePath: BASE, payload: jsonPayload });
+  const directory = new ServiceDirectory({
+    zookeeper,
+    clock: systemClock,
+    basePath: BASE,
+    payload: jsonPayload,
+  });
   await directory.instances('orders', { timeoutMs: OUTAGE_MS });
   return systemClock.monotonic() - begun;
 }
 
-const ids = ({ instances }: { readonly instances: readonly ServiceInstance[] }) => instances.map(({ id }) => id).join();
+const ids = ({ instances }: { readonly instances: readonly ServiceInstance[] }) =>
+  instances.map(({ id }) => id).join();
 
 describe.concurrent('a provider while ZooKeeper is away for 30 seconds', () => {
-  it('picks on from what it knows, and knows the tree within 2 s of the servers’ return', async ({ expect }) => {
+  it('picks on from what it knows, and knows the tree within 2 s of the servers’ return', async ({
+    expect,
+  }) => {
     await onOwnServer(async ({ server, open, register, cache, provider, changes }) => {
       const [staying, leaving] = [open(), open()];
       await register(staying, 'a');
@@ -105,7 +143,8 @@ describe.concurrent('a provider while ZooKeeper is away for 30 seconds', () => {
       await server.stop();
       await expect.poll(() => cache.stale).toBeDefined();
       const since = cache.stale?.since;
-      // Of the registered ones, one ends meanwhile; another one begins, and is registered as soon as it can be.
+      // Of the registered ones, one ends meanwhile; another one begins, and is registered as soon as it can
+      // be.
       const joining = register(open(), 'd');
       void leaving.close();
       expect(await pickThrough(provider, OUTAGE_MS)).toEqual(new Set(['a', 'b', 'c']));

@@ -6,9 +6,18 @@ import { ZooKeeperError } from '../../../src/zookeeper/zookeeper-error.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 import { client } from '../discovery/discovery-support.js';
-import { closeRegistrants, orders, type Registrant, registrant, renewSession, sessionIdOf, until } from './services-support.js';
+import {
+  closeRegistrants,
+  orders,
+  type Registrant,
+  registrant,
+  renewSession,
+  sessionIdOf,
+  until,
+} from './services-support.js';
 
-// What keeps registrations right in moments that are rare: each of these tests fails when its safeguard is taken out.
+// What keeps registrations right in moments that are rare: each of these tests fails when its safeguard is
+// taken out.
 
 const SERVICE = '/services/orders';
 const TYPES = ['DYNAMIC', 'DYNAMIC_SEQUENTIAL', 'STATIC'] as const;
@@ -22,8 +31,16 @@ beforeEach(() => {
 });
 afterEach(closeRegistrants);
 
-/** Two clients that pass for one whose session is followed by another while the servers have not ended the first. */
-async function successive(): Promise<{ zookeeper: ZooKeeperClient; first: ZooKeeperClient; second: ZooKeeperClient; next(): void }> {
+/**
+ * Two clients that pass for one whose session is followed by another while the servers have not ended the
+ * first.
+ */
+async function successive(): Promise<{
+  zookeeper: ZooKeeperClient;
+  first: ZooKeeperClient;
+  second: ZooKeeperClient;
+  next(): void;
+}> {
   const [first, second] = [client(connect), client(connect)];
   await Promise.all([first.whenConnected(), second.whenConnected()]);
   const listeners = new Set<(state: SessionState) => void>();
@@ -51,7 +68,9 @@ async function names(): Promise<string[]> {
 }
 
 async function owners(): Promise<(string | undefined)[]> {
-  return Promise.all((await names()).map(async (name) => (await reader.read(`${SERVICE}/${name}`))?.stat.owner));
+  return Promise.all(
+    (await names()).map(async (name) => (await reader.read(`${SERVICE}/${name}`))?.stat.owner),
+  );
 }
 
 /** Has something happen once the next znode has been made, and before its maker is answered. */
@@ -110,7 +129,10 @@ describe('what an earlier session of the same registrant has left behind', () =>
 });
 
 describe('a server that lags behind', () => {
-  /** Loses the answer of the next create, and does not show what it made before the server has been made to catch up. */
+  /**
+   * Loses the answer of the next create, and does not show what it made before the server has been made to
+   * catch up.
+   */
   function laggard(zookeeper: ZooKeeperClient): { asked: number } {
     const { createWithParents, read, children, multi } = zookeeper;
     let hidden: string | undefined;
@@ -199,7 +221,12 @@ describe('a registration with another type', () => {
     ['DYNAMIC_SEQUENTIAL', 'STATIC'],
   ] as const;
 
-  it.each(wishes.flatMap(([from, to]) => [[from, to, 'nothing'] as const, [from, to, "another registrant's"] as const]))(
+  it.each(
+    wishes.flatMap(([from, to]) => [
+      [from, to, 'nothing'] as const,
+      [from, to, "another registrant's"] as const,
+    ]),
+  )(
     'leaves nothing behind of what is being made for the former (%s, then %s, in place of %s)',
     async (from, to, place) => {
       if (place !== 'nothing') await registrant(connect).discovery.register(orders({ port: 1 }));
@@ -227,23 +254,29 @@ describe('a registration with another type', () => {
 });
 
 describe('the last one to register an id', () => {
-  it.each(['setData', 'remove'] as const)('is not hit by what another one writes who looked before (%s)', async (write) => {
-    const [one, other] = [registrant(connect), registrant(connect)];
-    const first = orders({ port: 1, serviceType: 'STATIC' });
-    await one.discovery.register(first);
-    const take = async () => {
-      Object.assign(one.zookeeper, { setData, remove });
-      await other.discovery.register(orders({ port: 2, serviceType: 'STATIC' }));
-    };
-    const setData = one.zookeeper.setData.bind(one.zookeeper);
-    const remove = one.zookeeper.remove.bind(one.zookeeper);
-    one.zookeeper.setData = (...given) => take().then(() => setData(...given));
-    one.zookeeper.remove = (...given) => take().then(() => remove(...given));
-    if (write === 'remove') await one.discovery.unregister(first);
-    else await expect(one.discovery.update({ ...first, port: 3 }, { timeoutMs: 500 })).rejects.toMatchObject({ fault: 'timeout' });
-    expect(await other.discovery.queryForInstances('orders')).toMatchObject([{ port: 2 }]);
-    expect(other.events.map(({ type }) => type)).not.toContain('restored');
-  });
+  it.each(['setData', 'remove'] as const)(
+    'is not hit by what another one writes who looked before (%s)',
+    async (write) => {
+      const [one, other] = [registrant(connect), registrant(connect)];
+      const first = orders({ port: 1, serviceType: 'STATIC' });
+      await one.discovery.register(first);
+      const take = async () => {
+        Object.assign(one.zookeeper, { setData, remove });
+        await other.discovery.register(orders({ port: 2, serviceType: 'STATIC' }));
+      };
+      const setData = one.zookeeper.setData.bind(one.zookeeper);
+      const remove = one.zookeeper.remove.bind(one.zookeeper);
+      one.zookeeper.setData = (...given) => take().then(() => setData(...given));
+      one.zookeeper.remove = (...given) => take().then(() => remove(...given));
+      if (write === 'remove') await one.discovery.unregister(first);
+      else
+        await expect(one.discovery.update({ ...first, port: 3 }, { timeoutMs: 500 })).rejects.toMatchObject({
+          fault: 'timeout',
+        });
+      expect(await other.discovery.queryForInstances('orders')).toMatchObject([{ port: 2 }]);
+      expect(other.events.map(({ type }) => type)).not.toContain('restored');
+    },
+  );
 
   it('has it, also where an earlier wish of his was being written until then', async () => {
     const [one, other] = [registrant(connect), registrant(connect)];
@@ -263,26 +296,31 @@ describe('the last one to register an id', () => {
 describe('a registrant of another kind, which takes a place by removing and creating', () => {
   const PATH = `${SERVICE}/one`;
 
-  it.each(['DYNAMIC', 'STATIC'] as const)('has it, and ours comes back when it leaves (%s)', async (serviceType) => {
-    const clock = new VirtualClock();
-    const one = registrant(connect, { clock });
-    const superseded = () => one.events.filter(({ type }) => type === 'superseded').length;
-    await one.discovery.register(orders({ serviceType }));
-    // The second time what it removes is its own, after a change of its session.
-    for (const times of [1, 2]) {
+  it.each(['DYNAMIC', 'STATIC'] as const)(
+    'has it, and ours comes back when it leaves (%s)',
+    async (serviceType) => {
+      const clock = new VirtualClock();
+      const one = registrant(connect, { clock });
+      const superseded = () => one.events.filter(({ type }) => type === 'superseded').length;
+      await one.discovery.register(orders({ serviceType }));
+      // The second time what it removes is its own, after a change of its session.
+      for (const times of [1, 2]) {
+        await reader.remove(PATH);
+        await until(() => clock.sleepers > 0);
+        await clock.advance(99);
+        await reader.create(PATH, `theirs, ${times}`, 'ephemeral');
+        await until(() => superseded() === times);
+      }
+      expect(one.events.map(({ type }) => type)).not.toContain('restored');
       await reader.remove(PATH);
       await until(() => clock.sleepers > 0);
-      await clock.advance(99);
-      await reader.create(PATH, `theirs, ${times}`, 'ephemeral');
-      await until(() => superseded() === times);
-    }
-    expect(one.events.map(({ type }) => type)).not.toContain('restored');
-    await reader.remove(PATH);
-    await until(() => clock.sleepers > 0);
-    await clock.advance(300);
-    await expect.poll(() => one.discovery.state.status).toBe('synced');
-    expect((await reader.read(PATH))?.stat.owner).toBe(serviceType === 'STATIC' ? undefined : sessionIdOf(one.zookeeper));
-  });
+      await clock.advance(300);
+      await expect.poll(() => one.discovery.state.status).toBe('synced');
+      expect((await reader.read(PATH))?.stat.owner).toBe(
+        serviceType === 'STATIC' ? undefined : sessionIdOf(one.zookeeper),
+      );
+    },
+  );
 
   it('has it, too, where it was quicker than our first look at what we had made', async () => {
     const clock = new VirtualClock();
@@ -481,36 +519,39 @@ describe('a removal', () => {
     expect(await names()).toEqual([]);
   });
 
-  it.each(['before', 'after'])('of a number that was given out again to another is none of ours, %s our first look at it', async (when) => {
-    const one = registrant(connect);
-    await one.zookeeper.whenConnected();
-    const create = one.zookeeper.createWithParents.bind(one.zookeeper);
-    const name = 'one0000000000';
-    // Everything is gone for a moment, parents included, and the servers count from 0 again.
-    const giveOut = async () => {
-      await reader.remove(SERVICE);
-      await reader.createWithParents(`${SERVICE}/${name}`, 'another', 'persistent');
-    };
-    if (when === 'before') {
-      one.zookeeper.createWithParents = async (...given) => {
-        one.zookeeper.createWithParents = create;
-        await reader.remove(await create(...given));
-        await giveOut();
-        return `${SERVICE}/${name}`;
+  it.each(['before', 'after'])(
+    'of a number that was given out again to another is none of ours, %s our first look at it',
+    async (when) => {
+      const one = registrant(connect);
+      await one.zookeeper.whenConnected();
+      const create = one.zookeeper.createWithParents.bind(one.zookeeper);
+      const name = 'one0000000000';
+      // Everything is gone for a moment, parents included, and the servers count from 0 again.
+      const giveOut = async () => {
+        await reader.remove(SERVICE);
+        await reader.createWithParents(`${SERVICE}/${name}`, 'another', 'persistent');
       };
-    }
-    await one.discovery.register(orders({ serviceType: 'DYNAMIC_SEQUENTIAL' }));
-    if (when === 'after') {
-      const read = one.zookeeper.read.bind(one.zookeeper);
-      one.zookeeper.read = async (...given) => {
-        one.zookeeper.read = read;
-        await giveOut();
-        return read(...given);
-      };
-      await reader.remove(`${SERVICE}/${name}`);
-    }
-    await until(async () => (await names()).length === 2);
-    await one.discovery.unregister(orders());
-    expect(await names()).toEqual([name]);
-  });
+      if (when === 'before') {
+        one.zookeeper.createWithParents = async (...given) => {
+          one.zookeeper.createWithParents = create;
+          await reader.remove(await create(...given));
+          await giveOut();
+          return `${SERVICE}/${name}`;
+        };
+      }
+      await one.discovery.register(orders({ serviceType: 'DYNAMIC_SEQUENTIAL' }));
+      if (when === 'after') {
+        const read = one.zookeeper.read.bind(one.zookeeper);
+        one.zookeeper.read = async (...given) => {
+          one.zookeeper.read = read;
+          await giveOut();
+          return read(...given);
+        };
+        await reader.remove(`${SERVICE}/${name}`);
+      }
+      await until(async () => (await names()).length === 2);
+      await one.discovery.unregister(orders());
+      expect(await names()).toEqual([name]);
+    },
+  );
 });

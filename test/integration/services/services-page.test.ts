@@ -5,7 +5,11 @@ import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { systemClock, systemRandom } from '../../../src/base/system.js';
 import { leaseText, servicesIn } from '../../../src/console/services-model.js';
 import type { ServiceEntry } from '../../../src/console/services-wire.js';
-import { type DiscoveryServer, type DiscoveryServerOptions, startDiscoveryServer } from '../../../src/http/curator/discovery-server.js';
+import {
+  type DiscoveryServer,
+  type DiscoveryServerOptions,
+  startDiscoveryServer,
+} from '../../../src/http/curator/discovery-server.js';
 import { startNodeServer } from '../../../src/http/node-server.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
 import { type FollowedServices, followServices } from '../../support/followed-services.js';
@@ -40,7 +44,13 @@ afterEach(async () => {
 });
 
 async function start(options: Partial<DiscoveryServerOptions> = {}): Promise<DiscoveryServer> {
-  const server = await startDiscoveryServer({ zookeeper: tree, clock: systemClock, random: systemRandom, listen: LOOPBACK, ...options });
+  const server = await startDiscoveryServer({
+    zookeeper: tree,
+    clock: systemClock,
+    random: systemRandom,
+    listen: LOOPBACK,
+    ...options,
+  });
   closed.push(() => server.close());
   return server;
 }
@@ -53,7 +63,12 @@ function follow({ url }: { readonly url: string }, headers?: Record<string, stri
 
 const writable = () => start({ bearerTokenFile, allowWrites: true });
 
-const change = ({ url }: DiscoveryServer, id: string, enabled: unknown, headers: Record<string, string> = AUTHORIZED) =>
+const change = (
+  { url }: DiscoveryServer,
+  id: string,
+  enabled: unknown,
+  headers: Record<string, string> = AUTHORIZED,
+) =>
   fetch(`${url}/api/services/orders/${encodeURIComponent(id)}/enabled`, {
     method: 'PUT',
     headers: { 'content-type': 'application/json', ...headers },
@@ -72,13 +87,20 @@ describe('the page of services is told', () => {
     await two.discovery.register(orders({ id: 'two', enabled: false, address: 'fd00::1' }));
     await tree.createWithParents('/services/orders/broken', '{"name":', 'persistent');
     await tree.createWithParents('/services/orders/empty', '', 'persistent');
-    await tree.createWithParents('/services/orders/other', '{"name":"billing","id":"x","address":"10.0.0.9"}', 'persistent');
+    await tree.createWithParents(
+      '/services/orders/other',
+      '{"name":"billing","id":"x","address":"10.0.0.9"}',
+      'persistent',
+    );
     await tree.createWithParents('/services/orders/deep/below', 'x', 'persistent');
     await tree.ensurePath('/services/idle');
     const followed = follow(await start());
     await until(() => followed.model.store.isWhole);
     expect(followed.model.about).toEqual({ zookeeper: tree.description, path: '/services', writes: false });
-    expect(servicesIn(followed.model.entries).map(({ service }) => service.service)).toEqual(['idle', 'orders']);
+    expect(servicesIn(followed.model.entries).map(({ service }) => service.service)).toEqual([
+      'idle',
+      'orders',
+    ]);
     expect(followed.instances('orders')).toEqual([
       'broken: is not JSON',
       'deep: is empty',
@@ -102,8 +124,14 @@ describe('the page of services is told', () => {
     await two.discovery.close();
     await tree.remove('/services/orders/broken');
     await tree.createWithParents('/services/billing/new', '{"address":"10.0.0.3"}', 'persistent');
-    await until(() => followed.instances('billing').length === 1 && followed.instances('orders').length === 4);
-    expect([...followed.model.takeSpoken()].sort()).toEqual(['billing new has come', 'orders broken has gone', 'orders two has gone']);
+    await until(
+      () => followed.instances('billing').length === 1 && followed.instances('orders').length === 4,
+    );
+    expect([...followed.model.takeSpoken()].sort()).toEqual([
+      'billing new has come',
+      'orders broken has gone',
+      'orders two has gone',
+    ]);
     await tree.remove('/services/idle');
     await until(() => !followed.model.entries.has('/services/idle'));
   });
@@ -122,7 +150,11 @@ describe('the page of services is told', () => {
     await discovery.register(orders({ id: 'claims', payload: { nodeId: 9, version: 1 } }));
     await discovery.register(orders({ id: 'nobody' }));
     const node = (id: number, version: number) =>
-      tree.createWithParents(`/discovery/nodes/00/${(id + 8).toString(16).padStart(2, '0')}`, data(id, version), 'ephemeral');
+      tree.createWithParents(
+        `/discovery/nodes/00/${(id + 8).toString(16).padStart(2, '0')}`,
+        data(id, version),
+        'ephemeral',
+      );
     await node(1, 7);
     await node(2, 5);
     await node(3, 2);
@@ -154,14 +186,20 @@ describe('the page of services is told', () => {
       await clock.advance(200);
       return followed.model.store.isWhole;
     });
-    expect(followed.instances('orders')).toEqual(['open: enabled', 'secret: has not let itself be read for 5 s']);
+    expect(followed.instances('orders')).toEqual([
+      'open: enabled',
+      'secret: has not let itself be read for 5 s',
+    ]);
   });
 
   it('on as many pages as there are, and on the next one after the last has gone', async () => {
-    for (let id = 0; id < 50; id += 1) await tree.createWithParents(`/services/orders/${id}`, '{}', 'persistent');
+    for (let id = 0; id < 50; id += 1)
+      await tree.createWithParents(`/services/orders/${id}`, '{}', 'persistent');
     const server = await start();
     const pages = [follow(server), follow(server), follow(server)];
-    await until(() => pages.every((page) => page.model.store.isWhole && page.instances('orders').length === 50));
+    await until(() =>
+      pages.every((page) => page.model.store.isWhole && page.instances('orders').length === 50),
+    );
     for (const page of pages) page.close();
     await tree.remove('/services/orders/0');
     const next = follow(server);
@@ -183,7 +221,9 @@ describe('the page of services is told', () => {
     expect(followed.model.staleSince).toBeDefined();
     await tree.setData('/services/orders/one', '{"enabled":false}');
     proxy.heal();
-    await until(() => followed.model.store.state === 'ok' && followed.instances('orders')[0] === 'one: disabled');
+    await until(
+      () => followed.model.store.state === 'ok' && followed.instances('orders')[0] === 'one: disabled',
+    );
     expect(followed.model.staleSince).toBeUndefined();
   });
 
@@ -204,28 +244,43 @@ describe('a change by the page', () => {
   it('is refused without --allow-writes, without the right token, and from another site', async () => {
     await tree.createWithParents('/services/orders/one', '{}', 'persistent');
     const readOnly = await start({ bearerTokenFile });
-    expect([(await change(readOnly, 'one', false)).status, (await remove(readOnly, 'one')).status]).toEqual([403, 403]);
+    expect([(await change(readOnly, 'one', false)).status, (await remove(readOnly, 'one')).status]).toEqual([
+      403, 403,
+    ]);
     const server = await writable();
     const cookies = { origin: 'https://evil.example', cookie: `token=${TOKEN}` };
     for (const headers of [{}, { authorization: 'Bearer another-token-of-16' }, cookies]) {
-      expect([(await change(server, 'one', false, headers)).status, (await remove(server, 'one', headers)).status]).toEqual([401, 401]);
+      expect([
+        (await change(server, 'one', false, headers)).status,
+        (await remove(server, 'one', headers)).status,
+      ]).toEqual([401, 401]);
     }
     // What a browser asks before it sends the header for a page of another origin.
-    const preflight = { 'access-control-request-method': 'PUT', 'access-control-request-headers': 'authorization', ...cookies };
-    const asked = await fetch(`${server.url}/api/services/orders/one/enabled`, { method: 'OPTIONS', headers: preflight });
+    const preflight = {
+      'access-control-request-method': 'PUT',
+      'access-control-request-headers': 'authorization',
+      ...cookies,
+    };
+    const asked = await fetch(`${server.url}/api/services/orders/one/enabled`, {
+      method: 'OPTIONS',
+      headers: preflight,
+    });
     expect([asked.status, asked.headers.get('access-control-allow-origin')]).toEqual([405, null]);
     expect(await stored('one')).toBe('{}');
   });
 
   it('needs a token from the start, and a server that is not read-only', async () => {
-    await expect(start({ allowWrites: true })).rejects.toThrow(/^allowWrites: expected a bearer token file beside it/);
+    await expect(start({ allowWrites: true })).rejects.toThrow(
+      /^allowWrites: expected a bearer token file beside it/,
+    );
     await expect(start({ allowWrites: true, readOnly: true, bearerTokenFile })).rejects.toThrow(
       /^allowWrites: expected a server that is not read-only/,
     );
   });
 
   it('disables an instance for every discovery client, and enables it again, and leaves all else as its registrant wrote it', async () => {
-    const json = '{"name":"orders","id":"one","address":"10.0.0.1","port":80,"big":9007199254740993,"serviceType":"STATIC","enabled":true}';
+    const json =
+      '{"name":"orders","id":"one","address":"10.0.0.1","port":80,"big":9007199254740993,"serviceType":"STATIC","enabled":true}';
     await tree.createWithParents('/services/orders/one', json, 'persistent');
     const { discovery } = registrant(address);
     const provider = discovery.provider('orders');
@@ -276,7 +331,9 @@ describe('a change by the page', () => {
     expect(await (await change(server, 'not json? 100%', false)).json()).toMatchObject({
       message: expect.stringContaining('got a znode that is empty'),
     });
-    expect(await (await remove(server, 'not json? 100%')).json()).toMatchObject({ error: 'refused-by-zookeeper' });
+    expect(await (await remove(server, 'not json? 100%')).json()).toMatchObject({
+      error: 'refused-by-zookeeper',
+    });
     await tree.remove('/services/orders/not json? 100%/below');
     expect((await remove(server, 'not json? 100%')).status).toBe(204);
     expect(await tree.children('/services/orders')).toEqual([]);
@@ -288,7 +345,9 @@ describe('a change by the page', () => {
     expect((await change(server, 'one', 'no')).status).toBe(400);
     expect((await change(server, 'two', false)).status).toBe(404);
     expect((await change(server, '..', false)).status).toBe(404);
-    expect((await change(server, 'one', false, { ...AUTHORIZED, 'content-type': 'text/plain' })).status).toBe(415);
+    expect((await change(server, 'one', false, { ...AUTHORIZED, 'content-type': 'text/plain' })).status).toBe(
+      415,
+    );
   });
 });
 

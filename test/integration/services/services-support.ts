@@ -2,7 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, inject } from 'vitest';
 import { systemClock, systemRandom } from '../../../src/base/system.js';
 import { newInstance, type ServiceInstanceInit } from '../../../src/services/new-instance.js';
-import { ServiceDiscovery, type ServiceDiscoveryOptions, type ServiceEvent } from '../../../src/services/service-discovery.js';
+import {
+  ServiceDiscovery,
+  type ServiceDiscoveryOptions,
+  type ServiceEvent,
+} from '../../../src/services/service-discovery.js';
 import type { ServiceInstance } from '../../../src/services/service-instance.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
 import { stopProxies } from '../../support/network/proxies.js';
@@ -21,12 +25,22 @@ const registrants: Registrant[] = [];
 /** @param options among them a client that is shared with another registrant */
 export function registrant(
   connect: string,
-  options: Partial<ServiceDiscoveryOptions<unknown>> & { readonly zookeeper?: ZooKeeperClient; readonly sessionTimeoutMs?: number } = {},
+  options: Partial<ServiceDiscoveryOptions<unknown>> & {
+    readonly zookeeper?: ZooKeeperClient;
+    readonly sessionTimeoutMs?: number;
+  } = {},
 ): Registrant {
-  const { zookeeper = client(connect, { sessionTimeoutMs: options.sessionTimeoutMs ?? 10_000 }), ...more } = options;
+  const { zookeeper = client(connect, { sessionTimeoutMs: options.sessionTimeoutMs ?? 10_000 }), ...more } =
+    options;
   const events: ServiceEvent[] = [];
   const onEvent = (event: ServiceEvent) => events.push(event);
-  const discovery = new ServiceDiscovery<unknown>({ clock: systemClock, random: systemRandom, onEvent, ...more, zookeeper });
+  const discovery = new ServiceDiscovery<unknown>({
+    clock: systemClock,
+    random: systemRandom,
+    onEvent,
+    ...more,
+    zookeeper,
+  });
   const made = { zookeeper, discovery, events };
   registrants.push(made);
   return made;
@@ -41,7 +55,10 @@ export async function closeRegistrants(): Promise<void> {
 
 /** An instance of `orders` unless it is told otherwise. */
 export function orders(init: Partial<ServiceInstanceInit> = {}): ServiceInstance {
-  return newInstance({ name: 'orders', id: 'one', address: '10.0.0.7', port: 8080, ...init }, { clock: systemClock, random: systemRandom });
+  return newInstance(
+    { name: 'orders', id: 'one', address: '10.0.0.7', port: 8080, ...init },
+    { clock: systemClock, random: systemRandom },
+  );
 }
 
 /** The session that a client knows of. */
@@ -71,6 +88,11 @@ export async function snapshot(zookeeper: ZooKeeperClient, path: string): Promis
   const names = await zookeeper.children(path);
   if (names === undefined) return [];
   const znode = await zookeeper.read(path);
-  const below = await Promise.all(names.map((name) => snapshot(zookeeper, `${path === '/' ? '' : path}/${name}`)));
-  return [`${path} ${znode?.stat.createdZxid} ${znode?.stat.version} ${znode?.stat.owner} ${znode?.data}`, ...below.flat()].sort();
+  const below = await Promise.all(
+    names.map((name) => snapshot(zookeeper, `${path === '/' ? '' : path}/${name}`)),
+  );
+  return [
+    `${path} ${znode?.stat.createdZxid} ${znode?.stat.version} ${znode?.stat.owner} ${znode?.data}`,
+    ...below.flat(),
+  ].sort();
 }

@@ -32,7 +32,12 @@ afterEach(async () => {
 afterAll(stopJavaPeers);
 
 function discover(): ServiceDiscovery<SpringInstance> {
-  const options = { zookeeper: client(connect), clock: systemClock, random: systemRandom, payload: springPayload };
+  const options = {
+    zookeeper: client(connect),
+    clock: systemClock,
+    random: systemRandom,
+    payload: springPayload,
+  };
   const discovery = new ServiceDiscovery<SpringInstance>(options);
   discoveries.push(discovery);
   return discovery;
@@ -42,21 +47,40 @@ function discover(): ServiceDiscovery<SpringInstance> {
 function ours(init: Partial<ServiceInstanceInit<SpringInstance>> = {}) {
   services += 1;
   name = `orders-${services}`;
-  return instanceOf<SpringInstance>({ name, payload: { id: 'ours', name, metadata: { zone: 'a' } }, ...init });
+  return instanceOf<SpringInstance>({
+    name,
+    payload: { id: 'ours', name, metadata: { zone: 'a' } },
+    ...init,
+  });
 }
 
 test('an instance of ours is found by Spring’s own classes, with the URI that they build', async () => {
   await discover().register(ours());
   expect(await spring.instances(name)).toEqual([
-    { id: 'ours', host: '10.0.0.7', port: 8080, secure: false, uri: 'http://10.0.0.7:8080', metadata: { zone: 'a' } },
+    {
+      id: 'ours',
+      host: '10.0.0.7',
+      port: 8080,
+      secure: false,
+      uri: 'http://10.0.0.7:8080',
+      metadata: { zone: 'a' },
+    },
   ]);
   expect(await spring.choose(name)).toMatchObject({ id: 'ours', uri: 'http://10.0.0.7:8080' });
 });
 
 test.each<[string, Partial<ServiceInstanceInit<SpringInstance>>, object]>([
   ['with both ports', { sslPort: 8443 }, { port: 8443, secure: true, uri: 'https://10.0.0.7:8443' }],
-  ['for TLS only', { port: undefined, sslPort: 8443 }, { port: 8443, secure: true, uri: 'https://10.0.0.7:8443' }],
-  ['with a uriSpec of its own', { uriSpec: '{scheme}://{address}:{port}/v1' }, { port: 8080, uri: 'http://10.0.0.7:8080/v1' }],
+  [
+    'for TLS only',
+    { port: undefined, sslPort: 8443 },
+    { port: 8443, secure: true, uri: 'https://10.0.0.7:8443' },
+  ],
+  [
+    'with a uriSpec of its own',
+    { uriSpec: '{scheme}://{address}:{port}/v1' },
+    { port: 8080, uri: 'http://10.0.0.7:8080/v1' },
+  ],
 ])('so is one %s', async (_, init, expected) => {
   await discover().register(ours(init));
   expect(await spring.instances(name)).toMatchObject([expected]);
@@ -64,10 +88,33 @@ test.each<[string, Partial<ServiceInstanceInit<SpringInstance>>, object]>([
 
 test('what "nodelease run --payload-type spring" registers is found by Spring’s own classes', async () => {
   ours();
-  const options = ['--store', 'memory:', '--zookeeper', connect, '--service', name, '--address', '10.0.0.7', '--port', '8080'];
-  const run = runCli(['run', ...options, '--payload-type', 'spring', '--payload', '{"zone":"a"}', '--', 'sleep', '600']);
+  const options = [
+    '--store',
+    'memory:',
+    '--zookeeper',
+    connect,
+    '--service',
+    name,
+    '--address',
+    '10.0.0.7',
+    '--port',
+    '8080',
+  ];
+  const run = runCli([
+    'run',
+    ...options,
+    '--payload-type',
+    'spring',
+    '--payload',
+    '{"zone":"a"}',
+    '--',
+    'sleep',
+    '600',
+  ]);
   await expect.poll(() => spring.instances(name), SEEN).toHaveLength(1);
-  expect(await spring.instances(name)).toMatchObject([{ uri: 'http://10.0.0.7:8080', metadata: { zone: 'a', nodeId: '0', version: '1' } }]);
+  expect(await spring.instances(name)).toMatchObject([
+    { uri: 'http://10.0.0.7:8080', metadata: { zone: 'a', nodeId: '0', version: '1' } },
+  ]);
   run.kill('SIGTERM');
   await run.exit;
 });
@@ -77,7 +124,10 @@ test('an instance of Spring’s is found here, and written again byte for byte',
   await spring.register({ name, id: 'theirs', address: 'java-host', port: 8081, metadata: { zone: 'b' } });
   const discovery = discover();
   const [found] = await discovery.queryForInstances(name);
-  expect(found).toMatchObject({ ...{ id: 'theirs', address: 'java-host', port: 8081 }, payload: { name, metadata: { zone: 'b' } } });
+  expect(found).toMatchObject({
+    ...{ id: 'theirs', address: 'java-host', port: 8081 },
+    payload: { name, metadata: { zone: 'b' } },
+  });
   const provider = discovery.provider(name);
   await provider.ready;
   expect(provider.url()).toBe('http://java-host:8081');
@@ -91,8 +141,16 @@ test('an instance of Spring’s is found here, and written again byte for byte',
 
 test('one that is out of service is picked neither by Spring nor here', async () => {
   const discovery = discover();
-  await discovery.register(ours({ payload: { id: 'ours', name: 'x', metadata: { instance_status: 'OUT_OF_SERVICE' } } }));
-  await spring.register({ name, id: 'theirs', address: 'java-host', port: 8081, metadata: { instance_status: 'UP' } });
+  await discovery.register(
+    ours({ payload: { id: 'ours', name: 'x', metadata: { instance_status: 'OUT_OF_SERVICE' } } }),
+  );
+  await spring.register({
+    name,
+    id: 'theirs',
+    address: 'java-host',
+    port: 8081,
+    metadata: { instance_status: 'UP' },
+  });
   const provider = discovery.provider(name);
   await provider.ready;
   for (let times = 0; times < 10; times += 1) {
@@ -104,7 +162,11 @@ test('one that is out of service is picked neither by Spring nor here', async ()
 
 test('what Spring cannot read makes the whole service unreadable for it, or leaves it without a URI, and is never written', async () => {
   const zookeeper = client(connect);
-  const directory = new ServiceDirectory<SpringInstance>({ zookeeper, clock: systemClock, payload: springPayload });
+  const directory = new ServiceDirectory<SpringInstance>({
+    zookeeper,
+    clock: systemClock,
+    payload: springPayload,
+  });
   const instance = ours();
   const path = await directory.write(instance);
   const json = JSON.parse((await zookeeper.read(path))?.data.toString() ?? '') as object;
@@ -113,8 +175,12 @@ test('what Spring cannot read makes the whole service unreadable for it, or leav
     return spring.instances(name);
   };
   await expect(found({ port: null })).rejects.toThrow('the peer threw java.lang.NullPointerException');
-  await expect(found({ payload: { zone: 'a' } })).rejects.toThrow('the peer threw java.lang.ClassCastException');
+  await expect(found({ payload: { zone: 'a' } })).rejects.toThrow(
+    'the peer threw java.lang.ClassCastException',
+  );
   expect(await found({ uriSpec: null })).toMatchObject([{ uri: '' }]);
   expect(await found({ payload: null })).toMatchObject([{ metadata: {} }]);
-  await expect(directory.write({ ...instance, port: undefined })).rejects.toThrow('instance.port: expected a port or an sslPort');
+  await expect(directory.write({ ...instance, port: undefined })).rejects.toThrow(
+    'instance.port: expected a port or an sslPort',
+  );
 });

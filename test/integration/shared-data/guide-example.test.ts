@@ -3,11 +3,17 @@ import { join } from 'node:path';
 import { expect, inject, it } from 'vitest';
 import { systemClock, systemRandom } from '../../../src/base/system.js';
 import { type SharedData, sharedData } from '../../../src/shared-data/index.js';
-import { openZooKeeper, type ZooKeeperClient, type ZooKeeperOptions } from '../../../src/zookeeper/zookeeper-client.js';
+import {
+  openZooKeeper,
+  type ZooKeeperClient,
+  type ZooKeeperOptions,
+} from '../../../src/zookeeper/zookeeper-client.js';
 import { packageRoot } from '../../support/package-root.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 
-type Example = (...given: unknown[]) => Promise<{ readonly zookeeper: ZooKeeperClient; readonly data: SharedData }>;
+type Example = (
+  ...given: unknown[]
+) => Promise<{ readonly zookeeper: ZooKeeperClient; readonly data: SharedData }>;
 
 /** The first example of the guide as a function: it gets what it imports, and a console. */
 function firstExample(): Example {

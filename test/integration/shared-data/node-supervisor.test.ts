@@ -98,7 +98,8 @@ describe('a supervised node', () => {
   it("is replaced on the application's word, and not where it declines", async () => {
     const client = await scene.open();
     const asked: string[] = [];
-    const replace: SupervisorOptions['replace'] = async ({ nodeId, reason }) => asked.push(`${nodeId} ${reason}`) < 2;
+    const replace: SupervisorOptions['replace'] = async ({ nodeId, reason }) =>
+      asked.push(`${nodeId} ${reason}`) < 2;
     const { supervisor, states } = supervise(client, { replace, backoffMs: 1 });
     await client.remove((await supervisor.whenJoined()).path);
     await expect.poll(() => supervisor.replacements).toBe(1);
@@ -119,13 +120,16 @@ describe('a supervised node', () => {
       .poll(() => [claims.get('k'), ...nodes.entries().map((node) => String(node.data))])
       .toEqual([7, '{"taskId":"task-a","nodeId":7,"version":3}']);
     loss.abort(new Error('lost'));
-    await expect.poll(() => [claims.size, nodes.size, states.at(-1)]).toEqual([0, 0, { status: 'stopped', reason: 'lease-lost' }]);
+    await expect
+      .poll(() => [claims.size, nodes.size, states.at(-1)])
+      .toEqual([0, 0, { status: 'stopped', reason: 'lease-lost' }]);
   });
 
   describe('that stands for a lease of a store', () => {
     let directory: string;
     let lease: ManagedLease;
-    const hold = (durationMs: number) => acquire({ store: `file:${directory}`, nodes: 4, durationMs, onLost: 'signal' });
+    const hold = (durationMs: number) =>
+      acquire({ store: `file:${directory}`, nodes: 4, durationMs, onLost: 'signal' });
     const told = ({ taskId, id, version }: ManagedLease) => JSON.stringify({ taskId, nodeId: id, version });
 
     /** Its node and an entry of its, as another client sees them. */
@@ -173,7 +177,9 @@ describe('a supervised node', () => {
     const { data, supervisor } = supervise(await scene.open());
     expect(() => data.supervise()).toThrow(/supervise: expected no other supervisor/);
     await supervisor.stop();
-    expect(() => data.supervise({ maxReplacements: -1 })).toThrow('maxReplacements: expected a number of at least 0, got -1');
+    expect(() => data.supervise({ maxReplacements: -1 })).toThrow(
+      'maxReplacements: expected a number of at least 0, got -1',
+    );
     await data.supervise().whenJoined();
   });
 });

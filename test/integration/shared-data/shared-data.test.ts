@@ -57,7 +57,9 @@ describe('shared data', () => {
     const theirs = await b.map<string, number>('weights');
     await theirs.ready;
     const told: string[] = [];
-    theirs.onChange((changes) => told.push(...changes.map(({ type, entry }) => `${type} ${entry.key} ${entry.value}`)));
+    theirs.onChange((changes) =>
+      told.push(...changes.map(({ type, entry }) => `${type} ${entry.key} ${entry.value}`)),
+    );
     await mine.set('x', 1);
     await expect.poll(() => theirs.get('x')).toBe(1);
     await mine.set('x', 2.5);
@@ -77,9 +79,13 @@ describe('shared data', () => {
     await set.add('3');
     await expect.poll(() => set.size).toBe(4);
     expect(values.every((value) => set.has(value))).toBe(true);
-    expect([...((await client.children(set.path)) ?? [])].sort()).toEqual([0, 1, 2, 3].map((n) => placeName('bad', n)));
+    expect([...((await client.children(set.path)) ?? [])].sort()).toEqual(
+      [0, 1, 2, 3].map((n) => placeName('bad', n)),
+    );
     expect(await set.remove(3)).toBe(true);
-    expect([...((await client.children(set.path)) ?? [])].sort()).toEqual([0, 1, 2].map((n) => placeName('bad', n)));
+    expect([...((await client.children(set.path)) ?? [])].sort()).toEqual(
+      [0, 1, 2].map((n) => placeName('bad', n)),
+    );
     await expect.poll(() => values.filter((value) => set.has(value))).toEqual(values.slice(1));
     expect(String((await client.read(`${set.path}/bad`))?.data)).toBe('{"type":"Odd","value":"3"}');
   });
@@ -119,17 +125,23 @@ describe('shared data', () => {
   it('refuses another kind or lifespan under a name, and names both', async () => {
     const { data } = await open();
     await (await data.set('users')).add('ann');
-    await expect(data.map('users')).rejects.toThrow('shared data "users": it is a persistent set, and not a persistent map');
+    await expect(data.map('users')).rejects.toThrow(
+      'shared data "users": it is a persistent set, and not a persistent map',
+    );
     await expect(data.set('users', { lifespan: 'ephemeral' })).rejects.toMatchObject({ fault: 'kind-clash' });
     const late = await data.scalar('late');
     await (await data.list('late')).append(1);
-    await expect(late.set(1)).rejects.toThrow('shared data "late": it is a persistent list, and not a persistent scalar');
+    await expect(late.set(1)).rejects.toThrow(
+      'shared data "late": it is a persistent list, and not a persistent scalar',
+    );
   });
 
   it('names a limit of ZooKeeper before it bites', async () => {
     const { data } = await open();
     const map = await data.map('large');
-    await expect(map.set('k', 'x'.repeat(1_100_000))).rejects.toThrow(/takes 11\d{5} bytes in one request.*jute\.maxbuffer/);
+    await expect(map.set('k', 'x'.repeat(1_100_000))).rejects.toThrow(
+      /takes 11\d{5} bytes in one request.*jute\.maxbuffer/,
+    );
     const list = await data.list('large list');
     for (let n = 0; n < 5; n += 1) await list.append('x'.repeat(300_000));
     await expect(list.remove(0)).rejects.toMatchObject({ fault: 'too-large' });
@@ -144,8 +156,14 @@ describe('shared data', () => {
     await set.add('bob');
     await expect.poll(() => set.size).toBe(2);
     const report = async () => (await readSharedData(client, { connect: 'zk', root: data.root })).data;
-    expect(await report()).toMatchObject([{ name: 'users', scope: '', kind: 'set', lifespan: 'persistent', path: set.path, size: 3 }]);
-    expect((await report())[0]?.entries.map(({ problem }) => problem)).toEqual([null, null, 'no element of a set: hello']);
+    expect(await report()).toMatchObject([
+      { name: 'users', scope: '', kind: 'set', lifespan: 'persistent', path: set.path, size: 3 },
+    ]);
+    expect((await report())[0]?.entries.map(({ problem }) => problem)).toEqual([
+      null,
+      null,
+      'no element of a set: hello',
+    ]);
     expect(await data.remove('users')).toBe(true);
     expect(await report()).toEqual([]);
     expect(await data.remove('users')).toBe(false);
@@ -154,7 +172,11 @@ describe('shared data', () => {
 
 describe('ephemeral shared data', () => {
   it('goes with the client that contributes it, and chain and list close up', async () => {
-    const [{ data: a, client }, { data: b }, { data: c }] = [await open(COLLIDING), await open(COLLIDING), await open(COLLIDING)];
+    const [{ data: a, client }, { data: b }, { data: c }] = [
+      await open(COLLIDING),
+      await open(COLLIDING),
+      await open(COLLIDING),
+    ];
     const options = { lifespan: 'ephemeral' } as const;
     const sets = await Promise.all([a, b, c].map((each) => each.set<string>('present', options)));
     const lists = await Promise.all([a, b, c].map((each) => each.list<string>('order', options)));
@@ -165,8 +187,12 @@ describe('ephemeral shared data', () => {
     await expect.poll(() => sets[2]?.values().sort()).toEqual(['node 1', 'node 2']);
     await expect.poll(() => lists[2]?.values()).toEqual(['node 1', 'node 2']);
     const other = await scene.open();
-    await expect.poll(async () => [...((await other.children('/monastery/root/data/present')) ?? [])].sort()).toEqual(['bad', 'bad-1']);
-    await expect.poll(async () => [...((await other.children('/monastery/root/data/order')) ?? [])].sort()).toEqual(['0', '1']);
+    await expect
+      .poll(async () => [...((await other.children('/monastery/root/data/present')) ?? [])].sort())
+      .toEqual(['bad', 'bad-1']);
+    await expect
+      .poll(async () => [...((await other.children('/monastery/root/data/order')) ?? [])].sort())
+      .toEqual(['0', '1']);
     await expect.poll(() => sets[1]?.values().sort()).toEqual(['node 1', 'node 2']);
   });
 
@@ -183,7 +209,9 @@ describe('ephemeral shared data', () => {
     await two.add('x');
     const scalar = await a.scalar('leader', options);
     await scalar.set('a');
-    await expect((await b.scalar('leader', options)).set('b')).rejects.toMatchObject({ fault: 'owned-by-other' });
+    await expect((await b.scalar('leader', options)).set('b')).rejects.toMatchObject({
+      fault: 'owned-by-other',
+    });
     await mine.set('port', 3);
     await expect.poll(() => theirs.get('port')).toBe(3);
     await client.close();
@@ -193,7 +221,9 @@ describe('ephemeral shared data', () => {
     await expect.poll(() => two.entry('x')?.owner).toBe(theirs.entry('port')?.owner);
     expect(await two.remove('x')).toBe(true);
     await expect.poll(() => two.size).toBe(0);
-    await expect(theirs.set('port', 5, { ifVersion: 'absent' })).rejects.toThrow(/ifVersion: expected none for ephemeral data/);
+    await expect(theirs.set('port', 5, { ifVersion: 'absent' })).rejects.toThrow(
+      /ifVersion: expected none for ephemeral data/,
+    );
   });
 });
 
@@ -205,7 +235,9 @@ describe('nodes', () => {
     const first = await a.announce({ data: 'hello' });
     const second = await a.announce();
     expect([first.path, second.id]).toEqual(['/monastery/root/nodes/node-0000000000', 'node-0000000001']);
-    await expect.poll(() => list.entries().map(({ id, data }) => `${id} ${data}`)).toEqual(['node-0000000000 hello', 'node-0000000001 ']);
+    await expect
+      .poll(() => list.entries().map(({ id, data }) => `${id} ${data}`))
+      .toEqual(['node-0000000000 hello', 'node-0000000001 ']);
     await first.leave();
     expect(first.state).toEqual({ status: 'disconnected', reason: 'left' });
     await expect.poll(() => list.entries().map(({ id }) => id)).toEqual(['node-0000000001']);

@@ -12,7 +12,9 @@ import { uniqueChroot } from '../../support/zookeeper.js';
 
 const SESSION_MS = 2_000;
 const ENTRIES = 50;
-/** From the connection until the data is back; on a busy machine, as many times what writing it took there. */
+/**
+ * From the connection until the data is back; on a busy machine, as many times what writing it took there.
+ */
 const BACK = { withinMs: 2_000, writes: 3 };
 const backWithin = (writtenMs: number) => Math.max(BACK.withinMs, BACK.writes * writtenMs);
 

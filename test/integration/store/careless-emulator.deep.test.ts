@@ -20,6 +20,9 @@ it('an emulator of Cloud Storage that ignores conditions is refused by the probe
   expect((await store.create('0.json', 'second', {})).status).toBe('written');
   const refusal = await probeStore(store, { ...base, watchAgeMs: 0 }).catch((error: unknown) => error);
   expect(refusal).toBeInstanceOf(StoreError);
-  expect(refusal).toMatchObject({ fault: 'rejected', message: expect.stringContaining('is this Cloud Storage?') });
+  expect(refusal).toMatchObject({
+    fault: 'rejected',
+    message: expect.stringContaining('is this Cloud Storage?'),
+  });
   await store.close();
 });

@@ -82,22 +82,36 @@ describe.each([
     const { checks } = await probeStore(store, { ...base, watchAgeMs: 0 });
     expect(checks.filter(({ status }) => status !== 'ok')).toEqual([]);
     for (const key of ['0.json', '1.json', '2.json']) {
-      const creators = winnersOf(await Promise.all(stores.map((each, index) => each.create(key, `writer ${index}`, {}))));
+      const creators = winnersOf(
+        await Promise.all(stores.map((each, index) => each.create(key, `writer ${index}`, {}))),
+      );
       expect(creators).toHaveLength(1);
       const replaced = winnersOf(
-        await Promise.all(stores.map((each, index) => each.replace(key, `again ${index}`, {}, creators[0] ?? ''))),
+        await Promise.all(
+          stores.map((each, index) => each.replace(key, `again ${index}`, {}, creators[0] ?? '')),
+        ),
       );
       expect(replaced).toHaveLength(1);
-      expect(await store.read(key)).toMatchObject({ etag: replaced[0], body: expect.stringMatching(/^again /) });
+      expect(await store.read(key)).toMatchObject({
+        etag: replaced[0],
+        body: expect.stringMatching(/^again /),
+      });
     }
   });
 
   it(`says in one line that the ${what} does not exist`, async () => {
     const store = await open(missing);
-    for (const call of [() => store.read('0.json'), () => store.list(), () => store.create('0.json', '', {})]) {
+    for (const call of [
+      () => store.read('0.json'),
+      () => store.list(),
+      () => store.create('0.json', '', {}),
+    ]) {
       expect(await causeOf(call())).toMatch(new RegExp(`^${missing}: ${what} does not exist`));
     }
-    await expect(store.replace('0.json', 'x', {}, '1')).rejects.toMatchObject({ fault: 'missing', outcome: 'not-applied' });
+    await expect(store.replace('0.json', 'x', {}, '1')).rejects.toMatchObject({
+      fault: 'missing',
+      outcome: 'not-applied',
+    });
     await expect(probeStore(store, base)).rejects.toMatchObject({ fault: 'missing' });
   });
 });
@@ -108,7 +122,10 @@ describe('Azurite', () => {
 
   it('is found by an endpoint as well as by the connection string, with and without the account in its path', async () => {
     const { url } = await server().createBucket();
-    vi.stubEnv('AZURE_STORAGE_CONNECTION_STRING', connection().replace(/BlobEndpoint=[^;]*/, 'EndpointSuffix=core.windows.net'));
+    vi.stubEnv(
+      'AZURE_STORAGE_CONNECTION_STRING',
+      connection().replace(/BlobEndpoint=[^;]*/, 'EndpointSuffix=core.windows.net'),
+    );
     for (const path of ['', '/', '/devstoreaccount1']) {
       expect((await (await open(url, server().endpoint + path)).list()).objects).toEqual([]);
     }
@@ -116,10 +133,18 @@ describe('Azurite', () => {
 
   it('says in one line that access is denied with a wrong key', async () => {
     const { url } = await server().createBucket();
-    vi.stubEnv('AZURE_STORAGE_CONNECTION_STRING', connection().replace(/AccountKey=[^;]*/, 'AccountKey=d3Jvbmc='));
+    vi.stubEnv(
+      'AZURE_STORAGE_CONNECTION_STRING',
+      connection().replace(/AccountKey=[^;]*/, 'AccountKey=d3Jvbmc='),
+    );
     const store = await open(url);
-    expect(await causeOf(store.read('0.json'))).toMatch(/^azblob:\S+: reading 0\.json: access denied \(AuthorizationFailure[^\n]*$/);
-    await expect(store.create('0.json', '', {})).rejects.toMatchObject({ fault: 'denied', outcome: 'not-applied' });
+    expect(await causeOf(store.read('0.json'))).toMatch(
+      /^azblob:\S+: reading 0\.json: access denied \(AuthorizationFailure[^\n]*$/,
+    );
+    await expect(store.create('0.json', '', {})).rejects.toMatchObject({
+      fault: 'denied',
+      outcome: 'not-applied',
+    });
   });
 });
 

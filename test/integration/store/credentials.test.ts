@@ -7,14 +7,21 @@ import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { killAll, runCli } from '../../support/processes.js';
 
-// Everything that hands out credentials, and an S3 server that tells whose they are: each source gives a key of its own name.
+// Everything that hands out credentials, and an S3 server that tells whose they are: each source gives a key
+// of its own name.
 
 const EXPIRATION = new Date(Date.now() + 3_600_000);
 
 const json = (key: string) => JSON.stringify({ Code: 'Success', ...temporary(key) });
 
 function temporary(key: string) {
-  return { AccessKeyId: key, SecretAccessKey: 'secret', Token: 'token', SessionToken: 'token', Expiration: EXPIRATION.toISOString() };
+  return {
+    AccessKeyId: key,
+    SecretAccessKey: 'secret',
+    Token: 'token',
+    SessionToken: 'token',
+    Expiration: EXPIRATION.toISOString(),
+  };
 }
 
 function assumedRole(action: string, key: string): string {
@@ -35,11 +42,17 @@ function credentials(method: string, url: URL, body: URLSearchParams): string | 
     case 'GET /latest/meta-data/iam/security-credentials/role':
       return json('KEYOFINSTANCE');
     case 'GET /federation/credentials': {
-      const role = { accessKeyId: 'KEYOFSSO', secretAccessKey: 'secret', sessionToken: 'token', expiration: EXPIRATION.getTime() };
+      const role = {
+        accessKeyId: 'KEYOFSSO',
+        secretAccessKey: 'secret',
+        sessionToken: 'token',
+        expiration: EXPIRATION.getTime(),
+      };
       return JSON.stringify({ roleCredentials: role });
     }
     case 'POST /':
-      if (body.get('Action') === 'AssumeRoleWithWebIdentity') return assumedRole('AssumeRoleWithWebIdentity', 'KEYOFWEBIDENTITY');
+      if (body.get('Action') === 'AssumeRoleWithWebIdentity')
+        return assumedRole('AssumeRoleWithWebIdentity', 'KEYOFWEBIDENTITY');
       return assumedRole('AssumeRole', 'KEYOFROLE');
   }
   return undefined;
@@ -91,7 +104,11 @@ afterAll(async () => {
 });
 
 it.each<[source: string, key: string, env: () => Record<string, string>]>([
-  ['the environment', 'KEYOFENVIRONMENT', () => ({ AWS_ACCESS_KEY_ID: 'KEYOFENVIRONMENT', AWS_SECRET_ACCESS_KEY: 'secret' })],
+  [
+    'the environment',
+    'KEYOFENVIRONMENT',
+    () => ({ AWS_ACCESS_KEY_ID: 'KEYOFENVIRONMENT', AWS_SECRET_ACCESS_KEY: 'secret' }),
+  ],
   ['a profile', 'KEYOFPROFILE', () => ({ AWS_PROFILE: 'keys' })],
   ['a role of a profile', 'KEYOFROLE', () => ({ AWS_PROFILE: 'role', AWS_ENDPOINT_URL_STS: endpoint })],
   ['a program', 'KEYOFPROGRAM', () => ({ AWS_PROFILE: 'program' })],
@@ -100,11 +117,18 @@ it.each<[source: string, key: string, env: () => Record<string, string>]>([
     'a web identity',
     'KEYOFWEBIDENTITY',
     () => ({
-      ...{ AWS_WEB_IDENTITY_TOKEN_FILE: join(home, 'token'), AWS_ROLE_ARN: 'arn:aws:iam::111122223333:role/r' },
+      ...{
+        AWS_WEB_IDENTITY_TOKEN_FILE: join(home, 'token'),
+        AWS_ROLE_ARN: 'arn:aws:iam::111122223333:role/r',
+      },
       AWS_ENDPOINT_URL_STS: endpoint,
     }),
   ],
-  ['a container of ECS or EKS', 'KEYOFCONTAINER', () => ({ AWS_CONTAINER_CREDENTIALS_FULL_URI: `${endpoint}/container` })],
+  [
+    'a container of ECS or EKS',
+    'KEYOFCONTAINER',
+    () => ({ AWS_CONTAINER_CREDENTIALS_FULL_URI: `${endpoint}/container` }),
+  ],
   ['an instance of EC2', 'KEYOFINSTANCE', () => ({ AWS_EC2_METADATA_SERVICE_ENDPOINT: endpoint })],
 ])('the command takes its credentials from %s', async (_, key, env) => {
   signers.clear();

@@ -25,7 +25,11 @@ afterEach(async () => {
 });
 
 async function open(address = cluster.address, requestTimeoutMs = 1_000): Promise<LeaseStore> {
-  const store = await openStore(url.replace(cluster.address, address), { clock: systemClock, random: systemRandom, requestTimeoutMs });
+  const store = await openStore(url.replace(cluster.address, address), {
+    clock: systemClock,
+    random: systemRandom,
+    requestTimeoutMs,
+  });
   opened.push(store);
   return store;
 }
@@ -84,7 +88,11 @@ it('without a quorum nothing is written or read, in time and with an outcome tha
   await store.create('0.json', 'x', {});
   const [, second, third] = cluster.servers as [EtcdProcess, EtcdProcess, EtcdProcess];
   await Promise.all([second.kill(), third.kill()]);
-  for (const attempt of [() => store.create('1.json', 'x', {}), () => store.read('0.json'), () => store.list()]) {
+  for (const attempt of [
+    () => store.create('1.json', 'x', {}),
+    () => store.read('0.json'),
+    () => store.list(),
+  ]) {
     const begun = performance.now();
     await expect(attempt()).rejects.toMatchObject({ transient: true });
     expect(performance.now() - begun).toBeLessThan(3_000);
@@ -101,7 +109,8 @@ it('a watch ends when its server has lost the others, and the next one is made a
   await store.list();
   const given = new AbortController();
   const told: string[] = [];
-  const watch = () => store.changed?.(given.signal, ({ key }) => told.push(key) < 0) ?? Promise.reject(new Error('no watch'));
+  const watch = () =>
+    store.changed?.(given.signal, ({ key }) => told.push(key) < 0) ?? Promise.reject(new Error('no watch'));
   const first = watch();
   await other.create('0.json', 'x', {});
   await expect.poll(() => told).toEqual(['0.json']);
@@ -116,16 +125,22 @@ it('a watch ends when its server has lost the others, and the next one is made a
 });
 
 it('of 50 racing writers at three servers exactly one wins each race, and no write is lost', async () => {
-  const stores = await Promise.all(Array.from({ length: 50 }, (_, writer) => open(cluster.servers[writer % 3]?.address, 20_000)));
+  const stores = await Promise.all(
+    Array.from({ length: 50 }, (_, writer) => open(cluster.servers[writer % 3]?.address, 20_000)),
+  );
   const [store] = stores as [LeaseStore];
   let etag = '';
   for (let race = 0; race < 10; race += 1) {
     const results = await Promise.all(
       stores.map((each, writer) =>
-        race === 0 ? each.create('0.json', `0 ${writer}`, {}) : each.replace('0.json', `${race} ${writer}`, {}, etag),
+        race === 0
+          ? each.create('0.json', `0 ${writer}`, {})
+          : each.replace('0.json', `${race} ${writer}`, {}, etag),
       ),
     );
-    const winners = results.flatMap((result, writer) => (result.status === 'written' ? [{ writer, etag: result.etag }] : []));
+    const winners = results.flatMap((result, writer) =>
+      result.status === 'written' ? [{ writer, etag: result.etag }] : [],
+    );
     expect(winners).toHaveLength(1);
     const [winner] = winners as [{ writer: number; etag: string }];
     expect(await store.read('0.json')).toMatchObject({ body: `${race} ${winner.writer}`, etag: winner.etag });
@@ -134,7 +149,8 @@ it('of 50 racing writers at three servers exactly one wins each race, and no wri
 });
 
 describe.each(['debian', '3.6'] as const)('etcd of version %s', (version) => {
-  // Where leases of etcd are renewed such a leader may revoke them all: nearly always on 3.4, and in one of three trials on 3.6 with its own timing.
+  // Where leases of etcd are renewed such a leader may revoke them all: nearly always on 3.4, and in one of
+  // three trials on 3.6 with its own timing.
   it('tells of no write that it is older than it is, also when a leader goes on that was paused for longer than marks stay', {
     timeout: 120_000,
   }, async () => {
@@ -143,7 +159,13 @@ describe.each(['debian', '3.6'] as const)('etcd of version %s', (version) => {
       for (let round = 0; round < 2; round += 1) {
         const leader = await three.leader();
         const endpoints = three.servers.filter((server) => server !== leader).map(({ endpoint }) => endpoint);
-        const options = { url: 'etcd:', endpoints, prefix: `p${round}`, clock: systemClock, requestTimeoutMs: 1_000 };
+        const options = {
+          url: 'etcd:',
+          endpoints,
+          prefix: `p${round}`,
+          clock: systemClock,
+          requestTimeoutMs: 1_000,
+        };
         const store = openEtcdStore(options);
         opened.push(store);
         const begun = new Map<string | undefined, number>();
@@ -152,15 +174,23 @@ describe.each(['debian', '3.6'] as const)('etcd of version %s', (version) => {
           for (let etag: string | undefined; !renewing.signal.aborted; await systemClock.sleep(500)) {
             const at = performance.now();
             const write = { expiresAfterMs: 1_000 };
-            const result = await (etag === undefined ? store.create(key, 'x', {}, write) : store.replace(key, 'x', {}, etag, write)).catch(
-              () => undefined,
-            );
+            const result = await (etag === undefined
+              ? store.create(key, 'x', {}, write)
+              : store.replace(key, 'x', {}, etag, write)
+            ).catch(() => undefined);
             if (result?.status === 'written') begun.set(result.etag, at);
-            etag = result?.status === 'written' ? result.etag : (await store.read(key).catch(() => undefined))?.etag;
+            etag =
+              result?.status === 'written'
+                ? result.etag
+                : (await store.read(key).catch(() => undefined))?.etag;
           }
         };
         const look = async (lengthMs: number) => {
-          for (const end = performance.now() + lengthMs; performance.now() < end; await systemClock.sleep(50)) {
+          for (
+            const end = performance.now() + lengthMs;
+            performance.now() < end;
+            await systemClock.sleep(50)
+          ) {
             const rows = (await store.list().catch(() => undefined))?.objects ?? [];
             for (const { key, etag, age } of rows) {
               const at = begun.get(etag);

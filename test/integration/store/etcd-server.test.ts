@@ -34,7 +34,9 @@ async function open(url: string, etcd: EtcdAccess = {}, requestTimeoutMs = 5_000
   return store;
 }
 
-async function failureOf(call: Promise<unknown>): Promise<{ readonly error: unknown; readonly text: string }> {
+async function failureOf(
+  call: Promise<unknown>,
+): Promise<{ readonly error: unknown; readonly text: string }> {
   const error = await call.then(
     () => undefined,
     (failure: unknown) => failure,
@@ -104,8 +106,14 @@ describe('a store on a real etcd', () => {
     const store = await open(newEtcdStore({ address: `127.0.0.1:${dead},${address}` }));
     const [servers, takeOver] = (await store.describe?.()) ?? [];
     expect(servers).toMatchObject({ id: 'etcd-servers', status: 'warning' });
-    expect(servers?.detail).toMatch(/^examining the servers: cannot connect to \S+: [^\n]+, \S+ 3\.\d+\.\d+, \d+ in the cluster$/);
-    expect(takeOver).toMatchObject({ id: 'take-over', status: 'ok', detail: expect.stringContaining('etcd has removed its mark') });
+    expect(servers?.detail).toMatch(
+      /^examining the servers: cannot connect to \S+: [^\n]+, \S+ 3\.\d+\.\d+, \d+ in the cluster$/,
+    );
+    expect(takeOver).toMatchObject({
+      id: 'take-over',
+      status: 'ok',
+      detail: expect.stringContaining('etcd has removed its mark'),
+    });
   });
 
   it('ends a wait for changes that is given up after it has told some', async () => {
@@ -124,7 +132,9 @@ describe('a store on a real etcd', () => {
     const url = newEtcdStore({ address });
     const store = await open(url);
     const etag = (await store.create('0.json', 'x', {})) as { etag: string };
-    const { header } = (await etcdCall(endpoint, 'kv/put', { key: 'eA==', value: 'eA==' })) as { header: { revision: string } };
+    const { header } = (await etcdCall(endpoint, 'kv/put', { key: 'eA==', value: 'eA==' })) as {
+      header: { revision: string };
+    };
     await etcdCall(endpoint, 'kv/put', { key: 'eA==', value: 'eQ==' });
     await etcdCall(endpoint, 'kv/compaction', { revision: String(BigInt(header.revision) + 1n) });
     expect(BigInt(etag.etag)).toBeLessThan(BigInt(header.revision));
@@ -136,7 +146,8 @@ describe('a store on a real etcd', () => {
 
 describe('the age of a write', () => {
   const forMs = { expiresAfterMs: 1_000 };
-  const etagOf = (result: WriteResult) => (result.status === 'written' ? result.etag : expect.fail('a conflict'));
+  const etagOf = (result: WriteResult) =>
+    result.status === 'written' ? result.etag : expect.fail('a conflict');
 
   it('is told to a task that starts later, once the mark of that very write is gone', async () => {
     // Not wrapped: nothing is observed.
@@ -164,7 +175,9 @@ describe('the age of a write', () => {
       // A server or a test that stands still for so long lets its mark go, too.
       const isRenewed = performance.now() - renewedAt < 2_000;
       renewals += isRenewed ? 1 : 0;
-      const others = [...shown, ...objects].filter((row) => row?.key !== 'marked.json' && (isRenewed || row?.key !== 'renewed.json'));
+      const others = [...shown, ...objects].filter(
+        (row) => row?.key !== 'marked.json' && (isRenewed || row?.key !== 'renewed.json'),
+      );
       for (const row of others) expect(row?.age).toEqual({ min: 0, max: Infinity });
       if (toldAfterMs === undefined && shown[0]?.age.min === 1_001) toldAfterMs = performance.now() - begun;
       if (toldAfterMs !== undefined) expect(objects[0]?.age.min).toBe(1_001);
@@ -212,7 +225,10 @@ describe('a server of several that fails', () => {
     const { proxy, through } = await throughProxy(`etcd://${address}/x`);
     const store = await open(newEtcdStore({ address: `${new URL(through).host},${address}` }));
     const dropped = proxy.dropNextReply((head) => head.startsWith('POST /v3/kv/txn'));
-    await expect(store.create('0.json', 'mine', {})).rejects.toMatchObject({ fault: 'unreachable', outcome: 'unknown' });
+    await expect(store.create('0.json', 'mine', {})).rejects.toMatchObject({
+      fault: 'unreachable',
+      outcome: 'unknown',
+    });
     expect((await dropped).status).toBe(200);
     expect(await store.read('0.json')).toMatchObject({ body: 'mine' });
   });
@@ -229,7 +245,9 @@ describe('a store that cannot be used says so in one line', () => {
     const url = `etcd://127.0.0.1:${port}/p`;
     const { error, text } = await failureOf((await open(url)).create('0.json', 'x', {}));
     expect(error).toMatchObject({ fault: 'unreachable', outcome: 'not-applied' });
-    expect(text).toBe(`${url}: creating 0.json: cannot connect to 127.0.0.1:${port}: connect ECONNREFUSED 127.0.0.1:${port}`);
+    expect(text).toBe(
+      `${url}: creating 0.json: cannot connect to 127.0.0.1:${port}: connect ECONNREFUSED 127.0.0.1:${port}`,
+    );
   });
 
   it.each([
@@ -248,7 +266,11 @@ describe('a store that cannot be used says so in one line', () => {
     servers.push(server);
     await once(server, 'listening');
     const store = await open(`etcd://127.0.0.1:${(server.address() as AddressInfo).port}/p`);
-    for (const call of [() => store.read('0.json'), () => store.list(), () => store.create('0.json', 'x', {})]) {
+    for (const call of [
+      () => store.read('0.json'),
+      () => store.list(),
+      () => store.create('0.json', 'x', {}),
+    ]) {
       const { error, text } = await failureOf(call());
       expect(error).toMatchObject({ fault, outcome: 'unknown' });
       expect(text.endsWith(said)).toBe(true);
@@ -274,7 +296,8 @@ describe('a store that cannot be used says so in one line', () => {
 
 describe('a cluster with users', () => {
   let server: EtcdProcess;
-  const store = (prefix: string, auth?: string) => open(`etcd://${server.address}/${prefix}`, auth === undefined ? {} : { auth });
+  const store = (prefix: string, auth?: string) =>
+    open(`etcd://${server.address}/${prefix}`, auth === undefined ? {} : { auth });
   beforeAll(async () => {
     server = await startEtcdProcess();
     await enableEtcdUsers(server.endpoint, 'orders', 'prod');
@@ -286,7 +309,9 @@ describe('a cluster with users', () => {
     expect(await known.create('0.json', 'x', {})).toMatchObject({ status: 'written' });
     await server.kill();
     await server.start();
-    expect(await known.create('1.json', 'x', {}, { expiresAfterMs: 1_000 })).toMatchObject({ status: 'written' });
+    expect(await known.create('1.json', 'x', {}, { expiresAfterMs: 1_000 })).toMatchObject({
+      status: 'written',
+    });
     expect((await known.list()).objects).toHaveLength(2);
   });
 
@@ -315,7 +340,12 @@ describe('a cluster with users', () => {
     ['no user', 'prod', undefined, 'rejected', 'refused by 127.0.0.1:PORT (etcdserver: user name is empty)'],
   ])('refuses %s, in one line', async (_, prefix, auth, fault, said) => {
     const one = await store(prefix, auth);
-    for (const call of [() => one.read('0.json'), () => one.list(), () => one.create('9.json', 'x', {}), () => probeStore(one, base)]) {
+    for (const call of [
+      () => one.read('0.json'),
+      () => one.list(),
+      () => one.create('9.json', 'x', {}),
+      () => probeStore(one, base),
+    ]) {
       const { error, text } = await failureOf(call());
       expect(error).toMatchObject({ fault, outcome: 'not-applied' });
       expect(text.replace(/:\d+ \(/, ':PORT (')).toMatch(/^etcd:\/\/127\.0\.0\.1:\d+\/\w+: [^\n]+$/);
@@ -325,9 +355,13 @@ describe('a cluster with users', () => {
   });
 
   it('is told from one that has none', async () => {
-    const { error, text } = await failureOf((await open(newEtcdStore({ address }), { auth: 'orders:secret' })).read('0.json'));
+    const { error, text } = await failureOf(
+      (await open(newEtcdStore({ address }), { auth: 'orders:secret' })).read('0.json'),
+    );
     expect(error).toMatchObject({ fault: 'denied' });
-    expect(text).toMatch(/: the cluster has no users \(etcdserver: authentication is not enabled\): leave out --etcd-auth$/);
+    expect(text).toMatch(
+      /: the cluster has no users \(etcdserver: authentication is not enabled\): leave out --etcd-auth$/,
+    );
   });
 });
 
@@ -341,7 +375,10 @@ describe('a cluster with TLS', () => {
   let server: EtcdProcess;
   beforeAll(async () => {
     const trust = ['--client-cert-auth', '--trusted-ca-file', authority.ca];
-    server = await startEtcdProcess({ tls: true, flags: ['--cert-file', serverCert, '--key-file', serverKey, ...trust] });
+    server = await startEtcdProcess({
+      tls: true,
+      flags: ['--cert-file', serverCert, '--key-file', serverKey, ...trust],
+    });
   });
   afterAll(async () => {
     await server.dispose();
@@ -375,14 +412,20 @@ describe('a cluster with TLS', () => {
     expect((await first(url.replace('etcds', 'etcd'), {})).text).toMatch(
       /: connection lost to \S+: [^\n]+ \(is it one for etcds:\/\/\?\)$/,
     );
-    expect((await first(`etcds://${address}/p`, {})).text).toMatch(/: cannot connect to \S+: [^\n]+ \(is it one for etcd:\/\/\?\)$/);
+    expect((await first(`etcds://${address}/p`, {})).text).toMatch(
+      /: cannot connect to \S+: [^\n]+ \(is it one for etcd:\/\/\?\)$/,
+    );
   });
 
   it.each([
     ['etcd', { ca }, 'etcd.ca: expected a store of etcds:// (nothing is encrypted without)'],
     ['etcds', { ca: 'no PEM' }, 'etcd.ca: expected certificates in PEM'],
     ['etcds', { cert: pair.cert }, 'etcd.key: expected the private key of the certificate'],
-    ['etcds', { auth: 'hunter2' }, 'etcd.auth: expected USER:PASSWORD of a user of the etcd cluster, got "…"'],
+    [
+      'etcds',
+      { auth: 'hunter2' },
+      'etcd.auth: expected USER:PASSWORD of a user of the etcd cluster, got "…"',
+    ],
   ])('of %s:// with unusable options is refused before anything is sent', async (scheme, etcd, said) => {
     await expect(open(`${scheme}://127.0.0.1/p`, etcd)).rejects.toThrow(said);
   });

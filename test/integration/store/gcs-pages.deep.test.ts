@@ -21,7 +21,12 @@ it('a store on Cloud Storage lists more objects than fit on one page, and any pa
   };
   await Promise.all([0, 1, 2, 3, 4, 5, 6, 7].map(put));
   const sorted = [...keys].sort();
-  const store = await openStore(`${bucket.url}/p`, { clock, random, endpoint: server.endpoint, requestTimeoutMs: 10_000 });
+  const store = await openStore(`${bucket.url}/p`, {
+    clock,
+    random,
+    endpoint: server.endpoint,
+    requestTimeoutMs: 10_000,
+  });
   expect((await store.list()).objects.map(({ key }) => key)).toEqual(sorted);
   for (const from of [0, 5, 900]) {
     const page = await store.listPage?.(from === 0 ? undefined : sorted[from - 1]);

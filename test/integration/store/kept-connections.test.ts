@@ -7,7 +7,8 @@ import type { LeaseStore } from '../../../src/store/lease-store.js';
 import { openStore } from '../../../src/store/open-store.js';
 import { DEVELOPMENT_KEY } from '../../support/servers/azurite-bucket.js';
 
-// A connection that the server closes just when a request is sent costs the outcome of that request: it has to be closed here before.
+// A connection that the server closes just when a request is sent costs the outcome of that request: it has
+// to be closed here before.
 
 let server: Server;
 let endpoint: string;
@@ -21,16 +22,22 @@ beforeEach(async () => {
   // Whatever it says, it never closes what is idle.
   server = createServer({ keepAliveTimeout: 0 }, (request, response) => {
     request.resume();
-    response.writeHead(403, { connection: 'keep-alive', ...(keepAlive && { 'keep-alive': keepAlive }) }).end();
+    response
+      .writeHead(403, { connection: 'keep-alive', ...(keepAlive && { 'keep-alive': keepAlive }) })
+      .end();
   });
   server.on('connection', (socket) => closings.push(once(socket, 'end')));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  for (const name of ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY']) for (const each of [name, name.toLowerCase()]) vi.stubEnv(each, undefined);
+  for (const name of ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY'])
+    for (const each of [name, name.toLowerCase()]) vi.stubEnv(each, undefined);
   vi.stubEnv('AWS_ACCESS_KEY_ID', 'key');
   vi.stubEnv('AWS_SECRET_ACCESS_KEY', 'secret');
   const account = `AccountName=devstoreaccount1;AccountKey=${DEVELOPMENT_KEY}`;
-  vi.stubEnv('AZURE_STORAGE_CONNECTION_STRING', `DefaultEndpointsProtocol=http;${account};BlobEndpoint=${endpoint}/devstoreaccount1;`);
+  vi.stubEnv(
+    'AZURE_STORAGE_CONNECTION_STRING',
+    `DefaultEndpointsProtocol=http;${account};BlobEndpoint=${endpoint}/devstoreaccount1;`,
+  );
 });
 
 afterEach(async () => {
@@ -57,11 +64,14 @@ async function request([url, takesEndpoint]: (typeof STORES)[number]): Promise<v
   await expect(store.read('0.json')).rejects.toMatchObject({ fault: expect.any(String) });
 }
 
-it.each(STORES)('%s closes an idle connection before the server does, which says when it will', async (...store) => {
-  keepAlive = 'timeout=2';
-  await request(store);
-  await Promise.all(closings);
-});
+it.each(STORES)(
+  '%s closes an idle connection before the server does, which says when it will',
+  async (...store) => {
+    keepAlive = 'timeout=2';
+    await request(store);
+    await Promise.all(closings);
+  },
+);
 
 it('a connection that is idle for some seconds is closed, whatever the server says', async () => {
   await Promise.all(STORES.map(request));

@@ -15,9 +15,21 @@ let server: S3Server;
 
 async function probed(prefix: string, bucket: string, rounds?: number): Promise<ProbeReport> {
   const { endpoint, region } = server;
-  const store = await openS3Store({ bucket, prefix, endpoint, region, clock: systemClock, requestTimeoutMs: 5_000 });
+  const store = await openS3Store({
+    bucket,
+    prefix,
+    endpoint,
+    region,
+    clock: systemClock,
+    requestTimeoutMs: 5_000,
+  });
   try {
-    return await probeStore(store, { clock: systemClock, random: systemRandom, watchAgeMs: 0, ...(rounds && { rounds }) });
+    return await probeStore(store, {
+      clock: systemClock,
+      random: systemRandom,
+      watchAgeMs: 0,
+      ...(rounds && { rounds }),
+    });
   } finally {
     await store.close();
   }
@@ -56,7 +68,16 @@ describe('S3Mock, which looks and then writes', () => {
     const { name } = await createBucket(server);
     let fleet = 'a';
     const task = async () => {
-      const options = ['--store', `s3://${name}/${fleet}`, '--endpoint', server.endpoint, '--nodes', '8', '--acquire-timeout', '60s'];
+      const options = [
+        '--store',
+        `s3://${name}/${fleet}`,
+        '--endpoint',
+        server.endpoint,
+        '--nodes',
+        '8',
+        '--acquire-timeout',
+        '60s',
+      ];
       const run = runCli(['run', ...options, '--', 'true'], { env: awsEnvironment(server) });
       return { code: (await run.exit).code, log: run.stderr() };
     };

@@ -19,7 +19,10 @@ import { s3StoreServer } from '../../support/stores/s3-store-server.js';
 
 // Who may not in, and who asks in a wrong way: each store says so in one line, with the same exit codes.
 
-/** A store is given eight seconds to answer; the rest is for the start of a process on a machine that has much else to do. */
+/**
+ * A store is given eight seconds to answer; the rest is for the start of a process on a machine that has much
+ * else to do.
+ */
 const LIMIT_MS = 60_000;
 
 /** How a task asks for a store, and what it is to be told. */
@@ -42,7 +45,9 @@ let impostor: Listening;
 
 beforeAll(async () => {
   const { cert, key } = authority.issue({ name: 'localhost', hosts: 'DNS:localhost,IP:127.0.0.1' });
-  const server = createServer({ cert: readFileSync(cert), key: readFileSync(key) }, (_, response) => response.end());
+  const server = createServer({ cert: readFileSync(cert), key: readFileSync(key) }, (_, response) =>
+    response.end(),
+  );
   const { url, close } = await listening(server);
   impostor = { url: url.replace('http:', 'https:'), close };
 });
@@ -53,7 +58,11 @@ afterAll(() => {
 afterEach(killAll);
 
 /** Runs a task and the doctor. Resolves to the exit code of both, and the one line that the task says. */
-async function refused({ store, options = [], env = {} }: Refusal): Promise<{ code: number | null; line: string }> {
+async function refused({
+  store,
+  options = [],
+  env = {},
+}: Refusal): Promise<{ code: number | null; line: string }> {
   const access = ['--store', store, ...options];
   const begun = performance.now();
   const task = runCli(['run', '--nodes', '2', ...access, '--', 'true'], { env });
@@ -81,7 +90,10 @@ it('a store that is written wrongly: 64', async () => {
     'no bucket': { store: 's3://', says: /^nodelease: --store: expected a bucket name/ },
     'no server': { store: 'etcd:///prefix', says: /^nodelease: --store: expected servers/ },
     'no prefix in etcd': { store: 'etcd://127.0.0.1:2379', says: /^nodelease: --store: expected a prefix/ },
-    'a password in the URL': { store: 'etcd://me:secret@127.0.0.1:2379/p', says: /^nodelease: --store: expected no user and password/ },
+    'a password in the URL': {
+      store: 'etcd://me:secret@127.0.0.1:2379/p',
+      says: /^nodelease: --store: expected no user and password/,
+    },
     'a CA without TLS': {
       store: 'etcd://127.0.0.1:2379/p',
       options: ['--etcd-ca', authority.ca],
@@ -120,8 +132,16 @@ it('S3 that does not let a task in: 69', async () => {
   const known = { store: url, options: ['--endpoint', endpoint], env };
   await expectRefusals(69, {
     'no bucket': { ...known, store: 's3://nodelease-no-such-bucket/x', says: /bucket does not exist/ },
-    'a wrong key': { ...known, env: { ...env, AWS_SECRET_ACCESS_KEY: 'wrong-wrong-wrong' }, says: /access denied/ },
-    'a token that is over': { ...known, env: { ...env, AWS_SESSION_TOKEN: 'of-yesterday' }, says: /access denied/ },
+    'a wrong key': {
+      ...known,
+      env: { ...env, AWS_SECRET_ACCESS_KEY: 'wrong-wrong-wrong' },
+      says: /access denied/,
+    },
+    'a token that is over': {
+      ...known,
+      env: { ...env, AWS_SESSION_TOKEN: 'of-yesterday' },
+      says: /access denied/,
+    },
     'no right to write': {
       ...known,
       env: await restrictedEnvironment(s3, { 's3:ListBucket': bucket, 's3:GetObject': `${bucket}/*` }),
@@ -135,15 +155,31 @@ it('etcd that does not let a task in: 69', async () => {
   const etcd = await startEtcdProcess();
   try {
     await enableEtcdUsers(etcd.endpoint, 'orders', 'prod');
-    const as = (auth: string) => ({ store: `etcd://${etcd.address}/prod/fleet`, env: { NODELEASE_ETCD_AUTH: auth } });
+    const as = (auth: string) => ({
+      store: `etcd://${etcd.address}/prod/fleet`,
+      env: { NODELEASE_ETCD_AUTH: auth },
+    });
     await expectRefusals(69, {
       'no user': { store: `etcd://${etcd.address}/prod/fleet`, says: /access denied|user name is empty/ },
       'an unknown user': { ...as('nobody:secret'), says: /wrong user or password/ },
       'a wrong password': { ...as('orders:wrong'), says: /wrong user or password/ },
-      'no right to the prefix': { ...as('orders:secret'), store: `etcd://${etcd.address}/staging`, says: /access denied .*readwrite/ },
-      'a certificate of another CA': { store: `etcds://${new URL(impostor.url).host}/p`, says: /certificate/ },
-      'TLS where there is none': { store: `etcds://${etcd.address}/p`, says: /secure TLS connection|protocol of the URL/ },
-      'a server with TLS without it': { store: `etcd://${new URL(impostor.url).host}/p`, says: /etcd:\/\/127\.0\.0\.1/ },
+      'no right to the prefix': {
+        ...as('orders:secret'),
+        store: `etcd://${etcd.address}/staging`,
+        says: /access denied .*readwrite/,
+      },
+      'a certificate of another CA': {
+        store: `etcds://${new URL(impostor.url).host}/p`,
+        says: /certificate/,
+      },
+      'TLS where there is none': {
+        store: `etcds://${etcd.address}/p`,
+        says: /secure TLS connection|protocol of the URL/,
+      },
+      'a server with TLS without it': {
+        store: `etcd://${new URL(impostor.url).host}/p`,
+        says: /etcd:\/\/127\.0\.0\.1/,
+      },
     });
   } finally {
     await etcd.dispose();
@@ -161,16 +197,31 @@ it('Azure Blob Storage that does not let a task in: 69', async () => {
         resourceTypes: AccountSASResourceTypes.parse('sco').toString(),
         services: 'b',
       };
-      const signature = generateAccountSASQueryParameters(rights, new StorageSharedKeyCredential('devstoreaccount1', DEVELOPMENT_KEY));
+      const signature = generateAccountSASQueryParameters(
+        rights,
+        new StorageSharedKeyCredential('devstoreaccount1', DEVELOPMENT_KEY),
+      );
       return connectionString(azurite.endpoint, `SharedAccessSignature=${signature.toString()}`);
     };
     const as = (given: string) => ({ store: url, env: { AZURE_STORAGE_CONNECTION_STRING: given } });
     await expectRefusals(69, {
-      'no container': { store: 'azblob://devstoreaccount1/nodelease-no-such-container/x', env, says: /container does not exist/ },
-      'a wrong key': { ...as(connectionString(azurite.endpoint, `AccountKey=${btoa('wrong')}`)), says: /access denied/ },
+      'no container': {
+        store: 'azblob://devstoreaccount1/nodelease-no-such-container/x',
+        env,
+        says: /container does not exist/,
+      },
+      'a wrong key': {
+        ...as(connectionString(azurite.endpoint, `AccountKey=${btoa('wrong')}`)),
+        says: /access denied/,
+      },
       'a signature that is over': { ...as(signed('rwdl', -60)), says: /access denied/ },
       'no right to write': { ...as(signed('rl', 60)), says: /access denied .*needs blobs\/write/ },
-      'a certificate of another CA': { store: url, env, options: ['--endpoint', impostor.url], says: /certificate/ },
+      'a certificate of another CA': {
+        store: url,
+        env,
+        options: ['--endpoint', impostor.url],
+        says: /certificate/,
+      },
       'no credentials': { store: url, env: NO_HOME, says: /no Azure credentials to be had|no answer/ },
     });
   } finally {

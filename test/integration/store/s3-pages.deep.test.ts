@@ -26,7 +26,12 @@ it('a store on S3 lists more objects than fit on one page, and any part of them'
   await bucket.putRaw('p/deeper/0.json', 'x');
   await bucket.putRaw('p2/0.json', 'x');
   const { endpoint } = s3;
-  const store = await openStore(`s3://${bucket.name}/p`, { clock, random, endpoint, requestTimeoutMs: 10_000 });
+  const store = await openStore(`s3://${bucket.name}/p`, {
+    clock,
+    random,
+    endpoint,
+    requestTimeoutMs: 10_000,
+  });
   const sorted = ids.map((id) => `${id}.json`).sort();
   expect((await store.list()).objects.map(({ key }) => key)).toEqual(sorted);
   // In parts as well, from any key on, in the order of the keys.

@@ -13,10 +13,16 @@ let server: S3StandIn;
 let store: S3LeaseStore;
 let close: () => Promise<void>;
 
-/** What a request may take at the least before it is given up, in milliseconds: more than any pause of a probe. */
+/**
+ * What a request may take at the least before it is given up, in milliseconds: more than any pause of a
+ * probe.
+ */
 const REQUEST_TIMEOUT_MS = 5_000;
 
-/** A clock by which a pause is over at once, and later by its length, for the stand-in as well. What limits a request takes its time. */
+/**
+ * A clock by which a pause is over at once, and later by its length, for the stand-in as well. What limits a
+ * request takes its time.
+ */
 const clock: Clock = {
   now: () => systemClock.now() + server.faults.aheadMs,
   monotonic: () => systemClock.monotonic() + server.faults.aheadMs,
@@ -42,7 +48,14 @@ describe('the probe of a store that keeps its promises', () => {
     vi.stubEnv('AWS_SECRET_ACCESS_KEY', s3.secretAccessKey);
     const bucket = await createBucket(s3);
     const { endpoint, region } = s3;
-    const real = await openS3Store({ bucket: bucket.name, prefix: 'p', endpoint, region, clock: systemClock, requestTimeoutMs: 5_000 });
+    const real = await openS3Store({
+      bucket: bucket.name,
+      prefix: 'p',
+      endpoint,
+      region,
+      clock: systemClock,
+      requestTimeoutMs: 5_000,
+    });
     const report = await probeStore(real, { clock: systemClock, random: systemRandom });
     await real.close();
     expect(notOk(report)).toEqual([]);
@@ -89,7 +102,8 @@ describe('the probe of a store that is not to be trusted', () => {
       faults: { ignoreIfNoneMatch: true },
       finds: {
         'create-once': 'ignores If-None-Match: a second create of the same key was accepted',
-        races: 'If-None-Match is not atomic: 12 of 12 races were lost, the first one since 8 of 8 concurrent writes were accepted',
+        races:
+          'If-None-Match is not atomic: 12 of 12 races were lost, the first one since 8 of 8 concurrent writes were accepted',
       },
     },
     {
@@ -99,7 +113,8 @@ describe('the probe of a store that is not to be trusted', () => {
         'replace-bogus': 'ignores If-Match: a replace with a wrong etag was accepted',
         'replace-stale': 'ignores If-Match: a replace with a stale etag was accepted',
         'replace-absent': 'ignores If-Match: a replace of an object that is absent was accepted',
-        races: 'If-Match is not atomic: 12 of 12 races were lost, the first one since 8 of 8 concurrent writes were accepted',
+        races:
+          'If-Match is not atomic: 12 of 12 races were lost, the first one since 8 of 8 concurrent writes were accepted',
       },
     },
     {
@@ -110,12 +125,17 @@ describe('the probe of a store that is not to be trusted', () => {
     {
       name: 'gives reads an older state',
       faults: { staleReads: true },
-      finds: { 'read-back': 'a read after a create did not give its content', age: 'an object that was written is not there' },
+      finds: {
+        'read-back': 'a read after a create did not give its content',
+        age: 'an object that was written is not there',
+      },
     },
     {
       name: 'tells no age',
       faults: { lastModified: false },
-      finds: { age: 'tells no age of an object just written (on S3: no usable Date and Last-Modified in its replies)' },
+      finds: {
+        age: 'tells no age of an object just written (on S3: no usable Date and Last-Modified in its replies)',
+      },
     },
     {
       name: 'makes objects look old',
@@ -180,7 +200,9 @@ describe('the probe of a store that has its weaknesses', () => {
     expect(report.ok).toBe(true);
     expect(report.checks.find(({ id }) => id === 'races')).toMatchObject({
       status: 'warning',
-      detail: expect.stringMatching(/^7 of 8 racing writers got a server error instead of a refusal: .*HTTP 500 \(InternalError/),
+      detail: expect.stringMatching(
+        /^7 of 8 racing writers got a server error instead of a refusal: .*HTTP 500 \(InternalError/,
+      ),
     });
     expect(notOk(report)).toEqual(['create-once', 'replace-bogus', 'replace-stale', 'races']);
   });
@@ -193,7 +215,9 @@ describe('the probe of a store that has its weaknesses', () => {
       expect(report.ok).toBe(true);
       expect(report.checks.find(({ id }) => id === 'age')).toMatchObject({
         status: 'warning',
-        detail: expect.stringMatching(/^makes an object of \d+ ms only .* old: leases are taken over so much later, which is safe/),
+        detail: expect.stringMatching(
+          /^makes an object of \d+ ms only .* old: leases are taken over so much later, which is safe/,
+        ),
       });
     },
   );
@@ -211,18 +235,21 @@ describe('the probe of a store that has its weaknesses', () => {
   it.each([
     ['busy', { status: 503, code: 'SlowDown' }],
     ['silent', 'drop-reply'],
-  ] as const)('has patience with one that is %s for a moment, whatever it was asked to do for the first time', async (_, reply) => {
-    // One create, a second create of a second key, and the replaces of a third.
-    for (let before = 1; before < 12; before += 1) {
-      server.next(...Array(before).fill('as-usual'), reply);
-      const report = await probeStore(store, { ...quickly, rounds: 1 });
-      expect(report.ok).toBe(true);
-      // Where a refusal was expected there is none to be seen.
-      expect(notOk(report).length).toBeLessThanOrEqual(1);
-    }
-    expect(server.requests.filter(({ headers }) => headers['if-match'] === '')).toEqual([]);
-    expect(server.keys).toEqual([]);
-  });
+  ] as const)(
+    'has patience with one that is %s for a moment, whatever it was asked to do for the first time',
+    async (_, reply) => {
+      // One create, a second create of a second key, and the replaces of a third.
+      for (let before = 1; before < 12; before += 1) {
+        server.next(...Array(before).fill('as-usual'), reply);
+        const report = await probeStore(store, { ...quickly, rounds: 1 });
+        expect(report.ok).toBe(true);
+        // Where a refusal was expected there is none to be seen.
+        expect(notOk(report).length).toBeLessThanOrEqual(1);
+      }
+      expect(server.requests.filter(({ headers }) => headers['if-match'] === '')).toEqual([]);
+      expect(server.keys).toEqual([]);
+    },
+  );
 
   it('takes another key, or another attempt, where its own one is refused for a moment', async () => {
     for (const before of [0, 1, 5, 9]) {
@@ -241,7 +268,10 @@ describe('a store that cannot be probed', () => {
   ] as const)('that %s is reported as that, not as faulty', async (_, reply, fault) => {
     server.next(reply);
     const until = clock.monotonic();
-    await expect(probeStore(store, { ...quickly, until })).rejects.toMatchObject({ code: 'STORE_FAILED', fault });
+    await expect(probeStore(store, { ...quickly, until })).rejects.toMatchObject({
+      code: 'STORE_FAILED',
+      fault,
+    });
   });
 
   it('is given up when its caller gives up', async () => {

@@ -21,8 +21,10 @@ interface Opening {
   readonly clock?: Clock;
 }
 
-const open = (endpoint: string, { requestTimeoutMs = 5_000, bucket = server.bucket, clock = systemClock }: Opening = {}) =>
-  openS3Store({ bucket, prefix: 'p', endpoint, clock, requestTimeoutMs });
+const open = (
+  endpoint: string,
+  { requestTimeoutMs = 5_000, bucket = server.bucket, clock = systemClock }: Opening = {},
+) => openS3Store({ bucket, prefix: 'p', endpoint, clock, requestTimeoutMs });
 
 beforeEach(async () => {
   vi.stubEnv('AWS_ACCESS_KEY_ID', 'key');
@@ -49,14 +51,19 @@ const calls = {
   discard: () => store.discardProbe('probe-1.json'),
 } as const;
 type Call = keyof typeof calls;
-/** The time-out of a request where a test moves its clock: the SDK has one of its own in real time, of the same length. */
+/**
+ * The time-out of a request where a test moves its clock: the SDK has one of its own in real time, of the
+ * same length.
+ */
 const MINUTE_MS = 60_000;
 const ALL = Object.keys(calls) as Call[];
 const WRITES: Call[] = ['create', 'replace'];
 
 describe('a write', () => {
   it('asks for the condition in the words of S3, once, with the content and the metadata', async () => {
-    expect(await store.create('1.json', '', { taskid: 'task-a', version: '7' })).toMatchObject({ status: 'written' });
+    expect(await store.create('1.json', '', { taskid: 'task-a', version: '7' })).toMatchObject({
+      status: 'written',
+    });
     expect(await store.replace('0.json', '{"é":1}', {}, etag)).toMatchObject({ status: 'written' });
     expect(server.requests).toHaveLength(2);
     const [create, replace] = server.requests;
@@ -72,7 +79,11 @@ describe('a write', () => {
       },
     });
     expect(create?.headers).not.toHaveProperty('if-match');
-    expect(replace).toMatchObject({ method: 'PUT', key: 'p/0.json', headers: { 'if-match': etag, 'content-length': '8' } });
+    expect(replace).toMatchObject({
+      method: 'PUT',
+      key: 'p/0.json',
+      headers: { 'if-match': etag, 'content-length': '8' },
+    });
     expect(replace?.headers).not.toHaveProperty('if-none-match');
     // Neither checksum trailers, which servers other than AWS often do not know, nor a second round trip.
     for (const { headers } of server.requests) {
@@ -159,16 +170,64 @@ describe('a failure', () => {
     readonly says: string;
   }
   const rows: Row[] = [
-    { status: 403, code: 'AccessDenied', fault: 'denied', outcome: 'not-applied', says: 'access denied (AccessDenied, needs s3:' },
-    { status: 403, code: 'InvalidAccessKeyId', fault: 'denied', outcome: 'not-applied', says: 'access denied (InvalidAccessKeyId): The' },
+    {
+      status: 403,
+      code: 'AccessDenied',
+      fault: 'denied',
+      outcome: 'not-applied',
+      says: 'access denied (AccessDenied, needs s3:',
+    },
+    {
+      status: 403,
+      code: 'InvalidAccessKeyId',
+      fault: 'denied',
+      outcome: 'not-applied',
+      says: 'access denied (InvalidAccessKeyId): The',
+    },
     { status: 403, fault: 'denied', outcome: 'not-applied', says: 'access denied (HTTP 403)' },
-    { status: 401, code: 'Unauthorized', fault: 'denied', outcome: 'not-applied', says: 'access denied (Unauthorized)' },
-    { status: 400, code: 'ExpiredToken', fault: 'denied', outcome: 'not-applied', says: 'access denied (ExpiredToken)' },
-    { status: 403, code: 'RequestTimeTooSkewed', fault: 'denied', outcome: 'not-applied', says: 'the clock of this host is wrong' },
-    { status: 404, code: 'NoSuchBucket', fault: 'missing', outcome: 'not-applied', says: 's3://bucket/p: bucket does not exist' },
+    {
+      status: 401,
+      code: 'Unauthorized',
+      fault: 'denied',
+      outcome: 'not-applied',
+      says: 'access denied (Unauthorized)',
+    },
+    {
+      status: 400,
+      code: 'ExpiredToken',
+      fault: 'denied',
+      outcome: 'not-applied',
+      says: 'access denied (ExpiredToken)',
+    },
+    {
+      status: 403,
+      code: 'RequestTimeTooSkewed',
+      fault: 'denied',
+      outcome: 'not-applied',
+      says: 'the clock of this host is wrong',
+    },
+    {
+      status: 404,
+      code: 'NoSuchBucket',
+      fault: 'missing',
+      outcome: 'not-applied',
+      says: 's3://bucket/p: bucket does not exist',
+    },
     { status: 404, fault: 'rejected', outcome: 'unknown', says: 'is this an S3 server?' },
-    { status: 404, body: '404 page not found', fault: 'rejected', outcome: 'unknown', says: 'is this an S3 server?' },
-    { status: 404, body: '<html><body>Not Found</body></html>', fault: 'rejected', outcome: 'unknown', says: 'is this an S3 server?' },
+    {
+      status: 404,
+      body: '404 page not found',
+      fault: 'rejected',
+      outcome: 'unknown',
+      says: 'is this an S3 server?',
+    },
+    {
+      status: 404,
+      body: '<html><body>Not Found</body></html>',
+      fault: 'rejected',
+      outcome: 'unknown',
+      says: 'is this an S3 server?',
+    },
     {
       status: 400,
       code: 'InvalidRequest',
@@ -176,7 +235,13 @@ describe('a failure', () => {
       outcome: 'not-applied',
       says: 'refused (InvalidRequest: The stand-in says InvalidRequest.)',
     },
-    { status: 405, code: 'MethodNotAllowed', fault: 'rejected', outcome: 'not-applied', says: 'refused (MethodNotAllowed' },
+    {
+      status: 405,
+      code: 'MethodNotAllowed',
+      fault: 'rejected',
+      outcome: 'not-applied',
+      says: 'refused (MethodNotAllowed',
+    },
     {
       status: 501,
       code: 'NotImplemented',
@@ -206,14 +271,56 @@ describe('a failure', () => {
       outcome: 'not-applied',
       says: 'answered HTTP 304, not modified, although',
     },
-    { on: WRITES, status: 304, fault: 'rejected', outcome: 'not-applied', says: 'answered HTTP 304, not modified, where S3 answers 412' },
-    { status: 400, code: 'AuthorizationHeaderMalformed', fault: 'rejected', outcome: 'not-applied', says: 'wrong region or endpoint' },
-    { status: 400, code: 'RequestTimeout', fault: 'unavailable', outcome: 'unknown', says: 'answered HTTP 400 (RequestTimeout' },
-    { status: 429, code: 'TooManyRequests', fault: 'unavailable', outcome: 'unknown', says: 'answered HTTP 429 (TooManyRequests' },
-    { status: 500, code: 'InternalError', fault: 'unavailable', outcome: 'unknown', says: 'answered HTTP 500 (InternalError' },
-    { status: 502, body: '<html><h1>Bad Gateway</h1></html>', fault: 'unavailable', outcome: 'unknown', says: 'answered HTTP 502' },
+    {
+      on: WRITES,
+      status: 304,
+      fault: 'rejected',
+      outcome: 'not-applied',
+      says: 'answered HTTP 304, not modified, where S3 answers 412',
+    },
+    {
+      status: 400,
+      code: 'AuthorizationHeaderMalformed',
+      fault: 'rejected',
+      outcome: 'not-applied',
+      says: 'wrong region or endpoint',
+    },
+    {
+      status: 400,
+      code: 'RequestTimeout',
+      fault: 'unavailable',
+      outcome: 'unknown',
+      says: 'answered HTTP 400 (RequestTimeout',
+    },
+    {
+      status: 429,
+      code: 'TooManyRequests',
+      fault: 'unavailable',
+      outcome: 'unknown',
+      says: 'answered HTTP 429 (TooManyRequests',
+    },
+    {
+      status: 500,
+      code: 'InternalError',
+      fault: 'unavailable',
+      outcome: 'unknown',
+      says: 'answered HTTP 500 (InternalError',
+    },
+    {
+      status: 502,
+      body: '<html><h1>Bad Gateway</h1></html>',
+      fault: 'unavailable',
+      outcome: 'unknown',
+      says: 'answered HTTP 502',
+    },
     { status: 502, body: 'Bad Gateway', fault: 'unavailable', outcome: 'unknown', says: 'answered HTTP 502' },
-    { status: 503, code: 'SlowDown', fault: 'unavailable', outcome: 'unknown', says: 'answered HTTP 503 (SlowDown' },
+    {
+      status: 503,
+      code: 'SlowDown',
+      fault: 'unavailable',
+      outcome: 'unknown',
+      says: 'answered HTTP 503 (SlowDown',
+    },
     { status: 504, fault: 'unavailable', outcome: 'unknown', says: 'answered HTTP 504' },
     {
       on: ['read', 'list', 'discard'],
@@ -223,74 +330,111 @@ describe('a failure', () => {
       outcome: 'not-applied',
       says: 'refused',
     },
-    { on: ['create', 'list'], status: 404, code: 'NoSuchKey', fault: 'rejected', outcome: 'unknown', says: 'is this an S3 server?' },
-    { on: ['list'], status: 200, body: 'hello', fault: 'rejected', outcome: 'unknown', says: 'not as S3 does' },
-    { on: ['read'], status: 200, body: 'hello', fault: 'rejected', outcome: 'unknown', says: 'without an ETag' },
+    {
+      on: ['create', 'list'],
+      status: 404,
+      code: 'NoSuchKey',
+      fault: 'rejected',
+      outcome: 'unknown',
+      says: 'is this an S3 server?',
+    },
+    {
+      on: ['list'],
+      status: 200,
+      body: 'hello',
+      fault: 'rejected',
+      outcome: 'unknown',
+      says: 'not as S3 does',
+    },
+    {
+      on: ['read'],
+      status: 200,
+      body: 'hello',
+      fault: 'rejected',
+      outcome: 'unknown',
+      says: 'without an ETag',
+    },
   ];
 
-  it.each(rows)('answered $status $code $body is $fault, $outcome, in one line and after one request', async (row) => {
-    const { fault, outcome, says, on = ALL, ...reply } = row;
-    for (const call of on) {
-      server.requests.length = 0;
-      server.next(reply);
-      const error = await failureOf(calls[call]());
-      expect(error).toMatchObject({ fault, outcome });
-      expect(error.message).toContain(says);
-      expect(error.message).toMatch(/^s3:\/\/bucket\/p: /);
-      expect(explain(error)).not.toMatch(/\n|Deserialization|UnknownError|\$response/);
-      expect(server.requests).toHaveLength(1);
-    }
-  });
+  it.each(rows)(
+    'answered $status $code $body is $fault, $outcome, in one line and after one request',
+    async (row) => {
+      const { fault, outcome, says, on = ALL, ...reply } = row;
+      for (const call of on) {
+        server.requests.length = 0;
+        server.next(reply);
+        const error = await failureOf(calls[call]());
+        expect(error).toMatchObject({ fault, outcome });
+        expect(error.message).toContain(says);
+        expect(error.message).toMatch(/^s3:\/\/bucket\/p: /);
+        expect(explain(error)).not.toMatch(/\n|Deserialization|UnknownError|\$response/);
+        expect(server.requests).toHaveLength(1);
+      }
+    },
+  );
 
   it('to ask a bucket of S3 Express for a session is a matter of rights, not of credentials', async () => {
     const express = await open(server.endpoint, { bucket: 'leases--use1-az4--x-s3' });
     server.next({ status: 403, code: 'AccessDenied' });
     const error = await failureOf(express.create('1.json', 'new', {}));
     expect(error).toMatchObject({ fault: 'denied', outcome: 'not-applied' });
-    expect(error.message).toContain('creating 1.json: access denied (AccessDenied, needs s3express:CreateSession)');
+    expect(error.message).toContain(
+      'creating 1.json: access denied (AccessDenied, needs s3express:CreateSession)',
+    );
     expect(server.requests).toHaveLength(1);
     expect(server.requests[0]?.query.has('session')).toBe(true);
     await express.close();
   });
 
-  it.each(ALL)('of the connection before the reply to %s has an unknown outcome, and nothing is sent twice', async (call) => {
-    for (const drop of ['drop-request', 'drop-reply'] as const) {
-      server.requests.length = 0;
-      server.next(drop);
-      expect(await failureOf(calls[call]())).toMatchObject({ fault: 'unreachable', outcome: 'unknown', transient: true });
-      expect(server.requests).toHaveLength(1);
-    }
-  });
+  it.each(ALL)(
+    'of the connection before the reply to %s has an unknown outcome, and nothing is sent twice',
+    async (call) => {
+      for (const drop of ['drop-request', 'drop-reply'] as const) {
+        server.requests.length = 0;
+        server.next(drop);
+        expect(await failureOf(calls[call]())).toMatchObject({
+          fault: 'unreachable',
+          outcome: 'unknown',
+          transient: true,
+        });
+        expect(server.requests).toHaveLength(1);
+      }
+    },
+  );
 
-  it.each(ALL)('of a server that stalls over %s ends in time, with an unknown outcome, and nothing is sent twice', async (call) => {
-    await store.close();
-    const clock = new VirtualClock();
-    store = await open(server.endpoint, { requestTimeoutMs: MINUTE_MS, clock });
-    const stalls = call === 'read' || call === 'list' ? (['stall', 'stall-body'] as const) : (['stall'] as const);
-    for (const stall of stalls) {
-      server.requests.length = 0;
-      server.next(stall);
-      let error: StoreError | undefined;
-      const failed = failureOf(calls[call]()).then((failure) => {
-        error = failure;
-      });
-      await expect.poll(() => server.requests.length).toBe(1);
-      // By now a body has begun to arrive, most likely.
-      await systemClock.sleep(50);
-      await clock.advance(MINUTE_MS - 1);
-      expect(error).toBeUndefined();
-      await clock.advance(1);
-      await failed;
-      expect(error).toMatchObject({
-        fault: 'unreachable',
-        outcome: 'unknown',
-        message: expect.stringContaining('no answer within 60000 ms'),
-      });
-      expect(server.requests).toHaveLength(1);
-    }
-    // The socket of the stalled request must not be used again.
-    expect(await store.read('0.json')).toMatchObject({ key: '0.json' });
-  });
+  it.each(ALL)(
+    'of a server that stalls over %s ends in time, with an unknown outcome, and nothing is sent twice',
+    async (call) => {
+      await store.close();
+      const clock = new VirtualClock();
+      store = await open(server.endpoint, { requestTimeoutMs: MINUTE_MS, clock });
+      const stalls =
+        call === 'read' || call === 'list' ? (['stall', 'stall-body'] as const) : (['stall'] as const);
+      for (const stall of stalls) {
+        server.requests.length = 0;
+        server.next(stall);
+        let error: StoreError | undefined;
+        const failed = failureOf(calls[call]()).then((failure) => {
+          error = failure;
+        });
+        await expect.poll(() => server.requests.length).toBe(1);
+        // By now a body has begun to arrive, most likely.
+        await systemClock.sleep(50);
+        await clock.advance(MINUTE_MS - 1);
+        expect(error).toBeUndefined();
+        await clock.advance(1);
+        await failed;
+        expect(error).toMatchObject({
+          fault: 'unreachable',
+          outcome: 'unknown',
+          message: expect.stringContaining('no answer within 60000 ms'),
+        });
+        expect(server.requests).toHaveLength(1);
+      }
+      // The socket of the stalled request must not be used again.
+      expect(await store.read('0.json')).toMatchObject({ key: '0.json' });
+    },
+  );
 
   it('to connect is certainly not applied', async () => {
     const { endpoint } = server;
@@ -304,9 +448,14 @@ describe('a failure', () => {
       expect(explain(error)).toMatch(/cannot connect: connect ECONNREFUSED 127\.0\.0\.1:\d+$/);
     }
     const byName = await open(endpoint.replace('127.0.0.1', 'localhost'));
-    expect(explain(await failureOf(byName.create('1.json', 'x', {})))).toMatch(/cannot connect: connect ECONNREFUSED/);
+    expect(explain(await failureOf(byName.create('1.json', 'x', {})))).toMatch(
+      /cannot connect: connect ECONNREFUSED/,
+    );
     const nowhere = await open('http://no-such-host.invalid:9000');
-    expect(await failureOf(nowhere.create('1.json', 'x', {}))).toMatchObject({ fault: 'unreachable', outcome: 'not-applied' });
+    expect(await failureOf(nowhere.create('1.json', 'x', {}))).toMatchObject({
+      fault: 'unreachable',
+      outcome: 'not-applied',
+    });
     server = await S3StandIn.start();
   });
 
@@ -316,7 +465,10 @@ describe('a failure', () => {
     const address = other.address();
     const port = typeof address === 'object' ? address?.port : undefined;
     const mail = await open(`http://127.0.0.1:${port}`);
-    expect(await failureOf(mail.create('1.json', 'x', {}))).toMatchObject({ fault: 'rejected', outcome: 'unknown' });
+    expect(await failureOf(mail.create('1.json', 'x', {}))).toMatchObject({
+      fault: 'rejected',
+      outcome: 'unknown',
+    });
     await mail.close();
     await new Promise((resolve) => other.close(resolve));
   });
@@ -342,7 +494,12 @@ describe('a failure', () => {
     vi.stubEnv('AWS_SECRET_ACCESS_KEY', undefined);
     vi.stubEnv('AWS_SHARED_CREDENTIALS_FILE', '/nonexistent/credentials');
     vi.stubEnv('AWS_CONTAINER_CREDENTIALS_FULL_URI', `${slow.endpoint}/credentials`);
-    const body = JSON.stringify({ AccessKeyId: 'k', SecretAccessKey: 's', Token: 't', Expiration: '2099-01-01T00:00:00Z' });
+    const body = JSON.stringify({
+      AccessKeyId: 'k',
+      SecretAccessKey: 's',
+      Token: 't',
+      Expiration: '2099-01-01T00:00:00Z',
+    });
     slow.next({ status: 200, body }, { status: 200, body });
     const clock = new VirtualClock();
     const waiting = await open(server.endpoint, { requestTimeoutMs: MINUTE_MS, clock });

@@ -23,7 +23,10 @@ afterEach(async () => {
   vi.unstubAllEnvs();
 });
 
-async function open(url: string, options: { endpoint?: string; region?: string } = { endpoint: s3.endpoint }): Promise<LeaseStore> {
+async function open(
+  url: string,
+  options: { endpoint?: string; region?: string } = { endpoint: s3.endpoint },
+): Promise<LeaseStore> {
   const store = await openStore(url, { ...base, ...options });
   opened.push(store);
   return store;
@@ -51,11 +54,19 @@ describe('a store on a real S3 server', () => {
 
   it('says in one line that the bucket does not exist', async () => {
     const store = await open('s3://no-such-bucket-anywhere/p');
-    const expected = 's3://no-such-bucket-anywhere/p: bucket does not exist: The specified bucket does not exist';
-    for (const call of [() => store.read('0.json'), () => store.list(), () => store.create('0.json', '', {})]) {
+    const expected =
+      's3://no-such-bucket-anywhere/p: bucket does not exist: The specified bucket does not exist';
+    for (const call of [
+      () => store.read('0.json'),
+      () => store.list(),
+      () => store.create('0.json', '', {}),
+    ]) {
       expect(await causeOf(call())).toBe(expected);
     }
-    await expect(store.replace('0.json', 'x', {}, '"e"')).rejects.toMatchObject({ fault: 'missing', outcome: 'not-applied' });
+    await expect(store.replace('0.json', 'x', {}, '"e"')).rejects.toMatchObject({
+      fault: 'missing',
+      outcome: 'not-applied',
+    });
     await expect(probeStore(store, base)).rejects.toMatchObject({ fault: 'missing' });
   });
 
@@ -68,7 +79,10 @@ describe('a store on a real S3 server', () => {
     expect(await causeOf(store.read('cluster.json'))).toMatch(
       new RegExp(`^s3://${bucket.name}/p: reading cluster.json: access denied \\(${code}\\): [^\\n]+$`),
     );
-    await expect(store.create('0.json', '', {})).rejects.toMatchObject({ fault: 'denied', outcome: 'not-applied' });
+    await expect(store.create('0.json', '', {})).rejects.toMatchObject({
+      fault: 'denied',
+      outcome: 'not-applied',
+    });
     await expect(probeStore(store, base)).rejects.toMatchObject({ fault: 'denied' });
   });
 });

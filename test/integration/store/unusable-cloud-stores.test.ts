@@ -13,7 +13,8 @@ import { TestAuthority } from '../../support/certificates.js';
 import { complaintOf } from '../../support/fleet.js';
 import { killAll, runCli } from '../../support/processes.js';
 
-// Stores of Azure and Google that cannot be used, and where their credentials come from. What hands out tokens, and what refuses them, stands in.
+// Stores of Azure and Google that cannot be used, and where their credentials come from. What hands out
+// tokens, and what refuses them, stands in.
 
 const AZURE = 'azblob://acct1/leases/x';
 const GOOGLE = 'gs://leases-of-a-test/x';
@@ -41,7 +42,12 @@ beforeAll(async () => {
   tokens = await listening(
     createHttpServer((_, response) => {
       response.setHeader('metadata-flavor', 'Google').setHeader('content-type', 'application/json');
-      const token = { access_token: 'TOKEN', expires_in: 3_600, expires_on: Math.floor(Date.now() / 1_000) + 3_600, token_type: 'Bearer' };
+      const token = {
+        access_token: 'TOKEN',
+        expires_in: 3_600,
+        expires_on: Math.floor(Date.now() / 1_000) + 3_600,
+        token_type: 'Bearer',
+      };
       response.end(JSON.stringify({ ...token, resource: 'https://storage.azure.com' }));
     }),
   );
@@ -50,14 +56,20 @@ beforeAll(async () => {
       authorization = request.headers.authorization;
       response.setHeader('date', new Date(Date.now() + aheadMs).toUTCString());
       if (request.url?.startsWith('/acct1')) {
-        const [status, code] = authorization?.startsWith('Bearer') ? [401, 'InvalidAuthenticationInfo'] : [403, 'AuthenticationFailed'];
+        const [status, code] = authorization?.startsWith('Bearer')
+          ? [401, 'InvalidAuthenticationInfo']
+          : [403, 'AuthenticationFailed'];
         response.writeHead(status, { 'x-ms-error-code': code, 'content-type': 'application/xml' });
         response.end(
           `<?xml version="1.0"?><Error><Code>${code}</Code><Message>Lifetime validation failed. The token is expired.</Message></Error>`,
         );
       } else {
         response.writeHead(401, { 'content-type': 'application/json' });
-        response.end(JSON.stringify({ error: { code: 401, message: 'Invalid Credentials', errors: [{ reason: 'authError' }] } }));
+        response.end(
+          JSON.stringify({
+            error: { code: 401, message: 'Invalid Credentials', errors: [{ reason: 'authError' }] },
+          }),
+        );
       }
     }),
   );
@@ -81,8 +93,14 @@ afterAll(async () => {
 });
 
 const endpoint = () => ['--endpoint', `https://localhost:${portOf(service)}`];
-const google = () => ({ GCE_METADATA_HOST: `127.0.0.1:${portOf(tokens)}`, METADATA_SERVER_DETECTION: 'assume-present' });
-const azure = () => ({ IDENTITY_ENDPOINT: `http://127.0.0.1:${portOf(tokens)}/token`, IDENTITY_HEADER: 'header' });
+const google = () => ({
+  GCE_METADATA_HOST: `127.0.0.1:${portOf(tokens)}`,
+  METADATA_SERVER_DETECTION: 'assume-present',
+});
+const azure = () => ({
+  IDENTITY_ENDPOINT: `http://127.0.0.1:${portOf(tokens)}/token`,
+  IDENTITY_HEADER: 'header',
+});
 const connection = (address: string) => ({
   AZURE_STORAGE_CONNECTION_STRING: `DefaultEndpointsProtocol=https;AccountName=acct1;AccountKey=c2VjcmV0;BlobEndpoint=${address}/acct1;`,
 });
@@ -104,11 +122,37 @@ async function complaint(
 }
 
 describe('a store that cannot be used ends a task with 69 and says why in one line', () => {
-  it.each<[what: string, store: string, options: () => string[], env: () => Record<string, string>, says: RegExp]>([
-    ['no credentials of Azure', AZURE, () => [], () => ({}), /no Azure credentials to be had: not by AZURE_STORAGE_CONNECTION_STRING/],
-    ['no credentials of Google', GOOGLE, () => [], () => ({}), /no Google credentials to be had: Could not load the default credentials/],
-    ['an expired token of Azure', AZURE, endpoint, azure, /access denied \(InvalidAuthenticationInfo\): Lifetime validation failed/],
-    ['an expired token of Google', GOOGLE, endpoint, google, /access denied \(HTTP 401, authError: Invalid Credentials/],
+  it.each<
+    [what: string, store: string, options: () => string[], env: () => Record<string, string>, says: RegExp]
+  >([
+    [
+      'no credentials of Azure',
+      AZURE,
+      () => [],
+      () => ({}),
+      /no Azure credentials to be had: not by AZURE_STORAGE_CONNECTION_STRING/,
+    ],
+    [
+      'no credentials of Google',
+      GOOGLE,
+      () => [],
+      () => ({}),
+      /no Google credentials to be had: Could not load the default credentials/,
+    ],
+    [
+      'an expired token of Azure',
+      AZURE,
+      endpoint,
+      azure,
+      /access denied \(InvalidAuthenticationInfo\): Lifetime validation failed/,
+    ],
+    [
+      'an expired token of Google',
+      GOOGLE,
+      endpoint,
+      google,
+      /access denied \(HTTP 401, authError: Invalid Credentials/,
+    ],
   ])('%s', async (what, store, options, env, says) => {
     expect(await complaint(store, options(), env())).toEqual({ code: 69, line: expect.stringMatching(says) });
     // The default chain was asked for the token, and it was sent.
@@ -117,7 +161,10 @@ describe('a store that cannot be used ends a task with 69 and says why in one li
 
   it('nobody at Azure’s address', async () => {
     // What a task does then is in unusable-stores.test.ts.
-    vi.stubEnv('AZURE_STORAGE_CONNECTION_STRING', connection('http://127.0.0.1:1').AZURE_STORAGE_CONNECTION_STRING);
+    vi.stubEnv(
+      'AZURE_STORAGE_CONNECTION_STRING',
+      connection('http://127.0.0.1:1').AZURE_STORAGE_CONNECTION_STRING,
+    );
     const store = await openStore(AZURE, { clock, random, requestTimeoutMs: 10_000 });
     const failure = await store.read('cluster.json').catch((error: unknown) => error);
     expect(failure).toMatchObject({ fault: 'unreachable', outcome: 'not-applied' });

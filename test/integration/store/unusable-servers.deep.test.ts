@@ -10,7 +10,10 @@ import { SERVER_KINDS, type StoreAccess, type StoreServer } from '../../support/
 
 // What unusable-stores.test.ts shows of S3, of every kind of server, and hosts whose clocks are wrong.
 
-/** A store is given eight seconds to answer; the rest is for the start of a process on a machine that has much else to do. */
+/**
+ * A store is given eight seconds to answer; the rest is for the start of a process on a machine that has much
+ * else to do.
+ */
 const LIMIT_MS = 60_000;
 
 describe.each(SERVER_KINDS)('on %s', (kind) => {
@@ -54,28 +57,33 @@ describe.each(SERVER_KINDS)('on %s', (kind) => {
   it('a server of another kind', async () => {
     const access = await server.newPlace();
     const web = await listening(
-      createServer((_, response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<html>Welcome</html>')),
+      createServer((_, response) =>
+        response.writeHead(200, { 'content-type': 'text/html' }).end('<html>Welcome</html>'),
+      ),
     );
     others.push(web);
     expect(await complaint(access(web.url))).toContain(access(web.url).url);
   });
 
-  it.each([10, -10])('a host whose clock is %i hours off gets an id, keeps it, and gives it back', async (hours) => {
-    const store = await storeOn(server);
-    const clock = await faketimeEnvironment(`${hours > 0 ? '+' : '-'}${Math.abs(hours)}h`);
-    const settings = ['--nodes', '1', '--duration', '6s', '--grace', '1s', '--log-level', 'debug'];
-    const task = startTask({ ...store, env: { ...store.env, ...clock } }, settings, 'exec sleep 300');
-    expect(await task.started()).toEqual({ id: 0, version: 1 });
-    expect(Math.abs((task.log()[0]?.at ?? 0) - Date.now() - hours * 3_600_000)).toBeLessThan(60_000);
-    await task.waitForOutput(/(lease renewed[\s\S]*){2}/);
-    const { timestamp } = JSON.parse((await store.read('0.json')) ?? '') as { timestamp: number };
-    // What it writes is the store's time, for all to read.
-    expect(Math.abs(timestamp - Date.now())).toBeLessThan(7_500);
-    task.kill('SIGTERM');
-    expect(await task.exit).toEqual({ code: 143, signal: null });
-    await removeTraces(task.pid);
-    expect(task.log().filter(({ msg }) => /renewal failed|lost/.test(msg))).toEqual([]);
-    expect(JSON.parse((await store.read('0.json')) ?? '')).toMatchObject({ released: true, version: 1 });
-    await store.remove();
-  });
+  it.each([10, -10])(
+    'a host whose clock is %i hours off gets an id, keeps it, and gives it back',
+    async (hours) => {
+      const store = await storeOn(server);
+      const clock = await faketimeEnvironment(`${hours > 0 ? '+' : '-'}${Math.abs(hours)}h`);
+      const settings = ['--nodes', '1', '--duration', '6s', '--grace', '1s', '--log-level', 'debug'];
+      const task = startTask({ ...store, env: { ...store.env, ...clock } }, settings, 'exec sleep 300');
+      expect(await task.started()).toEqual({ id: 0, version: 1 });
+      expect(Math.abs((task.log()[0]?.at ?? 0) - Date.now() - hours * 3_600_000)).toBeLessThan(60_000);
+      await task.waitForOutput(/(lease renewed[\s\S]*){2}/);
+      const { timestamp } = JSON.parse((await store.read('0.json')) ?? '') as { timestamp: number };
+      // What it writes is the store's time, for all to read.
+      expect(Math.abs(timestamp - Date.now())).toBeLessThan(7_500);
+      task.kill('SIGTERM');
+      expect(await task.exit).toEqual({ code: 143, signal: null });
+      await removeTraces(task.pid);
+      expect(task.log().filter(({ msg }) => /renewal failed|lost/.test(msg))).toEqual([]);
+      expect(JSON.parse((await store.read('0.json')) ?? '')).toMatchObject({ released: true, version: 1 });
+      await store.remove();
+    },
+  );
 });

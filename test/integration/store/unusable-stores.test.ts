@@ -4,7 +4,10 @@ import { awsEnvironment } from '../../support/bucket.js';
 import { complaintOf, fleetStore } from '../../support/fleet.js';
 import { killAll, type ProcessEnd, runCli } from '../../support/processes.js';
 
-/** A store is given eight seconds to answer; the rest is for the start of a process on a machine that has much else to do. */
+/**
+ * A store is given eight seconds to answer; the rest is for the start of a process on a machine that has much
+ * else to do.
+ */
 const LIMIT_MS = 60_000;
 
 /** Runs a task that cannot get anywhere; the one line that it says after the one that names its store. */
@@ -40,7 +43,10 @@ describe.concurrent('a store that cannot be used ends a task with 69, soon, and 
   it('credentials wrong', async () => {
     const s3 = inject('s3');
     const store = await fleetStore('s3', s3);
-    const { end, tookMs, line } = await complaint(store.options, { ...store.env, AWS_SECRET_ACCESS_KEY: 'wrong-wrong-wrong' });
+    const { end, tookMs, line } = await complaint(store.options, {
+      ...store.env,
+      AWS_SECRET_ACCESS_KEY: 'wrong-wrong-wrong',
+    });
     expect(end.code).toBe(69);
     expect(tookMs).toBeLessThan(LIMIT_MS);
     expect(line).toMatch(/access denied/);

@@ -4,7 +4,11 @@ import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { systemClock as clock, systemRandom as random } from '../../../src/base/system.js';
 import type { MultiOperation } from '../../../src/zookeeper/zookeeper.js';
-import { openZooKeeper, type ZooKeeperClient, type ZooKeeperOptions } from '../../../src/zookeeper/zookeeper-client.js';
+import {
+  openZooKeeper,
+  type ZooKeeperClient,
+  type ZooKeeperOptions,
+} from '../../../src/zookeeper/zookeeper-client.js';
 import { packageRoot } from '../../support/package-root.js';
 import { killAll, runProcess } from '../../support/processes.js';
 import { freePort } from '../../support/servers/free-ports.js';
@@ -85,7 +89,10 @@ describe('a client', () => {
     expect(await client.create('/e', '', 'ephemeral')).toBe('/e');
     const first = await client.create('/n-', '', 'ephemeral-sequential');
     const second = await client.create('/n-', '', 'persistent-sequential');
-    expect([first, second]).toEqual([expect.stringMatching(/^\/n-\d{10}$/), expect.stringMatching(/^\/n-\d{10}$/)]);
+    expect([first, second]).toEqual([
+      expect.stringMatching(/^\/n-\d{10}$/),
+      expect.stringMatching(/^\/n-\d{10}$/),
+    ]);
     expect(second > first).toBe(true);
     expect((await other.read('/e'))?.stat.owner).toBe(sessionId);
     await client.close();
@@ -93,18 +100,33 @@ describe('a client', () => {
   });
 
   it.each<[string, string, (client: ZooKeeperClient) => Promise<unknown>, string?]>([
-    ['no-node', 'its parent does not exist', (client) => client.create('/no/child', '', 'persistent'), '/no/child'],
+    [
+      'no-node',
+      'its parent does not exist',
+      (client) => client.create('/no/child', '', 'persistent'),
+      '/no/child',
+    ],
     ['no-node', 'there is no such znode', (client) => client.setData('/no', ''), '/no'],
     ['node-exists', 'the znode exists', (client) => client.create('/a', '', 'persistent'), '/a'],
     ['bad-version', 'the data has another version', (client) => client.setData('/a', '', 7), '/a'],
     ['bad-version', 'the data has another version', (client) => client.remove('/a', 7), '/a'],
     ['not-empty', 'the znode has children', (client) => client.remove('/a'), '/a'],
-    ['no-children-for-ephemerals', 'the parent is ephemeral', (client) => client.create('/e/b', '', 'persistent'), '/e/b'],
+    [
+      'no-children-for-ephemerals',
+      'the parent is ephemeral',
+      (client) => client.create('/e/b', '', 'persistent'),
+      '/e/b',
+    ],
     ['refused', 'a path begins with "/"', (client) => client.read('a'), 'a'],
     ['refused', 'a path does not end with "/"', (client) => client.create('/a/', '', 'persistent'), '/a/'],
     ['refused', '.. is no name', (client) => client.children('/a/../b'), '/a/../b'],
     ['refused', 'a character that the servers refuse', (client) => client.remove('/a\u0000'), '/a\u0000'],
-    ['refused', '1000001 bytes of data', (client) => client.create('/big', 'x'.repeat(1_000_001), 'persistent'), '/big'],
+    [
+      'refused',
+      '1000001 bytes of data',
+      (client) => client.create('/big', 'x'.repeat(1_000_001), 'persistent'),
+      '/big',
+    ],
     ['refused', '1000001 bytes of data', (client) => client.setData('/a', 'x'.repeat(1_000_001)), '/a'],
   ])('tells the fault %s: %s', async (fault, text, act, path) => {
     const client = await openWithChroot();
@@ -130,14 +152,18 @@ describe('a client', () => {
 
   it('makes the parents that are missing, and the chroot', async () => {
     const client = open();
-    expect(await client.create('/a', '', 'persistent').catch((error: { fault: string }) => error.fault)).toBe('no-node');
+    expect(await client.create('/a', '', 'persistent').catch((error: { fault: string }) => error.fault)).toBe(
+      'no-node',
+    );
     expect(await client.createWithParents('/a/b/c', 'x', 'ephemeral')).toBe('/a/b/c');
     await client.ensurePath('/p/q');
     await client.ensurePath('/p/q');
     expect(await client.children('/p')).toEqual(['q']);
     expect((await client.read('/a/b'))?.stat.owner).toBeUndefined();
     // Another program sees the same.
-    expect(await zkCli(inject('zookeeper').connect, ['get', `${connect.slice(connect.indexOf('/'))}/a/b/c`])).toBe('x');
+    expect(
+      await zkCli(inject('zookeeper').connect, ['get', `${connect.slice(connect.indexOf('/'))}/a/b/c`]),
+    ).toBe('x');
   });
 
   it('makes parents that others remove all the time', async () => {
@@ -163,10 +189,17 @@ describe('a client', () => {
 
   it('needs no right to make parents that exist', async () => {
     const { connect: server } = inject('zookeeper');
-    await open({ connect: server, auth: 'digest:owner:secret' }).create(connect.slice(server.length), '', 'persistent');
+    await open({ connect: server, auth: 'digest:owner:secret' }).create(
+      connect.slice(server.length),
+      '',
+      'persistent',
+    );
     const guest = open({ auth: 'digest:guest:secret' });
     await guest.ensurePath('/');
-    await expect(guest.createWithParents('/a/b', '', 'persistent')).rejects.toMatchObject({ fault: 'no-auth', path: '/a/b' });
+    await expect(guest.createWithParents('/a/b', '', 'persistent')).rejects.toMatchObject({
+      fault: 'no-auth',
+      path: '/a/b',
+    });
   });
 
   describe('carries out a transaction', () => {
@@ -192,20 +225,29 @@ describe('a client', () => {
       ['no-node', '/c', { type: 'remove', path: '/c' }],
       ['no-node', '/c', { type: 'set', path: '/c', data: '' }],
       ['node-exists', '/a', { type: 'create', path: '/a', data: '', mode: 'persistent' }],
-    ])('or not at all, telling the fault of the one that is refused: %s of %s', async (fault, path, refused) => {
-      const client = await openWithChroot();
-      await client.create('/a', 'old', 'persistent');
-      await client.setData('/a', 'newer');
-      const before: MultiOperation = { type: 'create', path: '/before', data: '', mode: 'persistent' };
-      const after: MultiOperation = { type: 'create', path: '/after', data: '', mode: 'persistent' };
-      await expect(client.multi([before, refused, after])).rejects.toMatchObject({ fault, path, outcome: 'not-applied' });
-      expect(await client.children('/')).toEqual(['a']);
-      expect((await client.read('/a'))?.data.toString()).toBe('newer');
-    });
+    ])(
+      'or not at all, telling the fault of the one that is refused: %s of %s',
+      async (fault, path, refused) => {
+        const client = await openWithChroot();
+        await client.create('/a', 'old', 'persistent');
+        await client.setData('/a', 'newer');
+        const before: MultiOperation = { type: 'create', path: '/before', data: '', mode: 'persistent' };
+        const after: MultiOperation = { type: 'create', path: '/after', data: '', mode: 'persistent' };
+        await expect(client.multi([before, refused, after])).rejects.toMatchObject({
+          fault,
+          path,
+          outcome: 'not-applied',
+        });
+        expect(await client.children('/')).toEqual(['a']);
+        expect((await client.read('/a'))?.data.toString()).toBe('newer');
+      },
+    );
 
     it('and refuses one that is too large, instead of losing the connection over it', async () => {
       const client = await openWithChroot();
-      const halves = ['/a', '/b'].map((path): MultiOperation => ({ type: 'create', path, data: 'x'.repeat(600_000), mode: 'persistent' }));
+      const halves = ['/a', '/b'].map(
+        (path): MultiOperation => ({ type: 'create', path, data: 'x'.repeat(600_000), mode: 'persistent' }),
+      );
       await expect(client.multi(halves)).rejects.toMatchObject({ fault: 'refused', outcome: 'not-applied' });
     });
   });
@@ -225,7 +267,9 @@ describe('a client', () => {
             path,
             transient: false,
           });
-          await expect(other.create(`${path}/b`, '', 'persistent')).rejects.toMatchObject({ fault: 'no-auth' });
+          await expect(other.create(`${path}/b`, '', 'persistent')).rejects.toMatchObject({
+            fault: 'no-auth',
+          });
         }
       }
       const same = open({ auth: 'digest:owner:secret' });
@@ -246,7 +290,9 @@ describe('a client', () => {
         }
         await other.setData('/shared', 'theirs');
       }
-      await expect(zkCli(connect, ['setAcl', '/parent', 'world:anyone:r'])).rejects.toThrow(/Authentication is not valid|permission/);
+      await expect(zkCli(connect, ['setAcl', '/parent', 'world:anyone:r'])).rejects.toThrow(
+        /Authentication is not valid|permission/,
+      );
     });
 
     it('without them makes znodes that everybody may change', async () => {
@@ -259,7 +305,9 @@ describe('a client', () => {
     it('that finds no connection: nothing was sent, and what is wrong stands in the error', async () => {
       const port = await freePort();
       const client = open({ connect: `127.0.0.1:${port}`, operationTimeoutMs: 200 });
-      await expect.poll(() => client.state).toMatchObject({ problem: `connect ECONNREFUSED 127.0.0.1:${port}` });
+      await expect
+        .poll(() => client.state)
+        .toMatchObject({ problem: `connect ECONNREFUSED 127.0.0.1:${port}` });
       await expect(client.create('/a', '', 'ephemeral')).rejects.toMatchObject({
         fault: 'timeout',
         outcome: 'not-applied',
@@ -268,7 +316,10 @@ describe('a client', () => {
         cause: expect.objectContaining({ message: `connect ECONNREFUSED 127.0.0.1:${port}` }),
       });
       await expect(client.whenConnected({ timeoutMs: 50 })).rejects.toMatchObject({ fault: 'timeout' });
-      expect(client.state).toEqual({ status: 'connecting', problem: `connect ECONNREFUSED 127.0.0.1:${port}` });
+      expect(client.state).toEqual({
+        status: 'connecting',
+        problem: `connect ECONNREFUSED 127.0.0.1:${port}`,
+      });
     });
 
     it('to hosts that do not exist, each with its own problem', async () => {
@@ -281,7 +332,9 @@ describe('a client', () => {
       // Not always the first one: a resolver may need longer than an attempt has.
       const unknown = /zk1\.invalid:2181: getaddrinfo E[A-Z_]+ zk1\.invalid/;
       const refused = `connect ECONNREFUSED 127.0.0.1:${port}`;
-      await expect.poll(() => problems.find((problem) => unknown.test(problem) && problem.includes(refused))).toBeDefined();
+      await expect
+        .poll(() => problems.find((problem) => unknown.test(problem) && problem.includes(refused)))
+        .toBeDefined();
     });
 
     it('by its signal, before and after it was sent, leaving no listener behind', async () => {
@@ -294,7 +347,9 @@ describe('a client', () => {
         outcome: 'not-applied',
         cause: expect.objectContaining({ message: 'enough' }),
       });
-      await expect(away.read('/a', { signal: controller.signal })).rejects.toMatchObject({ fault: 'aborted' });
+      await expect(away.read('/a', { signal: controller.signal })).rejects.toMatchObject({
+        fault: 'aborted',
+      });
 
       const client = await openWithChroot();
       const late = new AbortController();
@@ -322,8 +377,13 @@ describe('a client', () => {
     const { sessionId } = await client.whenConnected();
     expect(await client.create('/a', '', 'ephemeral', { sessionId })).toBe('/a');
     const other = { sessionId: '00000000deadbeef' };
-    await expect(client.create('/b', '', 'ephemeral', other)).rejects.toMatchObject({ fault: 'session-expired', outcome: 'not-applied' });
-    await expect(client.createWithParents('/c/d', '', 'ephemeral', other)).rejects.toMatchObject({ fault: 'session-expired' });
+    await expect(client.create('/b', '', 'ephemeral', other)).rejects.toMatchObject({
+      fault: 'session-expired',
+      outcome: 'not-applied',
+    });
+    await expect(client.createWithParents('/c/d', '', 'ephemeral', other)).rejects.toMatchObject({
+      fault: 'session-expired',
+    });
     expect(await client.children('/')).toEqual(['a']);
     await expect(open().read('/a', { sessionId })).rejects.toMatchObject({ fault: 'session-expired' });
   });
@@ -335,7 +395,11 @@ describe('a client', () => {
     ['operationTimeoutMs', { operationTimeoutMs: 0 }, '1 to 86400000'],
   ])('is refused with a wrong %s', (setting, options, text) => {
     expect(() => openZooKeeper({ connect, clock, random, ...options })).toThrow(
-      expect.objectContaining({ code: 'CONFIG_INVALID', setting, message: expect.stringContaining(text) as string }),
+      expect.objectContaining({
+        code: 'CONFIG_INVALID',
+        setting,
+        message: expect.stringContaining(text) as string,
+      }),
     );
   });
 
@@ -347,7 +411,9 @@ describe('a client', () => {
     // So many at once take a busy server a while.
     const all = Array.from({ length: 299 }, () => open({ operationTimeoutMs: 60_000 }));
     await Promise.all(all.map((client, i) => client.create(`/n${i}`, '', 'ephemeral')));
-    expect(new Set(all.map(({ state }) => (state.status === 'connected' ? state.sessionId : ''))).size).toBe(299);
+    expect(new Set(all.map(({ state }) => (state.status === 'connected' ? state.sessionId : ''))).size).toBe(
+      299,
+    );
     expect(await clients[0]?.children('/')).toHaveLength(299);
     await Promise.all(all.map((client) => client.close()));
     await expect.poll(() => clients[0]?.children('/')).toEqual([]);

@@ -33,7 +33,12 @@ interface Watching {
 /** Some clients, so that every server has its share of them, each watching one znode and its children. */
 async function watchers(chroot: string, count = 9): Promise<Watching[]> {
   const all = Array.from({ length: count }, (): Watching => {
-    const client = openZooKeeper({ connect: `${ensemble.connect}${chroot}`, sessionTimeoutMs: SESSION_MS, clock, random });
+    const client = openZooKeeper({
+      connect: `${ensemble.connect}${chroot}`,
+      sessionTimeoutMs: SESSION_MS,
+      clock,
+      random,
+    });
     clients.push(client);
     const watching: Watching = { client, newest: {}, states: [] };
     client.onState(({ status }) => {
@@ -75,7 +80,9 @@ async function write(client: ZooKeeperClient, data: string): Promise<void> {
 /** Every watch has told the newest state, and every ephemeral znode stands, in the session that made it. */
 async function agree(all: readonly Watching[], data: string): Promise<void> {
   const names = all.map((_, i) => `e${i}`).join();
-  await expect.poll(() => all.map(({ newest }) => newest)).toEqual(all.map(() => ({ children: names, data })));
+  await expect
+    .poll(() => all.map(({ newest }) => newest))
+    .toEqual(all.map(() => ({ children: names, data })));
 }
 
 describe('clients of an ensemble', () => {
@@ -100,21 +107,31 @@ describe('clients of an ensemble', () => {
   it('go on to another server, with the same session, when theirs stands still', async () => {
     const all = await watchers(uniqueChroot('paused'));
     const leader = await ensemble.leader();
-    const follower = ensemble.servers.find((server) => server !== leader && connectedTo(all, server).length > 0) as ZooKeeperProcess;
+    const follower = ensemble.servers.find(
+      (server) => server !== leader && connectedTo(all, server).length > 0,
+    ) as ZooKeeperProcess;
     const moved = connectedTo(all, follower);
     const sessions = moved.map(({ client }) => client.state);
     follower.pause();
     const other = all.find((watching) => !moved.includes(watching))?.client as ZooKeeperClient;
     await write(other, 'meanwhile');
     await expect
-      .poll(() => moved.every(({ client: { state } }) => state.status === 'connected' && state.server !== follower.connect), {
-        timeout: SESSION_MS,
-      })
+      .poll(
+        () =>
+          moved.every(
+            ({ client: { state } }) => state.status === 'connected' && state.server !== follower.connect,
+          ),
+        {
+          timeout: SESSION_MS,
+        },
+      )
       .toBe(true);
     await agree(all, 'meanwhile');
     for (const [i, { client, states }] of moved.entries()) {
       expect(states).not.toContain('expired');
-      expect(client.state).toMatchObject({ sessionId: sessions[i] && 'sessionId' in sessions[i] ? sessions[i].sessionId : '' });
+      expect(client.state).toMatchObject({
+        sessionId: sessions[i] && 'sessionId' in sessions[i] ? sessions[i].sessionId : '',
+      });
     }
   });
 
@@ -146,7 +163,9 @@ describe('clients of an ensemble', () => {
         client: { state },
       },
     ] of all.entries()) {
-      expect('sessionId' in state && state.sessionId).toBe(before[i] && 'sessionId' in before[i] ? before[i].sessionId : '');
+      expect('sessionId' in state && state.sessionId).toBe(
+        before[i] && 'sessionId' in before[i] ? before[i].sessionId : '',
+      );
     }
   });
 

@@ -6,7 +6,11 @@ import { systemClock as clock, systemRandom as random } from '../../../src/base/
 import { LibrarySession } from '../../../src/zookeeper/library-session.js';
 import { type Lookup, NameResolver } from '../../../src/zookeeper/name-resolver.js';
 import type { SessionState } from '../../../src/zookeeper/session-state.js';
-import { openZooKeeper, type ZooKeeperClient, type ZooKeeperOptions } from '../../../src/zookeeper/zookeeper-client.js';
+import {
+  openZooKeeper,
+  type ZooKeeperClient,
+  type ZooKeeperOptions,
+} from '../../../src/zookeeper/zookeeper-client.js';
 import { FaultProxy, type StallDirection } from '../../support/network/fault-proxy.js';
 import { ProcessHandle } from '../../support/process-handle.js';
 import { startZooKeeperProcess, type ZooKeeperProcess } from '../../support/servers/zookeeper-process.js';
@@ -41,14 +45,22 @@ afterEach(async () => {
 });
 
 function open(options: Partial<ZooKeeperOptions> = {}): Seen {
-  const client = openZooKeeper({ connect: server.connect, sessionTimeoutMs: SESSION_MS, clock, random, ...options });
+  const client = openZooKeeper({
+    connect: server.connect,
+    sessionTimeoutMs: SESSION_MS,
+    clock,
+    random,
+    ...options,
+  });
   clients.push(client);
   const states: SessionState[] = [];
   client.onState((state) => states.push(state));
   return { client, states };
 }
 
-async function openThroughProxy(options: Partial<ZooKeeperOptions> = {}): Promise<Seen & { proxy: FaultProxy }> {
+async function openThroughProxy(
+  options: Partial<ZooKeeperOptions> = {},
+): Promise<Seen & { proxy: FaultProxy }> {
   const proxy = new FaultProxy();
   proxies.push(proxy);
   const port = await proxy.start('127.0.0.1', server.port);
@@ -106,7 +118,10 @@ describe('a client', () => {
     expect(await late).toBe('/late');
     // Later it would have begun anew.
     expect(performance.now() - since).toBeLessThan(LASTING_SESSION_MS);
-    expect((await client.children('/'))?.filter((name) => name !== 'zookeeper').sort()).toEqual(['e', 'late']);
+    expect((await client.children('/'))?.filter((name) => name !== 'zookeeper').sort()).toEqual([
+      'e',
+      'late',
+    ]);
     expect((await client.read('/e'))?.stat.owner).toBe(sessionId);
     expect(statuses(states)).toEqual(['connected', 'suspended', 'connected']);
   });
@@ -132,13 +147,18 @@ describe('a client', () => {
     const call = client.read('/', { timeoutMs: 10_000 });
     await expect(call).rejects.toMatchObject({ fault: 'connection-loss', outcome: 'not-applied' });
     expect(performance.now() - since).toBeLessThan(SESSION_MS);
-    const problem = (text: string) => expect.objectContaining({ status: 'suspended', problem: expect.stringContaining(text) });
+    const problem = (text: string) =>
+      expect.objectContaining({ status: 'suspended', problem: expect.stringContaining(text) });
     await expect.poll(() => states).toContainEqual(problem('no session within 500 ms'));
     expect(states.find((state) => state.status === 'suspended')).toEqual(problem('no answer for 2000 ms'));
     server.resume();
     await client.whenConnected({ timeoutMs: 30_000 });
     await client.create('/a', '', 'ephemeral');
-    expect(statuses(states).slice(0, 3)).toEqual(['connected', 'suspended', expect.stringMatching(/connected|expired/)]);
+    expect(statuses(states).slice(0, 3)).toEqual([
+      'connected',
+      'suspended',
+      expect.stringMatching(/connected|expired/),
+    ]);
   });
 
   it('is connected again at once after a reset, with the same session', async () => {
@@ -198,8 +218,13 @@ describe('a client', () => {
     const { client, states } = open();
     const first = (await client.whenConnected()).sessionId;
     await expireSession({ connect: server.connect, sessionId: first });
-    await expect.poll(() => statuses(states)).toEqual(['connected', 'suspended', 'expired', 'connecting', 'connected']);
-    expect(states.find((state) => state.status === 'expired')).toEqual({ status: 'expired', sessionId: first });
+    await expect
+      .poll(() => statuses(states))
+      .toEqual(['connected', 'suspended', 'expired', 'connecting', 'connected']);
+    expect(states.find((state) => state.status === 'expired')).toEqual({
+      status: 'expired',
+      sessionId: first,
+    });
     expect(await client.create('/a', '', 'ephemeral')).toBe('/a');
   });
 
@@ -234,7 +259,11 @@ describe('a client', () => {
       message: expect.stringContaining('no answer within 200 ms'),
     });
     await expect(read).rejects.toMatchObject({ fault: 'timeout', outcome: 'not-applied' });
-    await expect(lost).rejects.toMatchObject({ fault: 'connection-loss', outcome: 'unknown', transient: true });
+    await expect(lost).rejects.toMatchObject({
+      fault: 'connection-loss',
+      outcome: 'unknown',
+      transient: true,
+    });
     expect(await other.read('/lost')).toBeDefined();
     // The answer comes after all, to no waiting caller.
     proxy.heal({ deliverHeld: true });
@@ -309,7 +338,9 @@ describe('a session', () => {
         }),
     );
     const { session, at } = connected(['zk.test'], names);
-    await expect.poll(() => session.problem).toBe(`zk.test:${server.port}: the name was not resolved within 1000 ms`);
+    await expect
+      .poll(() => session.problem)
+      .toBe(`zk.test:${server.port}: the name was not resolved within 1000 ms`);
     await expect(session.read('/', false)).rejects.toMatchObject({ fault: 'connection-loss' });
     answer(['127.0.0.1']);
     expect(await at).toBe(server.connect);

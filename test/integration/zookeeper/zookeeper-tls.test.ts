@@ -5,7 +5,11 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock as clock, systemRandom as random } from '../../../src/base/system.js';
 import { acquire } from '../../../src/runtime/acquire.js';
 import { connectServices } from '../../../src/runtime/connect-services.js';
-import { openZooKeeper, type ZooKeeperClient, type ZooKeeperOptions } from '../../../src/zookeeper/zookeeper-client.js';
+import {
+  openZooKeeper,
+  type ZooKeeperClient,
+  type ZooKeeperOptions,
+} from '../../../src/zookeeper/zookeeper-client.js';
 import { type Certificate, TestAuthority } from '../../support/certificates.js';
 import { stopProxies, throughProxy } from '../../support/network/proxies.js';
 import { killAll, runCli } from '../../support/processes.js';
@@ -46,8 +50,8 @@ function open(options: Partial<ZooKeeperOptions> = {}): ZooKeeperClient {
 }
 
 /**
- * Waits until an attempt to connect is told that this goes wrong: not the first one on a busy machine, where a server may take longer to answer
- * than an attempt has. A caller gets the problem as a cause.
+ * Waits until an attempt to connect is told that this goes wrong: not the first one on a busy machine, where
+ * a server may take longer to answer than an attempt has. A caller gets the problem as a cause.
  */
 async function fails(options: Partial<ZooKeeperOptions>, problem: RegExp): Promise<void> {
   const client = open(options);
@@ -101,7 +105,10 @@ describe.each(VERSIONS)('a client with %s', (version) => {
   });
 
   it('says that the server wants a client certificate', async () => {
-    await limited({ tls: { ca: trusted.ca } }, /: the server wants a client certificate \(.* alert bad certificate\)$/);
+    await limited(
+      { tls: { ca: trusted.ca } },
+      /: the server wants a client certificate \(.* alert bad certificate\)$/,
+    );
   });
 
   it('says that the server refuses the client certificate, of another CA or expired', async () => {
@@ -137,7 +144,10 @@ describe('a client', () => {
 
   it('takes a server by a host of its certificate, or by the name that is said to be in there', async () => {
     await open({ connect: `localhost:${server.securePort}` }).whenConnected();
-    await open({ connect: `localhost:${server.securePort}`, tls: { ...trusted, servername: '127.0.0.1' } }).whenConnected();
+    await open({
+      connect: `localhost:${server.securePort}`,
+      tls: { ...trusted, servername: '127.0.0.1' },
+    }).whenConnected();
     // Absolute, as resolvers of clusters like names; Java does not take it as the name of a server.
     await open({ tls: { ...trusted, servername: 'localhost.' } }).whenConnected();
   });
@@ -153,7 +163,9 @@ describe('a client', () => {
     expect((await open().read('/mine'))?.data.toString()).toBe('secret');
     const other = open({ tls: { ...trusted, ...pair(authority.issue({ name: 'payments' })) } });
     await expect(other.read('/mine')).rejects.toMatchObject({ fault: 'no-auth' });
-    await expect(open({ connect: server.connect, tls: undefined }).read('/mine')).rejects.toMatchObject({ fault: 'no-auth' });
+    await expect(open({ connect: server.connect, tls: undefined }).read('/mine')).rejects.toMatchObject({
+      fault: 'no-auth',
+    });
   });
 
   it('waits for a handshake that takes its time, as the first one of a server may', async () => {
@@ -169,7 +181,10 @@ describe('a client', () => {
 
 describe('the library', () => {
   it('holds a node id that ZooKeeper gives out, and shows it in the tree', async () => {
-    await using lease = await acquire({ provider: 'zookeeper', zookeeper: { connect: `${secure}/held`, tls: trusted, required: true } });
+    await using lease = await acquire({
+      provider: 'zookeeper',
+      zookeeper: { connect: `${secure}/held`, tls: trusted, required: true },
+    });
     expect(await open().children('/held/discovery/nodes/00')).toHaveLength(1);
     expect(lease.isValid()).toBe(true);
   });
@@ -185,13 +200,22 @@ describe('the library', () => {
     const error = await acquire({ provider: 'zookeeper', zookeeper }).catch((reason: unknown) => reason);
     expect(error).toMatchObject({
       code: 'CONFIG_INVALID',
-      message: 'tls.key: expected the private key of the certificate, in PEM and without a passphrase, got "…"',
+      message:
+        'tls.key: expected the private key of the certificate, in PEM and without a passphrase, got "…"',
     });
   });
 });
 
 describe('nodelease', () => {
-  const FLAGS = ['--zookeeper-tls', '--zookeeper-ca', authority.ca, '--zookeeper-cert', own.cert, '--zookeeper-key', own.key];
+  const FLAGS = [
+    '--zookeeper-tls',
+    '--zookeeper-ca',
+    authority.ca,
+    '--zookeeper-cert',
+    own.cert,
+    '--zookeeper-key',
+    own.key,
+  ];
 
   async function run(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
     const command = runCli(args, { env });
@@ -201,7 +225,18 @@ describe('nodelease', () => {
 
   it('run announces a node, and discovery ls shows it, by flags as by variables', async () => {
     const connect = `${secure}/run`;
-    const work = runCli(['run', '--store', 'memory:', '--zookeeper', connect, ...FLAGS, '--zookeeper-required', '--', 'sleep', '60']);
+    const work = runCli([
+      'run',
+      '--store',
+      'memory:',
+      '--zookeeper',
+      connect,
+      ...FLAGS,
+      '--zookeeper-required',
+      '--',
+      'sleep',
+      '60',
+    ]);
     await work.waitForOutput(/discovery: ok, this node is in the tree/);
     const env = {
       NODELEASE_ZOOKEEPER: connect,
@@ -229,7 +264,9 @@ describe('nodelease', () => {
 
   it('doctor names what a client without TLS lacks', async () => {
     const { code, out } = await run(['doctor', '--provider', 'zookeeper', '--zookeeper', secure]);
-    expect(out).toMatch(/takes connections, but gives no session: no quorum, .*it may have no quorum, be read-only, or want TLS/);
+    expect(out).toMatch(
+      /takes connections, but gives no session: no quorum, .*it may have no quorum, be read-only, or want TLS/,
+    );
     expect(code).not.toBe(0);
   });
 });

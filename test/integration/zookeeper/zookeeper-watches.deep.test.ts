@@ -8,7 +8,10 @@ import { expireSession, uniqueChroot } from '../../support/zookeeper.js';
 const SESSION_MS = 2_000;
 /** Of what changes the tree, and has to get through however busy the machine is. */
 const WRITER_SESSION_MS = 30_000;
-/** From a reconnect until two thousand watches are right; on a busy machine, as many times what reading all of it takes there. */
+/**
+ * From a reconnect until two thousand watches are right; on a busy machine, as many times what reading all of
+ * it takes there.
+ */
 const RIGHT = { withinMs: 2_000, reads: 5 };
 
 const clients: ZooKeeperClient[] = [];
@@ -48,7 +51,10 @@ interface Told {
 
 function tellChildren(client: ZooKeeperClient, path: string): Told {
   const all: string[] = [];
-  return { all, watch: client.watchChildren(path, (names) => all.push(names ? [...names].sort().join() : 'absent')) };
+  return {
+    all,
+    watch: client.watchChildren(path, (names) => all.push(names ? [...names].sort().join() : 'absent')),
+  };
 }
 
 function tellData(client: ZooKeeperClient, path: string): Told {
@@ -116,11 +122,14 @@ describe('a standing watch', () => {
     await children.watch.first;
     await data.watch.first;
     await Promise.all(
-      Array.from({ length: 300 }, (_, i) => (i % 3 === 2 ? writer.setData('/w', String(i)) : writer.create(`/w/${i}`, '', 'persistent'))),
+      Array.from({ length: 300 }, (_, i) =>
+        i % 3 === 2 ? writer.setData('/w', String(i)) : writer.create(`/w/${i}`, '', 'persistent'),
+      ),
     );
     await expect.poll(() => children.all.at(-1)?.split(',').length).toBe(200);
     await expect.poll(() => data.all.at(-1)).toBe('=299');
-    for (const { all } of [children, data]) for (const [i, state] of all.entries()) expect(state).not.toBe(all[i - 1]);
+    for (const { all } of [children, data])
+      for (const [i, state] of all.entries()) expect(state).not.toBe(all[i - 1]);
   });
 
   it('is not disturbed by a reconnect when nothing has changed', async () => {
@@ -131,7 +140,9 @@ describe('a standing watch', () => {
     await data.watch.first;
     await children.watch.first;
     for (let i = 0; i < 3; i += 1) {
-      const suspended = new Promise<void>((resolve) => client.onState(({ status }) => status === 'suspended' && resolve()));
+      const suspended = new Promise<void>((resolve) =>
+        client.onState(({ status }) => status === 'suspended' && resolve()),
+      );
       proxy.reset();
       await suspended;
       await client.whenConnected();
@@ -160,7 +171,9 @@ describe('a standing watch', () => {
     await expect.poll(() => standing.all.length).toBe(2);
     expect(early.all).toEqual([]);
     expect(late.all).toEqual(['=']);
-    expect(await Promise.race([early.watch.first.then(() => 'resolved'), clock.sleep(20).then(() => 'never')])).toBe('never');
+    expect(
+      await Promise.race([early.watch.first.then(() => 'resolved'), clock.sleep(20).then(() => 'never')]),
+    ).toBe('never');
   });
 
   it('may be opened and closed ten thousand times without leaving anything behind', async () => {
@@ -244,7 +257,8 @@ const FAULTS: readonly [string, Fault][] = [
     'an expired session',
     async (_, client) => {
       const { state } = client;
-      if (state.status === 'connected') await expireSession({ connect: inject('zookeeper').connect, sessionId: state.sessionId });
+      if (state.status === 'connected')
+        await expireSession({ connect: inject('zookeeper').connect, sessionId: state.sessionId });
     },
   ],
 ];
@@ -257,7 +271,11 @@ describe('all standing watches', () => {
       await writer.create(path, '0', 'persistent');
       await writer.create(`${path}/old`, '', 'persistent');
     }
-    const watched = parents.map((path) => ({ path, children: tellChildren(client, path), data: tellData(client, path) }));
+    const watched = parents.map((path) => ({
+      path,
+      children: tellChildren(client, path),
+      data: tellData(client, path),
+    }));
     await Promise.all(watched.flatMap(({ children, data }) => [children.watch.first, data.watch.first]));
 
     let isOver = false;
@@ -310,7 +328,9 @@ describe('all standing watches', () => {
     await expect.poll(() => client.state.status).toBe('suspended');
     await Promise.all(
       paths.map((path, i) =>
-        i % 10 === 0 ? writer.remove(path, -1, { timeoutMs: 30_000 }) : writer.setData(path, 'new', -1, { timeoutMs: 30_000 }),
+        i % 10 === 0
+          ? writer.remove(path, -1, { timeoutMs: 30_000 })
+          : writer.setData(path, 'new', -1, { timeoutMs: 30_000 }),
       ),
     );
     expect(new Set(newest.values())).toEqual(new Set(['old']));

@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { digest } from './history-digest.js';
 
 /** As `World.note` writes a line. */
-const line = (seconds: number, who: string, what: string) => `${seconds.toFixed(3).padStart(9)} s  ${who.padEnd(10)} ${what}`;
+const line = (seconds: number, who: string, what: string) =>
+  `${seconds.toFixed(3).padStart(9)} s  ${who.padEnd(10)} ${what}`;
 
 const acquired = [
   line(1, 'task 3.1', 'starts (run)'),
@@ -26,17 +27,20 @@ describe('the digest of a history', () => {
     expect(left).toBe(6);
   });
 
-  it.each(['node id 2: task 3.1 and task 4.1 at once', '2.json is missing', 'task 3.1 gives up 2 version 4 (…)'])(
-    'keeps the renewals of what is violated: %s',
-    (about) => {
-      expect(digest([...acquired, ...renewed], about).lines).toEqual(expect.arrayContaining(renewed));
-    },
-  );
+  it.each([
+    'node id 2: task 3.1 and task 4.1 at once',
+    '2.json is missing',
+    'task 3.1 gives up 2 version 4 (…)',
+  ])('keeps the renewals of what is violated: %s', (about) => {
+    expect(digest([...acquired, ...renewed], about).lines).toEqual(expect.arrayContaining(renewed));
+  });
 
   it('keeps requests that something befell, with it, and what came of them', () => {
     const fault = line(6, '', 'task 3.1 #4 replace 2.json: response-lost');
     const history = [...acquired, renewed[0] as string, fault, ...renewed.slice(1)];
-    expect(digest(history, 'node id 7').lines).toEqual(expect.arrayContaining([renewed[0], fault, renewed[2]]));
+    expect(digest(history, 'node id 7').lines).toEqual(
+      expect.arrayContaining([renewed[0], fault, renewed[2]]),
+    );
     const list = [line(7, 'task 3.1', '#5 list '), line(7, '', 'task 3.1 #5 list : slow')];
     expect(digest(list, 'node id 7').lines).toEqual(list);
   });
@@ -55,12 +59,19 @@ describe('the digest of a history', () => {
       line(9.2, 'task 3.1', 'released'),
     ];
     expect(digest([...acquired, ...renewed, ...release], 'node id 7').lines.slice(-3)).toEqual(release);
-    const lost = [line(9, 'task 3.1', '#5 replace 2.json'), line(9.5, 'task 3.1', 'lease of node id 2 (version 4) is lost: …')];
+    const lost = [
+      line(9, 'task 3.1', '#5 replace 2.json'),
+      line(9.5, 'task 3.1', 'lease of node id 2 (version 4) is lost: …'),
+    ];
     expect(digest([...acquired, ...lost], 'node id 7').lines.slice(-2)).toEqual(lost);
   });
 
   it('keeps what happens to machines, and the violation', () => {
-    const history = [line(4, '', '3 crash of 3 for 1 ms'), line(4, 'task 3.1', 'is killed'), line(5, 'VIOLATION', 'objects: …')];
+    const history = [
+      line(4, '', '3 crash of 3 for 1 ms'),
+      line(4, 'task 3.1', 'is killed'),
+      line(5, 'VIOLATION', 'objects: …'),
+    ];
     expect(digest(history, 'objects')).toEqual({ lines: history, left: 0 });
   });
 });

@@ -15,17 +15,23 @@ const STORED = /^(\S+) is now (held by .*)$/;
 /**
  * Leaves out of a history:
  * - requests that change nothing, `read` and `list`;
- * - renewals, the line of the request, that of the store and that of the task, other than those of the node ids that `about` names;
+ * - renewals, the line of the request, that of the store and that of the task, other than those of the node
+ *   ids that `about` names;
  * - unique ids of other node ids than those;
  * - that a task's own settings are overruled.
  *
- * A request that something befell stays, and so does a write that was no renewal, or that is not known to have become one.
+ * A request that something befell stays, and so does a write that was no renewal, or that is not known to
+ * have become one.
  *
  * @param history as `simulate` records it
  * @param about the text of the violation, say
  */
 export function digest(history: readonly string[], about: string): HistoryDigest {
-  const named = new Set([...about.matchAll(/(?:node id |gives up )(\d+)|(\d+)\.json/g)].map(([, id, object]) => `${id ?? object}.json`));
+  const named = new Set(
+    [...about.matchAll(/(?:node id |gives up )(\d+)|(\d+)\.json/g)].map(
+      ([, id, object]) => `${id ?? object}.json`,
+    ),
+  );
   const left = new Set<number>();
   /** Who has each object, by the last line of the store about it. */
   const stored = new Map<string, string>();

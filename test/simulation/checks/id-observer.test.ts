@@ -15,7 +15,9 @@ interface Maker {
   readonly fresh?: boolean;
 }
 
-/** A world at its beginning, in which 4 s of lag and 8 s of advance are allowed, and what its observer says. */
+/**
+ * A world at its beginning, in which 4 s of lag and 8 s of advance are allowed, and what its observer says.
+ */
 function observed() {
   const complaints: string[] = [];
   const world = new World(drawConditions(1, {}, new Set()));
@@ -25,7 +27,16 @@ function observed() {
     stamps: readonly (readonly [ms: number, sequence: number])[],
   ) => {
     const made: MadeIds = {
-      ...{ name: `task ${nodeId}.${version}`, nodeId, version, width, fixed, fresh, lagMs: 4_000, advanceMs: 8_000 },
+      ...{
+        name: `task ${nodeId}.${version}`,
+        nodeId,
+        version,
+        width,
+        fixed,
+        fresh,
+        lagMs: 4_000,
+        advanceMs: 8_000,
+      },
       ids: BigUint64Array.from(stamps, ([ms, sequence]) => id(ms, sequence, width, nodeId)),
       count: stamps.length,
     };
@@ -82,7 +93,9 @@ describe('the observer of unique ids', () => {
   it('sees tenures of a node id that stamp within the same millisecond, in whichever order they are made', () => {
     const { make } = observed();
     make({ nodeId: 0, version: 1 }, [[5, 0]]);
-    expect(make({ nodeId: 0, version: 3 }, [[5, 1]]).join()).toMatch(/version 3 with 0\.005 s.* version 1 with 0\.005 s/);
+    expect(make({ nodeId: 0, version: 3 }, [[5, 1]]).join()).toMatch(
+      /version 3 with 0\.005 s.* version 1 with 0\.005 s/,
+    );
     const late = observed();
     late.make({ nodeId: 0, version: 3 }, [[9, 0]]);
     expect(late.make({ nodeId: 0, version: 2 }, [[8, 0]])).toEqual([]);
@@ -103,7 +116,9 @@ describe('the observer of unique ids', () => {
 
   it("sees another node's number", () => {
     const complaints: string[] = [];
-    const observer = new IdObserver(new World(drawConditions(1, {}, new Set())), (text) => complaints.push(text));
+    const observer = new IdObserver(new World(drawConditions(1, {}, new Set())), (text) =>
+      complaints.push(text),
+    );
     const ids = BigUint64Array.of(id(1, 0, 8, 3));
     const made = {
       name: 'task',

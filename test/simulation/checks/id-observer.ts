@@ -20,7 +20,10 @@ export interface MadeIds {
   readonly fresh: boolean;
 }
 
-/** What one tenure has stamped ids with, and the tenures of the same node id before and after it that have made some. */
+/**
+ * What one tenure has stamped ids with, and the tenures of the same node id before and after it that have
+ * made some.
+ */
 interface Stamped {
   readonly name: string;
   readonly version: number;
@@ -36,14 +39,17 @@ interface Stamped {
 const RESERVED = 8;
 const LEAST_WIDTH = 8;
 const MOST_WIDTH = 16;
-/** What a maker may be behind its store by besides its lag: a reply that took that long, and what else there is to wait for. Milliseconds. */
+/**
+ * What a maker may be behind its store by besides its lag: a reply that took that long, and what else there
+ * is to wait for. Milliseconds.
+ */
 const SLOW_MS = 6_000;
 /** Where the halves of a 64-bit number stand on this machine. */
 const LOW = new Uint8Array(new Uint32Array([1]).buffer)[0] === 1 ? 0 : 1;
 
 /**
- * Sees every unique id of one world, and looks whether one of them comes twice: in fact, and by what makes it impossible, so that a mistake
- * shows before two ids happen to meet. Takes the ids apart by itself.
+ * Sees every unique id of one world, and looks whether one of them comes twice: in fact, and by what makes it
+ * impossible, so that a mistake shows before two ids happen to meet. Takes the ids apart by itself.
  */
 export class IdObserver {
   /** Ids of makers that decide for themselves are for others than the rest. */
@@ -78,7 +84,8 @@ export class IdObserver {
         this.fail(`${name} makes id ${ids[at]} of node id ${nodeId} after a greater one`);
       stamped.high = high;
       stamped.low = low;
-      if (!seen.add(high, low)) this.fail(`${name} makes id ${ids[at]} of node id ${nodeId}, which exists already`);
+      if (!seen.add(high, low))
+        this.fail(`${name} makes id ${ids[at]} of node id ${nodeId}, which exists already`);
       const node = low & mask;
       if (node !== mine) this.fail(`${name} makes id ${ids[at]} for node ${node} under node id ${nodeId}`);
     }
@@ -101,10 +108,15 @@ export class IdObserver {
         `${told} with ${seconds(firstMs)} s, and ${earlier.name} one of version ${earlier.version} with ${seconds(earlier.lastMs)} s`,
       );
     if (later !== undefined && lastMs >= later.firstMs)
-      this.fail(`${told} with ${seconds(lastMs)} s, and ${later.name} one of version ${later.version} with ${seconds(later.firstMs)} s`);
+      this.fail(
+        `${told} with ${seconds(lastMs)} s, and ${later.name} one of version ${later.version} with ${seconds(later.firstMs)} s`,
+      );
   }
 
-  /** An id of a node that needs many bits could be one of another node's that has few, if both were of the same millisecond. */
+  /**
+   * An id of a node that needs many bits could be one of another node's that has few, if both were of the
+   * same millisecond.
+   */
   #checkWidths({ name, nodeId, width }: MadeIds, first: number, last: number): void {
     const needed = Math.max(LEAST_WIDTH, 32 - Math.clz32(nodeId + RESERVED));
     this.#highest[width] = Math.max(this.#highest[width] as number, last);
@@ -133,7 +145,10 @@ export class IdObserver {
       last - (now.max + advanceMs - lagMs),
       fresh ? now.min - lagMs - world.conditions.timeStepMs - SLOW_MS - first : 0,
     );
-    if (offMs > 1) this.fail(`${name} stamps an id of node id ${nodeId} ${Math.round(offMs)} ms further from the store's time than it may`);
+    if (offMs > 1)
+      this.fail(
+        `${name} stamps an id of node id ${nodeId} ${Math.round(offMs)} ms further from the store's time than it may`,
+      );
   }
 
   #stampedBy({ name, nodeId, version }: MadeIds, firstMs: number): Stamped {

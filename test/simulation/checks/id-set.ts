@@ -1,6 +1,9 @@
 const FIRST_SLOTS = 8_192;
 
-/** 64-bit numbers above 2^32, each at most once. With millions of them a set of bigints would cost more than all that makes them. */
+/**
+ * 64-bit numbers above 2^32, each at most once. With millions of them a set of bigints would cost more than
+ * all that makes them.
+ */
 export class IdSet {
   size = 0;
   /** High and low half in turn; a high half of 0 is an empty slot. */
@@ -26,7 +29,8 @@ export class IdSet {
     this.#slots = new Uint32Array(2 * old.length);
     this.#mask = 2 * this.#mask + 1;
     this.size = 0;
-    for (let at = 0; at < old.length; at += 2) if (old[at] !== 0) this.add(old[at] as number, old[at + 1] as number);
+    for (let at = 0; at < old.length; at += 2)
+      if (old[at] !== 0) this.add(old[at] as number, old[at + 1] as number);
   }
 }
 

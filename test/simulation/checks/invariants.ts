@@ -31,7 +31,9 @@ export type InvariantName =
   | 'own-writes'
   /** No unique id is made twice, nor can be. */
   | 'ids'
-  /** No task takes an id that the cluster has given up, as far as it can know; and none is left to be taken. */
+  /**
+   * No task takes an id that the cluster has given up, as far as it can know; and none is left to be taken.
+   */
   | 'retirement'
   /** Growing and shrinking takes nothing from tasks whose ids stay, nor from the others too soon. */
   | 'survivors'
@@ -59,7 +61,10 @@ export interface WatchedTask {
 
 /** How long after a deadline it is looked whether anybody goes on, in milliseconds. */
 const TOLERANCE_MS = 1;
-/** How long a command may run after the news that its id may be somebody else's, in milliseconds; shorter than any pause. */
+/**
+ * How long a command may run after the news that its id may be somebody else's, in milliseconds; shorter than
+ * any pause.
+ */
 const AT_ONCE_MS = 40;
 
 /** An acquiring write that was applied, and whose reply was lost. */
@@ -71,9 +76,11 @@ interface Unheard {
 }
 
 /**
- * Watches one world from outside, in true time, with its own reading of the objects, and keeps the first promise that is broken.
+ * Watches one world from outside, in true time, with its own reading of the objects, and keeps the first
+ * promise that is broken.
  *
- * Belief can only begin in a step of the task's own machine, so that it is enough to look, after each step, at the task whose step it was.
+ * Belief can only begin in a step of the task's own machine, so that it is enough to look, after each step,
+ * at the task whose step it was.
  */
 export class Invariants {
   violation: Violation | undefined;
@@ -113,7 +120,8 @@ export class Invariants {
     const { lease, name } = task;
     const tenure = `${lease.id} version ${lease.version}`;
     const other = this.#holders.get(tenure);
-    if (other !== undefined) this.#fail('fencing', `node id ${tenure} is held by ${name}, and was by ${other}`);
+    if (other !== undefined)
+      this.#fail('fencing', `node id ${tenure} is held by ${name}, and was by ${other}`);
     this.#holders.set(tenure, name);
     const others = this.#tasks.get(lease.id) ?? [];
     others.push(task);
@@ -132,7 +140,11 @@ export class Invariants {
 
   /** A task says that it lost its lease. */
   onLost({ name, lease, process, workRuns }: WatchedTask, error: LeaseLostError): void {
-    if (lease.isValid()) this.#fail('deadline', `${name} reports its lease as lost (${error.detail}) and believes in it all the same`);
+    if (lease.isValid())
+      this.#fail(
+        'deadline',
+        `${name} reports its lease as lost (${error.detail}) and believes in it all the same`,
+      );
     if (leavesTime(error.reason)) return;
     const { scheduler } = this.world;
     // Somebody else may be at work already.
@@ -182,16 +194,28 @@ export class Invariants {
 
   /** A task has failed in a way that no user should have to expect. */
   onUnexpected(name: string, error: unknown): void {
-    this.#fail('errors', `${name} fails: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
+    this.#fail(
+      'errors',
+      `${name} fails: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
+    );
   }
 
-  /** A task calls an object unusable. There is none here, but that an old listing may lack what has been created since. */
+  /**
+   * A task calls an object unusable. There is none here, but that an old listing may lack what has been
+   * created since.
+   */
   onDamaged(name: string, { key, problem }: { readonly key: string; readonly problem: string }): void {
-    if (this.world.conditions.rates['stale-list'] === 0) this.#fail('errors', `${name} finds damage: ${key} ${problem}`);
+    if (this.world.conditions.rates['stale-list'] === 0)
+      this.#fail('errors', `${name} finds damage: ${key} ${problem}`);
   }
 
   /** A task has sent a request; `fault` is what is about to happen to it. */
-  onRequest(process: SimulatedProcess, operation: string, key: string, fault: NetworkFault | undefined): void {
+  onRequest(
+    process: SimulatedProcess,
+    operation: string,
+    key: string,
+    fault: NetworkFault | undefined,
+  ): void {
     // Beside the acquisition, and of no consequence for it.
     if (isMarker(key)) return;
     const { now } = this.world.scheduler;
@@ -212,22 +236,36 @@ export class Invariants {
     }
   }
 
-  /** Something happened to a process, or to its way to the store, that excuses it from finding a lost reply's write. */
+  /**
+   * Something happened to a process, or to its way to the store, that excuses it from finding a lost reply's
+   * write.
+   */
   onDisturbed(process: SimulatedProcess): void {
     this.#unheard.delete(process);
   }
 
   /** The store has carried out a task's request, and its reply is about to be lost or not. */
-  onApplied(process: SimulatedProcess, operation: string, key: string, reply: unknown, fault: NetworkFault | undefined): void {
+  onApplied(
+    process: SimulatedProcess,
+    operation: string,
+    key: string,
+    reply: unknown,
+    fault: NetworkFault | undefined,
+  ): void {
     if (operation !== 'create' && operation !== 'replace') return;
     if (fault !== 'response-lost' && fault !== 'error-applied') return;
     const id = nodeIdOf(key);
-    if (id === undefined || (reply as WriteResult).status !== 'written' || this.#byProcess.has(process)) return;
+    if (id === undefined || (reply as WriteResult).status !== 'written' || this.#byProcess.has(process))
+      return;
     const object = this.#objects.get(id);
-    if (object?.held) this.#unheard.set(process, { id, key, nonce: object.nonce, sentAt: this.#sentAt(process) });
+    if (object?.held)
+      this.#unheard.set(process, { id, key, nonce: object.nonce, sentAt: this.#sentAt(process) });
   }
 
-  /** A write of a task's that names it as the holder was applied: until when it may believe, by the observer's own account. */
+  /**
+   * A write of a task's that names it as the holder was applied: until when it may believe, by the observer's
+   * own account.
+   */
   onHeld(process: SimulatedProcess, key: string, sentAt: number): void {
     const id = nodeIdOf(key);
     const durationMs = id === undefined ? undefined : this.#objects.get(id)?.durationMs;
@@ -249,7 +287,10 @@ export class Invariants {
     if (deadline === undefined || !believes(task)) return;
     const overMs = process.machine.monotonicAt(this.world.scheduler.now) - deadline;
     if (overMs < 0 || this.world.scheduler.now < this.#thawedUntil) return;
-    this.#fail('deadline', `${told(task)} goes on with node id ${lease.id} ${overMs.toFixed(1)} ms after its deadline`);
+    this.#fail(
+      'deadline',
+      `${told(task)} goes on with node id ${lease.id} ${overMs.toFixed(1)} ms after its deadline`,
+    );
   }
 
   /** A tenure whose deadline has passed is over, whatever is answered later. */
@@ -259,7 +300,8 @@ export class Invariants {
     this.#known.set(task, lease.deadline);
     if (before === undefined || lease.deadline === before || !lease.isValid()) return;
     const overMs = process.clock.monotonic() - before;
-    if (overMs >= 0) this.#fail('deadline', `${told(task)} is valid again ${overMs.toFixed(1)} ms after its deadline`);
+    if (overMs >= 0)
+      this.#fail('deadline', `${told(task)} is valid again ${overMs.toFixed(1)} ms after its deadline`);
   }
 
   /** Everything on some machine goes on: its guards need a moment. */
@@ -267,21 +309,35 @@ export class Invariants {
     this.#thawedUntil = Math.max(this.#thawedUntil, this.world.scheduler.now + forMs);
   }
 
-  /** @param min what the process takes the age of what it read for, at least, in milliseconds @param told the store's own upper bound, of the same reply */
+  /**
+   * @param min what the process takes the age of what it read for, at least, in milliseconds
+   * @param told the store's own upper bound, of the same reply
+   */
   onObserved(key: string, min: number, told: number): void {
     const { storeOffsets, timeStepMs } = this.world.conditions;
     const most = told * (1 + MOST_DRIFT) + Math.max(...storeOffsets) + timeStepMs + ROUNDING_MS;
-    if (min > most) this.#fail('age', `${key} is taken to be ${Math.round(min)} ms old, and is ${Math.round(most)} ms old at the most`);
+    if (min > most)
+      this.#fail(
+        'age',
+        `${key} is taken to be ${Math.round(min)} ms old, and is ${Math.round(most)} ms old at the most`,
+      );
   }
 
   /** The store has answered a write; hands the answer on. */
-  afterWrite(key: string, body: string, metadata: Readonly<Record<string, string>>, result: WriteResult, sender: Sender): WriteResult {
+  afterWrite(
+    key: string,
+    body: string,
+    metadata: Readonly<Record<string, string>>,
+    result: WriteResult,
+    sender: Sender,
+  ): WriteResult {
     const id = nodeIdOf(key);
     if (result.status === 'written' && key === CLUSTER_KEY) this.#afterSettings(body);
     if (result.status !== 'written' || id === undefined) return result;
     const known = this.#objects.get(id) ?? NEVER_HELD;
     const now = observed(body, metadata);
-    if (this.world.recording) this.world.note('store', `${key} is now ${now === undefined ? body : described(now)}`);
+    if (this.world.recording)
+      this.world.note('store', `${key} is now ${now === undefined ? body : described(now)}`);
     if (now === undefined) this.#fail('objects', `${key} has been made unreadable: ${body}`);
     else {
       const broken = this.#brokenFencing(key, known, now);
@@ -293,11 +349,13 @@ export class Invariants {
   }
 
   #brokenFencing(key: string, known: ObservedObject, now: ObservedObject): string | undefined {
-    if (now.version < known.version) return `${key} goes from version ${known.version} back to ${now.version}`;
+    if (now.version < known.version)
+      return `${key} goes from version ${known.version} back to ${now.version}`;
     if (now.held && now.version === known.version && (!known.held || now.nonce !== known.nonce))
       return `version ${now.version} of ${key} is given out twice`;
     const taken = known.held && !now.held && (now.durationMs !== undefined || now.retiredIn !== undefined);
-    if (taken && now.version === known.version) return `a forced release leaves ${key} at version ${now.version} (rule 9)`;
+    if (taken && now.version === known.version)
+      return `a forced release leaves ${key} at version ${now.version} (rule 9)`;
     if (now.timestamp !== undefined && now.timestamp < (known.timestamp ?? 0))
       return `the timestamp of ${key} goes from ${known.timestamp} back to ${now.timestamp}`;
     return undefined;
@@ -314,14 +372,20 @@ export class Invariants {
   }
 
   /** A reply to a request about the settings has reached its task; `sent` is what it wanted to write. */
-  onSettingsHeard(process: SimulatedProcess, sent: string | undefined, reply: StoredObject | WriteResult | undefined): void {
-    const body = reply !== undefined && 'body' in reply ? reply.body : reply?.status === 'written' ? sent : undefined;
+  onSettingsHeard(
+    process: SimulatedProcess,
+    sent: string | undefined,
+    reply: StoredObject | WriteResult | undefined,
+  ): void {
+    const body =
+      reply !== undefined && 'body' in reply ? reply.body : reply?.status === 'written' ? sent : undefined;
     if (body !== undefined) this.scales.onHeard(process, toldSize(body));
   }
 
   /** The store has removed an object. */
   afterRemoval(key: string): void {
-    if (nodeIdOf(key) !== undefined) this.#fail('objects', `${key} has been deleted, and its version with it`);
+    if (nodeIdOf(key) !== undefined)
+      this.#fail('objects', `${key} has been deleted, and its version with it`);
   }
 
   /** At the end, with the faults over for long enough: is every id held that could be? */
@@ -329,9 +393,11 @@ export class Invariants {
     const { conditions } = this.world;
     const { durationMs, graceMs } = conditions;
     const size = Math.min(this.#size, this.#sizeInTime);
-    const ids = size - (this.world.outside !== undefined && size > conditions.ids ? GROWN_FROM - conditions.ids : 0);
+    const ids =
+      size - (this.world.outside !== undefined && size > conditions.ids ? GROWN_FROM - conditions.ids : 0);
     for (const id of this.#objects.keys()) {
-      if (this.world.bucket.read(leaseKey(id)) === undefined) this.#fail('objects', `${leaseKey(id)} is missing`);
+      if (this.world.bucket.read(leaseKey(id)) === undefined)
+        this.#fail('objects', `${leaseKey(id)} is missing`);
     }
     const unfinished = this.scales.unfinished();
     if (unfinished !== undefined) this.#fail('liveness', unfinished);
@@ -339,12 +405,16 @@ export class Invariants {
     // Where its id is not retired, a task may keep an id that the cluster has no more.
     const leaving = holders.filter(({ lease }) => lease.id >= this.#size);
     for (const { name, lease } of this.#size === this.#sizeInTime ? leaving : []) {
-      if (!lease.retiring.aborted) this.#fail('retirement', `${name} has not heard that node id ${lease.id} is to be given up`);
+      if (!lease.retiring.aborted)
+        this.#fail('retirement', `${name} has not heard that node id ${lease.id} is to be given up`);
     }
     const held = holders.length - leaving.length;
     if (held < Math.min(ids, tasksAlive - leaving.length)) {
       const bound = livenessBoundMs(durationMs, graceMs);
-      this.#fail('liveness', `${bound} ms after the last fault ${tasksAlive} tasks hold ${held} of ${ids} node ids`);
+      this.#fail(
+        'liveness',
+        `${bound} ms after the last fault ${tasksAlive} tasks hold ${held} of ${ids} node ids`,
+      );
     }
   }
 

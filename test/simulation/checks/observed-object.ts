@@ -3,12 +3,17 @@ export interface ObservedObject {
   readonly version: number;
   readonly nonce: string | undefined;
   readonly held: boolean;
-  /** The generation of the cluster in which the id was retired, -1 where that is not told; undefined for one that is not retired. */
+  /**
+   * The generation of the cluster in which the id was retired, -1 where that is not told; undefined for one
+   * that is not retired.
+   */
   readonly retiredIn: number | undefined;
   readonly taskId: string | undefined;
   /** The last expiry in store time; undefined for objects that tell none. */
   readonly timestamp: number | undefined;
-  /** How long a holder may trust what stands there, in milliseconds; undefined for objects that do not tell. */
+  /**
+   * How long a holder may trust what stands there, in milliseconds; undefined for objects that do not tell.
+   */
   readonly durationMs: number | undefined;
 }
 
@@ -23,20 +28,43 @@ export const NEVER_HELD: ObservedObject = {
 };
 
 type Fields = Partial<
-  Record<'version' | 'timestamp' | 'durationMs' | 'generation', number> & Record<'nonce' | 'taskId', string> & { readonly retired: boolean }
+  Record<'version' | 'timestamp' | 'durationMs' | 'generation', number> &
+    Record<'nonce' | 'taskId', string> & { readonly retired: boolean }
 >;
 
-/** The simulator's own reading of an object, so that it does not share a mistake with the codec. Undefined for what cannot be read. */
-export function observed(body: string, metadata: Readonly<Record<string, string>>): ObservedObject | undefined {
+/**
+ * The simulator's own reading of an object, so that it does not share a mistake with the codec. Undefined for
+ * what cannot be read.
+ */
+export function observed(
+  body: string,
+  metadata: Readonly<Record<string, string>>,
+): ObservedObject | undefined {
   if (body === '') return { ...NEVER_HELD, version: Number(metadata.version ?? 0) };
   try {
-    const { version, nonce, taskId, timestamp, durationMs, retired, generation = -1 } = JSON.parse(body) as Fields;
+    const {
+      version,
+      nonce,
+      taskId,
+      timestamp,
+      durationMs,
+      retired,
+      generation = -1,
+    } = JSON.parse(body) as Fields;
     if (version === undefined) return undefined;
     const held = typeof taskId === 'string';
     const retiredIn = !held && retired === true ? generation : undefined;
     // Other engines' objects may have no mark of their own, and a timestamp that means something else.
     const mark = nonce ?? `${taskId} ${version}`;
-    return { version, nonce: mark, taskId, held, retiredIn, durationMs, timestamp: held && nonce === undefined ? undefined : timestamp };
+    return {
+      version,
+      nonce: mark,
+      taskId,
+      held,
+      retiredIn,
+      durationMs,
+      timestamp: held && nonce === undefined ? undefined : timestamp,
+    };
   } catch {
     return undefined;
   }
@@ -45,5 +73,7 @@ export function observed(body: string, metadata: Readonly<Record<string, string>
 /** An object in the words of the history. */
 export function described({ held, retiredIn, taskId, version }: ObservedObject): string {
   if (held) return `held by ${taskId}, version ${version}`;
-  return retiredIn === undefined ? `free, version ${version}` : `retired in generation ${retiredIn}, version ${version}`;
+  return retiredIn === undefined
+    ? `free, version ${version}`
+    : `retired in generation ${retiredIn}, version ${version}`;
 }

@@ -8,7 +8,14 @@ import { NEVER_HELD, type ObservedObject } from './observed-object.js';
 import { ScaleObserver, type Sender, type ToldSize, toldSize } from './scale-observer.js';
 
 const free: ObservedObject = { ...NEVER_HELD, version: 1 };
-const held: ObservedObject = { ...free, held: true, nonce: 'n', taskId: 'task', version: 2, durationMs: 6_000 };
+const held: ObservedObject = {
+  ...free,
+  held: true,
+  nonce: 'n',
+  taskId: 'task',
+  version: 2,
+  durationMs: 6_000,
+};
 const retiredIn = (generation: number): ObservedObject => ({ ...free, version: 2, retiredIn: generation });
 
 /** A world of four ids without faults, and what its observer says. */
@@ -74,7 +81,9 @@ describe('the observer of growing and shrinking', () => {
   it('sees an id taken by one who knew better', () => {
     const { settings, write } = observed();
     settings(2, 1);
-    expect(write(3, held, { size: 2, generation: 1 })).toBe('retirement: somebody takes node id 3, and knew of 2 ids');
+    expect(write(3, held, { size: 2, generation: 1 })).toBe(
+      'retirement: somebody takes node id 3, and knew of 2 ids',
+    );
   });
 
   it('sees an id taken that is retired, and lets one be taken that the cluster has again', () => {
@@ -82,7 +91,9 @@ describe('the observer of growing and shrinking', () => {
     settings(2, 1);
     write(3, retiredIn(1), { size: 2, generation: 1 });
     const taken = { ...held, version: 3 };
-    expect(write(3, taken, { size: 4, generation: 0 })).toBe('retirement: somebody takes node id 3, which is retired in generation 1 of 1');
+    expect(write(3, taken, { size: 4, generation: 0 })).toBe(
+      'retirement: somebody takes node id 3, which is retired in generation 1 of 1',
+    );
     write(2, retiredIn(1), { size: 2, generation: 1 });
     settings(4, 2);
     expect(write(2, taken, { size: 4, generation: 2 })).toBe('');
@@ -91,7 +102,9 @@ describe('the observer of growing and shrinking', () => {
   it('sees an id retired that stays', () => {
     const { settings, write } = observed();
     settings(2, 1);
-    expect(write(1, retiredIn(1), { size: 2, generation: 1 })).toMatch(/^survivors: somebody retires node id 1/);
+    expect(write(1, retiredIn(1), { size: 2, generation: 1 })).toMatch(
+      /^survivors: somebody retires node id 1/,
+    );
   });
 
   it('sees a holder lose an id that stays, or one that goes before its time, and no other', () => {
@@ -102,8 +115,12 @@ describe('the observer of growing and shrinking', () => {
     for (const id of [0, 2, 3]) write(id, held, { size: 4, generation: 0 });
     believed.add(0).add(2);
     const evicted = { ...free, version: 3, durationMs: 6_000 };
-    expect(write(0, evicted, heard, 6_000)).toMatch(/^survivors: somebody takes node id 0, which the cluster keeps/);
-    expect(write(2, { ...retiredIn(1), version: 3 }, heard, 4_000)).toMatch(/^survivors: somebody takes node id 2 .* 1000 ms before/);
+    expect(write(0, evicted, heard, 6_000)).toMatch(
+      /^survivors: somebody takes node id 0, which the cluster keeps/,
+    );
+    expect(write(2, { ...retiredIn(1), version: 3 }, heard, 4_000)).toMatch(
+      /^survivors: somebody takes node id 2 .* 1000 ms before/,
+    );
     // Its holder does not believe in it any more.
     expect(write(3, { ...retiredIn(1), version: 3 }, heard, 4_000)).toBe('');
     // Its holder has lost it already.
@@ -128,7 +145,9 @@ describe('the observer of growing and shrinking', () => {
 
   it('sees damage without a cause', () => {
     const { outcome } = observed();
-    expect(outcome(4, { damaged: [{ id: 3, problem: 'is absent' }] })).toMatch(/^retirement: operator finds damage/);
+    expect(outcome(4, { damaged: [{ id: 3, problem: 'is absent' }] })).toMatch(
+      /^retirement: operator finds damage/,
+    );
   });
 
   it('sees a holder told to go who may stay', () => {

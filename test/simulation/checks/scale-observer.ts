@@ -52,7 +52,10 @@ export class ScaleObserver {
   readonly #since = new Map<number, number>();
   /** Sizes that operators want and have not heard to be there, by operator. */
   readonly #wanted = new Map<number, number>();
-  /** What the cluster must have in the end: the only size that was wanted since somebody's call began; undefined where there were several. */
+  /**
+   * What the cluster must have in the end: the only size that was wanted since somebody's call began;
+   * undefined where there were several.
+   */
   #due: number | undefined;
 
   constructor(private readonly witness: ScaleWitness) {}
@@ -99,7 +102,8 @@ export class ScaleObserver {
   afterWrite(id: number, before: ObservedObject, now: ObservedObject, sender: Sender): void {
     const acquired = now.held && now.version > before.version;
     if (acquired) this.#checkAcquisition(id, before, sender);
-    if (acquired || (now.version === 0 && now.retiredIn === undefined)) this.#since.set(id, this.witness.world.scheduler.now);
+    if (acquired || (now.version === 0 && now.retiredIn === undefined))
+      this.#since.set(id, this.witness.world.scheduler.now);
     if (now.retiredIn !== undefined && (sender.heard === undefined || id < sender.heard.size))
       this.witness.fail(`${sender.name} retires node id ${id}, which the cluster keeps`, 'survivors');
     const call = this.#calls.get(sender.process);
@@ -109,19 +113,27 @@ export class ScaleObserver {
 
   #checkAcquisition(id: number, { retiredIn }: ObservedObject, { name, heard }: Sender): void {
     const { fail } = this.witness;
-    if (heard !== undefined && id >= heard.size) fail(`${name} takes node id ${id}, and knew of ${heard.size} ids`, 'retirement');
+    if (heard !== undefined && id >= heard.size)
+      fail(`${name} takes node id ${id}, and knew of ${heard.size} ids`, 'retirement');
     const generation = this.#told?.generation ?? 0;
     if (retiredIn !== undefined && retiredIn >= generation)
-      fail(`${name} takes node id ${id}, which is retired in generation ${retiredIn} of ${generation}`, 'retirement');
+      fail(
+        `${name} takes node id ${id}, which is retired in generation ${retiredIn} of ${generation}`,
+        'retirement',
+      );
   }
 
   /** An operator writes to an object whose holder believes in it. */
   #checkTaking(id: number, { forcesAt }: ScaleCall, { name, sentAt, heard }: Sender): void {
     const { fail } = this.witness;
-    if (heard === undefined || id < heard.size) fail(`${name} takes node id ${id}, which the cluster keeps, from its holder`, 'survivors');
+    if (heard === undefined || id < heard.size)
+      fail(`${name} takes node id ${id}, which the cluster keeps, from its holder`, 'survivors');
     else if (sentAt < forcesAt) {
       const earlyMs = Math.round(forcesAt - sentAt);
-      fail(`${name} takes node id ${id} from its holder ${earlyMs} ms before it has waited long enough`, 'survivors');
+      fail(
+        `${name} takes node id ${id} from its holder ${earlyMs} ms before it has waited long enough`,
+        'survivors',
+      );
     }
   }
 
@@ -143,7 +155,8 @@ export class ScaleObserver {
     if (!shrunk || world.conditions.rates['stale-list'] > 0) return;
     const end = Math.max(...this.#sizes.map(({ size }) => size));
     for (let id = to; id < end; id += 1) {
-      if (!this.#isGivenUp(id)) fail(`${name} says that there are ${to} node ids, and ${leaseKey(id)} is not retired`, 'retirement');
+      if (!this.#isGivenUp(id))
+        fail(`${name} says that there are ${to} node ids, and ${leaseKey(id)} is not retired`, 'retirement');
     }
   }
 
@@ -153,14 +166,22 @@ export class ScaleObserver {
     // A task that had read the settings before may have come since.
     if (world.read(leaseKey(id)) === undefined || (this.#since.get(id) ?? 0) > this.#changedAt) return true;
     const retiredIn = object(id)?.retiredIn;
-    // A task that last heard of settings in which the id was there takes the mark of an earlier generation for that of an end long ago.
-    return retiredIn !== undefined && !this.#sizes.some(({ size, generation }) => generation > retiredIn && size > id);
+    // A task that last heard of settings in which the id was there takes the mark of an earlier generation
+    // for that of an end long ago.
+    return (
+      retiredIn !== undefined &&
+      !this.#sizes.some(({ size, generation }) => generation > retiredIn && size > id)
+    );
   }
 
-  /** What operators are still waiting for, or failed to get, when it should be over: one sentence; undefined for nothing. */
+  /**
+   * What operators are still waiting for, or failed to get, when it should be over: one sentence; undefined
+   * for nothing.
+   */
   unfinished(): string | undefined {
     const [size] = this.#wanted.values();
-    if (size !== undefined) return `an operator is still busy giving the cluster ${size} node ids; it has ${this.#told?.size}`;
+    if (size !== undefined)
+      return `an operator is still busy giving the cluster ${size} node ids; it has ${this.#told?.size}`;
     if (this.#due === undefined || this.#due === this.#told?.size) return undefined;
     return `the cluster has ${this.#told?.size} node ids, and should have ${this.#due}`;
   }

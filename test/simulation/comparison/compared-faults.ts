@@ -1,6 +1,16 @@
-import { type Conditions, FAULT_KINDS, type FaultKind, NETWORK_FAULTS, PLANNED_FAULTS, type STANDING_FAULTS } from '../world/conditions.js';
+import {
+  type Conditions,
+  FAULT_KINDS,
+  type FaultKind,
+  NETWORK_FAULTS,
+  PLANNED_FAULTS,
+  type STANDING_FAULTS,
+} from '../world/conditions.js';
 
-/** One row of the comparison: what goes wrong in its seeds. Tasks that come and go are no fault, and are part of every row. */
+/**
+ * One row of the comparison: what goes wrong in its seeds. Tasks that come and go are no fault, and are part
+ * of every row.
+ */
 export interface ComparedFaults {
   readonly name: string;
   /** Faults of these kinds and no others. */
@@ -14,8 +24,16 @@ const CLOCKS: readonly FaultKind[] = ['clock-offset', 'clock-drift', 'clock-step
 /** Every kind of fault alone, and then together. */
 export const COMPARED_FAULTS: readonly ComparedFaults[] = [
   { name: 'none: tasks come and go', only: ['release'], needed: 'release' },
-  ...FAULT_KINDS.filter((kind) => kind !== 'release').map((kind) => ({ name: kind, only: [kind, 'release'] as const, needed: kind })),
-  { name: 'all, but hosts with right clocks', only: FAULT_KINDS.filter((kind) => !CLOCKS.includes(kind)), needed: undefined },
+  ...FAULT_KINDS.filter((kind) => kind !== 'release').map((kind) => ({
+    name: kind,
+    only: [kind, 'release'] as const,
+    needed: kind,
+  })),
+  {
+    name: 'all, but hosts with right clocks',
+    only: FAULT_KINDS.filter((kind) => !CLOCKS.includes(kind)),
+    needed: undefined,
+  },
   { name: 'all', only: FAULT_KINDS, needed: undefined },
 ];
 
@@ -31,7 +49,9 @@ const STANDING: Readonly<Record<(typeof STANDING_FAULTS)[number], (conditions: C
   'clock-drift': ({ hosts }) => hosts.some(({ wallDrift }) => wallDrift !== 0),
   'store-skew': ({ storeOffsets }) => storeOffsets.some((offset) => offset !== 0),
   'settings-differ': ({ hosts, ids, durationMs, graceMs }) =>
-    hosts.some(({ wanted }) => wanted.nodes !== ids || wanted.durationMs !== durationMs || wanted.graceMs !== graceMs),
+    hosts.some(
+      ({ wanted }) => wanted.nodes !== ids || wanted.durationMs !== durationMs || wanted.graceMs !== graceMs,
+    ),
   'same-task-id': ({ sameTaskId }) => sameTaskId,
   release: ({ releases }) => releases,
 };

@@ -24,7 +24,18 @@ export interface Cell {
 
 /** A broken safety promise comes before one that only costs time. */
 const BY_IMPORTANCE: readonly InvariantName[] = [
-  ...(['exclusion', 'fencing', 'ids', 'objects', 'deadline', 'retirement', 'survivors', 'errors', 'own-writes', 'liveness'] as const),
+  ...([
+    'exclusion',
+    'fencing',
+    'ids',
+    'objects',
+    'deadline',
+    'retirement',
+    'survivors',
+    'errors',
+    'own-writes',
+    'liveness',
+  ] as const),
 ];
 
 /** Every fault is drawn in one of seven seeds at the least; beyond that many there is something wrong. */

@@ -48,7 +48,9 @@ it('compares under every kind of fault, in seeds that have it', () => {
   expect(new Set(COMPARED_FAULTS.map(({ needed }) => needed))).toEqual(new Set([...FAULT_KINDS, undefined]));
   for (const { name, only, needed } of COMPARED_FAULTS) {
     if (needed === undefined) continue;
-    const seeds = Array.from({ length: 100 }, (_, seed) => isDrawn(needed, drawConditions(seed, {}, new Set(only))));
+    const seeds = Array.from({ length: 100 }, (_, seed) =>
+      isDrawn(needed, drawConditions(seed, {}, new Set(only))),
+    );
     expect(seeds, name).toContain(true);
     const without = new Set(FAULT_KINDS.filter((kind) => kind !== needed));
     expect(

@@ -2,7 +2,10 @@ import type { ComparedFaults } from './compared-faults.js';
 import type { BrokenPromise, Cell } from './comparison-cell.js';
 import type { Contestant } from './contestants.js';
 
-/** What was found out under one kind of fault: a cell for each contestant, undefined for one that lacks what the fault is about. */
+/**
+ * What was found out under one kind of fault: a cell for each contestant, undefined for one that lacks what
+ * the fault is about.
+ */
 export interface ComparisonRow {
   readonly faults: ComparedFaults;
   readonly cells: readonly (Cell | undefined)[];
@@ -11,7 +14,9 @@ export interface ComparisonRow {
 /** Promises whose breaking may corrupt data; the others cost time. */
 const SAFETY: readonly string[] = ['exclusion', 'fencing', 'objects'];
 
-/** The comparison as a table in Markdown: the share of the seeds in which a promise was the first to break. */
+/**
+ * The comparison as a table in Markdown: the share of the seeds in which a promise was the first to break.
+ */
 export function comparisonTable(contestants: readonly Contestant[], rows: readonly ComparisonRow[]): string {
   const lines = [
     ['fault', ...contestants.map(({ title }) => title)],
@@ -46,7 +51,10 @@ function promiseText({ invariant, seeds }: BrokenPromise, of: number): string {
   return SAFETY.includes(invariant) ? `**${text}**` : text;
 }
 
-/** As few digits as there may be without what is rare looking like nothing, or what is nearly always so like a certainty. */
+/**
+ * As few digits as there may be without what is rare looking like nothing, or what is nearly always so like a
+ * certainty.
+ */
 function share(part: number): string {
   const percent = 100 * part;
   if (percent === 100) return '100 %';

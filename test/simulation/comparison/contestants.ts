@@ -12,15 +12,20 @@ export interface Contestant {
 }
 
 /**
- * A lease without store time: all that the shipped engine does, except that a contender compares its own wall clock with the `timestamp`
- * that the holder wrote by its own. It is the shipped engine with this bug planted, so that there is no second engine to keep right.
+ * A lease without store time: all that the shipped engine does, except that a contender compares its own wall
+ * clock with the `timestamp` that the holder wrote by its own. It is the shipped engine with this bug
+ * planted, so that there is no second engine to keep right.
  */
 const UNCLOCKED_PLANT = 'wall-clock-expiry';
 
 /** Who is compared: the shipped engine last. */
 export const CONTESTANTS: readonly Contestant[] = [
   { title: 'plain protocol, to the letter', engine: 'plain', lacks: ['forced-release', 'scale'] },
-  { title: 'plain protocol, version kept on release', engine: 'plain-kept-version', lacks: ['forced-release', 'scale'] },
+  {
+    title: 'plain protocol, version kept on release',
+    engine: 'plain-kept-version',
+    lacks: ['forced-release', 'scale'],
+  },
   { title: 'this engine without store time', engine: 'shipped', plant: UNCLOCKED_PLANT, lacks: [] },
   { title: 'this engine', engine: 'shipped', lacks: [] },
 ];

@@ -16,8 +16,9 @@ export interface PlainTenure {
 }
 
 /**
- * The holder's side of the plain protocol: renews every third of the duration with a new `timestamp`, believes in its lease until that
- * has passed by its own wall clock, and shuts down as soon as a renewal fails.
+ * The holder's side of the plain protocol: renews every third of the duration with a new `timestamp`,
+ * believes in its lease until that has passed by its own wall clock, and shuts down as soon as a renewal
+ * fails.
  */
 export class PlainLease implements Lease {
   readonly id: number;
@@ -83,7 +84,8 @@ export class PlainLease implements Lease {
         await this.#renew();
       } catch (error) {
         // "If the lease cannot be renewed, the node should shut down immediately for safety."
-        if (!this.#ending.signal.aborted) this.#lose('unreachable', `could not be renewed: ${explain(error)}`, error);
+        if (!this.#ending.signal.aborted)
+          this.#lose('unreachable', `could not be renewed: ${explain(error)}`, error);
       }
     }
   }
@@ -109,7 +111,14 @@ export class PlainLease implements Lease {
     if (this.#state !== 'held') return;
     this.#state = 'lost';
     // There is no time to be taken: immediately, says the text.
-    const error = new LeaseLostError(this.id, this.version, reason, this.options.clock.monotonic(), detail, cause);
+    const error = new LeaseLostError(
+      this.id,
+      this.version,
+      reason,
+      this.options.clock.monotonic(),
+      detail,
+      cause,
+    );
     this.#ending.abort(error);
     this.#lost.abort(error);
     this.options.onEvent?.({ type: 'lost', error });

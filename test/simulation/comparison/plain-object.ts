@@ -14,7 +14,10 @@ export interface PlainObject {
   readonly metadata: Readonly<Record<string, string>>;
 }
 
-/** An id that no task has ever held, and one that was released to the letter: nothing at all, the version included. */
+/**
+ * An id that no task has ever held, and one that was released to the letter: nothing at all, the version
+ * included.
+ */
 export const NOTHING: PlainObject = { body: '', metadata: {} };
 
 /** A released id whose version is kept where an empty body leaves room for it. */
@@ -37,7 +40,10 @@ export interface PlainReading {
 }
 
 /** @param now the contender's own wall clock: the protocol knows no other */
-export function reading({ body, metadata }: Pick<StoredObject, 'body' | 'metadata'>, now: number): PlainReading {
+export function reading(
+  { body, metadata }: Pick<StoredObject, 'body' | 'metadata'>,
+  now: number,
+): PlainReading {
   if (body === '') {
     const version = Number(metadata.version ?? 0);
     return { from: version === 0 ? 'vacant' : 'released', version };

@@ -15,7 +15,11 @@ class Fleet {
   readonly store = new MemoryLeaseStore({ clock: this.clock });
   readonly events: LeaseEvent[] = [];
 
-  async acquire(taskId: string, versionAfterRelease: 'cleared' | 'kept' = 'kept', more: Partial<AcquireLeaseOptions> = {}): Promise<Lease> {
+  async acquire(
+    taskId: string,
+    versionAfterRelease: 'cleared' | 'kept' = 'kept',
+    more: Partial<AcquireLeaseOptions> = {},
+  ): Promise<Lease> {
     const lease = plainProtocol({ versionAfterRelease }).acquire({
       store: this.store,
       clock: this.clock,
@@ -45,7 +49,12 @@ describe('the plain protocol', () => {
     const lease = await fleet.acquire('a');
     expect([lease.id, lease.version]).toEqual([0, 1]);
     const timestamp = fleet.clock.now() + DURATION_MS;
-    expect(JSON.parse((await fleet.object(0)).body)).toEqual({ taskId: 'a', version: 1, timestamp, knownNodesMapping: {} });
+    expect(JSON.parse((await fleet.object(0)).body)).toEqual({
+      taskId: 'a',
+      version: 1,
+      timestamp,
+      knownNodesMapping: {},
+    });
     expect(await fleet.object(1)).toEqual({ body: '', metadata: {} });
     expect((await fleet.acquire('b')).id).toBe(1);
   });

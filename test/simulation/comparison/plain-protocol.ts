@@ -11,32 +11,39 @@ import { PlainStore } from './plain-store.js';
 /** Where the text of the protocol can be read in two ways. */
 export interface PlainReadingOfTheText {
   /**
-   * What a release leaves of the version. `cleared`: nothing, as "clearing the metadata" says. `kept`: the metadata's `version`, so that
-   * `nodeIdVersion = previousVersion + 1` still means something.
+   * What a release leaves of the version. `cleared`: nothing, as "clearing the metadata" says. `kept`: the
+   * metadata's `version`, so that `nodeIdVersion = previousVersion + 1` still means something.
    */
   readonly versionAfterRelease: 'cleared' | 'kept';
 }
 
-/** How long an attempt may take while acquiring, and the pause between two scans of all ids, in milliseconds. */
+/**
+ * How long an attempt may take while acquiring, and the pause between two scans of all ids, in milliseconds.
+ */
 const ACQUIRE_REQUEST_MS = 4_000;
 const RESCAN_MS = 1_000;
 /** No store is expected to answer faster than that, however short a lease is. Milliseconds. */
 const LEAST_REQUEST_MS = 1_000;
 
 /**
- * The protocol that this project began with, written down straight from its text: every task creates the objects 0 … N-1, scans them from
- * 0, takes the first that is empty or whose `timestamp` has passed, and renews. Every task goes by its own wall clock.
+ * The protocol that this project began with, written down straight from its text: every task creates the
+ * objects 0 … N-1, scans them from 0, takes the first that is empty or whose `timestamp` has passed, and
+ * renews. Every task goes by its own wall clock.
  *
- * Where the text is silent, it has what its authors would be expected to add: the SDK's usual retries, time-outs short enough for three
- * attempts to renew to end before the lease does, a belief that ends with the written `timestamp` rather than with a failed renewal, no
- * release of a lease that has run out, and a fresh scan a second after one that found nothing.
+ * Where the text is silent, it has what its authors would be expected to add: the SDK's usual retries,
+ * time-outs short enough for three attempts to renew to end before the lease does, a belief that ends with
+ * the written `timestamp` rather than with a failed renewal, no release of a lease that has run out, and a
+ * fresh scan a second after one that found nothing.
  */
 export function plainProtocol(text: PlainReadingOfTheText): Engine {
   return { acquire: (options) => acquirePlainly(withDefaults(options), text) };
 }
 
 /** A task has its settings from nowhere else: there is no `cluster.json`. */
-type PlainOptions = Omit<AcquireLeaseOptions, 'nodes' | 'durationMs'> & { readonly nodes: number; readonly durationMs: number };
+type PlainOptions = Omit<AcquireLeaseOptions, 'nodes' | 'durationMs'> & {
+  readonly nodes: number;
+  readonly durationMs: number;
+};
 
 function withDefaults(options: AcquireLeaseOptions): PlainOptions {
   const { nodes = CLUSTER_DEFAULTS.nodes, durationMs = CLUSTER_DEFAULTS.durationMs } = options;
@@ -63,7 +70,15 @@ async function acquirePlainly(options: PlainOptions, text: PlainReadingOfTheText
     throw signal.reason;
   }
   const { id, version, deadline } = lease;
-  onEvent?.({ type: 'acquired', id, version, from, tookMs: clock.monotonic() - begun, requests: store.requests, deadline });
+  onEvent?.({
+    type: 'acquired',
+    id,
+    version,
+    from,
+    tookMs: clock.monotonic() - begun,
+    requests: store.requests,
+    deadline,
+  });
   return lease;
 }
 

@@ -1,15 +1,23 @@
 import type { Clock, RandomSource } from '../../../src/base/clock.js';
 import { StoreSession } from '../../../src/lease/session/store-session.js';
-import { type LeaseStore, type StoredObject, StoreError, type WriteResult } from '../../../src/store/lease-store.js';
+import {
+  type LeaseStore,
+  type StoredObject,
+  StoreError,
+  type WriteResult,
+} from '../../../src/store/lease-store.js';
 import type { PlainObject } from './plain-object.js';
 
-/** What the SDKs of object stores do unless they are told otherwise: that many attempts in all, and pauses in between. */
+/**
+ * What the SDKs of object stores do unless they are told otherwise: that many attempts in all, and pauses in
+ * between.
+ */
 const ATTEMPTS = 3;
 const PAUSE_MS = { first: 100, most: 2_000 };
 
 /**
- * A store as the plain protocol uses it: through an SDK with its defaults, which makes a call that failed again whatever the call was,
- * conditional writes included.
+ * A store as the plain protocol uses it: through an SDK with its defaults, which makes a call that failed
+ * again whatever the call was, conditional writes included.
  */
 export class PlainStore {
   readonly #session: StoreSession;
@@ -41,7 +49,12 @@ export class PlainStore {
   }
 
   /** Conditional: with an etag, replace; without one, create. */
-  write(key: string, object: PlainObject, etag: string | undefined, signal?: AbortSignal): Promise<WriteResult> {
+  write(
+    key: string,
+    object: PlainObject,
+    etag: string | undefined,
+    signal?: AbortSignal,
+  ): Promise<WriteResult> {
     return this.#again(() => this.#session.write(key, object, etag, signal && { signal }), signal);
   }
 
@@ -50,7 +63,8 @@ export class PlainStore {
       try {
         return await call();
       } catch (error) {
-        if (attempt === ATTEMPTS || signal?.aborted || !(error instanceof StoreError && error.transient)) throw error;
+        if (attempt === ATTEMPTS || signal?.aborted || !(error instanceof StoreError && error.transient))
+          throw error;
         const ceiling = Math.min(PAUSE_MS.most, PAUSE_MS.first * 2 ** (attempt - 1));
         await this.clock.sleep(ceiling * this.random.next(), signal);
       }

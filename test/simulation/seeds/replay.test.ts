@@ -28,7 +28,8 @@ describe('a seed', { timeout: 60_000 }, () => {
     const first = await run({ recording: true });
     expect(first.some(({ history }) => history.length > 100)).toBe(true);
     // One in which the cluster grows, and ids are made, is among them.
-    const grows = ({ history }: SeedResult) => history.some((line) => /makes \d+ ids of node id 256 \(9 bits\)/.test(line));
+    const grows = ({ history }: SeedResult) =>
+      history.some((line) => /makes \d+ ids of node id 256 \(9 bits\)/.test(line));
     expect(first.some(grows)).toBe(true);
     expect(await run({ recording: true })).toEqual(first);
     const [last] = first.slice(-1);
@@ -57,7 +58,9 @@ describe('a seed', { timeout: 60_000 }, () => {
 
   it('has the same history when everything that happened in it may happen, and nothing else', async () => {
     for (const whole of await run({ recording: true })) {
-      expect(await simulate(whole.seed, { recording: true, allowed: new Set(whole.happened) })).toEqual(whole);
+      expect(await simulate(whole.seed, { recording: true, allowed: new Set(whole.happened) })).toEqual(
+        whole,
+      );
     }
   });
 

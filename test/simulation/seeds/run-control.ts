@@ -2,8 +2,8 @@ const LIMIT = 0;
 const STOPPED = 1;
 
 /**
- * How far the threads of one run are to go, in memory that they share: a thread that simulates does not come to read a message before
- * it has done all that it was told to do.
+ * How far the threads of one run are to go, in memory that they share: a thread that simulates does not come
+ * to read a message before it has done all that it was told to do.
  */
 export class RunControl {
   readonly #cells: Int32Array;
@@ -27,7 +27,10 @@ export class RunControl {
     return !this.stopped && place < Atomics.load(this.#cells, LIMIT);
   }
 
-  /** From this place on, no seed is of interest: one before it has been found to fail, or time is up. Limits only ever fall. */
+  /**
+   * From this place on, no seed is of interest: one before it has been found to fail, or time is up. Limits
+   * only ever fall.
+   */
   limitTo(place: number): void {
     for (let limit = Atomics.load(this.#cells, LIMIT); place < limit; ) {
       const found = Atomics.compareExchange(this.#cells, LIMIT, limit, place);

@@ -17,7 +17,10 @@ export interface RunReport {
 }
 
 /** What is going to be run. */
-export function header({ seeds, maxMs, from, size, jobs, engine, only }: SimulateOptions, plant: PlantChoice | undefined): string {
+export function header(
+  { seeds, maxMs, from, size, jobs, engine, only }: SimulateOptions,
+  plant: PlantChoice | undefined,
+): string {
   const amount = maxMs === undefined ? counted(seeds, 'seed') : `seeds for ${maxMs / 1_000} s`;
   const parts = [
     `${amount} from ${from}`,
@@ -32,7 +35,8 @@ export function header({ seeds, maxMs, from, size, jobs, engine, only }: Simulat
 
 /** What is known so far, in one line. */
 export function progressLine({ seeds, maxMs }: SimulateOptions, { tally, tookMs }: RunResult): string {
-  const of = maxMs === undefined ? ` of ${grouped(seeds)}` : ` in ${Math.floor(tookMs / 1_000)} of ${maxMs / 1_000} s`;
+  const of =
+    maxMs === undefined ? ` of ${grouped(seeds)}` : ` in ${Math.floor(tookMs / 1_000)} of ${maxMs / 1_000} s`;
   const rate = perSecond(tally.seeds, tookMs);
   return `${grouped(tally.seeds)}${of} · ${rate} seeds/s · ${counted(tally.tenures, 'tenure')} · ${counted(tally.violations, 'violation')}`;
 }
@@ -124,7 +128,11 @@ function figures({ tally, tookMs, cpuMs }: RunResult, jobs: number): string {
 }
 
 function faultTable({ tally }: RunResult): string[] {
-  const columns = [{ title: 'FAULT' }, { title: 'TIMES', align: 'right' }, { title: 'SEEDS', align: 'right' }] as const;
+  const columns = [
+    { title: 'FAULT' },
+    { title: 'TIMES', align: 'right' },
+    { title: 'SEEDS', align: 'right' },
+  ] as const;
   const rows = Object.entries(tally.faults).map(([kind, { times, seeds }]) => [
     ...[{ text: kind }, { text: grouped(times) }, { text: grouped(seeds) }],
   ]);
@@ -135,7 +143,10 @@ function verdict(report: RunReport): string {
   const { options, result, shrunk } = report;
   const { violated, tally } = result;
   const { from } = options;
-  if (violated === undefined) return tally.seeds === 0 ? 'no seed was run' : `no violation in ${counted(tally.seeds, 'seed')} from ${from}`;
+  if (violated === undefined)
+    return tally.seeds === 0
+      ? 'no seed was run'
+      : `no violation in ${counted(tally.seeds, 'seed')} from ${from}`;
   const { seed, violation } = violated;
   return [
     `VIOLATION in seed ${seed}, ${(violation.at / 1_000).toFixed(3)} s: ${violation.invariant}`,
@@ -148,7 +159,10 @@ function verdict(report: RunReport): string {
   ].join('\n');
 }
 
-function story({ hosts, faults, of, runs, minimal, violation, history }: ShrunkViolation, whole: boolean): string[] {
+function story(
+  { hosts, faults, of, runs, minimal, violation, history }: ShrunkViolation,
+  whole: boolean,
+): string[] {
   const { lines, left } = whole ? { lines: history, left: 0 } : digest(history, violation.text);
   const size = `${hosts.length} of ${counted(of.hosts, 'host')} and ${faults.length} of ${counted(of.faults, 'fault')}`;
   return [
@@ -156,7 +170,9 @@ function story({ hosts, faults, of, runs, minimal, violation, history }: ShrunkV
     ...lines,
     ...(left === 0
       ? []
-      : [`(${counted(left, 'line')} left out: reads, listings, marks of waiting tasks, and renewals and unique ids of other node ids)`]),
+      : [
+          `(${counted(left, 'line')} left out: reads, listings, marks of waiting tasks, and renewals and unique ids of other node ids)`,
+        ]),
   ];
 }
 

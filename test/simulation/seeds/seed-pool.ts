@@ -38,27 +38,36 @@ export class SeedPool {
   static async start(options: PoolOptions): Promise<SeedPool> {
     const control = new RunControl();
     const { code, jobs, ...settings } = options;
-    const started = Array.from({ length: jobs }, () => SeedThread.start(code, { ...settings, control: control.memory }));
+    const started = Array.from({ length: jobs }, () =>
+      SeedThread.start(code, { ...settings, control: control.memory }),
+    );
     try {
       return new SeedPool(options, await Promise.all(started), control);
     } catch (error) {
-      for (const thread of await Promise.allSettled(started)) if (thread.status === 'fulfilled') await thread.value.end();
+      for (const thread of await Promise.allSettled(started))
+        if (thread.status === 'fulfilled') await thread.value.end();
       throw error;
     }
   }
 
   /**
-   * Simulates seeds from the first one on, until all of them are done, one has failed, time is up, or {@link stop} is called.
+   * Simulates seeds from the first one on, until all of them are done, one has failed, time is up, or
+   * {@link stop} is called.
    *
-   * Seeds are given out in their order, and those before one that failed are still run. So it is the same seed that is reported with any
-   * number of threads, the lowest that fails, unless time or somebody ends the run earlier; some that follow it may be counted, too.
+   * Seeds are given out in their order, and those before one that failed are still run. So it is the same
+   * seed that is reported with any number of threads, the lowest that fails, unless time or somebody ends the
+   * run earlier; some that follow it may be counted, too.
    *
    * @param seeds how many at the most
    * @param maxMs how long to go on, in milliseconds of real time
    * @param onProgress told what is known by then; called after every few seeds
    * @throws {SeedThreadError} when a thread dies
    */
-  async run(seeds: number, maxMs: number | undefined, onProgress: (result: RunResult) => void): Promise<RunResult> {
+  async run(
+    seeds: number,
+    maxMs: number | undefined,
+    onProgress: (result: RunResult) => void,
+  ): Promise<RunResult> {
     const { threads, control } = this;
     const { from } = this.options;
     const begun = performance.now();
@@ -68,7 +77,13 @@ export class SeedPool {
     let violated: ViolatedSeed | undefined;
     const result = (): RunResult => {
       const { user, system } = process.cpuUsage(cpuBegun);
-      return { tally, violated, histories, tookMs: performance.now() - begun, cpuMs: (user + system) / 1_000 };
+      return {
+        tally,
+        violated,
+        histories,
+        tookMs: performance.now() - begun,
+        cpuMs: (user + system) / 1_000,
+      };
     };
     const size = Math.max(1, Math.min(CHUNK, Math.ceil(seeds / (4 * threads.length))));
     let given = 0;

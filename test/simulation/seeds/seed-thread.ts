@@ -2,14 +2,19 @@ import { Worker } from 'node:worker_threads';
 import { Pulse } from './run-control.js';
 import type { Answer, ChunkResult, Order, ShrunkViolation, ThreadSettings } from './seed-messages.js';
 
-/** How long one simulation may take, in milliseconds of real time, before it counts as one that never ends. */
+/**
+ * How long one simulation may take, in milliseconds of real time, before it counts as one that never ends.
+ */
 const STUCK_MS = 60_000;
 /** How often that is looked at, in milliseconds. */
 const LOOK_MS = 5_000;
 /** Room for what one chunk of seeds allocates, in MiB, so that little of it outlives a collection. */
 const YOUNG_GENERATION_MB = 192;
 
-/** A thread that simulates has died, or had to be ended: a fault in the simulator, or an uncaught exception out of the engine. */
+/**
+ * A thread that simulates has died, or had to be ended: a fault in the simulator, or an uncaught exception
+ * out of the engine.
+ */
 export class SeedThreadError extends Error {
   constructor(
     /** What it was told to do: `seeds 5 to 12`. */
@@ -64,7 +69,10 @@ export class SeedThread {
    * @throws {SeedThreadError}
    */
   async run(first: number, count: number): Promise<ChunkResult> {
-    return (await this.#ask({ kind: 'run', first, count }, `seeds ${first} to ${first + count - 1}`)) as ChunkResult;
+    return (await this.#ask(
+      { kind: 'run', first, count },
+      `seeds ${first} to ${first + count - 1}`,
+    )) as ChunkResult;
   }
 
   /**
@@ -73,7 +81,10 @@ export class SeedThread {
    * @throws {SeedThreadError}
    */
   async shrink(seed: number, maxRuns: number): Promise<ShrunkViolation> {
-    return (await this.#ask({ kind: 'shrink', seed, maxRuns }, `the shrinking of seed ${seed}`)) as ShrunkViolation;
+    return (await this.#ask(
+      { kind: 'shrink', seed, maxRuns },
+      `the shrinking of seed ${seed}`,
+    )) as ShrunkViolation;
   }
 
   /** Ends the thread, whatever it is at. */

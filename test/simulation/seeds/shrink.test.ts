@@ -29,12 +29,18 @@ describe('shrinking', () => {
 
   it('never asks the same thing twice', async () => {
     const { asked, attempt } = failing('fault 20', 'fault 50', 'fault 110');
-    await shrink({ names, attempt, maxRuns: 1_000, groups: [(name) => name.endsWith('0'), (name) => !name.endsWith('0')] });
+    await shrink({
+      names,
+      attempt,
+      maxRuns: 1_000,
+      groups: [(name) => name.endsWith('0'), (name) => !name.endsWith('0')],
+    });
     expect(new Set(asked.map((each) => each.join())).size).toBe(asked.length);
   });
 
   it('leaves out what only mattered because of something else that is out by now', async () => {
-    // Either both of 1 and 2 are there, or neither: one at a time, the second can go once the first has gone along with 3.
+    // Either both of 1 and 2 are there, or neither: one at a time, the second can go once the first has gone
+    // along with 3.
     const attempt = async (allowed: readonly string[]) => {
       const has = (index: number) => allowed.includes(`fault ${index}`);
       return has(9) && (!has(3) || has(1)) ? allowed : undefined;
@@ -45,7 +51,11 @@ describe('shrinking', () => {
 
   it('drops at once what did not happen any more in a smaller run', async () => {
     const { asked, attempt } = failing('fault 7');
-    const shrunk = await shrink({ names, attempt: async (allowed) => (await attempt(allowed)) && ['fault 7'], maxRuns: 400 });
+    const shrunk = await shrink({
+      names,
+      attempt: async (allowed) => (await attempt(allowed)) && ['fault 7'],
+      maxRuns: 400,
+    });
     expect(shrunk).toMatchObject({ names: ['fault 7'], minimal: true });
     expect(asked.length).toBeLessThan(5);
   });
@@ -76,6 +86,9 @@ describe('shrinking', () => {
 
   it('ends when it is told to', async () => {
     const { asked, attempt } = failing('fault 3', 'fault 150');
-    expect(await shrink({ names, attempt, maxRuns: 400, stopped: () => asked.length === 4 })).toMatchObject({ runs: 4, minimal: false });
+    expect(await shrink({ names, attempt, maxRuns: 400, stopped: () => asked.length === 4 })).toMatchObject({
+      runs: 4,
+      minimal: false,
+    });
   });
 });

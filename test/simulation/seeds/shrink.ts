@@ -3,13 +3,17 @@ export interface Shrinking {
   /** Everything that may be left out, in the order in which it happened. */
   readonly names: readonly string[];
   /**
-   * Lets nothing but these happen. Resolves to the ones that did happen, when it still fails in the same way, and to undefined when not.
-   * The same names must always give the same answer, and the ones that did not happen must make no difference to it.
+   * Lets nothing but these happen. Resolves to the ones that did happen, when it still fails in the same way,
+   * and to undefined when not. The same names must always give the same answer, and the ones that did not
+   * happen must make no difference to it.
    */
   readonly attempt: (names: readonly string[]) => Promise<readonly string[] | undefined>;
   /** After this many attempts, the smallest set so far has to do. */
   readonly maxRuns: number;
-  /** Names to be made few one group after the other, before all of them together. @default one group of all */
+  /**
+   * Names to be made few one group after the other, before all of them together.
+   * @default one group of all
+   */
   readonly groups?: readonly ((name: string) => boolean)[];
   /** Asked before every attempt: true ends the search as if there were no attempts left. */
   readonly stopped?: () => boolean;
@@ -27,8 +31,9 @@ export interface Shrunk {
 /**
  * Looks for a small part of what happened that still fails.
  *
- * Delta debugging: the ddmin algorithm of Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE Transactions
- * on Software Engineering 28(2), 2002; group by group, and then without one name after the other until nothing more can go.
+ * Delta debugging: the ddmin algorithm of Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing
+ * Input", IEEE Transactions on Software Engineering 28(2), 2002; group by group, and then without one name
+ * after the other until nothing more can go.
  */
 export async function shrink(shrinking: Shrinking): Promise<Shrunk> {
   const search = new Search(shrinking);
@@ -54,7 +59,11 @@ class Search {
       const group = this.names.filter(belongs);
       const parts = inParts(group, count);
       // With two parts or fewer, to keep one is to leave out the other.
-      if (count > 2 && (await this.#anyWithout(parts.map((part) => group.filter((name) => !part.includes(name)))))) count = 2;
+      if (
+        count > 2 &&
+        (await this.#anyWithout(parts.map((part) => group.filter((name) => !part.includes(name)))))
+      )
+        count = 2;
       else if (await this.#anyWithout(parts)) count = Math.max(count - 1, 2);
       else if (count >= group.length) return;
       else count = Math.min(2 * count, group.length);

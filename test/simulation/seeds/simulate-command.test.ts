@@ -9,7 +9,10 @@ import { emptyTally } from './tally.js';
 
 const PLANT = { name: 'aba', breaks: 'a release writes an empty body' };
 
-/** A thread that simulates nothing: `each` says what becomes of a seed, by throwing, by waiting, or by returning the text of a violation. */
+/**
+ * A thread that simulates nothing: `each` says what becomes of a seed, by throwing, by waiting, or by
+ * returning the text of a violation.
+ */
 const worker = (each: string) => `
 import { parentPort, workerData } from 'node:worker_threads';
 const control = new Int32Array(workerData.control);
@@ -60,7 +63,11 @@ function onceThere(path: string): AbortSignal {
   return controller.signal;
 }
 
-async function command(each: string, line: string, more: { columns?: number; interrupted?: AbortSignal } = {}) {
+async function command(
+  each: string,
+  line: string,
+  more: { columns?: number; interrupted?: AbortSignal } = {},
+) {
   await writeFile(join(folder, 'seed-worker.js'), worker(each));
   const written = { out: '', err: '' };
   const planted: string[] = [];
@@ -131,36 +138,53 @@ describe('the simulation, with a violation', () => {
     );
     expect(exitCode).toBe(1);
     expect(out).toContain('\nVIOLATION in seed 23, 12.345 s: fencing\ntwo at once\n');
-    expect(out).toContain('\nit still happens with 1 of 8 hosts and 2 of 30 faults (17 runs; none of them can be left out):\n');
+    expect(out).toContain(
+      '\nit still happens with 1 of 8 hosts and 2 of 30 faults (17 runs; none of them can be left out):\n',
+    );
     expect(out).toContain(
       '\n    2.000 s  VIOLATION  fencing\n(1 line left out: reads, listings, marks of waiting tasks, and renewals and unique ids of other node ids)\n',
     );
-    expect(out).toMatch(/\n {2}npm run simulate -- --seeds 1 --from 23 --only pause,slow --hosts 9 --span 2m\n$/);
+    expect(out).toMatch(
+      /\n {2}npm run simulate -- --seeds 1 --from 23 --only pause,slow --hosts 9 --span 2m\n$/,
+    );
   });
 
   it('reports the lowest seed that fails, however many threads there are and whichever is faster', async () => {
-    const each = "if (seed === 9) { await sleep(150); return 'late'; } if (seed === 13 || seed > 30) return 'early';";
+    const each =
+      "if (seed === 9) { await sleep(150); return 'late'; } if (seed === 13 || seed > 30) return 'early';";
     for (const jobs of [1, 2, 4]) {
       const { exitCode, out } = await command(each, `--seeds 1000 --from 5 --jobs ${jobs} --no-shrink`);
-      expect({ exitCode, out }).toMatchObject({ exitCode: 1, out: expect.stringContaining('VIOLATION in seed 9,') });
+      expect({ exitCode, out }).toMatchObject({
+        exitCode: 1,
+        out: expect.stringContaining('VIOLATION in seed 9,'),
+      });
     }
   });
 
   it('runs no further seeds', async () => {
-    const { out } = await command("if (seed === 20) return 'two at once'", '--seeds 100000 --from 0 --jobs 1 --no-shrink');
+    const { out } = await command(
+      "if (seed === 20) return 'two at once'",
+      '--seeds 100000 --from 0 --jobs 1 --no-shrink',
+    );
     expect(out).toMatch(/\nseeds +21\n/);
     expect(out).not.toContain('it still happens');
   });
 
   it('is looked for in the planted code, and replayed with it', async () => {
-    const { exitCode, out, planted } = await command("return 'two at once'", '--seeds 3 --from 5 --jobs 1 --plant aba');
+    const { exitCode, out, planted } = await command(
+      "return 'two at once'",
+      '--seeds 3 --from 5 --jobs 1 --plant aba',
+    );
     expect({ exitCode, planted }).toEqual({ exitCode: 1, planted: ['aba'] });
     expect(out).toMatch(/^3 seeds from 5 .* · planted aba: a release writes an empty body\n/);
     expect(out).toContain('npm run simulate -- --seeds 1 --from 5 --plant aba\n');
   });
 
   it('goes as one JSON object to standard output, and the header to standard error', async () => {
-    const { exitCode, out, err } = await command("if (seed === 6) return 'two at once'", '--seeds 2 --from 5 --jobs 1 --json --history');
+    const { exitCode, out, err } = await command(
+      "if (seed === 6) return 'two at once'",
+      '--seeds 2 --from 5 --jobs 1 --json --history',
+    );
     expect(exitCode).toBe(1);
     expect(err).toMatch(/^2 seeds from 5 /);
     expect(out).toMatch(/^[^\n]+\n$/);
@@ -188,7 +212,10 @@ describe('the simulation, with a violation', () => {
 
 describe('the simulation, when something else goes wrong', () => {
   it('exits with 70 and names the seeds and the seed of a thread that dies', async () => {
-    const { exitCode, err } = await command("if (seed === 7) throw new Error('no such luck')", '--seeds 8 --from 5 --jobs 2');
+    const { exitCode, err } = await command(
+      "if (seed === 7) throw new Error('no such luck')",
+      '--seeds 8 --from 5 --jobs 2',
+    );
     expect(exitCode).toBe(70);
     expect(err).toMatch(/^simulate: the thread of seeds \d+ to \d+ died, at seed 7: no such luck\n$/);
   });
@@ -202,7 +229,9 @@ describe('the simulation, when something else goes wrong', () => {
   it('reports what there is so far when it is interrupted, and exits with 130', async () => {
     const seen = join(folder, 'seen');
     const each = `await sleep(20); if (seed > 15) (await import('node:fs')).writeFileSync(${JSON.stringify(seen)}, '')`;
-    const { exitCode, out } = await command(each, '--seeds 100000 --from 5 --jobs 2', { interrupted: onceThere(seen) });
+    const { exitCode, out } = await command(each, '--seeds 100000 --from 5 --jobs 2', {
+      interrupted: onceThere(seen),
+    });
     expect(exitCode).toBe(130);
     expect(out).toMatch(/\nseeds +[1-9]\d*\n/);
     expect(out).toContain('\ninterrupted: this is the report so far\nno violation in ');
@@ -211,7 +240,9 @@ describe('the simulation, when something else goes wrong', () => {
   it('does not let an interruption hide a violation', async () => {
     const begun = join(folder, 'begun');
     const each = `(await import('node:fs')).writeFileSync(${JSON.stringify(begun)}, ''); await sleep(400); return 'two at once'`;
-    const { exitCode, out } = await command(each, '--seeds 100 --from 5 --jobs 1', { interrupted: onceThere(begun) });
+    const { exitCode, out } = await command(each, '--seeds 100 --from 5 --jobs 1', {
+      interrupted: onceThere(begun),
+    });
     expect(exitCode).toBe(1);
     expect(out).toContain('interrupted');
     expect(out).toContain('VIOLATION in seed 5');
@@ -220,11 +251,19 @@ describe('the simulation, when something else goes wrong', () => {
   it('exits with 64 for a wrong call, and says in one line what was expected', async () => {
     const { exitCode, out, err } = await command('', '--plant abba');
     expect({ exitCode, out }).toEqual({ exitCode: 64, out: '' });
-    expect(err).toMatch(/^simulate: .*--plant.*expected one of aba \(a release writes an empty body\), got "abba"\n$/i);
+    expect(err).toMatch(
+      /^simulate: .*--plant.*expected one of aba \(a release writes an empty body\), got "abba"\n$/i,
+    );
   });
 
   it('lists what can be planted, and explains itself, with exit code 0', async () => {
-    expect(await command('', '--list-plants')).toMatchObject({ exitCode: 0, out: 'aba  a release writes an empty body\n' });
-    expect(await command('', '--help')).toMatchObject({ exitCode: 0, out: expect.stringContaining('--seeds <n>') });
+    expect(await command('', '--list-plants')).toMatchObject({
+      exitCode: 0,
+      out: 'aba  a release writes an empty body\n',
+    });
+    expect(await command('', '--help')).toMatchObject({
+      exitCode: 0,
+      out: expect.stringContaining('--seeds <n>'),
+    });
   });
 });

@@ -35,8 +35,9 @@ const MOST_SHRINKING_RUNS = 400;
 const PROGRESS_MS = 100;
 
 /**
- * `npm run simulate`: runs seeds, and reports on them. Resolves to the exit code: 0, 1 with a violation, 64 for a wrong call, 70 when the
- * simulator itself failed, 130 when it was interrupted before a violation was found.
+ * `npm run simulate`: runs seeds, and reports on them. Resolves to the exit code: 0, 1 with a violation, 64
+ * for a wrong call, 70 when the simulator itself failed, 130 when it was interrupted before a violation was
+ * found.
  */
 export async function simulateCommand<Plant extends PlantChoice>(
   args: readonly string[],
@@ -55,7 +56,8 @@ export async function simulateCommand<Plant extends PlantChoice>(
     return ExitCode.ok;
   }
   const plant = plants.find(({ name }) => name === options.plant);
-  // In one JSON object there is no place for a header; here the first seed of a run that died can be found all the same.
+  // In one JSON object there is no place for a header; here the first seed of a run that died can be found
+  // all the same.
   (options.json ? io.stderr : io.stdout)(`${header(options, plant)}\n`);
   try {
     const home = plant === undefined ? folder : await plantTree(plant);
@@ -67,9 +69,22 @@ export async function simulateCommand<Plant extends PlantChoice>(
   }
 }
 
-async function simulateSeeds(options: SimulateOptions, plant: PlantChoice | undefined, code: URL, io: SimulateIo): Promise<number> {
+async function simulateSeeds(
+  options: SimulateOptions,
+  plant: PlantChoice | undefined,
+  code: URL,
+  io: SimulateIo,
+): Promise<number> {
   const { seeds, maxMs, jobs, size, only, engine, history, from } = options;
-  const pool = await SeedPool.start({ code, jobs: Math.min(jobs, seeds), size, only, engine, recording: history, from });
+  const pool = await SeedPool.start({
+    code,
+    jobs: Math.min(jobs, seeds),
+    size,
+    only,
+    engine,
+    recording: history,
+    from,
+  });
   const onInterrupt = () => pool.stop();
   if (io.interrupted.aborted) onInterrupt();
   io.interrupted.addEventListener('abort', onInterrupt, { once: true });
@@ -79,7 +94,11 @@ async function simulateSeeds(options: SimulateOptions, plant: PlantChoice | unde
     progress.clear();
     const { violated } = result;
     const toShrink = options.shrink && !io.interrupted.aborted ? violated : undefined;
-    progress.show(() => (toShrink === undefined ? '' : `seed ${toShrink.seed} fails; looking for the smallest part of it that does`));
+    progress.show(() =>
+      toShrink === undefined
+        ? ''
+        : `seed ${toShrink.seed} fails; looking for the smallest part of it that does`,
+    );
     const shrunk = toShrink && (await pool.shrink(toShrink.seed, MOST_SHRINKING_RUNS));
     progress.clear();
     const interrupted = io.interrupted.aborted;

@@ -52,7 +52,8 @@ describe('the options of the simulation', () => {
   });
 
   it('can all be given', () => {
-    const line = '--seeds 5 --from 7 --plant aba --only pause,slow --jobs 3 --hosts 20 --ids 9 --span 2.5m --history --no-shrink --json';
+    const line =
+      '--seeds 5 --from 7 --plant aba --only pause,slow --jobs 3 --hosts 20 --ids 9 --span 2.5m --history --no-shrink --json';
     expect(read(...line.split(' ')).options).toMatchObject({
       seeds: 5,
       from: 7,
@@ -67,7 +68,10 @@ describe('the options of the simulation', () => {
   });
 
   it('with --seconds go on for that time, and never past the last seed there is', () => {
-    expect(read('--seconds', '2.5', '--from', '0').options).toMatchObject({ maxMs: 2_500, seeds: 100_000_000 });
+    expect(read('--seconds', '2.5', '--from', '0').options).toMatchObject({
+      maxMs: 2_500,
+      seeds: 100_000_000,
+    });
     expect(read('--seconds', '2.5', '--from', '4294967290').options).toMatchObject({ seeds: 6 });
   });
 
@@ -104,10 +108,13 @@ describe('the options of the simulation', () => {
   it('explain themselves, without that being a failure', () => {
     const { out, exitCode } = read('--help');
     expect(exitCode).toBe(0);
-    for (const option of ['--seeds', '--seconds', '--from', '--plant', '--only', '--history', '--json']) expect(out).toContain(option);
+    for (const option of ['--seeds', '--seconds', '--from', '--plant', '--only', '--history', '--json'])
+      expect(out).toContain(option);
   });
 
   it('list the bugs that can be planted with what they break', () => {
-    expect(listPlants(PLANTS)).toBe('aba       a release writes an empty body\nno-grace  a contender does not wait for the grace\n');
+    expect(listPlants(PLANTS)).toBe(
+      'aba       a release writes an empty body\nno-grace  a contender does not wait for the grace\n',
+    );
   });
 });

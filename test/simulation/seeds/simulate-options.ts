@@ -71,7 +71,8 @@ type Flags = Omit<SimulateOptions, 'maxMs' | 'size' | 'from' | 'seeds'> & {
  * @param args what follows `npm run simulate --`
  * @param plants the bugs that can be planted
  * @param write takes the help, and complaints: one line for each
- * @throws {CommanderError} with exit code 0 when help was wanted and given, and with another one when something is wrong
+ * @throws {CommanderError} with exit code 0 when help was wanted and given, and with another one when
+ * something is wrong
  */
 export function readOptions(
   args: readonly string[],
@@ -79,21 +80,35 @@ export function readOptions(
   write: { readonly out: (text: string) => void; readonly err: (text: string) => void },
 ): SimulateOptions {
   const program = new Command('npm run simulate --')
-    .description('Runs the engine for many hosts in virtual time, under faults drawn from seeds, and checks that it keeps its promises.')
-    .option('--seeds <n>', `how many seeds, unless one fails (default: ${DEFAULT_SEEDS})`, whole(1, MOST_SEEDS))
+    .description(
+      'Runs the engine for many hosts in virtual time, under faults drawn from seeds, and checks that it keeps its promises.',
+    )
+    .option(
+      '--seeds <n>',
+      `how many seeds, unless one fails (default: ${DEFAULT_SEEDS})`,
+      whole(1, MOST_SEEDS),
+    )
     .addOption(
-      new Option('--seconds <s>', 'as many seeds as fit into that time, instead of --seeds').conflicts('seeds').argParser(number(0.1, 1e6)),
+      new Option('--seconds <s>', 'as many seeds as fit into that time, instead of --seeds')
+        .conflicts('seeds')
+        .argParser(number(0.1, 1e6)),
     )
     .option('--from <seed>', 'the first seed (default: a new one each time)', whole(0, SEEDS_END - 1))
     .option('--plant <bug>', 'plants a bug in the engine, which then has to be found', plantName(plants))
     .option('--list-plants', 'lists the bugs that can be planted', false)
     .option('--engine <name>', `what to run: ${ENGINE_NAMES.join(', ')}`, oneOf(ENGINE_NAMES), 'shipped')
-    .option('--only <kinds>', `faults of these kinds alone, with commas between them: ${KINDS.join(', ')}`, faultKinds)
+    .option(
+      '--only <kinds>',
+      `faults of these kinds alone, with commas between them: ${KINDS.join(', ')}`,
+      faultKinds,
+    )
     .option('--jobs <n>', 'how many threads', whole(1, 256), availableParallelism())
     .option('--hosts <n>', 'hosts of one seed', whole(1, 10_000), DEFAULT_SIZE.hosts)
     .option('--ids <n>', 'node ids of one seed', whole(1, 10_000), DEFAULT_SIZE.ids)
     .addOption(
-      new Option('--span <time>', 'virtual time of one seed, such as 75s or 5m').argParser(span).default(DEFAULT_SIZE.spanMs, '75s'),
+      new Option('--span <time>', 'virtual time of one seed, such as 75s or 5m')
+        .argParser(span)
+        .default(DEFAULT_SIZE.spanMs, '75s'),
     )
     .option('--history', 'prints everything that happens in each seed', false)
     .option('--no-shrink', 'leaves a violation as it was found')
@@ -106,17 +121,34 @@ export function readOptions(
       outputError: (text) => write.err(`simulate: ${oneLine(text)}\n`),
     });
   const flags = program.parse(args, { from: 'user' }).opts<Flags>();
-  const { seeds = flags.seconds === undefined ? DEFAULT_SEEDS : MOST_SEEDS, seconds, hosts, ids, span: spanMs, ...rest } = flags;
+  const {
+    seeds = flags.seconds === undefined ? DEFAULT_SEEDS : MOST_SEEDS,
+    seconds,
+    hosts,
+    ids,
+    span: spanMs,
+    ...rest
+  } = flags;
   const from = flags.from ?? randomInt(2 ** 31);
   // With a time to go on for, the number is no more than a bound.
   const room = seconds === undefined ? seeds : Math.min(seeds, SEEDS_END - from);
-  if (from + room > SEEDS_END) program.error(`--from: expected at most ${SEEDS_END - seeds} for ${seeds} seeds, got ${from}`);
+  if (from + room > SEEDS_END)
+    program.error(`--from: expected at most ${SEEDS_END - seeds} for ${seeds} seeds, got ${from}`);
   if (rest.history && (seconds !== undefined || seeds > MOST_HISTORIES)) {
     program.error(`--history: expected --seeds from 1 to ${MOST_HISTORIES} beside it`);
   }
   const { plant, only } = rest;
   const engine = plants.find(({ name }) => name === plant)?.engine ?? rest.engine;
-  return { ...rest, engine, plant, only, seeds: room, maxMs: seconds && seconds * 1_000, from, size: { hosts, ids, spanMs } };
+  return {
+    ...rest,
+    engine,
+    plant,
+    only,
+    seeds: room,
+    maxMs: seconds && seconds * 1_000,
+    from,
+    size: { hosts, ids, spanMs },
+  };
 }
 
 /** Which bugs there are, one a line. */
@@ -125,7 +157,10 @@ export function listPlants(plants: readonly PlantChoice[]): string {
   return plants.map(({ name, breaks }) => `${name.padEnd(width)}  ${breaks}\n`).join('');
 }
 
-/** Commander puts the option and the value before what is thrown; its sentences end in a full stop, and may have a suggestion behind them. */
+/**
+ * Commander puts the option and the value before what is thrown; its sentences end in a full stop, and may
+ * have a suggestion behind them.
+ */
 function oneLine(text: string): string {
   return text
     .replace(/^error: /, '')

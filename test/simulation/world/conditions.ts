@@ -47,7 +47,10 @@ export const PLANNED_FAULTS = [
   'partition',
   /** A wall clock is set. */
   'clock-step',
-  /** An operator grows or shrinks the cluster, some of them over the bound of what its unique ids have room for, and is killed at it now and then. */
+  /**
+   * An operator grows or shrinks the cluster, some of them over the bound of what its unique ids have room
+   * for, and is killed at it now and then.
+   */
   'scale',
 ] as const;
 
@@ -96,7 +99,10 @@ export interface HostConditions {
   readonly mode: 'library' | 'run';
   /** For `run`: a command that ignores SIGTERM. */
   readonly stubborn: boolean;
-  /** What becomes of the work when the node id is to be given up: it ends after this many milliseconds, or goes on as before. */
+  /**
+   * What becomes of the work when the node id is to be given up: it ends after this many milliseconds, or
+   * goes on as before.
+   */
   readonly retireAfterMs: number | undefined;
   readonly wanted: WantedSettings;
 }
@@ -112,7 +118,10 @@ export interface Conditions {
   readonly pageObjects: number | undefined;
   /** Whether `nodelease init` has been called, or the tasks find nothing. */
   readonly initialised: boolean;
-  /** Whether the cluster grows to ids from {@link GROWN_FROM} on. All between those and the ones that there are at first are others'. */
+  /**
+   * Whether the cluster grows to ids from {@link GROWN_FROM} on. All between those and the ones that there
+   * are at first are others'.
+   */
   readonly widens: boolean;
   readonly sameTaskId: boolean;
   readonly releases: boolean;
@@ -121,7 +130,10 @@ export interface Conditions {
   readonly latencyMs: readonly [number, number];
   /** How late timers may be. */
   readonly latenessMs: number;
-  /** Whether a process that goes on hears what was sent to it before it sees that its timers have run out. Not where the faults are chosen. */
+  /**
+   * Whether a process that goes on hears what was sent to it before it sees that its timers have run out. Not
+   * where the faults are chosen.
+   */
   readonly hearsFirst: boolean;
   readonly rates: Readonly<Record<NetworkFault, number>>;
   readonly hosts: readonly HostConditions[];
@@ -157,23 +169,29 @@ const MANY_HOSTS = 32;
 export const EPOCH_MS = 1_790_000_000_000;
 
 /**
- * How much longer the first start of a cluster may take, in milliseconds: until a task finds that the one that probed is gone (30 s and an
- * eighth at most), and has probed itself (some 20 s where a request takes 300 ms).
+ * How much longer the first start of a cluster may take, in milliseconds: until a task finds that the one
+ * that probed is gone (30 s and an eighth at most), and has probed itself (some 20 s where a request takes
+ * 300 ms).
  */
 const FIRST_START_MS = 60_000;
-/** How much longer a seed with a first start is watched, in milliseconds: it has as much time for faults as any other, but for 20 s. */
+/**
+ * How much longer a seed with a first start is watched, in milliseconds: it has as much time for faults as
+ * any other, but for 20 s.
+ */
 const FIRST_START_EXTRA_MS = FIRST_START_MS - 20_000;
 /**
- * How long a task may scan a listing of several pages, in milliseconds for each page: it loses races for what it finds, and begins anew. A request
- * takes 300 ms at most, and a scan of all pages finds the last free ids of a crowded cluster.
+ * How long a task may scan a listing of several pages, in milliseconds for each page: it loses races for what
+ * it finds, and begins anew. A request takes 300 ms at most, and a scan of all pages finds the last free ids
+ * of a crowded cluster.
  */
 const SCANS_PAGE_MS = 4 * 300;
 /** How far the servers of a store may be apart where somebody has to prove it first, in milliseconds. */
 const PROVABLE_SKEW_MS = 500;
 
 /**
- * How long after the last fault a free id may stay without a task that waits for it: until what faults left behind has expired (a
- * duration and a grace), until a waiting task looks again (as long once more, and a second), and some requests with their time-outs.
+ * How long after the last fault a free id may stay without a task that waits for it: until what faults left
+ * behind has expired (a duration and a grace), until a waiting task looks again (as long once more, and a
+ * second), and some requests with their time-outs.
  */
 export function livenessBoundMs(durationMs: number, graceMs: number): number {
   return 2 * (durationMs + graceMs) + 1_000 + 8_000;
@@ -184,35 +202,48 @@ export function livenessBoundMs(durationMs: number, graceMs: number): number {
  *
  * @param only faults of these kinds and no others; all when undefined
  */
-export function drawConditions(seed: number, size: SimulationSize = {}, only?: ReadonlySet<FaultKind>): Conditions {
+export function drawConditions(
+  seed: number,
+  size: SimulationSize = {},
+  only?: ReadonlySet<FaultKind>,
+): Conditions {
   const { hosts: hostCount = 8, ids = 4, spanMs = 75_000 } = size;
   const dice = new Dice(seed).fork(1);
-  const on = (kind: FaultKind, probability: number) => dice.chance(probability) && (only === undefined || only.has(kind));
+  const on = (kind: FaultKind, probability: number) =>
+    dice.chance(probability) && (only === undefined || only.has(kind));
 
-  // Whole seconds hide up to one second of slack, since that is how the store tells an age: just below them there is none.
-  // Short ones leave room for pauses of ten durations.
-  const durationMs = (dice.chance(0.08) ? 3_000 : dice.pick([6_000, 10_000, 15_000, 15_000, 15_000])) - dice.pick([0, 1, 1, 500]);
+  // Whole seconds hide up to one second of slack, since that is how the store tells an age: just below them
+  // there is none. Short ones leave room for pauses of ten durations.
+  const durationMs =
+    (dice.chance(0.08) ? 3_000 : dice.pick([6_000, 10_000, 15_000, 15_000, 15_000])) -
+    dice.pick([0, 1, 1, 500]);
   // Sometimes as small a grace as is allowed, sometimes one for a store whose servers are seconds apart.
   const graceMs = dice.pick([leastGraceMs(durationMs), 1_000, 1_000 - leastGraceMs(durationMs), 3_000]);
   const pollMs = dice.chance(0.05) ? 1_200 : dice.pick([5_000, 8_000, 8_000]);
-  // A store that is always slower than a short lease's requests may take loses leases without any fault: both ways must fit in.
+  // A store that is always slower than a short lease's requests may take loses leases without any fault: both
+  // ways must fit in.
   const slowestMs = Math.min(300, durationMs / 18);
   const drawnInitialised = dice.chance(0.98);
-  const rates = Object.fromEntries(NETWORK_FAULTS.map((kind) => [kind, on(kind, 0.35) ? dice.magnitude(0.003, 0.12) : 0]));
+  const rates = Object.fromEntries(
+    NETWORK_FAULTS.map((kind) => [kind, on(kind, 0.35) ? dice.magnitude(0.003, 0.12) : 0]),
+  );
   const drifting = on('clock-drift', 0.7);
   const drift = (most: number) => (drifting ? dice.pick([-most, most, dice.between(-most, most)]) : 0);
   // What drift leaves of the grace is for the store's own servers to disagree.
   const skewMs = on('store-skew', 0.5) ? Math.max(0, graceMs - 5e-4 * durationMs) : 0;
-  // A probe refuses a store whose servers are further apart than that, so that no task would ever begin there.
+  // A probe refuses a store whose servers are further apart than that, so that no task would ever begin
+  // there.
   const initialised = drawnInitialised || skewMs > PROVABLE_SKEW_MS;
   const scaling = dice.fork(5).next();
   const scales = (scaling < 0.35 || hostCount >= MANY_HOSTS) && (only === undefined || only.has('scale'));
   const widens = scales && scaling < 0.1 && initialised && ids <= MOST_GROWING_IDS;
   const pageObjects = drawPage(dice.fork(9), widens ? GROWN_FROM : ids);
   // A cluster may grow to as many ids as there are hosts.
-  const scanningMs = pageObjects === undefined ? 0 : Math.ceil(Math.max(ids, hostCount) / pageObjects) * SCANS_PAGE_MS;
+  const scanningMs =
+    pageObjects === undefined ? 0 : Math.ceil(Math.max(ids, hostCount) / pageObjects) * SCANS_PAGE_MS;
   const endAt = spanMs + scanningMs + (initialised ? 0 : FIRST_START_EXTRA_MS);
-  const quietAt = endAt - livenessBoundMs(durationMs, graceMs) - scanningMs - (initialised ? 0 : FIRST_START_MS);
+  const quietAt =
+    endAt - livenessBoundMs(durationMs, graceMs) - scanningMs - (initialised ? 0 : FIRST_START_MS);
   const offsets = on('clock-offset', 0.7);
   const differ = on('settings-differ', 0.3) && initialised;
   const sameTaskId = on('same-task-id', 0.4);
@@ -296,7 +327,12 @@ type AnyTime = Exclude<PlannedFaultKind, 'scale'>;
 function drawPlan(
   dice: Dice,
   on: (kind: FaultKind, probability: number) => boolean,
-  { hostCount, ids, durationMs, quietAt }: { hostCount: number; ids: number; durationMs: number; quietAt: number },
+  {
+    hostCount,
+    ids,
+    durationMs,
+    quietAt,
+  }: { hostCount: number; ids: number; durationMs: number; quietAt: number },
 ): PlannedFault[] {
   const most: Record<AnyTime, number> = {
     pause: 8,

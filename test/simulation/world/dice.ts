@@ -1,8 +1,8 @@
 import type { RandomSource } from '../../../src/base/clock.js';
 
 /**
- * Chance out of one seed. A fork depends on its parent's seed and its labels alone, not on what was drawn before, so that leaving one
- * draw out (as shrinking does) leaves every other as it was.
+ * Chance out of one seed. A fork depends on its parent's seed and its labels alone, not on what was drawn
+ * before, so that leaving one draw out (as shrinking does) leaves every other as it was.
  */
 export class Dice implements RandomSource {
   #drawn = 0;

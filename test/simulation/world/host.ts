@@ -87,7 +87,10 @@ export class Host {
     world.scheduler.at(world.scheduler.now, process, () => void this.#live(run, dice));
   }
 
-  /** SIGTERM to the task: it releases its lease and ends. Killed when it has not ended in time; it is not started again. */
+  /**
+   * SIGTERM to the task: it releases its lease and ends. Killed when it has not ended in time; it is not
+   * started again.
+   */
   retire(): void {
     const run = this.#current;
     if (run === undefined) return;
@@ -148,12 +151,16 @@ export class Host {
       this.#startWhenThawed = false;
       this.start();
     });
-    // Planned by the guards' own thaw, so that what a guard was late with has happened before the command does anything:
-    // another machine's step in the same instant must not find it running.
+    // Planned by the guards' own thaw, so that what a guard was late with has happened before the command
+    // does anything: another machine's step in the same instant must not find it running.
     this.#stopFor(others, lastsMs, (resume) => scheduler.at(scheduler.now, undefined, resume));
   }
 
-  #stopFor(processes: readonly SimulatedProcess[], lastsMs: number, then: (resume: () => void) => void = (resume) => resume()): void {
+  #stopFor(
+    processes: readonly SimulatedProcess[],
+    lastsMs: number,
+    then: (resume: () => void) => void = (resume) => resume(),
+  ): void {
     const { scheduler, invariants } = this.world;
     for (const process of processes) {
       process.stop();
@@ -213,7 +220,13 @@ export class Host {
 
   #acquire(run: Run, dice: Dice): Promise<Lease> {
     const { world, engine } = this;
-    const client = new SimulatedStore({ world, process: run.process, dice: dice.fork(2), name: run.name, cutOff: () => this.#cuts > 0 });
+    const client = new SimulatedStore({
+      world,
+      process: run.process,
+      dice: dice.fork(2),
+      name: run.name,
+      cutOff: () => this.#cuts > 0,
+    });
     return engine.acquire({
       store: world.opened(client, run.process),
       clock: run.process.clock,
@@ -233,8 +246,10 @@ export class Host {
       if (event.from === 'expired') world.counts.takeOvers += 1;
     } else if (event.type === 'damaged') world.invariants.onDamaged(run.name, event);
     else if (event.type === 'renewed') run.guard?.extend(event.deadline);
-    else if (event.type === 'retiring' && run.watched !== undefined) world.invariants.onRetiring(run.watched, event.size);
-    else if (event.type === 'lost' && run.watched !== undefined) world.invariants.onLost(run.watched, event.error);
+    else if (event.type === 'retiring' && run.watched !== undefined)
+      world.invariants.onRetiring(run.watched, event.size);
+    else if (event.type === 'lost' && run.watched !== undefined)
+      world.invariants.onLost(run.watched, event.error);
   }
 
   /** A program that works while `isValid()` says so, and ends by itself or with its lease. */
@@ -265,7 +280,12 @@ export class Host {
   async #supervise(run: Run, lease: Lease, dice: Dice): Promise<void> {
     const { world, machine } = this;
     const { scheduler } = world;
-    const child = new SimulatedChild({ scheduler, parent: run.process, dice: dice.fork(4), stubborn: this.conditions.stubborn });
+    const child = new SimulatedChild({
+      scheduler,
+      parent: run.process,
+      dice: dice.fork(4),
+      stubborn: this.conditions.stubborn,
+    });
     run.guard = new SimulatedGuard(scheduler, run.process, () => run.child);
     const endsAt = scheduler.now + this.#tenureMs(dice);
     scheduler.at(endsAt, child.process, () => {
@@ -305,7 +325,9 @@ export class Host {
 
   #mayEnd(run: Run): boolean {
     const { world } = this;
-    return world.conditions.releases && !world.quiet && world.happens('release', `${run.name} has done its work`);
+    return (
+      world.conditions.releases && !world.quiet && world.happens('release', `${run.name} has done its work`)
+    );
   }
 
   #startAgain(): void {

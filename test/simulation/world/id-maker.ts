@@ -22,7 +22,9 @@ const ROOM = new BigUint64Array(4_096);
 /** How long after it was stopped a process may go on with what it had begun, in milliseconds. */
 const AFTER_STOP_MS = 1_000;
 
-/** A task's use of unique ids: when it asks for a generator, with which options, and when it makes how many. */
+/**
+ * A task's use of unique ids: when it asks for a generator, with which options, and when it makes how many.
+ */
 export class IdMaker {
   readonly #layout: IdLayout | undefined;
   readonly #lagMs: number;
@@ -32,7 +34,10 @@ export class IdMaker {
   /** The share of bursts of whole milliseconds among the uses. */
   readonly #burstShare: number;
   #ids: UniqueIdGenerator | undefined;
-  /** How many uses of ids are under way: the end of the lease is heard in the middle of one, and is the beginning of another. */
+  /**
+   * How many uses of ids are under way: the end of the lease is heard in the middle of one, and is the
+   * beginning of another.
+   */
   #uses = 0;
 
   constructor(private readonly options: IdMakerOptions) {
@@ -40,12 +45,17 @@ export class IdMaker {
     // One id a millisecond: a burst of these soon meets every bound that there is.
     this.#layout = dice.chance(0.15) ? cluster16(16) : undefined;
     this.#lagMs = dice.pick(this.#layout === undefined ? [4_000, 4_000, 0] : [4_000, 0]);
-    this.#advanceMs = dice.pick(this.#layout === undefined ? [8_000, 8_000, 0, 2, 20_000] : [8_000, 20_000, 20_000]);
+    this.#advanceMs = dice.pick(
+      this.#layout === undefined ? [8_000, 8_000, 0, 2, 20_000] : [8_000, 20_000, 20_000],
+    );
     this.#everyMs = dice.magnitude(1_000, 15_000);
     this.#burstShare = options.world.conditions.widens ? 0.15 : 0.06;
   }
 
-  /** Once the lease is held: from some time on, or never, there will be ids. An engine that has no time of its own for them makes none. */
+  /**
+   * Once the lease is held: from some time on, or never, there will be ids. An engine that has no time of its
+   * own for them makes none.
+   */
   begin(): void {
     const { lease, dice } = this.options;
     if (lease.tenureTime === undefined || dice.chance(0.1)) return;
@@ -62,8 +72,13 @@ export class IdMaker {
   async #ask(): Promise<void> {
     const { lease, world, name, dice } = this.options;
     try {
-      const ids = await uniqueIds(lease, { layout: this.#layout, lagMs: this.#lagMs, advanceMs: this.#advanceMs });
-      if (this.#ids !== undefined && this.#ids !== ids) world.invariants.onUnexpected(name, new Error('there are two generators'));
+      const ids = await uniqueIds(lease, {
+        layout: this.#layout,
+        lagMs: this.#lagMs,
+        advanceMs: this.#advanceMs,
+      });
+      if (this.#ids !== undefined && this.#ids !== ids)
+        world.invariants.onUnexpected(name, new Error('there are two generators'));
       const first = this.#ids === undefined;
       this.#ids = ids;
       if (first) await this.#use(ids);
@@ -97,7 +112,8 @@ export class IdMaker {
     const kind = dice.next();
     // More than there are, where little may be made in advance.
     if (kind < 0.015) this.#fill(room, ids, Math.min(1_024, (this.#advanceMs + 2) * perMs));
-    else if (this.#layout !== undefined && kind < 0.45) this.#fill(room, ids, Math.floor(dice.magnitude(64, room.length)));
+    else if (this.#layout !== undefined && kind < 0.45)
+      this.#fill(room, ids, Math.floor(dice.magnitude(64, room.length)));
     // Whole milliseconds: where ids of two nodes may be the same, they are.
     else if (kind < this.#burstShare) this.#fill(room, ids, Math.min(512, perMs * dice.pick([1, 1, 2])));
     else if (kind < 0.65) this.#fill(room, ids, 1 + dice.below(40));
@@ -122,7 +138,10 @@ export class IdMaker {
       this.#hear(error);
       const written = room.indexOf(0n);
       if (error instanceof IdsExhaustedError && error.filled !== written)
-        this.options.world.invariants.onUnexpected(this.options.name, new Error(`${written} ids are there, not ${error.filled}`));
+        this.options.world.invariants.onUnexpected(
+          this.options.name,
+          new Error(`${written} ids are there, not ${error.filled}`),
+        );
       count = written;
     }
     this.#tell(ids, room, count);
@@ -140,7 +159,12 @@ export class IdMaker {
   /** Whether a task has to expect this; anything else is a mistake. */
   #hear(error: unknown): void {
     const { world, name } = this.options;
-    if (error instanceof IdsExhaustedError || error instanceof LeaseLostError || error instanceof LeaseReleasedError) return;
+    if (
+      error instanceof IdsExhaustedError ||
+      error instanceof LeaseLostError ||
+      error instanceof LeaseReleasedError
+    )
+      return;
     world.invariants.onUnexpected(name, error);
   }
 

@@ -6,8 +6,9 @@ import type { Interval, ListedObject, StoredObject } from '../../../src/store/le
 const DAY_MS = 86_400_000;
 
 /**
- * Node ids that are held by parties outside of the simulated world from its beginning to its end, renewed all the time: so that a world of a
- * few tasks can have node ids that need more bits than others do. They make ids of 16 bits, and no task has to wait for them.
+ * Node ids that are held by parties outside of the simulated world from its beginning to its end, renewed all
+ * the time: so that a world of a few tasks can have node ids that need more bits than others do. They make
+ * ids of 16 bits, and no task has to wait for them.
  */
 export class OutsideLeases {
   readonly #rows = new Map<string, ListedObject>();
@@ -20,7 +21,12 @@ export class OutsideLeases {
     }).body;
     for (let id = from; id < to; id += 1) {
       const key = leaseKey(id);
-      this.#rows.set(key, { key, etag: `outside-${id}`, size: this.#body.length, age: { min: 0, max: 1_000 } });
+      this.#rows.set(key, {
+        key,
+        etag: `outside-${id}`,
+        size: this.#body.length,
+        age: { min: 0, max: 1_000 },
+      });
     }
   }
 

@@ -1,8 +1,8 @@
 type Listener = () => void;
 
 /**
- * What the engine uses of `AbortSignal`, without the event objects of the platform's own, which would cost a third of a simulation's
- * time. A test runs seeds with either and compares their histories.
+ * What the engine uses of `AbortSignal`, without the event objects of the platform's own, which would cost a
+ * third of a simulation's time. A test runs seeds with either and compares their histories.
  */
 class QuickAbortSignal {
   aborted = false;

@@ -12,7 +12,9 @@ describe('the sizes that operators want', () => {
   it('are drawn in about a third of the seeds, up and down, and below what there was at first', () => {
     expect(SCALING.length / SEEDS.length).toBeGreaterThan(0.25);
     expect(SCALING.length / SEEDS.length).toBeLessThan(0.45);
-    const steps = SCALING.flatMap(({ ids, scales }) => scales.map(({ size = 0 }, at) => Math.sign(size - (scales[at - 1]?.size ?? ids))));
+    const steps = SCALING.flatMap(({ ids, scales }) =>
+      scales.map(({ size = 0 }, at) => Math.sign(size - (scales[at - 1]?.size ?? ids))),
+    );
     expect(new Set(steps)).toEqual(new Set([-1, 0, 1]));
     expect(SCALING.some(({ ids, scales }) => scales.some(({ size = 0 }) => size < ids))).toBe(true);
   });
@@ -31,13 +33,16 @@ describe('the sizes that operators want', () => {
         expect(at).toBeLessThan(quietAt);
       }
     }
-    expect(SCALING.some(({ scales }) => scales.some(({ at }, next) => at === scales[next + 1]?.at))).toBe(true);
+    expect(SCALING.some(({ scales }) => scales.some(({ at }, next) => at === scales[next + 1]?.at))).toBe(
+      true,
+    );
   });
 
   it('never take an id away that an outside party holds', () => {
     const widening = SCALING.filter(({ widens }) => widens);
     expect(widening.length).toBeGreaterThan(0);
-    for (const { scales } of widening) for (const { size = 0 } of scales) expect(size).toBeGreaterThanOrEqual(GROWN_FROM);
+    for (const { scales } of widening)
+      for (const { size = 0 } of scales) expect(size).toBeGreaterThanOrEqual(GROWN_FROM);
   });
 
   it('are left as they are where other faults alone are wanted', () => {

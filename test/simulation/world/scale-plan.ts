@@ -1,7 +1,10 @@
 import type { PlannedFault } from './conditions.js';
 import type { Dice } from './dice.js';
 
-/** The first node id for which the lowest 8 bits of the cluster node id, all there is at first, are those of node id 0. */
+/**
+ * The first node id for which the lowest 8 bits of the cluster node id, all there is at first, are those of
+ * node id 0.
+ */
 export const GROWN_FROM = 256;
 
 export interface ScaleSetting {
@@ -13,13 +16,23 @@ export interface ScaleSetting {
   readonly quietAt: number;
 }
 
-/** What operators want the cluster's size to be, one after the other and sometimes at once. The target is the operator's number. */
+/**
+ * What operators want the cluster's size to be, one after the other and sometimes at once. The target is the
+ * operator's number.
+ */
 export function drawScales(dice: Dice, setting: ScaleSetting): PlannedFault[] {
   const { widens, quietAt } = setting;
   const sizes = widens ? widening(dice, setting) : upAndDown(dice, setting);
   let at = dice.between(0.02, 0.45) * quietAt;
   return sizes.map((size, target): PlannedFault => {
-    const fault: PlannedFault = { kind: 'scale', at, lastsMs: dice.magnitude(50, 10_000), target, chance: dice.next(), size };
+    const fault: PlannedFault = {
+      kind: 'scale',
+      at,
+      lastsMs: dice.magnitude(50, 10_000),
+      target,
+      chance: dice.next(),
+      size,
+    };
     // At once, while the one before is busy, or when it is over.
     at = Math.min(at + dice.pick([0, dice.magnitude(10, 3_000), dice.magnitude(500, 15_000)]), 0.9 * quietAt);
     return fault;

@@ -11,7 +11,10 @@ import type { World } from './world.js';
 /** The most calls of an operator that are killed: then it is left alone. */
 const MOST_KILLED = 3;
 
-/** An operator's `nodelease scale N`, from a machine of its own with a clock of its own: called again until it has done what it is for. */
+/**
+ * An operator's `nodelease scale N`, from a machine of its own with a clock of its own: called again until it
+ * has done what it is for.
+ */
 export class Scaling {
   #calls = 0;
   readonly #machine: Machine;
@@ -46,13 +49,23 @@ export class Scaling {
     invariants.scales.onCall(process, { forcesAt: scheduler.now + drainTimeoutMs });
     scheduler.at(scheduler.now, process, async () => {
       const session = new StoreSession(world.opened(store, process), process.clock, 4_000);
-      const options = { session, clock: process.clock, random: dice.fork(2), size: this.#size, waitTimeoutMs: 20_000, drainTimeoutMs };
+      const options = {
+        session,
+        clock: process.clock,
+        random: dice.fork(2),
+        size: this.#size,
+        waitTimeoutMs: 20_000,
+        drainTimeoutMs,
+      };
       let settled = false;
       try {
         const outcome = await scaleCluster(options);
         if (world.recording) world.note(name, `scale to ${this.#size}: ${JSON.stringify(outcome)}`);
         invariants.scales.onOutcome(name, outcome);
-        settled = outcome.kind === 'scaled' || outcome.kind === 'superseded' || (outcome.kind === 'no-cluster' && world.quiet);
+        settled =
+          outcome.kind === 'scaled' ||
+          outcome.kind === 'superseded' ||
+          (outcome.kind === 'no-cluster' && world.quiet);
         if (settled) invariants.scales.onSettled(fault.target, outcome.kind === 'scaled');
       } catch (error) {
         if (world.recording) world.note(name, `fails: ${String(error)}`);
@@ -67,7 +80,10 @@ export class Scaling {
       if (forGood) invariants.scales.onSettled(fault.target, false);
       // Soon, or when somebody has looked again; in any case before the faults are over.
       const againMs = dice.pick([dice.between(20, 1_000), dice.between(20, 10_000)]);
-      this.#end(process, forGood ? undefined : Math.min(againMs, Math.max(20, conditions.quietAt - scheduler.now)));
+      this.#end(
+        process,
+        forGood ? undefined : Math.min(againMs, Math.max(20, conditions.quietAt - scheduler.now)),
+      );
     });
   }
 

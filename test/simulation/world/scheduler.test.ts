@@ -84,7 +84,8 @@ describe('a simulated process', () => {
     const scheduler = new Scheduler();
     const process = processOn(scheduler);
     const seen: string[] = [];
-    for (const ms of [10, 20, 60]) void process.clock.sleep(ms).then(() => seen.push(`${ms}@${scheduler.now}`));
+    for (const ms of [10, 20, 60])
+      void process.clock.sleep(ms).then(() => seen.push(`${ms}@${scheduler.now}`));
     scheduler.at(5, undefined, () => process.stop());
     scheduler.at(50, undefined, () => process.resume());
     await scheduler.run(100, always);
@@ -141,7 +142,9 @@ describe('a simulated process', () => {
     const process = processOn(scheduler);
     const { clock } = process;
     const waking = new AbortController();
-    const slept = clock.sleep(100, waking.signal).catch((error: Error) => `${error.message}@${scheduler.now}`);
+    const slept = clock
+      .sleep(100, waking.signal)
+      .catch((error: Error) => `${error.message}@${scheduler.now}`);
     scheduler.at(30, process, () => waking.abort(new Error('enough')));
     await scheduler.run(200, always);
     expect(await slept).toBe('enough@30');

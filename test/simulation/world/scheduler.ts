@@ -27,8 +27,8 @@ interface Event extends Planned {
 }
 
 /**
- * True time, in milliseconds from 0, and what happens in it: one event after the other, each with all the promise reactions that follow
- * from it, before the next one begins. Nothing waits for real time.
+ * True time, in milliseconds from 0, and what happens in it: one event after the other, each with all the
+ * promise reactions that follow from it, before the next one begins. Nothing waits for real time.
  */
 export class Scheduler {
   /** True time. */
@@ -38,13 +38,22 @@ export class Scheduler {
   readonly #queue = new EventQueue<Event>();
 
   /**
-   * Plans an event; one that lies in the past comes next. An actor that is dead by then, or stopped, does not get it, or gets it later.
+   * Plans an event; one that lies in the past comes next. An actor that is dead by then, or stopped, does not
+   * get it, or gets it later.
    *
-   * @param actor whose promises the event may settle; undefined for one that settles none, as in the network or at the store
+   * @param actor whose promises the event may settle; undefined for one that settles none, as in the network
+   * or at the store
    * @param isTimer whether it is a timer of the actor's that has run out
    */
   at(time: number, actor: Actor | undefined, act: () => void, isTimer = false): Planned {
-    const event: Event = { time: time > this.now ? time : this.now, order: 0, actor, act, isTimer, cancelled: false };
+    const event: Event = {
+      time: time > this.now ? time : this.now,
+      order: 0,
+      actor,
+      act,
+      isTimer,
+      cancelled: false,
+    };
     this.#queue.push(event);
     return event;
   }
@@ -79,7 +88,8 @@ export class Scheduler {
         }
         void SETTLED.then(settle);
       };
-      // A tick that is asked for by a microtask comes when no microtask is left: that is when an event's consequences are over.
+      // A tick that is asked for by a microtask comes when no microtask is left: that is when an event's
+      // consequences are over.
       const settle = () => process.nextTick(step);
       settle();
     });

@@ -17,7 +17,11 @@ export interface ChildOptions {
 export class SimulatedChild implements Child {
   readonly process: SimulatedProcess;
   readonly ended: Promise<ChildEnd>;
-  readonly group = { id: 1, signal: (signal: NodeJS.Signals) => this.signal(signal), isAlive: () => this.process.alive };
+  readonly group = {
+    id: 1,
+    signal: (signal: NodeJS.Signals) => this.signal(signal),
+    isAlive: () => this.process.alive,
+  };
   #begun = false;
   #ending = false;
   #tellEnd: (end: ChildEnd) => void = () => undefined;
@@ -61,7 +65,10 @@ export class SimulatedChild implements Child {
   }
 }
 
-/** The guard beside a supervisor: kills the command shortly before the last deadline that it was told, and when the supervisor dies. */
+/**
+ * The guard beside a supervisor: kills the command shortly before the last deadline that it was told, and
+ * when the supervisor dies.
+ */
 export class SimulatedGuard implements Guard {
   readonly process: SimulatedProcess;
   readonly failed = new Promise<string>(() => undefined);

@@ -2,7 +2,9 @@ import type { Clock } from '../../../src/base/clock.js';
 import type { Machine } from './machine.js';
 import type { Actor, Scheduler } from './scheduler.js';
 
-/** One run of one process on a machine: it can be stopped, continued and killed, and has the machine's clocks. */
+/**
+ * One run of one process on a machine: it can be stopped, continued and killed, and has the machine's clocks.
+ */
 export class SimulatedProcess implements Actor {
   alive = true;
   /** When it was last continued, in true time. */
@@ -17,7 +19,10 @@ export class SimulatedProcess implements Actor {
     readonly machine: Machine,
     /** How late its timers may be, in milliseconds; 0 for a machine that has nothing else to do. */
     private readonly latenessMs: () => number,
-    /** What it sees first when it goes on: all that was sent to it, or that its timers have run out. @default what came first */
+    /**
+     * What it sees first when it goes on: all that was sent to it, or that its timers have run out.
+     * @default what came first
+     */
     private readonly seesFirst?: 'replies' | 'timers' | undefined,
   ) {
     this.clock = {

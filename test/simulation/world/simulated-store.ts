@@ -48,7 +48,10 @@ interface Call<Reply> extends Request<Reply> {
   readonly reject: (error: StoreError) => void;
 }
 
-/** A client of the store, behind a network that loses, delays and repeats. Speaks the store contract, as the S3 driver does. */
+/**
+ * A client of the store, behind a network that loses, delays and repeats. Speaks the store contract, as the
+ * S3 driver does.
+ */
 export class SimulatedStore implements LeaseStore {
   readonly url = 'sim:';
   readonly remote = true;
@@ -73,18 +76,31 @@ export class SimulatedStore implements LeaseStore {
 
   list(): Promise<Listing> {
     const { world } = this.options;
-    return this.#send({ operation: 'list', key: '', apply: () => world.list(), stale: () => world.staleList() });
+    return this.#send({
+      operation: 'list',
+      key: '',
+      apply: () => world.list(),
+      stale: () => world.staleList(),
+    });
   }
 
   create(key: string, body: string, metadata: Metadata, { signal }: CallOptions = {}): Promise<WriteResult> {
     const { world } = this.options;
-    const apply = (sender: Sender) => world.invariants.afterWrite(key, body, metadata, world.create(key, body, metadata), sender);
+    const apply = (sender: Sender) =>
+      world.invariants.afterWrite(key, body, metadata, world.create(key, body, metadata), sender);
     return this.#send({ operation: 'create', key, body, signal, apply });
   }
 
-  replace(key: string, body: string, metadata: Metadata, etag: string, { signal }: CallOptions = {}): Promise<WriteResult> {
+  replace(
+    key: string,
+    body: string,
+    metadata: Metadata,
+    etag: string,
+    { signal }: CallOptions = {},
+  ): Promise<WriteResult> {
     const { bucket, invariants } = this.options.world;
-    const apply = (sender: Sender) => invariants.afterWrite(key, body, metadata, bucket.replace(key, body, metadata, etag), sender);
+    const apply = (sender: Sender) =>
+      invariants.afterWrite(key, body, metadata, bucket.replace(key, body, metadata, etag), sender);
     return this.#send({ operation: 'replace', key, body, signal, apply });
   }
 
@@ -100,7 +116,12 @@ export class SimulatedStore implements LeaseStore {
   #listPage(after: string | undefined, most: number): Promise<ListingPage> {
     const { world } = this.options;
     const page = (listing: Listing) => pageOf(listing, after, most);
-    return this.#send({ operation: 'list', key: '', apply: () => page(world.list()), stale: () => page(world.staleList()) });
+    return this.#send({
+      operation: 'list',
+      key: '',
+      apply: () => page(world.list()),
+      stale: () => page(world.staleList()),
+    });
   }
 
   /** Nothing is open. */
@@ -112,7 +133,12 @@ export class SimulatedStore implements LeaseStore {
     this.#requests += 1;
     world.counts.requests += 1;
     const dice = this.options.dice.fork(this.#requests);
-    const sender = { name, process, sentAt: world.scheduler.now, heard: world.invariants.scales.heardBy(process) };
+    const sender = {
+      name,
+      process,
+      sentAt: world.scheduler.now,
+      heard: world.invariants.scales.heardBy(process),
+    };
     return new Promise((resolve, reject) => {
       const hear = (reply: Reply) => {
         if (key === CLUSTER_KEY && !signal?.aborted)
@@ -164,12 +190,14 @@ export class SimulatedStore implements LeaseStore {
     scheduler.at(lastChance + workMs, undefined, () => {
       if (fault === 'error') return this.#answer(thereMs, () => call.reject(serverError()));
       if (fault === 'refused') return this.#answer(thereMs, () => call.reject(refusal()));
-      if (fault === 'conflict-409') return this.#answer(thereMs, () => call.resolve({ status: 'conflict' } as Reply));
+      if (fault === 'conflict-409')
+        return this.#answer(thereMs, () => call.resolve({ status: 'conflict' } as Reply));
       // A store may stamp a write with the time at which its request began to arrive.
       const stale = fault === 'stale-list' ? call.stale : undefined;
       const apply = () => (stale === undefined ? call.apply(call.sender) : stale());
       const reply = world.atStore(server, isWrite(call) ? lastChance : scheduler.now, apply);
-      if (isWrite(call) && (reply as WriteResult).status === 'written') world.invariants.onHeld(process, call.key, sentAt);
+      if (isWrite(call) && (reply as WriteResult).status === 'written')
+        world.invariants.onHeld(process, call.key, sentAt);
       world.invariants.onApplied(process, call.operation, call.key, reply, fault);
       const backMs = dice.between(least, most) + this.#extraMs('back', fault, dice);
       if (fault === 'duplicate') return this.#repeat(call, reply, server, dice, backMs);
@@ -187,7 +215,10 @@ export class SimulatedStore implements LeaseStore {
     const { world } = this.options;
     const { scheduler, conditions } = world;
     const hearsFirst = dice.chance(0.5);
-    const againAt = Math.min(scheduler.now + dice.magnitude(1, 2 * conditions.durationMs), Math.max(scheduler.now + 1, conditions.quietAt));
+    const againAt = Math.min(
+      scheduler.now + dice.magnitude(1, 2 * conditions.durationMs),
+      Math.max(scheduler.now + 1, conditions.quietAt),
+    );
     if (hearsFirst) this.#answer(backMs, () => call.resolve(first));
     scheduler.at(againAt, undefined, () => {
       const second = world.atStore(server, scheduler.now, () => call.apply(call.sender));
@@ -217,6 +248,7 @@ function failure(text: string, fault: StoreFault): StoreError {
   return new StoreError(`sim: ${text}`, { fault, outcome: 'unknown' });
 }
 
-const refusal = () => new StoreError('sim: the store answered 403', { fault: 'denied', outcome: 'not-applied' });
+const refusal = () =>
+  new StoreError('sim: the store answered 403', { fault: 'denied', outcome: 'not-applied' });
 const brokenConnection = () => failure('the connection broke', 'unreachable');
 const serverError = () => failure('the store answered 500', 'unavailable');

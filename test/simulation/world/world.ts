@@ -1,7 +1,13 @@
 import type { Clock } from '../../../src/base/clock.js';
 import { encodeCluster, newCluster } from '../../../src/lease/model/cluster-config.js';
 import { leaseKey } from '../../../src/lease/model/lease-state.js';
-import type { Interval, LeaseStore, Listing, StoredObject, WriteResult } from '../../../src/store/lease-store.js';
+import type {
+  Interval,
+  LeaseStore,
+  Listing,
+  StoredObject,
+  WriteResult,
+} from '../../../src/store/lease-store.js';
 import { MemoryBucket } from '../../../src/store/memory/memory-bucket.js';
 import { observedAge } from '../../../src/store/observed-age.js';
 import { timeless, UNKNOWN_AGE } from '../../support/timeless-store.js';
@@ -64,7 +70,11 @@ export class World {
     const { storeDrift, ids, widens } = conditions;
     this.#storeMachine = new Machine(EPOCH_MS, storeDrift, EPOCH_MS, storeDrift);
     this.#storeClock = new StoreClock(this.#storeMachine);
-    this.bucket = new MemoryBucket(this.#storeClock, conditions.timeStepMs, options.observesAges ? revisions() : contentEtag);
+    this.bucket = new MemoryBucket(
+      this.#storeClock,
+      conditions.timeStepMs,
+      options.observesAges ? revisions() : contentEtag,
+    );
     this.invariants = new Invariants(this);
     if (widens) this.outside = new OutsideLeases(ids, GROWN_FROM, EPOCH_MS);
     for (const kind of conditions.standing) this.counts.faults.set(kind, 1);
@@ -82,7 +92,8 @@ export class World {
     const store = observedAge({ ...timeless(client), read: told }, clock);
     const read = async (...request: Parameters<LeaseStore['read']>) => {
       const object = (await store.read(...request)) as Awaited<ReturnType<typeof told>>;
-      if (object && !this.outside?.has(object.key)) this.invariants.onObserved(object.key, object.age.min, object.told.max);
+      if (object && !this.outside?.has(object.key))
+        this.invariants.onObserved(object.key, object.age.min, object.told.max);
       return object;
     };
     return { ...store, read };
@@ -92,7 +103,10 @@ export class World {
     return this.options.recording === true;
   }
 
-  /** What the clocks of the store's servers say, the slowest and the fastest, in milliseconds since the Unix epoch. */
+  /**
+   * What the clocks of the store's servers say, the slowest and the fastest, in milliseconds since the Unix
+   * epoch.
+   */
   get storeTime(): Interval {
     const now = this.#storeMachine.wallAt(this.scheduler.now);
     const { storeOffsets } = this.conditions;
@@ -157,7 +171,10 @@ export class World {
     if (this.#listed === undefined) return { objects, storeTime };
     const { listing, at } = this.#listed;
     const sinceMs = this.scheduler.now - at;
-    const older = ({ min, max }: Interval) => ({ min: Math.max(0, min + Math.floor(sinceMs) - 1), max: max + Math.ceil(sinceMs) });
+    const older = ({ min, max }: Interval) => ({
+      min: Math.max(0, min + Math.floor(sinceMs) - 1),
+      max: max + Math.ceil(sinceMs),
+    });
     return { objects: listing.objects.map((row) => ({ ...row, age: older(row.age) })), storeTime };
   }
 
@@ -180,7 +197,10 @@ export class World {
   }
 }
 
-/** Told by the content alone, as on S3, and quicker than an MD5: two 32-bit hashes of the FNV-1a kind with different seeds, and the length. */
+/**
+ * Told by the content alone, as on S3, and quicker than an MD5: two 32-bit hashes of the FNV-1a kind with
+ * different seeds, and the length.
+ */
 function contentEtag(body: string): string {
   let one = 0x811c9dc5;
   let two = 0x9747b28c;
@@ -201,7 +221,10 @@ function revisions(): () => string {
   };
 }
 
-/** The clock that one request meets at the store: that of the server it came to. A write may be stamped with the time of its arrival. */
+/**
+ * The clock that one request meets at the store: that of the server it came to. A write may be stamped with
+ * the time of its arrival.
+ */
 class StoreClock implements Clock {
   #now = 0;
   #stamp = 0;

@@ -17,7 +17,10 @@ export const PLANNED_FAULTS = [
   'pause',
   /** A process is killed, and started again with a new session. */
   'crash',
-  /** A machine reaches no server, or not one of them. What is sent meanwhile arrives later, unless the connection is given up. */
+  /**
+   * A machine reaches no server, or not one of them. What is sent meanwhile arrives later, unless the
+   * connection is given up.
+   */
   'partition',
   /** A machine's connection breaks. */
   'reset',
@@ -41,7 +44,11 @@ export const STANDING_FAULTS = ['clock-rates'] as const;
 export type RequestFault = (typeof REQUEST_FAULTS)[number];
 export type RecipePlannedFault = (typeof PLANNED_FAULTS)[number];
 export type RecipeFault = RequestFault | RecipePlannedFault | (typeof STANDING_FAULTS)[number];
-export const RECIPE_FAULTS: readonly RecipeFault[] = [...REQUEST_FAULTS, ...PLANNED_FAULTS, ...STANDING_FAULTS];
+export const RECIPE_FAULTS: readonly RecipeFault[] = [
+  ...REQUEST_FAULTS,
+  ...PLANNED_FAULTS,
+  ...STANDING_FAULTS,
+];
 
 /** What the tasks of a seed do. */
 export const SCENARIOS = [
@@ -110,19 +117,31 @@ export function turnBoundMs(tasks: number, grantedMs: number): number {
   return 4 * grantedMs + 20_000 + tasks * 4_000;
 }
 
-/** How long after the end of all work its traces may stand, in milliseconds: sessions of tasks that died, and deletions that are repeated. */
+/**
+ * How long after the end of all work its traces may stand, in milliseconds: sessions of tasks that died, and
+ * deletions that are repeated.
+ */
 export function settleMs(grantedMs: number): number {
   return grantedMs + 6_000;
 }
 
-/** Draws a seed's conditions. @param only faults of these kinds and no others @param wantedScenario instead of the one that the seed draws */
-export function drawRecipeConditions(seed: number, only?: ReadonlySet<string>, wantedScenario?: ScenarioName): RecipeConditions {
+/**
+ * Draws a seed's conditions.
+ * @param only faults of these kinds and no others
+ * @param wantedScenario instead of the one that the seed draws
+ */
+export function drawRecipeConditions(
+  seed: number,
+  only?: ReadonlySet<string>,
+  wantedScenario?: ScenarioName,
+): RecipeConditions {
   const dice = new Dice(seed).fork(71);
   const wanted = (kind: RecipeFault) => only === undefined || only.has(kind);
   const drawn = dice.pick(SCENARIOS);
   // Half of the counter's and of the transaction's seeds, so that the others stay what they are.
   const other = drawn === 'counter' && dice.fork(3).chance(0.5) ? 'barrier' : drawn;
-  const scenario: ScenarioName = wantedScenario ?? (drawn === 'transaction' && dice.fork(4).chance(0.5) ? 'shared-data' : other);
+  const scenario: ScenarioName =
+    wantedScenario ?? (drawn === 'transaction' && dice.fork(4).chance(0.5) ? 'shared-data' : other);
   const servers = dice.pick([1, 3, 3, 3, 5]);
   const tickMs = dice.pick(TICKS_MS);
   const grantedMs = tickMs * dice.pick(SESSION_TICKS);
@@ -131,7 +150,8 @@ export function drawRecipeConditions(seed: number, only?: ReadonlySet<string>, w
   const quietAt = Math.min(16_000, Math.max(6_000, 5 * grantedMs));
   const driftsApart = wanted('clock-rates') && dice.chance(0.5);
   const rate = () => (driftsApart ? dice.between(-MAX_RATE, MAX_RATE) : 0);
-  const hasRate = (kind: RequestFault) => (dice.chance(0.4) ? dice.magnitude(0.001, 0.08) : 0) * (wanted(kind) ? 1 : 0);
+  const hasRate = (kind: RequestFault) =>
+    (dice.chance(0.4) ? dice.magnitude(0.001, 0.08) : 0) * (wanted(kind) ? 1 : 0);
   const machines = Array.from({ length: tasks }, () => ({
     startsAt: dice.between(0, 1_000),
     monotonicStart: dice.between(0, 1e7),
@@ -151,7 +171,11 @@ export function drawRecipeConditions(seed: number, only?: ReadonlySet<string>, w
     applyLagMs: [0, Math.min(dice.pick([0, 1, 50, 400]), grantedMs / 20)] as const,
     latenessMs: dice.pick([0.1, 1, 20]),
     seesFirst: dice.pick([undefined, 'replies', 'timers', 'timers'] as const),
-    rates: { 'request-lost': hasRate('request-lost'), 'reply-lost': hasRate('reply-lost'), slow: hasRate('slow') },
+    rates: {
+      'request-lost': hasRate('request-lost'),
+      'reply-lost': hasRate('reply-lost'),
+      slow: hasRate('slow'),
+    },
     slowMs: dice.magnitude(50, 1.5 * grantedMs),
     standing: driftsApart ? (['clock-rates'] as const) : [],
     endAt: quietAt + turnBoundMs(tasks, grantedMs) + settleMs(grantedMs) + 1_000,
@@ -161,7 +185,12 @@ export function drawRecipeConditions(seed: number, only?: ReadonlySet<string>, w
 
 function drawPlan(
   dice: Dice,
-  { servers, machines, grantedMs, quietAt }: Pick<RecipeConditions, 'servers' | 'machines' | 'grantedMs' | 'quietAt'>,
+  {
+    servers,
+    machines,
+    grantedMs,
+    quietAt,
+  }: Pick<RecipeConditions, 'servers' | 'machines' | 'grantedMs' | 'quietAt'>,
   wanted: (kind: RecipeFault) => boolean,
 ): PlannedFault[] {
   const plan: PlannedFault[] = [];
@@ -175,7 +204,13 @@ function drawPlan(
       // What a follower that is cut off tells is dangerous once the leader ends its sessions.
       const lastsMs = kind === 'server-cut' ? dice.between(20, longestMs) : dice.magnitude(20, longestMs);
       const at = dice.between(300, Math.max(1_000, quietAt - lastsMs));
-      plan.push({ kind, at, lastsMs, target: dice.below(isServer ? servers : machines.length), chance: dice.next() });
+      plan.push({
+        kind,
+        at,
+        lastsMs,
+        target: dice.below(isServer ? servers : machines.length),
+        chance: dice.next(),
+      });
     }
   }
   return plan.sort((a, b) => a.at - b.at);

@@ -40,7 +40,9 @@ export class MachineHost {
     readonly index: number,
     private readonly live: (run: Run) => Promise<void>,
   ) {
-    const { monotonicStart, rate } = world.conditions.machines[index] as RecipeWorld['conditions']['machines'][number];
+    const { monotonicStart, rate } = world.conditions.machines[
+      index
+    ] as RecipeWorld['conditions']['machines'][number];
     this.machine = new Machine(EPOCH_MS, rate, monotonicStart, rate);
     this.#dice = world.dice.fork(10 + index);
     this.#heldUntil = Array.from({ length: world.conditions.servers }, () => 0);
@@ -72,10 +74,17 @@ export class MachineHost {
     this.#sessions = [];
     this.#connections = [];
     if (world.recording) world.note(name, 'starts');
-    const servers = Array.from({ length: conditions.servers }, (_, index) => `server-${index}:2181`).join(',');
+    const servers = Array.from({ length: conditions.servers }, (_, index) => `server-${index}:2181`).join(
+      ',',
+    );
     const client = this.#clientHost(process, dice.fork(2), name);
     const zookeeper = new ZooKeeperClient(
-      { connect: `${servers}${chroot}`, sessionTimeoutMs: conditions.sessionTimeoutMs, clock: process.clock, random: dice.fork(3) },
+      {
+        connect: `${servers}${chroot}`,
+        sessionTimeoutMs: conditions.sessionTimeoutMs,
+        clock: process.clock,
+        random: dice.fork(3),
+      },
       (options) => {
         const session = new SimulatedSession(options, client);
         this.#sessions.push(session);
@@ -83,8 +92,18 @@ export class MachineHost {
       },
     );
     if (world.recording)
-      zookeeper.onState((state) => world.note(name, `is ${state.status}${'sessionId' in state ? ` ${state.sessionId.slice(-3)}` : ''}`));
-    const run: Run = { name, host: this.index, process, zookeeper, dice: dice.fork(4), disturbedAt: 0, releasing: false };
+      zookeeper.onState((state) =>
+        world.note(name, `is ${state.status}${'sessionId' in state ? ` ${state.sessionId.slice(-3)}` : ''}`),
+      );
+    const run: Run = {
+      name,
+      host: this.index,
+      process,
+      zookeeper,
+      dice: dice.fork(4),
+      disturbedAt: 0,
+      releasing: false,
+    };
     this.run = run;
     return run;
   }
@@ -150,7 +169,8 @@ export class MachineHost {
   cutOff(lastsMs: number, server: number | undefined): void {
     const until = this.world.scheduler.now + lastsMs;
     for (const index of this.#heldUntil.keys())
-      if (server === undefined || server === index) this.#heldUntil[index] = Math.max(this.#heldUntil[index] as number, until);
+      if (server === undefined || server === index)
+        this.#heldUntil[index] = Math.max(this.#heldUntil[index] as number, until);
   }
 
   /** What is between this machine and its server breaks their connection. */

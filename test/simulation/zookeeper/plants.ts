@@ -15,21 +15,33 @@ function plant(name: string, breaks: string, ...edits: readonly Edit[]): Plant {
 
 /** Every mistake in the recipes that the simulator is known to find, by the name that `--plant` takes. */
 export const RECIPE_PLANTS: readonly Plant[] = [
-  plant('watch-all-children', 'a contender watches all children instead of the one before it, so that each release wakes all', {
-    file: contest,
-    from: 'return before === undefined ? undefined : { gone: before };',
-    to: "return before === undefined ? undefined : 'children';",
-  }),
-  plant('delete-once', 'a znode that is given up is deleted once, also where the connection breaks meanwhile', {
-    file: ownZnode,
-    from: "if (!again || isFault(error, 'session-expired', 'closed'))",
-    to: 'if (again || !again)',
-  }),
-  plant('orphan-after-lost-reply', 'a creation whose reply was lost is repeated without a look for what it made', {
-    file: ownZnode,
-    from: 'const made = mayStand ? await findOwn(session, protectedTo, call.signal) : undefined;',
-    to: 'const made = undefined;',
-  }),
+  plant(
+    'watch-all-children',
+    'a contender watches all children instead of the one before it, so that each release wakes all',
+    {
+      file: contest,
+      from: 'return before === undefined ? undefined : { gone: before };',
+      to: "return before === undefined ? undefined : 'children';",
+    },
+  ),
+  plant(
+    'delete-once',
+    'a znode that is given up is deleted once, also where the connection breaks meanwhile',
+    {
+      file: ownZnode,
+      from: "if (!again || isFault(error, 'session-expired', 'closed'))",
+      to: 'if (again || !again)',
+    },
+  ),
+  plant(
+    'orphan-after-lost-reply',
+    'a creation whose reply was lost is repeated without a look for what it made',
+    {
+      file: ownZnode,
+      from: 'const made = mayStand ? await findOwn(session, protectedTo, call.signal) : undefined;',
+      to: 'const made = undefined;',
+    },
+  ),
   plant('not-discarded', 'a contender that gives up leaves its znode behind', {
     file: contest,
     from: 'void (own === undefined ? discard(recipe, session, protectedTo) : erase(recipe, session, own.path));',
@@ -40,11 +52,15 @@ export const RECIPE_PLANTS: readonly Plant[] = [
     from: 'stat !== undefined && stat.modifiedZxid > znode.stat.createdZxid;',
     to: 'stat !== undefined;',
   }),
-  plant('timer-validity-of-locks', 'isValid() of a lock trusts that a timer has said so in time, instead of comparing clocks', {
-    file: 'src/lease/hold/holder.js',
-    from: 'return this.isHeld && this.holding.clock.monotonic() < this.deadline;',
-    to: 'return this.isHeld;',
-  }),
+  plant(
+    'timer-validity-of-locks',
+    'isValid() of a lock trusts that a timer has said so in time, instead of comparing clocks',
+    {
+      file: 'src/lease/hold/holder.js',
+      from: 'return this.isHeld && this.holding.clock.monotonic() < this.deadline;',
+      to: 'return this.isHeld;',
+    },
+  ),
   plant('relay-forgotten', 'a deadline that takes what a server has answered for what the leader has heard', {
     file: sessionDeadline,
     from: 'this.heardBy(sentAt - timeoutMs * RELAY_SHARE)',
@@ -53,7 +69,11 @@ export const RECIPE_PLANTS: readonly Plant[] = [
   plant(
     'validity-from-reply',
     'a lock is taken to be valid for a time-out of its session from the reply to its heartbeat on',
-    { file: lockHandle, from: 'deadline.answered(sentAt);', to: 'deadline.answered(this.recipe.clock.monotonic());' },
+    {
+      file: lockHandle,
+      from: 'deadline.answered(sentAt);',
+      to: 'deadline.answered(this.recipe.clock.monotonic());',
+    },
     {
       file: sessionDeadline,
       from: 'Math.min(this.sentAt + this.timeoutMs * MAX_SHARE, this.#heardAt + this.timeoutMs * (1 - RESERVE_SHARE))',
@@ -65,11 +85,15 @@ export const RECIPE_PLANTS: readonly Plant[] = [
     from: "await session.multi([{ type: 'check', path }], { ...this.call(), reconnectOnTimeout: true });",
     to: "if (!(await session.read(path, { ...this.call(), reconnectOnTimeout: true }))) this.loseTo('');",
   }),
-  plant('deleted-on-loss', 'the znode of a lost lock is deleted at once, while the work may go on until the deadline', {
-    file: lockHandle,
-    from: 'await sleepUntil(this.recipe.clock, deadline);',
-    to: '',
-  }),
+  plant(
+    'deleted-on-loss',
+    'the znode of a lost lock is deleted at once, while the work may go on until the deadline',
+    {
+      file: lockHandle,
+      from: 'await sleepUntil(this.recipe.clock, deadline);',
+      to: '',
+    },
+  ),
   plant('reader-ignores-writers', 'a reader does not wait for the writers before it', {
     file: 'src/recipes/read-write-lock.js',
     from: 'return before === undefined ? undefined : { gone: before };',

@@ -30,8 +30,14 @@ export interface RecipeSeedResult {
   readonly history: readonly string[];
 }
 
-/** Runs one seed to its end or to its first violation. The same seed and options give the same result, to the byte. */
-export async function simulateRecipes(seed: number, options: RecipeSimulationOptions = {}): Promise<RecipeSeedResult> {
+/**
+ * Runs one seed to its end or to its first violation. The same seed and options give the same result, to the
+ * byte.
+ */
+export async function simulateRecipes(
+  seed: number,
+  options: RecipeSimulationOptions = {},
+): Promise<RecipeSeedResult> {
   const conditions = drawRecipeConditions(seed, options.only, options.scenario);
   const { machines, quietAt, grantedMs, endAt } = conditions;
   const world = new RecipeWorld(conditions, options);
@@ -39,7 +45,8 @@ export async function simulateRecipes(seed: number, options: RecipeSimulationOpt
   const scenario: Scenario = scenarioOf(world);
   const hosts = machines.map((_, index) => new MachineHost(world, index, (run) => scenario.live(run)));
   const started = hosts.filter(({ index }) => world.takesPart(`host ${index} takes part`));
-  for (const host of started) scheduler.at(machines[host.index]?.startsAt ?? 0, undefined, () => host.start());
+  for (const host of started)
+    scheduler.at(machines[host.index]?.startsAt ?? 0, undefined, () => host.start());
   for (const [number, fault] of conditions.plan.entries()) {
     const name = `${number} ${fault.kind} of ${fault.target} for ${Math.round(fault.lastsMs)} ms`;
     scheduler.at(fault.at, undefined, () => befall(fault, name, world, started, scenario));
@@ -66,7 +73,8 @@ export async function simulateRecipes(seed: number, options: RecipeSimulationOpt
   });
   if (world.violation === undefined) scenario.atEnd();
   const { violation, counts, happened, history } = world;
-  if (violation !== undefined && world.recording) world.note('VIOLATION', `${violation.invariant}: ${violation.text}`);
+  if (violation !== undefined && world.recording)
+    world.note('VIOLATION', `${violation.invariant}: ${violation.text}`);
   return { seed, violation, counts, happened, history };
 }
 
@@ -75,13 +83,20 @@ function scenarioOf(world: RecipeWorld): Scenario {
   if (scenario === 'barrier') return new BarrierScenario(world);
   if (scenario === 'double-barrier') return new DoubleBarrierScenario(world);
   if (scenario === 'counter') return new CounterScenario(world);
-  if (scenario === 'queue' || scenario === 'locked-queue') return new QueueScenario(world, scenario === 'locked-queue');
+  if (scenario === 'queue' || scenario === 'locked-queue')
+    return new QueueScenario(world, scenario === 'locked-queue');
   if (scenario === 'shared-data') return new SharedDataScenario(world);
   if (scenario === 'transaction') return new TransactionScenario(world);
   return new LockScenario(world);
 }
 
-function befall(fault: PlannedFault, name: string, world: RecipeWorld, hosts: readonly MachineHost[], scenario: Scenario): void {
+function befall(
+  fault: PlannedFault,
+  name: string,
+  world: RecipeWorld,
+  hosts: readonly MachineHost[],
+  scenario: Scenario,
+): void {
   const { kind, target, lastsMs, chance } = fault;
   if (!world.happens(kind, name)) return;
   const host = hosts.find(({ index }) => index === target);
@@ -89,7 +104,8 @@ function befall(fault: PlannedFault, name: string, world: RecipeWorld, hosts: re
   const acts: Readonly<Record<PlannedFault['kind'], () => void>> = {
     pause: () => host?.pause(lastsMs),
     crash: () => host?.crash(lastsMs),
-    partition: () => host?.cutOff(lastsMs, chance < 0.5 ? undefined : Math.floor(2 * (chance - 0.5) * conditions.servers)),
+    partition: () =>
+      host?.cutOff(lastsMs, chance < 0.5 ? undefined : Math.floor(2 * (chance - 0.5) * conditions.servers)),
     reset: () => host?.reset(chance < 0.5),
     close: () => host?.close(),
     'server-cut': () => ensemble.cut(target, lastsMs, chance < 0.3),

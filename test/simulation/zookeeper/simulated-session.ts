@@ -4,7 +4,13 @@ import type { NameResolver } from '../../../src/zookeeper/name-resolver.js';
 import { ServerSearch } from '../../../src/zookeeper/server-search.js';
 import { SessionActivity } from '../../../src/zookeeper/session-activity.js';
 import { fallsSilent } from '../../../src/zookeeper/silence.js';
-import type { CreatedZnode, CreateMode, MultiOperation, Znode, ZnodeStat } from '../../../src/zookeeper/zookeeper.js';
+import type {
+  CreatedZnode,
+  CreateMode,
+  MultiOperation,
+  Znode,
+  ZnodeStat,
+} from '../../../src/zookeeper/zookeeper.js';
 import { failureOf, RequestFailure, SESSION_MOVED } from '../../../src/zookeeper/zookeeper-error.js';
 import type { ClientHost } from './client-host.js';
 import type { Connection } from './ensemble/connection.js';
@@ -30,11 +36,13 @@ interface UnderWay {
 }
 
 /** Names that end in their server's number. */
-const NAMES = { resolve: async (host: string) => ({ status: 'found', addresses: [host] }) } as unknown as NameResolver;
+const NAMES = {
+  resolve: async (host: string) => ({ status: 'found', addresses: [host] }),
+} as unknown as NameResolver;
 
 /**
- * One session with the simulated servers: does what `LibrarySession` does, over a simulated network, and with the shipped search for a
- * server, watch for silence and record of what was sent.
+ * One session with the simulated servers: does what `LibrarySession` does, over a simulated network, and with
+ * the shipped search for a server, watch for silence and record of what was sent.
  */
 export class SimulatedSession implements Session {
   readonly activity = new SessionActivity();
@@ -112,7 +120,11 @@ export class SimulatedSession implements Session {
           reject(new RequestFailure('connection-loss', false, 'there is no connection'));
           return;
         }
-        this.#underWay.push({ sentAt: this.options.clock.monotonic(), resolve: resolve as (value: unknown) => void, reject });
+        this.#underWay.push({
+          sentAt: this.options.clock.monotonic(),
+          resolve: resolve as (value: unknown) => void,
+          reject,
+        });
         this.#send(attempt.connection, request);
       };
       // Reads of watches go behind the calls of their turn.
@@ -123,7 +135,8 @@ export class SimulatedSession implements Session {
 
   #send(connection: Connection, request: Request): void {
     const fault = this.host.fault();
-    if (fault !== 'request-lost') connection.up.send({ kind: 'request', request }, typeof fault === 'number' ? fault : 0);
+    if (fault !== 'request-lost')
+      connection.up.send({ kind: 'request', request }, typeof fault === 'number' ? fault : 0);
     if (typeof fault !== 'number') connection.loseReplies();
   }
 
@@ -135,12 +148,17 @@ export class SimulatedSession implements Session {
       });
       await Promise.race([connected, aborted(signal)]);
     }
-    if (this.#connected && !signal.aborted) await Promise.race([this.#request({ type: 'close' }).catch(() => undefined), aborted(signal)]);
+    if (this.#connected && !signal.aborted)
+      await Promise.race([this.#request({ type: 'close' }).catch(() => undefined), aborted(signal)]);
     this.dispose();
   }
 
   /** Here no time passes between the beginning of a call and its request. */
-  turn(now = this.options.clock.monotonic()): { readonly socket: undefined; readonly sentAt: number; readonly last: (() => void)[] } {
+  turn(now = this.options.clock.monotonic()): {
+    readonly socket: undefined;
+    readonly sentAt: number;
+    readonly last: (() => void)[];
+  } {
     return { socket: undefined, sentAt: now, last: [] };
   }
 
@@ -169,10 +187,19 @@ export class SimulatedSession implements Session {
     const candidate = await this.#search.next(signal).catch(() => undefined);
     if (candidate?.status !== 'found' || signal.aborted) return;
     const { server, limitMs } = candidate;
-    if (this.#suspendedAt !== undefined && clock.monotonic() - this.#suspendedAt > sessionTimeoutMs) this.#zxid = 0;
+    if (this.#suspendedAt !== undefined && clock.monotonic() - this.#suspendedAt > sessionTimeoutMs)
+      this.#zxid = 0;
     const over = new AbortController();
-    const connection = this.host.connect(Number(server.host.replace('server-', '')), (message) => this.#take(attempt, message));
-    const attempt: Attempt = { connection, over, server: `${server.host}:${server.port}`, askedAt: 0, confirmedAt: undefined };
+    const connection = this.host.connect(Number(server.host.replace('server-', '')), (message) =>
+      this.#take(attempt, message),
+    );
+    const attempt: Attempt = {
+      connection,
+      over,
+      server: `${server.host}:${server.port}`,
+      askedAt: 0,
+      confirmedAt: undefined,
+    };
     this.#attempt = attempt;
     const isLate = await clock.sleep(limitMs, over.signal).then(
       () => true,
@@ -190,7 +217,12 @@ export class SimulatedSession implements Session {
     if (message.kind === 'closed') this.#disconnected('the connection was closed');
     else if (message.kind === 'opened') {
       attempt.askedAt = clock.monotonic();
-      attempt.connection.up.send({ kind: 'connect', sessionId: this.#sessionId, zxid: this.#zxid, timeoutMs: sessionTimeoutMs });
+      attempt.connection.up.send({
+        kind: 'connect',
+        sessionId: this.#sessionId,
+        zxid: this.#zxid,
+        timeoutMs: sessionTimeoutMs,
+      });
     } else if (message.kind === 'session') this.#confirmed(attempt, message.sessionId, message.timeoutMs);
     else if (message.kind === 'changed') listener.changed(message.path, message.isGone);
     else if (message.kind === 'reply') this.#answered(message.reply);
@@ -204,7 +236,8 @@ export class SimulatedSession implements Session {
     const first = this.#underWay.shift();
     if (first === undefined) return;
     this.#zxid = Math.max(this.#zxid, zxid);
-    if (this.activity.isNews(first.sentAt)) this.activity.answered(first.sentAt, this.options.clock.monotonic());
+    if (this.activity.isNews(first.sentAt))
+      this.activity.answered(first.sentAt, this.options.clock.monotonic());
     if (code === 0) first.resolve(value);
     else first.reject(failureOf(code, index));
     if (code === SESSION_MOVED) this.#drop('the session has moved to another server');
@@ -221,7 +254,13 @@ export class SimulatedSession implements Session {
     this.activity.begin(attempt.askedAt, timeoutMs);
     const intervalMs = Math.min(LONGEST_SILENCE_MS, timeoutMs / 3);
     const ask = () => void this.#request({ type: 'exists', path: '/', watch: false }).catch(() => undefined);
-    void fallsSilent({ clock, intervalMs, lastHeard: () => this.#lastHeard, ask, signal: attempt.over.signal }).then((isSilent) => {
+    void fallsSilent({
+      clock,
+      intervalMs,
+      lastHeard: () => this.#lastHeard,
+      ask,
+      signal: attempt.over.signal,
+    }).then((isSilent) => {
       if (isSilent) this.#drop(`no answer for ${Math.round(2 * intervalMs)} ms`);
     });
     if (this.#onConnected) this.#onConnected();
@@ -234,7 +273,8 @@ export class SimulatedSession implements Session {
     const { clock, listener } = this.options;
     const wasConnected = this.#connected;
     this.#connected = false;
-    if (attempt.confirmedAt !== undefined && clock.monotonic() - attempt.confirmedAt >= GOOD_AFTER_MS) this.#search.succeeded();
+    if (attempt.confirmedAt !== undefined && clock.monotonic() - attempt.confirmedAt >= GOOD_AFTER_MS)
+      this.#search.succeeded();
     attempt.over.abort();
     this.#problem = `${attempt.server}: ${problem}`;
     this.#failAll(new RequestFailure('connection-loss', true, this.#problem));

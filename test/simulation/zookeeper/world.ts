@@ -131,7 +131,10 @@ export class RecipeWorld {
     return true;
   }
 
-  /** Whether a fault that was drawn is to happen. @param name the same in every run of the seed in which it is drawn */
+  /**
+   * Whether a fault that was drawn is to happen.
+   * @param name the same in every run of the seed in which it is drawn
+   */
   happens(kind: RecipeFault, name: string): boolean {
     if (!this.takesPart(name)) return false;
     this.counts.faults.set(kind, (this.counts.faults.get(kind) ?? 0) + 1);

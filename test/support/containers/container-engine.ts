@@ -60,8 +60,16 @@ export class ContainerEngine implements AsyncDisposable {
    * @param environment what the file's variables stand for
    * @throws Error with what it said when it fails
    */
-  async compose(file: string, project: string, args: readonly string[], environment: Readonly<Record<string, string>>): Promise<string> {
-    const command = [...this.access.compose, '--file', file, '--project-name', project, ...args] as [string, ...string[]];
+  async compose(
+    file: string,
+    project: string,
+    args: readonly string[],
+    environment: Readonly<Record<string, string>>,
+  ): Promise<string> {
+    const command = [...this.access.compose, '--file', file, '--project-name', project, ...args] as [
+      string,
+      ...string[],
+    ];
     return succeeded(command, await runCommand(command, { ...this.access.environment, ...environment }));
   }
 
@@ -89,7 +97,9 @@ export class ContainerEngine implements AsyncDisposable {
   }
 
   async state(name: string): Promise<ContainerState> {
-    const [running, code] = (await this.command('inspect', '--format', '{{.State.Running}} {{.State.ExitCode}}', name)).split(' ');
+    const [running, code] = (
+      await this.command('inspect', '--format', '{{.State.Running}} {{.State.ExitCode}}', name)
+    ).split(' ');
     return { running: running === 'true', exitCode: Number(code) };
   }
 
@@ -98,14 +108,16 @@ export class ContainerEngine implements AsyncDisposable {
     for (const begun = performance.now(); ; ) {
       const { running, exitCode } = await this.state(name);
       if (!running) return exitCode;
-      if (performance.now() - begun > limitMs) throw new Error(`container ${name} still runs after ${limitMs} ms`);
+      if (performance.now() - begun > limitMs)
+        throw new Error(`container ${name} still runs after ${limitMs} ms`);
       await sleep(POLL_MS);
     }
   }
 
   /** What the container's own health check says: with Docker the last one that it has made by itself. */
   async health(name: string): Promise<string> {
-    if (this.access.kind === 'docker') return this.command('inspect', '--format', '{{.State.Health.Status}}', name);
+    if (this.access.kind === 'docker')
+      return this.command('inspect', '--format', '{{.State.Health.Status}}', name);
     // Podman leaves the repeating to systemd; where there is none, somebody has to ask for each check.
     const { exitCode, stdout, stderr } = await this.attempt(['healthcheck', 'run', name]);
     if (exitCode === 0 || exitCode === 1) return exitCode === 0 ? 'healthy' : 'unhealthy';
@@ -123,7 +135,9 @@ export class ContainerEngine implements AsyncDisposable {
       if (health === wanted) return;
       if (performance.now() - begun > limitMs) {
         const { stdout, stderr } = await this.attempt(['logs', name]);
-        throw new Error(`container ${name} is ${health} and not ${wanted} after ${limitMs} ms:\n${stdout}${stderr}`);
+        throw new Error(
+          `container ${name} is ${health} and not ${wanted} after ${limitMs} ms:\n${stdout}${stderr}`,
+        );
       }
       await sleep(HEALTH_POLL_MS);
     }
@@ -164,17 +178,28 @@ export async function runCommand(
   environment: Readonly<Record<string, string>> = {},
   cwd?: string,
 ): Promise<CommandEnd> {
-  const child = spawn(file, args, { cwd, stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...environment } });
+  const child = spawn(file, args, {
+    cwd,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...environment },
+  });
   const stdout: Buffer[] = [];
   const stderr: Buffer[] = [];
   child.stdout.on('data', (chunk: Buffer) => stdout.push(chunk));
   child.stderr.on('data', (chunk: Buffer) => stderr.push(chunk));
   const [code] = (await once(child, 'close')) as [number | null];
-  return { exitCode: code ?? 128, stdout: Buffer.concat(stdout).toString(), stderr: Buffer.concat(stderr).toString() };
+  return {
+    exitCode: code ?? 128,
+    stdout: Buffer.concat(stdout).toString(),
+    stderr: Buffer.concat(stderr).toString(),
+  };
 }
 
 /** @throws Error with what the command said when it failed */
 export function succeeded(command: readonly string[], { exitCode, stdout, stderr }: CommandEnd): string {
-  if (exitCode !== 0) throw new Error(`${command.join(' ')} ended with ${exitCode}:\n${stdout.slice(-4_000)}${stderr.slice(-8_000)}`);
+  if (exitCode !== 0)
+    throw new Error(
+      `${command.join(' ')} ended with ${exitCode}:\n${stdout.slice(-4_000)}${stderr.slice(-8_000)}`,
+    );
   return stdout.trim();
 }

@@ -14,7 +14,10 @@ declare module 'vitest' {
 /** What the image is called that is built for the tests. Not `nodelease`, which may be somebody's own. */
 export const TEST_IMAGE = 'localhost/nodelease-test';
 
-/** Starts what runs containers, and builds the image from a clean copy of the tree, once for all tests that need it. */
+/**
+ * Starts what runs containers, and builds the image from a clean copy of the tree, once for all tests that
+ * need it.
+ */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const { access, description, stop } = await startEngine();
   process.stderr.write(`Containers of this run: ${description}\n`);

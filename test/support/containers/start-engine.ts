@@ -19,8 +19,9 @@ export interface RunningEngine {
 const SHORT_FOLDER = '/tmp';
 
 /**
- * Finds what runs containers: Docker where it answers, else podman, which is installed where this may be done, with images of its own making.
- * `NODELEASE_TEST_CONTAINER_ENGINE`, `docker` or `podman`, insists on one.
+ * Finds what runs containers: Docker where it answers, else podman, which is installed where this may be
+ * done, with images of its own making. `NODELEASE_TEST_CONTAINER_ENGINE`, `docker` or `podman`, insists on
+ * one.
  *
  * @throws Error when there is neither; tests are never skipped for that
  */
@@ -30,13 +31,17 @@ export async function startEngine(): Promise<RunningEngine> {
     throw new Error(`NODELEASE_TEST_CONTAINER_ENGINE: expected docker or podman, got ${kind}`);
   }
   if (kind === 'podman') return startPodman();
-  const version = await runCommand(['docker', 'version', '--format', '{{.Server.Version}}']).catch(() => undefined);
+  const version = await runCommand(['docker', 'version', '--format', '{{.Server.Version}}']).catch(
+    () => undefined,
+  );
   if (version?.exitCode === 0) {
     const access = { kind: 'docker', environment: {}, compose: ['docker', 'compose'] } as const;
     return { access, description: `Docker ${version.stdout.trim()}`, stop: async () => {} };
   }
   if (kind === 'docker')
-    throw new Error(`NODELEASE_TEST_CONTAINER_ENGINE=docker: it does not answer: ${version?.stderr ?? 'no such command'}`);
+    throw new Error(
+      `NODELEASE_TEST_CONTAINER_ENGINE=docker: it does not answer: ${version?.stderr ?? 'no such command'}`,
+    );
   return startPodman();
 }
 
@@ -46,7 +51,9 @@ async function startPodman(): Promise<RunningEngine> {
   const compose = await script('test/support/install/install-podman-compose.sh');
   const home = await mkdtemp(join(SHORT_FOLDER, 'nodelease-podman-'));
   // Elsewhere, since what is temporary may be kept in memory.
-  const storage = await mkdtemp(join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'nodelease-test', 'containers-'));
+  const storage = await mkdtemp(
+    join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'nodelease-test', 'containers-'),
+  );
   await script('test/support/containers/podman-home.sh', home, join(storage, 'graph'), images);
   const environment = {
     CONTAINERS_CONF: join(home, 'containers.conf'),
@@ -62,7 +69,10 @@ async function startPodman(): Promise<RunningEngine> {
     await rm(storage, { recursive: true, force: true });
     await rm(home, { recursive: true, force: true });
   };
-  const version = await runCommand(['podman', 'info', '--format', '{{.Version.Version}}, storage {{.Store.GraphDriverName}}'], environment);
+  const version = await runCommand(
+    ['podman', 'info', '--format', '{{.Version.Version}}, storage {{.Store.GraphDriverName}}'],
+    environment,
+  );
   if (version.exitCode !== 0) {
     await end();
     throw new Error(`podman does not work here:\n${version.stderr}`);
@@ -78,7 +88,10 @@ async function startPodman(): Promise<RunningEngine> {
   };
 }
 
-/** Runs a script of the tests. Resolves to what it prints; what it tells on the way, which may take minutes, goes to standard error at once. */
+/**
+ * Runs a script of the tests. Resolves to what it prints; what it tells on the way, which may take minutes,
+ * goes to standard error at once.
+ */
 async function script(path: string, ...args: string[]): Promise<string> {
   const child = spawn('bash', [join(packageRoot, path), ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
   let stdout = '';

@@ -14,18 +14,25 @@ describe('the search for a Chromium', () => {
   afterEach(() => rm(folder, { recursive: true, force: true }));
 
   const find = async () => {
-    const { stdout } = await promisify(execFile)('/bin/sh', [join(packageRoot, 'test/support/install/install-chromium.sh'), '--find'], {
-      env: { PATH: folder },
-    });
+    const { stdout } = await promisify(execFile)(
+      '/bin/sh',
+      [join(packageRoot, 'test/support/install/install-chromium.sh'), '--find'],
+      {
+        env: { PATH: folder },
+      },
+    );
     return stdout.trim();
   };
 
-  it.each(['chromium', 'chromium-browser', 'google-chrome'])('finds %s, as some distribution calls it', async (name) => {
-    const program = join(folder, name);
-    await writeFile(program, '#!/bin/sh\n');
-    await chmod(program, 0o755);
-    expect(await find()).toBe(program);
-  });
+  it.each(['chromium', 'chromium-browser', 'google-chrome'])(
+    'finds %s, as some distribution calls it',
+    async (name) => {
+      const program = join(folder, name);
+      await writeFile(program, '#!/bin/sh\n');
+      await chmod(program, 0o755);
+      expect(await find()).toBe(program);
+    },
+  );
 
   it('fails where there is none', async () => {
     await mkdir(join(folder, 'chromium'));

@@ -43,7 +43,12 @@ afterEach(async () => {
 });
 
 /** One request on the kept-alive connection; rejects with the socket's error. */
-async function ask(method: string, path: string, body = '', headers: Record<string, string> = {}): Promise<string> {
+async function ask(
+  method: string,
+  path: string,
+  body = '',
+  headers: Record<string, string> = {},
+): Promise<string> {
   const outgoing = request({ port, host: '127.0.0.1', agent, method, path, headers });
   if (headers.expect) {
     outgoing.flushHeaders();
@@ -206,7 +211,9 @@ describe('dropNextReply', () => {
 
   test('a client that waits for "100 Continue" gets it; the final answer is what is lost', async () => {
     const dropped = proxy.dropNextReply((head) => head.startsWith('PUT /big'));
-    await expect(ask('PUT', '/big', 'data', { expect: '100-continue' })).rejects.toMatchObject({ code: 'ECONNRESET' });
+    await expect(ask('PUT', '/big', 'data', { expect: '100-continue' })).rejects.toMatchObject({
+      code: 'ECONNRESET',
+    });
     await expect(dropped).resolves.toMatchObject({ status: 200 });
     expect(seen).toEqual(['PUT /big data']);
   });
@@ -224,5 +231,7 @@ test('after stop() nothing listens and no connection is left', async () => {
   await proxy.stop();
   await proxy.stop();
   expect(proxy.connections).toBe(0);
-  await expect(ask('GET', '/b')).rejects.toMatchObject({ code: expect.stringMatching(/ECONNREFUSED|ECONNRESET/) });
+  await expect(ask('GET', '/b')).rejects.toMatchObject({
+    code: expect.stringMatching(/ECONNREFUSED|ECONNRESET/),
+  });
 });

@@ -28,7 +28,10 @@ interface PendingDrop {
   readonly reject: (error: Error) => void;
 }
 
-/** A TCP proxy on 127.0.0.1 that does to connections what networks do: cuts, stalls, delays, resets, lost replies. */
+/**
+ * A TCP proxy on 127.0.0.1 that does to connections what networks do: cuts, stalls, delays, resets, lost
+ * replies.
+ */
 export class FaultProxy {
   readonly #links = new Set<Link>();
   #server: Server | undefined;
@@ -70,7 +73,10 @@ export class FaultProxy {
     this.reset();
   }
 
-  /** Holds back bytes, ends and closures without a word, on open connections and on new ones, until {@link heal}. */
+  /**
+   * Holds back bytes, ends and closures without a word, on open connections and on new ones, until
+   * {@link heal}.
+   */
   stall(direction: StallDirection): void {
     this.#stalled = direction;
     for (const { toServer, toClient } of this.#links) {
@@ -94,15 +100,16 @@ export class FaultProxy {
   }
 
   /**
-   * Ends all faults. Connections on which a stall holds something back are broken, so that nothing is delivered late,
-   * unless `deliverHeld` asks for just that. Drops that found no request yet are given up.
+   * Ends all faults. Connections on which a stall holds something back are broken, so that nothing is
+   * delivered late, unless `deliverHeld` asks for just that. Drops that found no request yet are given up.
    */
   heal(options: { readonly deliverHeld?: boolean } = {}): void {
     const stalled = this.#stalled !== undefined;
     this.#cut = false;
     this.#stalled = undefined;
     this.#delayMs = 0;
-    for (const drop of this.#drops.splice(0)) drop.reject(new Error('the proxy was healed before a matching request came'));
+    for (const drop of this.#drops.splice(0))
+      drop.reject(new Error('the proxy was healed before a matching request came'));
     for (const link of [...this.#links]) {
       if (stalled && !options.deliverHeld && (link.toServer.holds || link.toClient.holds)) {
         this.#break(link);
@@ -114,15 +121,18 @@ export class FaultProxy {
   }
 
   /**
-   * Lets the next matching HTTP request reach the server, waits until the server has answered it, and then breaks the
-   * client's connection in place of passing the answer on.
+   * Lets the next matching HTTP request reach the server, waits until the server has answered it, and then
+   * breaks the client's connection in place of passing the answer on.
    *
    * @param match decides by the request's line and headers
    * @returns resolves when it has happened
-   * @throws Error when the server breaks the connection without an answer, or the proxy is healed or stopped before
+   * @throws Error when the server breaks the connection without an answer, or the proxy is healed or stopped
+   * before
    */
   dropNextReply(match: (requestHead: string) => boolean): Promise<DroppedReply> {
-    const dropped = new Promise<DroppedReply>((resolve, reject) => this.#drops.push({ match, resolve, reject }));
+    const dropped = new Promise<DroppedReply>((resolve, reject) =>
+      this.#drops.push({ match, resolve, reject }),
+    );
     // A test that fails before it awaits this must report its own error, not an unhandled rejection.
     dropped.catch(() => {});
     return dropped;
@@ -185,7 +195,9 @@ export class FaultProxy {
       }),
     };
     this.#links.add(link);
-    server.on('close', () => drop?.pending.reject(new Error('the connection was closed before the server answered')));
+    server.on('close', () =>
+      drop?.pending.reject(new Error('the connection was closed before the server answered')),
+    );
     const closed = () => {
       if (client.destroyed && server.destroyed) this.#links.delete(link);
     };
@@ -203,7 +215,10 @@ export class FaultProxy {
   }
 }
 
-/** Splits off the complete interim answers (100 Continue), which the client needs, and reads the final status once its head is whole. */
+/**
+ * Splits off the complete interim answers (100 Continue), which the client needs, and reads the final status
+ * once its head is whole.
+ */
 function readReply(reply: Buffer): { interim: Buffer; status: number | undefined } {
   let from = 0;
   for (;;) {

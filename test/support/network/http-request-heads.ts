@@ -8,13 +8,18 @@ type State =
 const LINE_END = '\r\n';
 const HEAD_END = '\r\n\r\n';
 
-/** Follows one HTTP/1.1 connection from the client's side and tells where each request's head begins and ends. */
+/**
+ * Follows one HTTP/1.1 connection from the client's side and tells where each request's head begins and ends.
+ */
 export class HttpRequestHeads {
   readonly #onHead: (head: string) => void;
   #state: State = { in: 'head' };
   #text = '';
 
-  /** @param onHead called with every request line and its headers, without the empty line, before its body is looked at */
+  /**
+   * @param onHead called with every request line and its headers, without the empty line, before its body is
+   * looked at
+   */
   constructor(onHead: (head: string) => void) {
     this.#onHead = onHead;
   }

@@ -1,7 +1,10 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 
-/** Stands before a member of an etcd cluster and tells by the first request of a connection which member it comes from. */
+/**
+ * Stands before a member of an etcd cluster and tells by the first request of a connection which member it
+ * comes from.
+ */
 export class PeerProxy {
   readonly #links = new Map<Socket, string>();
   #cut: string | undefined;
@@ -24,7 +27,10 @@ export class PeerProxy {
     return (this.server.address() as AddressInfo).port;
   }
 
-  /** Breaks connections that come from the member of that id, in hex, or all, and takes no new ones of them, until {@link heal}. */
+  /**
+   * Breaks connections that come from the member of that id, in hex, or all, and takes no new ones of them,
+   * until {@link heal}.
+   */
   cut(from: string): void {
     this.#cut = from;
     for (const [client, member] of this.#links) if (this.#isCut(member)) client.destroy();

@@ -28,8 +28,13 @@ const SERVERS = /(?<=^|\/\/)([^:/]+):(\d+)[^/]*/;
 
 const proxies: FaultProxy[] = [];
 
-/** The first server of a URL, or of a connect string of ZooKeeper, by way of a proxy. Ended by {@link stopProxies}. */
-export async function throughProxy(address: string): Promise<{ readonly proxy: FaultProxy; readonly through: string }> {
+/**
+ * The first server of a URL, or of a connect string of ZooKeeper, by way of a proxy. Ended by
+ * {@link stopProxies}.
+ */
+export async function throughProxy(
+  address: string,
+): Promise<{ readonly proxy: FaultProxy; readonly through: string }> {
   const [, host, port] = SERVERS.exec(address) ?? [];
   if (host === undefined) throw new Error(`no HOST:PORT in ${address}`);
   const proxy = new FaultProxy();

@@ -7,7 +7,9 @@ type Item = { readonly dueAt: number } & (
   | { readonly kind: 'close'; readonly broken: boolean }
 );
 
-/** One direction of a proxied connection: a queue that can be held and slowed down, and that keeps its order. */
+/**
+ * One direction of a proxied connection: a queue that can be held and slowed down, and that keeps its order.
+ */
 export class ProxyLane {
   readonly #to: Socket;
   #queue: Item[] = [];
@@ -15,7 +17,11 @@ export class ProxyLane {
   #stalled: boolean;
   #delayMs: number;
 
-  constructor(from: Socket, to: Socket, options: { stalled: boolean; delayMs: number; onBytes?: (bytes: Buffer) => Buffer }) {
+  constructor(
+    from: Socket,
+    to: Socket,
+    options: { stalled: boolean; delayMs: number; onBytes?: (bytes: Buffer) => Buffer },
+  ) {
     this.#to = to;
     this.#stalled = options.stalled;
     this.#delayMs = options.delayMs;

@@ -70,7 +70,10 @@ export interface CuratorPeerOptions {
   readonly sessionTimeoutMs?: number;
   /** The class that its payloads are cast to: `Object` or `Map`. @default any */
   readonly payload?: 'any' | 'map';
-  /** Whether it writes the field `enabled`: Curator leaves it out unless its serializer is told otherwise. @default true */
+  /**
+   * Whether it writes the field `enabled`: Curator leaves it out unless its serializer is told otherwise.
+   * @default true
+   */
   readonly enabledField?: boolean;
 }
 

@@ -11,7 +11,12 @@ import { packageRoot } from '../package-root.js';
 const SOURCES = join(packageRoot, 'test/interop');
 const ENDS_WITHIN_MS = 60_000;
 /** For short runs: the compiler's best would come too late. */
-export const JAVA_OPTIONS = ['-Xmx128m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-Dorg.slf4j.simpleLogger.defaultLogLevel=error'];
+export const JAVA_OPTIONS = [
+  '-Xmx128m',
+  '-XX:+UseSerialGC',
+  '-XX:TieredStopAtLevel=1',
+  '-Dorg.slf4j.simpleLogger.defaultLogLevel=error',
+];
 
 const run = promisify(execFile);
 
@@ -45,11 +50,16 @@ const SPRING: Library = {
 async function findClassPath({ variable, installer, wanted }: Library): Promise<string> {
   const given = process.env[variable];
   if (given) return given;
-  return installed(installer, [], `${wanted}, or set ${variable} to the jars, with those that they need, beside a JDK`);
+  return installed(
+    installer,
+    [],
+    `${wanted}, or set ${variable} to the jars, with those that they need, beside a JDK`,
+  );
 }
 
 /**
- * Compiles the programs for Apache Curator, once for as long as they do not change, into the tests' cache outside of the tree.
+ * Compiles the programs for Apache Curator, once for as long as they do not change, into the tests' cache
+ * outside of the tree.
  *
  * @returns the class path of its programs, the library included
  * @throws Error with the compiler's words
@@ -96,5 +106,7 @@ async function compile(library: Library): Promise<string> {
 
 /** Runs one of Curator's programs to its end. */
 export async function runJava(program: string, args: readonly string[]): Promise<void> {
-  await run('java', [...JAVA_OPTIONS, '-cp', await compileCuratorPrograms(), program, ...args], { timeout: ENDS_WITHIN_MS });
+  await run('java', [...JAVA_OPTIONS, '-cp', await compileCuratorPrograms(), program, ...args], {
+    timeout: ENDS_WITHIN_MS,
+  });
 }

@@ -15,7 +15,11 @@ export function startJavaPeer(
   args: readonly string[],
   options: readonly string[] = JAVA_OPTIONS,
 ): Promise<JavaPeer> {
-  return startLinePeer({ name: program, command: 'java', args: [...options, '-cp', classPath, program, ...args] });
+  return startLinePeer({
+    name: program,
+    command: 'java',
+    args: [...options, '-cp', classPath, program, ...args],
+  });
 }
 
 /** For `afterEach`. */

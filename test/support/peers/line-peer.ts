@@ -53,7 +53,10 @@ export async function stopLinePeers(): Promise<void> {
   peers.clear();
 }
 
-function talkTo(child: ChildProcessWithoutNullStreams, program: string): LinePeer & { readonly ready: Promise<void> } {
+function talkTo(
+  child: ChildProcessWithoutNullStreams,
+  program: string,
+): LinePeer & { readonly ready: Promise<void> } {
   const events: { readonly event: string }[] = [];
   const calls = new Map<number, PromiseWithResolvers<unknown>>();
   const ready = withResolvers<unknown>();

@@ -5,8 +5,19 @@ import { compileCuratorPrograms } from './interop.js';
 import { startJavaPeer } from './java-peer.js';
 import { type LinePeer, startLinePeer } from './line-peer.js';
 
-/** What can be had and given back. `latch` and `selector` are two kinds of election; `lock-extra` is kazoo's own, with `extra_lock_patterns`. */
-export type RecipeKind = 'lock' | 'lock-extra' | 'read' | 'write' | 'semaphore' | 'latch' | 'selector' | 'double-barrier';
+/**
+ * What can be had and given back. `latch` and `selector` are two kinds of election; `lock-extra` is kazoo's
+ * own, with `extra_lock_patterns`.
+ */
+export type RecipeKind =
+  | 'lock'
+  | 'lock-extra'
+  | 'read'
+  | 'write'
+  | 'semaphore'
+  | 'latch'
+  | 'selector'
+  | 'double-barrier';
 
 /** What a peer is to acquire. */
 export interface Wanted {
@@ -59,7 +70,10 @@ export interface Counted {
   readonly value: number;
 }
 
-/** A program that uses recipes, in a process of its own: Java with Curator, Python with kazoo, or nodelease. kazoo knows `acquire`, `release` and `contend` only. */
+/**
+ * A program that uses recipes, in a process of its own: Java with Curator, Python with kazoo, or nodelease.
+ * kazoo knows `acquire`, `release` and `contend` only.
+ */
 export interface RecipePeer extends LinePeer {
   /** Null when it was not had in time. */
   acquire(wanted: Wanted): Promise<Acquired | null>;
@@ -82,7 +96,10 @@ export interface RecipePeer extends LinePeer {
   poll(path: string, timeoutMs: number): Promise<string | null>;
   /** To a distributed queue, as text. */
   put(path: string, item: string): Promise<void>;
-  /** Takes from a distributed queue, each item an event, until it is told to stop. With `fails`, each item's consumer fails. */
+  /**
+   * Takes from a distributed queue, each item an event, until it is told to stop. With `fails`, each item's
+   * consumer fails.
+   */
   consume(consumer: QueueConsumer): Promise<void>;
   /** Its consumer takes no longer, neither for the item that it has nor for later ones. */
   endHold(id: string): Promise<void>;
@@ -111,8 +128,13 @@ export interface RecipePeerOptions {
 const STUCK_MS = 120_000;
 
 /** Starts a Java service with Curator: `test/interop/RecipePeer.java`. */
-export async function startCuratorRecipes(options: RecipePeerOptions, javaOptions?: readonly string[]): Promise<RecipePeer> {
-  return recipePeer(await startJavaPeer(await compileCuratorPrograms(), 'RecipePeer', args(options), javaOptions));
+export async function startCuratorRecipes(
+  options: RecipePeerOptions,
+  javaOptions?: readonly string[],
+): Promise<RecipePeer> {
+  return recipePeer(
+    await startJavaPeer(await compileCuratorPrograms(), 'RecipePeer', args(options), javaOptions),
+  );
 }
 
 /** Starts a Python service with kazoo: `test/interop/kazoo_peer.py`. */
@@ -120,13 +142,21 @@ export async function startKazooRecipes(options: RecipePeerOptions): Promise<Rec
   const folder = await installed('install-kazoo.sh', [], 'install Python 3 with pip');
   const program = join(packageRoot, 'test/interop/kazoo_peer.py');
   const env = { PYTHONPATH: folder, PYTHONDONTWRITEBYTECODE: '1' };
-  return recipePeer(await startLinePeer({ name: 'kazoo_peer', command: 'python3', args: [program, ...args(options)], env }));
+  return recipePeer(
+    await startLinePeer({ name: 'kazoo_peer', command: 'python3', args: [program, ...args(options)], env }),
+  );
 }
 
 /** Starts a Node service with nodelease, as built: `test/fixtures/programs/recipe-peer.mjs`. */
 export async function startOurRecipes(options: RecipePeerOptions): Promise<RecipePeer> {
   const program = join(packageRoot, 'test/fixtures/programs/recipe-peer.mjs');
-  return recipePeer(await startLinePeer({ name: 'recipe-peer', command: process.execPath, args: [program, ...args(options)] }));
+  return recipePeer(
+    await startLinePeer({
+      name: 'recipe-peer',
+      command: process.execPath,
+      args: [program, ...args(options)],
+    }),
+  );
 }
 
 function args({ connect, sessionTimeoutMs = 10_000 }: RecipePeerOptions): string[] {
@@ -151,7 +181,8 @@ function recipePeer(peer: LinePeer): RecipePeer {
     barrier: (act, path) => call(`barrier-${act}`, { path }),
     waitOnBarrier: (path, timeoutMs) => call('barrier-wait', { path, timeoutMs }),
     count: (path, act, value = 0, promoted = false) => call('counter', { path, act, value, promoted }),
-    compareAndSet: (path, expected, value) => call('counter', { path, act: 'compare-and-set', expected, value }),
+    compareAndSet: (path, expected, value) =>
+      call('counter', { path, act: 'compare-and-set', expected, value }),
     offer: (path, data) => call('offer', { path, data }),
     poll: (path, timeoutMs) => call('poll', { path, timeoutMs }),
     put: (path, data) => call('put', { path, data }),

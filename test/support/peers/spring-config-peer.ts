@@ -1,7 +1,10 @@
 import { compileSpringPrograms } from './interop.js';
 import { type JavaPeer, startJavaPeer } from './java-peer.js';
 
-/** A Spring Boot application with its configuration in ZooKeeper, in a process of its own: `test/interop/spring/SpringConfigPeer.java`. */
+/**
+ * A Spring Boot application with its configuration in ZooKeeper, in a process of its own:
+ * `test/interop/spring/SpringConfigPeer.java`.
+ */
 export interface SpringConfigPeer extends Pick<JavaPeer, 'stop' | 'kill'> {
   /** What the application gets by each key that stands in ZooKeeper. */
   properties(): Promise<Readonly<Record<string, string>>>;
@@ -19,8 +22,16 @@ export interface SpringConfigPeer extends Pick<JavaPeer, 'stop' | 'kill'> {
  *
  * @throws Error with its words when it does not get ready
  */
-export async function startSpringConfigPeer(connect: string, app: string, profile = ''): Promise<SpringConfigPeer> {
-  const peer = await startJavaPeer(await compileSpringPrograms(), 'SpringConfigPeer', [connect, app, profile]);
+export async function startSpringConfigPeer(
+  connect: string,
+  app: string,
+  profile = '',
+): Promise<SpringConfigPeer> {
+  const peer = await startJavaPeer(await compileSpringPrograms(), 'SpringConfigPeer', [
+    connect,
+    app,
+    profile,
+  ]);
   return {
     stop: peer.stop,
     kill: peer.kill,

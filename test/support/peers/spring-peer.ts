@@ -20,7 +20,10 @@ export interface SpringInit {
   readonly metadata: Readonly<Record<string, string>>;
 }
 
-/** A Spring Boot application with Spring Cloud Zookeeper, in a process of its own: `test/interop/spring/SpringPeer.java`. */
+/**
+ * A Spring Boot application with Spring Cloud Zookeeper, in a process of its own:
+ * `test/interop/spring/SpringPeer.java`.
+ */
 export interface SpringPeer extends JavaPeer {
   register(instance: SpringInit): Promise<void>;
   /** What its `DiscoveryClient` finds. */

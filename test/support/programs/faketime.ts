@@ -12,8 +12,9 @@ const HELP = `Tests need libfaketime, for hosts whose clocks are wrong, and it i
 let found: Promise<string> | undefined;
 
 /**
- * The environment in which a program believes that its wall clock is off by `offset`, for example `+10h`. Its monotonic clock is left
- * alone, as on a host whose wall clock was set wrongly; it is checked here that this is so.
+ * The environment in which a program believes that its wall clock is off by `offset`, for example `+10h`. Its
+ * monotonic clock is left alone, as on a host whose wall clock was set wrongly; it is checked here that this
+ * is so.
  *
  * @throws Error when there is no libfaketime and it cannot be installed
  */
@@ -24,7 +25,12 @@ export async function faketimeEnvironment(offset: `${'+' | '-'}${number}h`): Pro
 
 function environment(library: string, offset: string): Record<string, string> {
   // Its older and newer versions know one name each.
-  return { LD_PRELOAD: library, FAKETIME: offset, FAKETIME_DONT_FAKE_MONOTONIC: '1', DONT_FAKE_MONOTONIC: '1' };
+  return {
+    LD_PRELOAD: library,
+    FAKETIME: offset,
+    FAKETIME_DONT_FAKE_MONOTONIC: '1',
+    DONT_FAKE_MONOTONIC: '1',
+  };
 }
 
 async function findLibrary(): Promise<string> {
@@ -35,7 +41,9 @@ async function findLibrary(): Promise<string> {
 
 /** The host's own tool knows where its library is. */
 async function askForLibrary(): Promise<string | undefined> {
-  const answer = await run('faketime', ['-f', '+0s', 'sh', '-c', 'printf %s "$LD_PRELOAD"']).catch(() => undefined);
+  const answer = await run('faketime', ['-f', '+0s', 'sh', '-c', 'printf %s "$LD_PRELOAD"']).catch(
+    () => undefined,
+  );
   const path = answer?.stdout.split(':')[0];
   return path ? path : undefined;
 }
@@ -44,7 +52,8 @@ async function install(): Promise<string> {
   const failures: string[] = [];
   if (process.getuid?.() === 0) {
     process.stderr.write('Installing faketime with apt-get.\n');
-    const apt = (...args: string[]) => run('apt-get', args, { env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' } });
+    const apt = (...args: string[]) =>
+      run('apt-get', args, { env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' } });
     const packages = ['install', '-y', '--no-install-recommends', 'faketime'];
     await apt(...packages)
       // The list of packages may be old, or missing, as in most images of containers.
@@ -82,7 +91,10 @@ export async function clockOffsets(env: NodeJS.ProcessEnv): Promise<{ wallMs: nu
   return { wallMs: wall - Date.now(), monotonicMs: monotonic - Number(process.hrtime.bigint()) / 1e6 };
 }
 
-/** Removes what libfaketime keeps in shared memory for a process that was killed, and could not do it itself. */
+/**
+ * Removes what libfaketime keeps in shared memory for a process that was killed, and could not do it itself.
+ */
 export async function removeTraces(pid: number): Promise<void> {
-  for (const name of [`faketime_shm_${pid}`, `sem.faketime_sem_${pid}`]) await rm(join('/dev/shm', name), { force: true });
+  for (const name of [`faketime_shm_${pid}`, `sem.faketime_sem_${pid}`])
+    await rm(join('/dev/shm', name), { force: true });
 }

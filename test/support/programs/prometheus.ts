@@ -13,26 +13,46 @@ import { localServer, started } from '../servers/local-server.js';
  * @throws Error when they cannot be: tests are never skipped for that
  */
 export function findPrometheus(): Promise<string> {
-  return installed('install-prometheus.sh', [], 'put promtool and prometheus on the PATH: https://prometheus.io/download/');
+  return installed(
+    'install-prometheus.sh',
+    [],
+    'put promtool and prometheus on the PATH: https://prometheus.io/download/',
+  );
 }
 
 /** Runs promtool, the official checker, and tells what it said. */
-export async function promtool(args: readonly string[], input = ''): Promise<{ readonly code: number | null; readonly output: string }> {
+export async function promtool(
+  args: readonly string[],
+  input = '',
+): Promise<{ readonly code: number | null; readonly output: string }> {
   const tool = spawn(join(await findPrometheus(), 'promtool'), args, { stdio: ['pipe', 'pipe', 'pipe'] });
   tool.stdin.end(input);
-  const [out, err, [code]] = await Promise.all([text(tool.stdout), text(tool.stderr), once(tool, 'close') as Promise<[number | null]>]);
+  const [out, err, [code]] = await Promise.all([
+    text(tool.stdout),
+    text(tool.stderr),
+    once(tool, 'close') as Promise<[number | null]>,
+  ]);
   return { code, output: out + err };
 }
 
 /** A Prometheus server under a test's control. */
 export interface Prometheus {
-  /** What its API answers to `GET /api/v1/<path>`: the field `data`. Throws when that says that it is no success. */
+  /**
+   * What its API answers to `GET /api/v1/<path>`: the field `data`. Throws when that says that it is no
+   * success.
+   */
   api(path: string): Promise<unknown>;
   stop(): Promise<void>;
 }
 
-/** Starts a Prometheus server that scrapes one target, `127.0.0.1:PORT`, every second, with the rules of some files. */
-export async function startPrometheus(options: { readonly target: string; readonly rules?: readonly string[] }): Promise<Prometheus> {
+/**
+ * Starts a Prometheus server that scrapes one target, `127.0.0.1:PORT`, every second, with the rules of some
+ * files.
+ */
+export async function startPrometheus(options: {
+  readonly target: string;
+  readonly rules?: readonly string[];
+}): Promise<Prometheus> {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   const config = {
@@ -57,7 +77,10 @@ export async function startPrometheus(options: { readonly target: string; readon
     }),
   );
   const api = async (path: string) => {
-    const { status, data, error } = (await (await fetch(`${url}/api/v1/${path}`)).json()) as Record<string, unknown>;
+    const { status, data, error } = (await (await fetch(`${url}/api/v1/${path}`)).json()) as Record<
+      string,
+      unknown
+    >;
     if (status !== 'success') throw new Error(`${path}: ${String(error)}`);
     return data;
   };

@@ -1,9 +1,13 @@
 /** What looks like a metric's name in PromQL, and is none. */
-const WORDS = new Set('and or unless by without on ignoring group_left group_right offset bool atan2 inf nan start end'.split(' '));
+const WORDS = new Set(
+  'and or unless by without on ignoring group_left group_right offset bool atan2 inf nan start end'.split(
+    ' ',
+  ),
+);
 
 /**
- * The names of the metrics that a PromQL expression asks for. Grafana's own variables must have been replaced.
- * Source of the grammar: https://prometheus.io/docs/prometheus/latest/querying/basics/
+ * The names of the metrics that a PromQL expression asks for. Grafana's own variables must have been
+ * replaced. Source of the grammar: https://prometheus.io/docs/prometheus/latest/querying/basics/
  */
 export function promqlNames(expression: string): string[] {
   const bare = expression

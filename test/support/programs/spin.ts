@@ -11,7 +11,8 @@ const run = promisify(execFile);
 const MAX_DEPTH = 2_000_000;
 
 /** What SPIN says when it has not seen every state. */
-const INCOMPLETE = /max search depth too small|Search not completed|out of memory|MEMLIM|Bit statespace|Partial Order Reduction/i;
+const INCOMPLETE =
+  /max search depth too small|Search not completed|out of memory|MEMLIM|Bit statespace|Partial Order Reduction/i;
 
 export interface Verification {
   /** Every state was looked at: the search was exhaustive, and nothing cut it short. */
@@ -57,6 +58,8 @@ function parse(output: string): Verification {
 }
 
 async function findSpin(): Promise<{ spin: string; gcc: string }> {
-  const [spin = '', gcc = ''] = (await installed('install-spin.sh', [], 'put SPIN 6 and gcc on the PATH')).split('\n');
+  const [spin = '', gcc = ''] = (
+    await installed('install-spin.sh', [], 'put SPIN 6 and gcc on the PATH')
+  ).split('\n');
   return { spin, gcc };
 }

@@ -1,9 +1,13 @@
 import { ContainerClient, StorageSharedKeyCredential } from '@azure/storage-blob';
 import type { StoreBucket } from './store-servers.js';
 
-/** The account and its key that every Azurite has: https://learn.microsoft.com/azure/storage/common/storage-use-azurite */
+/**
+ * The account and its key that every Azurite has:
+ * https://learn.microsoft.com/azure/storage/common/storage-use-azurite
+ */
 const ACCOUNT = 'devstoreaccount1';
-export const DEVELOPMENT_KEY = 'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==';
+export const DEVELOPMENT_KEY =
+  'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==';
 
 /** Creates a container on Azurite. */
 export async function azuriteBucket(endpoint: string, name: string): Promise<StoreBucket> {
@@ -15,7 +19,9 @@ export async function azuriteBucket(endpoint: string, name: string): Promise<Sto
     url: `azblob://${ACCOUNT}/${name}`,
 
     async putRaw(key, body, metadata = {}) {
-      await client.getBlockBlobClient(key).upload(body, Buffer.byteLength(body), { metadata: { ...metadata } });
+      await client
+        .getBlockBlobClient(key)
+        .upload(body, Buffer.byteLength(body), { metadata: { ...metadata } });
     },
 
     async getRaw(key) {

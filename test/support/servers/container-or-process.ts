@@ -12,7 +12,11 @@ export interface Ways<T> {
  * @param variable the environment variable that insists on one kind: `container` or `process`
  * @throws Error of one line where neither can be had
  */
-export async function containerOrProcess<T>(name: string, variable: string | undefined, ways: Ways<T>): Promise<T> {
+export async function containerOrProcess<T>(
+  name: string,
+  variable: string | undefined,
+  ways: Ways<T>,
+): Promise<T> {
   const kind = (variable && process.env[variable]) || undefined;
   if (kind !== undefined && kind !== 'container' && kind !== 'process')
     throw new Error(`${variable}: expected container or process, got ${kind}`);
@@ -21,7 +25,9 @@ export async function containerOrProcess<T>(name: string, variable: string | und
     try {
       return await ways.container();
     } catch (error) {
-      process.stderr.write(`${name} could not be started in a container, trying a local process: ${String(error)}\n`);
+      process.stderr.write(
+        `${name} could not be started in a container, trying a local process: ${String(error)}\n`,
+      );
     }
   }
   return ways.process();

@@ -11,7 +11,10 @@ export interface EtcdCluster {
   /** All of the servers, `127.0.0.1:PORT,127.0.0.1:PORT,…`. */
   readonly address: string;
   readonly servers: readonly EtcdProcess[];
-  /** Resolves to the server that leads the majority, as soon as one does. @throws Error when none does within 30 s */
+  /**
+   * Resolves to the server that leads the majority, as soon as one does.
+   * @throws Error when none does within 30 s
+   */
   leader(): Promise<EtcdProcess>;
   /** Cuts a server off from the others, until {@link heal}. Clients reach it all the same. */
   isolate(server: EtcdProcess): void;
@@ -29,14 +32,19 @@ export async function startEtcdCluster(version: EtcdVersion = '3.5'): Promise<Et
   const servers = await Promise.all(
     proxies.map(({ port: advertisedPort }, index) => {
       const [clientPort = 0, peerPort = 0] = [ports[index], ports[size + index]];
-      return prepareEtcd({ version, member: { name: `m${index}`, clientPort, peerPort, advertisedPort, cluster } });
+      return prepareEtcd({
+        version,
+        member: { name: `m${index}`, clientPort, peerPort, advertisedPort, cluster },
+      });
     }),
   );
   const views = () =>
     Promise.all(
       servers.map(async ({ endpoint }) => {
         const ask = AbortSignal.timeout(1_000);
-        const status = await etcdCall(endpoint, 'maintenance/status', {}, { signal: ask }).catch(() => undefined);
+        const status = await etcdCall(endpoint, 'maintenance/status', {}, { signal: ask }).catch(
+          () => undefined,
+        );
         const { member_id: own } = (status?.header ?? {}) as { member_id?: string };
         return { own, leader: status?.leader as string | undefined };
       }),
@@ -47,9 +55,14 @@ export async function startEtcdCluster(version: EtcdVersion = '3.5'): Promise<Et
     address: servers.map(({ address }) => address).join(','),
     servers,
     async leader() {
-      for (const deadline = performance.now() + ELECTED_WITHIN_MS; performance.now() < deadline; await sleep(50)) {
+      for (
+        const deadline = performance.now() + ELECTED_WITHIN_MS;
+        performance.now() < deadline;
+        await sleep(50)
+      ) {
         const all = await views();
-        const leads = (own: string | undefined) => own !== undefined && all.filter(({ leader }) => leader === own).length * 2 > size;
+        const leads = (own: string | undefined) =>
+          own !== undefined && all.filter(({ leader }) => leader === own).length * 2 > size;
         const found = servers[all.findIndex(({ own }) => leads(own))];
         if (found !== undefined) return found;
       }
@@ -79,7 +92,12 @@ export async function startEtcdCluster(version: EtcdVersion = '3.5'): Promise<Et
 }
 
 async function memberId({ endpoint }: EtcdProcess): Promise<string> {
-  const { header } = (await etcdCall(endpoint, 'maintenance/status', {}, { signal: AbortSignal.timeout(ELECTED_WITHIN_MS) })) as {
+  const { header } = (await etcdCall(
+    endpoint,
+    'maintenance/status',
+    {},
+    { signal: AbortSignal.timeout(ELECTED_WITHIN_MS) },
+  )) as {
     header: { member_id: string };
   };
   return BigInt(header.member_id).toString(16);

@@ -41,17 +41,26 @@ export interface EtcdProcess extends Omit<LocalServer, 'folder'> {
 
 /** The path of the server of that version, installed at need. @throws Error when it cannot be installed */
 export function findEtcd(version: EtcdVersion): Promise<string> {
-  const otherwise = 'install Python 3 with pip (for 3.6 Go 1.24 or later), or set NODELEASE_TEST_ETCD to HOST:PORT of an etcd of your own';
+  const otherwise =
+    'install Python 3 with pip (for 3.6 Go 1.24 or later), or set NODELEASE_TEST_ETCD to HOST:PORT of an etcd of your own';
   return installed('install-etcd.sh', [version], otherwise);
 }
 
-/** Starts a server on 127.0.0.1. A member of several is ready once it answers, which it does before there is a leader. */
+/**
+ * Starts a server on 127.0.0.1. A member of several is ready once it answers, which it does before there is a
+ * leader.
+ */
 export async function startEtcdProcess(options: EtcdProcessOptions = {}): Promise<EtcdProcess> {
   return started(await prepareEtcd(options));
 }
 
 /** The same, not started yet. */
-export async function prepareEtcd({ version = '3.5', flags = [], tls = false, member }: EtcdProcessOptions): Promise<EtcdProcess> {
+export async function prepareEtcd({
+  version = '3.5',
+  flags = [],
+  tls = false,
+  member,
+}: EtcdProcessOptions): Promise<EtcdProcess> {
   const path = await findEtcd(version);
   const { name, clientPort, peerPort, advertisedPort, cluster } = member ?? (await aloneMember());
   const endpoint = `${tls ? 'https' : 'http'}://127.0.0.1:${clientPort}`;
@@ -62,7 +71,12 @@ export async function prepareEtcd({ version = '3.5', flags = [], tls = false, me
       args: [
         ...['--name', name, '--data-dir', join(folder, 'data')],
         ...['--listen-client-urls', endpoint, '--advertise-client-urls', endpoint],
-        ...['--listen-peer-urls', `http://127.0.0.1:${peerPort}`, '--initial-advertise-peer-urls', `http://127.0.0.1:${advertisedPort}`],
+        ...[
+          '--listen-peer-urls',
+          `http://127.0.0.1:${peerPort}`,
+          '--initial-advertise-peer-urls',
+          `http://127.0.0.1:${advertisedPort}`,
+        ],
         ...['--initial-cluster', cluster, '--initial-cluster-token', cluster],
         // The system's crash is not what is tested, so nothing is gained by waiting for the disk.
         ...['--unsafe-no-fsync', '--heartbeat-interval', '50', '--election-timeout', '500', ...flags],
@@ -84,7 +98,13 @@ export async function prepareEtcd({ version = '3.5', flags = [], tls = false, me
 
 async function aloneMember(): Promise<EtcdMember> {
   const [clientPort = 0, peerPort = 0] = await freePorts(2);
-  return { name: 'alone', clientPort, peerPort, advertisedPort: peerPort, cluster: `alone=http://127.0.0.1:${peerPort}` };
+  return {
+    name: 'alone',
+    clientPort,
+    peerPort,
+    advertisedPort: peerPort,
+    cluster: `alone=http://127.0.0.1:${peerPort}`,
+  };
 }
 
 /** A server that wants certificates or passwords answers as well. */

@@ -4,7 +4,8 @@ import type { StoreBucket } from './store-servers.js';
 export async function gcsBucket(endpoint: string, name: string): Promise<StoreBucket> {
   const ask = async (path: string, init?: RequestInit): Promise<Response> => {
     const reply = await fetch(`${endpoint}${path}`, init);
-    if (!reply.ok && reply.status !== 404) throw new Error(`${path}: HTTP ${reply.status}: ${await reply.text()}`);
+    if (!reply.ok && reply.status !== 404)
+      throw new Error(`${path}: HTTP ${reply.status}: ${await reply.text()}`);
     return reply;
   };
   const json = { 'content-type': 'application/json' };
@@ -20,19 +21,29 @@ export async function gcsBucket(endpoint: string, name: string): Promise<StoreBu
         (part) => `--part\r\nContent-Type: application/json\r\n\r\n${part}\r\n`,
       );
       const headers = { 'content-type': 'multipart/related; boundary=part' };
-      await ask(`/upload${objects}?uploadType=multipart`, { method: 'POST', headers, body: `${parts.join('')}--part--\r\n` });
+      await ask(`/upload${objects}?uploadType=multipart`, {
+        method: 'POST',
+        headers,
+        body: `${parts.join('')}--part--\r\n`,
+      });
     },
 
     async getRaw(key) {
       const reply = await ask(path(key));
       if (!reply.ok) return undefined;
-      const { metadata = {}, generation, updated } = (await reply.json()) as Record<string, string> & { metadata?: Record<string, string> };
+      const {
+        metadata = {},
+        generation,
+        updated,
+      } = (await reply.json()) as Record<string, string> & { metadata?: Record<string, string> };
       const body = await (await ask(`${path(key)}?alt=media`)).text();
       return { body, metadata, etag: generation ?? '', lastModified: new Date(updated ?? Number.NaN) };
     },
 
     async listKeys(prefix = '') {
-      const { items = [] } = (await (await ask(`${objects}?${new URLSearchParams({ prefix })}`)).json()) as { items?: { name: string }[] };
+      const { items = [] } = (await (await ask(`${objects}?${new URLSearchParams({ prefix })}`)).json()) as {
+        items?: { name: string }[];
+      };
       return items.map(({ name: key }) => key);
     },
 

@@ -5,12 +5,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Some are written in Java or Python, and the machine may be loaded. One that has ended is not waited for. */
+/**
+ * Some are written in Java or Python, and the machine may be loaded. One that has ended is not waited for.
+ */
 const READY_WITHIN_MS = 120_000;
 const STOPPED_WITHIN_MS = 5_000;
 
-// Ends the server and removes its folder when the test run dies without doing so: then the pipe on its stdin closes. On the
-// pipe it is told the server's pid at every start, and `-` at every end, since the pid may soon belong to somebody else.
+// Ends the server and removes its folder when the test run dies without doing so: then the pipe on its stdin
+// closes. On the pipe it is told the server's pid at every start, and `-` at every end, since the pid may
+// soon belong to somebody else.
 const WATCHER = `
 pid=-
 while read -r line; do
@@ -25,13 +28,19 @@ fi
 rm -rf "$1"
 `;
 
-/** A server's process under a test's control. It ends with this process, whatever ends that, and its folder goes with it. */
+/**
+ * A server's process under a test's control. It ends with this process, whatever ends that, and its folder
+ * goes with it.
+ */
 export interface LocalServer {
   /** Its own, removed at the end. */
   readonly folder: string;
   /** Undefined while it does not run. */
   readonly pid: number | undefined;
-  /** Starts it, when it does not run. Resolves when it is ready. @throws Error with the end of its log when it does not get ready */
+  /**
+   * Starts it, when it does not run. Resolves when it is ready.
+   * @throws Error with the end of its log when it does not get ready
+   */
   start(): Promise<void>;
   /** Ends it as an operator does (SIGTERM). Resolves when it has ended, at once when it does not run. */
   stop(): Promise<void>;
@@ -62,7 +71,10 @@ export interface LocalServerOptions {
   readonly isReady: () => Promise<boolean>;
 }
 
-/** Starts a server. Where it does not get ready, nothing of it is left. @throws Error with the end of its log */
+/**
+ * Starts a server. Where it does not get ready, nothing of it is left.
+ * @throws Error with the end of its log
+ */
 export async function started<T extends Pick<LocalServer, 'start' | 'dispose'>>(server: T): Promise<T> {
   try {
     await server.start();
@@ -76,7 +88,10 @@ export async function started<T extends Pick<LocalServer, 'start' | 'dispose'>>(
 /** Makes a server with a folder of its own, and does not start it yet. */
 export async function localServer({ name, launch, isReady }: LocalServerOptions): Promise<LocalServer> {
   const folder = await mkdtemp(join(tmpdir(), `nodelease-${name.toLowerCase()}-`));
-  const watcher = spawn('/bin/sh', ['-c', WATCHER, 'watcher', folder], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] });
+  const watcher = spawn('/bin/sh', ['-c', WATCHER, 'watcher', folder], {
+    detached: true,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
   watcher.stdin.on('error', () => {});
   watcher.unref();
   const logFile = join(folder, `${name.toLowerCase()}.log`);
@@ -86,7 +101,8 @@ export async function localServer({ name, launch, isReady }: LocalServerOptions)
   const run = async () => {
     const { command, args, env } = await launch(folder);
     const log = openSync(logFile, 'a');
-    // In a session of its own, so that Ctrl-C on the test run leaves the ending to the tests or to the watcher.
+    // In a session of its own, so that Ctrl-C on the test run leaves the ending to the tests or to the
+    // watcher.
     const child = spawn(command, args, { cwd: folder, detached: true, stdio: ['ignore', log, log], env });
     closeSync(log);
     const ended = new Promise<unknown>((resolve) => {

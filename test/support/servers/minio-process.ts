@@ -6,17 +6,20 @@ import { localServer, started } from './local-server.js';
 import type { RunningServer } from './minio.js';
 
 /**
- * Finds a MinIO binary: the cached one, else one on the PATH, else it builds one into the cache, which takes minutes.
+ * Finds a MinIO binary: the cached one, else one on the PATH, else it builds one into the cache, which takes
+ * minutes.
  *
  * @throws Error when there is none and it cannot be built
  */
 export function findMinio(): Promise<string> {
-  const otherwise = 'start Docker, install Go 1.24 or later, or set NODELEASE_TEST_S3_ENDPOINT to an S3 server of your own';
+  const otherwise =
+    'start Docker, install Go 1.24 or later, or set NODELEASE_TEST_S3_ENDPOINT to an S3 server of your own';
   return installed('install-minio.sh', [], otherwise);
 }
 
 /**
- * Starts a MinIO binary on 127.0.0.1 with a folder and credentials of its own. It ends with this process, whatever ends that.
+ * Starts a MinIO binary on 127.0.0.1 with a folder and credentials of its own. It ends with this process,
+ * whatever ends that.
  *
  * @throws Error with the end of its log when it does not get ready
  */
@@ -40,7 +43,8 @@ export async function startMinioProcess(binary: string): Promise<RunningServer> 
           MINIO_UPDATE: 'off',
         },
       }),
-      isReady: async () => (await fetch(`${endpoint}/minio/health/ready`).catch(() => undefined))?.ok === true,
+      isReady: async () =>
+        (await fetch(`${endpoint}/minio/health/ready`).catch(() => undefined))?.ok === true,
     }),
   );
   const description = `${endpoint}, process ${server.pid} of ${binary}`;

@@ -29,10 +29,15 @@ describe('the S3 server of this run', () => {
 
   test('can be used through the AWS default credential chain', () => {
     const { accessKeyId, secretAccessKey } = inject('s3');
-    expect(awsEnvironment(inject('s3'))).toMatchObject({ AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey });
+    expect(awsEnvironment(inject('s3'))).toMatchObject({
+      AWS_ACCESS_KEY_ID: accessKeyId,
+      AWS_SECRET_ACCESS_KEY: secretAccessKey,
+    });
   });
 });
 
 test('a binary that is no server fails loudly and at once', async () => {
-  await expect(startMinioProcess('/bin/false')).rejects.toThrow('MinIO did not get ready: Error: it ended with 1');
+  await expect(startMinioProcess('/bin/false')).rejects.toThrow(
+    'MinIO did not get ready: Error: it ended with 1',
+  );
 });

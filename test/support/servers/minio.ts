@@ -19,7 +19,10 @@ export interface S3Access {
 export interface S3Server extends S3Access {
   /** Where it came from, for people. */
   readonly description: string;
-  /** Stops the server and removes its data; of a server that was there before, only this run's buckets. Idempotent. */
+  /**
+   * Stops the server and removes its data; of a server that was there before, only this run's buckets.
+   * Idempotent.
+   */
   stop(): Promise<void>;
 }
 
@@ -27,15 +30,18 @@ export interface S3Server extends S3Access {
 export type RunningServer = Omit<S3Server, 'bucketPrefix'>;
 
 /**
- * Starts, or finds, a real S3 server: the one that NODELEASE_TEST_S3_ENDPOINT names, else MinIO in a container where a
- * Docker API is reachable, else MinIO as a local process.
+ * Starts, or finds, a real S3 server: the one that NODELEASE_TEST_S3_ENDPOINT names, else MinIO in a
+ * container where a Docker API is reachable, else MinIO as a local process.
  *
- * @throws Error when there is none, or when the server does not keep conditional writes; tests are never skipped for that
+ * @throws Error when there is none, or when the server does not keep conditional writes; tests are never
+ * skipped for that
  */
 export async function startMinio(): Promise<S3Server> {
   const bucketPrefix = `nodelease-test-${randomBytes(4).toString('hex')}-`;
   const server = { ...(await startAny(bucketPrefix)), bucketPrefix };
-  const fault = await conditionalWriteFault(server).catch((error: unknown) => `cannot be used: ${String(error)}`);
+  const fault = await conditionalWriteFault(server).catch(
+    (error: unknown) => `cannot be used: ${String(error)}`,
+  );
   if (fault !== undefined) {
     await server.stop().catch(() => {});
     throw new Error(`${server.description} ${fault}`);
@@ -53,9 +59,15 @@ async function startAny(bucketPrefix: string): Promise<RunningServer> {
 }
 
 function external(endpoint: string, bucketPrefix: string): RunningServer {
-  const { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey, AWS_REGION: region } = process.env;
+  const {
+    AWS_ACCESS_KEY_ID: accessKeyId,
+    AWS_SECRET_ACCESS_KEY: secretAccessKey,
+    AWS_REGION: region,
+  } = process.env;
   if (!accessKeyId || !secretAccessKey) {
-    throw new Error('NODELEASE_TEST_S3_ENDPOINT is set, so AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY must be set too');
+    throw new Error(
+      'NODELEASE_TEST_S3_ENDPOINT is set, so AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY must be set too',
+    );
   }
   const server = { endpoint, region: region || 'us-east-1', accessKeyId, secretAccessKey };
   return {

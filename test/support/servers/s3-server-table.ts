@@ -1,4 +1,5 @@
-// Makes the table of docs/reference/s3-servers.md: what `nodelease doctor` says of S3 servers, ten times each, beside what is true of them.
+// Makes the table of docs/reference/s3-servers.md: what `nodelease doctor` says of S3 servers, ten times
+// each, beside what is true of them.
 //   node .harness/test/support/servers/s3-server-table.js [NAME…]      prints the rows
 
 import { execFile } from 'node:child_process';
@@ -21,7 +22,12 @@ async function doctor(
 ): Promise<{ readonly ok: boolean; readonly findings: readonly Finding[] }> {
   const command = [join(packageRoot, 'dist/cli/nodelease.js'), 'doctor', '--json', ...args];
   const answer = await new Promise<string>((resolve) =>
-    execFile(process.execPath, command, { env: { PATH: process.env.PATH, ...env }, maxBuffer: 1 << 24 }, (_, stdout) => resolve(stdout)),
+    execFile(
+      process.execPath,
+      command,
+      { env: { PATH: process.env.PATH, ...env }, maxBuffer: 1 << 24 },
+      (_, stdout) => resolve(stdout),
+    ),
   );
   return JSON.parse(answer);
 }

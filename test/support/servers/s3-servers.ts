@@ -18,9 +18,17 @@ const KEY = { accessKeyId: 'S3RVER', secretAccessKey: 'S3RVER' } as const;
  * @throws Error when it cannot be findServer, or does not answer
  */
 export async function startS3Server(name: S3ServerName): Promise<S3Server> {
-  if (name === 'minio') return { ...(await startMinioProcess(await findMinio())), bucketPrefix: 'nodelease-test-' };
+  if (name === 'minio')
+    return { ...(await startMinioProcess(await findMinio())), bucketPrefix: 'nodelease-test-' };
   const { endpoint, stop } = await startServerProcess(name, (folder, port) => launchOf(name, folder, port));
-  return { endpoint, region: 'us-east-1', ...KEY, bucketPrefix: 'nodelease-test-', description: `${endpoint}, ${name}`, stop };
+  return {
+    endpoint,
+    region: 'us-east-1',
+    ...KEY,
+    bucketPrefix: 'nodelease-test-',
+    description: `${endpoint}, ${name}`,
+    stop,
+  };
 }
 
 async function launchOf(name: Exclude<S3ServerName, 'minio'>, folder: string, port: number): Promise<Launch> {
@@ -63,11 +71,17 @@ async function launchOf(name: Exclude<S3ServerName, 'minio'>, folder: string, po
       return { command: path, args: ['--port', `127.0.0.1:${port}`, 'posix', data], env };
     }
     case 's3rver':
-      return { command: process.execPath, args: [path, '-s', '-a', '127.0.0.1', '-p', String(port), '-d', data] };
+      return {
+        command: process.execPath,
+        args: [path, '-s', '-a', '127.0.0.1', '-p', String(port), '-d', data],
+      };
   }
 }
 
-/** Temporary files go into the folder: one of these servers leaves one behind for each object that it ever stored. */
+/**
+ * Temporary files go into the folder: one of these servers leaves one behind for each object that it ever
+ * stored.
+ */
 function java(jar: string, folder: string, ...args: string[]): Launch {
   const options = ['-Xmx256m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', `-Djava.io.tmpdir=${folder}`];
   return { command: 'java', args: [...options, '-jar', jar, ...args] };

@@ -27,8 +27,9 @@ export interface StoreServer {
 }
 
 /**
- * Azurite closes a connection that is idle for five seconds, which a check may be that pauses. A request that is sent just then fails, and nothing is
- * known of its outcome. Only the whole of Azurite 3.37 heeds the option: its `azurite-blob` takes it, and goes on closing after five.
+ * Azurite closes a connection that is idle for five seconds, which a check may be that pauses. A request that
+ * is sent just then fails, and nothing is known of its outcome. Only the whole of Azurite 3.37 heeds the
+ * option: its `azurite-blob` takes it, and goes on closing after five.
  */
 const KEEPS_CONNECTIONS = ['--blobKeepAliveTimeout', '600', '--queuePort', '0', '--tablePort', '0'];
 
@@ -38,12 +39,29 @@ const KINDS = {
     variable: 'NODELEASE_TEST_AZURE_ENDPOINT',
     image: 'mcr.microsoft.com/azure-storage/azurite:3.37.0',
     port: 10_000,
-    args: ['azurite', '--blobHost', '0.0.0.0', ...KEEPS_CONNECTIONS, '--inMemoryPersistence', '--skipApiVersionCheck'],
+    args: [
+      'azurite',
+      '--blobHost',
+      '0.0.0.0',
+      ...KEEPS_CONNECTIONS,
+      '--inMemoryPersistence',
+      '--skipApiVersionCheck',
+    ],
     bucket: azuriteBucket,
     env: connectionString,
     launch: async (path: string, port: number): Promise<Launch> => {
-      const args = ['--blobHost', '127.0.0.1', '--blobPort', String(port), ...KEEPS_CONNECTIONS, '--inMemoryPersistence'];
-      return { command: process.execPath, args: [path, ...args, '--skipApiVersionCheck', '--silent', '--disableTelemetry'] };
+      const args = [
+        '--blobHost',
+        '127.0.0.1',
+        '--blobPort',
+        String(port),
+        ...KEEPS_CONNECTIONS,
+        '--inMemoryPersistence',
+      ];
+      return {
+        command: process.execPath,
+        args: [path, ...args, '--skipApiVersionCheck', '--silent', '--disableTelemetry'],
+      };
     },
   },
   'fake-gcs-server': {
@@ -64,7 +82,14 @@ const KINDS = {
     bucket: gcsBucket,
     env: emulatorHost,
     launch: async (path: string, port: number): Promise<Launch> => {
-      const args = ['-m', 'gcp_storage_emulator', 'start', '--host=127.0.0.1', `--port=${port}`, '--in-memory'];
+      const args = [
+        '-m',
+        'gcp_storage_emulator',
+        'start',
+        '--host=127.0.0.1',
+        `--port=${port}`,
+        '--in-memory',
+      ];
       return { command: 'python3', args, env: { ...process.env, PYTHONPATH: path } };
     },
   },
@@ -73,7 +98,9 @@ const KINDS = {
 function connectionString(endpoint: string): Record<string, string> {
   const account = `AccountName=devstoreaccount1;AccountKey=${DEVELOPMENT_KEY}`;
   const BlobEndpoint = `${endpoint}/devstoreaccount1`;
-  return { AZURE_STORAGE_CONNECTION_STRING: `DefaultEndpointsProtocol=http;${account};BlobEndpoint=${BlobEndpoint};` };
+  return {
+    AZURE_STORAGE_CONNECTION_STRING: `DefaultEndpointsProtocol=http;${account};BlobEndpoint=${BlobEndpoint};`,
+  };
 }
 
 function emulatorHost(endpoint: string): Record<string, string> {
@@ -81,8 +108,8 @@ function emulatorHost(endpoint: string): Record<string, string> {
 }
 
 /**
- * Starts, or finds, a server: the one that its variable names, else a container where a Docker API is reachable, else a local process, which is
- * installed where it is missing.
+ * Starts, or finds, a server: the one that its variable names, else a container where a Docker API is
+ * reachable, else a local process, which is installed where it is missing.
  *
  * @throws Error when there is none
  */
@@ -106,10 +133,17 @@ async function started(name: StoreServerName): Promise<ServerProcess> {
     return startServerProcess(name, (_, port) => kind.launch(path, port));
   };
   if (kind.image === undefined) return startProcess();
-  return containerOrProcess(name, undefined, { container: () => startContainer(kind), process: startProcess });
+  return containerOrProcess(name, undefined, {
+    container: () => startContainer(kind),
+    process: startProcess,
+  });
 }
 
-async function startContainer(kind: { image: string; port: number; args: readonly string[] }): Promise<ServerProcess> {
+async function startContainer(kind: {
+  image: string;
+  port: number;
+  args: readonly string[];
+}): Promise<ServerProcess> {
   const { GenericContainer } = await import('testcontainers');
   const container = await new GenericContainer(kind.image)
     .withCommand([...kind.args])

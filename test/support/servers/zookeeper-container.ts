@@ -2,7 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ZooKeeperServer } from '../zookeeper.js';
 import { FOUR_LETTER_WORDS, isOk, ZOOKEEPER_TIMES } from './zookeeper-process.js';
 
-/** The image; `test/support/containers/run.sh` builds one of this very name where no registry can be reached. */
+/**
+ * The image; `test/support/containers/run.sh` builds one of this very name where no registry can be reached.
+ */
 export const ZOOKEEPER_IMAGE = 'zookeeper:3.8.4';
 
 const PORT = 2181;
@@ -14,7 +16,8 @@ const READY_WITHIN_MS = 30_000;
  * @throws Error when no Docker API answers, or the image cannot be had
  */
 export async function startZooKeeperContainer(): Promise<ZooKeeperServer> {
-  // Loaded only here: it is slow to load, and most runs on a developer's machine without Docker do not need it.
+  // Loaded only here: it is slow to load, and most runs on a developer's machine without Docker do not need
+  // it.
   const { GenericContainer, Wait } = await import('testcontainers');
   const { tickTimeMs, minSessionTimeoutMs, maxSessionTimeoutMs } = ZOOKEEPER_TIMES;
   const container = await new GenericContainer(ZOOKEEPER_IMAGE)
@@ -45,5 +48,9 @@ export async function startZooKeeperContainer(): Promise<ZooKeeperServer> {
     }
     await sleep(50);
   }
-  return { connect: `${host}:${port}`, description: `container ${container.getId().slice(0, 12)} of ${ZOOKEEPER_IMAGE}`, stop };
+  return {
+    connect: `${host}:${port}`,
+    description: `container ${container.getId().slice(0, 12)} of ${ZOOKEEPER_IMAGE}`,
+    stop,
+  };
 }

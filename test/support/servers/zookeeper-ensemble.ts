@@ -1,6 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePorts } from './free-ports.js';
-import { startZooKeeperProcess, type ZooKeeperProcess, type ZooKeeperProcessOptions } from './zookeeper-process.js';
+import {
+  startZooKeeperProcess,
+  type ZooKeeperProcess,
+  type ZooKeeperProcessOptions,
+} from './zookeeper-process.js';
 
 const ELECTED_WITHIN_MS = 30_000;
 
@@ -56,7 +60,9 @@ async function startOnce(size: number, options: ZooKeeperProcessOptions): Promis
   const addresses = Object.fromEntries(members.map(({ id, address }) => [`server.${id}`, address]));
   const settings = { ...limits, ...addresses, ...options.settings };
   const starts = await Promise.allSettled(
-    members.map(({ id, client }) => startZooKeeperProcess({ ...options, port: client, memberId: id, settings })),
+    members.map(({ id, client }) =>
+      startZooKeeperProcess({ ...options, port: client, memberId: id, settings }),
+    ),
   );
   const servers = starts.flatMap((start) => (start.status === 'fulfilled' ? [start.value] : []));
   const ensemble: ZooKeeperEnsemble = {

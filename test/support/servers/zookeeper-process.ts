@@ -10,8 +10,14 @@ import { type LocalServer, localServer, started } from './local-server.js';
 
 const READY_WITHIN_MS = 30_000;
 
-/** What a server of the tests is told, whatever it runs in. The shortest session that it grants is one second. */
-export const ZOOKEEPER_TIMES = { tickTimeMs: 500, minSessionTimeoutMs: 1_000, maxSessionTimeoutMs: 40_000 } as const;
+/**
+ * What a server of the tests is told, whatever it runs in. The shortest session that it grants is one second.
+ */
+export const ZOOKEEPER_TIMES = {
+  tickTimeMs: 500,
+  minSessionTimeoutMs: 1_000,
+  maxSessionTimeoutMs: 40_000,
+} as const;
 
 /** The questions that a server of the tests may be asked by {@link fourLetter}. */
 export const FOUR_LETTER_WORDS = ['ruok', 'srvr', 'mntr', 'cons', 'dump', 'wchp'] as const;
@@ -20,7 +26,10 @@ export const FOUR_LETTER_WORDS = ['ruok', 'srvr', 'mntr', 'cons', 'dump', 'wchp'
 export interface ZooKeeperProcessOptions {
   /** The clients' port on 127.0.0.1. @default a free one */
   readonly port?: number;
-  /** Where the data lies; kept at the end when it is given. @default a folder of its own, removed at the end */
+  /**
+   * Where the data lies; kept at the end when it is given.
+   * @default a folder of its own, removed at the end
+   */
   readonly dataDir?: string;
   /** The server's unit of time, in milliseconds: it looks for expired sessions that often. @default 500 */
   readonly tickTimeMs?: number;
@@ -30,11 +39,17 @@ export interface ZooKeeperProcessOptions {
   readonly maxSessionTimeoutMs?: number;
   /** Further lines of its configuration file, such as `{ readonlymode.enabled: 'true' }`. @default none */
   readonly settings?: Readonly<Record<string, string>>;
-  /** The server's number within an ensemble, whose members `settings` name. @default a server that stands alone */
+  /**
+   * The server's number within an ensemble, whose members `settings` name.
+   * @default a server that stands alone
+   */
   readonly memberId?: number;
 }
 
-/** A server under a test's control. Its data is kept from `stop()` or `kill()` to `start()`; a member of an ensemble may not serve at once. */
+/**
+ * A server under a test's control. Its data is kept from `stop()` or `kill()` to `start()`; a member of an
+ * ensemble may not serve at once.
+ */
 export interface ZooKeeperProcess extends Omit<LocalServer, 'folder'> {
   /** `127.0.0.1:PORT`, also while it does not run. */
   readonly connect: string;
@@ -62,24 +77,41 @@ export function findZooKeeper(): Promise<string> {
  *
  * @throws Error with the end of its log when it does not get ready, or when there is no local package
  */
-export async function startZooKeeperProcess(options: ZooKeeperProcessOptions = {}): Promise<ZooKeeperProcess> {
+export async function startZooKeeperProcess(
+  options: ZooKeeperProcessOptions = {},
+): Promise<ZooKeeperProcess> {
   const classPath = await findZooKeeper();
   return started(await prepare(classPath, options.port ?? (await freePort()), options));
 }
 
-async function prepare(classPath: string, port: number, options: ZooKeeperProcessOptions): Promise<ZooKeeperProcess> {
+async function prepare(
+  classPath: string,
+  port: number,
+  options: ZooKeeperProcessOptions,
+): Promise<ZooKeeperProcess> {
   const mode: ZooKeeperProcess['mode'] = async () => {
     const answer = await fourLetter(port, 'srvr').catch(() => '');
-    return /^Mode: (standalone|leader|follower)$/m.exec(answer)?.[1] as 'standalone' | 'leader' | 'follower' | undefined;
+    return /^Mode: (standalone|leader|follower)$/m.exec(answer)?.[1] as
+      | 'standalone'
+      | 'leader'
+      | 'follower'
+      | undefined;
   };
   const server = await localServer({
     name: 'ZooKeeper',
     launch: (folder) => {
-      const main = ['-cp', classPath, 'org.apache.zookeeper.server.quorum.QuorumPeerMain', join(folder, 'zoo.cfg')];
+      const main = [
+        '-cp',
+        classPath,
+        'org.apache.zookeeper.server.quorum.QuorumPeerMain',
+        join(folder, 'zoo.cfg'),
+      ];
       return { command: 'java', args: [...JAVA_OPTIONS, ...main] };
     },
-    // It answers before it serves; a member serves only once there is a quorum, which is not for it to wait for.
-    isReady: async () => (await isOk(port)) && (options.memberId !== undefined || (await mode()) !== undefined),
+    // It answers before it serves; a member serves only once there is a quorum, which is not for it to wait
+    // for.
+    isReady: async () =>
+      (await isOk(port)) && (options.memberId !== undefined || (await mode()) !== undefined),
   });
   const dataDir = options.dataDir ?? join(server.folder, 'data');
   await mkdir(dataDir, { recursive: true });
@@ -97,8 +129,14 @@ async function prepare(classPath: string, port: number, options: ZooKeeperProces
   };
 }
 
-// The system's crash is not what is tested, so nothing is gained by waiting for the disk; a log file is made 1 MB at a time, not 64.
-const JAVA_OPTIONS = ['-Xmx128m', '-XX:+UseSerialGC', '-Dzookeeper.forceSync=no', '-Dzookeeper.preAllocSize=1024'];
+// The system's crash is not what is tested, so nothing is gained by waiting for the disk; a log file is made
+// 1 MB at a time, not 64.
+const JAVA_OPTIONS = [
+  '-Xmx128m',
+  '-XX:+UseSerialGC',
+  '-Dzookeeper.forceSync=no',
+  '-Dzookeeper.preAllocSize=1024',
+];
 
 function configuration(port: number, dataDir: string, options: ZooKeeperProcessOptions): string {
   const { tickTimeMs, minSessionTimeoutMs, maxSessionTimeoutMs } = { ...ZOOKEEPER_TIMES, ...options };
@@ -135,7 +173,10 @@ export async function fourLetter(
   { host = '127.0.0.1', timeoutMs = 2_000 }: { host?: string; timeoutMs?: number } = {},
 ): Promise<string> {
   const socket = openSocket(port, host);
-  const timer = setTimeout(() => socket.destroy(new Error(`${host}:${port} did not answer ${word} within ${timeoutMs} ms`)), timeoutMs);
+  const timer = setTimeout(
+    () => socket.destroy(new Error(`${host}:${port} did not answer ${word} within ${timeoutMs} ms`)),
+    timeoutMs,
+  );
   try {
     socket.write(word);
     return await text(socket);
@@ -148,16 +189,29 @@ export async function fourLetter(
 const run = promisify(execFile);
 
 /**
- * Asks ZooKeeper's own command line client: `zkCli(connect, ['ls', '/path'])`, `zkCli(connect, ['get', '/path'])`.
+ * Asks ZooKeeper's own command line client: `zkCli(connect, ['ls', '/path'])`,
+ * `zkCli(connect, ['get', '/path'])`.
  *
  * @returns what it answered, without the lines about its connection: for `ls` a text such as `[a, b]`
  * @throws Error with what it said, for example that there is no such znode
  */
 export async function zkCli(connect: string, command: readonly string[]): Promise<string> {
-  const quiet = ['-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-Dorg.slf4j.simpleLogger.defaultLogLevel=off'];
-  // Java writes in the surroundings' encoding otherwise, which under the locale C has no letters beyond ASCII: the property's name is another from Java 19 on.
+  const quiet = [
+    '-XX:+UseSerialGC',
+    '-XX:TieredStopAtLevel=1',
+    '-Dorg.slf4j.simpleLogger.defaultLogLevel=off',
+  ];
+  // Java writes in the surroundings' encoding otherwise, which under the locale C has no letters beyond
+  // ASCII: the property's name is another from Java 19 on.
   const utf8 = ['-Dfile.encoding=UTF-8', '-Dsun.stdout.encoding=UTF-8', '-Dstdout.encoding=UTF-8'];
-  const client = ['-cp', await findZooKeeper(), 'org.apache.zookeeper.ZooKeeperMain', '-server', connect, ...command];
+  const client = [
+    '-cp',
+    await findZooKeeper(),
+    'org.apache.zookeeper.ZooKeeperMain',
+    '-server',
+    connect,
+    ...command,
+  ];
   const { stdout } = await run('java', [...quiet, ...utf8, ...client], { timeout: READY_WITHIN_MS });
   return stdout
     .replace(/^Connecting to .*\n/, '')

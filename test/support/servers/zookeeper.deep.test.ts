@@ -31,7 +31,9 @@ async function openClient(connect: string) {
     expired,
     create: (path: string, data: string, mode: number = CreateMode.PERSISTENT) =>
       new Promise<string>((resolve, reject) => {
-        client.create(path, Buffer.from(data), mode, (error, made) => (error ? reject(error) : resolve(made)));
+        client.create(path, Buffer.from(data), mode, (error, made) =>
+          error ? reject(error) : resolve(made),
+        );
       }),
   };
 }
@@ -70,7 +72,9 @@ describe('the ZooKeeper server of this run', () => {
     await expireSession({ connect, sessionId: sessionId.toString('hex') });
     expect(await zkCli(connect, ['ls', chroot])).toBe('[persistent]');
     await expired;
-    await expect(expireSession({ connect, sessionId })).rejects.toThrow(`there is no session ${sessionId.toString('hex')}`);
+    await expect(expireSession({ connect, sessionId })).rejects.toThrow(
+      `there is no session ${sessionId.toString('hex')}`,
+    );
   });
 });
 
@@ -87,20 +91,26 @@ describe('which server the tests take', () => {
   test('a kind of server that there is not is refused', async () => {
     vi.stubEnv('NODELEASE_TEST_ZOOKEEPER', '');
     vi.stubEnv('NODELEASE_TEST_ZOOKEEPER_SERVER', 'cloud');
-    await expect(startZooKeeper()).rejects.toThrow('NODELEASE_TEST_ZOOKEEPER_SERVER: expected container or process, got cloud');
+    await expect(startZooKeeper()).rejects.toThrow(
+      'NODELEASE_TEST_ZOOKEEPER_SERVER: expected container or process, got cloud',
+    );
   });
 
   test("one's own server is refused when nothing answers there", async () => {
     const port = await freePort();
     vi.stubEnv('NODELEASE_TEST_ZOOKEEPER', `127.0.0.1:${port}`);
-    await expect(startZooKeeper()).rejects.toThrow(`127.0.0.1:${port} (NODELEASE_TEST_ZOOKEEPER) cannot be used: Error: no session`);
+    await expect(startZooKeeper()).rejects.toThrow(
+      `127.0.0.1:${port} (NODELEASE_TEST_ZOOKEEPER) cannot be used: Error: no session`,
+    );
   });
 
   test("one's own server is refused when it grants no short sessions, and is left as it was found", async () => {
     const slow = await startZooKeeperProcess({ minSessionTimeoutMs: 4_000 });
     cleanUp.push(() => slow.dispose());
     vi.stubEnv('NODELEASE_TEST_ZOOKEEPER', slow.connect);
-    await expect(startZooKeeper()).rejects.toThrow('it grants no session shorter than 4000 ms, and the tests need one of 1000 ms');
+    await expect(startZooKeeper()).rejects.toThrow(
+      'it grants no session shorter than 4000 ms, and the tests need one of 1000 ms',
+    );
     expect(await isOk(slow.port)).toBe(true);
     expect(await zkCli(slow.connect, ['ls', '/'])).toBe('[zookeeper]');
   });
@@ -111,16 +121,27 @@ describe('which server the tests take', () => {
     vi.stubEnv('NODELEASE_TEST_ZOOKEEPER', own.connect);
     vi.stubEnv('NODELEASE_TEST_ZOOKEEPER_MARK', undefined);
     const server = await startZooKeeper();
-    expect(server).toMatchObject({ connect: own.connect, description: `${own.connect} (NODELEASE_TEST_ZOOKEEPER)` });
+    expect(server).toMatchObject({
+      connect: own.connect,
+      description: `${own.connect} (NODELEASE_TEST_ZOOKEEPER)`,
+    });
     const client = await openClient(own.connect);
     const chroot = uniqueChroot('mine');
-    for (const path of [chroot, `${chroot}/a`, `${chroot}/a/b`, '/somebody-else', '/nodelease-test-of-another-run'])
+    for (const path of [
+      chroot,
+      `${chroot}/a`,
+      `${chroot}/a/b`,
+      '/somebody-else',
+      '/nodelease-test-of-another-run',
+    ])
       await client.create(path, '');
     const another = await startZooKeeper();
     await another.stop();
     expect(await zkCli(own.connect, ['ls', chroot])).toBe('[a]');
     await server.stop();
-    expect(await zkCli(own.connect, ['ls', '/'])).toBe('[nodelease-test-of-another-run, somebody-else, zookeeper]');
+    expect(await zkCli(own.connect, ['ls', '/'])).toBe(
+      '[nodelease-test-of-another-run, somebody-else, zookeeper]',
+    );
   });
 
   test('a local process starts, answers, stops, and leaves neither process nor folder', async () => {
@@ -146,7 +167,8 @@ describe('a server under the control of a test', () => {
   test('keeps its data and its port through a stop and through a crash', async () => {
     const server = await startZooKeeperProcess();
     cleanUp.push(() => server.dispose());
-    // A client of its own each time: the bare library may wait for ever for a server that accepts it and then does not serve yet.
+    // A client of its own each time: the bare library may wait for ever for a server that accepts it and then
+    // does not serve yet.
     await (await openClient(server.connect)).create('/stopped', '');
     await server.stop();
     expect(server.pid).toBeUndefined();
@@ -164,7 +186,9 @@ describe('a server under the control of a test', () => {
     const server = await startZooKeeperProcess();
     cleanUp.push(() => server.dispose());
     await new ProcessHandle(server.pid ?? 0).pause();
-    await expect(fourLetter(server.port, 'ruok', { timeoutMs: 300 })).rejects.toThrow('did not answer ruok within 300 ms');
+    await expect(fourLetter(server.port, 'ruok', { timeoutMs: 300 })).rejects.toThrow(
+      'did not answer ruok within 300 ms',
+    );
     server.resume();
     await expect.poll(() => fourLetter(server.port, 'ruok').catch(String)).toBe('imok');
     const handle = new ProcessHandle(server.pid ?? 0);
@@ -230,7 +254,9 @@ describe('an ensemble', () => {
     expect(second).not.toBe(first);
     await ensemble.whenServing();
     expect(await Promise.all(ensemble.servers.map((server) => server.mode()))).toEqual(
-      ensemble.servers.map((server) => (server === first ? undefined : server === second ? 'leader' : 'follower')),
+      ensemble.servers.map((server) =>
+        server === first ? undefined : server === second ? 'leader' : 'follower',
+      ),
     );
     await (await openClient(ensemble.connect)).create('/after', '');
     await first.start();

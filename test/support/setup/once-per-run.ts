@@ -9,16 +9,21 @@ interface Shared {
   users: number;
 }
 
-// Vitest loads a global setup file once per project, so module state would not be shared: the process has to carry it.
+// Vitest loads a global setup file once per project, so module state would not be shared: the process has to
+// carry it.
 const registry = Symbol.for('nodelease.test.once-per-run');
 const carrier = globalThis as { [registry]?: Map<string, Shared> };
 
 /**
- * Runs `create` once in this process for all callers that give the same name, also when module instances differ.
+ * Runs `create` once in this process for all callers that give the same name, also when module instances
+ * differ.
  *
  * @returns the shared value, and a function that gives up the caller's share: the last one tears it down
  */
-export async function oncePerRun<T>(name: string, create: () => Promise<SetUp<T>>): Promise<{ value: T; giveUp: () => Promise<void> }> {
+export async function oncePerRun<T>(
+  name: string,
+  create: () => Promise<SetUp<T>>,
+): Promise<{ value: T; giveUp: () => Promise<void> }> {
   carrier[registry] ??= new Map();
   const shares = carrier[registry];
   const shared = shares.get(name) ?? { setUp: create(), users: 0 };

@@ -9,7 +9,9 @@ const FOLDER = '.vitest-report';
 
 function slowest(count) {
   const files = existsSync(FOLDER) ? readdirSync(FOLDER).filter((name) => name.endsWith('.json')) : [];
-  const [last] = files.map((name) => join(FOLDER, name)).sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs);
+  const [last] = files
+    .map((name) => join(FOLDER, name))
+    .sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs);
   if (last === undefined) throw new Error(`no report in ${FOLDER}: run some tests first`);
   const rows = rowsOf(last).sort((a, b) => b.seconds - a.seconds);
   const total = rows.reduce((sum, { seconds }) => sum + seconds, 0);
@@ -42,7 +44,8 @@ function summary(files) {
 const [command, ...args] = process.argv.slice(2);
 if (command === 'slowest') {
   const count = Number(args[0] ?? 25);
-  if (!Number.isInteger(count) || count < 1) throw new Error(`number of files: expected a whole number from 1, got ${args[0]}`);
+  if (!Number.isInteger(count) || count < 1)
+    throw new Error(`number of files: expected a whole number from 1, got ${args[0]}`);
   slowest(count);
 } else if (command === 'summary') summary(args);
 else throw new Error(`expected slowest or summary, got ${command}`);

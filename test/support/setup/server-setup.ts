@@ -15,7 +15,10 @@ declare module 'vitest' {
   }
 }
 
-/** Starts the servers that the tests of a project need, once for all projects, and stops them after the last one. */
+/**
+ * Starts the servers that the tests of a project need, once for all projects, and stops them after the last
+ * one.
+ */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const [s3, zookeeper, etcd] = await Promise.allSettled([
     oncePerRun('minio', async () => {
@@ -37,7 +40,9 @@ export default async function setup(project: TestProject): Promise<() => Promise
   ]);
   const shares = [s3, zookeeper, etcd];
   const giveUp = async () => {
-    await Promise.all(shares.map((share) => (share.status === 'fulfilled' ? share.value.giveUp() : undefined)));
+    await Promise.all(
+      shares.map((share) => (share.status === 'fulfilled' ? share.value.giveUp() : undefined)),
+    );
   };
   if (s3.status === 'rejected' || zookeeper.status === 'rejected' || etcd.status === 'rejected') {
     await giveUp();

@@ -13,11 +13,17 @@ const STOP_MS = 200;
 /** At random, 1 to 3 seconds: often enough that most tests meet a stop. */
 const pauseMs = () => 1_000 + Math.random() * 2_000;
 
-const { values, positionals: files } = parseArgs({ allowPositionals: true, options: { rounds: { type: 'string', default: '10' } } });
+const { values, positionals: files } = parseArgs({
+  allowPositionals: true,
+  options: { rounds: { type: 'string', default: '10' } },
+});
 const rounds = Number(values.rounds);
-if (!Number.isInteger(rounds) || rounds < 1) throw new Error(`--rounds: expected a whole number from 1, got ${values.rounds}`);
+if (!Number.isInteger(rounds) || rounds < 1)
+  throw new Error(`--rounds: expected a whole number from 1, got ${values.rounds}`);
 
-const loops = Array.from({ length: BUSY_LOOPS }, () => spawn(process.execPath, ['-e', 'for (;;);'], { stdio: 'ignore' }));
+const loops = Array.from({ length: BUSY_LOOPS }, () =>
+  spawn(process.execPath, ['-e', 'for (;;);'], { stdio: 'ignore' }),
+);
 /** The run of this round. */
 let vitest;
 process.once('exit', () => {
@@ -66,7 +72,8 @@ async function run() {
     });
     for (const { name, message } of failed) note(`${file}: ${name}`, message);
   }
-  if (code !== 0 && !rows.some(({ failed }) => failed.length > 0)) note('a run as a whole', `exit code ${code}, and no failed test`);
+  if (code !== 0 && !rows.some(({ failed }) => failed.length > 0))
+    note('a run as a whole', `exit code ${code}, and no failed test`);
 }
 
 /** The servers that set-up has started for all workers: they lead sessions of their own. No test stops them itself. */
@@ -99,15 +106,20 @@ function note(what, message) {
 }
 
 function print() {
-  console.log(`\n${'runs'.padStart(5)} ${'failures'.padStart(9)} ${'min s'.padStart(7)} ${'max s'.padStart(7)}  file`);
+  console.log(
+    `\n${'runs'.padStart(5)} ${'failures'.padStart(9)} ${'min s'.padStart(7)} ${'max s'.padStart(7)}  file`,
+  );
   const rows = [...table].sort(([, a], [, b]) => b.failures - a.failures || b.max - a.max);
   for (const [file, { runs, failures: failed, min, max }] of rows) {
     console.log(
       `${String(runs).padStart(5)} ${String(failed).padStart(9)} ${min.toFixed(1).padStart(7)} ${max.toFixed(1).padStart(7)}  ${file}`,
     );
   }
-  for (const [what, { times, message }] of failures) console.log(`\nFAILED ${times} of ${rounds} times: ${what}\n${message}`);
+  for (const [what, { times, message }] of failures)
+    console.log(`\nFAILED ${times} of ${rounds} times: ${what}\n${message}`);
   const failed = rows.filter(([, row]) => row.failures > 0).length;
-  console.log(`\n${rows.length} files, ${rounds} rounds, ${stops} stops of servers: ${failed} of the files failed at least once`);
+  console.log(
+    `\n${rows.length} files, ${rounds} rounds, ${stops} stops of servers: ${failed} of the files failed at least once`,
+  );
   process.exitCode = failures.size > 0 || rows.length === 0 ? 1 : 0;
 }

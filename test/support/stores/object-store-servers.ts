@@ -13,7 +13,10 @@ export async function startObjectStoreServer(kind: 'azblob' | 'gs'): Promise<Sto
       const { url } = await createBucket();
       return (at = endpoint) => ({ url: `${url}/fleet`, endpoint: at, env });
     },
-    isWrite: (head, key) => (kind === 'azblob' ? head.startsWith('PUT ') && head.includes(`/${key}`) : head.startsWith('POST /upload/')),
+    isWrite: (head, key) =>
+      kind === 'azblob'
+        ? head.startsWith('PUT ') && head.includes(`/${key}`)
+        : head.startsWith('POST /upload/'),
     stop,
   };
 }

@@ -17,9 +17,15 @@ export interface StoreServer {
   readonly description: string;
   /** The URL at which it listens: a proxy may stand before it. */
   readonly endpoint: string;
-  /** Makes a store without objects. Resolves to how to reach it, at the endpoint of the server or at a proxy's. */
+  /**
+   * Makes a store without objects. Resolves to how to reach it, at the endpoint of the server or at a
+   * proxy's.
+   */
   newPlace(): Promise<(endpoint?: string) => StoreAccess>;
-  /** Whether the line and the headers of an HTTP request are those of a write to the object of that key. Where they do not tell the key, of any write. */
+  /**
+   * Whether the line and the headers of an HTTP request are those of a write to the object of that key. Where
+   * they do not tell the key, of any write.
+   */
   isWrite(head: string, key: string): boolean;
   /** Idempotent. */
   stop(): Promise<void>;

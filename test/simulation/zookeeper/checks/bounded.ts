@@ -1,11 +1,15 @@
 import type { Run } from '../machine-host.js';
 import type { RecipeWorld } from '../world.js';
 
-/** How much later than its deadline a call may settle, in milliseconds: timers are late, several of them one after the other. */
+/**
+ * How much later than its deadline a call may settle, in milliseconds: timers are late, several of them one
+ * after the other.
+ */
 export const SLACK_MS = 150;
 
 /**
- * Settles as the call does, and sees to it that it settles by its deadline, on its own machine's clock. A process that stood still gets a little more.
+ * Settles as the call does, and sees to it that it settles by its deadline, on its own machine's clock. A
+ * process that stood still gets a little more.
  *
  * @param limitMs undefined for no limit
  * @param afterPauseMs how much more
@@ -23,7 +27,8 @@ export async function bounded<T>(
     const { scheduler } = world;
     const look = () => {
       if (settled || !run.process.alive) return;
-      if (run.process.stopped || scheduler.now - run.disturbedAt < afterPauseMs) scheduler.at(scheduler.now + SLACK_MS, undefined, look);
+      if (run.process.stopped || scheduler.now - run.disturbedAt < afterPauseMs)
+        scheduler.at(scheduler.now + SLACK_MS, undefined, look);
       else world.fail('hang', `${run.name}: ${what} has not settled within ${Math.round(limitMs)} ms`);
     };
     scheduler.at(scheduler.now + run.process.machine.trueMs(limitMs) + SLACK_MS, undefined, look);

@@ -40,8 +40,9 @@ const READ = '__READ__';
 /**
  * Watches one lock from outside, in true time.
  *
- * A task believes while its handle's `isValid()` says so, and when it is lost, until the deadline that it is told, or until it has ended its work. Belief can only begin in a step of the task's own process, so it is enough to look after each step
- * at the task whose step it was.
+ * A task believes while its handle's `isValid()` says so, and when it is lost, until the deadline that it is
+ * told, or until it has ended its work. Belief can only begin in a step of the task's own process, so it is
+ * enough to look after each step at the task whose step it was.
  */
 export class LockObserver {
   readonly #grants = new Set<Grant>();
@@ -61,7 +62,8 @@ export class LockObserver {
     world.onDecided.push(({ changes }) => {
       for (const change of changes) {
         if (change.type === 'create' && change.owner !== undefined) this.#onMade(change.path, change.owner);
-        if (change.type === 'set' && change.path === GUARDED) this.#onGuarded(BigInt(change.data.toString('utf8')));
+        if (change.type === 'set' && change.path === GUARDED)
+          this.#onGuarded(BigInt(change.data.toString('utf8')));
       }
     });
     world.onExpired.push((sessionId) => this.#onExpired(sessionId));
@@ -71,8 +73,19 @@ export class LockObserver {
   /** A task's `acquire()` has answered. */
   granted(run: Run, handle: LockHandle, shared: boolean): Grant {
     const { world } = this;
-    const grant: Grant = { run, handle, sessionId: this.#made.get(handle.path), shared, isOver: false, seen: false };
-    if (world.recording) world.note(run.name, `has it${shared ? ' with others' : ''}, token ${handle.token}, valid: ${handle.isValid()}`);
+    const grant: Grant = {
+      run,
+      handle,
+      sessionId: this.#made.get(handle.path),
+      shared,
+      isOver: false,
+      seen: false,
+    };
+    if (world.recording)
+      world.note(
+        run.name,
+        `has it${shared ? ' with others' : ''}, token ${handle.token}, valid: ${handle.isValid()}`,
+      );
     world.counts.tenures += 1;
     this.#grants.add(grant);
     const own = this.#byProcess.get(run.process) ?? new Set();
@@ -96,7 +109,11 @@ export class LockObserver {
   /** At the end, when all tasks have stopped, and all sessions of dead ones are over. */
   atEnd(tree: DataTree): void {
     for (const path of this.#made.keys())
-      if (tree.has(path)) this.world.fail('orphan', `${path} of session ${tree.owner(path)} stands although its task has given it up`);
+      if (tree.has(path))
+        this.world.fail(
+          'orphan',
+          `${path} of session ${tree.owner(path)} stands although its task has given it up`,
+        );
   }
 
   #believed(grant: Grant): void {
@@ -106,13 +123,17 @@ export class LockObserver {
     const others = [...this.#grants].filter((other) => other !== grant && believes(other));
     const conflicting = others.filter((other) => !other.shared || !grant.shared);
     if (conflicting.length >= lock.capacity)
-      world.fail('exclusion', `${told(grant)} believes that it holds, while ${conflicting.map(told).join(', ')} does`);
+      world.fail(
+        'exclusion',
+        `${told(grant)} believes that it holds, while ${conflicting.map(told).join(', ')} does`,
+      );
     if (grant.seen) return;
     grant.seen = true;
     if (!lock.ordered) return;
     const { token } = grant.handle;
-    // What a fencing receiver needs: a writer comes after all holders before it, and a reader after all writers. It keeps the newest token of writers, which
-    // keeps out older readers and writers, and the newest of all, which keeps out older writers. Readers overlap, and do not keep each other out.
+    // What a fencing receiver needs: a writer comes after all holders before it, and a reader after all
+    // writers. It keeps the newest token of writers, which keeps out older readers and writers, and the
+    // newest of all, which keeps out older writers. Readers overlap, and do not keep each other out.
     const after = grant.shared ? this.#newestWriter : this.#newest;
     if (token <= after) world.fail('token', `${told(grant)} begins after a holder with token ${after}`);
     if (token > this.#newest) this.#newest = token;
@@ -128,9 +149,13 @@ export class LockObserver {
       const { handle, run } = grant;
       if (believes(grant)) world.fail('deadline', `${told(grant)} is valid when the servers end its session`);
       const { process } = run;
-      const mayBeLate = !process.alive || process.stopped || world.scheduler.now - run.disturbedAt <= 2 * latenessMs + 1;
+      const mayBeLate =
+        !process.alive || process.stopped || world.scheduler.now - run.disturbedAt <= 2 * latenessMs + 1;
       if (!mayBeLate && !handle.signal.aborted && !run.releasing)
-        world.fail('deadline', `the signal of ${told(grant)} has not aborted when the servers end its session`);
+        world.fail(
+          'deadline',
+          `the signal of ${told(grant)} has not aborted when the servers end its session`,
+        );
     }
   }
 
@@ -141,7 +166,8 @@ export class LockObserver {
   }
 
   #onGuarded(token: bigint): void {
-    if (token < this.#guarded) this.world.fail('guard', `a guarded write of token ${token} comes after one of token ${this.#guarded}`);
+    if (token < this.#guarded)
+      this.world.fail('guard', `a guarded write of token ${token} comes after one of token ${this.#guarded}`);
     this.#guarded = token;
   }
 
@@ -149,7 +175,8 @@ export class LockObserver {
   #onWatch(sessionId: string, type: 'read' | 'children' | 'exists', path: string, tree: DataTree): void {
     const { lock, world } = this;
     if (!path.startsWith(lock.path)) return;
-    if (type === 'children' && path !== lock.watchable) world.fail('watches', `session ${sessionId} watches the children of ${path}`);
+    if (type === 'children' && path !== lock.watchable)
+      world.fail('watches', `session ${sessionId} watches the children of ${path}`);
     const number = numberOf(path);
     if (type !== 'read' || number === '' || this.#made.get(path) === sessionId) return;
     const folder = path.slice(0, path.lastIndexOf('/'));
@@ -157,18 +184,31 @@ export class LockObserver {
     const isNext = (mine: string) => {
       const blocks = (name: string) => !(mine.includes(READ) && name.includes(READ));
       const between = (name: string) => numberOf(name) > number && numberOf(name) < numberOf(mine);
-      return numberOf(mine) > number && !(tree.children(folder) ?? []).some((name) => between(name) && blocks(name));
+      return (
+        numberOf(mine) > number &&
+        !(tree.children(folder) ?? []).some((name) => between(name) && blocks(name))
+      );
     };
-    if (!own.some(isNext)) world.fail('watches', `session ${sessionId} watches ${path}, which is not next before ${own.join(', ')}`);
+    if (!own.some(isNext))
+      world.fail(
+        'watches',
+        `session ${sessionId} watches ${path}, which is not next before ${own.join(', ')}`,
+      );
   }
 }
 
-/** Whether its task may act: what is lost may be worked with until its deadline, or until the task itself closes the client. */
+/**
+ * Whether its task may act: what is lost may be worked with until its deadline, or until the task itself
+ * closes the client.
+ */
 function believes({ handle, run, isOver }: Grant): boolean {
   if (isOver) return false;
   const { aborted, reason } = handle.signal;
   const isClosed = run.zookeeper.state.status === 'closed';
-  return handle.isValid() || (aborted && !isClosed && run.process.clock.monotonic() < (reason as LockLostError).deadline);
+  return (
+    handle.isValid() ||
+    (aborted && !isClosed && run.process.clock.monotonic() < (reason as LockLostError).deadline)
+  );
 }
 
 function numberOf(path: string): string {

@@ -61,7 +61,10 @@ export class Connection {
     this.down.send({ kind: 'closed' });
   }
 
-  /** The client's end is closed. @param lossy whether what it has sent is lost, rather than still delivered */
+  /**
+   * The client's end is closed.
+   * @param lossy whether what it has sent is lost, rather than still delivered
+   */
   closeClient(lossy: boolean): void {
     if (!this.#clientOpen) return;
     this.#clientOpen = false;
@@ -75,7 +78,10 @@ export class Connection {
     this.up.send({ kind: 'closed' });
   }
 
-  /** Something in between breaks it. @param lossy whether requests under way are lost too, not replies alone */
+  /**
+   * Something in between breaks it.
+   * @param lossy whether requests under way are lost too, not replies alone
+   */
   reset(lossy: boolean): void {
     if (lossy) this.up.drop();
     this.loseReplies();

@@ -14,7 +14,12 @@ export const Code = {
 
 /** One change of the tree, as the leader has decided it: nothing about it can fail. */
 export type Change =
-  | { readonly type: 'create'; readonly path: string; readonly data: Buffer; readonly owner: string | undefined }
+  | {
+      readonly type: 'create';
+      readonly path: string;
+      readonly data: Buffer;
+      readonly owner: string | undefined;
+    }
   | { readonly type: 'set'; readonly path: string; readonly data: Buffer }
   | { readonly type: 'remove'; readonly path: string };
 
@@ -56,7 +61,8 @@ export class DataTree {
 
   clone(): DataTree {
     const copy = new DataTree();
-    for (const [path, node] of this.#nodes) copy.#nodes.set(path, { ...node, children: new Set(node.children) });
+    for (const [path, node] of this.#nodes)
+      copy.#nodes.set(path, { ...node, children: new Set(node.children) });
     return copy;
   }
 
@@ -109,7 +115,11 @@ export class DataTree {
    * @param session whose ephemeral znodes it makes
    * @returns what was changed, for the other servers
    */
-  decide(operations: readonly MultiOperation[], session: string, moment: Moment): readonly Change[] | Refusal {
+  decide(
+    operations: readonly MultiOperation[],
+    session: string,
+    moment: Moment,
+  ): readonly Change[] | Refusal {
     const changes: Change[] = [];
     const before = new Map<string, Node | undefined>();
     for (const [index, operation] of operations.entries()) {
@@ -145,10 +155,16 @@ export class DataTree {
     return node.children.size > 0 ? Code.notEmpty : { type: 'remove', path };
   }
 
-  #judgeCreate(wanted: string, { data, mode }: { readonly data: string | Uint8Array; readonly mode: CreateMode }, session: string) {
+  #judgeCreate(
+    wanted: string,
+    { data, mode }: { readonly data: string | Uint8Array; readonly mode: CreateMode },
+    session: string,
+  ) {
     const parent = this.#nodes.get(parentOf(wanted));
     if (parent === undefined) return Code.noNode;
-    const path = mode.endsWith('-sequential') ? `${wanted}${String(parent.creates).padStart(10, '0')}` : wanted;
+    const path = mode.endsWith('-sequential')
+      ? `${wanted}${String(parent.creates).padStart(10, '0')}`
+      : wanted;
     if (this.#nodes.has(path)) return Code.nodeExists;
     if (parent.owner !== undefined) return Code.noChildrenForEphemerals;
     const owner = mode.startsWith('ephemeral') ? session : undefined;
@@ -180,7 +196,17 @@ export class DataTree {
 }
 
 function newNode({ zxid, time }: Moment, data: Buffer, owner: string | undefined): Node {
-  return { czxid: zxid, mzxid: zxid, ctime: time, mtime: time, version: 0, creates: 0, owner, children: new Set(), data };
+  return {
+    czxid: zxid,
+    mzxid: zxid,
+    ctime: time,
+    mtime: time,
+    version: 0,
+    creates: 0,
+    owner,
+    children: new Set(),
+    data,
+  };
 }
 
 export function parentOf(path: string): string {

@@ -5,13 +5,19 @@ import { Leader, type Transaction } from './leader.js';
 import type { Request, ServerMessage } from './protocol.js';
 import { Server } from './server.js';
 
-/** What is held up for a longer share of a session's time-out is lost: docs/design/simulation.md, what is not covered. */
+/**
+ * What is held up for a longer share of a session's time-out is lost: docs/design/simulation.md, what is not
+ * covered.
+ */
 const FLOWS_ON_SHARE = 1 / 2;
 
 /** What one seed decides of the servers. Milliseconds of true time. */
 export interface EnsembleConditions {
   readonly servers: number;
-  /** The servers' unit of time: sessions last 2 to 20 ticks, and servers tell the leader of sessions every half tick. */
+  /**
+   * The servers' unit of time: sessions last 2 to 20 ticks, and servers tell the leader of sessions every
+   * half tick.
+   */
   readonly tickMs: number;
   /** After this time without its leader a server drops its clients. */
   readonly syncLimitMs: number;
@@ -32,7 +38,12 @@ export interface EnsembleOptions extends EnsembleConditions {
   /** A transaction has been decided: the tree is as it leaves it. */
   readonly onDecided?: (transaction: Transaction, tree: DataTree) => void;
   readonly onRequest?: (sessionId: string, request: Request) => void;
-  readonly onWatch?: (sessionId: string, type: 'read' | 'children' | 'exists', path: string, tree: DataTree) => void;
+  readonly onWatch?: (
+    sessionId: string,
+    type: 'read' | 'children' | 'exists',
+    path: string,
+    tree: DataTree,
+  ) => void;
 }
 
 /** The end of a client's connection that is the client's. */
@@ -65,7 +76,10 @@ export class Ensemble {
       onExpired: (sessionId) => options.onExpired?.(sessionId),
       onDecided: (transaction) => {
         options.onDecided?.(transaction, this.leader.tree);
-        this.#lastCommitAt = Math.max(this.#lastCommitAt, scheduler.now + (servers === 1 ? 0 : options.commitMs()));
+        this.#lastCommitAt = Math.max(
+          this.#lastCommitAt,
+          scheduler.now + (servers === 1 ? 0 : options.commitMs()),
+        );
         scheduler.at(this.#lastCommitAt, undefined, () => {
           for (const server of this.servers) server.learn(transaction);
         });
@@ -76,7 +90,8 @@ export class Ensemble {
     const ping = () => {
       const { stalledUntil } = this.leadingServer;
       if (stalledUntil > scheduler.now) return void scheduler.at(stalledUntil, undefined, ping);
-      if (this.leader.present) for (const server of this.servers) if (server !== this.leadingServer) server.ping();
+      if (this.leader.present)
+        for (const server of this.servers) if (server !== this.leadingServer) server.ping();
       scheduler.at(scheduler.now + tickMs / 2, undefined, ping);
     };
     if (servers > 1) ping();
@@ -118,7 +133,8 @@ export class Ensemble {
   }
 
   /**
-   * A server is cut off from its leader. It goes on answering reads until it notices; what is under way is lost, unless it is short.
+   * A server is cut off from its leader. It goes on answering reads until it notices; what is under way is
+   * lost, unless it is short.
    *
    * @param lossy whether it notices at once
    */
@@ -153,7 +169,8 @@ export class Ensemble {
   /** Between two of these faults a server has told the leader of its sessions. */
   #disturb(server: Server, lastsMs: number): boolean {
     const { now } = this.scheduler;
-    if (!this.leader.present || !server.serving || now < Math.max(server.calmAt, this.leadingServer.calmAt)) return false;
+    if (!this.leader.present || !server.serving || now < Math.max(server.calmAt, this.leadingServer.calmAt))
+      return false;
     server.calmAt = now + lastsMs + this.options.grantedMs;
     return true;
   }

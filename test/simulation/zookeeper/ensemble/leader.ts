@@ -42,7 +42,10 @@ export interface LeaderOptions {
   readonly onExpired: (sessionId: string) => void;
 }
 
-/** What the ensemble agrees on: the order of all writes, and the sessions. Whichever server leads, this goes on. */
+/**
+ * What the ensemble agrees on: the order of all writes, and the sessions. Whichever server leads, this goes
+ * on.
+ */
 export class Leader {
   /** As all decided transactions leave it: servers are behind. */
   readonly tree = new DataTree();
@@ -64,7 +67,10 @@ export class Leader {
   }
 
   /** Makes a session whose client is connected to this server. */
-  createSession(owner: number, timeoutMs: number): { readonly sessionId: string; readonly transaction: Transaction } {
+  createSession(
+    owner: number,
+    timeoutMs: number,
+  ): { readonly sessionId: string; readonly transaction: Transaction } {
     this.#sessionNumbers += 1;
     const sessionId = (0x1000_0000_0000_0000n + BigInt(this.#sessionNumbers)).toString(16);
     this.#sessions.set(sessionId, { timeoutMs, owner, heardAt: this.options.scheduler.now, closing: false });
@@ -72,7 +78,10 @@ export class Leader {
     return { sessionId, transaction: this.#commit([], undefined) };
   }
 
-  /** A session's client is now connected to this server. @returns the session's time-out, or undefined for one that has ended */
+  /**
+   * A session's client is now connected to this server.
+   * @returns the session's time-out, or undefined for one that has ended
+   */
   moveSession(sessionId: string, owner: number): number | undefined {
     const session = this.#sessions.get(sessionId);
     if (session === undefined || session.closing) return undefined;
@@ -89,10 +98,15 @@ export class Leader {
   /** Decides a write that came through a server; `undefined` as operations ends the session. */
   decide(sessionId: string, owner: number, operations: readonly MultiOperation[] | undefined): Verdict {
     const session = this.#sessions.get(sessionId);
-    const refused = (code: number, index?: number) => ({ code, index, transaction: this.#commit([], undefined) });
+    const refused = (code: number, index?: number) => ({
+      code,
+      index,
+      transaction: this.#commit([], undefined),
+    });
     if (session === undefined || session.closing) return refused(Code.sessionExpired);
     if (session.owner !== owner) return refused(Code.sessionMoved);
-    if (operations === undefined) return { code: Code.ok, index: undefined, transaction: this.#close(sessionId, session) };
+    if (operations === undefined)
+      return { code: Code.ok, index: undefined, transaction: this.#close(sessionId, session) };
     const moment = this.#next();
     const changes = this.tree.decide(operations, sessionId, moment);
     if (changes instanceof Refusal) return { ...changes, transaction: this.#commit([], undefined, moment) };
@@ -131,7 +145,11 @@ export class Leader {
     const at = this.present ? Math.max(inSteps, heldUntil()) : scheduler.now + WITHOUT_LEADER_MS;
     scheduler.at(at, undefined, () => {
       if (session.closing) return;
-      if (!this.present || heldUntil() > scheduler.now || scheduler.now < session.heardAt + session.timeoutMs * rate)
+      if (
+        !this.present ||
+        heldUntil() > scheduler.now ||
+        scheduler.now < session.heardAt + session.timeoutMs * rate
+      )
         return this.#planExpiry(sessionId);
       onExpired(sessionId);
       this.#close(sessionId, session);

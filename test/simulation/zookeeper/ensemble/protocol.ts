@@ -21,7 +21,12 @@ export interface Reply {
 export type ClientMessage =
   | { readonly kind: 'open' }
   /** Asks for a session: a new one, or to go on with one. */
-  | { readonly kind: 'connect'; readonly sessionId: string | undefined; readonly zxid: number; readonly timeoutMs: number }
+  | {
+      readonly kind: 'connect';
+      readonly sessionId: string | undefined;
+      readonly zxid: number;
+      readonly timeoutMs: number;
+    }
   | { readonly kind: 'request'; readonly request: Request }
   | { readonly kind: 'closed' };
 
@@ -41,6 +46,7 @@ export function isWrite(request: Request): boolean {
 /** The operations of a write; none for the end of a session. */
 export function operationsOf(request: Request): readonly MultiOperation[] {
   if (request.type === 'multi') return request.operations;
-  if (request.type === 'create' || request.type === 'set' || request.type === 'remove') return [request as unknown as MultiOperation];
+  if (request.type === 'create' || request.type === 'set' || request.type === 'remove')
+    return [request as unknown as MultiOperation];
   return [];
 }

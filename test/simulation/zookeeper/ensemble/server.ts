@@ -6,7 +6,10 @@ import { Line } from './line.js';
 import { type ClientMessage, isWrite, operationsOf, type Reply, type Request } from './protocol.js';
 import { WatchTable } from './watch-table.js';
 
-/** One server: the leader, or one that follows it and may be behind. Reads are its own; for writes it asks the leader. */
+/**
+ * One server: the leader, or one that follows it and may be behind. Reads are its own; for writes it asks the
+ * leader.
+ */
 export class Server {
   /** As far as this server knows. */
   tree = new DataTree();
@@ -41,9 +44,15 @@ export class Server {
     const { scheduler } = ensemble;
     const latencyMs = () => (this.#leads ? 0 : ensemble.peerLatencyMs());
     const deliver = (act: () => void) => act();
-    const heldUntil = () => (this.#leads ? this.stalledUntil : Math.max(this.cutUntil, ensemble.leadingServer.stalledUntil));
+    const heldUntil = () =>
+      this.#leads ? this.stalledUntil : Math.max(this.cutUntil, ensemble.leadingServer.stalledUntil);
     this.#toLeader = new Line({ scheduler, latencyMs, deliver, heldUntil });
-    this.#fromLeader = new Line({ scheduler, latencyMs, deliver, heldUntil: () => Math.max(this.cutUntil, this.stalledUntil) });
+    this.#fromLeader = new Line({
+      scheduler,
+      latencyMs,
+      deliver,
+      heldUntil: () => Math.max(this.cutUntil, this.stalledUntil),
+    });
   }
 
   get #leads(): boolean {
@@ -58,10 +67,14 @@ export class Server {
       this.#connections.add(connection);
       connection.down.send({ kind: 'opened' });
     } else if (message.kind === 'connect') this.#connect(connection, message);
-    else if (connection.sessionId !== undefined) this.#take(connection, connection.sessionId, message.request);
+    else if (connection.sessionId !== undefined)
+      this.#take(connection, connection.sessionId, message.request);
   }
 
-  #connect(connection: Connection, { sessionId, zxid, timeoutMs }: Extract<ClientMessage, { kind: 'connect' }>): void {
+  #connect(
+    connection: Connection,
+    { sessionId, zxid, timeoutMs }: Extract<ClientMessage, { kind: 'connect' }>,
+  ): void {
     // A client must not see what is older than what it has seen.
     if (zxid > this.applied) {
       this.#close(connection);
@@ -70,8 +83,13 @@ export class Server {
     const { leader } = this.ensemble;
     if (sessionId === undefined) {
       this.#toLeader.send(() => {
-        const { sessionId: made, transaction } = leader.createSession(this.index, this.ensemble.granted(timeoutMs));
-        this.#onApplied.set(transaction.zxid, () => this.#attach(connection, made, this.ensemble.granted(timeoutMs)));
+        const { sessionId: made, transaction } = leader.createSession(
+          this.index,
+          this.ensemble.granted(timeoutMs),
+        );
+        this.#onApplied.set(transaction.zxid, () =>
+          this.#attach(connection, made, this.ensemble.granted(timeoutMs)),
+        );
       });
       return;
     }
@@ -105,10 +123,19 @@ export class Server {
     connection.pending.push(pending);
     if (isWrite(request)) {
       this.#toLeader.send(() => {
-        const verdict = leader.decide(sessionId, this.index, request.type === 'close' ? undefined : operationsOf(request));
+        const verdict = leader.decide(
+          sessionId,
+          this.index,
+          request.type === 'close' ? undefined : operationsOf(request),
+        );
         this.#onApplied.set(verdict.transaction.zxid, (transaction) => {
           const { code, index } = verdict;
-          pending.reply = { zxid: transaction.zxid, code, index, value: code === Code.ok ? this.#value(request, transaction) : undefined };
+          pending.reply = {
+            zxid: transaction.zxid,
+            code,
+            index,
+            value: code === Code.ok ? this.#value(request, transaction) : undefined,
+          };
           this.#drain(connection);
         });
       });
@@ -192,7 +219,8 @@ export class Server {
 
   #value(request: Request, { changes }: Transaction): unknown {
     const [first] = changes;
-    if (request.type === 'create') return first && { path: first.path, createdZxid: this.tree.stat(first.path)?.createdZxid };
+    if (request.type === 'create')
+      return first && { path: first.path, createdZxid: this.tree.stat(first.path)?.createdZxid };
     if (request.type === 'set') return this.tree.stat(request.path);
     return undefined;
   }
@@ -207,7 +235,8 @@ export class Server {
     this.#connections.delete(connection);
     this.watches.forget(connection);
     const { sessionId } = connection;
-    if (sessionId !== undefined && this.#bySession.get(sessionId) === connection) this.#bySession.delete(sessionId);
+    if (sessionId !== undefined && this.#bySession.get(sessionId) === connection)
+      this.#bySession.delete(sessionId);
   }
 
   /** It has lost its leader: it drops its clients, and what is under way. */

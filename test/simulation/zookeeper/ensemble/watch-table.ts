@@ -15,7 +15,8 @@ export class WatchTable {
   }
 
   forget(connection: Connection): void {
-    for (const table of [this.#data, this.#children]) for (const watchers of table.values()) watchers.delete(connection);
+    for (const table of [this.#data, this.#children])
+      for (const watchers of table.values()) watchers.delete(connection);
   }
 
   clear(): void {

@@ -47,7 +47,8 @@ export class BarrierScenario implements Scenario {
     const begun = world.scheduler.now;
     if (!(await this.#briefly(run, 'remove', gate.remove()))) return;
     this.#hadItsTurn(run);
-    if (this.#isShut && this.#shutAt < begun) world.fail('barrier', `${run.name} has opened the gate, which was shut all the time`);
+    if (this.#isShut && this.#shutAt < begun)
+      world.fail('barrier', `${run.name} has opened the gate, which was shut all the time`);
   }
 
   async #pass(run: Run, gate: Barrier): Promise<void> {

@@ -12,7 +12,10 @@ const MOST = 60;
 /** The limit of a call that says nothing else, in milliseconds. */
 const CALL_MS = 5_000;
 
-/** Tasks that add to one counter, each time another power of two: its value tells which additions were carried out, and whether one was twice. */
+/**
+ * Tasks that add to one counter, each time another power of two: its value tells which additions were carried
+ * out, and whether one was twice.
+ */
 export class CounterScenario implements Scenario {
   readonly containers = [];
   #added = 0;
@@ -30,7 +33,8 @@ export class CounterScenario implements Scenario {
     while (zookeeper.state.status !== 'closed' && !world.stopping) {
       await process.clock.sleep(dice.between(0, world.conditions.grantedMs / 2));
       // Some are left for the quiet part.
-      if (this.#added < (world.quiet ? MOST : MOST - 2 * world.conditions.machines.length)) await this.#add(run, one);
+      if (this.#added < (world.quiet ? MOST : MOST - 2 * world.conditions.machines.length))
+        await this.#add(run, one);
     }
   }
 
@@ -48,7 +52,8 @@ export class CounterScenario implements Scenario {
       world.counts.tenures += 1;
       this.#turns.set(run.host, world.scheduler.now);
     } catch (error) {
-      if (world.recording) world.note(run.name, `does not know whether it has added ${bit}: ${String(error)}`);
+      if (world.recording)
+        world.note(run.name, `does not know whether it has added ${bit}: ${String(error)}`);
       const isUnknown = error instanceof RecipeError && error.fault === 'outcome-unknown';
       if (!isUnknown && !isExpected(error)) world.fail('errors', `${run.name}: add fails: ${String(error)}`);
     }
@@ -65,6 +70,9 @@ export class CounterScenario implements Scenario {
     const value = longOf(PATH, data && { data });
     const twice = value & ~this.#possible;
     if ((value & this.#certain) !== this.#certain || twice !== 0n)
-      world.fail('counter', `the value is ${value.toString(2)}, where ${this.#certain.toString(2)} was added for certain`);
+      world.fail(
+        'counter',
+        `the value is ${value.toString(2)}, where ${this.#certain.toString(2)} was added for certain`,
+      );
   }
 }

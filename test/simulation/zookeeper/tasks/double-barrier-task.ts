@@ -36,7 +36,11 @@ export class DoubleBarrierScenario implements Scenario {
   async live(run: Run): Promise<void> {
     const { world } = this;
     const { zookeeper, process, dice } = run;
-    const own = doubleBarrier(zookeeper, PATH, { members: this.#members, clock: process.clock, random: dice.fork(1) });
+    const own = doubleBarrier(zookeeper, PATH, {
+      members: this.#members,
+      clock: process.clock,
+      random: dice.fork(1),
+    });
     while (zookeeper.state.status !== 'closed' && !world.stopping) {
       if (await this.#enter(run, own)) {
         await process.clock.sleep(dice.between(0, world.conditions.grantedMs / 4));
@@ -50,7 +54,8 @@ export class DoubleBarrierScenario implements Scenario {
     const { world } = this;
     const openedBefore = this.#openedAt;
     const { options, limitMs } = drawWait(world, run, 3 * world.conditions.grantedMs);
-    if (world.recording) world.note(run.name, `enters${limitMs === undefined ? '' : ` within ${Math.round(limitMs)} ms`}`);
+    if (world.recording)
+      world.note(run.name, `enters${limitMs === undefined ? '' : ` within ${Math.round(limitMs)} ms`}`);
     try {
       await bounded(world, run, 'enter', limitMs, own.enter(options));
     } catch (error) {
@@ -62,8 +67,10 @@ export class DoubleBarrierScenario implements Scenario {
     this.#turns.set(run.host, world.scheduler.now);
     const { state } = run.zookeeper;
     this.#in.set(run, { sessionId: 'sessionId' in state ? state.sessionId : '', openedAt: this.#openedAt });
-    if (this.#openedAt === openedBefore) world.fail('barrier', `${run.name} is in by a ready that was there before it came`);
-    else if (this.#fullAt < openedBefore) world.fail('barrier', `${run.name} is in, and there never were ${this.#members}`);
+    if (this.#openedAt === openedBefore)
+      world.fail('barrier', `${run.name} is in by a ready that was there before it came`);
+    else if (this.#fullAt < openedBefore)
+      world.fail('barrier', `${run.name} is in, and there never were ${this.#members}`);
     return true;
   }
 
@@ -83,7 +90,8 @@ export class DoubleBarrierScenario implements Scenario {
       return;
     }
     if (world.recording) world.note(run.name, 'has left');
-    const stands = (sessionId: string) => (tree.children(PATH) ?? []).some((name) => tree.owner(`${PATH}/${name}`) === sessionId);
+    const stands = (sessionId: string) =>
+      (tree.children(PATH) ?? []).some((name) => tree.owner(`${PATH}/${name}`) === sessionId);
     const left = others.find(([other, place]) => this.#in.get(other) === place && stands(place.sessionId));
     if (left) world.fail('barrier', `${run.name} has left, while ${left[0].name} has not`);
   }
@@ -105,6 +113,7 @@ export class DoubleBarrierScenario implements Scenario {
   atEnd(): void {
     const { tree } = this.world.ensemble.leader;
     const left = (tree.children(PATH) ?? []).find((name) => name !== 'ready');
-    if (left !== undefined) this.world.fail('orphan', `${PATH}/${left} stands although its task has given it up`);
+    if (left !== undefined)
+      this.world.fail('orphan', `${PATH}/${left} stands although its task has given it up`);
   }
 }

@@ -19,7 +19,10 @@ export interface DrawnWait {
   readonly limitMs: number | undefined;
 }
 
-/** Draws how long a task waits: to the end of all work, some time, or until it gives up. In the quiet part always to the end. */
+/**
+ * Draws how long a task waits: to the end of all work, some time, or until it gives up. In the quiet part
+ * always to the end.
+ */
 export function drawWait(world: RecipeWorld, { dice, process }: Run, longestMs: number): DrawnWait {
   const kind = world.quiet ? 'waits' : dice.pick(['waits', 'waits a while', 'gives up'] as const);
   const limitMs = kind === 'waits' ? undefined : dice.magnitude(20, longestMs);

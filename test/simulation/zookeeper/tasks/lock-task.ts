@@ -62,10 +62,15 @@ export class LockScenario implements Scenario {
     }
   }
 
-  #contenders({ zookeeper }: Run, options: RecipeOptions): readonly { readonly lock: ZooKeeperLock; readonly shared: boolean }[] {
+  #contenders(
+    { zookeeper }: Run,
+    options: RecipeOptions,
+  ): readonly { readonly lock: ZooKeeperLock; readonly shared: boolean }[] {
     const { scenario } = this.world.conditions;
-    if (scenario === 'semaphore') return [{ lock: semaphore(zookeeper, PATH, { ...options, leases: LEASES }), shared: false }];
-    if (scenario === 'election') return [{ lock: elect(zookeeper, PATH, { ...options, id: options.data }), shared: false }];
+    if (scenario === 'semaphore')
+      return [{ lock: semaphore(zookeeper, PATH, { ...options, leases: LEASES }), shared: false }];
+    if (scenario === 'election')
+      return [{ lock: elect(zookeeper, PATH, { ...options, id: options.data }), shared: false }];
     if (scenario === 'lock') return [{ lock: lock(zookeeper, PATH, options), shared: false }];
     return [
       { lock: readLock(zookeeper, PATH, options), shared: true },
@@ -92,7 +97,8 @@ export class LockScenario implements Scenario {
       if (kind === 'gives up') void process.clock.sleep(limitMs as number).then(giveUp);
       else world.onStop.push(() => world.scheduler.at(world.scheduler.now, process, giveUp));
     }
-    if (world.recording) world.note(run.name, `acquires: ${kind}${limitMs === undefined ? '' : `, ${Math.round(limitMs)} ms`}`);
+    if (world.recording)
+      world.note(run.name, `acquires: ${kind}${limitMs === undefined ? '' : `, ${Math.round(limitMs)} ms`}`);
     return bounded(world, run, 'acquire', limitMs, contender.acquire(options as WaitOptions));
   }
 
@@ -101,8 +107,11 @@ export class LockScenario implements Scenario {
     const { handle } = grant;
     const { clock } = run.process;
     const { dice } = run;
-    const until = clock.monotonic() + (world.quiet ? dice.between(0, 500) : dice.magnitude(5, 2 * world.conditions.grantedMs));
-    if (!grant.shared && 'downgrade' in handle && dice.chance(0.3)) await this.#downgrade(run, grant, handle as WriteLockHandle);
+    const until =
+      clock.monotonic() +
+      (world.quiet ? dice.between(0, 500) : dice.magnitude(5, 2 * world.conditions.grantedMs));
+    if (!grant.shared && 'downgrade' in handle && dice.chance(0.3))
+      await this.#downgrade(run, grant, handle as WriteLockHandle);
     while (!handle.signal.aborted && clock.monotonic() < until && !world.stopping) {
       if (!grant.shared && !this.#isSemaphore && dice.chance(0.3)) {
         const write = handle.guard([{ type: 'set', path: GUARDED, data: String(handle.token) }]);
@@ -112,12 +121,23 @@ export class LockScenario implements Scenario {
     }
     const isLost = handle.signal.aborted;
     if (isLost && world.recording) world.note(run.name, `has lost it: ${String(handle.signal.reason)}`);
-    if (isLost) await clock.sleep(dice.chance(0.5) ? 0 : Math.max(0, (handle.signal.reason as LockLostError).deadline - clock.monotonic()));
+    if (isLost)
+      await clock.sleep(
+        dice.chance(0.5)
+          ? 0
+          : Math.max(0, (handle.signal.reason as LockLostError).deadline - clock.monotonic()),
+      );
     grant.isOver = isLost;
     if (!isLost || dice.chance(0.5)) {
       if (world.recording) world.note(run.name, 'releases');
       run.releasing = true;
-      await bounded(world, run, 'release', Math.max(0, handle.deadline - clock.monotonic()), handle.release());
+      await bounded(
+        world,
+        run,
+        'release',
+        Math.max(0, handle.deadline - clock.monotonic()),
+        handle.release(),
+      );
       run.releasing = false;
       if (world.recording) world.note(run.name, 'has released');
     }
@@ -135,7 +155,8 @@ export class LockScenario implements Scenario {
   #judge(run: Run, what: string, error: unknown): void {
     if (this.world.recording) this.world.note(run.name, `${what} fails: ${String(error)}`);
     const isOver = error instanceof LockLostError || error instanceof LockReleasedError;
-    if (!isOver && !isExpected(error)) this.world.fail('errors', `${run.name}: ${what} fails: ${String(error)}`);
+    if (!isOver && !isExpected(error))
+      this.world.fail('errors', `${run.name}: ${what} fails: ${String(error)}`);
   }
 
   waiting(runs: readonly Run[]): string | undefined {

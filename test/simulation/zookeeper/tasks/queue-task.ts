@@ -20,7 +20,9 @@ interface Item {
   acknowledged: boolean;
 }
 
-/** Tasks that put items into a queue and take them out: each at most once, or with a lock path at least once. */
+/**
+ * Tasks that put items into a queue and take them out: each at most once, or with a lock path at least once.
+ */
 export class QueueScenario implements Scenario {
   readonly containers = [];
   readonly #items: Item[] = [];
@@ -74,7 +76,14 @@ export class QueueScenario implements Scenario {
     try {
       // A removal under way is waited for, after a pause anew.
       const moreMs = this.hasLocks ? 0 : CALL_MS;
-      taken = await bounded(world, run, 'take', limitMs + moreMs, one.take({ timeoutMs: limitMs }), Math.max(SLACK_MS, moreMs));
+      taken = await bounded(
+        world,
+        run,
+        'take',
+        limitMs + moreMs,
+        one.take({ timeoutMs: limitMs }),
+        Math.max(SLACK_MS, moreMs),
+      );
       this.#underWay -= 1;
     } catch (error) {
       this.#underWay -= 1;
@@ -112,7 +121,9 @@ export class QueueScenario implements Scenario {
   #judge(run: Run, what: string, error: unknown): void {
     const { world } = this;
     if (world.recording) world.note(run.name, `${what} fails: ${String(error)}`);
-    const isKnown = error instanceof RecipeError && (error.fault === 'outcome-unknown' || (what === 'ack' && error.fault === 'not-held'));
+    const isKnown =
+      error instanceof RecipeError &&
+      (error.fault === 'outcome-unknown' || (what === 'ack' && error.fault === 'not-held'));
     if (!isKnown && !isExpected(error)) world.fail('errors', `${run.name}: ${what} fails: ${String(error)}`);
   }
 
@@ -124,9 +135,14 @@ export class QueueScenario implements Scenario {
   atEnd(): void {
     const { world } = this;
     const { tree } = world.ensemble.leader;
-    const left = (tree.children(PATH) ?? []).map((name) => tree.data(`${PATH}/${name}`)?.toString('latin1') ?? '');
-    const stands = (number: number) => left.some((data) => new RegExp(`[^0-9]${number}[^0-9]`).test(`\0${data}\0`));
-    const gone = this.#items.flatMap(({ certain, taken }, number) => (certain && taken === 0 && !stands(number) ? number : []));
+    const left = (tree.children(PATH) ?? []).map(
+      (name) => tree.data(`${PATH}/${name}`)?.toString('latin1') ?? '',
+    );
+    const stands = (number: number) =>
+      left.some((data) => new RegExp(`[^0-9]${number}[^0-9]`).test(`\0${data}\0`));
+    const gone = this.#items.flatMap(({ certain, taken }, number) =>
+      certain && taken === 0 && !stands(number) ? number : [],
+    );
     const mayBeLost = this.hasLocks ? 0 : this.#unheard + this.#underWay;
     if (gone.length > mayBeLost) world.fail('queue', `items ${gone.join(', ')} are lost`);
     const again = this.#items.findIndex(({ acknowledged }, number) => acknowledged && stands(number));

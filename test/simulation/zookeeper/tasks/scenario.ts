@@ -8,7 +8,10 @@ export interface Scenario {
   live(run: Run): Promise<void>;
   /** A step of the task is over. */
   afterStep?(run: Run): void;
-  /** Whether one of these tasks has not had its turn since the faults have ended, in words; undefined where all have. */
+  /**
+   * Whether one of these tasks has not had its turn since the faults have ended, in words; undefined where
+   * all have.
+   */
   waiting(runs: readonly Run[]): string | undefined;
   /** All tasks have stopped. */
   atEnd(): void;

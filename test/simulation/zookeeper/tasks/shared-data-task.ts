@@ -36,13 +36,19 @@ interface Handles {
   readonly members: SharedSet<string>;
   readonly order: SharedList<string>;
   /** The ephemeral data that this task wants. */
-  readonly wanted: { readonly claims: Map<string, string>; readonly members: Set<string>; readonly order: string[] };
+  readonly wanted: {
+    readonly claims: Map<string, string>;
+    readonly members: Set<string>;
+    readonly order: string[];
+  };
   /** Whether all that it wants is certain. */
   sure: boolean;
   finished: boolean;
 }
 
-/** Tasks that write the same shared data, persistent and ephemeral, with a hash that makes everything collide. */
+/**
+ * Tasks that write the same shared data, persistent and ephemeral, with a hash that makes everything collide.
+ */
 export class SharedDataScenario implements Scenario {
   readonly containers = [];
   readonly #writes = new Map<string, Write[]>();
@@ -58,7 +64,12 @@ export class SharedDataScenario implements Scenario {
   async live(run: Run): Promise<void> {
     const { world } = this;
     const { zookeeper, process, dice } = run;
-    const data = sharedData(zookeeper, { root: ROOT, paths: COLLIDING, clock: process.clock, random: dice.fork(1) });
+    const data = sharedData(zookeeper, {
+      root: ROOT,
+      paths: COLLIDING,
+      clock: process.clock,
+      random: dice.fork(1),
+    });
     if (dice.fork(3).chance(0.5)) data.supervise();
     const handles = await this.#open(run, data);
     if (handles === undefined) return;
@@ -108,7 +119,10 @@ export class SharedDataScenario implements Scenario {
     const version = map.entry(key)?.version ?? 'absent';
     const acts: (() => Promise<void>)[] = [
       () => this.#write(run, call, `map ${key}`, value, () => map.set(key, value, call)),
-      () => this.#write(run, call, `map ${key}`, value, () => this.#compareAndSet(handles, key, value, version, call)),
+      () =>
+        this.#write(run, call, `map ${key}`, value, () =>
+          this.#compareAndSet(handles, key, value, version, call),
+        ),
       () => this.#write(run, call, `map ${key}`, undefined, () => map.remove(key, call)),
       () => this.#write(run, call, `set ${key}`, key, () => set.add(key, call).then(() => true)),
       () => this.#write(run, call, `set ${key}`, undefined, () => set.remove(key, call)),
@@ -127,7 +141,12 @@ export class SharedDataScenario implements Scenario {
     call: () => Promise<boolean>,
   ) {
     const { world } = this;
-    const write: Write = { began: world.scheduler.now, ended: Number.POSITIVE_INFINITY, value, certain: false };
+    const write: Write = {
+      began: world.scheduler.now,
+      ended: Number.POSITIVE_INFINITY,
+      value,
+      certain: false,
+    };
     const all = this.#writes.get(key) ?? [];
     this.#writes.set(key, all);
     all.push(write);
@@ -145,15 +164,27 @@ export class SharedDataScenario implements Scenario {
   }
 
   /** At most one write is made for a version. */
-  async #compareAndSet({ map }: Handles, key: string, value: string, version: string, call: { timeoutMs: number | undefined }) {
+  async #compareAndSet(
+    { map }: Handles,
+    key: string,
+    value: string,
+    version: string,
+    call: { timeoutMs: number | undefined },
+  ) {
     const isDone = await map.set(key, value, { ...call, ifVersion: version });
     const place = `${key} at version ${version}`;
-    if (isDone && version !== 'absent' && this.#replaced.has(place)) this.world.fail('shared-data', `two writes were made of ${place}`);
+    if (isDone && version !== 'absent' && this.#replaced.has(place))
+      this.world.fail('shared-data', `two writes were made of ${place}`);
     if (isDone) this.#replaced.add(place);
     return isDone;
   }
 
-  async #append(run: Run, call: { timeoutMs: number | undefined }, value: string, list: SharedList<string>): Promise<void> {
+  async #append(
+    run: Run,
+    call: { timeoutMs: number | undefined },
+    value: string,
+    list: SharedList<string>,
+  ): Promise<void> {
     const item = { certain: false, removing: false, removed: false };
     this.#appended.set(value, item);
     try {
@@ -174,13 +205,20 @@ export class SharedDataScenario implements Scenario {
     try {
       const cut = list.remove(index, { ...call, ifVersion: entry.version });
       if (await bounded(this.world, run, 'list.remove', call.timeoutMs ?? CALL_MS, cut)) item.removed = true;
-      if (this.world.recording) this.world.note(run.name, `has removed ${entry.value} from the list: ${item.removed}`);
+      if (this.world.recording)
+        this.world.note(run.name, `has removed ${entry.value} from the list: ${item.removed}`);
     } catch (error) {
       this.#judge(run, `list.remove ${entry.value}`, error);
     }
   }
 
-  async #contribute(run: Run, call: { timeoutMs: number | undefined }, key: string, value: string, handles: Handles): Promise<void> {
+  async #contribute(
+    run: Run,
+    call: { timeoutMs: number | undefined },
+    key: string,
+    value: string,
+    handles: Handles,
+  ): Promise<void> {
     const { wanted, claims, members, order } = handles;
     const limitMs = call.timeoutMs ?? CALL_MS;
     const own = `${key} of ${run.host}`;
@@ -213,8 +251,10 @@ export class SharedDataScenario implements Scenario {
 
   #judge(run: Run, what: string, error: unknown): void {
     if (this.world.recording) this.world.note(run.name, `${what} fails: ${String(error)}`);
-    const isKnown = error instanceof SharedDataError && ['outcome-unknown', 'no-entry', 'not-joined'].includes(error.fault);
-    if (!isKnown && !isExpected(error)) this.world.fail('errors', `${run.name}: ${what} fails: ${String(error)}`);
+    const isKnown =
+      error instanceof SharedDataError && ['outcome-unknown', 'no-entry', 'not-joined'].includes(error.fault);
+    if (!isKnown && !isExpected(error))
+      this.world.fail('errors', `${run.name}: ${what} fails: ${String(error)}`);
   }
 
   waiting(runs: readonly Run[]): string | undefined {
@@ -222,7 +262,9 @@ export class SharedDataScenario implements Scenario {
       const handles = this.#handles.get(run);
       if (handles?.finished !== true) return `${run.name} could write nothing since the faults have ended`;
     }
-    const wantedClaims = runs.flatMap((run) => [...(this.#handles.get(run)?.wanted.claims ?? [])].map((pair) => pair.join(' = ')));
+    const wantedClaims = runs.flatMap((run) =>
+      [...(this.#handles.get(run)?.wanted.claims ?? [])].map((pair) => pair.join(' = ')),
+    );
     const wantedMembers = new Set(runs.flatMap((run) => [...(this.#handles.get(run)?.wanted.members ?? [])]));
     const wantedOrder = runs.flatMap((run) => this.#handles.get(run)?.wanted.order ?? []);
     const now = (name: string, kind: Kind) => this.#elements(name, kind);
@@ -238,14 +280,19 @@ export class SharedDataScenario implements Scenario {
     ];
     for (const run of runs) {
       const { map, set, list, claims, members, order } = this.#handles.get(run) as Handles;
-      const pairs = (each: SharedMap<string, string>) => [...each.entries()].map((entry) => `${entry.key} = ${entry.value}`);
+      const pairs = (each: SharedMap<string, string>) =>
+        [...each.entries()].map((entry) => `${entry.key} = ${entry.value}`);
       problems.push(
         differ(`the map of ${run.name}`, pairs(map), now('map', 'map')),
         differ(`the set of ${run.name}`, set.values(), now('set', 'set')),
         differ(`the claims of ${run.name}`, pairs(claims), now('e-map', 'map')),
         differ(`the members of ${run.name}`, members.values(), now('e-set', 'set')),
-        list.values().join() === now('list', 'list').join() ? undefined : `the list of ${run.name} is ${list.values()}`,
-        order.values().join() === now('e-list', 'list').join() ? undefined : `the order of ${run.name} is ${order.values()}`,
+        list.values().join() === now('list', 'list').join()
+          ? undefined
+          : `the list of ${run.name} is ${list.values()}`,
+        order.values().join() === now('e-list', 'list').join()
+          ? undefined
+          : `the order of ${run.name} is ${order.values()}`,
         map.stale || list.stale || order.stale ? `${run.name} calls its data stale` : undefined,
       );
     }
@@ -256,7 +303,9 @@ export class SharedDataScenario implements Scenario {
   #elements(name: string, kind: Kind): string[] {
     const { tree } = this.world.ensemble.leader;
     const folder = `${ROOT}/data/${name}`;
-    const names = [...(tree.children(folder) ?? [])].sort((a, b) => (kind === 'list' ? Number(a) - Number(b) : a < b ? -1 : 1));
+    const names = [...(tree.children(folder) ?? [])].sort((a, b) =>
+      kind === 'list' ? Number(a) - Number(b) : a < b ? -1 : 1,
+    );
     return names.map((child) => {
       const path = `${folder}/${child}`;
       const entry = decodeEntry(kind, child, { data: tree.data(path), stat: tree.stat(path) } as Znode);
@@ -279,11 +328,20 @@ export class SharedDataScenario implements Scenario {
       for (const name of names) {
         const [hash = '', n] = kind === 'list' ? ['', name] : name.split('-');
         const before =
-          n === undefined || n === '0' ? undefined : kind === 'list' ? `${Number(n) - 1}` : n === '1' ? hash : `${hash}-${Number(n) - 1}`;
+          n === undefined || n === '0'
+            ? undefined
+            : kind === 'list'
+              ? `${Number(n) - 1}`
+              : n === '1'
+                ? hash
+                : `${hash}-${Number(n) - 1}`;
         if (before !== undefined && !names.has(before)) return `${folder}/${name} has a gap before it`;
       }
-      const elements = this.#elements(`${prefix}${kind}`, kind).map((element) => (kind === 'map' ? element.split(' = ')[0] : element));
-      if (new Set(elements).size < elements.length) return `${folder} has an element twice: ${elements.join(', ')}`;
+      const elements = this.#elements(`${prefix}${kind}`, kind).map((element) =>
+        kind === 'map' ? element.split(' = ')[0] : element,
+      );
+      if (new Set(elements).size < elements.length)
+        return `${folder} has an element twice: ${elements.join(', ')}`;
     }
     return undefined;
   }
@@ -292,7 +350,9 @@ export class SharedDataScenario implements Scenario {
     const { world } = this;
     for (const [key, writes] of this.#writes) {
       const [kind, name] = key.split(' ') as ['map' | 'set', string];
-      const now = this.#elements(kind, kind).find((element) => element === name || element.startsWith(`${name} = `));
+      const now = this.#elements(kind, kind).find(
+        (element) => element === name || element.startsWith(`${name} = `),
+      );
       const value = kind === 'map' ? now?.slice(name.length + 3) : now;
       const initial: Write = { began: -1, ended: -1, value: undefined, certain: true };
       const isLast = (write: Write) => !writes.some(({ certain, began }) => certain && began > write.ended);
@@ -301,9 +361,11 @@ export class SharedDataScenario implements Scenario {
     }
     const list = this.#elements('list', 'list');
     for (const value of list)
-      if (this.#appended.get(value)?.removed !== false) world.fail('shared-data', `${value} stands in the list, and should not`);
+      if (this.#appended.get(value)?.removed !== false)
+        world.fail('shared-data', `${value} stands in the list, and should not`);
     for (const [value, { certain, removing }] of this.#appended)
-      if (certain && !removing && !list.includes(value)) world.fail('shared-data', `${value} is lost from the list`);
+      if (certain && !removing && !list.includes(value))
+        world.fail('shared-data', `${value} is lost from the list`);
     for (const name of ['e-map', 'e-set', 'e-list']) {
       const left = world.ensemble.leader.tree.children(`${ROOT}/data/${name}`) ?? [];
       if (left.length > 0) world.fail('orphan', `${name} still has ${left.join(', ')}`);

@@ -1,5 +1,9 @@
 import { RecipeError } from '../../../../src/recipes/recipe-error.js';
-import { type Transaction, type TransactionOutcome, transaction } from '../../../../src/recipes/transaction.js';
+import {
+  type Transaction,
+  type TransactionOutcome,
+  transaction,
+} from '../../../../src/recipes/transaction.js';
 import { bounded } from '../checks/bounded.js';
 import type { Run } from '../machine-host.js';
 import type { RecipeWorld } from '../world.js';
@@ -8,7 +12,10 @@ import type { Scenario } from './scenario.js';
 
 /** How many transactions follow each other. */
 const ROUNDS = 12;
-/** How much longer than its time-out a call may take, in milliseconds: the servers' answer, and for a site to acknowledge. */
+/**
+ * How much longer than its time-out a call may take, in milliseconds: the servers' answer, and for a site to
+ * acknowledge.
+ */
 const ANSWER_MS = 10_000;
 
 const VOTE = /^\/transactions\/(\d+)\/vote-site-(\d+)$/;
@@ -31,7 +38,8 @@ export class TransactionScenario implements Scenario {
     world.onDecided.push(({ changes }) => {
       for (const change of changes) {
         const [, round, site] = VOTE.exec(change.path) ?? [];
-        if (change.type === 'create' && round !== undefined) this.#votes.set(`${round} ${site}`, change.data.toString('utf8'));
+        if (change.type === 'create' && round !== undefined)
+          this.#votes.set(`${round} ${site}`, change.data.toString('utf8'));
       }
     });
   }
@@ -44,9 +52,15 @@ export class TransactionScenario implements Scenario {
     while (zookeeper.state.status !== 'closed' && !world.stopping) {
       const round = this.#next[host] as number;
       if (round >= ROUNDS) return;
-      const one = transaction(zookeeper, `/transactions/${round}`, { clock: process.clock, random: dice.fork(1, round) });
+      const one = transaction(zookeeper, `/transactions/${round}`, {
+        clock: process.clock,
+        random: dice.fork(1, round),
+      });
       const coordinates = round % this.#sites.length === host;
-      const both = [this.#join(run, one, round, stop.signal), ...(coordinates ? [this.#coordinate(run, one, round, stop.signal)] : [])];
+      const both = [
+        this.#join(run, one, round, stop.signal),
+        ...(coordinates ? [this.#coordinate(run, one, round, stop.signal)] : []),
+      ];
       const outcomes = await Promise.all(both);
       if (outcomes.every((outcome) => outcome !== undefined)) {
         this.#next[host] = round + 1;
@@ -58,7 +72,12 @@ export class TransactionScenario implements Scenario {
   }
 
   /** Again and again: the sites wait for it. */
-  async #coordinate(run: Run, one: Transaction, round: number, signal: AbortSignal): Promise<TransactionOutcome | undefined> {
+  async #coordinate(
+    run: Run,
+    one: Transaction,
+    round: number,
+    signal: AbortSignal,
+  ): Promise<TransactionOutcome | undefined> {
     const { world } = this;
     while (run.zookeeper.state.status !== 'closed' && !world.stopping) {
       const timeoutMs = run.dice.magnitude(200, 6_000);
@@ -76,7 +95,12 @@ export class TransactionScenario implements Scenario {
     return undefined;
   }
 
-  async #join(run: Run, one: Transaction, round: number, signal: AbortSignal): Promise<TransactionOutcome | undefined> {
+  async #join(
+    run: Run,
+    one: Transaction,
+    round: number,
+    signal: AbortSignal,
+  ): Promise<TransactionOutcome | undefined> {
     const { dice, process } = run;
     const timeoutMs = dice.chance(0.5) ? undefined : dice.magnitude(200, 6_000);
     const vote = async () => {
@@ -84,10 +108,20 @@ export class TransactionScenario implements Scenario {
       return dice.chance(0.2) ? ('abort' as const) : ('commit' as const);
     };
     const call = one.join({ site: `site-${run.host}`, timeoutMs, signal }, vote);
-    return this.#outcome(run, 'join', round, bounded(this.world, run, 'join', timeoutMs && timeoutMs + ANSWER_MS, call, ANSWER_MS));
+    return this.#outcome(
+      run,
+      'join',
+      round,
+      bounded(this.world, run, 'join', timeoutMs && timeoutMs + ANSWER_MS, call, ANSWER_MS),
+    );
   }
 
-  async #outcome(run: Run, what: string, round: number, call: Promise<TransactionOutcome>): Promise<TransactionOutcome | undefined> {
+  async #outcome(
+    run: Run,
+    what: string,
+    round: number,
+    call: Promise<TransactionOutcome>,
+  ): Promise<TransactionOutcome | undefined> {
     const { world } = this;
     try {
       const outcome = await call;
@@ -95,15 +129,22 @@ export class TransactionScenario implements Scenario {
       const known = this.#outcomes.get(round) ?? outcome;
       this.#outcomes.set(round, outcome);
       if (known !== outcome)
-        world.fail('transaction', `${run.name} learns ${outcome} of transaction ${round}, where others have learned ${known}`);
+        world.fail(
+          'transaction',
+          `${run.name} learns ${outcome} of transaction ${round}, where others have learned ${known}`,
+        );
       const against = this.#sites.findIndex((_, site) => this.#votes.get(`${round} ${site}`) !== 'commit');
       if (outcome === 'commit' && against !== -1)
-        world.fail('transaction', `transaction ${round} commits, and site ${against} has voted ${this.#votes.get(`${round} ${against}`)}`);
+        world.fail(
+          'transaction',
+          `transaction ${round} commits, and site ${against} has voted ${this.#votes.get(`${round} ${against}`)}`,
+        );
       return outcome;
     } catch (error) {
       if (world.recording) world.note(run.name, `${what} ${round} fails: ${String(error)}`);
       const isUnknown = error instanceof RecipeError && error.fault === 'outcome-unknown';
-      if (!isUnknown && !isExpected(error)) world.fail('errors', `${run.name}: ${what} fails: ${String(error)}`);
+      if (!isUnknown && !isExpected(error))
+        world.fail('errors', `${run.name}: ${what} fails: ${String(error)}`);
       return undefined;
     }
   }
@@ -112,7 +153,9 @@ export class TransactionScenario implements Scenario {
     // Where one task is left out, its turn to coordinate never comes.
     if (runs.length < this.#sites.length) return undefined;
     const { quietAt } = this.world.conditions;
-    const late = runs.find(({ host }) => (this.#turns.get(host) ?? 0) < quietAt && (this.#next[host] as number) < ROUNDS);
+    const late = runs.find(
+      ({ host }) => (this.#turns.get(host) ?? 0) < quietAt && (this.#next[host] as number) < ROUNDS,
+    );
     return late && `${late.name} has learned of no outcome since the faults have ended`;
   }
 
