@@ -122,7 +122,7 @@ const allowedImports: readonly (readonly [folder: string, module: string])[] = [
   ['src/recipes', '../zookeeper/zookeeper.js'],
   ['src/configuration', '../recipes/lock.js'],
   ['src/data-dir', '../lease/model/lease.js'],
-  ['src/data-dir', '../store/file/files.js'],
+  ['src/data-dir', '../base/files.js'],
   ['src/discovery', '../services/service-discovery.js'],
   ['src/services/routing', '../service-provider.js'],
   ['src/http', '../services/service-directory.js'],

@@ -1,6 +1,6 @@
 import { link, rename, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { Damage, readRegular, unless, writeDurably } from '../store/file/files.js';
+import { Damage, readRegular, unless, writeDurably } from '../base/files.js';
 import { isDone } from './copy-tree.js';
 import { DataDirError } from './data-dir-error.js';
 

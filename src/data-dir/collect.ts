@@ -1,7 +1,7 @@
 import { readdir, rename, rmdir, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { concurrently } from '../base/concurrently.js';
-import { syncFolder, unless } from '../store/file/files.js';
+import { syncFolder, unless } from '../base/files.js';
 import { CONCURRENCY } from './copy-plan.js';
 import type { HeldTree } from './held-tree.js';
 import { MARKER } from './marker.js';

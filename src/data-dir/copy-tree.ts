@@ -2,7 +2,7 @@ import { constants, type Stats } from 'node:fs';
 import { copyFile, type FileHandle, link, lstat, mkdir, open, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { concurrently } from '../base/concurrently.js';
-import { CANNOT_SYNC_FOLDERS, codeOf, unless } from '../store/file/files.js';
+import { CANNOT_SYNC_FOLDERS, codeOf, unless } from '../base/files.js';
 import { CONCURRENCY, type CopyPlan, type PlannedEntry } from './copy-plan.js';
 import { DataDirError } from './data-dir-error.js';
 import { type HeldTree, pathOf } from './held-tree.js';

@@ -1,5 +1,5 @@
 import { NodeLeaseError } from '../base/errors.js';
-import { codeOf } from '../store/file/files.js';
+import { codeOf } from '../base/files.js';
 
 /**
  * A data directory cannot be made, or must not be: what stands below the root speaks against it, or the file

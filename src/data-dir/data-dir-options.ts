@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { ConfigError } from '../base/errors.js';
-import { unless } from '../store/file/files.js';
+import { unless } from '../base/files.js';
 import type { CopyMode } from './copy-tree.js';
 
 /** A directory that follows the node id: `ROOT/node-<id>/v<version>`, made from the version before. */

@@ -1,6 +1,6 @@
 import { link, lstat, rename, rm } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
-import { codeOf, syncFolder, unless, writeDurably } from '../store/file/files.js';
+import { codeOf, syncFolder, unless, writeDurably } from '../base/files.js';
 import { HeldTree } from './held-tree.js';
 
 /**

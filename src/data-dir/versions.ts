@@ -1,6 +1,6 @@
 import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Damage, kindOf, readRegular, unless } from '../store/file/files.js';
+import { Damage, kindOf, readRegular, unless } from '../base/files.js';
 import type { HeldTree } from './held-tree.js';
 import { decodeMarker, MARKER, type Marker } from './marker.js';
 

@@ -1,13 +1,13 @@
 import { onAbort, withTimeout } from '../base/abort.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
+import { notify } from '../base/listeners.js';
 import type { Lease, LeaseEvent } from '../lease/model/lease.js';
 import type { ClusterStatus } from '../lease/operate/inspect.js';
 import { jsonPayload } from '../services/payload-codec.js';
 import type { RegistrationEvent } from '../services/registered-znode.js';
 import { ServiceDiscovery, type ServiceEvent } from '../services/service-discovery.js';
 import type { ServiceInstance } from '../services/service-instance.js';
-import { notify } from '../zookeeper/listeners.js';
 import type { ReconcileEvent } from '../zookeeper/reconcile-loop.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';

@@ -1,5 +1,5 @@
+import { Listeners } from '../base/listeners.js';
 import { clusterNodeIdOf, groupOf, widthOfGroup } from '../id/cluster-node-id.js';
-import { Listeners } from '../zookeeper/listeners.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { NODES_PATH, parseHexPair } from './tree-paths.js';
 

@@ -1,9 +1,9 @@
 import type { Clock } from '../base/clock.js';
+import { Listeners } from '../base/listeners.js';
 import { CLUSTER_NODE_ID_OFFSET, nodeIdOf } from '../id/cluster-node-id.js';
 import { UnreadableReports } from '../services/instance-codec.js';
 import { REFUSED_AFTER_S } from '../zookeeper/first-reads.js';
 import { FollowedTree } from '../zookeeper/followed-tree.js';
-import { Listeners } from '../zookeeper/listeners.js';
 import type { SessionState } from '../zookeeper/session-state.js';
 import type { Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { type Assignment, decodeAssignment } from './assignment.js';

@@ -1,9 +1,9 @@
 import { withTimeout } from '../base/abort.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { explain } from '../base/errors.js';
+import { notify } from '../base/listeners.js';
 import type { NodeStatus } from '../lease/operate/inspect.js';
 import type { StoreSession } from '../lease/session/store-session.js';
-import { notify } from '../zookeeper/listeners.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { scanAllocated } from './allocated-status.js';
 import { ClusterReader, type ClusterScan, older } from './cluster-reader.js';

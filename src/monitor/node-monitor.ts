@@ -1,9 +1,9 @@
 import { onAbort } from '../base/abort.js';
 import type { Clock } from '../base/clock.js';
 import { explain } from '../base/errors.js';
+import { Listeners } from '../base/listeners.js';
 import type { Discovery, DiscoveryEvent } from '../discovery/discovery.js';
 import type { Lease, LeaseEvent } from '../lease/model/lease.js';
-import { Listeners } from '../zookeeper/listeners.js';
 
 /**
  * How far a process has got with its node id. `acquiring`: none yet. `stopping`: held, or about to be, while

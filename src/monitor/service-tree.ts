@@ -1,9 +1,9 @@
 import type { Clock } from '../base/clock.js';
+import { Listeners } from '../base/listeners.js';
 import type { ServiceEntry, ServicesStatus } from '../console/services-wire.js';
 import { NodeWatcher } from '../discovery/node-watcher.js';
 import { REFUSED_AFTER_S } from '../zookeeper/first-reads.js';
 import { FollowedTree } from '../zookeeper/followed-tree.js';
-import { Listeners } from '../zookeeper/listeners.js';
 import { pathProblem } from '../zookeeper/znode-path.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { readEntry } from './service-entry.js';

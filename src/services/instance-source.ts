@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.js';
-import { Listeners } from '../zookeeper/listeners.js';
+import { Listeners } from '../base/listeners.js';
 import type { SessionState } from '../zookeeper/session-state.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import type { ServiceInstance } from './service-instance.js';

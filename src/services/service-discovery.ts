@@ -1,7 +1,7 @@
 import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
+import { notify } from '../base/listeners.js';
 import type { Lease } from '../lease/model/lease.js';
-import { notify } from '../zookeeper/listeners.js';
 import { type ReconcileEvent, ReconcileLoop, type ReconcileState } from '../zookeeper/reconcile-loop.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';

@@ -1,5 +1,5 @@
+import { Listeners } from '../base/listeners.js';
 import { BoundSession } from '../zookeeper/bound-session.js';
-import { Listeners } from '../zookeeper/listeners.js';
 import type { SessionState } from '../zookeeper/session-state.js';
 import type { CallOptions, Watch, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { type Attempt, attempted, caughtUp, type DataCall, type DataContext } from './datum.js';

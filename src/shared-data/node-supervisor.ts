@@ -1,8 +1,8 @@
 import { onAbort, orAborted, timeoutSignal } from '../base/abort.js';
 import { backoffMs } from '../base/backoff.js';
 import { ConfigError, explain } from '../base/errors.js';
+import { Listeners } from '../base/listeners.js';
 import type { Lease } from '../lease/model/lease.js';
-import { Listeners } from '../zookeeper/listeners.js';
 import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import type { AnnouncedNode, NodeState } from './announced-node.js';
 import type { Contributions } from './contributions.js';

@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.js';
+import { Listeners } from '../base/listeners.js';
 import { FirstReads } from '../zookeeper/first-reads.js';
-import { Listeners } from '../zookeeper/listeners.js';
 import type { SessionState } from '../zookeeper/session-state.js';
 import { pathProblem } from '../zookeeper/znode-path.js';
 import type { Watch, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';

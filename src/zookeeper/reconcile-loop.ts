@@ -3,7 +3,7 @@ import { backoffMs } from '../base/backoff.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { concurrently } from '../base/concurrently.js';
 import { explain } from '../base/errors.js';
-import { Listeners } from './listeners.js';
+import { Listeners } from '../base/listeners.js';
 import type { SessionState } from './session-state.js';
 import type { ZooKeeper } from './zookeeper.js';
 import { isFault, ZooKeeperError } from './zookeeper-error.js';

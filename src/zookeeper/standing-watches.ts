@@ -1,7 +1,7 @@
 import { backoffMs } from '../base/backoff.js';
 import type { Clock, RandomSource } from '../base/clock.js';
+import { notify } from '../base/listeners.js';
 import type { Session } from './library-session.js';
-import { notify } from './listeners.js';
 import type { Watch, Znode } from './zookeeper.js';
 import { isFault } from './zookeeper-error.js';
 

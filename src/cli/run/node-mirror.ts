@@ -1,10 +1,10 @@
 import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import { onAbort, withTimeout } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
+import { Listeners } from '../../base/listeners.js';
 import type { MetricsText } from '../../http/node-app.js';
 import { HttpProblem } from '../../http/problem.js';
 import type { MonitorEvent, NodeHealth, NodeMonitor, WatchedNode } from '../../monitor/node-monitor.js';
-import { Listeners } from '../../zookeeper/listeners.js';
 
 /** How long a request waits for metrics, in milliseconds. */
 const METRICS_TIMEOUT_MS = 2_000;

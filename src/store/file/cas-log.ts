@@ -1,7 +1,6 @@
 import { link, lstat, mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { RandomSource } from '../../base/clock.js';
-import { type ObjectMetadata, StoreError } from '../lease-store.js';
 import {
   codeOf,
   Damage,
@@ -12,7 +11,8 @@ import {
   syncFolder,
   unless,
   writeDurably,
-} from './files.js';
+} from '../../base/files.js';
+import { type ObjectMetadata, StoreError } from '../lease-store.js';
 import type { GenerationRecord } from './generation.js';
 import {
   decodeRecord,

@@ -4,6 +4,7 @@ import { join, relative, resolve } from 'node:path';
 import { orAborted } from '../../base/abort.js';
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { concurrently } from '../../base/concurrently.js';
+import { Damage, readRegular, unless } from '../../base/files.js';
 import type { Heed } from '../changes.js';
 import type {
   CallOptions,
@@ -16,9 +17,9 @@ import type {
 } from '../lease-store.js';
 import { StoreError } from '../lease-store.js';
 import { CasLog, type Head } from './cas-log.js';
-import { Damage, readRegular, toStoreError, unless } from './files.js';
 import { FolderWatch } from './folder-watch.js';
 import { type BootClock, ObjectAges, openBootClock, type Stamp } from './object-ages.js';
+import { toStoreError } from './store-error.js';
 
 /** Settings of a {@link FileLeaseStore}. */
 export interface FileLeaseStoreOptions {

@@ -2,8 +2,8 @@ import { type FSWatcher, watch } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Clock } from '../../base/clock.js';
+import { unless } from '../../base/files.js';
 import { Changes, type Heed } from '../changes.js';
-import { unless } from './files.js';
 
 /**
  * Tells which files in a folder have changed. Keeps one watcher of the operating system, from the first

@@ -1,8 +1,8 @@
 import { readdir, rename, rmdir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { RandomSource } from '../../base/clock.js';
+import { Damage } from '../../base/files.js';
 import type { ObjectMetadata } from '../lease-store.js';
-import { Damage } from './files.js';
 import type { Stamp } from './object-ages.js';
 
 /**

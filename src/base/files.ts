@@ -1,7 +1,6 @@
 import { constants, type Dirent, type Stats } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { StoreError, type StoreFault } from '../lease-store.js';
 
 /**
  * The operating system's code of a failed file operation, for example `ENOENT`; undefined for every other
@@ -71,9 +70,7 @@ export async function syncFolder(path: string): Promise<void> {
   await unless(CANNOT_SYNC_FOLDERS, sync());
 }
 
-/**
- * The store cannot have put there what stands there: it was put there by hand, or the disk lost something.
- */
+/** A file that the process which keeps it cannot have written: someone placed it there, or the disk lost data. */
 export class Damage extends Error {
   /** @param what stands there instead, or `damaged` */
   constructor(
@@ -118,27 +115,4 @@ export function kindOf(there: Stats | Dirent): string {
   if (there.isFIFO()) return 'FIFO';
   if (there.isSocket()) return 'socket';
   return there.isFile() ? 'file' : 'device';
-}
-
-const DENIED = ['EACCES', 'EPERM', 'EROFS'];
-const UNAVAILABLE = ['EAGAIN', 'EBUSY', 'EIO', 'EINTR', 'EMFILE', 'ENFILE', 'ENOMEM', 'ESTALE', 'ETIMEDOUT'];
-
-function faultOf(code: string): StoreFault {
-  if (code === 'ENOENT') return 'missing';
-  if (DENIED.includes(code)) return 'denied';
-  return UNAVAILABLE.includes(code) ? 'unavailable' : 'rejected';
-}
-
-/**
- * A failed file operation as the store contract tells it. Other errors (a reason to abort, a
- * {@link StoreError}) come back as they are.
- */
-export function toStoreError(error: unknown, url: string, outcome: 'unknown' | 'not-applied'): unknown {
-  const code = codeOf(error);
-  if (code === undefined) return error;
-  return new StoreError(`${url}: ${(error as Error).message}`, {
-    fault: faultOf(code),
-    outcome,
-    cause: error,
-  });
 }
