@@ -7,6 +7,7 @@ export {
   NodeLeaseError,
   type NodeLeaseErrorCode,
   StoreUnusableError,
+  WaitTimeoutError,
 } from './base/errors.js';
 export { systemClock, systemRandom } from './base/system.js';
 export type { CopyMode } from './data-dir/copy-tree.js';
@@ -30,7 +31,7 @@ export {
   type TenureLostError,
 } from './lease/model/lease.js';
 export { type MonitorEvent, type NodeHealth, NodeMonitor, type NodePhase } from './monitor/node-monitor.js';
-export { type AcquireOptions, acquire, type ZooKeeperOptions } from './runtime/acquire.js';
+export { type AcquireOptions, type AcquireZooKeeperOptions, acquire } from './runtime/acquire.js';
 export {
   type ConnectedServices,
   type ConnectServicesOptions,

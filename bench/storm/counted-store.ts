@@ -1,4 +1,4 @@
-import type { CallOptions, LeaseStore } from '../../src/store/lease-store.js';
+import type { LeaseStore, StoreCallOptions } from '../../src/store/lease-store.js';
 import { NO_REQUESTS, plus, type RequestCount } from './request-count.js';
 import type { Operation } from './s3-latency.js';
 
@@ -39,7 +39,7 @@ export function counted(store: LeaseStore): CountedStore {
       return listing;
     },
     ...(listPage && {
-      listPage: (after: string | undefined, options?: CallOptions) => {
+      listPage: (after: string | undefined, options?: StoreCallOptions) => {
         count('list');
         return listPage.call(store, after, options);
       },

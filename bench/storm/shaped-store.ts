@@ -1,10 +1,10 @@
 import { orAborted } from '../../src/base/abort.js';
 import type { Clock, RandomSource } from '../../src/base/clock.js';
 import type {
-  CallOptions,
   LeaseStore,
   Listing,
   ListingPage,
+  StoreCallOptions,
   StoredObject,
   WriteResult,
 } from '../../src/store/lease-store.js';
@@ -50,11 +50,11 @@ export class ShapedStore implements LeaseStore {
     return this.#requests;
   }
 
-  read(key: string, options?: CallOptions): Promise<StoredObject | undefined> {
+  read(key: string, options?: StoreCallOptions): Promise<StoredObject | undefined> {
     return this.#request('get', () => this.options.bucket.read(key), options);
   }
 
-  async list(options?: CallOptions): Promise<Listing> {
+  async list(options?: StoreCallOptions): Promise<Listing> {
     const first = await this.listPage(undefined, options);
     const objects = [...first.objects];
     for (let page = first; page.more; ) {
@@ -64,7 +64,7 @@ export class ShapedStore implements LeaseStore {
     return { objects, storeTime: first.storeTime };
   }
 
-  listPage(after: string | undefined, options?: CallOptions): Promise<ListingPage> {
+  listPage(after: string | undefined, options?: StoreCallOptions): Promise<ListingPage> {
     return this.#request('list', () => this.options.bucket.page(after, PAGE), options);
   }
 
@@ -72,7 +72,7 @@ export class ShapedStore implements LeaseStore {
     key: string,
     body: string,
     metadata: Readonly<Record<string, string>>,
-    options?: CallOptions,
+    options?: StoreCallOptions,
   ): Promise<WriteResult> {
     return this.#request('put', () => this.options.bucket.create(key, body, metadata), options);
   }
@@ -82,12 +82,12 @@ export class ShapedStore implements LeaseStore {
     body: string,
     metadata: Readonly<Record<string, string>>,
     etag: string,
-    options?: CallOptions,
+    options?: StoreCallOptions,
   ): Promise<WriteResult> {
     return this.#request('put', () => this.options.bucket.replace(key, body, metadata, etag), options);
   }
 
-  discardProbe(key: string, options?: CallOptions): Promise<void> {
+  discardProbe(key: string, options?: StoreCallOptions): Promise<void> {
     return this.#request('delete', () => this.options.bucket.remove(key), options);
   }
 
@@ -105,7 +105,7 @@ export class ShapedStore implements LeaseStore {
   async #request<Reply>(
     operation: Operation,
     apply: () => Reply,
-    options: CallOptions | undefined,
+    options: StoreCallOptions | undefined,
   ): Promise<Reply> {
     options?.signal?.throwIfAborted();
     return orAborted(this.#roundTrip(operation, apply), options?.signal);

@@ -6,10 +6,12 @@ export type NodeLeaseErrorCode =
   | 'STORE_FAILED'
   | 'STORE_UNUSABLE'
   | 'ACQUIRE_TIMEOUT'
+  | 'WAIT_TIMEOUT'
   | 'LEASE_LOST'
   | 'LEASE_RELEASED'
   | 'LEASE_RETIRING'
   | 'LOCK_LOST'
+  | 'LOCK_RELEASED'
   | 'RECIPE_FAILED'
   | 'SHARED_DATA_FAILED'
   | 'DATA_DIR_FAILED'
@@ -18,6 +20,7 @@ export type NodeLeaseErrorCode =
   | 'NO_INSTANCE'
   | 'CONFIG_CONFLICT'
   | 'CONFIG_HISTORY'
+  | 'CONFIG_SCHEMA'
   | 'IDS_EXHAUSTED';
 
 /** The base of every error that nodelease throws on purpose. */
@@ -62,6 +65,11 @@ export class StoreUnusableError extends NodeLeaseError {
 /** No node id became free within the time that the caller was ready to wait. */
 export class AcquireTimeoutError extends NodeLeaseError {
   readonly code = 'ACQUIRE_TIMEOUT';
+}
+
+/** What others had to do first did not happen in time: a lock, a barrier, an item of a queue. */
+export class WaitTimeoutError extends NodeLeaseError {
+  readonly code = 'WAIT_TIMEOUT';
 }
 
 function describe(value: unknown): string {

@@ -32,6 +32,7 @@ export function exitCodeOf(error: unknown): number {
   if (!(error instanceof NodeLeaseError)) return ExitCode.internal;
   switch (error.code) {
     case 'CONFIG_INVALID':
+    case 'CONFIG_SCHEMA':
       return ExitCode.usage;
     case 'NO_INSTANCE':
     case 'CONFIG_CONFLICT':
@@ -46,12 +47,14 @@ export function exitCodeOf(error: unknown): number {
     case 'DATA_DIR_FAILED':
       return ExitCode.storeUnusable;
     case 'ACQUIRE_TIMEOUT':
+    case 'WAIT_TIMEOUT':
     case 'IDS_EXHAUSTED':
       return ExitCode.acquireTimeout;
     case 'LEASE_LOST':
     case 'LOCK_LOST':
       return ExitCode.leaseLost;
     case 'LEASE_RELEASED':
+    case 'LOCK_RELEASED':
     case 'LEASE_RETIRING':
       // Only the command itself can have done that, too early.
       return ExitCode.internal;

@@ -41,7 +41,7 @@ export class ConfigHistoryError extends NodeLeaseError {
  * may quote a value.
  */
 export class InvalidConfigurationError extends NodeLeaseError {
-  readonly code = 'CONFIG_INVALID';
+  readonly code = 'CONFIG_SCHEMA';
 
   constructor(readonly issues: readonly { readonly key: string; readonly message: string }[]) {
     const texts = issues.map(({ key, message }) => (key === '' ? message : `${key}: ${message}`));

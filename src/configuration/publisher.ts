@@ -1,7 +1,7 @@
 import { timeoutSignal } from '../base/abort.js';
 import { backoffMs } from '../base/backoff.js';
 import type { Clock, RandomSource } from '../base/clock.js';
-import { AcquireTimeoutError, ConfigError } from '../base/errors.js';
+import { ConfigError, WaitTimeoutError } from '../base/errors.js';
 import { systemClock, systemRandom } from '../base/system.js';
 import { lock } from '../recipes/lock.js';
 import type { LockHandle } from '../recipes/lock-handle.js';
@@ -133,7 +133,7 @@ export class ConfigPublisher {
    *
    * @param wanted the changes, or what tells them from the present state: called again where another publish
    * was first
-   * @throws {ConfigConflictError} `expect` is not what stands @throws {AcquireTimeoutError} others were first
+   * @throws {ConfigConflictError} `expect` is not what stands @throws {WaitTimeoutError} others were first
    * all the time
    * @throws {ZooKeeperError} with the outcome `unknown` where the reply was lost, and it could not be found
    * out what became of it in time
@@ -207,7 +207,7 @@ export class ConfigPublisher {
     const { context } = this;
     const id = random.hex(8);
     const late = () =>
-      new AcquireTimeoutError(
+      new WaitTimeoutError(
         `${zookeeper.description}: ${context} could not be published within ${timeoutMs} ms`,
       );
     const limit = timeoutSignal(clock, timeoutMs, late, signal);

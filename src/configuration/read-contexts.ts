@@ -62,8 +62,8 @@ export function readContexts(
       heads.map(({ context }) => readTree(zookeeper, `${root}/${context}`, call)),
     );
     if (JSON.stringify(heads) !== JSON.stringify(await readHeads())) {
-      const message = `${zookeeper.description}: ${contexts[0]} was published anew while it was read`;
-      throw new ZooKeeperError(message, { fault: 'timeout', outcome: 'not-applied' });
+      const message = `${zookeeper.description}: ${contexts[0]} changed while it was read`;
+      throw new ZooKeeperError(message, { fault: 'contended', outcome: 'not-applied' });
     }
     const layers = heads.map(({ context }, at) => ({ context, tree: trees[at] ?? new Map() }));
     return {

@@ -3,7 +3,7 @@ import { StoreUnusableError } from '../base/errors.js';
 import { systemClock, systemRandom } from '../base/system.js';
 import { detached } from '../lease/model/lease.js';
 import { StoreError } from '../store/lease-store.js';
-import { acquireLock, checkLock, type LockHandle, type LockOptions } from './store-lock.js';
+import { acquireLock, checkLock, type LockOptions, type StoreLock } from './store-lock.js';
 
 /** The pauses between attempts to stand again while the store is away, in milliseconds. */
 const STAND_AGAIN: Backoff = { first: 1_000, max: 10_000 };
@@ -14,7 +14,7 @@ const STAND_AGAIN: Backoff = { first: 1_000, max: 10_000 };
  * again. `break` ends the last term and the election.
  *
  * ```ts
- * for await (const term of elect('leader', { store: 's3://bucket/my-service' })) {
+ * for await (const term of electOnStore('leader', { store: 's3://bucket/my-service' })) {
  *   await lead(term.token, term.signal);
  * }
  * ```
@@ -25,12 +25,15 @@ const STAND_AGAIN: Backoff = { first: 1_000, max: 10_000 };
  * @param options.timeoutMs how long to wait for each term
  * @throws {ConfigError} when the name cannot be a lock's, or an option is unknown or out of range
  */
-export function elect(name: string, options: LockOptions = {}): AsyncGenerator<LockHandle, never, void> {
+export function electOnStore(
+  name: string,
+  options: LockOptions = {},
+): AsyncGenerator<StoreLock, never, void> {
   checkLock(name, options);
   return terms(name, options);
 }
 
-async function* terms(name: string, options: LockOptions): AsyncGenerator<LockHandle, never, void> {
+async function* terms(name: string, options: LockOptions): AsyncGenerator<StoreLock, never, void> {
   for (let stand = acquireLock; ; stand = acquireAgain) {
     const term = await stand(name, options);
     try {
@@ -44,7 +47,7 @@ async function* terms(name: string, options: LockOptions): AsyncGenerator<LockHa
 /**
  * The same as {@link acquireLock} for a store that has been used before: it is waited for while it is away.
  */
-export async function acquireAgain(name: string, options: LockOptions = {}): Promise<LockHandle> {
+export async function acquireAgain(name: string, options: LockOptions = {}): Promise<StoreLock> {
   const { clock = systemClock, random = systemRandom, signal, onEvent } = options;
   for (let failures = 1; ; failures += 1) {
     try {

@@ -10,8 +10,8 @@ import { StoreSession } from '../lease/session/store-session.js';
 import { StoreError } from '../store/lease-store.js';
 import { MemoryBucket } from '../store/memory/memory-bucket.js';
 import { type MemoryCall, MemoryLeaseStore } from '../store/memory/memory-lease-store.js';
-import { elect } from './elect.js';
-import { acquireLock, type LockHandle, type LockOptions } from './store-lock.js';
+import { electOnStore } from './elect.js';
+import { acquireLock, type LockOptions, type StoreLock } from './store-lock.js';
 
 const DURATION = 15_000;
 const GRACE = 1_000;
@@ -21,7 +21,7 @@ afterEach(() => void vi.unstubAllEnvs());
 
 it.each([
   ['a lock', () => acquireLock('nightly')],
-  ['an election', async () => elect('leader')],
+  ['an election', async () => electOnStore('leader')],
 ])('%s asks for the store in a container, where the default would exclude no other one', async (_, stand) => {
   vi.stubEnv('KUBERNETES_SERVICE_HOST', '10.0.0.1');
   await expect(stand()).rejects.toMatchObject({ code: 'CONFIG_INVALID', setting: 'store' });
@@ -87,7 +87,7 @@ describe('a lock on a store', () => {
     expect(first).toMatchObject({ name: 'nightly', token: 1n });
     expect([first.isValid(), first.signal.aborted, first.deadline]).toEqual([true, false, DURATION]);
     await expect(b.lock('nightly', { timeoutMs: 0 })).rejects.toMatchObject({
-      code: 'ACQUIRE_TIMEOUT',
+      code: 'WAIT_TIMEOUT',
       message: 'lock nightly did not become free in time',
     });
     await first.release();
@@ -141,7 +141,7 @@ describe('a lock on a store', () => {
     await clock.advance(10 * DURATION);
     expect(lock.isValid()).toBe(true);
     expect(lock.deadline).toBeGreaterThan(10 * DURATION);
-    await expect(task().lock('nightly', { timeoutMs: 0 })).rejects.toMatchObject({ code: 'ACQUIRE_TIMEOUT' });
+    await expect(task().lock('nightly', { timeoutMs: 0 })).rejects.toMatchObject({ code: 'WAIT_TIMEOUT' });
   });
 
   it('is lost before its deadline while the store is away, and its holder is told so by the name of the lock', async () => {
@@ -244,7 +244,7 @@ describe('a lock on a store', () => {
     async (name) => {
       const { lock, network } = lockStore().task();
       await expect(lock(name)).rejects.toMatchObject({ code: 'CONFIG_INVALID', setting: 'name of the lock' });
-      expect(() => elect(name)).toThrow('name of the lock');
+      expect(() => electOnStore(name)).toThrow('name of the lock');
       expect(network.open).toBe(0);
     },
   );
@@ -318,11 +318,11 @@ describe('locks on a remote store', () => {
 describe('an election on a store', () => {
   /** Collects the terms; each lasts until it is lost or `endTerm` is called. */
   function standing(options: LockOptions, name = 'leader') {
-    const terms: LockHandle[] = [];
+    const terms: StoreLock[] = [];
     let endTerm = () => {};
     let last: 'break' | undefined;
     const ended = (async () => {
-      for await (const term of elect(name, options)) {
+      for await (const term of electOnStore(name, options)) {
         terms.push(term);
         await new Promise<void>((resolve) => {
           endTerm = resolve;

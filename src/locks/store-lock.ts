@@ -1,6 +1,6 @@
 import { onAbort } from '../base/abort.js';
 import type { Clock, RandomSource } from '../base/clock.js';
-import { AcquireTimeoutError, ConfigError, StoreUnusableError } from '../base/errors.js';
+import { AcquireTimeoutError, ConfigError, StoreUnusableError, WaitTimeoutError } from '../base/errors.js';
 import { systemClock, systemRandom } from '../base/system.js';
 import { checkWanted } from '../lease/model/cluster-config.js';
 import type { LeaseLostError } from '../lease/model/lease.js';
@@ -51,7 +51,7 @@ export interface LockOptions extends SharedOptions {
  * A lock that this process holds. Dispose of it (`await using`) or call `release()` when the work has ended;
  * stop the work when `signal` aborts.
  */
-export interface LockHandle extends AsyncDisposable {
+export interface StoreLock extends AsyncDisposable {
   readonly name: string;
   /**
    * The fencing token: greater at every new holding of this lock, never used twice. Send it along with every
@@ -92,10 +92,10 @@ export interface LockHandle extends AsyncDisposable {
  * @throws {ConfigError} when the name cannot be a lock's, or an option is unknown or out of range
  * @throws {StoreUnusableError} when the store cannot be reached, denies access, ignores conditions, or has a
  * larger cluster there
- * @throws {AcquireTimeoutError} when the lock did not become free in time
+ * @throws {WaitTimeoutError} when the lock did not become free in time
  * @throws `signal.reason` when `signal` aborts first
  */
-export async function acquireLock(name: string, options: LockOptions = {}): Promise<LockHandle> {
+export async function acquireLock(name: string, options: LockOptions = {}): Promise<StoreLock> {
   checkLock(name, options);
   const {
     store = DEFAULT_STORE,
@@ -124,14 +124,14 @@ export async function acquireLock(name: string, options: LockOptions = {}): Prom
     await end();
     // By the name of the lock, where they name its store or its node id.
     if (error instanceof AcquireTimeoutError)
-      throw new AcquireTimeoutError(`lock ${name} did not become free in time`, { cause: error });
+      throw new WaitTimeoutError(`lock ${name} did not become free in time`, { cause: error });
     if (error instanceof StoreError || error instanceof StoreUnusableError)
       throw new StoreUnusableError(`lock ${name} cannot be had`, { cause: error });
     throw error;
   }
 }
 
-function handleOf(name: string, node: HeldNode, end: (node: HeldNode) => Promise<void>): LockHandle {
+function handleOf(name: string, node: HeldNode, end: (node: HeldNode) => Promise<void>): StoreLock {
   const { lease } = node;
   const token = BigInt(lease.version);
   const lost = new AbortController();

@@ -13,7 +13,7 @@ export interface Barrier {
   /**
    * Resolves once it is open: at once where it was never set.
    *
-   * @throws {AcquireTimeoutError} it was shut for the whole time, or with `timeoutMs: 0` is now
+   * @throws {WaitTimeoutError} it was shut for the whole time, or with `timeoutMs: 0` is now
    * @throws {ZooKeeperError} no connection in time, access denied, client closed @throws `signal.reason`
    */
   wait(options?: WaitOptions): Promise<void>;
@@ -21,7 +21,7 @@ export interface Barrier {
    * Opens it, also where it is open already. Gives up after 5 s unless told otherwise; it may be opened, or
    * set, all the same then.
    *
-   * @throws {AcquireTimeoutError} no answer in time @throws {ZooKeeperError} no connection in time, access
+   * @throws {WaitTimeoutError} no answer in time @throws {ZooKeeperError} no connection in time, access
    * denied, client closed @throws `signal.reason`
    */
   remove(options?: WaitOptions): Promise<void>;

@@ -59,7 +59,7 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
   /**
    * Stands in the queue until it is this contender's turn, over as many sessions as it takes.
    *
-   * @throws {AcquireTimeoutError} others hold it for the whole time, or no heartbeat is answered soon enough
+   * @throws {WaitTimeoutError} others hold it for the whole time, or no heartbeat is answered soon enough
    * @throws {RecipeError} `already-held`, `foreign-znode` @throws {ZooKeeperError} no connection in time,
    * access denied, client closed
    * @throws `signal.reason`

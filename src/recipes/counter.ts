@@ -14,7 +14,7 @@ import { briefly, inTime, writeOnce } from './waiting.js';
  * A change is made once or not at all. Where the reply to it was lost, and what stands there now may be this
  * change as well as somebody else's, it fails as `outcome-unknown`.
  *
- * @throws {AcquireTimeoutError} not done in time @throws {ZooKeeperError} no connection in time, access
+ * @throws {WaitTimeoutError} not done in time @throws {ZooKeeperError} no connection in time, access
  * denied, client closed @throws `signal.reason`
  * @throws {RecipeError} `damaged` where the znode holds no such number; changes as `outcome-unknown` too
  */

@@ -22,7 +22,7 @@ export interface DoubleBarrier {
    * Resolves once as many as there are members have entered. One that does not resolve leaves nothing behind.
    * Where the session ends meanwhile, it enters again in the next.
    *
-   * @throws {AcquireTimeoutError} too few had entered in time @throws {RecipeError} `already-held` where this
+   * @throws {WaitTimeoutError} too few had entered in time @throws {RecipeError} `already-held` where this
    * object has entered, or is about to; `foreign-znode`
    * @throws {ZooKeeperError} no connection in time, access denied, client closed @throws `signal.reason`
    */
@@ -31,7 +31,7 @@ export interface DoubleBarrier {
    * Leaves, and resolves once all have left that were in by the last opening. This object is out then in any
    * case, also where it rejects.
    *
-   * @throws {AcquireTimeoutError} others were in for the whole time
+   * @throws {WaitTimeoutError} others were in for the whole time
    * @throws {RecipeError} `not-held` where it was not in, or its session has ended since: then the others
    * have not waited for it
    * @throws {ZooKeeperError} as {@link DoubleBarrier.enter} does @throws `signal.reason`

@@ -36,7 +36,7 @@ describe('those that watch an election', () => {
       outcome = error;
     });
     await clock.advance(60_000);
-    expect(outcome).toMatchObject({ code: 'ACQUIRE_TIMEOUT' });
+    expect(outcome).toMatchObject({ code: 'WAIT_TIMEOUT' });
   });
 
   it('are told of a leader also where the session ends while that is being read', async () => {

@@ -75,7 +75,7 @@ export function elect(
  * All that take part now, the leader first. Without a place of its own. Gives up after 5 s unless told
  * otherwise.
  *
- * @throws {AcquireTimeoutError} no answer in time @throws {ZooKeeperError} @throws {RecipeError}
+ * @throws {WaitTimeoutError} no answer in time @throws {ZooKeeperError} @throws {RecipeError}
  * `foreign-znode` @throws `signal.reason`
  */
 export function participants(

@@ -9,7 +9,7 @@ export interface ZooKeeperLock<H extends LockHandle = LockHandle> {
    * Waits until it is had. Not re-entrant: what is had has to be released or lost before it is asked for
    * again; a second object is another contender.
    *
-   * @throws {AcquireTimeoutError} others hold it for the whole time, or with `timeoutMs: 0` now
+   * @throws {WaitTimeoutError} others hold it for the whole time, or with `timeoutMs: 0` now
    * @throws {RecipeError} `already-held`; `foreign-znode` where another recipe's znodes stand under the path
    * @throws {ZooKeeperError} no connection in time, access denied, client closed
    * @throws `signal.reason`

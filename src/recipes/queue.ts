@@ -38,7 +38,7 @@ export interface Queue<T> extends AsyncIterable<T> {
    * @throws {ConfigError} it is too large @throws {RecipeError} `outcome-unknown`: the reply was lost, and it
    * may be in the queue
    * @throws {ZooKeeperError} no connection in time, access denied, client closed @throws
-   * {AcquireTimeoutError} @throws `signal.reason`
+   * {WaitTimeoutError} @throws `signal.reason`
    */
   put(item: string | Uint8Array, options?: WaitOptions): Promise<void>;
   /** The same for several, all or none of them, which together make one request. */
@@ -47,7 +47,7 @@ export interface Queue<T> extends AsyncIterable<T> {
    * Takes the first item. Without a lock path an item that is being removed when the time is up is waited
    * for, 5 s at most, and given out.
    *
-   * @throws {AcquireTimeoutError} there was none for the whole time, or with `timeoutMs: 0` is none now
+   * @throws {WaitTimeoutError} there was none for the whole time, or with `timeoutMs: 0` is none now
    * @throws {RecipeError} `damaged`; `outcome-unknown` where an item was removed, and whether by this taker
    * cannot be told: it is not given out
    * @throws {ZooKeeperError} no connection in time, access denied, client closed @throws `signal.reason`

@@ -20,7 +20,7 @@ export interface TakenItem extends AsyncDisposable {
    * Removes it from the queue. Later calls share the first one's end.
    *
    * @throws {RecipeError} `not-held`: the session has ended, and it is had again; `outcome-unknown` @throws
-   * {ZooKeeperError} @throws {AcquireTimeoutError}
+   * {ZooKeeperError} @throws {WaitTimeoutError}
    */
   ack(): Promise<void>;
   /** Puts it at the end of the queue. @throws as {@link TakenItem.ack} */

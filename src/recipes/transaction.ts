@@ -1,5 +1,5 @@
 import { orAborted, withTimeout } from '../base/abort.js';
-import { AcquireTimeoutError, ConfigError } from '../base/errors.js';
+import { ConfigError, WaitTimeoutError } from '../base/errors.js';
 import { checkZnodeName, parentOf } from '../zookeeper/znode-path.js';
 import type { MultiOperation, ZnodeData, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault, type ZooKeeperFault } from '../zookeeper/zookeeper-error.js';
@@ -49,7 +49,7 @@ export interface Transaction {
   /**
    * Begins the transaction, and resolves to its outcome: `commit` where all sites have voted so; else
    * `abort`, by a vote or the time-out. With the same sites and data it resolves to the same outcome again.
-   * @throws {AcquireTimeoutError} ZooKeeper is away past the time-out
+   * @throws {WaitTimeoutError} ZooKeeper is away past the time-out
    */
   coordinate(options: CoordinateOptions): Promise<TransactionOutcome>;
   /**
@@ -60,7 +60,7 @@ export interface Transaction {
    * @param vote promises that the site can commit whatever happens, or refuses. Not asked once a vote stands,
    * nor where it is decided already. Where it throws, `join` does, without a vote
    * @param apply carries out the outcome; after a restart perhaps again
-   * @throws {AcquireTimeoutError} no transaction was begun in time, or ZooKeeper is away past the time-out
+   * @throws {WaitTimeoutError} no transaction was begun in time, or ZooKeeper is away past the time-out
    */
   join(
     options: JoinOptions,
@@ -69,7 +69,7 @@ export interface Transaction {
   ): Promise<TransactionOutcome>;
   /**
    * Removes the transaction once all that have voted have carried it out.
-   * @throws {AcquireTimeoutError} one of them has not, in time
+   * @throws {WaitTimeoutError} one of them has not, in time
    */
   forget(options?: WaitOptions): Promise<void>;
 }
@@ -183,7 +183,7 @@ async function settle(
   } catch (error) {
     const look = last;
     // A vote may wait for something of its own, and have no time left for that.
-    const isLate = error instanceof AcquireTimeoutError && (error === over?.reason || wait.timeoutMs === 0);
+    const isLate = error instanceof WaitTimeoutError && (error === over?.reason || wait.timeoutMs === 0);
     if (!look || !isLate) throw error;
     return inTime(recipe, { ...wait, timeoutMs: CALL_MS }, 'told no outcome', ({ signal }) =>
       decide(recipe, look, signal),

@@ -1,5 +1,5 @@
 import { orAborted, timeoutSignal, withTimeout } from '../base/abort.js';
-import { AcquireTimeoutError } from '../base/errors.js';
+import { WaitTimeoutError } from '../base/errors.js';
 import type { BoundSession } from '../zookeeper/bound-session.js';
 import type { CallOptions, Watch, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
@@ -18,14 +18,14 @@ export interface Wait {
   readonly signal: AbortSignal | undefined;
   /** Whether what is not there at once is not waited for. */
   readonly isTry: boolean;
-  late(): AcquireTimeoutError;
+  late(): WaitTimeoutError;
 }
 
 /**
  * Does what may take some time, in that time.
  *
  * @param what the rest of the sentence "PATH … within 5 ms", for the time-out
- * @throws {AcquireTimeoutError} the time is up @throws {ZooKeeperError} `timeout` for no connection in time
+ * @throws {WaitTimeoutError} the time is up @throws {ZooKeeperError} `timeout` for no connection in time
  * @throws `signal.reason`
  */
 export async function inTime<T>(
@@ -35,8 +35,7 @@ export async function inTime<T>(
   work: (wait: Wait) => Promise<T>,
 ): Promise<T> {
   const limitMs = checkTimeout(timeoutMs) || CALL_MS;
-  const late = () =>
-    new AcquireTimeoutError(`${zookeeper.description}: ${path} ${what} within ${timeoutMs} ms`);
+  const late = () => new WaitTimeoutError(`${zookeeper.description}: ${path} ${what} within ${timeoutMs} ms`);
   const limit =
     limitMs === Number.POSITIVE_INFINITY ? undefined : timeoutSignal(clock, limitMs, late, signal);
   try {

@@ -90,7 +90,7 @@ export interface AcquireOptions {
    * Mirrors the node id into ZooKeeper's discovery tree: a connect string (`zk1:2181,zk2:2181/app`), or more.
    * @default no discovery
    */
-  readonly zookeeper?: string | ZooKeeperOptions;
+  readonly zookeeper?: string | AcquireZooKeeperOptions;
   /**
    * Where the node id comes from: a lease in the store, or ZooKeeper alone, for as long as the session with
    * it lasts; `zookeeper` needs the option of that name, and uses nothing of the store. @default 'store'
@@ -114,7 +114,7 @@ export interface AcquireOptions {
 }
 
 /** How to reach ZooKeeper, and what to announce there. */
-export interface ZooKeeperOptions extends Announcement {
+export interface AcquireZooKeeperOptions extends Announcement {
   /** Servers and chroot: `zk1:2181,zk2:2181/app`. */
   readonly connect: string;
   /**
@@ -224,7 +224,11 @@ const OTHER_OPTIONS = [
   'monitor',
   'signal',
 ] satisfies (keyof AcquireOptions)[];
-const OTHER_ZOOKEEPER_OPTIONS = ['sslPort', 'endpoints', 'onEvent'] satisfies (keyof ZooKeeperOptions)[];
+const OTHER_ZOOKEEPER_OPTIONS = [
+  'sslPort',
+  'endpoints',
+  'onEvent',
+] satisfies (keyof AcquireZooKeeperOptions)[];
 
 /**
  * What the compiler sees to in TypeScript: a misspelt `onLost` must not pass for the default, or the default
@@ -269,7 +273,7 @@ function checkDataDirOptions(dataDir: DataDirOptions): void {
   checkOptions(dataDir, 'dataDir.', ['onEvent']);
 }
 
-function checkZooKeeperOptions(zookeeper: ZooKeeperOptions): void {
+function checkZooKeeperOptions(zookeeper: AcquireZooKeeperOptions): void {
   if (typeof zookeeper !== 'object' || zookeeper === null) {
     throw new ConfigError(
       'zookeeper',
@@ -286,7 +290,7 @@ function checkZooKeeperOptions(zookeeper: ZooKeeperOptions): void {
 }
 
 /** What is announced, in the names of the options. */
-function checkAnnounced(zookeeper: ZooKeeperOptions, taskId: string): void {
+function checkAnnounced(zookeeper: AcquireZooKeeperOptions, taskId: string): void {
   try {
     checkAnnouncement(zookeeper, taskId);
   } catch (error) {

@@ -122,7 +122,7 @@ export class Contribution implements Reconciled {
       }
     }
     const text = `${this.path} is being changed all the time`;
-    throw new ZooKeeperError(text, { fault: 'timeout', outcome: 'unknown', path: this.path });
+    throw new ZooKeeperError(text, { fault: 'contended', outcome: 'unknown', path: this.path });
   }
 
   /** Resolves to whether all of it is settled, or refused. */

@@ -1,6 +1,6 @@
 import { orAborted, timeoutSignal } from '../base/abort.js';
 import type { Clock } from '../base/clock.js';
-import { type CallOptions, StoreError } from './lease-store.js';
+import { type StoreCallOptions, StoreError } from './lease-store.js';
 
 /** How long one call of a store may take, and what to say when it takes longer. */
 export interface Bounds {
@@ -21,7 +21,7 @@ export interface Bounds {
  */
 export async function bounded<T>(
   { clock, timeoutMs, signal, what }: Bounds,
-  run: (options: Required<CallOptions>) => Promise<T>,
+  run: (options: Required<StoreCallOptions>) => Promise<T>,
 ): Promise<T> {
   const failed = (detail: string, outcome: StoreError['outcome'], cause?: unknown) =>
     new StoreError(`${what}: ${detail}`, { fault: 'unreachable', outcome, cause });

@@ -1,7 +1,6 @@
 // The store contract, what opens a store, and what proves that one keeps its word: `nodelease/store`.
 
 export type {
-  CallOptions,
   Interval,
   LeaseStore,
   ListedObject,
@@ -9,6 +8,7 @@ export type {
   ListingPage,
   ObjectChange,
   ObjectMetadata,
+  StoreCallOptions,
   StoredObject,
   StoreFact,
   StoreFault,

@@ -78,13 +78,13 @@ export type WriteResult =
   | { readonly status: 'conflict' };
 
 /** What every call to a store may be given. */
-export interface CallOptions {
+export interface StoreCallOptions {
   /** Gives the call up. A write that is given up has an unknown outcome. */
   readonly signal?: AbortSignal;
 }
 
 /** What a write may be given. */
-export interface WriteOptions extends CallOptions {
+export interface WriteOptions extends StoreCallOptions {
   /**
    * The age, in milliseconds, that other tasks have to see before they act on this state. A store that tells
    * no time of writing may do what it takes to tell this age to a task that has not observed the state; every
@@ -130,10 +130,10 @@ export interface LeaseStore {
   readonly minWriteIntervalMs?: number;
 
   /** The object, or undefined when there is none of that key. */
-  read(key: string, options?: CallOptions): Promise<StoredObject | undefined>;
+  read(key: string, options?: StoreCallOptions): Promise<StoredObject | undefined>;
 
   /** Every object below the prefix, in as few requests as possible. */
-  list(options?: CallOptions): Promise<Listing>;
+  list(options?: StoreCallOptions): Promise<Listing>;
 
   /**
    * The objects whose keys are greater than `after`, in the order of the keys, as many as one request shows;
@@ -142,7 +142,7 @@ export interface LeaseStore {
    */
   listPage?(
     after: string | undefined,
-    options?: CallOptions & { readonly folders?: boolean | undefined },
+    options?: StoreCallOptions & { readonly folders?: boolean | undefined },
   ): Promise<ListingPage>;
 
   /** Writes the object only if there is none of that key. */
@@ -172,10 +172,10 @@ export interface LeaseStore {
    * What `nodelease doctor` shows of the servers, beside what the probe finds out. Offered where there is
    * something to say.
    */
-  describe?(options?: CallOptions): Promise<readonly StoreFact[]>;
+  describe?(options?: StoreCallOptions): Promise<readonly StoreFact[]>;
 
   /** Removes a scratch object of `probeStore`; refuses every key that does not begin with `probe-`. */
-  discardProbe(key: string, options?: CallOptions): Promise<void>;
+  discardProbe(key: string, options?: StoreCallOptions): Promise<void>;
 
   /** Gives up sockets, watchers and file handles. Idempotent. */
   close(): Promise<void>;

@@ -1,10 +1,10 @@
 import type { Clock } from '../base/clock.js';
 import type {
-  CallOptions,
   LeaseStore,
   ListedObject,
   Listing,
   ListingPage,
+  StoreCallOptions,
   StoredObject,
 } from './lease-store.js';
 
@@ -96,7 +96,7 @@ export function observedAge(store: LeaseStore, clock: Clock): LeaseStore {
         () => true,
       ),
     ...(listPage && {
-      listPage: (after: string | undefined, options?: CallOptions) =>
+      listPage: (after: string | undefined, options?: StoreCallOptions) =>
         listed(
           () => listPage.call(store, after, options),
           (key, page) => isOn(page, after, key),

@@ -23,12 +23,18 @@ export type ZooKeeperFault =
   | 'session-expired'
   /** No answer, or no connection, in time. */
   | 'timeout'
+  /** Others changed what the call reads or writes, time and again. */
+  | 'contended'
+  /** The call needs current data, and only an older copy of it is at hand. */
+  | 'stale'
   /** The caller's signal gave it up. */
   | 'aborted'
   /** The client has been closed. */
   | 'closed'
   /** Anything else that a server answers, by its code in the message. */
   | 'refused';
+
+const TRANSIENT: readonly ZooKeeperFault[] = ['connection-loss', 'timeout', 'session-expired', 'contended'];
 
 /** A call of ZooKeeper that failed. */
 export class ZooKeeperError extends NodeLeaseError {
@@ -54,7 +60,7 @@ export class ZooKeeperError extends NodeLeaseError {
 
   /** True where the same call may well succeed a little later. */
   get transient(): boolean {
-    return this.fault === 'connection-loss' || this.fault === 'timeout' || this.fault === 'session-expired';
+    return TRANSIENT.includes(this.fault);
   }
 }
 

@@ -1,4 +1,4 @@
-import { AcquireTimeoutError } from '../../base/errors.js';
+import { WaitTimeoutError } from '../../base/errors.js';
 import type { Settings } from '../../settings/settings.js';
 import { logFailure } from '../commands/store-command.js';
 import { ExitCode } from '../exit-codes.js';
@@ -68,7 +68,7 @@ export async function runHeldCommand(options: HeldCommandOptions): Promise<numbe
   } catch (error) {
     // Others hold it. Without waiting that is an answer, and after a time-out worth a look. Its causes would
     // speak of what it is made of.
-    if (error instanceof AcquireTimeoutError) {
+    if (error instanceof WaitTimeoutError) {
       log[waits ? 'warn' : 'info']({ exitCode: ExitCode.acquireTimeout }, error.message);
       return ExitCode.acquireTimeout;
     }

@@ -1,7 +1,7 @@
 import { AcquireTimeoutError, explain } from '../../base/errors.js';
 import type { Tenure } from '../hold/keeper.js';
 import { foreignError } from '../model/foreign-cluster.js';
-import { ForeignLeaseError, nativeCodec } from '../model/lease-codec.js';
+import { LeaseUnreadableError, nativeCodec } from '../model/lease-codec.js';
 import { availability, type LeaseState, revived } from '../model/lease-state.js';
 import type { StoredCluster } from '../session/cluster-store.js';
 import { retry, whileStoreIsAway } from '../session/retry.js';
@@ -149,9 +149,9 @@ export class Acquirer {
     try {
       state = revived(nativeCodec.decode(object.body, object.metadata), cluster.config.generation);
     } catch (error) {
-      if (error instanceof ForeignLeaseError) this.#foreign = `${key} ${error.problem}`;
-      const advice =
-        error instanceof ForeignLeaseError ? '' : ', `nodelease init --repair --above-version N` replaces it';
+      const isForeign = error instanceof LeaseUnreadableError && error.isForeign;
+      if (isForeign) this.#foreign = `${key} ${error.problem}`;
+      const advice = isForeign ? '' : ', `nodelease init --repair --above-version N` replaces it';
       this.#scanner.reportDamage(key, `${explain(error)}; left as it is${advice}`);
       return { kind: 'not-free', notBefore: Number.POSITIVE_INFINITY };
     }

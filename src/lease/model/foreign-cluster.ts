@@ -2,7 +2,7 @@ import { StoreUnusableError } from '../../base/errors.js';
 import type { ListedObject } from '../../store/lease-store.js';
 import type { SessionCall, StoreSession } from '../session/store-session.js';
 import { CAMUNDA_MARKER } from './camunda-codec.js';
-import { ForeignLeaseError, LeaseUnreadableError, nativeCodec } from './lease-codec.js';
+import { LeaseUnreadableError, nativeCodec } from './lease-codec.js';
 import { leaseKey, nodeIdOf } from './lease-state.js';
 
 /** Maximum number of lease objects that are read where there is no marker: a cluster has one format. */
@@ -46,8 +46,8 @@ export async function findCamunda(
     try {
       if (object !== undefined) nativeCodec.decode(object.body, object.metadata);
     } catch (error) {
-      if (error instanceof ForeignLeaseError) return `${leaseKey(id)} ${error.problem}`;
       if (!(error instanceof LeaseUnreadableError)) throw error;
+      if (error.isForeign) return `${leaseKey(id)} ${error.problem}`;
     }
   }
   return undefined;

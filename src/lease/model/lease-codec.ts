@@ -34,13 +34,14 @@ export class LeaseUnreadableError extends NodeLeaseError {
     /** What is wrong, as the rest of the sentence "the object …". */
     readonly problem: string,
     cause?: unknown,
+    /** Whether it belongs to another program's cluster: then it is never overwritten, whatever its state. */
+    readonly isForeign = false,
   ) {
     super(`lease object ${problem}`, cause === undefined ? undefined : { cause });
   }
 }
 
-/** A lease object belongs to another program's cluster: it is never overwritten, whatever its state. */
-export class ForeignLeaseError extends LeaseUnreadableError {}
+const camundas = () => new LeaseUnreadableError('is a lease of Camunda 8', undefined, true);
 
 /**
  * The native format (docs/design/protocol.md, "Lease objects"): JSON, required fields first, optional ones
@@ -64,10 +65,10 @@ export const nativeCodec: LeaseCodec = {
 
   decode(body, metadata) {
     // Camunda 8.9 says in the metadata whether a task may take the id.
-    if (metadata.acquirable !== undefined) throw new ForeignLeaseError('is a lease of Camunda 8');
+    if (metadata.acquirable !== undefined) throw camundas();
     if (body === '') return decodeEmpty(metadata);
     const fields = parseObject(body);
-    if (fields.nodeInstance !== undefined) throw new ForeignLeaseError('is a lease of Camunda 8');
+    if (fields.nodeInstance !== undefined) throw camundas();
     const isTombstone = fields.taskId === undefined || fields.taskId === null;
     const isRetired = isTombstone && fields.retired === true;
     const version = readInteger(fields, 'version', isRetired ? 0 : 1);

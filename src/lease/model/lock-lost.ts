@@ -20,7 +20,7 @@ export class LockLostError extends TenureLostError {
 
 /** The lock was given back by this very process: another one may hold it. */
 export class LockReleasedError extends NodeLeaseError {
-  readonly code = 'LEASE_RELEASED';
+  readonly code = 'LOCK_RELEASED';
 
   constructor(
     readonly lock: string,

@@ -7,7 +7,7 @@ import { type EnsureClusterOptions, ensureCluster } from '../acquire/ensure-clus
 import type { ClusterConfig } from '../model/cluster-config.js';
 import { refuseCamunda } from '../model/foreign-cluster.js';
 import type { LeaseListener } from '../model/lease.js';
-import { ForeignLeaseError, MOST_COUNT, nativeCodec } from '../model/lease-codec.js';
+import { LeaseUnreadableError, MOST_COUNT, nativeCodec } from '../model/lease-codec.js';
 import {
   END_OF_TIME,
   type LeaseState,
@@ -228,7 +228,7 @@ async function examine(session: StoreSession, id: number, bootstrapped: boolean)
   try {
     return { ...found, state: nativeCodec.decode(object.body, metadata) };
   } catch (error) {
-    if (error instanceof ForeignLeaseError)
+    if (error instanceof LeaseUnreadableError && error.isForeign)
       throw new StoreUnusableError(
         `${session.store.url}: ${leaseKey(id)} ${error.problem}: nothing is repaired`,
       );

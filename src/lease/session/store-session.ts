@@ -1,11 +1,11 @@
 import type { Clock } from '../../base/clock.js';
 import { bounded } from '../../store/bounded.js';
 import type {
-  CallOptions,
   Interval,
   LeaseStore,
   Listing,
   ListingPage,
+  StoreCallOptions,
   StoredObject,
   WriteResult,
 } from '../../store/lease-store.js';
@@ -197,7 +197,7 @@ export class StoreSession {
   #bounded<T>(
     what: string,
     { timeoutMs = this.timeoutMs, signal }: SessionCall,
-    run: (options: CallOptions) => Promise<T>,
+    run: (options: StoreCallOptions) => Promise<T>,
   ): Promise<T> {
     if (!signal?.aborted) this.requests += 1;
     const bounds = {

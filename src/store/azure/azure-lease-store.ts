@@ -8,10 +8,10 @@ import { bounded } from '../bounded.js';
 import { ageFromHeaders, ageFromListing } from '../http-age.js';
 import { storeTime } from '../http-date.js';
 import type {
-  CallOptions,
   LeaseStore,
   Listing,
   ObjectMetadata,
+  StoreCallOptions,
   StoredObject,
   WriteResult,
 } from '../lease-store.js';
@@ -61,7 +61,7 @@ export class AzureLeaseStore implements LeaseStore {
     this.pollMs = pollMs;
   }
 
-  async read(key: string, options?: CallOptions): Promise<StoredObject | undefined> {
+  async read(key: string, options?: StoreCallOptions): Promise<StoredObject | undefined> {
     const request = this.#request('read', key);
     const answer = await this.#call(request, options, async (abortSignal) => {
       const reply = await this.#blob(key).download(0, undefined, { abortSignal, maxRetryRequests: 0 });
@@ -82,7 +82,7 @@ export class AzureLeaseStore implements LeaseStore {
     };
   }
 
-  list(options?: CallOptions): Promise<Listing> {
+  list(options?: StoreCallOptions): Promise<Listing> {
     const request = this.#request('list');
     return allPages(request, async (continuationToken) => {
       const page = await this.#call(request, options, async (abortSignal) => {
@@ -114,7 +114,12 @@ export class AzureLeaseStore implements LeaseStore {
     });
   }
 
-  create(key: string, body: string, metadata: ObjectMetadata, options?: CallOptions): Promise<WriteResult> {
+  create(
+    key: string,
+    body: string,
+    metadata: ObjectMetadata,
+    options?: StoreCallOptions,
+  ): Promise<WriteResult> {
     return this.#put('create', key, { body, metadata, conditions: { ifNoneMatch: '*' } }, options);
   }
 
@@ -123,12 +128,12 @@ export class AzureLeaseStore implements LeaseStore {
     body: string,
     metadata: ObjectMetadata,
     etag: string,
-    options?: CallOptions,
+    options?: StoreCallOptions,
   ): Promise<WriteResult> {
     return this.#put('replace', key, { body, metadata, conditions: { ifMatch: etag } }, options);
   }
 
-  async discardProbe(key: string, options?: CallOptions): Promise<void> {
+  async discardProbe(key: string, options?: StoreCallOptions): Promise<void> {
     checkScratch(this.url, key);
     await this.#call(this.#request('discard', key), options, (abortSignal) =>
       this.#blob(key).delete({ abortSignal }),
@@ -146,7 +151,7 @@ export class AzureLeaseStore implements LeaseStore {
       metadata,
       conditions,
     }: { body: string; metadata: ObjectMetadata; conditions: { ifMatch?: string; ifNoneMatch?: string } },
-    options: CallOptions | undefined,
+    options: StoreCallOptions | undefined,
   ): Promise<WriteResult> {
     const request = this.#request(operation, key);
     const content = Buffer.from(body);
@@ -163,7 +168,7 @@ export class AzureLeaseStore implements LeaseStore {
   /** One request, bounded in time: its reply, or the definite answer that came in the form of an error. */
   #call<T>(
     request: StoreRequest,
-    options: CallOptions | undefined,
+    options: StoreCallOptions | undefined,
     send: (signal: AbortSignal) => Promise<T>,
   ) {
     const { clock, requestTimeoutMs: timeoutMs } = this.options;

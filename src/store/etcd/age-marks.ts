@@ -1,4 +1,4 @@
-import type { CallOptions, Interval } from '../lease-store.js';
+import type { Interval, StoreCallOptions } from '../lease-store.js';
 import { type EtcdRequest, senseless } from './classify-reply.js';
 import type { EtcdGateway } from './gateway.js';
 import type { DecodedValue } from './key-value.js';
@@ -29,7 +29,7 @@ export async function grantMark(
   gateway: EtcdGateway,
   request: EtcdRequest,
   ms: number,
-  options: CallOptions | undefined,
+  options: StoreCallOptions | undefined,
 ): Promise<string> {
   const seconds = Math.ceil(ms / 1_000) + MARGIN_S;
   const { body } = await gateway.call(

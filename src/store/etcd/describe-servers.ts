@@ -1,4 +1,4 @@
-import type { CallOptions, StoreFact } from '../lease-store.js';
+import type { StoreCallOptions, StoreFact } from '../lease-store.js';
 import type { EtcdRequest } from './classify-reply.js';
 import type { EtcdGateway } from './gateway.js';
 
@@ -10,7 +10,7 @@ export async function describeServers(
   gateway: EtcdGateway,
   request: EtcdRequest,
   { endpoints }: { readonly endpoints: readonly string[] },
-  options: CallOptions | undefined,
+  options: StoreCallOptions | undefined,
 ): Promise<readonly StoreFact[]> {
   const versions = await Promise.all(
     endpoints.map((endpoint) =>

@@ -1,11 +1,11 @@
 import { anySignal } from '../../base/abort.js';
 import type { Heed } from '../changes.js';
 import type {
-  CallOptions,
   LeaseStore,
   Listing,
   ListingPage,
   ObjectMetadata,
+  StoreCallOptions,
   StoredObject,
   StoreFact,
   WriteOptions,
@@ -56,7 +56,7 @@ export class EtcdLeaseStore implements LeaseStore {
     this.#gateway = new EtcdGateway(options);
   }
 
-  async read(key: string, options?: CallOptions): Promise<StoredObject | undefined> {
+  async read(key: string, options?: StoreCallOptions): Promise<StoredObject | undefined> {
     const request = this.#request('read', key);
     const range = { ...this.#range(key), range_end: this.#range(`${markOf(key)}\0`).key };
     const { body: reply, storeTime } = await this.#gateway.call(request, 'kv/range', range, {
@@ -78,7 +78,7 @@ export class EtcdLeaseStore implements LeaseStore {
     };
   }
 
-  async list(options?: CallOptions): Promise<Listing> {
+  async list(options?: StoreCallOptions): Promise<Listing> {
     const pages: ListingPage[] = [];
     for (let from: string | undefined = ''; from !== undefined; ) {
       const page = await this.#page(from, options);
@@ -91,7 +91,7 @@ export class EtcdLeaseStore implements LeaseStore {
     return { objects: pages.flatMap(({ objects }) => objects), storeTime: { min, max } };
   }
 
-  async listPage(after: string | undefined, options?: CallOptions): Promise<ListingPage> {
+  async listPage(after: string | undefined, options?: StoreCallOptions): Promise<ListingPage> {
     for (let from = after === undefined ? '' : `${after}\0`; ; ) {
       const { next, ...page } = await this.#page(from, options);
       if (page.objects.length > 0 || next === undefined) return page;
@@ -140,11 +140,11 @@ export class EtcdLeaseStore implements LeaseStore {
     }
   }
 
-  describe(options?: CallOptions): Promise<readonly StoreFact[]> {
+  describe(options?: StoreCallOptions): Promise<readonly StoreFact[]> {
     return describeServers(this.#gateway, this.#request('examine'), this.options, options);
   }
 
-  async discardProbe(key: string, options?: CallOptions): Promise<void> {
+  async discardProbe(key: string, options?: StoreCallOptions): Promise<void> {
     if (!key.startsWith('probe-')) {
       throw new StoreError(`${this.url}: ${key} is not a scratch object and is not removed`, {
         fault: 'rejected',
@@ -164,7 +164,7 @@ export class EtcdLeaseStore implements LeaseStore {
 
   async #page(
     from: string,
-    options: CallOptions | undefined,
+    options: StoreCallOptions | undefined,
   ): Promise<ListingPage & { readonly next: string | undefined }> {
     const request = this.#request('list');
     const range = { ...this.#range(from), range_end: toBase64(endOf(this.#keyPrefix)), limit: String(PAGE) };

@@ -7,7 +7,7 @@ import { type DerivedSignal, onAbort, timeoutSignal } from '../../base/abort.js'
 import type { Clock } from '../../base/clock.js';
 import { storeTime } from '../http-date.js';
 import { KEPT_CONNECTIONS } from '../kept-connections.js';
-import { type CallOptions, type Interval, StoreError } from '../lease-store.js';
+import { type Interval, type StoreCallOptions, StoreError } from '../lease-store.js';
 import {
   classifyReply,
   type EtcdRequest,
@@ -41,7 +41,7 @@ export interface EtcdReply {
 }
 
 /** What a call is made with. */
-export interface EtcdCall extends CallOptions {
+export interface EtcdCall extends StoreCallOptions {
   /** Whether it may be made twice: a write whose outcome is unknown may not. @default false */
   readonly repeatable?: boolean;
 }
@@ -119,7 +119,7 @@ export class EtcdGateway {
   }
 
   /** The version of one server, `3.5.1`, whichever the others are asked of. @throws {StoreError} */
-  async version(request: EtcdRequest, endpoint: string, { signal }: CallOptions = {}): Promise<string> {
+  async version(request: EtcdRequest, endpoint: string, { signal }: StoreCallOptions = {}): Promise<string> {
     const exchange = this.#exchange(endpoint);
     const call = this.#limited(signal);
     try {

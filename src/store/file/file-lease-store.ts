@@ -7,11 +7,11 @@ import { concurrently } from '../../base/concurrently.js';
 import { Damage, readRegular, unless } from '../../base/files.js';
 import type { Heed } from '../changes.js';
 import type {
-  CallOptions,
   Interval,
   LeaseStore,
   Listing,
   ObjectMetadata,
+  StoreCallOptions,
   StoredObject,
   WriteResult,
 } from '../lease-store.js';
@@ -89,14 +89,14 @@ export class FileLeaseStore implements LeaseStore {
     this.#watch = new FolderWatch(this.#directory, clock, pollMs, (name) => KEY.test(name));
   }
 
-  read(key: string, options?: CallOptions): Promise<StoredObject | undefined> {
+  read(key: string, options?: StoreCallOptions): Promise<StoredObject | undefined> {
     return this.#run('not-applied', options, async (signal) => {
       const found = await this.#object(key, signal);
       return found && { key, ...found, body: found.body.toString('utf8'), storeTime: this.#now() };
     });
   }
 
-  list(options?: CallOptions): Promise<Listing> {
+  list(options?: StoreCallOptions): Promise<Listing> {
     return this.#run('not-applied', options, async (signal) => {
       const found = await concurrently(await this.#keys(), LIST_WIDTH, async (key) => ({
         key,
@@ -109,7 +109,12 @@ export class FileLeaseStore implements LeaseStore {
     });
   }
 
-  create(key: string, body: string, metadata: ObjectMetadata, options?: CallOptions): Promise<WriteResult> {
+  create(
+    key: string,
+    body: string,
+    metadata: ObjectMetadata,
+    options?: StoreCallOptions,
+  ): Promise<WriteResult> {
     return this.#write(key, body, metadata, (found) => found.body === undefined, options);
   }
 
@@ -118,7 +123,7 @@ export class FileLeaseStore implements LeaseStore {
     body: string,
     metadata: ObjectMetadata,
     etag: string,
-    options?: CallOptions,
+    options?: StoreCallOptions,
   ): Promise<WriteResult> {
     return this.#write(
       key,
@@ -137,7 +142,7 @@ export class FileLeaseStore implements LeaseStore {
     return this.#watch.next(signal, heed);
   }
 
-  discardProbe(key: string, options?: CallOptions): Promise<void> {
+  discardProbe(key: string, options?: StoreCallOptions): Promise<void> {
     return this.#run('unknown', options, async () => {
       if (!key.startsWith('probe-')) throw refused(`${this.url}: ${key} is not a scratch object of a probe`);
       await this.#log(key).erase();
@@ -154,7 +159,7 @@ export class FileLeaseStore implements LeaseStore {
     body: string,
     metadata: ObjectMetadata,
     condition: (found: Observation) => boolean,
-    options: CallOptions | undefined,
+    options: StoreCallOptions | undefined,
   ): Promise<WriteResult> {
     return this.#run('not-applied', options, async (signal): Promise<WriteResult> => {
       const log = this.#log(key);
@@ -261,7 +266,7 @@ export class FileLeaseStore implements LeaseStore {
 
   async #run<T>(
     outcome: 'unknown' | 'not-applied',
-    options: CallOptions | undefined,
+    options: StoreCallOptions | undefined,
     work: (signal: AbortSignal | undefined) => Promise<T>,
   ): Promise<T> {
     const signal = options?.signal;

@@ -6,11 +6,11 @@ import { ageFromHeaders, ageFromListing } from '../http-age.js';
 import type { HttpClient, HttpReply, HttpRequest } from '../http-client.js';
 import { storeTime } from '../http-date.js';
 import type {
-  CallOptions,
   LeaseStore,
   Listing,
   ListingPage,
   ObjectMetadata,
+  StoreCallOptions,
   StoredObject,
   WriteResult,
 } from '../lease-store.js';
@@ -64,7 +64,7 @@ export class GcsLeaseStore implements LeaseStore {
     this.#objects = `/storage/v1/b/${bucket}/o`;
   }
 
-  async read(key: string, options?: CallOptions): Promise<StoredObject | undefined> {
+  async read(key: string, options?: StoreCallOptions): Promise<StoredObject | undefined> {
     const request = this.#request('read', key);
     const reply = await this.#call(request, options, `${this.#path(key)}?alt=media`, { method: 'GET' });
     if (typeof reply === 'string') return this.#surelyAbsent(key, options);
@@ -82,13 +82,13 @@ export class GcsLeaseStore implements LeaseStore {
     };
   }
 
-  list(options?: CallOptions): Promise<Listing> {
+  list(options?: StoreCallOptions): Promise<Listing> {
     return allPages(this.#request('list'), (pageToken) =>
       this.#page(pageToken === undefined ? {} : { pageToken }, options),
     );
   }
 
-  async listPage(after: string | undefined, options?: CallOptions): Promise<ListingPage> {
+  async listPage(after: string | undefined, options?: StoreCallOptions): Promise<ListingPage> {
     // `startOffset` is the first key of the page, which the caller has already.
     const { token: _, ...page } = await this.#page(
       after === undefined ? {} : { startOffset: this.#keyPrefix + after },
@@ -99,7 +99,7 @@ export class GcsLeaseStore implements LeaseStore {
 
   async #page(
     from: { pageToken?: string; startOffset?: string; prefix?: string },
-    options?: CallOptions,
+    options?: StoreCallOptions,
   ): Promise<ContinuedPage> {
     const request = this.#request('list');
     const fields = 'kind,nextPageToken,items(name,generation,size,updated)';
@@ -135,7 +135,12 @@ export class GcsLeaseStore implements LeaseStore {
     return { objects, storeTime: storeTime(date), more: token !== undefined, token };
   }
 
-  create(key: string, body: string, metadata: ObjectMetadata, options?: CallOptions): Promise<WriteResult> {
+  create(
+    key: string,
+    body: string,
+    metadata: ObjectMetadata,
+    options?: StoreCallOptions,
+  ): Promise<WriteResult> {
     return this.#insert(this.#request('create', key), { key, body, metadata, generation: '0' }, options);
   }
 
@@ -144,12 +149,12 @@ export class GcsLeaseStore implements LeaseStore {
     body: string,
     metadata: ObjectMetadata,
     etag: string,
-    options?: CallOptions,
+    options?: StoreCallOptions,
   ): Promise<WriteResult> {
     return this.#insert(this.#request('replace', key), { key, body, metadata, generation: etag }, options);
   }
 
-  async discardProbe(key: string, options?: CallOptions): Promise<void> {
+  async discardProbe(key: string, options?: StoreCallOptions): Promise<void> {
     checkScratch(this.url, key);
     const answer = await this.#call(this.#request('discard', key), options, this.#path(key), {
       method: 'DELETE',
@@ -169,7 +174,7 @@ export class GcsLeaseStore implements LeaseStore {
       metadata,
       generation,
     }: { key: string; body: string; metadata: ObjectMetadata; generation: string },
-    options: CallOptions | undefined,
+    options: StoreCallOptions | undefined,
   ): Promise<WriteResult> {
     const resource = {
       name: this.#keyPrefix + key,
@@ -199,7 +204,7 @@ export class GcsLeaseStore implements LeaseStore {
    * Undefined where a listing says so, too: of an object and of a bucket that are absent a read says the
    * same.
    */
-  async #surelyAbsent(key: string, options: CallOptions | undefined): Promise<undefined> {
+  async #surelyAbsent(key: string, options: StoreCallOptions | undefined): Promise<undefined> {
     const { objects } = await this.#page({ prefix: this.#keyPrefix + key }, options);
     if (!objects.some((object) => object.key === key)) return undefined;
     const detail = 'answered 404 for an object that it lists';
@@ -209,7 +214,7 @@ export class GcsLeaseStore implements LeaseStore {
   /** One request, bounded in time: a success, or the definite answer that came in the form of a refusal. */
   #call(
     request: StoreRequest,
-    options: CallOptions | undefined,
+    options: StoreCallOptions | undefined,
     path: string,
     send: Omit<HttpRequest, 'signal'>,
   ): Promise<Answer> {

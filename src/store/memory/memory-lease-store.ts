@@ -2,10 +2,10 @@ import { orAborted } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
 import type { Heed } from '../changes.js';
 import type {
-  CallOptions,
   LeaseStore,
   Listing,
   ObjectMetadata,
+  StoreCallOptions,
   StoredObject,
   WriteResult,
 } from '../lease-store.js';
@@ -72,15 +72,20 @@ export class MemoryLeaseStore implements LeaseStore {
     return new MemoryLeaseStore({ ...this.options, intercept }, this.bucket);
   }
 
-  read(key: string, options?: CallOptions): Promise<StoredObject | undefined> {
+  read(key: string, options?: StoreCallOptions): Promise<StoredObject | undefined> {
     return this.#call({ operation: 'read', key }, () => this.bucket.read(key), options);
   }
 
-  list(options?: CallOptions): Promise<Listing> {
+  list(options?: StoreCallOptions): Promise<Listing> {
     return this.#call({ operation: 'list' }, () => this.bucket.list(), options);
   }
 
-  create(key: string, body: string, metadata: ObjectMetadata, options?: CallOptions): Promise<WriteResult> {
+  create(
+    key: string,
+    body: string,
+    metadata: ObjectMetadata,
+    options?: StoreCallOptions,
+  ): Promise<WriteResult> {
     return this.#call(
       { operation: 'create', key, body },
       () => this.bucket.create(key, body, metadata),
@@ -93,7 +98,7 @@ export class MemoryLeaseStore implements LeaseStore {
     body: string,
     metadata: ObjectMetadata,
     etag: string,
-    options?: CallOptions,
+    options?: StoreCallOptions,
   ): Promise<WriteResult> {
     return this.#call(
       { operation: 'replace', key, body, etag },
@@ -110,7 +115,7 @@ export class MemoryLeaseStore implements LeaseStore {
     return this.bucket.changes.next(signal, heed);
   }
 
-  async discardProbe(key: string, options?: CallOptions): Promise<void> {
+  async discardProbe(key: string, options?: StoreCallOptions): Promise<void> {
     if (!key.startsWith('probe-')) {
       throw new StoreError(`${key} is not a scratch object of a probe`, {
         fault: 'rejected',
@@ -123,7 +128,11 @@ export class MemoryLeaseStore implements LeaseStore {
   /** Nothing to give up: the objects last as long as any client does. */
   async close(): Promise<void> {}
 
-  async #call<Reply>(call: MemoryCall, apply: () => Reply, options: CallOptions | undefined): Promise<Reply> {
+  async #call<Reply>(
+    call: MemoryCall,
+    apply: () => Reply,
+    options: StoreCallOptions | undefined,
+  ): Promise<Reply> {
     options?.signal?.throwIfAborted();
     const { intercept = faultless } = this.options;
     return orAborted(intercept(call, apply), options?.signal);

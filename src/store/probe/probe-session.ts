@@ -4,10 +4,10 @@ import type { Clock, RandomSource } from '../../base/clock.js';
 import { concurrently } from '../../base/concurrently.js';
 import { bounded } from '../bounded.js';
 import type {
-  CallOptions,
   Interval,
   LeaseStore,
   Listing,
+  StoreCallOptions,
   StoredObject,
   WriteResult,
 } from '../lease-store.js';
@@ -186,7 +186,7 @@ export class ProbeSession {
     return left;
   }
 
-  async #write(key: string, run: (options: CallOptions) => Promise<WriteResult>): Promise<ProbedWrite> {
+  async #write(key: string, run: (options: StoreCallOptions) => Promise<WriteResult>): Promise<ProbedWrite> {
     try {
       const result = await this.#timed((options) => {
         const write = run(options);
@@ -241,7 +241,10 @@ export class ProbeSession {
     }
   }
 
-  async #timed<T>(run: (options: CallOptions) => Promise<T>, timeoutMs = REQUEST_TIMEOUT_MS): Promise<T> {
+  async #timed<T>(
+    run: (options: StoreCallOptions) => Promise<T>,
+    timeoutMs = REQUEST_TIMEOUT_MS,
+  ): Promise<T> {
     this.requests += 1;
     this.#inFlight += 1;
     const alone = this.#inFlight === 1;

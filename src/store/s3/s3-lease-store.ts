@@ -4,11 +4,11 @@ import { textOf } from '../connection-failure.js';
 import { ageFromHeaders, ageFromListing } from '../http-age.js';
 import { storeTime } from '../http-date.js';
 import type {
-  CallOptions,
   LeaseStore,
   Listing,
   ListingPage,
   ObjectMetadata,
+  StoreCallOptions,
   StoredObject,
   WriteResult,
 } from '../lease-store.js';
@@ -85,7 +85,7 @@ export class S3LeaseStore implements LeaseStore {
     this.pollMs = pollMs;
   }
 
-  async read(key: string, options?: CallOptions): Promise<StoredObject | undefined> {
+  async read(key: string, options?: StoreCallOptions): Promise<StoredObject | undefined> {
     const request = this.#request('read', key);
     const command = new GetObjectCommand(this.#object(key));
     const answer = await this.#call(request, options, command, async (abortSignal) => {
@@ -104,13 +104,13 @@ export class S3LeaseStore implements LeaseStore {
     };
   }
 
-  async list(options?: CallOptions): Promise<Listing> {
+  async list(options?: StoreCallOptions): Promise<Listing> {
     return allPages(this.#request('list'), (token) => this.#page({ ContinuationToken: token }, options));
   }
 
   async listPage(
     after: string | undefined,
-    options?: CallOptions & { readonly folders?: boolean | undefined },
+    options?: StoreCallOptions & { readonly folders?: boolean | undefined },
   ): Promise<ListingPage> {
     const from = { StartAfter: after === undefined ? undefined : this.#keyPrefix + after };
     const { token: _, ...page } = await this.#page(
@@ -122,7 +122,7 @@ export class S3LeaseStore implements LeaseStore {
 
   async #page(
     from: Partial<Record<'ContinuationToken' | 'StartAfter' | 'Delimiter', string | undefined>>,
-    options: CallOptions | undefined,
+    options: StoreCallOptions | undefined,
   ): Promise<ContinuedPage> {
     const request = this.#request('list');
     const command = new ListObjectsV2Command({
@@ -158,7 +158,12 @@ export class S3LeaseStore implements LeaseStore {
     };
   }
 
-  create(key: string, body: string, metadata: ObjectMetadata, options?: CallOptions): Promise<WriteResult> {
+  create(
+    key: string,
+    body: string,
+    metadata: ObjectMetadata,
+    options?: StoreCallOptions,
+  ): Promise<WriteResult> {
     return this.#put(
       this.#request('create', key),
       { ...this.#content(key, body, metadata), IfNoneMatch: '*' },
@@ -171,7 +176,7 @@ export class S3LeaseStore implements LeaseStore {
     body: string,
     metadata: ObjectMetadata,
     etag: string,
-    options?: CallOptions,
+    options?: StoreCallOptions,
   ): Promise<WriteResult> {
     return this.#put(
       this.#request('replace', key),
@@ -180,7 +185,7 @@ export class S3LeaseStore implements LeaseStore {
     );
   }
 
-  async discardProbe(key: string, options?: CallOptions): Promise<void> {
+  async discardProbe(key: string, options?: StoreCallOptions): Promise<void> {
     checkScratch(this.url, key);
     const command = new DeleteObjectCommand(this.#object(key));
     await this.#call(this.#request('discard', key), options, command, (abortSignal) =>
@@ -195,7 +200,7 @@ export class S3LeaseStore implements LeaseStore {
   async #put(
     request: StoreRequest,
     input: ConstructorParameters<typeof PutObjectCommand>[0],
-    options?: CallOptions,
+    options?: StoreCallOptions,
   ): Promise<WriteResult> {
     const command = new PutObjectCommand(input);
     const answer = await this.#call(request, options, command, (abortSignal) =>
@@ -212,7 +217,7 @@ export class S3LeaseStore implements LeaseStore {
   /** One request, bounded in time, unless it has to be signed anew. */
   async #call<Output>(
     request: StoreRequest,
-    options: CallOptions | undefined,
+    options: StoreCallOptions | undefined,
     command: Observable,
     send: (abortSignal: AbortSignal) => Promise<Output>,
   ): Promise<Answer<Output>> {

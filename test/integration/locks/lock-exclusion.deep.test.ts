@@ -128,7 +128,7 @@ describe('a lock on S3', () => {
   });
 });
 
-describe('acquireLock and elect of the build', () => {
+describe('acquireLock and electOnStore of the build', () => {
   const library = async () =>
     (await import(join(packageRoot, 'dist/locks/index.js'))) as typeof import('../../../src/locks/index.js');
   /** Nothing runs in this thread meanwhile. */
@@ -157,7 +157,7 @@ describe('acquireLock and elect of the build', () => {
   it.each(['inline', 'worker'] as const)(
     'stand again once a store that was away is back, with a keeper that is %s',
     async (keeper) => {
-      const { elect } = await library();
+      const { electOnStore } = await library();
       const { proxy, through } = await throughProxy(s3.endpoint);
       const store = `s3://${(await createBucket(s3)).name}/p`;
       const tokens: bigint[] = [];
@@ -168,7 +168,7 @@ describe('acquireLock and elect of the build', () => {
         // More than one attempt makes.
         if (failures > 12) proxy.heal();
       };
-      for await (const term of elect('leader', {
+      for await (const term of electOnStore('leader', {
         store,
         endpoint: through,
         region: s3.region,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { AcquireTimeoutError } from '../../../src/base/errors.js';
+import { WaitTimeoutError } from '../../../src/base/errors.js';
 import { barrier } from '../../../src/recipes/barrier.js';
 import { recipeScene, waitingCalls } from './recipe-scene.js';
 
@@ -40,7 +40,7 @@ describe('a barrier', () => {
     const client = await scene.open();
     const gate = barrier(client, PATH);
     await gate.set();
-    await expect(gate.wait({ timeoutMs: 0 })).rejects.toThrow(AcquireTimeoutError);
+    await expect(gate.wait({ timeoutMs: 0 })).rejects.toThrow(WaitTimeoutError);
     await expect(gate.wait({ timeoutMs: 100 })).rejects.toThrow(
       /\/barriers\/night was not removed within 100 ms/,
     );

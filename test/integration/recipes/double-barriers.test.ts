@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { AcquireTimeoutError } from '../../../src/base/errors.js';
+import { WaitTimeoutError } from '../../../src/base/errors.js';
 import { type DoubleBarrier, doubleBarrier } from '../../../src/recipes/double-barrier.js';
 import { lock } from '../../../src/recipes/lock.js';
 import type { ZooKeeper } from '../../../src/zookeeper/zookeeper.js';
@@ -115,7 +115,7 @@ describe('a double barrier', () => {
   it('leaves nothing behind where too few enter in time, and can be entered again', async () => {
     const client = await scene.open();
     const [first, second] = group(client, 2) as [DoubleBarrier, DoubleBarrier];
-    await expect(first.enter({ timeoutMs: 0 })).rejects.toThrow(AcquireTimeoutError);
+    await expect(first.enter({ timeoutMs: 0 })).rejects.toThrow(WaitTimeoutError);
     await expect(first.enter({ timeoutMs: 100 })).rejects.toThrow(
       /was not entered by 2 members within 100 ms/,
     );

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { AcquireTimeoutError, ConfigError } from '../../../src/base/errors.js';
+import { ConfigError, WaitTimeoutError } from '../../../src/base/errors.js';
 import { LockLostError } from '../../../src/lease/model/lock-lost.js';
 import { elect, participants, watchLeader } from '../../../src/recipes/elect.js';
 import { lock } from '../../../src/recipes/lock.js';
@@ -63,7 +63,7 @@ describe('a lock', () => {
   it('is not had within the time, and nothing of the attempt is left', async () => {
     const [holder, other] = [await scene.open(), await scene.open()];
     await using _held = await lock(holder, PATH).acquire();
-    await expect(lock(other, PATH).acquire({ timeoutMs: 0 })).rejects.toThrow(AcquireTimeoutError);
+    await expect(lock(other, PATH).acquire({ timeoutMs: 0 })).rejects.toThrow(WaitTimeoutError);
     await expect(lock(other, PATH).acquire({ timeoutMs: 200 })).rejects.toThrow(
       /could not be had within 200 ms/,
     );
@@ -292,7 +292,7 @@ describe('a read/write lock', () => {
     expect(held.path).toMatch(new RegExp(`-__READ__${number}$`));
     expect(held.isValid()).toBe(true);
     expect((await children(client)).map((name) => name.slice(-18))).toContain(`__READ__${number}`);
-    await expect(writeLock(client, PATH).acquire({ timeoutMs: 0 })).rejects.toThrow(AcquireTimeoutError);
+    await expect(writeLock(client, PATH).acquire({ timeoutMs: 0 })).rejects.toThrow(WaitTimeoutError);
     await held.guard([{ type: 'create', path: '/work', data: '', mode: 'persistent' }]);
     expect(held.signal.aborted).toBe(false);
     await held.release();
@@ -306,7 +306,7 @@ describe('a semaphore', () => {
     const client = await scene.open();
     const one = () => semaphore(client, PATH, { leases: 2 });
     const [first, second] = [await one().acquire(), await one().acquire()];
-    await expect(one().acquire({ timeoutMs: 0 })).rejects.toThrow(AcquireTimeoutError);
+    await expect(one().acquire({ timeoutMs: 0 })).rejects.toThrow(WaitTimeoutError);
     const third = one().acquire();
     await standing(client, 3, `${PATH}/leases`);
     await first.release();

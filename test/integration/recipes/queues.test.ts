@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { AcquireTimeoutError } from '../../../src/base/errors.js';
+import { WaitTimeoutError } from '../../../src/base/errors.js';
 import { queue } from '../../../src/recipes/queue.js';
 import type { ZooKeeper } from '../../../src/zookeeper/zookeeper.js';
 import { beforeFirst } from './before-calls.js';
@@ -58,7 +58,7 @@ describe.each([
   it('has takers wait, no longer than allowed, and leaves foreign znodes alone', async () => {
     const client = await scene.open();
     const mail = queue(client, PATH, format);
-    await expect(mail.take({ timeoutMs: 0 })).rejects.toThrow(AcquireTimeoutError);
+    await expect(mail.take({ timeoutMs: 0 })).rejects.toThrow(WaitTimeoutError);
     await client.createWithParents(`${PATH}/other`, 'x', 'persistent');
     await expect(mail.take({ timeoutMs: 100 })).rejects.toThrow(/\/queues\/mail had no item within 100 ms/);
     const reason = new Error('enough');
@@ -196,7 +196,7 @@ describe('a queue with a lock path', () => {
     expect((await client.read(`${LOCKS}/queue-0000000000`))?.stat.owner).toBeDefined();
     const two = await queue(other, PATH, LOCKED).take();
     expect(two.data.toString()).toBe('two');
-    await expect(mail.take({ timeoutMs: 0 })).rejects.toThrow(AcquireTimeoutError);
+    await expect(mail.take({ timeoutMs: 0 })).rejects.toThrow(WaitTimeoutError);
     await Promise.all([one.ack(), one.ack(), two.ack()]);
     expect([await children(client), await children(client, LOCKS)]).toEqual([[], []]);
   });

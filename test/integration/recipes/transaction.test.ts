@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, inject, it } from 'vitest';
-import { AcquireTimeoutError, ConfigError } from '../../../src/base/errors.js';
+import { ConfigError, WaitTimeoutError } from '../../../src/base/errors.js';
 import { type TransactionOutcome, transaction } from '../../../src/recipes/index.js';
 import type { ZooKeeper } from '../../../src/zookeeper/zookeeper.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
@@ -184,7 +184,7 @@ describe('a transaction', () => {
   it('has no vote where the site fails as it is asked; it is asked again by the next call', async () => {
     const client = await scene.open();
     const outcome = transaction(client, PATH).coordinate({ sites: ['stock'] });
-    for (const failure of [new Error('disk full'), new AcquireTimeoutError('a lock of its own')])
+    for (const failure of [new Error('disk full'), new WaitTimeoutError('a lock of its own')])
       await expect(join(client, 'stock', () => Promise.reject(failure))).rejects.toBe(failure);
     await votes(client, 0);
     expect(await Promise.all([outcome, join(client, 'stock')])).toEqual(['commit', 'commit']);
@@ -343,7 +343,7 @@ describe('a transaction that cannot go on', () => {
   it('says that none was begun in time, and obeys its signal', async () => {
     const client = await scene.open();
     await expect(transaction(client, PATH).join({ site: 'stock', timeoutMs: 100 }, yes)).rejects.toThrow(
-      AcquireTimeoutError,
+      WaitTimeoutError,
     );
     const over = new AbortController();
     const joining = transaction(client, PATH).join({ site: 'stock', signal: over.signal }, yes);
@@ -412,7 +412,7 @@ describe('a transaction that cannot go on', () => {
     const { client, proxy } = await scene.openThroughProxy();
     proxy.stall('both');
     await expect(transaction(client, PATH).coordinate({ sites: SITES, timeoutMs: 10 })).rejects.toThrow(
-      AcquireTimeoutError,
+      WaitTimeoutError,
     );
     // Or close() would wait a second for the servers.
     proxy.heal();

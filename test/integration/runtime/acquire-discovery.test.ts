@@ -157,18 +157,17 @@ describe('a lease with discovery', () => {
 
   it('knows the others, and is known by them before it is ready, also when a thread of its own keeps it', async () => {
     const store = `file:${join(folder, 'store')}`;
-    const others = [
-      await hold({ store, zookeeper: connect, durationMs: 4_000 }),
-      await hold({ store, zookeeper: connect }),
-    ];
-    // Dies without a word, and leaves an expired lease.
-    const dead = announced();
-    await dead.waitForOutput(/id 2 version 1/);
-    dead.kill('SIGKILL');
-    others.push(await hold({ store, zookeeper: connect }));
+    const others: ManagedLease[] = [];
+    // All ids but one, so that it is the program's, whichever it is, and its successor's.
+    for (const durationMs of [4_000, undefined, undefined])
+      others.push(await hold({ store, zookeeper: connect, durationMs }));
+    const killed = announced();
+    const [, id = ''] = await killed.waitForOutput(/id (\d) version 1/);
+    killed.kill('SIGKILL');
     const successor = announced('worker');
-    await successor.waitForOutput(/id 2 version 2\nready: known/);
-    expect(others[0]?.discovery?.nodes.knownVersions()).toEqual({ 0: 1, 1: 1, 2: 2, 3: 1 });
+    await successor.waitForOutput(new RegExp(`id ${id} version 2\nready: known`));
+    const known = Object.fromEntries(others.map((lease) => [lease.id, 1]));
+    expect(others[0]?.discovery?.nodes.knownVersions()).toEqual({ ...known, [id]: 2 });
   });
 });
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Discovery } from '../../../src/discovery/discovery.js';
-import { acquire, type ZooKeeperOptions } from '../../../src/runtime/acquire.js';
+import { type AcquireZooKeeperOptions, acquire } from '../../../src/runtime/acquire.js';
 import type { ManagedLease } from '../../../src/runtime/managed-lease.js';
 import { runInProcess } from '../../support/in-process.js';
 import { throughProxy } from '../../support/network/proxies.js';
@@ -22,7 +22,7 @@ describe('a lease of the library', () => {
   const announcement = { service: 'orders', address: 'host', port: 80 };
 
   async function hold(
-    zookeeper: Omit<ZooKeeperOptions, 'connect'> = {},
+    zookeeper: Omit<AcquireZooKeeperOptions, 'connect'> = {},
     through = scene.connect,
   ): Promise<ManagedLease & { discovery: Discovery }> {
     const announced = { connect: through, ...announcement, ...zookeeper };

@@ -1,9 +1,9 @@
 import { CLUSTER_KEY } from '../../../src/lease/model/cluster-config.js';
 import {
-  type CallOptions,
   type LeaseStore,
   type Listing,
   type ListingPage,
+  type StoreCallOptions,
   type StoredObject,
   StoreError,
   type StoreFault,
@@ -67,7 +67,7 @@ export class SimulatedStore implements LeaseStore {
     if (pageObjects !== undefined) this.listPage = (after) => this.#listPage(after, pageObjects);
   }
 
-  read(key: string, { signal }: CallOptions = {}): Promise<StoredObject | undefined> {
+  read(key: string, { signal }: StoreCallOptions = {}): Promise<StoredObject | undefined> {
     const { world } = this.options;
     // Of no interest, and there may be hundreds of them: not worth an event each.
     if (world.outside?.has(key)) return Promise.resolve(world.read(key));
@@ -84,7 +84,12 @@ export class SimulatedStore implements LeaseStore {
     });
   }
 
-  create(key: string, body: string, metadata: Metadata, { signal }: CallOptions = {}): Promise<WriteResult> {
+  create(
+    key: string,
+    body: string,
+    metadata: Metadata,
+    { signal }: StoreCallOptions = {},
+  ): Promise<WriteResult> {
     const { world } = this.options;
     const apply = (sender: Sender) =>
       world.invariants.afterWrite(key, body, metadata, world.create(key, body, metadata), sender);
@@ -96,7 +101,7 @@ export class SimulatedStore implements LeaseStore {
     body: string,
     metadata: Metadata,
     etag: string,
-    { signal }: CallOptions = {},
+    { signal }: StoreCallOptions = {},
   ): Promise<WriteResult> {
     const { bucket, invariants } = this.options.world;
     const apply = (sender: Sender) =>

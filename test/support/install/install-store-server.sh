@@ -5,6 +5,8 @@
 #   install-store-server.sh s3mock | s3proxy                       needs Maven, and Java 17 or later to run
 #   install-store-server.sh moto | gcp-storage-emulator            needs Python 3 with pip
 #   install-store-server.sh gofakes3 | versitygw | fake-gcs-server needs Go
+#   install-store-server.sh rclone                                 needs Go 1.26
+#   install-store-server.sh s3s-fs                                 needs Rust with cargo; half an hour
 #   install-store-server.sh s3rver | azurite                       needs npm
 set -eu
 
@@ -16,6 +18,8 @@ case $server in
   moto) version=5.2.5 tool=python3 needs='Python 3 with pip' ;;
   gofakes3) version=v1.2.0 tool=go needs='Go (1.24 or later)' ;;
   versitygw) version=v1.8.0 tool=go needs='Go (1.24 or later)' ;;
+  rclone) version=v1.76.0 tool=go needs='Go (1.26 or later)' ;;
+  s3s-fs) version=0.14.1 tool=cargo needs='Rust (cargo)' ;;
   s3rver) version=3.7.1 tool=npm needs='npm' ;;
   azurite) version=3.37.0 tool=npm needs='npm' ;;
   fake-gcs-server) version=v1.56.1 tool=go needs='Go (1.24 or later)' ;;
@@ -47,6 +51,8 @@ if [ ! -d "$folder" ]; then
     moto) python3 -m pip install --quiet --target "$installing" "moto[server]==$version" >&2 ;;
     gofakes3) GOBIN=$installing go install "github.com/johannesboyne/gofakes3/cmd/gofakes3@$version" >&2 ;;
     versitygw) CGO_ENABLED=0 GOBIN=$installing go install "github.com/versity/versitygw/cmd/versitygw@$version" >&2 ;;
+    rclone) CGO_ENABLED=0 GOBIN=$installing go install "github.com/rclone/rclone@$version" >&2 ;;
+    s3s-fs) CARGO_TARGET_DIR=$installing/target cargo install --quiet --root "$installing" --version "$version" --features binary s3s-fs >&2 && rm -rf "$installing/target" ;;
     s3rver | azurite) npm install --prefix "$installing" --no-audit --no-fund --no-save "$server@$version" >&2 ;;
     fake-gcs-server) CGO_ENABLED=0 GOBIN=$installing go install -trimpath -ldflags='-s -w' "github.com/fsouza/fake-gcs-server@$version" >&2 ;;
     gcp-storage-emulator) python3 -m pip install --quiet --target "$installing" "gcp-storage-emulator==$version" >&2 ;;
@@ -57,7 +63,8 @@ case $server in
   s3mock) echo "$folder/s3mock-exec.jar" ;;
   s3proxy) echo "$folder/s3proxy-jar-with-dependencies.jar" ;;
   moto | gcp-storage-emulator) echo "$folder" ;;
-  gofakes3 | versitygw | fake-gcs-server) echo "$folder/$server" ;;
+  gofakes3 | versitygw | fake-gcs-server | rclone) echo "$folder/$server" ;;
+  s3s-fs) echo "$folder/bin/$server" ;;
   s3rver) echo "$folder/node_modules/s3rver/bin/s3rver.js" ;;
   azurite) echo "$folder/node_modules/azurite/dist/src/azurite.js" ;;
 esac

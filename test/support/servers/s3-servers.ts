@@ -6,7 +6,17 @@ import { findMinio, startMinioProcess } from './minio-process.js';
 import { findServer, startServerProcess } from './server-process.js';
 
 /** The S3 servers that can be had from package registries. */
-export const S3_SERVERS = ['minio', 'gofakes3', 'versitygw', 's3mock', 'moto', 's3rver', 's3proxy'] as const;
+export const S3_SERVERS = [
+  'minio',
+  'gofakes3',
+  'versitygw',
+  'rclone',
+  's3s-fs',
+  's3mock',
+  'moto',
+  's3rver',
+  's3proxy',
+] as const;
 /** One of them. */
 export type S3ServerName = (typeof S3_SERVERS)[number];
 
@@ -69,6 +79,14 @@ async function launchOf(name: Exclude<S3ServerName, 'minio'>, folder: string, po
     case 'versitygw': {
       const env = { ...process.env, ROOT_ACCESS_KEY: KEY.accessKeyId, ROOT_SECRET_KEY: KEY.secretAccessKey };
       return { command: path, args: ['--port', `127.0.0.1:${port}`, 'posix', data], env };
+    }
+    case 'rclone': {
+      const key = `${KEY.accessKeyId},${KEY.secretAccessKey}`;
+      return { command: path, args: ['serve', 's3', '--auth-key', key, '--addr', `127.0.0.1:${port}`, data] };
+    }
+    case 's3s-fs': {
+      const keys = ['--access-key', KEY.accessKeyId, '--secret-key', KEY.secretAccessKey];
+      return { command: path, args: ['--host', '127.0.0.1', '--port', String(port), ...keys, data] };
     }
     case 's3rver':
       return {

@@ -1,4 +1,4 @@
-import { AcquireTimeoutError } from '../../../../src/base/errors.js';
+import { WaitTimeoutError } from '../../../../src/base/errors.js';
 import { isFault, ZooKeeperError } from '../../../../src/zookeeper/zookeeper-error.js';
 import type { Run } from '../machine-host.js';
 import type { RecipeWorld } from '../world.js';
@@ -8,7 +8,7 @@ export const GIVEN_UP = new Error('given up');
 
 /** What the contract of a waiting call names: not in time, given up, no connection, the client closed. */
 export function isExpected(error: unknown): boolean {
-  if (error === GIVEN_UP || error instanceof AcquireTimeoutError) return true;
+  if (error === GIVEN_UP || error instanceof WaitTimeoutError) return true;
   return error instanceof ZooKeeperError && (error.transient || isFault(error, 'closed', 'aborted'));
 }
 
