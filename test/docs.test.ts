@@ -58,6 +58,15 @@ describe('the documentation', () => {
     expect(pages.get(join(packageRoot, 'README.md'))?.trimEnd().split('\n').length).toBeLessThanOrEqual(150);
   });
 
+  it('maps in CONTRIBUTING every folder of src, and no other', () => {
+    const folders = readdirSync(join(packageRoot, 'src'), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map((entry) => `${relative(packageRoot, join(entry.parentPath, entry.name))}/`);
+    const rows = (pages.get(join(packageRoot, 'CONTRIBUTING.md')) ?? '').matchAll(/^\| (`src\/[^|]*) \|/gm);
+    const mapped = [...rows].flatMap(([, cell = '']) => cell.replaceAll('`', '').split(', '));
+    expect(mapped.sort()).toEqual(folders.sort());
+  });
+
   it('lists all entry points of the package', () => {
     const { exports } = JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')) as {
       exports: Record<string, unknown>;
