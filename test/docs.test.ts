@@ -17,7 +17,7 @@ function filesBelow(folder: string, ending: string): string[] {
 
 const pages = new Map(filesBelow(packageRoot, '.md').map((file) => [file, readFileSync(file, 'utf8')]));
 
-/** A page without what stands in blocks and spans of code. */
+/** A page without its blocks and spans of code. */
 const prose = (text: string) => text.replace(/^```[\s\S]*?^```/gm, '').replace(/`[^`\n]*`/g, '');
 
 /** The anchors of a page's headings, as GitHub makes them. */
@@ -48,7 +48,7 @@ function deadLinks(file: string, text: string): string[] {
 
 describe('the documentation', () => {
   it.each([...pages.keys()].map((file) => [relative(packageRoot, file), file] as const))(
-    '%s leads nowhere that is not there',
+    '%s has no dead link',
     (_, file) => {
       expect(deadLinks(file, pages.get(file) ?? '')).toEqual([]);
     },
@@ -56,6 +56,15 @@ describe('the documentation', () => {
 
   it('answers in a README of 150 lines at most what it is, how to start and whether to trust it', () => {
     expect(pages.get(join(packageRoot, 'README.md'))?.trimEnd().split('\n').length).toBeLessThanOrEqual(150);
+  });
+
+  it('maps in CONTRIBUTING every folder of src, and no other', () => {
+    const folders = readdirSync(join(packageRoot, 'src'), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map((entry) => `${relative(packageRoot, join(entry.parentPath, entry.name))}/`);
+    const rows = (pages.get(join(packageRoot, 'CONTRIBUTING.md')) ?? '').matchAll(/^\| (`src\/[^|]*) \|/gm);
+    const mapped = [...rows].flatMap(([, cell = '']) => cell.replaceAll('`', '').split(', '));
+    expect(mapped.sort()).toEqual(folders.sort());
   });
 
   it('lists all entry points of the package', () => {
@@ -142,8 +151,8 @@ describe('the documentation', () => {
     const quoted = [...table.matchAll(/^\| (.*?) \|/gm)].flatMap(([, cell = '']) =>
       [...cell.matchAll(/`([^`]+)`/g)].map(([, text = '']) => text),
     );
-    // What it says stands in the sources in pieces, with values between them; what the system says
-    // (ECONNREFUSED) does not stand there at all.
+    // The sources have its messages in pieces, with values between them, and no messages of the system
+    // (ECONNREFUSED).
     const sources = filesBelow(join(packageRoot, 'src'), '.ts')
       .filter((file) => !file.endsWith('.test.ts'))
       .map((file) => readFileSync(file, 'utf8').replace(/' \+\n\s*['`]|` \+\n\s*['`]/g, ''))
