@@ -2,7 +2,13 @@ import { connect } from 'node:net';
 import { aborted } from '../base/abort.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { formatServer, type ServerAddress } from './connect-string.js';
-import { CONNECTING, type ConnectionManager, type LibraryClient, MessageGuard } from './library-internals.js';
+import {
+  CONNECTING,
+  type ConnectionManager,
+  connectionOf,
+  type LibraryClient,
+  MessageGuard,
+} from './library-internals.js';
 import { type Answer, Request } from './messages.js';
 import { type NameResolver, sharedResolver } from './name-resolver.js';
 import { RequestPipeline } from './request-pipeline.js';
@@ -95,7 +101,7 @@ export class LibraryConnection {
     private readonly options: LibraryConnectionOptions,
   ) {
     const { clock, listener, names = sharedResolver } = options;
-    const manager = client.connectionManager;
+    const manager = connectionOf(client);
     this.#manager = manager;
     this.#search = new ServerSearch({ ...options, names });
     // The library knows of no watches: a watch reads again after each reconnect, so there is nothing to hand

@@ -2,8 +2,11 @@ import type { Socket } from 'node:net';
 import { type Client, Exception } from 'node-zookeeper-client';
 import { Answer, type Request } from './messages.js';
 
-// What is used of the library's insides (node-zookeeper-client 1.1.3), where its public side does not let it
-// be used safely.
+// What is used and replaced of the library's insides, where its public side does not let it be used safely:
+// - `connect` and the timers behind it: the search for a server is ours (`library-connection.ts`);
+// - `queue`, `packetQueue`, `xid`: requests are encoded here (`request-pipeline.ts`);
+// - `onSocketData`: messages are cut and checked before the library sees them (`MessageGuard`, below).
+// package.json pins the version. Another one is refused when a client opens, see `connectionOf`.
 
 /** The library's client, its insides visible. */
 export type LibraryClient = Client & { readonly connectionManager: ConnectionManager };
@@ -34,6 +37,31 @@ export interface ConnectionManager {
   onSocketTimeout(): void;
   onSocketData(bytes: Buffer): void;
   onSocketClosed(hadError: boolean): void;
+}
+
+const MEMBERS: Readonly<Record<Exclude<keyof ConnectionManager, 'socket'>, string>> = {
+  state: 'number',
+  zxid: 'object',
+  xid: 'number',
+  packetQueue: 'object',
+  setState: 'function',
+  connect: 'function',
+  queue: 'function',
+  onSocketConnected: 'function',
+  onSocketDrain: 'function',
+  onSocketTimeout: 'function',
+  onSocketData: 'function',
+  onSocketClosed: 'function',
+};
+
+/** The connection of a client of the library. @throws Error when it has other insides than 1.1.3 */
+export function connectionOf(client: Pick<LibraryClient, 'connectionManager'>): ConnectionManager {
+  const manager = client.connectionManager;
+  for (const [name, type] of Object.entries(MEMBERS) as [keyof ConnectionManager, string][]) {
+    if (typeof manager?.[name] === type) continue;
+    throw new Error(`node-zookeeper-client 1.1.3 is needed: this version has no ${type} ${name}`);
+  }
+  return manager;
 }
 
 /** No server sends a message this large: one that seems to speaks another protocol. */

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock, systemRandom } from '../../../src/base/system.js';
 import { openEtcdStore } from '../../../src/store/etcd/index.js';
 import type { LeaseStore } from '../../../src/store/lease-store.js';
@@ -6,7 +6,7 @@ import { StoreError } from '../../../src/store/lease-store.js';
 import { openStore } from '../../../src/store/open-store.js';
 import { newEtcdStore } from '../../support/etcd.js';
 import { type EtcdCluster, startEtcdCluster } from '../../support/servers/etcd-cluster.js';
-import type { EtcdProcess } from '../../support/servers/etcd-process.js';
+import { type EtcdProcess, findEtcd } from '../../support/servers/etcd-process.js';
 
 // Three members, of which the leader is killed, paused, or cut off from the others.
 
@@ -149,6 +149,9 @@ it('of 50 racing writers at three servers exactly one wins each race, and no wri
 });
 
 describe.each(['debian', '3.6'] as const)('etcd of version %s', (version) => {
+  // One of them is built, which takes minutes.
+  beforeAll(() => findEtcd(version), 900_000);
+
   // Where leases of etcd are renewed such a leader may revoke them all: nearly always on 3.4, and in one of
   // three trials on 3.6 with its own timing.
   it('tells of no write that it is older than it is, also when a leader goes on that was paused for longer than marks stay', {
