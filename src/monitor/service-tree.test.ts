@@ -17,10 +17,10 @@ class WatchedZnodes {
     this.#states.add(listener);
     return () => this.#states.delete(listener);
   };
-  watchChildren = (path: string, listener: (names: readonly string[] | undefined) => void) =>
-    this.#watch(`${path}/*`, () => listener(this.children.get(path)));
-  watchData = (path: string, listener: (znode: Znode | undefined) => void) =>
-    this.#watch(path, () => listener(this.#znode(path)));
+  watchChildren = (path: string, listener: (names: readonly string[] | undefined, path: string) => void) =>
+    this.#watch(`${path}/*`, () => listener(this.children.get(path), path));
+  watchData = (path: string, listener: (znode: Znode | undefined, path: string) => void) =>
+    this.#watch(path, () => listener(this.#znode(path), path));
 
   get listeners(): number {
     return this.watches.size + this.#states.size;

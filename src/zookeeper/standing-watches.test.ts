@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { seededRandom, settled, VirtualClock } from '../../test/support/virtual-clock.js';
 import type { Session } from './library-session.js';
-import { type Send, StandingWatches } from './standing-watches.js';
+import { StandingWatches } from './standing-watches.js';
 import { ZooKeeperError } from './zookeeper-error.js';
 
 // Which watch reads when; what watches of real servers tell is tested on those.
@@ -11,31 +11,31 @@ function scene() {
   const clock = new VirtualClock();
   const under: (() => void)[] = [];
   const network = { isConnected: true, state: 'a', fails: false, mostAtOnce: 0 };
-  const watches = new StandingWatches({
-    clock,
-    random: seededRandom(1),
-    isConnected: () => network.isConnected,
-  });
   const children = async () => {
     await new Promise<void>((resolve) => under.push(resolve));
     if (network.fails) throw new ZooKeeperError('late', { fault: 'timeout', outcome: 'not-applied' });
     return [network.state];
   };
-  const send: Send = (request) => request({ children } as unknown as Session);
+  const watches = new StandingWatches({
+    clock,
+    random: seededRandom(1),
+    isConnected: () => network.isConnected,
+    send: (_, path, request) => request({ children } as unknown as Session, path),
+  });
   const answer = async () => {
     for (; under.length > 0; await settled()) {
       network.mostAtOnce = Math.max(network.mostAtOnce, under.length);
       for (const end of under.splice(0)) end();
     }
   };
-  return { clock, network, watches, send, under, answer };
+  return { clock, network, watches, under, answer };
 }
 
 it('read again after a reconnect, at most 64 at a time, and tell what is new', async () => {
-  const { network, watches, send, answer } = scene();
+  const { network, watches, answer } = scene();
   const told: string[] = [];
   const all = Array.from({ length: 2_000 }, (_, i) =>
-    watches.children(`/${i}`, send, (names) => told.push(String(names))),
+    watches.children(`/${i}`, (names) => told.push(String(names))),
   );
   await answer();
   await Promise.all(all.map(({ first }) => first));
@@ -55,9 +55,9 @@ it('read again after a reconnect, at most 64 at a time, and tell what is new', a
 });
 
 it('read once more where something changes during a read, and tell nothing once closed', async () => {
-  const { network, watches, send, under, answer } = scene();
+  const { network, watches, under, answer } = scene();
   const told: string[] = [];
-  const watch = watches.children('/a', send, (names) => told.push(String(names)));
+  const watch = watches.children('/a', (names) => told.push(String(names)));
   watches.onChanged('/a', false);
   for (const end of under.splice(0)) end();
   await settled();
@@ -69,9 +69,9 @@ it('read once more where something changes during a read, and tell nothing once 
 });
 
 it('pause longer and longer between reads that fail, and leave no timer behind', async () => {
-  const { clock, network, watches, send, answer } = scene();
+  const { clock, network, watches, answer } = scene();
   const told: string[] = [];
-  watches.children('/a', send, (names) => told.push(String(names)));
+  watches.children('/a', (names) => told.push(String(names)));
   network.fails = true;
   await answer();
   expect([told, clock.sleepers]).toEqual([[], 1]);

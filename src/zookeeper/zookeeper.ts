@@ -94,8 +94,8 @@ export type MultiOperation =
 /** A standing watch. */
 export interface Watch {
   /**
-   * Resolves once the listener has been told a first state. Never rejects, and never resolves when the watch
-   * is closed before.
+   * Resolves once the listener has been called for the first time. Never rejects, and never resolves when the
+   * watch is closed before.
    */
   readonly first: Promise<void>;
   /** Ends it: the listener is not called again. */
@@ -187,15 +187,18 @@ export interface ZooKeeper {
   multi(operations: readonly MultiOperation[], options?: CallOptions): Promise<void>;
 
   /**
-   * Tells `listener` the names of a znode's children, undefined while it is absent: now, and after every
-   * change, until the watch is closed. Changes in quick succession may be told as one, but the last thing
-   * told is always the newest state, across lost connections and sessions too. While there is no connection
-   * nothing is told. Listeners must not throw.
+   * Calls `listener` with the names of a znode's children, undefined while it is absent, and with its path:
+   * now, and after every change, until the watch is closed. Changes in quick succession may come as one, but
+   * the last call always has the newest state, across lost connections and sessions too. While there is no
+   * connection there is no call. Listeners must not throw.
    */
-  watchChildren(path: string, listener: (children: readonly string[] | undefined) => void): Watch;
+  watchChildren(
+    path: string,
+    listener: (children: readonly string[] | undefined, path: string) => void,
+  ): Watch;
 
   /** The same for a znode's data. */
-  watchData(path: string, listener: (znode: Znode | undefined) => void): Watch;
+  watchData(path: string, listener: (znode: Znode | undefined, path: string) => void): Watch;
 
   /**
    * Calls `listener` when a znode is removed, or where there is none: for paths that are not used again, such

@@ -180,12 +180,15 @@ export class ScriptedZooKeeper implements ZooKeeper {
     });
   }
 
-  watchChildren(path: string, listener: (children: readonly string[] | undefined) => void): Watch {
-    return this.#watch(() => listener(this.#children(path)));
+  watchChildren(
+    path: string,
+    listener: (children: readonly string[] | undefined, path: string) => void,
+  ): Watch {
+    return this.#watch(() => listener(this.#children(path), path));
   }
 
-  watchData(path: string, listener: (znode: Znode | undefined) => void): Watch {
-    return this.#watch(() => listener(this.znodes.get(path)));
+  watchData(path: string, listener: (znode: Znode | undefined, path: string) => void): Watch {
+    return this.#watch(() => listener(this.znodes.get(path), path));
   }
 
   watchRemoval(path: string, listener: () => void): Watch {

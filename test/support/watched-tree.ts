@@ -3,7 +3,7 @@ import type { Watch, Znode, ZooKeeper } from '../../src/zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../../src/zookeeper/zookeeper-error.js';
 
 type Told = readonly string[] | Buffer | undefined;
-type Listener = (told: never) => void;
+type Listener = (told: never, path: string) => void;
 
 /**
  * What a source of instances needs of ZooKeeper, in memory: nothing is told but what a test tells, as over a
@@ -61,7 +61,7 @@ export class WatchedTree
       childCount: 0,
     };
     const value = Buffer.isBuffer(told) ? ({ data: told, stat } satisfies Znode) : told;
-    for (const watch of [...this.#watches]) if (watch.path === path) watch.listener(value as never);
+    for (const watch of [...this.#watches]) if (watch.path === path) watch.listener(value as never, path);
   }
 
   onState(listener: (state: SessionState) => void): () => void {
@@ -69,11 +69,11 @@ export class WatchedTree
     return () => this.#sessions.delete(listener);
   }
 
-  watchChildren(path: string, listener: (names: readonly string[] | undefined) => void): Watch {
+  watchChildren(path: string, listener: (names: readonly string[] | undefined, path: string) => void): Watch {
     return this.#watch(path, listener as Listener);
   }
 
-  watchData(path: string, listener: (znode: Znode | undefined) => void): Watch {
+  watchData(path: string, listener: (znode: Znode | undefined, path: string) => void): Watch {
     return this.#watch(path, listener as Listener);
   }
 
