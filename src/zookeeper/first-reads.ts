@@ -8,6 +8,11 @@ export interface FirstReadsOptions {
   readonly clock: Clock;
   /** Called once, when for the first time nothing is left to be read. */
   readonly onWhole: () => void;
+  /**
+   * Called when the servers refuse to let a znode be read, about every 5 seconds until it returns true: then
+   * the znode is not waited for any more.
+   */
+  readonly onRefused: (path: string) => boolean;
 }
 
 /**
@@ -22,14 +27,13 @@ const ANSWER_TIMEOUT_MS = 5_000;
 interface Waiting {
   /** For how many seconds with a connection, since the servers were asked last. */
   seconds: number;
-  readonly giveUp: () => boolean;
 }
 
 /**
- * Knows which watched znodes of a tree have not been read yet, and tells when all have. A znode that the
- * servers refuse to let be read, for lack of permission for instance, is given up after 5 seconds with a
- * connection; its watch may go on. A slow read is never given up: a watch does not tell the two apart, so the
- * servers are asked.
+ * Knows which watched znodes have not been read yet, and says when all have. A znode that the servers refuse
+ * to let be read, for lack of permission for instance, is given up after 5 seconds with a connection; its
+ * watch may go on. A slow read is never given up: a watch does not distinguish the two, so the servers are
+ * asked.
  */
 export class FirstReads {
   readonly #open = new Map<string, Waiting>();
@@ -39,19 +43,9 @@ export class FirstReads {
 
   constructor(private readonly options: FirstReadsOptions) {}
 
-  /** True from when everything had been read for the first time. */
-  get whole(): boolean {
-    return this.#whole;
-  }
-
-  /**
-   * Something is to be read.
-   *
-   * @param giveUp called when the servers refuse that, about every 5 seconds until it returns true: then the
-   * znode is not waited for any more
-   */
-  begin(path: string, giveUp: () => boolean): void {
-    this.#open.set(path, { seconds: 0, giveUp });
+  /** A znode is to be read. */
+  begin(path: string): void {
+    this.#open.set(path, { seconds: 0 });
     if (!this.#counting) void this.#count();
   }
 
@@ -63,7 +57,7 @@ export class FirstReads {
     this.options.onWhole();
   }
 
-  /** Counts nothing any more; `whole` stays as it is. */
+  /** Counts nothing any more. */
   close(): void {
     this.#closing.abort();
   }
@@ -83,17 +77,18 @@ export class FirstReads {
   }
 
   async #ask(path: string, waiting: Waiting): Promise<void> {
+    const { zookeeper, onRefused } = this.options;
     const { signal } = this.#closing;
     const isOpen = () => this.#open.get(path) === waiting && !signal.aborted;
     if (!isOpen()) return;
     waiting.seconds = 0;
     try {
       // Listing takes the same permission as reading the data, and has a smaller reply.
-      await this.options.zookeeper.children(path, { timeoutMs: ANSWER_TIMEOUT_MS, signal });
+      await zookeeper.children(path, { timeoutMs: ANSWER_TIMEOUT_MS, signal });
     } catch (error) {
       const isRefused = !isFault(error, 'timeout', 'connection-loss', 'session-expired', 'aborted', 'closed');
       // It may have been read meanwhile, or have gone.
-      if (isRefused && isOpen() && waiting.giveUp()) this.end(path);
+      if (isRefused && isOpen() && onRefused(path)) this.end(path);
     }
   }
 }
