@@ -5,7 +5,7 @@ import { UnreadableReports } from '../services/instance-codec.js';
 import { ChildrenView, type Followed, type ViewedZooKeeper } from '../zookeeper/children-view.js';
 import type { Znode } from '../zookeeper/zookeeper.js';
 import { type Assignment, decodeAssignment } from './assignment.js';
-import { hexPair, NODES_PATH, parseHexPair } from './tree-paths.js';
+import { NODES_PATH, parseHexPair } from './tree-paths.js';
 
 /** Where a {@link NodeWatcher} looks, and where it reports what it cannot read. */
 export interface NodeWatcherOptions {
@@ -48,6 +48,8 @@ interface Seen {
 export class NodeWatcher {
   readonly #nodes = new Map<number, Assignment>();
   readonly #unreadable = new Map<number, UnreadableNode>();
+  /** There are several znodes of one id only if its hex digits are written in upper and lower case. */
+  readonly #seen = new Map<number, readonly Seen[]>();
   readonly #view: ChildrenView<Seen>;
   readonly #reports: UnreadableReports;
   readonly #listeners = new Listeners<ReadonlySet<number>>();
@@ -61,9 +63,9 @@ export class NodeWatcher {
       clock,
       path: NODES_PATH,
       follow: (path, depth) => this.#followed(path, depth),
-      decode: (path, znode, before) => (before?.data?.equals(znode.data) ? before : this.#seen(path, znode)),
+      decode: (path, znode, before) => (before?.data?.equals(znode.data) ? before : this.#read(path, znode)),
       unreadable: (path, problem) => this.#unread(path, problem),
-      onValue: (path) => this.#update(path),
+      onValue: (path, seen, before) => this.#update(path, seen, before),
       onChange: () => this.#report(),
     });
     this.#view.start();
@@ -98,9 +100,9 @@ export class NodeWatcher {
     return this.#view.stale;
   }
 
-  /** Whether there is a znode at a cluster node id, readable or not. */
+  /** Whether a znode was seen at a cluster node id, readable or not. */
   isTaken(clusterNodeId: number): boolean {
-    return pathsOf(clusterNodeId).some((path) => this.#view.has(path));
+    return this.#seen.has(clusterNodeId);
   }
 
   /** Node id → version, of every node that can be read: what a lease publishes as its `knownNodesMapping`. */
@@ -135,7 +137,7 @@ export class NodeWatcher {
   }
 
   /** Never throws. */
-  #seen(path: string, { data, stat }: Znode): Seen {
+  #read(path: string, { data, stat }: Znode): Seen {
     const nodeId = nodeIdOf(clusterNodeIdAt(path) as number);
     const assignment = decodeAssignment(data) ?? claimOf({ data, stat });
     if (assignment?.nodeId === nodeId) return { data, assignment };
@@ -152,10 +154,12 @@ export class NodeWatcher {
   }
 
   /** Updates what is known of one id from its znodes. */
-  #update(path: string): void {
+  #update(path: string, seen: Seen | undefined, before: Seen | undefined): void {
     const clusterNodeId = clusterNodeIdAt(path);
     if (clusterNodeId === undefined) return;
-    const all = pathsOf(clusterNodeId).flatMap((each) => this.#view.get(each) ?? []);
+    const others = this.#seen.get(clusterNodeId)?.filter((each) => each !== before) ?? [];
+    const all = seen === undefined ? others : [...others, seen];
+    put(this.#seen, clusterNodeId, all.length === 0 ? undefined : all);
     const [assignment] = all.flatMap((each) => each.assignment ?? []).sort((a, b) => b.version - a.version);
     const [unreadable] = assignment === undefined ? all.flatMap((each) => each.unreadable ?? []) : [];
     if (this.#nodes.get(clusterNodeId) === assignment && this.#unreadable.get(clusterNodeId) === unreadable)
@@ -181,19 +185,6 @@ function clusterNodeIdAt(path: string): number | undefined {
     .split('/')
     .map(parseHexPair);
   return group === undefined || index === undefined ? undefined : (group << 8) | index;
-}
-
-/** Where the znodes of an id may be: hex digits are written in upper or lower case. */
-function pathsOf(clusterNodeId: number): string[] {
-  const groups = spellings(clusterNodeId >> 8);
-  const indices = spellings(clusterNodeId & 0xff);
-  return groups.flatMap((group) => indices.map((index) => `${NODES_PATH}/${group}/${index}`));
-}
-
-function spellings(value: number): string[] {
-  const [first = '', second = ''] = hexPair(value);
-  const seconds = [second, second.toLowerCase()];
-  return [...new Set([first, first.toLowerCase()].flatMap((digit) => seconds.map((other) => digit + other)))];
 }
 
 /**

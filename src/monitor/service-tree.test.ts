@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../test/support/virtual-clock.js';
 import type { SessionState } from '../zookeeper/session-state.js';
-import type { Watch, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
+import type { ReadingWatch, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { ServiceTree } from './service-tree.js';
 
 /** Znodes in memory, and the watches on them. */
@@ -31,10 +31,10 @@ class WatchedZnodes {
     for (const listener of this.#states) listener(state);
   }
 
-  #watch(key: string, tell: () => void): Watch {
+  #watch(key: string, tell: () => void): ReadingWatch {
     this.watches.set(key, tell);
     tell();
-    return { first: Promise.resolve(), close: () => this.watches.delete(key) };
+    return { first: Promise.resolve(), isRefused: false, close: () => this.watches.delete(key) };
   }
 
   #znode(path: string): Znode | undefined {

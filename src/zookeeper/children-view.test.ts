@@ -105,6 +105,45 @@ describe('a view of children', () => {
     expect([seen.ready, view.stale]).toEqual([true, undefined]);
   });
 
+  it('never gives up what is only slow, and does not count the time without a connection', async () => {
+    const { tree, clock, seen, view, list } = viewed();
+    tree.tell(PATH, ['visa']);
+    await clock.advance(60_000);
+    list('visa', '1', '2');
+    await clock.advance(60_000);
+    tree.lose();
+    tree.connect();
+    tree.tell(PATH, ['visa']);
+    list('visa', '1', '2');
+    tree.lose();
+    tree.refused.add(`${PATH}/visa/1`).add(`${PATH}/visa/2`);
+    await clock.advance(60_000);
+    expect(seen.problems).toEqual([]);
+    tree.connect();
+    tree.tell(PATH, ['visa']);
+    list('visa', '1', '2');
+    await clock.advance(4_900);
+    expect([seen.ready, seen.problems]).toEqual([false, []]);
+    await clock.advance(1_000);
+    expect([seen.ready, seen.problems.length, view.stale]).toEqual([true, 2, undefined]);
+    await clock.advance(1_000);
+    expect(clock.sleepers).toBe(0);
+  });
+
+  it('is stale until the next connection where the last answer comes after the loss of its own', async () => {
+    const { tree, seen, view, list } = viewed();
+    tree.tell(PATH, ['visa']);
+    tree.lose();
+    list('visa');
+    await settled();
+    expect([seen.ready, view.stale]).toEqual([false, { since: 0 }]);
+    tree.connect();
+    tree.tell(PATH, ['visa']);
+    list('visa');
+    await settled();
+    expect([seen.ready, view.stale]).toEqual([true, undefined]);
+  });
+
   it('is stale from the loss of the connection until all has been read again', async () => {
     const { tree, clock, seen, view, list, write } = viewed();
     tree.tell(PATH, ['visa']);

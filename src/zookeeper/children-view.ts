@@ -1,17 +1,13 @@
 import type { Clock } from '../base/clock.js';
-import { FirstReads, REFUSED_AFTER_S } from './first-reads.js';
 import type { SessionState } from './session-state.js';
 import { pathProblem } from './znode-path.js';
-import type { Watch, Znode, ZooKeeper } from './zookeeper.js';
+import type { ReadingWatch, Znode, ZooKeeper } from './zookeeper.js';
 
 /** What is followed of a znode: its data, or its children and what is followed of each. */
 export type Followed = 'data' | 'children';
 
 /** What a view needs of a client. */
-export type ViewedZooKeeper = Pick<
-  ZooKeeper,
-  'state' | 'onState' | 'children' | 'watchChildren' | 'watchData'
->;
+export type ViewedZooKeeper = Pick<ZooKeeper, 'state' | 'onState' | 'watchChildren' | 'watchData'>;
 
 export interface ChildrenViewOptions<T> {
   readonly zookeeper: ViewedZooKeeper;
@@ -34,8 +30,9 @@ export interface ChildrenViewOptions<T> {
   /** The value of a znode whose children have been listed. @default none */
   readonly listed?: ((path: string, before: T | undefined) => T | undefined) | undefined;
   /**
-   * The value of a znode that the servers refuse to let be read, about every 5 seconds while they do, or whose
-   * name no client can ask for. `problem` is the rest of the sentence "<path> …".
+   * The value of a znode that has not been read within 5 seconds with a connection because the servers refuse
+   * it, or whose name no client can ask for. Called again every 5 seconds while a refused znode is waited for.
+   * `problem` is the rest of the sentence "<path> …".
    *
    * @default none
    */
@@ -55,13 +52,15 @@ interface ViewedZnode<T> {
   readonly depth: number;
   /** Undefined where its name cannot be asked for. */
   readonly followed: Followed | undefined;
-  watch: Watch | undefined;
+  watch: ReadingWatch | undefined;
   value: T | undefined;
   /** In the order of their names; undefined until they have been listed. */
   children: readonly ViewedZnode<T>[] | undefined;
 }
 
-/** The problem of a znode that the servers refuse. */
+/** After how many seconds with a connection a znode that the servers refuse counts as unreadable. */
+const REFUSED_AFTER_S = 5;
+/** The problem of such a znode. */
 const UNREAD = `has not let itself be read for ${REFUSED_AFTER_S} s`;
 
 /**
@@ -69,9 +68,9 @@ const UNREAD = `has not let itself be read for ${REFUSED_AFTER_S} s`;
  * znode.
  *
  * Without a connection nothing vanishes. With the next one everything is read again, and `stale` ends when
- * all of it has been read. A znode whose data is refused counts as unreadable, and is not waited for. A list
- * that is refused is waited for where it has been read before, and at the top; another one counts as empty.
- * Not guaranteed: that each change is seen, only the last one; that two znodes are seen at one moment.
+ * all of it has been read. A slow read is waited for. Refused data is not: it counts as unreadable. A refused
+ * list is waited for where it has been read before, and at the top; another one counts as empty. Not
+ * guaranteed: that each change is seen, only the last one; that two znodes are seen at one moment.
  */
 export class ChildrenView<T> {
   /** Resolves once all has been read for the first time. Never rejects, nor resolves when closed before. */
@@ -79,11 +78,13 @@ export class ChildrenView<T> {
   readonly #znodes = new Map<string, ViewedZnode<T>>();
   #becomeReady: () => void = () => undefined;
   #forgetSession: () => void = () => undefined;
-  #reads: FirstReads | undefined;
+  /** What has not been read since the last gap, and for how many seconds with a connection. */
+  readonly #unread = new Map<ViewedZnode<T>, number>();
+  readonly #closing = new AbortController();
   #staleSince: number | undefined;
   #isWhole = false;
   #isReporting = false;
-  #isClosed = false;
+  #isCounting = false;
 
   constructor(private readonly options: ChildrenViewOptions<T>) {
     this.#staleSince = options.clock.monotonic();
@@ -142,32 +143,27 @@ export class ChildrenView<T> {
   /** Follows no changes any more. What was seen last can still be asked for. Idempotent. */
   close(): void {
     if (this.#isClosed) return;
-    this.#isClosed = true;
+    this.#closing.abort();
     this.#forgetSession();
     this.#staleSince ??= this.options.clock.monotonic();
-    this.#reads?.close();
     for (const { watch } of this.#znodes.values()) watch?.close();
+  }
+
+  get #isClosed(): boolean {
+    return this.#closing.signal.aborted;
   }
 
   #onSession({ status }: SessionState): void {
     this.#staleSince ??= this.options.clock.monotonic();
-    if (status !== 'connected') return;
-    const { zookeeper, clock } = this.options;
-    this.#reads?.close();
-    this.#reads = new FirstReads({
-      zookeeper,
-      clock,
-      onWhole: () => this.#onWhole(),
-      onRefused: (path) => this.#onRefused(path),
-    });
-    this.#read([...this.#znodes.values()]);
+    if (status === 'connected') this.#read([...this.#znodes.values()]);
   }
 
   /** Opens watches, also again: only a new watch reports that it has read. */
   #read(znodes: readonly ViewedZnode<T>[]): void {
     const { zookeeper } = this.options;
     const readable = znodes.filter(({ followed }) => followed !== undefined);
-    for (const { path } of readable) this.#reads?.begin(path);
+    for (const znode of readable) this.#unread.set(znode, 0);
+    if (!this.#isCounting) void this.#giveUpRefused();
     for (const znode of readable) {
       znode.watch?.close();
       znode.watch =
@@ -177,11 +173,41 @@ export class ChildrenView<T> {
     }
   }
 
+  /** A znode has been read, or need not be any more. */
+  #end(znode: ViewedZnode<T>): void {
+    this.#unread.delete(znode);
+    const isWhole = this.#unread.size === 0 && this.#staleSince !== undefined;
+    // An answer may be handed over just after its connection was lost.
+    if (!isWhole || this.options.zookeeper.state.status !== 'connected' || this.#isClosed) return;
+    this.#staleSince = undefined;
+    this.#isWhole = true;
+    this.options.onChange?.();
+    this.#becomeReady();
+  }
+
+  async #giveUpRefused(): Promise<void> {
+    const { zookeeper, clock, unreadable } = this.options;
+    const { signal } = this.#closing;
+    this.#isCounting = true;
+    while (this.#unread.size > 0 && !this.#isClosed) {
+      await clock.sleep(1_000, signal).catch(() => undefined);
+      if (zookeeper.state.status !== 'connected' || this.#isClosed) continue;
+      for (const [znode, seconds] of [...this.#unread]) {
+        const isRefused = seconds + 1 >= REFUSED_AFTER_S && znode.watch?.isRefused;
+        this.#unread.set(znode, isRefused ? 0 : seconds + 1);
+        if (!isRefused) continue;
+        this.#set(znode, unreadable?.(znode.path, UNREAD));
+        if (znode.followed === 'data' || (znode.depth > 0 && znode.children === undefined)) this.#end(znode);
+      }
+    }
+    this.#isCounting = false;
+  }
+
   readonly #onData = (data: Znode | undefined, path: string): void => {
     const znode = this.#znodes.get(path);
     if (znode === undefined) return;
     this.#set(znode, data && this.options.decode(path, data, znode.value));
-    this.#reads?.end(path);
+    this.#end(znode);
   };
 
   readonly #onNames = (names: readonly string[] | undefined, path: string): void => {
@@ -197,7 +223,7 @@ export class ChildrenView<T> {
     this.#read(znode.children.filter(({ watch }) => watch === undefined));
     for (const child of gone) this.#remove(child);
     this.#set(znode, this.options.listed?.(path, znode.value));
-    this.#reads?.end(path);
+    this.#end(znode);
     this.#changed();
   };
 
@@ -224,14 +250,7 @@ export class ChildrenView<T> {
     this.#znodes.delete(znode.path);
     for (const child of znode.children ?? []) this.#remove(child);
     this.#set(znode, undefined);
-    this.#reads?.end(znode.path);
-  }
-
-  #onRefused(path: string): boolean {
-    const znode = this.#znodes.get(path);
-    if (znode === undefined) return true;
-    this.#set(znode, this.options.unreadable?.(path, UNREAD));
-    return znode.followed === 'data' || (znode.depth > 0 && znode.children === undefined);
+    this.#end(znode);
   }
 
   #set(znode: ViewedZnode<T>, value: T | undefined): void {
@@ -240,13 +259,6 @@ export class ChildrenView<T> {
     znode.value = value;
     this.options.onValue?.(znode.path, value, before);
     this.#changed();
-  }
-
-  #onWhole(): void {
-    this.#staleSince = undefined;
-    this.#isWhole = true;
-    this.options.onChange?.();
-    this.#becomeReady();
   }
 
   #changed(): void {

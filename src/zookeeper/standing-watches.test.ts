@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { seededRandom, settled, VirtualClock } from '../../test/support/virtual-clock.js';
 import type { Session } from './library-session.js';
 import { StandingWatches } from './standing-watches.js';
-import { ZooKeeperError } from './zookeeper-error.js';
+import { ZooKeeperError, type ZooKeeperFault } from './zookeeper-error.js';
 
 // Which watch reads when; what watches of real servers tell is tested on those.
 
@@ -10,10 +10,14 @@ import { ZooKeeperError } from './zookeeper-error.js';
 function scene() {
   const clock = new VirtualClock();
   const under: (() => void)[] = [];
-  const network = { isConnected: true, state: 'a', fails: false, mostAtOnce: 0 };
+  const network = {
+    ...{ isConnected: true, state: 'a', mostAtOnce: 0 },
+    fault: undefined as ZooKeeperFault | undefined,
+  };
   const children = async () => {
     await new Promise<void>((resolve) => under.push(resolve));
-    if (network.fails) throw new ZooKeeperError('late', { fault: 'timeout', outcome: 'not-applied' });
+    const { fault } = network;
+    if (fault) throw new ZooKeeperError(fault, { fault, outcome: 'not-applied' });
     return [network.state];
   };
   const watches = new StandingWatches({
@@ -72,17 +76,36 @@ it('pause longer and longer between reads that fail, and leave no timer behind',
   const { clock, network, watches, answer } = scene();
   const told: string[] = [];
   watches.children('/a', (names) => told.push(String(names)));
-  network.fails = true;
+  network.fault = 'timeout';
   await answer();
   expect([told, clock.sleepers]).toEqual([[], 1]);
-  network.fails = false;
+  network.fault = undefined;
   await clock.advance(200);
   await answer();
   expect([told, clock.sleepers]).toEqual([['a'], 0]);
-  network.fails = true;
+  network.fault = 'timeout';
   watches.onChanged('/a', false);
   await answer();
   watches.close();
   await settled();
   expect([clock.sleepers, watches.size]).toEqual([0, 0]);
+});
+
+it.each<[ZooKeeperFault, boolean]>([
+  ['no-auth', true],
+  ['timeout', false],
+  ['connection-loss', false],
+  ['session-expired', false],
+])('are refused, or only slow, as long as reads fail: %s', async (fault, isRefused) => {
+  const { clock, network, watches, answer } = scene();
+  network.fault = fault;
+  const watch = watches.children('/a', () => {});
+  expect(watch.isRefused).toBe(false);
+  await answer();
+  expect(watch.isRefused).toBe(isRefused);
+  network.fault = undefined;
+  await clock.advance(200);
+  watches.onConnected();
+  await answer();
+  expect(watch.isRefused).toBe(false);
 });

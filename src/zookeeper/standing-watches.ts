@@ -2,7 +2,7 @@ import { backoffMs } from '../base/backoff.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { notify } from '../base/listeners.js';
 import type { Session } from './library-session.js';
-import type { Watch, Znode } from './zookeeper.js';
+import type { ReadingWatch, Znode } from './zookeeper.js';
 import { isFault } from './zookeeper-error.js';
 
 // Watches that stay, made of ZooKeeper's one-shot ones: whenever something may have changed, a watch reads
@@ -63,10 +63,11 @@ const NOTHING = Symbol('nothing');
  * A watch that stays: one read at a time; what happens meanwhile leads to another. There may be one for each
  * of many thousand znodes: it has no closure, and makes a promise only for the caller that asks for it.
  */
-class StandingWatch<S> implements Watch {
+class StandingWatch<S> implements ReadingWatch {
   isStale = false;
   isReading = false;
   isClosed = false;
+  isRefused = false;
   /** How many reads have failed in succession. */
   failures = 0;
   #reported: string | typeof NOTHING | undefined = NOTHING;
@@ -119,17 +120,20 @@ export class StandingWatches {
   }
 
   /** Watches the children of a znode. */
-  children(path: string, listener: (names: readonly string[] | undefined, path: string) => void): Watch {
+  children(
+    path: string,
+    listener: (names: readonly string[] | undefined, path: string) => void,
+  ): ReadingWatch {
     return this.#add(new StandingWatch(CHILDREN, path, listener, this));
   }
 
   /** Watches the data of a znode. */
-  data(path: string, listener: (znode: Znode | undefined, path: string) => void): Watch {
+  data(path: string, listener: (znode: Znode | undefined, path: string) => void): ReadingWatch {
     return this.#add(new StandingWatch(DATA, path, listener, this));
   }
 
   /** Watches for the end of a znode. */
-  removal(path: string, listener: () => void): Watch {
+  removal(path: string, listener: () => void): ReadingWatch {
     return this.#add(new StandingWatch(REMOVAL, path, (znode) => znode === undefined && listener(), this));
   }
 
@@ -168,7 +172,7 @@ export class StandingWatches {
     this.#queue.clear();
   }
 
-  #add<S>(added: StandingWatch<S>): Watch {
+  #add<S>(added: StandingWatch<S>): ReadingWatch {
     const watch = added as StandingWatch<unknown>;
     watch.isClosed = this.#over.signal.aborted;
     if (watch.isClosed) return watch;
@@ -207,6 +211,8 @@ export class StandingWatches {
       failure = error;
     }
     watch.isReading = false;
+    watch.isRefused =
+      failure !== undefined && !isFault(failure, 'timeout', 'connection-loss', 'session-expired', 'closed');
     watch.failures = failure === undefined ? 0 : watch.failures + 1;
     this.#reading -= 1;
     if (watch.isStale) this.#invalidate(watch);

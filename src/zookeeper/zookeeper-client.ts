@@ -13,6 +13,7 @@ import type {
   CreatedZnode,
   CreateMode,
   MultiOperation,
+  ReadingWatch,
   Watch,
   Znode,
   ZnodeData,
@@ -231,12 +232,12 @@ export class ZooKeeperClient implements ZooKeeper {
   watchChildren(
     path: string,
     listener: (children: readonly string[] | undefined, path: string) => void,
-  ): Watch {
+  ): ReadingWatch {
     this.#check('watchChildren', path);
     return this.#watches.children(path, listener);
   }
 
-  watchData(path: string, listener: (znode: Znode | undefined, path: string) => void): Watch {
+  watchData(path: string, listener: (znode: Znode | undefined, path: string) => void): ReadingWatch {
     this.#check('watchData', path);
     return this.#watches.data(path, listener);
   }

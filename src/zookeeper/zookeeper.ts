@@ -102,6 +102,15 @@ export interface Watch {
   close(): void;
 }
 
+/** A standing watch that reads what it reports. */
+export interface ReadingWatch extends Watch {
+  /**
+   * Whether the servers have refused the last read, for lack of permission for instance. It is repeated, with
+   * pauses of up to 5 seconds.
+   */
+  readonly isRefused: boolean;
+}
+
 /**
  * A ZooKeeper service: sessions are opened again by themselves, every call has a deadline, watches stay.
  *
@@ -195,10 +204,10 @@ export interface ZooKeeper {
   watchChildren(
     path: string,
     listener: (children: readonly string[] | undefined, path: string) => void,
-  ): Watch;
+  ): ReadingWatch;
 
   /** The same for a znode's data. */
-  watchData(path: string, listener: (znode: Znode | undefined, path: string) => void): Watch;
+  watchData(path: string, listener: (znode: Znode | undefined, path: string) => void): ReadingWatch;
 
   /**
    * Calls `listener` when a znode is removed, or where there is none: for paths that are not used again, such
