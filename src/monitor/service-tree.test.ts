@@ -26,14 +26,14 @@ class WatchedZnodes {
     return this.watches.size + this.#states.size;
   }
 
-  tell(state: SessionState): void {
+  become(state: SessionState): void {
     this.state = state;
     for (const listener of this.#states) listener(state);
   }
 
-  #watch(key: string, tell: () => void): ReadingWatch {
-    this.watches.set(key, tell);
-    tell();
+  #watch(key: string, report: () => void): ReadingWatch {
+    this.watches.set(key, report);
+    report();
     return { first: Promise.resolve(), isRefused: false, close: () => this.watches.delete(key) };
   }
 
@@ -112,15 +112,20 @@ describe('the tree of services', () => {
     expect(zookeeper.watches.has('/services/orders/a\u0001b')).toBe(false);
   });
 
-  it('says why it is not fresh, and tells its listeners', () => {
+  it('says why it is not fresh, and notifies its listeners', () => {
     const { zookeeper, tree } = setUp(['a']);
-    let told = 0;
+    let calls = 0;
     tree.follow(() => {
-      told += 1;
+      calls += 1;
     });
-    told = 0;
-    zookeeper.tell({ status: 'suspended', sessionId: '1', timeoutMs: 10_000, problem: 'no server answers' });
-    expect([told > 0, tree.status]).toEqual([
+    calls = 0;
+    zookeeper.become({
+      status: 'suspended',
+      sessionId: '1',
+      timeoutMs: 10_000,
+      problem: 'no server answers',
+    });
+    expect([calls > 0, tree.status]).toEqual([
       true,
       { state: 'failing', problem: 'no server answers', isWhole: true, isPartial: false },
     ]);

@@ -142,7 +142,7 @@ export interface ServiceCacheOptions<P>
  *
  * What was seen last stays while ZooKeeper is away, and `stale` and `ageMs` say for how long that has been.
  * There is a watch for each instance, and one for the service. Several `DYNAMIC_SEQUENTIAL` instances may
- * have one id: their znodes' names tell them apart.
+ * have one id: their znodes' names differ.
  */
 export class ServiceCache<P = unknown> extends WatchedInstances<P> {
   /** @throws {ConfigError} when the base path or the name cannot be a znode's */

@@ -28,15 +28,15 @@ function viewed(options: Partial<ChildrenViewOptions<string>> = {}) {
   void view.ready.then(() => {
     seen.ready = true;
   });
-  const list = (key: string, ...names: string[]) => tree.tell(`${PATH}/${key}`, names);
-  const write = (path: string, text: string) => tree.tell(`${PATH}/${path}`, Buffer.from(text));
+  const list = (key: string, ...names: string[]) => tree.answer(`${PATH}/${key}`, names);
+  const write = (path: string, text: string) => tree.answer(`${PATH}/${path}`, Buffer.from(text));
   return { tree, clock, seen, view, list, write };
 }
 
 describe('a view of children', () => {
   it('is ready once all has been read, in the order of the names', async () => {
     const { tree, seen, view, list, write } = viewed();
-    tree.tell(PATH, ['visa', 'amex']);
+    tree.answer(PATH, ['visa', 'amex']);
     list('visa', '2');
     write('visa/2', 'two');
     list('amex', '3', '1');
@@ -60,7 +60,7 @@ describe('a view of children', () => {
 
   it('reports the changes of one packet once, and none where the value is the same', async () => {
     const { tree, seen, view, list, write } = viewed();
-    tree.tell(PATH, ['visa']);
+    tree.answer(PATH, ['visa']);
     list('visa', '1', '2');
     write('visa/1', 'one');
     write('visa/2', 'two');
@@ -75,7 +75,7 @@ describe('a view of children', () => {
     const [first, second] = [`${PATH}/visa/1: one → uno`, `${PATH}/visa/2: two → undefined`];
     expect([seen.values, seen.changes, view.values()]).toEqual([[first, second], 2, ['uno']]);
     expect([view.has(`${PATH}/visa/1`), view.has(`${PATH}/visa/2`)]).toEqual([true, false]);
-    tree.tell(PATH, undefined);
+    tree.answer(PATH, undefined);
     await settled();
     expect([view.values(), view.size, tree.watched]).toEqual([[], 1, [PATH]]);
   });
@@ -83,7 +83,7 @@ describe('a view of children', () => {
   it('does not wait for a list that the servers refuse, and follows it when they let it be read', async () => {
     const { tree, clock, seen, view, list, write } = viewed();
     tree.refused.add(`${PATH}/secret`);
-    tree.tell(PATH, ['secret', 'visa']);
+    tree.answer(PATH, ['secret', 'visa']);
     list('visa', '2');
     write('visa/2', 'two');
     await clock.advance(5_000);
@@ -100,27 +100,27 @@ describe('a view of children', () => {
     await clock.advance(11_000);
     const problem = `${PATH} has not let itself be read for 5 s`;
     expect([seen.ready, seen.problems]).toEqual([false, [problem, problem]]);
-    tree.tell(PATH, []);
+    tree.answer(PATH, []);
     await settled();
     expect([seen.ready, view.stale]).toEqual([true, undefined]);
   });
 
   it('never gives up what is only slow, and does not count the time without a connection', async () => {
     const { tree, clock, seen, view, list } = viewed();
-    tree.tell(PATH, ['visa']);
+    tree.answer(PATH, ['visa']);
     await clock.advance(60_000);
     list('visa', '1', '2');
     await clock.advance(60_000);
     tree.lose();
     tree.connect();
-    tree.tell(PATH, ['visa']);
+    tree.answer(PATH, ['visa']);
     list('visa', '1', '2');
     tree.lose();
     tree.refused.add(`${PATH}/visa/1`).add(`${PATH}/visa/2`);
     await clock.advance(60_000);
     expect(seen.problems).toEqual([]);
     tree.connect();
-    tree.tell(PATH, ['visa']);
+    tree.answer(PATH, ['visa']);
     list('visa', '1', '2');
     await clock.advance(4_900);
     expect([seen.ready, seen.problems]).toEqual([false, []]);
@@ -132,13 +132,13 @@ describe('a view of children', () => {
 
   it('is stale until the next connection where the last answer comes after the loss of its own', async () => {
     const { tree, seen, view, list } = viewed();
-    tree.tell(PATH, ['visa']);
+    tree.answer(PATH, ['visa']);
     tree.lose();
     list('visa');
     await settled();
     expect([seen.ready, view.stale]).toEqual([false, { since: 0 }]);
     tree.connect();
-    tree.tell(PATH, ['visa']);
+    tree.answer(PATH, ['visa']);
     list('visa');
     await settled();
     expect([seen.ready, view.stale]).toEqual([true, undefined]);
@@ -146,7 +146,7 @@ describe('a view of children', () => {
 
   it('is stale from the loss of the connection until all has been read again', async () => {
     const { tree, clock, seen, view, list, write } = viewed();
-    tree.tell(PATH, ['visa']);
+    tree.answer(PATH, ['visa']);
     list('visa', '2');
     write('visa/2', 'two');
     await clock.advance(1_000);
@@ -154,7 +154,7 @@ describe('a view of children', () => {
     await clock.advance(1_000);
     tree.connect();
     expect([view.values(), view.stale]).toEqual([['two'], { since: 1_000 }]);
-    tree.tell(PATH, ['visa']);
+    tree.answer(PATH, ['visa']);
     list('visa', '2');
     expect(view.stale).toEqual({ since: 1_000 });
     write('visa/2', 'two');
@@ -163,13 +163,13 @@ describe('a view of children', () => {
 
   it('stays stale where a list is refused that could be read before, and hides nothing of it', async () => {
     const { tree, clock, view, list, write } = viewed();
-    tree.tell(PATH, ['visa']);
+    tree.answer(PATH, ['visa']);
     list('visa', '2');
     write('visa/2', 'two');
     tree.lose();
     tree.connect();
     tree.refused.add(`${PATH}/visa`);
-    tree.tell(PATH, ['visa']);
+    tree.answer(PATH, ['visa']);
     write('visa/2', 'two');
     await clock.advance(20_000);
     expect([view.values(), view.stale]).toEqual([['two'], { since: 0 }]);
@@ -179,7 +179,7 @@ describe('a view of children', () => {
     const { tree, seen, view } = viewed({
       follow: (path, depth) => (depth === 0 ? 'children' : path.endsWith('/lock') ? undefined : 'data'),
     });
-    tree.tell(PATH, ['a\u0001', 'lock']);
+    tree.answer(PATH, ['a\u0001', 'lock']);
     await settled();
     expect([seen.ready, tree.watched, view.size]).toEqual([true, [PATH], 2]);
     expect(seen.problems).toEqual([
@@ -189,7 +189,7 @@ describe('a view of children', () => {
 
   it('reports nothing once it is closed, and leaves nothing open', async () => {
     const { tree, clock, seen, view, list, write } = viewed();
-    tree.tell(PATH, ['visa']);
+    tree.answer(PATH, ['visa']);
     list('visa', '2');
     write('visa/2', 'two');
     write('visa/2', 'due');

@@ -4,7 +4,7 @@ import type { Session } from './library-session.js';
 import { StandingWatches } from './standing-watches.js';
 import { ZooKeeperError, type ZooKeeperFault } from './zookeeper-error.js';
 
-// Which watch reads when; what watches of real servers tell is tested on those.
+// Which watch reads when; what they report is tested on real servers.
 
 /** Watches whose reads end when they are let. */
 function scene() {
@@ -35,33 +35,33 @@ function scene() {
   return { clock, network, watches, under, answer };
 }
 
-it('read again after a reconnect, at most 64 at a time, and tell what is new', async () => {
+it('read again after a reconnect, at most 64 at a time, and report what is new', async () => {
   const { network, watches, answer } = scene();
-  const told: string[] = [];
+  const reported: string[] = [];
   const all = Array.from({ length: 2_000 }, (_, i) =>
-    watches.children(`/${i}`, (names) => told.push(String(names))),
+    watches.children(`/${i}`, (names) => reported.push(String(names))),
   );
   await answer();
   await Promise.all(all.map(({ first }) => first));
-  expect([watches.size, told.length, network.mostAtOnce]).toEqual([2_000, 2_000, 64]);
+  expect([watches.size, reported.length, network.mostAtOnce]).toEqual([2_000, 2_000, 64]);
   watches.onConnected();
   await answer();
-  expect(told).toHaveLength(2_000);
+  expect(reported).toHaveLength(2_000);
   network.isConnected = false;
   network.state = 'b';
   watches.onChanged('/7', false);
   await answer();
-  expect(told).toHaveLength(2_000);
+  expect(reported).toHaveLength(2_000);
   network.isConnected = true;
   watches.onConnected();
   await answer();
-  expect(told.slice(2_000)).toEqual(Array.from({ length: 2_000 }, () => 'b'));
+  expect(reported.slice(2_000)).toEqual(Array.from({ length: 2_000 }, () => 'b'));
 });
 
-it('read once more where something changes during a read, and tell nothing once closed', async () => {
+it('read once more where something changes during a read, and report nothing once closed', async () => {
   const { network, watches, under, answer } = scene();
-  const told: string[] = [];
-  const watch = watches.children('/a', (names) => told.push(String(names)));
+  const reported: string[] = [];
+  const watch = watches.children('/a', (names) => reported.push(String(names)));
   watches.onChanged('/a', false);
   for (const end of under.splice(0)) end();
   await settled();
@@ -69,20 +69,20 @@ it('read once more where something changes during a read, and tell nothing once 
   expect(under).toHaveLength(1);
   watch.close();
   await answer();
-  expect([told, watches.size]).toEqual([['a'], 0]);
+  expect([reported, watches.size]).toEqual([['a'], 0]);
 });
 
 it('pause longer and longer between reads that fail, and leave no timer behind', async () => {
   const { clock, network, watches, answer } = scene();
-  const told: string[] = [];
-  watches.children('/a', (names) => told.push(String(names)));
+  const reported: string[] = [];
+  watches.children('/a', (names) => reported.push(String(names)));
   network.fault = 'timeout';
   await answer();
-  expect([told, clock.sleepers]).toEqual([[], 1]);
+  expect([reported, clock.sleepers]).toEqual([[], 1]);
   network.fault = undefined;
   await clock.advance(200);
   await answer();
-  expect([told, clock.sleepers]).toEqual([['a'], 0]);
+  expect([reported, clock.sleepers]).toEqual([['a'], 0]);
   network.fault = 'timeout';
   watches.onChanged('/a', false);
   await answer();

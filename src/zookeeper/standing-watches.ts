@@ -89,7 +89,7 @@ class StandingWatch<S> implements ReadingWatch {
     return this.#first;
   }
 
-  /** Tells the listener what is new. */
+  /** Calls the listener with what is new. */
   report(state: S | undefined): void {
     const fingerprint = state && this.watched.fingerprint(state);
     if (this.#reported !== fingerprint) {

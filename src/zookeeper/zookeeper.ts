@@ -19,7 +19,7 @@ export interface CallOptions {
    * Whether to give up the connection too when the call was sent and no answer comes in time: the client
    * keeps its session, and tries the next server at once. Other calls under way then fail as
    * `connection-loss`. The client itself finds out within two thirds of the session's time-out that a server
-   * stands still. @default false
+   * does not respond. @default false
    */
   readonly reconnectOnTimeout?: boolean | undefined;
 }
@@ -37,7 +37,7 @@ export type CreateMode =
   | 'ephemeral-sequential';
 
 /**
- * What the server knows of a znode beside its data. Times are in milliseconds since the Unix epoch by the
+ * What the server knows of a znode in addition to its data. Times are in milliseconds since the Unix epoch by the
  * leader's clock.
  */
 export interface ZnodeStat {
@@ -80,7 +80,7 @@ export interface Znode {
 export interface CreatedZnode {
   /** Differs from the path that was asked for where the servers have numbered it. */
   readonly path: string;
-  /** As {@link ZnodeStat.createdZxid}; undefined where the servers did not tell it, and it has to be read. */
+  /** As {@link ZnodeStat.createdZxid}; undefined where the servers did not say it, and it has to be read. */
   readonly createdZxid: bigint | undefined;
 }
 
@@ -127,7 +127,7 @@ export interface ZooKeeper {
   /**
    * When the last request was sent, over the present connection, whose answer was there by `at`; minus
    * infinity for none. The request to connect counts as answered before any time. Both on the monotonic
-   * clock, in milliseconds. Tells until when the servers keep the session.
+   * clock, in milliseconds. It says until when the servers keep the session.
    */
   heardBy(at: number): number;
 
@@ -152,7 +152,7 @@ export interface ZooKeeper {
    */
   create(path: string, data: ZnodeData, mode: CreateMode, options?: CallOptions): Promise<string>;
 
-  /** As {@link create}, and tells the transaction that made it. Takes servers of version 3.5 or later. */
+  /** As {@link create}, with the transaction that made it. Takes servers of version 3.5 or later. */
   createWithZxid(
     path: string,
     data: ZnodeData,
@@ -211,7 +211,7 @@ export interface ZooKeeper {
 
   /**
    * Calls `listener` when a znode is removed, or where there is none: for paths that are not used again, such
-   * as sequential ones. Takes no read after the removal, so it tells sooner than {@link watchData}, also
+   * as sequential ones. Takes no read after the removal, so it reports sooner than {@link watchData}, also
    * where the znode is replaced.
    */
   watchRemoval(path: string, listener: () => void): Watch;

@@ -1,11 +1,11 @@
 import type { SessionState } from '../../src/zookeeper/session-state.js';
 import type { ReadingWatch, Znode, ZooKeeper } from '../../src/zookeeper/zookeeper.js';
 
-type Told = readonly string[] | Buffer | undefined;
-type Listener = (told: never, path: string) => void;
+type Content = readonly string[] | Buffer | undefined;
+type Listener = (content: never, path: string) => void;
 
 /**
- * What a source of instances needs of ZooKeeper, in memory: nothing is told but what a test tells, as over a
+ * What a view of znodes needs of ZooKeeper, in memory: nothing is reported but what a test says, as over a
  * link that is as slow as one likes.
  */
 export class WatchedTree implements Pick<ZooKeeper, 'state' | 'onState' | 'watchChildren' | 'watchData'> {
@@ -44,7 +44,7 @@ export class WatchedTree implements Pick<ZooKeeper, 'state' | 'onState' | 'watch
   }
 
   /** Answers the watchers of a path: with the names of its children, or its data. */
-  tell(path: string, told: Told): void {
+  answer(path: string, content: Content): void {
     const stat = {
       version: 0,
       childrenVersion: 0,
@@ -55,7 +55,7 @@ export class WatchedTree implements Pick<ZooKeeper, 'state' | 'onState' | 'watch
       owner: undefined,
       childCount: 0,
     };
-    const value = Buffer.isBuffer(told) ? ({ data: told, stat } satisfies Znode) : told;
+    const value = Buffer.isBuffer(content) ? ({ data: content, stat } satisfies Znode) : content;
     for (const watch of [...this.#watches]) if (watch.path === path) watch.listener(value as never, path);
   }
 

@@ -52,7 +52,7 @@ export interface ChangeReport extends EntryReport {
 export interface ConnectionReport {
   readonly time: string;
   /**
-   * `watching`: all that was there has been told. `expired`: the session has ended; what follows is told in a
+   * `watching`: all that was there has been shown. `expired`: the session has ended; what follows is seen in a
    * new one.
    */
   readonly change: 'watching' | 'lost' | 'expired' | 'restored';
@@ -77,7 +77,7 @@ export const CHANGE_COLORS: Readonly<
 
 /**
  * `nodelease discovery watch`: shows what is announced and then every change, one on a line, until a signal
- * ends it: 0 for SIGINT and SIGTERM. It survives a lost connection: once that is restored, it tells all that
+ * ends it: 0 for SIGINT and SIGTERM. It survives a lost connection: once that is restored, it shows all that
  * has changed meanwhile. Resolves to the exit code.
  */
 export function watchDiscoveryCommand(
@@ -142,21 +142,21 @@ export function connectionReport(
 }
 
 /**
- * Tells when the connection is lost, its session expires, and it is restored, until the returned function is
+ * Reports when the connection is lost, its session expires, and it is restored, until the returned function is
  * called.
  */
 export function onConnectionChange(
   zookeeper: Pick<ZooKeeper, 'description' | 'onState'>,
-  tell: (change: ConnectionReport['change'], state: SessionState, text: string) => void,
+  report: (change: ConnectionReport['change'], state: SessionState, text: string) => void,
 ): () => void {
   const { description } = zookeeper;
   let isLost = false;
   return zookeeper.onState((state) => {
     const because = 'problem' in state && state.problem !== undefined ? `: ${state.problem}` : '';
-    if (state.status === 'suspended') tell('lost', state, `connection to ${description} lost${because}`);
-    else if (state.status === 'expired') tell('expired', state, `session ${state.sessionId} has expired`);
+    if (state.status === 'suspended') report('lost', state, `connection to ${description} lost${because}`);
+    else if (state.status === 'expired') report('expired', state, `session ${state.sessionId} has expired`);
     else if (state.status === 'connected' && isLost)
-      tell('restored', state, `connection to ${description} restored, session ${state.sessionId}`);
+      report('restored', state, `connection to ${description} restored, session ${state.sessionId}`);
     isLost =
       state.status === 'suspended' || state.status === 'expired' || (isLost && state.status === 'connecting');
   });
