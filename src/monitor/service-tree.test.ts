@@ -130,4 +130,18 @@ describe('the tree of services', () => {
       { state: 'failing', problem: 'no server answers', isWhole: true, isPartial: false },
     ]);
   });
+
+  it('keeps what has not changed across a lost connection', () => {
+    const { zookeeper, tree } = setUp(['a', 'b'], '{"name":"orders","id":"a"}');
+    tree.follow(() => {});
+    const before = new Map(tree.entries);
+    const connected = zookeeper.state;
+    zookeeper.become({ status: 'suspended', sessionId: '1', timeoutMs: 10_000 });
+    zookeeper.data.set('/services/orders/b', '{}');
+    zookeeper.become(connected);
+    expect([...tree.entries].filter(([path, entry]) => before.get(path) !== entry)).toMatchObject([
+      ['/services/orders/b', { id: 'b' }],
+    ]);
+    expect(tree.status).toMatchObject({ state: 'ok', isWhole: true });
+  });
 });

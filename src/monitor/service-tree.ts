@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../base/clock.js';
 import { Listeners } from '../base/listeners.js';
 import type { ServiceEntry, ServicesStatus } from '../console/services-wire.js';
@@ -81,9 +82,10 @@ export class ServiceTree {
       path: basePath,
       follow: (_, depth) => this.#followed(depth),
       listed: (path, before) => (before?.problem === null ? before : this.#entry(path, {})),
-      decode: (path, znode) => {
+      decode: (path, znode, before) => {
         const { service, id } = this.#namesOf(path);
-        return this.#entry(path, readEntry(service, id ?? '', znode));
+        const entry = this.#entry(path, readEntry(service, id ?? '', znode));
+        return isDeepStrictEqual(entry, before) ? before : entry;
       },
       unreadable: (path, problem) => this.#entry(path, { problem }),
       onValue: (path, entry) => {
