@@ -1,4 +1,3 @@
-import type { Clock } from '../../base/clock.js';
 import { DISCOVERY_PATH, NODES_PATH } from '../../discovery/tree-paths.js';
 import { type DiscoveryOptions, type EntryReport, entryReport } from '../../monitor/discovery-report.js';
 import {
@@ -7,9 +6,8 @@ import {
   entryOf,
   parsePath,
   readDiscovery,
-  type TreePath,
 } from '../../monitor/discovery-snapshot.js';
-import { ChildrenView, type Followed, type ViewedZooKeeper } from '../../zookeeper/children-view.js';
+import { ChildrenView, type ChildrenViewOptions } from '../../zookeeper/children-view.js';
 import type { SessionState } from '../../zookeeper/session-state.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { complain, interruption, sayJson, sayLines } from '../commands/store-command.js';
@@ -52,7 +50,7 @@ export interface ChangeReport extends EntryReport {
 export interface ConnectionReport {
   readonly time: string;
   /**
-   * `watching`: all that was there has been shown. `expired`: the session has ended; what follows is seen in a
+   * `watching`: all that was there has been told. `expired`: the session has ended; what follows is told in a
    * new one.
    */
   readonly change: 'watching' | 'lost' | 'expired' | 'restored';
@@ -77,7 +75,7 @@ export const CHANGE_COLORS: Readonly<
 
 /**
  * `nodelease discovery watch`: shows what is announced and then every change, one on a line, until a signal
- * ends it: 0 for SIGINT and SIGTERM. It survives a lost connection: once that is restored, it shows all that
+ * ends it: 0 for SIGINT and SIGTERM. It survives a lost connection: once that is restored, it tells all that
  * has changed meanwhile. Resolves to the exit code.
  */
 export function watchDiscoveryCommand(
@@ -142,21 +140,21 @@ export function connectionReport(
 }
 
 /**
- * Reports when the connection is lost, its session expires, and it is restored, until the returned function is
+ * Tells when the connection is lost, its session expires, and it is restored, until the returned function is
  * called.
  */
 export function onConnectionChange(
   zookeeper: Pick<ZooKeeper, 'description' | 'onState'>,
-  report: (change: ConnectionReport['change'], state: SessionState, text: string) => void,
+  tell: (change: ConnectionReport['change'], state: SessionState, text: string) => void,
 ): () => void {
   const { description } = zookeeper;
   let isLost = false;
   return zookeeper.onState((state) => {
     const because = 'problem' in state && state.problem !== undefined ? `: ${state.problem}` : '';
-    if (state.status === 'suspended') report('lost', state, `connection to ${description} lost${because}`);
-    else if (state.status === 'expired') report('expired', state, `session ${state.sessionId} has expired`);
+    if (state.status === 'suspended') tell('lost', state, `connection to ${description} lost${because}`);
+    else if (state.status === 'expired') tell('expired', state, `session ${state.sessionId} has expired`);
     else if (state.status === 'connected' && isLost)
-      report('restored', state, `connection to ${description} restored, session ${state.sessionId}`);
+      tell('restored', state, `connection to ${description} restored, session ${state.sessionId}`);
     isLost =
       state.status === 'suspended' || state.status === 'expired' || (isLost && state.status === 'connecting');
   });
@@ -164,15 +162,15 @@ export function onConnectionChange(
 
 /**
  * Follows the whole discovery tree by watches, and reports each change of an announcement. Changes of one path
- * in quick succession may be reported as one. In the end, what was reported is what is in the tree, also when
- * the connection or the session was lost in between.
+ * in quick succession may be reported as one. In the end, the reports add up to the tree, also when the
+ * connection or the session was lost in between.
  *
  * @param entries the known announcements: every difference from them is reported as a change
  * @param onChange must not throw
  * @returns what ends it: no further change is reported
  */
 function followDiscovery(
-  { zookeeper, clock }: { readonly zookeeper: ViewedZooKeeper; readonly clock: Clock },
+  client: Pick<ChildrenViewOptions<unknown>, 'zookeeper' | 'clock'>,
   entries: readonly DiscoveryEntry[],
   onChange: (change: DiscoveryChange) => void,
 ): () => void {
@@ -184,10 +182,13 @@ function followDiscovery(
     if (change !== undefined) onChange(change);
   };
   const view = new ChildrenView<DiscoveryEntry>({
-    zookeeper,
-    clock,
+    ...client,
     path: DISCOVERY_PATH,
-    follow: (path) => followed(parsePath(path)),
+    follow: (path) => {
+      const { kind } = parsePath(path);
+      if (kind === 'folder') return 'children';
+      return kind === 'foreign' || kind === 'internal' ? undefined : 'data';
+    },
     decode: (path, znode) => {
       const parsed = parsePath(path);
       return 'nodeId' in parsed || 'ref' in parsed ? entryOf(path, parsed, znode) : undefined;
@@ -200,11 +201,6 @@ function followDiscovery(
   });
   view.start();
   return () => view.close();
-}
-
-function followed({ kind }: TreePath): Followed | undefined {
-  if (kind === 'foreign' || kind === 'internal') return undefined;
-  return kind === 'folder' ? 'children' : 'data';
 }
 
 /** The change of one path between two readings; undefined without a visible one. */
