@@ -18,8 +18,8 @@ export interface InstanceSource<P = unknown> {
    */
   readonly ready: Promise<void>;
   /**
-   * Undefined while all has been read since the last gap, so that every change is seen; otherwise since when it
-   * has not, in milliseconds on the monotonic clock. Until then `instances` was right.
+   * Undefined while all has been read since the last gap, so that every change is seen; otherwise since when
+   * it has not, in milliseconds on the monotonic clock. Until then `instances` was right.
    */
   readonly stale: { readonly since: number } | undefined;
   /**

@@ -25,8 +25,8 @@ export interface WatchedInstancesOptions<P> {
   /** Reads an instance by the name of its znode. Must not throw. */
   readonly decode: (name: string, znode: Znode) => DecodedInstance<P>;
   /**
-   * Called once with each znode that cannot be understood, as by {@link UnreadableReports}. Must not throw and
-   * must not block.
+   * Called once with each znode that cannot be understood, as by {@link UnreadableReports}. Must not throw
+   * and must not block.
    */
   readonly onUnreadable?: OnUnreadable | UnreadableReports | undefined;
   /** Called at the end, once. */

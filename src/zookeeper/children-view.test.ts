@@ -80,7 +80,7 @@ describe('a view of children', () => {
     expect([view.values(), view.size, tree.watched]).toEqual([[], 1, [PATH]]);
   });
 
-  it('does not wait for a list that the servers refuse, and follows it when they let it be read', async () => {
+  it('does not wait for a list that the servers refuse, and follows it when they allow it', async () => {
     const { tree, clock, seen, view, list, write } = viewed();
     tree.refused.add(`${PATH}/secret`);
     tree.answer(PATH, ['secret', 'visa']);

@@ -31,7 +31,7 @@ export interface ChildrenViewOptions<T> {
   readonly listed?: ((path: string, before: T | undefined) => T | undefined) | undefined;
   /**
    * The value of a znode that has not been read within 5 seconds with a connection because the servers refuse
-   * it, or whose name no client can ask for. Called again every 5 seconds while a refused znode is waited for.
+   * it, or whose name no client can ask for. Called again every 5 seconds while a refused one is waited for.
    * `problem` is the rest of the sentence "<path> …".
    *
    * @default none

@@ -105,7 +105,10 @@ class StandingWatch<S> implements ReadingWatch {
   }
 }
 
-/** All standing watches of a client: lets them read in turn what may have changed. Paths are in the chroot. */
+/**
+ * All standing watches of a client: lets them read in turn what may have changed. Paths are within the
+ * chroot.
+ */
 export class StandingWatches {
   readonly #watches = new Map<string, readonly StandingWatch<unknown>[]>();
   readonly #queue = new Set<StandingWatch<unknown>>();

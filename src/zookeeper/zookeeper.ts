@@ -37,8 +37,8 @@ export type CreateMode =
   | 'ephemeral-sequential';
 
 /**
- * What the server knows of a znode in addition to its data. Times are in milliseconds since the Unix epoch by the
- * leader's clock.
+ * What the server knows of a znode in addition to its data. Times are in milliseconds since the Unix epoch
+ * by the leader's clock.
  */
 export interface ZnodeStat {
   /** The number of changes of the data, for conditional writes. */
