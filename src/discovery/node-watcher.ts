@@ -2,25 +2,23 @@ import type { Clock } from '../base/clock.js';
 import { Listeners } from '../base/listeners.js';
 import { CLUSTER_NODE_ID_OFFSET, nodeIdOf } from '../id/cluster-node-id.js';
 import { UnreadableReports } from '../services/instance-codec.js';
-import { REFUSED_AFTER_S } from '../zookeeper/first-reads.js';
-import { FollowedTree } from '../zookeeper/followed-tree.js';
-import type { SessionState } from '../zookeeper/session-state.js';
-import type { Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
+import { ChildrenView, type Followed, type ViewedZooKeeper } from '../zookeeper/children-view.js';
+import type { Znode } from '../zookeeper/zookeeper.js';
 import { type Assignment, decodeAssignment } from './assignment.js';
 import { NODES_PATH, parseHexPair } from './tree-paths.js';
 
-/** Where a {@link NodeWatcher} looks, and whom it tells of what it cannot read. */
+/** Where a {@link NodeWatcher} looks, and where it reports what it cannot read. */
 export interface NodeWatcherOptions {
-  readonly zookeeper: ZooKeeper;
+  readonly zookeeper: ViewedZooKeeper;
   readonly clock: Clock;
   /**
-   * Told of each znode among the nodes that cannot be understood, once while its problem is the same, with
-   * the rest of the sentence "<path> …"; of 1,000 at the most. Must not throw and must not block.
+   * Called with each znode among the nodes that cannot be understood, once while its problem is the same,
+   * with the rest of the sentence "<path> …"; with 1,000 at the most. Must not throw and must not block.
    */
   readonly onUnreadable?: ((path: string, problem: string) => void) | undefined;
 }
 
-/** A cluster node id that is taken by a znode which does not tell by whom. */
+/** A cluster node id that is taken by a znode which does not say by whom. */
 export interface UnreadableNode {
   readonly path: string;
   readonly problem: string;
@@ -32,86 +30,79 @@ export interface UnreadableNode {
  */
 export type NodesListener = (changed: ReadonlySet<number>) => void;
 
-/** A znode among the nodes, and what is known of it. */
-interface Member {
-  readonly path: string;
-  readonly clusterNodeId: number;
-  /** False once it has gone; true also while it is listed and has not been read yet. */
-  present: boolean;
-  /** What was read last, so that a write which changes nothing is no news. */
-  data?: Buffer | undefined;
-  assignment?: Assignment | undefined;
-  unreadable?: UnreadableNode | undefined;
+/** What a znode among the nodes says. */
+interface Seen {
+  /** What it was read from, so that a write which changes nothing is no news. */
+  readonly data?: Buffer;
+  readonly assignment?: Assignment | undefined;
+  readonly unreadable?: UnreadableNode;
 }
-
-/** The problem of a znode whose watch tells nothing. */
-const UNREAD = `has not let itself be read for ${REFUSED_AFTER_S} s`;
 
 /**
  * The nodes in the discovery tree, and who holds them. It follows the tree until it is closed, across
  * sessions too.
  *
  * The tree mirrors the leases and decides nothing. Not guaranteed: that each change is seen, only that the
- * last one is; that everything has been read again when `stale` ends.
+ * last one is.
  */
 export class NodeWatcher {
+  readonly #nodes = new Map<number, Assignment>();
+  readonly #unreadable = new Map<number, UnreadableNode>();
+  /** There are several znodes of one id only if its hex digits are written in upper and lower case. */
+  readonly #seen = new Map<number, readonly Seen[]>();
+  readonly #view: ChildrenView<Seen>;
+  readonly #reports: UnreadableReports;
+  readonly #listeners = new Listeners<ReadonlySet<number>>();
+  #changed = new Set<number>();
+  #hasReported = false;
+
+  constructor({ zookeeper, clock, onUnreadable }: NodeWatcherOptions) {
+    this.#reports = new UnreadableReports(onUnreadable);
+    this.#view = new ChildrenView<Seen>({
+      zookeeper,
+      clock,
+      path: NODES_PATH,
+      follow: (path, depth) => this.#followed(path, depth),
+      decode: (path, znode, before) => (before?.data?.equals(znode.data) ? before : this.#read(path, znode)),
+      unreadable: (path, problem) => this.#unread(path, problem),
+      onValue: (path, seen, before) => this.#update(path, seen, before),
+      onChange: () => this.#report(),
+    });
+    this.#view.start();
+  }
+
   /**
    * Resolves once the whole tree has been seen. Znodes that the servers refuse to let be read hold it up for
    * 5 seconds. Never rejects, and never resolves when closed before.
    */
-  readonly ready: Promise<void>;
-
-  readonly #nodes = new Map<number, Assignment>();
-  readonly #unreadable = new Map<number, UnreadableNode>();
-  /** There are several znodes of one id only if its hex digits are written in upper and lower case. */
-  readonly #members = new Map<number, Member[]>();
-  readonly #tree: FollowedTree;
-  readonly #reports: UnreadableReports;
-  readonly #listeners = new Listeners<ReadonlySet<number>>();
-  readonly #forgetNodes: () => void;
-  readonly #forgetSession: () => void;
-  #changed = new Set<number>();
-  #closed = false;
-  #staleSince: number | undefined;
-
-  constructor(private readonly options: NodeWatcherOptions) {
-    const { zookeeper, clock, onUnreadable } = options;
-    let onWhole = () => {};
-    this.ready = new Promise((resolve) => {
-      onWhole = () => resolve(this.#tell());
-    });
-    this.#tree = new FollowedTree({ zookeeper, clock, onWhole });
-    this.#reports = new UnreadableReports(onUnreadable);
-    this.#onSession(zookeeper.state);
-    this.#forgetSession = zookeeper.onState((state) => this.#onSession(state));
-    // Without the groups there is nothing to go on with.
-    this.#forgetNodes = this.#follow(NODES_PATH, (name) => this.#openGroup(name), false);
+  get ready(): Promise<void> {
+    return this.#view.ready;
   }
 
   /**
-   * Cluster node id → the assignment that stands there, further fields included, in no particular order. It
-   * changes with the tree: copy it to keep it.
+   * Cluster node id → its assignment, further fields included, in no particular order. It changes with the
+   * tree: copy it to keep it.
    */
   get nodes(): ReadonlyMap<number, Assignment> {
     return this.#nodes;
   }
 
-  /** The cluster node ids that are taken by znodes which do not tell task, node id and version. */
+  /** The cluster node ids that are taken by znodes which do not name task, node id and version. */
   get unreadable(): ReadonlyMap<number, UnreadableNode> {
     return this.#unreadable;
   }
 
   /**
-   * Undefined while the session is connected; otherwise since when it is not, in milliseconds on the
-   * monotonic clock. What is told meanwhile is what was seen last.
+   * Undefined while all has been read since the last gap; otherwise since when it has not, in milliseconds on
+   * the monotonic clock. Meanwhile the nodes are those that were seen last.
    */
   get stale(): { readonly since: number } | undefined {
-    return this.#staleSince === undefined ? undefined : { since: this.#staleSince };
+    return this.#view.stale;
   }
 
-  /** Whether a znode stands at a cluster node id, readable or not. */
+  /** Whether a znode was seen at a cluster node id, readable or not. */
   isTaken(clusterNodeId: number): boolean {
-    return this.#members.get(clusterNodeId)?.some(({ present }) => present) ?? false;
+    return this.#seen.has(clusterNodeId);
   }
 
   /** Node id → version, of every node that can be read: what a lease publishes as its `knownNodesMapping`. */
@@ -123,7 +114,7 @@ export class NodeWatcher {
 
   /**
    * Calls `listener` just before {@link ready} resolves, with whatever there is, and after changes from then
-   * on, until the returned function is called. Changes in quick succession are told as one.
+   * on, until the returned function is called. Changes in quick succession are reported as one.
    */
   onChange(listener: NodesListener): () => void {
     return this.#listeners.add(listener);
@@ -131,119 +122,69 @@ export class NodeWatcher {
 
   /** Ends all watches. What was seen last can still be asked for. */
   close(): void {
-    if (this.#closed) return;
-    this.#closed = true;
-    this.#tree.close();
-    this.#forgetSession();
+    this.#view.close();
     this.#listeners.clear();
-    this.#staleSince ??= this.options.clock.monotonic();
-    this.#forgetNodes();
   }
 
-  /**
-   * @param isOptional whether the tree counts as seen also where the servers refuse to let the znode be read
-   */
-  #follow(path: string, open: (name: string) => (() => void) | undefined, isOptional: boolean): () => void {
-    return this.#tree.children(path, open, () => {
-      this.#reports.report(path, UNREAD);
-      return isOptional;
-    });
-  }
-
-  #openGroup(name: string): (() => void) | undefined {
-    const path = `${NODES_PATH}/${name}`;
-    const group = this.#parse(path, name, 'group');
-    return group === undefined
-      ? undefined
-      : this.#follow(path, (index) => this.#openMember(path, group, index), true);
-  }
-
-  #openMember(groupPath: string, group: number, name: string): (() => void) | undefined {
-    const path = `${groupPath}/${name}`;
-    const index = this.#parse(path, name, 'node');
-    const clusterNodeId = (group << 8) | (index ?? 0);
+  #followed(path: string, depth: number): Followed | undefined {
+    if (depth === 0) return 'children';
+    if (depth === 1 && parseHexPair(path.slice(NODES_PATH.length + 1)) !== undefined) return 'children';
+    const clusterNodeId = clusterNodeIdAt(path);
+    if (clusterNodeId === undefined)
+      this.#unread(path, `is not the name of a ${depth === 1 ? 'group' : 'node'}, two hex digits`);
     // Lower ids are reserved for nodes without a lease.
-    if (index === undefined || clusterNodeId < CLUSTER_NODE_ID_OFFSET) return undefined;
-    const member: Member = { path, clusterNodeId, present: true };
-    this.#members.set(clusterNodeId, [...(this.#members.get(clusterNodeId) ?? []), member]);
-    const onRefused = () => {
-      member.unreadable = { path, problem: UNREAD };
-      this.#publish(clusterNodeId);
-      return true;
-    };
-    const take = (znode: Znode | undefined) => {
-      update(member, znode);
-      this.#publish(clusterNodeId);
-    };
-    const close = this.#tree.data(path, take, onRefused);
-    return () => {
-      this.#forget(member);
-      close();
-    };
+    return (clusterNodeId ?? 0) < CLUSTER_NODE_ID_OFFSET ? undefined : 'data';
   }
 
-  /** The number that a name stands for; reports one that stands for none. */
-  #parse(path: string, name: string, what: 'group' | 'node'): number | undefined {
-    const number = parseHexPair(name);
-    if (number === undefined) this.#reports.report(path, `is not the name of a ${what}, two hex digits`);
-    return number;
+  /** Never throws. */
+  #read(path: string, { data, stat }: Znode): Seen {
+    const nodeId = nodeIdOf(clusterNodeIdAt(path) as number);
+    const assignment = decodeAssignment(data) ?? claimOf({ data, stat });
+    if (assignment?.nodeId === nodeId) return { data, assignment };
+    const problem =
+      assignment === undefined
+        ? 'does not tell task, node id and version'
+        : `stands for node id ${nodeId}, but tells of ${assignment.nodeId}`;
+    return { data, ...this.#unread(path, problem) };
   }
 
-  #forget({ clusterNodeId, path }: Member): void {
-    // Kept when the watcher is closed, and given up when the znode has gone.
-    if (this.#closed) return;
-    const others = this.#members.get(clusterNodeId)?.filter((other) => other.path !== path) ?? [];
-    put(this.#members, clusterNodeId, others.length > 0 ? others : undefined);
-    this.#publish(clusterNodeId);
+  #unread(path: string, problem: string): Seen {
+    this.#reports.report(path, problem);
+    return { unreadable: { path, problem } };
   }
 
   /** Updates what is known of one id from its znodes. */
-  #publish(clusterNodeId: number): void {
-    const members = this.#members.get(clusterNodeId) ?? [];
-    const [assignment] = members
-      .flatMap((member) => member.assignment ?? [])
-      .sort((a, b) => b.version - a.version);
-    const problems = members.flatMap((member) => member.unreadable ?? []);
-    for (const { path, problem } of problems) this.#reports.report(path, problem);
-    const unreadable = assignment === undefined ? problems[0] : undefined;
+  #update(path: string, seen: Seen | undefined, before: Seen | undefined): void {
+    const clusterNodeId = clusterNodeIdAt(path);
+    if (clusterNodeId === undefined) return;
+    const others = this.#seen.get(clusterNodeId)?.filter((each) => each !== before) ?? [];
+    const all = seen === undefined ? others : [...others, seen];
+    put(this.#seen, clusterNodeId, all.length === 0 ? undefined : all);
+    const [assignment] = all.flatMap((each) => each.assignment ?? []).sort((a, b) => b.version - a.version);
+    const [unreadable] = assignment === undefined ? all.flatMap((each) => each.unreadable ?? []) : [];
     if (this.#nodes.get(clusterNodeId) === assignment && this.#unreadable.get(clusterNodeId) === unreadable)
       return;
     put(this.#nodes, clusterNodeId, assignment);
     put(this.#unreadable, clusterNodeId, unreadable);
-    const isFirst = this.#changed.size === 0;
     this.#changed.add(clusterNodeId);
-    // Once for all changes in one packet of the server.
-    if (this.#tree.isWhole && isFirst) queueMicrotask(() => this.#tell());
   }
 
-  #tell(): void {
+  #report(): void {
     const changed = this.#changed;
+    if (changed.size === 0 && this.#hasReported) return;
+    this.#hasReported = true;
     this.#changed = new Set();
     this.#listeners.tell(changed);
   }
-
-  #onSession(session: SessionState): void {
-    if (session.status === 'connected') this.#staleSince = undefined;
-    else this.#staleSince ??= this.options.clock.monotonic();
-  }
 }
 
-/** Notes what a member's znode tells. Never throws. */
-function update(member: Member, znode: Znode | undefined): void {
-  const { path, data: before } = member;
-  member.present = znode !== undefined;
-  if (znode !== undefined && before?.equals(znode.data)) return;
-  member.data = znode?.data;
-  member.assignment = undefined;
-  member.unreadable = undefined;
-  if (znode === undefined) return;
-  const nodeId = nodeIdOf(member.clusterNodeId);
-  const assignment = decodeAssignment(znode.data) ?? claimOf(znode);
-  if (assignment?.nodeId === nodeId) member.assignment = assignment;
-  else if (assignment === undefined)
-    member.unreadable = { path, problem: 'does not tell task, node id and version' };
-  else
-    member.unreadable = { path, problem: `stands for node id ${nodeId}, but tells of ${assignment.nodeId}` };
+/** Undefined for the path of a group. */
+function clusterNodeIdAt(path: string): number | undefined {
+  const [group, index] = path
+    .slice(NODES_PATH.length + 1)
+    .split('/')
+    .map(parseHexPair);
+  return group === undefined || index === undefined ? undefined : (group << 8) | index;
 }
 
 /**

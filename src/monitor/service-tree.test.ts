@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../test/support/virtual-clock.js';
 import type { SessionState } from '../zookeeper/session-state.js';
-import type { Watch, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
+import type { ReadingWatch, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { ServiceTree } from './service-tree.js';
 
 /** Znodes in memory, and the watches on them. */
@@ -17,24 +17,24 @@ class WatchedZnodes {
     this.#states.add(listener);
     return () => this.#states.delete(listener);
   };
-  watchChildren = (path: string, listener: (names: readonly string[] | undefined) => void) =>
-    this.#watch(`${path}/*`, () => listener(this.children.get(path)));
-  watchData = (path: string, listener: (znode: Znode | undefined) => void) =>
-    this.#watch(path, () => listener(this.#znode(path)));
+  watchChildren = (path: string, listener: (names: readonly string[] | undefined, path: string) => void) =>
+    this.#watch(`${path}/*`, () => listener(this.children.get(path), path));
+  watchData = (path: string, listener: (znode: Znode | undefined, path: string) => void) =>
+    this.#watch(path, () => listener(this.#znode(path), path));
 
   get listeners(): number {
     return this.watches.size + this.#states.size;
   }
 
-  tell(state: SessionState): void {
+  become(state: SessionState): void {
     this.state = state;
     for (const listener of this.#states) listener(state);
   }
 
-  #watch(key: string, tell: () => void): Watch {
-    this.watches.set(key, tell);
-    tell();
-    return { first: Promise.resolve(), close: () => this.watches.delete(key) };
+  #watch(key: string, report: () => void): ReadingWatch {
+    this.watches.set(key, report);
+    report();
+    return { first: Promise.resolve(), isRefused: false, close: () => this.watches.delete(key) };
   }
 
   #znode(path: string): Znode | undefined {
@@ -112,17 +112,36 @@ describe('the tree of services', () => {
     expect(zookeeper.watches.has('/services/orders/a\u0001b')).toBe(false);
   });
 
-  it('says why it is not fresh, and tells its listeners', () => {
+  it('says why it is not fresh, and notifies its listeners', () => {
     const { zookeeper, tree } = setUp(['a']);
-    let told = 0;
+    let calls = 0;
     tree.follow(() => {
-      told += 1;
+      calls += 1;
     });
-    told = 0;
-    zookeeper.tell({ status: 'suspended', sessionId: '1', timeoutMs: 10_000, problem: 'no server answers' });
-    expect([told > 0, tree.status]).toEqual([
+    calls = 0;
+    zookeeper.become({
+      status: 'suspended',
+      sessionId: '1',
+      timeoutMs: 10_000,
+      problem: 'no server answers',
+    });
+    expect([calls > 0, tree.status]).toEqual([
       true,
       { state: 'failing', problem: 'no server answers', isWhole: true, isPartial: false },
     ]);
+  });
+
+  it('keeps what has not changed across a lost connection', () => {
+    const { zookeeper, tree } = setUp(['a', 'b'], '{"name":"orders","id":"a"}');
+    tree.follow(() => {});
+    const before = new Map(tree.entries);
+    const connected = zookeeper.state;
+    zookeeper.become({ status: 'suspended', sessionId: '1', timeoutMs: 10_000 });
+    zookeeper.data.set('/services/orders/b', '{}');
+    zookeeper.become(connected);
+    expect([...tree.entries].filter(([path, entry]) => before.get(path) !== entry)).toMatchObject([
+      ['/services/orders/b', { id: 'b' }],
+    ]);
+    expect(tree.status).toMatchObject({ state: 'ok', isWhole: true });
   });
 });

@@ -1,10 +1,9 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../base/clock.js';
 import { Listeners } from '../base/listeners.js';
 import type { ServiceEntry, ServicesStatus } from '../console/services-wire.js';
 import { NodeWatcher } from '../discovery/node-watcher.js';
-import { REFUSED_AFTER_S } from '../zookeeper/first-reads.js';
-import { FollowedTree } from '../zookeeper/followed-tree.js';
-import { pathProblem } from '../zookeeper/znode-path.js';
+import { ChildrenView } from '../zookeeper/children-view.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { readEntry } from './service-entry.js';
 
@@ -16,23 +15,21 @@ export interface ServiceTreeOptions {
   readonly basePath: string;
 }
 
-/** Znodes that are followed at most: each has a watch, and takes some kilobytes. */
+/** How many znodes are followed at most: each has a watch, and takes some kilobytes. */
 const MAX_FOLLOWED = 10_000;
-const UNREAD = `has not let itself be read for ${REFUSED_AFTER_S} s`;
 const NO_FACTS = { instance: null, text: null, sessionId: null, node: null, problem: null };
 
 /**
- * All services in Curator's tree and whatever stands below them, followed by watches while there is a
- * listener. Changes nothing.
+ * All services in Curator's tree and whatever is below them, followed by watches while there is a listener.
+ * Changes nothing.
  */
 export class ServiceTree {
   readonly #listeners = new Listeners<void>();
   readonly #entries = new Map<string, ServiceEntry>();
-  #tree: FollowedTree | undefined;
+  #view: ChildrenView<ServiceEntry> | undefined;
   /** Those of the discovery tree, by their node ids and by their task ids. */
   readonly #nodes = new Map<number | string, ServiceEntry['node']>();
   #hasNewNodes: NodeWatcher | undefined;
-  #followed = 0;
   #isPartial = false;
   #followers = 0;
   #close: () => void = () => undefined;
@@ -46,11 +43,13 @@ export class ServiceTree {
   }
 
   get status(): ServicesStatus {
-    const { state } = this.options.zookeeper;
-    const reads = { isWhole: this.#tree?.isWhole ?? false, isPartial: this.#isPartial };
-    if (state.status === 'connected') return { state: 'ok', problem: null, ...reads };
-    const problem = 'problem' in state ? state.problem : undefined;
-    return { state: 'failing', problem: problem ?? 'there is no connection to ZooKeeper', ...reads };
+    const { zookeeper, basePath } = this.options;
+    const { state } = zookeeper;
+    const away = ('problem' in state && state.problem) || 'there is no connection to ZooKeeper';
+    const refused = this.#view?.get(basePath)?.problem ?? null;
+    const problem = state.status !== 'connected' ? away : refused && `${basePath} ${refused}`;
+    const isWhole = this.#view?.isWhole ?? false;
+    return { state: problem === null ? 'ok' : 'failing', problem, isWhole, isPartial: this.#isPartial };
   }
 
   /**
@@ -70,72 +69,58 @@ export class ServiceTree {
 
   #open(): void {
     const { zookeeper, clock, basePath } = this.options;
-    const tell = () => this.#listeners.tell();
-    const tree = new FollowedTree({ zookeeper, clock, onWhole: tell });
+    const notify = () => this.#listeners.tell();
     const nodes = new NodeWatcher({ zookeeper, clock });
     nodes.onChange(() => {
       this.#hasNewNodes = nodes;
-      tell();
+      notify();
     });
-    const forgetState = zookeeper.onState(tell);
-    this.#tree = tree;
+    const forgetState = zookeeper.onState(notify);
+    const view = new ChildrenView<ServiceEntry>({
+      zookeeper,
+      clock,
+      path: basePath,
+      follow: (_, depth) => this.#followed(depth),
+      listed: (path, before) => (before?.problem === null ? before : this.#entry(path, {})),
+      decode: (path, znode, before) => {
+        const { service, id } = this.#namesOf(path);
+        const entry = this.#entry(path, readEntry(service, id ?? '', znode));
+        return isDeepStrictEqual(entry, before) ? before : entry;
+      },
+      unreadable: (path, problem) => this.#entry(path, { problem }),
+      onValue: (path, entry) => {
+        if (entry === undefined) this.#entries.delete(path);
+        else if (path !== basePath) this.#entries.set(path, this.#withNode(entry));
+        notify();
+      },
+      onChange: notify,
+    });
+    this.#view = view;
     this.#isPartial = false;
-    const parent = basePath === '/' ? '' : basePath;
-    const closeServices = tree.children(
-      basePath,
-      (service) => this.#openEntry(`${parent}/${service}`, service, null),
-      () => true,
-    );
     this.#close = () => {
       forgetState();
       nodes.close();
-      closeServices();
-      tree.close();
+      view.close();
+      this.#entries.clear();
     };
+    view.start();
   }
 
-  /**
-   * Follows a service, or what stands below one.
-   * @returns what closes it; undefined where there is too much already
-   */
-  #openEntry(path: string, service: string, id: string | null): (() => void) | undefined {
-    this.#isPartial ||= this.#followed >= MAX_FOLLOWED;
-    if (this.#isPartial) return undefined;
-    this.#followed += 1;
-    const set = (facts: Partial<ServiceEntry> | undefined) => {
-      if (facts) this.#entries.set(path, this.#withNode({ ...NO_FACTS, ...facts, service, id }));
-      else this.#entries.delete(path);
-      this.#listeners.tell();
-    };
-    const close = this.#follow(path, service, id, set);
-    return () => {
-      this.#followed -= 1;
-      close();
-      set(undefined);
-    };
+  /** Services, and what is below them, unless there is too much already. */
+  #followed(depth: number): 'children' | 'data' | undefined {
+    this.#isPartial ||= depth > 0 && (this.#view?.size ?? 0) > MAX_FOLLOWED;
+    return this.#isPartial ? undefined : depth < 2 ? 'children' : 'data';
   }
 
-  #follow(
-    path: string,
-    service: string,
-    id: string | null,
-    set: (facts: Partial<ServiceEntry> | undefined) => void,
-  ): () => void {
-    const problem = pathProblem(path);
-    const onRefused = () => {
-      set({ problem: UNREAD });
-      return true;
-    };
-    if (problem !== undefined || id === null)
-      set(problem === undefined ? {} : { problem: `cannot be asked for: ${problem}` });
-    if (problem !== undefined || this.#tree === undefined) return () => undefined;
-    if (id === null)
-      return this.#tree.children(
-        path,
-        (name) => this.#openEntry(`${path}/${name}`, service, name),
-        onRefused,
-      );
-    return this.#tree.data(path, (znode) => set(znode && readEntry(service, id, znode)), onRefused);
+  #entry(path: string, facts: Partial<ServiceEntry>): ServiceEntry {
+    return { ...NO_FACTS, ...facts, ...this.#namesOf(path) };
+  }
+
+  /** Those in the path of a service or an instance. */
+  #namesOf(path: string): Pick<ServiceEntry, 'service' | 'id'> {
+    const { basePath } = this.options;
+    const [service = '', id = null] = path.slice(basePath === '/' ? 1 : basePath.length + 1).split('/');
+    return { service, id };
   }
 
   #updateNodes({ nodes }: NodeWatcher): void {

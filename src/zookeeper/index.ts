@@ -17,6 +17,7 @@ export type {
   CreatedZnode,
   CreateMode,
   MultiOperation,
+  ReadingWatch,
   Watch,
   Znode,
   ZnodeData,

@@ -1,63 +1,67 @@
 import { expect, it } from 'vitest';
 import { seededRandom, settled, VirtualClock } from '../../test/support/virtual-clock.js';
 import type { Session } from './library-session.js';
-import { type Send, StandingWatches } from './standing-watches.js';
-import { ZooKeeperError } from './zookeeper-error.js';
+import { StandingWatches } from './standing-watches.js';
+import { ZooKeeperError, type ZooKeeperFault } from './zookeeper-error.js';
 
-// Which watch reads when; what watches of real servers tell is tested on those.
+// Which watch reads when; what they report is tested on real servers.
 
 /** Watches whose reads end when they are let. */
 function scene() {
   const clock = new VirtualClock();
   const under: (() => void)[] = [];
-  const network = { isConnected: true, state: 'a', fails: false, mostAtOnce: 0 };
+  const network = {
+    ...{ isConnected: true, state: 'a', mostAtOnce: 0 },
+    fault: undefined as ZooKeeperFault | undefined,
+  };
+  const children = async () => {
+    await new Promise<void>((resolve) => under.push(resolve));
+    const { fault } = network;
+    if (fault) throw new ZooKeeperError(fault, { fault, outcome: 'not-applied' });
+    return [network.state];
+  };
   const watches = new StandingWatches({
     clock,
     random: seededRandom(1),
     isConnected: () => network.isConnected,
+    send: (_, path, request) => request({ children } as unknown as Session, path),
   });
-  const children = async () => {
-    await new Promise<void>((resolve) => under.push(resolve));
-    if (network.fails) throw new ZooKeeperError('late', { fault: 'timeout', outcome: 'not-applied' });
-    return [network.state];
-  };
-  const send: Send = (request) => request({ children } as unknown as Session);
   const answer = async () => {
     for (; under.length > 0; await settled()) {
       network.mostAtOnce = Math.max(network.mostAtOnce, under.length);
       for (const end of under.splice(0)) end();
     }
   };
-  return { clock, network, watches, send, under, answer };
+  return { clock, network, watches, under, answer };
 }
 
-it('read again after a reconnect, at most 64 at a time, and tell what is new', async () => {
-  const { network, watches, send, answer } = scene();
-  const told: string[] = [];
+it('read again after a reconnect, at most 64 at a time, and report what is new', async () => {
+  const { network, watches, answer } = scene();
+  const reported: string[] = [];
   const all = Array.from({ length: 2_000 }, (_, i) =>
-    watches.children(`/${i}`, send, (names) => told.push(String(names))),
+    watches.children(`/${i}`, (names) => reported.push(String(names))),
   );
   await answer();
   await Promise.all(all.map(({ first }) => first));
-  expect([watches.size, told.length, network.mostAtOnce]).toEqual([2_000, 2_000, 64]);
+  expect([watches.size, reported.length, network.mostAtOnce]).toEqual([2_000, 2_000, 64]);
   watches.onConnected();
   await answer();
-  expect(told).toHaveLength(2_000);
+  expect(reported).toHaveLength(2_000);
   network.isConnected = false;
   network.state = 'b';
   watches.onChanged('/7', false);
   await answer();
-  expect(told).toHaveLength(2_000);
+  expect(reported).toHaveLength(2_000);
   network.isConnected = true;
   watches.onConnected();
   await answer();
-  expect(told.slice(2_000)).toEqual(Array.from({ length: 2_000 }, () => 'b'));
+  expect(reported.slice(2_000)).toEqual(Array.from({ length: 2_000 }, () => 'b'));
 });
 
-it('read once more where something changes during a read, and tell nothing once closed', async () => {
-  const { network, watches, send, under, answer } = scene();
-  const told: string[] = [];
-  const watch = watches.children('/a', send, (names) => told.push(String(names)));
+it('read once more where something changes during a read, and report nothing once closed', async () => {
+  const { network, watches, under, answer } = scene();
+  const reported: string[] = [];
+  const watch = watches.children('/a', (names) => reported.push(String(names)));
   watches.onChanged('/a', false);
   for (const end of under.splice(0)) end();
   await settled();
@@ -65,24 +69,43 @@ it('read once more where something changes during a read, and tell nothing once 
   expect(under).toHaveLength(1);
   watch.close();
   await answer();
-  expect([told, watches.size]).toEqual([['a'], 0]);
+  expect([reported, watches.size]).toEqual([['a'], 0]);
 });
 
 it('pause longer and longer between reads that fail, and leave no timer behind', async () => {
-  const { clock, network, watches, send, answer } = scene();
-  const told: string[] = [];
-  watches.children('/a', send, (names) => told.push(String(names)));
-  network.fails = true;
+  const { clock, network, watches, answer } = scene();
+  const reported: string[] = [];
+  watches.children('/a', (names) => reported.push(String(names)));
+  network.fault = 'timeout';
   await answer();
-  expect([told, clock.sleepers]).toEqual([[], 1]);
-  network.fails = false;
+  expect([reported, clock.sleepers]).toEqual([[], 1]);
+  network.fault = undefined;
   await clock.advance(200);
   await answer();
-  expect([told, clock.sleepers]).toEqual([['a'], 0]);
-  network.fails = true;
+  expect([reported, clock.sleepers]).toEqual([['a'], 0]);
+  network.fault = 'timeout';
   watches.onChanged('/a', false);
   await answer();
   watches.close();
   await settled();
   expect([clock.sleepers, watches.size]).toEqual([0, 0]);
+});
+
+it.each<[ZooKeeperFault, boolean]>([
+  ['no-auth', true],
+  ['timeout', false],
+  ['connection-loss', false],
+  ['session-expired', false],
+])('are refused, or only slow, as long as reads fail: %s', async (fault, isRefused) => {
+  const { clock, network, watches, answer } = scene();
+  network.fault = fault;
+  const watch = watches.children('/a', () => {});
+  expect(watch.isRefused).toBe(false);
+  await answer();
+  expect(watch.isRefused).toBe(isRefused);
+  network.fault = undefined;
+  await clock.advance(200);
+  watches.onConnected();
+  await answer();
+  expect(watch.isRefused).toBe(false);
 });

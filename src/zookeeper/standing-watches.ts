@@ -2,20 +2,23 @@ import { backoffMs } from '../base/backoff.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { notify } from '../base/listeners.js';
 import type { Session } from './library-session.js';
-import type { Watch, Znode } from './zookeeper.js';
+import type { ReadingWatch, Znode } from './zookeeper.js';
 import { isFault } from './zookeeper-error.js';
 
 // Watches that stay, made of ZooKeeper's one-shot ones: whenever something may have changed, a watch reads
 // again, and that read sets the next one-shot watch.
-
-/** Makes one request, with a deadline. */
-export type Send = <T>(request: (session: Session) => Promise<T>) => Promise<T>;
 
 export interface StandingWatchesOptions {
   readonly clock: Clock;
   readonly random: RandomSource;
   /** Whether a request could be sent now. */
   readonly isConnected: () => boolean;
+  /** Makes one request about a path, with a deadline. `full` is the path on the servers. */
+  readonly send: <T>(
+    operation: string,
+    path: string,
+    request: (session: Session, full: string) => Promise<T>,
+  ) => Promise<T>;
 }
 
 /** How many watches read at a time: after a reconnect all of them have to. */
@@ -23,61 +26,118 @@ const READS_AT_ONCE = 64;
 /** Between the reads of a watch that fails, in milliseconds: the first and the longest. */
 const RETRY_MS = { first: 100, max: 5_000 };
 
-/** A watch that stays: one read at a time; what happens meanwhile leads to another. */
-interface StandingWatch {
-  /** Reads, leaves a one-shot watch, and tells the listener what is new. */
-  readonly read: () => Promise<void>;
-  /**
-   * Tells the listener that the znode is gone, for one that need not hear of what is made at the path again.
-   */
-  readonly gone: (() => void) | undefined;
-  isStale: boolean;
-  isReading: boolean;
-  isClosed: boolean;
+/** What a watch is for. */
+interface Watched<S> {
+  /** For messages. */
+  readonly operation: string;
+  /** Reads the present state, and leaves a one-shot watch on it, so that no later change goes unnoticed. */
+  readonly read: (session: Session, full: string) => Promise<S>;
+  /** Equal for equal states. */
+  readonly fingerprint: (state: S) => string;
+  /** Whether the removal of the znode is reported before what is read after it. */
+  readonly endsWithIt?: boolean;
+}
+
+const CHILDREN: Watched<readonly string[]> = {
+  operation: 'watchChildren',
+  read: (session, full) => session.children(full, true),
+  fingerprint: (names) => [...names].sort().join('/'),
+};
+const DATA: Watched<Znode> = {
+  operation: 'watchData',
+  read: (session, full) => session.read(full, true),
+  // Equal where the same transaction wrote the data of the same znode.
+  fingerprint: ({ stat }) => `${stat.createdZxid}:${stat.modifiedZxid}`,
+};
+const REMOVAL: Watched<Znode> = {
+  operation: 'watchRemoval',
+  read: DATA.read,
+  fingerprint: () => '',
+  endsWithIt: true,
+};
+
+/** The fingerprint before anything has been reported; that of an absent znode is undefined. */
+const NOTHING = Symbol('nothing');
+
+/**
+ * A watch that stays: one read at a time; what happens meanwhile leads to another. There may be one for each
+ * of many thousand znodes: it has no closure, and makes a promise only for the caller that asks for it.
+ */
+class StandingWatch<S> implements ReadingWatch {
+  isStale = false;
+  isReading = false;
+  isClosed = false;
+  isRefused = false;
   /** How many reads have failed in succession. */
-  failures: number;
+  failures = 0;
+  #reported: string | typeof NOTHING | undefined = NOTHING;
+  #first: Promise<void> | undefined;
+  #onFirst: (() => void) | undefined;
+
+  constructor(
+    readonly watched: Watched<S>,
+    readonly path: string,
+    private readonly listener: (state: S | undefined, path: string) => void,
+    private readonly owner: StandingWatches,
+  ) {}
+
+  get first(): Promise<void> {
+    this.#first ??= new Promise((resolve) => {
+      if (this.#reported === NOTHING) this.#onFirst = resolve;
+      else resolve();
+    });
+    return this.#first;
+  }
+
+  /** Calls the listener with what is new. */
+  report(state: S | undefined): void {
+    const fingerprint = state && this.watched.fingerprint(state);
+    if (this.#reported !== fingerprint) {
+      this.#reported = fingerprint;
+      notify((news) => this.listener(news, this.path), state);
+    }
+    this.#onFirst?.();
+  }
+
+  close(): void {
+    this.isClosed = true;
+    this.owner.forget(this as StandingWatch<unknown>);
+  }
 }
 
 /**
- * All standing watches of a client: tells them what may have changed, and lets them read in turn. Paths are
- * those on the servers.
+ * All standing watches of a client: lets them read in turn what may have changed. Paths are within the
+ * chroot.
  */
 export class StandingWatches {
-  readonly #watches = new Map<string, Set<StandingWatch>>();
-  readonly #queue = new Set<StandingWatch>();
+  readonly #watches = new Map<string, readonly StandingWatch<unknown>[]>();
+  readonly #queue = new Set<StandingWatch<unknown>>();
   #reading = 0;
   readonly #over = new AbortController();
 
   constructor(private readonly options: StandingWatchesOptions) {}
 
-  /** How many watches stand. */
+  /** How many watches there are. */
   get size(): number {
-    return [...this.#watches.values()].reduce((sum, { size }) => sum + size, 0);
+    return [...this.#watches.values()].reduce((sum, { length }) => sum + length, 0);
   }
 
   /** Watches the children of a znode. */
-  children(path: string, send: Send, listener: (children: readonly string[] | undefined) => void): Watch {
-    const read = () => orAbsent(path, send, (session) => session.children(path, true));
-    return this.#watch(path, read, (children) => children && `/${[...children].sort().join('/')}`, listener);
+  children(
+    path: string,
+    listener: (names: readonly string[] | undefined, path: string) => void,
+  ): ReadingWatch {
+    return this.#add(new StandingWatch(CHILDREN, path, listener, this));
   }
 
   /** Watches the data of a znode. */
-  data(path: string, send: Send, listener: (znode: Znode | undefined) => void): Watch {
-    const read = () => orAbsent(path, send, (session) => session.read(path, true));
-    // Equal where the same transaction wrote the data of the same znode.
-    return this.#watch(
-      path,
-      read,
-      (znode) => znode && `${znode.stat.createdZxid}:${znode.stat.modifiedZxid}`,
-      listener,
-    );
+  data(path: string, listener: (znode: Znode | undefined, path: string) => void): ReadingWatch {
+    return this.#add(new StandingWatch(DATA, path, listener, this));
   }
 
   /** Watches for the end of a znode. */
-  removal(path: string, send: Send, listener: () => void): Watch {
-    const read = () => orAbsent(path, send, (session) => session.read(path, true));
-    const tell = (znode: Znode | undefined) => znode === undefined && listener();
-    return this.#watch(path, read, (znode) => znode && 'there', tell, true);
+  removal(path: string, listener: () => void): ReadingWatch {
+    return this.#add(new StandingWatch(REMOVAL, path, (znode) => znode === undefined && listener(), this));
   }
 
   /**
@@ -86,18 +146,26 @@ export class StandingWatches {
    */
   onChanged(path: string, isGone: boolean): void {
     for (const watch of this.#watches.get(path) ?? []) {
-      if (isGone) watch.gone?.();
+      if (isGone && watch.watched.endsWithIt && !watch.isClosed) watch.report(undefined);
       this.#invalidate(watch);
     }
   }
 
   /**
    * There is a connection. The one-shot watches went with the last one, and what happened since has not been
-   * told.
+   * reported.
    */
   onConnected(): void {
     for (const watches of this.#watches.values()) for (const watch of watches) this.#invalidate(watch);
     this.#pump();
+  }
+
+  forget(watch: StandingWatch<unknown>): void {
+    const { path } = watch;
+    this.#queue.delete(watch);
+    const others = this.#watches.get(path)?.filter((each) => each !== watch) ?? [];
+    if (others.length > 0) this.#watches.set(path, others);
+    else this.#watches.delete(path);
   }
 
   close(): void {
@@ -107,59 +175,19 @@ export class StandingWatches {
     this.#queue.clear();
   }
 
-  /**
-   * @param read reads the present state, and leaves a one-shot watch on it, so that no later change goes
-   * unnoticed
-   * @param fingerprint equal for equal states
-   * @param endsWithIt whether the removal of the znode is told before what is read after it
-   */
-  #watch<S>(
-    path: string,
-    read: () => Promise<S | undefined>,
-    fingerprint: (state: S | undefined) => string | undefined,
-    listener: (state: S | undefined) => void,
-    endsWithIt = false,
-  ): Watch {
-    let told: { readonly print: string | undefined } | undefined;
-    let onFirst: () => void = () => undefined;
-    const first = new Promise<void>((resolve) => {
-      onFirst = resolve;
-    });
-    const tell = (state: S | undefined) => {
-      const print = fingerprint(state);
-      if (told === undefined || told.print !== print) {
-        told = { print };
-        notify(listener, state);
-      }
-      onFirst();
-    };
-    const watch: StandingWatch = {
-      ...{ isStale: false, isReading: false, isClosed: this.#over.signal.aborted, failures: 0 },
-      read: async () => {
-        const state = await read();
-        if (!watch.isClosed) tell(state);
-      },
-      gone: endsWithIt ? () => !watch.isClosed && tell(undefined) : undefined,
-    };
-    if (!watch.isClosed) {
-      this.#watches.set(path, (this.#watches.get(path) ?? new Set()).add(watch));
-      this.#invalidate(watch);
-    }
-    return { first, close: () => this.#forget(path, watch) };
-  }
-
-  #forget(path: string, watch: StandingWatch): void {
-    watch.isClosed = true;
-    this.#queue.delete(watch);
-    const watches = this.#watches.get(path);
-    watches?.delete(watch);
-    if (watches?.size === 0) this.#watches.delete(path);
+  #add<S>(added: StandingWatch<S>): ReadingWatch {
+    const watch = added as StandingWatch<unknown>;
+    watch.isClosed = this.#over.signal.aborted;
+    if (watch.isClosed) return watch;
+    this.#watches.set(watch.path, [...(this.#watches.get(watch.path) ?? []), watch]);
+    this.#invalidate(watch);
+    return watch;
   }
 
   /** What the watch has read may be out of date. */
-  #invalidate(watch: StandingWatch): void {
+  #invalidate(watch: StandingWatch<unknown>): void {
     watch.isStale = true;
-    if (watch.isClosed || watch.isReading) return;
+    if (watch.isReading || watch.isClosed) return;
     this.#queue.add(watch);
     this.#pump();
   }
@@ -173,13 +201,21 @@ export class StandingWatches {
   }
 
   /** Never rejects. */
-  async #read(watch: StandingWatch): Promise<void> {
+  async #read(watch: StandingWatch<unknown>): Promise<void> {
     const { clock, random } = this.options;
     this.#reading += 1;
     watch.isReading = true;
     watch.isStale = false;
-    const failure = await watch.read().catch((error: unknown) => error);
+    let failure: unknown;
+    try {
+      const state = await this.#readOrAbsent(watch);
+      if (!watch.isClosed) watch.report(state);
+    } catch (error) {
+      failure = error;
+    }
     watch.isReading = false;
+    watch.isRefused =
+      failure !== undefined && !isFault(failure, 'timeout', 'connection-loss', 'session-expired', 'closed');
     watch.failures = failure === undefined ? 0 : watch.failures + 1;
     this.#reading -= 1;
     if (watch.isStale) this.#invalidate(watch);
@@ -192,23 +228,20 @@ export class StandingWatches {
       .catch(() => undefined);
     this.#invalidate(watch);
   }
-}
 
-/**
- * An absent znode takes no watch on its data or children, only one on its making; when it was made in
- * between, it is read after all.
- */
-async function orAbsent<S>(
-  path: string,
-  send: Send,
-  read: (session: Session) => Promise<S>,
-): Promise<S | undefined> {
-  for (;;) {
-    try {
-      return await send(read);
-    } catch (error) {
-      if (!isFault(error, 'no-node')) throw error;
+  /**
+   * An absent znode takes no watch on its data or children, only one on its making; when it was made in
+   * between, it is read after all.
+   */
+  async #readOrAbsent({ watched: { operation, read }, path }: StandingWatch<unknown>): Promise<unknown> {
+    const { send } = this.options;
+    for (;;) {
+      try {
+        return await send(operation, path, read);
+      } catch (error) {
+        if (!isFault(error, 'no-node')) throw error;
+      }
+      if (!(await send(operation, path, (session, full) => session.exists(full, true)))) return undefined;
     }
-    if (!(await send((session) => session.exists(path, true)))) return undefined;
   }
 }

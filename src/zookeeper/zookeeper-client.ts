@@ -13,6 +13,7 @@ import type {
   CreatedZnode,
   CreateMode,
   MultiOperation,
+  ReadingWatch,
   Watch,
   Znode,
   ZnodeData,
@@ -106,7 +107,8 @@ export class ZooKeeperClient implements ZooKeeper {
     const tls = options.tls ? prepareTls(options.tls === true ? {} : options.tls, 'tls.') : undefined;
     this.description = `zookeeper ${connect.text}`;
     this.#chroot = connect.chroot;
-    const onChanged = (path: string, isGone: boolean) => this.#watches.onChanged(path, isGone);
+    const onChanged = (full: string, isGone: boolean) =>
+      this.#watches.onChanged(full.slice(connect.chroot.length) || '/', isGone);
     const keeper = new SessionKeeper({
       connect,
       sessionTimeoutMs,
@@ -123,6 +125,7 @@ export class ZooKeeperClient implements ZooKeeper {
       clock,
       random,
       isConnected: () => keeper.state.status === 'connected',
+      send: (operation, path, request) => this.#call(operation, path, false, {}, request),
     });
     keeper.onState(({ status }) => {
       if (status === 'connected') this.#watches.onConnected();
@@ -138,7 +141,7 @@ export class ZooKeeperClient implements ZooKeeper {
     return this.#keeper.session.activity.heardBy(at);
   }
 
-  /** How many standing watches are open. */
+  /** How many watches are open. */
   get openWatches(): number {
     return this.#watches.size;
   }
@@ -226,22 +229,22 @@ export class ZooKeeperClient implements ZooKeeper {
     await this.#calls.call(call, options, (session) => session.multi(within));
   }
 
-  watchChildren(path: string, listener: (children: readonly string[] | undefined) => void): Watch {
-    const full = this.#check('watchChildren', path);
-    const call = { operation: 'watchChildren', path, writes: false };
-    return this.#watches.children(full, (send) => this.#calls.call(call, {}, send), listener);
+  watchChildren(
+    path: string,
+    listener: (children: readonly string[] | undefined, path: string) => void,
+  ): ReadingWatch {
+    this.#check('watchChildren', path);
+    return this.#watches.children(path, listener);
   }
 
-  watchData(path: string, listener: (znode: Znode | undefined) => void): Watch {
-    const full = this.#check('watchData', path);
-    const call = { operation: 'watchData', path, writes: false };
-    return this.#watches.data(full, (send) => this.#calls.call(call, {}, send), listener);
+  watchData(path: string, listener: (znode: Znode | undefined, path: string) => void): ReadingWatch {
+    this.#check('watchData', path);
+    return this.#watches.data(path, listener);
   }
 
   watchRemoval(path: string, listener: () => void): Watch {
-    const full = this.#check('watchRemoval', path);
-    const call = { operation: 'watchRemoval', path, writes: false };
-    return this.#watches.removal(full, (send) => this.#calls.call(call, {}, send), listener);
+    this.#check('watchRemoval', path);
+    return this.#watches.removal(path, listener);
   }
 
   close(): Promise<void> {

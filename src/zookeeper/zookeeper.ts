@@ -19,7 +19,7 @@ export interface CallOptions {
    * Whether to give up the connection too when the call was sent and no answer comes in time: the client
    * keeps its session, and tries the next server at once. Other calls under way then fail as
    * `connection-loss`. The client itself finds out within two thirds of the session's time-out that a server
-   * stands still. @default false
+   * does not respond. @default false
    */
   readonly reconnectOnTimeout?: boolean | undefined;
 }
@@ -37,8 +37,8 @@ export type CreateMode =
   | 'ephemeral-sequential';
 
 /**
- * What the server knows of a znode beside its data. Times are in milliseconds since the Unix epoch by the
- * leader's clock.
+ * What the server knows of a znode in addition to its data. Times are in milliseconds since the Unix epoch
+ * by the leader's clock.
  */
 export interface ZnodeStat {
   /** The number of changes of the data, for conditional writes. */
@@ -80,7 +80,7 @@ export interface Znode {
 export interface CreatedZnode {
   /** Differs from the path that was asked for where the servers have numbered it. */
   readonly path: string;
-  /** As {@link ZnodeStat.createdZxid}; undefined where the servers did not tell it, and it has to be read. */
+  /** As {@link ZnodeStat.createdZxid}; undefined where the servers did not say it, and it has to be read. */
   readonly createdZxid: bigint | undefined;
 }
 
@@ -94,12 +94,21 @@ export type MultiOperation =
 /** A standing watch. */
 export interface Watch {
   /**
-   * Resolves once the listener has been told a first state. Never rejects, and never resolves when the watch
-   * is closed before.
+   * Resolves once the listener has been called for the first time. Never rejects, and never resolves when the
+   * watch is closed before.
    */
   readonly first: Promise<void>;
   /** Ends it: the listener is not called again. */
   close(): void;
+}
+
+/** A standing watch that reads what it reports. */
+export interface ReadingWatch extends Watch {
+  /**
+   * Whether the servers have refused the last read, for lack of permission for instance. It is repeated, with
+   * pauses of up to 5 seconds.
+   */
+  readonly isRefused: boolean;
 }
 
 /**
@@ -118,7 +127,7 @@ export interface ZooKeeper {
   /**
    * When the last request was sent, over the present connection, whose answer was there by `at`; minus
    * infinity for none. The request to connect counts as answered before any time. Both on the monotonic
-   * clock, in milliseconds. Tells until when the servers keep the session.
+   * clock, in milliseconds. It says until when the servers keep the session.
    */
   heardBy(at: number): number;
 
@@ -143,7 +152,7 @@ export interface ZooKeeper {
    */
   create(path: string, data: ZnodeData, mode: CreateMode, options?: CallOptions): Promise<string>;
 
-  /** As {@link create}, and tells the transaction that made it. Takes servers of version 3.5 or later. */
+  /** As {@link create}, with the transaction that made it. Takes servers of version 3.5 or later. */
   createWithZxid(
     path: string,
     data: ZnodeData,
@@ -187,19 +196,22 @@ export interface ZooKeeper {
   multi(operations: readonly MultiOperation[], options?: CallOptions): Promise<void>;
 
   /**
-   * Tells `listener` the names of a znode's children, undefined while it is absent: now, and after every
-   * change, until the watch is closed. Changes in quick succession may be told as one, but the last thing
-   * told is always the newest state, across lost connections and sessions too. While there is no connection
-   * nothing is told. Listeners must not throw.
+   * Calls `listener` with the names of a znode's children, undefined while it is absent, and with its path:
+   * now, and after every change, until the watch is closed. Changes in quick succession may come as one, but
+   * the last call always has the newest state, across lost connections and sessions too. While there is no
+   * connection there is no call. Listeners must not throw.
    */
-  watchChildren(path: string, listener: (children: readonly string[] | undefined) => void): Watch;
+  watchChildren(
+    path: string,
+    listener: (children: readonly string[] | undefined, path: string) => void,
+  ): ReadingWatch;
 
   /** The same for a znode's data. */
-  watchData(path: string, listener: (znode: Znode | undefined) => void): Watch;
+  watchData(path: string, listener: (znode: Znode | undefined, path: string) => void): ReadingWatch;
 
   /**
    * Calls `listener` when a znode is removed, or where there is none: for paths that are not used again, such
-   * as sequential ones. Takes no read after the removal, so it tells sooner than {@link watchData}, also
+   * as sequential ones. Takes no read after the removal, so it reports sooner than {@link watchData}, also
    * where the znode is replaced.
    */
   watchRemoval(path: string, listener: () => void): Watch;

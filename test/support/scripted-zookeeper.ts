@@ -5,7 +5,7 @@ import type {
   CallOptions,
   CreatedZnode,
   MultiOperation,
-  Watch,
+  ReadingWatch,
   Znode,
   ZnodeData,
   ZooKeeper,
@@ -35,7 +35,7 @@ export class ScriptedZooKeeper implements ZooKeeper {
   readonly znodes: Map<string, Znode>;
   readonly calls: string[] = [];
   readonly listeners = new Set<(state: SessionState) => void>();
-  readonly watches = new Map<Watch, () => void>();
+  readonly watches = new Map<ReadingWatch, () => void>();
   fault: Fault | undefined;
   /** Znodes that this session may not change. */
   readonly denied = new Set<string>();
@@ -180,15 +180,18 @@ export class ScriptedZooKeeper implements ZooKeeper {
     });
   }
 
-  watchChildren(path: string, listener: (children: readonly string[] | undefined) => void): Watch {
-    return this.#watch(() => listener(this.#children(path)));
+  watchChildren(
+    path: string,
+    listener: (children: readonly string[] | undefined, path: string) => void,
+  ): ReadingWatch {
+    return this.#watch(() => listener(this.#children(path), path));
   }
 
-  watchData(path: string, listener: (znode: Znode | undefined) => void): Watch {
-    return this.#watch(() => listener(this.znodes.get(path)));
+  watchData(path: string, listener: (znode: Znode | undefined, path: string) => void): ReadingWatch {
+    return this.#watch(() => listener(this.znodes.get(path), path));
   }
 
-  watchRemoval(path: string, listener: () => void): Watch {
+  watchRemoval(path: string, listener: () => void): ReadingWatch {
     return this.#watch(() => !this.znodes.has(path) && listener());
   }
 
@@ -196,8 +199,12 @@ export class ScriptedZooKeeper implements ZooKeeper {
     this.become({ status: 'closed' });
   }
 
-  #watch(tell: () => void): Watch {
-    const watch = { first: Promise.resolve(), close: () => void this.watches.delete(watch) };
+  #watch(tell: () => void): ReadingWatch {
+    const watch = {
+      first: Promise.resolve(),
+      isRefused: false,
+      close: () => void this.watches.delete(watch),
+    };
     this.watches.set(watch, tell);
     return watch;
   }

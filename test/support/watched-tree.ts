@@ -1,17 +1,14 @@
 import type { SessionState } from '../../src/zookeeper/session-state.js';
-import type { Watch, Znode, ZooKeeper } from '../../src/zookeeper/zookeeper.js';
-import { ZooKeeperError } from '../../src/zookeeper/zookeeper-error.js';
+import type { ReadingWatch, Znode, ZooKeeper } from '../../src/zookeeper/zookeeper.js';
 
-type Told = readonly string[] | Buffer | undefined;
-type Listener = (told: never) => void;
+type Content = readonly string[] | Buffer | undefined;
+type Listener = (content: never, path: string) => void;
 
 /**
- * What a source of instances needs of ZooKeeper, in memory: nothing is told but what a test tells, as over a
+ * What a view of znodes needs of ZooKeeper, in memory: nothing is reported but what a test says, as over a
  * link that is as slow as one likes.
  */
-export class WatchedTree
-  implements Pick<ZooKeeper, 'state' | 'onState' | 'watchChildren' | 'watchData' | 'children'>
-{
+export class WatchedTree implements Pick<ZooKeeper, 'state' | 'onState' | 'watchChildren' | 'watchData'> {
   state: SessionState = {
     status: 'connected',
     sessionId: '0000000000000001',
@@ -20,8 +17,6 @@ export class WatchedTree
   };
   /** What the servers refuse. */
   readonly refused = new Set<string>();
-  /** What was asked for beside the watches. */
-  readonly asked: string[] = [];
   readonly #sessions = new Set<(state: SessionState) => void>();
   readonly #watches = new Set<{ readonly path: string; readonly listener: Listener }>();
 
@@ -49,7 +44,7 @@ export class WatchedTree
   }
 
   /** Answers the watchers of a path: with the names of its children, or its data. */
-  tell(path: string, told: Told): void {
+  answer(path: string, content: Content): void {
     const stat = {
       version: 0,
       childrenVersion: 0,
@@ -60,8 +55,8 @@ export class WatchedTree
       owner: undefined,
       childCount: 0,
     };
-    const value = Buffer.isBuffer(told) ? ({ data: told, stat } satisfies Znode) : told;
-    for (const watch of [...this.#watches]) if (watch.path === path) watch.listener(value as never);
+    const value = Buffer.isBuffer(content) ? ({ data: content, stat } satisfies Znode) : content;
+    for (const watch of [...this.#watches]) if (watch.path === path) watch.listener(value as never, path);
   }
 
   onState(listener: (state: SessionState) => void): () => void {
@@ -69,25 +64,28 @@ export class WatchedTree
     return () => this.#sessions.delete(listener);
   }
 
-  watchChildren(path: string, listener: (names: readonly string[] | undefined) => void): Watch {
+  watchChildren(
+    path: string,
+    listener: (names: readonly string[] | undefined, path: string) => void,
+  ): ReadingWatch {
     return this.#watch(path, listener as Listener);
   }
 
-  watchData(path: string, listener: (znode: Znode | undefined) => void): Watch {
+  watchData(path: string, listener: (znode: Znode | undefined, path: string) => void): ReadingWatch {
     return this.#watch(path, listener as Listener);
   }
 
-  async children(path: string): Promise<readonly string[]> {
-    this.asked.push(path);
-    if (this.refused.has(path))
-      throw new ZooKeeperError('not for you', { fault: 'no-auth', outcome: 'not-applied', path });
-    return [];
-  }
-
-  #watch(path: string, listener: Listener): Watch {
+  #watch(path: string, listener: Listener): ReadingWatch {
     const watch = { path, listener };
+    const { refused } = this;
     this.#watches.add(watch);
-    return { first: new Promise(() => {}), close: () => void this.#watches.delete(watch) };
+    return {
+      first: new Promise(() => {}),
+      get isRefused() {
+        return refused.has(path);
+      },
+      close: () => void this.#watches.delete(watch),
+    };
   }
 
   #become(state: SessionState): void {

@@ -7,8 +7,9 @@ import {
   parsePath,
   readDiscovery,
 } from '../../monitor/discovery-snapshot.js';
+import { ChildrenView, type ChildrenViewOptions } from '../../zookeeper/children-view.js';
 import type { SessionState } from '../../zookeeper/session-state.js';
-import type { Watch, ZooKeeper } from '../../zookeeper/zookeeper.js';
+import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { complain, interruption, sayJson, sayLines } from '../commands/store-command.js';
 import { onZooKeeper, type ZooKeeperCommandSettings } from '../commands/zookeeper-command.js';
 import { exitCodeOfStop } from '../exit-codes.js';
@@ -120,7 +121,7 @@ async function watchDiscovery(
   const count =
     entries.length === 0 ? 'no task announces anything' : pluralize(entries.length, 'announcement');
   onConnection('watching', zookeeper.state, `${count} at ${description}: watching`);
-  const end = followDiscovery(zookeeper, entries, onChange);
+  const end = followDiscovery({ zookeeper, clock: io.clock }, entries, onChange);
   const ended = await interruption(signal);
   end();
   forget();
@@ -160,53 +161,46 @@ export function onConnectionChange(
 }
 
 /**
- * Follows the whole discovery tree by watches, and tells each change of an announcement. Changes of one path
- * in quick succession may be told as one. In the end, what was told is what is in the tree, also when the
+ * Follows the whole discovery tree by watches, and reports each change of an announcement. Changes of one path
+ * in quick succession may be reported as one. In the end, the reports add up to the tree, also when the
  * connection or the session was lost in between.
  *
- * @param entries the known announcements: every difference from them is told as a change
+ * @param entries the known announcements: every difference from them is reported as a change
  * @param onChange must not throw
- * @returns what ends it: no further change is told
+ * @returns what ends it: no further change is reported
  */
 function followDiscovery(
-  zookeeper: Pick<ZooKeeper, 'watchChildren' | 'watchData'>,
+  client: Pick<ChildrenViewOptions<unknown>, 'zookeeper' | 'clock'>,
   entries: readonly DiscoveryEntry[],
   onChange: (change: DiscoveryChange) => void,
 ): () => void {
   const known = new Map(entries.map((entry) => [entry.path, entry]));
-  const watches = new Map<string, Watch>();
   const settle = (path: string, now: DiscoveryEntry | undefined) => {
     const change = discoveryChange(known.get(path), now);
     if (now === undefined) known.delete(path);
     else known.set(path, now);
     if (change !== undefined) onChange(change);
   };
-  const onFolder = (folder: string, names: readonly string[]) => {
-    const present = new Set(names);
-    const gone = (path: string) =>
-      path.startsWith(`${folder}/`) && !present.has(path.slice(folder.length + 1).split('/', 1)[0] ?? '');
-    for (const [path, watch] of watches) {
-      if (!gone(path)) continue;
-      watch.close();
-      watches.delete(path);
-    }
-    for (const path of [...known.keys()].filter(gone)) settle(path, undefined);
-    for (const name of names) follow(`${folder}/${name}`);
-  };
-  const follow = (path: string) => {
-    const parsed = parsePath(path);
-    if (parsed.kind === 'foreign' || parsed.kind === 'internal' || watches.has(path)) return;
-    const watch =
-      parsed.kind === 'folder'
-        ? zookeeper.watchChildren(path, (names) => onFolder(path, names ?? []))
-        : zookeeper.watchData(path, (znode) => settle(path, znode && entryOf(path, parsed, znode)));
-    watches.set(path, watch);
-  };
-  follow(DISCOVERY_PATH);
-  return () => {
-    for (const watch of watches.values()) watch.close();
-    watches.clear();
-  };
+  const view = new ChildrenView<DiscoveryEntry>({
+    ...client,
+    path: DISCOVERY_PATH,
+    follow: (path) => {
+      const { kind } = parsePath(path);
+      if (kind === 'folder') return 'children';
+      return kind === 'foreign' || kind === 'internal' ? undefined : 'data';
+    },
+    decode: (path, znode) => {
+      const parsed = parsePath(path);
+      return 'nodeId' in parsed || 'ref' in parsed ? entryOf(path, parsed, znode) : undefined;
+    },
+    unreadable: (path) => known.get(path),
+    onValue: settle,
+    onChange: () => {
+      for (const path of [...known.keys()]) if (!view.has(path)) settle(path, undefined);
+    },
+  });
+  view.start();
+  return () => view.close();
 }
 
 /** The change of one path between two readings; undefined without a visible one. */

@@ -249,9 +249,8 @@ describe('a watcher of the nodes', () => {
     await expect.poll(() => watcher.knownVersions()).toEqual({ 0: 1 });
     await clock.advance(4_900);
     expect(ready).toBe(false);
-    await clock.advance(200);
-    // The servers are asked in real time whether they refuse it.
-    await expect.poll(() => ready).toBe(true);
+    // The servers refuse it in real time.
+    await expect.poll(() => clock.advance(200).then(() => ready)).toBe(true);
     expect([...watcher.unreadable.keys()]).toEqual([9]);
     expect(reports).toEqual([
       `${NODES}/01 has not let itself be read for 5 s`,

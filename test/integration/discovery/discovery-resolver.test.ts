@@ -128,7 +128,7 @@ describe('the resolver of endpoints', () => {
     const { resolver: made, reports, zookeeper } = resolver(client(connect), clock);
     await zookeeper.whenConnected();
     const all = made.instancesOfAllKeys('pay');
-    // The servers are asked in real time, once the key has let nobody read it for 5 s.
+    // The servers refuse it in real time.
     await expect.poll(() => clock.advance(1_000).then(() => reports.length)).toBe(1);
     expect(clock.monotonic()).toBeGreaterThanOrEqual(5_000);
     await all.ready;
