@@ -13,8 +13,8 @@ import {
 import { unknownVariables } from '../../settings/unknown-variables.js';
 import { whyNoDefaultStore } from '../../store/default-store.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
+import type { CommandRow, OptionRow } from '../kit/command-row.js';
 import type { Io } from '../terminal/io.js';
-import type { CommandRow, OptionRow } from './command-row.js';
 import { COMMANDS, GROUPS } from './commands.js';
 
 /**

@@ -1,9 +1,9 @@
 import { CONFIG_COMMANDS } from '../configuration/config-rows.js';
 import { UsageError } from '../exit-codes.js';
+import { type CommandRow, HOLDING, JSON_LINE, type OptionRow } from '../kit/command-row.js';
+import type { ZooKeeperCommandSettings } from '../kit/on-zookeeper.js';
 import { RECIPE_COMMANDS } from '../recipes/recipe-rows.js';
 import { DATA_COMMANDS } from '../shared-data/data-rows.js';
-import { type CommandRow, HOLDING, JSON_LINE, type OptionRow } from './command-row.js';
-import type { ZooKeeperCommandSettings } from './zookeeper-command.js';
 
 /** The options of `discovery ls`, `watch`, `services` and `resolve`. */
 type DiscoveryOptions = {
@@ -126,7 +126,7 @@ export const COMMANDS: readonly CommandRow[] = [
       ],
     ],
     run: async (options, settings, io, size = '') =>
-      (await import('./scale-command.js')).scaleCommand(size, options, settings, io),
+      (await import('../scale/scale-command.js')).scaleCommand(size, options, settings, io),
   },
   {
     name: 'release',

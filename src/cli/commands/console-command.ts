@@ -2,11 +2,11 @@ import { ConfigError, explain } from '../../base/errors.js';
 import type { NodeServer } from '../../http/node-server.js';
 import { DEFAULT_LISTEN_ADDRESS, reachableUrl } from '../../settings/listen-address.js';
 import type { Settings } from '../../settings/settings.js';
+import { connectTo } from '../kit/on-zookeeper.js';
+import { interruptible, interruption, logEnd, reported, say } from '../kit/reported.js';
 import { loggerFor } from '../log/logger.js';
-import { isVisible, ownClusterView } from '../run/own-cluster-view.js';
+import { isVisible, ownClusterView } from '../node-http/own-cluster-view.js';
 import type { Io } from '../terminal/io.js';
-import { interruptible, interruption, logEnd, reported, say } from './store-command.js';
-import { connectTo } from './zookeeper-command.js';
 
 /** The options of `console` that are no settings. */
 interface ConsoleOptions {

@@ -7,9 +7,9 @@ import { HeldTree } from '../../data-dir/held-tree.js';
 import { nodeDirOf, nodeIdsIn, obsoleteOf, type VersionDir, versionsIn } from '../../data-dir/versions.js';
 import type { Settings } from '../../settings/settings.js';
 import { ExitCode } from '../exit-codes.js';
+import { complain, reported, sayJson, sayLines } from '../kit/reported.js';
 import type { Io } from '../terminal/io.js';
 import { renderTable } from '../terminal/table.js';
-import { complain, reported, sayJson, sayLines } from './store-command.js';
 
 /** The facts of a version, by the titles of their columns. */
 type Row = Readonly<Record<string, string | number | null>>;

@@ -4,8 +4,8 @@ import { formatId, parseId } from '../../id/id-format.js';
 import { cluster16, decodeId, type IdLayout, snowflake } from '../../id/id-layout.js';
 import { parseInteger } from '../../settings/values.js';
 import { ExitCode } from '../exit-codes.js';
+import { say, sayJson } from '../kit/reported.js';
 import type { Io } from '../terminal/io.js';
-import { say, sayJson } from './store-command.js';
 
 /** The options of `decode`, as they stand on the command line. */
 export interface DecodeOptions {

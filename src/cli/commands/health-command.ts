@@ -4,9 +4,9 @@ import { type HttpReply, httpGet } from '../../base/http-get.js';
 import { DEFAULT_LISTEN_ADDRESS, parseListenAddress, reachableUrl } from '../../settings/listen-address.js';
 import { parseDuration } from '../../settings/values.js';
 import { ExitCode } from '../exit-codes.js';
+import { say, sayJson } from '../kit/reported.js';
 import type { Io } from '../terminal/io.js';
 import { callWithTimeout } from '../terminal/with-timeout.js';
-import { say, sayJson } from './store-command.js';
 
 /** The options of `health`, as they stand on the command line. */
 export interface HealthOptions {

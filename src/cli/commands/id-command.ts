@@ -11,12 +11,12 @@ import { installedTracer, mayHaveSdk } from '../../runtime/preloaded-sdk.js';
 import { environmentName, type Settings } from '../../settings/settings.js';
 import { parseInteger } from '../../settings/values.js';
 import { ExitCode, exitCodeOfSignal } from '../exit-codes.js';
+import { interruptible, logFailure } from '../kit/reported.js';
 import { leaseLog, logSource } from '../log/lease-log.js';
 import { type Logger, loggerFor } from '../log/logger.js';
 import type { Io } from '../terminal/io.js';
 import { formatSetting } from '../terminal/text.js';
 import { fixedLayout } from './decode-command.js';
-import { interruptible, logFailure } from './store-command.js';
 
 /** The options of `id`, as they stand on the command line. */
 export interface IdOptions {

@@ -14,11 +14,11 @@ import type { Settings } from '../../settings/settings.js';
 import { parseInteger } from '../../settings/values.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
+import { allocatedSettings, onZooKeeper } from '../kit/on-zookeeper.js';
+import { complain, interruptible, onStore, say } from '../kit/reported.js';
 import type { Io } from '../terminal/io.js';
 import { ProgressLine } from '../terminal/progress-line.js';
 import { formatDuration, formatSetting, pluralize } from '../terminal/text.js';
-import { complain, interruptible, onStore, say } from './store-command.js';
-import { allocatedSettings, onZooKeeper } from './zookeeper-command.js';
 
 /** The options of `init`, as they stand on the command line. */
 export interface InitOptions {

@@ -9,10 +9,10 @@ import type { Settings } from '../../settings/settings.js';
 import { parseInteger } from '../../settings/values.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
+import { allocatedSettings, onZooKeeper } from '../kit/on-zookeeper.js';
+import { complain, onStore, say } from '../kit/reported.js';
 import type { Io } from '../terminal/io.js';
 import { formatSetting } from '../terminal/text.js';
-import { complain, onStore, say } from './store-command.js';
-import { allocatedSettings, onZooKeeper } from './zookeeper-command.js';
 
 /** `nodelease release ID --force`: takes a node id away from its holder. */
 export function releaseCommand(

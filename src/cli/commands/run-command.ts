@@ -1,18 +1,18 @@
 import { ConfigError } from '../../base/errors.js';
 import type { NodeMonitor } from '../../monitor/node-monitor.js';
 import type { CommandConfigSettings, RetirePolicy, Settings } from '../../settings/settings.js';
+import { logFailure } from '../kit/reported.js';
 import { type Logger, loggerFor } from '../log/logger.js';
 import { inheritedFiles } from '../run/child.js';
 import type { CommandConfig, ConfiguredRun } from '../run/command-config.js';
 import type { Variables } from '../run/config-variables.js';
 import { type EnvTemplate, parseEnvTemplates } from '../run/env-templates.js';
 import { whyStopping } from '../run/retirement.js';
-import { SignalRelay } from '../run/signal-relay.js';
 import { commandToRun, SupervisedCommand, type SupervisedCommandOptions } from '../run/supervised-command.js';
 import type { WorkEnd } from '../run/supervisor.js';
 import { runWorkload, type Workload, type WorkloadNode, type WorkloadOptions } from '../run/workload.js';
 import type { Io } from '../terminal/io.js';
-import { logFailure } from './store-command.js';
+import { SignalRelay } from '../terminal/signal-relay.js';
 
 /** The options of `run` that it reads itself, as they stand on the command line. */
 export interface RunOptions {
@@ -72,7 +72,7 @@ async function httpFor(settings: Settings, io: Io): Promise<WorkloadOptions['htt
   const { http: at } = settings;
   if (at === undefined) return undefined;
   const { NodeMonitor } = await import('../../monitor/node-monitor.js');
-  const { NodeHttp } = await import('../run/node-http.js');
+  const { NodeHttp } = await import('../node-http/node-http.js');
   const monitor = new NodeMonitor();
   return { monitor, open: (log: Logger) => NodeHttp.open({ at, settings, io, log, monitor }) };
 }

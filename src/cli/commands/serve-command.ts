@@ -5,16 +5,16 @@ import { NodeMonitor, nodeHealthJson } from '../../monitor/node-monitor.js';
 import { DEFAULT_LISTEN_ADDRESS } from '../../settings/listen-address.js';
 import type { RetirePolicy, Settings } from '../../settings/settings.js';
 import { ExitCode } from '../exit-codes.js';
+import { logEnd, logFailure, say } from '../kit/reported.js';
 import { type Logger, loggerFor } from '../log/logger.js';
-import { NodeHttp } from '../run/node-http.js';
+import { NodeHttp } from '../node-http/node-http.js';
 import { onRetirement, whyStopping } from '../run/retirement.js';
-import { Interrupted, SignalRelay } from '../run/signal-relay.js';
 import type { WorkEnd } from '../run/supervisor.js';
 import { WaitFile } from '../run/wait-file.js';
 import { runWorkload, type Workload, type WorkloadNode } from '../run/workload.js';
 import type { Io } from '../terminal/io.js';
+import { Interrupted, SignalRelay } from '../terminal/signal-relay.js';
 import { withTimeout } from '../terminal/with-timeout.js';
-import { logEnd, logFailure, say } from './store-command.js';
 
 /**
  * `nodelease serve`: holds a node id for the other containers of its task, and tells them of it over HTTP.

@@ -2,8 +2,8 @@ import { type ConfigName, contextsOf, overridesOf, rootOf } from '../../configur
 import { type ConfigPublisher, configPublisher } from '../../configuration/publisher.js';
 import type { ConfigPlace } from '../../configuration/read-contexts.js';
 import { parseInteger } from '../../settings/values.js';
-import { onZooKeeper, type ZooKeeperCommandSettings } from '../commands/zookeeper-command.js';
 import { UsageError } from '../exit-codes.js';
+import { onZooKeeper, type ZooKeeperCommandSettings } from '../kit/on-zookeeper.js';
 import type { Io } from '../terminal/io.js';
 
 /** The options of the commands of the group `config`, as they stand on the command line. */

@@ -4,9 +4,9 @@ import {
   type ConfigurationEvent,
   openConfiguration,
 } from '../../configuration/configuration.js';
-import { complain, sayJson, sayLines } from '../commands/store-command.js';
 import { exitCodeOfStop } from '../exit-codes.js';
-import { Interrupted } from '../run/signal-relay.js';
+import { complain, sayJson, sayLines } from '../kit/reported.js';
+import { Interrupted } from '../terminal/signal-relay.js';
 import { printable } from '../terminal/text.js';
 import { type ConfigCall, onConfig } from './config-call.js';
 import { changeRow, revisionsText } from './config-commands.js';

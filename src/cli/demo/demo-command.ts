@@ -9,10 +9,10 @@ import { StoreSession } from '../../lease/session/store-session.js';
 import { ClusterFollower } from '../../monitor/cluster-follower.js';
 import { DEFAULT_LISTEN_ADDRESS, type ListenAddress, reachableUrl } from '../../settings/listen-address.js';
 import { FileLeaseStore } from '../../store/file/file-lease-store.js';
-import { complain, interruptible, reportFailure } from '../commands/store-command.js';
 import { ExitCode, exitCodeOfStop } from '../exit-codes.js';
-import { Interrupted } from '../run/signal-relay.js';
+import { complain, interruptible, reportFailure } from '../kit/reported.js';
 import type { Io } from '../terminal/io.js';
+import { Interrupted } from '../terminal/signal-relay.js';
 import { DemoFailure, DemoStory, type DemoTask } from './demo-story.js';
 import { DemoView } from './demo-view.js';
 

@@ -6,9 +6,9 @@ import {
   type EntryReport,
 } from '../../monitor/discovery-report.js';
 import { parseDiscoveryPath, parsePath, readDiscovery } from '../../monitor/discovery-snapshot.js';
-import { complain, say, sayJson, sayLines } from '../commands/store-command.js';
-import { onZooKeeper, type ZooKeeperCommandSettings } from '../commands/zookeeper-command.js';
 import { ExitCode } from '../exit-codes.js';
+import { onZooKeeper, type ZooKeeperCommandSettings } from '../kit/on-zookeeper.js';
+import { complain, say, sayJson, sayLines } from '../kit/reported.js';
 import type { Io, Screen } from '../terminal/io.js';
 import { type Cell, type Column, renderTable } from '../terminal/table.js';
 import { formatAddress, pluralize, printable } from '../terminal/text.js';

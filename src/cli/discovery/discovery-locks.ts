@@ -1,8 +1,8 @@
 import { type Contender, standingsBelow } from '../../recipes/standings.js';
 import { parsePaths } from '../../zookeeper/znode-path.js';
-import { say, sayJson, sayLines } from '../commands/store-command.js';
-import { onZooKeeper, type ZooKeeperCommandSettings } from '../commands/zookeeper-command.js';
 import { ExitCode } from '../exit-codes.js';
+import { onZooKeeper, type ZooKeeperCommandSettings } from '../kit/on-zookeeper.js';
+import { say, sayJson, sayLines } from '../kit/reported.js';
 import type { Io } from '../terminal/io.js';
 import { type Column, renderTable } from '../terminal/table.js';
 import { formatDuration, someOf } from '../terminal/text.js';

@@ -14,9 +14,9 @@ import { instanceUrl } from '../../services/uri-spec.js';
 import { parseEndpointName } from '../../settings/endpoints.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
-import { complain, say, sayJson } from '../commands/store-command.js';
-import { onZooKeeper, type ZooKeeperCommandSettings } from '../commands/zookeeper-command.js';
 import { ExitCode } from '../exit-codes.js';
+import { onZooKeeper, type ZooKeeperCommandSettings } from '../kit/on-zookeeper.js';
+import { complain, say, sayJson } from '../kit/reported.js';
 import type { Io } from '../terminal/io.js';
 import { callWithTimeout } from '../terminal/with-timeout.js';
 

@@ -6,9 +6,9 @@ import { DEFAULT_LISTEN_ADDRESS } from '../../settings/listen-address.js';
 import { parseDuration } from '../../settings/values.js';
 import type { SessionState } from '../../zookeeper/session-state.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
-import { interruption, say } from '../commands/store-command.js';
-import { onZooKeeper, type ZooKeeperCommandSettings } from '../commands/zookeeper-command.js';
 import { exitCodeOfStop } from '../exit-codes.js';
+import { onZooKeeper, type ZooKeeperCommandSettings } from '../kit/on-zookeeper.js';
+import { interruption, say } from '../kit/reported.js';
 import { type Logger, loggerFor } from '../log/logger.js';
 import type { Io } from '../terminal/io.js';
 

@@ -9,12 +9,12 @@ import {
 } from '../../monitor/discovery-snapshot.js';
 import type { SessionState } from '../../zookeeper/session-state.js';
 import type { Watch, ZooKeeper } from '../../zookeeper/zookeeper.js';
-import { complain, interruption, sayJson, sayLines } from '../commands/store-command.js';
-import { onZooKeeper, type ZooKeeperCommandSettings } from '../commands/zookeeper-command.js';
 import { exitCodeOfStop } from '../exit-codes.js';
-import { Interrupted } from '../run/signal-relay.js';
+import { onZooKeeper, type ZooKeeperCommandSettings } from '../kit/on-zookeeper.js';
+import { complain, interruption, sayJson, sayLines } from '../kit/reported.js';
 import { type Color, paintFor } from '../terminal/color.js';
 import type { Io } from '../terminal/io.js';
+import { Interrupted } from '../terminal/signal-relay.js';
 import { formatAddress, pluralize, printable } from '../terminal/text.js';
 
 /** A change of an announcement. */

@@ -4,7 +4,7 @@ import { explain, NodeLeaseError } from '../../base/errors.js';
 import type { ZooKeeperSettings } from '../../settings/settings.js';
 import { formatServer, type ServerAddress } from '../../zookeeper/connect-string.js';
 import { isFault } from '../../zookeeper/zookeeper-error.js';
-import { connectTo } from '../commands/zookeeper-command.js';
+import { connectTo } from '../kit/on-zookeeper.js';
 import type { Io } from '../terminal/io.js';
 import { formatSetting } from '../terminal/text.js';
 import { type Finding, finding, isSound, type ServerCheck, type ZooKeeperDiagnosis } from './diagnosis.js';

@@ -8,8 +8,8 @@ import { semaphore } from '../../recipes/semaphore.js';
 import { parseInteger } from '../../settings/values.js';
 import type { Watch, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { type HoldingOptions, waitTimeout } from '../commands/lock-command.js';
-import { connectTo, type ZooKeeperCommandSettings } from '../commands/zookeeper-command.js';
 import { UsageError } from '../exit-codes.js';
+import { connectTo, type ZooKeeperCommandSettings } from '../kit/on-zookeeper.js';
 import { type Hold, runHeldCommand } from '../run/held-command.js';
 import type { Io } from '../terminal/io.js';
 

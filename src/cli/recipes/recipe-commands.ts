@@ -6,9 +6,9 @@ import { type Queue, type QueueOptions, queue } from '../../recipes/queue.js';
 import type { TakenItem } from '../../recipes/taken-item.js';
 import { parseInteger } from '../../settings/values.js';
 import { type HoldingOptions, waitTimeout } from '../commands/lock-command.js';
-import { complain, say, sayJson } from '../commands/store-command.js';
-import { onZooKeeper, type ZooKeeperCommandSettings } from '../commands/zookeeper-command.js';
 import { ExitCode, exitCodeOfSignal } from '../exit-codes.js';
+import { onZooKeeper, type ZooKeeperCommandSettings } from '../kit/on-zookeeper.js';
+import { complain, say, sayJson } from '../kit/reported.js';
 import type { Io } from '../terminal/io.js';
 
 /** The options as they stand on the command line. */

@@ -1,5 +1,5 @@
-import { type CommandRow, HOLDING, JSON_LINE, type OptionRow, WAITING } from '../commands/command-row.js';
-import type { ZooKeeperCommandSettings } from '../commands/zookeeper-command.js';
+import { type CommandRow, HOLDING, JSON_LINE, type OptionRow, WAITING } from '../kit/command-row.js';
+import type { ZooKeeperCommandSettings } from '../kit/on-zookeeper.js';
 import type { HeldKind } from './hold-command.js';
 import type { RecipeCall } from './recipe-commands.js';
 

@@ -14,9 +14,9 @@ import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import type { Logger } from '../log/logger.js';
 import type { Io } from '../terminal/io.js';
+import type { ForwardedSignal } from '../terminal/signal-relay.js';
 import type { Child } from './child.js';
 import { configVariables, type Variables } from './config-variables.js';
-import type { ForwardedSignal } from './signal-relay.js';
 import type { WorkloadNode } from './workload.js';
 
 /** One run of the command with its configuration. */

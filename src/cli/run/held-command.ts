@@ -1,12 +1,12 @@
 import { AcquireTimeoutError } from '../../base/errors.js';
 import type { Settings } from '../../settings/settings.js';
-import { logFailure } from '../commands/store-command.js';
 import { ExitCode } from '../exit-codes.js';
+import { logFailure } from '../kit/reported.js';
 import { type Logger, loggerFor } from '../log/logger.js';
 import type { Io } from '../terminal/io.js';
+import { SignalRelay } from '../terminal/signal-relay.js';
 import { inheritedFiles } from './child.js';
 import type { Held } from './held.js';
-import { SignalRelay } from './signal-relay.js';
 import { commandToRun, SupervisedCommand } from './supervised-command.js';
 import type { WorkEnd } from './supervisor.js';
 

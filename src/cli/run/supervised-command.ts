@@ -2,11 +2,11 @@ import { explain } from '../../base/errors.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
 import type { Logger } from '../log/logger.js';
 import type { Io } from '../terminal/io.js';
+import type { SignalRelay } from '../terminal/signal-relay.js';
 import { type Child, ChildStartError, closeFiles, startChild } from './child.js';
 import { lookUpCommand } from './command-lookup.js';
 import { canGuard, type Guard, SHELL, startGuard } from './guard.js';
 import type { Held } from './held.js';
-import type { SignalRelay } from './signal-relay.js';
 import { type SuperviseOptions, supervise, type WorkEnd } from './supervisor.js';
 
 /** A command and its arguments. */

@@ -4,12 +4,12 @@ import { type LossReason, leavesTime } from '../../lease/model/lease.js';
 import type { RetirePolicy } from '../../settings/settings.js';
 import { ExitCode, exitCodeOfSignal } from '../exit-codes.js';
 import type { Logger } from '../log/logger.js';
+import { asksToStop, deferStop, type ForwardedSignal, type SignalRelay } from '../terminal/signal-relay.js';
 import type { Child, ChildEnd } from './child.js';
 import type { Guard } from './guard.js';
 import { type Held, lossOf } from './held.js';
 import { endGroup } from './process-group.js';
 import { onRetirement } from './retirement.js';
-import { asksToStop, deferStop, type ForwardedSignal, type SignalRelay } from './signal-relay.js';
 
 /** What it takes to run a child for a lease, or for a lock. */
 export interface SuperviseOptions {

@@ -11,11 +11,11 @@ import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import type { RoutingEntries } from '../discovery/routing-entries.js';
 import { leaseLog, logSource } from '../log/lease-log.js';
 import type { Logger } from '../log/logger.js';
+import type { NodeHttp } from '../node-http/node-http.js';
 import type { Io } from '../terminal/io.js';
+import type { SignalRelay } from '../terminal/signal-relay.js';
 import { withTimeout } from '../terminal/with-timeout.js';
-import type { NodeHttp } from './node-http.js';
 import { onRetirement } from './retirement.js';
-import type { SignalRelay } from './signal-relay.js';
 import type { WorkEnd } from './supervisor.js';
 
 /** What a workload gets. */

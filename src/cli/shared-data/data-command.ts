@@ -11,9 +11,9 @@ import {
 import type { Scalar } from '../../shared-data/scalar-codec.js';
 import { type SharedData, sharedData } from '../../shared-data/shared-data.js';
 import { SharedDataError } from '../../shared-data/shared-data-error.js';
-import { complain, say, sayJson, sayLines } from '../commands/store-command.js';
-import { onZooKeeper, type ZooKeeperCommandSettings } from '../commands/zookeeper-command.js';
 import { ExitCode } from '../exit-codes.js';
+import { onZooKeeper, type ZooKeeperCommandSettings } from '../kit/on-zookeeper.js';
+import { complain, say, sayJson, sayLines } from '../kit/reported.js';
 import type { Io } from '../terminal/io.js';
 import { type Cell, type Column, renderTable } from '../terminal/table.js';
 import { pluralize, printable, someOf } from '../terminal/text.js';

@@ -1,5 +1,5 @@
-import { type CommandRow, JSON_LINE, type OptionRow } from '../commands/command-row.js';
-import type { ZooKeeperCommandSettings } from '../commands/zookeeper-command.js';
+import { type CommandRow, JSON_LINE, type OptionRow } from '../kit/command-row.js';
+import type { ZooKeeperCommandSettings } from '../kit/on-zookeeper.js';
 import type { DataCall, DataCommandOptions } from './data-command.js';
 
 const NAME = ['<name>', 'its name'] as const;

@@ -7,12 +7,12 @@ import {
 } from '../../shared-data/report.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault } from '../../zookeeper/zookeeper-error.js';
-import { sayJson, sayLines } from '../commands/store-command.js';
-import { onZooKeeper } from '../commands/zookeeper-command.js';
 import { CHANGE_COLORS, connectionReport, onConnectionChange } from '../discovery/discovery-watch.js';
 import { exitCodeOfStop } from '../exit-codes.js';
-import { Interrupted } from '../run/signal-relay.js';
+import { onZooKeeper } from '../kit/on-zookeeper.js';
+import { sayJson, sayLines } from '../kit/reported.js';
 import { type Color, paintFor } from '../terminal/color.js';
+import { Interrupted } from '../terminal/signal-relay.js';
 import { pluralize, printable } from '../terminal/text.js';
 import { checkOptions, type DataCall } from './data-command.js';
 

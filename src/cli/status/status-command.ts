@@ -11,13 +11,13 @@ import { type StatusReport, statusReport } from '../../monitor/status-report.js'
 import type { Settings } from '../../settings/settings.js';
 import { parseInteger } from '../../settings/values.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
-import { complain, interruptible, onStore, sayJson, sayLines } from '../commands/store-command.js';
-import { allocatedSettings, connectTo, onZooKeeper } from '../commands/zookeeper-command.js';
 import { ExitCode, exitCodeOfStop, UsageError } from '../exit-codes.js';
-import { Interrupted } from '../run/signal-relay.js';
+import { allocatedSettings, connectTo, onZooKeeper } from '../kit/on-zookeeper.js';
+import { complain, interruptible, onStore, sayJson, sayLines } from '../kit/reported.js';
 import { Frame } from '../terminal/frame.js';
 import type { Io, Screen } from '../terminal/io.js';
 import { ProgressLine } from '../terminal/progress-line.js';
+import { Interrupted } from '../terminal/signal-relay.js';
 import { fitLine } from '../terminal/table.js';
 import { printable } from '../terminal/text.js';
 import { allocatedTable, discoverySummary, statusTable } from './status-table.js';

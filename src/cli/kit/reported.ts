@@ -6,8 +6,8 @@ import { openedStore, REQUEST_TIMEOUT_MS } from '../../runtime/opened-store.js';
 import type { Settings } from '../../settings/settings.js';
 import { ExitCode, exitCodeOf, exitCodeOfSignal, exitCodeOfStop } from '../exit-codes.js';
 import type { Logger } from '../log/logger.js';
-import { Interrupted, SignalRelay } from '../run/signal-relay.js';
 import type { Io } from '../terminal/io.js';
+import { Interrupted, SignalRelay } from '../terminal/signal-relay.js';
 import { jsonLine, printable } from '../terminal/text.js';
 
 /** Opens the store, lets `act` work on it, and closes it. Resolves and throws as {@link reported} does. */

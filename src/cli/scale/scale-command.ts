@@ -13,11 +13,11 @@ import {
 import { parseDuration, parseInteger } from '../../settings/values.js';
 import { ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
+import { connectTo } from '../kit/on-zookeeper.js';
+import { complain, interruptible, onStore, say } from '../kit/reported.js';
 import { holdersText } from '../status/status-table.js';
 import type { Io } from '../terminal/io.js';
 import { formatDuration, formatSetting, pluralize, someOf } from '../terminal/text.js';
-import { complain, interruptible, onStore, say } from './store-command.js';
-import { connectTo } from './zookeeper-command.js';
 
 /** The options of `scale`, as they stand on the command line. */
 export interface ScaleOptions {
@@ -150,7 +150,7 @@ async function checkStaticNodes(
   io: Io,
   signal: AbortSignal,
 ): Promise<void> {
-  const { staticNodes } = await import('../run/static-nodes.js');
+  const { staticNodes } = await import('./static-nodes.js');
   const zookeeper = await connectTo(settings, io);
   try {
     const found = await staticNodes({ zookeeper, session, ids, signal });

@@ -1,7 +1,7 @@
 import type { Settings, ZooKeeperSettings } from '../../settings/settings.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import type { Io } from '../terminal/io.js';
-import { interruptible, reported } from './store-command.js';
+import { interruptible, reported } from './reported.js';
 
 /** How long the first connection, and each request, may take, in milliseconds. */
 const REQUEST_TIMEOUT_MS = 5_000;
