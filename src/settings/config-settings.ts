@@ -1,16 +1,15 @@
 import { ConfigError } from '../base/errors.js';
 import { rootOf } from '../configuration/layout.js';
 import { checkZnodeName } from '../zookeeper/znode-path.js';
-import { CONSOLE, type Setting } from './setting.js';
+import type { Setting } from './setting.js';
 import { checked, checkPath, choice, duration, onOff, parsed } from './values.js';
 
-const OF_CONFIG = { commands: ['run'], needs: 'config' } as const;
+const OF_CONFIG = { needs: 'config' } as const;
 
 /** The settings of a command's configuration in ZooKeeper. */
 export const CONFIG_SETTINGS = {
   config: {
     kind: parsed('app[,profile]', parseConfigName),
-    commands: ['run'],
     needs: 'zookeeper',
     sentence:
       'the configuration in ZooKeeper that the command gets as variables: db.pool-size as DB_POOL_SIZE',
@@ -49,7 +48,6 @@ export const CONFIG_SETTINGS = {
   'config-root': {
     kind: checked('path', (root, label) => void rootOf({ root }, label)),
     default: '/config',
-    commands: CONSOLE,
     needs: 'zookeeper',
     sentence: "the parent of all configuration in ZooKeeper: of the command's, and of what the console shows",
   },

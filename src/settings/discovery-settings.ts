@@ -4,37 +4,33 @@ import { parseUriSpec } from '../services/uri-spec.js';
 import { type ConnectString, parseAuth, parseConnectString } from '../zookeeper/connect-string.js';
 import { checkZnodeName, parsePaths } from '../zookeeper/znode-path.js';
 import { parseCheckTarget } from './check-target.js';
-import { CONSOLE, HOLDING, RECIPES, SERVICES, type Setting, WITH_ZOOKEEPER } from './setting.js';
+import type { Setting } from './setting.js';
 import { checked, checkPath, choice, duration, integer, onOff, parsed, text } from './values.js';
 
-const ANNOUNCED = { commands: HOLDING, needs: 'zookeeper' } as const;
+const ANNOUNCED = { needs: 'zookeeper' } as const;
 const OF_TLS = {
-  commands: WITH_ZOOKEEPER,
   needs: 'zookeeper-tls',
   kind: checked('path', checkPath),
 } as const;
-const OF_SERVICE = { commands: HOLDING, needs: 'service' } as const;
-const OF_CHECK = { commands: HOLDING, needs: 'check' } as const;
+const OF_SERVICE = { needs: 'service' } as const;
+const OF_CHECK = { needs: 'check' } as const;
 
 /** The settings of ZooKeeper, and of what stands there: announcements and services. */
 export const DISCOVERY_SETTINGS = {
   zookeeper: {
     kind: parsed('servers', parseServers),
-    commands: WITH_ZOOKEEPER,
     option: 'zookeeper.connect',
     sentence: 'ZooKeeper servers and chroot: HOST:PORT[,HOST:PORT]...[/CHROOT]',
   },
   'zookeeper-auth': {
     kind: checked('digest', parseAuth),
     default: 'none',
-    commands: WITH_ZOOKEEPER,
     option: 'zookeeper.auth',
     needs: 'zookeeper',
     sentence: 'credentials for ZooKeeper: digest:USER:PASSWORD',
   },
   'zookeeper-tls': {
     kind: onOff,
-    commands: WITH_ZOOKEEPER,
     option: 'zookeeper.tls',
     needs: 'zookeeper',
     sentence: 'connect to ZooKeeper with TLS; without it the four settings that follow are errors',
@@ -68,22 +64,17 @@ export const DISCOVERY_SETTINGS = {
       maxWhy: 'that long a dead node stays in the tree',
     }),
     default: '10s',
-    // A lock is lost for sure after half a session of silence, an entry of discovery after a whole one.
-    otherDefault: { value: '20s', commands: RECIPES },
-    commands: WITH_ZOOKEEPER,
     option: 'zookeeper.sessionTimeoutMs',
     needs: 'zookeeper',
     sentence: 'how long a ZooKeeper session outlives its connection',
   },
   'console-locks': {
     kind: parsed('path[,path]...', parsePaths),
-    commands: CONSOLE,
     needs: 'zookeeper',
     sentence: 'paths of ZooKeeper whose locks the console shows, with those below them',
   },
   'console-data': {
     kind: parsed('path[,path]...', parsePaths),
-    commands: CONSOLE,
     needs: 'zookeeper',
     sentence: "roots of Monastery's shared data that the console shows, such as /monastery/root",
   },
@@ -135,7 +126,6 @@ export const DISCOVERY_SETTINGS = {
   'service-base-path': {
     kind: checked('path', checkBasePath),
     default: DEFAULT_BASE_PATH,
-    commands: [...CONSOLE, ...SERVICES],
     option: 'zookeeper.basePath',
     needs: 'service',
     sentence: 'the znode of the services that Curator knows of, within the chroot',

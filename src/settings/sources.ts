@@ -4,6 +4,7 @@ import {
   kindOf,
   type NamedSetting,
   SETTINGS,
+  type SettingDefaults,
   type SettingName,
   type SettingValue,
 } from './settings-table.js';
@@ -21,8 +22,8 @@ export interface SettingSources {
    * @default true
    */
   readonly announces?: boolean;
-  /** The command whose defaults hold. @default those of most commands */
-  readonly command?: string;
+  /** The defaults that differ from those of the table. */
+  readonly defaults?: SettingDefaults | undefined;
 }
 
 /** A value, and the name under which its user knows it. */
@@ -69,15 +70,14 @@ export function read<Name extends SettingName>(
 }
 
 /**
- * The same, or else the command's default in the table; for settings whose default is a value, and not told
- * in words.
+ * The same, or else the default; for settings whose default is a value, and not described in words.
  */
 export function readOrDefault<Name extends SettingName>(
   sources: SettingSources,
   name: Name,
 ): SettingValue<Name> {
   const { text, label } = find(sources, name) ?? {
-    text: defaultOf(name, sources.command),
+    text: sources.defaults?.[name] ?? defaultOf(name),
     label: `--${name}`,
   };
   return kindOf(name).parse(text, label);

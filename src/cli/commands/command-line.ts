@@ -3,17 +3,11 @@ import { ConfigError } from '../../base/errors.js';
 import { withoutSecrets } from '../../base/redaction.js';
 import { ENDPOINTS_VARIABLE } from '../../settings/endpoints.js';
 import { readSettings, type Settings } from '../../settings/settings.js';
-import {
-  environmentName,
-  type NamedSetting,
-  SETTINGS,
-  type SettingName,
-  settingsFor,
-} from '../../settings/settings-table.js';
+import { environmentName, SETTINGS, type SettingName } from '../../settings/settings-table.js';
 import { unknownVariables } from '../../settings/unknown-variables.js';
 import { whyNoDefaultStore } from '../../store/default-store.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
-import type { CommandRow, OptionRow } from '../kit/command-row.js';
+import type { CommandRow, OptionRow, WithZooKeeper } from '../kit/command-row.js';
 import type { Io } from '../terminal/io.js';
 import { COMMANDS, GROUPS } from './commands.js';
 
@@ -63,8 +57,7 @@ export async function runCommandLine(
   for (const row of COMMANDS) {
     const command = make(row.name, row.description);
     for (const argument of row.arguments ?? []) command.argument(...argument);
-    for (const option of [...(row.options ?? []), ...settingsFor(row.name).map(settingOption)])
-      addOption(command, option);
+    for (const option of [...(row.options ?? []), ...settingOptions(row)]) addOption(command, option);
     if (row.example !== undefined) {
       command.usage(
         `[options] ${(row.arguments ?? []).map(([name]) => `${name} `).join('')}-- command [argument...]`,
@@ -73,13 +66,11 @@ export async function runCommandLine(
         settleOutput(command, io, `; the command to run goes after --, as in "nodelease ${row.example}"`);
     }
     command.action(async () => {
-      exitCode = await row.run(
-        command.opts(),
-        settingsOf(command, row, io),
-        io,
-        ...command.processedArgs.flat(),
-        ...(childCommand ?? []),
-      );
+      // A row that needs ZooKeeper gets settings with it.
+      const settings = settingsOf(command, row, io) as WithZooKeeper;
+      const act = await row.load();
+      const words = [...command.processedArgs.flat(), ...(childCommand ?? [])];
+      exitCode = await act({ options: command.opts<never>(), settings, io }, ...words);
     });
   }
 
@@ -133,16 +124,18 @@ function addOption(command: Command, [flags, help, { default: standard, repeatab
   command.addOption(option);
 }
 
-function settingOption({ name, sentence, kind, default: standard, repeatable }: NamedSetting): OptionRow {
-  const facts = [kind.range, standard && `default: ${standard}`]
-    .filter((fact) => fact !== undefined)
-    .join('; ');
-  const help = `${sentence}${facts && ` (${facts})`} [${environmentName(name)}]`;
-  return [
-    kind.argument === undefined ? `--${name}` : `--${name} <${kind.argument}>`,
-    help,
-    repeatable ? { repeatable } : {},
-  ];
+/** The settings of a command as its options, in the order of the settings' table. */
+function settingOptions({ settings, defaults = {} }: CommandRow): OptionRow[] {
+  const own = SETTINGS.filter(({ name }) => settings.includes(name));
+  return own.map(({ name, sentence, kind, default: usual, repeatable }) => {
+    const standard = defaults[name] ?? usual;
+    const facts = [kind.range, standard && `default: ${standard}`]
+      .filter((fact) => fact !== undefined)
+      .join('; ');
+    const help = `${sentence}${facts && ` (${facts})`} [${environmentName(name)}]`;
+    const flag = kind.argument === undefined ? `--${name}` : `--${name} <${kind.argument}>`;
+    return [flag, help, repeatable ? { repeatable } : {}];
+  });
 }
 
 /**
@@ -165,7 +158,7 @@ function settingsOf(
     if (typeof value === 'string' || Array.isArray(value)) flags[name] = value;
     else if (value === true) flags[name] = 'true';
   }
-  const names = settingsFor(row.name).map(({ name }) => name);
+  const { settings: names, defaults } = row;
   const announces = names.includes('service');
   // A run within a run does not take the outer one's id for its own name.
   const known = [
@@ -174,7 +167,7 @@ function settingsOf(
     ...names.map(environmentName),
   ];
   const env = Object.fromEntries(known.map((name) => [name, surroundings[name]]));
-  const settings = readSettings({ flags, env, hostname, announces, command: row.name });
+  const settings = readSettings({ flags, env, hostname, announces, defaults });
   const allocates = settings.provider === 'zookeeper';
   const takesDefault = names.includes('store') && (flags.store ?? env.NODELEASE_STORE) === undefined;
   const why =

@@ -42,7 +42,7 @@ const instance = (isReady: boolean) =>
 
 async function ask(options: HealthOptions, env: Record<string, string> = {}) {
   const io = capturedIo();
-  const code = await healthCommand(options, { ...io, env });
+  const code = await healthCommand({ options, io: { ...io, env } });
   return { code, said: io.answer() };
 }
 
@@ -156,7 +156,7 @@ describe('nodelease health', () => {
         if (when !== 'before the head') response.write('{');
         heard();
       });
-      const code = healthCommand({ url, timeout: '300ms' }, io);
+      const code = healthCommand({ options: { url, timeout: '300ms' }, io });
       await asked;
       await io.clock.advance(300);
       expect(await code).toBe(1);

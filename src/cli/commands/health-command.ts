@@ -4,7 +4,8 @@ import { type HttpReply, httpGet } from '../../base/http-get.js';
 import { DEFAULT_LISTEN_ADDRESS, parseListenAddress, reachableUrl } from '../../settings/listen-address.js';
 import { parseDuration } from '../../settings/values.js';
 import { ExitCode } from '../exit-codes.js';
-import { say, sayJson } from '../kit/reported.js';
+import { answer } from '../kit/answer.js';
+import type { Call } from '../kit/command-row.js';
 import type { Io } from '../terminal/io.js';
 import { callWithTimeout } from '../terminal/with-timeout.js';
 
@@ -32,16 +33,16 @@ const URL_FORM = 'the URL of a running instance, http://HOST:PORT';
  * Resolves to 0 when it is, else to 1, with one line on standard output: what the health checks of containers
  * expect. It runs every few seconds, and so loads as little as possible.
  */
-export async function healthCommand(options: HealthOptions, io: Io): Promise<number> {
-  const { live = false, json = false, timeout = '2s' } = options;
+export async function healthCommand(call: Omit<Call<HealthOptions>, 'settings'>): Promise<number> {
+  const { options, io } = call;
+  const { live = false, timeout = '2s' } = options;
   const timeoutMs = parseDuration(timeout, '--timeout', {
     least: [1, 'at least 1ms'],
     most: [60_000, 'at most 60s'],
   });
   const url = `${urlOf(options.url, io.env)}/${live ? 'livez' : 'readyz'}`;
   const { ok, text, facts } = await ask(url, timeoutMs, io.clock);
-  if (json) sayJson(io, { ok, url, problem: ok ? null : text, ...facts });
-  else say(io, text);
+  answer(call, { report: { ok, url, problem: ok ? null : text, ...facts }, lines: [text] });
   return ok ? ExitCode.ok : ExitCode.nothing;
 }
 

@@ -11,6 +11,7 @@ import { installedTracer, mayHaveSdk } from '../../runtime/preloaded-sdk.js';
 import { environmentName, type Settings } from '../../settings/settings.js';
 import { parseInteger } from '../../settings/values.js';
 import { ExitCode, exitCodeOfSignal } from '../exit-codes.js';
+import type { Call } from '../kit/command-row.js';
 import { interruptible, logFailure } from '../kit/reported.js';
 import { leaseLog, logSource } from '../log/lease-log.js';
 import { type Logger, loggerFor } from '../log/logger.js';
@@ -18,7 +19,7 @@ import type { Io } from '../terminal/io.js';
 import { formatSetting } from '../terminal/text.js';
 import { fixedLayout } from './decode-command.js';
 
-/** The options of `id`, as they stand on the command line. */
+/** The options of `id`, as they are on the command line. */
 export interface IdOptions {
   readonly count?: string;
   readonly format?: string;
@@ -34,7 +35,7 @@ export interface WantedIds {
   readonly format: IdFormat;
   /** Undefined for `cluster16`, which has as many bits for a node id as the cluster says. */
   readonly layout: IdLayout | undefined;
-  /** No log level is given: a script that wants the ids alone is told of failures only. */
+  /** No log level is given: for a script that wants the ids alone, only failures are logged. */
   readonly quiet: boolean;
 }
 
@@ -43,11 +44,11 @@ const FORMATS: readonly string[] = ['decimal', 'base32', 'hex'] satisfies IdForm
 /** How many ids are written at once: enough for speed, few enough for memory. */
 const CHUNK = 4_096;
 /**
- * How long there is no id before that is told for the first time, and how often it is told again, in
+ * How long there is no id before that is logged for the first time, and how often it is logged again, in
  * milliseconds.
  */
-const TELL_AFTER_MS = 5_000;
-const TELL_AGAIN_MS = 60_000;
+const SAY_AFTER_MS = 5_000;
+const SAY_AGAIN_MS = 60_000;
 
 /**
  * `nodelease id`: acquires a node id, prints unique ids that are made with it, and releases it. A reader that
@@ -55,7 +56,7 @@ const TELL_AGAIN_MS = 60_000;
  *
  * @throws {ConfigError} also when the node id has no room in the layout
  */
-export async function idCommand(options: IdOptions, settings: Settings, io: Io): Promise<number> {
+export async function idCommand({ options, settings, io }: Call<IdOptions>): Promise<number> {
   const wanted = readIdOptions(options, io.env);
   const log = await loggerFor(wanted.quiet ? { ...settings, logLevel: 'warn' } : settings, io);
   try {
@@ -108,7 +109,11 @@ async function hold(settings: Settings, io: Io, signal: AbortSignal, log: Logger
     ...settings,
     // Nothing is announced: ZooKeeper is of use only where it gives out the node ids.
     zookeeper: provider === 'zookeeper' ? settings.zookeeper : undefined,
-    ...{ taskId, clock, random, signal, onLeaseEvent: leaseLog(log.child({ taskId })) },
+    taskId,
+    clock,
+    random,
+    signal,
+    onLeaseEvent: leaseLog(log.child({ taskId })),
     tracer: mayHaveSdk({ execArgv, nodeOptions: env.NODE_OPTIONS })
       ? await installedTracer(clock)
       : undefined,
@@ -131,13 +136,15 @@ async function answer(
     throw new ConfigError('--epoch', String(layout.epochMs), `a time in the past: before ${Math.floor(now)}`);
   const ids = await uniqueIds(lease, { signal: interrupted, ...(layout !== undefined && { layout }) });
   const ending = anySignal(interrupted, lease.signal);
-  const tell = ({ detail, waitMs }: IdsExhaustedError) => {
+  const onDrought = ({ detail, waitMs }: IdsExhaustedError) => {
     const unit = waitMs < 1_000 ? 1 : 1_000;
     const left = formatSetting(Math.ceil(waitMs / unit) * unit);
     log.warn({ waitMs }, `no unique id for now, waiting: ${detail} (${left} or more to go)`);
   };
   try {
-    return (await printIds(ids, wanted, io, ending.signal, tell)) ? ExitCode.ok : exitCodeOfSignal('SIGPIPE');
+    return (await printIds(ids, wanted, io, ending.signal, onDrought))
+      ? ExitCode.ok
+      : exitCodeOfSignal('SIGPIPE');
   } finally {
     ending.release();
   }
@@ -147,7 +154,7 @@ async function answer(
  * Prints ids, one on a line, as fast as the generator makes them and the reader takes them. Resolves to false
  * when the reader goes too early.
  *
- * @param onDrought is told why there has been no id for 5 s, and then once a minute
+ * @param onDrought gets why there has been no id for 5 s, and then once a minute
  * @throws {LeaseLostError} when the lease is lost: the ids printed before are good
  * @throws `signal.reason` as soon as `signal` aborts
  */
@@ -159,7 +166,7 @@ export async function printIds(
   onDrought: (lack: IdsExhaustedError) => void,
 ): Promise<boolean> {
   const chunk = new BigUint64Array(Math.min(count, CHUNK));
-  let tellAt = io.clock.monotonic() + TELL_AFTER_MS;
+  let sayAt = io.clock.monotonic() + SAY_AFTER_MS;
   for (let left = count; left > 0; ) {
     signal.throwIfAborted();
     const { made, lack } = make(ids, chunk, Math.min(left, CHUNK));
@@ -170,13 +177,13 @@ export async function printIds(
     left -= made;
     const now = io.clock.monotonic();
     // After the write: a slow reader is no lack of ids.
-    if (made > 0) tellAt = now + TELL_AFTER_MS;
+    if (made > 0) sayAt = now + SAY_AFTER_MS;
     if (lack === undefined) continue;
-    if (now >= tellAt) {
+    if (now >= sayAt) {
       onDrought(lack);
-      tellAt = now + TELL_AGAIN_MS;
+      sayAt = now + SAY_AGAIN_MS;
     }
-    await io.clock.sleep(Math.min(lack.waitMs, tellAt - now), signal);
+    await io.clock.sleep(Math.min(lack.waitMs, sayAt - now), signal);
   }
   return true;
 }

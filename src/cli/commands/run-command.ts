@@ -1,6 +1,7 @@
 import { ConfigError } from '../../base/errors.js';
 import type { NodeMonitor } from '../../monitor/node-monitor.js';
 import type { CommandConfigSettings, RetirePolicy, Settings } from '../../settings/settings.js';
+import type { Call } from '../kit/command-row.js';
 import { logFailure } from '../kit/reported.js';
 import { type Logger, loggerFor } from '../log/logger.js';
 import { inheritedFiles } from '../run/child.js';
@@ -14,7 +15,7 @@ import { runWorkload, type Workload, type WorkloadNode, type WorkloadOptions } f
 import type { Io } from '../terminal/io.js';
 import { SignalRelay } from '../terminal/signal-relay.js';
 
-/** The options of `run` that it reads itself, as they stand on the command line. */
+/** The options of `run` that it reads itself, as they are on the command line. */
 export interface RunOptions {
   /** Templates of further variables of the command's environment. */
   readonly env?: readonly string[];
@@ -26,10 +27,8 @@ export interface RunOptions {
  * has ended.
  */
 export async function runCommand(
-  command: readonly string[],
-  options: RunOptions,
-  settings: Settings,
-  io: Io,
+  { options, settings, io }: Call<RunOptions>,
+  ...command: string[]
 ): Promise<number> {
   const { env: templates = [], bearerTokenFile } = options;
   // A variable may be there for other commands; an option is meant for this one.

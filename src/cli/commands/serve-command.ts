@@ -3,9 +3,11 @@ import { LeaseLostError, LeaseRetiringError } from '../../lease/model/lease.js';
 import { graceAfterLoss } from '../../lease/model/lease-timing.js';
 import { NodeMonitor, nodeHealthJson } from '../../monitor/node-monitor.js';
 import { DEFAULT_LISTEN_ADDRESS } from '../../settings/listen-address.js';
-import type { RetirePolicy, Settings } from '../../settings/settings.js';
+import type { RetirePolicy } from '../../settings/settings.js';
 import { ExitCode } from '../exit-codes.js';
-import { logEnd, logFailure, say } from '../kit/reported.js';
+import { say } from '../kit/answer.js';
+import type { Call } from '../kit/command-row.js';
+import { logEnd, logFailure } from '../kit/reported.js';
 import { type Logger, loggerFor } from '../log/logger.js';
 import { NodeHttp } from '../node-http/node-http.js';
 import { onRetirement, whyStopping } from '../run/retirement.js';
@@ -25,11 +27,11 @@ import { withTimeout } from '../terminal/with-timeout.js';
  * Not guaranteed: that the users of the node id have ended before. The container runtime has to end this
  * process last (ECS by `dependsOn`, Kubernetes by native sidecars).
  */
-export async function serveCommand(
-  { waitFile: path }: { waitFile?: string },
-  settings: Settings,
-  io: Io,
-): Promise<number> {
+export async function serveCommand({
+  options: { waitFile: path },
+  settings,
+  io,
+}: Call<{ waitFile?: string }>): Promise<number> {
   const signals = new SignalRelay(io.signals);
   const log = await loggerFor(settings, io);
   const monitor = new NodeMonitor();

@@ -10,7 +10,9 @@ import { ClusterFollower } from '../../monitor/cluster-follower.js';
 import { DEFAULT_LISTEN_ADDRESS, type ListenAddress, reachableUrl } from '../../settings/listen-address.js';
 import { FileLeaseStore } from '../../store/file/file-lease-store.js';
 import { ExitCode, exitCodeOfStop } from '../exit-codes.js';
-import { complain, interruptible, reportFailure } from '../kit/reported.js';
+import { complain } from '../kit/answer.js';
+import type { Call } from '../kit/command-row.js';
+import { interruptible, reportFailure } from '../kit/reported.js';
 import type { Io } from '../terminal/io.js';
 import { Interrupted } from '../terminal/signal-relay.js';
 import { DemoFailure, DemoStory, type DemoTask } from './demo-story.js';
@@ -32,7 +34,7 @@ const LABELS = { listen: '--http', bearerTokenFile: '--bearer-token-file' };
  *
  * @param at where the console is. @default 127.0.0.1:7070, or any free port while that is taken
  */
-export async function demoCommand(once: boolean, at: ListenAddress | undefined, io: Io): Promise<number> {
+export async function demoCommand({ options, settings, io }: Call<{ once?: boolean }>): Promise<number> {
   const { clock, random } = io;
   const directory = mkdtempSync(join(tmpdir(), 'nodelease-demo-'));
   const store = new FileLeaseStore({ directory, clock, random });
@@ -41,7 +43,9 @@ export async function demoCommand(once: boolean, at: ListenAddress | undefined, 
       await store.close();
       rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
     };
-    await interruptible(io, (signal) => play(store, at, once, io, signal).finally(cleanUp));
+    await interruptible(io, (signal) =>
+      play(store, settings.http, options.once, io, signal).finally(cleanUp),
+    );
     return ExitCode.ok;
   } catch (error) {
     if (error instanceof ConfigError) throw error;
@@ -55,7 +59,7 @@ export async function demoCommand(once: boolean, at: ListenAddress | undefined, 
 async function play(
   store: FileLeaseStore,
   at: ListenAddress | undefined,
-  once: boolean,
+  once = false,
   io: Io,
   signal: AbortSignal,
 ): Promise<void> {

@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.js';
 import type { ClusterStatus } from '../../lease/operate/inspect.js';
 import { wholeCluster } from '../../monitor/listed-cluster.js';
-import { sayLines } from '../kit/reported.js';
+import { sayLines } from '../kit/answer.js';
 import { statusTable } from '../status/status-table.js';
 import { type Color, paintFor } from '../terminal/color.js';
 import { Frame } from '../terminal/frame.js';

@@ -1,5 +1,5 @@
 import { DISCOVERY_PATH, NODES_PATH } from '../../discovery/tree-paths.js';
-import { type DiscoveryOptions, type EntryReport, entryReport } from '../../monitor/discovery-report.js';
+import { type EntryReport, entryReport } from '../../monitor/discovery-report.js';
 import {
   type DiscoveryEntry,
   type EntryPath,
@@ -9,12 +9,12 @@ import {
 } from '../../monitor/discovery-snapshot.js';
 import type { SessionState } from '../../zookeeper/session-state.js';
 import type { Watch, ZooKeeper } from '../../zookeeper/zookeeper.js';
-import { exitCodeOfStop } from '../exit-codes.js';
-import { onZooKeeper, type ZooKeeperCommandSettings } from '../kit/on-zookeeper.js';
-import { complain, interruption, sayJson, sayLines } from '../kit/reported.js';
+import { complain, sayJson, sayLines } from '../kit/answer.js';
+import type { ZooKeeperCall } from '../kit/command-row.js';
+import { onConnecting } from '../kit/on-zookeeper.js';
+import { interruption, watching } from '../kit/reported.js';
 import { type Color, paintFor } from '../terminal/color.js';
 import type { Io } from '../terminal/io.js';
-import { Interrupted } from '../terminal/signal-relay.js';
 import { formatAddress, pluralize, printable } from '../terminal/text.js';
 
 /** A change of an announcement. */
@@ -75,30 +75,20 @@ export const CHANGE_COLORS: Readonly<
 /**
  * `nodelease discovery watch`: shows what is announced and then every change, one on a line, until a signal
  * ends it: 0 for SIGINT and SIGTERM. It survives a lost connection: once that is restored, it tells all that
- * has changed meanwhile. Resolves to the exit code.
+ * has changed meanwhile.
  */
-export function watchDiscoveryCommand(
-  options: DiscoveryOptions,
-  settings: ZooKeeperCommandSettings,
-  io: Io,
-): Promise<number> {
-  return onZooKeeper(settings, io, async (zookeeper, signal) => {
-    try {
-      return await watchDiscovery(zookeeper, options, io, signal);
-    } catch (error) {
-      const reason: unknown = signal.reason;
-      if (reason instanceof Interrupted) return exitCodeOfStop(reason.signal);
-      throw error;
-    }
-  });
+export function watchDiscovery({ options, ...call }: ZooKeeperCall<{ json?: boolean }>): Promise<number> {
+  return onConnecting(call, (zookeeper, signal) =>
+    watching(signal, () => follow(zookeeper, options.json, call.io, signal)),
+  );
 }
 
-async function watchDiscovery(
+async function follow(
   zookeeper: ZooKeeper,
-  { json }: DiscoveryOptions,
+  json: boolean | undefined,
   io: Io,
   signal: AbortSignal,
-): Promise<number> {
+): Promise<void> {
   const { description } = zookeeper;
   const line = (time: string, kind: keyof typeof CHANGE_COLORS, text: string) =>
     sayLines(io, [`${time}  ${paintFor(io.screen())(printable(text), CHANGE_COLORS[kind])}`]);
@@ -121,10 +111,9 @@ async function watchDiscovery(
     entries.length === 0 ? 'no task announces anything' : pluralize(entries.length, 'announcement');
   onConnection('watching', zookeeper.state, `${count} at ${description}: watching`);
   const end = followDiscovery(zookeeper, entries, onChange);
-  const ended = await interruption(signal);
+  await interruption(signal);
   end();
   forget();
-  return exitCodeOfStop(ended.signal);
 }
 
 /** A change of the connection for programs. */

@@ -2,11 +2,12 @@ import { explain, NodeLeaseError } from '../../base/errors.js';
 import { markCluster, readCluster } from '../../lease/session/cluster-store.js';
 import { retry, whileStoreIsBusy } from '../../lease/session/retry.js';
 import { type StoreSession, UNHURRIED_LISTING_MS } from '../../lease/session/store-session.js';
-import type { Settings } from '../../settings/settings.js';
 import { type ProbeOptions, probeStore, THOROUGH } from '../../store/probe/probe.js';
 import { ExitCode } from '../exit-codes.js';
-import { allocatedSettings } from '../kit/on-zookeeper.js';
-import { complain, interruptible, onStore, reported, sayJson, sayLines } from '../kit/reported.js';
+import { complain, sayJson, sayLines } from '../kit/answer.js';
+import type { Call } from '../kit/command-row.js';
+import { onAllocated } from '../kit/on-zookeeper.js';
+import { interruptible, onStore, reported } from '../kit/reported.js';
 import { type Color, paintFor } from '../terminal/color.js';
 import type { Io } from '../terminal/io.js';
 import { pluralize, printable } from '../terminal/text.js';
@@ -27,7 +28,7 @@ import {
 } from './diagnosis.js';
 import { examineZooKeeper } from './zookeeper-diagnosis.js';
 
-/** The options of `doctor`, as they stand on the command line. */
+/** The options of `doctor`, as they are on the command line. */
 export interface DoctorOptions {
   readonly json?: boolean;
   /** Whether tasks may use the store again after an earlier probe has failed, if this one finds no fault. */
@@ -41,22 +42,18 @@ export interface DoctorOptions {
  * where that is used. It is safe beside running tasks. Its scratch objects and znodes are removed, also when
  * it is interrupted.
  */
-export function doctorCommand(options: DoctorOptions, settings: Settings, io: Io): Promise<number> {
+export function doctorCommand(call: Call<DoctorOptions>): Promise<number> {
+  const { options, settings, io } = call;
   const terms = { ...settings, prices: parsePrices(options.putPrice, options.getPrice) };
-  const allocated = allocatedSettings(settings);
+  const allocated = onAllocated(call)?.settings.zookeeper;
   if (allocated !== undefined) {
     const work = async (signal: AbortSignal) => {
-      const zookeeper = await examineZooKeeper({
-        ...io,
-        settings: allocated.zookeeper,
-        allocates: true,
-        signal,
-      });
+      const zookeeper = await examineZooKeeper({ ...io, settings: allocated, allocates: true, signal });
       return showDiagnosis(diagnosis(null, [], { zookeeper }), options, io);
     };
-    return reported(settings, io, () => interruptible(io, work));
+    return reported(call, () => interruptible(io, work));
   }
-  return onStore(settings, io, (session) =>
+  return onStore(call, (session) =>
     interruptible(io, async (signal) => {
       const { zookeeper } = settings;
       // The tests of nodelease prove the conditions of its own stores.

@@ -1,21 +1,54 @@
-import type { Settings } from '../../settings/settings.js';
+import type { Settings, ZooKeeperSettings } from '../../settings/settings.js';
+import type { SettingDefaults, SettingName } from '../../settings/settings-table.js';
 import type { Io } from '../terminal/io.js';
 
+/** One call of a command. */
+export interface Call<Options, Needed extends Settings = Settings> {
+  /** As they are on the command line. */
+  readonly options: Options;
+  readonly settings: Needed;
+  readonly io: Io;
+}
+
+/** The settings of a command that cannot do without ZooKeeper. */
+export type WithZooKeeper = Settings & { readonly zookeeper: ZooKeeperSettings };
+/** One call of such a command. */
+export type ZooKeeperCall<Options> = Call<Options, WithZooKeeper>;
+
 /**
- * One command: what its help says, and the code that it calls, which is loaded then and not before: `run` has
- * to start fast.
+ * Resolves to the exit code; a failure has been reported on standard error by then.
+ *
+ * @param args the values of the row's `arguments`, without the optional ones that were left out, and the
+ * command after `--`
+ * @throws {ConfigError} or {UsageError} when it is called wrongly, or a setting turns out to be unusable
  */
-export interface CommandRow {
+export type Command<Needed extends Settings = Settings> = (
+  // The row declares the options of its own command: no other function sees them.
+  call: Call<never, Needed>,
+  ...args: string[]
+) => number | Promise<number>;
+
+/** One command: what its help says, and how to load its code, which is done by a call: `run` starts fast. */
+export type CommandRow = CommandFacts &
+  (
+    | { readonly zookeeper: 'required'; readonly load: () => Promise<Command<WithZooKeeper>> }
+    | { readonly zookeeper?: 'as-provider'; readonly load: () => Promise<Command> }
+  );
+
+interface CommandFacts {
   readonly name: string;
   readonly description: string;
   readonly arguments?: readonly (readonly [name: string, description: string])[];
   /**
-   * A call of it, for a command that runs another one. What stands behind the first `--` is that one's, word
-   * for word, further `--` included.
+   * A call of it, for a command that runs another one. The words after the first `--` are that one's, further
+   * `--` included.
    */
   readonly example?: string;
-  /** Options of its own, and settings that mean something else here. */
+  /** Its own options, and settings that mean something else here. */
   readonly options?: readonly OptionRow[];
+  readonly settings: readonly SettingName[];
+  /** The defaults of settings that differ here. */
+  readonly defaults?: SettingDefaults;
   /**
    * `required`: it works on nothing else. `as-provider`: it uses ZooKeeper only where that gives out the node
    * ids.
@@ -24,14 +57,6 @@ export interface CommandRow {
   readonly zookeeper?: 'required' | 'as-provider';
   /** The options that are about a store: of no use where ZooKeeper gives out the node ids. */
   readonly storeOnly?: readonly string[];
-  /**
-   * Resolves to the exit code; a failure has been reported on standard error by then.
-   *
-   * @param options as they stand on the command line
-   * @param args the values of `arguments`, undefined for one that was left out, and the command after `--`
-   * @throws {ConfigError} or {UsageError} when it is called wrongly, or a setting turns out to be unusable
-   */
-  run(options: object, settings: Settings, io: Io, ...args: readonly string[]): Promise<number>;
 }
 
 /**
@@ -45,13 +70,5 @@ export type OptionRow = readonly [
 ];
 
 export const JSON_LINE: OptionRow = ['--json', 'one JSON object, on one line'];
-/** Of the commands that wait for others. */
-export const WAITING: readonly OptionRow[] = [
-  ['--try', 'do not wait for others: exit with 75 instead'],
-  ['--timeout <time>', 'how long to wait, up to 8760h (default: without limit)'],
-];
-/** Of the commands that run another one while they hold something. */
-export const HOLDING: readonly OptionRow[] = [
-  ...WAITING,
-  ['--restart', 'after a loss: acquire it again, and start the command again'],
-];
+/** Of the commands that show changes. */
+export const JSON_CHANGES: OptionRow = ['--json', 'one JSON object for each change, on one line'];

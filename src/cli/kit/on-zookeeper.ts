@@ -1,38 +1,52 @@
-import type { Settings, ZooKeeperSettings } from '../../settings/settings.js';
+import type { ZooKeeperSettings } from '../../settings/settings.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import type { Io } from '../terminal/io.js';
+import type { Call, ZooKeeperCall } from './command-row.js';
 import { interruptible, reported } from './reported.js';
 
 /** How long the first connection, and each request, may take, in milliseconds. */
 const REQUEST_TIMEOUT_MS = 5_000;
 
-/** The settings of a command that cannot do without ZooKeeper. */
-export type ZooKeeperCommandSettings = Settings & { readonly zookeeper: ZooKeeperSettings };
-
-/** The settings, where ZooKeeper gives out the node ids; undefined where they are leased from a store. */
-export function allocatedSettings(settings: Settings): ZooKeeperCommandSettings | undefined {
+/** The call, where ZooKeeper gives out the node ids; undefined where they are leased from a store. */
+export function onAllocated<Options>({
+  settings,
+  ...call
+}: Call<Options>): ZooKeeperCall<Options> | undefined {
   const { provider, zookeeper } = settings;
-  return provider === 'zookeeper' && zookeeper !== undefined ? { ...settings, zookeeper } : undefined;
+  return provider === 'zookeeper' && zookeeper
+    ? { ...call, settings: { ...settings, zookeeper } }
+    : undefined;
 }
 
 /**
- * Begins to connect to ZooKeeper, lets `act` work with it, and ends the session. Resolves and throws as
+ * Connects to ZooKeeper, lets `act` work with it, and ends the session. Resolves and throws as
  * {@link reported} does. A signal of the process aborts the signal that `act` gets.
  */
 export function onZooKeeper(
-  settings: ZooKeeperCommandSettings,
-  io: Io,
+  call: Pick<ZooKeeperCall<unknown>, 'settings' | 'io'>,
   act: (zookeeper: ZooKeeper, signal: AbortSignal) => Promise<number>,
 ): Promise<number> {
-  const work = async (signal: AbortSignal) => {
-    const zookeeper = await connectTo(settings.zookeeper, io);
-    try {
-      return await act(zookeeper, signal);
-    } finally {
-      await zookeeper.close();
-    }
-  };
-  return reported(settings, io, () => interruptible(io, work));
+  return onConnecting(call, async (zookeeper, signal) => {
+    await zookeeper.whenConnected({ signal });
+    return act(zookeeper, signal);
+  });
+}
+
+/** The same, without waiting for the connection. */
+export function onConnecting(
+  { settings, io }: Pick<ZooKeeperCall<unknown>, 'settings' | 'io'>,
+  act: (zookeeper: ZooKeeper, signal: AbortSignal) => Promise<number>,
+): Promise<number> {
+  return reported({ settings, io }, () =>
+    interruptible(io, async (signal) => {
+      const zookeeper = await connectTo(settings.zookeeper, io);
+      try {
+        return await act(zookeeper, signal);
+      } finally {
+        await zookeeper.close();
+      }
+    }),
+  );
 }
 
 /**

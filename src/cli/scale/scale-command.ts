@@ -4,22 +4,19 @@ import { scaleCluster } from '../../lease/operate/scale.js';
 import type { RetiringHolder, ScaleEvent, ScaleOutcome } from '../../lease/operate/scaling.js';
 import { readCluster } from '../../lease/session/cluster-store.js';
 import type { StoreSession } from '../../lease/session/store-session.js';
-import {
-  environmentName,
-  readSettings,
-  type Settings,
-  type ZooKeeperSettings,
-} from '../../settings/settings.js';
-import { parseDuration, parseInteger } from '../../settings/values.js';
+import { environmentName, readSettings, type ZooKeeperSettings } from '../../settings/settings.js';
+import { duration, parseInteger } from '../../settings/values.js';
 import { ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
+import { complain, say } from '../kit/answer.js';
+import type { Call } from '../kit/command-row.js';
 import { connectTo } from '../kit/on-zookeeper.js';
-import { complain, interruptible, onStore, say } from '../kit/reported.js';
+import { interruptible, onStore } from '../kit/reported.js';
 import { holdersText } from '../status/status-table.js';
 import type { Io } from '../terminal/io.js';
 import { formatDuration, formatSetting, pluralize, someOf } from '../terminal/text.js';
 
-/** The options of `scale`, as they stand on the command line. */
+/** The options of `scale`, as they are on the command line. */
 export interface ScaleOptions {
   readonly waitTimeout?: string;
   readonly drainTimeout?: string;
@@ -42,41 +39,37 @@ export type CheckStatic = (ids: readonly [from: number, to: number], signal: Abo
 
 /** What the complaints about the number call it. */
 const SIZE = 'number of node ids';
-const MAX_TIMEOUT = { most: [86_400_000, 'at most 24h'] } as const;
+const TIMEOUT = duration({ max: 86_400_000 });
 /** The minimum time between two lines of progress, in milliseconds. */
 const LINE_EVERY_MS = 2_000;
 
 /** `nodelease scale N`: gives the cluster more node ids, or fewer. */
-export function scaleCommand(
-  text: string,
-  options: ScaleOptions,
-  settings: Settings,
-  io: Io,
-): Promise<number> {
-  const target = scaleTarget(text, options);
+export function scaleCommand(call: Call<ScaleOptions>, text: string): Promise<number> {
+  const { io } = call;
+  const target = scaleTarget(text, call.options);
   checkOwnId(target.size, io);
-  const { provider, zookeeper } = settings;
+  const { provider, zookeeper } = call.settings;
   if (provider === 'zookeeper') {
     throw new UsageError(
       'scale is about lease objects in a store: with the provider zookeeper node ids grow in number by themselves',
     );
   }
-  return onStore(settings, io, (session) => {
+  return onStore(call, (session) => {
     const check: CheckStatic | undefined =
       zookeeper && ((ids, signal) => checkStaticNodes(session, zookeeper, ids, io, signal));
     return scale(session, target, io, check);
   });
 }
 
-/** Reads what stands on the command line. @throws {ConfigError} naming what cannot be */
+/** Reads the command line. @throws {ConfigError} naming what cannot be */
 export function scaleTarget(
   size: string,
   { waitTimeout = '60s', drainTimeout = '10m' }: ScaleOptions,
 ): ScaleTarget {
   return {
     size: parseInteger(size, SIZE, 1, MAX_NODE_IDS),
-    waitTimeoutMs: parseDuration(waitTimeout, '--wait-timeout', MAX_TIMEOUT),
-    drainTimeoutMs: parseDuration(drainTimeout, '--drain-timeout', MAX_TIMEOUT),
+    waitTimeoutMs: TIMEOUT.parse(waitTimeout, '--wait-timeout'),
+    drainTimeoutMs: TIMEOUT.parse(drainTimeout, '--drain-timeout'),
   };
 }
 

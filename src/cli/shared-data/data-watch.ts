@@ -8,15 +8,14 @@ import {
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault } from '../../zookeeper/zookeeper-error.js';
 import { CHANGE_COLORS, connectionReport, onConnectionChange } from '../discovery/discovery-watch.js';
-import { exitCodeOfStop } from '../exit-codes.js';
-import { onZooKeeper } from '../kit/on-zookeeper.js';
-import { sayJson, sayLines } from '../kit/reported.js';
+import { sayJson, sayLines } from '../kit/answer.js';
+import { onConnecting } from '../kit/on-zookeeper.js';
+import { watching } from '../kit/reported.js';
 import { type Color, paintFor } from '../terminal/color.js';
-import { Interrupted } from '../terminal/signal-relay.js';
 import { pluralize, printable } from '../terminal/text.js';
 import { checkOptions, type DataCall } from './data-command.js';
 
-/** A datum, or one entry of it. A scalar is an entry of its own. */
+/** A datum, or one entry of it. A scalar is an entry, too. */
 export interface DataItem {
   readonly head: DatumHead;
   /** Null for the datum itself. */
@@ -40,12 +39,10 @@ const PAUSE = { factor: 4, minMs: 500 };
 /**
  * `nodelease data watch [NAME]`: shows what there is and then every change, one on a line, until a signal
  * ends it: 0 for SIGINT and SIGTERM. It reads again and again, and survives a lost connection: once that is
- * restored, it tells all that has changed meanwhile. Resolves to the exit code.
+ * restored, it shows all that has changed meanwhile.
  */
-export function watchDataCommand(
-  { options, settings, io }: DataCall,
-  name: string | undefined,
-): Promise<number> {
+export function watchData({ options, ...call }: DataCall, name?: string): Promise<number> {
+  const { io } = call;
   const { root, scope, json } = checkOptions(options, name);
   const only =
     name === undefined
@@ -80,15 +77,7 @@ export function watchDataCommand(
       await io.clock.sleep(Math.max(PAUSE.minMs, PAUSE.factor * (io.clock.monotonic() - begun)), signal);
     }
   };
-  return onZooKeeper(settings, io, async (zookeeper, signal) => {
-    try {
-      return await follow(zookeeper, signal);
-    } catch (error) {
-      const reason: unknown = signal.reason;
-      if (reason instanceof Interrupted) return exitCodeOfStop(reason.signal);
-      throw error;
-    }
-  });
+  return onConnecting(call, (zookeeper, signal) => watching(signal, () => follow(zookeeper, signal)));
 }
 
 /** By their paths. */

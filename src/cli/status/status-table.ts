@@ -13,17 +13,17 @@ import { type Cell, type Column, fitLine, renderTable } from '../terminal/table.
 import { cut, formatDuration, formatSetting, pluralize, printable, someOf } from '../terminal/text.js';
 
 const COLUMNS: readonly Column[] = [
-  { title: 'ID', align: 'right' },
-  { title: 'STATE' },
-  { title: 'VERSION', align: 'right' },
-  { title: 'TASK', minWidth: 12 },
-  { title: 'AGE', align: 'right' },
-  { title: 'EXPIRES IN', align: 'right' },
+  ['ID', 'right'],
+  'STATE',
+  ['VERSION', 'right'],
+  ['TASK', 12],
+  ['AGE', 'right'],
+  ['EXPIRES IN', 'right'],
 ];
 /** When a lease of Camunda expires as its holder has written it, by its own clock; UTC. */
-const CLAIM_COLUMN: Column = { title: 'AS WRITTEN', align: 'right' };
-const DISCOVERY_COLUMN: Column = { title: 'DISCOVERY' };
-const PROBLEM_COLUMN: Column = { title: 'PROBLEM', minWidth: 16 };
+const CLAIM_COLUMN: Column = ['AS WRITTEN', 'right'];
+const DISCOVERY_COLUMN: Column = 'DISCOVERY';
+const PROBLEM_COLUMN: Column = ['PROBLEM', 16];
 
 /** The color of each state, and its rank where not all rows fit: lower ranks are shown first. */
 const STATES: Readonly<Record<NodeStatus['state'], readonly [color: Color, rank: number]>> = {
@@ -276,23 +276,18 @@ function row(
   announced: ReadonlyMap<number, NodeDiscovery> | undefined,
   hasClaims: boolean,
 ): Cell[] {
+  const { id, state, version, taskId = '', age, timestamp } = node;
+  const claim = timestamp === undefined ? '' : `${new Date(timestamp).toISOString().slice(-13, -5)}Z`;
   return [
-    { text: String(node.id) },
-    { text: node.state, color: problem === undefined ? STATES[node.state][0] : 'red' },
-    { text: node.version === 0 ? '-' : String(node.version), color: node.version === 0 ? 'dim' : undefined },
-    { text: node.taskId ?? '' },
-    { text: ageText(node.age) },
+    `${id}`,
+    [state, problem === undefined ? STATES[state][0] : 'red'],
+    version === 0 ? ['-', 'dim'] : `${version}`,
+    taskId,
+    ageText(age),
     expiryCell(node),
-    ...(hasClaims
-      ? [
-          {
-            text:
-              node.timestamp === undefined ? '' : `${new Date(node.timestamp).toISOString().slice(-13, -5)}Z`,
-          },
-        ]
-      : []),
-    ...(announced === undefined ? [] : [discoveryCell(announced.get(node.id))]),
-    { text: problem ?? '', color: 'red' },
+    ...(hasClaims ? [claim] : []),
+    ...(announced ? [discoveryCell(announced.get(id))] : []),
+    [problem ?? '', 'red'],
   ];
 }
 
@@ -308,17 +303,15 @@ function ageText(age: Interval | undefined): string {
 
 function expiryCell(node: NodeStatus): Cell {
   const expiresIn = expiresInMs(node);
-  if (expiresIn === undefined) return { text: '' };
+  if (expiresIn === undefined) return '';
   const bound = node.age?.max === Number.POSITIVE_INFINITY ? '<' : '';
-  if (expiresIn > 0) return { text: `${bound}${formatDuration(expiresIn)}` };
-  return { text: node.state === 'expired' ? 'expired' : 'in grace', color: 'yellow' };
+  if (expiresIn > 0) return `${bound}${formatDuration(expiresIn)}`;
+  return [node.state === 'expired' ? 'expired' : 'in grace', 'yellow'];
 }
 
 function discoveryCell(node: NodeDiscovery | undefined): Cell {
-  if (node === undefined) return { text: '' };
-  if (node.state === 'ok') return { text: 'ok', color: 'green' };
-  if (node.state === 'unknown') return { text: '?', color: 'dim' };
-  return node.state === 'other-version'
-    ? { text: `version ${node.version}`, color: 'yellow' }
-    : { text: node.state, color: 'red' };
+  if (node === undefined) return '';
+  if (node.state === 'ok') return ['ok', 'green'];
+  if (node.state === 'unknown') return ['?', 'dim'];
+  return node.state === 'other-version' ? [`version ${node.version}`, 'yellow'] : [node.state, 'red'];
 }
