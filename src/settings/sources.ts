@@ -1,3 +1,4 @@
+import { ConfigError } from '../base/errors.js';
 import {
   defaultOf,
   environmentName,
@@ -93,4 +94,22 @@ export function firstFlag(
 ): Given | undefined {
   const given = SETTINGS.filter(isOne).map(({ name }) => find(sources, name));
   return given.find((each) => each?.flag);
+}
+
+/** @throws {ConfigError} that names what was given, and what was expected */
+export function refuse(
+  { label, text }: { readonly label: string; readonly text: unknown },
+  expected: string,
+): never {
+  throw new ConfigError(label, text, expected);
+}
+
+/** Refuses the first of some settings that is given as a flag, where they are of no use. @throws {ConfigError} */
+export function refuseFlags(
+  sources: SettingSources,
+  isUseless: (setting: NamedSetting) => boolean,
+  expected: string,
+): void {
+  const useless = firstFlag(sources, isUseless);
+  if (useless) refuse(useless, expected);
 }
