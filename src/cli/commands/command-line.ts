@@ -33,6 +33,7 @@ export async function runCommandLine(
     },
   };
   let exitCode: number = ExitCode.ok;
+  let called: Command | undefined;
   const program = new Command('nodelease')
     .description('Leases a small, unique, fenced node id to each container from a compare-and-swap store.')
     .version(version);
@@ -66,6 +67,7 @@ export async function runCommandLine(
         settleOutput(command, io, `; the command to run goes after --, as in "nodelease ${row.example}"`);
     }
     command.action(async () => {
+      called = command;
       // A row that needs ZooKeeper gets settings with it.
       const settings = settingsOf(command, row, io) as WithZooKeeper;
       const act = await row.load();
@@ -83,7 +85,10 @@ export async function runCommandLine(
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? ExitCode.ok : ExitCode.usage;
     if (!(error instanceof UsageError || error instanceof ConfigError)) throw error;
-    io.stderr(`nodelease: ${error.message}\n`);
+    // Below the command line a setting has its name, without dashes.
+    const flag = 'setting' in error && `--${error.setting}`;
+    const isFlag = called?.options.some(({ long }) => long === flag);
+    io.stderr(`nodelease: ${isFlag ? '--' : ''}${error.message}\n`);
     return ExitCode.usage;
   }
 }

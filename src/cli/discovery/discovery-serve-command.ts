@@ -52,7 +52,7 @@ function checkOptions({ readOnly, allowWrites, bearerTokenFile, staticTimeout, s
     readOnly,
     allowWrites,
     bearerTokenFile,
-    strategy: strategy === undefined ? undefined : parseStrategy(strategy, '--strategy'),
+    strategy: strategy === undefined ? undefined : parseStrategy(strategy),
     staticTimeoutMs:
       staticTimeout === undefined ? undefined : STATIC_TIMEOUT.parse(staticTimeout, '--static-timeout'),
   };
