@@ -3,7 +3,7 @@ import { checkBasePath, DEFAULT_BASE_PATH } from '../services/service-path.js';
 import { parseUriSpec } from '../services/uri-spec.js';
 import { type ConnectString, parseAuth, parseConnectString } from '../zookeeper/connect-string.js';
 import { checkZnodeName, parsePaths } from '../zookeeper/znode-path.js';
-import { parseCheckTarget } from './check-target.js';
+import { parseCheckTarget } from './listen-address.js';
 import type { Setting } from './setting.js';
 import { checked, checkPath, choice, duration, integer, onOff, parsed, text } from './values.js';
 

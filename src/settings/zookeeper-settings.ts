@@ -9,8 +9,8 @@ import { newInstance } from '../services/new-instance.js';
 import { shortened } from '../services/shortened.js';
 import type { ConnectString } from '../zookeeper/connect-string.js';
 import type { ZooKeeperTls } from '../zookeeper/tls.js';
-import type { CheckTarget } from './check-target.js';
 import { parseEndpointName } from './endpoints.js';
+import type { CheckTarget } from './listen-address.js';
 import type { NamedSetting, SettingName } from './settings-table.js';
 import {
   find,

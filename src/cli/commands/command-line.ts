@@ -155,13 +155,13 @@ function settingsOf(
   row: CommandRow,
   { env: surroundings, hostname, containerSign }: Io,
 ): Settings {
-  const given: Record<string, unknown> = command.opts();
-  const flags: Partial<Record<SettingName, string | readonly string[]>> = {};
+  const flags: Record<string, string | readonly string[]> = {};
   const own = (row.options ?? []).filter(([, , more]) => more?.own).map(([text]) => new Option(text).long);
-  for (const { name } of SETTINGS) {
-    const value = own.includes(`--${name}`) ? undefined : given[new Option(`--${name}`).attributeName()];
-    if (typeof value === 'string' || Array.isArray(value)) flags[name] = value;
-    else if (value === true) flags[name] = 'true';
+  for (const option of command.options) {
+    const value: unknown = command.getOptionValue(option.attributeName());
+    if (option.long === undefined || own.includes(option.long)) continue;
+    if (typeof value === 'string' || Array.isArray(value)) flags[option.long.slice('--'.length)] = value;
+    else if (value === true) flags[option.long.slice('--'.length)] = 'true';
   }
   const { settings: names, defaults } = row;
   const announces = names.includes('service');

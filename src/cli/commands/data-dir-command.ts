@@ -12,7 +12,7 @@ import { reported } from '../kit/reported.js';
 
 /** The facts of a version, by the titles of their columns. */
 type Row = Readonly<Record<string, string | number | null>>;
-type DataDirCall = Call<{ json?: boolean }>;
+type DataDirCall = Call;
 
 /** `nodelease data-dir ls ROOT`. */
 export const listDataDirs = (call: DataDirCall, root: string) => dataDirs(call, 'ls', root);

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { capturedIo } from '../../../test/support/captured-io.js';
 import { ConfigError } from '../../base/errors.js';
-import { type DecodeOptions, decodeCommand } from './decode-command.js';
+import { decodeCommand } from './decode-command.js';
 
-function output(text: string, options: DecodeOptions): string {
+function output(text: string, options: Parameters<typeof decodeCommand>[0]['options']): string {
   const io = capturedIo();
   expect(decodeCommand({ options, io }, text)).toBe(0);
   return io.answer();

@@ -7,11 +7,10 @@ import { answer } from '../kit/answer.js';
 import type { Call } from '../kit/command-row.js';
 
 /** The options of `decode`, as they stand on the command line. */
-export interface DecodeOptions {
+interface DecodeOptions {
   readonly width?: string;
   readonly layout?: string;
   readonly epoch?: string;
-  readonly json?: boolean;
 }
 
 /** `nodelease decode ID --width W`: takes a unique id apart. Needs no store. */

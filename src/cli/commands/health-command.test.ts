@@ -3,7 +3,9 @@ import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { capturedIo } from '../../../test/support/captured-io.js';
 import { ConfigError } from '../../base/errors.js';
-import { type HealthOptions, healthCommand } from './health-command.js';
+import { healthCommand } from './health-command.js';
+
+type HealthOptions = Parameters<typeof healthCommand>[0]['options'];
 
 const servers: Server[] = [];
 

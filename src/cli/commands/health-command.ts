@@ -10,20 +10,10 @@ import type { Io } from '../terminal/io.js';
 import { callWithTimeout } from '../terminal/with-timeout.js';
 
 /** The options of `health`, as they stand on the command line. */
-export interface HealthOptions {
+interface HealthOptions {
   readonly url?: string;
   readonly live?: boolean;
-  readonly json?: boolean;
   readonly timeout?: string;
-}
-
-/** The answer of an instance, or a failure. */
-interface Verdict {
-  readonly ok: boolean;
-  /** One line for people. */
-  readonly text: string;
-  /** The fields of the answer. */
-  readonly facts: Readonly<Record<string, unknown>>;
 }
 
 const URL_FORM = 'the URL of a running instance, http://HOST:PORT';
@@ -74,7 +64,8 @@ function checkUrl(text: string, label: string): string {
   return `${origin}${pathname.replace(/\/+$/, '')}`;
 }
 
-async function ask(url: string, timeoutMs: number, clock: Clock): Promise<Verdict> {
+/** The answer of an instance, or a failure: one line for people, and the fields of the answer. */
+async function ask(url: string, timeoutMs: number, clock: Clock) {
   try {
     const reply = await callWithTimeout({ clock, timeoutMs }, (signal) =>
       httpGet(new URL(url), { signal, userAgent: 'nodelease health' }),
@@ -85,15 +76,15 @@ async function ask(url: string, timeoutMs: number, clock: Clock): Promise<Verdic
   }
 }
 
-function verdict({ status, body }: HttpReply): Verdict {
+function verdict({ status, body }: HttpReply) {
   const facts = objectIn(body);
-  const { status: told, state, nodeId, version, reason } = facts;
-  if ((told !== 'ok' && told !== 'unavailable') || typeof state !== 'string') {
+  const { status: said, state, nodeId, version, reason } = facts;
+  if ((said !== 'ok' && said !== 'unavailable') || typeof state !== 'string') {
     return { ok: false, text: `status ${status}, and not the answer of a nodelease instance`, facts: {} };
   }
   const node = typeof nodeId === 'number' ? `, node id ${nodeId} at version ${version}` : '';
   const why = typeof reason === 'string' ? `: ${reason}` : '';
-  const ok = status === 200 && told === 'ok';
+  const ok = status === 200 && said === 'ok';
   return { ok, text: `${ok ? 'ok' : 'not ok'}, ${state}${node}${why}`, facts };
 }
 

@@ -2,7 +2,6 @@ import { anySignal, orAborted } from '../../base/abort.js';
 import { ConfigError } from '../../base/errors.js';
 import { defaultTaskId } from '../../base/task-id.js';
 import { formatId, type IdFormat } from '../../id/id-format.js';
-import type { IdLayout } from '../../id/id-layout.js';
 import { IdsExhaustedError } from '../../id/id-time.js';
 import type { UniqueIdGenerator } from '../../id/unique-id-generator.js';
 import type { Lease } from '../../lease/model/lease.js';
@@ -20,23 +19,12 @@ import { formatSetting } from '../terminal/text.js';
 import { fixedLayout } from './decode-command.js';
 
 /** The options of `id`, as they are on the command line. */
-export interface IdOptions {
+interface IdOptions {
   readonly count?: string;
   readonly format?: string;
   readonly layout?: string;
   readonly epoch?: string;
   readonly logLevel?: string;
-}
-
-/** Which ids are wanted. */
-export interface WantedIds {
-  /** 1 … 10^9. */
-  readonly count: number;
-  readonly format: IdFormat;
-  /** Undefined for `cluster16`, which has as many bits for a node id as the cluster says. */
-  readonly layout: IdLayout | undefined;
-  /** No log level is given: for a script that wants the ids alone, only failures are logged. */
-  readonly quiet: boolean;
 }
 
 const MAX_COUNT = 1_000_000_000;
@@ -77,7 +65,7 @@ export async function idCommand({ options, settings, io }: Call<IdOptions>): Pro
  * Checks what `id` is asked for, before anything is acquired for it.
  * @throws {ConfigError} naming the option
  */
-export function readIdOptions(options: IdOptions, env: Io['env']): WantedIds {
+export function readIdOptions(options: IdOptions, env: Io['env']) {
   const { count = '1', format = 'decimal', layout = 'cluster16', epoch, logLevel } = options;
   const ids = parseInteger(count, '-n', 1, MAX_COUNT);
   if (!FORMATS.includes(format)) throw new ConfigError('--format', format, 'decimal, base32 or hex');
@@ -89,9 +77,19 @@ export function readIdOptions(options: IdOptions, env: Io['env']): WantedIds {
       env[name],
       'none (nodelease id has to acquire a node id, so that its ids are unique)',
     );
-  const quiet = logLevel === undefined && !env[environmentName('log-level')];
-  return { count: ids, format: format as IdFormat, layout: fixedLayout(layout, epoch), quiet };
+  return {
+    /** 1 … 10^9. */
+    count: ids,
+    format: format as IdFormat,
+    /** Undefined for `cluster16`, which has as many bits for a node id as the cluster says. */
+    layout: fixedLayout(layout, epoch),
+    /** No log level is given: for a script that wants the ids alone, only failures are logged. */
+    quiet: logLevel === undefined && !env[environmentName('log-level')],
+  };
 }
+
+/** Which ids are wanted. */
+type WantedIds = ReturnType<typeof readIdOptions>;
 
 async function hold(settings: Settings, io: Io, signal: AbortSignal, log: Logger): Promise<HeldNode> {
   const { clock, random, env, execArgv } = io;
@@ -134,7 +132,7 @@ async function answer(
   const now = lease.tenureTime?.now() ?? 0;
   if (layout !== undefined && layout.epochMs > now)
     throw new ConfigError('--epoch', String(layout.epochMs), `a time in the past: before ${Math.floor(now)}`);
-  const ids = await uniqueIds(lease, { signal: interrupted, ...(layout !== undefined && { layout }) });
+  const ids = await uniqueIds(lease, { signal: interrupted, layout });
   const ending = anySignal(interrupted, lease.signal);
   const onDrought = ({ detail, waitMs }: IdsExhaustedError) => {
     const unit = waitMs < 1_000 ? 1 : 1_000;

@@ -46,25 +46,21 @@ export async function releaseId(session: StoreSession, id: number, io: Io): Prom
   try {
     const eviction = await evictHolder(session, id, cluster);
     if (eviction.kind === 'evicted') {
-      say(
-        io,
-        `node id ${id} is taken away from task ${eviction.taskId}: its version is ${eviction.version} now`,
-      );
+      const { taskId, version } = eviction;
+      say(io, `node id ${id} is taken away from task ${taskId}: its version is ${version} now`);
       const next =
         id < size
           ? `others may take the id in ${formatSetting(durationMs + graceMs)} at the latest`
           : 'no task may take the id: the cluster has it no more';
       say(io, `the task stops at its next renewal, ${next}`);
-    } else if (eviction.state === 'absent' && bootstrapped) {
-      say(
-        io,
-        `node id ${id} is not held, and cannot be: its lease object is absent (nodelease init --repair restores it)`,
-      );
-    } else
-      say(
-        io,
-        `node id ${id} is not held: it is ${eviction.state === 'absent' ? 'vacant' : eviction.state}, nothing was changed`,
-      );
+    } else {
+      const { state } = eviction;
+      const why =
+        state === 'absent' && bootstrapped
+          ? ', and cannot be: its lease object is absent (nodelease init --repair restores it)'
+          : `: it is ${state === 'absent' ? 'vacant' : state}, nothing was changed`;
+      say(io, `node id ${id} is not held${why}`);
+    }
     return ExitCode.ok;
   } catch (error) {
     if (!(error instanceof LeaseUnreadableError)) throw error;

@@ -8,7 +8,7 @@ import { inheritedFiles } from '../run/child.js';
 import type { CommandConfig, ConfiguredRun } from '../run/command-config.js';
 import type { Variables } from '../run/config-variables.js';
 import { type EnvTemplate, parseEnvTemplates } from '../run/env-templates.js';
-import { whyStopping } from '../run/retirement.js';
+import { whyStopping } from '../run/held.js';
 import { commandToRun, SupervisedCommand, type SupervisedCommandOptions } from '../run/supervised-command.js';
 import type { WorkEnd } from '../run/supervisor.js';
 import { runWorkload, type Workload, type WorkloadNode, type WorkloadOptions } from '../run/workload.js';
@@ -128,7 +128,11 @@ class CommandWorkload implements Workload {
       await routing?.withdraw();
     };
     return this.#command.run({
-      ...{ held: lease, env: this.#environment(node, variables), log, onRetire, restart },
+      held: lease,
+      env: this.#environment(node, variables),
+      log,
+      onRetire,
+      restart,
       beforeStop: routing || monitor ? beforeStop : undefined,
       onStart: onStart ?? (() => routing?.begin()),
     });

@@ -10,7 +10,7 @@ import type { Call } from '../kit/command-row.js';
 import { logEnd, logFailure } from '../kit/reported.js';
 import { type Logger, loggerFor } from '../log/logger.js';
 import { NodeHttp } from '../node-http/node-http.js';
-import { onRetirement, whyStopping } from '../run/retirement.js';
+import { onRetirement, whyStopping } from '../run/held.js';
 import type { WorkEnd } from '../run/supervisor.js';
 import { WaitFile } from '../run/wait-file.js';
 import { runWorkload, type Workload, type WorkloadNode } from '../run/workload.js';

@@ -11,7 +11,6 @@ export interface ConfigOptions {
   readonly app?: string;
   readonly profile?: string;
   readonly root?: string;
-  readonly json?: boolean;
   readonly node?: string;
   readonly nodes?: string;
   readonly own?: boolean;

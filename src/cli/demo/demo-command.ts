@@ -81,7 +81,11 @@ async function play(
   const view = new DemoView(title, clock, io);
   const settings = ['--store', store.url, '--nodes', String(NODES), '--duration', '3s', '--grace', '1s'];
   const story = new DemoStory({
-    ...{ session: session(), clock, view, nodes: NODES, once },
+    session: session(),
+    clock,
+    view,
+    nodes: NODES,
+    once,
     start: (name) => startTask(name, settings, io),
   });
   try {

@@ -12,7 +12,6 @@ import { listLocks } from './discovery-locks.js';
 
 /** The options of `discovery ls`, as they are on the command line. */
 interface ListOptions {
-  readonly json?: boolean;
   readonly locks?: string;
 }
 

@@ -26,7 +26,6 @@ interface ResolveOptions {
   /** `service` or `endpoint`. */
   readonly kind: string;
   readonly strategy: string;
-  readonly json?: boolean;
 }
 
 /**

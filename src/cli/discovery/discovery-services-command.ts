@@ -35,7 +35,7 @@ const COLUMNS: readonly Column[] = [
  *
  * @throws {ConfigError} when no service could have the name
  */
-export async function listServices(call: ZooKeeperCall<{ json?: boolean }>, name?: string): Promise<number> {
+export async function listServices(call: ZooKeeperCall, name?: string): Promise<number> {
   const { settings, io } = call;
   if (name !== undefined) checkServiceName(name, 'name');
   const { basePath, connect } = settings.zookeeper;

@@ -1,12 +1,6 @@
 import { DISCOVERY_PATH, NODES_PATH } from '../../discovery/tree-paths.js';
-import { type EntryReport, entryReport } from '../../monitor/discovery-report.js';
-import {
-  type DiscoveryEntry,
-  type EntryPath,
-  entryOf,
-  parsePath,
-  readDiscovery,
-} from '../../monitor/discovery-snapshot.js';
+import { entryReport } from '../../monitor/discovery-report.js';
+import { type DiscoveryEntry, entryOf, parsePath, readDiscovery } from '../../monitor/discovery-snapshot.js';
 import type { SessionState } from '../../zookeeper/session-state.js';
 import type { Watch, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { complain, sayJson, sayLines } from '../kit/answer.js';
@@ -27,66 +21,43 @@ export interface DiscoveryChange {
   readonly previous: DiscoveryEntry | undefined;
 }
 
-/**
- * A change of an announcement as one line of JSON. Every field is always there, null where there is nothing
- * to say.
- */
-export interface ChangeReport extends EntryReport {
-  /** When it was seen, by this host's clock, ISO 8601. */
-  readonly time: string;
-  readonly change: DiscoveryChange['kind'];
-  readonly kind: EntryPath['kind'];
-  /** Null unless it is a node. */
-  readonly clusterNodeId: number | null;
-  /** The following three are null unless it is an endpoint. */
-  readonly endpoint: string | null;
-  readonly key: string | null;
-  readonly ref: string | null;
-  readonly previous: EntryReport | null;
-}
+/** A change of an announcement as one line of JSON. Every field is always there, null where it is of no use. */
+export type ChangeReport = ReturnType<typeof changeReport>;
 
 /** A change of the connection as one line of JSON. */
-export interface ConnectionReport {
-  readonly time: string;
-  /**
-   * `watching`: all that was there has been told. `expired`: the session has ended; what follows is told in a
-   * new one.
-   */
-  readonly change: 'watching' | 'lost' | 'expired' | 'restored';
-  readonly kind: 'connection';
-  readonly sessionId: string | null;
-  readonly problem: string | null;
-}
+export type ConnectionReport = ReturnType<typeof connectionReport>;
+
+/**
+ * `watching`: all announcements of the beginning have been shown. `expired`: the session has ended; a new one
+ * shows what follows.
+ */
+type ConnectionChange = 'watching' | 'lost' | 'expired' | 'restored';
 
 /** The colors of the changes on a terminal. */
-export const CHANGE_COLORS: Readonly<
-  Record<DiscoveryChange['kind'] | ConnectionReport['change'], Color | undefined>
-> = {
-  present: undefined,
-  joined: 'green',
-  changed: 'cyan',
-  left: 'yellow',
-  watching: 'dim',
-  lost: 'red',
-  expired: 'red',
-  restored: 'green',
-};
+export const CHANGE_COLORS: Readonly<Record<DiscoveryChange['kind'] | ConnectionChange, Color | undefined>> =
+  {
+    present: undefined,
+    joined: 'green',
+    changed: 'cyan',
+    left: 'yellow',
+    watching: 'dim',
+    lost: 'red',
+    expired: 'red',
+    restored: 'green',
+  };
 
 /**
  * `nodelease discovery watch`: shows what is announced and then every change, one on a line, until a signal
- * ends it: 0 for SIGINT and SIGTERM. It survives a lost connection: once that is restored, it tells all that
+ * ends it: 0 for SIGINT and SIGTERM. It survives a lost connection: once that is restored, it shows all that
  * has changed meanwhile.
  */
-export function watchDiscovery({ options, ...call }: ZooKeeperCall<{ json?: boolean }>): Promise<number> {
-  return onConnecting(call, (zookeeper, signal) =>
-    watching(signal, () => follow(zookeeper, options.json, call.io, signal)),
-  );
+export function watchDiscovery(call: ZooKeeperCall): Promise<number> {
+  return onConnecting(call, (zookeeper, signal) => watching(signal, () => follow(call, zookeeper, signal)));
 }
 
 async function follow(
+  { options: { json }, io }: ZooKeeperCall,
   zookeeper: ZooKeeper,
-  json: boolean | undefined,
-  io: Io,
   signal: AbortSignal,
 ): Promise<void> {
   const { description } = zookeeper;
@@ -97,7 +68,7 @@ async function follow(
     if (json) sayJson(io, changeReport(time, change));
     else line(time, change.kind, changeText(change));
   };
-  const onConnection = (change: ConnectionReport['change'], state: SessionState, text: string) => {
+  const onConnection = (change: ConnectionChange, state: SessionState, text: string) => {
     const report = connectionReport(new Date(io.clock.now()).toISOString(), change, state);
     if (json) sayJson(io, report);
     else line(report.time, change, text);
@@ -117,32 +88,28 @@ async function follow(
 }
 
 /** A change of the connection for programs. */
-export function connectionReport(
-  time: string,
-  change: ConnectionReport['change'],
-  state: SessionState,
-): ConnectionReport {
+export function connectionReport(time: string, change: ConnectionChange, state: SessionState) {
   const sessionId = 'sessionId' in state ? state.sessionId : null;
   const problem = 'problem' in state ? (state.problem ?? null) : null;
-  return { time, change, kind: 'connection', sessionId, problem };
+  return { time, change, kind: 'connection' as const, sessionId, problem };
 }
 
 /**
- * Tells when the connection is lost, its session expires, and it is restored, until the returned function is
- * called.
+ * Reports when the connection is lost, its session expires, and it is restored, until the returned function
+ * is called.
  */
 export function onConnectionChange(
   zookeeper: Pick<ZooKeeper, 'description' | 'onState'>,
-  tell: (change: ConnectionReport['change'], state: SessionState, text: string) => void,
+  report: (change: ConnectionChange, state: SessionState, text: string) => void,
 ): () => void {
   const { description } = zookeeper;
   let isLost = false;
   return zookeeper.onState((state) => {
     const because = 'problem' in state && state.problem !== undefined ? `: ${state.problem}` : '';
-    if (state.status === 'suspended') tell('lost', state, `connection to ${description} lost${because}`);
-    else if (state.status === 'expired') tell('expired', state, `session ${state.sessionId} has expired`);
+    if (state.status === 'suspended') report('lost', state, `connection to ${description} lost${because}`);
+    else if (state.status === 'expired') report('expired', state, `session ${state.sessionId} has expired`);
     else if (state.status === 'connected' && isLost)
-      tell('restored', state, `connection to ${description} restored, session ${state.sessionId}`);
+      report('restored', state, `connection to ${description} restored, session ${state.sessionId}`);
     isLost =
       state.status === 'suspended' || state.status === 'expired' || (isLost && state.status === 'connecting');
   });
@@ -214,14 +181,21 @@ export function discoveryChange(
 }
 
 /** A change for programs. */
-export function changeReport(time: string, { kind: change, entry, previous }: DiscoveryChange): ChangeReport {
+export function changeReport(time: string, { kind: change, entry, previous }: DiscoveryChange) {
   const { parsed } = entry;
   const { endpoint, key, ref } =
     parsed.kind === 'endpoint' ? parsed : { endpoint: null, key: null, ref: null };
   return {
-    ...{ time, change, kind: parsed.kind },
+    /** When it was seen, by this host's clock, ISO 8601. */
+    time,
+    change,
+    kind: parsed.kind,
+    /** Null unless it is a node. */
     clusterNodeId: parsed.kind === 'node' ? parsed.clusterNodeId : null,
-    ...{ endpoint, key, ref },
+    // Null unless it is an endpoint.
+    endpoint,
+    key,
+    ref,
     ...entryReport(entry),
     previous: previous === undefined ? null : entryReport(previous),
   };

@@ -46,7 +46,9 @@ export class RoutingEntries {
     this.#checking = new AbortController();
     const target = describeTarget(check.target);
     const asked = {
-      ...{ ...check, probe: healthProbe(check.target, clock), clock },
+      ...check,
+      probe: healthProbe(check.target, clock),
+      clock,
       onChange: (verdict: HealthVerdict) => {
         this.#follow(verdict, target);
         if (verdict.healthy) onHealthy();

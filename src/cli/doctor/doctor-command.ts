@@ -30,7 +30,6 @@ import { examineZooKeeper } from './zookeeper-diagnosis.js';
 
 /** The options of `doctor`, as they are on the command line. */
 export interface DoctorOptions {
-  readonly json?: boolean;
   /** Whether tasks may use the store again after an earlier probe has failed, if this one finds no fault. */
   readonly accept?: boolean;
   readonly putPrice?: string;
@@ -88,26 +87,22 @@ export async function examine(
   lookAtZooKeeper?: () => Promise<ZooKeeperDiagnosis>,
 ): Promise<Diagnosis> {
   const { store } = session;
-  const { signal, terms = {} } = options;
+  const { clock, random, signal, terms = {} } = options;
   const isEtcd = /^etcds?:/.test(store.url);
-  const { clock, random } = options;
   const whenNotBusy = <T>(read: () => Promise<T>) => retry(read, whileStoreIsBusy({ clock, random, signal }));
   const findings: Finding[] = [];
-  const facts: { -readonly [name in keyof DiagnosisFacts]: DiagnosisFacts[name] } = {};
+  const facts: DiagnosisFacts = {};
   try {
     // As `run` begins: a wrong address, region or right is reported in the same words, before anything is
     // written.
     if (store.remote)
-      await whenNotBusy(() =>
-        session.listPage(undefined, { timeoutMs: UNHURRIED_LISTING_MS, ...(signal && { signal }) }),
-      );
+      await whenNotBusy(() => session.listPage(undefined, { timeoutMs: UNHURRIED_LISTING_MS, signal }));
     if (await whenNotBusy(() => isCamundas(session, signal))) {
       const camunda = await whenNotBusy(() => examineCamunda(session, options));
       return diagnosis(store.url, camunda.findings, { ...camunda, zookeeper: await lookAtZooKeeper?.() });
     }
-    const probe = await probeStore(store, options);
-    facts.probe = probe;
-    findings.push(...probeFindings(probe, !isEtcd));
+    facts.probe = await probeStore(store, options);
+    findings.push(...probeFindings(facts.probe, !isEtcd));
     if (store.describe !== undefined) findings.push(...(await store.describe(signal && { signal })));
   } catch (error) {
     findings.push(failure('store', error, signal));
@@ -147,19 +142,19 @@ async function acceptStore(session: StoreSession): Promise<boolean> {
 function failure(id: 'store' | 'cluster', error: unknown, signal: AbortSignal | undefined): Finding {
   signal?.throwIfAborted();
   if (!(error instanceof NodeLeaseError)) throw error;
-  return finding(id, id, 'fault', explain(error));
+  return finding(id, 'fault', explain(error));
 }
 
 /** Shows a diagnosis, its faults once more on standard error, in one line. Returns the exit code. */
-export function showDiagnosis(result: Diagnosis, { json = false }: DoctorOptions, io: Io): number {
+export function showDiagnosis(result: Diagnosis, { json }: Call['options'], io: Io): number {
   const { store, ok, zookeeper } = result;
-  const parts: { readonly subject: string; readonly title: string; readonly findings: readonly Finding[] }[] =
-    [];
-  if (store !== null) parts.push({ subject: store, title: `The store ${store}`, findings: result.findings });
-  if (zookeeper !== null) {
-    const subject = `ZooKeeper at ${zookeeper.zookeeper}`;
-    parts.push({ subject, title: subject, findings: zookeeper.findings });
-  }
+  const ofStore =
+    store === null ? [] : [{ subject: store, title: `The store ${store}`, findings: result.findings }];
+  const subject = `ZooKeeper at ${zookeeper?.zookeeper}`;
+  const parts = [
+    ...ofStore,
+    ...(zookeeper ? [{ subject, title: subject, findings: zookeeper.findings }] : []),
+  ];
   if (json) sayJson(io, result);
   else {
     const warnings = parts

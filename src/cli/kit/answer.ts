@@ -2,6 +2,7 @@ import { ExitCode } from '../exit-codes.js';
 import type { Io, Screen } from '../terminal/io.js';
 import { type Cell, type Column, renderTable } from '../terminal/table.js';
 import { jsonLine, printable } from '../terminal/text.js';
+import type { Call } from './command-row.js';
 
 /** Writes one line to standard error. */
 export function complain(io: Pick<Io, 'stderr'>, text: string): void {
@@ -59,13 +60,10 @@ export const withRows = (...tables: readonly Table[]) => tables.filter(([, rows]
 
 /** Shows the answer of a command, in the form that its caller wants. Returns the exit code: success. */
 export function answer(
-  {
-    options: { json },
-    io,
-  }: { readonly options: { json?: boolean }; readonly io: Pick<Io, 'stdout' | 'screen'> },
+  { options, io }: Pick<Call, 'options'> & { readonly io: Pick<Io, 'stdout' | 'screen'> },
   { report, empty, tables = [], lines = [] }: Answer,
 ): number {
-  if (json) sayJson(io, report);
+  if (options.json) sayJson(io, report);
   else if (empty !== undefined) say(io, empty);
   else sayLines(io, tableLines(tables, lines, io.screen()));
   return ExitCode.ok;

@@ -3,9 +3,9 @@ import type { SettingDefaults, SettingName } from '../../settings/settings-table
 import type { Io } from '../terminal/io.js';
 
 /** One call of a command. */
-export interface Call<Options, Needed extends Settings = Settings> {
+export interface Call<Options = object, Needed extends Settings = Settings> {
   /** As they are on the command line. */
-  readonly options: Options;
+  readonly options: Options & { readonly json?: boolean };
   readonly settings: Needed;
   readonly io: Io;
 }
@@ -13,7 +13,7 @@ export interface Call<Options, Needed extends Settings = Settings> {
 /** The settings of a command that cannot do without ZooKeeper. */
 export type WithZooKeeper = Settings & { readonly zookeeper: ZooKeeperSettings };
 /** One call of such a command. */
-export type ZooKeeperCall<Options> = Call<Options, WithZooKeeper>;
+export type ZooKeeperCall<Options = object> = Call<Options, WithZooKeeper>;
 
 /**
  * Resolves to the exit code; a failure has been reported on standard error by then.

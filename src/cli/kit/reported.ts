@@ -13,7 +13,7 @@ import type { Call } from './command-row.js';
 
 /** Opens the store, lets `act` work on it, and closes it. Resolves and throws as {@link reported} does. */
 export function onStore(
-  call: Pick<Call<unknown>, 'settings' | 'io'>,
+  call: Pick<Call, 'settings' | 'io'>,
   act: (session: StoreSession) => Promise<number>,
 ): Promise<number> {
   return reported(call, async () => {
@@ -33,7 +33,7 @@ export function onStore(
  * @throws {ConfigError} when a setting is unusable, for the caller to report
  */
 export async function reported(
-  { settings, io }: Pick<Call<unknown>, 'settings' | 'io'>,
+  { settings, io }: Pick<Call, 'settings' | 'io'>,
   act: () => Promise<number>,
 ): Promise<number> {
   io.onWarning((warning) => complain(io, `warning: ${explain(warning)}`));

@@ -13,7 +13,6 @@ import { onConnecting } from '../kit/on-zookeeper.js';
 
 /** The options, as they are on the command line. */
 export interface RecipeCommandOptions extends Pick<HoldingOptions, 'try' | 'timeout'> {
-  readonly json?: boolean;
   readonly add?: string;
   readonly count?: string;
   readonly simple?: boolean;

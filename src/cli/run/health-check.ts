@@ -4,8 +4,7 @@ import { connect, isIP, type LookupFunction } from 'node:net';
 import { onAbort } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
 import { httpGet, ofAllAddresses } from '../../base/http-get.js';
-import type { CheckTarget } from '../../settings/check-target.js';
-import { formatListenAddress, type ListenAddress } from '../../settings/listen-address.js';
+import { type CheckTarget, formatListenAddress, type ListenAddress } from '../../settings/listen-address.js';
 import { type NameResolver, sharedResolver } from '../../zookeeper/name-resolver.js';
 import { callWithTimeout } from '../terminal/with-timeout.js';
 

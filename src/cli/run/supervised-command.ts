@@ -13,7 +13,7 @@ import { type SuperviseOptions, supervise, type WorkEnd } from './supervisor.js'
 export type CommandWords = readonly [file: string, ...args: string[]];
 
 /**
- * The command that stands behind `--`. Where it cannot be executed, that has been reported, and this is the
+ * The command that follows `--`. Where it cannot be executed, that has been reported, and this is the
  * exit code.
  *
  * @param example a call of nodelease that has one
@@ -34,7 +34,7 @@ export function commandToRun(
 
 export interface SupervisedCommandOptions {
   readonly command: CommandWords;
-  /** What `inheritedFiles` has told. */
+  /** The result of `inheritedFiles`. */
   readonly files: readonly number[];
   readonly io: Pick<Io, 'env' | 'clock' | 'keyboard'>;
   readonly signals: SignalRelay;
@@ -55,7 +55,7 @@ export class SupervisedCommand {
 
   constructor(private readonly options: SupervisedCommandOptions) {}
 
-  /** What is held now lasts until `deadline`, in milliseconds on the monotonic clock. */
+  /** What is held now is held until `deadline`, in milliseconds on the monotonic clock. */
   extend(deadline: number): void {
     this.#guard?.extend(deadline);
   }
@@ -74,15 +74,13 @@ export class SupervisedCommand {
     closeFiles(files);
     try {
       return await supervise({
-        ...{
-          ...policy,
-          lease: held,
-          clock: io.clock,
-          log,
-          guard: this.#guard,
-          signals,
-          keyboard: io.keyboard,
-        },
+        ...policy,
+        lease: held,
+        clock: io.clock,
+        log,
+        guard: this.#guard,
+        signals,
+        keyboard: io.keyboard,
         start: async () => {
           const child = await startChild({ command, env, gated: guarded });
           onStart?.(child);

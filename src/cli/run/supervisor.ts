@@ -7,9 +7,8 @@ import type { Logger } from '../log/logger.js';
 import { asksToStop, deferStop, type ForwardedSignal, type SignalRelay } from '../terminal/signal-relay.js';
 import type { Child, ChildEnd } from './child.js';
 import type { Guard } from './guard.js';
-import { type Held, lossOf } from './held.js';
+import { type Held, lossOf, onRetirement } from './held.js';
 import { endGroup } from './process-group.js';
-import { onRetirement } from './retirement.js';
 
 /** What it takes to run a child for a lease, or for a lock. */
 export interface SuperviseOptions {

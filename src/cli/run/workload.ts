@@ -15,7 +15,7 @@ import type { NodeHttp } from '../node-http/node-http.js';
 import type { Io } from '../terminal/io.js';
 import type { SignalRelay } from '../terminal/signal-relay.js';
 import { withTimeout } from '../terminal/with-timeout.js';
-import { onRetirement } from './retirement.js';
+import { onRetirement } from './held.js';
 import type { WorkEnd } from './supervisor.js';
 
 /** What a workload gets. */
@@ -102,7 +102,12 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
       tracer = await installedTracer(clock);
     const node = await holdNode({
       ...settings,
-      ...{ taskId, clock, random: io.random, signal, tracer, monitor: options.http?.monitor },
+      taskId,
+      clock,
+      random: io.random,
+      signal,
+      tracer,
+      monitor: options.http?.monitor,
       announcesService: settings.zookeeper?.check === undefined,
       dataDir,
       onRenewed: (deadline) => workload.renewed?.(deadline),

@@ -32,11 +32,6 @@ export interface ScaleTarget {
   readonly drainTimeoutMs: number;
 }
 
-/**
- * Looks for fixed node ids from the first one to the one before the second, as {@link checkStaticNodes} does.
- */
-export type CheckStatic = (ids: readonly [from: number, to: number], signal: AbortSignal) => Promise<void>;
-
 /** What the complaints about the number call it. */
 const SIZE = 'number of node ids';
 const TIMEOUT = duration({ max: 86_400_000 });
@@ -54,11 +49,14 @@ export function scaleCommand(call: Call<ScaleOptions>, text: string): Promise<nu
       'scale is about lease objects in a store: with the provider zookeeper node ids grow in number by themselves',
     );
   }
-  return onStore(call, (session) => {
-    const check: CheckStatic | undefined =
-      zookeeper && ((ids, signal) => checkStaticNodes(session, zookeeper, ids, io, signal));
-    return scale(session, target, io, check);
-  });
+  return onStore(call, (session) =>
+    scale(
+      session,
+      target,
+      io,
+      zookeeper && ((ids, signal) => checkStaticNodes(session, zookeeper, io, ids, signal)),
+    ),
+  );
 }
 
 /** Reads the command line. @throws {ConfigError} naming what cannot be */
@@ -100,17 +98,17 @@ export async function scale(
   session: StoreSession,
   target: ScaleTarget,
   io: Io,
-  checkStatic?: CheckStatic,
+  checkStatic?: (ids: readonly [from: number, to: number], signal: AbortSignal) => Promise<void>,
 ): Promise<number> {
   const { size, drainTimeoutMs } = target;
   const { clock, random } = io;
-  const tell = scaleProgress(io);
+  const show = scaleProgress(io);
   // Whether the cluster has its smaller size already, so that only the node ids beyond it are left to be
   // released.
   let isShrunk = false;
   const onEvent = (event: ScaleEvent) => {
     isShrunk ||= event.type !== 'waiting' && event.type !== 'adopted' && event.type !== 'damaged';
-    tell(event);
+    show(event);
   };
   return interruptible(io, async (signal) => {
     try {
@@ -139,8 +137,8 @@ export async function scale(
 async function checkStaticNodes(
   session: StoreSession,
   settings: ZooKeeperSettings,
-  ids: readonly [from: number, to: number],
   io: Io,
+  ids: readonly [from: number, to: number],
   signal: AbortSignal,
 ): Promise<void> {
   const { staticNodes } = await import('./static-nodes.js');
@@ -165,16 +163,16 @@ async function checkStaticNodes(
   }
 }
 
-/** The listener of `scaleCluster` that tells on standard error how far it has got, in few lines. */
+/** The listener of `scaleCluster` that shows on standard error how far it has got, in few lines. */
 export function scaleProgress(io: Pick<Io, 'stderr' | 'clock'>): (event: ScaleEvent) => void {
-  let toldAt = io.clock.monotonic();
+  let shownAt = io.clock.monotonic();
   let isDraining = false;
   return (event) => {
     const now = io.clock.monotonic();
     // Frequent events. The first line on draining has named all holders.
     const isOften = event.type === 'retired' || (event.type === 'draining' && isDraining);
-    if (isOften && now - toldAt < LINE_EVERY_MS) return;
-    toldAt = now;
+    if (isOften && now - shownAt < LINE_EVERY_MS) return;
+    shownAt = now;
     isDraining ||= event.type === 'draining';
     complain(io, line(event));
   };

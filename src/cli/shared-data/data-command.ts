@@ -25,7 +25,6 @@ export interface DataCommandOptions {
   readonly kind?: string;
   readonly type?: string;
   readonly keyType?: string;
-  readonly json?: boolean;
 }
 
 export type DataCall = ZooKeeperCall<DataCommandOptions>;

@@ -43,14 +43,14 @@ const PAUSE = { factor: 4, minMs: 500 };
  */
 export function watchData({ options, ...call }: DataCall, name?: string): Promise<number> {
   const { io } = call;
-  const { root, scope, json } = checkOptions(options, name);
+  const { root, scope } = checkOptions(options, name);
   const only =
     name === undefined
       ? (head: DatumHead) => scope === undefined || head.scope === scope
       : isNamed(name, scope ?? '');
   const say = (report: (time: string) => object, text: string, color: Color | undefined) => {
     const time = new Date(io.clock.now()).toISOString();
-    if (json) sayJson(io, report(time));
+    if (options.json) sayJson(io, report(time));
     else sayLines(io, [`${time}  ${paintFor(io.screen())(printable(text), color)}`]);
   };
   const onConnection: Parameters<typeof onConnectionChange>[1] = (change, state, text) =>

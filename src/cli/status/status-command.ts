@@ -24,8 +24,6 @@ import { allocatedTable, discoverySummary, statusTable } from './status-table.js
 
 /** The options of `status`, as they are on the command line. */
 export interface StatusOptions {
-  /** One JSON object a reading, on one line. */
-  readonly json?: boolean;
   readonly watch?: boolean;
   /** Every node id, also where they do not fit the terminal, and of a large cluster. */
   readonly all?: boolean;
@@ -36,12 +34,11 @@ export interface StatusOptions {
 }
 
 /** The same, read and checked. */
-export interface StatusRequest
-  extends Required<Pick<StatusOptions, 'json' | 'watch' | 'all'>>,
-    Pick<PageRequest, 'from' | 'only'> {
-  /** How many node ids to show of a large cluster. @default what fits the terminal, else 100 */
-  readonly limit?: number | undefined;
-}
+export type StatusRequest = Pick<Call<StatusOptions>['options'], 'json' | 'watch' | 'all'> &
+  Pick<PageRequest, 'from' | 'only'> & {
+    /** How many node ids to show of a large cluster. @default what fits the terminal, else 100 */
+    readonly limit?: number | undefined;
+  };
 
 /** From the beginning of one reading to that of the next, in milliseconds. */
 const WATCH_MS = 1_000;
@@ -75,13 +72,13 @@ export function statusCommand(call: Call<StatusOptions>): Promise<number> {
 
 /** Reads the command line. @throws {ConfigError} or {UsageError} naming what cannot be */
 export function statusRequest(options: StatusOptions): StatusRequest {
-  const { json = false, watch = false, all = false, held = false, free = false, from, limit } = options;
+  const { held, free, from, limit, ...shown } = options;
   if (held && free) throw new UsageError('--held and --free cannot be combined');
-  if (all && (from !== undefined || limit !== undefined)) {
+  if (shown.all && (from !== undefined || limit !== undefined))
     throw new UsageError('--all shows everything: --from and --limit cannot be combined with it');
-  }
   return {
-    ...{ json, watch, all, only: held ? 'held' : free ? 'free' : undefined },
+    ...shown,
+    only: held ? 'held' : free ? 'free' : undefined,
     from: from === undefined ? undefined : parseInteger(from, '--from', 0, MAX_NODE_IDS - 1),
     limit: limit === undefined ? undefined : parseInteger(limit, '--limit', 1, MAX_PAGE),
   };
@@ -137,14 +134,16 @@ function storeReader(
 }
 
 function pageRequest(
-  { json, all, from, limit, only }: StatusRequest,
+  { json, all = false, from, limit, only }: StatusRequest,
   screen: Screen | undefined,
 ): PageRequest {
   const paged = from !== undefined || limit !== undefined;
   const onTerminal = screen !== undefined && !json;
   return {
     everything: all,
-    ...{ paged, from, only },
+    paged,
+    from,
+    only,
     limit: limit ?? (onTerminal ? Math.max(1, screen.rows - OTHER_LINES) : PAGE),
     telling: onTerminal && only === undefined && !paged,
   };
