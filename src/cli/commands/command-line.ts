@@ -3,7 +3,7 @@ import { ConfigError } from '../../base/errors.js';
 import { withoutSecrets } from '../../base/redaction.js';
 import { ENDPOINTS_VARIABLE } from '../../settings/endpoints.js';
 import { readSettings, type Settings } from '../../settings/settings.js';
-import { environmentName, SETTINGS, type SettingName } from '../../settings/settings-table.js';
+import { environmentName, SETTINGS } from '../../settings/settings-table.js';
 import { unknownVariables } from '../../settings/unknown-variables.js';
 import { whyNoDefaultStore } from '../../store/default-store.js';
 import { ExitCode, UsageError } from '../exit-codes.js';

@@ -8,7 +8,6 @@ import type { ZooKeeperCall } from '../kit/command-row.js';
 import { onConnecting } from '../kit/on-zookeeper.js';
 import { interruption, watching } from '../kit/reported.js';
 import { type Color, paintFor } from '../terminal/color.js';
-import type { Io } from '../terminal/io.js';
 import { formatAddress, pluralize, printable } from '../terminal/text.js';
 
 /** A change of an announcement. */

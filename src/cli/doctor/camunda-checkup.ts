@@ -9,7 +9,8 @@ import type { ProbeOptions } from '../../store/probe/probe.js';
 import { restoredText } from '../status/status-table.js';
 import { formatSetting, pluralize, someOf } from '../terminal/text.js';
 import type { ClusterCheckup } from './cluster-checkup.js';
-import { clockFinding, type Finding, finding } from './diagnosis.js';
+import { clockFinding } from './diagnosis.js';
+import { type Finding, finding } from './finding.js';
 
 /**
  * The pause between two looks, in milliseconds: a lease of 30 s is renewed in it, and Camunda recommends 5 to

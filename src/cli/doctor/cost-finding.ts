@@ -3,7 +3,7 @@ import { CLUSTER_DEFAULTS, type ClusterConfig } from '../../lease/model/cluster-
 import { monthlyCost, type RequestPrices, S3_STANDARD_PRICES } from '../../lease/session/renewal-cost.js';
 import type { Settings } from '../../settings/settings.js';
 import { formatSetting } from '../terminal/text.js';
-import { type Finding, finding } from './diagnosis.js';
+import { type Finding, finding } from './finding.js';
 
 /**
  * What the cost is calculated from; of the settings the nodes and the duration are for a cluster that does

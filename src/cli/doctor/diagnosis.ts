@@ -2,21 +2,11 @@ import { leaseTiming } from '../../lease/model/lease-timing.js';
 import { type Damage, damageOf } from '../../monitor/listed-cluster.js';
 import { type ClusterReport, clusterReport } from '../../monitor/status-report.js';
 import type { Interval, LeaseStore } from '../../store/lease-store.js';
-import type { ProbeReport, ProbeStatus } from '../../store/probe/probe-report.js';
+import type { ProbeReport } from '../../store/probe/probe-report.js';
 import { formatDuration, formatSetting } from '../terminal/text.js';
 import type { ClusterCheckup } from './cluster-checkup.js';
 import type { CostReport } from './cost-finding.js';
-
-/** One line of what `doctor` found. */
-export interface Finding {
-  readonly id: string;
-  /** What was examined. */
-  readonly title: string;
-  /** `fault`: no leases can, or should, be kept there. `warning`: an operator should look into it. */
-  readonly status: ProbeStatus;
-  /** May be empty. */
-  readonly detail: string;
-}
+import { type Finding, finding, isSound } from './finding.js';
 
 /** What `doctor --json` prints. Every field is always there, null where there is nothing to say. */
 export interface Diagnosis {
@@ -76,21 +66,6 @@ const NOTEWORTHY_OFFSET_MS = 1_000;
 const SIGNATURE_LIMIT_MS = 15 * 60_000;
 /** How many damaged node ids are named; the others are counted. */
 const NAMED = 100;
-
-/** @param title what was examined. @default the id, in words */
-export function finding(
-  id: string,
-  status: ProbeStatus,
-  detail: string,
-  title = id.replace(/^zookeeper-/, '').replaceAll('-', ' '),
-): Finding {
-  return { id, title, status, detail };
-}
-
-/** Whether no finding is a fault. */
-export function isSound(findings: readonly Finding[]): boolean {
-  return findings.every(({ status }) => status !== 'fault');
-}
 
 /**
  * The findings of a probe that got through: its checks, the latency, the clock.

@@ -19,13 +19,12 @@ import {
   type Diagnosis,
   type DiagnosisFacts,
   diagnosis,
-  type Finding,
-  finding,
   paceFindings,
   probeFindings,
   refusalFinding,
   type ZooKeeperDiagnosis,
 } from './diagnosis.js';
+import { type Finding, finding } from './finding.js';
 import { examineZooKeeper } from './zookeeper-diagnosis.js';
 
 /** The options of `doctor`, as they are on the command line. */

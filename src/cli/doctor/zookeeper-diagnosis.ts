@@ -7,7 +7,8 @@ import { isFault } from '../../zookeeper/zookeeper-error.js';
 import { connectTo } from '../kit/on-zookeeper.js';
 import type { Io } from '../terminal/io.js';
 import { formatSetting } from '../terminal/text.js';
-import { type Finding, finding, isSound, type ServerCheck, type ZooKeeperDiagnosis } from './diagnosis.js';
+import type { ServerCheck, ZooKeeperDiagnosis } from './diagnosis.js';
+import { type Finding, finding, isSound } from './finding.js';
 import { checkRights, type RightsCheck } from './zookeeper-rights-check.js';
 
 /** How long a connection, and then a session, may take, in milliseconds. */
