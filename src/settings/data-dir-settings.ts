@@ -37,7 +37,7 @@ export const DATA_DIR_SETTINGS = {
   },
 } satisfies Readonly<Record<string, Setting>>;
 
-/** What `--data-dir` and the settings beside it say. */
+/** What `--data-dir` and the settings that go with it say. */
 export type DataDirSettings = Omit<DataDirOptions, 'onEvent'>;
 
 function checkRootText(given: string, label: string): void {

@@ -15,7 +15,7 @@ const OF_TLS = {
 const OF_SERVICE = { needs: 'service' } as const;
 const OF_CHECK = { needs: 'check' } as const;
 
-/** The settings of ZooKeeper, and of what stands there: announcements and services. */
+/** The settings of ZooKeeper, and of what is there: announcements and services. */
 export const DISCOVERY_SETTINGS = {
   zookeeper: {
     kind: parsed('servers', parseServers),

@@ -10,11 +10,11 @@ export interface ListenAddress {
   readonly port: number;
 }
 
-/** Where a server listens unless it is told otherwise: for this machine only. */
+/** Where a server listens by default: for this machine only. */
 export const DEFAULT_LISTEN_ADDRESS: ListenAddress = { host: '127.0.0.1', port: 7070 };
 
 /**
- * Takes `HOST:PORT` apart. An IPv6 address stands in brackets.
+ * Takes `HOST:PORT` apart. An IPv6 address is in brackets.
  *
  * @param label the setting that it comes from, as its user knows it
  * @param minPort 1 for an address to connect to

@@ -80,14 +80,14 @@ export function environmentName(name: SettingName): string {
   return `NODELEASE_${name.toUpperCase().replaceAll('-', '_')}`;
 }
 
-/** Where options stand: those of `acquire()` itself, or those of one of its options. */
+/** Where options are: those of `acquire()` itself, or those of one of its options. */
 type Place = '' | 'zookeeper.' | 'etcd.' | 'dataDir.';
 
 /**
  * Checks that all options are known, and those of the settings' table by their kinds. Types that the compiler
  * sees to are not checked.
  *
- * @param others the names of the options that do not stand in the table
+ * @param others the names of the options that are not in the table
  * @throws {ConfigError} that names the option
  */
 export function checkOptions(options: object, place: Place, others: readonly string[]): void {

@@ -39,7 +39,7 @@ export async function runCommandLine(
     .version(version);
   settleOutput(program, io);
 
-  // Split by hand: whatever stands behind the first -- is the child's.
+  // Split by hand: all words after the first -- are the child's.
   const runsAnother = COMMANDS.some(
     ({ name, example }) => example !== undefined && name.split(' ').every((word, at) => args[at] === word),
   );
@@ -109,7 +109,7 @@ function settleOutput(command: Command, io: Io, hint = ''): void {
       writeOut: io.stdout,
       writeErr: io.stderr,
       outputError: (text, write) => {
-        // A suggestion stands on a line of its own, a sentence ends in a full stop: neither suits one line
+        // A suggestion is on a line by itself, a sentence ends in a full stop: neither suits one line
         // that may go on.
         const line = text
           .replace(/^error: /, '')
@@ -145,7 +145,7 @@ function settingOptions({ settings, defaults = {} }: CommandRow): OptionRow[] {
 
 /**
  * The settings that a command was given, as options and as variables. Variables of settings that it does not
- * have are none of its business.
+ * have are not its business.
  *
  * @throws {ConfigError} naming the setting as the user gave it, the value, and what was expected
  * @throws {UsageError} when the command has no use for what was given, or lacks ZooKeeper

@@ -6,7 +6,7 @@ import { parseInteger } from '../../settings/values.js';
 import { answer } from '../kit/answer.js';
 import type { Call } from '../kit/command-row.js';
 
-/** The options of `decode`, as they stand on the command line. */
+/** The options of `decode`, as they are on the command line. */
 interface DecodeOptions {
   readonly width?: string;
   readonly layout?: string;

@@ -9,7 +9,7 @@ import type { Call } from '../kit/command-row.js';
 import type { Io } from '../terminal/io.js';
 import { callWithTimeout } from '../terminal/with-timeout.js';
 
-/** The options of `health`, as they stand on the command line. */
+/** The options of `health`, as they are on the command line. */
 interface HealthOptions {
   readonly url?: string;
   readonly live?: boolean;

@@ -109,7 +109,7 @@ class CommandWorkload implements Workload {
     if (config === undefined) return this.#runOnce(node);
     try {
       for (;;) {
-        const end = await config.beside((run) => this.#runOnce(node, run));
+        const end = await config.during((run) => this.#runOnce(node, run));
         if (!end.again) return end;
       }
     } finally {
@@ -139,7 +139,7 @@ class CommandWorkload implements Workload {
   }
 
   /**
-   * What the command finds in its environment. Where this run listens is told by its URL: a run within it
+   * What the command finds in its environment. The URL says where this run listens: a run within it
    * must not listen there, too.
    */
   #environment(
@@ -150,7 +150,7 @@ class CommandWorkload implements Workload {
     const templates = this.options.env.map(
       ({ name, value }) => [name, value({ id, version, taskId, url })] as const,
     );
-    // An inherited one tells of another node id.
+    // An inherited one is of another node id.
     const data = dataDir !== undefined && { NODE_DATA_DIR: dataDir };
     const http = { NODELEASE_URL: url, ...(url !== undefined && { NODELEASE_HTTP: undefined }) };
     return {

@@ -19,7 +19,7 @@ import { Interrupted, SignalRelay } from '../terminal/signal-relay.js';
 import { withTimeout } from '../terminal/with-timeout.js';
 
 /**
- * `nodelease serve`: holds a node id for the other containers of its task, and tells them of it over HTTP.
+ * `nodelease serve`: holds a node id for the other containers of its task, and describes it over HTTP.
  * The URL is the answer, on one line of standard output. Resolves to 0 when SIGINT or SIGTERM has ended it,
  * with the node id released. Resolves to 76 as soon as the lease is lost, or the node id is being retired
  * with `--on-retire stop`: then the id is left to expire, since its users have not been asked to end yet.
@@ -82,7 +82,7 @@ interface SidecarOptions {
 }
 
 /**
- * The work of other processes with the node id: it lasts until this process is told to end, or the lease is
+ * The work of other processes with the node id: it continues until a signal ends this process, or the lease is
  * lost.
  */
 class Sidecar implements Workload {
@@ -140,7 +140,7 @@ class Sidecar implements Workload {
   }
 
   /**
-   * Keeps the file there while the node id may be used. It says what does not change; `/lease` tells for how
+   * Keeps the file there while the node id may be used. It says what does not change; `/lease` says for how
    * long the lease holds.
    */
   #keepWritten(waitFile: WaitFile, url: string | undefined): () => void {

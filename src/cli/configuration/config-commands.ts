@@ -165,7 +165,7 @@ function published(
   const expected = expect === undefined ? undefined : wholeNumber(expect, '--expect');
   return onConfig(call, async (work) => {
     const { publisher, signal } = work;
-    const revision = await act(work, { signal, expect: expected, message });
+    const revision = await act(work, { signal, expect: expected, ...(message !== undefined && { message }) });
     const done = revision
       ? `revision ${revision.revision}, ${pluralize(revision.changes.length, 'key')} changed`
       : 'nothing to change';

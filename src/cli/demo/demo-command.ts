@@ -27,7 +27,7 @@ const KEPT_LOG = 4_000;
 const LABELS = { listen: '--http', bearerTokenFile: '--bearer-token-file' };
 
 /**
- * `nodelease demo`: a fleet of real processes on the embedded store, in a folder of its own that is removed
+ * `nodelease demo`: a fleet of real processes on the embedded store, in a temporary folder that is removed
  * at the end. It needs no settings, and ignores them. A browser can show its console. Every process that it
  * starts ends with it, in whatever way it ends. Resolves to 0 when SIGINT or SIGTERM has interrupted it or,
  * with `once`, when one take-over has been shown.
@@ -98,7 +98,7 @@ async function play(
 }
 
 /**
- * Starts a task in a session of its own: a Ctrl-C is for the demo, which then ends its tasks in order. Its
+ * Starts a task in its own session: a Ctrl-C is for the demo, which then ends its tasks in order. Its
  * command is `cat`, which ends with its standard input, and so with the demo, in whatever way that ends.
  */
 function startTask(name: string, settings: readonly string[], { program, env, clock }: Io): DemoTask {

@@ -34,7 +34,7 @@ export class DemoView {
     if (io.screen() === undefined) sayLines(io, title);
   }
 
-  tell(text: string, color?: Color): void {
+  say(text: string, color?: Color): void {
     const entry = { time: formatDuration(this.clock.monotonic() - this.#begun).padStart(6), text, color };
     this.#entries = [...this.#entries, entry].slice(-KEPT);
     if (this.io.screen() === undefined) sayLines(this.io, [`${entry.time}  ${text}`]);

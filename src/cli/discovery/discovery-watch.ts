@@ -115,13 +115,13 @@ export function onConnectionChange(
 }
 
 /**
- * Follows the whole discovery tree by watches, and tells each change of an announcement. Changes of one path
- * in quick succession may be told as one. In the end, what was told is what is in the tree, also when the
+ * Follows the whole discovery tree by watches, and reports each change of an announcement. Changes of one path
+ * in quick succession may be reported as one. In the end, the reports add up to the tree, also when the
  * connection or the session was lost in between.
  *
- * @param entries the known announcements: every difference from them is told as a change
+ * @param entries the known announcements: every difference from them is reported as a change
  * @param onChange must not throw
- * @returns what ends it: no further change is told
+ * @returns what ends it: no further change is reported
  */
 function followDiscovery(
   zookeeper: Pick<ZooKeeper, 'watchChildren' | 'watchData'>,

@@ -18,7 +18,7 @@ export interface Diagnosis {
   readonly findings: readonly Finding[];
   /** The median time of a request, in milliseconds; null when the store could not be probed. */
   readonly latencyMs: number | null;
-  /** The store's clock minus this host's, in milliseconds; null when the store tells no time. */
+  /** The store's clock minus this host's, in milliseconds; null when the store gives no time. */
   readonly clockOffsetMs: readonly [min: number, max: number] | null;
   /** Null when there is no cluster, or it could not be read. */
   readonly cluster: ClusterReport | null;
@@ -51,7 +51,7 @@ export interface ZooKeeperDiagnosis {
 
 /** Whether one of the servers can be used, by itself. */
 export interface ServerCheck {
-  /** As it stands in the connect string: host and port. */
+  /** As it is in the connect string: host and port. */
   readonly server: string;
   readonly ok: boolean;
   /** From the first packet until there is a session, in milliseconds; null where there is none. */

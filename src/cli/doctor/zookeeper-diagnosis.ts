@@ -33,7 +33,7 @@ export async function examineZooKeeper(options: ExamineZooKeeperOptions): Promis
   const { settings, signal } = options;
   const { connect, sessionTimeoutMs: asked } = settings;
   const checks = connect.servers.map((server) => checkServer(server, options));
-  // All of them, before anything is thrown: none of their sessions is left behind.
+  // All of them, before anything is thrown: no session of theirs is left behind.
   await Promise.allSettled(checks);
   const servers = await Promise.all(checks);
   const findings = serverFindings(servers);

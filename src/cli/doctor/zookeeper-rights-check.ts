@@ -16,7 +16,7 @@ import type { Io } from '../terminal/io.js';
 
 /** What is examined. */
 export interface RightsOptions extends Pick<Io, 'clock' | 'random'> {
-  /** Without a chroot of its own. */
+  /** Without a chroot. */
   readonly zookeeper: ZooKeeper;
   /** The path of the tree; empty for the root. */
   readonly chroot: string;

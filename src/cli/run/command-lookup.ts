@@ -1,7 +1,7 @@
 import { accessSync, constants, statSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
-/** What a command's name stands for. */
+/** What a command's name leads to. */
 export type CommandLookup = 'executable' | 'not-executable' | 'not-found';
 
 /**

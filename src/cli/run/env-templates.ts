@@ -1,7 +1,7 @@
 import { ConfigError } from '../../base/errors.js';
 import { clusterNodeIdOf } from '../../id/cluster-node-id.js';
 
-/** What can stand in braces in a template, and what stands there then. */
+/** What can be in braces in a template, and what takes its place. */
 export interface TemplateFacts {
   /** The node id. */
   readonly id: number;

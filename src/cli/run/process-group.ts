@@ -59,7 +59,7 @@ function hasMembers(id: number): boolean {
 }
 
 /**
- * The fields of /proc/PID/stat from its third one, the state, on: `state ppid pgrp …`; none of a process that
+ * The fields of /proc/PID/stat from its third one, the state, on: `state ppid pgrp …`; empty for a process that
  * is gone.
  */
 function statOf(pid: string): string[] {

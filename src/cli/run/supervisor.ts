@@ -16,7 +16,7 @@ export interface SuperviseOptions {
   readonly clock: Clock;
   readonly log: Pick<Logger, 'info' | 'warn' | 'error'>;
   /**
-   * Ends the child when this process cannot. Told here of the child, of its end, and of the deadline at the
+   * Ends the child when this process cannot. It gets from here the child, its end, and the deadline at the
    * start.
    */
   readonly guard?: Guard | undefined;
@@ -27,14 +27,14 @@ export interface SuperviseOptions {
    */
   readonly keyboard: boolean;
   /**
-   * What has to happen before the child is told to stop: a signal that asks for it waits until this has
+   * What has to happen before the child is asked to stop: a signal that asks for it waits until this has
    * settled, a second one does not. Nothing else waits: where the child ends by itself, or has to be ended,
    * it is only begun. May be called again; never rejects, and must settle soon. @default nothing
    */
   readonly beforeStop?: (() => Promise<void>) | undefined;
   /**
-   * What becomes of the child when the node id is being retired: `stop`, it is told to stop as by SIGTERM to
-   * this process, unless it has been told already; `drain`, it learns nothing of it. @default stop
+   * What becomes of the child when the node id is being retired: `stop`, it is asked to stop as by SIGTERM to
+   * this process, unless it has been asked already; `drain`, it learns nothing of it. @default stop
    */
   readonly onRetire?: RetirePolicy | undefined;
   /**
@@ -43,7 +43,7 @@ export interface SuperviseOptions {
    * @default never
    */
   readonly restart?: Promise<void> | undefined;
-  /** Starts the child, held back until it is told to begin. */
+  /** Starts the child, held back until `begin()`. */
   readonly start: () => Promise<Child>;
 }
 

@@ -39,7 +39,7 @@ export interface WorkloadNode {
 /** What a command holds a node id for. */
 export interface Workload {
   /**
-   * The lease has been renewed: told before all other listeners, on the engine's own time. Must neither throw
+   * The lease has been renewed: called before all other listeners, on the engine's own time. Must neither throw
    * nor block.
    */
   renewed?(deadline: number): void;
@@ -81,7 +81,7 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
     nodeId === undefined && provider === 'store' && store.kind !== 'file' && store.kind !== 'memory';
   // A flag of V8 is set while there is one thread.
   if (isLean && options.http) keepMemoryLean();
-  // First of all: requests are told why there is no node id yet, and a port that is taken costs none.
+  // First of all: answers say why there is no node id yet, and a port that is taken costs none.
   const http = await options.http?.open(log);
   let tracer: OpenTelemetryTracer | undefined;
   try {
@@ -90,14 +90,14 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
       settings.taskId ?? (await defaultTaskId({ ...io, signal, warn: (message) => log.warn(message) }));
     log = log.child({ taskId });
     const dataDir = await dataDirOf(settings, log);
-    // The first line: a slip in it makes a cluster of its own.
+    // The first line: a slip in it makes another cluster.
     logSource(settings, log);
     http?.announce(log);
     if (processId === 1)
       log.warn(
         'node as process 1 collects no orphaned processes: start the nodelease script by its own name',
       );
-    tellOf(settings, log);
+    warnOf(settings, log);
     if (nodeId === undefined && mayHaveSdk({ execArgv, nodeOptions: env.NODE_OPTIONS }))
       tracer = await installedTracer(clock);
     const node = await holdNode({
@@ -143,15 +143,15 @@ async function dataDirOf({ dataDir }: Settings, log: Logger): Promise<DataDirOpt
 }
 
 /**
- * Has V8 prefer a small heap to a fast one: this process does next to nothing, and sits beside every task.
+ * Has V8 prefer a small heap to a fast one: this process does next to nothing, and runs with every task.
  */
 function keepMemoryLean(): void {
   setFlagsFromString('--optimize-for-size');
   setFlagsFromString('--semi-space-growth-factor=1');
 }
 
-/** Tells what of the settings a user should look into. */
-function tellOf({ nodeId, provider, store, zookeeper }: Settings, log: Logger): void {
+/** Logs what of the settings a user should look into. */
+function warnOf({ nodeId, provider, store, zookeeper }: Settings, log: Logger): void {
   const problem = zookeeper && announcingProblem(zookeeper);
   if (problem !== undefined) log.warn(`discovery: ${problem}`);
   if (nodeId === undefined && provider === 'store' && store.kind === 'memory') {

@@ -129,10 +129,10 @@ export async function scale(
 }
 
 /**
- * Makes sure that none of these node ids is in use as a fixed one. Only those are found that are announced in
+ * Makes sure that no node id of these is in use as a fixed one. Only those are found that are announced in
  * the discovery tree at this moment.
  *
- * @throws {ConfigError} when one is, {StoreUnusableError} when that cannot be told, {StoreError}
+ * @throws {ConfigError} when one is, {StoreUnusableError} when that is unknown, {StoreError}
  */
 async function checkStaticNodes(
   session: StoreSession,

@@ -12,19 +12,6 @@ import type { Screen } from '../terminal/io.js';
 import { type Cell, type Column, fitLine, renderTable } from '../terminal/table.js';
 import { cut, formatDuration, formatSetting, pluralize, printable, someOf } from '../terminal/text.js';
 
-const COLUMNS: readonly Column[] = [
-  ['ID', 'right'],
-  'STATE',
-  ['VERSION', 'right'],
-  ['TASK', 12],
-  ['AGE', 'right'],
-  ['EXPIRES IN', 'right'],
-];
-/** When a lease of Camunda expires as its holder has written it, by its own clock; UTC. */
-const CLAIM_COLUMN: Column = ['AS WRITTEN', 'right'];
-const DISCOVERY_COLUMN: Column = 'DISCOVERY';
-const PROBLEM_COLUMN: Column = ['PROBLEM', 16];
-
 /** The color of each state, and its rank where not all rows fit: lower ranks are shown first. */
 const STATES: Readonly<Record<NodeStatus['state'], readonly [color: Color, rank: number]>> = {
   held: ['green', 2],
@@ -103,7 +90,7 @@ export function statusTable(status: PagedCluster, options: StatusTableOptions): 
 
 /**
  * The table of the node ids that ZooKeeper has given out, and one summary line below it. Age and expiry stay
- * empty: a session tells neither.
+ * empty: a session says neither.
  *
  * @param where the servers and the chroot, for people
  */
@@ -143,34 +130,44 @@ function nodeTable(
   const room = maxLines - 1 - head.length - foot.length - (pageLine ? 1 : 0);
   // One more line is for the note that says how many are left out.
   const shown =
-    nodes.length <= room ? nodes : mostTelling(nodes, problem, Math.max(1, pageLine ? room : room - 1));
+    nodes.length <= room ? nodes : mostImportant(nodes, problem, Math.max(1, pageLine ? room : room - 1));
   const left = nodes.length - shown.length;
   const note =
     pageLine?.(shown.length) ??
     (left > 0 ? `… and ${left} more (nodelease status --all shows them)` : undefined);
-  const announced = discovery && new Map(discovery.nodes.map((node) => [node.id, node]));
-  const hasClaims = nodes.some(({ camunda }) => camunda !== undefined);
-  const rows = shown.map((node) => row(node, problem(node), announced, hasClaims));
-  // A terminal has no room for an empty column; programs that read a pipe want the same columns every time.
-  const spared = screen !== undefined && shown.every((node) => problem(node) === undefined);
-  const further = [
-    ...(hasClaims ? [CLAIM_COLUMN] : []),
-    ...(discovery === undefined ? [] : [DISCOVERY_COLUMN]),
+  const columns: (readonly [column: Column, cellOf: (node: NodeStatus) => Cell])[] = [
+    [['ID', 'right'], ({ id }) => `${id}`],
+    ['STATE', (node) => [node.state, problem(node) === undefined ? STATES[node.state][0] : 'red']],
+    [['VERSION', 'right'], ({ version }) => (version === 0 ? ['-', 'dim'] : `${version}`)],
+    [['TASK', 12], ({ taskId = '' }) => taskId],
+    [['AGE', 'right'], ({ age }) => ageText(age)],
+    [['EXPIRES IN', 'right'], expiryCell],
   ];
-  const columns = [...COLUMNS, ...further, ...(spared ? [] : [PROBLEM_COLUMN])];
+  if (nodes.some(({ camunda }) => camunda !== undefined)) columns.push([['AS WRITTEN', 'right'], claimText]);
+  if (discovery !== undefined) {
+    const announced = new Map(discovery.nodes.map((node) => [node.id, node]));
+    columns.push(['DISCOVERY', ({ id }) => discoveryCell(announced.get(id))]);
+  }
+  // A terminal has no room for an empty column; programs that read a pipe want the same columns every time.
+  if (screen === undefined || shown.some((node) => problem(node) !== undefined))
+    columns.push([['PROBLEM', 16], (node) => [problem(node) ?? '', 'red']]);
   return [
     ...head,
-    ...renderTable(columns, rows, screen),
+    ...renderTable(
+      columns.map(([column]) => column),
+      shown.map((node) => columns.map(([, cellOf]) => cellOf(node))),
+      screen,
+    ),
     ...(note === undefined ? [] : [fitLine(note, screen, 'dim')]),
     ...foot,
   ];
 }
 
 /**
- * The node ids with most to tell: those with a problem first, then by the rank of their state; in ascending
+ * The most important node ids: those with a problem first, then by the rank of their state; in ascending
  * order.
  */
-function mostTelling(
+function mostImportant(
   nodes: readonly NodeStatus[],
   problem: NodeTable['problemOf'],
   limit: number,
@@ -208,7 +205,7 @@ export function holdersText(holders: readonly NarrowHolder[]): string {
 }
 
 /**
- * The line that counts the node ids. A narrow terminal gets less of the settings, but is told that the counts
+ * The line that counts the node ids. A narrow terminal gets less of the settings, but says that the counts
  * come from a LIST.
  */
 function summaryLine({ cluster, totals, camunda }: PagedCluster, screen: Screen | undefined): string {
@@ -270,29 +267,13 @@ function groupsText(groups: readonly number[]): string {
   return `${pluralize(groups.length, 'group')} (${first}${others.length > 0 ? ` to ${others.at(-1)}` : ''})`;
 }
 
-function row(
-  node: NodeStatus,
-  problem: string | undefined,
-  announced: ReadonlyMap<number, NodeDiscovery> | undefined,
-  hasClaims: boolean,
-): Cell[] {
-  const { id, state, version, taskId = '', age, timestamp } = node;
-  const claim = timestamp === undefined ? '' : `${new Date(timestamp).toISOString().slice(-13, -5)}Z`;
-  return [
-    `${id}`,
-    [state, problem === undefined ? STATES[state][0] : 'red'],
-    version === 0 ? ['-', 'dim'] : `${version}`,
-    taskId,
-    ageText(age),
-    expiryCell(node),
-    ...(hasClaims ? [claim] : []),
-    ...(announced ? [discoveryCell(announced.get(id))] : []),
-    [problem ?? '', 'red'],
-  ];
+/** When a lease of Camunda expires as its holder has written it, by its own clock; UTC. */
+function claimText({ timestamp }: NodeStatus): string {
+  return timestamp === undefined ? '' : `${new Date(timestamp).toISOString().slice(-13, -5)}Z`;
 }
 
 /**
- * An age as exactly as the store tells it: S3 in whole seconds, others to the millisecond. `>` where it is
+ * An age as exactly as the store gives it: S3 in whole seconds, others to the millisecond. `>` where it is
  * only known how long it has been seen.
  */
 function ageText(age: Interval | undefined): string {
