@@ -27,18 +27,11 @@ export type { DataDirSettings } from './data-dir-settings.js';
 export { environmentName, SETTINGS, type SettingName } from './settings-table.js';
 export { announcingProblem, type ZooKeeperSettings } from './zookeeper-settings.js';
 
-/** How much is logged. */
-export type LogLevel = SettingValue<'log-level'>;
-/** How log lines look: `json`, one object a line; `pretty`, for people. */
-export type LogFormat = SettingValue<'log-format'>;
 /**
  * When a node id is retired: `stop`, the work is asked to end; `drain`, it continues until it ends by itself,
  * and gets no new work.
  */
 export type RetirePolicy = SettingValue<'on-retire'>;
-/** Where node ids come from. */
-export type NodeIdProvider = SettingValue<'provider'>;
-
 /** The settings that are read by themselves, by their fields. Absent ones are left to the cluster or command. */
 const PLAIN = {
   cluster: 'cluster',
@@ -74,8 +67,9 @@ type PlainSettings = {
 /** The settings of one invocation: checked, typed, durations in milliseconds. */
 export interface Settings extends PlainSettings {
   readonly store: StoreUrl;
-  readonly provider: NodeIdProvider;
-  readonly logLevel: LogLevel;
+  /** Where node ids come from. */
+  readonly provider: SettingValue<'provider'>;
+  readonly logLevel: SettingValue<'log-level'>;
   /** The fixed node id that takes the place of a leased one. */
   readonly nodeId?: number | undefined;
   /** Present where there is a data directory. */

@@ -1,7 +1,7 @@
 import { ConfigError } from '../base/errors.js';
 
 /** A bound in milliseconds, and the words for it. */
-export type Bound = readonly [ms: number, words: string];
+type Bound = readonly [ms: number, words: string];
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
 

@@ -1,6 +1,5 @@
 import { anySignal, orAborted } from '../../base/abort.js';
 import { ConfigError } from '../../base/errors.js';
-import { defaultTaskId } from '../../base/task-id.js';
 import { formatId, type IdFormat } from '../../id/id-format.js';
 import { IdsExhaustedError } from '../../id/id-time.js';
 import type { UniqueIdGenerator } from '../../id/unique-id-generator.js';
@@ -12,7 +11,7 @@ import { parseInteger } from '../../settings/values.js';
 import { ExitCode, exitCodeOfSignal } from '../exit-codes.js';
 import type { Call } from '../kit/command-row.js';
 import { interruptible, logFailure } from '../kit/reported.js';
-import { leaseLog, logSource } from '../log/lease-log.js';
+import { leaseLog, logSource, taskIdOf } from '../log/lease-log.js';
 import { type Logger, loggerFor } from '../log/logger.js';
 import type { Io } from '../terminal/io.js';
 import { formatSetting } from '../terminal/text.js';
@@ -94,8 +93,7 @@ type WantedIds = ReturnType<typeof readIdOptions>;
 async function hold(settings: Settings, io: Io, signal: AbortSignal, log: Logger): Promise<HeldNode> {
   const { clock, random, env, execArgv } = io;
   const { provider, store } = settings;
-  const taskId =
-    settings.taskId ?? (await defaultTaskId({ ...io, signal, warn: (message) => log.warn(message) }));
+  const taskId = await taskIdOf(settings, io, log, signal);
   logSource(settings, log);
   if (provider === 'store' && store.kind === 'memory') {
     log.warn(

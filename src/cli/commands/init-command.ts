@@ -23,7 +23,7 @@ import { ProgressLine } from '../terminal/progress-line.js';
 import { formatDuration, formatSetting, pluralize } from '../terminal/text.js';
 
 /** The options of `init`, as they are on the command line. */
-export interface InitOptions {
+interface InitOptions {
   /** Restores damaged lease objects, instead of creating missing ones. */
   readonly repair?: boolean;
   /** A version that no tenure of a damaged node id has exceeded, for node ids whose versions are unknown. */

@@ -1,10 +1,9 @@
-import { defaultTaskId } from '../../base/task-id.js';
 import { acquireAgain } from '../../locks/elect.js';
 import { checkLockName } from '../../locks/lock-place.js';
 import { acquireLock } from '../../locks/store-lock.js';
 import type { Call } from '../kit/command-row.js';
 import { type HoldingOptions, waitTimeout } from '../kit/holding.js';
-import { lockLog } from '../log/lease-log.js';
+import { lockLog, taskIdOf } from '../log/lease-log.js';
 import { runHeldCommand } from '../run/held-command.js';
 
 /** `nodelease lock NAME -- command`: runs the command while it holds the lock of that name on the store. */
@@ -27,8 +26,7 @@ export async function lockCommand(
         log.warn(
           'memory: is private to this process: no other task will see this lock. It is for trials only',
         );
-      const taskId =
-        settings.taskId ?? (await defaultTaskId({ ...io, signal, warn: (message) => log.warn(message) }));
+      const taskId = await taskIdOf(settings, io, log, signal);
       return (again ? acquireAgain : acquireLock)(name, {
         store: store.url,
         endpoint,

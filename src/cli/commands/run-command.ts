@@ -16,7 +16,7 @@ import type { Io } from '../terminal/io.js';
 import { SignalRelay } from '../terminal/signal-relay.js';
 
 /** The options of `run` that it reads itself, as they are on the command line. */
-export interface RunOptions {
+interface RunOptions {
   /** Templates of further variables of the command's environment. */
   readonly env?: readonly string[];
   readonly bearerTokenFile?: string;

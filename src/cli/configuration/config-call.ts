@@ -7,7 +7,7 @@ import type { ZooKeeperCall } from '../kit/command-row.js';
 import { onConnecting } from '../kit/on-zookeeper.js';
 
 /** The options of the commands of the group `config`, as they are on the command line. */
-export interface ConfigOptions {
+interface ConfigOptions {
   readonly app?: string;
   readonly profile?: string;
   readonly root?: string;

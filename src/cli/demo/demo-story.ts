@@ -21,7 +21,7 @@ export interface DemoTask {
   stop(): Promise<void>;
 }
 
-export interface DemoStoryOptions {
+interface DemoStoryOptions {
   readonly session: StoreSession;
   readonly clock: Clock;
   readonly view: DemoView;

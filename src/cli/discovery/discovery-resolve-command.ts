@@ -55,12 +55,14 @@ export async function resolveService(call: ZooKeeperCall<ResolveOptions>, name: 
       complain(io, `warning: ${trouble}: ignored`);
     });
     try {
-      await read(
-        source,
-        io,
-        signal,
-        () => trouble ?? ('problem' in zookeeper.state ? zookeeper.state.problem : undefined),
-      );
+      const unread = () => {
+        signal.throwIfAborted();
+        const why = trouble ?? ('problem' in zookeeper.state ? zookeeper.state.problem : undefined);
+        const message = `the instances of ${source.name} could not be read within ${READ_TIMEOUT_MS} ms`;
+        const because = why === undefined ? '' : `: ${why}`;
+        throw new ZooKeeperError(message + because, { fault: 'timeout', outcome: 'unknown' });
+      };
+      await callWithTimeout({ clock, timeoutMs: READ_TIMEOUT_MS, signal }, () => source.ready).catch(unread);
       const accept = (each: ServiceInstance) => requestableUrl(each) !== undefined;
       const instance = new ServiceProvider({ source, clock, random, strategy, accept }).need();
       const url = String(requestableUrl(instance));
@@ -114,21 +116,4 @@ function originOf(name: string, kind: string, basePath: string, { clock, random 
     open: (zookeeper: ZooKeeper, onUnreadable: OnUnreadable): InstanceSource =>
       new DiscoveryResolver({ zookeeper, clock, random, onUnreadable }).instances(endpoint, key),
   };
-}
-
-/** Waits until the instances have been read for the first time. */
-async function read(
-  source: InstanceSource,
-  { clock }: Io,
-  signal: AbortSignal,
-  trouble: () => string | undefined,
-): Promise<void> {
-  try {
-    await callWithTimeout({ clock, timeoutMs: READ_TIMEOUT_MS, signal }, () => source.ready);
-  } catch {
-    signal.throwIfAborted();
-    const why = trouble();
-    const message = `the instances of ${source.name} could not be read within ${READ_TIMEOUT_MS} ms${why === undefined ? '' : `: ${why}`}`;
-    throw new ZooKeeperError(message, { fault: 'timeout', outcome: 'unknown' });
-  }
 }

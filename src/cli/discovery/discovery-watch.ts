@@ -11,7 +11,7 @@ import { type Color, paintFor } from '../terminal/color.js';
 import { formatAddress, pluralize, printable } from '../terminal/text.js';
 
 /** A change of an announcement. */
-export interface DiscoveryChange {
+interface DiscoveryChange {
   /** `present`: it was there already when the watch began. */
   readonly kind: 'present' | 'joined' | 'changed' | 'left';
   /** As it is now or, for one that has left, as it was last. */

@@ -5,7 +5,7 @@ import type { CheckSettings } from '../../settings/zookeeper-settings.js';
 import type { Logger } from '../log/logger.js';
 import { checkHealth, describeTarget, type HealthVerdict, healthProbe } from '../run/health-check.js';
 
-export interface RoutingEntriesOptions {
+interface RoutingEntriesOptions {
   readonly discovery: Pick<Discovery, 'state' | 'announceService' | 'withdrawService'>;
   /** How to check the command. Without it the entries are announced already. */
   readonly check: CheckSettings | undefined;

@@ -28,7 +28,7 @@ import { type Finding, finding } from './finding.js';
 import { examineZooKeeper } from './zookeeper-diagnosis.js';
 
 /** The options of `doctor`, as they are on the command line. */
-export interface DoctorOptions {
+interface DoctorOptions {
   /** Whether tasks may use the store again after an earlier probe has failed, if this one finds no fault. */
   readonly accept?: boolean;
   readonly putPrice?: string;
@@ -69,7 +69,7 @@ export function doctorCommand(call: Call<DoctorOptions>): Promise<number> {
 }
 
 /** How a store is examined. */
-export interface ExamineOptions extends ProbeOptions {
+interface ExamineOptions extends ProbeOptions {
   /** See {@link DoctorOptions}. */
   readonly accept?: boolean | undefined;
   readonly terms?: CostTerms | undefined;

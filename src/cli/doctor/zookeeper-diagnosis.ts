@@ -15,7 +15,7 @@ import { checkRights, type RightsCheck } from './zookeeper-rights-check.js';
 const LIMIT_MS = 2_500;
 
 /** How ZooKeeper is examined. */
-export interface ExamineZooKeeperOptions extends Pick<Io, 'clock' | 'random'> {
+interface ExamineZooKeeperOptions extends Pick<Io, 'clock' | 'random'> {
   readonly settings: ZooKeeperSettings;
   /** Whether node ids come from ZooKeeper alone. */
   readonly allocates: boolean;

@@ -15,7 +15,7 @@ import { isFault } from '../../zookeeper/zookeeper-error.js';
 import type { Io } from '../terminal/io.js';
 
 /** What is examined. */
-export interface RightsOptions extends Pick<Io, 'clock' | 'random'> {
+interface RightsOptions extends Pick<Io, 'clock' | 'random'> {
   /** Without a chroot. */
   readonly zookeeper: ZooKeeper;
   /** The path of the tree; empty for the root. */

@@ -3,7 +3,7 @@ import type { SettingName } from '../../settings/settings-table.js';
 type Names = readonly SettingName[];
 
 // Which commands have a setting: the rows name these.
-export const OF_LOG: Names = ['log-level', 'log-format'];
+const OF_LOG: Names = ['log-level', 'log-format'];
 export const OF_STORE: Names = [
   'store',
   'endpoint',

@@ -1,6 +1,8 @@
 import { explain } from '../../base/errors.js';
+import { defaultTaskId } from '../../base/task-id.js';
 import type { LeaseEvent, LeaseListener } from '../../lease/model/lease.js';
 import type { Settings } from '../../settings/settings.js';
+import type { Io } from '../terminal/io.js';
 import { pluralize } from '../terminal/text.js';
 import type { Logger } from './logger.js';
 
@@ -28,6 +30,16 @@ export function leaseLog(log: Pick<Logger, Level>, lineOf = leaseLine): LeaseLis
     }
     log[level]({ event: event.type, ...fields }, text);
   };
+}
+
+/** Names this run, as it is configured or as its surroundings say. */
+export async function taskIdOf(
+  { taskId }: Settings,
+  io: Io,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<string> {
+  return taskId ?? defaultTaskId({ ...io, signal, warn: (message) => log.warn(message) });
 }
 
 /** Logs where node ids come from. */

@@ -12,7 +12,7 @@ import { type HoldingOptions, waitTimeout } from '../kit/holding.js';
 import { onConnecting } from '../kit/on-zookeeper.js';
 
 /** The options, as they are on the command line. */
-export interface RecipeCommandOptions extends Pick<HoldingOptions, 'try' | 'timeout'> {
+interface RecipeCommandOptions extends Pick<HoldingOptions, 'try' | 'timeout'> {
   readonly add?: string;
   readonly count?: string;
   readonly simple?: boolean;

@@ -2,7 +2,7 @@ import { accessSync, constants, statSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
 /** What a command's name leads to. */
-export type CommandLookup = 'executable' | 'not-executable' | 'not-found';
+type CommandLookup = 'executable' | 'not-executable' | 'not-found';
 
 /**
  * Whether a command could be started, looked up as by a shell: along `PATH`, unless its name contains a

@@ -2,7 +2,7 @@ import { ConfigError } from '../../base/errors.js';
 import { clusterNodeIdOf } from '../../id/cluster-node-id.js';
 
 /** What can be in braces in a template, and what takes its place. */
-export interface TemplateFacts {
+interface TemplateFacts {
   /** The node id. */
   readonly id: number;
   /** The fencing token. */

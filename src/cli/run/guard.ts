@@ -89,7 +89,7 @@ export interface Guard {
 }
 
 /** What a guard needs. */
-export interface GuardOptions {
+interface GuardOptions {
   readonly clock: Clock;
   /** The `PATH` on which the guard finds `sleep`. */
   readonly path: string | undefined;

@@ -9,7 +9,7 @@ import { type NameResolver, sharedResolver } from '../../zookeeper/name-resolver
 import { callWithTimeout } from '../terminal/with-timeout.js';
 
 /** Probes once. Rejects with the problem, or with the signal's reason as soon as that aborts. */
-export type HealthProbe = (signal: AbortSignal) => Promise<void>;
+type HealthProbe = (signal: AbortSignal) => Promise<void>;
 
 /** The health of a command, reported when it changes. */
 export type HealthVerdict =
@@ -17,7 +17,7 @@ export type HealthVerdict =
   /** `failures` in a row; `problem` is the last one. */
   | { readonly healthy: false; readonly failures: number; readonly problem: unknown };
 
-export interface HealthCheckOptions {
+interface HealthCheckOptions {
   readonly probe: HealthProbe;
   readonly clock: Clock;
   /**

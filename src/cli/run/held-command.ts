@@ -18,7 +18,7 @@ export interface Hold extends Held {
   release(): Promise<void>;
 }
 
-export interface HeldCommandOptions {
+interface HeldCommandOptions {
   /** What follows `--`. */
   readonly command: readonly string[];
   /** A call of nodelease of this kind, for the complaint that there is no command. */

@@ -82,7 +82,7 @@ function errorCode(error: unknown): unknown {
 }
 
 /** How a process group is to be ended. */
-export interface EndGroupOptions {
+interface EndGroupOptions {
   readonly lease: Held;
   readonly clock: Clock;
   /**

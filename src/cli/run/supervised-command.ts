@@ -10,7 +10,7 @@ import type { Held } from './held.js';
 import { type SuperviseOptions, supervise, type WorkEnd } from './supervisor.js';
 
 /** A command and its arguments. */
-export type CommandWords = readonly [file: string, ...args: string[]];
+type CommandWords = readonly [file: string, ...args: string[]];
 
 /**
  * The command that follows `--`. Where it cannot be executed, that has been reported, and this is the
@@ -41,7 +41,7 @@ export interface SupervisedCommandOptions {
 }
 
 /** One run of the command. */
-export interface SupervisedRun extends Pick<SuperviseOptions, 'beforeStop' | 'onRetire' | 'restart'> {
+interface SupervisedRun extends Pick<SuperviseOptions, 'beforeStop' | 'onRetire' | 'restart'> {
   readonly held: Held;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly log: Logger;

@@ -1,5 +1,4 @@
 import { setFlagsFromString } from 'node:v8';
-import { defaultTaskId } from '../../base/task-id.js';
 import type { DataDirOptions } from '../../data-dir/data-dir-options.js';
 import type { NodeMonitor } from '../../monitor/node-monitor.js';
 import { type HeldNode, holdNode } from '../../runtime/hold-node.js';
@@ -9,7 +8,7 @@ import type { Settings } from '../../settings/settings.js';
 import { announcingProblem } from '../../settings/zookeeper-settings.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import type { RoutingEntries } from '../discovery/routing-entries.js';
-import { leaseLog, logSource } from '../log/lease-log.js';
+import { leaseLog, logSource, taskIdOf } from '../log/lease-log.js';
 import type { Logger } from '../log/logger.js';
 import type { NodeHttp } from '../node-http/node-http.js';
 import type { Io } from '../terminal/io.js';
@@ -86,8 +85,7 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
   let tracer: OpenTelemetryTracer | undefined;
   try {
     const signal = signals.interrupted;
-    const taskId =
-      settings.taskId ?? (await defaultTaskId({ ...io, signal, warn: (message) => log.warn(message) }));
+    const taskId = await taskIdOf(settings, io, log, signal);
     log = log.child({ taskId });
     const dataDir = await dataDirOf(settings, log);
     // The first line: a slip in it makes another cluster.

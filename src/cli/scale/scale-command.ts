@@ -23,7 +23,7 @@ export interface ScaleOptions {
 }
 
 /** What `scale` is to do. */
-export interface ScaleTarget {
+interface ScaleTarget {
   /** How many node ids there are to be. */
   readonly size: number;
   /** How long to wait for the holders to make wider ids, in milliseconds. */

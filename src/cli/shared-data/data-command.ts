@@ -19,7 +19,7 @@ import type { Cell, Column } from '../terminal/table.js';
 import { someOf } from '../terminal/text.js';
 
 /** The options as they are on the command line. */
-export interface DataCommandOptions {
+interface DataCommandOptions {
   readonly root: string;
   readonly scope?: string;
   readonly kind?: string;

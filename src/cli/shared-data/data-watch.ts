@@ -23,7 +23,7 @@ export interface DataItem {
 }
 
 /** A change of shared data. */
-export interface DataChange {
+interface DataChange {
   /** `present`: it was there already when the watch began. */
   readonly kind: 'present' | 'added' | 'changed' | 'removed';
   /** As it is now or, for one that was removed, as it was last. */
@@ -129,7 +129,7 @@ function visible({ head, entry }: DataItem): string {
 }
 
 /** A change for programs. */
-export function dataChangeReport(time: string, { kind: change, item, previous }: DataChange): object {
+function dataChangeReport(time: string, { kind: change, item, previous }: DataChange): object {
   return { time, change, ...item.head, entry: item.entry, previous: previous ? previous.entry : null };
 }
 

@@ -23,7 +23,7 @@ import { printable } from '../terminal/text.js';
 import { allocatedTable, discoverySummary, statusTable } from './status-table.js';
 
 /** The options of `status`, as they are on the command line. */
-export interface StatusOptions {
+interface StatusOptions {
   readonly watch?: boolean;
   /** Every node id, also where they do not fit the terminal, and of a large cluster. */
   readonly all?: boolean;

@@ -28,7 +28,7 @@ const STATES: Readonly<Record<NodeStatus['state'], readonly [color: Color, rank:
 const MIN_ID_WIDTH = 8;
 
 /** Where a table goes. */
-export interface StatusTableOptions {
+interface StatusTableOptions {
   /** The terminal; undefined for text without colors and without limits. */
   readonly screen: Screen | undefined;
   /** The number of lines in all, the summary included. @default unlimited */
