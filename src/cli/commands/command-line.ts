@@ -50,7 +50,8 @@ export async function runCommandLine(
   const make = (name: string, description = GROUPS[name] ?? ''): Command => {
     const words = name.split(' ');
     const group = words.slice(0, -1).join(' ');
-    const command = newCommand(words.at(-1) ?? '', description, io);
+    const command = new Command(words.at(-1)).description(description).allowExcessArguments(false);
+    settleOutput(command, io);
     (made.get(group) ?? make(group)).addCommand(command);
     made.set(name, command);
     return command;
@@ -91,13 +92,6 @@ export async function runCommandLine(
     io.stderr(`nodelease: ${isFlag ? '--' : ''}${error.message}\n`);
     return ExitCode.usage;
   }
-}
-
-/** A command that takes only its declared arguments. */
-function newCommand(name: string, description: string, io: Io): Command {
-  const command = new Command(name).description(description).allowExcessArguments(false);
-  settleOutput(command, io);
-  return command;
 }
 
 /** Makes commander throw instead of ending the process, and complain in one line. */
@@ -194,11 +188,8 @@ function settingsOf(
     const expected = `--provider zookeeper beside it (nodelease ${row.name} looks at the store otherwise)`;
     throw new ConfigError('--zookeeper', flags.zookeeper, expected);
   }
-  const isGiven = (option: Option) => command.getOptionValueSource(option.attributeName()) === 'cli';
-  const useless =
-    allocates &&
-    command.options.find((option) => row.storeOnly?.includes(option.long ?? '') && isGiven(option));
-  if (useless)
-    throw new UsageError(`${useless.long} is about a store: there is none with the provider zookeeper`);
+  const useless = row.storeOnly?.find((flag) => flag.slice('--'.length) in flags);
+  if (allocates && useless)
+    throw new UsageError(`${useless} is about a store: there is none with the provider zookeeper`);
   return settings;
 }

@@ -165,7 +165,15 @@ export async function printIds(
   let sayAt = io.clock.monotonic() + SAY_AFTER_MS;
   for (let left = count; left > 0; ) {
     signal.throwIfAborted();
-    const { made, lack } = make(ids, chunk, Math.min(left, CHUNK));
+    let made = Math.min(left, CHUNK);
+    let lack: IdsExhaustedError | undefined;
+    try {
+      ids.fill(chunk, 0, made);
+    } catch (error) {
+      if (!(error instanceof IdsExhaustedError)) throw error;
+      made = error.filled;
+      lack = error;
+    }
     if (made > 0) {
       io.stdout(`${Array.from(chunk.subarray(0, made), (id) => formatId(id, format)).join('\n')}\n`);
       if (!(await orAborted(io.taken(), signal))) return false;
@@ -182,19 +190,4 @@ export async function printIds(
     await io.clock.sleep(Math.min(lack.waitMs, sayAt - now), signal);
   }
   return true;
-}
-
-/** Makes as many ids as there are now, with the reason why there are no more. */
-function make(
-  ids: Pick<UniqueIdGenerator, 'fill'>,
-  chunk: BigUint64Array,
-  count: number,
-): { made: number; lack?: IdsExhaustedError } {
-  try {
-    ids.fill(chunk, 0, count);
-    return { made: count };
-  } catch (error) {
-    if (!(error instanceof IdsExhaustedError)) throw error;
-    return { made: error.filled, lack: error };
-  }
 }
