@@ -4,8 +4,6 @@ import { checkZnodeName } from '../zookeeper/znode-path.js';
 import type { Setting } from './setting.js';
 import { checked, checkPath, choice, duration, onOff, parsed } from './values.js';
 
-const OF_CONFIG = { needs: 'config' } as const;
-
 /** The settings of a command's configuration in ZooKeeper. */
 export const CONFIG_SETTINGS = {
   config: {
@@ -15,34 +13,34 @@ export const CONFIG_SETTINGS = {
       'the configuration in ZooKeeper that the command gets as variables: db.pool-size as DB_POOL_SIZE',
   },
   'on-config-change': {
-    ...OF_CONFIG,
     kind: choice('restart', 'signal:SIGHUP', 'signal:SIGUSR1', 'signal:SIGUSR2', 'signal:SIGWINCH', 'ignore'),
     default: 'ignore',
+    needs: 'config',
     sentence:
       'what happens when it changes: the command is started again, gets a signal, or nothing but a line in the log',
   },
   'config-spread': {
-    ...OF_CONFIG,
     kind: duration({ max: 86_400_000 }),
     default: '10s',
+    needs: 'config',
     sentence: 'over how long the nodes spread that, each by its node id',
   },
   'config-one-by-one': {
-    ...OF_CONFIG,
     kind: onOff,
+    needs: 'config',
     sentence:
       'restart one node after the other instead, the next one when the one before has passed its check',
   },
   'config-snapshot': {
-    ...OF_CONFIG,
     kind: checked('path', checkPath),
     default: 'none',
+    needs: 'config',
     sentence:
       'the file with a copy of the configuration, for a start without ZooKeeper and for the command to read',
   },
   'config-required': {
-    ...OF_CONFIG,
     kind: onOff,
+    needs: 'config',
     sentence: 'fail at the start when ZooKeeper cannot be reached, also where there is a copy',
   },
   'config-root': {

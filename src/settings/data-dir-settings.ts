@@ -4,8 +4,6 @@ import { exclusionOf } from '../data-dir/exclude.js';
 import type { Setting } from './setting.js';
 import { checked, integer, onOff, parsed } from './values.js';
 
-const OF_DATA_DIR = { needs: 'data-dir' } as const;
-
 /** The settings of data directories that follow the node id. */
 export const DATA_DIR_SETTINGS = {
   'data-dir': {
@@ -21,17 +19,17 @@ export const DATA_DIR_SETTINGS = {
     sentence: 'how many versions of the directory of a node id are kept, the new one included',
   },
   'data-exclude': {
-    ...OF_DATA_DIR,
     kind: { ...parsed('pattern[,pattern]...', parsePatterns), check: checkPatterns },
     default: 'nothing',
     option: 'dataDir.exclude',
+    needs: 'data-dir',
     sentence:
       'what a new version does not get: names at any depth (runtime, *.tmp), or paths from the top (logs/old)',
   },
   'data-copy': {
-    ...OF_DATA_DIR,
     kind: onOff,
     option: 'dataDir.copy',
+    needs: 'data-dir',
     sentence:
       'copy files also where the predecessor has released the node id, instead of linking them, so that older versions never change',
   },

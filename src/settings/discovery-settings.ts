@@ -7,14 +7,10 @@ import { parseCheckTarget } from './listen-address.js';
 import type { Setting } from './setting.js';
 import { checked, checkPath, choice, duration, integer, onOff, parsed, text } from './values.js';
 
-const ANNOUNCED = { needs: 'zookeeper' } as const;
 const OF_TLS = {
   needs: 'zookeeper-tls',
   kind: checked('path', checkPath),
 } as const;
-const OF_SERVICE = { needs: 'service' } as const;
-const OF_CHECK = { needs: 'check' } as const;
-
 /** The settings of ZooKeeper, and of what is there: announcements and services. */
 export const DISCOVERY_SETTINGS = {
   zookeeper: {
@@ -79,48 +75,48 @@ export const DISCOVERY_SETTINGS = {
     sentence: "roots of Monastery's shared data that the console shows, such as /monastery/root",
   },
   'zookeeper-required': {
-    ...ANNOUNCED,
     kind: onOff,
     option: 'zookeeper.required',
+    needs: 'zookeeper',
     sentence: 'fail at the start when ZooKeeper cannot be reached, instead of working without it',
   },
   service: {
-    ...ANNOUNCED,
     kind: checked('name', checkZnodeName),
     option: 'zookeeper.service',
+    needs: 'zookeeper',
     sentence: 'the service to announce this node under',
   },
   address: {
-    ...ANNOUNCED,
     kind: text('host', /^[A-Za-z0-9._:%-]{1,255}$/, 'a host name or an IP address, without a port'),
     default: 'the first of this host that others can reach',
     option: 'zookeeper.address',
+    needs: 'zookeeper',
     sentence: 'the address to announce',
   },
   port: {
-    ...ANNOUNCED,
     kind: integer(1, 65_535),
     option: 'zookeeper.port',
+    needs: 'zookeeper',
     sentence: 'the port to announce',
   },
   payload: {
-    ...OF_SERVICE,
     kind: checked('json', () => undefined),
     option: 'zookeeper.payload',
+    needs: 'service',
     sentence: 'what the instance says of itself, as a JSON object; nodeId and version are added',
   },
   'payload-type': {
-    ...OF_SERVICE,
     kind: choice('map', 'spring'),
     default: 'map',
     option: 'zookeeper.payloadType',
+    needs: 'service',
     sentence: 'how the payload is written; spring is for services of Spring Cloud Zookeeper',
   },
   'uri-spec': {
-    ...OF_SERVICE,
     kind: checked('template', parseUriSpec),
     default: 'none, for spring its own',
     option: 'zookeeper.uriSpec',
+    needs: 'service',
     sentence: 'how the URL of the instance is made: {scheme}://{address}:{port}/v1, for example',
   },
   'service-base-path': {
@@ -131,14 +127,13 @@ export const DISCOVERY_SETTINGS = {
     sentence: 'the znode of the services that Curator knows of, within the chroot',
   },
   check: {
-    ...ANNOUNCED,
     kind: parsed('target', parseCheckTarget),
     default: 'from start to end',
+    needs: 'zookeeper',
     sentence:
       'announce the service and the endpoints only while the command answers: http(s)://HOST:PORT/PATH with 2xx, or tcp:PORT or tcp:HOST:PORT with a connection; the first good answer suffices at the start',
   },
   'check-interval': {
-    ...OF_CHECK,
     kind: duration({
       min: 100,
       minWhy: 'the command has work to do',
@@ -146,12 +141,13 @@ export const DISCOVERY_SETTINGS = {
       maxWhy: 'a failure would be noticed too late',
     }),
     default: '2s',
+    needs: 'check',
     sentence: 'from one check to the next; none may take longer than that, or 5s',
   },
   'check-threshold': {
-    ...OF_CHECK,
     kind: integer(1, 1_000),
     default: '3',
+    needs: 'check',
     sentence: 'how many failed checks in a row take the service out, and how many good ones put it back',
   },
 } satisfies Readonly<Record<string, Setting>>;

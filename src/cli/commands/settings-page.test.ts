@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { environmentName, type NamedSetting, SETTINGS } from '../../settings/settings-table.js';
+import type { CommandRow } from '../kit/command-row.js';
 import { COMMANDS } from './commands.js';
 
 /** These first, and then the others in the order of the help. */
@@ -81,5 +82,16 @@ function byCommands(): Map<string, string[]> {
 describe('the page of the settings', () => {
   it('says what the table in the code says', async () => {
     await expect(page()).toMatchFileSnapshot('../../../docs/reference/settings.md');
+  });
+});
+
+describe('the row of a command', () => {
+  it('does not compile without its settings, or with a misspelt one', () => {
+    const row = { name: 'x', description: 'x', load: async () => () => 0 };
+    // @ts-expect-error there are no settings
+    const without: CommandRow = row;
+    // @ts-expect-error no setting has this name
+    const misspelt: CommandRow = { ...row, settings: ['stroe'] };
+    expect(without).not.toBe(misspelt);
   });
 });
