@@ -23,7 +23,7 @@ export function onAllocated<Options>({
  * {@link reported} does. A signal of the process aborts the signal that `act` gets.
  */
 export function onZooKeeper(
-  call: Pick<ZooKeeperCall, 'settings' | 'io'>,
+  call: ZooKeeperCall,
   act: (zookeeper: ZooKeeper, signal: AbortSignal) => Promise<number>,
 ): Promise<number> {
   return onConnecting(call, async (zookeeper, signal) => {
@@ -34,10 +34,11 @@ export function onZooKeeper(
 
 /** The same, without waiting for the connection. */
 export function onConnecting(
-  { settings, io }: Pick<ZooKeeperCall, 'settings' | 'io'>,
+  call: ZooKeeperCall,
   act: (zookeeper: ZooKeeper, signal: AbortSignal) => Promise<number>,
 ): Promise<number> {
-  return reported({ settings, io }, () =>
+  const { settings, io } = call;
+  return reported(call, () =>
     interruptible(io, async (signal) => {
       const zookeeper = await connectTo(settings.zookeeper, io);
       try {

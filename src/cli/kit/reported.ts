@@ -12,10 +12,7 @@ import { complain } from './answer.js';
 import type { Call } from './command-row.js';
 
 /** Opens the store, lets `act` work on it, and closes it. Resolves and throws as {@link reported} does. */
-export function onStore(
-  call: Pick<Call, 'settings' | 'io'>,
-  act: (session: StoreSession) => Promise<number>,
-): Promise<number> {
+export function onStore(call: Call, act: (session: StoreSession) => Promise<number>): Promise<number> {
   return reported(call, async () => {
     const store = await openedStore(call.settings, call.io);
     try {
@@ -32,10 +29,7 @@ export function onStore(
  *
  * @throws {ConfigError} when a setting is unusable, for the caller to report
  */
-export async function reported(
-  { settings, io }: Pick<Call, 'settings' | 'io'>,
-  act: () => Promise<number>,
-): Promise<number> {
+export async function reported({ settings, io }: Call, act: () => Promise<number>): Promise<number> {
   io.onWarning((warning) => complain(io, `warning: ${explain(warning)}`));
   try {
     return await act();

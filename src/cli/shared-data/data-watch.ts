@@ -41,8 +41,8 @@ const PAUSE = { factor: 4, minMs: 500 };
  * ends it: 0 for SIGINT and SIGTERM. It reads again and again, and survives a lost connection: once that is
  * restored, it shows all that has changed meanwhile.
  */
-export function watchData({ options, ...call }: DataCall, name?: string): Promise<number> {
-  const { io } = call;
+export function watchData(call: DataCall, name?: string): Promise<number> {
+  const { options, io } = call;
   const { root, scope } = checkOptions(options, name);
   const only =
     name === undefined
