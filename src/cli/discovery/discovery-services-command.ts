@@ -6,7 +6,7 @@ import { servicePath } from '../../services/service-path.js';
 import { instanceUrl } from '../../services/uri-spec.js';
 import { isFault } from '../../zookeeper/zookeeper-error.js';
 import { ExitCode } from '../exit-codes.js';
-import { answer, complain } from '../kit/answer.js';
+import { answer, complain, withRows } from '../kit/answer.js';
 import type { ZooKeeperCall } from '../kit/command-row.js';
 import { onZooKeeper } from '../kit/on-zookeeper.js';
 import type { Cell, Column } from '../terminal/table.js';
@@ -65,7 +65,7 @@ export async function listServices(call: ZooKeeperCall, name?: string): Promise<
     answer(call, {
       report: { zookeeper: connect.text, path: basePath, services: services.map(withUrls) },
       empty: denied.length === 0 && total === 0 ? none : undefined,
-      tables: [[COLUMNS, services.flatMap(rowsOf)]],
+      tables: withRows([COLUMNS, services.flatMap(rowsOf)]),
       lines:
         services.length === 0
           ? []

@@ -64,6 +64,6 @@ export async function connectTo(
   { clock, random }: Pick<Io, 'clock' | 'random'>,
 ): Promise<ZooKeeper> {
   const { openZooKeeper } = await import('../../zookeeper/zookeeper-client.js');
-  const options = { connect, tls, sessionTimeoutMs, operationTimeoutMs: REQUEST_TIMEOUT_MS, clock, random };
-  return openZooKeeper({ ...options, ...(auth !== undefined && { auth }) });
+  const operationTimeoutMs = REQUEST_TIMEOUT_MS;
+  return openZooKeeper({ connect, auth, tls, sessionTimeoutMs, operationTimeoutMs, clock, random });
 }
