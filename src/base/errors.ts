@@ -36,7 +36,7 @@ export class ConfigError extends NodeLeaseError {
   readonly value: unknown;
 
   /**
-   * @param setting its name, for example `store`, of which the command line makes a flag; or as the user wrote it
+   * @param setting its name, such as `store`, of which the command line makes a flag; or as the user wrote it
    * @param value what was given; what may be a user's name and password in it is neither shown nor kept
    * @param expected what would have been right, as the rest of the sentence "expected …"
    */

@@ -32,7 +32,8 @@ export { announcingProblem, type ZooKeeperSettings } from './zookeeper-settings.
  * and gets no new work.
  */
 export type RetirePolicy = SettingValue<'on-retire'>;
-/** The settings that are read by themselves, by their fields. Absent ones are left to the cluster or command. */
+
+/** The settings that are read by themselves, by their fields. Absent: left to the cluster or the command. */
 const PLAIN = {
   cluster: 'cluster',
   nodes: 'nodes',

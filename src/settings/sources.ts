@@ -104,7 +104,7 @@ export function refuse(
   throw new ConfigError(label, text, expected);
 }
 
-/** Refuses the first of some settings that is given as a flag, where they are of no use. @throws {ConfigError} */
+/** Refuses the first of some useless settings that is given as a flag. @throws {ConfigError} */
 export function refuseFlags(
   sources: SettingSources,
   isUseless: (setting: NamedSetting) => boolean,

@@ -82,8 +82,8 @@ interface SidecarOptions {
 }
 
 /**
- * The work of other processes with the node id: it continues until a signal ends this process, or the lease is
- * lost.
+ * The work of other processes with the node id: it continues until a signal ends this process, or the lease
+ * is lost.
  */
 class Sidecar implements Workload {
   #fileGone: Promise<void> | undefined;

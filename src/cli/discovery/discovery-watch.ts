@@ -20,7 +20,7 @@ interface DiscoveryChange {
   readonly previous: DiscoveryEntry | undefined;
 }
 
-/** A change of an announcement as one line of JSON. Every field is always there, null where it is of no use. */
+/** A change of an announcement as one line of JSON. Every field is always there, or null. */
 export type ChangeReport = ReturnType<typeof changeReport>;
 
 /** A change of the connection as one line of JSON. */
@@ -115,8 +115,8 @@ export function onConnectionChange(
 }
 
 /**
- * Follows the whole discovery tree by watches, and reports each change of an announcement. Changes of one path
- * in quick succession may be reported as one. In the end, the reports add up to the tree, also when the
+ * Follows the whole discovery tree by watches, and reports each change of an announcement. Changes of one
+ * path in quick succession may be reported as one. In the end, the reports add up to the tree, also when the
  * connection or the session was lost in between.
  *
  * @param entries the known announcements: every difference from them is reported as a change

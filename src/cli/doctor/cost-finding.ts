@@ -38,7 +38,7 @@ function parsePrice(text: string | undefined, label: string): number | undefined
   return dollars;
 }
 
-/** What it costs to hold all node ids of a cluster, or of a new one where there is none, for `doctor --json`. */
+/** What it costs to hold all node ids of a cluster, or of a new one, for `doctor --json`. */
 export type CostReport = ReturnType<typeof costReport>;
 
 /** See {@link CostReport}. */

@@ -1,4 +1,4 @@
-import { explain, NodeLeaseError } from '../../base/errors.js';
+import { explain } from '../../base/errors.js';
 import { markCluster, readCluster } from '../../lease/session/cluster-store.js';
 import { retry, whileStoreIsBusy } from '../../lease/session/retry.js';
 import { type StoreSession, UNHURRIED_LISTING_MS } from '../../lease/session/store-session.js';
@@ -24,7 +24,7 @@ import {
   refusalFinding,
   type ZooKeeperDiagnosis,
 } from './diagnosis.js';
-import { type Finding, finding } from './finding.js';
+import { type Finding, failureOf, finding } from './finding.js';
 import { examineZooKeeper } from './zookeeper-diagnosis.js';
 
 /** The options of `doctor`, as they are on the command line. */
@@ -104,7 +104,7 @@ export async function examine(
     findings.push(...probeFindings(facts.probe, !isEtcd));
     if (store.describe !== undefined) findings.push(...(await store.describe(signal && { signal })));
   } catch (error) {
-    findings.push(failure('store', error, signal));
+    findings.push(finding('store', 'fault', explain(failureOf(error, signal))));
   }
   // A store that does not answer is not asked a second time.
   if (facts.probe !== undefined) {
@@ -125,7 +125,7 @@ export async function examine(
         ...paceFindings(store, facts.cost.durationMs),
       );
     } catch (error) {
-      findings.push(failure('cluster', error, signal));
+      findings.push(finding('cluster', 'fault', explain(failureOf(error, signal))));
     }
   }
   signal?.throwIfAborted();
@@ -136,12 +136,6 @@ export async function examine(
 async function acceptStore(session: StoreSession): Promise<boolean> {
   const cluster = await readCluster(session);
   return cluster !== undefined && (await markCluster(session, cluster, 'proven')) !== undefined;
-}
-
-function failure(id: 'store' | 'cluster', error: unknown, signal: AbortSignal | undefined): Finding {
-  signal?.throwIfAborted();
-  if (!(error instanceof NodeLeaseError)) throw error;
-  return finding(id, 'fault', explain(error));
 }
 
 /** Shows a diagnosis, its faults once more on standard error, in one line. Returns the exit code. */

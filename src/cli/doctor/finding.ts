@@ -1,3 +1,4 @@
+import { NodeLeaseError } from '../../base/errors.js';
 import type { ProbeStatus } from '../../store/probe/probe-report.js';
 
 /** One line of what `doctor` found. */
@@ -24,4 +25,11 @@ export function finding(
 /** Whether no finding is a fault. */
 export function isSound(findings: readonly Finding[]): boolean {
   return findings.every(({ status }) => status !== 'fault');
+}
+
+/** A failure that is a finding. @throws `signal.reason` when that has aborted, and other errors as they are */
+export function failureOf(error: unknown, signal?: AbortSignal): NodeLeaseError {
+  signal?.throwIfAborted();
+  if (!(error instanceof NodeLeaseError)) throw error;
+  return error;
 }

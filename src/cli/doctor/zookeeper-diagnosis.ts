@@ -1,6 +1,6 @@
 import { connect as connectSocket } from 'node:net';
 import { withTimeout } from '../../base/abort.js';
-import { explain, NodeLeaseError } from '../../base/errors.js';
+import { explain } from '../../base/errors.js';
 import type { ZooKeeperSettings } from '../../settings/settings.js';
 import { formatServer, type ServerAddress } from '../../zookeeper/connect-string.js';
 import { isFault } from '../../zookeeper/zookeeper-error.js';
@@ -8,7 +8,7 @@ import { connectTo } from '../kit/on-zookeeper.js';
 import type { Io } from '../terminal/io.js';
 import { formatSetting } from '../terminal/text.js';
 import type { ServerCheck, ZooKeeperDiagnosis } from './diagnosis.js';
-import { type Finding, finding, isSound } from './finding.js';
+import { type Finding, failureOf, finding, isSound } from './finding.js';
 import { checkRights, type RightsCheck } from './zookeeper-rights-check.js';
 
 /** How long a connection, and then a session, may take, in milliseconds. */
@@ -52,9 +52,7 @@ export async function examineZooKeeper(options: ExamineZooKeeperOptions): Promis
       rights = await checkRights({ ...options, zookeeper, chroot: connect.chroot });
       findings.push(...rightsFindings(rights, settings));
     } catch (error) {
-      signal.throwIfAborted();
-      if (!(error instanceof NodeLeaseError)) throw error;
-      findings.push(finding('zookeeper-session', 'fault', explain(error)));
+      findings.push(finding('zookeeper-session', 'fault', explain(failureOf(error, signal))));
     } finally {
       await zookeeper.close();
     }
@@ -144,11 +142,10 @@ async function checkServer(
     await zookeeper.whenConnected({ timeoutMs, signal });
     return { server: text, ok: true, latencyMs: clock.monotonic() - begun, problem: null };
   } catch (error) {
-    signal.throwIfAborted();
-    if (!(error instanceof NodeLeaseError)) throw error;
+    const failure = failureOf(error, signal);
     const guess =
-      isFault(error, 'timeout') && !settings.tls ? ': no quorum, read-only, or no ZooKeeper server' : '';
-    return unusable(`takes connections, but gives no session${guess} (${explain(error)})`);
+      isFault(failure, 'timeout') && !settings.tls ? ': no quorum, read-only, or no ZooKeeper server' : '';
+    return unusable(`takes connections, but gives no session${guess} (${explain(failure)})`);
   } finally {
     await zookeeper.close();
   }

@@ -172,8 +172,8 @@ export class CommandConfig {
         log.info(facts, `the configuration has changed: ${onChange}`);
         await this.#wait(ended);
         ended.throwIfAborted();
-        // It may have been taken back meanwhile, or the command be asked to stop. Nothing is awaited here: the
-        // next change would go unnoticed.
+        // It may have been taken back meanwhile, or the command be asked to stop. Nothing is awaited here:
+        // the next change would go unnoticed.
         if (this.#differing().length === 0 || lease.retiring.aborted) {
           void this.#endTurn();
           continue;

@@ -59,8 +59,8 @@ function hasMembers(id: number): boolean {
 }
 
 /**
- * The fields of /proc/PID/stat from its third one, the state, on: `state ppid pgrp …`; empty for a process that
- * is gone.
+ * The fields of /proc/PID/stat from its third one, the state, on: `state ppid pgrp …`; empty for a process
+ * that is gone.
  */
 function statOf(pid: string): string[] {
   try {

@@ -38,8 +38,8 @@ export interface WorkloadNode {
 /** What a command holds a node id for. */
 export interface Workload {
   /**
-   * The lease has been renewed: called before all other listeners, on the engine's own time. Must neither throw
-   * nor block.
+   * The lease has been renewed: called before all other listeners, on the engine's own time. Must neither
+   * throw nor block.
    */
   renewed?(deadline: number): void;
   /** Makes ready what the work needs. Where it rejects, the node id is given back, and nothing is run. */
