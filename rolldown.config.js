@@ -7,7 +7,7 @@ import { defineConfig } from 'rolldown';
 export default defineConfig({
   input: {
     main: 'src/cli/main.ts',
-    'node-http-thread': 'src/cli/run/node-http-thread.ts',
+    'node-http-thread': 'src/cli/node-http/node-http-thread.ts',
     'keeper-thread': 'src/runtime/worker/keeper-thread.ts',
   },
   platform: 'node',

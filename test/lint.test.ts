@@ -81,6 +81,8 @@ const forbiddenImports: readonly (readonly [folder: string, module: string, rule
   ['src/console', '../lease/model/lease.js', RING],
   ['src/console/page', '../../lease/model/lease.js', RING],
   ['src/lease', '@aws-sdk/client-s3', PLUGIN],
+  ['src/cli/kit', '../commands/commands.js', RING],
+  ['src/cli/run', '../commands/run-command.js', RING],
   ['src/store', '@smithy/node-http-handler', PLUGIN],
   ['src/store/file', '@aws-sdk/client-s3', PLUGIN],
   ['src/cli', '@aws-sdk/client-s3/dist-cjs/index.js', PLUGIN],
@@ -131,6 +133,7 @@ const allowedImports: readonly (readonly [folder: string, module: string])[] = [
   ['src/cli/run', '../../runtime/acquire.js'],
   ['src/cli/commands', '../../locks/store-lock.js'],
   ['src/cli/commands', '../../http/listen.js'],
+  ['src/cli/commands', '../kit/answer.js'],
 ];
 
 /** Every way to write an import of a module, each with something that the unused-code rules leave alone. */

@@ -39,7 +39,7 @@ export class ConfigError extends NodeLeaseError {
   readonly value: unknown;
 
   /**
-   * @param setting the setting as the user wrote it, for example `--duration`
+   * @param setting its name, such as `store`, of which the command line makes a flag; or as the user wrote it
    * @param value what was given; what may be a user's name and password in it is neither shown nor kept
    * @param expected what would have been right, as the rest of the sentence "expected …"
    */

@@ -64,8 +64,8 @@ async function main(): Promise<void> {
       stderr: (text) => process.stderr.write(text),
       onWarning: (listener) =>
         process.removeAllListeners('warning').on('warning', (warning) => {
-          // Google's library has looked for a metadata server where there is none: what comes of that is told
-          // anyway.
+          // Google's library has looked for a metadata server where there is none: the consequence is
+          // reported anyway.
           if (warning.name !== 'MetadataLookupWarning') listener(warning);
         }),
       logFormat: !process.stderr.isTTY ? 'json' : process.env.NO_COLOR ? 'plain' : 'color',

@@ -37,7 +37,7 @@ export type LockStore = string | ((path: string) => LeaseStore | Promise<LeaseSt
 export async function lockPlace(store: LockStore, name = ''): Promise<string | LeaseStore> {
   const path = name === '' ? LOCKS : `${LOCKS}/${name}`;
   if (typeof store === 'function') return store(path);
-  const { kind, url } = parseStoreUrl(store, 'store');
+  const { kind, url } = parseStoreUrl(store);
   return kind === 'memory' ? url : `${url.replace(/\/$/, '')}/${path}`;
 }
 

@@ -145,7 +145,7 @@ describe('a page of a large cluster', () => {
     const { pager } = scene(1_000);
     await expect(pager({ from: 1_000 }).scan(going)).rejects.toThrow(ConfigError);
     await expect(pager({ from: 1_000 }).scan(going)).rejects.toThrow(
-      '--from: expected a node id of the cluster, from 0 to 999, got 1000',
+      'from: expected a node id of the cluster, from 0 to 999, got 1000',
     );
   });
 });

@@ -72,7 +72,7 @@ function choose(
 ) {
   const { size } = cluster;
   if (from > 0 && from >= size)
-    throw new ConfigError('--from', from, `a node id of the cluster, from 0 to ${size - 1}`);
+    throw new ConfigError('from', from, `a node id of the cluster, from 0 to ${size - 1}`);
   const ids = Array.from({ length: size - from }, (_, index) => from + index);
   if (everything || (!paged && size <= READ_AS_A_WHOLE)) return { ids, page: null };
   const stateOf = (id: number) => leases[id] ?? 'absent';

@@ -1,12 +1,6 @@
 import type { Assignment } from '../discovery/assignment.js';
 import { type DiscoveryEntry, type DiscoverySnapshot, nodeIdOfRef } from './discovery-snapshot.js';
 
-/** How `discovery` shows what it sees. */
-export interface DiscoveryOptions {
-  /** One JSON object, or with `watch` one for each change, on one line. */
-  readonly json: boolean;
-}
-
 /** What `discovery ls --json` prints: every field is always there, null where there is nothing to say. */
 export interface DiscoveryReport {
   /** The connect string. */

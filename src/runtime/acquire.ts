@@ -243,7 +243,7 @@ function checkAcquireOptions(options: AcquireOptions): void {
   if (onLost !== 'exit' && onLost !== 'signal' && typeof onLost !== 'function') {
     throw new ConfigError('onLost', onLost, "'exit', 'signal' or a function");
   }
-  if (typeof store === 'string') parseStoreUrl(store, 'store');
+  if (typeof store === 'string') parseStoreUrl(store);
   if (etcd !== undefined) checkOptions(etcd, 'etcd.', []);
   if (dataDir !== undefined) checkDataDirOptions(dataDir);
   if (provider === 'zookeeper') {

@@ -1,6 +1,5 @@
-import { ConfigError } from '../base/errors.js';
 import type { SettingValue } from './settings-table.js';
-import { find, firstFlag, read, readOrDefault, type SettingSources } from './sources.js';
+import { find, read, readOrDefault, refuse, refuseFlags, type SettingSources } from './sources.js';
 
 /** The configuration of a command in ZooKeeper. */
 export interface CommandConfigSettings {
@@ -22,24 +21,24 @@ export function readCommandConfig(sources: SettingSources): CommandConfigSetting
   const given = find(sources, 'config');
   const name = read(sources, 'config');
   if (given === undefined || name === undefined) {
-    const useless = firstFlag(sources, ({ needs }) => needs === 'config');
-    if (useless)
-      throw new ConfigError(
-        useless.label,
-        useless.text,
-        '--config APP beside it (it is about the configuration of the command)',
-      );
+    refuseFlags(
+      sources,
+      ({ needs }) => needs === 'config',
+      '--config APP beside it (it is about the configuration of the command)',
+    );
     return undefined;
   }
   // A variable too: without a word, the command would run without its configuration.
   if (find(sources, 'zookeeper') === undefined)
-    throw new ConfigError(given.label, given.text, '--zookeeper beside it, with the servers that have it');
+    refuse(given, '--zookeeper beside it, with the servers that have it');
   const onChange = readOrDefault(sources, 'on-config-change');
   const oneByOne = read(sources, 'config-one-by-one') ?? false;
   if (oneByOne && onChange !== 'restart')
-    throw new ConfigError('--config-one-by-one', 'true', '--on-config-change restart beside it');
+    refuse({ label: '--config-one-by-one', text: 'true' }, '--on-config-change restart beside it');
   return {
-    ...{ name: { ...name, root: read(sources, 'config-root') }, onChange, oneByOne },
+    name: { ...name, root: read(sources, 'config-root') },
+    onChange,
+    oneByOne,
     snapshot: read(sources, 'config-snapshot'),
     spreadMs: readOrDefault(sources, 'config-spread'),
     required: read(sources, 'config-required') ?? false,

@@ -1,55 +1,51 @@
 import { ConfigError } from '../base/errors.js';
 import { rootOf } from '../configuration/layout.js';
 import { checkZnodeName } from '../zookeeper/znode-path.js';
-import { CONSOLE, type Setting } from './setting.js';
+import type { Setting } from './setting.js';
 import { checked, checkPath, choice, duration, onOff, parsed } from './values.js';
-
-const OF_CONFIG = { commands: ['run'], needs: 'config' } as const;
 
 /** The settings of a command's configuration in ZooKeeper. */
 export const CONFIG_SETTINGS = {
   config: {
     kind: parsed('app[,profile]', parseConfigName),
-    commands: ['run'],
     needs: 'zookeeper',
     sentence:
       'the configuration in ZooKeeper that the command gets as variables: db.pool-size as DB_POOL_SIZE',
   },
   'on-config-change': {
-    ...OF_CONFIG,
     kind: choice('restart', 'signal:SIGHUP', 'signal:SIGUSR1', 'signal:SIGUSR2', 'signal:SIGWINCH', 'ignore'),
     default: 'ignore',
+    needs: 'config',
     sentence:
       'what happens when it changes: the command is started again, gets a signal, or nothing but a line in the log',
   },
   'config-spread': {
-    ...OF_CONFIG,
     kind: duration({ max: 86_400_000 }),
     default: '10s',
+    needs: 'config',
     sentence: 'over how long the nodes spread that, each by its node id',
   },
   'config-one-by-one': {
-    ...OF_CONFIG,
     kind: onOff,
+    needs: 'config',
     sentence:
       'restart one node after the other instead, the next one when the one before has passed its check',
   },
   'config-snapshot': {
-    ...OF_CONFIG,
     kind: checked('path', checkPath),
     default: 'none',
+    needs: 'config',
     sentence:
       'the file with a copy of the configuration, for a start without ZooKeeper and for the command to read',
   },
   'config-required': {
-    ...OF_CONFIG,
     kind: onOff,
+    needs: 'config',
     sentence: 'fail at the start when ZooKeeper cannot be reached, also where there is a copy',
   },
   'config-root': {
     kind: checked('path', (root, label) => void rootOf({ root }, label)),
     default: '/config',
-    commands: CONSOLE,
     needs: 'zookeeper',
     sentence: "the parent of all configuration in ZooKeeper: of the command's, and of what the console shows",
   },

@@ -1,16 +1,13 @@
 import { ConfigError } from '../base/errors.js';
 import type { DataDirOptions } from '../data-dir/data-dir-options.js';
 import { exclusionOf } from '../data-dir/exclude.js';
-import { HOLDING, type Setting } from './setting.js';
+import type { Setting } from './setting.js';
 import { checked, integer, onOff, parsed } from './values.js';
-
-const OF_DATA_DIR = { commands: HOLDING, needs: 'data-dir' } as const;
 
 /** The settings of data directories that follow the node id. */
 export const DATA_DIR_SETTINGS = {
   'data-dir': {
     kind: checked('root', checkRootText),
-    commands: HOLDING,
     option: 'dataDir.root',
     sentence:
       'the parent of the directories that follow the node ids, one for each version: NODE_DATA_DIR has the one of this tenure',
@@ -18,28 +15,27 @@ export const DATA_DIR_SETTINGS = {
   'data-retention': {
     kind: integer(1, 1_000),
     default: '2',
-    commands: [...HOLDING, 'data-dir ls', 'data-dir gc'],
     option: 'dataDir.retention',
     sentence: 'how many versions of the directory of a node id are kept, the new one included',
   },
   'data-exclude': {
-    ...OF_DATA_DIR,
     kind: { ...parsed('pattern[,pattern]...', parsePatterns), check: checkPatterns },
     default: 'nothing',
     option: 'dataDir.exclude',
+    needs: 'data-dir',
     sentence:
       'what a new version does not get: names at any depth (runtime, *.tmp), or paths from the top (logs/old)',
   },
   'data-copy': {
-    ...OF_DATA_DIR,
     kind: onOff,
     option: 'dataDir.copy',
+    needs: 'data-dir',
     sentence:
       'copy files also where the predecessor has released the node id, instead of linking them, so that older versions never change',
   },
 } satisfies Readonly<Record<string, Setting>>;
 
-/** What `--data-dir` and the settings beside it say. */
+/** What `--data-dir` and the settings that go with it say. */
 export type DataDirSettings = Omit<DataDirOptions, 'onEvent'>;
 
 function checkRootText(given: string, label: string): void {

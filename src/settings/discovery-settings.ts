@@ -3,38 +3,30 @@ import { checkBasePath, DEFAULT_BASE_PATH } from '../services/service-path.js';
 import { parseUriSpec } from '../services/uri-spec.js';
 import { type ConnectString, parseAuth, parseConnectString } from '../zookeeper/connect-string.js';
 import { checkZnodeName, parsePaths } from '../zookeeper/znode-path.js';
-import { parseCheckTarget } from './check-target.js';
-import { CONSOLE, HOLDING, RECIPES, SERVICES, type Setting, WITH_ZOOKEEPER } from './setting.js';
+import { parseCheckTarget } from './listen-address.js';
+import type { Setting } from './setting.js';
 import { checked, checkPath, choice, duration, integer, onOff, parsed, text } from './values.js';
 
-const ANNOUNCED = { commands: HOLDING, needs: 'zookeeper' } as const;
 const OF_TLS = {
-  commands: WITH_ZOOKEEPER,
   needs: 'zookeeper-tls',
   kind: checked('path', checkPath),
 } as const;
-const OF_SERVICE = { commands: HOLDING, needs: 'service' } as const;
-const OF_CHECK = { commands: HOLDING, needs: 'check' } as const;
-
-/** The settings of ZooKeeper, and of what stands there: announcements and services. */
+/** The settings of ZooKeeper, and of what is there: announcements and services. */
 export const DISCOVERY_SETTINGS = {
   zookeeper: {
     kind: parsed('servers', parseServers),
-    commands: WITH_ZOOKEEPER,
     option: 'zookeeper.connect',
     sentence: 'ZooKeeper servers and chroot: HOST:PORT[,HOST:PORT]...[/CHROOT]',
   },
   'zookeeper-auth': {
     kind: checked('digest', parseAuth),
     default: 'none',
-    commands: WITH_ZOOKEEPER,
     option: 'zookeeper.auth',
     needs: 'zookeeper',
     sentence: 'credentials for ZooKeeper: digest:USER:PASSWORD',
   },
   'zookeeper-tls': {
     kind: onOff,
-    commands: WITH_ZOOKEEPER,
     option: 'zookeeper.tls',
     needs: 'zookeeper',
     sentence: 'connect to ZooKeeper with TLS; without it the four settings that follow are errors',
@@ -68,87 +60,80 @@ export const DISCOVERY_SETTINGS = {
       maxWhy: 'that long a dead node stays in the tree',
     }),
     default: '10s',
-    // A lock is lost for sure after half a session of silence, an entry of discovery after a whole one.
-    otherDefault: { value: '20s', commands: RECIPES },
-    commands: WITH_ZOOKEEPER,
     option: 'zookeeper.sessionTimeoutMs',
     needs: 'zookeeper',
     sentence: 'how long a ZooKeeper session outlives its connection',
   },
   'console-locks': {
     kind: parsed('path[,path]...', parsePaths),
-    commands: CONSOLE,
     needs: 'zookeeper',
     sentence: 'paths of ZooKeeper whose locks the console shows, with those below them',
   },
   'console-data': {
     kind: parsed('path[,path]...', parsePaths),
-    commands: CONSOLE,
     needs: 'zookeeper',
     sentence: "roots of Monastery's shared data that the console shows, such as /monastery/root",
   },
   'zookeeper-required': {
-    ...ANNOUNCED,
     kind: onOff,
     option: 'zookeeper.required',
+    needs: 'zookeeper',
     sentence: 'fail at the start when ZooKeeper cannot be reached, instead of working without it',
   },
   service: {
-    ...ANNOUNCED,
     kind: checked('name', checkZnodeName),
     option: 'zookeeper.service',
+    needs: 'zookeeper',
     sentence: 'the service to announce this node under',
   },
   address: {
-    ...ANNOUNCED,
     kind: text('host', /^[A-Za-z0-9._:%-]{1,255}$/, 'a host name or an IP address, without a port'),
     default: 'the first of this host that others can reach',
     option: 'zookeeper.address',
+    needs: 'zookeeper',
     sentence: 'the address to announce',
   },
   port: {
-    ...ANNOUNCED,
     kind: integer(1, 65_535),
     option: 'zookeeper.port',
+    needs: 'zookeeper',
     sentence: 'the port to announce',
   },
   payload: {
-    ...OF_SERVICE,
     kind: checked('json', () => undefined),
     option: 'zookeeper.payload',
+    needs: 'service',
     sentence: 'what the instance says of itself, as a JSON object; nodeId and version are added',
   },
   'payload-type': {
-    ...OF_SERVICE,
     kind: choice('map', 'spring'),
     default: 'map',
     option: 'zookeeper.payloadType',
+    needs: 'service',
     sentence: 'how the payload is written; spring is for services of Spring Cloud Zookeeper',
   },
   'uri-spec': {
-    ...OF_SERVICE,
     kind: checked('template', parseUriSpec),
     default: 'none, for spring its own',
     option: 'zookeeper.uriSpec',
+    needs: 'service',
     sentence: 'how the URL of the instance is made: {scheme}://{address}:{port}/v1, for example',
   },
   'service-base-path': {
     kind: checked('path', checkBasePath),
     default: DEFAULT_BASE_PATH,
-    commands: [...CONSOLE, ...SERVICES],
     option: 'zookeeper.basePath',
     needs: 'service',
     sentence: 'the znode of the services that Curator knows of, within the chroot',
   },
   check: {
-    ...ANNOUNCED,
     kind: parsed('target', parseCheckTarget),
     default: 'from start to end',
+    needs: 'zookeeper',
     sentence:
       'announce the service and the endpoints only while the command answers: http(s)://HOST:PORT/PATH with 2xx, or tcp:PORT or tcp:HOST:PORT with a connection; the first good answer suffices at the start',
   },
   'check-interval': {
-    ...OF_CHECK,
     kind: duration({
       min: 100,
       minWhy: 'the command has work to do',
@@ -156,12 +141,13 @@ export const DISCOVERY_SETTINGS = {
       maxWhy: 'a failure would be noticed too late',
     }),
     default: '2s',
+    needs: 'check',
     sentence: 'from one check to the next; none may take longer than that, or 5s',
   },
   'check-threshold': {
-    ...OF_CHECK,
     kind: integer(1, 1_000),
     default: '3',
+    needs: 'check',
     sentence: 'how many failed checks in a row take the service out, and how many good ones put it back',
   },
 } satisfies Readonly<Record<string, Setting>>;

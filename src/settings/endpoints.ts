@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import { ConfigError } from '../base/errors.js';
 import type { AnnouncedEndpoint } from '../discovery/announcement.js';
 import { checkZnodeName } from '../zookeeper/znode-path.js';
-import { findAll, type Given, type SettingSources } from './sources.js';
+import { findAll, type Given, refuse, type SettingSources } from './sources.js';
 
 /**
  * The names of the endpoints to announce, with commas between them: the variable of `endpoint` itself is the
@@ -35,12 +35,7 @@ export function readEndpoints(sources: SettingSources): {
   for (const each of names) checkNoServer(each);
   if (sources.announces !== false) return { url, names: limited(names.length > 0 ? names : listed(sources)) };
   const [misplaced] = names;
-  if (misplaced)
-    throw new ConfigError(
-      misplaced.label,
-      misplaced.text,
-      `${URL_SUCH_AS}: only nodelease run announces endpoints`,
-    );
+  if (misplaced) refuse(misplaced, `${URL_SUCH_AS}: only nodelease run announces endpoints`);
   return { url, names: [] };
 }
 
@@ -50,12 +45,7 @@ export function readEndpoints(sources: SettingSources): {
  */
 export function parseEndpointName(given: Given): AnnouncedEndpoint {
   const { text, label } = given;
-  if (isUrl(given))
-    throw new ConfigError(
-      label,
-      text,
-      `${NAME_AND_KEY}: the URL of a store's server has a setting of its own`,
-    );
+  if (isUrl(given)) refuse(given, `${NAME_AND_KEY}: the URL of a store's server has a setting of its own`);
   const [, endpoint = '', key] = /^([^:]*)(?::(.*))?$/s.exec(text) ?? [];
   try {
     checkZnodeName(endpoint, label);
@@ -66,7 +56,7 @@ export function parseEndpointName(given: Given): AnnouncedEndpoint {
       ? new ConfigError(label, text, `${NAME_AND_KEY}, each ${error.expected}`)
       : error;
   }
-  if (key === '_') throw new ConfigError(label, text, 'a key other than _, which stands for none');
+  if (key === '_') refuse(given, 'a key other than _, which stands for none');
   return key === undefined ? { endpoint } : { endpoint, key };
 }
 
@@ -74,20 +64,22 @@ function isUrl({ text }: Given): boolean {
   return text.includes('://');
 }
 
-function checkUrl({ text, label }: Given): void {
+function checkUrl(given: Given): void {
+  const { text } = given;
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const isRight =
     (url?.protocol === 'http:' || url?.protocol === 'https:') &&
     text.includes('://') &&
     !url.hostname.includes(',');
-  if (!isRight) throw new ConfigError(label, text, URL_SUCH_AS);
+  if (!isRight) refuse(given, URL_SUCH_AS);
 }
 
 /**
  * A server that is given without `http://` must not be announced as an endpoint, with the store looked for in
  * the cloud.
  */
-function checkNoServer({ text, label }: Given): void {
+function checkNoServer(given: Given): void {
+  const { text } = given;
   const [, name = '', key = ''] = /^([^:]*):?(.*)$/s.exec(text) ?? [];
   const isServer =
     text.includes('.') ||
@@ -96,9 +88,8 @@ function checkNoServer({ text, label }: Given): void {
     /^(?:localhost|https?)$/i.test(name) ||
     /^\d+$/.test(key);
   if (!isServer) return;
-  throw new ConfigError(
-    label,
-    text,
+  refuse(
+    given,
     `${URL_SUCH_AS} for the server of a store, http:// included, or ${NAME_AND_KEY} (${ENDPOINTS_VARIABLE} takes also the ones that look like a server)`,
   );
 }
@@ -113,6 +104,6 @@ function listed({ env }: SettingSources): readonly Given[] {
 
 function limited(names: readonly Given[]): readonly Given[] {
   const excess = names[MAX_ENDPOINTS];
-  if (excess) throw new ConfigError(excess.label, excess.text, `at most ${MAX_ENDPOINTS} endpoints`);
+  if (excess) refuse(excess, `at most ${MAX_ENDPOINTS} endpoints`);
   return names;
 }

@@ -2,17 +2,16 @@ import { DURATION_MS, MAX_NODE_IDS, MOST_GRACE_MS } from '../lease/model/lease-s
 import { DEFAULT_STORE } from '../store/default-store.js';
 import { parseEtcdAuth } from '../store/etcd/etcd-access.js';
 import { parseStoreUrl, STORES } from '../store/store-url.js';
-import { CREATING, HOLDING, LEASES, NODE_IDS, type Setting, ZK_HOLDING } from './setting.js';
+import type { Setting } from './setting.js';
 import { checked, checkPath, choice, duration, integer, parsed, text } from './values.js';
 
-const OF_ETCDS = { commands: LEASES, storeOnly: true, kind: checked('path', checkPath) } as const;
+const OF_ETCDS = { storeOnly: true, kind: checked('path', checkPath) } as const;
 
 /** The settings of leases and of their store. */
 export const LEASE_SETTINGS = {
   store: {
     kind: parsed('url', parseStoreUrl),
     default: DEFAULT_STORE,
-    commands: LEASES,
     option: 'store',
     storeOnly: true,
     sentence: `${STORES}, which is private to one process and for trials; in a container it has to be given`,
@@ -20,7 +19,6 @@ export const LEASE_SETTINGS = {
   cluster: {
     kind: choice('any', 'existing'),
     default: 'any',
-    commands: [...HOLDING, 'id'],
     option: 'cluster',
     storeOnly: true,
     sentence:
@@ -29,7 +27,6 @@ export const LEASE_SETTINGS = {
   nodes: {
     kind: integer(1, MAX_NODE_IDS),
     default: '16',
-    commands: [...CREATING, 'doctor'],
     option: 'nodes',
     storeOnly: true,
     sentence: 'how many node ids a new cluster has',
@@ -42,7 +39,6 @@ export const LEASE_SETTINGS = {
       maxWhy: 'that long a dead node keeps its id from the others',
     }),
     default: '15s',
-    commands: [...CREATING, 'doctor', 'lock'],
     option: 'durationMs',
     storeOnly: true,
     sentence: 'how long a lease of a new cluster lasts without renewal',
@@ -50,7 +46,6 @@ export const LEASE_SETTINGS = {
   grace: {
     kind: duration({ max: MOST_GRACE_MS }),
     default: '1s, and at least a thousandth of the duration',
-    commands: [...CREATING, 'lock'],
     option: 'graceMs',
     storeOnly: true,
     sentence: 'how much longer others wait before they take an expired lease',
@@ -58,21 +53,18 @@ export const LEASE_SETTINGS = {
   'task-id': {
     kind: text('id', /^[\x21-\x7e]{1,128}$/, '1 to 128 printable ASCII characters without spaces'),
     default: 'the id of the ECS task, else host name and a random part',
-    commands: [...HOLDING, 'id', 'lock', ...ZK_HOLDING],
     option: 'taskId',
     sentence: 'names this run: 1 to 128 printable ASCII characters without spaces',
   },
   'acquire-timeout': {
     kind: duration({ max: 31_536_000_000, open: true }),
     default: 'without limit',
-    commands: [...HOLDING, 'id'],
     option: 'acquireTimeoutMs',
     sentence: 'how long to wait for a free node id, 0s for not at all',
   },
   'wait-poll': {
     kind: duration({ min: 100, minWhy: 'each look is a request', max: 86_400_000 }),
     default: '1.2s',
-    commands: [...HOLDING, 'id', 'lock'],
     option: 'waitPollMs',
     storeOnly: true,
     sentence:
@@ -86,7 +78,6 @@ export const LEASE_SETTINGS = {
       maxWhy: 'so long a holder would not know that its node id is to go',
     }),
     default: 'at each renewal',
-    commands: [...HOLDING, 'id', 'doctor'],
     option: 'settingsIntervalMs',
     storeOnly: true,
     sentence: 'how often a holder looks beside its renewals whether the cluster has grown or shrunk',
@@ -94,14 +85,12 @@ export const LEASE_SETTINGS = {
   'on-retire': {
     kind: choice('drain', 'stop'),
     default: 'stop; for serve drain',
-    commands: HOLDING,
     storeOnly: true,
     sentence:
       'what happens when "nodelease scale" takes the node id out of use: stop tells the command to stop, drain lets it end by itself, without new work',
   },
   'node-id': {
     kind: checked('id', () => undefined),
-    commands: HOLDING,
     storeOnly: true,
     sentence:
       'a fixed node id instead of a leased one: a number, or "hostname" for the ordinal at the end of the host name',
@@ -110,7 +99,6 @@ export const LEASE_SETTINGS = {
     kind: checked('url|name[:key]', () => undefined),
     repeatable: true,
     default: 'the cloud of the store',
-    commands: LEASES,
     option: 'endpoint',
     sentence:
       'the server of an S3-compatible store, another cloud of Azure or an emulator, http(s)://HOST:PORT; for run and serve also, without ://, an endpoint to announce, NAME or NAME:KEY, any number of times (comma-separated in NODELEASE_ENDPOINTS)',
@@ -118,7 +106,6 @@ export const LEASE_SETTINGS = {
   region: {
     kind: text('name', /^[a-z0-9-]{1,64}$/, 'the name of a region such as eu-central-1'),
     default: 'what the AWS environment says',
-    commands: LEASES,
     option: 'region',
     storeOnly: true,
     sentence: 'the region of the S3 bucket',
@@ -126,7 +113,6 @@ export const LEASE_SETTINGS = {
   'etcd-auth': {
     kind: checked('user', parseEtcdAuth),
     default: 'none',
-    commands: LEASES,
     option: 'etcd.auth',
     storeOnly: true,
     sentence: 'a user of the etcd cluster: USER:PASSWORD',
@@ -149,7 +135,6 @@ export const LEASE_SETTINGS = {
   provider: {
     kind: choice('store', 'zookeeper'),
     default: 'store',
-    commands: NODE_IDS,
     option: 'provider',
     sentence: 'where node ids come from; those of ZooKeeper last as long as a session with it',
   },

@@ -1,5 +1,6 @@
 import { isIP, isIPv4 } from 'node:net';
 import { ConfigError } from '../base/errors.js';
+import { parseInteger } from './values.js';
 
 /** Where a server listens. */
 export interface ListenAddress {
@@ -9,11 +10,11 @@ export interface ListenAddress {
   readonly port: number;
 }
 
-/** Where a server listens unless it is told otherwise: for this machine only. */
+/** Where a server listens by default: for this machine only. */
 export const DEFAULT_LISTEN_ADDRESS: ListenAddress = { host: '127.0.0.1', port: 7070 };
 
 /**
- * Takes `HOST:PORT` apart. An IPv6 address stands in brackets.
+ * Takes `HOST:PORT` apart. An IPv6 address is in brackets.
  *
  * @param label the setting that it comes from, as its user knows it
  * @param minPort 1 for an address to connect to
@@ -58,4 +59,24 @@ export function isLoopback(host: string): boolean {
 export function reachableUrl({ host, port }: ListenAddress): string {
   const loopback = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
   return `http://${formatListenAddress({ host: loopback, port })}`;
+}
+
+/**
+ * What a health check asks: a URL, which has to answer with 2xx, or a port, which has to accept a connection.
+ */
+export type CheckTarget =
+  | { readonly kind: 'http'; readonly url: string }
+  | ({ readonly kind: 'tcp' } & ListenAddress);
+
+const TARGET = 'http://HOST:PORT/PATH, https://HOST:PORT/PATH, tcp:PORT or tcp:HOST:PORT';
+
+/** @throws {ConfigError} when the text names no target */
+export function parseCheckTarget(text: string, label: string): CheckTarget {
+  if (/^https?:\/\//i.test(text) && URL.canParse(text)) return { kind: 'http', url: new URL(text).href };
+  const [, address = ''] = /^tcp:(?!\/\/)(.*)$/.exec(text) ?? [];
+  // By this name both of the host's loopback addresses are tried.
+  if (/^\d+$/.test(address))
+    return { kind: 'tcp', host: 'localhost', port: parseInteger(address, label, 1, 65_535) };
+  if (!address.includes(':')) throw new ConfigError(label, text, TARGET);
+  return { kind: 'tcp', ...parseListenAddress(address, label, 1) };
 }

@@ -4,7 +4,7 @@ import { DATA_DIR_SETTINGS } from './data-dir-settings.js';
 import { DISCOVERY_SETTINGS } from './discovery-settings.js';
 import { LEASE_SETTINGS } from './lease-settings.js';
 import { parseListenAddress } from './listen-address.js';
-import { ALL, CONSOLE, HOLDING, type Setting } from './setting.js';
+import type { Setting } from './setting.js';
 import { checked, checkPath, choice, duration, parsed, type SettingKind } from './values.js';
 
 /** Every setting, in the order of the help. */
@@ -16,7 +16,6 @@ const ROWS = {
   'ready-timeout': {
     kind: duration({ max: 86_400_000, open: true }),
     default: '60s',
-    commands: HOLDING,
     option: 'zookeeper.readyTimeoutMs',
     needs: 'zookeeper',
     storeOnly: true,
@@ -25,25 +24,21 @@ const ROWS = {
   http: {
     kind: parsed('host:port', parseListenAddress),
     default: '127.0.0.1:7070; for run nowhere',
-    commands: [...CONSOLE, 'discovery serve'],
     sentence: 'where to answer HTTP requests: health, metrics and more; port 0 is any that is free',
   },
   'bearer-token-file': {
     kind: checked('path', checkPath),
     default: 'no token is asked for',
-    commands: CONSOLE,
     sentence: 'requests for more than health must send the token in this file; of use beyond loopback',
   },
   'log-level': {
     kind: choice('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'),
     default: 'info',
-    commands: ALL,
     sentence: 'how much is logged; stack traces from debug on',
   },
   'log-format': {
     kind: choice('json', 'pretty'),
     default: 'json, on a terminal pretty',
-    commands: ALL,
     sentence: 'how log lines look; pretty is for people',
   },
 } satisfies Readonly<Record<string, Setting>>;
@@ -60,10 +55,13 @@ export function kindOf<Name extends SettingName>(name: Name): SettingKind<Settin
   return ROWS[name].kind as SettingKind<SettingValue<Name>>;
 }
 
-/** The default of a setting for a command, as the table has it. */
-export function defaultOf(name: SettingName, command = ''): string {
-  const { default: text = '', otherDefault }: Setting = ROWS[name];
-  return otherDefault?.commands.includes(command) ? otherDefault.value : text;
+/** Defaults of settings, as their users would write them. */
+export type SettingDefaults = { readonly [Name in SettingName]?: string };
+
+/** The default of a setting, as the table has it. */
+export function defaultOf(name: SettingName): string {
+  const { default: text = '' }: Setting = ROWS[name];
+  return text;
 }
 
 /** A row with its name. */
@@ -77,25 +75,19 @@ export const SETTINGS: readonly NamedSetting[] = Object.entries<Setting>(ROWS).m
   ...row,
 }));
 
-/** The settings that a command has, with the defaults that hold for it. */
-export function settingsFor(command: string): readonly NamedSetting[] {
-  const all = SETTINGS.filter(({ commands }) => commands.includes(command));
-  return all.map((each) => (each.otherDefault ? { ...each, default: defaultOf(each.name, command) } : each));
-}
-
 /** The name of the environment variable of a setting. */
 export function environmentName(name: SettingName): string {
   return `NODELEASE_${name.toUpperCase().replaceAll('-', '_')}`;
 }
 
-/** Where options stand: those of `acquire()` itself, or those of one of its options. */
+/** Where options are: those of `acquire()` itself, or those of one of its options. */
 type Place = '' | 'zookeeper.' | 'etcd.' | 'dataDir.';
 
 /**
  * Checks that all options are known, and those of the settings' table by their kinds. Types that the compiler
  * sees to are not checked.
  *
- * @param others the names of the options that do not stand in the table
+ * @param others the names of the options that are not in the table
  * @throws {ConfigError} that names the option
  */
 export function checkOptions(options: object, place: Place, others: readonly string[]): void {

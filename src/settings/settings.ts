@@ -8,9 +8,17 @@ import { type CommandConfigSettings, readCommandConfig } from './command-config-
 import type { DataDirSettings } from './data-dir-settings.js';
 import { readEndpoints } from './endpoints.js';
 import { readEtcd } from './etcd-settings.js';
-import type { ListenAddress } from './listen-address.js';
-import type { SettingValue } from './settings-table.js';
-import { find, firstFlag, type Given, read, readOrDefault, type SettingSources } from './sources.js';
+import type { SettingName, SettingValue } from './settings-table.js';
+import {
+  find,
+  firstFlag,
+  type Given,
+  read,
+  readOrDefault,
+  refuse,
+  refuseFlags,
+  type SettingSources,
+} from './sources.js';
 import { parseInteger } from './values.js';
 import { readZooKeeper, type ZooKeeperSettings } from './zookeeper-settings.js';
 
@@ -19,62 +27,62 @@ export type { DataDirSettings } from './data-dir-settings.js';
 export { environmentName, SETTINGS, type SettingName } from './settings-table.js';
 export { announcingProblem, type ZooKeeperSettings } from './zookeeper-settings.js';
 
-/** How much is logged. */
-export type LogLevel = SettingValue<'log-level'>;
-/** How log lines look: `json`, one object a line; `pretty`, for people. */
-export type LogFormat = SettingValue<'log-format'>;
 /**
- * When a node id is retired: `stop`, the work is asked to end; `drain`, it goes on until it ends by itself,
+ * When a node id is retired: `stop`, the work is asked to end; `drain`, it continues until it ends by itself,
  * and gets no new work.
  */
 export type RetirePolicy = SettingValue<'on-retire'>;
-/** Where node ids come from. */
-export type NodeIdProvider = SettingValue<'provider'>;
 
-/**
- * The settings of one invocation: checked, typed, durations in milliseconds. What is absent is left to the
- * cluster, or to the command.
- */
-export interface Settings {
-  readonly store: StoreUrl;
-  readonly provider: NodeIdProvider;
-  readonly logLevel: LogLevel;
+/** The settings that are read by themselves, by their fields. Absent: left to the cluster or the command. */
+const PLAIN = {
+  cluster: 'cluster',
+  nodes: 'nodes',
+  durationMs: 'duration',
+  graceMs: 'grace',
+  taskId: 'task-id',
+  /** Without limit when it is absent. */
+  acquireTimeoutMs: 'acquire-timeout',
+  waitPollMs: 'wait-poll',
+  /** At each renewal when it is absent. */
+  settingsIntervalMs: 'settings-interval',
+  onRetire: 'on-retire',
+  dataRetention: 'data-retention',
+  region: 'region',
+  /** The paths of ZooKeeper whose locks the console shows. */
+  consoleLocks: 'console-locks',
+  /** The roots of Monastery's shared data that the console shows. */
+  consoleData: 'console-data',
+  /** The parent of all configuration in ZooKeeper that the console shows. */
+  configRoot: 'config-root',
+  /** Where to listen for HTTP requests; port 0 for any that is free. */
+  http: 'http',
+  bearerTokenFile: 'bearer-token-file',
   /** Absent for what suits standard error: pretty on a terminal, else json. */
-  readonly logFormat?: LogFormat | undefined;
+  logFormat: 'log-format',
+} as const satisfies Readonly<Record<string, SettingName>>;
+
+type PlainSettings = {
+  readonly [Field in keyof typeof PLAIN]?: SettingValue<(typeof PLAIN)[Field]> | undefined;
+};
+
+/** The settings of one invocation: checked, typed, durations in milliseconds. */
+export interface Settings extends PlainSettings {
+  readonly store: StoreUrl;
+  /** Where node ids come from. */
+  readonly provider: SettingValue<'provider'>;
+  readonly logLevel: SettingValue<'log-level'>;
   /** The fixed node id that takes the place of a leased one. */
   readonly nodeId?: number | undefined;
-  readonly cluster?: SettingValue<'cluster'> | undefined;
-  readonly nodes?: number | undefined;
-  readonly durationMs?: number | undefined;
-  readonly graceMs?: number | undefined;
-  readonly taskId?: string | undefined;
-  /** Without limit when it is absent. */
-  readonly acquireTimeoutMs?: number | undefined;
-  readonly waitPollMs?: number | undefined;
-  /** At each renewal when it is absent. */
-  readonly settingsIntervalMs?: number | undefined;
-  readonly onRetire?: RetirePolicy | undefined;
   /** Present where there is a data directory. */
   readonly dataDir?: DataDirSettings | undefined;
-  readonly dataRetention?: number | undefined;
   /** The server of a store that takes one. */
   readonly endpoint?: string | undefined;
-  readonly region?: string | undefined;
   /** How to get into the etcd cluster. */
   readonly etcd?: EtcdAccess | undefined;
   /** Present when there is discovery. */
   readonly zookeeper?: ZooKeeperSettings | undefined;
   /** Present where the command of `run` has its configuration from ZooKeeper. */
   readonly config?: CommandConfigSettings | undefined;
-  /** The paths of ZooKeeper whose locks the console shows. */
-  readonly consoleLocks?: readonly string[] | undefined;
-  /** The roots of Monastery's shared data that the console shows. */
-  readonly consoleData?: readonly string[] | undefined;
-  /** The parent of all configuration in ZooKeeper that the console shows. */
-  readonly configRoot?: string | undefined;
-  /** Where to listen for HTTP requests; port 0 for any that is free. */
-  readonly http?: ListenAddress | undefined;
-  readonly bearerTokenFile?: string | undefined;
 }
 
 /**
@@ -85,45 +93,25 @@ export interface Settings {
 export function readSettings(sources: SettingSources): Settings {
   checkNoneEmpty(sources);
   const store = readOrDefault(sources, 'store');
-  const provider = readOrDefault(sources, 'provider');
   const nodeId = find(sources, 'node-id');
   const { url: server, names } = readEndpoints(sources);
-  const settings = {
-    ...{ store, provider, logLevel: readOrDefault(sources, 'log-level') },
-    cluster: read(sources, 'cluster'),
-    nodes: read(sources, 'nodes'),
+  const plain = Object.entries(PLAIN).map(([field, name]) => [field, read(sources, name)]);
+  const settings: Settings = {
+    ...(Object.fromEntries(plain) as PlainSettings),
+    store,
+    provider: readOrDefault(sources, 'provider'),
+    logLevel: readOrDefault(sources, 'log-level'),
     nodeId: nodeId && staticNodeId(nodeId, sources.hostname),
-    durationMs: read(sources, 'duration'),
-    graceMs: read(sources, 'grace'),
-    taskId: read(sources, 'task-id'),
-    acquireTimeoutMs: read(sources, 'acquire-timeout'),
-    waitPollMs: read(sources, 'wait-poll'),
-    settingsIntervalMs: read(sources, 'settings-interval'),
-    onRetire: read(sources, 'on-retire'),
     dataDir: readDataDir(sources),
-    dataRetention: read(sources, 'data-retention'),
     endpoint: takesEndpoint(store) ? server?.text : undefined,
-    region: read(sources, 'region'),
     etcd: readEtcd(sources, store),
     zookeeper: readZooKeeper(sources, names),
     config: readCommandConfig(sources),
-    consoleLocks: read(sources, 'console-locks'),
-    consoleData: read(sources, 'console-data'),
-    configRoot: read(sources, 'config-root'),
-    http: read(sources, 'http'),
-    bearerTokenFile: read(sources, 'bearer-token-file'),
-    logFormat: read(sources, 'log-format'),
   };
   checkGrace(sources, settings);
   checkNodeId(sources, settings);
-  const storeGiven = find(sources, 'store');
-  if (server && !takesEndpoint(store) && (server.flag || !storeGiven?.flag)) {
-    throw new ConfigError(
-      server.label,
-      server.text,
-      `no endpoint with the store ${store.url} (only s3:, azblob: and gs: have one)`,
-    );
-  }
+  if (server && !takesEndpoint(store) && (server.flag || !find(sources, 'store')?.flag))
+    refuse(server, `no endpoint with the store ${store.url} (only s3:, azblob: and gs: have one)`);
   checkProvider(sources, settings, server);
   return settings;
 }
@@ -143,24 +131,23 @@ function checkGrace(
   { durationMs = CLUSTER_DEFAULTS.durationMs, graceMs }: Settings,
 ): void {
   const min = leastGraceMs(durationMs);
-  if (graceMs === undefined || graceMs >= min) return;
-  const { label, text } = find(sources, 'grace') as Given;
-  throw new ConfigError(label, text, `at least ${min}ms (a thousandth of the duration, since clocks drift)`);
+  const given = find(sources, 'grace');
+  if (given && graceMs !== undefined && graceMs < min)
+    refuse(given, `at least ${min}ms (a thousandth of the duration, since clocks drift)`);
 }
 
 function checkNodeId(sources: SettingSources, { nodeId, nodes }: Settings): void {
   const given = find(sources, 'node-id');
   if (given === undefined || nodeId === undefined) return;
-  const { label, text, flag } = given;
   const store = find(sources, 'store');
   // A flag is meant for this run and wins over a store that the environment names for every run.
-  if (store && !(flag && !store.flag)) {
+  if (store && !(given.flag && !store.flag)) {
     const why = 'a fixed id is not leased from a store, and may be held there by another task';
-    throw new ConfigError(label, text, `no ${store.label} beside it (${why})`);
+    refuse(given, `no ${store.label} beside it (${why})`);
   }
   if (nodes !== undefined && nodeId >= nodes) {
     const ids = `${find(sources, 'nodes')?.label} ${nodes} makes the ids 0 to ${nodes - 1}`;
-    throw new ConfigError(label, text, `an id below ${nodes} (${ids})`);
+    refuse(given, `an id below ${nodes} (${ids})`);
   }
 }
 
@@ -172,59 +159,43 @@ function checkProvider(
 ): void {
   const given = find(sources, 'provider');
   if (given === undefined || provider === 'store') return;
-  const { label, text } = given;
   if (zookeeper === undefined)
-    throw new ConfigError(label, text, '--zookeeper beside it, with the servers that give out the node ids');
+    refuse(given, '--zookeeper beside it, with the servers that give out the node ids');
   const useless =
     firstFlag(sources, ({ storeOnly }) => storeOnly === true) ?? (server?.flag ? server : undefined);
-  if (useless)
-    throw new ConfigError(
-      useless.label,
-      useless.text,
-      `no ${label} zookeeper beside it (it is about leases in a store)`,
-    );
+  if (useless) refuse(useless, `no ${given.label} zookeeper beside it (it is about leases in a store)`);
   // One of the two would be taken without a word, and a fixed id may be the one that ZooKeeper gives to
   // another task.
   const fixed = find(sources, 'node-id');
-  if (fixed)
-    throw new ConfigError(
-      fixed.label,
-      fixed.text,
-      `no ${label} zookeeper beside it (a fixed id is not given out by anybody)`,
-    );
+  if (fixed) refuse(fixed, `no ${given.label} zookeeper beside it (a fixed id is not given out by anybody)`);
 }
 
 /**
- * The data directory, which a fixed node id has none of: without versions nothing tells the directory of a
- * stale holder from another's.
+ * The data directory, which a fixed node id has not: without versions, the directory of a stale holder looks
+ * like any other.
  */
 function readDataDir(sources: SettingSources): DataDirSettings | undefined {
   const given = find(sources, 'data-dir');
   const root = read(sources, 'data-dir');
   if (given === undefined || root === undefined) {
-    const useless = firstFlag(sources, ({ needs }) => needs === 'data-dir');
-    if (useless) throw new ConfigError(useless.label, useless.text, '--data-dir ROOT beside it');
+    refuseFlags(sources, ({ needs }) => needs === 'data-dir', '--data-dir ROOT beside it');
     return undefined;
   }
   const fixed = find(sources, 'node-id');
-  if (fixed)
-    throw new ConfigError(
-      given.label,
-      given.text,
-      `no ${fixed.label} beside it (a fixed id has no versions)`,
-    );
-  const [retention, exclude] = [
-    readOrDefault(sources, 'data-retention'),
-    read(sources, 'data-exclude') ?? [],
-  ];
-  return { root, retention, exclude, copy: read(sources, 'data-copy') ?? false };
+  if (fixed) refuse(given, `no ${fixed.label} beside it (a fixed id has no versions)`);
+  return {
+    root,
+    retention: readOrDefault(sources, 'data-retention'),
+    exclude: read(sources, 'data-exclude') ?? [],
+    copy: read(sources, 'data-copy') ?? false,
+  };
 }
 
-function staticNodeId({ text, label }: Given, hostname: string): number {
+function staticNodeId(given: Given, hostname: string): number {
+  const { text, label } = given;
   const max = MAX_NODE_IDS - 1;
   if (text !== 'hostname') {
-    if (!/^\d+$/.test(text))
-      throw new ConfigError(label, text, `a whole number from 0 to ${max}, or "hostname"`);
+    if (!/^\d+$/.test(text)) refuse(given, `a whole number from 0 to ${max}, or "hostname"`);
     return parseInteger(text, label, 0, max);
   }
   try {

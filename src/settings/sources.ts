@@ -1,9 +1,11 @@
+import { ConfigError } from '../base/errors.js';
 import {
   defaultOf,
   environmentName,
   kindOf,
   type NamedSetting,
   SETTINGS,
+  type SettingDefaults,
   type SettingName,
   type SettingValue,
 } from './settings-table.js';
@@ -21,8 +23,8 @@ export interface SettingSources {
    * @default true
    */
   readonly announces?: boolean;
-  /** The command whose defaults hold. @default those of most commands */
-  readonly command?: string;
+  /** The defaults that differ from those of the table. */
+  readonly defaults?: SettingDefaults | undefined;
 }
 
 /** A value, and the name under which its user knows it. */
@@ -69,15 +71,14 @@ export function read<Name extends SettingName>(
 }
 
 /**
- * The same, or else the command's default in the table; for settings whose default is a value, and not told
- * in words.
+ * The same, or else the default; for settings whose default is a value, and not described in words.
  */
 export function readOrDefault<Name extends SettingName>(
   sources: SettingSources,
   name: Name,
 ): SettingValue<Name> {
   const { text, label } = find(sources, name) ?? {
-    text: defaultOf(name, sources.command),
+    text: sources.defaults?.[name] ?? defaultOf(name),
     label: `--${name}`,
   };
   return kindOf(name).parse(text, label);
@@ -93,4 +94,22 @@ export function firstFlag(
 ): Given | undefined {
   const given = SETTINGS.filter(isOne).map(({ name }) => find(sources, name));
   return given.find((each) => each?.flag);
+}
+
+/** @throws {ConfigError} that names what was given, and what was expected */
+export function refuse(
+  { label, text }: { readonly label: string; readonly text: unknown },
+  expected: string,
+): never {
+  throw new ConfigError(label, text, expected);
+}
+
+/** Refuses the first of some useless settings that is given as a flag. @throws {ConfigError} */
+export function refuseFlags(
+  sources: SettingSources,
+  isUseless: (setting: NamedSetting) => boolean,
+  expected: string,
+): void {
+  const useless = firstFlag(sources, isUseless);
+  if (useless) refuse(useless, expected);
 }

@@ -2,10 +2,10 @@ import { ENDPOINTS_VARIABLE } from './endpoints.js';
 import { environmentName, SETTINGS } from './settings-table.js';
 
 const PREFIX = 'NODELEASE_';
-/** The last one is told by `run` to its command. */
+/** The last one is of `run` for its command. */
 const KNOWN = [...SETTINGS.map(({ name }) => environmentName(name)), ENDPOINTS_VARIABLE, 'NODELEASE_URL'];
 
-/** What Kubernetes tells every pod of a service whose name begins with nodelease. */
+/** What Kubernetes gives every pod of a service whose name begins with nodelease. */
 const OF_KUBERNETES = /_(SERVICE_(HOST|PORT)|PORT(_\d+_(TCP|UDP|SCTP))?)(_|$)/;
 /** The share of a name that may be misspelt. */
 const MOST_EDITS = 1 / 2;

@@ -1,7 +1,7 @@
 import { ConfigError } from '../base/errors.js';
 
 /** A bound in milliseconds, and the words for it. */
-export type Bound = readonly [ms: number, words: string];
+type Bound = readonly [ms: number, words: string];
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
 
@@ -44,7 +44,7 @@ function durationText(ms: number): string {
 
 /** What the values of a setting are. */
 export interface SettingKind<T> {
-  /** What stands for the value in the help: `url`, `time`; undefined for a switch. */
+  /** The placeholder of the value in the help: `url`, `time`; undefined for a switch. */
   readonly argument: string | undefined;
   /** Which values there are, for the help; undefined where the kind itself says it. */
   readonly range?: string | undefined;
@@ -76,7 +76,7 @@ export function duration({
   open = false,
 }: DurationBounds): SettingKind<number> {
   const because = (why: string | undefined) => (why === undefined ? '' : ` (${why})`);
-  // The bounds are settings too, and zero often has a meaning of its own.
+  // The bounds are settings too, and zero often has a special meaning.
   const atLeast = min === 1 ? 'more than 0s' : `at least ${durationText(min)}`;
   const bounds = {
     least: [min, `${atLeast}${because(minWhy)}`],

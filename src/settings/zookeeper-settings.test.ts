@@ -2,6 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { TestAuthority } from '../../test/support/certificates.js';
+import { COMMANDS } from '../cli/commands/commands.js';
 import { readSettings } from './settings.js';
 import { environmentName, type SettingName } from './settings-table.js';
 
@@ -121,8 +122,11 @@ describe('the settings of TLS to ZooKeeper', () => {
 });
 
 describe('the time-out of a session', () => {
-  const timeoutMs = (command: string, env: Record<string, string> = {}) =>
-    readSettings({ flags: { zookeeper: 'zk' }, env, hostname: 'host', command }).zookeeper?.sessionTimeoutMs;
+  const timeoutMs = (command: string, env: Record<string, string> = {}) => {
+    const defaults = COMMANDS.find(({ name }) => name === command)?.defaults;
+    return readSettings({ flags: { zookeeper: 'zk' }, env, hostname: 'host', defaults }).zookeeper
+      ?.sessionTimeoutMs;
+  };
 
   it('is 20 s for what holds locks, which lose half of it to certainty, and 10 s for discovery', () => {
     const commands = [

@@ -9,10 +9,19 @@ import { newInstance } from '../services/new-instance.js';
 import { shortened } from '../services/shortened.js';
 import type { ConnectString } from '../zookeeper/connect-string.js';
 import type { ZooKeeperTls } from '../zookeeper/tls.js';
-import type { CheckTarget } from './check-target.js';
 import { parseEndpointName } from './endpoints.js';
+import type { CheckTarget } from './listen-address.js';
 import type { NamedSetting, SettingName } from './settings-table.js';
-import { find, firstFlag, type Given, read, readOrDefault, type SettingSources } from './sources.js';
+import {
+  find,
+  firstFlag,
+  type Given,
+  read,
+  readOrDefault,
+  refuse,
+  refuseFlags,
+  type SettingSources,
+} from './sources.js';
 import { readTlsFiles } from './tls-files.js';
 
 /** How to reach ZooKeeper, and what to announce there: no endpoint twice. */
@@ -83,12 +92,7 @@ function readTls(sources: SettingSources): ZooKeeperTls | undefined {
   if (!read(sources, 'zookeeper-tls')) {
     // Variables too: without a word, what is meant to be encrypted would not be.
     const useless = given('ca') ?? given('cert') ?? given('key') ?? given('servername');
-    if (useless)
-      throw new ConfigError(
-        useless.label,
-        useless.text,
-        '--zookeeper-tls beside it (nothing is encrypted without)',
-      );
+    if (useless) refuse(useless, '--zookeeper-tls beside it (nothing is encrypted without)');
     return undefined;
   }
   return { ...readTlsFiles(given, '--zookeeper-'), servername: read(sources, 'zookeeper-servername') };
@@ -99,14 +103,14 @@ function checkNothingToAnnounce(sources: SettingSources, names: readonly Given[]
   if (useless) {
     // A password does not belong into a log.
     const shown = useless.label === '--zookeeper-auth' ? 'digest:…' : useless.text;
-    throw new ConfigError(useless.label, shown, '--zookeeper beside it (it is of use with discovery only)');
+    refuse({ ...useless, text: shown }, '--zookeeper beside it (it is of use with discovery only)');
   }
   const named = names.find(({ flag }) => flag);
-  if (named) {
-    const expected =
-      '--zookeeper beside it (to announce an endpoint), or http://HOST:PORT (the server of a store)';
-    throw new ConfigError(named.label, named.text, expected);
-  }
+  if (named)
+    refuse(
+      named,
+      '--zookeeper beside it (to announce an endpoint), or http://HOST:PORT (the server of a store)',
+    );
 }
 
 function readAnnouncing(sources: SettingSources, names: readonly Given[]) {
@@ -117,14 +121,14 @@ function readAnnouncing(sources: SettingSources, names: readonly Given[]) {
   if (sources.announces !== false) {
     if (service !== undefined) checkInstance(sources, service, address);
     else
-      refuse(
+      refuseFlags(
         sources,
         ({ needs }) => needs === 'service',
         '--service beside it (it is about an instance of a service)',
       );
     if (service === undefined && endpoints.length === 0) {
       const isCheck = ({ name, needs }: NamedSetting) => name === 'check' || needs === 'check';
-      refuse(
+      refuseFlags(
         sources,
         isCheck,
         '--service or --endpoint NAME beside it (it decides when these are announced)',
@@ -132,23 +136,17 @@ function readAnnouncing(sources: SettingSources, names: readonly Given[]) {
     }
   }
   const payloadType = read(sources, 'payload-type');
-  if (
-    payloadType === 'spring' &&
-    service !== undefined &&
-    port === undefined &&
-    sources.announces !== false
-  ) {
-    const given = find(sources, 'payload-type') as Given;
-    throw new ConfigError(
-      given.label,
-      given.text,
-      '--port beside it (Spring cannot read a service with an instance that has none)',
-    );
-  }
+  const spring = find(sources, 'payload-type');
+  if (spring && payloadType === 'spring' && service && port === undefined && sources.announces !== false)
+    refuse(spring, '--port beside it (Spring cannot read a service with an instance that has none)');
   const uriSpec = read(sources, 'uri-spec');
   const payload = find(sources, 'payload');
   return {
-    ...{ service, address, port, payloadType, uriSpec },
+    service,
+    address,
+    port,
+    payloadType,
+    uriSpec,
     payload: payload && parsePayload(payload, payloadType ?? 'map'),
     endpoints: endpoints.length > 0 ? endpoints : undefined,
     check: readCheck(sources),
@@ -157,19 +155,10 @@ function readAnnouncing(sources: SettingSources, names: readonly Given[]) {
 
 function readCheck(sources: SettingSources): CheckSettings | undefined {
   const target = read(sources, 'check');
-  if (target === undefined) refuse(sources, ({ needs }) => needs === 'check', '--check beside it');
+  if (target === undefined) refuseFlags(sources, ({ needs }) => needs === 'check', '--check beside it');
   const intervalMs = readOrDefault(sources, 'check-interval');
   const threshold = readOrDefault(sources, 'check-threshold');
   return target && { target, intervalMs, threshold };
-}
-
-function refuse(
-  sources: SettingSources,
-  isUseless: (setting: NamedSetting) => boolean,
-  expected: string,
-): void {
-  const useless = firstFlag(sources, isUseless);
-  if (useless) throw new ConfigError(useless.label, useless.text, expected);
 }
 
 /** Other programs must be able to read what the instance is registered with; its id is the task's. */
@@ -192,14 +181,14 @@ function checkInstance(sources: SettingSources, name: string, address = 'localho
   }
 }
 
-function parsePayload({ text, label }: Given, type: PayloadType): Readonly<Record<string, unknown>> {
+function parsePayload(given: Given, type: PayloadType): Readonly<Record<string, unknown>> {
   let payload: unknown;
   try {
-    payload = JSON.parse(text);
+    payload = JSON.parse(given.text);
   } catch {
-    throw new ConfigError(label, shortened(text), 'a JSON object such as {"weight":5}');
+    refuse({ ...given, text: shortened(given.text) }, 'a JSON object such as {"weight":5}');
   }
-  return payload === null ? {} : checkPayload(payload, type, label);
+  return payload === null ? {} : checkPayload(payload, type, given.label);
 }
 
 /** An endpoint that is named twice is announced once. */

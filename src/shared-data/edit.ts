@@ -118,11 +118,7 @@ export function parsed(text: Scalar | null | undefined, label: 'key' | 'value'):
   const { type, value } = scalarOf(text) ?? {};
   if (type === undefined || value === undefined) throw new ConfigError(label, text, 'a text and its type');
   if (!isScalarType(type))
-    throw new ConfigError(
-      label === 'key' ? '--key-type' : '--type',
-      type,
-      `one of ${SCALAR_TYPES.join(', ')}`,
-    );
+    throw new ConfigError(label === 'key' ? 'key-type' : 'type', type, `one of ${SCALAR_TYPES.join(', ')}`);
   const scalar = parseScalar(type, value);
   if (scalar === undefined) throw new ConfigError(label, value, `the text of a value of the type ${type}`);
   return scalar;

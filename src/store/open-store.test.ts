@@ -47,8 +47,8 @@ describe('opening a store', () => {
   });
 
   it.each([
-    ['file:leases', 'http://127.0.0.1:9000', 'no endpoint with --store file:leases'],
-    ['memory:', 'http://127.0.0.1:9000', 'no endpoint with --store memory:'],
+    ['file:leases', 'http://127.0.0.1:9000', 'no endpoint with the store file:leases'],
+    ['memory:', 'http://127.0.0.1:9000', 'no endpoint with the store memory:'],
     ['s3://leases', 'ftp://127.0.0.1', 'an http or https URL'],
     ['s3://leases', '127.0.0.1:9000', 'an http or https URL'],
     ['s3://leases', 'http://127.0.0.1:9000/?x=1', 'an http or https URL'],
@@ -56,7 +56,7 @@ describe('opening a store', () => {
   ])('%s with the endpoint %j is refused with the reason', async (value, endpoint, reason) => {
     const opening = openStore(value, { ...base, endpoint });
     await expect(opening).rejects.toThrow(ConfigError);
-    await expect(opening).rejects.toThrow(`--endpoint: expected ${reason}`);
+    await expect(opening).rejects.toThrow(`endpoint: expected ${reason}`);
   });
 
   it('never prints a password that stands in an endpoint', async () => {
@@ -72,7 +72,7 @@ describe('opening a store', () => {
     [
       'azblob://other1/leases',
       ACCOUNT,
-      '--store: expected the account of AZURE_STORAGE_CONNECTION_STRING, acct1',
+      'store: expected the account of AZURE_STORAGE_CONNECTION_STRING, acct1',
     ],
     [
       'azblob://acct1/leases',
@@ -95,7 +95,7 @@ describe('opening a store', () => {
     vi.stubEnv('AZURE_STORAGE_CONNECTION_STRING', '');
     const opening = openStore('azblob://acct1/leases', { ...base, endpoint: 'http://127.0.0.1:10000' });
     await expect(opening).rejects.toThrow(
-      '--endpoint: expected https, or AZURE_STORAGE_CONNECTION_STRING beside it',
+      'endpoint: expected https, or AZURE_STORAGE_CONNECTION_STRING beside it',
     );
   });
 
@@ -103,7 +103,7 @@ describe('opening a store', () => {
     withoutRegion();
     const opening = openStore('s3://leases', base);
     await expect(opening).rejects.toThrow(ConfigError);
-    await expect(opening).rejects.toThrow('--region: expected the region of the bucket');
+    await expect(opening).rejects.toThrow('region: expected the region of the bucket');
   });
 
   it.each([

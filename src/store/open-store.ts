@@ -45,7 +45,7 @@ export async function openStore(url: string | StoreUrl, options: OpenStoreOption
   const { clock, random, endpoint } = options;
   if (endpoint !== undefined) {
     if (!takesEndpoint(store))
-      throw new ConfigError('--endpoint', endpoint, `no endpoint with --store ${store.url}`);
+      throw new ConfigError('endpoint', endpoint, `no endpoint with the store ${store.url}`);
     checkEndpoint(endpoint);
   }
   switch (store.kind) {
@@ -83,11 +83,11 @@ export async function openStore(url: string | StoreUrl, options: OpenStoreOption
 function checkEndpoint(endpoint: string): void {
   const url = URL.canParse(endpoint) ? new URL(endpoint) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol) || url.search !== '' || url.hash !== '') {
-    throw new ConfigError('--endpoint', endpoint, 'an http or https URL such as http://127.0.0.1:9000');
+    throw new ConfigError('endpoint', endpoint, 'an http or https URL such as http://127.0.0.1:9000');
   }
   // A password in a URL ends up in process lists and logs; and the SDK would not use it.
   if (url.username !== '' || url.password !== '') {
     const expected = 'no credentials in the URL: they come from the default chain of the cloud';
-    throw new ConfigError('--endpoint', `${url.protocol}//…@${url.host}`, expected);
+    throw new ConfigError('endpoint', `${url.protocol}//…@${url.host}`, expected);
   }
 }

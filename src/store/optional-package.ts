@@ -17,7 +17,7 @@ export async function optionalPackage<T>(name: string, url: string, load: () => 
     )
       throw error;
     throw new ConfigError(
-      '--store',
+      'store',
       url,
       `the package ${name} beside nodelease for this store (npm install ${name})`,
     );

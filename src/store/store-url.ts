@@ -53,7 +53,7 @@ export function takesEndpoint({ kind }: StoreUrl): boolean {
  * @param setting named in the error, as the user wrote it
  * @throws {@link ConfigError} when it is none of these, with what is wrong with it
  */
-export function parseStoreUrl(value: string, setting = '--store'): StoreUrl {
+export function parseStoreUrl(value: string, setting = 'store'): StoreUrl {
   const fail = (expected: string): never => {
     throw new ConfigError(setting, value, expected);
   };

@@ -3,18 +3,12 @@ import { ConfigError } from '../../base/errors.js';
 import { withoutSecrets } from '../../base/redaction.js';
 import { ENDPOINTS_VARIABLE } from '../../settings/endpoints.js';
 import { readSettings, type Settings } from '../../settings/settings.js';
-import {
-  environmentName,
-  type NamedSetting,
-  SETTINGS,
-  type SettingName,
-  settingsFor,
-} from '../../settings/settings-table.js';
+import { environmentName, SETTINGS } from '../../settings/settings-table.js';
 import { unknownVariables } from '../../settings/unknown-variables.js';
 import { whyNoDefaultStore } from '../../store/default-store.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
+import type { CommandRow, OptionRow, WithZooKeeper } from '../kit/command-row.js';
 import type { Io } from '../terminal/io.js';
-import type { CommandRow, OptionRow } from './command-row.js';
 import { COMMANDS, GROUPS } from './commands.js';
 
 /**
@@ -39,12 +33,13 @@ export async function runCommandLine(
     },
   };
   let exitCode: number = ExitCode.ok;
+  let called: Command | undefined;
   const program = new Command('nodelease')
     .description('Leases a small, unique, fenced node id to each container from a compare-and-swap store.')
     .version(version);
   settleOutput(program, io);
 
-  // Split by hand: whatever stands behind the first -- is the child's.
+  // Split by hand: all words after the first -- are the child's.
   const runsAnother = COMMANDS.some(
     ({ name, example }) => example !== undefined && name.split(' ').every((word, at) => args[at] === word),
   );
@@ -55,7 +50,8 @@ export async function runCommandLine(
   const make = (name: string, description = GROUPS[name] ?? ''): Command => {
     const words = name.split(' ');
     const group = words.slice(0, -1).join(' ');
-    const command = newCommand(words.at(-1) ?? '', description, io);
+    const command = new Command(words.at(-1)).description(description).allowExcessArguments(false);
+    settleOutput(command, io);
     (made.get(group) ?? make(group)).addCommand(command);
     made.set(name, command);
     return command;
@@ -63,8 +59,7 @@ export async function runCommandLine(
   for (const row of COMMANDS) {
     const command = make(row.name, row.description);
     for (const argument of row.arguments ?? []) command.argument(...argument);
-    for (const option of [...(row.options ?? []), ...settingsFor(row.name).map(settingOption)])
-      addOption(command, option);
+    for (const option of [...(row.options ?? []), ...settingOptions(row)]) addOption(command, option);
     if (row.example !== undefined) {
       command.usage(
         `[options] ${(row.arguments ?? []).map(([name]) => `${name} `).join('')}-- command [argument...]`,
@@ -73,13 +68,12 @@ export async function runCommandLine(
         settleOutput(command, io, `; the command to run goes after --, as in "nodelease ${row.example}"`);
     }
     command.action(async () => {
-      exitCode = await row.run(
-        command.opts(),
-        settingsOf(command, row, io),
-        io,
-        ...command.processedArgs.flat(),
-        ...(childCommand ?? []),
-      );
+      called = command;
+      // A row that needs ZooKeeper gets settings with it.
+      const settings = settingsOf(command, row, io) as WithZooKeeper;
+      const act = await row.load();
+      const words = [...command.processedArgs.flat(), ...(childCommand ?? [])];
+      exitCode = await act({ options: command.opts<never>(), settings, io }, ...words);
     });
   }
 
@@ -92,16 +86,12 @@ export async function runCommandLine(
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? ExitCode.ok : ExitCode.usage;
     if (!(error instanceof UsageError || error instanceof ConfigError)) throw error;
-    io.stderr(`nodelease: ${error.message}\n`);
+    // Below the command line a setting has its name, without dashes.
+    const flag = 'setting' in error && `--${error.setting}`;
+    const isFlag = called?.options.some(({ long }) => long === flag);
+    io.stderr(`nodelease: ${isFlag ? '--' : ''}${error.message}\n`);
     return ExitCode.usage;
   }
-}
-
-/** A command that takes only its declared arguments. */
-function newCommand(name: string, description: string, io: Io): Command {
-  const command = new Command(name).description(description).allowExcessArguments(false);
-  settleOutput(command, io);
-  return command;
 }
 
 /** Makes commander throw instead of ending the process, and complain in one line. */
@@ -113,7 +103,7 @@ function settleOutput(command: Command, io: Io, hint = ''): void {
       writeOut: io.stdout,
       writeErr: io.stderr,
       outputError: (text, write) => {
-        // A suggestion stands on a line of its own, a sentence ends in a full stop: neither suits one line
+        // A suggestion is on a line by itself, a sentence ends in a full stop: neither suits one line
         // that may go on.
         const line = text
           .replace(/^error: /, '')
@@ -133,21 +123,23 @@ function addOption(command: Command, [flags, help, { default: standard, repeatab
   command.addOption(option);
 }
 
-function settingOption({ name, sentence, kind, default: standard, repeatable }: NamedSetting): OptionRow {
-  const facts = [kind.range, standard && `default: ${standard}`]
-    .filter((fact) => fact !== undefined)
-    .join('; ');
-  const help = `${sentence}${facts && ` (${facts})`} [${environmentName(name)}]`;
-  return [
-    kind.argument === undefined ? `--${name}` : `--${name} <${kind.argument}>`,
-    help,
-    repeatable ? { repeatable } : {},
-  ];
+/** The settings of a command as its options, in the order of the settings' table. */
+function settingOptions({ settings, defaults = {} }: CommandRow): OptionRow[] {
+  const own = SETTINGS.filter(({ name }) => settings.includes(name));
+  return own.map(({ name, sentence, kind, default: usual, repeatable }) => {
+    const standard = defaults[name] ?? usual;
+    const facts = [kind.range, standard && `default: ${standard}`]
+      .filter((fact) => fact !== undefined)
+      .join('; ');
+    const help = `${sentence}${facts && ` (${facts})`} [${environmentName(name)}]`;
+    const flag = kind.argument === undefined ? `--${name}` : `--${name} <${kind.argument}>`;
+    return [flag, help, repeatable ? { repeatable } : {}];
+  });
 }
 
 /**
  * The settings that a command was given, as options and as variables. Variables of settings that it does not
- * have are none of its business.
+ * have are not its business.
  *
  * @throws {ConfigError} naming the setting as the user gave it, the value, and what was expected
  * @throws {UsageError} when the command has no use for what was given, or lacks ZooKeeper
@@ -157,15 +149,15 @@ function settingsOf(
   row: CommandRow,
   { env: surroundings, hostname, containerSign }: Io,
 ): Settings {
-  const given: Record<string, unknown> = command.opts();
-  const flags: Partial<Record<SettingName, string | readonly string[]>> = {};
+  const flags: Record<string, string | readonly string[]> = {};
   const own = (row.options ?? []).filter(([, , more]) => more?.own).map(([text]) => new Option(text).long);
-  for (const { name } of SETTINGS) {
-    const value = own.includes(`--${name}`) ? undefined : given[new Option(`--${name}`).attributeName()];
-    if (typeof value === 'string' || Array.isArray(value)) flags[name] = value;
-    else if (value === true) flags[name] = 'true';
+  for (const option of command.options) {
+    const value: unknown = command.getOptionValue(option.attributeName());
+    if (option.long === undefined || own.includes(option.long)) continue;
+    if (typeof value === 'string' || Array.isArray(value)) flags[option.long.slice('--'.length)] = value;
+    else if (value === true) flags[option.long.slice('--'.length)] = 'true';
   }
-  const names = settingsFor(row.name).map(({ name }) => name);
+  const { settings: names, defaults } = row;
   const announces = names.includes('service');
   // A run within a run does not take the outer one's id for its own name.
   const known = [
@@ -174,7 +166,7 @@ function settingsOf(
     ...names.map(environmentName),
   ];
   const env = Object.fromEntries(known.map((name) => [name, surroundings[name]]));
-  const settings = readSettings({ flags, env, hostname, announces, command: row.name });
+  const settings = readSettings({ flags, env, hostname, announces, defaults });
   const allocates = settings.provider === 'zookeeper';
   const takesDefault = names.includes('store') && (flags.store ?? env.NODELEASE_STORE) === undefined;
   const why =
@@ -196,11 +188,8 @@ function settingsOf(
     const expected = `--provider zookeeper beside it (nodelease ${row.name} looks at the store otherwise)`;
     throw new ConfigError('--zookeeper', flags.zookeeper, expected);
   }
-  const isGiven = (option: Option) => command.getOptionValueSource(option.attributeName()) === 'cli';
-  const useless =
-    allocates &&
-    command.options.find((option) => row.storeOnly?.includes(option.long ?? '') && isGiven(option));
-  if (useless)
-    throw new UsageError(`${useless.long} is about a store: there is none with the provider zookeeper`);
+  const useless = row.storeOnly?.find((flag) => flag.slice('--'.length) in flags);
+  if (allocates && useless)
+    throw new UsageError(`${useless} is about a store: there is none with the provider zookeeper`);
   return settings;
 }

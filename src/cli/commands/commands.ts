@@ -1,17 +1,19 @@
 import { CONFIG_COMMANDS } from '../configuration/config-rows.js';
-import { UsageError } from '../exit-codes.js';
+import { type CommandRow, JSON_CHANGES, JSON_LINE, type OptionRow } from '../kit/command-row.js';
+import {
+  ACQUIRING,
+  CREATING,
+  HOLDING,
+  OF_CONFIG,
+  OF_CONSOLE,
+  OF_NODE_IDS,
+  OF_SERVICES,
+  OF_STORE,
+  OF_ZOOKEEPER,
+} from '../kit/command-settings.js';
+import { HOLDING_OPTIONS } from '../kit/holding.js';
 import { RECIPE_COMMANDS } from '../recipes/recipe-rows.js';
 import { DATA_COMMANDS } from '../shared-data/data-rows.js';
-import { type CommandRow, HOLDING, JSON_LINE, type OptionRow } from './command-row.js';
-import type { ZooKeeperCommandSettings } from './zookeeper-command.js';
-
-/** The options of `discovery ls`, `watch`, `services` and `resolve`. */
-type DiscoveryOptions = {
-  readonly json?: boolean;
-  readonly locks?: string;
-  readonly kind: string;
-  readonly strategy: string;
-};
 
 const ROOT = ['<root>', 'the root, as --data-dir has it'] as const;
 
@@ -44,24 +46,24 @@ export const COMMANDS: readonly CommandRow[] = [
         { repeatable: true },
       ],
     ],
-    run: async (options, settings, io, ...command) =>
-      (await import('./run-command.js')).runCommand(command, options, settings, io),
+    settings: [...HOLDING, ...OF_CONFIG],
+    load: async () => (await import('./run-command.js')).runCommand,
   },
   {
     name: 'serve',
     description: 'hold a node id for the other containers of a task, and tell them of it over HTTP',
     options: [['--wait-file <path>', 'a file that is there while the node id is held, and may be used']],
-    run: async (options, settings, io) =>
-      (await import('./serve-command.js')).serveCommand(options, settings, io),
+    settings: HOLDING,
+    load: async () => (await import('./serve-command.js')).serveCommand,
   },
   {
     name: 'lock',
     description: 'run a command while a lock is held: no other task with this lock runs one at the same time',
     arguments: [['<name>', 'the lock: 1 to 200 letters, digits and ._-']],
     example: 'lock nightly -- ./report.sh',
-    options: HOLDING,
-    run: async (options, settings, io, name = '', ...command) =>
-      (await import('./lock-command.js')).lockCommand(name, command, options, settings, io),
+    options: HOLDING_OPTIONS,
+    settings: [...OF_STORE, 'task-id', 'duration', 'grace', 'wait-poll'],
+    load: async () => (await import('./lock-command.js')).lockCommand,
   },
   {
     name: 'health',
@@ -75,7 +77,8 @@ export const COMMANDS: readonly CommandRow[] = [
       ['--timeout <time>', 'how long to wait for the answer, 1ms to 60s (default: 2s)'],
       JSON_LINE,
     ],
-    run: async (options, _, io) => (await import('./health-command.js')).healthCommand(options, io),
+    settings: [],
+    load: async () => (await import('./health-command.js')).healthCommand,
   },
   {
     name: 'init',
@@ -86,8 +89,8 @@ export const COMMANDS: readonly CommandRow[] = [
     ],
     zookeeper: 'as-provider',
     storeOnly: ['--repair'],
-    run: async (options, settings, io) =>
-      (await import('./init-command.js')).initCommand(options, settings, io),
+    settings: CREATING,
+    load: async () => (await import('./init-command.js')).initCommand,
   },
   {
     name: 'status',
@@ -108,8 +111,8 @@ export const COMMANDS: readonly CommandRow[] = [
       ['--free', 'show only free node ids'],
     ],
     storeOnly: ['--from', '--limit', '--held', '--free'],
-    run: async (options, settings, io) =>
-      (await import('../status/status-command.js')).statusCommand(options, settings, io),
+    settings: OF_NODE_IDS,
+    load: async () => (await import('../status/status-command.js')).statusCommand,
   },
   {
     name: 'scale',
@@ -125,8 +128,8 @@ export const COMMANDS: readonly CommandRow[] = [
         'how long the tasks have to give node ids back that the cluster gives up, before those are taken from them, 0s to 24h (default: 10m; with --settings-interval that much more: so late they learn of it)',
       ],
     ],
-    run: async (options, settings, io, size = '') =>
-      (await import('./scale-command.js')).scaleCommand(size, options, settings, io),
+    settings: OF_NODE_IDS,
+    load: async () => (await import('../scale/scale-command.js')).scaleCommand,
   },
   {
     name: 'release',
@@ -134,8 +137,8 @@ export const COMMANDS: readonly CommandRow[] = [
     arguments: [['<id>', 'the node id']],
     options: [['--force', 'do it']],
     zookeeper: 'as-provider',
-    run: async (options, settings, io, id = '') =>
-      (await import('./release-command.js')).releaseCommand(id, options, settings, io),
+    settings: OF_NODE_IDS,
+    load: async () => (await import('./release-command.js')).releaseCommand,
   },
   {
     name: 'doctor',
@@ -153,8 +156,8 @@ export const COMMANDS: readonly CommandRow[] = [
       ['--get-price <dollars>', 'what 1,000 GET requests cost (default: 0.0004)'],
     ],
     storeOnly: ['--accept', '--put-price', '--get-price'],
-    run: async (options, settings, io) =>
-      (await import('../doctor/doctor-command.js')).doctorCommand(options, settings, io),
+    settings: [...OF_NODE_IDS, 'nodes', 'duration', 'settings-interval'],
+    load: async () => (await import('../doctor/doctor-command.js')).doctorCommand,
   },
   {
     name: 'console',
@@ -165,8 +168,8 @@ export const COMMANDS: readonly CommandRow[] = [
         'with --zookeeper: services, and the shared data of --console-data, may be changed, with the token of --bearer-token-file',
       ],
     ],
-    run: async (options, settings, io) =>
-      (await import('./console-command.js')).consoleCommand(options, settings, io),
+    settings: [...OF_NODE_IDS, ...OF_CONSOLE],
+    load: async () => (await import('./console-command.js')).consoleCommand,
   },
   {
     name: 'id',
@@ -183,7 +186,8 @@ export const COMMANDS: readonly CommandRow[] = [
       EPOCH,
     ],
     zookeeper: 'as-provider',
-    run: async (options, settings, io) => (await import('./id-command.js')).idCommand(options, settings, io),
+    settings: ACQUIRING,
+    load: async () => (await import('./id-command.js')).idCommand,
   },
   {
     name: 'decode',
@@ -198,8 +202,8 @@ export const COMMANDS: readonly CommandRow[] = [
       EPOCH,
       JSON_LINE,
     ],
-    run: async (options, _, io, id = '') =>
-      (await import('./decode-command.js')).decodeCommand(id, options, io),
+    settings: [],
+    load: async () => (await import('./decode-command.js')).decodeCommand,
   },
   {
     name: 'demo',
@@ -211,8 +215,8 @@ export const COMMANDS: readonly CommandRow[] = [
         'where the console is (default: 127.0.0.1:7070, or any free port while that is taken)',
       ],
     ],
-    run: async ({ once = false }: { once?: boolean }, { http }, io) =>
-      (await import('../demo/demo-command.js')).demoCommand(once, http, io),
+    settings: [],
+    load: async () => (await import('../demo/demo-command.js')).demoCommand,
   },
   {
     name: 'data-dir ls',
@@ -220,16 +224,16 @@ export const COMMANDS: readonly CommandRow[] = [
       "show the versions of each node id's data directory, and which of them `gc` would remove, and why",
     arguments: [ROOT],
     options: [JSON_LINE],
-    run: async (options, settings, io, root = '') =>
-      (await import('./data-dir-command.js')).dataDirCommand('ls', root, options, settings, io),
+    settings: ['data-retention'],
+    load: async () => (await import('./data-dir-command.js')).listDataDirs,
   },
   {
     name: 'data-dir gc',
     description: 'remove old versions of data directories, and what an ended task has left unfinished',
     arguments: [ROOT],
     options: [JSON_LINE],
-    run: async (options, settings, io, root = '') =>
-      (await import('./data-dir-command.js')).dataDirCommand('gc', root, options, settings, io),
+    settings: ['data-retention'],
+    load: async () => (await import('./data-dir-command.js')).cleanDataDirs,
   },
   {
     name: 'discovery ls',
@@ -243,25 +247,16 @@ export const COMMANDS: readonly CommandRow[] = [
       ],
     ],
     zookeeper: 'required',
-    run: async ({ json = false, locks }: DiscoveryOptions, settings: ZooKeeperCommandSettings, io, path) => {
-      if (locks === undefined)
-        return (await import('../discovery/discovery-command.js')).listDiscoveryCommand(
-          path,
-          { json },
-          settings,
-          io,
-        );
-      if (path !== undefined) throw new UsageError(`expected either --locks or the path ${path}`);
-      return (await import('../discovery/discovery-locks.js')).listLocksCommand(locks, json, settings, io);
-    },
+    settings: OF_ZOOKEEPER,
+    load: async () => (await import('../discovery/discovery-command.js')).listDiscovery,
   },
   {
     name: 'discovery watch',
     description: 'show what is announced, and then every change, until interrupted',
-    options: [['--json', 'one JSON object for each change, on one line']],
+    options: [JSON_CHANGES],
     zookeeper: 'required',
-    run: async ({ json = false }: DiscoveryOptions, settings: ZooKeeperCommandSettings, io) =>
-      (await import('../discovery/discovery-watch.js')).watchDiscoveryCommand({ json }, settings, io),
+    settings: OF_ZOOKEEPER,
+    load: async () => (await import('../discovery/discovery-watch.js')).watchDiscovery,
   },
   {
     name: 'discovery services',
@@ -269,13 +264,8 @@ export const COMMANDS: readonly CommandRow[] = [
     arguments: [['[name]', 'only this service']],
     options: [JSON_LINE],
     zookeeper: 'required',
-    run: async ({ json = false }: DiscoveryOptions, settings: ZooKeeperCommandSettings, io, name) =>
-      (await import('../discovery/discovery-services-command.js')).listServicesCommand(
-        name,
-        { json },
-        settings,
-        io,
-      ),
+    settings: OF_SERVICES,
+    load: async () => (await import('../discovery/discovery-services-command.js')).listServices,
   },
   {
     name: 'discovery resolve',
@@ -295,17 +285,8 @@ export const COMMANDS: readonly CommandRow[] = [
       ],
     ],
     zookeeper: 'required',
-    run: async (
-      { json = false, kind, strategy }: DiscoveryOptions,
-      settings: ZooKeeperCommandSettings,
-      io,
-      name = '',
-    ) =>
-      (await import('../discovery/discovery-resolve-command.js')).resolveDiscoveryCommand(
-        { name, kind, strategy, json },
-        settings,
-        io,
-      ),
+    settings: OF_SERVICES,
+    load: async () => (await import('../discovery/discovery-resolve-command.js')).resolveService,
   },
   {
     name: 'discovery serve',
@@ -330,8 +311,8 @@ export const COMMANDS: readonly CommandRow[] = [
       ],
     ],
     zookeeper: 'required',
-    run: async (options, settings: ZooKeeperCommandSettings, io) =>
-      (await import('../discovery/discovery-serve-command.js')).discoveryServeCommand(options, settings, io),
+    settings: [...OF_SERVICES, 'http'],
+    load: async () => (await import('../discovery/discovery-serve-command.js')).serveDiscovery,
   },
   ...RECIPE_COMMANDS,
   ...CONFIG_COMMANDS,

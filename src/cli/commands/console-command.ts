@@ -1,12 +1,12 @@
 import { ConfigError, explain } from '../../base/errors.js';
 import type { NodeServer } from '../../http/node-server.js';
 import { DEFAULT_LISTEN_ADDRESS, reachableUrl } from '../../settings/listen-address.js';
-import type { Settings } from '../../settings/settings.js';
+import { say } from '../kit/answer.js';
+import type { Call } from '../kit/command-row.js';
+import { connectTo } from '../kit/on-zookeeper.js';
+import { interruptible, interruption, logEnd, reported } from '../kit/reported.js';
 import { loggerFor } from '../log/logger.js';
-import { isVisible, ownClusterView } from '../run/own-cluster-view.js';
-import type { Io } from '../terminal/io.js';
-import { interruptible, interruption, logEnd, reported, say } from './store-command.js';
-import { connectTo } from './zookeeper-command.js';
+import { isVisible, ownClusterView } from '../node-http/own-cluster-view.js';
 
 /** The options of `console` that are no settings. */
 interface ConsoleOptions {
@@ -19,11 +19,9 @@ interface ConsoleOptions {
  * and ZooKeeper, too, and shows that they are away. The cluster is read, about once a second, only while a
  * browser shows it. With ZooKeeper there is a page of the services that Curator knows of, too.
  */
-export async function consoleCommand(
-  { allowWrites }: ConsoleOptions,
-  settings: Settings,
-  io: Io,
-): Promise<number> {
+export async function consoleCommand(call: Call<ConsoleOptions>): Promise<number> {
+  const { settings, io } = call;
+  const { allowWrites } = call.options;
   const {
     http: listen = DEFAULT_LISTEN_ADDRESS,
     bearerTokenFile,
@@ -38,18 +36,11 @@ export async function consoleCommand(
       store.url,
       'a store that others see, too (what is in memory is seen by its holder alone)',
     );
-  if (allowWrites && !zookeeper)
-    throw new ConfigError(
-      '--allow-writes',
-      true,
-      '--zookeeper beside it (only services and shared data can be changed)',
-    );
-  if (allowWrites && bearerTokenFile === undefined)
-    throw new ConfigError(
-      '--allow-writes',
-      true,
-      '--bearer-token-file beside it (a page changes nothing without a token)',
-    );
+  const lacking = !zookeeper
+    ? '--zookeeper beside it (only services and shared data can be changed)'
+    : bearerTokenFile === undefined &&
+      '--bearer-token-file beside it (a page changes nothing without a token)';
+  if (allowWrites && lacking) throw new ConfigError('--allow-writes', true, lacking);
   const work = async (interrupted: AbortSignal) => {
     const log = await loggerFor(settings, io);
     const cluster = ownClusterView(settings, io, log);
@@ -63,7 +54,10 @@ export async function consoleCommand(
         import('../../http/cluster-metrics.js'),
       ]);
       server = await startNodeServer({
-        ...{ listen, bearerTokenFile, clock: io.clock, cluster: () => cluster.open() },
+        listen,
+        bearerTokenFile,
+        clock: io.clock,
+        cluster: () => cluster.open(),
         metrics: new ClusterMetrics(() => cluster.open()),
         services: connected && { zookeeper: connected, basePath: zookeeper?.basePath, allowWrites },
         data: connected &&
@@ -87,5 +81,5 @@ export async function consoleCommand(
       await Promise.all([cluster.close(), connected?.close()]);
     }
   };
-  return reported(settings, io, () => interruptible(io, work));
+  return reported(call, () => interruptible(io, work));
 }

@@ -5,29 +5,29 @@ import { toDataDirError } from '../../data-dir/data-dir-error.js';
 import { checkRoot, DEFAULT_RETENTION } from '../../data-dir/data-dir-options.js';
 import { HeldTree } from '../../data-dir/held-tree.js';
 import { nodeDirOf, nodeIdsIn, obsoleteOf, type VersionDir, versionsIn } from '../../data-dir/versions.js';
-import type { Settings } from '../../settings/settings.js';
 import { ExitCode } from '../exit-codes.js';
-import type { Io } from '../terminal/io.js';
-import { renderTable } from '../terminal/table.js';
-import { complain, reported, sayJson, sayLines } from './store-command.js';
+import { answer, complain, type Table } from '../kit/answer.js';
+import type { Call } from '../kit/command-row.js';
+import { reported } from '../kit/reported.js';
 
 /** The facts of a version, by the titles of their columns. */
 type Row = Readonly<Record<string, string | number | null>>;
+type DataDirCall = Call;
+
+/** `nodelease data-dir ls ROOT`. */
+export const listDataDirs = (call: DataDirCall, root: string) => dataDirs(call, 'ls', root);
+/** `nodelease data-dir gc ROOT`. */
+export const cleanDataDirs = (call: DataDirCall, root: string) => dataDirs(call, 'gc', root);
 
 /**
- * `nodelease data-dir ls|gc ROOT`: every version of every node id, the newest first. `gc` removes what a task
- * would that has just made the newest valid version. It holds no lease, so it touches nothing above that
+ * Shows every version of every node id, the newest first. `gc` removes what a task would that has just made
+ * the newest valid version. It holds no lease, so it touches nothing above that
  * version: its maker may be at work. Resolves to 69 when something could not be removed.
  */
-export function dataDirCommand(
-  verb: 'ls' | 'gc',
-  root: string,
-  { json = false }: { json?: boolean },
-  settings: Settings,
-  io: Io,
-): Promise<number> {
-  const { dataRetention: retention = DEFAULT_RETENTION } = settings;
-  return reported(settings, io, async () => {
+function dataDirs(call: DataDirCall, verb: 'ls' | 'gc', root: string): Promise<number> {
+  const { io } = call;
+  const { dataRetention: retention = DEFAULT_RETENTION } = call.settings;
+  return reported(call, async () => {
     await checkRoot(root, 'ROOT', verb === 'ls' ? 'read' : 'write');
     const versions: Row[] = [];
     const tree = new HeldTree(root);
@@ -57,8 +57,11 @@ export function dataDirCommand(
     } catch (error) {
       throw toDataDirError(error, `${root} cannot be looked through`);
     }
-    if (json) sayJson(io, { root, retention, versions });
-    else sayTable(versions, io);
+    answer(call, {
+      report: { root, retention, versions },
+      empty: versions.length === 0 ? 'no data directories' : undefined,
+      tables: [tableOf(versions)],
+    });
     return allRemoved ? ExitCode.ok : ExitCode.storeUnusable;
   });
 }
@@ -80,13 +83,11 @@ function factsOf(dir: VersionDir): Row {
   };
 }
 
-function sayTable(rows: readonly Row[], io: Io): void {
+function tableOf(rows: readonly Row[]): Table {
   const titles = Object.keys(rows[0] ?? {});
   const isNumber = (title: string) => rows.some((row) => typeof row[title] === 'number');
-  const columns = titles.map((title) => ({
-    title: title.toUpperCase(),
-    align: isNumber(title) ? ('right' as const) : ('left' as const),
-  }));
-  const cells = rows.map((row) => titles.map((title) => ({ text: String(row[title] ?? '') })));
-  sayLines(io, rows.length === 0 ? ['no data directories'] : renderTable(columns, cells, io.screen()));
+  return [
+    titles.map((title) => (isNumber(title) ? [title.toUpperCase(), 'right'] : title.toUpperCase())),
+    rows.map((row) => titles.map((title) => String(row[title] ?? ''))),
+  ];
 }

@@ -1,16 +1,12 @@
 import { describe, expect, it } from 'vitest';
+import { capturedIo } from '../../../test/support/captured-io.js';
 import { ConfigError } from '../../base/errors.js';
 import { decodeCommand } from './decode-command.js';
 
-function output(text: string, options: Parameters<typeof decodeCommand>[1]): string {
-  let written = '';
-  const code = decodeCommand(text, options, {
-    stdout: (chunk) => {
-      written += chunk;
-    },
-  });
-  expect(code).toBe(0);
-  return written;
+function output(text: string, options: Parameters<typeof decodeCommand>[0]['options']): string {
+  const io = capturedIo();
+  expect(decodeCommand({ options, io }, text)).toBe(0);
+  return io.answer();
 }
 
 const ID = (1_795_219_197_534n << 16n) | (5n << 9n) | 0x143n;

@@ -3,47 +3,35 @@ import { hexPair } from '../../discovery/tree-paths.js';
 import { formatId, parseId } from '../../id/id-format.js';
 import { cluster16, decodeId, type IdLayout, snowflake } from '../../id/id-layout.js';
 import { parseInteger } from '../../settings/values.js';
-import { ExitCode } from '../exit-codes.js';
-import type { Io } from '../terminal/io.js';
-import { say, sayJson } from './store-command.js';
+import { answer } from '../kit/answer.js';
+import type { Call } from '../kit/command-row.js';
 
-/** The options of `decode`, as they stand on the command line. */
-export interface DecodeOptions {
+/** The options of `decode`, as they are on the command line. */
+interface DecodeOptions {
   readonly width?: string;
   readonly layout?: string;
   readonly epoch?: string;
-  readonly json?: boolean;
 }
 
 /** `nodelease decode ID --width W`: takes a unique id apart. Needs no store. */
-export function decodeCommand(text: string, options: DecodeOptions, io: Pick<Io, 'stdout'>): number {
-  const layout = layoutOf(options);
+export function decodeCommand(call: Omit<Call<DecodeOptions>, 'settings'>, text: string): number {
+  const layout = layoutOf(call.options);
   const id = parseId(text);
   const { timeMs, node, group, index, nodeId, sequence } = decodeId(id, layout);
   const time = new Date(timeMs).toISOString();
-  if (options.json) {
-    // A number of JSON does not hold the 64 bits of an id in JavaScript.
-    sayJson(io, {
-      id: formatId(id, 'decimal'),
-      time,
-      timeMs,
-      node,
-      group,
-      index,
-      nodeId: nodeId ?? null,
-      sequence,
-    });
-    return ExitCode.ok;
-  }
-  const rows: [string, string][] = [
+  // A number of JSON does not hold the 64 bits of an id in JavaScript.
+  const decimal = formatId(id, 'decimal');
+  const lines = [
     ['time', `${time} (${timeMs} ms)`],
-    ['node id', nodeId === undefined ? `none: ${node} is a number that is not leased` : String(nodeId)],
+    ['node id', nodeId === undefined ? `none: ${node} is a number that is not leased` : `${nodeId}`],
     ['group', hexPair(group)],
     ['index', hexPair(index)],
-    ['sequence', String(sequence)],
-  ];
-  for (const [name, value] of rows) say(io, `${name.padEnd(9)} ${value}`);
-  return ExitCode.ok;
+    ['sequence', `${sequence}`],
+  ].map(([name = '', value]) => `${name.padEnd(9)} ${value}`);
+  return answer(call, {
+    report: { id: decimal, time, timeMs, node, group, index, nodeId: nodeId ?? null, sequence },
+    lines,
+  });
 }
 
 function layoutOf({ layout = 'cluster16', width, epoch }: DecodeOptions): IdLayout {

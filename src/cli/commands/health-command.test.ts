@@ -3,7 +3,9 @@ import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { capturedIo } from '../../../test/support/captured-io.js';
 import { ConfigError } from '../../base/errors.js';
-import { type HealthOptions, healthCommand } from './health-command.js';
+import { healthCommand } from './health-command.js';
+
+type HealthOptions = Parameters<typeof healthCommand>[0]['options'];
 
 const servers: Server[] = [];
 
@@ -42,7 +44,7 @@ const instance = (isReady: boolean) =>
 
 async function ask(options: HealthOptions, env: Record<string, string> = {}) {
   const io = capturedIo();
-  const code = await healthCommand(options, { ...io, env });
+  const code = await healthCommand({ options, io: { ...io, env } });
   return { code, said: io.answer() };
 }
 
@@ -156,7 +158,7 @@ describe('nodelease health', () => {
         if (when !== 'before the head') response.write('{');
         heard();
       });
-      const code = healthCommand({ url, timeout: '300ms' }, io);
+      const code = healthCommand({ options: { url, timeout: '300ms' }, io });
       await asked;
       await io.clock.advance(300);
       expect(await code).toBe(1);

@@ -4,25 +4,16 @@ import { type HttpReply, httpGet } from '../../base/http-get.js';
 import { DEFAULT_LISTEN_ADDRESS, parseListenAddress, reachableUrl } from '../../settings/listen-address.js';
 import { parseDuration } from '../../settings/values.js';
 import { ExitCode } from '../exit-codes.js';
+import { answer } from '../kit/answer.js';
+import type { Call } from '../kit/command-row.js';
 import type { Io } from '../terminal/io.js';
 import { callWithTimeout } from '../terminal/with-timeout.js';
-import { say, sayJson } from './store-command.js';
 
-/** The options of `health`, as they stand on the command line. */
-export interface HealthOptions {
+/** The options of `health`, as they are on the command line. */
+interface HealthOptions {
   readonly url?: string;
   readonly live?: boolean;
-  readonly json?: boolean;
   readonly timeout?: string;
-}
-
-/** The answer of an instance, or a failure. */
-interface Verdict {
-  readonly ok: boolean;
-  /** One line for people. */
-  readonly text: string;
-  /** The fields of the answer. */
-  readonly facts: Readonly<Record<string, unknown>>;
 }
 
 const URL_FORM = 'the URL of a running instance, http://HOST:PORT';
@@ -32,16 +23,16 @@ const URL_FORM = 'the URL of a running instance, http://HOST:PORT';
  * Resolves to 0 when it is, else to 1, with one line on standard output: what the health checks of containers
  * expect. It runs every few seconds, and so loads as little as possible.
  */
-export async function healthCommand(options: HealthOptions, io: Io): Promise<number> {
-  const { live = false, json = false, timeout = '2s' } = options;
+export async function healthCommand(call: Omit<Call<HealthOptions>, 'settings'>): Promise<number> {
+  const { options, io } = call;
+  const { live = false, timeout = '2s' } = options;
   const timeoutMs = parseDuration(timeout, '--timeout', {
     least: [1, 'at least 1ms'],
     most: [60_000, 'at most 60s'],
   });
   const url = `${urlOf(options.url, io.env)}/${live ? 'livez' : 'readyz'}`;
   const { ok, text, facts } = await ask(url, timeoutMs, io.clock);
-  if (json) sayJson(io, { ok, url, problem: ok ? null : text, ...facts });
-  else say(io, text);
+  answer(call, { report: { ok, url, problem: ok ? null : text, ...facts }, lines: [text] });
   return ok ? ExitCode.ok : ExitCode.nothing;
 }
 
@@ -73,7 +64,8 @@ function checkUrl(text: string, label: string): string {
   return `${origin}${pathname.replace(/\/+$/, '')}`;
 }
 
-async function ask(url: string, timeoutMs: number, clock: Clock): Promise<Verdict> {
+/** The answer of an instance, or a failure: one line for people, and the fields of the answer. */
+async function ask(url: string, timeoutMs: number, clock: Clock) {
   try {
     const reply = await callWithTimeout({ clock, timeoutMs }, (signal) =>
       httpGet(new URL(url), { signal, userAgent: 'nodelease health' }),
@@ -84,15 +76,15 @@ async function ask(url: string, timeoutMs: number, clock: Clock): Promise<Verdic
   }
 }
 
-function verdict({ status, body }: HttpReply): Verdict {
+function verdict({ status, body }: HttpReply) {
   const facts = objectIn(body);
-  const { status: told, state, nodeId, version, reason } = facts;
-  if ((told !== 'ok' && told !== 'unavailable') || typeof state !== 'string') {
+  const { status: said, state, nodeId, version, reason } = facts;
+  if ((said !== 'ok' && said !== 'unavailable') || typeof state !== 'string') {
     return { ok: false, text: `status ${status}, and not the answer of a nodelease instance`, facts: {} };
   }
   const node = typeof nodeId === 'number' ? `, node id ${nodeId} at version ${version}` : '';
   const why = typeof reason === 'string' ? `: ${reason}` : '';
-  const ok = status === 200 && told === 'ok';
+  const ok = status === 200 && said === 'ok';
   return { ok, text: `${ok ? 'ok' : 'not ok'}, ${state}${node}${why}`, facts };
 }
 

@@ -1,8 +1,6 @@
 import { anySignal, orAborted } from '../../base/abort.js';
 import { ConfigError } from '../../base/errors.js';
-import { defaultTaskId } from '../../base/task-id.js';
 import { formatId, type IdFormat } from '../../id/id-format.js';
-import type { IdLayout } from '../../id/id-layout.js';
 import { IdsExhaustedError } from '../../id/id-time.js';
 import type { UniqueIdGenerator } from '../../id/unique-id-generator.js';
 import type { Lease } from '../../lease/model/lease.js';
@@ -11,15 +9,16 @@ import { installedTracer, mayHaveSdk } from '../../runtime/preloaded-sdk.js';
 import { environmentName, type Settings } from '../../settings/settings.js';
 import { parseInteger } from '../../settings/values.js';
 import { ExitCode, exitCodeOfSignal } from '../exit-codes.js';
-import { leaseLog, logSource } from '../log/lease-log.js';
+import type { Call } from '../kit/command-row.js';
+import { interruptible, logFailure } from '../kit/reported.js';
+import { leaseLog, logSource, taskIdOf } from '../log/lease-log.js';
 import { type Logger, loggerFor } from '../log/logger.js';
 import type { Io } from '../terminal/io.js';
 import { formatSetting } from '../terminal/text.js';
 import { fixedLayout } from './decode-command.js';
-import { interruptible, logFailure } from './store-command.js';
 
-/** The options of `id`, as they stand on the command line. */
-export interface IdOptions {
+/** The options of `id`, as they are on the command line. */
+interface IdOptions {
   readonly count?: string;
   readonly format?: string;
   readonly layout?: string;
@@ -27,27 +26,16 @@ export interface IdOptions {
   readonly logLevel?: string;
 }
 
-/** Which ids are wanted. */
-export interface WantedIds {
-  /** 1 … 10^9. */
-  readonly count: number;
-  readonly format: IdFormat;
-  /** Undefined for `cluster16`, which has as many bits for a node id as the cluster says. */
-  readonly layout: IdLayout | undefined;
-  /** No log level is given: a script that wants the ids alone is told of failures only. */
-  readonly quiet: boolean;
-}
-
 const MAX_COUNT = 1_000_000_000;
 const FORMATS: readonly string[] = ['decimal', 'base32', 'hex'] satisfies IdFormat[];
 /** How many ids are written at once: enough for speed, few enough for memory. */
 const CHUNK = 4_096;
 /**
- * How long there is no id before that is told for the first time, and how often it is told again, in
+ * How long there is no id before that is logged for the first time, and how often it is logged again, in
  * milliseconds.
  */
-const TELL_AFTER_MS = 5_000;
-const TELL_AGAIN_MS = 60_000;
+const SAY_AFTER_MS = 5_000;
+const SAY_AGAIN_MS = 60_000;
 
 /**
  * `nodelease id`: acquires a node id, prints unique ids that are made with it, and releases it. A reader that
@@ -55,7 +43,7 @@ const TELL_AGAIN_MS = 60_000;
  *
  * @throws {ConfigError} also when the node id has no room in the layout
  */
-export async function idCommand(options: IdOptions, settings: Settings, io: Io): Promise<number> {
+export async function idCommand({ options, settings, io }: Call<IdOptions>): Promise<number> {
   const wanted = readIdOptions(options, io.env);
   const log = await loggerFor(wanted.quiet ? { ...settings, logLevel: 'warn' } : settings, io);
   try {
@@ -76,7 +64,7 @@ export async function idCommand(options: IdOptions, settings: Settings, io: Io):
  * Checks what `id` is asked for, before anything is acquired for it.
  * @throws {ConfigError} naming the option
  */
-export function readIdOptions(options: IdOptions, env: Io['env']): WantedIds {
+export function readIdOptions(options: IdOptions, env: Io['env']) {
   const { count = '1', format = 'decimal', layout = 'cluster16', epoch, logLevel } = options;
   const ids = parseInteger(count, '-n', 1, MAX_COUNT);
   if (!FORMATS.includes(format)) throw new ConfigError('--format', format, 'decimal, base32 or hex');
@@ -88,15 +76,24 @@ export function readIdOptions(options: IdOptions, env: Io['env']): WantedIds {
       env[name],
       'none (nodelease id has to acquire a node id, so that its ids are unique)',
     );
-  const quiet = logLevel === undefined && !env[environmentName('log-level')];
-  return { count: ids, format: format as IdFormat, layout: fixedLayout(layout, epoch), quiet };
+  return {
+    /** 1 … 10^9. */
+    count: ids,
+    format: format as IdFormat,
+    /** Undefined for `cluster16`, which has as many bits for a node id as the cluster says. */
+    layout: fixedLayout(layout, epoch),
+    /** No log level is given: for a script that wants the ids alone, only failures are logged. */
+    quiet: logLevel === undefined && !env[environmentName('log-level')],
+  };
 }
+
+/** Which ids are wanted. */
+type WantedIds = ReturnType<typeof readIdOptions>;
 
 async function hold(settings: Settings, io: Io, signal: AbortSignal, log: Logger): Promise<HeldNode> {
   const { clock, random, env, execArgv } = io;
   const { provider, store } = settings;
-  const taskId =
-    settings.taskId ?? (await defaultTaskId({ ...io, signal, warn: (message) => log.warn(message) }));
+  const taskId = await taskIdOf(settings, io, log, signal);
   logSource(settings, log);
   if (provider === 'store' && store.kind === 'memory') {
     log.warn(
@@ -108,7 +105,11 @@ async function hold(settings: Settings, io: Io, signal: AbortSignal, log: Logger
     ...settings,
     // Nothing is announced: ZooKeeper is of use only where it gives out the node ids.
     zookeeper: provider === 'zookeeper' ? settings.zookeeper : undefined,
-    ...{ taskId, clock, random, signal, onLeaseEvent: leaseLog(log.child({ taskId })) },
+    taskId,
+    clock,
+    random,
+    signal,
+    onLeaseEvent: leaseLog(log.child({ taskId })),
     tracer: mayHaveSdk({ execArgv, nodeOptions: env.NODE_OPTIONS })
       ? await installedTracer(clock)
       : undefined,
@@ -129,15 +130,17 @@ async function answer(
   const now = lease.tenureTime?.now() ?? 0;
   if (layout !== undefined && layout.epochMs > now)
     throw new ConfigError('--epoch', String(layout.epochMs), `a time in the past: before ${Math.floor(now)}`);
-  const ids = await uniqueIds(lease, { signal: interrupted, ...(layout !== undefined && { layout }) });
+  const ids = await uniqueIds(lease, { signal: interrupted, layout });
   const ending = anySignal(interrupted, lease.signal);
-  const tell = ({ detail, waitMs }: IdsExhaustedError) => {
+  const onDrought = ({ detail, waitMs }: IdsExhaustedError) => {
     const unit = waitMs < 1_000 ? 1 : 1_000;
     const left = formatSetting(Math.ceil(waitMs / unit) * unit);
     log.warn({ waitMs }, `no unique id for now, waiting: ${detail} (${left} or more to go)`);
   };
   try {
-    return (await printIds(ids, wanted, io, ending.signal, tell)) ? ExitCode.ok : exitCodeOfSignal('SIGPIPE');
+    return (await printIds(ids, wanted, io, ending.signal, onDrought))
+      ? ExitCode.ok
+      : exitCodeOfSignal('SIGPIPE');
   } finally {
     ending.release();
   }
@@ -147,7 +150,7 @@ async function answer(
  * Prints ids, one on a line, as fast as the generator makes them and the reader takes them. Resolves to false
  * when the reader goes too early.
  *
- * @param onDrought is told why there has been no id for 5 s, and then once a minute
+ * @param onDrought gets why there has been no id for 5 s, and then once a minute
  * @throws {LeaseLostError} when the lease is lost: the ids printed before are good
  * @throws `signal.reason` as soon as `signal` aborts
  */
@@ -159,10 +162,18 @@ export async function printIds(
   onDrought: (lack: IdsExhaustedError) => void,
 ): Promise<boolean> {
   const chunk = new BigUint64Array(Math.min(count, CHUNK));
-  let tellAt = io.clock.monotonic() + TELL_AFTER_MS;
+  let sayAt = io.clock.monotonic() + SAY_AFTER_MS;
   for (let left = count; left > 0; ) {
     signal.throwIfAborted();
-    const { made, lack } = make(ids, chunk, Math.min(left, CHUNK));
+    let made = Math.min(left, CHUNK);
+    let lack: IdsExhaustedError | undefined;
+    try {
+      ids.fill(chunk, 0, made);
+    } catch (error) {
+      if (!(error instanceof IdsExhaustedError)) throw error;
+      made = error.filled;
+      lack = error;
+    }
     if (made > 0) {
       io.stdout(`${Array.from(chunk.subarray(0, made), (id) => formatId(id, format)).join('\n')}\n`);
       if (!(await orAborted(io.taken(), signal))) return false;
@@ -170,28 +181,13 @@ export async function printIds(
     left -= made;
     const now = io.clock.monotonic();
     // After the write: a slow reader is no lack of ids.
-    if (made > 0) tellAt = now + TELL_AFTER_MS;
+    if (made > 0) sayAt = now + SAY_AFTER_MS;
     if (lack === undefined) continue;
-    if (now >= tellAt) {
+    if (now >= sayAt) {
       onDrought(lack);
-      tellAt = now + TELL_AGAIN_MS;
+      sayAt = now + SAY_AGAIN_MS;
     }
-    await io.clock.sleep(Math.min(lack.waitMs, tellAt - now), signal);
+    await io.clock.sleep(Math.min(lack.waitMs, sayAt - now), signal);
   }
   return true;
-}
-
-/** Makes as many ids as there are now, with the reason why there are no more. */
-function make(
-  ids: Pick<UniqueIdGenerator, 'fill'>,
-  chunk: BigUint64Array,
-  count: number,
-): { made: number; lack?: IdsExhaustedError } {
-  try {
-    ids.fill(chunk, 0, count);
-    return { made: count };
-  } catch (error) {
-    if (!(error instanceof IdsExhaustedError)) throw error;
-    return { made: error.filled, lack: error };
-  }
 }

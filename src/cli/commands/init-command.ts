@@ -14,14 +14,16 @@ import type { Settings } from '../../settings/settings.js';
 import { parseInteger } from '../../settings/values.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
+import { complain, say } from '../kit/answer.js';
+import type { Call } from '../kit/command-row.js';
+import { onAllocated, onZooKeeper } from '../kit/on-zookeeper.js';
+import { interruptible, onStore } from '../kit/reported.js';
 import type { Io } from '../terminal/io.js';
 import { ProgressLine } from '../terminal/progress-line.js';
 import { formatDuration, formatSetting, pluralize } from '../terminal/text.js';
-import { complain, interruptible, onStore, say } from './store-command.js';
-import { allocatedSettings, onZooKeeper } from './zookeeper-command.js';
 
-/** The options of `init`, as they stand on the command line. */
-export interface InitOptions {
+/** The options of `init`, as they are on the command line. */
+interface InitOptions {
   /** Restores damaged lease objects, instead of creating missing ones. */
   readonly repair?: boolean;
   /** A version that no tenure of a damaged node id has exceeded, for node ids whose versions are unknown. */
@@ -33,19 +35,17 @@ const NAMED = 100;
 const MAX_VERSION = 999_999_999_999_999;
 
 /** `nodelease init`: creates the cluster's settings and all lease objects, or restores damaged ones. */
-export function initCommand(
-  { repair: repairs = false, aboveVersion: text }: InitOptions,
-  settings: Settings,
-  io: Io,
-): Promise<number> {
+export function initCommand(call: Call<InitOptions>): Promise<number> {
+  const { options, settings, io } = call;
+  const { repair: repairs = false, aboveVersion: text } = options;
   if (text !== undefined && !repairs) throw new UsageError('--above-version is of use with --repair only');
   const aboveVersion = text === undefined ? undefined : parseInteger(text, '--above-version', 0, MAX_VERSION);
-  const allocated = allocatedSettings(settings);
+  const allocated = onAllocated(call);
   if (allocated !== undefined) {
-    const { text: where } = allocated.zookeeper.connect;
-    return onZooKeeper(allocated, io, (zookeeper, signal) => makeFirstGroup(zookeeper, where, io, signal));
+    const { text: where } = allocated.settings.zookeeper.connect;
+    return onZooKeeper(allocated, (zookeeper, signal) => makeFirstGroup(zookeeper, where, io, signal));
   }
-  return onStore(settings, io, (session) =>
+  return onStore(call, (session) =>
     repairs ? repair(session, aboveVersion, io) : initialize(session, settings, io),
   );
 }
@@ -62,7 +62,6 @@ async function makeFirstGroup(
   signal: AbortSignal,
 ): Promise<number> {
   const path = groupPath(0);
-  await zookeeper.whenConnected({ signal });
   if ((await zookeeper.children(path, { signal })) !== undefined)
     say(io, `${path} is there already at ${where}: nothing to do`);
   else {

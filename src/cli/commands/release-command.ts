@@ -5,33 +5,30 @@ import { MAX_NODE_IDS } from '../../lease/model/lease-state.js';
 import { evictHolder } from '../../lease/operate/evict.js';
 import { readCluster } from '../../lease/session/cluster-store.js';
 import type { StoreSession } from '../../lease/session/store-session.js';
-import type { Settings } from '../../settings/settings.js';
 import { parseInteger } from '../../settings/values.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
+import { complain, say } from '../kit/answer.js';
+import type { Call } from '../kit/command-row.js';
+import { onAllocated, onZooKeeper } from '../kit/on-zookeeper.js';
+import { onStore } from '../kit/reported.js';
 import type { Io } from '../terminal/io.js';
 import { formatSetting } from '../terminal/text.js';
-import { complain, onStore, say } from './store-command.js';
-import { allocatedSettings, onZooKeeper } from './zookeeper-command.js';
 
 /** `nodelease release ID --force`: takes a node id away from its holder. */
-export function releaseCommand(
-  text: string,
-  { force }: { force?: boolean },
-  settings: Settings,
-  io: Io,
-): Promise<number> {
+export function releaseCommand(call: Call<{ force?: boolean }>, text: string): Promise<number> {
+  const { options, io } = call;
   const id = parseInteger(text, 'node id', 0, MAX_NODE_IDS - 1);
-  const allocated = allocatedSettings(settings);
-  if (!force) {
+  const allocated = onAllocated(call);
+  if (!options.force) {
     const effect = allocated
       ? "whose command is killed; others get it when the holder's session has ended"
       : 'who notices at its next renewal only; others get it when duration and grace have passed';
     const advice = 'It is not a way to stop a task: for that, send it SIGTERM. Add --force to do it';
     throw new UsageError(`release takes node id ${id} away from its holder, ${effect}. ${advice}`);
   }
-  if (allocated === undefined) return onStore(settings, io, (session) => releaseId(session, id, io));
-  return onZooKeeper(allocated, io, (zookeeper, signal) => releaseAllocated(zookeeper, id, io, signal));
+  if (allocated === undefined) return onStore(call, (session) => releaseId(session, id, io));
+  return onZooKeeper(allocated, (zookeeper, signal) => releaseAllocated(zookeeper, id, io, signal));
 }
 
 /**
@@ -49,25 +46,21 @@ export async function releaseId(session: StoreSession, id: number, io: Io): Prom
   try {
     const eviction = await evictHolder(session, id, cluster);
     if (eviction.kind === 'evicted') {
-      say(
-        io,
-        `node id ${id} is taken away from task ${eviction.taskId}: its version is ${eviction.version} now`,
-      );
+      const { taskId, version } = eviction;
+      say(io, `node id ${id} is taken away from task ${taskId}: its version is ${version} now`);
       const next =
         id < size
           ? `others may take the id in ${formatSetting(durationMs + graceMs)} at the latest`
           : 'no task may take the id: the cluster has it no more';
       say(io, `the task stops at its next renewal, ${next}`);
-    } else if (eviction.state === 'absent' && bootstrapped) {
-      say(
-        io,
-        `node id ${id} is not held, and cannot be: its lease object is absent (nodelease init --repair restores it)`,
-      );
-    } else
-      say(
-        io,
-        `node id ${id} is not held: it is ${eviction.state === 'absent' ? 'vacant' : eviction.state}, nothing was changed`,
-      );
+    } else {
+      const { state } = eviction;
+      const why =
+        state === 'absent' && bootstrapped
+          ? ', and cannot be: its lease object is absent (nodelease init --repair restores it)'
+          : `: it is ${state === 'absent' ? 'vacant' : state}, nothing was changed`;
+      say(io, `node id ${id} is not held${why}`);
+    }
     return ExitCode.ok;
   } catch (error) {
     if (!(error instanceof LeaseUnreadableError)) throw error;
@@ -86,7 +79,7 @@ async function releaseAllocated(
   io: Io,
   signal: AbortSignal,
 ): Promise<number> {
-  // What the servers grant to this session stands for what they have granted to the holder's.
+  // What the servers grant to this session is taken for what they have granted to the holder's.
   const { timeoutMs } = await zookeeper.whenConnected({ signal });
   const eviction = await evictAllocated({ zookeeper, clock: io.clock, signal }, id);
   if (eviction.kind === 'not-allocated') {

@@ -1,21 +1,22 @@
 import { ConfigError } from '../../base/errors.js';
 import type { NodeMonitor } from '../../monitor/node-monitor.js';
 import type { CommandConfigSettings, RetirePolicy, Settings } from '../../settings/settings.js';
+import type { Call } from '../kit/command-row.js';
+import { logFailure } from '../kit/reported.js';
 import { type Logger, loggerFor } from '../log/logger.js';
 import { inheritedFiles } from '../run/child.js';
 import type { CommandConfig, ConfiguredRun } from '../run/command-config.js';
 import type { Variables } from '../run/config-variables.js';
 import { type EnvTemplate, parseEnvTemplates } from '../run/env-templates.js';
-import { whyStopping } from '../run/retirement.js';
-import { SignalRelay } from '../run/signal-relay.js';
+import { whyStopping } from '../run/held.js';
 import { commandToRun, SupervisedCommand, type SupervisedCommandOptions } from '../run/supervised-command.js';
 import type { WorkEnd } from '../run/supervisor.js';
 import { runWorkload, type Workload, type WorkloadNode, type WorkloadOptions } from '../run/workload.js';
 import type { Io } from '../terminal/io.js';
-import { logFailure } from './store-command.js';
+import { SignalRelay } from '../terminal/signal-relay.js';
 
-/** The options of `run` that it reads itself, as they stand on the command line. */
-export interface RunOptions {
+/** The options of `run` that it reads itself, as they are on the command line. */
+interface RunOptions {
   /** Templates of further variables of the command's environment. */
   readonly env?: readonly string[];
   readonly bearerTokenFile?: string;
@@ -26,10 +27,8 @@ export interface RunOptions {
  * has ended.
  */
 export async function runCommand(
-  command: readonly string[],
-  options: RunOptions,
-  settings: Settings,
-  io: Io,
+  { options, settings, io }: Call<RunOptions>,
+  ...command: string[]
 ): Promise<number> {
   const { env: templates = [], bearerTokenFile } = options;
   // A variable may be there for other commands; an option is meant for this one.
@@ -72,7 +71,7 @@ async function httpFor(settings: Settings, io: Io): Promise<WorkloadOptions['htt
   const { http: at } = settings;
   if (at === undefined) return undefined;
   const { NodeMonitor } = await import('../../monitor/node-monitor.js');
-  const { NodeHttp } = await import('../run/node-http.js');
+  const { NodeHttp } = await import('../node-http/node-http.js');
   const monitor = new NodeMonitor();
   return { monitor, open: (log: Logger) => NodeHttp.open({ at, settings, io, log, monitor }) };
 }
@@ -110,7 +109,7 @@ class CommandWorkload implements Workload {
     if (config === undefined) return this.#runOnce(node);
     try {
       for (;;) {
-        const end = await config.beside((run) => this.#runOnce(node, run));
+        const end = await config.during((run) => this.#runOnce(node, run));
         if (!end.again) return end;
       }
     } finally {
@@ -129,14 +128,18 @@ class CommandWorkload implements Workload {
       await routing?.withdraw();
     };
     return this.#command.run({
-      ...{ held: lease, env: this.#environment(node, variables), log, onRetire, restart },
+      held: lease,
+      env: this.#environment(node, variables),
+      log,
+      onRetire,
+      restart,
       beforeStop: routing || monitor ? beforeStop : undefined,
       onStart: onStart ?? (() => routing?.begin()),
     });
   }
 
   /**
-   * What the command finds in its environment. Where this run listens is told by its URL: a run within it
+   * What the command finds in its environment. The URL says where this run listens: a run within it
    * must not listen there, too.
    */
   #environment(
@@ -147,7 +150,7 @@ class CommandWorkload implements Workload {
     const templates = this.options.env.map(
       ({ name, value }) => [name, value({ id, version, taskId, url })] as const,
     );
-    // An inherited one tells of another node id.
+    // An inherited one is of another node id.
     const data = dataDir !== undefined && { NODE_DATA_DIR: dataDir };
     const http = { NODELEASE_URL: url, ...(url !== undefined && { NODELEASE_HTTP: undefined }) };
     return {

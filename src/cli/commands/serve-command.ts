@@ -3,21 +3,23 @@ import { LeaseLostError, LeaseRetiringError } from '../../lease/model/lease.js';
 import { graceAfterLoss } from '../../lease/model/lease-timing.js';
 import { NodeMonitor, nodeHealthJson } from '../../monitor/node-monitor.js';
 import { DEFAULT_LISTEN_ADDRESS } from '../../settings/listen-address.js';
-import type { RetirePolicy, Settings } from '../../settings/settings.js';
+import type { RetirePolicy } from '../../settings/settings.js';
 import { ExitCode } from '../exit-codes.js';
+import { say } from '../kit/answer.js';
+import type { Call } from '../kit/command-row.js';
+import { logEnd, logFailure } from '../kit/reported.js';
 import { type Logger, loggerFor } from '../log/logger.js';
-import { NodeHttp } from '../run/node-http.js';
-import { onRetirement, whyStopping } from '../run/retirement.js';
-import { Interrupted, SignalRelay } from '../run/signal-relay.js';
+import { NodeHttp } from '../node-http/node-http.js';
+import { onRetirement, whyStopping } from '../run/held.js';
 import type { WorkEnd } from '../run/supervisor.js';
 import { WaitFile } from '../run/wait-file.js';
 import { runWorkload, type Workload, type WorkloadNode } from '../run/workload.js';
 import type { Io } from '../terminal/io.js';
+import { Interrupted, SignalRelay } from '../terminal/signal-relay.js';
 import { withTimeout } from '../terminal/with-timeout.js';
-import { logEnd, logFailure, say } from './store-command.js';
 
 /**
- * `nodelease serve`: holds a node id for the other containers of its task, and tells them of it over HTTP.
+ * `nodelease serve`: holds a node id for the other containers of its task, and describes it over HTTP.
  * The URL is the answer, on one line of standard output. Resolves to 0 when SIGINT or SIGTERM has ended it,
  * with the node id released. Resolves to 76 as soon as the lease is lost, or the node id is being retired
  * with `--on-retire stop`: then the id is left to expire, since its users have not been asked to end yet.
@@ -25,11 +27,11 @@ import { logEnd, logFailure, say } from './store-command.js';
  * Not guaranteed: that the users of the node id have ended before. The container runtime has to end this
  * process last (ECS by `dependsOn`, Kubernetes by native sidecars).
  */
-export async function serveCommand(
-  { waitFile: path }: { waitFile?: string },
-  settings: Settings,
-  io: Io,
-): Promise<number> {
+export async function serveCommand({
+  options: { waitFile: path },
+  settings,
+  io,
+}: Call<{ waitFile?: string }>): Promise<number> {
   const signals = new SignalRelay(io.signals);
   const log = await loggerFor(settings, io);
   const monitor = new NodeMonitor();
@@ -80,8 +82,8 @@ interface SidecarOptions {
 }
 
 /**
- * The work of other processes with the node id: it lasts until this process is told to end, or the lease is
- * lost.
+ * The work of other processes with the node id: it continues until a signal ends this process, or the lease
+ * is lost.
  */
 class Sidecar implements Workload {
   #fileGone: Promise<void> | undefined;
@@ -138,7 +140,7 @@ class Sidecar implements Workload {
   }
 
   /**
-   * Keeps the file there while the node id may be used. It says what does not change; `/lease` tells for how
+   * Keeps the file there while the node id may be used. It says what does not change; `/lease` says for how
    * long the lease holds.
    */
   #keepWritten(waitFile: WaitFile, url: string | undefined): () => void {

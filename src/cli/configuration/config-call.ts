@@ -2,16 +2,15 @@ import { type ConfigName, contextsOf, overridesOf, rootOf } from '../../configur
 import { type ConfigPublisher, configPublisher } from '../../configuration/publisher.js';
 import type { ConfigPlace } from '../../configuration/read-contexts.js';
 import { parseInteger } from '../../settings/values.js';
-import { onZooKeeper, type ZooKeeperCommandSettings } from '../commands/zookeeper-command.js';
 import { UsageError } from '../exit-codes.js';
-import type { Io } from '../terminal/io.js';
+import type { ZooKeeperCall } from '../kit/command-row.js';
+import { onConnecting } from '../kit/on-zookeeper.js';
 
-/** The options of the commands of the group `config`, as they stand on the command line. */
-export interface ConfigOptions {
+/** The options of the commands of the group `config`, as they are on the command line. */
+interface ConfigOptions {
   readonly app?: string;
   readonly profile?: string;
   readonly root?: string;
-  readonly json?: boolean;
   readonly node?: string;
   readonly nodes?: string;
   readonly own?: boolean;
@@ -22,12 +21,7 @@ export interface ConfigOptions {
   readonly replace?: boolean;
 }
 
-/** One call of a command of the group. */
-export interface ConfigCall {
-  readonly options: ConfigOptions;
-  readonly settings: ZooKeeperCommandSettings;
-  readonly io: Io;
-}
+export type ConfigCall = ZooKeeperCall<ConfigOptions>;
 
 /** What a command works on. */
 export interface ConfigWork {
@@ -46,9 +40,10 @@ export interface ConfigWork {
  * @throws {ConfigError} or {UsageError}
  */
 export async function onConfig(
-  { options, settings, io }: ConfigCall,
+  call: ConfigCall,
   act: (work: ConfigWork) => Promise<number>,
 ): Promise<number> {
+  const { io } = call;
   const {
     app,
     profile,
@@ -57,7 +52,7 @@ export async function onConfig(
     nodes,
     own,
     author = `${io.env.USER || io.env.LOGNAME || 'unknown'}@${io.hostname}`,
-  } = options;
+  } = call.options;
   if (app === undefined)
     throw new UsageError('expected --app NAME, the application whose configuration is meant');
   const name = { app, profile, root };
@@ -66,7 +61,7 @@ export async function onConfig(
   const nodeId = node === undefined ? undefined : wholeNumber(node, '--node');
   const { clock, random } = io;
   const place = { clock, random, root: rootOf(name) };
-  return onZooKeeper(settings, io, async (zookeeper, signal) => {
+  return onConnecting(call, async (zookeeper, signal) => {
     const publisher = configPublisher(zookeeper, { ...name, nodes, author, clock, random });
     await zookeeper.whenConnected({ signal });
     return act({ name, place: { ...place, zookeeper }, contexts, nodeId, publisher, signal });

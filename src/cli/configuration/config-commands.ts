@@ -5,10 +5,9 @@ import { readFleet } from '../../configuration/fleet.js';
 import type { KeyChange, Revision } from '../../configuration/history.js';
 import type { ContextState, PublishOptions, WantedChange } from '../../configuration/publisher.js';
 import { readContexts, repeated } from '../../configuration/read-contexts.js';
-import { complain, say, sayJson, sayLines } from '../commands/store-command.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
-import { type Column, renderTable } from '../terminal/table.js';
-import { pluralize, printable, someOf } from '../terminal/text.js';
+import { answer, complain, sayJson, sayValue, withRows } from '../kit/answer.js';
+import { pluralize, someOf } from '../terminal/text.js';
 import { type ConfigCall, type ConfigWork, onConfig, wholeNumber } from './config-call.js';
 import { fileFormat } from './file-formats.js';
 
@@ -20,9 +19,11 @@ export function ls(call: ConfigCall): Promise<number> {
   return onConfig(call, async (work) => {
     const { values, revisions } = await valuesOf(work);
     const rows = [...values].map(([key, { value, context }]) => ({ key, value, context }));
-    const columns = [{ title: 'KEY', minWidth: 12 }, { title: 'VALUE', minWidth: 16 }, { title: 'CONTEXT' }];
-    const summary = `${pluralize(rows.length, 'key')} of ${revisionsText(revisions)}`;
-    return shown(call, { revisions, values: rows }, columns, rows.map(Object.values), summary);
+    return answer(call, {
+      report: { revisions, values: rows },
+      tables: withRows([[['KEY', 12], ['VALUE', 16], 'CONTEXT'], rows.map(Object.values)]),
+      lines: [`${pluralize(rows.length, 'key')} of ${revisionsText(revisions)}`],
+    });
   });
 }
 
@@ -32,8 +33,7 @@ export function get(call: ConfigCall, key = ''): Promise<number> {
     const found = (await valuesOf(work)).values.get(key);
     if (found === undefined) complain(call.io, `${key} is not set in ${work.contexts[0]}`);
     else if (call.options.json) sayJson(call.io, { key, ...found });
-    else if (call.io.screen()) say(call.io, found.value);
-    else call.io.stdout(`${found.value}\n`);
+    else sayValue(call.io, found.value);
     return found === undefined ? ExitCode.nothing : ExitCode.ok;
   });
 }
@@ -52,13 +52,24 @@ export function exportFile(call: ConfigCall): Promise<number> {
 export function history(call: ConfigCall): Promise<number> {
   return onConfig(call, async ({ publisher, signal }) => {
     const revisions = await publisher.history(signal);
-    const ofTexts = ['AT', 'AUTHOR', 'MESSAGE', 'KEYS'].map((title) => ({ title, minWidth: 12 }));
     const rows = revisions.map(({ revision, at, author, message, changes }) => [
-      ...[String(revision), at, author, message],
+      ...[`${revision}`, at, author, message],
       someOf(changes.map(({ key }) => key)),
     ]);
-    const summary = `${pluralize(rows.length, 'revision')} of ${publisher.context}`;
-    return shown(call, revisions, [{ title: 'REVISION', align: 'right' }, ...ofTexts], rows, summary);
+    return answer(call, {
+      report: revisions,
+      tables: withRows([
+        [
+          ['REVISION', 'right'],
+          ['AT', 12],
+          ['AUTHOR', 12],
+          ['MESSAGE', 12],
+          ['KEYS', 12],
+        ],
+        rows,
+      ]),
+      lines: [`${pluralize(rows.length, 'revision')} of ${publisher.context}`],
+    });
   });
 }
 
@@ -67,18 +78,22 @@ export function diff(call: ConfigCall, from = '', to?: string): Promise<number> 
   const [first, last] = [wholeNumber(from, 'REV'), to === undefined ? undefined : wholeNumber(to, 'REV')];
   return onConfig(call, async ({ publisher, signal }) => {
     const changes = await publisher.diff(first, last, signal);
-    const columns = ['KEY', 'OLD', 'NEW'].map((title) => ({ title, minWidth: 12 }));
-    return shown(
-      call,
-      changes,
-      columns,
-      changes.map(changeRow),
-      `${pluralize(changes.length, 'key')} of ${publisher.context} differ`,
-    );
+    return answer(call, {
+      report: changes,
+      tables: withRows([
+        [
+          ['KEY', 12],
+          ['OLD', 12],
+          ['NEW', 12],
+        ],
+        changes.map(changeRow),
+      ]),
+      lines: [`${pluralize(changes.length, 'key')} of ${publisher.context} differ`],
+    });
   });
 }
 
-/** `nodelease config status`: which revision each node runs, as far as nodes tell it. */
+/** `nodelease config status`: which revision each node runs, as far as nodes report it. */
 export function status(call: ConfigCall): Promise<number> {
   return onConfig(call, async ({ contexts: [context = ''], place, signal }) => {
     const [report] = await repeated(place, { signal }, (own) =>
@@ -86,24 +101,15 @@ export function status(call: ConfigCall): Promise<number> {
     );
     const { revisions = {}, nodes = [] } = report ?? {};
     const late = nodes.filter(({ behind }) => behind.length > 0);
-    const columns: Column[] = [
-      { title: 'NODE ID', align: 'right' },
-      { title: 'REVISION', align: 'right' },
-    ];
     const rows = nodes.map(({ nodeId, revisions: own, at, behind }) => [
-      `${nodeId}`,
-      `${own[context] ?? 0}`,
-      at,
+      ...[`${nodeId}`, `${own[context] ?? 0}`, at],
       behind.join(' '),
     ]);
-    const summary = `${pluralize(nodes.length, 'node')}, ${late.length} behind, of ${revisionsText(revisions)}`;
-    return shown(
-      call,
-      { revisions, nodes },
-      [...columns, { title: 'SINCE' }, { title: 'BEHIND IN' }],
-      rows,
-      summary,
-    );
+    return answer(call, {
+      report: { revisions, nodes },
+      tables: withRows([[['NODE ID', 'right'], ['REVISION', 'right'], 'SINCE', 'BEHIND IN'], rows]),
+      lines: [`${pluralize(nodes.length, 'node')}, ${late.length} behind, of ${revisionsText(revisions)}`],
+    });
   });
 }
 
@@ -155,7 +161,7 @@ function published(
   call: ConfigCall,
   act: (work: ConfigWork, options: PublishOptions) => Promise<Revision | undefined>,
 ): Promise<number> {
-  const { expect, message, json } = call.options;
+  const { expect, message } = call.options;
   const expected = expect === undefined ? undefined : wholeNumber(expect, '--expect');
   return onConfig(call, async (work) => {
     const { publisher, signal } = work;
@@ -163,10 +169,10 @@ function published(
     const done = revision
       ? `revision ${revision.revision}, ${pluralize(revision.changes.length, 'key')} changed`
       : 'nothing to change';
-    if (json)
-      sayJson(call.io, revision ?? { revision: (await publisher.read(signal)).revision, changes: [] });
-    else say(call.io, `${publisher.context}: ${done}`);
-    return ExitCode.ok;
+    return answer(call, {
+      report: revision ?? { revision: (await publisher.read(signal)).revision, changes: [] },
+      lines: [`${publisher.context}: ${done}`],
+    });
   });
 }
 
@@ -195,21 +201,3 @@ export const revisionsText = (revisions: Readonly<Record<string, number>>) =>
   Object.entries(revisions)
     .map(([context, revision]) => `${context} at revision ${revision}`)
     .join(', ');
-
-/** As JSON, or as a table where it has rows, and a line below it. */
-function shown(
-  { options, io }: ConfigCall,
-  report: object,
-  columns: readonly Column[],
-  rows: readonly (readonly string[])[],
-  summary: string,
-): number {
-  const cells = rows.map((row) => row.map((text) => ({ text })));
-  if (options.json) sayJson(io, report);
-  else
-    sayLines(io, [
-      ...(rows.length > 0 ? [...renderTable(columns, cells, io.screen()), ''] : []),
-      printable(summary),
-    ]);
-  return ExitCode.ok;
-}

@@ -1,6 +1,12 @@
-import { type CommandRow, JSON_LINE, type OptionRow } from '../commands/command-row.js';
-import type { ZooKeeperCommandSettings } from '../commands/zookeeper-command.js';
-import type { ConfigCall } from './config-call.js';
+import {
+  type Command,
+  type CommandRow,
+  JSON_CHANGES,
+  JSON_LINE,
+  type OptionRow,
+  type WithZooKeeper,
+} from '../kit/command-row.js';
+import { OF_ZOOKEEPER } from '../kit/command-settings.js';
 
 const WHICH: readonly OptionRow[] = [
   ['--app <name>', 'the application whose configuration is meant; "application" is what all of them share'],
@@ -23,29 +29,26 @@ const PUBLISHING: readonly OptionRow[] = [
   JSON_LINE,
 ];
 
-type Run = (call: ConfigCall, ...args: string[]) => Promise<number>;
-type Commands = Omit<typeof import('./config-commands.js'), 'changeRow' | 'revisionsText'>;
-
 /** A command of the group, whose code is loaded when it is called. */
 function row(
   name: string,
   description: string,
   options: readonly OptionRow[],
-  load: () => Promise<Run>,
+  load: () => Promise<Command<WithZooKeeper>>,
   args: CommandRow['arguments'] = [],
 ): CommandRow {
   return {
-    ...{
-      name: `config ${name}`,
-      description,
-      arguments: args,
-      options: [...WHICH, ...options],
-      zookeeper: 'required',
-    },
-    run: async (given, settings: ZooKeeperCommandSettings, io, ...values) =>
-      (await load())({ options: given, settings, io }, ...values),
+    name: `config ${name}`,
+    description,
+    arguments: args,
+    options: [...WHICH, ...options],
+    settings: OF_ZOOKEEPER,
+    zookeeper: 'required',
+    load,
   };
 }
+
+type Commands = Omit<typeof import('./config-commands.js'), 'changeRow' | 'revisionsText'>;
 
 const command = (name: keyof Commands) => async () => (await import('./config-commands.js'))[name];
 
@@ -100,7 +103,7 @@ export const CONFIG_COMMANDS: readonly CommandRow[] = [
   row(
     'watch',
     'print every change, until interrupted',
-    [NODE, ['--json', 'one JSON object for each change, on one line']],
+    [NODE, JSON_CHANGES],
     async () => (await import('./config-watch-command.js')).watch,
   ),
   row('status', 'show which revision each node runs', [JSON_LINE], command('status')),

@@ -1,12 +1,10 @@
-import { once } from 'node:events';
 import {
   type ConfigurationChange,
   type ConfigurationEvent,
   openConfiguration,
 } from '../../configuration/configuration.js';
-import { complain, sayJson, sayLines } from '../commands/store-command.js';
-import { exitCodeOfStop } from '../exit-codes.js';
-import { Interrupted } from '../run/signal-relay.js';
+import { complain, sayJson, sayLines } from '../kit/answer.js';
+import { interruption, watching } from '../kit/reported.js';
 import { printable } from '../terminal/text.js';
 import { type ConfigCall, onConfig } from './config-call.js';
 import { changeRow, revisionsText } from './config-commands.js';
@@ -20,30 +18,29 @@ export function watch(call: ConfigCall): Promise<number> {
   return onConfig(call, async ({ name, nodeId, place, signal }) => {
     const { zookeeper, clock, random } = place;
     const onEvent = (event: ConfigurationEvent) => 'problem' in event && complain(io, event.problem);
-    const tell = ({ changes, revisions }: ConfigurationChange, state?: string) => {
+    const show = ({ changes, revisions }: ConfigurationChange, state?: string) => {
       const time = new Date(clock.now()).toISOString();
-      const told = changes.map(({ key, old = null, new: value = null }) => ({ key, old, new: value }));
-      if (options.json) return sayJson(io, { time, change: state ?? 'changed', revisions, changes: told });
-      const lines = told.map(changeRow).map(([key, old, now]) => `${key}: ${old} -> ${now}`);
-      const all = lines.length > 0 ? lines : [`${revisionsText(revisions)}: ${state ?? 'no other values'}`];
+      const shown = changes.map(({ key, old = null, new: value = null }) => ({ key, old, new: value }));
+      if (options.json) return sayJson(io, { time, change: state ?? 'changed', revisions, changes: shown });
+      const lines = shown.map(changeRow).map(([key, old, now]) => `${key}: ${old} -> ${now}`);
+      if (lines.length === 0) lines.push(`${revisionsText(revisions)}: ${state ?? 'no other values'}`);
       sayLines(
         io,
-        all.map((line) => printable(`${time}  ${line}`)),
+        lines.map((line) => printable(`${time}  ${line}`)),
       );
     };
-    await using config = await openConfiguration(zookeeper, {
-      ...name,
-      nodeId,
-      signal,
-      onEvent,
-      clock,
-      random,
+    return watching(signal, async () => {
+      await using config = await openConfiguration(zookeeper, {
+        ...name,
+        nodeId,
+        signal,
+        onEvent,
+        clock,
+        random,
+      });
+      config.onChange(show);
+      show({ changes: [], revisions: config.revisions }, 'watching');
+      await interruption(signal);
     });
-    config.onChange(tell);
-    tell({ changes: [], revisions: config.revisions }, 'watching');
-    if (!signal.aborted) await once(signal, 'abort');
-    const { reason }: { reason: unknown } = signal;
-    if (reason instanceof Interrupted) return exitCodeOfStop(reason.signal);
-    throw reason;
   });
 }

@@ -57,7 +57,7 @@ function parseJson(text: string, label: string): ReadonlyMap<string, string> {
 const ENV_LINE =
   /^[ \t]*(?:(?:export[ \t]+)?([\w.-]+)[ \t]*=[ \t]*(?:'([^']*)'|"((?:\\[\s\S]|[^"\\])*)"|([^\n]*?)))?[ \t]*(?:(?:^|[ \t])#[^\n]*)?$/gm;
 
-/** The variable DB_URL stands for the key db.url, as in Spring's relaxed binding. */
+/** The variable DB_URL is the key db.url, as in Spring's relaxed binding. */
 function parseEnv(text: string, label: string): ReadonlyMap<string, string> {
   const lines = text.replace(/\r\n/g, '\n');
   const [strange] = lines.replace(ENV_LINE, '').trim().split('\n');

@@ -9,7 +9,7 @@ const PAIR = /^((?:\\[\s\S]|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*([\s\S]*)$/;
 const ESCAPES: Readonly<Record<string, string>> = { t: '\t', n: '\n', r: '\r', f: '\f' };
 
 /**
- * Of a key that stands there twice the last value counts, as in Java.
+ * Of a key that is there twice the last value counts, as in Java.
  * @throws {ConfigError} naming the setting `label`
  */
 export function parseProperties(text: string, label: string): ReadonlyMap<string, string> {

@@ -9,10 +9,12 @@ import { StoreSession } from '../../lease/session/store-session.js';
 import { ClusterFollower } from '../../monitor/cluster-follower.js';
 import { DEFAULT_LISTEN_ADDRESS, type ListenAddress, reachableUrl } from '../../settings/listen-address.js';
 import { FileLeaseStore } from '../../store/file/file-lease-store.js';
-import { complain, interruptible, reportFailure } from '../commands/store-command.js';
 import { ExitCode, exitCodeOfStop } from '../exit-codes.js';
-import { Interrupted } from '../run/signal-relay.js';
+import { complain } from '../kit/answer.js';
+import type { Call } from '../kit/command-row.js';
+import { interruptible, reportFailure } from '../kit/reported.js';
 import type { Io } from '../terminal/io.js';
+import { Interrupted } from '../terminal/signal-relay.js';
 import { DemoFailure, DemoStory, type DemoTask } from './demo-story.js';
 import { DemoView } from './demo-view.js';
 
@@ -25,14 +27,14 @@ const KEPT_LOG = 4_000;
 const LABELS = { listen: '--http', bearerTokenFile: '--bearer-token-file' };
 
 /**
- * `nodelease demo`: a fleet of real processes on the embedded store, in a folder of its own that is removed
+ * `nodelease demo`: a fleet of real processes on the embedded store, in a temporary folder that is removed
  * at the end. It needs no settings, and ignores them. A browser can show its console. Every process that it
  * starts ends with it, in whatever way it ends. Resolves to 0 when SIGINT or SIGTERM has interrupted it or,
  * with `once`, when one take-over has been shown.
  *
  * @param at where the console is. @default 127.0.0.1:7070, or any free port while that is taken
  */
-export async function demoCommand(once: boolean, at: ListenAddress | undefined, io: Io): Promise<number> {
+export async function demoCommand({ options, settings, io }: Call<{ once?: boolean }>): Promise<number> {
   const { clock, random } = io;
   const directory = mkdtempSync(join(tmpdir(), 'nodelease-demo-'));
   const store = new FileLeaseStore({ directory, clock, random });
@@ -41,7 +43,9 @@ export async function demoCommand(once: boolean, at: ListenAddress | undefined, 
       await store.close();
       rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
     };
-    await interruptible(io, (signal) => play(store, at, once, io, signal).finally(cleanUp));
+    await interruptible(io, (signal) =>
+      play(store, settings.http, options.once, io, signal).finally(cleanUp),
+    );
     return ExitCode.ok;
   } catch (error) {
     if (error instanceof ConfigError) throw error;
@@ -55,7 +59,7 @@ export async function demoCommand(once: boolean, at: ListenAddress | undefined, 
 async function play(
   store: FileLeaseStore,
   at: ListenAddress | undefined,
-  once: boolean,
+  once = false,
   io: Io,
   signal: AbortSignal,
 ): Promise<void> {
@@ -77,7 +81,11 @@ async function play(
   const view = new DemoView(title, clock, io);
   const settings = ['--store', store.url, '--nodes', String(NODES), '--duration', '3s', '--grace', '1s'];
   const story = new DemoStory({
-    ...{ session: session(), clock, view, nodes: NODES, once },
+    session: session(),
+    clock,
+    view,
+    nodes: NODES,
+    once,
     start: (name) => startTask(name, settings, io),
   });
   try {
@@ -90,7 +98,7 @@ async function play(
 }
 
 /**
- * Starts a task in a session of its own: a Ctrl-C is for the demo, which then ends its tasks in order. Its
+ * Starts a task in its own session: a Ctrl-C is for the demo, which then ends its tasks in order. Its
  * command is `cat`, which ends with its standard input, and so with the demo, in whatever way that ends.
  */
 function startTask(name: string, settings: readonly string[], { program, env, clock }: Io): DemoTask {

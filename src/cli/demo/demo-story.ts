@@ -21,7 +21,7 @@ export interface DemoTask {
   stop(): Promise<void>;
 }
 
-export interface DemoStoryOptions {
+interface DemoStoryOptions {
   readonly session: StoreSession;
   readonly clock: Clock;
   readonly view: DemoView;
@@ -45,7 +45,7 @@ const TIMEOUT_MS = 60_000;
 export class DemoFailure extends Error {}
 
 /**
- * Kills and replaces tasks of a fleet in turn, and shows what becomes of their leases, as the store tells it.
+ * Kills and replaces tasks of a fleet in turn, and shows what becomes of their leases, as the store shows it.
  */
 export class DemoStory {
   /** The running tasks, in the order of their starts. */
@@ -104,7 +104,7 @@ export class DemoStory {
     const tasks = this.#tasks.splice(0).sort((a, b) => holds(a) - holds(b));
     for (const { name, stopped } of tasks.map((task) => ({ name: task.name, stopped: task.stop() }))) {
       await stopped;
-      view.tell(`${name} stopped`, 'dim');
+      view.say(`${name} stopped`, 'dim');
       await this.#read('').catch(() => undefined);
     }
   }
@@ -134,28 +134,28 @@ export class DemoStory {
     const status = await inspectCluster(session);
     const changes = leaseChanges(this.#nodes, status?.nodes ?? []);
     this.#nodes = status?.nodes ?? [];
-    for (const change of changes) this.#tellChange(change, status);
+    for (const change of changes) this.#showChange(change, status);
     view.update(status, next);
   }
 
-  #tellChange(change: LeaseChange, status: ClusterStatus | undefined): void {
+  #showChange(change: LeaseChange, status: ClusterStatus | undefined): void {
     const { view, clock } = this.options;
     const { nodeId: id, version, taskId } = change;
-    if (change.kind === 'released') view.tell(`node id ${id} is released, its version ${version} is kept`);
+    if (change.kind === 'released') view.say(`node id ${id} is released, its version ${version} is kept`);
     else if (change.kind === 'overdue') {
       const grace = formatSetting(status?.cluster.graceMs ?? 0);
-      view.tell(`the lease of node id ${id} has run out; it may be taken after ${grace} of grace`, 'yellow');
+      view.say(`the lease of node id ${id} has run out; it may be taken after ${grace} of grace`, 'yellow');
     } else if (change.kind === 'acquired' || change.kind === 'taken-over') {
       const accident = this.#accident;
       if (taskId !== null) this.#held.add(taskId);
       if (accident?.id === id && version > accident.version) {
         const took = formatDuration(clock.monotonic() - accident.at);
-        view.tell(
+        view.say(
           `${taskId} took over node id ${id}: version ${accident.version} -> ${version}, ${took} after the kill`,
           'green',
         );
         this.#accident = undefined;
-      } else view.tell(`${taskId} acquired node id ${id} at version ${version}`, 'green');
+      } else view.say(`${taskId} acquired node id ${id} at version ${version}`, 'green');
     }
   }
 
@@ -163,7 +163,7 @@ export class DemoStory {
     this.#started += 1;
     const task = this.options.start(`task-${this.#started}`);
     this.#tasks.push(task);
-    this.options.view.tell(`${task.name} (pid ${task.pid}) ${how}`, 'dim');
+    this.options.view.say(`${task.name} (pid ${task.pid}) ${how}`, 'dim');
   }
 
   get #nextToKill(): NodeStatus | undefined {
@@ -172,7 +172,7 @@ export class DemoStory {
 
   /**
    * Kills the task that holds the next node id in turn, and starts another one. The node id; undefined where
-   * none of the tasks holds it.
+   * no task holds it.
    */
   #killNext(): number | undefined {
     const { clock, view } = this.options;
@@ -184,7 +184,7 @@ export class DemoStory {
     victim.kill();
     this.#accident = { at: clock.monotonic(), id: node.id, version: node.version };
     const left = formatDuration(Math.max(0, expiresInMs(node) ?? 0));
-    view.tell(
+    view.say(
       `${victim.name} killed by SIGKILL: node id ${node.id} (version ${node.version}) expires in ${left}`,
       'red',
     );
@@ -201,7 +201,7 @@ export class DemoStory {
       this.#tasks = this.#tasks.filter((each) => each !== task);
       if (!this.#held.has(task.name))
         throw new DemoFailure(`${task.name} ended before it held a lease (${task.end()})`);
-      this.options.view.tell(`${task.name} has ended (${task.end()})`, 'red');
+      this.options.view.say(`${task.name} has ended (${task.end()})`, 'red');
       this.#start('started in its place');
     }
   }

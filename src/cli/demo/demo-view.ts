@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.js';
 import type { ClusterStatus } from '../../lease/operate/inspect.js';
 import { wholeCluster } from '../../monitor/listed-cluster.js';
-import { sayLines } from '../commands/store-command.js';
+import { sayLines } from '../kit/answer.js';
 import { statusTable } from '../status/status-table.js';
 import { type Color, paintFor } from '../terminal/color.js';
 import { Frame } from '../terminal/frame.js';
@@ -34,7 +34,7 @@ export class DemoView {
     if (io.screen() === undefined) sayLines(io, title);
   }
 
-  tell(text: string, color?: Color): void {
+  say(text: string, color?: Color): void {
     const entry = { time: formatDuration(this.clock.monotonic() - this.#begun).padStart(6), text, color };
     this.#entries = [...this.#entries, entry].slice(-KEPT);
     if (this.io.screen() === undefined) sayLines(this.io, [`${entry.time}  ${text}`]);

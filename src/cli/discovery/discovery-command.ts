@@ -1,46 +1,46 @@
 import { DISCOVERY_PATH, NODES_PATH } from '../../discovery/tree-paths.js';
-import {
-  type DiscoveryOptions,
-  type DiscoveryReport,
-  discoveryReport,
-  type EntryReport,
-} from '../../monitor/discovery-report.js';
+import { type DiscoveryReport, discoveryReport, type EntryReport } from '../../monitor/discovery-report.js';
 import { parseDiscoveryPath, parsePath, readDiscovery } from '../../monitor/discovery-snapshot.js';
-import { complain, say, sayJson, sayLines } from '../commands/store-command.js';
-import { onZooKeeper, type ZooKeeperCommandSettings } from '../commands/zookeeper-command.js';
-import { ExitCode } from '../exit-codes.js';
-import type { Io, Screen } from '../terminal/io.js';
-import { type Cell, type Column, renderTable } from '../terminal/table.js';
-import { formatAddress, pluralize, printable } from '../terminal/text.js';
+import { ExitCode, UsageError } from '../exit-codes.js';
+import { answer, complain, type Table, tableLines, withRows } from '../kit/answer.js';
+import type { ZooKeeperCall } from '../kit/command-row.js';
+import { onZooKeeper } from '../kit/on-zookeeper.js';
+import type { Screen } from '../terminal/io.js';
+import { type Cell, type Column, textOf } from '../terminal/table.js';
+import { formatAddress, pluralize } from '../terminal/text.js';
+import { listLocks } from './discovery-locks.js';
+
+/** The options of `discovery ls`, as they are on the command line. */
+interface ListOptions {
+  readonly locks?: string;
+}
 
 /**
  * `nodelease discovery ls [PATH]`: shows the tree, or a part of it. It shows data that it cannot decode as
- * such; a znode that it may not read makes it fail. Resolves to the exit code.
+ * such; a znode that it may not read makes it fail. With `--locks`, it shows locks instead.
  *
  * @throws {ConfigError} when the path is not one of the tree
  */
-export async function listDiscoveryCommand(
-  at: string | undefined,
-  { json }: DiscoveryOptions,
-  settings: ZooKeeperCommandSettings,
-  io: Io,
-): Promise<number> {
+export async function listDiscovery(call: ZooKeeperCall<ListOptions>, at?: string): Promise<number> {
+  const { options, settings, io } = call;
+  if (options.locks !== undefined) {
+    if (at !== undefined) throw new UsageError(`expected either --locks or the path ${at}`);
+    return listLocks(call, options.locks);
+  }
   const path = at === undefined ? DISCOVERY_PATH : parseDiscoveryPath(at);
   const where = settings.zookeeper.connect.text;
-  return onZooKeeper(settings, io, async (zookeeper, signal) => {
-    await zookeeper.whenConnected({ signal });
+  return onZooKeeper(call, async (zookeeper, signal) => {
     const snapshot = await readDiscovery(zookeeper, path, signal);
     const report = discoveryReport(where, path, snapshot);
-    const nothing = [report.nodes, report.services, report.endpoints, report.foreign].every(
-      ({ length }) => length === 0,
-    );
-    if (json) sayJson(io, report);
-    else if (nothing && path === DISCOVERY_PATH)
-      say(io, `The discovery tree at ${where} is empty: no task announces anything there.`);
+    const { nodes, services, endpoints, foreign } = report;
+    const nothing = [nodes, services, endpoints, foreign].every(({ length }) => length === 0);
+    let empty: string | undefined;
+    if (nothing && path === DISCOVERY_PATH)
+      empty = `The discovery tree at ${where} is empty: no task announces anything there.`;
     else if (snapshot && parsePath(path).kind === 'internal')
-      say(io, `No task announces anything at ${path}: nodelease keeps it for itself.`);
-    else if (nothing) say(io, `There is nothing at ${path} of ${where}.`);
-    else sayLines(io, discoveryTables(report, io.screen()));
+      empty = `No task announces anything at ${path}: nodelease keeps it for itself.`;
+    else if (nothing) empty = `There is nothing at ${path} of ${where}.`;
+    answer(call, { report, empty, tables: tablesOf(report, io.screen()), lines: [summary(report)] });
     const [first, ...more] = snapshot?.denied ?? [];
     if (first === undefined) return ExitCode.ok;
     complain(
@@ -52,99 +52,87 @@ export async function listDiscoveryCommand(
 }
 
 const COMMON: readonly Column[] = [
-  { title: 'VERSION', align: 'right' },
-  { title: 'TASK', minWidth: 12 },
-  { title: 'SERVICE', minWidth: 8 },
-  { title: 'ADDRESS', minWidth: 12 },
-  { title: 'SESSION' },
-  { title: 'PROBLEM', minWidth: 16 },
+  ['VERSION', 'right'],
+  ['TASK', 12],
+  ['SERVICE', 8],
+  ['ADDRESS', 12],
+  'SESSION',
+  ['PROBLEM', 16],
 ];
+const WITHOUT_SERVICE = COMMON.filter((column) => textOf(column) !== 'SERVICE');
 
 /** From this many columns on, a table has room for an IPv4 address and its port. */
 const WIDE = 88;
 
-const NODE_COLUMNS: readonly Column[] = [{ title: 'NODE ID', align: 'right' }, { title: 'ZNODE' }, ...COMMON];
-const SERVICE_COLUMNS: readonly Column[] = [
-  { title: 'SERVICE', minWidth: 8 },
-  { title: 'NODE ID', align: 'right' },
-  ...COMMON.filter(({ title }) => title !== 'SERVICE'),
-];
-const ENDPOINT_COLUMNS: readonly Column[] = [
-  { title: 'ENDPOINT', minWidth: 8 },
-  { title: 'KEY', minWidth: 4 },
-  { title: 'REF', minWidth: 8 },
-  ...COMMON.filter(({ title }) => title !== 'SERVICE'),
-];
+const NODE_COLUMNS: readonly Column[] = [['NODE ID', 'right'], 'ZNODE', ...COMMON];
+const SERVICE_COLUMNS: readonly Column[] = [['SERVICE', 8], ['NODE ID', 'right'], ...WITHOUT_SERVICE];
+const ENDPOINT_COLUMNS: readonly Column[] = [['ENDPOINT', 8], ['KEY', 4], ['REF', 8], ...WITHOUT_SERVICE];
 
 /**
  * A part of the tree as tables of nodes, services and endpoints, as far as there are any; one summary line
  * below them.
  */
 export function discoveryTables(report: DiscoveryReport, screen: Screen | undefined): string[] {
-  const { nodes, services, endpoints, foreign } = report;
-  const tables: [readonly Column[], (readonly Cell[])[]][] = [
+  return tableLines(tablesOf(report, screen), [summary(report)], screen);
+}
+
+function tablesOf(
+  { nodes, services, endpoints, foreign }: DiscoveryReport,
+  screen: Screen | undefined,
+): Table[] {
+  const tables = withRows(
     [
       NODE_COLUMNS,
       nodes.map((node) => [
         number(node.nodeId),
-        { text: node.path.slice(NODES_PATH.length + 1) },
+        node.path.slice(NODES_PATH.length + 1),
         ...common(node, true),
       ]),
     ],
     [
       SERVICE_COLUMNS,
       services.flatMap(({ service, nodes: members }) =>
-        orNobody([service], members, (member) => [number(member.nodeId), ...common(member, false)]),
+        orNone([service], members, (member) => [number(member.nodeId), ...common(member, false)]),
       ),
     ],
     [
       ENDPOINT_COLUMNS,
       endpoints.flatMap(({ endpoint, keys }) =>
         keys.length === 0
-          ? orNobody([endpoint], [], () => [])
+          ? [[endpoint, NONE]]
           : keys.flatMap(({ key, refs }) =>
-              orNobody([endpoint, key], refs, (ref) => [{ text: ref.ref }, ...common(ref, false)]),
+              orNone([endpoint, key], refs, (ref) => [ref.ref, ...common(ref, false)]),
             ),
       ),
     ],
-    [
-      [{ title: 'FOREIGN ZNODE', minWidth: 16 }],
-      foreign.map((path) => [{ text: path, color: 'dim' as const }]),
-    ],
-  ];
-  const shown = tables.filter(([, rows]) => rows.length > 0);
-  return [
-    ...shown.flatMap(([columns, rows]) => [...renderTable(fitting(columns, rows, screen), rows, screen), '']),
-    summary(report),
-  ];
+    [[['FOREIGN ZNODE', 16]], foreign.map((path) => [[path, 'dim']])],
+  );
+  return tables.map(([columns, rows]) => [fitting(columns, rows, screen), rows]);
 }
 
-/** A row for each member, or one without where there are none; `names` stand first. */
-function orNobody<T>(
+/** A row for each member, or one without where there are none; `names` come first. */
+function orNone<T>(
   names: readonly string[],
   members: readonly T[],
   cells: (member: T) => readonly Cell[],
 ): (readonly Cell[])[] {
-  const first = names.map((text) => ({ text }));
-  return members.length === 0 ? [[...first, NOBODY]] : members.map((member) => [...first, ...cells(member)]);
+  return members.length === 0 ? [[...names, NONE]] : members.map((member) => [...names, ...cells(member)]);
 }
 
-const NOBODY: Cell = { text: '-', color: 'dim' };
+const NONE: Cell = ['-', 'dim'];
 
 function number(value: number | null): Cell {
-  return value === null ? NOBODY : { text: String(value) };
+  return value === null ? NONE : `${value}`;
 }
 
 function common(entry: EntryReport, withService: boolean): Cell[] {
-  const session: Cell =
-    entry.sessionId === null ? { text: 'none', color: 'yellow' } : { text: entry.sessionId, color: 'dim' };
   return [
     number(entry.version),
-    { text: entry.taskId ?? '' },
-    ...(withService ? [{ text: entry.service ?? '' }] : []),
-    { text: formatAddress(entry) },
-    session,
-    { text: entry.problem ?? '', color: 'red' },
+    entry.taskId ?? '',
+    ...(withService ? [entry.service ?? ''] : []),
+    formatAddress(entry),
+    entry.sessionId === null ? ['none', 'yellow'] : [entry.sessionId, 'dim'],
+    [entry.problem ?? '', 'red'],
   ];
 }
 
@@ -159,12 +147,13 @@ function fitting(
 ): readonly Column[] {
   if (screen === undefined) return columns;
   const last = columns.length - 1;
-  const empty = columns[last]?.title === 'PROBLEM' && rows.every((row) => (row[last]?.text ?? '') === '');
+  const empty =
+    textOf(columns[last] ?? '') === 'PROBLEM' && rows.every((row) => textOf(row[last] ?? '') === '');
   const shown = empty ? columns.slice(0, -1) : columns;
   // A whole address is worth more than a whole task id.
   return screen.columns < WIDE
     ? shown
-    : shown.map((column) => (column.title === 'ADDRESS' ? { ...column, minWidth: 21 } : column));
+    : shown.map((column) => (textOf(column) === 'ADDRESS' ? ['ADDRESS', 21] : column));
 }
 
 function summary({ zookeeper, path, nodes, services, endpoints, foreign }: DiscoveryReport): string {
@@ -178,5 +167,5 @@ function summary({ zookeeper, path, nodes, services, endpoints, foreign }: Disco
     ...(troubled > 0 ? [pluralize(troubled, 'problem')] : []),
     ...(foreign.length > 0 ? [pluralize(foreign.length, 'foreign znode')] : []),
   ];
-  return printable(`${counts.join(', ')} at ${path} of ${zookeeper}`);
+  return `${counts.join(', ')} at ${path} of ${zookeeper}`;
 }

@@ -14,20 +14,18 @@ import { instanceUrl } from '../../services/uri-spec.js';
 import { parseEndpointName } from '../../settings/endpoints.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
-import { complain, say, sayJson } from '../commands/store-command.js';
-import { onZooKeeper, type ZooKeeperCommandSettings } from '../commands/zookeeper-command.js';
 import { ExitCode } from '../exit-codes.js';
+import { answer, complain } from '../kit/answer.js';
+import type { ZooKeeperCall } from '../kit/command-row.js';
+import { onZooKeeper } from '../kit/on-zookeeper.js';
 import type { Io } from '../terminal/io.js';
 import { callWithTimeout } from '../terminal/with-timeout.js';
 
-/** The options of `discovery resolve`, as they stand on the command line. */
-export interface ResolveOptions {
-  /** The service, or `NAME[:KEY]` of an endpoint. */
-  readonly name: string;
+/** The options of `discovery resolve`, as they are on the command line. */
+interface ResolveOptions {
   /** `service` or `endpoint`. */
   readonly kind: string;
   readonly strategy: string;
-  readonly json: boolean;
 }
 
 /**
@@ -43,15 +41,12 @@ const READ_TIMEOUT_MS = 15_000;
  *
  * @throws {ConfigError} when the name, the kind or the strategy is invalid
  */
-export async function resolveDiscoveryCommand(
-  options: ResolveOptions,
-  settings: ZooKeeperCommandSettings,
-  io: Io,
-): Promise<number> {
-  const origin = originOf(options, settings.zookeeper.basePath, io);
+export async function resolveService(call: ZooKeeperCall<ResolveOptions>, name: string): Promise<number> {
+  const { options, settings, io } = call;
+  const { clock, random } = io;
+  const origin = originOf(name, options.kind, settings.zookeeper.basePath, io);
   const strategy = parseStrategy(options.strategy);
-  return onZooKeeper(settings, io, async (zookeeper, signal) => {
-    await zookeeper.whenConnected({ signal });
+  return onZooKeeper(call, async (zookeeper, signal) => {
     // A refused watch is tried again and again; a request fails with the reason.
     await zookeeper.children(origin.path, { signal });
     let trouble: string | undefined;
@@ -60,24 +55,18 @@ export async function resolveDiscoveryCommand(
       complain(io, `warning: ${trouble}: ignored`);
     });
     try {
-      await read(
-        source,
-        io,
-        signal,
-        () => trouble ?? ('problem' in zookeeper.state ? zookeeper.state.problem : undefined),
-      );
+      const unread = () => {
+        signal.throwIfAborted();
+        const why = trouble ?? ('problem' in zookeeper.state ? zookeeper.state.problem : undefined);
+        const message = `the instances of ${source.name} could not be read within ${READ_TIMEOUT_MS} ms`;
+        const because = why === undefined ? '' : `: ${why}`;
+        throw new ZooKeeperError(message + because, { fault: 'timeout', outcome: 'unknown' });
+      };
+      await callWithTimeout({ clock, timeoutMs: READ_TIMEOUT_MS, signal }, () => source.ready).catch(unread);
       const accept = (each: ServiceInstance) => requestableUrl(each) !== undefined;
-      const instance = new ServiceProvider({
-        source,
-        clock: io.clock,
-        random: io.random,
-        strategy,
-        accept,
-      }).need();
+      const instance = new ServiceProvider({ source, clock, random, strategy, accept }).need();
       const url = String(requestableUrl(instance));
-      if (options.json) sayJson(io, { ...instance, url });
-      else say(io, url);
-      return ExitCode.ok;
+      return answer(call, { report: { ...instance, url }, lines: [url] });
     } catch (error) {
       if (!(error instanceof NoInstanceError)) throw error;
       const refused = source.instances.some(
@@ -111,7 +100,7 @@ function requestableUrl(instance: ServiceInstance): string | undefined {
  * Where the instances come from, and the parent znode of them.
  * @throws {ConfigError} when the name or the kind is invalid
  */
-function originOf({ name, kind }: ResolveOptions, basePath: string, { clock, random }: Io) {
+function originOf(name: string, kind: string, basePath: string, { clock, random }: Io) {
   if (kind === 'service') {
     checkServiceName(name, 'name');
     return {
@@ -127,21 +116,4 @@ function originOf({ name, kind }: ResolveOptions, basePath: string, { clock, ran
     open: (zookeeper: ZooKeeper, onUnreadable: OnUnreadable): InstanceSource =>
       new DiscoveryResolver({ zookeeper, clock, random, onUnreadable }).instances(endpoint, key),
   };
-}
-
-/** Waits until the instances have been read for the first time. */
-async function read(
-  source: InstanceSource,
-  { clock }: Io,
-  signal: AbortSignal,
-  trouble: () => string | undefined,
-): Promise<void> {
-  try {
-    await callWithTimeout({ clock, timeoutMs: READ_TIMEOUT_MS, signal }, () => source.ready);
-  } catch {
-    signal.throwIfAborted();
-    const why = trouble();
-    const message = `the instances of ${source.name} could not be read within ${READ_TIMEOUT_MS} ms${why === undefined ? '' : `: ${why}`}`;
-    throw new ZooKeeperError(message, { fault: 'timeout', outcome: 'unknown' });
-  }
 }

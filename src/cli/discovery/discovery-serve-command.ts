@@ -3,17 +3,18 @@ import type { DiscoveryServer, DiscoveryServerEvent } from '../../http/curator/d
 import { problemOf } from '../../http/problem.js';
 import { parseStrategy } from '../../services/strategies/strategies.js';
 import { DEFAULT_LISTEN_ADDRESS } from '../../settings/listen-address.js';
-import { parseDuration } from '../../settings/values.js';
+import { duration } from '../../settings/values.js';
 import type { SessionState } from '../../zookeeper/session-state.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
-import { interruption, say } from '../commands/store-command.js';
-import { onZooKeeper, type ZooKeeperCommandSettings } from '../commands/zookeeper-command.js';
-import { exitCodeOfStop } from '../exit-codes.js';
+import { say } from '../kit/answer.js';
+import type { WithZooKeeper, ZooKeeperCall } from '../kit/command-row.js';
+import { onConnecting } from '../kit/on-zookeeper.js';
+import { interruption, logEnd } from '../kit/reported.js';
 import { type Logger, loggerFor } from '../log/logger.js';
 import type { Io } from '../terminal/io.js';
 
-/** The options of `discovery serve` that are no settings, as they stand on the command line. */
-export interface DiscoveryServeOptions {
+/** The options of `discovery serve` that are no settings, as they are on the command line. */
+interface ServeOptions {
   readonly readOnly?: boolean;
   readonly allowWrites?: boolean;
   readonly bearerTokenFile?: string;
@@ -28,53 +29,51 @@ export interface DiscoveryServeOptions {
  *
  * @throws {ConfigError} when an option is wrong, or it cannot listen where it should
  */
-export function discoveryServeCommand(
-  options: DiscoveryServeOptions,
-  settings: ZooKeeperCommandSettings,
-  io: Io,
-): Promise<number> {
+export function serveDiscovery(call: ZooKeeperCall<ServeOptions>): Promise<number> {
   // Before a connection is opened.
-  const checked = checkOptions(options);
-  return onZooKeeper(settings, io, (zookeeper, signal) => serve(zookeeper, checked, settings, io, signal));
+  const checked = checkOptions(call.options);
+  return onConnecting(call, (zookeeper, signal) => serve(zookeeper, checked, call, signal));
 }
 
-function checkOptions({
-  readOnly,
-  allowWrites,
-  bearerTokenFile,
-  staticTimeout,
-  strategy,
-}: DiscoveryServeOptions) {
+const STATIC_TIMEOUT = duration({
+  min: 1_000,
+  minWhy: 'a client that registers an instance must have the time to do it again',
+  max: 2_592_000_000,
+});
+
+function checkOptions({ readOnly, allowWrites, bearerTokenFile, staticTimeout, strategy }: ServeOptions) {
   if (staticTimeout !== undefined && readOnly)
     throw new ConfigError(
       '--static-timeout',
       staticTimeout,
       'no --read-only beside it (a read-only server unregisters nothing)',
     );
-  const bounds = {
-    least: [1_000, 'at least 1s (a client that registers an instance must have the time to do it again)'],
-    most: [2_592_000_000, 'at most 720h'],
-  } as const;
   return {
-    ...{ readOnly, allowWrites, bearerTokenFile },
-    strategy: strategy === undefined ? undefined : parseStrategy(strategy, '--strategy'),
+    readOnly,
+    allowWrites,
+    bearerTokenFile,
+    strategy: strategy === undefined ? undefined : parseStrategy(strategy),
     staticTimeoutMs:
-      staticTimeout === undefined ? undefined : parseDuration(staticTimeout, '--static-timeout', bounds),
+      staticTimeout === undefined ? undefined : STATIC_TIMEOUT.parse(staticTimeout, '--static-timeout'),
   };
 }
 
 async function serve(
   zookeeper: ZooKeeper,
   options: ReturnType<typeof checkOptions>,
-  settings: ZooKeeperCommandSettings,
-  { clock, random, ...io }: Io,
+  { settings, io }: { readonly settings: WithZooKeeper; readonly io: Io },
   signal: AbortSignal,
 ): Promise<number> {
   const { startDiscoveryServer } = await import('../../http/curator/discovery-server.js');
   const log = await loggerFor(settings, io);
   const { basePath } = settings.zookeeper;
+  const { clock, random } = io;
   const server = await startDiscoveryServer({
-    ...{ ...options, zookeeper, clock, random, basePath },
+    ...options,
+    zookeeper,
+    clock,
+    random,
+    basePath,
     listen: settings.http ?? DEFAULT_LISTEN_ADDRESS,
     onEvent: discoveryServeLog(log),
     labels: { listen: '--http', bearerTokenFile: '--bearer-token-file', allowWrites: '--allow-writes' },
@@ -84,9 +83,7 @@ async function serve(
     say(io, server.url);
     const { url, writes } = server;
     log.info({ url, writes }, `serving ${basePath} of ${zookeeper.description} at ${url}, ${ACCESS[writes]}`);
-    const ended = await interruption(signal);
-    log.info({ signal: ended.signal }, `${ended.signal}: ending`);
-    return exitCodeOfStop(ended.signal);
+    return logEnd(await interruption(signal), log);
   } finally {
     forget();
     await server.close();

@@ -5,12 +5,12 @@ import type { ServiceInstance } from '../../services/service-instance.js';
 import { servicePath } from '../../services/service-path.js';
 import { instanceUrl } from '../../services/uri-spec.js';
 import { isFault } from '../../zookeeper/zookeeper-error.js';
-import { complain, say, sayJson, sayLines } from '../commands/store-command.js';
-import { onZooKeeper, type ZooKeeperCommandSettings } from '../commands/zookeeper-command.js';
 import { ExitCode } from '../exit-codes.js';
-import type { Io, Screen } from '../terminal/io.js';
-import { type Cell, type Column, renderTable } from '../terminal/table.js';
-import { formatAddress, pluralize, printable } from '../terminal/text.js';
+import { answer, complain, withRows } from '../kit/answer.js';
+import type { ZooKeeperCall } from '../kit/command-row.js';
+import { onZooKeeper } from '../kit/on-zookeeper.js';
+import type { Cell, Column } from '../terminal/table.js';
+import { formatAddress, pluralize } from '../terminal/text.js';
 
 /** A service, and who offers it. */
 interface ServiceReport {
@@ -19,32 +19,27 @@ interface ServiceReport {
 }
 
 const COLUMNS: readonly Column[] = [
-  { title: 'SERVICE', minWidth: 8 },
-  { title: 'ID', minWidth: 12 },
-  { title: 'ADDRESS', minWidth: 12 },
-  { title: 'TLS', align: 'right' },
-  { title: 'TYPE' },
-  { title: 'STATE' },
-  { title: 'PAYLOAD', minWidth: 12 },
+  ['SERVICE', 8],
+  ['ID', 12],
+  ['ADDRESS', 12],
+  ['TLS', 'right'],
+  'TYPE',
+  'STATE',
+  ['PAYLOAD', 12],
 ];
 
 /**
  * `nodelease discovery services [NAME]`: shows the services that Curator knows of, and their instances. It
  * leaves out what it cannot decode, with a warning. Services whose instances it may not list make it fail in
- * the end. Resolves to the exit code.
+ * the end.
  *
  * @throws {ConfigError} when no service could have the name
  */
-export async function listServicesCommand(
-  name: string | undefined,
-  { json }: { readonly json: boolean },
-  settings: ZooKeeperCommandSettings,
-  io: Io,
-): Promise<number> {
+export async function listServices(call: ZooKeeperCall, name?: string): Promise<number> {
+  const { settings, io } = call;
   if (name !== undefined) checkServiceName(name, 'name');
   const { basePath, connect } = settings.zookeeper;
-  return onZooKeeper(settings, io, async (zookeeper, signal) => {
-    await zookeeper.whenConnected({ signal });
+  return onZooKeeper(call, async (zookeeper, signal) => {
     const onUnreadable = (path: string, problem: string) =>
       complain(io, `warning: ${path} ${problem}: left out`);
     const directory = new ServiceDirectory<unknown>({
@@ -65,58 +60,43 @@ export async function listServicesCommand(
       }
     }
     const where = `${basePath} of ${connect.text}`;
-    if (json) sayJson(io, report(connect.text, basePath, services));
-    else if (denied.length === 0 && services.every(({ instances }) => instances.length === 0)) {
-      say(
-        io,
-        name === undefined
-          ? `Nobody is registered at ${where}.`
-          : `Nobody is registered as ${name} at ${where}.`,
-      );
-    } else if (services.length > 0) sayLines(io, tables(services, where, io.screen()));
+    const total = services.reduce((sum, { instances }) => sum + instances.length, 0);
+    const none = `Nobody is registered ${name === undefined ? '' : `as ${name} `}at ${where}.`;
+    answer(call, {
+      report: { zookeeper: connect.text, path: basePath, services: services.map(withUrls) },
+      empty: denied.length === 0 && total === 0 ? none : undefined,
+      tables: withRows([COLUMNS, services.flatMap(rowsOf)]),
+      lines:
+        services.length === 0
+          ? []
+          : [`${pluralize(services.length, 'service')}, ${pluralize(total, 'instance')} at ${where}`],
+    });
     for (const path of denied) complain(io, `${path}: no-auth: these credentials may not list the instances`);
     return denied.length === 0 ? ExitCode.ok : ExitCode.storeUnusable;
   });
 }
 
-function report(zookeeper: string, path: string, services: readonly ServiceReport[]): unknown {
-  const told = services.map(({ name, instances }) => ({
-    name,
-    instances: instances.map((instance) => ({ ...instance, url: instanceUrl(instance) })),
-  }));
-  return { zookeeper, path, services: told };
+function withUrls({ name, instances }: ServiceReport) {
+  return { name, instances: instances.map((instance) => ({ ...instance, url: instanceUrl(instance) })) };
 }
 
-function tables(services: readonly ServiceReport[], where: string, screen: Screen | undefined): string[] {
-  const rows = services.flatMap(({ name, instances }) =>
-    instances.length === 0
-      ? [[{ text: name }, { text: '-', color: 'dim' } as const]]
-      : instances.map((instance) => row(name, instance)),
-  );
-  const total = services.reduce((sum, { instances }) => sum + instances.length, 0);
-  return [
-    ...renderTable(COLUMNS, rows, screen),
-    '',
-    printable(`${pluralize(services.length, 'service')}, ${pluralize(total, 'instance')} at ${where}`),
-  ];
-}
-
-function row(name: string, instance: ServiceInstance): Cell[] {
-  const { id, address, port, sslPort, serviceType, payload } = instance;
-  return [
-    { text: name },
-    { text: id },
-    { text: formatAddress({ address: address ?? null, port: port ?? null }) },
-    { text: sslPort === undefined ? '' : String(sslPort) },
-    { text: serviceType, color: 'dim' },
-    stateOf(instance),
-    { text: payload === undefined ? '' : JSON.stringify(payload) },
-  ];
+function rowsOf({ name, instances }: ServiceReport): Cell[][] {
+  if (instances.length === 0) return [[name, ['-', 'dim']]];
+  return instances.map((instance) => {
+    const { id, address = null, port = null, sslPort, serviceType, payload } = instance;
+    return [
+      name,
+      id,
+      formatAddress({ address, port }),
+      `${sslPort ?? ''}`,
+      [serviceType, 'dim'],
+      stateOf(instance),
+      payload === undefined ? '' : JSON.stringify(payload),
+    ];
+  });
 }
 
 function stateOf(instance: ServiceInstance): Cell {
-  if (!instance.enabled) return { text: 'disabled', color: 'yellow' };
-  return isInService(instance)
-    ? { text: 'enabled', color: 'green' }
-    : { text: 'out of service', color: 'yellow' };
+  if (!instance.enabled) return ['disabled', 'yellow'];
+  return isInService(instance) ? ['enabled', 'green'] : ['out of service', 'yellow'];
 }

@@ -1,25 +1,18 @@
 import { DISCOVERY_PATH, NODES_PATH } from '../../discovery/tree-paths.js';
-import { type DiscoveryOptions, type EntryReport, entryReport } from '../../monitor/discovery-report.js';
-import {
-  type DiscoveryEntry,
-  type EntryPath,
-  entryOf,
-  parsePath,
-  readDiscovery,
-} from '../../monitor/discovery-snapshot.js';
+import { entryReport } from '../../monitor/discovery-report.js';
+import { type DiscoveryEntry, entryOf, parsePath, readDiscovery } from '../../monitor/discovery-snapshot.js';
 import { ChildrenView, type ChildrenViewOptions } from '../../zookeeper/children-view.js';
 import type { SessionState } from '../../zookeeper/session-state.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
-import { complain, interruption, sayJson, sayLines } from '../commands/store-command.js';
-import { onZooKeeper, type ZooKeeperCommandSettings } from '../commands/zookeeper-command.js';
-import { exitCodeOfStop } from '../exit-codes.js';
-import { Interrupted } from '../run/signal-relay.js';
+import { complain, sayJson, sayLines } from '../kit/answer.js';
+import type { ZooKeeperCall } from '../kit/command-row.js';
+import { onConnecting } from '../kit/on-zookeeper.js';
+import { interruption, watching } from '../kit/reported.js';
 import { type Color, paintFor } from '../terminal/color.js';
-import type { Io } from '../terminal/io.js';
 import { formatAddress, pluralize, printable } from '../terminal/text.js';
 
 /** A change of an announcement. */
-export interface DiscoveryChange {
+interface DiscoveryChange {
   /** `present`: it was there already when the watch began. */
   readonly kind: 'present' | 'joined' | 'changed' | 'left';
   /** As it is now or, for one that has left, as it was last. */
@@ -28,78 +21,45 @@ export interface DiscoveryChange {
   readonly previous: DiscoveryEntry | undefined;
 }
 
-/**
- * A change of an announcement as one line of JSON. Every field is always there, null where there is nothing
- * to say.
- */
-export interface ChangeReport extends EntryReport {
-  /** When it was seen, by this host's clock, ISO 8601. */
-  readonly time: string;
-  readonly change: DiscoveryChange['kind'];
-  readonly kind: EntryPath['kind'];
-  /** Null unless it is a node. */
-  readonly clusterNodeId: number | null;
-  /** The following three are null unless it is an endpoint. */
-  readonly endpoint: string | null;
-  readonly key: string | null;
-  readonly ref: string | null;
-  readonly previous: EntryReport | null;
-}
+/** A change of an announcement as one line of JSON. Every field is always there, or null. */
+export type ChangeReport = ReturnType<typeof changeReport>;
 
 /** A change of the connection as one line of JSON. */
-export interface ConnectionReport {
-  readonly time: string;
-  /**
-   * `watching`: all that was there has been told. `expired`: the session has ended; what follows is told in a
-   * new one.
-   */
-  readonly change: 'watching' | 'lost' | 'expired' | 'restored';
-  readonly kind: 'connection';
-  readonly sessionId: string | null;
-  readonly problem: string | null;
-}
+export type ConnectionReport = ReturnType<typeof connectionReport>;
+
+/**
+ * `watching`: all announcements of the beginning have been shown. `expired`: the session has ended; a new one
+ * shows what follows.
+ */
+type ConnectionChange = 'watching' | 'lost' | 'expired' | 'restored';
 
 /** The colors of the changes on a terminal. */
-export const CHANGE_COLORS: Readonly<
-  Record<DiscoveryChange['kind'] | ConnectionReport['change'], Color | undefined>
-> = {
-  present: undefined,
-  joined: 'green',
-  changed: 'cyan',
-  left: 'yellow',
-  watching: 'dim',
-  lost: 'red',
-  expired: 'red',
-  restored: 'green',
-};
+export const CHANGE_COLORS: Readonly<Record<DiscoveryChange['kind'] | ConnectionChange, Color | undefined>> =
+  {
+    present: undefined,
+    joined: 'green',
+    changed: 'cyan',
+    left: 'yellow',
+    watching: 'dim',
+    lost: 'red',
+    expired: 'red',
+    restored: 'green',
+  };
 
 /**
  * `nodelease discovery watch`: shows what is announced and then every change, one on a line, until a signal
- * ends it: 0 for SIGINT and SIGTERM. It survives a lost connection: once that is restored, it tells all that
- * has changed meanwhile. Resolves to the exit code.
+ * ends it: 0 for SIGINT and SIGTERM. It survives a lost connection: once that is restored, it shows all that
+ * has changed meanwhile.
  */
-export function watchDiscoveryCommand(
-  options: DiscoveryOptions,
-  settings: ZooKeeperCommandSettings,
-  io: Io,
-): Promise<number> {
-  return onZooKeeper(settings, io, async (zookeeper, signal) => {
-    try {
-      return await watchDiscovery(zookeeper, options, io, signal);
-    } catch (error) {
-      const reason: unknown = signal.reason;
-      if (reason instanceof Interrupted) return exitCodeOfStop(reason.signal);
-      throw error;
-    }
-  });
+export function watchDiscovery(call: ZooKeeperCall): Promise<number> {
+  return onConnecting(call, (zookeeper, signal) => watching(signal, () => follow(call, zookeeper, signal)));
 }
 
-async function watchDiscovery(
+async function follow(
+  { options: { json }, io }: ZooKeeperCall,
   zookeeper: ZooKeeper,
-  { json }: DiscoveryOptions,
-  io: Io,
   signal: AbortSignal,
-): Promise<number> {
+): Promise<void> {
   const { description } = zookeeper;
   const line = (time: string, kind: keyof typeof CHANGE_COLORS, text: string) =>
     sayLines(io, [`${time}  ${paintFor(io.screen())(printable(text), CHANGE_COLORS[kind])}`]);
@@ -108,7 +68,7 @@ async function watchDiscovery(
     if (json) sayJson(io, changeReport(time, change));
     else line(time, change.kind, changeText(change));
   };
-  const onConnection = (change: ConnectionReport['change'], state: SessionState, text: string) => {
+  const onConnection = (change: ConnectionChange, state: SessionState, text: string) => {
     const report = connectionReport(new Date(io.clock.now()).toISOString(), change, state);
     if (json) sayJson(io, report);
     else line(report.time, change, text);
@@ -122,47 +82,42 @@ async function watchDiscovery(
     entries.length === 0 ? 'no task announces anything' : pluralize(entries.length, 'announcement');
   onConnection('watching', zookeeper.state, `${count} at ${description}: watching`);
   const end = followDiscovery({ zookeeper, clock: io.clock }, entries, onChange);
-  const ended = await interruption(signal);
+  await interruption(signal);
   end();
   forget();
-  return exitCodeOfStop(ended.signal);
 }
 
 /** A change of the connection for programs. */
-export function connectionReport(
-  time: string,
-  change: ConnectionReport['change'],
-  state: SessionState,
-): ConnectionReport {
+export function connectionReport(time: string, change: ConnectionChange, state: SessionState) {
   const sessionId = 'sessionId' in state ? state.sessionId : null;
   const problem = 'problem' in state ? (state.problem ?? null) : null;
-  return { time, change, kind: 'connection', sessionId, problem };
+  return { time, change, kind: 'connection' as const, sessionId, problem };
 }
 
 /**
- * Tells when the connection is lost, its session expires, and it is restored, until the returned function is
- * called.
+ * Reports when the connection is lost, its session expires, and it is restored, until the returned function
+ * is called.
  */
 export function onConnectionChange(
   zookeeper: Pick<ZooKeeper, 'description' | 'onState'>,
-  tell: (change: ConnectionReport['change'], state: SessionState, text: string) => void,
+  report: (change: ConnectionChange, state: SessionState, text: string) => void,
 ): () => void {
   const { description } = zookeeper;
   let isLost = false;
   return zookeeper.onState((state) => {
     const because = 'problem' in state && state.problem !== undefined ? `: ${state.problem}` : '';
-    if (state.status === 'suspended') tell('lost', state, `connection to ${description} lost${because}`);
-    else if (state.status === 'expired') tell('expired', state, `session ${state.sessionId} has expired`);
+    if (state.status === 'suspended') report('lost', state, `connection to ${description} lost${because}`);
+    else if (state.status === 'expired') report('expired', state, `session ${state.sessionId} has expired`);
     else if (state.status === 'connected' && isLost)
-      tell('restored', state, `connection to ${description} restored, session ${state.sessionId}`);
+      report('restored', state, `connection to ${description} restored, session ${state.sessionId}`);
     isLost =
       state.status === 'suspended' || state.status === 'expired' || (isLost && state.status === 'connecting');
   });
 }
 
 /**
- * Follows the whole discovery tree by watches, and reports each change of an announcement. Changes of one path
- * in quick succession may be reported as one. In the end, the reports add up to the tree, also when the
+ * Follows the whole discovery tree by watches, and reports each change of an announcement. Changes of one
+ * path in quick succession may be reported as one. In the end, the reports add up to the tree, also when the
  * connection or the session was lost in between.
  *
  * @param entries the known announcements: every difference from them is reported as a change
@@ -219,14 +174,21 @@ export function discoveryChange(
 }
 
 /** A change for programs. */
-export function changeReport(time: string, { kind: change, entry, previous }: DiscoveryChange): ChangeReport {
+export function changeReport(time: string, { kind: change, entry, previous }: DiscoveryChange) {
   const { parsed } = entry;
   const { endpoint, key, ref } =
     parsed.kind === 'endpoint' ? parsed : { endpoint: null, key: null, ref: null };
   return {
-    ...{ time, change, kind: parsed.kind },
+    /** When it was seen, by this host's clock, ISO 8601. */
+    time,
+    change,
+    kind: parsed.kind,
+    /** Null unless it is a node. */
     clusterNodeId: parsed.kind === 'node' ? parsed.clusterNodeId : null,
-    ...{ endpoint, key, ref },
+    // Null unless it is an endpoint.
+    endpoint,
+    key,
+    ref,
     ...entryReport(entry),
     previous: previous === undefined ? null : entryReport(previous),
   };

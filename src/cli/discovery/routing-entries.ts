@@ -5,7 +5,7 @@ import type { CheckSettings } from '../../settings/zookeeper-settings.js';
 import type { Logger } from '../log/logger.js';
 import { checkHealth, describeTarget, type HealthVerdict, healthProbe } from '../run/health-check.js';
 
-export interface RoutingEntriesOptions {
+interface RoutingEntriesOptions {
   readonly discovery: Pick<Discovery, 'state' | 'announceService' | 'withdrawService'>;
   /** How to check the command. Without it the entries are announced already. */
   readonly check: CheckSettings | undefined;
@@ -46,7 +46,9 @@ export class RoutingEntries {
     this.#checking = new AbortController();
     const target = describeTarget(check.target);
     const asked = {
-      ...{ ...check, probe: healthProbe(check.target, clock), clock },
+      ...check,
+      probe: healthProbe(check.target, clock),
+      clock,
       onChange: (verdict: HealthVerdict) => {
         this.#follow(verdict, target);
         if (verdict.healthy) onHealthy();

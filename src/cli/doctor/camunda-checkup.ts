@@ -9,7 +9,8 @@ import type { ProbeOptions } from '../../store/probe/probe.js';
 import { restoredText } from '../status/status-table.js';
 import { formatSetting, pluralize, someOf } from '../terminal/text.js';
 import type { ClusterCheckup } from './cluster-checkup.js';
-import { clockFinding, type Finding, finding } from './diagnosis.js';
+import { clockFinding } from './diagnosis.js';
+import { type Finding, finding } from './finding.js';
 
 /**
  * The pause between two looks, in milliseconds: a lease of 30 s is renewed in it, and Camunda recommends 5 to
@@ -49,7 +50,6 @@ export async function examineCamunda(
   const findings = [
     finding(
       'format',
-      'format',
       'ok',
       'Camunda 8: its cluster is looked at, and nothing is written, tried out or repaired',
     ),
@@ -59,9 +59,9 @@ export async function examineCamunda(
     ...(camunda?.restores ?? []).map((restore) =>
       finding(
         'restore',
-        `restore ${restore.restoreId}`,
         restore.problem === null ? 'ok' : 'fault',
         restoredText(restore),
+        `restore ${restore.restoreId}`,
       ),
     ),
   ];
@@ -75,7 +75,7 @@ function isRenewal(was: NodeStatus, now: NodeStatus | undefined): boolean {
 function renewedFinding({ id, taskId }: NodeStatus): Finding {
   const why = 'the clock of its host is behind by most of the lease duration, or more';
   const detail = `node id ${id}: ${taskId} renews its lease after it has expired, so that another task may take it meanwhile: ${why}`;
-  return finding('renewed-late', 'renewals', 'fault', detail);
+  return finding('renewed-late', 'fault', detail, 'renewals');
 }
 
 function clusterFindings(status: ClusterCheckup): Finding[] {
@@ -85,46 +85,30 @@ function clusterFindings(status: ClusterCheckup): Finding[] {
       ? `; leases of about ${formatSetting(cluster.durationMs)}, as the holders’ times tell`
       : '';
   const present = nodes.filter(({ state }) => state !== 'absent');
-  const findings = [
-    finding(
-      'cluster',
-      'cluster',
-      'ok',
-      `${pluralize(present.length, 'node id')}, ${totals.held} of them held${lasting}`,
-    ),
-  ];
-  if (!cluster.bootstrapped) {
-    const missing = `${CAMUNDA_MARKER} is missing: the next broker that starts creates the node ids anew that are absent`;
-    findings.push(finding('marker', 'marker', 'warning', missing));
-  }
+  const findings: Finding[] = [];
+  const found = (...of: Parameters<typeof finding>) => findings.push(finding(...of));
+  found('cluster', 'ok', `${pluralize(present.length, 'node id')}, ${totals.held} of them held${lasting}`);
+  if (!cluster.bootstrapped)
+    found(
+      'marker',
+      'warning',
+      `${CAMUNDA_MARKER} is missing: the next broker that starts creates the node ids anew that are absent`,
+    );
   if (present.length === 0 && cluster.bootstrapped) {
     const harm = `${CAMUNDA_MARKER} says that all node ids have been created, so that no broker creates one, and none can start`;
-    findings.push(finding('gaps', 'gaps', 'fault', `no node id has an object: ${harm}`));
+    found('gaps', 'fault', `no node id has an object: ${harm}`);
   }
   if (present.length < nodes.length) {
     const gaps = someOf(nodes.filter(({ state }) => state === 'absent').map(({ id }) => String(id)));
     const harm =
       'Camunda tries as many node ids from 0 on as there are objects, so that the highest ones are never taken';
-    findings.push(
-      finding(
-        'gaps',
-        'gaps',
-        cluster.bootstrapped ? 'fault' : 'warning',
-        `node id ${gaps} has no object: ${harm}`,
-      ),
-    );
+    found('gaps', cluster.bootstrapped ? 'fault' : 'warning', `node id ${gaps} has no object: ${harm}`);
   }
   const damage = damageOf({ cluster, nodes: present });
   for (const { id, problem } of damage)
-    findings.push(
-      finding('lease-objects', 'lease objects', 'fault', `node id ${id}: ${problem}: Camunda cannot read it`),
-    );
-  if (damage.length === 0)
-    findings.push(finding('lease-objects', 'lease objects', 'ok', 'Camunda can read all of them'));
+    found('lease-objects', 'fault', `node id ${id}: ${problem}: Camunda cannot read it`);
+  if (damage.length === 0) found('lease-objects', 'ok', 'Camunda can read all of them');
   for (const { id, taskId, camunda } of nodes)
-    if (camunda?.warning)
-      findings.push(
-        finding('holders', 'holders', 'warning', `node id ${id} (${taskId}): ${camunda.warning}`),
-      );
+    if (camunda?.warning) found('holders', 'warning', `node id ${id} (${taskId}): ${camunda.warning}`);
   return findings;
 }

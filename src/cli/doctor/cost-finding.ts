@@ -3,7 +3,7 @@ import { CLUSTER_DEFAULTS, type ClusterConfig } from '../../lease/model/cluster-
 import { monthlyCost, type RequestPrices, S3_STANDARD_PRICES } from '../../lease/session/renewal-cost.js';
 import type { Settings } from '../../settings/settings.js';
 import { formatSetting } from '../terminal/text.js';
-import { type CostReport, type Finding, finding } from './diagnosis.js';
+import { type Finding, finding } from './finding.js';
 
 /**
  * What the cost is calculated from; of the settings the nodes and the duration are for a cluster that does
@@ -19,7 +19,7 @@ const MAX_DOLLARS = 1_000;
 
 /**
  * The prices that the command line names, with the list price for one that it does not; undefined where it
- * names none.
+ * has no price.
  * @throws {ConfigError}
  */
 export function parsePrices(put: string | undefined, get: string | undefined): RequestPrices | undefined {
@@ -38,19 +38,30 @@ function parsePrice(text: string | undefined, label: string): number | undefined
   return dollars;
 }
 
-/** What it costs to hold all node ids of a cluster, or of a new one where there is none. */
+/** What it costs to hold all node ids of a cluster, or of a new one, for `doctor --json`. */
+export type CostReport = ReturnType<typeof costReport>;
+
+/** See {@link CostReport}. */
 export function costReport(
   cluster: Pick<ClusterConfig, 'size' | 'durationMs'> | undefined,
   terms: CostTerms = {},
-): CostReport {
+) {
   const { settingsIntervalMs, prices = S3_STANDARD_PRICES } = terms;
   const nodes = cluster?.size ?? terms.nodes ?? CLUSTER_DEFAULTS.nodes;
   const durationMs = cluster?.durationMs ?? terms.durationMs ?? CLUSTER_DEFAULTS.durationMs;
   const { put, get, dollars } = monthlyCost({ nodes, durationMs, settingsIntervalMs, prices });
   return {
-    ...{ nodes, durationMs, settingsIntervalMs: settingsIntervalMs ?? null },
-    ...{ putsPerMonth: put, getsPerMonth: get, dollarsPerMonth: Math.round(dollars * 1e6) / 1e6 },
-    ...{ putPrice: prices.put, getPrice: prices.get },
+    nodes,
+    durationMs,
+    /** How often a holder reads the cluster's settings; null for at each renewal. */
+    settingsIntervalMs: settingsIntervalMs ?? null,
+    /** In a month of 30 days, for all node ids together. */
+    putsPerMonth: put,
+    getsPerMonth: get,
+    dollarsPerMonth: Math.round(dollars * 1e6) / 1e6,
+    /** Dollars per 1,000 requests. */
+    putPrice: prices.put,
+    getPrice: prices.get,
   };
 }
 
@@ -65,16 +76,7 @@ const PRICE_LISTS: Readonly<Record<string, string>> = {
  * @param store its URL
  */
 export function costFinding(report: CostReport, paid: boolean, store = ''): Finding {
-  const {
-    nodes,
-    durationMs,
-    settingsIntervalMs,
-    putsPerMonth,
-    getsPerMonth,
-    dollarsPerMonth,
-    putPrice,
-    getPrice,
-  } = report;
+  const { nodes, durationMs, settingsIntervalMs, dollarsPerMonth, putPrice, getPrice } = report;
   const held =
     nodes === 1
       ? '1 node id, when it is held'
@@ -87,10 +89,9 @@ export function costFinding(report: CostReport, paid: boolean, store = ''): Find
   const each = nodes === 1 ? '' : `, ${dollarsText(dollarsPerMonth / nodes)} for each of them`;
   return finding(
     'cost',
-    'cost',
     'ok',
     `${held}, with a duration of ${formatSetting(durationMs)}${looks}: ` +
-      `${putsPerMonth.toLocaleString('en-US')} writes (PUT) and ${getsPerMonth.toLocaleString('en-US')} reads (GET) a month to renew them, ` +
+      `${report.putsPerMonth.toLocaleString('en-US')} writes (PUT) and ${report.getsPerMonth.toLocaleString('en-US')} reads (GET) a month to renew them, ` +
       `${paid ? '' : 'on S3 '}${dollarsText(dollarsPerMonth)}${each}, at ${prices}`,
   );
 }

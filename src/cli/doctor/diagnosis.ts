@@ -2,20 +2,11 @@ import { leaseTiming } from '../../lease/model/lease-timing.js';
 import { type Damage, damageOf } from '../../monitor/listed-cluster.js';
 import { type ClusterReport, clusterReport } from '../../monitor/status-report.js';
 import type { Interval, LeaseStore } from '../../store/lease-store.js';
-import type { ProbeReport, ProbeStatus } from '../../store/probe/probe-report.js';
+import type { ProbeReport } from '../../store/probe/probe-report.js';
 import { formatDuration, formatSetting } from '../terminal/text.js';
 import type { ClusterCheckup } from './cluster-checkup.js';
-
-/** One line of what `doctor` found. */
-export interface Finding {
-  readonly id: string;
-  /** What was examined. */
-  readonly title: string;
-  /** `fault`: no leases can, or should, be kept there. `warning`: an operator should look into it. */
-  readonly status: ProbeStatus;
-  /** May be empty. */
-  readonly detail: string;
-}
+import type { CostReport } from './cost-finding.js';
+import { type Finding, finding, isSound } from './finding.js';
 
 /** What `doctor --json` prints. Every field is always there, null where there is nothing to say. */
 export interface Diagnosis {
@@ -27,7 +18,7 @@ export interface Diagnosis {
   readonly findings: readonly Finding[];
   /** The median time of a request, in milliseconds; null when the store could not be probed. */
   readonly latencyMs: number | null;
-  /** The store's clock minus this host's, in milliseconds; null when the store tells no time. */
+  /** The store's clock minus this host's, in milliseconds; null when the store gives no time. */
   readonly clockOffsetMs: readonly [min: number, max: number] | null;
   /** Null when there is no cluster, or it could not be read. */
   readonly cluster: ClusterReport | null;
@@ -36,21 +27,6 @@ export interface Diagnosis {
   readonly damaged: readonly Damage[];
   /** Null when there is no discovery. */
   readonly zookeeper: ZooKeeperDiagnosis | null;
-}
-
-/** What it costs to hold all node ids of a cluster, in `doctor --json`. */
-export interface CostReport {
-  readonly nodes: number;
-  readonly durationMs: number;
-  /** How often a holder reads the cluster's settings; null for at each renewal. */
-  readonly settingsIntervalMs: number | null;
-  /** In a month of 30 days, for all node ids together. */
-  readonly putsPerMonth: number;
-  readonly getsPerMonth: number;
-  readonly dollarsPerMonth: number;
-  /** Dollars per 1,000 requests. */
-  readonly putPrice: number;
-  readonly getPrice: number;
 }
 
 /**
@@ -75,7 +51,7 @@ export interface ZooKeeperDiagnosis {
 
 /** Whether one of the servers can be used, by itself. */
 export interface ServerCheck {
-  /** As it stands in the connect string: host and port. */
+  /** As it is in the connect string: host and port. */
   readonly server: string;
   readonly ok: boolean;
   /** From the first packet until there is a session, in milliseconds; null where there is none. */
@@ -91,15 +67,6 @@ const SIGNATURE_LIMIT_MS = 15 * 60_000;
 /** How many damaged node ids are named; the others are counted. */
 const NAMED = 100;
 
-export function finding(id: string, title: string, status: ProbeStatus, detail: string): Finding {
-  return { id, title, status, detail };
-}
-
-/** Whether no finding is a fault. */
-export function isSound(findings: readonly Finding[]): boolean {
-  return findings.every(({ status }) => status !== 'fault');
-}
-
 /**
  * The findings of a probe that got through: its checks, the latency, the clock.
  * @param signs whether requests are signed with the time
@@ -109,20 +76,20 @@ export function probeFindings(
   signs: boolean,
 ): Finding[] {
   const latency = `${latencyMs.toFixed(1)} ms, the median of ${requests} requests`;
-  return [...checks, finding('latency', 'latency', 'ok', latency), clockFinding(clockOffsetMs, signs)];
+  return [...checks, finding('latency', 'ok', latency), clockFinding(clockOffsetMs, signs)];
 }
 
 /** How the store's clock and this host's compare. No lease depends on that; signatures of AWS do. */
 export function clockFinding({ min, max }: Interval, signs = true): Finding {
-  const found = (status: ProbeStatus, detail: string) => finding('clock', 'clock', status, detail);
-  if (!Number.isFinite(min) || !Number.isFinite(max)) return found('ok', 'tells no time');
+  if (!Number.isFinite(min) || !Number.isFinite(max)) return finding('clock', 'ok', 'tells no time');
   const offset = min > 0 ? min : max < 0 ? -max : 0;
-  if (offset <= NOTEWORTHY_OFFSET_MS) return found('ok', 'agrees with that of this host');
+  if (offset <= NOTEWORTHY_OFFSET_MS) return finding('clock', 'ok', 'agrees with that of this host');
   const harm =
     !signs || offset < SIGNATURE_LIMIT_MS
       ? 'harmless for leases, which trust no host’s clock'
       : `AWS refuses signatures that are ${formatSetting(SIGNATURE_LIMIT_MS)} off: the first request is made twice, and temporary credentials may be renewed too late`;
-  return found(
+  return finding(
+    'clock',
     'warning',
     `at least ${formatDuration(offset)} ${min > 0 ? 'ahead of' : 'behind'} that of this host (${harm})`,
   );
@@ -138,44 +105,51 @@ export function paceFindings(
   const pace = `a lease of ${formatSetting(durationMs)} is renewed every ${formatDuration(renewEveryMs)}`;
   const limit = `this store keeps up with one write of an object every ${formatSetting(minWriteIntervalMs)}`;
   const detail = `${pace}, and ${limit}: use a duration of ${formatSetting(3 * minWriteIntervalMs)} or more`;
-  return [finding('pace', 'pace of renewals', 'warning', detail)];
+  return [finding('pace', 'warning', detail, 'pace of renewals')];
 }
 
 /** The findings on the cluster, or on its absence. */
 export function clusterFindings(status: ClusterCheckup | undefined): Finding[] {
-  const found = (state: ProbeStatus, detail: string) => finding('cluster', 'cluster', state, detail);
   if (status === undefined)
-    return [found('ok', 'none yet: nodelease init creates one, and so does the first nodelease run')];
+    return [
+      finding('cluster', 'ok', 'none yet: nodelease init creates one, and so does the first nodelease run'),
+    ];
   const { cluster, totals, foreign } = status;
   const held = totals.hints ? `about ${totals.held}` : `${totals.held}`;
   const settings = `duration ${formatSetting(cluster.durationMs)}, grace ${formatSetting(cluster.graceMs)}`;
   const pending = cluster.bootstrapped ? '' : ', not all lease objects have been created yet';
   return [
-    found('ok', `${cluster.size} node ids, ${held} of them held; ${settings}${pending}`),
+    finding('cluster', 'ok', `${cluster.size} node ids, ${held} of them held; ${settings}${pending}`),
     ...(foreign === undefined
       ? []
-      : [found('fault', `${foreign}, beside the cluster of nodelease: one of the two has to move`)]),
+      : [
+          finding(
+            'cluster',
+            'fault',
+            `${foreign}, beside the cluster of nodelease: one of the two has to move`,
+          ),
+        ]),
     ...damageFindings(status),
   ];
 }
 
 /** The finding that an earlier probe has failed, so that no task uses the store. */
 export function refusalFinding(reason: string, passed: boolean, accepted: boolean): Finding {
-  const found = (status: ProbeStatus, detail: string) =>
-    finding('earlier-probe', 'earlier probe', status, detail);
   if (accepted)
-    return found('ok', `had found that ${reason}: accepted all the same, tasks use the store from now on`);
+    return finding(
+      'earlier-probe',
+      'ok',
+      `had found that ${reason}: accepted all the same, tasks use the store from now on`,
+    );
   const way = passed
     ? 'this one has found no fault: nodelease doctor --accept has the store used again'
     : 'use another store';
-  return found('fault', `found that ${reason}; no task uses the store since; ${way}`);
+  return finding('earlier-probe', 'fault', `found that ${reason}; no task uses the store since; ${way}`);
 }
 
 function damageFindings(status: ClusterCheckup): Finding[] {
   const { nodes, cluster, totals } = status;
   const damage = damageOf(status);
-  const found = (state: ProbeStatus, detail: string) =>
-    finding('lease-objects', 'lease objects', state, detail);
   // By hints, the damaged ones are the absent ones, read or not.
   const unread = totals.hints ? totals.damaged - nodes.filter(({ state }) => state === 'absent').length : 0;
   const more = Math.max(0, damage.length - NAMED) + Math.max(0, unread);
@@ -189,17 +163,17 @@ function damageFindings(status: ClusterCheckup): Finding[] {
     sound.push(`${read}: nodelease status --all reads all of them`);
   }
   return [
-    ...faults.map((detail) => found('fault', detail)),
-    ...(sound.length > 0 ? [found('ok', sound.join('; '))] : []),
+    ...faults.map((detail) => finding('lease-objects', 'fault', detail)),
+    ...(sound.length > 0 ? [finding('lease-objects', 'ok', sound.join('; '))] : []),
   ];
 }
 
-/** What was found out besides the findings. */
+/** What was found out in addition to the findings. */
 export interface DiagnosisFacts {
-  readonly probe?: ProbeReport | undefined;
-  readonly status?: ClusterCheckup | undefined;
-  readonly cost?: CostReport | undefined;
-  readonly zookeeper?: ZooKeeperDiagnosis | undefined;
+  probe?: ProbeReport;
+  status?: ClusterCheckup | undefined;
+  cost?: CostReport;
+  zookeeper?: ZooKeeperDiagnosis | undefined;
 }
 
 /** Puts the findings together. */

@@ -1,12 +1,13 @@
-import { explain, NodeLeaseError } from '../../base/errors.js';
+import { explain } from '../../base/errors.js';
 import { markCluster, readCluster } from '../../lease/session/cluster-store.js';
 import { retry, whileStoreIsBusy } from '../../lease/session/retry.js';
 import { type StoreSession, UNHURRIED_LISTING_MS } from '../../lease/session/store-session.js';
-import type { Settings } from '../../settings/settings.js';
 import { type ProbeOptions, probeStore, THOROUGH } from '../../store/probe/probe.js';
-import { complain, interruptible, onStore, reported, sayJson, sayLines } from '../commands/store-command.js';
-import { allocatedSettings } from '../commands/zookeeper-command.js';
 import { ExitCode } from '../exit-codes.js';
+import { complain, sayJson, sayLines } from '../kit/answer.js';
+import type { Call } from '../kit/command-row.js';
+import { onAllocated } from '../kit/on-zookeeper.js';
+import { interruptible, onStore, reported } from '../kit/reported.js';
 import { type Color, paintFor } from '../terminal/color.js';
 import type { Io } from '../terminal/io.js';
 import { pluralize, printable } from '../terminal/text.js';
@@ -18,18 +19,16 @@ import {
   type Diagnosis,
   type DiagnosisFacts,
   diagnosis,
-  type Finding,
-  finding,
   paceFindings,
   probeFindings,
   refusalFinding,
   type ZooKeeperDiagnosis,
 } from './diagnosis.js';
+import { type Finding, failureOf, finding } from './finding.js';
 import { examineZooKeeper } from './zookeeper-diagnosis.js';
 
-/** The options of `doctor`, as they stand on the command line. */
-export interface DoctorOptions {
-  readonly json?: boolean;
+/** The options of `doctor`, as they are on the command line. */
+interface DoctorOptions {
   /** Whether tasks may use the store again after an earlier probe has failed, if this one finds no fault. */
   readonly accept?: boolean;
   readonly putPrice?: string;
@@ -38,25 +37,21 @@ export interface DoctorOptions {
 
 /**
  * `nodelease doctor`: proves that the store keeps its conditions, looks for damage, and examines ZooKeeper
- * where that is used. It is safe beside running tasks. Its scratch objects and znodes are removed, also when
+ * where that is used. It is safe while tasks run. Its scratch objects and znodes are removed, also when
  * it is interrupted.
  */
-export function doctorCommand(options: DoctorOptions, settings: Settings, io: Io): Promise<number> {
+export function doctorCommand(call: Call<DoctorOptions>): Promise<number> {
+  const { options, settings, io } = call;
   const terms = { ...settings, prices: parsePrices(options.putPrice, options.getPrice) };
-  const allocated = allocatedSettings(settings);
+  const allocated = onAllocated(call)?.settings.zookeeper;
   if (allocated !== undefined) {
     const work = async (signal: AbortSignal) => {
-      const zookeeper = await examineZooKeeper({
-        ...io,
-        settings: allocated.zookeeper,
-        allocates: true,
-        signal,
-      });
+      const zookeeper = await examineZooKeeper({ ...io, settings: allocated, allocates: true, signal });
       return showDiagnosis(diagnosis(null, [], { zookeeper }), options, io);
     };
-    return reported(settings, io, () => interruptible(io, work));
+    return reported(call, () => interruptible(io, work));
   }
-  return onStore(settings, io, (session) =>
+  return onStore(call, (session) =>
     interruptible(io, async (signal) => {
       const { zookeeper } = settings;
       // The tests of nodelease prove the conditions of its own stores.
@@ -74,7 +69,7 @@ export function doctorCommand(options: DoctorOptions, settings: Settings, io: Io
 }
 
 /** How a store is examined. */
-export interface ExamineOptions extends ProbeOptions {
+interface ExamineOptions extends ProbeOptions {
   /** See {@link DoctorOptions}. */
   readonly accept?: boolean | undefined;
   readonly terms?: CostTerms | undefined;
@@ -91,29 +86,25 @@ export async function examine(
   lookAtZooKeeper?: () => Promise<ZooKeeperDiagnosis>,
 ): Promise<Diagnosis> {
   const { store } = session;
-  const { signal, terms = {} } = options;
+  const { clock, random, signal, terms = {} } = options;
   const isEtcd = /^etcds?:/.test(store.url);
-  const { clock, random } = options;
   const whenNotBusy = <T>(read: () => Promise<T>) => retry(read, whileStoreIsBusy({ clock, random, signal }));
   const findings: Finding[] = [];
-  const facts: { -readonly [name in keyof DiagnosisFacts]: DiagnosisFacts[name] } = {};
+  const facts: DiagnosisFacts = {};
   try {
     // As `run` begins: a wrong address, region or right is reported in the same words, before anything is
     // written.
     if (store.remote)
-      await whenNotBusy(() =>
-        session.listPage(undefined, { timeoutMs: UNHURRIED_LISTING_MS, ...(signal && { signal }) }),
-      );
+      await whenNotBusy(() => session.listPage(undefined, { timeoutMs: UNHURRIED_LISTING_MS, signal }));
     if (await whenNotBusy(() => isCamundas(session, signal))) {
       const camunda = await whenNotBusy(() => examineCamunda(session, options));
       return diagnosis(store.url, camunda.findings, { ...camunda, zookeeper: await lookAtZooKeeper?.() });
     }
-    const probe = await probeStore(store, options);
-    facts.probe = probe;
-    findings.push(...probeFindings(probe, !isEtcd));
+    facts.probe = await probeStore(store, options);
+    findings.push(...probeFindings(facts.probe, !isEtcd));
     if (store.describe !== undefined) findings.push(...(await store.describe(signal && { signal })));
   } catch (error) {
-    findings.push(failure('store', error, signal));
+    findings.push(finding('store', 'fault', explain(failureOf(error, signal))));
   }
   // A store that does not answer is not asked a second time.
   if (facts.probe !== undefined) {
@@ -134,7 +125,7 @@ export async function examine(
         ...paceFindings(store, facts.cost.durationMs),
       );
     } catch (error) {
-      findings.push(failure('cluster', error, signal));
+      findings.push(finding('cluster', 'fault', explain(failureOf(error, signal))));
     }
   }
   signal?.throwIfAborted();
@@ -147,22 +138,16 @@ async function acceptStore(session: StoreSession): Promise<boolean> {
   return cluster !== undefined && (await markCluster(session, cluster, 'proven')) !== undefined;
 }
 
-function failure(id: 'store' | 'cluster', error: unknown, signal: AbortSignal | undefined): Finding {
-  signal?.throwIfAborted();
-  if (!(error instanceof NodeLeaseError)) throw error;
-  return finding(id, id, 'fault', explain(error));
-}
-
 /** Shows a diagnosis, its faults once more on standard error, in one line. Returns the exit code. */
-export function showDiagnosis(result: Diagnosis, { json = false }: DoctorOptions, io: Io): number {
+export function showDiagnosis(result: Diagnosis, { json }: Call['options'], io: Io): number {
   const { store, ok, zookeeper } = result;
-  const parts: { readonly subject: string; readonly title: string; readonly findings: readonly Finding[] }[] =
-    [];
-  if (store !== null) parts.push({ subject: store, title: `The store ${store}`, findings: result.findings });
-  if (zookeeper !== null) {
-    const subject = `ZooKeeper at ${zookeeper.zookeeper}`;
-    parts.push({ subject, title: subject, findings: zookeeper.findings });
-  }
+  const ofStore =
+    store === null ? [] : [{ subject: store, title: `The store ${store}`, findings: result.findings }];
+  const subject = `ZooKeeper at ${zookeeper?.zookeeper}`;
+  const parts = [
+    ...ofStore,
+    ...(zookeeper ? [{ subject, title: subject, findings: zookeeper.findings }] : []),
+  ];
   if (json) sayJson(io, result);
   else {
     const warnings = parts

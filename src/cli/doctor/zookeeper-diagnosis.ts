@@ -1,20 +1,21 @@
 import { connect as connectSocket } from 'node:net';
 import { withTimeout } from '../../base/abort.js';
-import { explain, NodeLeaseError } from '../../base/errors.js';
+import { explain } from '../../base/errors.js';
 import type { ZooKeeperSettings } from '../../settings/settings.js';
 import { formatServer, type ServerAddress } from '../../zookeeper/connect-string.js';
 import { isFault } from '../../zookeeper/zookeeper-error.js';
-import { connectTo } from '../commands/zookeeper-command.js';
+import { connectTo } from '../kit/on-zookeeper.js';
 import type { Io } from '../terminal/io.js';
 import { formatSetting } from '../terminal/text.js';
-import { type Finding, finding, isSound, type ServerCheck, type ZooKeeperDiagnosis } from './diagnosis.js';
+import type { ServerCheck, ZooKeeperDiagnosis } from './diagnosis.js';
+import { type Finding, failureOf, finding, isSound } from './finding.js';
 import { checkRights, type RightsCheck } from './zookeeper-rights-check.js';
 
 /** How long a connection, and then a session, may take, in milliseconds. */
 const LIMIT_MS = 2_500;
 
 /** How ZooKeeper is examined. */
-export interface ExamineZooKeeperOptions extends Pick<Io, 'clock' | 'random'> {
+interface ExamineZooKeeperOptions extends Pick<Io, 'clock' | 'random'> {
   readonly settings: ZooKeeperSettings;
   /** Whether node ids come from ZooKeeper alone. */
   readonly allocates: boolean;
@@ -32,7 +33,7 @@ export async function examineZooKeeper(options: ExamineZooKeeperOptions): Promis
   const { settings, signal } = options;
   const { connect, sessionTimeoutMs: asked } = settings;
   const checks = connect.servers.map((server) => checkServer(server, options));
-  // All of them, before anything is thrown: none of their sessions is left behind.
+  // All of them, before anything is thrown: no session of theirs is left behind.
   await Promise.allSettled(checks);
   const servers = await Promise.all(checks);
   const findings = serverFindings(servers);
@@ -47,13 +48,11 @@ export async function examineZooKeeper(options: ExamineZooKeeperOptions): Promis
       const times = `asked to outlive its connection by ${formatSetting(asked)}, granted ${formatSetting(granted)}`;
       const [status, why] =
         granted === asked ? (['ok', ''] as const) : (['warning', ', by the bounds of the servers'] as const);
-      findings.push(finding('zookeeper-session', 'session', status, times + why));
+      findings.push(finding('zookeeper-session', status, times + why));
       rights = await checkRights({ ...options, zookeeper, chroot: connect.chroot });
       findings.push(...rightsFindings(rights, settings));
     } catch (error) {
-      signal.throwIfAborted();
-      if (!(error instanceof NodeLeaseError)) throw error;
-      findings.push(finding('zookeeper-session', 'session', 'fault', explain(error)));
+      findings.push(finding('zookeeper-session', 'fault', explain(failureOf(error, signal))));
     } finally {
       await zookeeper.close();
     }
@@ -75,7 +74,7 @@ function serverFindings(servers: readonly ServerCheck[]): Finding[] {
   const failed = servers.some(({ ok }) => ok) ? 'warning' : 'fault';
   return servers.map(({ server, latencyMs, problem }) => {
     const detail = problem ?? `a session within ${(latencyMs ?? 0).toFixed(1)} ms`;
-    return finding('zookeeper-server', `server ${server}`, problem === null ? 'ok' : failed, detail);
+    return finding('zookeeper-server', problem === null ? 'ok' : failed, detail, `server ${server}`);
   });
 }
 
@@ -84,35 +83,34 @@ function rightsFindings(
   { connect, auth }: ZooKeeperSettings,
 ): Finding[] {
   const findings: Finding[] = [];
+  const found = (...of: Parameters<typeof finding>) => findings.push(finding(...of));
   if (chroot !== undefined) {
     const detail = chroot === 'present' ? 'is there' : 'is not there yet, and can be made';
-    findings.push(finding('zookeeper-chroot', `chroot ${connect.chroot}`, 'ok', detail));
+    found('zookeeper-chroot', 'ok', detail, `chroot ${connect.chroot}`);
   }
   const why =
     auth === undefined
       ? 'no credentials are given: --zookeeper-auth'
       : 'the credentials of --zookeeper-auth are wrong, or have no right to';
   const problems = [...denied.map((text) => `${text} (${why})`), ...failed];
-  findings.push(...problems.map((detail) => finding('zookeeper-rights', 'rights', 'fault', detail)));
-  if (problems.length === 0) {
-    findings.push(
-      finding('zookeeper-rights', 'rights', 'ok', 'znodes can be made, read, changed and removed everywhere'),
-    );
-  }
+  for (const problem of problems) found('zookeeper-rights', 'fault', problem);
+  if (problems.length === 0)
+    found('zookeeper-rights', 'ok', 'znodes can be made, read, changed and removed everywhere');
   if (latencyMs !== undefined) {
-    const detail = `${latencyMs.read.toFixed(1)} ms to read, ${latencyMs.write.toFixed(1)} ms to write (medians)`;
-    findings.push(finding('zookeeper-latency', 'latency', 'ok', detail));
-  }
-  if (left.length > 0) {
-    findings.push(
-      finding(
-        'zookeeper-clean-up',
-        'scratch znodes',
-        'warning',
-        `left behind, remove by hand: ${left.join(', ')}`,
-      ),
+    const { read, write } = latencyMs;
+    found(
+      'zookeeper-latency',
+      'ok',
+      `${read.toFixed(1)} ms to read, ${write.toFixed(1)} ms to write (medians)`,
     );
   }
+  if (left.length > 0)
+    found(
+      'zookeeper-clean-up',
+      'warning',
+      `left behind, remove by hand: ${left.join(', ')}`,
+      'scratch znodes',
+    );
   return findings;
 }
 
@@ -144,11 +142,10 @@ async function checkServer(
     await zookeeper.whenConnected({ timeoutMs, signal });
     return { server: text, ok: true, latencyMs: clock.monotonic() - begun, problem: null };
   } catch (error) {
-    signal.throwIfAborted();
-    if (!(error instanceof NodeLeaseError)) throw error;
+    const failure = failureOf(error, signal);
     const guess =
-      isFault(error, 'timeout') && !settings.tls ? ': no quorum, read-only, or no ZooKeeper server' : '';
-    return unusable(`takes connections, but gives no session${guess} (${explain(error)})`);
+      isFault(failure, 'timeout') && !settings.tls ? ': no quorum, read-only, or no ZooKeeper server' : '';
+    return unusable(`takes connections, but gives no session${guess} (${explain(failure)})`);
   } finally {
     await zookeeper.close();
   }

@@ -1,5 +1,5 @@
 import { concurrently } from '../../base/concurrently.js';
-import { explain, NodeLeaseError } from '../../base/errors.js';
+import { explain } from '../../base/errors.js';
 import { barrierGroupOf } from '../../discovery/allocation/width-barrier.js';
 import {
   DISCOVERY_PATH,
@@ -10,13 +10,15 @@ import {
   STAMPS_PATH,
 } from '../../discovery/tree-paths.js';
 import { parsePath } from '../../monitor/discovery-snapshot.js';
+import { median } from '../../store/probe/probe.js';
 import type { MultiOperation, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault } from '../../zookeeper/zookeeper-error.js';
 import type { Io } from '../terminal/io.js';
+import { failureOf } from './finding.js';
 
 /** What is examined. */
-export interface RightsOptions extends Pick<Io, 'clock' | 'random'> {
-  /** Without a chroot of its own. */
+interface RightsOptions extends Pick<Io, 'clock' | 'random'> {
+  /** Without a chroot. */
   readonly zookeeper: ZooKeeper;
   /** The path of the tree; empty for the root. */
   readonly chroot: string;
@@ -94,8 +96,7 @@ export class RightsCheck {
       try {
         await zookeeper.remove(path, undefined, { timeoutMs: Math.max(1, until - clock.monotonic()) });
       } catch (error) {
-        if (!(error instanceof NodeLeaseError)) throw error;
-        if (!isFault(error, 'not-empty')) this.left.push(path);
+        if (!isFault(failureOf(error), 'not-empty')) this.left.push(path);
       }
     }
   }
@@ -109,10 +110,9 @@ export class RightsCheck {
       await work();
       return true;
     } catch (error) {
-      this.options.signal?.throwIfAborted();
-      if (!(error instanceof NodeLeaseError)) throw error;
-      if (isFault(error, 'no-auth')) this.denied.push(`${path} may not ${what}: no-auth`);
-      else this.failed.push(`${path} cannot ${what}: ${explain(error)}`);
+      const failure = failureOf(error, this.options.signal);
+      if (isFault(failure, 'no-auth')) this.denied.push(`${path} may not ${what}: no-auth`);
+      else this.failed.push(`${path} cannot ${what}: ${explain(failure)}`);
       return false;
     }
   }
@@ -249,9 +249,4 @@ export class RightsCheck {
       if (!isFault(error, 'no-node')) throw error;
     }
   }
-}
-
-function median(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)] ?? 0;
 }

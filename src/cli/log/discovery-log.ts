@@ -49,7 +49,7 @@ function logReadiness(event: ReadinessEvent, log: Pick<Logger, 'info' | 'warn'>)
   if (event.type === 'waiting') {
     log.info(
       { ignorant: event.ignorant },
-      `not ready yet: ${told(event.ignorant)} not know this version of the node id`,
+      `not ready yet: ${nodesDo(event.ignorant)} not know this version of the node id`,
     );
   } else log.warn(`not ready yet: the leases could not be read: ${explain(event.error)}`);
 }
@@ -58,12 +58,12 @@ function late(ignorant: readonly number[] | undefined): string {
   const why =
     ignorant === undefined
       ? 'the leases could not be read'
-      : `${told(ignorant)} still not know this version of the node id`;
+      : `${nodesDo(ignorant)} still not know this version of the node id`;
   return `after the time-out: ${why}`;
 }
 
-/** Many nodes are told by their number. */
-function told(ids: readonly number[]): string {
+/** Of many nodes only the number is named. */
+function nodesDo(ids: readonly number[]): string {
   if (ids.length === 1) return `node ${ids[0]} does`;
   return ids.length > 10 ? `${ids.length} nodes do` : `nodes ${ids.join(', ')} do`;
 }

@@ -1,6 +1,8 @@
 import { explain } from '../../base/errors.js';
+import { defaultTaskId } from '../../base/task-id.js';
 import type { LeaseEvent, LeaseListener } from '../../lease/model/lease.js';
 import type { Settings } from '../../settings/settings.js';
+import type { Io } from '../terminal/io.js';
 import { pluralize } from '../terminal/text.js';
 import type { Logger } from './logger.js';
 
@@ -15,7 +17,7 @@ const SAY_AGAIN_AFTER_MS = 120_000;
 /**
  * A listener that logs one line per event: changes at info, renewals at debug, what a person should look into
  * at warn and above. The field `event` has the event's type, for filters of logs: texts may change. Waiting
- * for a node id is told at info at first, and again about every two minutes.
+ * for a node id is logged at info at first, and again about every two minutes.
  */
 export function leaseLog(log: Pick<Logger, Level>, lineOf = leaseLine): LeaseListener {
   let waitedMs = SAY_AGAIN_AFTER_MS;
@@ -30,6 +32,16 @@ export function leaseLog(log: Pick<Logger, Level>, lineOf = leaseLine): LeaseLis
   };
 }
 
+/** Names this run, as it is configured or as its surroundings say. */
+export async function taskIdOf(
+  { taskId }: Settings,
+  io: Io,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<string> {
+  return taskId ?? defaultTaskId({ ...io, signal, warn: (message) => log.warn(message) });
+}
+
 /** Logs where node ids come from. */
 export function logSource({ nodeId, provider, store, zookeeper }: Settings, log: Pick<Logger, Level>): void {
   if (nodeId !== undefined) log.info({ nodeId }, `node id ${nodeId} is fixed: no lease, no store`);
@@ -37,38 +49,30 @@ export function logSource({ nodeId, provider, store, zookeeper }: Settings, log:
   else log.info(`node ids come from ZooKeeper at ${zookeeper?.connect.text}`);
 }
 
-/** How loud an event is told, in which words, and with which fields. */
+/** The level of an event, its words, and its fields. */
 type Line = readonly [level: Level, text: string, fields?: object];
 
-/** The same for a lock, by its name; what is told of the lease as such stays as it is. */
+/** The same for a lock, by its name; lines on the lease as such stay as they are. */
 export function lockLog(log: Pick<Logger, Level>, lock: string): LeaseListener {
   return leaseLog(log, (event) => {
     const [level, text, fields] = leaseLine(event);
-    switch (event.type) {
-      case 'cluster-created':
-        return ['info', `lock ${lock} is new: no task has used it in ${event.store}`, { lock, ...fields }];
-      case 'waiting':
-        return [
-          level,
-          event.why === undefined ? `lock ${lock} is held by another task: waiting` : text,
-          { lock, ...fields },
-        ];
-      case 'acquired':
-        return [
-          level,
-          `acquired lock ${lock} with token ${event.version} in ${event.store}`,
-          { lock, ...fields },
-        ];
-      case 'lost':
-        return [
-          level,
-          `lock ${lock} (token ${event.error.version}) is lost: ${event.error.detail}`,
-          { lock, ...fields },
-        ];
-      default:
-        return [level, text, { lock, ...fields }];
-    }
+    return [...lockLine(event, lock, level, text), { lock, ...fields }];
   });
+}
+
+function lockLine(event: LeaseEvent, lock: string, level: Level, text: string): [level: Level, text: string] {
+  switch (event.type) {
+    case 'cluster-created':
+      return ['info', `lock ${lock} is new: no task has used it in ${event.store}`];
+    case 'waiting':
+      return [level, event.why === undefined ? `lock ${lock} is held by another task: waiting` : text];
+    case 'acquired':
+      return [level, `acquired lock ${lock} with token ${event.version} in ${event.store}`];
+    case 'lost':
+      return [level, `lock ${lock} (token ${event.error.version}) is lost: ${event.error.detail}`];
+    default:
+      return [level, text];
+  }
 }
 
 function leaseLine(event: LeaseEvent): Line {

@@ -7,7 +7,7 @@ import type { Io } from '../terminal/io.js';
 
 export type { Logger } from 'pino';
 
-/** The fields whose values are secret, wherever they stand. */
+/** The fields whose values are secret, wherever they are. */
 const SECRET_FIELDS = [
   'authorization',
   'token',

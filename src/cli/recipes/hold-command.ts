@@ -7,13 +7,13 @@ import { readLock, writeLock } from '../../recipes/read-write-lock.js';
 import { semaphore } from '../../recipes/semaphore.js';
 import { parseInteger } from '../../settings/values.js';
 import type { Watch, ZooKeeper } from '../../zookeeper/zookeeper.js';
-import { type HoldingOptions, waitTimeout } from '../commands/lock-command.js';
-import { connectTo, type ZooKeeperCommandSettings } from '../commands/zookeeper-command.js';
 import { UsageError } from '../exit-codes.js';
+import type { ZooKeeperCall } from '../kit/command-row.js';
+import { type HoldingOptions, waitTimeout } from '../kit/holding.js';
+import { connectTo } from '../kit/on-zookeeper.js';
 import { type Hold, runHeldCommand } from '../run/held-command.js';
-import type { Io } from '../terminal/io.js';
 
-/** The options as they stand on the command line; those of read/write locks and semaphores among them. */
+/** The options, as they are on the command line; those of read/write locks and semaphores among them. */
 interface Options extends HoldingOptions {
   readonly read?: boolean;
   readonly write?: boolean;
@@ -40,68 +40,62 @@ const KAZOOS = /__r?lock__/;
 
 export type HeldKind = keyof typeof CONTENDERS;
 
-/** What a command is run for: its kind, and a call of nodelease for it. */
-export interface HeldRecipe {
-  readonly kind: HeldKind;
-  readonly path: string;
-  readonly example: string;
-}
-
 /**
- * `nodelease zk lock|elect|rwlock|semaphore PATH -- command`: runs the command while it holds that, and tells
- * it the path and the fencing token.
+ * `nodelease zk lock|elect|rwlock|semaphore PATH -- command`: runs the command while it holds that. The
+ * command finds the path and the fencing token in its variables.
+ *
+ * @param example a call of this kind
  */
-export async function holdRecipeCommand(
-  { kind, path, example }: HeldRecipe,
-  command: readonly string[],
-  options: Options,
-  settings: ZooKeeperCommandSettings,
-  io: Io,
-): Promise<number> {
-  const timeoutMs = waitTimeout(options);
-  const taskId = settings.taskId ?? (await defaultTaskId(io));
-  const zookeeper = await connectTo(settings.zookeeper, io);
-  let held: Hold | undefined;
-  let others: Watch | undefined;
-  try {
-    const contender = CONTENDERS[kind](zookeeper, path, taskId, options);
-    return await runHeldCommand({
-      ...{ command, example, settings, io, restart: options.restart === true, waits: timeoutMs !== 0 },
-      acquire: async ({ log, signal, again }) => {
-        const facts = { lock: path, taskId };
-        log.info(facts, `standing for ${path}`);
-        // ZooKeeper that is away is waited for after a loss only, or for the time-out.
-        const away = (error: unknown) => {
-          signal.throwIfAborted();
-          throw error;
-        };
-        if (!again && timeoutMs === undefined) await zookeeper.whenConnected({ signal }).catch(away);
-        const handle = await contender.acquire({ timeoutMs, signal });
-        held = handle;
-        // A field named token would be taken for a secret.
-        log.info(
-          { ...facts, znode: handle.path, fencingToken: String(handle.token) },
-          `acquired ${path} with token ${handle.token}`,
-        );
-        onAbort(handle.signal, () => log.error(facts, explain(handle.signal.reason)));
-        others?.close();
-        others = watchKazoo(zookeeper, path, (name) => {
-          log.warn(
-            { ...facts, znode: `${path}/${name}` },
-            `kazoo contends for ${path} under names of its own: it does not see this holder, and may hold it too`,
+export const holdRecipe =
+  (kind: HeldKind, example: string) =>
+  async (call: ZooKeeperCall<Options>, path: string, ...command: string[]): Promise<number> => {
+    const { options, settings, io } = call;
+    const timeoutMs = waitTimeout(options);
+    const taskId = settings.taskId ?? (await defaultTaskId(io));
+    const zookeeper = await connectTo(settings.zookeeper, io);
+    let held: Hold | undefined;
+    let others: Watch | undefined;
+    try {
+      const contender = CONTENDERS[kind](zookeeper, path, taskId, options);
+      return await runHeldCommand(call, {
+        command,
+        example,
+        waits: timeoutMs !== 0,
+        acquire: async ({ log, signal, again }) => {
+          const facts = { lock: path, taskId };
+          log.info(facts, `standing for ${path}`);
+          // ZooKeeper that is away is waited for after a loss only, or for the time-out.
+          const away = (error: unknown) => {
+            signal.throwIfAborted();
+            throw error;
+          };
+          if (!again && timeoutMs === undefined) await zookeeper.whenConnected({ signal }).catch(away);
+          const handle = await contender.acquire({ timeoutMs, signal });
+          held = handle;
+          // A field named token would be taken for a secret.
+          log.info(
+            { ...facts, znode: handle.path, fencingToken: String(handle.token) },
+            `acquired ${path} with token ${handle.token}`,
           );
-        });
-        return handle;
-      },
-      variables: ({ token }) => ({ LOCK_PATH: path, LOCK_TOKEN: String(token) }),
-    });
-  } finally {
-    others?.close();
-    // It goes with the session: where work may be left it has not been released, and the session has to
-    // expire.
-    if (!held?.isValid()) await zookeeper.close();
-  }
-}
+          onAbort(handle.signal, () => log.error(facts, explain(handle.signal.reason)));
+          others?.close();
+          others = watchKazoo(zookeeper, path, (name) => {
+            log.warn(
+              { ...facts, znode: `${path}/${name}` },
+              `kazoo contends for ${path} under names of its own: it does not see this holder, and may hold it too`,
+            );
+          });
+          return handle;
+        },
+        variables: ({ token }) => ({ LOCK_PATH: path, LOCK_TOKEN: String(token) }),
+      });
+    } finally {
+      others?.close();
+      // It goes with the session: where work may be left it has not been released, and the session has to
+      // expire.
+      if (!held?.isValid()) await zookeeper.close();
+    }
+  };
 
 /** Calls `report` once, when a contender of kazoo's appears, which waits for its own kind alone. */
 function watchKazoo(zookeeper: ZooKeeper, path: string, report: (name: string) => void): Watch {

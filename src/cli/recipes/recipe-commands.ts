@@ -5,59 +5,51 @@ import { counter } from '../../recipes/counter.js';
 import { type Queue, type QueueOptions, queue } from '../../recipes/queue.js';
 import type { TakenItem } from '../../recipes/taken-item.js';
 import { parseInteger } from '../../settings/values.js';
-import { type HoldingOptions, waitTimeout } from '../commands/lock-command.js';
-import { complain, say, sayJson } from '../commands/store-command.js';
-import { onZooKeeper, type ZooKeeperCommandSettings } from '../commands/zookeeper-command.js';
 import { ExitCode, exitCodeOfSignal } from '../exit-codes.js';
-import type { Io } from '../terminal/io.js';
+import { answer, complain, sayJson, sayValue } from '../kit/answer.js';
+import type { ZooKeeperCall } from '../kit/command-row.js';
+import { type HoldingOptions, waitTimeout } from '../kit/holding.js';
+import { onConnecting } from '../kit/on-zookeeper.js';
 
-/** The options as they stand on the command line. */
-export interface RecipeCommandOptions extends Pick<HoldingOptions, 'try' | 'timeout'> {
-  readonly json?: boolean;
+/** The options, as they are on the command line. */
+interface RecipeCommandOptions extends Pick<HoldingOptions, 'try' | 'timeout'> {
   readonly add?: string;
   readonly count?: string;
   readonly simple?: boolean;
   readonly lockPath?: string;
 }
 
-/** One call of a command of the group `zk`. */
-export interface RecipeCall {
-  readonly path: string;
-  readonly options: RecipeCommandOptions;
-  readonly settings: ZooKeeperCommandSettings;
-  readonly io: Io;
-}
+type RecipeCall = ZooKeeperCall<RecipeCommandOptions>;
 
-/** `nodelease zk barrier set|wait|remove PATH`. Resolves to the exit code. */
-export function barrierCommand(
-  act: 'set' | 'wait' | 'remove',
-  { path, options, settings, io }: RecipeCall,
-): Promise<number> {
-  const timeoutMs = waitTimeout(options);
-  return onZooKeeper(settings, io, async (zookeeper, signal) => {
-    const gate = barrier(zookeeper, path);
-    await zookeeper.whenConnected({ signal });
-    await gate[act]({ signal, ...(act === 'wait' && { timeoutMs }) });
-    const state = act === 'set' ? 'set' : 'open';
-    return answer(io, options, state, { path, state });
-  });
-}
+// What is wrong with a call is found out when the recipe is made, before there is a connection.
+
+/** `nodelease zk barrier set|wait|remove PATH`. */
+export const barrierCommand =
+  (act: 'set' | 'wait' | 'remove') =>
+  (call: RecipeCall, path: string): Promise<number> => {
+    const timeoutMs = waitTimeout(call.options);
+    return onConnecting(call, async (zookeeper, signal) => {
+      const gate = barrier(zookeeper, path);
+      await zookeeper.whenConnected({ signal });
+      await gate[act]({ signal, ...(act === 'wait' && { timeoutMs }) });
+      const state = act === 'set' ? 'set' : 'open';
+      return answer(call, { report: { path, state }, lines: [state] });
+    });
+  };
 
 /** `nodelease zk counter PATH [--add N]`: prints the value, the new one with `--add`. */
-export function counterCommand({ path, options, settings, io }: RecipeCall): Promise<number> {
-  const { add } = options;
+export function counterCommand(call: RecipeCall, path: string): Promise<number> {
+  const { add } = call.options;
   if (add !== undefined && !/^[+-]?\d{1,19}$/.test(add))
     throw new ConfigError('--add', add, 'a whole number of 64 bits, with or without a sign');
-  return onZooKeeper(settings, io, async (zookeeper, signal) => {
+  return onConnecting(call, async (zookeeper, signal) => {
     const shared = counter(zookeeper, path);
     await zookeeper.whenConnected({ signal });
-    const value = String(
-      await (add === undefined
-        ? shared.get({ signal })
-        : shared.add(BigInt(add.replace('+', '')), { signal })),
-    );
+    const read =
+      add === undefined ? shared.get({ signal }) : shared.add(BigInt(add.replace('+', '')), { signal });
     // A number of JSON does not hold 64 bits in JavaScript.
-    return answer(io, options, value, { path, value });
+    const value = String(await read);
+    return answer(call, { report: { path, value }, lines: [value] });
   });
 }
 
@@ -65,11 +57,9 @@ export function counterCommand({ path, options, settings, io }: RecipeCall): Pro
  * `nodelease zk queue put PATH [ITEM]`: puts the item, or each line of standard input, and prints how many
  * that were.
  */
-export function putCommand(
-  item: string | undefined,
-  { path, options, settings, io }: RecipeCall,
-): Promise<number> {
-  return onZooKeeper(settings, io, async (zookeeper, signal) => {
+export function putCommand(call: RecipeCall, path: string, item?: string): Promise<number> {
+  const { options, io } = call;
+  return onConnecting(call, async (zookeeper, signal) => {
     const items = queue(zookeeper, path, formatOf(options));
     await zookeeper.whenConnected({ signal });
     const given = item === undefined ? linesOf(await orAborted(io.stdin(), signal)) : [Buffer.from(item)];
@@ -83,7 +73,7 @@ export function putCommand(
       if (put < given.length && given.length > 1)
         complain(io, `${put} of ${given.length} items have been put`);
     }
-    return answer(io, options, String(put), { path, items: put });
+    return answer(call, { report: { path, items: put }, lines: [`${put}`] });
   });
 }
 
@@ -92,11 +82,12 @@ export function putCommand(
  * an item from the queue only once its reader has it: an item that was not taken over is put at the end
  * again.
  */
-export function takeCommand({ path, options, settings, io }: RecipeCall): Promise<number> {
+export function takeCommand(call: RecipeCall, path: string): Promise<number> {
+  const { options, io } = call;
   const timeoutMs = waitTimeout(options);
   const { count = '1', lockPath } = options;
   const wanted = parseInteger(count, '--count', 1, 1_000_000_000);
-  return onZooKeeper(settings, io, async (zookeeper, signal) => {
+  return onConnecting(call, async (zookeeper, signal) => {
     const format = formatOf(options);
     const items: Queue<Buffer | TakenItem> =
       lockPath === undefined
@@ -109,20 +100,13 @@ export function takeCommand({ path, options, settings, io }: RecipeCall): Promis
       const text = data.toString('utf8');
       const isText = Buffer.from(text).equals(data);
       if (options.json) sayJson(io, isText ? { item: text } : { base64: data.toString('base64') });
-      else if (io.screen()) say(io, text);
-      else io.stdout(`${text}\n`);
+      else sayValue(io, text);
       const isRead = await io.taken();
       if (!Buffer.isBuffer(item)) await (isRead ? item.ack() : item.requeue());
       if (!isRead) return exitCodeOfSignal('SIGPIPE');
     }
     return ExitCode.ok;
   });
-}
-
-function answer(io: Io, { json }: RecipeCommandOptions, text: string, facts: object): number {
-  if (json) sayJson(io, facts);
-  else say(io, text);
-  return ExitCode.ok;
 }
 
 function formatOf({ simple }: RecipeCommandOptions): Pick<QueueOptions, 'format'> {

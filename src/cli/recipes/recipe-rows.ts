@@ -1,8 +1,16 @@
-import { type CommandRow, HOLDING, JSON_LINE, type OptionRow, WAITING } from '../commands/command-row.js';
-import type { ZooKeeperCommandSettings } from '../commands/zookeeper-command.js';
+import {
+  type Command,
+  type CommandRow,
+  JSON_LINE,
+  type OptionRow,
+  type WithZooKeeper,
+} from '../kit/command-row.js';
+import { OF_ZOOKEEPER } from '../kit/command-settings.js';
+import { HOLDING_OPTIONS, WAITING_OPTIONS } from '../kit/holding.js';
 import type { HeldKind } from './hold-command.js';
-import type { RecipeCall } from './recipe-commands.js';
 
+/** A lock is lost for sure after half a session of silence, an entry of discovery after a whole one. */
+const defaults = { 'zookeeper-session-timeout': '20s' };
 const PATH = ['<path>', 'its path, absolute within the chroot'] as const;
 const SIMPLE: OptionRow = [
   '--simple',
@@ -22,16 +30,11 @@ function holding(
     description,
     arguments: [PATH],
     example,
-    options: [...own, ...HOLDING],
+    options: [...own, ...HOLDING_OPTIONS],
+    settings: [...OF_ZOOKEEPER, 'task-id'],
+    defaults,
     zookeeper: 'required',
-    run: async (options, settings: ZooKeeperCommandSettings, io, path = '', ...command) =>
-      (await import('./hold-command.js')).holdRecipeCommand(
-        { kind, path, example },
-        command,
-        options,
-        settings,
-        io,
-      ),
+    load: async () => (await import('./hold-command.js')).holdRecipe(kind, example),
   };
 }
 
@@ -42,19 +45,18 @@ function single(
   name: string,
   description: string,
   options: readonly OptionRow[],
-  run: (commands: RecipeCommands, call: RecipeCall, item?: string) => Promise<number>,
+  choose: (commands: RecipeCommands) => Command<WithZooKeeper>,
   more: CommandRow['arguments'] = [],
 ): CommandRow {
   return {
-    ...{
-      name: `zk ${name}`,
-      description,
-      arguments: [PATH, ...more],
-      options: [...options, JSON_LINE],
-      zookeeper: 'required',
-    },
-    run: async (given, settings: ZooKeeperCommandSettings, io, path = '', item) =>
-      run(await import('./recipe-commands.js'), { path, options: given, settings, io }, item),
+    name: `zk ${name}`,
+    description,
+    arguments: [PATH, ...more],
+    options: [...options, JSON_LINE],
+    settings: OF_ZOOKEEPER,
+    defaults,
+    zookeeper: 'required',
+    load: async () => choose(await import('./recipe-commands.js')),
   };
 }
 
@@ -77,26 +79,24 @@ export const RECIPE_COMMANDS: readonly CommandRow[] = [
     [['--leases <n>', 'how many may hold at a time, 1 to 1000000; the same for all users']],
     '--leases 3 ',
   ),
-  single('barrier set', "set a barrier, Curator's DistributedBarrier", [], ({ barrierCommand }, call) =>
-    barrierCommand('set', call),
+  single('barrier set', "set a barrier, Curator's DistributedBarrier", [], ({ barrierCommand }) =>
+    barrierCommand('set'),
   ),
-  single('barrier wait', 'wait until a barrier is open', WAITING, ({ barrierCommand }, call) =>
-    barrierCommand('wait', call),
+  single('barrier wait', 'wait until a barrier is open', WAITING_OPTIONS, ({ barrierCommand }) =>
+    barrierCommand('wait'),
   ),
-  single('barrier remove', 'open a barrier', [], ({ barrierCommand }, call) =>
-    barrierCommand('remove', call),
-  ),
+  single('barrier remove', 'open a barrier', [], ({ barrierCommand }) => barrierCommand('remove')),
   single(
     'counter',
     "print a counter of 64 bits, Curator's DistributedAtomicLong",
     [['--add <n>', 'add that first, such as 1 or -5']],
-    ({ counterCommand }, call) => counterCommand(call),
+    ({ counterCommand }) => counterCommand,
   ),
   single(
     'queue put',
     'put an item at the end of a queue, and print how many',
     [SIMPLE],
-    ({ putCommand }, call, item) => putCommand(item, call),
+    ({ putCommand }) => putCommand,
     [['[item]', 'the item (default: each line of standard input)']],
   ),
   single(
@@ -109,8 +109,8 @@ export const RECIPE_COMMANDS: readonly CommandRow[] = [
         '--lock-path <path>',
         'the path of all takers for their locks: an item is had at least once then, and else at most once',
       ],
-      ...WAITING,
+      ...WAITING_OPTIONS,
     ],
-    ({ takeCommand }, call) => takeCommand(call),
+    ({ takeCommand }) => takeCommand,
   ),
 ];

@@ -28,7 +28,7 @@ export interface ChildOptions {
 }
 
 /**
- * Starts the child's command once the guard has been told of it: waits for a line on file descriptor 3, and
+ * Starts the child's command once the guard knows of it: waits for a line on file descriptor 3, and
  * gives up when the supervisor dies before it is written. Where util-linux' `setpriv` works, the command is
  * also ended by the kernel when the supervisor dies.
  */
@@ -52,7 +52,7 @@ export class ChildStartError extends Error {
 }
 
 /**
- * Starts a child in a session, and so a process group, of its own; its standard input, output and error are
+ * Starts a child in its own session, and so process group; its standard input, output and error are
  * this process' own, and nothing else that Node.js has opened is handed down.
  *
  * @throws {ChildStartError} when it could not be started

@@ -14,9 +14,9 @@ import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import type { Logger } from '../log/logger.js';
 import type { Io } from '../terminal/io.js';
+import type { ForwardedSignal } from '../terminal/signal-relay.js';
 import type { Child } from './child.js';
 import { configVariables, type Variables } from './config-variables.js';
-import type { ForwardedSignal } from './signal-relay.js';
 import type { WorkloadNode } from './workload.js';
 
 /** One run of the command with its configuration. */
@@ -24,7 +24,7 @@ export interface ConfiguredRun {
   readonly variables: Variables;
   /** Resolves when the command is to be ended, and started again with other variables. */
   readonly restart: Promise<void>;
-  /** Has to be told when the command has been started. */
+  /** To be called when the command has been started. */
   readonly onStart: (child: Child) => void;
 }
 
@@ -106,8 +106,8 @@ export class CommandConfig {
     }
   }
 
-  /** Follows the configuration beside one run of the command. */
-  async beside<T>(run: (configured: ConfiguredRun) => Promise<T>): Promise<T> {
+  /** Follows the configuration during one run of the command. */
+  async during<T>(run: (configured: ConfiguredRun) => Promise<T>): Promise<T> {
     const ended = new AbortController();
     // The session ends with the lease.
     const forgetLoss = onAbort(this.node.lease.signal, () => ended.abort());
@@ -172,8 +172,8 @@ export class CommandConfig {
         log.info(facts, `the configuration has changed: ${onChange}`);
         await this.#wait(ended);
         ended.throwIfAborted();
-        // It may have been taken back meanwhile, or the command be told to stop. Nothing is awaited here: the
-        // next change would go unnoticed.
+        // It may have been taken back meanwhile, or the command be asked to stop. Nothing is awaited here:
+        // the next change would go unnoticed.
         if (this.#differing().length === 0 || lease.retiring.aborted) {
           void this.#endTurn();
           continue;

@@ -1,8 +1,8 @@
 import { accessSync, constants, statSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
-/** What a command's name stands for. */
-export type CommandLookup = 'executable' | 'not-executable' | 'not-found';
+/** What a command's name leads to. */
+type CommandLookup = 'executable' | 'not-executable' | 'not-found';
 
 /**
  * Whether a command could be started, looked up as by a shell: along `PATH`, unless its name contains a

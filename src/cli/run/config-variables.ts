@@ -4,7 +4,7 @@ import { ConfigError } from '../../base/errors.js';
 export type Variables = ReadonlyMap<string, string>;
 
 /**
- * Names that nodelease sets itself, and those by which a program is found, or told what to load, whom to
+ * Names that nodelease sets itself, and those by which a program is found, or learns what to load, whom to
  * trust or who it is: a publisher must not run code with them.
  */
 const REFUSED = new RegExp(

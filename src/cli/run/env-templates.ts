@@ -1,8 +1,8 @@
 import { ConfigError } from '../../base/errors.js';
 import { clusterNodeIdOf } from '../../id/cluster-node-id.js';
 
-/** What can stand in braces in a template, and what stands there then. */
-export interface TemplateFacts {
+/** What can be in braces in a template, and what takes its place. */
+interface TemplateFacts {
   /** The node id. */
   readonly id: number;
   /** The fencing token. */

@@ -18,11 +18,11 @@ export const SHELL = '/bin/sh';
  * The end of the input without `done` means that the supervisor died: the group is ended at once.
  *
  * POSIX shell only (dash, the ash of busybox, bash). What is less obvious:
- * - A timer is a subshell of its own. Whichever way it ends, other than by being disarmed with USR1, its EXIT
+ * - Each timer is a subshell. Whichever way it ends, other than by being disarmed with USR1, its EXIT
  *   trap strikes: a `fork` that fails must not leave the child without a deadline.
  * - SIGKILL runs no trap, so there are two timers: either strikes without the other. The next line replaces
  *   both.
- * - It sleeps for a second at most and looks at the time again: `sleep` stands still while the machine is
+ * - It sleeps for a second at most and looks at the time again: `sleep` does not count while the machine is
  *   suspended, /proc/uptime goes on.
  * - The new timers run before the old ones are disarmed, so there are always two.
  * - `1${x#*.} - 1${y#*.}` subtracts hundredths such as 08, which would be bad octal numbers on their own;
@@ -89,7 +89,7 @@ export interface Guard {
 }
 
 /** What a guard needs. */
-export interface GuardOptions {
+interface GuardOptions {
   readonly clock: Clock;
   /** The `PATH` on which the guard finds `sleep`. */
   readonly path: string | undefined;
@@ -109,7 +109,7 @@ export function canGuard(path: string | undefined): boolean {
 }
 
 /**
- * Starts a guard. It lives in a session of its own, so that a signal to this process' group misses it, and is
+ * Starts a guard. It has its own session, so that a signal to this process' group misses it, and is
  * known to the process list as `lease-guard`.
  */
 export function startGuard({ clock, path, uptime = readUptime }: GuardOptions): Guard {
@@ -120,26 +120,26 @@ export function startGuard({ clock, path, uptime = readUptime }: GuardOptions): 
     env: { PATH: path, LEASE_GUARD: GUARD_SCRIPT },
   });
   let finished = false;
-  const tell = (line: string) => {
+  const write = (line: string) => {
     if (!finished && shell.stdin.writable) shell.stdin.write(`${line}\n`);
   };
   // A guard that has ended is reported by `failed`; a write that it did not read adds nothing.
   shell.stdin.on('error', () => undefined);
   return {
-    watch: (groupId) => tell(`group ${groupId}`),
+    watch: (groupId) => write(`group ${groupId}`),
     extend(deadline) {
       if (!Number.isFinite(deadline)) return;
       // The uptime first: a pause between the two readings then makes the guard strike early, not late.
       const up = uptime();
       const left = deadline - GUARD_MARGIN_MS - clock.monotonic();
-      tell(
+      write(
         up === undefined
           ? `for ${seconds(Math.max(0, left))}`
           : `until ${seconds(Math.max(0, Number.parseFloat(up) * 1_000 + left))}`,
       );
     },
     done() {
-      tell('done');
+      write('done');
       finished = true;
       shell.stdin.end();
     },

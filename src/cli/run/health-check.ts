@@ -4,21 +4,20 @@ import { connect, isIP, type LookupFunction } from 'node:net';
 import { onAbort } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
 import { httpGet, ofAllAddresses } from '../../base/http-get.js';
-import type { CheckTarget } from '../../settings/check-target.js';
-import { formatListenAddress, type ListenAddress } from '../../settings/listen-address.js';
+import { type CheckTarget, formatListenAddress, type ListenAddress } from '../../settings/listen-address.js';
 import { type NameResolver, sharedResolver } from '../../zookeeper/name-resolver.js';
 import { callWithTimeout } from '../terminal/with-timeout.js';
 
 /** Probes once. Rejects with the problem, or with the signal's reason as soon as that aborts. */
-export type HealthProbe = (signal: AbortSignal) => Promise<void>;
+type HealthProbe = (signal: AbortSignal) => Promise<void>;
 
-/** The health of a command, told when it changes. */
+/** The health of a command, reported when it changes. */
 export type HealthVerdict =
   | { readonly healthy: true }
   /** `failures` in a row; `problem` is the last one. */
   | { readonly healthy: false; readonly failures: number; readonly problem: unknown };
 
-export interface HealthCheckOptions {
+interface HealthCheckOptions {
   readonly probe: HealthProbe;
   readonly clock: Clock;
   /**
@@ -73,7 +72,7 @@ const LOOKUP_TIMEOUT_MS = 10_000;
 const LOOPBACK: readonly string[] = ['127.0.0.1', '::1'];
 
 /**
- * A probe of a target, the command that runs beside: a URL answers 2xx, without redirects and proxies; a port
+ * A probe of a target, the command that runs here: a URL answers 2xx, without redirects and proxies; a port
  * takes a connection. Certificates are not verified: no certificate has a name such as 127.0.0.1. At most one
  * lookup of the host's name is under way, and none for `localhost`: lookups without an answer would delay
  * that of the store's host.

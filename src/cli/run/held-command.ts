@@ -1,12 +1,14 @@
+import type { Clock } from '../../base/clock.js';
 import { WaitTimeoutError } from '../../base/errors.js';
-import type { Settings } from '../../settings/settings.js';
-import { logFailure } from '../commands/store-command.js';
 import { ExitCode } from '../exit-codes.js';
+import type { Call } from '../kit/command-row.js';
+import type { HoldingOptions } from '../kit/holding.js';
+import { logFailure } from '../kit/reported.js';
 import { type Logger, loggerFor } from '../log/logger.js';
 import type { Io } from '../terminal/io.js';
+import { SignalRelay } from '../terminal/signal-relay.js';
 import { inheritedFiles } from './child.js';
 import type { Held } from './held.js';
-import { SignalRelay } from './signal-relay.js';
 import { commandToRun, SupervisedCommand } from './supervised-command.js';
 import type { WorkEnd } from './supervisor.js';
 
@@ -16,15 +18,11 @@ export interface Hold extends Held {
   release(): Promise<void>;
 }
 
-export interface HeldCommandOptions {
-  /** What stands behind `--`. */
+interface HeldCommandOptions {
+  /** What follows `--`. */
   readonly command: readonly string[];
   /** A call of nodelease of this kind, for the complaint that there is no command. */
   readonly example: string;
-  readonly settings: Pick<Settings, 'logLevel' | 'logFormat'>;
-  readonly io: Io;
-  /** Whether to acquire it again after a loss, and to start the command again. */
-  readonly restart: boolean;
   /** False where it is acquired at once or not at all. */
   readonly waits: boolean;
   /**
@@ -36,7 +34,7 @@ export interface HeldCommandOptions {
     readonly signal: AbortSignal;
     readonly again: boolean;
   }) => Promise<Hold>;
-  /** The command's variables beside those of this process. */
+  /** The command's variables, in addition to those of this process. */
   readonly variables: (hold: Hold) => Readonly<Record<string, string>>;
 }
 
@@ -46,9 +44,11 @@ export interface HeldCommandOptions {
  *
  * @throws {ConfigError} or {UsageError} when it is called wrongly
  */
-export async function runHeldCommand(options: HeldCommandOptions): Promise<number> {
-  const { settings, io, restart, waits } = options;
-  const command = commandToRun(options.command, options.example, io);
+export async function runHeldCommand(
+  { options: { restart }, settings, io }: Call<HoldingOptions>,
+  { acquire, variables, waits, ...asked }: HeldCommandOptions,
+): Promise<number> {
+  const command = commandToRun(asked.command, asked.example, io);
   if (typeof command === 'number') return command;
   // The first of several runs must not close what the next one's guard needs.
   const files = restart ? [] : inheritedFiles();
@@ -57,8 +57,14 @@ export async function runHeldCommand(options: HeldCommandOptions): Promise<numbe
   const supervised = new SupervisedCommand({ command, files, io, signals });
   try {
     for (let again = false; ; again = true) {
-      const hold = await options.acquire({ log, signal: signals.interrupted, again });
-      const { exitCode, workEnded } = await runOnce(supervised, hold, log, options);
+      const hold = await acquire({ log, signal: signals.interrupted, again });
+      const { exitCode, workEnded } = await runOnce(
+        supervised,
+        hold,
+        log,
+        { ...io.env, ...variables(hold) },
+        io.clock,
+      );
       const isLost = exitCode === ExitCode.leaseLost && !hold.isValid();
       // Where work may be left, it is not for others before it has expired (rule 8).
       if (workEnded) await hold.release();
@@ -82,22 +88,23 @@ async function runOnce(
   command: SupervisedCommand,
   hold: Hold,
   log: Logger,
-  { io, variables }: HeldCommandOptions,
+  env: Io['env'],
+  clock: Clock,
 ): Promise<WorkEnd> {
   const ended = new AbortController();
-  void followDeadline(command, hold, io, ended.signal);
+  void followDeadline(command, hold, clock, ended.signal);
   try {
-    return await command.run({ held: hold, env: { ...io.env, ...variables(hold) }, log });
+    return await command.run({ held: hold, env, log });
   } finally {
     ended.abort();
   }
 }
 
 /**
- * How often the guard is told of the deadline: after a share of what is left before it, and not more often
+ * How often the guard gets the deadline: after a share of what is left before it, and not more often
  * than this, in milliseconds.
  */
-const TOLD_AFTER = { share: 1 / 4, minMs: 50 };
+const SENT_AFTER = { share: 1 / 4, minMs: 50 };
 
 /**
  * Keeps the guard's deadline as late as the hold's. A guard that learns of a renewal late strikes too early,
@@ -106,16 +113,16 @@ const TOLD_AFTER = { share: 1 / 4, minMs: 50 };
 async function followDeadline(
   command: SupervisedCommand,
   hold: Hold,
-  { clock }: Pick<Io, 'clock'>,
+  clock: Clock,
   ended: AbortSignal,
 ): Promise<void> {
-  for (let told = hold.deadline; ; ) {
-    const leftMs = told - clock.monotonic();
-    await clock.sleep(Math.max(TOLD_AFTER.minMs, leftMs * TOLD_AFTER.share), ended).catch(() => undefined);
-    // The next run has a guard of its own, which this deadline is not for.
+  for (let sent = hold.deadline; ; ) {
+    const leftMs = sent - clock.monotonic();
+    await clock.sleep(Math.max(SENT_AFTER.minMs, leftMs * SENT_AFTER.share), ended).catch(() => undefined);
+    // The next run has its own guard, which this deadline is not for.
     if (ended.aborted || !hold.isValid()) return;
-    if (hold.deadline === told) continue;
-    told = hold.deadline;
-    command.extend(told);
+    if (hold.deadline === sent) continue;
+    sent = hold.deadline;
+    command.extend(sent);
   }
 }

@@ -59,8 +59,8 @@ function hasMembers(id: number): boolean {
 }
 
 /**
- * The fields of /proc/PID/stat from its third one, the state, on: `state ppid pgrp …`; none of a process that
- * is gone.
+ * The fields of /proc/PID/stat from its third one, the state, on: `state ppid pgrp …`; empty for a process
+ * that is gone.
  */
 function statOf(pid: string): string[] {
   try {
@@ -82,7 +82,7 @@ function errorCode(error: unknown): unknown {
 }
 
 /** How a process group is to be ended. */
-export interface EndGroupOptions {
+interface EndGroupOptions {
   readonly lease: Held;
   readonly clock: Clock;
   /**

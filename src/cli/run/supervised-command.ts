@@ -2,18 +2,18 @@ import { explain } from '../../base/errors.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
 import type { Logger } from '../log/logger.js';
 import type { Io } from '../terminal/io.js';
+import type { SignalRelay } from '../terminal/signal-relay.js';
 import { type Child, ChildStartError, closeFiles, startChild } from './child.js';
 import { lookUpCommand } from './command-lookup.js';
 import { canGuard, type Guard, SHELL, startGuard } from './guard.js';
 import type { Held } from './held.js';
-import type { SignalRelay } from './signal-relay.js';
 import { type SuperviseOptions, supervise, type WorkEnd } from './supervisor.js';
 
 /** A command and its arguments. */
-export type CommandWords = readonly [file: string, ...args: string[]];
+type CommandWords = readonly [file: string, ...args: string[]];
 
 /**
- * The command that stands behind `--`. Where it cannot be executed, that has been reported, and this is the
+ * The command that follows `--`. Where it cannot be executed, that has been reported, and this is the
  * exit code.
  *
  * @param example a call of nodelease that has one
@@ -34,14 +34,14 @@ export function commandToRun(
 
 export interface SupervisedCommandOptions {
   readonly command: CommandWords;
-  /** What `inheritedFiles` has told. */
+  /** The result of `inheritedFiles`. */
   readonly files: readonly number[];
   readonly io: Pick<Io, 'env' | 'clock' | 'keyboard'>;
   readonly signals: SignalRelay;
 }
 
 /** One run of the command. */
-export interface SupervisedRun extends Pick<SuperviseOptions, 'beforeStop' | 'onRetire' | 'restart'> {
+interface SupervisedRun extends Pick<SuperviseOptions, 'beforeStop' | 'onRetire' | 'restart'> {
   readonly held: Held;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly log: Logger;
@@ -55,7 +55,7 @@ export class SupervisedCommand {
 
   constructor(private readonly options: SupervisedCommandOptions) {}
 
-  /** What is held now lasts until `deadline`, in milliseconds on the monotonic clock. */
+  /** What is held now is held until `deadline`, in milliseconds on the monotonic clock. */
   extend(deadline: number): void {
     this.#guard?.extend(deadline);
   }
@@ -74,15 +74,13 @@ export class SupervisedCommand {
     closeFiles(files);
     try {
       return await supervise({
-        ...{
-          ...policy,
-          lease: held,
-          clock: io.clock,
-          log,
-          guard: this.#guard,
-          signals,
-          keyboard: io.keyboard,
-        },
+        ...policy,
+        lease: held,
+        clock: io.clock,
+        log,
+        guard: this.#guard,
+        signals,
+        keyboard: io.keyboard,
         start: async () => {
           const child = await startChild({ command, env, gated: guarded });
           onStart?.(child);

@@ -9,8 +9,8 @@ import {
   leavesTime,
 } from '../../lease/model/lease.js';
 import type { RetirePolicy } from '../../settings/settings.js';
+import { SignalRelay } from '../terminal/signal-relay.js';
 import type { Child, ChildEnd } from './child.js';
-import { SignalRelay } from './signal-relay.js';
 import { supervise, type WorkEnd } from './supervisor.js';
 
 const DURATION = 15_000;

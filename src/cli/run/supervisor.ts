@@ -4,12 +4,11 @@ import { type LossReason, leavesTime } from '../../lease/model/lease.js';
 import type { RetirePolicy } from '../../settings/settings.js';
 import { ExitCode, exitCodeOfSignal } from '../exit-codes.js';
 import type { Logger } from '../log/logger.js';
+import { asksToStop, deferStop, type ForwardedSignal, type SignalRelay } from '../terminal/signal-relay.js';
 import type { Child, ChildEnd } from './child.js';
 import type { Guard } from './guard.js';
-import { type Held, lossOf } from './held.js';
+import { type Held, lossOf, onRetirement } from './held.js';
 import { endGroup } from './process-group.js';
-import { onRetirement } from './retirement.js';
-import { asksToStop, deferStop, type ForwardedSignal, type SignalRelay } from './signal-relay.js';
 
 /** What it takes to run a child for a lease, or for a lock. */
 export interface SuperviseOptions {
@@ -17,7 +16,7 @@ export interface SuperviseOptions {
   readonly clock: Clock;
   readonly log: Pick<Logger, 'info' | 'warn' | 'error'>;
   /**
-   * Ends the child when this process cannot. Told here of the child, of its end, and of the deadline at the
+   * Ends the child when this process cannot. It gets from here the child, its end, and the deadline at the
    * start.
    */
   readonly guard?: Guard | undefined;
@@ -28,14 +27,14 @@ export interface SuperviseOptions {
    */
   readonly keyboard: boolean;
   /**
-   * What has to happen before the child is told to stop: a signal that asks for it waits until this has
+   * What has to happen before the child is asked to stop: a signal that asks for it waits until this has
    * settled, a second one does not. Nothing else waits: where the child ends by itself, or has to be ended,
    * it is only begun. May be called again; never rejects, and must settle soon. @default nothing
    */
   readonly beforeStop?: (() => Promise<void>) | undefined;
   /**
-   * What becomes of the child when the node id is being retired: `stop`, it is told to stop as by SIGTERM to
-   * this process, unless it has been told already; `drain`, it learns nothing of it. @default stop
+   * What becomes of the child when the node id is being retired: `stop`, it is asked to stop as by SIGTERM to
+   * this process, unless it has been asked already; `drain`, it learns nothing of it. @default stop
    */
   readonly onRetire?: RetirePolicy | undefined;
   /**
@@ -44,7 +43,7 @@ export interface SuperviseOptions {
    * @default never
    */
   readonly restart?: Promise<void> | undefined;
-  /** Starts the child, held back until it is told to begin. */
+  /** Starts the child, held back until `begin()`. */
   readonly start: () => Promise<Child>;
 }
 

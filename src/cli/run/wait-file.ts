@@ -29,7 +29,7 @@ export class WaitFile {
   /**
    * Makes sure that the file can be written.
    *
-   * @param onFailure is told, in one line, what keeps the file from being written or removed later
+   * @param onFailure gets, in one line, what keeps the file from being written or removed later
    * @throws {ConfigError} when nothing can be written there, or something else than a wait file is there,
    * which is left alone
    */
@@ -41,7 +41,7 @@ export class WaitFile {
     if (path === '') throw unusable(path, 'it is empty');
     const file = new WaitFile(path, random, onFailure);
     await file.#checkLeftOver();
-    // Tried now: programs that wait for the file later are told nothing.
+    // Tried now: programs that wait for the file later learn nothing.
     await file.#orUnusable(file.#withDraft('', async () => undefined));
     return file;
   }
@@ -66,7 +66,7 @@ export class WaitFile {
   }
 
   /**
-   * Resolves to true when what this process wrote is gone, or another process' stands in its place, and to
+   * Resolves to true when what this process wrote is gone, or another process' has taken its place, and to
    * false when it cannot. Never rejects.
    */
   remove(): Promise<boolean> {
@@ -88,7 +88,7 @@ export class WaitFile {
     });
   }
 
-  /** Writes a file beside it that says this, for `use` to move; what is left of it is removed. */
+  /** Writes a file next to it that says this, for `use` to move; what is left of it is removed. */
   async #withDraft(text: string, use: (draft: string) => Promise<void>): Promise<void> {
     const draft = `${this.path}.${this.random.hex(4)}`;
     try {
@@ -99,7 +99,7 @@ export class WaitFile {
         // Whatever the umask: programs that wait may run as other users.
         await file.chmod(0o644);
       } finally {
-        // Before it is moved: some file systems tell only now that nothing could be written.
+        // Before it is moved: some file systems report only now that nothing could be written.
         await file.close();
       }
       await use(draft);

@@ -1,5 +1,4 @@
 import { setFlagsFromString } from 'node:v8';
-import { defaultTaskId } from '../../base/task-id.js';
 import type { DataDirOptions } from '../../data-dir/data-dir-options.js';
 import type { NodeMonitor } from '../../monitor/node-monitor.js';
 import { type HeldNode, holdNode } from '../../runtime/hold-node.js';
@@ -9,13 +8,13 @@ import type { Settings } from '../../settings/settings.js';
 import { announcingProblem } from '../../settings/zookeeper-settings.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import type { RoutingEntries } from '../discovery/routing-entries.js';
-import { leaseLog, logSource } from '../log/lease-log.js';
+import { leaseLog, logSource, taskIdOf } from '../log/lease-log.js';
 import type { Logger } from '../log/logger.js';
+import type { NodeHttp } from '../node-http/node-http.js';
 import type { Io } from '../terminal/io.js';
+import type { SignalRelay } from '../terminal/signal-relay.js';
 import { withTimeout } from '../terminal/with-timeout.js';
-import type { NodeHttp } from './node-http.js';
-import { onRetirement } from './retirement.js';
-import type { SignalRelay } from './signal-relay.js';
+import { onRetirement } from './held.js';
 import type { WorkEnd } from './supervisor.js';
 
 /** What a workload gets. */
@@ -39,8 +38,8 @@ export interface WorkloadNode {
 /** What a command holds a node id for. */
 export interface Workload {
   /**
-   * The lease has been renewed: told before all other listeners, on the engine's own time. Must neither throw
-   * nor block.
+   * The lease has been renewed: called before all other listeners, on the engine's own time. Must neither
+   * throw nor block.
    */
   renewed?(deadline: number): void;
   /** Makes ready what the work needs. Where it rejects, the node id is given back, and nothing is run. */
@@ -81,28 +80,32 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
     nodeId === undefined && provider === 'store' && store.kind !== 'file' && store.kind !== 'memory';
   // A flag of V8 is set while there is one thread.
   if (isLean && options.http) keepMemoryLean();
-  // First of all: requests are told why there is no node id yet, and a port that is taken costs none.
+  // First of all: answers say why there is no node id yet, and a port that is taken costs none.
   const http = await options.http?.open(log);
   let tracer: OpenTelemetryTracer | undefined;
   try {
     const signal = signals.interrupted;
-    const taskId =
-      settings.taskId ?? (await defaultTaskId({ ...io, signal, warn: (message) => log.warn(message) }));
+    const taskId = await taskIdOf(settings, io, log, signal);
     log = log.child({ taskId });
     const dataDir = await dataDirOf(settings, log);
-    // The first line: a slip in it makes a cluster of its own.
+    // The first line: a slip in it makes another cluster.
     logSource(settings, log);
     http?.announce(log);
     if (processId === 1)
       log.warn(
         'node as process 1 collects no orphaned processes: start the nodelease script by its own name',
       );
-    tellOf(settings, log);
+    warnOf(settings, log);
     if (nodeId === undefined && mayHaveSdk({ execArgv, nodeOptions: env.NODE_OPTIONS }))
       tracer = await installedTracer(clock);
     const node = await holdNode({
       ...settings,
-      ...{ taskId, clock, random: io.random, signal, tracer, monitor: options.http?.monitor },
+      taskId,
+      clock,
+      random: io.random,
+      signal,
+      tracer,
+      monitor: options.http?.monitor,
       announcesService: settings.zookeeper?.check === undefined,
       dataDir,
       onRenewed: (deadline) => workload.renewed?.(deadline),
@@ -138,15 +141,15 @@ async function dataDirOf({ dataDir }: Settings, log: Logger): Promise<DataDirOpt
 }
 
 /**
- * Has V8 prefer a small heap to a fast one: this process does next to nothing, and sits beside every task.
+ * Has V8 prefer a small heap to a fast one: this process does next to nothing, and runs with every task.
  */
 function keepMemoryLean(): void {
   setFlagsFromString('--optimize-for-size');
   setFlagsFromString('--semi-space-growth-factor=1');
 }
 
-/** Tells what of the settings a user should look into. */
-function tellOf({ nodeId, provider, store, zookeeper }: Settings, log: Logger): void {
+/** Logs what of the settings a user should look into. */
+function warnOf({ nodeId, provider, store, zookeeper }: Settings, log: Logger): void {
   const problem = zookeeper && announcingProblem(zookeeper);
   if (problem !== undefined) log.warn(`discovery: ${problem}`);
   if (nodeId === undefined && provider === 'store' && store.kind === 'memory') {

@@ -11,55 +11,43 @@ import {
 import type { Scalar } from '../../shared-data/scalar-codec.js';
 import { type SharedData, sharedData } from '../../shared-data/shared-data.js';
 import { SharedDataError } from '../../shared-data/shared-data-error.js';
-import { complain, say, sayJson, sayLines } from '../commands/store-command.js';
-import { onZooKeeper, type ZooKeeperCommandSettings } from '../commands/zookeeper-command.js';
 import { ExitCode } from '../exit-codes.js';
-import type { Io } from '../terminal/io.js';
-import { type Cell, type Column, renderTable } from '../terminal/table.js';
-import { pluralize, printable, someOf } from '../terminal/text.js';
+import { type Answer, answer, complain, sayValue } from '../kit/answer.js';
+import type { ZooKeeperCall } from '../kit/command-row.js';
+import { onZooKeeper } from '../kit/on-zookeeper.js';
+import type { Cell, Column } from '../terminal/table.js';
+import { someOf } from '../terminal/text.js';
 
-/** The options as they stand on the command line. */
-export interface DataCommandOptions {
+/** The options as they are on the command line. */
+interface DataCommandOptions {
   readonly root: string;
   readonly scope?: string;
   readonly kind?: string;
   readonly type?: string;
   readonly keyType?: string;
-  readonly json?: boolean;
 }
 
-/** One call of a command of the group `data`. */
-export interface DataCall {
-  readonly options: DataCommandOptions;
-  readonly settings: ZooKeeperCommandSettings;
-  readonly io: Io;
-}
+export type DataCall = ZooKeeperCall<DataCommandOptions>;
 
-/**
- * `nodelease data ls`: shows what data there is, znodes that hold none included. Resolves to the exit code.
- */
-export function listDataCommand(call: DataCall): Promise<number> {
-  const { options, io } = call;
-  const { scope, kind } = checkOptions(options);
+/** `nodelease data ls`: shows what data there is, znodes that hold none included. */
+export function ls(call: DataCall): Promise<number> {
+  const { scope, kind } = checkOptions(call.options);
   const isMeant = (head: DatumHead) =>
     (scope ?? head.scope) === head.scope && (kind ?? head.kind) === head.kind;
   return onReport(call, { only: isMeant }, (report) => {
-    const { zookeeper, root, data } = report;
-    if (options.json) sayJson(io, { ...report, data: data.map(summaryOf) });
-    else if (data.length === 0) say(io, `There is no such shared data at ${root} of ${zookeeper}.`);
-    else {
-      const count = `${pluralize(data.length, 'datum').replace('datums', 'data')} at ${root} of ${zookeeper}`;
-      sayLines(io, [...renderTable(LIST_COLUMNS, data.map(listRow), io.screen()), '', printable(count)]);
-    }
-    return ExitCode.ok;
+    const { zookeeper, root } = report;
+    const data = report.data.map(summaryOf);
+    return answer(call, {
+      report: { ...report, data },
+      empty: data.length === 0 ? `There is no such shared data at ${root} of ${zookeeper}.` : undefined,
+      tables: [[LIST_COLUMNS, data.map(listRow)]],
+      lines: [`${data.length === 1 ? '1 datum' : `${data.length} data`} at ${root} of ${zookeeper}`],
+    });
   });
 }
 
-/**
- * `nodelease data get NAME [KEY]`: prints a value as it is, or a collection as a table. Resolves to the exit
- * code.
- */
-export function getDataCommand(call: DataCall, name: string, key: string | undefined): Promise<number> {
+/** `nodelease data get NAME [KEY]`: prints a value as it is, or a collection as a table. */
+export function get(call: DataCall, name: string, key?: string): Promise<number> {
   const { options, io } = call;
   const { scope = '', type } = checkOptions(options, name);
   return onReport(call, { only: isNamed(name, scope), key }, ({ zookeeper, root, data: [datum] }) => {
@@ -76,22 +64,30 @@ export function getDataCommand(call: DataCall, name: string, key: string | undef
       );
       return ExitCode.nothing;
     }
-    if (options.json)
-      sayJson(io, key === undefined ? { zookeeper, root, data: [datum] } : { zookeeper, root, entries });
-    else if (only?.scalar && entries.length === 1 && (key !== undefined || datum.kind === 'scalar')) {
-      // As it is, for scripts; a terminal might take it for commands.
-      if (io.screen()) say(io, only.scalar.value);
-      else io.stdout(`${only.scalar.value}\n`);
-    } else sayLines(io, entryTable({ ...datum, entries }, io));
-    return ExitCode.ok;
+    const isValue = entries.length === 1 && (key !== undefined || datum.kind === 'scalar');
+    if (isValue && only?.scalar && !options.json) {
+      sayValue(io, only.scalar.value);
+      return ExitCode.ok;
+    }
+    return answer(call, {
+      report: { zookeeper, root, ...(key === undefined ? { data: [datum] } : { entries }) },
+      ...entryTable({ ...datum, entries }),
+    });
   });
 }
 
-/**
- * `nodelease data set`, `put` and `add`.
- * @param kind undefined for a set or list, whichever it is. Resolves to the exit code
- */
-export function writeDataCommand(
+/** `nodelease data set NAME VALUE`. */
+export const set = (call: DataCall, name: string, value: string) => write(call, name, 'scalar', value);
+
+/** `nodelease data put NAME KEY VALUE`. */
+export const put = (call: DataCall, name: string, key: string, value: string) =>
+  write(call, name, 'map', value, key);
+
+/** `nodelease data add NAME VALUE`. */
+export const add = (call: DataCall, name: string, value: string) => write(call, name, undefined, value);
+
+/** @param kind undefined for a set or list, whichever it is */
+function write(
   call: DataCall,
   name: string,
   kind: Kind | undefined,
@@ -105,8 +101,8 @@ export function writeDataCommand(
   const isElement = options.kind === undefined || options.kind === 'set' || options.kind === 'list';
   if (!isElement) throw new ConfigError('--kind', options.kind, 'set or list');
   return changed(call, name, kind ? 'written' : 'added', async (shared, scope, signal) => {
-    const found = async () =>
-      (await report(shared, { only: isNamed(name, scope), key: '' }, signal)).data[0]?.kind;
+    const query = { connect: '', root: options.root, only: isNamed(name, scope), key: '' };
+    const found = async () => (await readSharedData(shared.context.zookeeper, query, signal)).data[0]?.kind;
     const isList = kind === undefined && (options.kind ?? (await found())) === 'list';
     return writeEntry(
       shared,
@@ -117,7 +113,7 @@ export function writeDataCommand(
 }
 
 /** `nodelease data rm NAME [KEY]`: exit code 1 where there is none. */
-export function removeDataCommand(call: DataCall, name: string, key: string | undefined): Promise<number> {
+export function rm(call: DataCall, name: string, key?: string): Promise<number> {
   const { type } = call.options;
   return changed(call, name, 'removed', (shared, scope, signal) =>
     key === undefined
@@ -136,39 +132,30 @@ export function checkOptions(options: DataCommandOptions, name?: string): DataCo
   return options;
 }
 
-/** Reads what is meant, and lets `answer` tell it. */
+/** Reads what is meant, and lets `show` answer with it. */
 function onReport(
-  { options: { root }, settings, io }: DataCall,
+  call: DataCall,
   query: Pick<SharedDataQuery, 'only' | 'key'>,
-  answer: (report: SharedDataReport) => number,
+  show: (report: SharedDataReport) => number,
 ): Promise<number> {
-  return onZooKeeper(settings, io, async (zookeeper, signal) => {
-    await zookeeper.whenConnected({ signal });
-    return answer(
-      await readSharedData(zookeeper, { connect: settings.zookeeper.connect.text, root, ...query }, signal),
-    );
-  });
-}
-
-function report(
-  { root, context }: SharedData,
-  query: Pick<SharedDataQuery, 'only' | 'key'>,
-  signal: AbortSignal,
-) {
-  return readSharedData(context.zookeeper, { connect: '', root, ...query }, signal);
+  const { options, settings } = call;
+  const where = { connect: settings.zookeeper.connect.text, root: options.root };
+  return onZooKeeper(call, async (zookeeper, signal) =>
+    show(await readSharedData(zookeeper, { ...where, ...query }, signal)),
+  );
 }
 
 /** Makes a change, and says it. What cannot be done to this data is a wrong call. */
 function changed(
-  { options, settings, io }: DataCall,
+  call: DataCall,
   name: string,
   done: string,
   change: (shared: SharedData, scope: string, signal: AbortSignal) => Promise<boolean>,
 ): Promise<number> {
-  const { root, scope = '', json } = checkOptions(options, name);
-  return onZooKeeper(settings, io, async (zookeeper, signal) => {
-    await zookeeper.whenConnected({ signal });
-    const shared = sharedData(zookeeper, { root, clock: io.clock, random: io.random });
+  const { clock, random, ...io } = call.io;
+  const { root, scope = '' } = checkOptions(call.options, name);
+  return onZooKeeper(call, async (zookeeper, signal) => {
+    const shared = sharedData(zookeeper, { root, clock, random });
     try {
       if (!(await change(shared, scope, signal))) {
         complain(io, `${titleOf({ name, scope })}: there is no such entry at ${root}`);
@@ -184,9 +171,7 @@ function changed(
     } finally {
       await shared.close();
     }
-    if (json) sayJson(io, { root, name, scope, state: done });
-    else say(io, done);
-    return ExitCode.ok;
+    return answer(call, { report: { root, name, scope, state: done }, lines: [done] });
   });
 }
 
@@ -202,64 +187,59 @@ function summaryOf({ entries, ...datum }: DatumReport) {
 }
 
 const LIST_COLUMNS: readonly Column[] = [
-  { title: 'NAME', minWidth: 12 },
-  { title: 'SCOPE', minWidth: 5 },
-  { title: 'KIND' },
-  { title: 'LIFESPAN' },
-  { title: 'ENTRIES', align: 'right' },
-  { title: 'BYTES', align: 'right' },
-  { title: 'TYPE', minWidth: 7 },
-  { title: 'COLLIDE', align: 'right' },
-  { title: 'OWNER', minWidth: 8 },
-  { title: 'PROBLEM', minWidth: 16 },
+  ['NAME', 12],
+  ['SCOPE', 5],
+  'KIND',
+  'LIFESPAN',
+  ['ENTRIES', 'right'],
+  ['BYTES', 'right'],
+  ['TYPE', 7],
+  ['COLLIDE', 'right'],
+  ['OWNER', 8],
+  ['PROBLEM', 16],
 ];
 
-function listRow(report: DatumReport): Cell[] {
-  const { path, name, scope, kind, lifespan, size, bytes, types, owners, collisions, problems } =
-    summaryOf(report);
-  const texts = [
+function listRow(datum: ReturnType<typeof summaryOf>): Cell[] {
+  const { path, name, scope, kind, lifespan, size, bytes, types, owners, collisions, problems } = datum;
+  return [
+    name ?? [path, 'dim'],
     scope ?? '',
     kind ?? 'unknown',
     lifespan ?? '',
-    String(size),
-    String(bytes),
+    `${size}`,
+    `${bytes}`,
     types.join(','),
-    String(collisions || ''),
-  ];
-  return [
-    { text: name ?? path, color: name === null ? 'dim' : undefined },
-    ...texts.map((text) => ({ text })),
-    { text: someOf(owners), color: 'dim' },
-    { text: someOf(problems), color: 'red' },
+    `${collisions || ''}`,
+    [someOf(owners), 'dim'],
+    [someOf(problems), 'red'],
   ];
 }
 
 const ENTRY_COLUMNS: readonly Column[] = [
-  { title: 'KEY', minWidth: 12 },
-  { title: 'VALUE', minWidth: 12 },
-  { title: 'TYPE' },
-  { title: 'PLACE', align: 'right' },
-  { title: 'OWNER', minWidth: 8 },
-  { title: 'PROBLEM', minWidth: 16 },
+  ['KEY', 12],
+  ['VALUE', 12],
+  'TYPE',
+  ['PLACE', 'right'],
+  ['OWNER', 8],
+  ['PROBLEM', 16],
 ];
 
 /** The entries of one datum: the place is that in the collision chain. */
-function entryTable(datum: DatumReport, io: Io): string[] {
+function entryTable(datum: DatumReport): Pick<Answer, 'tables' | 'lines'> {
   const { kind, lifespan, path, problem, entries } = datum;
   const typed = (key: Scalar | null) =>
     key === null ? '' : kind === 'list' || key.type === 'String' ? key.value : `${key.value} (${key.type})`;
   const rows = entries.map(({ path, key, scalar, place, owner, node, problem }): Cell[] => [
-    { text: scalar === null ? path : typed(key) },
-    { text: scalar?.value ?? '' },
-    { text: scalar?.type ?? '' },
-    { text: place === null ? '' : String(place), color: place ? 'yellow' : 'dim' },
-    { text: node ?? owner ?? '', color: 'dim' },
-    { text: problem ?? '', color: 'red' },
+    scalar === null ? path : typed(key),
+    scalar?.value ?? '',
+    scalar?.type ?? '',
+    [`${place ?? ''}`, place ? 'yellow' : 'dim'],
+    [node ?? owner ?? '', 'dim'],
+    [problem ?? '', 'red'],
   ]);
   const head = `${lifespan ?? ''} ${kind ?? 'unknown'} at ${path}: ${entries.length === 1 ? '1 entry' : `${entries.length} entries`}`;
-  return [
-    ...renderTable(ENTRY_COLUMNS, rows, io.screen()),
-    '',
-    printable(`${head}${problem === null ? '' : `; ${problem}`}`.trim()),
-  ];
+  return {
+    tables: [[ENTRY_COLUMNS, rows]],
+    lines: [`${head}${problem === null ? '' : `; ${problem}`}`.trim()],
+  };
 }

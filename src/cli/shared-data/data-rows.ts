@@ -1,6 +1,12 @@
-import { type CommandRow, JSON_LINE, type OptionRow } from '../commands/command-row.js';
-import type { ZooKeeperCommandSettings } from '../commands/zookeeper-command.js';
-import type { DataCall, DataCommandOptions } from './data-command.js';
+import {
+  type Command,
+  type CommandRow,
+  JSON_CHANGES,
+  JSON_LINE,
+  type OptionRow,
+  type WithZooKeeper,
+} from '../kit/command-row.js';
+import { OF_ZOOKEEPER } from '../kit/command-settings.js';
 
 const NAME = ['<name>', 'its name'] as const;
 const VALUE = ['<value>', 'the value'] as const;
@@ -18,34 +24,28 @@ const TYPE_OF_ENTRY: OptionRow = [
   'of the key, and of the value of a set, where several entries have the same text',
 ];
 
-/** @param run is given the module of the commands, the call and its arguments */
+/** A command of the group, whose code is loaded when it is called. */
 function row(
   name: string,
   description: string,
   args: CommandRow['arguments'] & {},
   options: readonly OptionRow[],
-  run: (
-    commands: typeof import('./data-command.js'),
-    call: DataCall,
-    ...args: readonly string[]
-  ) => Promise<number>,
+  load: () => Promise<Command<WithZooKeeper>>,
 ): CommandRow {
   return {
-    ...{
-      name: `data ${name}`,
-      description,
-      arguments: args,
-      options: [...WHERE, ...options],
-      zookeeper: 'required',
-    },
-    run: async (options, settings: ZooKeeperCommandSettings, io, ...rest) =>
-      run(
-        await import('./data-command.js'),
-        { options: options as DataCommandOptions, settings, io },
-        ...rest,
-      ),
+    name: `data ${name}`,
+    description,
+    arguments: args,
+    options: [...WHERE, ...options],
+    settings: OF_ZOOKEEPER,
+    zookeeper: 'required',
+    load,
   };
 }
+
+type Commands = Pick<typeof import('./data-command.js'), 'ls' | 'get' | 'set' | 'put' | 'add' | 'rm'>;
+
+const command = (name: keyof Commands) => async () => (await import('./data-command.js'))[name];
 
 /** The commands of the group `data`. */
 export const DATA_COMMANDS: readonly CommandRow[] = [
@@ -54,44 +54,42 @@ export const DATA_COMMANDS: readonly CommandRow[] = [
     'show what shared data there is',
     [],
     [['--kind <kind>', 'scalar, set, list or map (default: all)'], JSON_LINE],
-    (data, call) => data.listDataCommand(call),
+    command('ls'),
   ),
   row(
     'get',
     'print a scalar, the entries of a collection, or the value of one',
     [NAME, ['[key]', 'the key of a map, the index of a list, or the value of a set']],
     [TYPE_OF_ENTRY, JSON_LINE],
-    (data, call, name = '', key) => data.getDataCommand(call, name, key),
+    command('get'),
   ),
-  row('set', 'write a scalar', [NAME, VALUE], [TYPE, JSON_LINE], (data, call, name = '', value = '') =>
-    data.writeDataCommand(call, name, 'scalar', value),
-  ),
+  row('set', 'write a scalar', [NAME, VALUE], [TYPE, JSON_LINE], command('set')),
   row(
     'put',
     'write an entry of a map',
     [NAME, ['<key>', 'its key'], VALUE],
     [TYPE, ['--key-type <type>', 'of the key', { default: 'String' }], JSON_LINE],
-    (data, call, name = '', key = '', value = '') => data.writeDataCommand(call, name, 'map', value, key),
+    command('put'),
   ),
   row(
     'add',
     'add a value to a set, or append it to a list',
     [NAME, VALUE],
     [['--kind <kind>', 'set or list (default: whichever it is, a new set)'], TYPE, JSON_LINE],
-    (data, call, name = '', value = '') => data.writeDataCommand(call, name, undefined, value),
+    command('add'),
   ),
   row(
     'rm',
     'remove an entry, or the whole of it',
     [NAME, ['[key]', 'the key of a map, the index of a list, or the value of a set (default: all of it)']],
     [TYPE_OF_ENTRY, JSON_LINE],
-    (data, call, name = '', key) => data.removeDataCommand(call, name, key),
+    command('rm'),
   ),
   row(
     'watch',
     'show what shared data there is, and then every change, until interrupted',
     [['[name]', 'only this']],
-    [['--json', 'one JSON object for each change, on one line']],
-    async (_, call, name) => (await import('./data-watch.js')).watchDataCommand(call, name),
+    [JSON_CHANGES],
+    async () => (await import('./data-watch.js')).watchData,
   ),
 ];

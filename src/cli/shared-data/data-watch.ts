@@ -7,16 +7,15 @@ import {
 } from '../../shared-data/report.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault } from '../../zookeeper/zookeeper-error.js';
-import { sayJson, sayLines } from '../commands/store-command.js';
-import { onZooKeeper } from '../commands/zookeeper-command.js';
 import { CHANGE_COLORS, connectionReport, onConnectionChange } from '../discovery/discovery-watch.js';
-import { exitCodeOfStop } from '../exit-codes.js';
-import { Interrupted } from '../run/signal-relay.js';
+import { sayJson, sayLines } from '../kit/answer.js';
+import { onConnecting } from '../kit/on-zookeeper.js';
+import { watching } from '../kit/reported.js';
 import { type Color, paintFor } from '../terminal/color.js';
 import { pluralize, printable } from '../terminal/text.js';
 import { checkOptions, type DataCall } from './data-command.js';
 
-/** A datum, or one entry of it. A scalar is an entry of its own. */
+/** A datum, or one entry of it. A scalar is an entry, too. */
 export interface DataItem {
   readonly head: DatumHead;
   /** Null for the datum itself. */
@@ -24,7 +23,7 @@ export interface DataItem {
 }
 
 /** A change of shared data. */
-export interface DataChange {
+interface DataChange {
   /** `present`: it was there already when the watch began. */
   readonly kind: 'present' | 'added' | 'changed' | 'removed';
   /** As it is now or, for one that was removed, as it was last. */
@@ -40,20 +39,18 @@ const PAUSE = { factor: 4, minMs: 500 };
 /**
  * `nodelease data watch [NAME]`: shows what there is and then every change, one on a line, until a signal
  * ends it: 0 for SIGINT and SIGTERM. It reads again and again, and survives a lost connection: once that is
- * restored, it tells all that has changed meanwhile. Resolves to the exit code.
+ * restored, it shows all that has changed meanwhile.
  */
-export function watchDataCommand(
-  { options, settings, io }: DataCall,
-  name: string | undefined,
-): Promise<number> {
-  const { root, scope, json } = checkOptions(options, name);
+export function watchData(call: DataCall, name?: string): Promise<number> {
+  const { options, io } = call;
+  const { root, scope } = checkOptions(options, name);
   const only =
     name === undefined
       ? (head: DatumHead) => scope === undefined || head.scope === scope
       : isNamed(name, scope ?? '');
   const say = (report: (time: string) => object, text: string, color: Color | undefined) => {
     const time = new Date(io.clock.now()).toISOString();
-    if (json) sayJson(io, report(time));
+    if (options.json) sayJson(io, report(time));
     else sayLines(io, [`${time}  ${paintFor(io.screen())(printable(text), color)}`]);
   };
   const onConnection: Parameters<typeof onConnectionChange>[1] = (change, state, text) =>
@@ -80,15 +77,7 @@ export function watchDataCommand(
       await io.clock.sleep(Math.max(PAUSE.minMs, PAUSE.factor * (io.clock.monotonic() - begun)), signal);
     }
   };
-  return onZooKeeper(settings, io, async (zookeeper, signal) => {
-    try {
-      return await follow(zookeeper, signal);
-    } catch (error) {
-      const reason: unknown = signal.reason;
-      if (reason instanceof Interrupted) return exitCodeOfStop(reason.signal);
-      throw error;
-    }
-  });
+  return onConnecting(call, (zookeeper, signal) => watching(signal, () => follow(zookeeper, signal)));
 }
 
 /** By their paths. */
@@ -140,7 +129,7 @@ function visible({ head, entry }: DataItem): string {
 }
 
 /** A change for programs. */
-export function dataChangeReport(time: string, { kind: change, item, previous }: DataChange): object {
+function dataChangeReport(time: string, { kind: change, item, previous }: DataChange): object {
   return { time, change, ...item.head, entry: item.entry, previous: previous ? previous.entry : null };
 }
 

@@ -8,13 +8,13 @@ import { type PageRequest, scanPage } from '../../monitor/cluster-page.js';
 import { ClusterReader } from '../../monitor/cluster-reader.js';
 import { DiscoveryComparison } from '../../monitor/discovery-comparison.js';
 import { type StatusReport, statusReport } from '../../monitor/status-report.js';
-import type { Settings } from '../../settings/settings.js';
 import { parseInteger } from '../../settings/values.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
-import { complain, interruptible, onStore, sayJson, sayLines } from '../commands/store-command.js';
-import { allocatedSettings, connectTo, onZooKeeper } from '../commands/zookeeper-command.js';
-import { ExitCode, exitCodeOfStop, UsageError } from '../exit-codes.js';
-import { Interrupted } from '../run/signal-relay.js';
+import { ExitCode, UsageError } from '../exit-codes.js';
+import { complain, sayJson, sayLines } from '../kit/answer.js';
+import type { Call } from '../kit/command-row.js';
+import { connectTo, onAllocated, onConnecting } from '../kit/on-zookeeper.js';
+import { interruptible, onStore, watching } from '../kit/reported.js';
 import { Frame } from '../terminal/frame.js';
 import type { Io, Screen } from '../terminal/io.js';
 import { ProgressLine } from '../terminal/progress-line.js';
@@ -22,10 +22,8 @@ import { fitLine } from '../terminal/table.js';
 import { printable } from '../terminal/text.js';
 import { allocatedTable, discoverySummary, statusTable } from './status-table.js';
 
-/** The options of `status`, as they stand on the command line. */
-export interface StatusOptions {
-  /** One JSON object a reading, on one line. */
-  readonly json?: boolean;
+/** The options of `status`, as they are on the command line. */
+interface StatusOptions {
   readonly watch?: boolean;
   /** Every node id, also where they do not fit the terminal, and of a large cluster. */
   readonly all?: boolean;
@@ -36,12 +34,11 @@ export interface StatusOptions {
 }
 
 /** The same, read and checked. */
-export interface StatusRequest
-  extends Required<Pick<StatusOptions, 'json' | 'watch' | 'all'>>,
-    Pick<PageRequest, 'from' | 'only'> {
-  /** How many node ids to show of a large cluster. @default what fits the terminal, else 100 */
-  readonly limit?: number | undefined;
-}
+export type StatusRequest = Pick<Call<StatusOptions>['options'], 'json' | 'watch' | 'all'> &
+  Pick<PageRequest, 'from' | 'only'> & {
+    /** How many node ids to show of a large cluster. @default what fits the terminal, else 100 */
+    readonly limit?: number | undefined;
+  };
 
 /** From the beginning of one reading to that of the next, in milliseconds. */
 const WATCH_MS = 1_000;
@@ -52,16 +49,17 @@ const OTHER_LINES = 8;
 const MAX_PAGE = 10_000;
 
 /** `nodelease status`: shows who holds which node id. */
-export function statusCommand(options: StatusOptions, settings: Settings, io: Io): Promise<number> {
-  const request = statusRequest(options);
-  const allocated = allocatedSettings(settings);
+export function statusCommand(call: Call<StatusOptions>): Promise<number> {
+  const { settings, io } = call;
+  const request = statusRequest(call.options);
+  const allocated = onAllocated(call);
   if (allocated !== undefined) {
-    const { text: where } = allocated.zookeeper.connect;
-    return onZooKeeper(allocated, io, (zookeeper, signal) =>
+    const { text: where } = allocated.settings.zookeeper.connect;
+    return onConnecting(allocated, (zookeeper, signal) =>
       show(allocatedReader(zookeeper, where), request, io, signal),
     );
   }
-  return onStore(settings, io, async (session) => {
+  return onStore(call, async (session) => {
     const comparison =
       settings.zookeeper && new DiscoveryComparison(await connectTo(settings.zookeeper, io), io.clock);
     try {
@@ -72,15 +70,15 @@ export function statusCommand(options: StatusOptions, settings: Settings, io: Io
   });
 }
 
-/** Reads what stands on the command line. @throws {ConfigError} or {UsageError} naming what cannot be */
+/** Reads the command line. @throws {ConfigError} or {UsageError} naming what cannot be */
 export function statusRequest(options: StatusOptions): StatusRequest {
-  const { json = false, watch = false, all = false, held = false, free = false, from, limit } = options;
+  const { held, free, from, limit, ...shown } = options;
   if (held && free) throw new UsageError('--held and --free cannot be combined');
-  if (all && (from !== undefined || limit !== undefined)) {
+  if (shown.all && (from !== undefined || limit !== undefined))
     throw new UsageError('--all shows everything: --from and --limit cannot be combined with it');
-  }
   return {
-    ...{ json, watch, all, only: held ? 'held' : free ? 'free' : undefined },
+    ...shown,
+    only: held ? 'held' : free ? 'free' : undefined,
     from: from === undefined ? undefined : parseInteger(from, '--from', 0, MAX_NODE_IDS - 1),
     limit: limit === undefined ? undefined : parseInteger(limit, '--limit', 1, MAX_PAGE),
   };
@@ -136,14 +134,16 @@ function storeReader(
 }
 
 function pageRequest(
-  { json, all, from, limit, only }: StatusRequest,
+  { json, all = false, from, limit, only }: StatusRequest,
   screen: Screen | undefined,
 ): PageRequest {
   const paged = from !== undefined || limit !== undefined;
   const onTerminal = screen !== undefined && !json;
   return {
     everything: all,
-    ...{ paged, from, only },
+    paged,
+    from,
+    only,
     limit: limit ?? (onTerminal ? Math.max(1, screen.rows - OTHER_LINES) : PAGE),
     telling: onTerminal && only === undefined && !paged,
   };
@@ -179,37 +179,36 @@ async function watch(read: Reader, { json }: StatusRequest, io: Io): Promise<num
   const frame = new Frame(io);
   let reading: Reading | undefined;
   try {
-    return await interruptible(io, async (signal) => {
-      for (;;) {
-        const begun = io.clock.monotonic();
-        let failure: string | undefined;
-        try {
-          // A reading may take as long as the store's time-outs, longer than the user wants to wait.
-          const next =
-            reading === undefined
-              ? retry(() => read(signal), whileStoreIsBusy({ ...io, signal }))
-              : read(signal);
-          reading = await orAborted(next, signal);
-        } catch (error) {
-          if (signal.aborted || reading === undefined) throw error;
-          failure = explain(error);
+    return await interruptible(io, (signal) =>
+      watching(signal, async () => {
+        for (;;) {
+          const begun = io.clock.monotonic();
+          let failure: string | undefined;
+          try {
+            // A reading may take as long as the store's time-outs, longer than the user wants to wait.
+            const next =
+              reading === undefined
+                ? retry(() => read(signal), whileStoreIsBusy({ ...io, signal }))
+                : read(signal);
+            reading = await orAborted(next, signal);
+          } catch (error) {
+            if (signal.aborted || reading === undefined) throw error;
+            failure = explain(error);
+          }
+          const screen = io.screen();
+          if (screen && !json) {
+            // After a failure, a terminal keeps the last reading, with the failure below it.
+            const lines = reading.lines(screen, Math.max(3, screen.rows - 2));
+            frame.draw(
+              failure === undefined ? lines : [...lines, fitLine(`as it was: ${failure}`, screen, 'red')],
+            );
+          } else if (failure !== undefined) complain(io, failure);
+          else if (json) sayJson(io, reading.report());
+          else sayLines(io, [...reading.lines(undefined), '']);
+          await io.clock.sleep(WATCH_MS - (io.clock.monotonic() - begun), signal);
         }
-        const screen = io.screen();
-        if (screen && !json) {
-          // After a failure, a terminal keeps the last reading, with the failure below it.
-          const lines = reading.lines(screen, Math.max(3, screen.rows - 2));
-          frame.draw(
-            failure === undefined ? lines : [...lines, fitLine(`as it was: ${failure}`, screen, 'red')],
-          );
-        } else if (failure !== undefined) complain(io, failure);
-        else if (json) sayJson(io, reading.report());
-        else sayLines(io, [...reading.lines(undefined), '']);
-        await io.clock.sleep(WATCH_MS - (io.clock.monotonic() - begun), signal);
-      }
-    });
-  } catch (error) {
-    if (!(error instanceof Interrupted)) throw error;
-    return exitCodeOfStop(error.signal);
+      }),
+    );
   } finally {
     frame.end();
   }

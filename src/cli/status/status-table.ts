@@ -12,19 +12,6 @@ import type { Screen } from '../terminal/io.js';
 import { type Cell, type Column, fitLine, renderTable } from '../terminal/table.js';
 import { cut, formatDuration, formatSetting, pluralize, printable, someOf } from '../terminal/text.js';
 
-const COLUMNS: readonly Column[] = [
-  { title: 'ID', align: 'right' },
-  { title: 'STATE' },
-  { title: 'VERSION', align: 'right' },
-  { title: 'TASK', minWidth: 12 },
-  { title: 'AGE', align: 'right' },
-  { title: 'EXPIRES IN', align: 'right' },
-];
-/** When a lease of Camunda expires as its holder has written it, by its own clock; UTC. */
-const CLAIM_COLUMN: Column = { title: 'AS WRITTEN', align: 'right' };
-const DISCOVERY_COLUMN: Column = { title: 'DISCOVERY' };
-const PROBLEM_COLUMN: Column = { title: 'PROBLEM', minWidth: 16 };
-
 /** The color of each state, and its rank where not all rows fit: lower ranks are shown first. */
 const STATES: Readonly<Record<NodeStatus['state'], readonly [color: Color, rank: number]>> = {
   held: ['green', 2],
@@ -41,7 +28,7 @@ const STATES: Readonly<Record<NodeStatus['state'], readonly [color: Color, rank:
 const MIN_ID_WIDTH = 8;
 
 /** Where a table goes. */
-export interface StatusTableOptions {
+interface StatusTableOptions {
   /** The terminal; undefined for text without colors and without limits. */
   readonly screen: Screen | undefined;
   /** The number of lines in all, the summary included. @default unlimited */
@@ -103,7 +90,7 @@ export function statusTable(status: PagedCluster, options: StatusTableOptions): 
 
 /**
  * The table of the node ids that ZooKeeper has given out, and one summary line below it. Age and expiry stay
- * empty: a session tells neither.
+ * empty: a session says neither.
  *
  * @param where the servers and the chroot, for people
  */
@@ -143,34 +130,44 @@ function nodeTable(
   const room = maxLines - 1 - head.length - foot.length - (pageLine ? 1 : 0);
   // One more line is for the note that says how many are left out.
   const shown =
-    nodes.length <= room ? nodes : mostTelling(nodes, problem, Math.max(1, pageLine ? room : room - 1));
+    nodes.length <= room ? nodes : mostImportant(nodes, problem, Math.max(1, pageLine ? room : room - 1));
   const left = nodes.length - shown.length;
   const note =
     pageLine?.(shown.length) ??
     (left > 0 ? `… and ${left} more (nodelease status --all shows them)` : undefined);
-  const announced = discovery && new Map(discovery.nodes.map((node) => [node.id, node]));
-  const hasClaims = nodes.some(({ camunda }) => camunda !== undefined);
-  const rows = shown.map((node) => row(node, problem(node), announced, hasClaims));
-  // A terminal has no room for an empty column; programs that read a pipe want the same columns every time.
-  const spared = screen !== undefined && shown.every((node) => problem(node) === undefined);
-  const further = [
-    ...(hasClaims ? [CLAIM_COLUMN] : []),
-    ...(discovery === undefined ? [] : [DISCOVERY_COLUMN]),
+  const columns: (readonly [column: Column, cellOf: (node: NodeStatus) => Cell])[] = [
+    [['ID', 'right'], ({ id }) => `${id}`],
+    ['STATE', (node) => [node.state, problem(node) === undefined ? STATES[node.state][0] : 'red']],
+    [['VERSION', 'right'], ({ version }) => (version === 0 ? ['-', 'dim'] : `${version}`)],
+    [['TASK', 12], ({ taskId = '' }) => taskId],
+    [['AGE', 'right'], ({ age }) => ageText(age)],
+    [['EXPIRES IN', 'right'], expiryCell],
   ];
-  const columns = [...COLUMNS, ...further, ...(spared ? [] : [PROBLEM_COLUMN])];
+  if (nodes.some(({ camunda }) => camunda !== undefined)) columns.push([['AS WRITTEN', 'right'], claimText]);
+  if (discovery !== undefined) {
+    const announced = new Map(discovery.nodes.map((node) => [node.id, node]));
+    columns.push(['DISCOVERY', ({ id }) => discoveryCell(announced.get(id))]);
+  }
+  // A terminal has no room for an empty column; programs that read a pipe want the same columns every time.
+  if (screen === undefined || shown.some((node) => problem(node) !== undefined))
+    columns.push([['PROBLEM', 16], (node) => [problem(node) ?? '', 'red']]);
   return [
     ...head,
-    ...renderTable(columns, rows, screen),
+    ...renderTable(
+      columns.map(([column]) => column),
+      shown.map((node) => columns.map(([, cellOf]) => cellOf(node))),
+      screen,
+    ),
     ...(note === undefined ? [] : [fitLine(note, screen, 'dim')]),
     ...foot,
   ];
 }
 
 /**
- * The node ids with most to tell: those with a problem first, then by the rank of their state; in ascending
+ * The most important node ids: those with a problem first, then by the rank of their state; in ascending
  * order.
  */
-function mostTelling(
+function mostImportant(
   nodes: readonly NodeStatus[],
   problem: NodeTable['problemOf'],
   limit: number,
@@ -208,7 +205,7 @@ export function holdersText(holders: readonly NarrowHolder[]): string {
 }
 
 /**
- * The line that counts the node ids. A narrow terminal gets less of the settings, but is told that the counts
+ * The line that counts the node ids. A narrow terminal gets less of the settings, but says that the counts
  * come from a LIST.
  */
 function summaryLine({ cluster, totals, camunda }: PagedCluster, screen: Screen | undefined): string {
@@ -270,34 +267,13 @@ function groupsText(groups: readonly number[]): string {
   return `${pluralize(groups.length, 'group')} (${first}${others.length > 0 ? ` to ${others.at(-1)}` : ''})`;
 }
 
-function row(
-  node: NodeStatus,
-  problem: string | undefined,
-  announced: ReadonlyMap<number, NodeDiscovery> | undefined,
-  hasClaims: boolean,
-): Cell[] {
-  return [
-    { text: String(node.id) },
-    { text: node.state, color: problem === undefined ? STATES[node.state][0] : 'red' },
-    { text: node.version === 0 ? '-' : String(node.version), color: node.version === 0 ? 'dim' : undefined },
-    { text: node.taskId ?? '' },
-    { text: ageText(node.age) },
-    expiryCell(node),
-    ...(hasClaims
-      ? [
-          {
-            text:
-              node.timestamp === undefined ? '' : `${new Date(node.timestamp).toISOString().slice(-13, -5)}Z`,
-          },
-        ]
-      : []),
-    ...(announced === undefined ? [] : [discoveryCell(announced.get(node.id))]),
-    { text: problem ?? '', color: 'red' },
-  ];
+/** When a lease of Camunda expires as its holder has written it, by its own clock; UTC. */
+function claimText({ timestamp }: NodeStatus): string {
+  return timestamp === undefined ? '' : `${new Date(timestamp).toISOString().slice(-13, -5)}Z`;
 }
 
 /**
- * An age as exactly as the store tells it: S3 in whole seconds, others to the millisecond. `>` where it is
+ * An age as exactly as the store gives it: S3 in whole seconds, others to the millisecond. `>` where it is
  * only known how long it has been seen.
  */
 function ageText(age: Interval | undefined): string {
@@ -308,17 +284,15 @@ function ageText(age: Interval | undefined): string {
 
 function expiryCell(node: NodeStatus): Cell {
   const expiresIn = expiresInMs(node);
-  if (expiresIn === undefined) return { text: '' };
+  if (expiresIn === undefined) return '';
   const bound = node.age?.max === Number.POSITIVE_INFINITY ? '<' : '';
-  if (expiresIn > 0) return { text: `${bound}${formatDuration(expiresIn)}` };
-  return { text: node.state === 'expired' ? 'expired' : 'in grace', color: 'yellow' };
+  if (expiresIn > 0) return `${bound}${formatDuration(expiresIn)}`;
+  return [node.state === 'expired' ? 'expired' : 'in grace', 'yellow'];
 }
 
 function discoveryCell(node: NodeDiscovery | undefined): Cell {
-  if (node === undefined) return { text: '' };
-  if (node.state === 'ok') return { text: 'ok', color: 'green' };
-  if (node.state === 'unknown') return { text: '?', color: 'dim' };
-  return node.state === 'other-version'
-    ? { text: `version ${node.version}`, color: 'yellow' }
-    : { text: node.state, color: 'red' };
+  if (node === undefined) return '';
+  if (node.state === 'ok') return ['ok', 'green'];
+  if (node.state === 'unknown') return ['?', 'dim'];
+  return node.state === 'other-version' ? [`version ${node.version}`, 'yellow'] : [node.state, 'red'];
 }

@@ -1,5 +1,5 @@
 import type { Clock, RandomSource } from '../../base/clock.js';
-import type { SignalSource } from '../run/signal-relay.js';
+import type { SignalSource } from './signal-relay.js';
 
 /** The terminal that shows answers, as it is at the moment. */
 export interface Screen {

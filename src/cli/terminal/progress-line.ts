@@ -38,7 +38,7 @@ export class ProgressLine {
     this.#isTerminal = io.logFormat !== 'json';
   }
 
-  /** Shows the progress, if that is due. Work of another extent begins anew. */
+  /** Shows the progress, if that is due. Work of another extent begins again. */
   update(progress: Progress): void {
     const now = this.io.clock.monotonic();
     if (this.#first?.progress.of !== progress.of) {

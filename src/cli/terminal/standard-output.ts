@@ -2,7 +2,7 @@ import type { Writable } from 'node:stream';
 import type { Clock } from '../../base/clock.js';
 
 /** Listeners to the end of a {@link StandardOutput}. One of them is called, once. */
-export interface OutputEnds {
+interface OutputEnds {
   /** The reader has gone, as `head` does, and the command does not use `taken()`: it has to be stopped. */
   readerGone(): void;
   /** The answer cannot be written, as on a disk that is full. */

@@ -8,10 +8,10 @@ const screen = (columns: number, color = false): Screen => ({ columns, rows: 24,
 describe('a table', () => {
   it('aligns its columns and leaves no blanks at the ends of lines', () => {
     const lines = renderTable(
-      [{ title: 'ID', align: 'right' }, { title: 'NAME' }, { title: 'NOTE' }],
+      [['ID', 'right'], 'NAME', 'NOTE'],
       [
-        [{ text: '7' }, { text: 'seven' }, { text: '' }],
-        [{ text: '12345' }, { text: '' }, { text: 'big' }],
+        ['7', 'seven', ''],
+        ['12345', '', 'big'],
       ],
       undefined,
     );
@@ -19,21 +19,21 @@ describe('a table', () => {
   });
 
   it('squeezes the columns that may be squeezed until it fits, the last one first', () => {
-    const columns = [{ title: 'A' }, { title: 'B', minWidth: 4 }, { title: 'C', minWidth: 6 }];
-    const rows = [[{ text: 'fixed-one' }, { text: 'abcdefghij' }, { text: 'klmnopqrst' }]];
+    const columns = ['A', ['B', 4], ['C', 6]] as const;
+    const rows = [['fixed-one', 'abcdefghij', 'klmnopqrst']];
     expect(renderTable(columns, rows, screen(30))[1]).toBe('fixed-one  abcdefghij  klmnop…');
     expect(renderTable(columns, rows, screen(25))[1]).toBe('fixed-one  abcde…  klmno…');
   });
 
   it('colours the text and not the blanks, and only where colours are wanted', () => {
-    const rows = [[{ text: 'ok', color: 'green' as const }, { text: 'x' }]];
-    const columns = [{ title: 'STATE' }, { title: 'Y' }];
+    const rows = [[['ok', 'green'] as const, 'x']];
+    const columns = ['STATE', 'Y'];
     expect(renderTable(columns, rows, screen(80, true))[1]).toBe('\x1b[32mok\x1b[39m     x');
     expect(renderTable(columns, rows, undefined)[1]).toBe('ok     x');
   });
 
-  it('keeps what stands in a store from commanding the terminal', () => {
-    const lines = renderTable([{ title: 'TASK' }], [[{ text: 'a\x1b[2Jb\nc' }]], undefined);
+  it('keeps texts of a store from commanding the terminal', () => {
+    const lines = renderTable(['TASK'], [['a\x1b[2Jb\nc']], undefined);
     expect(lines[1]).toBe('a\uFFFD[2Jb\uFFFDc');
   });
 });

@@ -2,20 +2,17 @@ import { type Color, paintFor } from './color.js';
 import type { Screen } from './io.js';
 import { cut, printable } from './text.js';
 
-/** One column of a table. */
-export interface Column {
-  readonly title: string;
-  /** @default left */
-  readonly align?: 'left' | 'right';
-  /** The minimum width where the table is too wide for the terminal. @default the column keeps its width */
-  readonly minWidth?: number;
-}
+/**
+ * One column of a table: its title, and `right` where its cells are aligned to the right, or the minimum
+ * width to which it is cut where the table is too wide for the terminal. Others keep their width.
+ */
+export type Column = string | readonly [title: string, how: 'right' | number];
 
 /** The text of a cell, and its color. */
-export interface Cell {
-  readonly text: string;
-  readonly color?: Color | undefined;
-}
+export type Cell = string | readonly [text: string, color: Color | undefined];
+
+/** The title of a column, or the text of a cell. */
+export const textOf = (part: Column | Cell) => (typeof part === 'string' ? part : part[0]);
 
 const GAP = '  ';
 
@@ -29,11 +26,13 @@ export function renderTable(
   screen: Screen | undefined,
 ): string[] {
   const paint = paintFor(screen);
-  const titles: Cell[] = columns.map(({ title }) => ({ text: title, color: 'bold' }));
-  const cells = [
-    titles,
-    ...rows.map((row) => row.map(({ text, color }) => ({ text: printable(text), color }))),
-  ];
+  const titles = columns.map((column): Cell => [textOf(column), 'bold']);
+  const cells = [titles, ...rows].map((row) =>
+    row.map((cell) => ({
+      text: printable(textOf(cell)),
+      color: typeof cell === 'string' ? undefined : cell[1],
+    })),
+  );
   const wanted = columns.map((_, index) => Math.max(...cells.map((row) => row[index]?.text.length ?? 0)));
   const widths = screen === undefined ? wanted : squeeze(columns, wanted, screen.columns);
   return cells.map((row) => {
@@ -43,7 +42,7 @@ export function renderTable(
       const shown = cut(text, width);
       const padding = ' '.repeat(width - shown.length);
       const painted = shown === '' ? '' : paint(shown, color);
-      if (columns[index]?.align === 'right') return padding + painted;
+      if (columns[index]?.[1] === 'right') return padding + painted;
       return index === last ? painted : painted + padding;
     });
     return parts.join(GAP);
@@ -55,8 +54,9 @@ function squeeze(columns: readonly Column[], wanted: readonly number[], width: n
   const widths = [...wanted];
   let excess = widths.reduce((sum, each) => sum + each, GAP.length * (columns.length - 1)) - width;
   for (let index = columns.length - 1; index >= 0 && excess > 0; index -= 1) {
-    const { minWidth, title } = columns[index] ?? { title: '' };
-    if (minWidth === undefined) continue;
+    const column = columns[index];
+    if (typeof column !== 'object' || column[1] === 'right') continue;
+    const [title, minWidth] = column;
     const own = widths[index] ?? 0;
     const given = Math.min(excess, Math.max(0, own - Math.max(minWidth, title.length)));
     widths[index] = own - given;

@@ -3,7 +3,7 @@ import type { Clock } from '../../base/clock.js';
 import { explain } from '../../base/errors.js';
 import type { Logger } from '../log/logger.js';
 
-export interface WithTimeoutOptions {
+interface WithTimeoutOptions {
   readonly limitMs: number;
   readonly clock: Clock;
   readonly log: Pick<Logger, 'warn'>;
@@ -29,7 +29,7 @@ export async function withTimeout(
 }
 
 /** How long {@link callWithTimeout} waits. */
-export interface CallTimeout {
+interface CallTimeout {
   readonly clock: Pick<Clock, 'sleep'>;
   readonly timeoutMs: number;
   /** Ends the waiting earlier. */

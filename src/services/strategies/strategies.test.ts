@@ -272,7 +272,7 @@ describe('the name of a strategy', () => {
   it('that is not known is refused, with the known ones', () => {
     for (const name of ['', 'roundrobin', 'ROUND-ROBIN', 'toString', '__proto__'])
       expect(() => parseStrategy(name)).toThrow(
-        `--strategy: expected one of round-robin, random, sticky, weighted, least-recently-failed, got ${JSON.stringify(name)}`,
+        `strategy: expected one of round-robin, random, sticky, weighted, least-recently-failed, got ${JSON.stringify(name)}`,
       );
   });
 });

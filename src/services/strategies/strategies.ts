@@ -126,7 +126,7 @@ export const STRATEGY_NAMES: readonly string[] = [...STRATEGIES.keys()];
  * @param setting where the name comes from, as its user knows it
  * @throws {ConfigError} for any other name
  */
-export function parseStrategy<P = unknown>(name: string, setting = '--strategy'): StrategyFactory<P> {
+export function parseStrategy<P = unknown>(name: string, setting = 'strategy'): StrategyFactory<P> {
   const strategy = STRATEGIES.get(name);
   if (strategy === undefined) throw new ConfigError(setting, name, `one of ${STRATEGY_NAMES.join(', ')}`);
   return strategy<P>();

@@ -51,7 +51,7 @@ export async function openAzureStore(options: AzureStoreOptions): Promise<AzureL
     const service = parse(given, (text) => BlobServiceClient.fromConnectionString(text));
     if (service.accountName !== account) {
       throw new ConfigError(
-        '--store',
+        'store',
         url,
         `the account of AZURE_STORAGE_CONNECTION_STRING, ${service.accountName}`,
       );
@@ -67,7 +67,7 @@ export async function openAzureStore(options: AzureStoreOptions): Promise<AzureL
   }
   if (endpoint?.startsWith('http:')) {
     throw new ConfigError(
-      '--endpoint',
+      'endpoint',
       endpoint,
       'https, or AZURE_STORAGE_CONNECTION_STRING beside it (tokens are not sent over http)',
     );

@@ -99,7 +99,8 @@ function cleanUpCheck(left: readonly { key: string; error: unknown }[]): ProbeCh
   );
 }
 
-function median(values: readonly number[]): number {
+/** The middle one of the values; 0 of none. */
+export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.floor(sorted.length / 2)] ?? 0;
 }

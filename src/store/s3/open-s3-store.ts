@@ -78,7 +78,7 @@ export async function createS3Client(options: S3ClientOptions): Promise<S3Reques
     if (endpoint !== undefined) return makeClient({ ...config, region: 'us-east-1' });
     const expected =
       'the region of the bucket, here, in AWS_REGION or in the AWS profile (or --endpoint, for a server that is not AWS)';
-    throw Object.assign(new ConfigError('--region', undefined, expected), { cause });
+    throw Object.assign(new ConfigError('region', undefined, expected), { cause });
   }
 }
 

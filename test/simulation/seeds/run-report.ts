@@ -128,15 +128,12 @@ function figures({ tally, tookMs, cpuMs }: RunResult, jobs: number): string {
 }
 
 function faultTable({ tally }: RunResult): string[] {
-  const columns = [
-    { title: 'FAULT' },
-    { title: 'TIMES', align: 'right' },
-    { title: 'SEEDS', align: 'right' },
-  ] as const;
   const rows = Object.entries(tally.faults).map(([kind, { times, seeds }]) => [
-    ...[{ text: kind }, { text: grouped(times) }, { text: grouped(seeds) }],
+    kind,
+    grouped(times),
+    grouped(seeds),
   ]);
-  return renderTable(columns, rows, undefined);
+  return renderTable(['FAULT', ['TIMES', 'right'], ['SEEDS', 'right']], rows, undefined);
 }
 
 function verdict(report: RunReport): string {

@@ -1,6 +1,6 @@
 import { StoreUnusableError } from '../../../src/base/errors.js';
-import { SignalRelay } from '../../../src/cli/run/signal-relay.js';
 import { supervise } from '../../../src/cli/run/supervisor.js';
+import { SignalRelay } from '../../../src/cli/terminal/signal-relay.js';
 import type { Lease, LeaseEvent } from '../../../src/lease/model/lease.js';
 import type { WatchedTask } from '../checks/invariants.js';
 import type { Engine } from '../engine.js';

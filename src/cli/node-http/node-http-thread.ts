@@ -6,7 +6,7 @@ import { problemOf } from '../../http/problem.js';
 import { toWire, type WireError } from '../../runtime/worker/messages.js';
 import type { ListenAddress } from '../../settings/listen-address.js';
 import type { Settings } from '../../settings/settings.js';
-import { BoundedLog, type LogLine } from '../log/bounded-log.js';
+import { BoundedLog, type LogLine } from './bounded-log.js';
 import { AskedMetrics, type CollectedMetrics, HealthMirror } from './node-mirror.js';
 import { isVisible, ownClusterView } from './own-cluster-view.js';
 

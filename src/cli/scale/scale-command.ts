@@ -4,29 +4,26 @@ import { scaleCluster } from '../../lease/operate/scale.js';
 import type { RetiringHolder, ScaleEvent, ScaleOutcome } from '../../lease/operate/scaling.js';
 import { readCluster } from '../../lease/session/cluster-store.js';
 import type { StoreSession } from '../../lease/session/store-session.js';
-import {
-  environmentName,
-  readSettings,
-  type Settings,
-  type ZooKeeperSettings,
-} from '../../settings/settings.js';
-import { parseDuration, parseInteger } from '../../settings/values.js';
+import { environmentName, readSettings, type ZooKeeperSettings } from '../../settings/settings.js';
+import { duration, parseInteger } from '../../settings/values.js';
 import { ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
+import { complain, say } from '../kit/answer.js';
+import type { Call } from '../kit/command-row.js';
+import { connectTo } from '../kit/on-zookeeper.js';
+import { interruptible, onStore } from '../kit/reported.js';
 import { holdersText } from '../status/status-table.js';
 import type { Io } from '../terminal/io.js';
 import { formatDuration, formatSetting, pluralize, someOf } from '../terminal/text.js';
-import { complain, interruptible, onStore, say } from './store-command.js';
-import { connectTo } from './zookeeper-command.js';
 
-/** The options of `scale`, as they stand on the command line. */
+/** The options of `scale`, as they are on the command line. */
 export interface ScaleOptions {
   readonly waitTimeout?: string;
   readonly drainTimeout?: string;
 }
 
 /** What `scale` is to do. */
-export interface ScaleTarget {
+interface ScaleTarget {
   /** How many node ids there are to be. */
   readonly size: number;
   /** How long to wait for the holders to make wider ids, in milliseconds. */
@@ -35,48 +32,42 @@ export interface ScaleTarget {
   readonly drainTimeoutMs: number;
 }
 
-/**
- * Looks for fixed node ids from the first one to the one before the second, as {@link checkStaticNodes} does.
- */
-export type CheckStatic = (ids: readonly [from: number, to: number], signal: AbortSignal) => Promise<void>;
-
 /** What the complaints about the number call it. */
 const SIZE = 'number of node ids';
-const MAX_TIMEOUT = { most: [86_400_000, 'at most 24h'] } as const;
+const TIMEOUT = duration({ max: 86_400_000 });
 /** The minimum time between two lines of progress, in milliseconds. */
 const LINE_EVERY_MS = 2_000;
 
 /** `nodelease scale N`: gives the cluster more node ids, or fewer. */
-export function scaleCommand(
-  text: string,
-  options: ScaleOptions,
-  settings: Settings,
-  io: Io,
-): Promise<number> {
-  const target = scaleTarget(text, options);
+export function scaleCommand(call: Call<ScaleOptions>, text: string): Promise<number> {
+  const { io } = call;
+  const target = scaleTarget(text, call.options);
   checkOwnId(target.size, io);
-  const { provider, zookeeper } = settings;
+  const { provider, zookeeper } = call.settings;
   if (provider === 'zookeeper') {
     throw new UsageError(
       'scale is about lease objects in a store: with the provider zookeeper node ids grow in number by themselves',
     );
   }
-  return onStore(settings, io, (session) => {
-    const check: CheckStatic | undefined =
-      zookeeper && ((ids, signal) => checkStaticNodes(session, zookeeper, ids, io, signal));
-    return scale(session, target, io, check);
-  });
+  return onStore(call, (session) =>
+    scale(
+      session,
+      target,
+      io,
+      zookeeper && ((ids, signal) => checkStaticNodes(session, zookeeper, io, ids, signal)),
+    ),
+  );
 }
 
-/** Reads what stands on the command line. @throws {ConfigError} naming what cannot be */
+/** Reads the command line. @throws {ConfigError} naming what cannot be */
 export function scaleTarget(
   size: string,
   { waitTimeout = '60s', drainTimeout = '10m' }: ScaleOptions,
 ): ScaleTarget {
   return {
     size: parseInteger(size, SIZE, 1, MAX_NODE_IDS),
-    waitTimeoutMs: parseDuration(waitTimeout, '--wait-timeout', MAX_TIMEOUT),
-    drainTimeoutMs: parseDuration(drainTimeout, '--drain-timeout', MAX_TIMEOUT),
+    waitTimeoutMs: TIMEOUT.parse(waitTimeout, '--wait-timeout'),
+    drainTimeoutMs: TIMEOUT.parse(drainTimeout, '--drain-timeout'),
   };
 }
 
@@ -107,17 +98,17 @@ export async function scale(
   session: StoreSession,
   target: ScaleTarget,
   io: Io,
-  checkStatic?: CheckStatic,
+  checkStatic?: (ids: readonly [from: number, to: number], signal: AbortSignal) => Promise<void>,
 ): Promise<number> {
   const { size, drainTimeoutMs } = target;
   const { clock, random } = io;
-  const tell = scaleProgress(io);
+  const show = scaleProgress(io);
   // Whether the cluster has its smaller size already, so that only the node ids beyond it are left to be
   // released.
   let isShrunk = false;
   const onEvent = (event: ScaleEvent) => {
     isShrunk ||= event.type !== 'waiting' && event.type !== 'adopted' && event.type !== 'damaged';
-    tell(event);
+    show(event);
   };
   return interruptible(io, async (signal) => {
     try {
@@ -138,19 +129,19 @@ export async function scale(
 }
 
 /**
- * Makes sure that none of these node ids is in use as a fixed one. Only those are found that are announced in
+ * Makes sure that no node id of these is in use as a fixed one. Only those are found that are announced in
  * the discovery tree at this moment.
  *
- * @throws {ConfigError} when one is, {StoreUnusableError} when that cannot be told, {StoreError}
+ * @throws {ConfigError} when one is, {StoreUnusableError} when that is unknown, {StoreError}
  */
 async function checkStaticNodes(
   session: StoreSession,
   settings: ZooKeeperSettings,
-  ids: readonly [from: number, to: number],
   io: Io,
+  ids: readonly [from: number, to: number],
   signal: AbortSignal,
 ): Promise<void> {
-  const { staticNodes } = await import('../run/static-nodes.js');
+  const { staticNodes } = await import('./static-nodes.js');
   const zookeeper = await connectTo(settings, io);
   try {
     const found = await staticNodes({ zookeeper, session, ids, signal });
@@ -172,16 +163,16 @@ async function checkStaticNodes(
   }
 }
 
-/** The listener of `scaleCluster` that tells on standard error how far it has got, in few lines. */
+/** The listener of `scaleCluster` that shows on standard error how far it has got, in few lines. */
 export function scaleProgress(io: Pick<Io, 'stderr' | 'clock'>): (event: ScaleEvent) => void {
-  let toldAt = io.clock.monotonic();
+  let shownAt = io.clock.monotonic();
   let isDraining = false;
   return (event) => {
     const now = io.clock.monotonic();
     // Frequent events. The first line on draining has named all holders.
     const isOften = event.type === 'retired' || (event.type === 'draining' && isDraining);
-    if (isOften && now - toldAt < LINE_EVERY_MS) return;
-    toldAt = now;
+    if (isOften && now - shownAt < LINE_EVERY_MS) return;
+    shownAt = now;
     isDraining ||= event.type === 'draining';
     complain(io, line(event));
   };

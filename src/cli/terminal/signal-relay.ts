@@ -12,7 +12,7 @@ export const FORWARDED_SIGNALS = [
 /** One of {@link FORWARDED_SIGNALS}. */
 export type ForwardedSignal = (typeof FORWARDED_SIGNALS)[number];
 
-/** Where signals arrive: the process, or a stand-in. */
+/** Where signals arrive: the process, or a substitute. */
 export interface SignalSource {
   on(signal: ForwardedSignal, listener: () => void): unknown;
   off(signal: ForwardedSignal, listener: () => void): unknown;
@@ -80,7 +80,7 @@ export class SignalRelay {
 
 /**
  * These ask the command to stop. Others do not: many programs read their settings again at SIGHUP, a JVM
- * tells its threads at SIGQUIT, and work on.
+ * lists its threads at SIGQUIT, and work on.
  */
 const STOPPING: readonly ForwardedSignal[] = ['SIGTERM', 'SIGINT'];
 
@@ -96,7 +96,7 @@ export function asksToStop(signal: ForwardedSignal): boolean {
  * prepared for cannot be taken back, and most that have one go on.
  *
  * @param prepare settles soon: how long the child learns nothing is its business. One that rejects holds
- * nothing up, and is to tell it itself
+ * nothing up, and has to report it itself
  */
 export function deferStop(deliver: (signal: ForwardedSignal) => void, prepare: () => Promise<void>) {
   let waiting: ForwardedSignal | undefined;

@@ -9,13 +9,13 @@ import { readDiscovery, type TreeReader } from '../../monitor/discovery-snapshot
  * A node id that is announced by a task that does not hold its lease: a fixed one, or what a session has left
  * that is about to end.
  */
-export interface StaticNode {
+interface StaticNode {
   readonly id: number;
   /** Undefined where the announcement does not say. */
   readonly taskId: string | undefined;
 }
 
-export interface StaticNodesOptions {
+interface StaticNodesOptions {
   readonly zookeeper: TreeReader;
   readonly session: StoreSession;
   /** The first node id that is of interest, and the first one that is not any more. */

@@ -15,7 +15,7 @@ import { StoreSession } from '../../lease/session/store-session.js';
 import { StoreError } from '../../store/lease-store.js';
 import { MemoryBucket } from '../../store/memory/memory-bucket.js';
 import { MemoryLeaseStore } from '../../store/memory/memory-lease-store.js';
-import { runCommandLine } from './command-line.js';
+import { runCommandLine } from '../commands/command-line.js';
 import { checkOwnId, scale, scaleProgress, scaleTarget } from './scale-command.js';
 
 async function scene(nodes = 3) {

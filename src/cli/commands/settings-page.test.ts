@@ -1,7 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import { environmentName, type NamedSetting, SETTINGS } from './settings-table.js';
+import { environmentName, type NamedSetting, SETTINGS } from '../../settings/settings-table.js';
+import type { CommandRow } from '../kit/command-row.js';
+import { COMMANDS } from './commands.js';
 
-const ALL_COMMANDS = new Set(SETTINGS.flatMap(({ commands }) => commands));
+/** These first, and then the others in the order of the help. */
+const FIRST = ['run', 'serve', 'id', 'init', 'status', 'scale', 'release', 'doctor', 'console', 'lock'];
+const rank = (name: string) => (FIRST.includes(name) ? FIRST.indexOf(name) : FIRST.length);
+const ROWS = COMMANDS.filter(({ settings }) => settings.length > 0).sort(
+  (a, b) => rank(a.name) - rank(b.name),
+);
+const having = (setting: NamedSetting['name']) =>
+  ROWS.filter(({ settings }) => settings.includes(setting)).map(({ name }) => name);
 
 const INTRODUCTION = `# Settings
 
@@ -19,23 +28,14 @@ This page is made from the table in the code (\`src/settings/settings-table.ts\`
 const code = (text: string) => `\`${text}\``;
 const cell = (text: string) => text.replaceAll('|', '\\|');
 
-function row({
-  name,
-  kind,
-  option,
-  default: standard,
-  otherDefault,
-  sentence,
-  needs,
-  storeOnly,
-}: NamedSetting): string {
+function row({ name, kind, option, default: standard, sentence, needs, storeOnly }: NamedSetting): string {
   const value = [kind.argument ?? 'switch', kind.range].filter((each) => each !== undefined).join(': ');
   // Of these, `discovery` commands have the path of the services, and no `--service`.
   const of = needs === 'service' ? ` for ${code('run')} and ${code('serve')}` : '';
   const beside = needs === undefined ? '' : `; with ${code(`--${needs}`)} only${of}`;
   const store = storeOnly ? `; not with ${code('--provider zookeeper')}` : '';
-  const group = otherDefault?.commands[0]?.split(' ')[0];
-  const other = otherDefault ? `; ${otherDefault.value} for ${code(`${group} …`)}` : '';
+  const special = ROWS.find(({ defaults }) => defaults?.[name] !== undefined);
+  const other = special ? `; ${special.defaults?.[name]} for ${code(`${special.name.split(' ')[0]} …`)}` : '';
   const cells = [
     code(`--${name}`),
     code(environmentName(name)),
@@ -47,10 +47,12 @@ function row({
   return `| ${cells.map(cell).join(' | ')} |`;
 }
 
-function commandsOf({ commands }: NamedSetting): string {
-  return commands.length === ALL_COMMANDS.size
-    ? 'all of these'
-    : commands.map((command) => code(command)).join(', ');
+function commandsOf({ name }: NamedSetting): string {
+  const all = having(name);
+  // A list that has all commands with ZooKeeper begins with them.
+  const [most, rest] = [having('zookeeper'), all.filter((each) => !having('zookeeper').includes(each))];
+  const commands = most.every((each) => all.includes(each)) ? [...most, ...rest] : all;
+  return commands.map((command) => code(command)).join(', ');
 }
 
 function page(): string {
@@ -79,6 +81,17 @@ function byCommands(): Map<string, string[]> {
 
 describe('the page of the settings', () => {
   it('says what the table in the code says', async () => {
-    await expect(page()).toMatchFileSnapshot('../../docs/reference/settings.md');
+    await expect(page()).toMatchFileSnapshot('../../../docs/reference/settings.md');
+  });
+});
+
+describe('the row of a command', () => {
+  it('does not compile without its settings, or with a misspelt one', () => {
+    const row = { name: 'x', description: 'x', load: async () => () => 0 };
+    // @ts-expect-error there are no settings
+    const without: CommandRow = row;
+    // @ts-expect-error no setting has this name
+    const misspelt: CommandRow = { ...row, settings: ['stroe'] };
+    expect(without).not.toBe(misspelt);
   });
 });

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { capturedIo } from '../../../test/support/captured-io.js';
 import { inVirtualTime, seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
 import { holdNode } from '../../runtime/hold-node.js';
-import { runCommandLine } from './command-line.js';
+import { runCommandLine } from '../commands/command-line.js';
 
 /** A port that takes no connections: the system refuses them at once. */
 const NOWHERE = '127.0.0.1:1';

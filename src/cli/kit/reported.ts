@@ -6,20 +6,17 @@ import { openedStore, REQUEST_TIMEOUT_MS } from '../../runtime/opened-store.js';
 import type { Settings } from '../../settings/settings.js';
 import { ExitCode, exitCodeOf, exitCodeOfSignal, exitCodeOfStop } from '../exit-codes.js';
 import type { Logger } from '../log/logger.js';
-import { Interrupted, SignalRelay } from '../run/signal-relay.js';
 import type { Io } from '../terminal/io.js';
-import { jsonLine, printable } from '../terminal/text.js';
+import { Interrupted, SignalRelay } from '../terminal/signal-relay.js';
+import { complain } from './answer.js';
+import type { Call } from './command-row.js';
 
 /** Opens the store, lets `act` work on it, and closes it. Resolves and throws as {@link reported} does. */
-export function onStore(
-  settings: Settings,
-  io: Io,
-  act: (session: StoreSession) => Promise<number>,
-): Promise<number> {
-  return reported(settings, io, async () => {
-    const store = await openedStore(settings, io);
+export function onStore(call: Call, act: (session: StoreSession) => Promise<number>): Promise<number> {
+  return reported(call, async () => {
+    const store = await openedStore(call.settings, call.io);
     try {
-      return await act(new StoreSession(store, io.clock, REQUEST_TIMEOUT_MS));
+      return await act(new StoreSession(store, call.io.clock, REQUEST_TIMEOUT_MS));
     } finally {
       await store.close();
     }
@@ -32,11 +29,7 @@ export function onStore(
  *
  * @throws {ConfigError} when a setting is unusable, for the caller to report
  */
-export async function reported(
-  settings: Pick<Settings, 'logLevel'>,
-  io: Io,
-  act: () => Promise<number>,
-): Promise<number> {
+export async function reported({ settings, io }: Call, act: () => Promise<number>): Promise<number> {
   io.onWarning((warning) => complain(io, `warning: ${explain(warning)}`));
   try {
     return await act();
@@ -72,6 +65,19 @@ export async function interruptible<T>(
 /** Resolves to the interruption once a signal of {@link interruptible} aborts. */
 export function interruption(signal: AbortSignal): Promise<Interrupted> {
   return aborted(signal) as Promise<Interrupted>;
+}
+
+/**
+ * Lets `work` run until a signal of {@link interruptible} aborts, which ends it: resolves to the exit code, 0
+ * for SIGINT and SIGTERM.
+ */
+export async function watching(signal: AbortSignal, work: () => Promise<void>): Promise<number> {
+  try {
+    await work();
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  }
+  return exitCodeOfStop((await interruption(signal)).signal);
 }
 
 /**
@@ -112,24 +118,4 @@ export function logFailure(error: unknown, log: Logger, whenInterrupted = ''): n
 export function logEnd({ signal }: Interrupted, log: Pick<Logger, 'info'>): number {
   log.info({ signal }, `${signal}: ending`);
   return exitCodeOfStop(signal);
-}
-
-/** Writes one line to standard error. */
-export function complain(io: Pick<Io, 'stderr'>, text: string): void {
-  io.stderr(`nodelease: ${printable(text)}\n`);
-}
-
-/** Writes one line of the answer. */
-export function say(io: Pick<Io, 'stdout'>, text: string): void {
-  io.stdout(`${printable(text)}\n`);
-}
-
-/** Writes the answer, or a part of it, as one line of JSON. */
-export function sayJson(io: Pick<Io, 'stdout'>, value: unknown): void {
-  io.stdout(jsonLine(value));
-}
-
-/** Writes lines of the answer that are safe to show, as those of a table. */
-export function sayLines(io: Pick<Io, 'stdout'>, lines: readonly string[]): void {
-  io.stdout(lines.map((line) => `${line}\n`).join(''));
 }

@@ -1,0 +1,74 @@
+import type { Settings, ZooKeeperSettings } from '../../settings/settings.js';
+import type { SettingDefaults, SettingName } from '../../settings/settings-table.js';
+import type { Io } from '../terminal/io.js';
+
+/** One call of a command. */
+export interface Call<Options = object, Needed extends Settings = Settings> {
+  /** As they are on the command line. */
+  readonly options: Options & { readonly json?: boolean };
+  readonly settings: Needed;
+  readonly io: Io;
+}
+
+/** The settings of a command that cannot do without ZooKeeper. */
+export type WithZooKeeper = Settings & { readonly zookeeper: ZooKeeperSettings };
+/** One call of such a command. */
+export type ZooKeeperCall<Options = object> = Call<Options, WithZooKeeper>;
+
+/**
+ * Resolves to the exit code; a failure has been reported on standard error by then.
+ *
+ * @param args the values of the row's `arguments`, without the optional ones that were left out, and the
+ * command after `--`
+ * @throws {ConfigError} or {UsageError} when it is called wrongly, or a setting turns out to be unusable
+ */
+export type Command<Needed extends Settings = Settings> = (
+  // The row declares the options of its own command: no other function sees them.
+  call: Call<never, Needed>,
+  ...args: string[]
+) => number | Promise<number>;
+
+/** One command: what its help says, and how to load its code, which is done by a call: `run` starts fast. */
+export type CommandRow = CommandFacts &
+  (
+    | { readonly zookeeper: 'required'; readonly load: () => Promise<Command<WithZooKeeper>> }
+    | { readonly zookeeper?: 'as-provider'; readonly load: () => Promise<Command> }
+  );
+
+interface CommandFacts {
+  readonly name: string;
+  readonly description: string;
+  readonly arguments?: readonly (readonly [name: string, description: string])[];
+  /**
+   * A call of it, for a command that runs another one. The words after the first `--` are that one's, further
+   * `--` included.
+   */
+  readonly example?: string;
+  /** Its own options, and settings that mean something else here. */
+  readonly options?: readonly OptionRow[];
+  readonly settings: readonly SettingName[];
+  /** The defaults of settings that differ here. */
+  readonly defaults?: SettingDefaults;
+  /**
+   * `required`: it works on nothing else. `as-provider`: it uses ZooKeeper only where that gives out the node
+   * ids.
+   * @default where it is given
+   */
+  readonly zookeeper?: 'required' | 'as-provider';
+  /** The options that are about a store: of no use where ZooKeeper gives out the node ids. */
+  readonly storeOnly?: readonly string[];
+}
+
+/**
+ * An option of a command; `repeatable` collects the values of all its occurrences, `own`: it is no setting,
+ * though one has its name.
+ */
+export type OptionRow = readonly [
+  flags: string,
+  help: string,
+  more?: { readonly default?: string; readonly repeatable?: true; readonly own?: true },
+];
+
+export const JSON_LINE: OptionRow = ['--json', 'one JSON object, on one line'];
+/** Of the commands that show changes. */
+export const JSON_CHANGES: OptionRow = ['--json', 'one JSON object for each change, on one line'];
