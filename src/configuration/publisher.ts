@@ -1,12 +1,12 @@
 import { timeoutSignal } from '../base/abort.js';
-import { backoffMs } from '../base/backoff.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { AcquireTimeoutError, ConfigError } from '../base/errors.js';
+import { retrying } from '../base/retry.js';
 import { systemClock, systemRandom } from '../base/system.js';
 import { lock } from '../recipes/lock.js';
 import type { LockHandle } from '../recipes/lock-handle.js';
 import type { CallOptions, MultiOperation, ZooKeeper } from '../zookeeper/zookeeper.js';
-import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
+import { isFault, isUnknown, OVERTAKEN, TRANSIENT, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { ConfigConflictError } from './config-error.js';
 import { type ContextTree, propertiesOf, readTree } from './context-tree.js';
 import {
@@ -211,63 +211,52 @@ export class ConfigPublisher {
         `${zookeeper.description}: ${context} could not be published within ${timeoutMs} ms`,
       );
     const limit = timeoutSignal(clock, timeoutMs, late, signal);
-    const call = { signal: limit.signal };
+    const retry = retrying({
+      ...{ clock, random, signal: limit.signal, backoff: PAUSE_MS },
+      mayPass: (error) => isFault(error, ...TRANSIENT, ...OVERTAKEN),
+    });
     /** The revision that may have been published, and why that is not known. */
     let unknown: { readonly revision: number; readonly error: ZooKeeperError } | undefined;
     let turn: LockHandle | undefined;
     try {
-      for (let failures = 0; ; await clock.sleep(backoffMs(PAUSE_MS, failures, random), limit.signal)) {
-        let next: number | undefined;
-        try {
-          if (failures >= FREE_TRIES)
-            turn ??= await lock(zookeeper, lockPath(root, context), { clock, random }).acquire(call);
-          const now = await this.#read(call);
-          if (unknown && now.revision >= unknown.revision) {
-            const path = revisionPath(root, context, unknown.revision);
-            const stands = await zookeeper.read(path, call);
-            if (!stands) throw unknown.error;
-            const revision = decodeRevision(path, stands.data);
-            if (revision.id === id) return revision;
-            unknown = undefined;
-          }
-          if (expect !== undefined && expect < now.revision)
-            throw new ConfigConflictError(context, expect, now.head);
-          const isExpected = expect === undefined || expect === now.revision;
-          const changes = isExpected ? changesOf(now, await plan(now, call)) : [];
-          if (!isExpected || (changes.length === 0 && !unknown)) {
-            // Goes to the leader: what was read may be older than the expected revision, or in part newer
-            // than its own head.
-            const head = { path: historyPath(root, context), version: now.version ?? 0 };
-            if (now.version !== undefined) await zookeeper.multi([{ type: 'check', ...head }], call);
-            if (!isExpected) throw new ConfigConflictError(context, expect, now.head);
-            return undefined;
-          }
-          next = now.revision + 1;
-          const at = new Date(clock.now()).toISOString();
-          const record = {
-            revision: next,
-            base: now.revision,
-            at,
-            author: this.#author,
-            message,
-            changes,
-            id,
-          };
-          const operations = this.#operationsOf(now, record);
-          checkSize(operations);
-          if (now.version === undefined)
-            await zookeeper.ensurePath(historyPath(root, context).replace(/\/[^/]+$/, ''), call);
-          await zookeeper.multi(operations, call);
-          return record;
-        } catch (error) {
-          failures += 1;
-          if (!(error instanceof ZooKeeperError) || error === unknown?.error) throw error;
-          // The same id on the same head: of all attempts one at the most is carried out.
-          if (next !== undefined && error.outcome === 'unknown') unknown = { revision: next, error };
-          const isOther = isFault(error, 'bad-version', 'node-exists', 'no-node', 'not-empty');
-          if (limit.signal.aborted || !(error.transient || isOther)) throw error;
+      return await retry(async (call, number) => {
+        if (number > FREE_TRIES)
+          turn ??= await lock(zookeeper, lockPath(root, context), { clock, random }).acquire(call);
+        const now = await this.#read(call);
+        if (unknown && now.revision >= unknown.revision) {
+          const path = revisionPath(root, context, unknown.revision);
+          const found = await zookeeper.read(path, call);
+          if (!found) throw new Error(`${path} is gone`);
+          const revision = decodeRevision(path, found.data);
+          if (revision.id === id) return revision;
+          unknown = undefined;
         }
-      }
+        if (expect !== undefined && expect < now.revision)
+          throw new ConfigConflictError(context, expect, now.head);
+        const isExpected = expect === undefined || expect === now.revision;
+        const changes = isExpected ? changesOf(now, await plan(now, call)) : [];
+        if (!isExpected || (changes.length === 0 && !unknown)) {
+          // Goes to the leader: what was read may be older than the expected revision, or in part newer than
+          // its own head.
+          const head = { path: historyPath(root, context), version: now.version ?? 0 };
+          if (now.version !== undefined) await zookeeper.multi([{ type: 'check', ...head }], call);
+          if (!isExpected) throw new ConfigConflictError(context, expect, now.head);
+          return undefined;
+        }
+        const revision = now.revision + 1;
+        const at = new Date(clock.now()).toISOString();
+        const record = { revision, base: now.revision, at, author: this.#author, message, changes, id };
+        const operations = this.#operationsOf(now, record);
+        checkSize(operations);
+        if (now.version === undefined)
+          await zookeeper.ensurePath(historyPath(root, context).replace(/\/[^/]+$/, ''), call);
+        await zookeeper.multi(operations, call).catch((error: unknown) => {
+          // The same id on the same head: of all attempts one at the most is carried out.
+          if (isUnknown(error)) unknown = { revision, error };
+          throw error;
+        });
+        return record;
+      });
     } catch (error) {
       if (unknown) {
         const { fault, path } = unknown.error;

@@ -1,6 +1,6 @@
 import type { Clock, RandomSource } from '../base/clock.js';
 import type { Lease } from '../lease/model/lease.js';
-import { catchUp } from '../services/registered-znode.js';
+import { catchUp } from '../zookeeper/catch-up.js';
 import {
   type ReconcileCall,
   type Reconciled,
@@ -8,6 +8,7 @@ import {
   ReconcileLoop,
   type ReconcileState,
 } from '../zookeeper/reconcile-loop.js';
+import { busy } from '../zookeeper/rounds.js';
 import type { Watch, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { type Assignment, decodeAssignment, encodeAssignment } from './assignment.js';
@@ -198,11 +199,7 @@ export class DiscoveryTree {
       }
       if (await this.#write(entry, data, znode, call)) return this.#watch(entry);
     }
-    throw new ZooKeeperError(`${path} is being changed by others all the time`, {
-      fault: 'refused',
-      outcome: 'not-applied',
-      path,
-    });
+    throw busy(path);
   }
 
   #watch(entry: Announced): void {

@@ -1,8 +1,10 @@
 import { anySignal } from '../base/abort.js';
+import type { Retry } from '../base/retry.js';
+import { whileConnectionIsAway } from '../zookeeper/connection-retry.js';
 import type { Watch, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { Contest, inOrder, waitForPredecessor } from './contest.js';
 import type { LockHandle } from './lock-handle.js';
-import { type Recipe, type RecipeOptions, recipeOn, repeated, type WaitOptions } from './recipe.js';
+import { type Recipe, type RecipeOptions, recipeOn, type WaitOptions } from './recipe.js';
 import { briefly, inTime } from './waiting.js';
 
 const LATCH = 'latch-';
@@ -84,10 +86,10 @@ export function participants(
   options: RecipeOptions & WaitOptions = {},
 ): Promise<Participant[]> {
   const recipe = recipeOn(zookeeper, path, options);
-  return inTime(recipe, briefly(options), 'could not be read', async ({ signal }) => {
-    const names = await repeated(recipe, signal, (call) => zookeeper.children(path, call));
+  return inTime(recipe, briefly(options), 'could not be read', async ({ retry }) => {
+    const names = await retry((call) => zookeeper.children(path, call));
     const found = await Promise.all(
-      inOrder(path, names ?? [], KINDS).map((name) => read(recipe, name, signal)),
+      inOrder(path, names ?? [], KINDS).map((name) => read(recipe, name, retry)),
     );
     return found
       .filter((participant) => participant !== undefined)
@@ -106,6 +108,7 @@ export function watchLeader(
   options: RecipeOptions = {},
 ): Watch {
   const recipe = recipeOn(zookeeper, path, options);
+  const retry = whileConnectionIsAway(recipe);
   let told: bigint | undefined | null = null;
   let newest = 0;
   const watch = zookeeper.watchChildren(path, async (names) => {
@@ -114,7 +117,7 @@ export function watchLeader(
     const [first] = (names ?? [])
       .filter((name) => name.includes(LATCH))
       .sort((a, b) => (a.slice(-10) < b.slice(-10) ? -1 : 1));
-    const leader = first === undefined ? undefined : await read(recipe, first).catch(() => undefined);
+    const leader = first === undefined ? undefined : await read(recipe, first, retry).catch(() => undefined);
     // One that has gone by now is followed by another change.
     if (turn !== newest || told === leader?.token || (first !== undefined && leader === undefined)) return;
     told = leader?.token;
@@ -130,10 +133,10 @@ export function watchLeader(
 }
 
 async function read(
-  { zookeeper, path, ...recipe }: Recipe,
+  { zookeeper, path }: Recipe,
   name: string,
-  signal?: AbortSignal,
+  retry: Retry,
 ): Promise<Omit<Participant, 'isLeader'> | undefined> {
-  const znode = await repeated(recipe, signal, (call) => zookeeper.read(`${path}/${name}`, call));
+  const znode = await retry((call) => zookeeper.read(`${path}/${name}`, call));
   return znode && { id: znode.data.toString('utf8'), token: znode.stat.createdZxid };
 }

@@ -6,11 +6,12 @@ import { type LeaseTiming, leaseTiming } from '../lease/model/lease-timing.js';
 import { harmless } from '../lease/model/lease-tracer.js';
 import { LockLostError, LockReleasedError } from '../lease/model/lock-lost.js';
 import type { BoundSession } from '../zookeeper/bound-session.js';
+import { whileConnectionIsAway } from '../zookeeper/connection-retry.js';
 import type { SessionDeadline } from '../zookeeper/session-deadline.js';
 import type { MultiOperation, Watch } from '../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { erase } from './own-znode.js';
-import { type Recipe, repeated } from './recipe.js';
+import type { Recipe } from './recipe.js';
 
 /**
  * A lock, a lease of a semaphore or a term of leadership that this process holds. Dispose of it
@@ -139,7 +140,8 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
     this.#next = path;
     this.#paths.add(path);
     try {
-      this.#moving = repeated(this.recipe, this.ending, (call) => session.multi(move, call), session);
+      const retry = whileConnectionIsAway({ ...this.recipe, signal: this.ending }, session);
+      this.#moving = retry((call) => session.multi(move, call));
       await this.#moving;
     } catch (error) {
       // An attempt whose reply was lost has done it.

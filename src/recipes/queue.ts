@@ -1,9 +1,9 @@
 import { anySignal } from '../base/abort.js';
 import { ConfigError } from '../base/errors.js';
 import { LARGEST_DATA, type ZooKeeper } from '../zookeeper/zookeeper.js';
-import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
+import { isFault, isUnknown } from '../zookeeper/zookeeper-error.js';
 import { decodeItems, encodeItems, type OnDamaged, tellDamaged } from './queue-items.js';
-import { type Recipe, type RecipeOptions, recipeOn, repeated, type WaitOptions } from './recipe.js';
+import { type Recipe, type RecipeOptions, recipeOn, type WaitOptions } from './recipe.js';
 import { outcomeUnknown } from './recipe-error.js';
 import { claimItem, type TakenItem } from './taken-item.js';
 import { briefly, inTime, untilChildren, type Wait, writeOnce } from './waiting.js';
@@ -77,7 +77,7 @@ export function queue(zookeeper: ZooKeeper, path: string, options: QueueOptions)
   const { format, lockPath } = options;
   if (!(format in NAMES)) throw new ConfigError('format', format, 'simple or distributed');
   if (lockPath === undefined)
-    return new ZnodeQueue(recipe, options, (name, wait) => takeItems(recipe, options, name, wait));
+    return new ZnodeQueue(recipe, options, (name, wait) => takeItems(wait, options, name));
   if (format === 'simple')
     throw new ConfigError(
       'lockPath',
@@ -86,7 +86,7 @@ export function queue(zookeeper: ZooKeeper, path: string, options: QueueOptions)
     );
   const locks = recipeOn(zookeeper, lockPath, options);
   return new ZnodeQueue<Buffer | TakenItem>(recipe, options, (name, wait) =>
-    claimItem(recipe, locks, name, wait, options.onDamaged),
+    claimItem(wait, locks, name, options.onDamaged),
   );
 }
 
@@ -141,8 +141,7 @@ class ZnodeQueue<T extends Buffer | TakenItem> implements Queue<T> {
         try {
           return await zookeeper.multi(operations, { signal });
         } catch (error) {
-          if (error instanceof ZooKeeperError && error.outcome === 'unknown')
-            throw outcomeUnknown(path, `whether ${path} has got what was put`, error);
+          if (isUnknown(error)) throw outcomeUnknown(path, `whether ${path} has got what was put`, error);
           if (!isFault(error, 'no-node')) throw error;
         }
         await zookeeper.ensurePath(path, { signal });
@@ -198,7 +197,7 @@ class ZnodeQueue<T extends Buffer | TakenItem> implements Queue<T> {
     const { recipe } = this;
     const { lockPath } = this.options;
     const list = async (path: string) =>
-      (await repeated(recipe, wait.signal, (call) => recipe.zookeeper.children(path, call))) ?? [];
+      (await wait.retry((call) => recipe.zookeeper.children(path, call))) ?? [];
     const [names, locked] = await Promise.all([
       list(recipe.path),
       lockPath === undefined ? [] : list(lockPath),
@@ -212,7 +211,6 @@ class ZnodeQueue<T extends Buffer | TakenItem> implements Queue<T> {
     const untilChange = (path: string, seen: readonly string[]) => {
       const before = new Set(seen);
       return untilChildren(
-        recipe,
         { ...wait, signal },
         path,
         (now) => now.length !== before.size || now.some((name) => !before.has(name)),
@@ -233,21 +231,20 @@ class ZnodeQueue<T extends Buffer | TakenItem> implements Queue<T> {
 
 /** At most once: what is removed is had. */
 async function takeItems(
-  recipe: Recipe,
+  { recipe, retry }: Wait,
   { format, onDamaged }: QueueOptions,
   name: string,
-  { signal }: Wait,
 ): Promise<Buffer[]> {
   const { zookeeper } = recipe;
   const path = `${recipe.path}/${name}`;
-  const znode = await repeated(recipe, signal, (call) => zookeeper.read(path, call));
+  const znode = await retry((call) => zookeeper.read(path, call));
   if (znode === undefined) return [];
   // Not given up with the wait: what has been removed has to be handed out.
   const { value, error, mayBeDone } = await inTime(
     recipe,
     briefly(),
     'could not be changed',
-    ({ signal: own }) => writeOnce(recipe, own, (call) => zookeeper.remove(path, znode.stat.version, call)),
+    ({ retry: own }) => writeOnce(own, (call) => zookeeper.remove(path, znode.stat.version, call)),
   );
   if (mayBeDone && value !== true)
     throw outcomeUnknown(path, `whether this taker has removed ${path}`, error);

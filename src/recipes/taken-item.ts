@@ -1,9 +1,10 @@
 import { orAborted } from '../base/abort.js';
 import { BoundSession } from '../zookeeper/bound-session.js';
+import { whileConnectionIsAway } from '../zookeeper/connection-retry.js';
 import type { CallOptions, MultiOperation } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
 import { decodeItems, encodeItems, type OnDamaged, tellDamaged } from './queue-items.js';
-import { type Recipe, repeated } from './recipe.js';
+import type { Recipe } from './recipe.js';
 import { outcomeUnknown, RecipeError } from './recipe-error.js';
 import { briefly, inTime, type Wait, writeOnce } from './waiting.js';
 
@@ -29,10 +30,9 @@ export interface TakenItem extends AsyncDisposable {
 
 /** At least once: locks an item. None where another taker has it, or the session has ended. */
 export async function claimItem(
-  recipe: Recipe,
+  { recipe, signal, retryIn }: Wait,
   locks: Recipe,
   name: string,
-  { signal }: Wait,
   onDamaged: OnDamaged | undefined,
 ): Promise<TakenItem[]> {
   const { zookeeper, random } = recipe;
@@ -48,16 +48,14 @@ export async function claimItem(
     await session.multi([{ type: 'check', path: locks.path }]);
     if (await isOwn()) await session.remove(lock);
   };
-  const unlock = () => void repeated(recipe, undefined, unlocked, session).catch(() => undefined);
+  const unlock = () => void whileConnectionIsAway(recipe, session)(unlocked).catch(() => undefined);
+  const retry = retryIn(session);
   const create = (call: CallOptions) => session.createWithParents(lock, mark, 'ephemeral', call);
-  const { error, mayBeDone } = await writeOnce(recipe, signal, create, session);
+  const { error, mayBeDone } = await writeOnce(retry, create);
   try {
-    if (
-      error !== undefined &&
-      !(mayBeDone && isFault(error, 'node-exists') && (await repeated(recipe, signal, isOwn, session)))
-    )
+    if (error !== undefined && !(mayBeDone && isFault(error, 'node-exists') && (await retry(isOwn))))
       throw error;
-    const znode = await repeated(recipe, signal, (call) => session.read(path, call), session);
+    const znode = await retry((call) => session.read(path, call));
     if (znode === undefined) {
       unlock();
       return [];
@@ -120,11 +118,12 @@ async function removeItem(
     recipe,
     briefly(),
     'could not be changed',
-    async ({ signal }) => {
-      const written = await writeOnce(recipe, signal, (call) => session.multi(operations, call), session);
+    async (wait) => {
+      const retry = wait.retryIn(session);
+      const written = await writeOnce(retry, (call) => session.multi(operations, call));
       const isUnclear = written.mayBeDone && isFault(written.error, 'no-node');
       const stands = () =>
-        repeated(recipe, signal, (call) => session.read(path, call), session).then(
+        retry((call) => session.read(path, call)).then(
           (znode) => znode !== undefined,
           () => undefined,
         );

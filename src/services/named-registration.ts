@@ -1,7 +1,8 @@
+import { catchUp } from '../zookeeper/catch-up.js';
 import type { ReconcileCall } from '../zookeeper/reconcile-loop.js';
 import type { Znode } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
-import { catchUp, isNotApplied, ownerOf, RegisteredZnode, type WantedZnode } from './registered-znode.js';
+import { isNotApplied, ownerOf, RegisteredZnode, type WantedZnode } from './registered-znode.js';
 import { replacementVersion, replacing } from './service-directory.js';
 
 /** A znode that we have created, or may have. Its transaction is learned by reading it. */

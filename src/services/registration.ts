@@ -1,15 +1,12 @@
+import { catchUp } from '../zookeeper/catch-up.js';
 import type { ReconcileCall, Reconciled, ReconcileLoop } from '../zookeeper/reconcile-loop.js';
+import { busy } from '../zookeeper/rounds.js';
 import type { Watch, Znode } from '../zookeeper/zookeeper.js';
 import { ZooKeeperError, type ZooKeeperFault } from '../zookeeper/zookeeper-error.js';
 import { NamedRegistration } from './named-registration.js';
-import {
-  catchUp,
-  type RegisteredZnode,
-  type RegistrationContext,
-  type WantedZnode,
-} from './registered-znode.js';
+import type { RegisteredZnode, RegistrationContext, WantedZnode } from './registered-znode.js';
 import { SequentialRegistration } from './sequential-registration.js';
-import { busy, CALL_TIMEOUT_MS, type ServiceCall } from './service-directory.js';
+import { CALL_TIMEOUT_MS, type ServiceCall } from './service-directory.js';
 
 export interface RegistrationOptions extends RegistrationContext {
   /** Settles it whenever it is touched. */

@@ -1,8 +1,9 @@
 import { Listeners } from '../base/listeners.js';
 import { BoundSession } from '../zookeeper/bound-session.js';
+import { catchUp } from '../zookeeper/catch-up.js';
 import type { SessionState } from '../zookeeper/session-state.js';
 import type { CallOptions, Watch, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
-import { type Attempt, attempted, caughtUp, type DataCall, type DataContext } from './datum.js';
+import { type Attempt, attempted, type DataCall, type DataContext } from './datum.js';
 import { versionOf } from './entry.js';
 import { nodesFolder } from './layout.js';
 import type { Replicated } from './replica.js';
@@ -137,7 +138,7 @@ async function findOwn(
   known: ReadonlySet<string>,
   call: CallOptions,
 ): Promise<string | undefined> {
-  await caughtUp(session, folder, call);
+  await catchUp(session, folder, call);
   for (const name of (await session.children(folder, call)) ?? []) {
     const path = `${folder}/${name}`;
     if (!known.has(path) && (await session.read(path, call))?.stat.owner === session.sessionId) return path;

@@ -1,15 +1,14 @@
 import { concurrently } from '../base/concurrently.js';
 import { BoundSession } from '../zookeeper/bound-session.js';
+import { catchUp } from '../zookeeper/catch-up.js';
 import type { ReconcileCall, Reconciled } from '../zookeeper/reconcile-loop.js';
+import { inRounds } from '../zookeeper/rounds.js';
 import type { Znode } from '../zookeeper/zookeeper.js';
-import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
-import { caughtUp, type Datum, type Step } from './datum.js';
+import type { Datum, Step } from './datum.js';
 import { decodeEntry } from './entry.js';
 import type { Replica, Replicated } from './replica.js';
 import { SharedDataError } from './shared-data-error.js';
 
-/** How often it is tried against others' changes before it counts as a failure. */
-const ROUNDS = 8;
 /** Reads, and chains, under way at once. */
 const AT_ONCE = 64;
 
@@ -112,17 +111,11 @@ export class Contribution implements Reconciled {
       for (const element of this.elements.values()) Object.assign(element, { settled: false, at: undefined });
     this.#sessionId = sessionId;
     const step = { session: new BoundSession(this.datum.context.zookeeper, sessionId), call: { signal } };
-    for (let round = 0; round < ROUNDS; round += 1) {
+    await inRounds(this.path, async () => {
       // Every change from here on makes it dirty again.
       this.dirty = false;
-      try {
-        if (await this.#settleAll(step)) return;
-      } catch (error) {
-        if (!isFault(error, 'node-exists', 'no-node', 'bad-version', 'not-empty')) throw error;
-      }
-    }
-    const text = `${this.path} is being changed all the time`;
-    throw new ZooKeeperError(text, { fault: 'timeout', outcome: 'unknown', path: this.path });
+      return (await this.#settleAll(step)) || undefined;
+    });
   }
 
   /** Resolves to whether all of it is settled, or refused. */
@@ -139,7 +132,7 @@ export class Contribution implements Reconciled {
     });
     if (todo.length === 0) return true;
     // What was done in this session is seen then, also where the reply was lost.
-    await caughtUp(step.session, path, step.call);
+    await catchUp(step.session, path, step.call);
     const collection = await datum.collection(step).catch((error: unknown) => {
       if (!(error instanceof SharedDataError)) throw error;
       return error;

@@ -1,10 +1,11 @@
 import { orAborted, timeoutSignal } from '../base/abort.js';
-import { backoffMs } from '../base/backoff.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
+import { retrying } from '../base/retry.js';
 import { BoundSession } from '../zookeeper/bound-session.js';
+import { catchUp } from '../zookeeper/catch-up.js';
 import type { CallOptions, MultiOperation, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
-import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
+import { isFault, isUnknown, OVERTAKEN, TRANSIENT, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { type DatumRecord, decodeRecord, encodeRecord } from './entry.js';
 import { dataFolder, isIndex, type PathStrategy, placeName, titleOf } from './layout.js';
 import { checkListing, checkRequest } from './limits.js';
@@ -28,7 +29,9 @@ export interface DataContext {
 
 export const CALL_TIMEOUT_MS = 5_000;
 /** Between two attempts, in milliseconds. */
-const RETRY_MS = { first: 10, max: 500 };
+const RETRY_MS = { first: 10, max: 500, atOnce: 1 };
+/** Others have changed what an attempt read, or its server lags behind. */
+const UNSETTLED = new Error('the attempt has not settled');
 
 /** @throws {ConfigError} where a time-out is negative, or no number */
 export function checkTimeout(timeoutMs = CALL_TIMEOUT_MS): number {
@@ -177,58 +180,36 @@ export async function attempted<T>(
 ): Promise<T> {
   const ms = checkTimeout(timeoutMs);
   let cause: unknown;
+  let mayBeDone = false;
+  let fresh: string | undefined;
   const late = () =>
     new ZooKeeperError(`${failure} within ${ms} ms`, { fault: 'timeout', outcome: 'unknown', path, cause });
   const limit = timeoutSignal(clock, ms, late, signal);
   const call = { signal: limit.signal, timeoutMs: ms };
+  const retry = retrying({
+    ...{ clock, random, signal: limit.signal, backoff: RETRY_MS },
+    mayPass: (error) => error === UNSETTLED || isFault(error, ...TRANSIENT, ...OVERTAKEN),
+    onFailure: (error) => {
+      if (error === UNSETTLED) return;
+      mayBeDone ||= isUnknown(error);
+      cause = error;
+    },
+  });
   try {
-    let fresh: string | undefined;
-    for (let failures = 0, mayBeDone = false; ; failures += 1) {
-      try {
-        if (failures > 1) await clock.sleep(backoffMs(RETRY_MS, failures - 1, random), limit.signal);
-        const { sessionId } = await zookeeper.whenConnected(call);
-        const session = new BoundSession(zookeeper, sessionId);
-        const isFresh = async () => {
-          if (fresh === sessionId) return true;
-          await caughtUp(session, path, call);
-          fresh = sessionId;
-          return false;
-        };
-        const done = await orAborted(attempt({ session, call, mayBeDone, isFresh }), limit.signal);
-        if (done !== undefined) return done;
-      } catch (error) {
-        if (limit.signal.aborted || !isFault(error, ...REPEATED)) throw error;
-        mayBeDone ||= error.outcome === 'unknown';
-        cause = error;
-      }
-    }
-  } catch (error) {
-    if (isFault(error, 'aborted')) limit.signal.throwIfAborted();
-    throw error;
+    return await retry(async () => {
+      const { sessionId } = await zookeeper.whenConnected(call);
+      const session = new BoundSession(zookeeper, sessionId);
+      const isFresh = async () => {
+        if (fresh === sessionId) return true;
+        await catchUp(session, path, call);
+        fresh = sessionId;
+        return false;
+      };
+      const done = await orAborted(attempt({ session, call, mayBeDone, isFresh }), limit.signal);
+      if (done === undefined) throw UNSETTLED;
+      return done;
+    });
   } finally {
     limit.release();
   }
 }
-
-/**
- * Has the server of the session catch up with all that was written before: it may lag behind until it has
- * answered a write.
- */
-export async function caughtUp(session: BoundSession, path: string, call: CallOptions): Promise<void> {
-  try {
-    await session.multi([{ type: 'check', path }], call);
-  } catch (error) {
-    if (!isFault(error, 'no-node')) throw error;
-  }
-}
-
-/** Lost replies and sessions, and what another has written since it was read. */
-const REPEATED = [
-  'connection-loss',
-  'timeout',
-  'session-expired',
-  'bad-version',
-  'node-exists',
-  'no-node',
-  'not-empty',
-] as const;

@@ -2,6 +2,7 @@ import { onAbort, orAborted, timeoutSignal } from '../base/abort.js';
 import { backoffMs } from '../base/backoff.js';
 import { ConfigError, explain } from '../base/errors.js';
 import { Listeners } from '../base/listeners.js';
+import { retrying } from '../base/retry.js';
 import type { Lease } from '../lease/model/lease.js';
 import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import type { AnnouncedNode, NodeState } from './announced-node.js';
@@ -225,18 +226,16 @@ export class NodeSupervisor implements AsyncDisposable {
     const text = lease
       ? JSON.stringify({ taskId: lease.taskId, nodeId: lease.id, version: lease.version })
       : data;
-    for (let failures = 1; ; failures += 1) {
-      try {
-        signal.throwIfAborted();
-        this.#node = await this.data.announce({ data: text, signal });
-        return this.#node;
-      } catch (error) {
-        if (signal.aborted || isFault(error, 'closed')) throw error;
+    const retry = retrying({
+      ...{ clock, random, signal },
+      mayPass: (error) => !isFault(error, 'closed'),
+      onFailure: (error) => {
         const problem = explain(error);
         this.#become(lost ? { status: 'replacing', lost, problem } : { status: 'connecting', problem });
-      }
-      await clock.sleep(backoffMs({ first: 100, max: 2_000 }, failures, random), signal);
-    }
+      },
+    });
+    this.#node = await retry((call) => this.data.announce({ data: text, ...call }));
+    return this.#node;
   }
 
   #untilGone(node: AnnouncedNode): Promise<DisconnectReason> {

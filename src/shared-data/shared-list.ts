@@ -1,7 +1,7 @@
 import { concurrently } from '../base/concurrently.js';
 import { ConfigError } from '../base/errors.js';
 import type { MultiOperation, Znode } from '../zookeeper/zookeeper.js';
-import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
+import { isUnknown } from '../zookeeper/zookeeper-error.js';
 import { type ConditionalCall, SharedDatum } from './collections.js';
 import { holds, reordered, unmoved } from './collision-chain.js';
 import { checkNoCondition } from './contributions.js';
@@ -147,8 +147,7 @@ export class SharedList<V extends SharedValue = SharedValue> extends SharedDatum
     try {
       await this.datum.multi(attempt, operations);
     } catch (error) {
-      if (error instanceof ZooKeeperError && error.outcome === 'unknown')
-        throw this.datum.outcomeUnknown('the list was changed', error);
+      if (isUnknown(error)) throw this.datum.outcomeUnknown('the list was changed', error);
       throw error;
     }
   }

@@ -108,9 +108,7 @@ export class ServerSearch {
 
   #pauseMs(): number {
     const rounds = this.#attempts / this.#servers.length;
-    return rounds === 0 || !Number.isInteger(rounds)
-      ? 0
-      : backoffMs(ROUND_PAUSE_MS, rounds, this.options.random);
+    return Number.isInteger(rounds) ? backoffMs(ROUND_PAUSE_MS, rounds, this.options.random) : 0;
   }
 
   /** Short enough for three of them within the session's time-out. */

@@ -30,6 +30,11 @@ export type ZooKeeperFault =
   /** Anything else that a server answers, by its code in the message. */
   | 'refused';
 
+/** After these the same call may well succeed a little later. */
+export const TRANSIENT = ['connection-loss', 'timeout', 'session-expired'] as const;
+/** Another client has changed what the call was for. */
+export const OVERTAKEN = ['bad-version', 'node-exists', 'no-node', 'not-empty'] as const;
+
 /** A call of ZooKeeper that failed. */
 export class ZooKeeperError extends NodeLeaseError {
   readonly code = 'ZOOKEEPER_FAILED';
@@ -52,9 +57,9 @@ export class ZooKeeperError extends NodeLeaseError {
     this.path = options.path;
   }
 
-  /** True where the same call may well succeed a little later. */
+  /** Whether the same call may well succeed a little later. */
   get transient(): boolean {
-    return this.fault === 'connection-loss' || this.fault === 'timeout' || this.fault === 'session-expired';
+    return isFault(this, ...TRANSIENT);
   }
 }
 
@@ -62,6 +67,17 @@ export class ZooKeeperError extends NodeLeaseError {
 export function isFault(error: unknown, ...faults: readonly ZooKeeperFault[]): error is ZooKeeperError {
   return error instanceof ZooKeeperError && faults.includes(error.fault);
 }
+
+/** Whether a write that failed with this error may have been carried out all the same. */
+export const isUnknown = (error: unknown): error is ZooKeeperError =>
+  error instanceof ZooKeeperError && error.outcome === 'unknown';
+
+/** Takes these faults for a success, for `catch`: there is nothing left to do. */
+export const ignoring =
+  (...faults: readonly ZooKeeperFault[]) =>
+  (error: unknown): undefined => {
+    if (!isFault(error, ...faults)) throw error;
+  };
 
 /** Why one request failed, before it is told which call it was made for. */
 export class RequestFailure extends Error {

@@ -1,6 +1,6 @@
 import { explain, NodeLeaseError } from '../../base/errors.js';
 import { markCluster, readCluster } from '../../lease/session/cluster-store.js';
-import { retry, whileStoreIsBusy } from '../../lease/session/retry.js';
+import { whileStoreIsBusy } from '../../lease/session/store-retry.js';
 import { type StoreSession, UNHURRIED_LISTING_MS } from '../../lease/session/store-session.js';
 import type { Settings } from '../../settings/settings.js';
 import { type ProbeOptions, probeStore, THOROUGH } from '../../store/probe/probe.js';
@@ -94,7 +94,7 @@ export async function examine(
   const { signal, terms = {} } = options;
   const isEtcd = /^etcds?:/.test(store.url);
   const { clock, random } = options;
-  const whenNotBusy = <T>(read: () => Promise<T>) => retry(read, whileStoreIsBusy({ clock, random, signal }));
+  const whenNotBusy = whileStoreIsBusy({ clock, random, signal });
   const findings: Finding[] = [];
   const facts: { -readonly [name in keyof DiagnosisFacts]: DiagnosisFacts[name] } = {};
   try {

@@ -1,14 +1,14 @@
 import { onAbort, orAborted } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
 import { explain } from '../../base/errors.js';
+import { type Retry, retrying } from '../../base/retry.js';
 import { clusterNodeIdOf, groupOf, indexOf, widthOfGroup } from '../../id/cluster-node-id.js';
 import type { NodeHolderOptions } from '../../lease/hold/node-holder.js';
 import { type TenureTime, TenureWidth } from '../../lease/hold/tenure-time.js';
-import { retry, whileStoreIsAway } from '../../lease/session/retry.js';
 import { StoreTime } from '../../lease/session/store-time.js';
 import { parentOf } from '../../zookeeper/znode-path.js';
 import type { CallOptions, MultiOperation, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
-import { isFault, ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
+import { isFault, OVERTAKEN, TRANSIENT, ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import { watchIdWidth } from '../id-width.js';
 import { hexPair, NODES_PATH, stampGroupPath } from '../tree-paths.js';
 import { numbersBelow } from './id-groups.js';
@@ -35,16 +35,6 @@ const MOVE_SHARE = 1 / 3;
  * the leader's time is known for.
  */
 const ROUNDS = 5;
-/** After these an attempt may succeed, or the tenure ends. */
-const TRANSIENT = [
-  'connection-loss',
-  'timeout',
-  'session-expired',
-  'closed',
-  'bad-version',
-  'no-node',
-  'node-exists',
-] as const;
 /**
  * How much further in the future than a holder's window the first id may be without a report, in
  * milliseconds.
@@ -70,6 +60,7 @@ export class SessionTime implements TenureTime {
   readonly width: TenureWidth;
   readonly #path: string;
   readonly #leaderTime: StoreTime;
+  readonly #retry: Retry;
   #preparing: Promise<void> | undefined;
   /** The last write that was sent. Each has a later timestamp than the one before. */
   #written = { timestamp: 0, sentAt: 0 };
@@ -87,13 +78,19 @@ export class SessionTime implements TenureTime {
   readonly #reported = new Set<string>();
 
   constructor(private readonly options: SessionTimeOptions) {
-    const { tenure, zookeeper, clock, signal, check } = options;
+    const { tenure, zookeeper, clock, random, signal, check } = options;
     this.clock = clock;
     this.signal = signal;
     this.check = check;
     const id = clusterNodeIdOf(tenure.nodeId);
     this.#path = `${stampGroupPath(groupOf(id))}/${hexPair(indexOf(id))}`;
     this.#leaderTime = new StoreTime(clock);
+    this.#retry = retrying({
+      ...{ clock, random, signal },
+      // An earlier holder may have written the record in the meantime, or an attempt of ours. A session that
+      // has ended ends the tenure.
+      mayPass: (error) => isFault(error, ...TRANSIENT, ...OVERTAKEN, 'closed'),
+    });
     // What the others have been told is never taken back.
     this.width = new TenureWidth(tenure.idWidth, () => options.onAdopted());
     const watch = watchIdWidth(zookeeper, tenure.nodeId);
@@ -153,7 +150,7 @@ export class SessionTime implements TenureTime {
   async #prepare(): Promise<void> {
     const { call } = this.options;
     const { session, deadline } = this.options.tenure;
-    await this.#retrying(async () => {
+    await this.#retry(async () => {
       // Reads of a session come after its writes, so these tell what the groups are like at the claim or
       // later.
       const [groups, widest] = await Promise.all([
@@ -176,21 +173,11 @@ export class SessionTime implements TenureTime {
     while (!this.signal.aborted) {
       try {
         await this.clock.sleep(deadline.timeoutMs * MOVE_SHARE, this.signal);
-        await this.#retrying(() => this.#moveWindow());
+        await this.#retry(() => this.#moveWindow());
       } catch (error) {
         if (!this.signal.aborted) this.#report(explain(error));
       }
     }
-  }
-
-  #retrying(attempt: () => Promise<void>): Promise<void> {
-    const { clock, random, signal } = this.options;
-    return retry(attempt, {
-      ...whileStoreIsAway({ clock, random, signal, until: Number.POSITIVE_INFINITY }),
-      // An earlier holder may have written the record in the meantime, or an attempt of ours. A session that
-      // has ended ends the tenure.
-      shouldRetry: (error) => !signal.aborted && isFault(error, ...TRANSIENT),
-    });
   }
 
   /**

@@ -4,7 +4,7 @@ import { foreignError } from '../model/foreign-cluster.js';
 import { ForeignLeaseError, nativeCodec } from '../model/lease-codec.js';
 import { availability, type LeaseState, revived } from '../model/lease-state.js';
 import type { StoredCluster } from '../session/cluster-store.js';
-import { retry, whileStoreIsAway } from '../session/retry.js';
+import { whileStoreIsAway } from '../session/store-retry.js';
 import { type CandidateScan, CandidateScanner } from './candidate-scan.js';
 import { type Candidate, CandidateChoice } from './candidates.js';
 import { type AcquireContext, type Claim, Claimant } from './claim.js';
@@ -141,8 +141,8 @@ export class Acquirer {
     const { id, key, row } = candidate;
     if (row === undefined)
       return this.#take({ id, previous: { kind: 'vacant' }, etag: undefined }, 'vacant', cluster);
-    const { session, clock, signal } = this.options;
-    const object = await retry(() => session.read(key, { signal }), whileStoreIsAway(this.options));
+    const { session, clock } = this.options;
+    const object = await whileStoreIsAway(this.options)((call) => session.read(key, call));
     const readAt = clock.monotonic();
     if (object === undefined) return { kind: 'lost' };
     let state: LeaseState;

@@ -1,9 +1,10 @@
 import type { RandomSource } from '../../base/clock.js';
+import type { Retry } from '../../base/retry.js';
 import type { ListedObject } from '../../store/lease-store.js';
 import { CLUSTER_KEY, type ClusterConfig } from '../model/cluster-config.js';
 import { leaseKey } from '../model/lease-state.js';
 import { readExistingCluster, type StoredCluster } from '../session/cluster-store.js';
-import { retry, whileStoreIsAway } from '../session/retry.js';
+import { whileStoreIsAway } from '../session/store-retry.js';
 import type { StoreSession } from '../session/store-session.js';
 import { absentIds, type Candidate, type CandidateChoice, classify } from './candidates.js';
 import type { AcquireContext } from './claim.js';
@@ -54,12 +55,14 @@ export class CandidateScanner {
   /** Where the pages of the last complete listing began. */
   #pageStarts: readonly (string | undefined)[] = [undefined];
   #clusterReadAt: number;
+  readonly #retry: Retry;
 
   constructor(
     private readonly options: AcquireContext,
     private readonly choice: CandidateChoice,
   ) {
     this.#clusterReadAt = options.clock.monotonic();
+    this.#retry = whileStoreIsAway(options);
   }
 
   /** The keys of the objects that were reported as damaged, in order. */
@@ -91,17 +94,14 @@ export class CandidateScanner {
    * @throws `signal.reason`
    */
   async again(known: StoredCluster, plan: ScanPlan, waited: boolean): Promise<CandidateScan> {
-    const { session, clock, signal } = this.options;
+    const { session, clock } = this.options;
     const onePage = plan.pages === 'one';
     const listing = this.#newListing(known.config.size, plan);
     await this.#fetchNext(listing);
     if (!onePage) await this.#extend(listing, known.config);
     const scan = this.#scan(known, listing, { isAfterSettings: true, onePage });
     if (!this.#areSettingsInDoubt(scan, waited)) return scan;
-    const cluster = await retry(
-      () => readExistingCluster(session, { signal }),
-      whileStoreIsAway(this.options),
-    );
+    const cluster = await this.#retry((call) => readExistingCluster(session, call));
     this.#clusterReadAt = clock.monotonic();
     if (cluster.etag === known.etag) return scan;
     // What was retired may be as good as released now, without having been written.
@@ -163,8 +163,7 @@ export class CandidateScanner {
   }
 
   #fetchNext(listing: PartialListing): Promise<void> {
-    const { session, signal } = this.options;
-    return retry(() => listing.fetchNext(session, { signal }), whileStoreIsAway(this.options));
+    return this.#retry((call) => listing.fetchNext(this.options.session, call));
   }
 
   /**

@@ -1,4 +1,4 @@
-import { backoffMs } from '../../base/backoff.js';
+import { backoffMs, SERVER_AWAY } from '../../base/backoff.js';
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { StoreUnusableError } from '../../base/errors.js';
 import { StoreError, type WriteResult } from '../../store/lease-store.js';
@@ -8,7 +8,7 @@ import { type EncodedLease, nativeCodec } from '../model/lease-codec.js';
 import { acquired, type HeldLease, type LeaseState, leaseKey, stampedUntilOf } from '../model/lease-state.js';
 import { leaseTiming } from '../model/lease-timing.js';
 import type { StoredCluster } from '../session/cluster-store.js';
-import { retry, STORE_BACKOFF, whileStoreIsAway } from '../session/retry.js';
+import { isStoreAway, whileStoreIsAway } from '../session/store-retry.js';
 import type { StoreSession } from '../session/store-session.js';
 
 /** What the parts of acquiring work with. */
@@ -133,7 +133,7 @@ export class Claimant {
     const { clock, random, emit, signal, until } = this.options;
     if (clock.monotonic() >= until) throw error;
     this.#failedWrites += 1;
-    const sleepMs = backoffMs(STORE_BACKOFF, this.#failedWrites, random);
+    const sleepMs = backoffMs(SERVER_AWAY, this.#failedWrites, random);
     emit({ type: 'store-failed', error, sleepMs });
     await clock.sleep(sleepMs, signal);
   }
@@ -181,7 +181,7 @@ export class Claimant {
    */
   #toTheEnd<T>(call: () => Promise<T>, stopAt: number): Promise<T> {
     const { clock, random, emit, signal, until } = this.options;
-    const policy = whileStoreIsAway({ clock, random, emit, until: Math.min(stopAt, until) });
-    return retry(call, { ...policy, shouldRetry: (error) => policy.shouldRetry(error) && !signal?.aborted });
+    const options = { clock, random, emit, until: Math.min(stopAt, until) };
+    return whileStoreIsAway(options, (error) => isStoreAway(error) && !signal?.aborted)(call);
   }
 }

@@ -3,7 +3,7 @@ import type { Clock, RandomSource } from '../../base/clock.js';
 import type { ClusterConfig } from '../model/cluster-config.js';
 import type { AdoptedWidth } from '../model/lease-state.js';
 import { readExistingCluster } from '../session/cluster-store.js';
-import { retry, whileStoreIsAway } from '../session/retry.js';
+import { whileStoreIsAway } from '../session/store-retry.js';
 import type { SessionCall, StoreSession } from '../session/store-session.js';
 import { type TenureTime, TenureWidth, type WidthListener } from './tenure-time.js';
 
@@ -61,14 +61,12 @@ export class StoreTenureTime implements TenureTime {
     if (Number.isFinite(this.lookedAt)) return;
     const ended = anySignal(this.signal, signal);
     try {
-      // As long as the lease lasts.
-      const policy = whileStoreIsAway({
-        clock,
-        random,
-        signal: ended.signal,
+      const retry = whileStoreIsAway({
+        ...{ clock, random, signal: ended.signal },
+        // As long as the lease is held.
         until: Number.POSITIVE_INFINITY,
       });
-      await retry(() => this.look({ signal: ended.signal }), policy);
+      await retry((call) => this.look(call));
     } catch (error) {
       signal?.throwIfAborted();
       this.check();

@@ -1,13 +1,14 @@
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { concurrently } from '../../base/concurrently.js';
 import { StoreUnusableError } from '../../base/errors.js';
+import type { Retry } from '../../base/retry.js';
 import { type ListedObject, StoreError } from '../../store/lease-store.js';
 import { createVacant } from '../acquire/bootstrap.js';
 import { CLUSTER_KEY, type ClusterConfig } from '../model/cluster-config.js';
 import { refuseCamunda } from '../model/foreign-cluster.js';
 import { nodeIdOf } from '../model/lease-state.js';
 import { changeCluster, readCluster, type StoredCluster } from '../session/cluster-store.js';
-import { retry, whileStoreIsAway } from '../session/retry.js';
+import { whileStoreIsAway } from '../session/store-retry.js';
 import type { SessionCall, StoreSession } from '../session/store-session.js';
 
 /** A live holder that has not told yet that it makes unique ids of the wider width. */
@@ -145,8 +146,11 @@ export class ScaleSteps {
   #failures = 0;
   #conflicts = 0;
   readonly #damaged = new Map<number, string>();
+  readonly #retry: Retry;
 
-  constructor(readonly options: ScaleOptions) {}
+  constructor(readonly options: ScaleOptions) {
+    this.#retry = whileStoreIsAway(options);
+  }
 
   /** What was reported, in ascending order of the ids. */
   get damaged(): readonly DamagedLease[] {
@@ -160,12 +164,12 @@ export class ScaleSteps {
   }
 
   read(): Promise<StoredCluster | undefined> {
-    return this.#retry(() => readCluster(this.options.session, { signal: this.options.signal }));
+    return this.#retry((call) => readCluster(this.options.session, call));
   }
 
   async list(): Promise<ClusterListing> {
-    const { session, signal } = this.options;
-    const { objects } = await this.#retry(() => session.list({ signal }));
+    const { session } = this.options;
+    const { objects } = await this.#retry((call) => session.list(call));
     refuseCamunda(session, objects);
     const rows = new Map<number, ListedObject>();
     let clusterEtag: string | undefined;
@@ -186,10 +190,7 @@ export class ScaleSteps {
     step: (id: number, call: SessionCall) => Promise<void>,
   ): Promise<void> {
     const each = (id: number, signal: AbortSignal) =>
-      retry(
-        () => step(id, { signal }),
-        whileStoreIsAway({ clock: this.options.clock, random: this.options.random, signal }),
-      );
+      whileStoreIsAway({ ...this.options, signal })((call) => step(id, call));
     await concurrently(ids, REQUESTS, each, this.options.signal);
   }
 
@@ -246,9 +247,5 @@ export class ScaleSteps {
     if (listing === LISTINGS)
       throw new StoreUnusableError(`${session.store.url}: does not list the lease objects that were written`);
     if (listing > 2) await clock.sleep(PAUSE_MS * listing * (1 + random.next()), signal);
-  }
-
-  #retry<T>(call: () => Promise<T>): Promise<T> {
-    return retry(call, whileStoreIsAway(this.options));
   }
 }

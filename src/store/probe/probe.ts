@@ -46,6 +46,7 @@ export const THOROUGH = { rounds: 100, writers: 4 } as const;
  *
  * @throws {@link StoreError} when the store cannot be reached, does not exist, denies access, or is too busy
  * to be judged
+ * @throws `signal.reason`
  */
 export async function probeStore(store: LeaseStore, options: ProbeOptions): Promise<ProbeReport> {
   const { signal, writers = 8, rounds = 12, watchAgeMs = 2_100 } = options;
