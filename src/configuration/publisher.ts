@@ -61,7 +61,7 @@ export interface PublishOptions {
 /** A new value, or null to unset the key. */
 export type WantedChange = Pick<KeyChange, 'key' | 'new'>;
 
-/** A context as it stands: its own properties. */
+/** The present state of a context: its own properties. */
 export interface ContextState {
   readonly revision: number;
   readonly properties: ReadonlyMap<string, string>;
@@ -96,7 +96,7 @@ export const configPublisher = (zookeeper: ZooKeeper, options: PublisherOptions)
 
 /**
  * Publishes into the most specific context of a configuration, or into its overrides for some nodes. What was
- * changed without a revision is seen as it stands.
+ * changed without a revision is part of the present state.
  *
  * All calls throw {@link ConfigError} for bad input, `ZooKeeperError` for no connection in time, denied
  * access and a closed client, {@link ConfigHistoryError} for damage, and `signal.reason`.
@@ -131,10 +131,10 @@ export class ConfigPublisher {
    * Changes the keys together, in one transaction with the revision's record. Resolves to undefined where all
    * of them are so already.
    *
-   * @param wanted the changes, or what tells them from the present state: called again where another publish
+   * @param wanted the changes, or what makes them of the present state: called again where another publish
    * was first
-   * @throws {ConfigConflictError} `expect` is not what stands @throws {AcquireTimeoutError} others were first
-   * all the time
+   * @throws {ConfigConflictError} `expect` is not the present revision @throws {AcquireTimeoutError} others
+   * were first all the time
    * @throws {ZooKeeperError} with the outcome `unknown` where the reply was lost, and it could not be found
    * out what became of it in time
    */
@@ -299,7 +299,7 @@ export class ConfigPublisher {
   }
 }
 
-/** What differs from what stands. @throws {ConfigError} */
+/** What differs from the present state. @throws {ConfigError} */
 function changesOf({ properties }: ContextState, wanted: readonly WantedChange[]): readonly KeyChange[] {
   const changes = new Map<string, KeyChange>();
   for (const { key, new: value } of wanted) {

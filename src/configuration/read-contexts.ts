@@ -1,5 +1,5 @@
 import type { Clock, RandomSource } from '../base/clock.js';
-import { whileConnectionIsAway } from '../zookeeper/connection-retry.js';
+import { whileConnectionIsAway } from '../zookeeper/retry.js';
 import type { CallOptions, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { propertiesOf, readTree } from './context-tree.js';

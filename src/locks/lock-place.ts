@@ -11,7 +11,7 @@ import { openedStore, REQUEST_TIMEOUT_MS, type StoreOptions } from '../runtime/o
 import { type LeaseStore, StoreError } from '../store/lease-store.js';
 import { parseStoreUrl } from '../store/store-url.js';
 
-/** Each lock has a folder of its own here, beside the record of the probe that serves all of them. */
+/** Each lock has its own folder here, next to the record of the probe that serves all of them. */
 const LOCKS = 'locks';
 
 /**

@@ -18,7 +18,7 @@ export interface Barrier {
    */
   wait(options?: WaitOptions): Promise<void>;
   /**
-   * Opens it, also where it is open already. Gives up after 5 s unless told otherwise; it may be opened, or
+   * Opens it, also where it is open already. Gives up after 5 s by default; it may be opened, or
    * set, all the same then.
    *
    * @throws {AcquireTimeoutError} no answer in time @throws {ZooKeeperError} no connection in time, access

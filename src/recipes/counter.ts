@@ -12,7 +12,7 @@ import { briefly, inTime, type Wait, writeOnce } from './waiting.js';
  * A number of 64 bits with its sign, 0 until it is first changed. All methods may be given `timeoutMs`, 5 s
  * by default, and `signal`.
  *
- * A change is made once or not at all. Where the reply to it was lost, and what stands there now may be this
+ * A change is made once or not at all. Where the reply to it was lost, and the present value may be this
  * change as well as somebody else's, it fails as `outcome-unknown`.
  *
  * @throws {AcquireTimeoutError} not done in time @throws {ZooKeeperError} no connection in time, access
@@ -121,7 +121,7 @@ async function write(
   if (error === undefined) return true;
   const isOther = isFault(error, 'bad-version', 'node-exists', 'no-node');
   if (!mayBeDone && !isOther) throw error;
-  // Every attempt was for the same version: if that one is of another value, none of them has been carried
+  // Every attempt was for the same version: if that one is of another value, no attempt has been carried
   // out.
   const now = mayBeDone && isOther ? await read(recipe, retry) : undefined;
   const isSame = before === undefined || now?.stat.createdZxid === before.stat.createdZxid;

@@ -41,7 +41,7 @@ export interface DoubleBarrier {
 }
 
 /**
- * Curator's DistributedDoubleBarrier. Beside members in Java it is as safe as these are: see
+ * Curator's DistributedDoubleBarrier. Together with members in Java it is as safe as these are: see
  * docs/guide/barriers-queues.md.
  *
  * @throws {ConfigError} where `path` is no absolute path below the root, or `members` is out of range
@@ -60,7 +60,7 @@ class Member implements DoubleBarrier {
   readonly #ready: string;
   #isBusy = false;
   #place: { readonly session: BoundSession; readonly own: string } | undefined;
-  /** The end of the last stand: its znode must not be counted beside the next one. */
+  /** The end of the last stand: its znode must not be counted with the next one. */
   #erased: Promise<void> = Promise.resolve();
 
   constructor(
@@ -213,7 +213,7 @@ class Member implements DoubleBarrier {
 
   /**
    * Removes the own znode, and with it the `ready` of its round, where none has come for the next. While the
-   * own one stands, no other member takes this `ready` away: so a removal that reaches the servers late
+   * own one exists, no other member takes this `ready` away: so a removal that reaches the servers late
    * cannot meet the `ready` of a later round.
    */
   async #endRound(session: BoundSession, own: string, ready: Znode | undefined, retry: Retry): Promise<void> {

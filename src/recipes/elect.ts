@@ -1,6 +1,6 @@
 import { anySignal } from '../base/abort.js';
 import type { Retry } from '../base/retry.js';
-import { whileConnectionIsAway } from '../zookeeper/connection-retry.js';
+import { whileConnectionIsAway } from '../zookeeper/retry.js';
 import type { Watch, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { Contest, inOrder, waitForPredecessor } from './contest.js';
 import type { LockHandle } from './lock-handle.js';
@@ -11,17 +11,17 @@ const LATCH = 'latch-';
 const KINDS = [LATCH];
 
 export interface ElectOptions extends RecipeOptions {
-  /** What the others are told of this participant. @default empty */
+  /** What the others see of this participant. @default empty */
   readonly id?: string | undefined;
   /** Ends the candidacy, and with it the iteration. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** One that takes part in an election, as it stands in ZooKeeper. */
+/** One that takes part in an election, as ZooKeeper shows it. */
 export interface Participant {
   /** What it says of itself. */
   readonly id: string;
-  /** Whether it stands first. Its own handle knows better whether it still leads. */
+  /** Whether it is the first. Its own handle knows better whether it still leads. */
   readonly isLeader: boolean;
   /** The token of its term, the present or the next one. */
   readonly token: bigint;
@@ -36,7 +36,7 @@ export interface Election extends AsyncIterable<LockHandle> {
 /**
  * Takes part in the election of one leader for a path: Curator's LeaderLatch.
  * `for await (const term of elect(…))` runs its body once a term; a term ends with its body, or with
- * `term.signal`, which the body has to obey. Then the participant stands again, behind the others; leaving
+ * `term.signal`, which the body has to obey. Then the participant queues again, behind the others; leaving
  * the loop gives up. It ends by itself once `signal` aborts.
  *
  * @throws {ConfigError} where `path` is no absolute path below the root; the iteration throws as
@@ -74,8 +74,7 @@ export function elect(
 }
 
 /**
- * All that take part now, the leader first. Without a place of its own. Gives up after 5 s unless told
- * otherwise.
+ * All that take part now, the leader first. The caller need not. Gives up after 5 s by default.
  *
  * @throws {AcquireTimeoutError} no answer in time @throws {ZooKeeperError} @throws {RecipeError}
  * `foreign-znode` @throws `signal.reason`
@@ -98,8 +97,8 @@ export function participants(
 }
 
 /**
- * Tells `listener` who leads, undefined for none: now, and after every change. Changes in quick succession
- * may be told as one. Listeners must not throw. Where the path may not be read, nothing is told.
+ * Calls `listener` with the leader, undefined for none: now, and after every change. Changes in quick
+ * succession may be one call. Listeners must not throw. Where the path may not be read, there is no call.
  */
 export function watchLeader(
   zookeeper: ZooKeeper,
@@ -109,7 +108,7 @@ export function watchLeader(
 ): Watch {
   const recipe = recipeOn(zookeeper, path, options);
   const retry = whileConnectionIsAway(recipe);
-  let told: bigint | undefined | null = null;
+  let reported: bigint | undefined | null = null;
   let newest = 0;
   const watch = zookeeper.watchChildren(path, async (names) => {
     newest += 1;
@@ -119,8 +118,9 @@ export function watchLeader(
       .sort((a, b) => (a.slice(-10) < b.slice(-10) ? -1 : 1));
     const leader = first === undefined ? undefined : await read(recipe, first, retry).catch(() => undefined);
     // One that has gone by now is followed by another change.
-    if (turn !== newest || told === leader?.token || (first !== undefined && leader === undefined)) return;
-    told = leader?.token;
+    if (turn !== newest || reported === leader?.token || (first !== undefined && leader === undefined))
+      return;
+    reported = leader?.token;
     listener(leader && { ...leader, isLeader: true });
   });
   return {

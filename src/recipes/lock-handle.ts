@@ -6,7 +6,7 @@ import { type LeaseTiming, leaseTiming } from '../lease/model/lease-timing.js';
 import { harmless } from '../lease/model/lease-tracer.js';
 import { LockLostError, LockReleasedError } from '../lease/model/lock-lost.js';
 import type { BoundSession } from '../zookeeper/bound-session.js';
-import { whileConnectionIsAway } from '../zookeeper/connection-retry.js';
+import { whileConnectionIsAway } from '../zookeeper/retry.js';
 import type { SessionDeadline } from '../zookeeper/session-deadline.js';
 import type { MultiOperation, Watch } from '../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
@@ -53,7 +53,7 @@ export interface LockHandle extends AsyncDisposable {
 
 /**
  * How long it is held before its znode is watched, in milliseconds, or as a share of the session's time-out:
- * that it was deleted meanwhile is told then.
+ * that it was deleted meanwhile is reported then.
  */
 const WATCH_AFTER_MS = 100;
 const WATCH_SHARE = 1 / 12;
@@ -182,7 +182,7 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
     } catch (error) {
       if (isFault(error, 'session-expired', 'closed')) return this.loseTo('its session has ended');
       if (!isFault(error, 'no-node')) throw error;
-      // The znode may just be moving to another path: the next attempt tells.
+      // The znode may just be moving to another path: the next attempt shows.
       if (path !== this.#path || this.#next !== undefined) throw new Overtaken('its znode is moving');
       this.loseTo('its znode has been deleted');
     }

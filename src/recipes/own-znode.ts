@@ -1,6 +1,6 @@
 import { retrying } from '../base/retry.js';
 import type { BoundSession } from '../zookeeper/bound-session.js';
-import { whileConnectionIsAway } from '../zookeeper/connection-retry.js';
+import { whileConnectionIsAway } from '../zookeeper/retry.js';
 import { parentOf } from '../zookeeper/znode-path.js';
 import type { CallOptions } from '../zookeeper/zookeeper.js';
 import { isFault, isUnknown } from '../zookeeper/zookeeper-error.js';
@@ -72,7 +72,7 @@ export function createOwn(
   return whileConnectionIsAway({ ...recipe, signal }, session)(make);
 }
 
-/** Where the znode stands, undefined where it does not, and never will. */
+/** The path of the znode, undefined where it does not exist, and never will. */
 async function findOwn(
   session: BoundSession,
   protectedTo: string,

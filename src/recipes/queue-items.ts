@@ -35,7 +35,7 @@ export function decodeItems(bytes: Buffer): Buffer[] | undefined {
 }
 
 /** Tells of a znode that has been removed. @throws {RecipeError} `damaged`, unless that is told */
-export function tellDamaged(path: string, data: Buffer, onDamaged: OnDamaged | undefined): never[] {
+export function reportDamaged(path: string, data: Buffer, onDamaged: OnDamaged | undefined): never[] {
   const error = new RecipeError(
     `${path} held ${data.length} bytes that are no items; it has been removed`,
     'damaged',

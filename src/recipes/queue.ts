@@ -2,7 +2,7 @@ import { anySignal } from '../base/abort.js';
 import { ConfigError } from '../base/errors.js';
 import { LARGEST_DATA, type ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault, isUnknown } from '../zookeeper/zookeeper-error.js';
-import { decodeItems, encodeItems, type OnDamaged, tellDamaged } from './queue-items.js';
+import { decodeItems, encodeItems, type OnDamaged, reportDamaged } from './queue-items.js';
 import { type Recipe, type RecipeOptions, recipeOn, type WaitOptions } from './recipe.js';
 import { outcomeUnknown } from './recipe-error.js';
 import { claimItem, type TakenItem } from './taken-item.js';
@@ -21,7 +21,7 @@ export interface QueueOptions extends RecipeOptions {
   /** Ends the iteration. */
   readonly signal?: AbortSignal | undefined;
   /**
-   * Told of each znode that is not of the format; it has been removed.
+   * Receives each znode that is not of the format; it has been removed.
    * @default `take` rejects once for each, as `damaged`
    */
   readonly onDamaged?: OnDamaged | undefined;
@@ -33,7 +33,7 @@ export interface QueueOptions extends RecipeOptions {
  */
 export interface Queue<T> extends AsyncIterable<T> {
   /**
-   * Puts an item at the end. Gives up after 5 s unless told otherwise, and does not try twice.
+   * Puts an item at the end. Gives up after 5 s by default, and does not try twice.
    *
    * @throws {ConfigError} it is too large @throws {RecipeError} `outcome-unknown`: the reply was lost, and it
    * may be in the queue
@@ -41,7 +41,7 @@ export interface Queue<T> extends AsyncIterable<T> {
    * {AcquireTimeoutError} @throws `signal.reason`
    */
   put(item: string | Uint8Array, options?: WaitOptions): Promise<void>;
-  /** The same for several, all or none of them, which together make one request. */
+  /** The same for several, all or nothing, which together make one request. */
   putMany(items: readonly (string | Uint8Array)[], options?: WaitOptions): Promise<void>;
   /**
    * Takes the first item. Without a lock path an item that is being removed when the time is up is waited
@@ -49,7 +49,7 @@ export interface Queue<T> extends AsyncIterable<T> {
    *
    * @throws {AcquireTimeoutError} there was none for the whole time, or with `timeoutMs: 0` is none now
    * @throws {RecipeError} `damaged`; `outcome-unknown` where an item was removed, and whether by this taker
-   * cannot be told: it is not given out
+   * is not known: it is not given out
    * @throws {ZooKeeperError} no connection in time, access denied, client closed @throws `signal.reason`
    */
   take(options?: WaitOptions): Promise<T>;
@@ -253,5 +253,5 @@ async function takeItems(
   if (!value) return [];
   return format === 'simple'
     ? [znode.data]
-    : (decodeItems(znode.data) ?? tellDamaged(path, znode.data, onDamaged));
+    : (decodeItems(znode.data) ?? reportDamaged(path, znode.data, onDamaged));
 }

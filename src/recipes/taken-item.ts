@@ -1,9 +1,9 @@
 import { orAborted } from '../base/abort.js';
 import { BoundSession } from '../zookeeper/bound-session.js';
-import { whileConnectionIsAway } from '../zookeeper/connection-retry.js';
+import { whileConnectionIsAway } from '../zookeeper/retry.js';
 import type { CallOptions, MultiOperation } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
-import { decodeItems, encodeItems, type OnDamaged, tellDamaged } from './queue-items.js';
+import { decodeItems, encodeItems, type OnDamaged, reportDamaged } from './queue-items.js';
 import type { Recipe } from './recipe.js';
 import { outcomeUnknown, RecipeError } from './recipe-error.js';
 import { briefly, inTime, type Wait, writeOnce } from './waiting.js';
@@ -39,7 +39,7 @@ export async function claimItem(
   const { sessionId } = await zookeeper.whenConnected({ timeoutMs: Number.POSITIVE_INFINITY, signal });
   const session = new BoundSession(zookeeper, sessionId);
   const [path, lock] = [`${recipe.path}/${name}`, `${locks.path}/${name}`];
-  // Tells this taker's lock from another one's of the same session.
+  // Distinguishes this taker's lock from another one's of the same session.
   const mark = random.hex(16);
   const isOwn = async (call?: CallOptions) => (await session.read(lock, call))?.data.toString() === mark;
   // Another taker may have a lock of the same name by now. A write comes first: a server may lag behind what
@@ -64,7 +64,7 @@ export async function claimItem(
     if (items && items.length > 0)
       return share(items, (back) => removeItem(recipe, session, path, lock, unlock, back));
     await orAborted(removeItem(recipe, session, path, lock, unlock, []), signal);
-    return items ? [] : tellDamaged(path, znode.data, onDamaged);
+    return items ? [] : reportDamaged(path, znode.data, onDamaged);
   } catch (failure) {
     if (error === undefined || mayBeDone) unlock();
     const isLost =

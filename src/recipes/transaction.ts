@@ -1,6 +1,6 @@
 import { orAborted, withTimeout } from '../base/abort.js';
 import { AcquireTimeoutError, ConfigError } from '../base/errors.js';
-import { whileConnectionIsAway } from '../zookeeper/connection-retry.js';
+import { whileConnectionIsAway } from '../zookeeper/retry.js';
 import { checkZnodeName, parentOf } from '../zookeeper/znode-path.js';
 import type { MultiOperation, ZnodeData, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { ignoring } from '../zookeeper/zookeeper-error.js';
@@ -11,7 +11,7 @@ import { CALL_MS, inTime, untilChildren, type Wait } from './waiting.js';
 
 // P the data of the transaction P/sites the names of all sites, one a line P/coordinator-<hex> ephemeral: the
 // coordinator is there P/vote-SITE its vote, until it has carried out the outcome P/decision the outcome
-// Votes and decision are created, so each is written once. The process that decides obeys what stands there,
+// Votes and decision are created, so each is written once. The process that decides obeys what is written,
 // not what it wanted to write.
 
 const COORDINATOR = 'coordinator-';
@@ -58,8 +58,8 @@ export interface Transaction {
    * acknowledges that. After a restart it does what is left. Where the coordinator's session has ended, it
    * decides by the votes there are.
    *
-   * @param vote promises that the site can commit whatever happens, or refuses. Not asked once a vote stands,
-   * nor where it is decided already. Where it throws, `join` does, without a vote
+   * @param vote promises that the site can commit whatever happens, or refuses. Not asked once a vote is
+   * there, nor where it is decided already. Where it throws, `join` does, without a vote
    * @param apply carries out the outcome; after a restart perhaps again
    * @throws {AcquireTimeoutError} no transaction was begun in time, or ZooKeeper is away past the time-out
    */
@@ -154,7 +154,7 @@ export function transaction(zookeeper: ZooKeeper, path: string, options?: Recipe
   };
 }
 
-/** The transaction as it stands. */
+/** The present state of the transaction. */
 interface Look {
   readonly names: readonly string[];
   readonly data: Buffer;
@@ -162,7 +162,7 @@ interface Look {
 }
 
 /**
- * Takes its turn after each change until that tells the outcome. Decides by the votes there are when the time
+ * Takes its turn after each change until that shows the outcome. Decides by the votes there are when the time
  * is up.
  */
 async function settle(
@@ -183,7 +183,7 @@ async function settle(
     });
   } catch (error) {
     const look = last;
-    // A vote may wait for something of its own, and have no time left for that.
+    // A vote may wait for something else, and have no time left for that.
     const isLate = error instanceof AcquireTimeoutError && (error === over?.reason || wait.timeoutMs === 0);
     if (!look || !isLate) throw error;
     return inTime(recipe, { ...wait, timeoutMs: CALL_MS }, 'told no outcome', (time) => decide(time, look));
@@ -191,7 +191,8 @@ async function settle(
 }
 
 /**
- * Calls `find` with what stands, undefined for nothing, now and after each change, until it finds something.
+ * Calls `find` with the present state, undefined for nothing, now and after each change, until it finds
+ * something.
  */
 async function follow<T>(wait: Wait, find: (look: Look | undefined) => Promise<T | undefined>): Promise<T> {
   const { zookeeper, path } = wait.recipe;
@@ -227,7 +228,7 @@ async function read({ recipe, retry }: Wait, names: readonly string[]): Promise<
 const isDue = ({ names }: Look) =>
   names.includes('decision') || !names.some((name) => name.startsWith(COORDINATOR));
 
-/** Decides by the votes there are, unless it is decided. Resolves to what stands. */
+/** Decides by the votes there are, unless it is decided. Resolves to the decision. */
 async function decide(time: Wait, look: Look): Promise<TransactionOutcome> {
   const { recipe } = time;
   const path = `${recipe.path}/decision`;
@@ -245,7 +246,7 @@ async function verdict(time: Wait, { sites }: Look): Promise<TransactionOutcome 
 }
 
 /**
- * Writes a word that stays; one that stands there already does, too: the promise of this process, or of its
+ * Writes a word that stays; one that is there already does, too: the promise of this process, or of its
  * forerunner.
  */
 const write = ({ recipe, retry }: Wait, path: string, word: TransactionOutcome) =>

@@ -2,7 +2,7 @@ import { orAborted, timeoutSignal, withTimeout } from '../base/abort.js';
 import { AcquireTimeoutError } from '../base/errors.js';
 import type { Retry } from '../base/retry.js';
 import type { BoundSession } from '../zookeeper/bound-session.js';
-import { whileConnectionIsAway } from '../zookeeper/connection-retry.js';
+import { whileConnectionIsAway } from '../zookeeper/retry.js';
 import type { CallOptions, Watch, Znode } from '../zookeeper/zookeeper.js';
 import { isFault, isUnknown } from '../zookeeper/zookeeper-error.js';
 import { checkTimeout, type Recipe, type WaitOptions } from './recipe.js';
@@ -60,7 +60,7 @@ export async function inTime<T>(
   }
 }
 
-/** What does not wait for others takes 5 s at the most, unless told otherwise. */
+/** What does not wait for others takes 5 s at the most by default. */
 export const briefly = ({ timeoutMs = CALL_MS, signal }: WaitOptions = {}): WaitOptions => ({
   timeoutMs,
   signal,
@@ -105,19 +105,20 @@ export function untilData(
   isIt: (now: Znode | undefined) => boolean,
   session?: BoundSession,
 ) {
-  const watch = (tell: (now: Znode | undefined) => void) => wait.recipe.zookeeper.watchData(path, tell);
-  return untilTold(wait, path, watch, isIt, session);
+  const watch = (notify: (now: Znode | undefined) => void) => wait.recipe.zookeeper.watchData(path, notify);
+  return untilSeen(wait, path, watch, isIt, session);
 }
 
-/** Waits until a znode is gone whose path is not used again. @param next as of {@link untilTold} */
+/** Waits until a znode is gone whose path is not used again. @param next as of {@link untilSeen} */
 export function untilRemoved<T = void>(
   wait: Wait,
   path: string,
   session?: BoundSession,
   next: () => Promise<T> = nothing,
 ) {
-  const watch = (tell: (isGone: true) => void) => wait.recipe.zookeeper.watchRemoval(path, () => tell(true));
-  return untilTold(wait, path, watch, () => true, session, next);
+  const watch = (notify: (isGone: true) => void) =>
+    wait.recipe.zookeeper.watchRemoval(path, () => notify(true));
+  return untilSeen(wait, path, watch, () => true, session, next);
 }
 
 /** The same for the names of its children, none where it is absent. */
@@ -128,45 +129,45 @@ export function untilChildren<T = void>(
   session?: BoundSession,
   next: () => Promise<T> = nothing,
 ) {
-  const watch = (tell: (now: readonly string[] | undefined) => void) =>
-    wait.recipe.zookeeper.watchChildren(path, tell);
-  return untilTold(wait, path, watch, (now = []) => isIt(now), session, next);
+  const watch = (notify: (now: readonly string[] | undefined) => void) =>
+    wait.recipe.zookeeper.watchChildren(path, notify);
+  return untilSeen(wait, path, watch, (now = []) => isIt(now), session, next);
 }
 
 /** Where nothing comes next, T is void. */
 const nothing = () => Promise.resolve(undefined as never);
 
 /**
- * @param next is done as soon as it is told, before anything else that came with that: its request is the
+ * @param next is done as soon as it is seen, before anything else that came with that: its request is the
  * next one to be sent
  */
-async function untilTold<S, T = void>(
+async function untilSeen<S, T = void>(
   { recipe, signal, isTry, late }: Wait,
   path: string,
-  watch: (tell: (now: S) => void) => Watch,
+  watch: (notify: (now: S) => void) => Watch,
   isIt: (now: S) => boolean,
   session: BoundSession | undefined,
   next: () => Promise<T> = nothing,
 ): Promise<T> {
   const { zookeeper, clock } = recipe;
-  let onTold: (next: Promise<T>) => void = () => undefined;
+  let onSeen: (next: Promise<T>) => void = () => undefined;
   let onRefused: (error: unknown) => void = () => undefined;
-  let isTold = false;
-  const told = new Promise<T>((resolve, reject) => {
-    onTold = resolve;
+  let isSeen = false;
+  const seen = new Promise<T>((resolve, reject) => {
+    onSeen = resolve;
     onRefused = reject;
   });
-  // A watch does not tell that it is refused, or that the session is over; a read does.
+  // A watch does not show that it is refused, or that the session is over; a read does.
   const retry = whileConnectionIsAway({ ...recipe, signal }, session);
   const ask = () => retry((call) => (session ?? zookeeper).read(path, call));
   const isOver = () => session?.isOver || zookeeper.state.status === 'closed';
   if (isOver()) await ask();
   const standing = watch((now) => {
     if (!isIt(now)) return;
-    // At once: a watch that stands is read again after every change.
+    // At once: an open watch reads again after every change.
     standing.close();
-    isTold = true;
-    onTold(next());
+    isSeen = true;
+    onSeen(next());
   });
   const forgetState = zookeeper.onState(() => {
     if (!isOver()) return;
@@ -174,11 +175,11 @@ async function untilTold<S, T = void>(
     standing.close();
     void ask().catch(onRefused);
   });
-  const set = standing.first.then(() => !isTry || isTold || Promise.reject(late()));
+  const set = standing.first.then(() => !isTry || isSeen || Promise.reject(late()));
   try {
-    const isSet = await withTimeout(clock, WATCH_MS, Promise.race([told, set]), signal);
-    if (!isSet && !isTold) await ask().catch(onRefused);
-    return await orAborted(isTry ? Promise.race([told, set.then(() => told)]) : told, signal);
+    const isSet = await withTimeout(clock, WATCH_MS, Promise.race([seen, set]), signal);
+    if (!isSet && !isSeen) await ask().catch(onRefused);
+    return await orAborted(isTry ? Promise.race([seen, set.then(() => seen)]) : seen, signal);
   } finally {
     standing.close();
     forgetState();

@@ -1,7 +1,7 @@
 import type { Clock, RandomSource } from '../base/clock.js';
 import type { Lease } from '../lease/model/lease.js';
 import type { ReconcileCall } from '../zookeeper/reconcile-loop.js';
-import { busy } from '../zookeeper/rounds.js';
+import { busy } from '../zookeeper/retry.js';
 import type { CreateMode, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { withEnabled } from './instance-codec.js';
@@ -29,7 +29,7 @@ export type RegistrationEvent =
       readonly by: string | undefined;
     }
   /**
-   * Our znode was removed, or overwritten, by another client, and stands there again. `problem` is the rest
+   * Our znode was removed, or overwritten, by another client, and is there again. `problem` is the rest
    * of the sentence "<path> …".
    */
   | { readonly type: 'restored'; readonly path: string; readonly problem: string };
@@ -99,7 +99,7 @@ export abstract class RegisteredZnode {
     return znode.stat.owner === ownerOf(wanted, sessionId) && this.#stands(znode, wanted);
   }
 
-  /** Counts its writes anew: another znode is wanted, or there is another session. */
+  /** Counts its writes from zero: another znode is wanted, or there is another session. */
   forgetWrites(): void {
     this.#writes = [];
   }

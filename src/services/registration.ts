@@ -1,6 +1,5 @@
-import { catchUp } from '../zookeeper/catch-up.js';
 import type { ReconcileCall, Reconciled, ReconcileLoop } from '../zookeeper/reconcile-loop.js';
-import { busy } from '../zookeeper/rounds.js';
+import { busy, catchUp } from '../zookeeper/retry.js';
 import type { Watch, Znode } from '../zookeeper/zookeeper.js';
 import { ZooKeeperError, type ZooKeeperFault } from '../zookeeper/zookeeper-error.js';
 import { NamedRegistration } from './named-registration.js';
@@ -129,7 +128,7 @@ export class Registration implements Reconciled {
     throw busy(this.path);
   }
 
-  /** Follows its znode no more. What stands there stays. */
+  /** Follows its znode no more, and leaves it as it is. */
   close(): void {
     this.#pause?.abort();
     this.#watch?.watch.close();

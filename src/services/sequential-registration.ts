@@ -1,6 +1,6 @@
 import { concurrently } from '../base/concurrently.js';
-import { catchUp } from '../zookeeper/catch-up.js';
 import type { ReconcileCall } from '../zookeeper/reconcile-loop.js';
+import { catchUp } from '../zookeeper/retry.js';
 import { parentOf } from '../zookeeper/znode-path.js';
 import type { Znode } from '../zookeeper/zookeeper.js';
 import { ignoring } from '../zookeeper/zookeeper-error.js';

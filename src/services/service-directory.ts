@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.js';
 import { concurrently } from '../base/concurrently.js';
 import { ConfigError, explain } from '../base/errors.js';
-import { inRounds } from '../zookeeper/rounds.js';
+import { inRounds } from '../zookeeper/retry.js';
 import type { CallOptions, CreateMode, MultiOperation, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
 import {
@@ -27,7 +27,7 @@ export interface ServiceDirectoryOptions<P> {
   readonly basePath?: string | undefined;
   readonly payload: PayloadCodec<P>;
   /**
-   * Told once of each instance that is left out, again when its problem is another; of 1,000 at the most.
+   * Receives once each instance that is left out, again when its problem is another; of 1,000 at the most.
    * Must not throw and must not block.
    */
   readonly onUnreadable?: OnUnreadable | UnreadableReports | undefined;
@@ -107,7 +107,7 @@ export class ServiceDirectory<P> {
   }
 
   /**
-   * Creates an instance's znode, in place of any that stands there, in one transaction. A `DYNAMIC` one goes
+   * Creates an instance's znode, in place of any that is there, in one transaction. A `DYNAMIC` one goes
    * with this session, and is not restored as a registration would be. Each write of a `DYNAMIC_SEQUENTIAL`
    * one creates another.
    *
@@ -146,11 +146,11 @@ export class ServiceDirectory<P> {
 
   /**
    * Enables or disables an instance, whichever process registered it; all else of its data, its session and
-   * its type stay. It lasts until its registrant registers or updates it again.
+   * its type stay. It holds until its registrant registers or updates it again.
    *
    * @param id the znode's name: of a `DYNAMIC_SEQUENTIAL` instance with the servers' number
    * @returns false when there is none
-   * @throws {ConfigError} when the name or the id cannot be a znode's, or what stands there is no instance
+   * @throws {ConfigError} when the name or the id cannot be a znode's, or the znode is no instance
    * @throws {ZooKeeperError} with the outcome `unknown` it may have been written
    */
   setEnabled(name: string, id: string, enabled: boolean, call: ServiceCall = {}): Promise<boolean> {

@@ -1,8 +1,7 @@
 import { concurrently } from '../base/concurrently.js';
 import { BoundSession } from '../zookeeper/bound-session.js';
-import { catchUp } from '../zookeeper/catch-up.js';
 import type { ReconcileCall, Reconciled } from '../zookeeper/reconcile-loop.js';
-import { inRounds } from '../zookeeper/rounds.js';
+import { catchUp, inRounds } from '../zookeeper/retry.js';
 import type { Znode } from '../zookeeper/zookeeper.js';
 import type { Datum, Step } from './datum.js';
 import { decodeEntry } from './entry.js';
@@ -48,8 +47,8 @@ interface Place {
 
 /**
  * The ephemeral elements of one datum that this node contributes: made again in each session, moved into a
- * gap before them, where another node's element was, and removed when they are not wanted any more. What
- * stands there is read anew each time.
+ * gap before them, where another node's element was, and removed when they are not wanted any more. What is
+ * there is read again each time.
  */
 export class Contribution implements Reconciled {
   dirty = false;
@@ -89,7 +88,7 @@ export class Contribution implements Reconciled {
   }
 
   /**
-   * Whether an element does not stand as it should, as far as the replica has it. It is written anew then.
+   * Whether an element is not as it should be, as far as the replica has it. It is written again then.
    */
   differs(replica: SeenElements): boolean {
     let isAny = false;
@@ -146,11 +145,11 @@ export class Contribution implements Reconciled {
       datum.record.kind !== 'scalar' &&
       todo.some(({ unwanted }) => !unwanted)
     ) {
-      await datum.ensured(step);
+      await datum.make(step);
       return false;
     }
     const chains = await this.#read(todo, collection, step);
-    // All of them to their ends: none goes on beside the next round.
+    // All of them to their ends: no chain continues during the next round.
     const failures = await concurrently([...chains], AT_ONCE, async ([hash, chain]) => {
       try {
         for (const element of todo)

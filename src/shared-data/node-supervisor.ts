@@ -28,9 +28,9 @@ export type StopReason =
   | 'closed'
   /** Replaced `maxReplacements` times, the node is gone again. */
   | 'limit-reached'
-  /** The application does not want a new node, or failed to tell. */
+  /** The application does not want a new node, or failed to say. */
   | 'declined'
-  /** The lease that the node stands for is lost. */
+  /** The lease that the node represents is lost. */
   | 'lease-lost';
 
 /** `problem` is what went wrong last, for people. */
@@ -59,14 +59,14 @@ export interface SupervisorOptions {
   /** The longest such pause, in milliseconds. @default 10000 */
   readonly maxBackoffMs?: number | undefined;
   /**
-   * The lease that the node stands for: its znode says so, as JSON with `taskId`, `nodeId` and `version`, and
+   * The lease that the node represents: its znode says so, as JSON with `taskId`, `nodeId` and `version`, and
    * goes at once when the lease is lost.
    * @default none
    */
   readonly lease?: Pick<Lease, 'id' | 'version' | 'taskId' | 'signal'> | undefined;
   /** What the node says of itself; not with a lease. @default none */
   readonly data?: string | undefined;
-  /** Told of every state. It must not throw and must not block. */
+  /** Receives every state. It must not throw and must not block. */
   readonly onState?: ((state: SupervisorState) => void) | undefined;
 }
 
@@ -82,7 +82,7 @@ const GOOD_AFTER_MS = 5_000;
 
 /**
  * Keeps a node announced: a disconnected one stays disconnected, and is replaced by a new one. The ephemeral
- * data of its `SharedData` stands there only while a node is joined, and is written anew under the next.
+ * data of its `SharedData` is there only while a node is joined, and is written again under the next.
  */
 export class NodeSupervisor implements AsyncDisposable {
   #state: SupervisorState = { status: 'connecting' };
@@ -218,7 +218,7 @@ export class NodeSupervisor implements AsyncDisposable {
     this.#listeners.clear();
   }
 
-  /** Announces a node, until it stands there. @throws {ZooKeeperError} `closed` @throws the reason to stop */
+  /** Announces a node, until it is there. @throws {ZooKeeperError} `closed` @throws the reason to stop */
   async #announced(lost: LostNode | undefined): Promise<AnnouncedNode> {
     const { clock, random } = this.data.context;
     const { lease, data = '' } = this.options;

@@ -125,7 +125,7 @@ export class SessionKeeper {
     );
   }
 
-  /** Tells every listener of each state in order, also when one of them brings about the next. */
+  /** Notifies every listener of each state in order, also when one of them brings about the next. */
   #become(state: SessionState): void {
     if (this.#state.status === 'closed') return;
     this.#state = state;

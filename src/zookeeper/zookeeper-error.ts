@@ -79,7 +79,7 @@ export const ignoring =
     if (!isFault(error, ...faults)) throw error;
   };
 
-/** Why one request failed, before it is told which call it was made for. */
+/** Why one request failed, before it is known which call it was made for. */
 export class RequestFailure extends Error {
   /**
    * @param mayBeApplied whether a write may have been carried out all the same

@@ -38,7 +38,7 @@ export interface DoctorOptions {
 
 /**
  * `nodelease doctor`: proves that the store keeps its conditions, looks for damage, and examines ZooKeeper
- * where that is used. It is safe beside running tasks. Its scratch objects and znodes are removed, also when
+ * where that is used. It is safe next to running tasks. Its scratch objects and znodes are removed, also when
  * it is interrupted.
  */
 export function doctorCommand(options: DoctorOptions, settings: Settings, io: Io): Promise<number> {

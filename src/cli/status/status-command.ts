@@ -72,7 +72,7 @@ export function statusCommand(options: StatusOptions, settings: Settings, io: Io
   });
 }
 
-/** Reads what stands on the command line. @throws {ConfigError} or {UsageError} naming what cannot be */
+/** Reads the options of the command line. @throws {ConfigError} or {UsageError} naming what cannot be */
 export function statusRequest(options: StatusOptions): StatusRequest {
   const { json = false, watch = false, all = false, held = false, free = false, from, limit } = options;
   if (held && free) throw new UsageError('--held and --free cannot be combined');

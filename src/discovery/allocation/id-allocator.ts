@@ -87,7 +87,7 @@ export class IdAllocator {
    * lowest ones at random. Waits where none is free. When it throws, a claim of ours may stand, or still be
    * under way: it goes with the session.
    *
-   * @returns the tenure, and the claim as it stands, which does not tell the version yet
+   * @returns the tenure, and the claim as it is, which does not say the version yet
    * @throws {AcquireTimeoutError} when none became free in time
    * @throws {ZooKeeperError} `session-expired` when the session ends: then nothing of ours is left; `refused`
    * when no version can be had
@@ -113,7 +113,7 @@ export class IdAllocator {
           await this.#waitForChange(groups, barrier.why);
           continue;
         }
-        // As many bits as tell all ids of the groups apart.
+        // As many bits as it takes to distinguish all ids of the groups.
         const idWidth = widthOfGroup(Math.max(group, ...groups));
         for (let claims = 0; claims < CLAIMS_PER_SCAN && free.length > 0; claims += 1) {
           const [id = lowest] = free.splice(Math.floor(random.next() * Math.min(choices, free.length)), 1);
@@ -151,7 +151,7 @@ export class IdAllocator {
       if (!isFault(error, 'connection-loss', 'timeout')) throw error;
     }
     const deadline = new SessionDeadline(timeoutMs, (at) => session.heardBy(at));
-    // Reads of a session come after its writes, so this tells for certain.
+    // Reads of a session come after its writes, so this is certain.
     const claim = await this.#retry((call) => session.read(path, call));
     if (claim === undefined || !isOurs(claim, session.sessionId, claimer.nonce)) return undefined;
     deadline.answered(sentAt);
@@ -195,7 +195,7 @@ export class IdAllocator {
           : `no node id could be had in time: ${why}`;
       throw new AcquireTimeoutError(`${zookeeper.description}: ${problem}`);
     }
-    // What a new watch tells first counts as a change: the scan before it did not see what happened until
+    // What a new watch reports first counts as a change: the scan before it did not see what happened until
     // then.
     const changed = () => this.#change.abort();
     for (const path of [NODES_PATH, ...[...groups].map(groupPath)]) {

@@ -22,9 +22,9 @@ export interface SessionTimeOptions
   readonly tenure: IdTenure;
   /** How a call of the tenure is made, as of now. */
   readonly call: () => CallOptions;
-  /** Reads whether the claim still stands. Throws when the tenure has ended. */
+  /** Reads whether the claim still exists. Throws when the tenure has ended. */
   readonly confirm: () => Promise<void>;
-  /** All listeners use a wider width: the others may be told. */
+  /** All listeners use a wider width, which may be published. */
   readonly onAdopted: () => void;
 }
 
@@ -56,7 +56,7 @@ export class SessionTime implements TenureTime {
   readonly onWidth: TenureTime['onWidth'] = (listener) => this.width.onWidth(listener);
   /** Infinity before the tenure has written. */
   after: number = Number.POSITIVE_INFINITY;
-  /** What is adopted is what the claim is to tell the others. */
+  /** What is adopted is what the claim is to publish. */
   readonly width: TenureWidth;
   readonly #path: string;
   readonly #leaderTime: StoreTime;
@@ -91,7 +91,7 @@ export class SessionTime implements TenureTime {
       // has ended ends the tenure.
       mayPass: (error) => isFault(error, ...TRANSIENT, ...OVERTAKEN, 'closed'),
     });
-    // What the others have been told is never taken back.
+    // What has been published is never taken back.
     this.width = new TenureWidth(tenure.idWidth, () => options.onAdopted());
     const watch = watchIdWidth(zookeeper, tenure.nodeId);
     watch.onChange((idWidth) => this.width.widen(idWidth));
@@ -118,7 +118,7 @@ export class SessionTime implements TenureTime {
   async prepare(signal?: AbortSignal): Promise<void> {
     signal?.throwIfAborted();
     this.check();
-    // For as long as the tenure lasts: several callers may wait for it, and some give up before.
+    // Until the tenure ends: several callers may wait for it, and some give up before.
     this.#preparing ??= this.#prepare().catch((error: unknown) => {
       this.#preparing = undefined;
       throw error;
@@ -151,7 +151,7 @@ export class SessionTime implements TenureTime {
     const { call } = this.options;
     const { session, deadline } = this.options.tenure;
     await this.#retry(async () => {
-      // Reads of a session come after its writes, so these tell what the groups are like at the claim or
+      // Reads of a session come after its writes, so these show the groups as of the claim or
       // later.
       const [groups, widest] = await Promise.all([
         numbersBelow(session, NODES_PATH, call()),
@@ -181,7 +181,7 @@ export class SessionTime implements TenureTime {
   }
 
   /**
-   * Writes until a window stands there that begins now and has room for ids, for half a time-out at the
+   * Writes until there is a window that begins now and has room for ids, for half a time-out at the
    * least.
    */
   async #moveWindow(): Promise<void> {
@@ -190,7 +190,7 @@ export class SessionTime implements TenureTime {
     const path = this.#path;
     const since = clock.monotonic();
     for (let round = 1; round <= ROUNDS; round += 1) {
-      // The claim is read after the record: whose it is tells whether what stands in the record counts.
+      // The claim is read after the record: whose it is decides whether the content of the record counts.
       const [found] = await Promise.all([session.read(path, call()), confirm()]);
       this.#settle(found);
       if (this.#openedAt >= since && this.now() > 0 && this.#before >= this.now() + deadline.timeoutMs / 2)
@@ -241,8 +241,8 @@ export class SessionTime implements TenureTime {
   }
 
   /**
-   * The timestamp that a write of ours has put there; undefined where another tenure wrote what stands there,
-   * or none.
+   * The timestamp that a write of ours has put there; undefined where another tenure wrote the present
+   * content, or none.
    */
   #ownTimestamp(found: Znode | undefined): number | undefined {
     const record = found && decodeRecord(found);

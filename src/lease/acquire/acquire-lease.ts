@@ -27,8 +27,8 @@ export interface AcquireLeaseOptions extends WantedSettings {
   /** How long to wait for a free id, in milliseconds, 0 for not at all. @default no limit */
   readonly acquireTimeoutMs?: number | undefined;
   /**
-   * How often a holder reads the cluster's settings, in milliseconds, to the nearest renewal. They tell that
-   * wider unique ids are asked for, or that its node id is to go. @default beside each renewal
+   * How often a holder reads the cluster's settings, in milliseconds, to the nearest renewal. They say that
+   * wider unique ids are asked for, or that its node id is to go. @default with each renewal
    */
   readonly settingsIntervalMs?: number | undefined;
   /** Gives up waiting. Has no effect once the lease is held. */
@@ -85,7 +85,8 @@ async function acquire(
   try {
     const until =
       options.acquireTimeoutMs === undefined ? Number.POSITIVE_INFINITY : begun + options.acquireTimeoutMs;
-    const context: AcquireContext = { session, clock, random, taskId, emit, until, signal };
+    const retry = whileStoreIsAway({ clock, random, signal, until, emit });
+    const context: AcquireContext = { session, clock, random, taskId, emit, until, signal, retry };
     const beginning = await firstContact(options, context);
     const { cluster } = beginning;
     reportOverruled(options, cluster.config, emit);
@@ -146,7 +147,7 @@ function firstContact(wanted: WantedSettings, context: AcquireContext): Promise<
   });
 }
 
-/** A LIST comes first: it tells whether there are settings to be read, and which ids may be free. */
+/** A LIST comes first: it shows whether there are settings to be read, and which ids may be free. */
 async function begin(wanted: WantedSettings, context: AcquireContext): Promise<Beginning> {
   const { session, random, signal, emit } = context;
   const listing = firstListing(session, wanted.nodes ?? 1, random);

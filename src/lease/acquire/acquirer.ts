@@ -4,7 +4,6 @@ import { foreignError } from '../model/foreign-cluster.js';
 import { ForeignLeaseError, nativeCodec } from '../model/lease-codec.js';
 import { availability, type LeaseState, revived } from '../model/lease-state.js';
 import type { StoredCluster } from '../session/cluster-store.js';
-import { whileStoreIsAway } from '../session/store-retry.js';
 import { type CandidateScan, CandidateScanner } from './candidate-scan.js';
 import { type Candidate, CandidateChoice } from './candidates.js';
 import { type AcquireContext, type Claim, Claimant } from './claim.js';
@@ -42,7 +41,7 @@ export class Acquirer {
   readonly #scanner: CandidateScanner;
   readonly #claimant: Claimant;
   #lateRounds = 0;
-  /** What was read of another program's lease: nothing is waited for beside one. */
+  /** What was read of another program's lease: nothing is waited for next to one. */
   #foreign: string | undefined;
 
   constructor(private readonly options: AcquireContext) {
@@ -106,7 +105,7 @@ export class Acquirer {
   }: CandidateScan): Promise<Acquisition | 'lost' | undefined> {
     const rest = [...candidates];
     const lossesBefore = this.#choice.losses;
-    // Reading one object is cheaper than listing many pages anew.
+    // Reading one object is cheaper than listing many pages again.
     let spare = listing.pages - 1;
     while (rest.length > 0) {
       this.options.signal?.throwIfAborted();
@@ -141,8 +140,8 @@ export class Acquirer {
     const { id, key, row } = candidate;
     if (row === undefined)
       return this.#take({ id, previous: { kind: 'vacant' }, etag: undefined }, 'vacant', cluster);
-    const { session, clock } = this.options;
-    const object = await whileStoreIsAway(this.options)((call) => session.read(key, call));
+    const { session, clock, retry } = this.options;
+    const object = await retry((call) => session.read(key, call));
     const readAt = clock.monotonic();
     if (object === undefined) return { kind: 'lost' };
     let state: LeaseState;

@@ -1,6 +1,7 @@
 import { backoffMs, SERVER_AWAY } from '../../base/backoff.js';
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { StoreUnusableError } from '../../base/errors.js';
+import type { Retry } from '../../base/retry.js';
 import { StoreError, type WriteResult } from '../../store/lease-store.js';
 import type { Tenure } from '../hold/keeper.js';
 import type { LeaseListener } from '../model/lease.js';
@@ -21,6 +22,8 @@ export interface AcquireContext {
   readonly signal?: AbortSignal | undefined;
   /** When to stop trying, on the monotonic clock. */
   readonly until: number;
+  /** While the store is away, until then. */
+  readonly retry: Retry;
 }
 
 /** An id that may be taken, as it was read. */
@@ -116,7 +119,7 @@ export class Claimant {
     }
   }
 
-  /** The etag of the own write, where it stands there and is read in time. */
+  /** The etag of the own write, where that was applied and is read in time. */
   async #readBack(key: string, held: HeldLease, stopAt: number): Promise<string | undefined> {
     const { session } = this.options;
     try {
@@ -140,7 +143,7 @@ export class Claimant {
 
   /**
    * Tests the conditions that this tenure rests on: the store must refuse the acquiring write when it is sent
-   * once more, and a replace with another object's etag. This does no harm, since the same body stands there.
+   * once more, and a replace with another object's etag. This does no harm, since the body is the same.
    * The result is not recorded: each task tests for itself.
    */
   async #provesConditions(

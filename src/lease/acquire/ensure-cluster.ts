@@ -39,7 +39,7 @@ export interface EnsureClusterOptions {
    * @default false
    */
   readonly thorough?: boolean;
-  /** Told of failures of the store that are followed by another attempt. */
+  /** Receives failures of the store that are followed by another attempt. */
   readonly emit?: LeaseListener;
 }
 

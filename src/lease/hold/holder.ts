@@ -19,7 +19,7 @@ export interface HolderOptions<E extends TenureLostError> {
 /** How long a release may take when there is no answer, in milliseconds. */
 const RELEASE_TIMEOUT_MS = 3_000;
 
-/** Ends what runs beside it. */
+/** Ends what runs with it. */
 const RELEASING = new Error('it is being released');
 
 /** What was written is still ours, but a write of ours came in between. Tried again. */
@@ -100,7 +100,7 @@ export abstract class Holder<E extends TenureLostError> implements AsyncDisposab
   }
 
   /**
-   * Runs a chore beside the lease: it gets a signal that aborts when the tenure ends, must not throw, and is
+   * Runs a chore next to the lease: it gets a signal that aborts when the tenure ends, must not throw, and is
    * awaited by `release()`.
    */
   addChore(run: (ending: AbortSignal) => Promise<void>): void {

@@ -15,7 +15,7 @@ export interface StoreTenureTimeOptions {
   readonly signal: AbortSignal;
   /** The last id timestamp of the tenures before: see {@link Tenure}. */
   readonly stampedUntil: number;
-  /** The width that the acquiring write told other tasks. */
+  /** The width that the acquiring write published. */
   readonly idWidth: number;
   /** The `timestamp` of the last write that is known to be applied. */
   readonly before: () => number;
@@ -23,14 +23,14 @@ export interface StoreTenureTimeOptions {
   readonly check: () => void;
 }
 
-/** The id time window of a tenure whose lease stands in a store. */
+/** The id time window of a tenure whose lease is in a store. */
 export class StoreTenureTime implements TenureTime {
   readonly clock: Clock;
   readonly signal: AbortSignal;
   readonly after: number;
   readonly #width: TenureWidth;
   /**
-   * What other tasks may be told: the width that all ids of this tenure have from now on, and the last
+   * What may be published: the width that all ids of this tenure have from now on, and the last
    * timestamp of narrower ids.
    */
   adopted: AdoptedWidth;

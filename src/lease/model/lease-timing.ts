@@ -41,7 +41,7 @@ const ORDERLY_SHARE = 0.8;
  * How long work may go on after its lease was lost, in milliseconds: none where another task may hold the id
  * already.
  *
- * @param now the monotonic clock, which the error's deadline is told by
+ * @param now on the monotonic clock, as the error's deadline
  */
 export function graceAfterLoss(error: TenureLostError, now: number): number {
   return leavesTime(error.reason) ? Math.max(0, (error.deadline - now) * ORDERLY_SHARE) : 0;

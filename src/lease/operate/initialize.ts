@@ -52,8 +52,8 @@ const WRITES = 16;
 const MAX_VERSION = MOST_COUNT / 2;
 
 /**
- * Creates the cluster's settings, after the probe, and every lease object that is missing. Safe beside
- * running tasks and other calls of it; interrupted and called again, it goes on where it was.
+ * Creates the cluster's settings, after the probe, and every lease object that is missing. Safe next to
+ * running tasks and other calls of it; interrupted and called again, it continues where it was.
  *
  * @throws {ConfigError} when a setting is out of range
  * @throws {StoreUnusableError} when the store fails the probe
@@ -77,7 +77,7 @@ export async function initializeCluster(
   const of = cluster.config.size;
   let done = of - absent.length;
   const create = async (id: number, own: AbortSignal) => {
-    // Among thousands of writes one may well go wrong. Made twice it does no harm: whatever stands there
+    // Among thousands of writes one may well go wrong. Made twice it does no harm: an object that exists
     // stays.
     const outcome = await whileStoreIsAway({ ...options, signal: own })((call) =>
       createVacant(session, id, call),
@@ -97,7 +97,7 @@ export async function initializeCluster(
 
 /**
  * Another task may change the settings meanwhile; then their newer word is read and the mark set on top.
- * Resolves to what stands there.
+ * Resolves to the settings.
  */
 async function markWhenComplete(options: InitializeOptions, cluster: StoredCluster): Promise<StoredCluster> {
   const { session } = options;
@@ -203,7 +203,7 @@ interface Examined {
   readonly age?: Interval;
   readonly state?: LeaseState;
   readonly problem?: string;
-  /** What its metadata tell: a version that leaves room for further ones, and the `timestamp`. */
+  /** What its metadata say: a version that leaves room for further ones, and the `timestamp`. */
   readonly version?: number | undefined;
   readonly expiry?: number | undefined;
 }

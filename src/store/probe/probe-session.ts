@@ -182,7 +182,7 @@ export class ProbeSession {
     let failedInARow = 0;
     if (this.#underWay.size > 0) await withTimeout(this.clock, SETTLE_MS, Promise.allSettled(this.#underWay));
     await concurrently([...this.#keys], REMOVALS, async (key) => {
-      // A store that removes none of eight in a row would not remove the others either.
+      // A store that removes not one of eight in a row would not remove the others either.
       if (failedInARow >= REMOVALS) return void left.push({ key, error: left.at(-1)?.error });
       try {
         await bounded(bounds, (options) => this.store.discardProbe(key, options));
