@@ -133,10 +133,11 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
       deadline.answered(beatAt);
     };
     // After a pause of this process, or a long wait, the leader may not have heard of the session for long:
-    // only a heartbeat tells that it lives.
+    // only a heartbeat shows that it lives.
     const isFresh = () => deadline.until >= clock.monotonic() + deadline.timeoutMs * FRESH_SHARE;
     const token = own.token ?? (await retry((call) => session.read(path, call)))?.stat.createdZxid;
-    for (let names = own.names ?? (await list()); ; ) {
+    let names = own.names ?? (await list());
+    for (;;) {
       if (!names?.includes(name) || token === undefined) throw OWN_GONE;
       const blocker = this.#blocker(names, name);
       if (blocker === undefined) break;

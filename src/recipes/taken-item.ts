@@ -114,7 +114,7 @@ async function removeItem(
       data: encodeItems(back),
       mode: 'persistent-sequential',
     });
-  const { error, mayBeDone, stands } = await inTime(
+  const { error, mayBeDone, exists } = await inTime(
     recipe,
     briefly(),
     'could not be changed',
@@ -122,20 +122,20 @@ async function removeItem(
       const retry = wait.retryIn(session);
       const written = await writeOnce(retry, (call) => session.multi(operations, call));
       const isUnclear = written.mayBeDone && isFault(written.error, 'no-node');
-      const stands = () =>
+      const exists = () =>
         retry((call) => session.read(path, call)).then(
           (znode) => znode !== undefined,
           () => undefined,
         );
-      return { ...written, stands: isUnclear && (await stands()) };
+      return { ...written, exists: isUnclear && (await exists()) };
     },
-  ).catch((failure: unknown) => ({ error: failure, mayBeDone: false, stands: true }));
+  ).catch((failure: unknown) => ({ error: failure, mayBeDone: false, exists: true }));
   if (error === undefined) return;
   const gone = isFault(error, 'no-node') ? error.path : undefined;
   unlock();
   // An attempt whose reply was lost has done it, or a client that asks for no lock has removed the item.
-  if (gone === path || (gone === lock && mayBeDone && stands === false)) return;
-  if (mayBeDone && (gone !== lock || stands === undefined))
+  if (gone === path || (gone === lock && mayBeDone && exists === false)) return;
+  if (mayBeDone && (gone !== lock || exists === undefined))
     throw outcomeUnknown(path, `whether ${path} was removed`, error);
   if (gone !== lock && !isFault(error, 'session-expired')) throw error;
   throw new RecipeError(`${path} is not locked any more: another taker may have it`, 'not-held', path, error);

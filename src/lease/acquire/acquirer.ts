@@ -65,7 +65,8 @@ export class Acquirer {
       this.#claimant.noteRefusal('If-None-Match');
     }
     try {
-      for (let scan = await this.#scanner.first(cluster, listing); ; ) {
+      let scan = await this.#scanner.first(cluster, listing);
+      for (;;) {
         this.options.signal?.throwIfAborted();
         const taken = await this.#tryInTurn(scan);
         if (taken !== undefined && taken !== 'lost') return taken;
