@@ -1,7 +1,7 @@
 import { type Retry, type RetryOptions, retrying } from '../base/retry.js';
 import type { BoundSession } from './bound-session.js';
 import type { CallOptions, ZooKeeper } from './zookeeper.js';
-import { ignoring, isFault, ZooKeeperError } from './zookeeper-error.js';
+import { ignoring, isFault, TRANSIENT, ZooKeeperError } from './zookeeper-error.js';
 
 // How calls are made again: while the connection is away, and while others are faster.
 
@@ -16,8 +16,7 @@ export const whileConnectionIsAway = (options: RetryOptions, session?: BoundSess
   retrying({
     ...options,
     mayPass: (error) =>
-      isFault(error, 'connection-loss', 'timeout') ||
-      (session === undefined && isFault(error, 'session-expired')),
+      isFault(error, ...TRANSIENT) && (session === undefined || error.fault !== 'session-expired'),
   });
 
 /**
