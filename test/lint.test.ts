@@ -110,7 +110,7 @@ const allowedImports: readonly (readonly [folder: string, module: string])[] = [
   ['src/lease/acquire', '../../store/probe/probe.js'],
   ['src/lease/model', '../../base/errors.js'],
   ['src/lease/model', '../../base/clock.js'],
-  ['src/lease/session', 'p-retry'],
+  ['src/base', 'p-retry'],
   ['src/store', '../base/errors.js'],
   ['src/store/file', '../lease-store.js'],
   ['src/store/s3', '@aws-sdk/client-s3'],

@@ -7,16 +7,22 @@ import type { RandomSource } from './clock.js';
 export interface Backoff {
   readonly first: number;
   readonly max: number;
+  /** Number of failures that are followed by another attempt without a pause. @default 0 */
+  readonly atOnce?: number;
 }
 
+/** The pauses while a server is away. */
+export const SERVER_AWAY: Backoff = { first: 100, max: 2_000 };
+
 /**
- * How long to wait after this many failures in a row, 1 or more. By chance up to half shorter, so that tasks
- * do not retry at one moment.
+ * How long to wait after this many failures in a row. By chance up to half shorter, so that tasks do not
+ * retry at one moment.
  */
 export function backoffMs(
-  { first, max }: Backoff,
+  { first, max, atOnce = 0 }: Backoff,
   failures: number,
   random: Pick<RandomSource, 'next'>,
 ): number {
-  return Math.min(max, first * 2 ** Math.min(failures - 1, 30)) * (0.5 + random.next() / 2);
+  const paused = failures - atOnce;
+  return paused < 1 ? 0 : Math.min(max, first * 2 ** Math.min(paused - 1, 30)) * (0.5 + random.next() / 2);
 }

@@ -1,12 +1,12 @@
 import { timeoutSignal } from '../base/abort.js';
-import { backoffMs } from '../base/backoff.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError, WaitTimeoutError } from '../base/errors.js';
+import { retrying } from '../base/retry.js';
 import { systemClock, systemRandom } from '../base/system.js';
 import { lock } from '../recipes/lock.js';
 import type { LockHandle } from '../recipes/lock-handle.js';
 import type { CallOptions, MultiOperation, ZooKeeper } from '../zookeeper/zookeeper.js';
-import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
+import { isFault, isUnknown, OVERTAKEN, TRANSIENT, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { ConfigConflictError } from './config-error.js';
 import { type ContextTree, propertiesOf, readTree } from './context-tree.js';
 import {
@@ -61,7 +61,7 @@ export interface PublishOptions {
 /** A new value, or null to unset the key. */
 export type WantedChange = Pick<KeyChange, 'key' | 'new'>;
 
-/** A context as it stands: its own properties. */
+/** The present state of a context: its own properties. */
 export interface ContextState {
   readonly revision: number;
   readonly properties: ReadonlyMap<string, string>;
@@ -96,7 +96,7 @@ export const configPublisher = (zookeeper: ZooKeeper, options: PublisherOptions)
 
 /**
  * Publishes into the most specific context of a configuration, or into its overrides for some nodes. What was
- * changed without a revision is seen as it stands.
+ * changed without a revision is part of the present state.
  *
  * All calls throw {@link ConfigError} for bad input, `ZooKeeperError` for no connection in time, denied
  * access and a closed client, {@link ConfigHistoryError} for damage, and `signal.reason`.
@@ -131,10 +131,10 @@ export class ConfigPublisher {
    * Changes the keys together, in one transaction with the revision's record. Resolves to undefined where all
    * of them are so already.
    *
-   * @param wanted the changes, or what tells them from the present state: called again where another publish
+   * @param wanted the changes, or what makes them of the present state: called again where another publish
    * was first
-   * @throws {ConfigConflictError} `expect` is not what stands @throws {WaitTimeoutError} others were first
-   * all the time
+   * @throws {ConfigConflictError} `expect` is not the present revision @throws {WaitTimeoutError} others
+   * were first all the time
    * @throws {ZooKeeperError} with the outcome `unknown` where the reply was lost, and it could not be found
    * out what became of it in time
    */
@@ -211,63 +211,52 @@ export class ConfigPublisher {
         `${zookeeper.description}: ${context} could not be published within ${timeoutMs} ms`,
       );
     const limit = timeoutSignal(clock, timeoutMs, late, signal);
-    const call = { signal: limit.signal };
+    const retry = retrying({
+      ...{ clock, random, signal: limit.signal, backoff: PAUSE_MS },
+      mayPass: (error) => isFault(error, ...TRANSIENT, ...OVERTAKEN),
+    });
     /** The revision that may have been published, and why that is not known. */
     let unknown: { readonly revision: number; readonly error: ZooKeeperError } | undefined;
     let turn: LockHandle | undefined;
     try {
-      for (let failures = 0; ; await clock.sleep(backoffMs(PAUSE_MS, failures, random), limit.signal)) {
-        let next: number | undefined;
-        try {
-          if (failures >= FREE_TRIES)
-            turn ??= await lock(zookeeper, lockPath(root, context), { clock, random }).acquire(call);
-          const now = await this.#read(call);
-          if (unknown && now.revision >= unknown.revision) {
-            const path = revisionPath(root, context, unknown.revision);
-            const stands = await zookeeper.read(path, call);
-            if (!stands) throw unknown.error;
-            const revision = decodeRevision(path, stands.data);
-            if (revision.id === id) return revision;
-            unknown = undefined;
-          }
-          if (expect !== undefined && expect < now.revision)
-            throw new ConfigConflictError(context, expect, now.head);
-          const isExpected = expect === undefined || expect === now.revision;
-          const changes = isExpected ? changesOf(now, await plan(now, call)) : [];
-          if (!isExpected || (changes.length === 0 && !unknown)) {
-            // Goes to the leader: what was read may be older than the expected revision, or in part newer
-            // than its own head.
-            const head = { path: historyPath(root, context), version: now.version ?? 0 };
-            if (now.version !== undefined) await zookeeper.multi([{ type: 'check', ...head }], call);
-            if (!isExpected) throw new ConfigConflictError(context, expect, now.head);
-            return undefined;
-          }
-          next = now.revision + 1;
-          const at = new Date(clock.now()).toISOString();
-          const record = {
-            revision: next,
-            base: now.revision,
-            at,
-            author: this.#author,
-            message,
-            changes,
-            id,
-          };
-          const operations = this.#operationsOf(now, record);
-          checkSize(operations);
-          if (now.version === undefined)
-            await zookeeper.ensurePath(historyPath(root, context).replace(/\/[^/]+$/, ''), call);
-          await zookeeper.multi(operations, call);
-          return record;
-        } catch (error) {
-          failures += 1;
-          if (!(error instanceof ZooKeeperError) || error === unknown?.error) throw error;
-          // The same id on the same head: of all attempts one at the most is carried out.
-          if (next !== undefined && error.outcome === 'unknown') unknown = { revision: next, error };
-          const isOther = isFault(error, 'bad-version', 'node-exists', 'no-node', 'not-empty');
-          if (limit.signal.aborted || !(error.transient || isOther)) throw error;
+      return await retry(async (call, number) => {
+        if (number > FREE_TRIES)
+          turn ??= await lock(zookeeper, lockPath(root, context), { clock, random }).acquire(call);
+        const now = await this.#read(call);
+        if (unknown && now.revision >= unknown.revision) {
+          const path = revisionPath(root, context, unknown.revision);
+          const found = await zookeeper.read(path, call);
+          if (!found) throw new Error(`${path} is gone`);
+          const revision = decodeRevision(path, found.data);
+          if (revision.id === id) return revision;
+          unknown = undefined;
         }
-      }
+        if (expect !== undefined && expect < now.revision)
+          throw new ConfigConflictError(context, expect, now.head);
+        const isExpected = expect === undefined || expect === now.revision;
+        const changes = isExpected ? changesOf(now, await plan(now, call)) : [];
+        if (!isExpected || (changes.length === 0 && !unknown)) {
+          // Goes to the leader: what was read may be older than the expected revision, or in part newer than
+          // its own head.
+          const head = { path: historyPath(root, context), version: now.version ?? 0 };
+          if (now.version !== undefined) await zookeeper.multi([{ type: 'check', ...head }], call);
+          if (!isExpected) throw new ConfigConflictError(context, expect, now.head);
+          return undefined;
+        }
+        const revision = now.revision + 1;
+        const at = new Date(clock.now()).toISOString();
+        const record = { revision, base: now.revision, at, author: this.#author, message, changes, id };
+        const operations = this.#operationsOf(now, record);
+        checkSize(operations);
+        if (now.version === undefined)
+          await zookeeper.ensurePath(historyPath(root, context).replace(/\/[^/]+$/, ''), call);
+        await zookeeper.multi(operations, call).catch((error: unknown) => {
+          // The same id on the same head: of all attempts one at the most is carried out.
+          if (isUnknown(error)) unknown = { revision, error };
+          throw error;
+        });
+        return record;
+      });
     } catch (error) {
       if (unknown) {
         const { fault, path } = unknown.error;
@@ -310,7 +299,7 @@ export class ConfigPublisher {
   }
 }
 
-/** What differs from what stands. @throws {ConfigError} */
+/** What differs from the present state. @throws {ConfigError} */
 function changesOf({ properties }: ContextState, wanted: readonly WantedChange[]): readonly KeyChange[] {
   const changes = new Map<string, KeyChange>();
   for (const { key, new: value } of wanted) {

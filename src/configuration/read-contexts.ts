@@ -1,5 +1,5 @@
 import type { Clock, RandomSource } from '../base/clock.js';
-import { retry, STORE_BACKOFF } from '../lease/session/retry.js';
+import { whileConnectionIsAway } from '../zookeeper/retry.js';
 import type { CallOptions, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { propertiesOf, readTree } from './context-tree.js';
@@ -126,8 +126,5 @@ export function repeated<T>(
     signal,
     timeoutMs: Math.max(1, Math.min(CALL_TIMEOUT_MS, until - clock.monotonic())),
   });
-  return retry(() => read(call()), {
-    ...{ clock, random, signal, until, baseMs: STORE_BACKOFF.first, capMs: STORE_BACKOFF.max },
-    shouldRetry: (error) => error instanceof ZooKeeperError && error.transient,
-  });
+  return whileConnectionIsAway({ clock, random, signal, until })(() => read(call()));
 }

@@ -1,6 +1,5 @@
 import type { Clock, RandomSource } from '../base/clock.js';
 import type { Lease } from '../lease/model/lease.js';
-import { catchUp } from '../services/registered-znode.js';
 import {
   type ReconcileCall,
   type Reconciled,
@@ -8,6 +7,7 @@ import {
   ReconcileLoop,
   type ReconcileState,
 } from '../zookeeper/reconcile-loop.js';
+import { busy, catchUp } from '../zookeeper/retry.js';
 import type { Watch, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { type Assignment, decodeAssignment, encodeAssignment } from './assignment.js';
@@ -47,7 +47,7 @@ interface Announced extends Reconciled {
   blockedBy: string | undefined;
   /** The transaction of the znode that was reported to be in the way, so that it is done once. */
   reported: bigint | undefined;
-  /** Opened after the first write or obstacle; its first read tells what happened since. */
+  /** Opened after the first write or obstacle; its first read shows what happened since. */
   watch: Watch | undefined;
 }
 
@@ -76,7 +76,7 @@ export class DiscoveryTree {
     });
   }
 
-  /** Whether everything that is announced stands in the tree. */
+  /** Whether everything that is announced is in the tree. */
   get state(): TreeState {
     return this.#loop.state;
   }
@@ -92,7 +92,7 @@ export class DiscoveryTree {
   /**
    * Announces an entry, or changes its data. Returns at once; the tree follows.
    *
-   * @param fields stand in the znode's JSON beside task, node id and version
+   * @param fields are in the znode's JSON next to task, node id and version
    * @throws {ConfigError} when a name cannot be a znode's
    */
   put(entry: TreeEntry, fields: Readonly<Record<string, unknown>> = {}): void {
@@ -182,7 +182,7 @@ export class DiscoveryTree {
         return;
       }
       if (entry.sessionId !== sessionId) {
-        // Nothing of ours stands there yet in this session: it is written first, and read only if something
+        // Nothing of ours is there yet in this session: it is written first, and read only if something
         // is in the way.
         entry.sessionId = sessionId;
         entry.blockedBy = undefined;
@@ -198,11 +198,7 @@ export class DiscoveryTree {
       }
       if (await this.#write(entry, data, znode, call)) return this.#watch(entry);
     }
-    throw new ZooKeeperError(`${path} is being changed by others all the time`, {
-      fault: 'refused',
-      outcome: 'not-applied',
-      path,
-    });
+    throw busy(path);
   }
 
   #watch(entry: Announced): void {

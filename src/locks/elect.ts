@@ -1,8 +1,8 @@
-import { type Backoff, backoffMs } from '../base/backoff.js';
+import type { Backoff } from '../base/backoff.js';
 import { StoreUnusableError } from '../base/errors.js';
 import { systemClock, systemRandom } from '../base/system.js';
 import { detached } from '../lease/model/lease.js';
-import { StoreError } from '../store/lease-store.js';
+import { isStoreAway, whileStoreIsAway } from '../lease/session/store-retry.js';
 import { acquireLock, checkLock, type LockOptions, type StoreLock } from './store-lock.js';
 
 /** The pauses between attempts to stand again while the store is away, in milliseconds. */
@@ -47,21 +47,14 @@ async function* terms(name: string, options: LockOptions): AsyncGenerator<StoreL
 /**
  * The same as {@link acquireLock} for a store that has been used before: it is waited for while it is away.
  */
-export async function acquireAgain(name: string, options: LockOptions = {}): Promise<StoreLock> {
+export function acquireAgain(name: string, options: LockOptions = {}): Promise<StoreLock> {
   const { clock = systemClock, random = systemRandom, signal, onEvent } = options;
-  for (let failures = 1; ; failures += 1) {
-    try {
-      return await acquireLock(name, options);
-    } catch (error) {
-      if (!isAway(error)) throw error;
-      const sleepMs = backoffMs(STAND_AGAIN, failures, random);
-      detached(onEvent)({ type: 'store-failed', error, sleepMs });
-      await clock.sleep(sleepMs, signal);
-    }
-  }
+  const forever = { until: Number.POSITIVE_INFINITY, backoff: STAND_AGAIN, emit: detached(onEvent) };
+  const retry = whileStoreIsAway({ clock, random, signal, ...forever }, isAway);
+  return retry(() => acquireLock(name, options));
 }
 
 function isAway(error: unknown): boolean {
   if (error instanceof StoreUnusableError) return isAway(error.cause);
-  return error instanceof StoreError && error.transient;
+  return isStoreAway(error);
 }

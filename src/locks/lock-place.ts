@@ -5,13 +5,13 @@ import { CAMUNDA_MARKER } from '../lease/model/camunda-codec.js';
 import { foreignError, refuseForeign } from '../lease/model/foreign-cluster.js';
 import { detached, type LeaseListener } from '../lease/model/lease.js';
 import { readCluster } from '../lease/session/cluster-store.js';
-import { retry, whileStoreIsAway } from '../lease/session/retry.js';
+import { whileStoreIsAway } from '../lease/session/store-retry.js';
 import { StoreSession } from '../lease/session/store-session.js';
 import { openedStore, REQUEST_TIMEOUT_MS, type StoreOptions } from '../runtime/opened-store.js';
 import { type LeaseStore, StoreError } from '../store/lease-store.js';
 import { parseStoreUrl } from '../store/store-url.js';
 
-/** Each lock has a folder of its own here, beside the record of the probe that serves all of them. */
+/** Each lock has its own folder here, next to the record of the probe that serves all of them. */
 const LOCKS = 'locks';
 
 /**
@@ -64,12 +64,12 @@ export async function ensureProbed(options: ProbedStoreOptions): Promise<void> {
     if (!store.remote) return;
     const session = new StoreSession(store, clock, REQUEST_TIMEOUT_MS);
     const call = { session, clock, random, signal, wanted: { nodes: 1 }, emit: detached(options.onEvent) };
-    const known = await retry(() => readCluster(session, { signal }), whileStoreIsAway(call));
+    const retry = whileStoreIsAway(call);
+    const known = await retry((own) => readCluster(session, own));
     if (known?.config.proven) return;
     const { store: url } = options;
-    if (known === undefined && typeof url === 'string')
-      await retry(() => refuseCamundaAbove(url, options), whileStoreIsAway(call));
-    await retry(() => ensureCluster(call), whileStoreIsAway(call));
+    if (known === undefined && typeof url === 'string') await retry(() => refuseCamundaAbove(url, options));
+    await retry(() => ensureCluster(call));
   } finally {
     await store.close();
   }

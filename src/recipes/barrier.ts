@@ -1,6 +1,6 @@
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
-import { isFault } from '../zookeeper/zookeeper-error.js';
-import { type RecipeOptions, recipeOn, repeated, type WaitOptions } from './recipe.js';
+import { ignoring } from '../zookeeper/zookeeper-error.js';
+import { type RecipeOptions, recipeOn, type WaitOptions } from './recipe.js';
 import { briefly, inTime, untilData } from './waiting.js';
 
 /**
@@ -18,7 +18,7 @@ export interface Barrier {
    */
   wait(options?: WaitOptions): Promise<void>;
   /**
-   * Opens it, also where it is open already. Gives up after 5 s unless told otherwise; it may be opened, or
+   * Opens it, also where it is open already. Gives up after 5 s by default; it may be opened, or
    * set, all the same then.
    *
    * @throws {WaitTimeoutError} no answer in time @throws {ZooKeeperError} no connection in time, access
@@ -35,21 +35,17 @@ export function barrier(zookeeper: ZooKeeper, path: string, options?: RecipeOpti
   const recipe = recipeOn(zookeeper, path, options);
   return {
     set: (wait) =>
-      inTime(recipe, briefly(wait), 'could not be set', async ({ signal }) => {
-        const create = repeated(recipe, signal, (call) =>
-          zookeeper.createWithParents(path, recipe.data, 'shared', call),
-        );
-        await create.catch((error: unknown) => {
-          if (!isFault(error, 'node-exists')) throw error;
-        });
+      inTime(recipe, briefly(wait), 'could not be set', async ({ retry }) => {
+        const create = retry((call) => zookeeper.createWithParents(path, recipe.data, 'shared', call));
+        await create.catch(ignoring('node-exists'));
       }),
     wait: (options = {}) =>
       inTime(recipe, options, 'was not removed', (wait) =>
-        untilData(recipe, wait, path, (znode) => znode === undefined),
+        untilData(wait, path, (znode) => znode === undefined),
       ),
     remove: (wait) =>
-      inTime(recipe, briefly(wait), 'could not be removed', async ({ signal }) => {
-        await repeated(recipe, signal, (call) => zookeeper.remove(path, undefined, call));
+      inTime(recipe, briefly(wait), 'could not be removed', async ({ retry }) => {
+        await retry((call) => zookeeper.remove(path, undefined, call));
       }),
   };
 }

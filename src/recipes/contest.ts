@@ -3,7 +3,7 @@ import { SessionDeadline } from '../zookeeper/session-deadline.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
 import { type Claim, ZnodeHolder } from './lock-handle.js';
 import { createOwn, discard, erase, type OwnZnode, protectedPath } from './own-znode.js';
-import { type Recipe, repeated, type WaitOptions } from './recipe.js';
+import type { Recipe, WaitOptions } from './recipe.js';
 import { foreignZnode, RecipeError } from './recipe-error.js';
 import { inTime, untilChildren, untilRemoved, type Wait } from './waiting.js';
 
@@ -122,22 +122,22 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
     const { clock, path: parent } = recipe;
     const { path } = own;
     const name = path.slice(parent.length + 1);
-    const list = () => repeated(recipe, signal, (call) => session.children(parent, call), session);
+    const retry = wait.retryIn(session);
+    const list = () => retry((call) => session.children(parent, call));
     const beat = async () => {
       const beatAt = clock.monotonic();
-      await repeated(recipe, signal, (call) => session.multi([{ type: 'check', path }], call), session).catch(
-        (error: unknown) => {
-          throw isFault(error, 'no-node') ? OWN_GONE : error;
-        },
-      );
+      const beating = retry((call) => session.multi([{ type: 'check', path }], call));
+      await beating.catch((error: unknown) => {
+        throw isFault(error, 'no-node') ? OWN_GONE : error;
+      });
       deadline.answered(beatAt);
     };
     // After a pause of this process, or a long wait, the leader may not have heard of the session for long:
-    // only a heartbeat tells that it lives.
+    // only a heartbeat shows that it lives.
     const isFresh = () => deadline.until >= clock.monotonic() + deadline.timeoutMs * FRESH_SHARE;
-    const read = () => repeated(recipe, signal, (call) => session.read(path, call), session);
-    const token = own.token ?? (await read())?.stat.createdZxid;
-    for (let names = own.names ?? (await list()); ; ) {
+    const token = own.token ?? (await retry((call) => session.read(path, call)))?.stat.createdZxid;
+    let names = own.names ?? (await list());
+    for (;;) {
       if (!names?.includes(name) || token === undefined) throw OWN_GONE;
       const blocker = this.#blocker(names, name);
       if (blocker === undefined) break;
@@ -173,11 +173,10 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
     wait: Wait,
     next: () => Promise<T>,
   ): Promise<T> {
-    const { recipe } = this;
-    if (blocker !== 'children')
-      return untilRemoved(recipe, wait, `${recipe.path}/${blocker.gone}`, session, next);
+    const { path } = this.recipe;
+    if (blocker !== 'children') return untilRemoved(wait, `${path}/${blocker.gone}`, session, next);
     const seen = fingerprint(names);
-    return untilChildren(recipe, wait, recipe.path, (now) => fingerprint(now) !== seen, session, next);
+    return untilChildren(wait, path, (now) => fingerprint(now) !== seen, session, next);
   }
 }
 

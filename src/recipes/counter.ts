@@ -1,17 +1,18 @@
 import { backoffMs } from '../base/backoff.js';
 import { ConfigError } from '../base/errors.js';
+import type { Retry } from '../base/retry.js';
 import type { Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
 import { lock } from './lock.js';
-import { type Recipe, type RecipeOptions, recipeOn, repeated, type WaitOptions } from './recipe.js';
+import { type Recipe, type RecipeOptions, recipeOn, type WaitOptions } from './recipe.js';
 import { outcomeUnknown, RecipeError } from './recipe-error.js';
-import { briefly, inTime, writeOnce } from './waiting.js';
+import { briefly, inTime, type Wait, writeOnce } from './waiting.js';
 
 /**
  * A number of 64 bits with its sign, 0 until it is first changed. All methods may be given `timeoutMs`, 5 s
  * by default, and `signal`.
  *
- * A change is made once or not at all. Where the reply to it was lost, and what stands there now may be this
+ * A change is made once or not at all. Where the reply to it was lost, and the present value may be this
  * change as well as somebody else's, it fails as `outcome-unknown`.
  *
  * @throws {WaitTimeoutError} not done in time @throws {ZooKeeperError} no connection in time, access
@@ -43,11 +44,11 @@ const PAUSE_MS = { first: 5, max: 200 };
 export function counter(zookeeper: ZooKeeper, path: string, options?: RecipeOptions): Counter {
   const recipe = recipeOn(zookeeper, path, options);
   const change = (next: Change, wait: WaitOptions | undefined) =>
-    inTime(recipe, briefly(wait), 'could not be changed', ({ signal }) => changed(recipe, next, signal));
+    inTime(recipe, briefly(wait), 'could not be changed', (time) => changed(time, next));
   return {
     get: (wait) =>
-      inTime(recipe, briefly(wait), 'could not be read', async ({ signal }) =>
-        longOf(path, await read(recipe, signal)),
+      inTime(recipe, briefly(wait), 'could not be read', async ({ retry }) =>
+        longOf(path, await read(recipe, retry)),
       ),
     async add(amount, wait) {
       const added = toLong('amount', amount);
@@ -76,16 +77,12 @@ export function counter(zookeeper: ZooKeeper, path: string, options?: RecipeOpti
 /** The new value, by the znode as it is; undefined where it is to stay as it is. */
 type Change = (now: Znode | undefined) => bigint | undefined;
 
-async function changed(
-  recipe: Recipe,
-  next: Change,
-  signal: AbortSignal | undefined,
-): Promise<bigint | undefined> {
+async function changed({ recipe, retry, signal }: Wait, next: Change): Promise<bigint | undefined> {
   const { clock, random } = recipe;
   const one = async () => {
-    const now = await read(recipe, signal);
+    const now = await read(recipe, retry);
     const value = next(now);
-    return { value, isDone: value === undefined || (await write(recipe, now, value, signal)) };
+    return { value, isDone: value === undefined || (await write(recipe, now, value, retry)) };
   };
   for (let tries = 1; tries <= FREE_TRIES; tries += 1) {
     const { value, isDone } = await one();
@@ -104,20 +101,19 @@ async function changed(
   }
 }
 
-const read = (recipe: Recipe, signal: AbortSignal | undefined) =>
-  repeated(recipe, signal, (call) => recipe.zookeeper.read(recipe.path, call));
+const read = ({ zookeeper, path }: Recipe, retry: Retry) => retry((call) => zookeeper.read(path, call));
 
 /** Writes over what was read, and nothing else: resolves to false where another was first. */
 async function write(
   recipe: Recipe,
   before: Znode | undefined,
   value: bigint,
-  signal: AbortSignal | undefined,
+  retry: Retry,
 ): Promise<boolean> {
   const { zookeeper, path } = recipe;
   const data = toBytes(value);
   const version = before?.stat.version ?? -1;
-  const { error, mayBeDone } = await writeOnce<unknown>(recipe, signal, (call) =>
+  const { error, mayBeDone } = await writeOnce<unknown>(retry, (call) =>
     before
       ? zookeeper.setData(path, data, version, call)
       : zookeeper.createWithParents(path, data, 'shared', call),
@@ -125,9 +121,9 @@ async function write(
   if (error === undefined) return true;
   const isOther = isFault(error, 'bad-version', 'node-exists', 'no-node');
   if (!mayBeDone && !isOther) throw error;
-  // Every attempt was for the same version: if that one is of another value, none of them has been carried
+  // Every attempt was for the same version: if that one is of another value, no attempt has been carried
   // out.
-  const now = mayBeDone && isOther ? await read(recipe, signal) : undefined;
+  const now = mayBeDone && isOther ? await read(recipe, retry) : undefined;
   const isSame = before === undefined || now?.stat.createdZxid === before.stat.createdZxid;
   if (!mayBeDone || (isSame && now?.stat.version === version + 1 && !now.data.equals(data))) return false;
   throw outcomeUnknown(path, `whether ${path} was changed to ${value}`, error);

@@ -1,10 +1,11 @@
 import { orAborted } from '../base/abort.js';
 import { ConfigError } from '../base/errors.js';
+import type { Retry } from '../base/retry.js';
 import { BoundSession } from '../zookeeper/bound-session.js';
 import type { CallOptions, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
-import { isFault, type ZooKeeperFault } from '../zookeeper/zookeeper-error.js';
+import { ignoring, isFault } from '../zookeeper/zookeeper-error.js';
 import { erase, uuid } from './own-znode.js';
-import { type Recipe, type RecipeOptions, recipeOn, repeated, type WaitOptions } from './recipe.js';
+import { type Recipe, type RecipeOptions, recipeOn, type WaitOptions } from './recipe.js';
 import { foreignZnode, RecipeError } from './recipe-error.js';
 import { inTime, untilChildren, untilData, untilRemoved, type Wait } from './waiting.js';
 
@@ -40,7 +41,7 @@ export interface DoubleBarrier {
 }
 
 /**
- * Curator's DistributedDoubleBarrier. Beside members in Java it is as safe as these are: see
+ * Curator's DistributedDoubleBarrier. Together with members in Java it is as safe as these are: see
  * docs/guide/barriers-queues.md.
  *
  * @throws {ConfigError} where `path` is no absolute path below the root, or `members` is out of range
@@ -59,7 +60,7 @@ class Member implements DoubleBarrier {
   readonly #ready: string;
   #isBusy = false;
   #place: { readonly session: BoundSession; readonly own: string } | undefined;
-  /** The end of the last stand: its znode must not be counted beside the next one. */
+  /** The end of the last stand: its znode must not be counted with the next one. */
   #erased: Promise<void> = Promise.resolve();
 
   constructor(
@@ -96,15 +97,14 @@ class Member implements DoubleBarrier {
     });
     const session = new BoundSession(zookeeper, sessionId);
     const own = `${path}/${uuid(random)}`;
-    const inSession = <T>(call: (options: CallOptions) => Promise<T>) =>
-      repeated(recipe, wait.signal, call, session);
+    const retry = wait.retryIn(session);
     try {
-      await inSession((call) => session.createWithParents(own, data, 'ephemeral', call)).catch(
-        unless('node-exists'),
+      await retry((call) => session.createWithParents(own, data, 'ephemeral', call)).catch(
+        ignoring('node-exists'),
       );
       const [names = [], ready, znode] = await Promise.all([
-        inSession((call) => session.children(path, call)),
-        ...[this.#ready, own].map((read) => inSession((call) => session.read(read, call))),
+        retry((call) => session.children(path, call)),
+        ...[this.#ready, own].map((read) => retry((call) => session.read(read, call))),
       ]);
       if (znode === undefined) return;
       const foreign = names.find((name) => name !== READY && !UUID.test(name));
@@ -114,15 +114,18 @@ class Member implements DoubleBarrier {
       const isOpen = (stat = ready?.stat) => stat !== undefined && stat.modifiedZxid > znode.stat.createdZxid;
       if (!isOpen() && membersOf(names).length >= members) {
         // Once, also where it is repeated for a lost reply: a later one would open a later round.
-        await inSession<unknown>((call) =>
+        await retry<unknown>((call) =>
           ready
             ? session.setData(this.#ready, data, ready.stat.version, call)
             : session.createWithParents(this.#ready, data, 'shared', call),
-        ).catch(unless('node-exists', 'bad-version'));
+        ).catch(ignoring('node-exists', 'bad-version'));
       } else if (!isOpen()) {
-        const lastRound = ready ? await this.#madeBefore(ready, names, session, wait) : [];
-        if (lastRound.length > 0) return await this.#untilLeft(lastRound, session, own, wait);
-        await untilData(recipe, wait, this.#ready, (now) => isOpen(now?.stat), session);
+        const lastRound = ready ? await this.#madeBefore(ready, names, session, retry) : [];
+        if (lastRound.length > 0) {
+          await retry((call) => session.remove(own, undefined, call));
+          return await this.#untilLeft(lastRound, session, wait);
+        }
+        await untilData(wait, this.#ready, (now) => isOpen(now?.stat), session);
       }
       this.#place = { session, own };
     } catch (error) {
@@ -138,34 +141,24 @@ class Member implements DoubleBarrier {
     { stat }: Znode,
     names: readonly string[],
     session: BoundSession,
-    { signal }: Wait,
+    retry: Retry,
   ): Promise<string[]> {
-    const { recipe } = this;
     const members = membersOf(names);
     const znodes = await Promise.all(
-      members.map((name) =>
-        repeated(recipe, signal, (call) => session.read(`${recipe.path}/${name}`, call), session),
-      ),
+      members.map((name) => retry((call) => session.read(`${this.recipe.path}/${name}`, call))),
     );
     return members.filter(
       (_name, at) => (znodes[at]?.stat.createdZxid ?? stat.modifiedZxid) < stat.modifiedZxid,
     );
   }
 
-  /** Steps back until the last round is over: none of its members waits for one that waits for them. */
-  async #untilLeft(
-    lastRound: readonly string[],
-    session: BoundSession,
-    own: string,
-    wait: Wait,
-  ): Promise<void> {
-    const { recipe } = this;
-    await repeated(recipe, wait.signal, (call) => session.remove(own, undefined, call), session);
+  /** Until the last round is over: no member of it waits for one that waits for them. */
+  #untilLeft(lastRound: readonly string[], session: BoundSession, wait: Wait): Promise<void> {
     const isOver = (names: readonly string[]) =>
       !lastRound.some((name) => names.includes(name)) ||
       membersOf(names).length + 1 >= this.members ||
       !names.includes(READY);
-    await untilChildren(recipe, wait, recipe.path, isOver, session);
+    return untilChildren(wait, this.recipe.path, isOver, session);
   }
 
   async leave(options: WaitOptions = {}): Promise<void> {
@@ -179,7 +172,7 @@ class Member implements DoubleBarrier {
     this.#isBusy = true;
     try {
       await inTime(recipe, options, 'was not left by all members', async (wait) => {
-        const { signal } = wait;
+        const retry = wait.retryIn(session);
         // A write before the reads: the server may lag behind the last opening.
         const look = (call: CallOptions) =>
           Promise.all([
@@ -187,26 +180,26 @@ class Member implements DoubleBarrier {
             session.children(path, call),
             session.read(this.#ready, call),
           ]);
-        const [, names = [], ready] = await repeated(recipe, signal, look, session);
+        const [, names = [], ready] = await retry(look);
         const round = membersOf(names);
         const others = new Set(round.filter((name) => `${path}/${name}` !== own));
         // Curator's members wait for the one with the lowest name, and are out once one is left: that one has
         // to be the last.
         const isLast = `${path}/${round[0]}` === own;
-        if (!isLast) await repeated(recipe, signal, (call) => session.remove(own, undefined, call), session);
+        if (!isLast) await retry((call) => session.remove(own, undefined, call));
         for (;;) {
-          const now = (await repeated(recipe, signal, (call) => zookeeper.children(path, call))) ?? [];
+          const now = (await wait.retry((call) => zookeeper.children(path, call))) ?? [];
           // Later processes are of the next round.
           const last = membersOf(now).findLast((name) => others.has(name));
           if (last === undefined) {
             if (isLast)
-              await this.#endRound(session, own, membersOf(now).length === 1 ? ready : undefined, wait);
+              await this.#endRound(session, own, membersOf(now).length === 1 ? ready : undefined, retry);
             return;
           }
-          const znode = await repeated(recipe, signal, (call) => zookeeper.read(`${path}/${last}`, call));
+          const znode = await wait.retry((call) => zookeeper.read(`${path}/${last}`, call));
           // One that was made after the last opening is not in: it waits for the next.
           if (znode && ready && znode.stat.createdZxid > ready.stat.modifiedZxid) others.delete(last);
-          else await untilRemoved(recipe, wait, `${path}/${last}`);
+          else await untilRemoved(wait, `${path}/${last}`);
         }
       });
     } catch (error) {
@@ -220,30 +213,16 @@ class Member implements DoubleBarrier {
 
   /**
    * Removes the own znode, and with it the `ready` of its round, where none has come for the next. While the
-   * own one stands, no other member takes this `ready` away: so a removal that reaches the servers late
+   * own one exists, no other member takes this `ready` away: so a removal that reaches the servers late
    * cannot meet the `ready` of a later round.
    */
-  async #endRound(
-    session: BoundSession,
-    own: string,
-    ready: Znode | undefined,
-    { signal }: Wait,
-  ): Promise<void> {
-    const { recipe } = this;
+  async #endRound(session: BoundSession, own: string, ready: Znode | undefined, retry: Retry): Promise<void> {
     const removeOwn = { type: 'remove', path: own } as const;
     const removeReady =
       ready && ({ type: 'remove', path: this.#ready, version: ready.stat.version } as const);
     const both = removeReady ? [removeOwn, removeReady] : [removeOwn];
-    await repeated(recipe, signal, (call) => session.multi(both, call), session).catch(
-      unless('no-node', 'bad-version'),
-    );
+    await retry((call) => session.multi(both, call)).catch(ignoring('no-node', 'bad-version'));
   }
 }
 
 const membersOf = (names: readonly string[]) => names.filter((name) => name !== READY).sort();
-
-function unless(...faults: readonly ZooKeeperFault[]): (error: unknown) => void {
-  return (error) => {
-    if (!isFault(error, ...faults)) throw error;
-  };
-}

@@ -1,25 +1,27 @@
 import { anySignal } from '../base/abort.js';
+import type { Retry } from '../base/retry.js';
+import { whileConnectionIsAway } from '../zookeeper/retry.js';
 import type { Watch, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { Contest, inOrder, waitForPredecessor } from './contest.js';
 import type { LockHandle } from './lock-handle.js';
-import { type Recipe, type RecipeOptions, recipeOn, repeated, type WaitOptions } from './recipe.js';
+import { type Recipe, type RecipeOptions, recipeOn, type WaitOptions } from './recipe.js';
 import { briefly, inTime } from './waiting.js';
 
 const LATCH = 'latch-';
 const KINDS = [LATCH];
 
 export interface ElectOptions extends RecipeOptions {
-  /** What the others are told of this participant. @default empty */
+  /** What the others see of this participant. @default empty */
   readonly id?: string | undefined;
   /** Ends the candidacy, and with it the iteration. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** One that takes part in an election, as it stands in ZooKeeper. */
+/** One that takes part in an election, as ZooKeeper shows it. */
 export interface Participant {
   /** What it says of itself. */
   readonly id: string;
-  /** Whether it stands first. Its own handle knows better whether it still leads. */
+  /** Whether it is the first. Its own handle knows better whether it still leads. */
   readonly isLeader: boolean;
   /** The token of its term, the present or the next one. */
   readonly token: bigint;
@@ -34,7 +36,7 @@ export interface Election extends AsyncIterable<LockHandle> {
 /**
  * Takes part in the election of one leader for a path: Curator's LeaderLatch.
  * `for await (const term of elect(…))` runs its body once a term; a term ends with its body, or with
- * `term.signal`, which the body has to obey. Then the participant stands again, behind the others; leaving
+ * `term.signal`, which the body has to obey. Then the participant queues again, behind the others; leaving
  * the loop gives up. It ends by itself once `signal` aborts.
  *
  * @throws {ConfigError} where `path` is no absolute path below the root; the iteration throws as
@@ -72,8 +74,7 @@ export function elect(
 }
 
 /**
- * All that take part now, the leader first. Without a place of its own. Gives up after 5 s unless told
- * otherwise.
+ * All that take part now, the leader first. The caller need not. Gives up after 5 s by default.
  *
  * @throws {WaitTimeoutError} no answer in time @throws {ZooKeeperError} @throws {RecipeError}
  * `foreign-znode` @throws `signal.reason`
@@ -84,10 +85,10 @@ export function participants(
   options: RecipeOptions & WaitOptions = {},
 ): Promise<Participant[]> {
   const recipe = recipeOn(zookeeper, path, options);
-  return inTime(recipe, briefly(options), 'could not be read', async ({ signal }) => {
-    const names = await repeated(recipe, signal, (call) => zookeeper.children(path, call));
+  return inTime(recipe, briefly(options), 'could not be read', async ({ retry }) => {
+    const names = await retry((call) => zookeeper.children(path, call));
     const found = await Promise.all(
-      inOrder(path, names ?? [], KINDS).map((name) => read(recipe, name, signal)),
+      inOrder(path, names ?? [], KINDS).map((name) => read(recipe, name, retry)),
     );
     return found
       .filter((participant) => participant !== undefined)
@@ -96,8 +97,8 @@ export function participants(
 }
 
 /**
- * Tells `listener` who leads, undefined for none: now, and after every change. Changes in quick succession
- * may be told as one. Listeners must not throw. Where the path may not be read, nothing is told.
+ * Calls `listener` with the leader, undefined for none: now, and after every change. Changes in quick
+ * succession may be one call. Listeners must not throw. Where the path may not be read, there is no call.
  */
 export function watchLeader(
   zookeeper: ZooKeeper,
@@ -106,7 +107,8 @@ export function watchLeader(
   options: RecipeOptions = {},
 ): Watch {
   const recipe = recipeOn(zookeeper, path, options);
-  let told: bigint | undefined | null = null;
+  const retry = whileConnectionIsAway(recipe);
+  let reported: bigint | undefined | null = null;
   let newest = 0;
   const watch = zookeeper.watchChildren(path, async (names) => {
     newest += 1;
@@ -114,10 +116,11 @@ export function watchLeader(
     const [first] = (names ?? [])
       .filter((name) => name.includes(LATCH))
       .sort((a, b) => (a.slice(-10) < b.slice(-10) ? -1 : 1));
-    const leader = first === undefined ? undefined : await read(recipe, first).catch(() => undefined);
+    const leader = first === undefined ? undefined : await read(recipe, first, retry).catch(() => undefined);
     // One that has gone by now is followed by another change.
-    if (turn !== newest || told === leader?.token || (first !== undefined && leader === undefined)) return;
-    told = leader?.token;
+    if (turn !== newest || reported === leader?.token || (first !== undefined && leader === undefined))
+      return;
+    reported = leader?.token;
     listener(leader && { ...leader, isLeader: true });
   });
   return {
@@ -130,10 +133,10 @@ export function watchLeader(
 }
 
 async function read(
-  { zookeeper, path, ...recipe }: Recipe,
+  { zookeeper, path }: Recipe,
   name: string,
-  signal?: AbortSignal,
+  retry: Retry,
 ): Promise<Omit<Participant, 'isLeader'> | undefined> {
-  const znode = await repeated(recipe, signal, (call) => zookeeper.read(`${path}/${name}`, call));
+  const znode = await retry((call) => zookeeper.read(`${path}/${name}`, call));
   return znode && { id: znode.data.toString('utf8'), token: znode.stat.createdZxid };
 }

@@ -6,11 +6,12 @@ import { type LeaseTiming, leaseTiming } from '../lease/model/lease-timing.js';
 import { harmless } from '../lease/model/lease-tracer.js';
 import { LockLostError, LockReleasedError } from '../lease/model/lock-lost.js';
 import type { BoundSession } from '../zookeeper/bound-session.js';
+import { whileConnectionIsAway } from '../zookeeper/retry.js';
 import type { SessionDeadline } from '../zookeeper/session-deadline.js';
 import type { MultiOperation, Watch } from '../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { erase } from './own-znode.js';
-import { type Recipe, repeated } from './recipe.js';
+import type { Recipe } from './recipe.js';
 
 /**
  * A lock, a lease of a semaphore or a term of leadership that this process holds. Dispose of it
@@ -52,7 +53,7 @@ export interface LockHandle extends AsyncDisposable {
 
 /**
  * How long it is held before its znode is watched, in milliseconds, or as a share of the session's time-out:
- * that it was deleted meanwhile is told then.
+ * that it was deleted meanwhile is reported then.
  */
 const WATCH_AFTER_MS = 100;
 const WATCH_SHARE = 1 / 12;
@@ -139,7 +140,8 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
     this.#next = path;
     this.#paths.add(path);
     try {
-      this.#moving = repeated(this.recipe, this.ending, (call) => session.multi(move, call), session);
+      const retry = whileConnectionIsAway({ ...this.recipe, signal: this.ending }, session);
+      this.#moving = retry((call) => session.multi(move, call));
       await this.#moving;
     } catch (error) {
       // An attempt whose reply was lost has done it.
@@ -180,7 +182,7 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
     } catch (error) {
       if (isFault(error, 'session-expired', 'closed')) return this.loseTo('its session has ended');
       if (!isFault(error, 'no-node')) throw error;
-      // The znode may just be moving to another path: the next attempt tells.
+      // The znode may just be moving to another path: the next attempt shows.
       if (path !== this.#path || this.#next !== undefined) throw new Overtaken('its znode is moving');
       this.loseTo('its znode has been deleted');
     }

@@ -1,16 +1,14 @@
-import { backoffMs } from '../base/backoff.js';
+import { retrying } from '../base/retry.js';
 import type { BoundSession } from '../zookeeper/bound-session.js';
+import { whileConnectionIsAway } from '../zookeeper/retry.js';
 import { parentOf } from '../zookeeper/znode-path.js';
 import type { CallOptions } from '../zookeeper/zookeeper.js';
-import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
-import { type Recipe, repeated } from './recipe.js';
+import { isFault, isUnknown } from '../zookeeper/zookeeper-error.js';
+import type { Recipe } from './recipe.js';
 
 // A contender's own znode is never half made: where the reply to its creation is lost, it is found by its
 // protection prefix; where it is given up, it is deleted until that is certain. Source: the protection of
 // Apache Curator's creates.
-
-/** Between two attempts to delete, in milliseconds. */
-const ERASE_MS = { first: 100, max: 2_000 };
 
 /** The path of a new znode before the servers number it: `_c_<UUID v4>-`, and the recipe's name for it. */
 export function protectedPath({ path, random }: Recipe, name: string): string {
@@ -65,16 +63,16 @@ export function createOwn(
         const { path, createdZxid: token } = await creating;
         return { path, token, names: await names };
       } catch (error) {
-        mayStand = error instanceof ZooKeeperError && error.outcome === 'unknown';
+        mayStand = isUnknown(error);
         if (!isFault(error, 'no-node')) throw error;
       }
       await session.ensurePath(parent, call);
     }
   };
-  return repeated(recipe, signal, make, session);
+  return whileConnectionIsAway({ ...recipe, signal }, session)(make);
 }
 
-/** Where the znode stands, undefined where it does not, and never will. */
+/** The path of the znode, undefined where it does not exist, and never will. */
 async function findOwn(
   session: BoundSession,
   protectedTo: string,
@@ -98,9 +96,8 @@ async function findOwn(
 
 /** Deletes what {@link createOwn} may have made. Never rejects. */
 export async function discard(recipe: Recipe, session: BoundSession, protectedTo: string): Promise<void> {
-  const path = await repeated(recipe, undefined, () => findOwn(session, protectedTo), session).catch(
-    () => undefined,
-  );
+  const finding = whileConnectionIsAway(recipe, session)(() => findOwn(session, protectedTo));
+  const path = await finding.catch(() => undefined);
   if (path !== undefined) await erase(recipe, session, path);
 }
 
@@ -110,16 +107,8 @@ export async function erase(
   session: Pick<BoundSession, 'remove'>,
   path: string,
 ): Promise<void> {
-  for (let failures = 1; ; failures += 1) {
-    try {
-      await session.remove(path);
-      return;
-    } catch (error) {
-      const again =
-        isFault(error, 'connection-loss', 'timeout') ||
-        (error instanceof ZooKeeperError && error.outcome === 'unknown');
-      if (!again || isFault(error, 'session-expired', 'closed')) return;
-    }
-    await clock.sleep(backoffMs(ERASE_MS, failures, random));
-  }
+  const mayPass = (error: unknown) =>
+    isFault(error, 'connection-loss', 'timeout') ||
+    (isUnknown(error) && !isFault(error, 'session-expired', 'closed'));
+  await retrying({ clock, random, mayPass })(() => session.remove(path)).catch(() => undefined);
 }

@@ -3,7 +3,7 @@
 
 import { RecipeError } from './recipe-error.js';
 
-/** Told of the bytes of a znode that are no items. */
+/** Receives the bytes of a znode that are no items. */
 export type OnDamaged = (error: RecipeError, data: Buffer) => void;
 
 const VERSION = Buffer.from([0, 1, 0, 1]);
@@ -34,8 +34,8 @@ export function decodeItems(bytes: Buffer): Buffer[] | undefined {
   return items;
 }
 
-/** Tells of a znode that has been removed. @throws {RecipeError} `damaged`, unless that is told */
-export function tellDamaged(path: string, data: Buffer, onDamaged: OnDamaged | undefined): never[] {
+/** Reports a znode that has been removed. @throws {RecipeError} `damaged` where nothing receives that */
+export function reportDamaged(path: string, data: Buffer, onDamaged: OnDamaged | undefined): never[] {
   const error = new RecipeError(
     `${path} held ${data.length} bytes that are no items; it has been removed`,
     'damaged',

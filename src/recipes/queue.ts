@@ -1,9 +1,9 @@
 import { anySignal } from '../base/abort.js';
 import { ConfigError } from '../base/errors.js';
 import { LARGEST_DATA, type ZooKeeper } from '../zookeeper/zookeeper.js';
-import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
-import { decodeItems, encodeItems, type OnDamaged, tellDamaged } from './queue-items.js';
-import { type Recipe, type RecipeOptions, recipeOn, repeated, type WaitOptions } from './recipe.js';
+import { isFault, isUnknown } from '../zookeeper/zookeeper-error.js';
+import { decodeItems, encodeItems, type OnDamaged, reportDamaged } from './queue-items.js';
+import { type Recipe, type RecipeOptions, recipeOn, type WaitOptions } from './recipe.js';
 import { outcomeUnknown } from './recipe-error.js';
 import { claimItem, type TakenItem } from './taken-item.js';
 import { briefly, inTime, untilChildren, type Wait, writeOnce } from './waiting.js';
@@ -21,7 +21,7 @@ export interface QueueOptions extends RecipeOptions {
   /** Ends the iteration. */
   readonly signal?: AbortSignal | undefined;
   /**
-   * Told of each znode that is not of the format; it has been removed.
+   * Receives each znode that is not of the format; it has been removed.
    * @default `take` rejects once for each, as `damaged`
    */
   readonly onDamaged?: OnDamaged | undefined;
@@ -33,7 +33,7 @@ export interface QueueOptions extends RecipeOptions {
  */
 export interface Queue<T> extends AsyncIterable<T> {
   /**
-   * Puts an item at the end. Gives up after 5 s unless told otherwise, and does not try twice.
+   * Puts an item at the end. Gives up after 5 s by default, and does not try twice.
    *
    * @throws {ConfigError} it is too large @throws {RecipeError} `outcome-unknown`: the reply was lost, and it
    * may be in the queue
@@ -41,7 +41,7 @@ export interface Queue<T> extends AsyncIterable<T> {
    * {WaitTimeoutError} @throws `signal.reason`
    */
   put(item: string | Uint8Array, options?: WaitOptions): Promise<void>;
-  /** The same for several, all or none of them, which together make one request. */
+  /** The same for several, all or nothing, which together make one request. */
   putMany(items: readonly (string | Uint8Array)[], options?: WaitOptions): Promise<void>;
   /**
    * Takes the first item. Without a lock path an item that is being removed when the time is up is waited
@@ -49,7 +49,7 @@ export interface Queue<T> extends AsyncIterable<T> {
    *
    * @throws {WaitTimeoutError} there was none for the whole time, or with `timeoutMs: 0` is none now
    * @throws {RecipeError} `damaged`; `outcome-unknown` where an item was removed, and whether by this taker
-   * cannot be told: it is not given out
+   * is not known: it is not given out
    * @throws {ZooKeeperError} no connection in time, access denied, client closed @throws `signal.reason`
    */
   take(options?: WaitOptions): Promise<T>;
@@ -77,7 +77,7 @@ export function queue(zookeeper: ZooKeeper, path: string, options: QueueOptions)
   const { format, lockPath } = options;
   if (!(format in NAMES)) throw new ConfigError('format', format, 'simple or distributed');
   if (lockPath === undefined)
-    return new ZnodeQueue(recipe, options, (name, wait) => takeItems(recipe, options, name, wait));
+    return new ZnodeQueue(recipe, options, (name, wait) => takeItems(wait, options, name));
   if (format === 'simple')
     throw new ConfigError(
       'lockPath',
@@ -86,7 +86,7 @@ export function queue(zookeeper: ZooKeeper, path: string, options: QueueOptions)
     );
   const locks = recipeOn(zookeeper, lockPath, options);
   return new ZnodeQueue<Buffer | TakenItem>(recipe, options, (name, wait) =>
-    claimItem(recipe, locks, name, wait, options.onDamaged),
+    claimItem(wait, locks, name, options.onDamaged),
   );
 }
 
@@ -141,8 +141,7 @@ class ZnodeQueue<T extends Buffer | TakenItem> implements Queue<T> {
         try {
           return await zookeeper.multi(operations, { signal });
         } catch (error) {
-          if (error instanceof ZooKeeperError && error.outcome === 'unknown')
-            throw outcomeUnknown(path, `whether ${path} has got what was put`, error);
+          if (isUnknown(error)) throw outcomeUnknown(path, `whether ${path} has got what was put`, error);
           if (!isFault(error, 'no-node')) throw error;
         }
         await zookeeper.ensurePath(path, { signal });
@@ -198,7 +197,7 @@ class ZnodeQueue<T extends Buffer | TakenItem> implements Queue<T> {
     const { recipe } = this;
     const { lockPath } = this.options;
     const list = async (path: string) =>
-      (await repeated(recipe, wait.signal, (call) => recipe.zookeeper.children(path, call))) ?? [];
+      (await wait.retry((call) => recipe.zookeeper.children(path, call))) ?? [];
     const [names, locked] = await Promise.all([
       list(recipe.path),
       lockPath === undefined ? [] : list(lockPath),
@@ -212,7 +211,6 @@ class ZnodeQueue<T extends Buffer | TakenItem> implements Queue<T> {
     const untilChange = (path: string, seen: readonly string[]) => {
       const before = new Set(seen);
       return untilChildren(
-        recipe,
         { ...wait, signal },
         path,
         (now) => now.length !== before.size || now.some((name) => !before.has(name)),
@@ -233,21 +231,20 @@ class ZnodeQueue<T extends Buffer | TakenItem> implements Queue<T> {
 
 /** At most once: what is removed is had. */
 async function takeItems(
-  recipe: Recipe,
+  { recipe, retry }: Wait,
   { format, onDamaged }: QueueOptions,
   name: string,
-  { signal }: Wait,
 ): Promise<Buffer[]> {
   const { zookeeper } = recipe;
   const path = `${recipe.path}/${name}`;
-  const znode = await repeated(recipe, signal, (call) => zookeeper.read(path, call));
+  const znode = await retry((call) => zookeeper.read(path, call));
   if (znode === undefined) return [];
   // Not given up with the wait: what has been removed has to be handed out.
   const { value, error, mayBeDone } = await inTime(
     recipe,
     briefly(),
     'could not be changed',
-    ({ signal: own }) => writeOnce(recipe, own, (call) => zookeeper.remove(path, znode.stat.version, call)),
+    ({ retry: own }) => writeOnce(own, (call) => zookeeper.remove(path, znode.stat.version, call)),
   );
   if (mayBeDone && value !== true)
     throw outcomeUnknown(path, `whether this taker has removed ${path}`, error);
@@ -256,5 +253,5 @@ async function takeItems(
   if (!value) return [];
   return format === 'simple'
     ? [znode.data]
-    : (decodeItems(znode.data) ?? tellDamaged(path, znode.data, onDamaged));
+    : (decodeItems(znode.data) ?? reportDamaged(path, znode.data, onDamaged));
 }

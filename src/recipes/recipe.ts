@@ -1,11 +1,8 @@
 import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
 import { systemClock, systemRandom } from '../base/system.js';
-import { retry, STORE_BACKOFF } from '../lease/session/retry.js';
-import type { BoundSession } from '../zookeeper/bound-session.js';
 import { pathProblem } from '../zookeeper/znode-path.js';
-import type { CallOptions, ZooKeeper } from '../zookeeper/zookeeper.js';
-import { isFault } from '../zookeeper/zookeeper-error.js';
+import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 
 /** What all recipes take. */
 export interface RecipeOptions {
@@ -51,31 +48,4 @@ export function checkTimeout(timeoutMs: number | undefined): number {
   const ms = timeoutMs ?? Number.POSITIVE_INFINITY;
   if (ms >= 0) return ms;
   throw new ConfigError('timeoutMs', timeoutMs, 'a number of milliseconds of at least 0');
-}
-
-/**
- * Repeats a call that does no harm when it is made twice, while the connection is away: in one session, or
- * else in whichever there is.
- *
- * @throws {ZooKeeperError} `session-expired` where a session was given @throws `signal.reason`, or `aborted`
- */
-export function repeated<T>(
-  { clock, random }: Pick<Recipe, 'clock' | 'random'>,
-  signal: AbortSignal | undefined,
-  call: (options: CallOptions) => Promise<T>,
-  session?: BoundSession,
-): Promise<T> {
-  return retry(() => call({ signal }), {
-    ...{
-      clock,
-      random,
-      signal,
-      until: Number.POSITIVE_INFINITY,
-      baseMs: STORE_BACKOFF.first,
-      capMs: STORE_BACKOFF.max,
-    },
-    shouldRetry: (error) =>
-      isFault(error, 'connection-loss', 'timeout') ||
-      (session === undefined && isFault(error, 'session-expired')),
-  });
 }

@@ -1,9 +1,10 @@
 import { orAborted } from '../base/abort.js';
 import { BoundSession } from '../zookeeper/bound-session.js';
+import { whileConnectionIsAway } from '../zookeeper/retry.js';
 import type { CallOptions, MultiOperation } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
-import { decodeItems, encodeItems, type OnDamaged, tellDamaged } from './queue-items.js';
-import { type Recipe, repeated } from './recipe.js';
+import { decodeItems, encodeItems, type OnDamaged, reportDamaged } from './queue-items.js';
+import type { Recipe } from './recipe.js';
 import { outcomeUnknown, RecipeError } from './recipe-error.js';
 import { briefly, inTime, type Wait, writeOnce } from './waiting.js';
 
@@ -29,17 +30,16 @@ export interface TakenItem extends AsyncDisposable {
 
 /** At least once: locks an item. None where another taker has it, or the session has ended. */
 export async function claimItem(
-  recipe: Recipe,
+  { recipe, signal, retryIn }: Wait,
   locks: Recipe,
   name: string,
-  { signal }: Wait,
   onDamaged: OnDamaged | undefined,
 ): Promise<TakenItem[]> {
   const { zookeeper, random } = recipe;
   const { sessionId } = await zookeeper.whenConnected({ timeoutMs: Number.POSITIVE_INFINITY, signal });
   const session = new BoundSession(zookeeper, sessionId);
   const [path, lock] = [`${recipe.path}/${name}`, `${locks.path}/${name}`];
-  // Tells this taker's lock from another one's of the same session.
+  // Distinguishes this taker's lock from another one's of the same session.
   const mark = random.hex(16);
   const isOwn = async (call?: CallOptions) => (await session.read(lock, call))?.data.toString() === mark;
   // Another taker may have a lock of the same name by now. A write comes first: a server may lag behind what
@@ -48,16 +48,14 @@ export async function claimItem(
     await session.multi([{ type: 'check', path: locks.path }]);
     if (await isOwn()) await session.remove(lock);
   };
-  const unlock = () => void repeated(recipe, undefined, unlocked, session).catch(() => undefined);
+  const unlock = () => void whileConnectionIsAway(recipe, session)(unlocked).catch(() => undefined);
+  const retry = retryIn(session);
   const create = (call: CallOptions) => session.createWithParents(lock, mark, 'ephemeral', call);
-  const { error, mayBeDone } = await writeOnce(recipe, signal, create, session);
+  const { error, mayBeDone } = await writeOnce(retry, create);
   try {
-    if (
-      error !== undefined &&
-      !(mayBeDone && isFault(error, 'node-exists') && (await repeated(recipe, signal, isOwn, session)))
-    )
+    if (error !== undefined && !(mayBeDone && isFault(error, 'node-exists') && (await retry(isOwn))))
       throw error;
-    const znode = await repeated(recipe, signal, (call) => session.read(path, call), session);
+    const znode = await retry((call) => session.read(path, call));
     if (znode === undefined) {
       unlock();
       return [];
@@ -66,7 +64,7 @@ export async function claimItem(
     if (items && items.length > 0)
       return share(items, (back) => removeItem(recipe, session, path, lock, unlock, back));
     await orAborted(removeItem(recipe, session, path, lock, unlock, []), signal);
-    return items ? [] : tellDamaged(path, znode.data, onDamaged);
+    return items ? [] : reportDamaged(path, znode.data, onDamaged);
   } catch (failure) {
     if (error === undefined || mayBeDone) unlock();
     const isLost =
@@ -116,27 +114,28 @@ async function removeItem(
       data: encodeItems(back),
       mode: 'persistent-sequential',
     });
-  const { error, mayBeDone, stands } = await inTime(
+  const { error, mayBeDone, exists } = await inTime(
     recipe,
     briefly(),
     'could not be changed',
-    async ({ signal }) => {
-      const written = await writeOnce(recipe, signal, (call) => session.multi(operations, call), session);
+    async (wait) => {
+      const retry = wait.retryIn(session);
+      const written = await writeOnce(retry, (call) => session.multi(operations, call));
       const isUnclear = written.mayBeDone && isFault(written.error, 'no-node');
-      const stands = () =>
-        repeated(recipe, signal, (call) => session.read(path, call), session).then(
+      const exists = () =>
+        retry((call) => session.read(path, call)).then(
           (znode) => znode !== undefined,
           () => undefined,
         );
-      return { ...written, stands: isUnclear && (await stands()) };
+      return { ...written, exists: isUnclear && (await exists()) };
     },
-  ).catch((failure: unknown) => ({ error: failure, mayBeDone: false, stands: true }));
+  ).catch((failure: unknown) => ({ error: failure, mayBeDone: false, exists: true }));
   if (error === undefined) return;
   const gone = isFault(error, 'no-node') ? error.path : undefined;
   unlock();
   // An attempt whose reply was lost has done it, or a client that asks for no lock has removed the item.
-  if (gone === path || (gone === lock && mayBeDone && stands === false)) return;
-  if (mayBeDone && (gone !== lock || stands === undefined))
+  if (gone === path || (gone === lock && mayBeDone && exists === false)) return;
+  if (mayBeDone && (gone !== lock || exists === undefined))
     throw outcomeUnknown(path, `whether ${path} was removed`, error);
   if (gone !== lock && !isFault(error, 'session-expired')) throw error;
   throw new RecipeError(`${path} is not locked any more: another taker may have it`, 'not-held', path, error);

@@ -1,16 +1,17 @@
 import { orAborted, withTimeout } from '../base/abort.js';
 import { ConfigError, WaitTimeoutError } from '../base/errors.js';
+import { whileConnectionIsAway } from '../zookeeper/retry.js';
 import { checkZnodeName, parentOf } from '../zookeeper/znode-path.js';
 import type { MultiOperation, ZnodeData, ZooKeeper } from '../zookeeper/zookeeper.js';
-import { isFault, type ZooKeeperFault } from '../zookeeper/zookeeper-error.js';
+import { ignoring } from '../zookeeper/zookeeper-error.js';
 import { erase } from './own-znode.js';
-import { type Recipe, type RecipeOptions, recipeOn, repeated, type WaitOptions } from './recipe.js';
+import { type Recipe, type RecipeOptions, recipeOn, type WaitOptions } from './recipe.js';
 import { RecipeError } from './recipe-error.js';
 import { CALL_MS, inTime, untilChildren, type Wait } from './waiting.js';
 
 // P the data of the transaction P/sites the names of all sites, one a line P/coordinator-<hex> ephemeral: the
 // coordinator is there P/vote-SITE its vote, until it has carried out the outcome P/decision the outcome
-// Votes and decision are created, so each is written once. The process that decides obeys what stands there,
+// Votes and decision are created, so each is written once. The process that decides obeys what is written,
 // not what it wanted to write.
 
 const COORDINATOR = 'coordinator-';
@@ -57,8 +58,8 @@ export interface Transaction {
    * acknowledges that. After a restart it does what is left. Where the coordinator's session has ended, it
    * decides by the votes there are.
    *
-   * @param vote promises that the site can commit whatever happens, or refuses. Not asked once a vote stands,
-   * nor where it is decided already. Where it throws, `join` does, without a vote
+   * @param vote promises that the site can commit whatever happens, or refuses. Not asked once a vote is
+   * there, nor where it is decided already. Where it throws, `join` does, without a vote
    * @param apply carries out the outcome; after a restart perhaps again
    * @throws {WaitTimeoutError} no transaction was begun in time, or ZooKeeper is away past the time-out
    */
@@ -93,8 +94,8 @@ export function transaction(zookeeper: ZooKeeper, path: string, options?: Recipe
       try {
         return await settle(recipe, { timeoutMs, signal }, async (look, time) => {
           if (look === undefined) {
-            await repeated(recipe, time, (call) => zookeeper.ensurePath(parentOf(path) ?? '/', call));
-            await repeated(recipe, time, (call) => zookeeper.multi(begin, call)).catch(unless('node-exists'));
+            await time.retry((call) => zookeeper.ensurePath(parentOf(path) ?? '/', call));
+            await time.retry((call) => zookeeper.multi(begin, call)).catch(ignoring('node-exists'));
             return undefined;
           }
           if (look.sites.join('\n') !== names.join('\n') || !look.data.equals(Buffer.from(data)))
@@ -103,7 +104,7 @@ export function transaction(zookeeper: ZooKeeper, path: string, options?: Recipe
               'foreign-znode',
               path,
             );
-          return isDue(look) || (await verdict(recipe, look, time)) ? decide(recipe, look, time) : undefined;
+          return isDue(look) || (await verdict(time, look)) ? decide(time, look) : undefined;
         });
       } finally {
         // Without it the sites decide themselves.
@@ -119,15 +120,16 @@ export function transaction(zookeeper: ZooKeeper, path: string, options?: Recipe
         if (look === undefined) return undefined;
         if (!look.sites.includes(site))
           throw new ConfigError('site', site, `one of the sites of ${path}: ${look.sites.join(', ')}`);
-        if (isDue(look)) return decide(recipe, look, time);
+        if (isDue(look)) return decide(time, look);
         if (look.names.includes(VOTE + site)) return undefined;
-        answer ??= await orAborted(vote(look.data), time);
+        answer ??= await orAborted(vote(look.data), time.signal);
         if (!isOutcome(answer)) throw new ConfigError('vote', answer, '"commit" or "abort"');
-        await write(recipe, own, answer, time);
+        await write(time, own, answer);
         return undefined;
       });
       await apply?.(outcome);
-      const acknowledged = repeated(recipe, undefined, (call) => zookeeper.remove(own, undefined, call));
+      const retry = whileConnectionIsAway(recipe);
+      const acknowledged = retry((call) => zookeeper.remove(own, undefined, call));
       await withTimeout(
         recipe.clock,
         CALL_MS,
@@ -138,21 +140,21 @@ export function transaction(zookeeper: ZooKeeper, path: string, options?: Recipe
 
     forget: (wait = {}) =>
       inTime(recipe, wait, 'could not be removed', (time) =>
-        follow(recipe, time, async (look) => {
+        follow(time, async (look) => {
           if (look === undefined) return true;
           if (!look.names.includes('decision') || look.names.some((name) => name.startsWith(VOTE)))
             return undefined;
           const remove = [...look.names.map((name) => `${path}/${name}`), path].map(
             (each) => ({ type: 'remove', path: each }) as const,
           );
-          const removed = repeated(recipe, time.signal, (call) => zookeeper.multi(remove, call));
-          return removed.then(() => true, unless('no-node', 'not-empty'));
+          const removed = time.retry((call) => zookeeper.multi(remove, call));
+          return removed.then(() => true, ignoring('no-node', 'not-empty'));
         }),
       ).then(() => undefined),
   };
 }
 
-/** The transaction as it stands. */
+/** The present state of the transaction. */
 interface Look {
   readonly names: readonly string[];
   readonly data: Buffer;
@@ -160,63 +162,53 @@ interface Look {
 }
 
 /**
- * Takes its turn after each change until that tells the outcome. Decides by the votes there are when the time
+ * Takes its turn after each change until that shows the outcome. Decides by the votes there are when the time
  * is up.
  */
 async function settle(
   recipe: Recipe,
   wait: WaitOptions,
-  turn: (look: Look | undefined, signal: AbortSignal | undefined) => Promise<TransactionOutcome | undefined>,
+  turn: (look: Look | undefined, time: Wait) => Promise<TransactionOutcome | undefined>,
 ): Promise<TransactionOutcome> {
   let last: Look | undefined;
   let over: AbortSignal | undefined;
-  const takeTurn = (look: Look | undefined, signal: AbortSignal | undefined) => {
-    if (last && !look) throw removed(recipe);
-    last = look;
-    return turn(look, signal);
-  };
   try {
     return await inTime(recipe, wait, 'was not begun', (time) => {
       over = time.signal;
-      return follow(recipe, time, (look) => takeTurn(look, time.signal));
+      return follow(time, (look) => {
+        if (last && !look) throw removed(recipe);
+        last = look;
+        return turn(look, time);
+      });
     });
   } catch (error) {
     const look = last;
-    // A vote may wait for something of its own, and have no time left for that.
+    // A vote may wait for something else, and have no time left for that.
     const isLate = error instanceof WaitTimeoutError && (error === over?.reason || wait.timeoutMs === 0);
     if (!look || !isLate) throw error;
-    return inTime(recipe, { ...wait, timeoutMs: CALL_MS }, 'told no outcome', ({ signal }) =>
-      decide(recipe, look, signal),
-    );
+    return inTime(recipe, { ...wait, timeoutMs: CALL_MS }, 'told no outcome', (time) => decide(time, look));
   }
 }
 
 /**
- * Calls `find` with what stands, undefined for nothing, now and after each change, until it finds something.
+ * Calls `find` with the present state, undefined for nothing, now and after each change, until it finds
+ * something.
  */
-async function follow<T>(
-  recipe: Recipe,
-  wait: Wait,
-  find: (look: Look | undefined) => Promise<T | undefined>,
-): Promise<T> {
-  const { zookeeper, path } = recipe;
+async function follow<T>(wait: Wait, find: (look: Look | undefined) => Promise<T | undefined>): Promise<T> {
+  const { zookeeper, path } = wait.recipe;
   for (;;) {
-    const names = await repeated(recipe, wait.signal, (call) => zookeeper.children(path, call));
-    const found = await find(names && (await read(recipe, names, wait.signal)));
+    const names = await wait.retry((call) => zookeeper.children(path, call));
+    const found = await find(names && (await read(wait, names)));
     if (found !== undefined) return found;
     const seen = fingerprint(names);
-    await untilChildren(recipe, wait, path, (now) => fingerprint(now) !== seen);
+    await untilChildren(wait, path, (now) => fingerprint(now) !== seen);
   }
 }
 
 const fingerprint = (names: readonly string[] = []) => [...names].sort().join('/');
 
 /** @throws {RecipeError} `foreign-znode` */
-async function read(
-  recipe: Recipe,
-  names: readonly string[],
-  signal: AbortSignal | undefined,
-): Promise<Look | undefined> {
+async function read({ recipe, retry }: Wait, names: readonly string[]): Promise<Look | undefined> {
   const { path, zookeeper } = recipe;
   const isOwn = (name: string) =>
     name === 'sites' || name === 'decision' || name.startsWith(COORDINATOR) || name.startsWith(VOTE);
@@ -227,7 +219,7 @@ async function read(
       path,
     );
   const [own, sites] = await Promise.all(
-    [path, `${path}/sites`].map((each) => repeated(recipe, signal, (call) => zookeeper.read(each, call))),
+    [path, `${path}/sites`].map((each) => retry((call) => zookeeper.read(each, call))),
   );
   return own && sites && { names, data: own.data, sites: sites.data.toString('utf8').split('\n') };
 }
@@ -236,49 +228,35 @@ async function read(
 const isDue = ({ names }: Look) =>
   names.includes('decision') || !names.some((name) => name.startsWith(COORDINATOR));
 
-/** Decides by the votes there are, unless it is decided. Resolves to what stands. */
-async function decide(
-  recipe: Recipe,
-  look: Look,
-  signal: AbortSignal | undefined,
-): Promise<TransactionOutcome> {
+/** Decides by the votes there are, unless it is decided. Resolves to the decision. */
+async function decide(time: Wait, look: Look): Promise<TransactionOutcome> {
+  const { recipe } = time;
   const path = `${recipe.path}/decision`;
-  if (!look.names.includes('decision'))
-    await write(recipe, path, (await verdict(recipe, look, signal)) ?? 'abort', signal);
-  const outcome = await wordAt(recipe, path, signal);
+  if (!look.names.includes('decision')) await write(time, path, (await verdict(time, look)) ?? 'abort');
+  const outcome = await wordAt(time, path);
   if (outcome === undefined) throw removed(recipe);
   return outcome;
 }
 
 /** What the votes come to; undefined where it takes more of them. */
-async function verdict(
-  recipe: Recipe,
-  { sites }: Look,
-  signal: AbortSignal | undefined,
-): Promise<TransactionOutcome | undefined> {
-  const votes = await Promise.all(
-    sites.map((site) => wordAt(recipe, `${recipe.path}/${VOTE}${site}`, signal)),
-  );
+async function verdict(time: Wait, { sites }: Look): Promise<TransactionOutcome | undefined> {
+  const votes = await Promise.all(sites.map((site) => wordAt(time, `${time.recipe.path}/${VOTE}${site}`)));
   if (votes.includes('abort')) return 'abort';
   return votes.includes(undefined) ? undefined : 'commit';
 }
 
 /**
- * Writes a word that stays; one that stands there already does, too: the promise of this process, or of its
+ * Writes a word that stays; one that is there already does, too: the promise of this process, or of its
  * forerunner.
  */
-const write = (recipe: Recipe, path: string, word: TransactionOutcome, signal: AbortSignal | undefined) =>
-  repeated(recipe, signal, (call) => recipe.zookeeper.create(path, word, 'persistent', call)).catch(
-    unless('node-exists', 'no-node'),
+const write = ({ recipe, retry }: Wait, path: string, word: TransactionOutcome) =>
+  retry((call) => recipe.zookeeper.create(path, word, 'persistent', call)).catch(
+    ignoring('node-exists', 'no-node'),
   );
 
 /** @throws {RecipeError} `damaged` */
-async function wordAt(
-  recipe: Recipe,
-  path: string,
-  signal: AbortSignal | undefined,
-): Promise<TransactionOutcome | undefined> {
-  const znode = await repeated(recipe, signal, (call) => recipe.zookeeper.read(path, call));
+async function wordAt({ recipe, retry }: Wait, path: string): Promise<TransactionOutcome | undefined> {
+  const znode = await retry((call) => recipe.zookeeper.read(path, call));
   const word = znode?.data.toString('utf8');
   if (word === undefined || isOutcome(word)) return word;
   throw new RecipeError(
@@ -300,12 +278,4 @@ function checkSites(sites: readonly string[]): readonly string[] {
   const twice = sites.find((site, at) => sites.indexOf(site) < at);
   if (twice !== undefined) throw new ConfigError('sites', twice, 'each site once');
   return [...sites].sort();
-}
-
-/** For failures that say that there is nothing left to do. */
-function unless(...faults: readonly ZooKeeperFault[]): (error: unknown) => undefined {
-  return (error) => {
-    if (isFault(error, ...faults)) return undefined;
-    throw error;
-  };
 }

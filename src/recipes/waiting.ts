@@ -1,9 +1,11 @@
 import { orAborted, timeoutSignal, withTimeout } from '../base/abort.js';
 import { WaitTimeoutError } from '../base/errors.js';
+import type { Retry } from '../base/retry.js';
 import type { BoundSession } from '../zookeeper/bound-session.js';
-import type { CallOptions, Watch, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
-import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
-import { checkTimeout, type Recipe, repeated, type WaitOptions } from './recipe.js';
+import { whileConnectionIsAway } from '../zookeeper/retry.js';
+import type { CallOptions, Watch, Znode } from '../zookeeper/zookeeper.js';
+import { isFault, isUnknown } from '../zookeeper/zookeeper-error.js';
+import { checkTimeout, type Recipe, type WaitOptions } from './recipe.js';
 
 /** How long may take what does not wait for others, in milliseconds. */
 export const CALL_MS = 5_000;
@@ -14,11 +16,16 @@ const WATCH_MS = 1_000;
 
 /** One wait for others. */
 export interface Wait {
+  readonly recipe: Recipe;
   /** Aborts when the time is up, or with the caller's signal; undefined where there is neither. */
   readonly signal: AbortSignal | undefined;
   /** Whether what is not there at once is not waited for. */
   readonly isTry: boolean;
   late(): WaitTimeoutError;
+  /** Retries a call that does no harm when it is made twice, while the connection is away. */
+  readonly retry: Retry;
+  /** The same in one session. */
+  retryIn(session: BoundSession): Retry;
 }
 
 /**
@@ -29,27 +36,30 @@ export interface Wait {
  * @throws `signal.reason`
  */
 export async function inTime<T>(
-  { zookeeper, clock, path }: Recipe,
+  recipe: Recipe,
   { timeoutMs, signal }: WaitOptions,
   what: string,
   work: (wait: Wait) => Promise<T>,
 ): Promise<T> {
+  const { zookeeper, clock, path } = recipe;
   const limitMs = checkTimeout(timeoutMs) || CALL_MS;
   const late = () => new WaitTimeoutError(`${zookeeper.description}: ${path} ${what} within ${timeoutMs} ms`);
   const limit =
     limitMs === Number.POSITIVE_INFINITY ? undefined : timeoutSignal(clock, limitMs, late, signal);
+  const either = limit ? limit.signal : signal;
+  const retryIn = (session?: BoundSession) => whileConnectionIsAway({ ...recipe, signal: either }, session);
   try {
     await zookeeper.whenConnected({ timeoutMs: limitMs, signal });
-    return await work({ signal: limit ? limit.signal : signal, isTry: timeoutMs === 0, late });
+    return await work({ recipe, signal: either, isTry: timeoutMs === 0, late, retry: retryIn(), retryIn });
   } catch (error) {
-    if (isFault(error, 'aborted')) (limit?.signal ?? signal)?.throwIfAborted();
+    if (isFault(error, 'aborted')) either?.throwIfAborted();
     throw error;
   } finally {
     limit?.release();
   }
 }
 
-/** What does not wait for others takes 5 s at the most, unless told otherwise. */
+/** What does not wait for others takes 5 s at the most by default. */
 export const briefly = ({ timeoutMs = CALL_MS, signal }: WaitOptions = {}): WaitOptions => ({
   timeoutMs,
   signal,
@@ -66,24 +76,19 @@ export type Written<T> = { readonly value?: T; readonly error?: unknown; readonl
  * rejects.
  */
 export async function writeOnce<T>(
-  ...[recipe, signal, write, session]: Parameters<typeof repeated<T>>
+  retry: Retry,
+  write: (call: CallOptions) => Promise<T>,
 ): Promise<Written<T>> {
   let mayBeDone = false;
-  let done: { readonly value: T } | undefined;
-  const attempt = async (call: CallOptions) => {
-    try {
-      done = { value: await write(call) };
-      return done.value;
-    } catch (error) {
-      mayBeDone ||= error instanceof ZooKeeperError && error.outcome === 'unknown';
+  const attempt = (call: CallOptions) =>
+    write(call).catch((error: unknown) => {
+      mayBeDone ||= isUnknown(error);
       throw error;
-    }
-  };
+    });
   try {
-    return { value: await repeated(recipe, signal, attempt, session), mayBeDone };
+    return { value: await retry(attempt), mayBeDone };
   } catch (error) {
-    // It may have been given up after its answer.
-    return done ? { ...done, mayBeDone } : { error, mayBeDone };
+    return { error, mayBeDone };
   }
 }
 
@@ -94,92 +99,74 @@ export async function writeOnce<T>(
  * @throws as {@link inTime}
  */
 export function untilData(
-  recipe: Recipe,
   wait: Wait,
   path: string,
   isIt: (now: Znode | undefined) => boolean,
   session?: BoundSession,
 ) {
-  const watch = (tell: (now: Znode | undefined) => void) => recipe.zookeeper.watchData(path, tell);
-  return untilTold(recipe, wait, watch, (from, call) => from.read(path, call), isIt, session);
+  const watch = (notify: (now: Znode | undefined) => void) => wait.recipe.zookeeper.watchData(path, notify);
+  return untilSeen(wait, path, watch, isIt, session);
 }
 
-/** Waits until a znode is gone whose path is not used again. @param next as of {@link untilTold} */
+/** Waits until a znode is gone whose path is not used again. @param next as of {@link untilSeen} */
 export function untilRemoved<T = void>(
-  recipe: Recipe,
   wait: Wait,
   path: string,
   session?: BoundSession,
   next: () => Promise<T> = nothing,
 ) {
-  const watch = (tell: (isGone: true) => void) => recipe.zookeeper.watchRemoval(path, () => tell(true));
-  return untilTold(
-    recipe,
-    wait,
-    watch,
-    (from, call) => from.read(path, call),
-    () => true,
-    session,
-    next,
-  );
+  const watch = (notify: (isGone: true) => void) =>
+    wait.recipe.zookeeper.watchRemoval(path, () => notify(true));
+  return untilSeen(wait, path, watch, () => true, session, next);
 }
 
 /** The same for the names of its children, none where it is absent. */
 export function untilChildren<T = void>(
-  recipe: Recipe,
   wait: Wait,
   path: string,
   isIt: (now: readonly string[]) => boolean,
   session?: BoundSession,
   next: () => Promise<T> = nothing,
 ) {
-  const watch = (tell: (now: readonly string[] | undefined) => void) =>
-    recipe.zookeeper.watchChildren(path, tell);
-  return untilTold(
-    recipe,
-    wait,
-    watch,
-    (from, call) => from.children(path, call),
-    (now = []) => isIt(now),
-    session,
-    next,
-  );
+  const watch = (notify: (now: readonly string[] | undefined) => void) =>
+    wait.recipe.zookeeper.watchChildren(path, notify);
+  return untilSeen(wait, path, watch, (now = []) => isIt(now), session, next);
 }
 
 /** Where nothing comes next, T is void. */
 const nothing = () => Promise.resolve(undefined as never);
 
 /**
- * @param next is done as soon as it is told, before anything else that came with that: its request is the
+ * @param next is done as soon as it is seen, before anything else that came with that: its request is the
  * next one to be sent
  */
-async function untilTold<S, T = void>(
-  recipe: Recipe,
-  { signal, isTry, late }: Wait,
-  watch: (tell: (now: S) => void) => Watch,
-  read: (from: Pick<ZooKeeper, 'read' | 'children'>, call: CallOptions) => Promise<unknown>,
+async function untilSeen<S, T = void>(
+  { recipe, signal, isTry, late }: Wait,
+  path: string,
+  watch: (notify: (now: S) => void) => Watch,
   isIt: (now: S) => boolean,
   session: BoundSession | undefined,
   next: () => Promise<T> = nothing,
 ): Promise<T> {
   const { zookeeper, clock } = recipe;
-  let onTold: (next: Promise<T>) => void = () => undefined;
+  let onSeen: (next: Promise<T>) => void = () => undefined;
   let onRefused: (error: unknown) => void = () => undefined;
-  let isTold = false;
-  const told = new Promise<T>((resolve, reject) => {
-    onTold = resolve;
+  let isSeen = false;
+  const seen = new Promise<T>((resolve, reject) => {
+    onSeen = resolve;
     onRefused = reject;
   });
-  // A watch does not tell that it is refused, or that the session is over; a read does.
-  const ask = () => repeated(recipe, signal, (call) => read(session ?? zookeeper, call), session);
+  // A watch does not show that it is refused, or that the session is over; a read does.
+  const retry = whileConnectionIsAway({ ...recipe, signal }, session);
+  const ask = () => retry((call) => (session ?? zookeeper).read(path, call));
   const isOver = () => session?.isOver || zookeeper.state.status === 'closed';
   if (isOver()) await ask();
   const standing = watch((now) => {
     if (!isIt(now)) return;
-    // At once: a watch that stands is read again after every change.
+    // At once: an open watch reads again after every change.
     standing.close();
-    isTold = true;
-    onTold(next());
+    isSeen = true;
+    onSeen(next());
   });
   const forgetState = zookeeper.onState(() => {
     if (!isOver()) return;
@@ -187,11 +174,11 @@ async function untilTold<S, T = void>(
     standing.close();
     void ask().catch(onRefused);
   });
-  const set = standing.first.then(() => !isTry || isTold || Promise.reject(late()));
+  const set = standing.first.then(() => !isTry || isSeen || Promise.reject(late()));
   try {
-    const isSet = await withTimeout(clock, WATCH_MS, Promise.race([told, set]), signal);
-    if (!isSet && !isTold) await ask().catch(onRefused);
-    return await orAborted(isTry ? Promise.race([told, set.then(() => told)]) : told, signal);
+    const isSet = await withTimeout(clock, WATCH_MS, Promise.race([seen, set]), signal);
+    if (!isSet && !isSeen) await ask().catch(onRefused);
+    return await orAborted(isTry ? Promise.race([seen, set.then(() => seen)]) : seen, signal);
   } finally {
     standing.close();
     forgetState();

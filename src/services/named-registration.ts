@@ -1,7 +1,8 @@
 import type { ReconcileCall } from '../zookeeper/reconcile-loop.js';
+import { catchUp } from '../zookeeper/retry.js';
 import type { Znode } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
-import { catchUp, isNotApplied, ownerOf, RegisteredZnode, type WantedZnode } from './registered-znode.js';
+import { isNotApplied, ownerOf, RegisteredZnode, type WantedZnode } from './registered-znode.js';
 import { replacementVersion, replacing } from './service-directory.js';
 
 /** A znode that we have created, or may have. Its transaction is learned by reading it. */
@@ -23,8 +24,8 @@ const LEAVE_EMPTY_MS = { min: 100, jitter: 200 };
 /**
  * A registration whose znode has a fixed name.
  *
- * Two registrants may share a session, so a znode is told apart by the transaction that created it. The last
- * one to register replaces what stands there, once; the others leave its znode alone, so that they never
+ * Two registrants may share a session, so a znode is known by the transaction that created it. The last
+ * one to register replaces the present one, once; the others leave its znode alone, so that they never
  * fight. When the znode is removed, ours or the other's, the path is left empty for a moment: a registrant of
  * another kind may be replacing it.
  *
@@ -107,7 +108,7 @@ export class NamedRegistration extends RegisteredZnode {
   }
 
   /**
-   * Reads what stands there, after every write of ours whose reply was lost has been applied or never will
+   * Reads the present one, after every write of ours whose reply was lost has been applied or never will
    * be.
    */
   async #look(
@@ -120,11 +121,11 @@ export class NamedRegistration extends RegisteredZnode {
   }
 
   /**
-   * Whose znode stands there; `unsure` for one that may be ours, and was overwritten before our first read.
+   * Whose znode is there; `unsure` for one that may be ours, and was overwritten before our first read.
    */
   #recognise({ data, stat: { createdZxid, owner, version } }: Znode): 'ours' | 'unsure' | 'foreign' {
     const made = this.#made;
-    // While the one before stands, none was created in its place.
+    // While the one before exists, none was created in its place.
     const isOwn = createdZxid === this.own?.createdZxid;
     const isMade = !isOwn && made !== undefined && owner === made.owner;
     if (isOwn || (isMade && version === made.version && data.toString('utf8') === made.data)) {
@@ -151,14 +152,14 @@ export class NamedRegistration extends RegisteredZnode {
     return now < this.#emptyUntil ? this.#emptyUntil - now : undefined;
   }
 
-  /** Whether one of ours stood there, where nothing stands any more, and did not go with its session. */
+  /** Whether one of ours was there, where nothing is any more, and did not go with its session. */
   #wasRemoved(owner: string | undefined): boolean {
     const last = this.#made?.certain === true ? this.#made : this.own;
     return last !== undefined && (last.owner === undefined || last.owner === owner);
   }
 
   /**
-   * Creates our znode, in place of the one that stands there. False when another write came first, and it has
+   * Creates our znode, in place of the one that is there. False when another write came first, and it has
    * to be read.
    */
   async #write(

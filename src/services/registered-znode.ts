@@ -1,10 +1,10 @@
 import type { Clock, RandomSource } from '../base/clock.js';
 import type { Lease } from '../lease/model/lease.js';
 import type { ReconcileCall } from '../zookeeper/reconcile-loop.js';
+import { busy } from '../zookeeper/retry.js';
 import type { CreateMode, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { withEnabled } from './instance-codec.js';
-import { busy } from './service-directory.js';
 import type { ServiceInstance } from './service-instance.js';
 
 /** The znode that is wanted for an instance. A value: it is replaced, never changed. */
@@ -29,7 +29,7 @@ export type RegistrationEvent =
       readonly by: string | undefined;
     }
   /**
-   * Our znode was removed, or overwritten, by another client, and stands there again. `problem` is the rest
+   * Our znode was removed, or overwritten, by another client, and is there again. `problem` is the rest
    * of the sentence "<path> …".
    */
   | { readonly type: 'restored'; readonly path: string; readonly problem: string };
@@ -99,7 +99,7 @@ export abstract class RegisteredZnode {
     return znode.stat.owner === ownerOf(wanted, sessionId) && this.#stands(znode, wanted);
   }
 
-  /** Counts its writes anew: another znode is wanted, or there is another session. */
+  /** Counts its writes from zero: another znode is wanted, or there is another session. */
   forgetWrites(): void {
     this.#writes = [];
   }
@@ -157,19 +157,6 @@ export abstract class RegisteredZnode {
 /** The owner of a znode that this session makes; undefined for a persistent one. */
 export function ownerOf({ mode }: WantedZnode, sessionId: string): string | undefined {
   return mode === 'persistent' ? undefined : sessionId;
-}
-
-/**
- * Brings the server up to date with every write made before: after a change of servers it may lag behind.
- * Afterwards a write that was sent over a lost connection is visible, or will never be applied.
- */
-export async function catchUp(zookeeper: ZooKeeper, path: string, call: ReconcileCall): Promise<void> {
-  try {
-    // A transaction goes through the leader, even one that only checks.
-    await zookeeper.multi([{ type: 'check', path }], call);
-  } catch (error) {
-    if (!isFault(error, 'no-node')) throw error;
-  }
 }
 
 /** Whether a write has certainly changed nothing. */

@@ -1,15 +1,11 @@
 import type { ReconcileCall, Reconciled, ReconcileLoop } from '../zookeeper/reconcile-loop.js';
+import { busy, catchUp } from '../zookeeper/retry.js';
 import type { Watch, Znode } from '../zookeeper/zookeeper.js';
 import { ZooKeeperError, type ZooKeeperFault } from '../zookeeper/zookeeper-error.js';
 import { NamedRegistration } from './named-registration.js';
-import {
-  catchUp,
-  type RegisteredZnode,
-  type RegistrationContext,
-  type WantedZnode,
-} from './registered-znode.js';
+import type { RegisteredZnode, RegistrationContext, WantedZnode } from './registered-znode.js';
 import { SequentialRegistration } from './sequential-registration.js';
-import { busy, CALL_TIMEOUT_MS, type ServiceCall } from './service-directory.js';
+import { CALL_TIMEOUT_MS, type ServiceCall } from './service-directory.js';
 
 export interface RegistrationOptions extends RegistrationContext {
   /** Settles it whenever it is touched. */
@@ -132,7 +128,7 @@ export class Registration implements Reconciled {
     throw busy(this.path);
   }
 
-  /** Follows its znode no more. What stands there stays. */
+  /** Follows its znode no more, and leaves it as it is. */
   close(): void {
     this.#pause?.abort();
     this.#watch?.watch.close();

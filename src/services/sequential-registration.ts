@@ -1,15 +1,10 @@
 import { concurrently } from '../base/concurrently.js';
 import type { ReconcileCall } from '../zookeeper/reconcile-loop.js';
+import { catchUp } from '../zookeeper/retry.js';
 import { parentOf } from '../zookeeper/znode-path.js';
 import type { Znode } from '../zookeeper/zookeeper.js';
-import { isFault } from '../zookeeper/zookeeper-error.js';
-import {
-  catchUp,
-  isNotApplied,
-  type OwnZnode,
-  RegisteredZnode,
-  type WantedZnode,
-} from './registered-znode.js';
+import { ignoring } from '../zookeeper/zookeeper-error.js';
+import { isNotApplied, type OwnZnode, RegisteredZnode, type WantedZnode } from './registered-znode.js';
 
 /** How many znodes are read at a time when ours is searched for. */
 const READS_AT_ONCE = 64;
@@ -100,10 +95,8 @@ export class SequentialRegistration extends RegisteredZnode {
     await concurrently(numbered, READS_AT_ONCE, async (each) => {
       const path = `${parent === '/' ? '' : parent}/${each}`;
       if (path === this.own?.path) return;
-      const znode = await zookeeper.read(path, call).catch((error: unknown) => {
-        // One that may not be read is not ours.
-        if (!isFault(error, 'no-auth')) throw error;
-      });
+      // One that may not be read is not ours.
+      const znode = await zookeeper.read(path, call).catch(ignoring('no-auth'));
       if (!znode || znode.stat.owner !== sessionId) return;
       const { createdZxid, version } = znode.stat;
       const isLost = lost.data.has(znode.data.toString('utf8'));

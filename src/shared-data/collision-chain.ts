@@ -3,7 +3,7 @@ import type { Attempt, DataCall, Datum } from './datum.js';
 import { decodeEntry, versionOf } from './entry.js';
 
 // Elements whose names are one hash stand at `hash`, `hash-1`, … without a gap. Every removal, and every
-// addition behind another element, also writes the collection's own znode, so that its version tells whether
+// addition behind another element, also writes the collection's own znode, so that its version shows whether
 // a chain may have become another one since it was read. A write that relies on more than an absent first
 // place is bound to that version. The server that was read may lag behind all of this.
 
@@ -62,16 +62,15 @@ export function put(
 ): Promise<boolean> {
   return datum.attempted('the element could not be written', call, async (attempt) => {
     const collection = await datum.ensured(attempt);
-    if (collection === undefined) return undefined;
     const places = await read(datum, attempt, hash, id);
     const found = places.find((place) => place.id === id);
     if (condition !== undefined && !holds(datum, condition, found?.znode, document, attempt))
-      return (await attempt.isFresh()) ? false : undefined;
+      return attempt.answer(false);
     if (found === undefined) {
       const create = datum.creation(hash, places.length, document, collection);
       await datum.multi(attempt, places.length === 0 ? [create] : [reordered(datum, collection), create]);
     } else if (condition === undefined && found.znode.data.toString('utf8') === document) {
-      return (await attempt.isFresh()) || undefined;
+      return attempt.answer(true);
     } else {
       const version = condition === undefined ? -1 : found.znode.stat.version;
       await datum.multi(attempt, [
@@ -95,13 +94,13 @@ export function remove(
 ): Promise<boolean> {
   return datum.attempted('the element could not be removed', call, async (attempt) => {
     const collection = await datum.collection(attempt);
-    if (collection === undefined) return (await attempt.isFresh()) ? attempt.mayBeDone : undefined;
+    if (collection === undefined) return attempt.answer(attempt.mayBeDone);
     const places = await read(datum, attempt, hash);
     const found = places.find((place) => place.id === id);
     const last = places.at(-1);
     const isMet = condition === undefined || holds(datum, condition, found?.znode, undefined, attempt);
     if (!isMet || found === undefined || last === undefined)
-      return (await attempt.isFresh()) ? isMet && attempt.mayBeDone : undefined;
+      return attempt.answer(isMet && attempt.mayBeDone);
     const cut = reordered(datum, collection);
     const removal: MultiOperation = { type: 'remove', path: last.path, version: last.znode.stat.version };
     const version = condition === undefined ? -1 : found.znode.stat.version;
@@ -112,7 +111,7 @@ export function remove(
 }
 
 /**
- * Whether a condition holds of what stands there.
+ * Whether a condition holds of the present znode.
  *
  * @param document what an attempt before may have written; undefined where that removed it
  * @throws {SharedDataError} `outcome-unknown` where it does not hold, and an attempt before may be the reason
@@ -127,8 +126,8 @@ export function holds(
   const version = znode ? versionOf(znode.stat) : 'absent';
   if (version === condition) return true;
   const text = znode?.data.toString('utf8');
-  // Every attempt was for the same version, and one of them alone can have been carried out. What stands
-  // there may have been written after it.
+  // Every attempt was for the same version, and one of them alone can have been carried out. The present
+  // znode may have been written after it.
   if (mayBeDone && (text === document || !isNext(condition, znode)))
     throw datum.outcomeUnknown('the write was carried out');
   return false;

@@ -1,15 +1,13 @@
 import { concurrently } from '../base/concurrently.js';
 import { BoundSession } from '../zookeeper/bound-session.js';
 import type { ReconcileCall, Reconciled } from '../zookeeper/reconcile-loop.js';
+import { catchUp, inRounds } from '../zookeeper/retry.js';
 import type { Znode } from '../zookeeper/zookeeper.js';
-import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
-import { caughtUp, type Datum, type Step } from './datum.js';
+import type { Datum, Step } from './datum.js';
 import { decodeEntry } from './entry.js';
 import type { Replica, Replicated } from './replica.js';
 import { SharedDataError } from './shared-data-error.js';
 
-/** How often it is tried against others' changes before it counts as a failure. */
-const ROUNDS = 8;
 /** Reads, and chains, under way at once. */
 const AT_ONCE = 64;
 
@@ -49,8 +47,8 @@ interface Place {
 
 /**
  * The ephemeral elements of one datum that this node contributes: made again in each session, moved into a
- * gap before them, where another node's element was, and removed when they are not wanted any more. What
- * stands there is read anew each time.
+ * gap before them, where another node's element was, and removed when they are not wanted any more. What is
+ * there is read again each time.
  */
 export class Contribution implements Reconciled {
   dirty = false;
@@ -90,7 +88,7 @@ export class Contribution implements Reconciled {
   }
 
   /**
-   * Whether an element does not stand as it should, as far as the replica has it. It is written anew then.
+   * Whether an element is not as it should be, as far as the replica has it. It is written again then.
    */
   differs(replica: SeenElements): boolean {
     let isAny = false;
@@ -112,17 +110,11 @@ export class Contribution implements Reconciled {
       for (const element of this.elements.values()) Object.assign(element, { settled: false, at: undefined });
     this.#sessionId = sessionId;
     const step = { session: new BoundSession(this.datum.context.zookeeper, sessionId), call: { signal } };
-    for (let round = 0; round < ROUNDS; round += 1) {
+    await inRounds(this.path, async () => {
       // Every change from here on makes it dirty again.
       this.dirty = false;
-      try {
-        if (await this.#settleAll(step)) return;
-      } catch (error) {
-        if (!isFault(error, 'node-exists', 'no-node', 'bad-version', 'not-empty')) throw error;
-      }
-    }
-    const text = `${this.path} is being changed all the time`;
-    throw new ZooKeeperError(text, { fault: 'contended', outcome: 'unknown', path: this.path });
+      return (await this.#settleAll(step)) || undefined;
+    });
   }
 
   /** Resolves to whether all of it is settled, or refused. */
@@ -139,7 +131,7 @@ export class Contribution implements Reconciled {
     });
     if (todo.length === 0) return true;
     // What was done in this session is seen then, also where the reply was lost.
-    await caughtUp(step.session, path, step.call);
+    await catchUp(step.session, path, step.call);
     const collection = await datum.collection(step).catch((error: unknown) => {
       if (!(error instanceof SharedDataError)) throw error;
       return error;
@@ -153,11 +145,11 @@ export class Contribution implements Reconciled {
       datum.record.kind !== 'scalar' &&
       todo.some(({ unwanted }) => !unwanted)
     ) {
-      await datum.ensured(step);
+      await datum.make(step);
       return false;
     }
     const chains = await this.#read(todo, collection, step);
-    // All of them to their ends: none goes on beside the next round.
+    // All of them to their ends: no chain continues during the next round.
     const failures = await concurrently([...chains], AT_ONCE, async ([hash, chain]) => {
       try {
         for (const element of todo)

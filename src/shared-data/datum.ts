@@ -1,10 +1,11 @@
 import { orAborted, timeoutSignal } from '../base/abort.js';
-import { backoffMs } from '../base/backoff.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
+import { retrying } from '../base/retry.js';
 import { BoundSession } from '../zookeeper/bound-session.js';
+import { catchUp } from '../zookeeper/retry.js';
 import type { CallOptions, MultiOperation, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
-import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
+import { isFault, isUnknown, OVERTAKEN, TRANSIENT, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { type DatumRecord, decodeRecord, encodeRecord } from './entry.js';
 import { dataFolder, isIndex, type PathStrategy, placeName, titleOf } from './layout.js';
 import { checkListing, checkRequest } from './limits.js';
@@ -28,7 +29,9 @@ export interface DataContext {
 
 export const CALL_TIMEOUT_MS = 5_000;
 /** Between two attempts, in milliseconds. */
-const RETRY_MS = { first: 10, max: 500 };
+const RETRY_MS = { first: 10, max: 500, atOnce: 1 };
+/** The attempt has to be made again, on what can be read by now. */
+const STALE = new Error('what was read may be out of date');
 
 /** @throws {ConfigError} where a time-out is negative, or no number */
 export function checkTimeout(timeoutMs = CALL_TIMEOUT_MS): number {
@@ -47,10 +50,10 @@ export interface Attempt extends Step {
   /** Whether an earlier attempt may have been carried out: its reply was lost. */
   readonly mayBeDone: boolean;
   /**
-   * Whether what was read is no older than the call, as an answer must be that nothing is written for. Else
-   * the server has caught up by then, and the attempt is to be made again.
+   * Resolves to an answer for which nothing is written. Where what was read may be older than the call, the
+   * server catches up, and the attempt is made again.
    */
-  isFresh(): Promise<boolean>;
+  answer<T>(value: T): Promise<T>;
 }
 
 /** One datum: a scalar or a collection, and what is written there under conditions. */
@@ -81,7 +84,7 @@ export class Datum {
   }
 
   /**
-   * The collection's own znode, whose version tells whether an element was removed since; undefined for none.
+   * The collection's own znode, whose version shows whether an element was removed since; undefined for none.
    */
   async collection({ session, call }: Step): Promise<Znode | undefined> {
     const znode = await session.read(this.path, call);
@@ -89,12 +92,17 @@ export class Datum {
     return znode;
   }
 
-  /** The same; where there is none it is made, to be read anew. */
-  async ensured({ session, call }: Step): Promise<Znode | undefined> {
-    const znode = await this.collection({ session, call });
-    if (znode === undefined)
-      await session.createWithParents(this.path, encodeRecord(this.record), 'shared', call);
-    return znode;
+  /** The same; where there is none it is made, and the attempt is made again. */
+  async ensured(attempt: Attempt): Promise<Znode> {
+    const znode = await this.collection(attempt);
+    if (znode !== undefined) return znode;
+    await this.make(attempt);
+    throw STALE;
+  }
+
+  /** Makes the collection's own znode. */
+  async make({ session, call }: Step): Promise<void> {
+    await session.createWithParents(this.path, encodeRecord(this.record), 'shared', call);
   }
 
   /**
@@ -106,7 +114,7 @@ export class Datum {
     return this.record.kind === 'list' ? String(n) : placeName(hash, n);
   }
 
-  /** Where that stands: a scalar is its only element itself. */
+  /** The path of that: a scalar is its only element itself. */
   pathAt(hash: string, n: number): string {
     return this.record.kind === 'scalar' ? this.path : `${this.path}/${this.nameAt(hash, n)}`;
   }
@@ -129,15 +137,11 @@ export class Datum {
   }
 
   /** As {@link attempted}. @param what could not be done, as a clause */
-  attempted<T>(
-    what: string,
-    call: DataCall,
-    attempt: (attempt: Attempt) => Promise<T | undefined>,
-  ): Promise<T> {
+  attempted<T>(what: string, call: DataCall, attempt: (attempt: Attempt) => Promise<T>): Promise<T> {
     return attempted(this.context, this.path, `${this.title}: ${what}`, call, attempt);
   }
 
-  /** To be thrown where another program's znode stands. */
+  /** To be thrown where another program's znode is. */
   foreign(): SharedDataError {
     return new SharedDataError(`${this.path} holds no shared data`, 'foreign-znode', this.path);
   }
@@ -164,7 +168,6 @@ export class Datum {
  * read.
  *
  * @param failure for the message of a time-out
- * @param attempt resolves to undefined to be made again
  * @throws {ZooKeeperError} `timeout`; access denied; client closed @throws {SharedDataError} @throws
  * `signal.reason`
  */
@@ -173,62 +176,38 @@ export async function attempted<T>(
   path: string,
   failure: string,
   { timeoutMs, signal }: DataCall,
-  attempt: (attempt: Attempt) => Promise<T | undefined>,
+  attempt: (attempt: Attempt) => Promise<T>,
 ): Promise<T> {
   const ms = checkTimeout(timeoutMs);
   let cause: unknown;
+  let mayBeDone = false;
+  let fresh: string | undefined;
   const late = () =>
     new ZooKeeperError(`${failure} within ${ms} ms`, { fault: 'timeout', outcome: 'unknown', path, cause });
   const limit = timeoutSignal(clock, ms, late, signal);
   const call = { signal: limit.signal, timeoutMs: ms };
+  const retry = retrying({
+    ...{ clock, random, signal: limit.signal, backoff: RETRY_MS },
+    mayPass: (error) => error === STALE || isFault(error, ...TRANSIENT, ...OVERTAKEN),
+    onFailure: (error) => {
+      if (error === STALE) return;
+      mayBeDone ||= isUnknown(error);
+      cause = error;
+    },
+  });
   try {
-    let fresh: string | undefined;
-    for (let failures = 0, mayBeDone = false; ; failures += 1) {
-      try {
-        if (failures > 1) await clock.sleep(backoffMs(RETRY_MS, failures - 1, random), limit.signal);
-        const { sessionId } = await zookeeper.whenConnected(call);
-        const session = new BoundSession(zookeeper, sessionId);
-        const isFresh = async () => {
-          if (fresh === sessionId) return true;
-          await caughtUp(session, path, call);
-          fresh = sessionId;
-          return false;
-        };
-        const done = await orAborted(attempt({ session, call, mayBeDone, isFresh }), limit.signal);
-        if (done !== undefined) return done;
-      } catch (error) {
-        if (limit.signal.aborted || !isFault(error, ...REPEATED)) throw error;
-        mayBeDone ||= error.outcome === 'unknown';
-        cause = error;
-      }
-    }
-  } catch (error) {
-    if (isFault(error, 'aborted')) limit.signal.throwIfAborted();
-    throw error;
+    return await retry(async () => {
+      const { sessionId } = await zookeeper.whenConnected(call);
+      const session = new BoundSession(zookeeper, sessionId);
+      const answer = async <A>(value: A) => {
+        if (fresh === sessionId) return value;
+        await catchUp(session, path, call);
+        fresh = sessionId;
+        throw STALE;
+      };
+      return orAborted(attempt({ session, call, mayBeDone, answer }), limit.signal);
+    });
   } finally {
     limit.release();
   }
 }
-
-/**
- * Has the server of the session catch up with all that was written before: it may lag behind until it has
- * answered a write.
- */
-export async function caughtUp(session: BoundSession, path: string, call: CallOptions): Promise<void> {
-  try {
-    await session.multi([{ type: 'check', path }], call);
-  } catch (error) {
-    if (!isFault(error, 'no-node')) throw error;
-  }
-}
-
-/** Lost replies and sessions, and what another has written since it was read. */
-const REPEATED = [
-  'connection-loss',
-  'timeout',
-  'session-expired',
-  'bad-version',
-  'node-exists',
-  'no-node',
-  'not-empty',
-] as const;

@@ -2,6 +2,7 @@ import { onAbort, orAborted, timeoutSignal } from '../base/abort.js';
 import { backoffMs } from '../base/backoff.js';
 import { ConfigError, explain } from '../base/errors.js';
 import { Listeners } from '../base/listeners.js';
+import { retrying } from '../base/retry.js';
 import type { Lease } from '../lease/model/lease.js';
 import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import type { AnnouncedNode, NodeState } from './announced-node.js';
@@ -27,9 +28,9 @@ export type StopReason =
   | 'closed'
   /** Replaced `maxReplacements` times, the node is gone again. */
   | 'limit-reached'
-  /** The application does not want a new node, or failed to tell. */
+  /** The application does not want a new node, or failed to say. */
   | 'declined'
-  /** The lease that the node stands for is lost. */
+  /** The lease that the node represents is lost. */
   | 'lease-lost';
 
 /** `problem` is what went wrong last, for people. */
@@ -58,14 +59,14 @@ export interface SupervisorOptions {
   /** The longest such pause, in milliseconds. @default 10000 */
   readonly maxBackoffMs?: number | undefined;
   /**
-   * The lease that the node stands for: its znode says so, as JSON with `taskId`, `nodeId` and `version`, and
+   * The lease that the node represents: its znode says so, as JSON with `taskId`, `nodeId` and `version`, and
    * goes at once when the lease is lost.
    * @default none
    */
   readonly lease?: Pick<Lease, 'id' | 'version' | 'taskId' | 'signal'> | undefined;
   /** What the node says of itself; not with a lease. @default none */
   readonly data?: string | undefined;
-  /** Told of every state. It must not throw and must not block. */
+  /** Receives every state. It must not throw and must not block. */
   readonly onState?: ((state: SupervisorState) => void) | undefined;
 }
 
@@ -81,7 +82,7 @@ const GOOD_AFTER_MS = 5_000;
 
 /**
  * Keeps a node announced: a disconnected one stays disconnected, and is replaced by a new one. The ephemeral
- * data of its `SharedData` stands there only while a node is joined, and is written anew under the next.
+ * data of its `SharedData` is there only while a node is joined, and is written again under the next.
  */
 export class NodeSupervisor implements AsyncDisposable {
   #state: SupervisorState = { status: 'connecting' };
@@ -217,7 +218,7 @@ export class NodeSupervisor implements AsyncDisposable {
     this.#listeners.clear();
   }
 
-  /** Announces a node, until it stands there. @throws {ZooKeeperError} `closed` @throws the reason to stop */
+  /** Announces a node, until it is there. @throws {ZooKeeperError} `closed` @throws the reason to stop */
   async #announced(lost: LostNode | undefined): Promise<AnnouncedNode> {
     const { clock, random } = this.data.context;
     const { lease, data = '' } = this.options;
@@ -225,18 +226,16 @@ export class NodeSupervisor implements AsyncDisposable {
     const text = lease
       ? JSON.stringify({ taskId: lease.taskId, nodeId: lease.id, version: lease.version })
       : data;
-    for (let failures = 1; ; failures += 1) {
-      try {
-        signal.throwIfAborted();
-        this.#node = await this.data.announce({ data: text, signal });
-        return this.#node;
-      } catch (error) {
-        if (signal.aborted || isFault(error, 'closed')) throw error;
+    const retry = retrying({
+      ...{ clock, random, signal },
+      mayPass: (error) => !isFault(error, 'closed'),
+      onFailure: (error) => {
         const problem = explain(error);
         this.#become(lost ? { status: 'replacing', lost, problem } : { status: 'connecting', problem });
-      }
-      await clock.sleep(backoffMs({ first: 100, max: 2_000 }, failures, random), signal);
-    }
+      },
+    });
+    this.#node = await retry((call) => this.data.announce({ data: text, ...call }));
+    return this.#node;
   }
 
   #untilGone(node: AnnouncedNode): Promise<DisconnectReason> {

@@ -31,7 +31,7 @@ export interface SharedDataOptions {
   /** Which znodes data has; the same for all nodes of a cluster. @default Monastery's hashes */
   readonly paths?: PathStrategy | undefined;
   /**
-   * Told when this client's ephemeral data does not stand as it should, and when it does again. Must not
+   * Called when this client's ephemeral data is not as it should be, and when it does again. Must not
    * throw and must not block.
    */
   readonly onEvent?: ((event: ContributionEvent) => void) | undefined;
@@ -45,7 +45,7 @@ export interface SharedDataOptions {
 export interface OpenOptions extends DataCall {
   /** @default '' */
   readonly scope?: string | undefined;
-  /** @default that of the datum as it stands, and `persistent` for a new one */
+  /** @default that of the present datum, and `persistent` for a new one */
   readonly lifespan?: Lifespan | undefined;
 }
 
@@ -202,9 +202,9 @@ export class SharedData {
   ): Promise<Datum> {
     const address = checkAddress({ name, scope });
     const datum = new Datum(this.context, { address, kind, lifespan: lifespan ?? 'persistent' });
-    const { znode } = await datum.attempted('it could not be read', call, async (attempt) => ({
-      znode: await attempt.session.read(datum.path, attempt.call),
-    }));
+    const znode = await datum.attempted('it could not be read', call, (attempt) =>
+      attempt.session.read(datum.path, attempt.call),
+    );
     const found = lifespan ?? (znode && decodeRecord(znode.data)?.lifespan) ?? 'persistent';
     const opened = new Datum(this.context, { address, kind, lifespan: found });
     opened.check(znode);

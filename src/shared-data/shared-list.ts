@@ -1,7 +1,7 @@
 import { concurrently } from '../base/concurrently.js';
 import { ConfigError } from '../base/errors.js';
 import type { MultiOperation, Znode } from '../zookeeper/zookeeper.js';
-import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
+import { isUnknown } from '../zookeeper/zookeeper-error.js';
 import { type ConditionalCall, SharedDatum } from './collections.js';
 import { holds, reordered, unmoved } from './collision-chain.js';
 import { checkNoCondition } from './contributions.js';
@@ -18,7 +18,7 @@ const READ_AT_ONCE = 64;
  *
  * An ephemeral list is closed up by the nodes behind a gap, a moment after an element has gone with its node.
  * Its elements are appended and removed only by the node that contributes them, and a new session appends
- * them anew.
+ * them again.
  */
 export class SharedList<V extends SharedValue = SharedValue> extends SharedDatum<Entry<undefined, V>> {
   /** How many elements this process knows of. */
@@ -48,7 +48,6 @@ export class SharedList<V extends SharedValue = SharedValue> extends SharedDatum
     if (this.lifespan === 'ephemeral') return this.contributions.put(datum, { hash: '', document }, call);
     await datum.attempted('the element could not be appended', call, async (attempt) => {
       const collection = await datum.ensured(attempt);
-      if (collection === undefined) return undefined;
       let n = collection.stat.childCount;
       while (n > 0 && !(await this.#read(n - 1, attempt))) n -= 1;
       while (await this.#read(n, attempt)) n += 1;
@@ -58,7 +57,7 @@ export class SharedList<V extends SharedValue = SharedValue> extends SharedDatum
   }
 
   /**
-   * Writes the element that stands there when it is written. Resolves to false where `ifVersion` does not
+   * Writes the element that has the index when it is written. Resolves to false where `ifVersion` does not
    * hold.
    *
    * @throws {SharedDataError} `no-entry` @throws {ConfigError} for an ephemeral list @throws as
@@ -79,7 +78,7 @@ export class SharedList<V extends SharedValue = SharedValue> extends SharedDatum
       const znode = collection && (await this.#read(index, attempt));
       const isMet =
         znode !== undefined && (ifVersion === undefined || holds(datum, ifVersion, znode, data, attempt));
-      if (!isMet && !(await attempt.isFresh())) return undefined;
+      if (!isMet) await attempt.answer(false);
       if (znode === undefined) throw this.#absent(index);
       if (!isMet) return false;
       const version = ifVersion === undefined ? -1 : znode.stat.version;
@@ -119,7 +118,7 @@ export class SharedList<V extends SharedValue = SharedValue> extends SharedDatum
       const isMet =
         first !== undefined &&
         (ifVersion === undefined || holds(datum, ifVersion, first, undefined, attempt));
-      if (!isMet && !(await attempt.isFresh())) return undefined;
+      if (!isMet) await attempt.answer(false);
       if (collection === undefined || first === undefined) throw this.#absent(index);
       if (!isMet) return false;
       const versions = [
@@ -147,8 +146,7 @@ export class SharedList<V extends SharedValue = SharedValue> extends SharedDatum
     try {
       await this.datum.multi(attempt, operations);
     } catch (error) {
-      if (error instanceof ZooKeeperError && error.outcome === 'unknown')
-        throw this.datum.outcomeUnknown('the list was changed', error);
+      if (isUnknown(error)) throw this.datum.outcomeUnknown('the list was changed', error);
       throw error;
     }
   }

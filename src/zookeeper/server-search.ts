@@ -33,7 +33,7 @@ const ROUND_PAUSE_MS = { first: 100, max: 1_000 };
 /**
  * Finds the next address to connect to.
  *
- * Each client has an order of servers of its own, drawn at random, so that the servers share the load. Within
+ * Each client has its own order of servers, chosen at random, so that the servers share the load. Within
  * a round over all of them there is no pause. Between rounds it grows, and differs from client to client, so
  * that a server that comes back is not met by all of them at once.
  *
@@ -60,7 +60,7 @@ export class ServerSearch {
   async next(signal: AbortSignal): Promise<Candidate> {
     const { clock, names, servers } = this.options;
     if (!this.#turn || this.#turn.untried.length === 0) {
-      // Also without a pause: in a turn of its own, when the last attempt is over.
+      // Also without a pause: in a later turn of the event loop, when the last attempt is over.
       await clock.sleep(this.#pauseMs(), signal);
       const server = this.#servers[this.#turns % servers.length] as ServerAddress;
       this.#turns += 1;
@@ -108,9 +108,7 @@ export class ServerSearch {
 
   #pauseMs(): number {
     const rounds = this.#attempts / this.#servers.length;
-    return rounds === 0 || !Number.isInteger(rounds)
-      ? 0
-      : backoffMs(ROUND_PAUSE_MS, rounds, this.options.random);
+    return Number.isInteger(rounds) ? backoffMs(ROUND_PAUSE_MS, rounds, this.options.random) : 0;
   }
 
   /** Short enough for three of them within the session's time-out. */

@@ -115,7 +115,7 @@ export class SessionKeeper {
     if (this.#connectedAt !== undefined && clock.monotonic() - this.#connectedAt >= GOOD_AFTER_MS)
       this.#shortSessions = 0;
     this.#connectedAt = undefined;
-    const pauseMs = this.#shortSessions === 0 ? 0 : backoffMs(RENEW_MS, this.#shortSessions, random);
+    const pauseMs = backoffMs(RENEW_MS, this.#shortSessions, random);
     this.#shortSessions += 1;
     clock.sleep(pauseMs, this.#closing.signal).then(
       () => {
@@ -125,7 +125,7 @@ export class SessionKeeper {
     );
   }
 
-  /** Tells every listener of each state in order, also when one of them brings about the next. */
+  /** Notifies every listener of each state in order, also when one of them brings about the next. */
   #become(state: SessionState): void {
     if (this.#state.status === 'closed') return;
     this.#state = state;

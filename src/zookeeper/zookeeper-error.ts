@@ -34,7 +34,10 @@ export type ZooKeeperFault =
   /** Anything else that a server answers, by its code in the message. */
   | 'refused';
 
-const TRANSIENT: readonly ZooKeeperFault[] = ['connection-loss', 'timeout', 'session-expired', 'contended'];
+/** After these the same call may well succeed a little later. */
+export const TRANSIENT = ['connection-loss', 'timeout', 'session-expired', 'contended'] as const;
+/** Another client has changed what the call was for. */
+export const OVERTAKEN = ['bad-version', 'node-exists', 'no-node', 'not-empty'] as const;
 
 /** A call of ZooKeeper that failed. */
 export class ZooKeeperError extends NodeLeaseError {
@@ -58,9 +61,9 @@ export class ZooKeeperError extends NodeLeaseError {
     this.path = options.path;
   }
 
-  /** True where the same call may well succeed a little later. */
+  /** Whether the same call may well succeed a little later. */
   get transient(): boolean {
-    return TRANSIENT.includes(this.fault);
+    return isFault(this, ...TRANSIENT);
   }
 }
 
@@ -69,7 +72,18 @@ export function isFault(error: unknown, ...faults: readonly ZooKeeperFault[]): e
   return error instanceof ZooKeeperError && faults.includes(error.fault);
 }
 
-/** Why one request failed, before it is told which call it was made for. */
+/** Whether a write that failed with this error may have been carried out all the same. */
+export const isUnknown = (error: unknown): error is ZooKeeperError =>
+  error instanceof ZooKeeperError && error.outcome === 'unknown';
+
+/** Takes these faults for a success, for `catch`: there is nothing left to do. */
+export const ignoring =
+  (...faults: readonly ZooKeeperFault[]) =>
+  (error: unknown): undefined => {
+    if (!isFault(error, ...faults)) throw error;
+  };
+
+/** Why one request failed, before it is known which call it was made for. */
 export class RequestFailure extends Error {
   /**
    * @param mayBeApplied whether a write may have been carried out all the same

@@ -1,6 +1,6 @@
 import { explain } from '../../base/errors.js';
 import { markCluster, readCluster } from '../../lease/session/cluster-store.js';
-import { retry, whileStoreIsBusy } from '../../lease/session/retry.js';
+import { whileStoreIsBusy } from '../../lease/session/store-retry.js';
 import { type StoreSession, UNHURRIED_LISTING_MS } from '../../lease/session/store-session.js';
 import { type ProbeOptions, probeStore, THOROUGH } from '../../store/probe/probe.js';
 import { ExitCode } from '../exit-codes.js';
@@ -37,7 +37,7 @@ interface DoctorOptions {
 
 /**
  * `nodelease doctor`: proves that the store keeps its conditions, looks for damage, and examines ZooKeeper
- * where that is used. It is safe while tasks run. Its scratch objects and znodes are removed, also when
+ * where that is used. It is safe next to running tasks. Its scratch objects and znodes are removed, also when
  * it is interrupted.
  */
 export function doctorCommand(call: Call<DoctorOptions>): Promise<number> {
@@ -88,7 +88,7 @@ export async function examine(
   const { store } = session;
   const { clock, random, signal, terms = {} } = options;
   const isEtcd = /^etcds?:/.test(store.url);
-  const whenNotBusy = <T>(read: () => Promise<T>) => retry(read, whileStoreIsBusy({ clock, random, signal }));
+  const whenNotBusy = whileStoreIsBusy({ clock, random, signal });
   const findings: Finding[] = [];
   const facts: DiagnosisFacts = {};
   try {

@@ -1,7 +1,7 @@
 import { orAborted } from '../../base/abort.js';
 import { explain } from '../../base/errors.js';
 import { MAX_NODE_IDS } from '../../lease/model/lease-state.js';
-import { retry, whileStoreIsBusy } from '../../lease/session/retry.js';
+import { whileStoreIsBusy } from '../../lease/session/store-retry.js';
 import type { StoreSession } from '../../lease/session/store-session.js';
 import { allocatedReport, inspectAllocated } from '../../monitor/allocated-status.js';
 import { type PageRequest, scanPage } from '../../monitor/cluster-page.js';
@@ -169,7 +169,7 @@ async function show(
   const screen = io.screen();
   // The prompt needs a line, too.
   const maxLines = screen && !request.all && request.limit === undefined ? screen.rows - 1 : undefined;
-  const reading = await retry(() => read(signal), whileStoreIsBusy({ ...io, signal }));
+  const reading = await whileStoreIsBusy({ ...io, signal })(() => read(signal));
   if (request.json) sayJson(io, reading.report());
   else sayLines(io, reading.lines(screen, maxLines));
   return ExitCode.ok;
@@ -188,7 +188,7 @@ async function watch(read: Reader, { json }: StatusRequest, io: Io): Promise<num
             // A reading may take as long as the store's time-outs, longer than the user wants to wait.
             const next =
               reading === undefined
-                ? retry(() => read(signal), whileStoreIsBusy({ ...io, signal }))
+                ? whileStoreIsBusy({ ...io, signal })(() => read(signal))
                 : read(signal);
             reading = await orAborted(next, signal);
           } catch (error) {

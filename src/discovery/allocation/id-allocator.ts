@@ -1,12 +1,13 @@
 import { aborted, withTimeout } from '../../base/abort.js';
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { AcquireTimeoutError } from '../../base/errors.js';
+import type { Retry } from '../../base/retry.js';
 import { CLUSTER_NODE_ID_OFFSET, groupOf, nodeIdOf, widthOfGroup } from '../../id/cluster-node-id.js';
 import type { LeaseListener } from '../../lease/model/lease.js';
-import { retry, whileStoreIsAway } from '../../lease/session/retry.js';
+import { whileStoreIsAway } from '../../lease/session/store-retry.js';
 import type { BoundSession } from '../../zookeeper/bound-session.js';
 import { SessionDeadline } from '../../zookeeper/session-deadline.js';
-import type { CallOptions, MultiOperation, Watch, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
+import type { MultiOperation, Watch, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault } from '../../zookeeper/zookeeper-error.js';
 import { entryPath, groupPath, NODES_PATH } from '../tree-paths.js';
 import { findFreeIds, GROUP_SIZE, MAX_GROUPS } from './id-groups.js';
@@ -56,6 +57,8 @@ const CLAIMS_PER_SCAN = 2;
 export class IdAllocator {
   readonly #claimer: Claimer;
   readonly #barrier: WidthBarrier;
+  /** While ZooKeeper is away. */
+  readonly #retry: Retry;
   readonly #watches = new Map<string, Watch>();
   /** Aborts when something that is watched has changed. */
   #change = new AbortController();
@@ -71,9 +74,12 @@ export class IdAllocator {
     private readonly until: number,
     private readonly emit: LeaseListener,
   ) {
-    const { random, taskId, data = {} } = options;
+    const { clock, random, signal, taskId, data = {} } = options;
     this.#claimer = { taskId, nonce: random.hex(12), fields: data };
     this.#barrier = new WidthBarrier(session, timeoutMs);
+    this.#retry = whileStoreIsAway({ clock, random, signal, until, emit }, (error) =>
+      isFault(error, 'connection-loss', 'timeout'),
+    );
   }
 
   /**
@@ -81,7 +87,7 @@ export class IdAllocator {
    * lowest ones at random. Waits where none is free. When it throws, a claim of ours may stand, or still be
    * under way: it goes with the session.
    *
-   * @returns the tenure, and the claim as it stands, which does not tell the version yet
+   * @returns the tenure, and the claim as it is, which does not say the version yet
    * @throws {AcquireTimeoutError} when none became free in time
    * @throws {ZooKeeperError} `session-expired` when the session ends: then nothing of ours is left; `refused`
    * when no version can be had
@@ -93,7 +99,7 @@ export class IdAllocator {
     const forgetSession = zookeeper.onState(() => this.#change.abort());
     try {
       for (let choices = 1; ; ) {
-        const { groups, free } = await this.#retrying((call) => findFreeIds(session, maxGroups, call));
+        const { groups, free } = await this.#retry((call) => findFreeIds(session, maxGroups, call));
         const [lowest] = free;
         if (lowest === undefined) {
           await this.#waitForChange(groups);
@@ -101,13 +107,13 @@ export class IdAllocator {
         }
         const group = groupOf(lowest);
         // Before its ids are claimed the group exists, so that all tasks learn how wide ids are now.
-        if (!groups.has(group)) await this.#retrying((call) => session.ensurePath(groupPath(group), call));
-        const barrier = await this.#retrying((call) => this.#barrier.look(group, call));
+        if (!groups.has(group)) await this.#retry((call) => session.ensurePath(groupPath(group), call));
+        const barrier = await this.#retry((call) => this.#barrier.look(group, call));
         if (!barrier.open) {
           await this.#waitForChange(groups, barrier.why);
           continue;
         }
-        // As many bits as tell all ids of the groups apart.
+        // As many bits as it takes to distinguish all ids of the groups.
         const idWidth = widthOfGroup(Math.max(group, ...groups));
         for (let claims = 0; claims < CLAIMS_PER_SCAN && free.length > 0; claims += 1) {
           const [id = lowest] = free.splice(Math.floor(random.next() * Math.min(choices, free.length)), 1);
@@ -145,8 +151,8 @@ export class IdAllocator {
       if (!isFault(error, 'connection-loss', 'timeout')) throw error;
     }
     const deadline = new SessionDeadline(timeoutMs, (at) => session.heardBy(at));
-    // Reads of a session come after its writes, so this tells for certain.
-    const claim = await this.#retrying((call) => session.read(path, call));
+    // Reads of a session come after its writes, so this is certain.
+    const claim = await this.#retry((call) => session.read(path, call));
     if (claim === undefined || !isOurs(claim, session.sessionId, claimer.nonce)) return undefined;
     deadline.answered(sentAt);
     const giveUpAt = Math.max(this.until, sentAt + timeoutMs);
@@ -161,7 +167,7 @@ export class IdAllocator {
       await clock.sleep(sleepMs, signal);
       const beatAt = clock.monotonic();
       try {
-        await this.#retrying((call) => session.multi([{ type: 'check', path }], call));
+        await this.#retry((call) => session.multi([{ type: 'check', path }], call));
       } catch (error) {
         if (isFault(error, 'no-node')) return undefined;
         throw error;
@@ -189,7 +195,7 @@ export class IdAllocator {
           : `no node id could be had in time: ${why}`;
       throw new AcquireTimeoutError(`${zookeeper.description}: ${problem}`);
     }
-    // What a new watch tells first counts as a change: the scan before it did not see what happened until
+    // What a new watch reports first counts as a change: the scan before it did not see what happened until
     // then.
     const changed = () => this.#change.abort();
     for (const path of [NODES_PATH, ...[...groups].map(groupPath)]) {
@@ -206,14 +212,5 @@ export class IdAllocator {
     if (change.aborted)
       await clock.sleep(Math.max(0, Math.min(MIN_PAUSE_MS, until - clock.monotonic())), signal);
     this.#change = new AbortController();
-  }
-
-  /** Makes a call again and again while ZooKeeper is away. */
-  #retrying<T>(call: (options: CallOptions) => Promise<T>): Promise<T> {
-    const { clock, random, signal } = this.options;
-    return retry(() => call({ signal }), {
-      ...whileStoreIsAway({ clock, random, signal, until: this.until, emit: this.emit }),
-      shouldRetry: (error) => isFault(error, 'connection-loss', 'timeout'),
-    });
   }
 }

@@ -1,14 +1,14 @@
 import { onAbort, orAborted } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
 import { explain } from '../../base/errors.js';
+import { type Retry, retrying } from '../../base/retry.js';
 import { clusterNodeIdOf, groupOf, indexOf, widthOfGroup } from '../../id/cluster-node-id.js';
 import type { NodeHolderOptions } from '../../lease/hold/node-holder.js';
 import { type TenureTime, TenureWidth } from '../../lease/hold/tenure-time.js';
-import { retry, whileStoreIsAway } from '../../lease/session/retry.js';
 import { StoreTime } from '../../lease/session/store-time.js';
 import { parentOf } from '../../zookeeper/znode-path.js';
 import type { CallOptions, MultiOperation, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
-import { isFault, ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
+import { isFault, OVERTAKEN, TRANSIENT, ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import { watchIdWidth } from '../id-width.js';
 import { hexPair, NODES_PATH, stampGroupPath } from '../tree-paths.js';
 import { numbersBelow } from './id-groups.js';
@@ -22,9 +22,9 @@ export interface SessionTimeOptions
   readonly tenure: IdTenure;
   /** How a call of the tenure is made, as of now. */
   readonly call: () => CallOptions;
-  /** Reads whether the claim still stands. Throws when the tenure has ended. */
+  /** Reads whether the claim still exists. Throws when the tenure has ended. */
   readonly confirm: () => Promise<void>;
-  /** All listeners use a wider width: the others may be told. */
+  /** All listeners use a wider width, which may be published. */
   readonly onAdopted: () => void;
 }
 
@@ -35,16 +35,6 @@ const MOVE_SHARE = 1 / 3;
  * the leader's time is known for.
  */
 const ROUNDS = 5;
-/** After these an attempt may succeed, or the tenure ends. */
-const TRANSIENT = [
-  'connection-loss',
-  'timeout',
-  'session-expired',
-  'closed',
-  'bad-version',
-  'no-node',
-  'node-exists',
-] as const;
 /**
  * How much further in the future than a holder's window the first id may be without a report, in
  * milliseconds.
@@ -66,10 +56,11 @@ export class SessionTime implements TenureTime {
   readonly onWidth: TenureTime['onWidth'] = (listener) => this.width.onWidth(listener);
   /** Infinity before the tenure has written. */
   after: number = Number.POSITIVE_INFINITY;
-  /** What is adopted is what the claim is to tell the others. */
+  /** What is adopted is what the claim is to publish. */
   readonly width: TenureWidth;
   readonly #path: string;
   readonly #leaderTime: StoreTime;
+  readonly #retry: Retry;
   #preparing: Promise<void> | undefined;
   /** The last write that was sent. Each has a later timestamp than the one before. */
   #written = { timestamp: 0, sentAt: 0 };
@@ -87,14 +78,20 @@ export class SessionTime implements TenureTime {
   readonly #reported = new Set<string>();
 
   constructor(private readonly options: SessionTimeOptions) {
-    const { tenure, zookeeper, clock, signal, check } = options;
+    const { tenure, zookeeper, clock, random, signal, check } = options;
     this.clock = clock;
     this.signal = signal;
     this.check = check;
     const id = clusterNodeIdOf(tenure.nodeId);
     this.#path = `${stampGroupPath(groupOf(id))}/${hexPair(indexOf(id))}`;
     this.#leaderTime = new StoreTime(clock);
-    // What the others have been told is never taken back.
+    this.#retry = retrying({
+      ...{ clock, random, signal },
+      // An earlier holder may have written the record in the meantime, or an attempt of ours. A session that
+      // has ended ends the tenure.
+      mayPass: (error) => isFault(error, ...TRANSIENT, ...OVERTAKEN, 'closed'),
+    });
+    // What has been published is never taken back.
     this.width = new TenureWidth(tenure.idWidth, () => options.onAdopted());
     const watch = watchIdWidth(zookeeper, tenure.nodeId);
     watch.onChange((idWidth) => this.width.widen(idWidth));
@@ -121,7 +118,7 @@ export class SessionTime implements TenureTime {
   async prepare(signal?: AbortSignal): Promise<void> {
     signal?.throwIfAborted();
     this.check();
-    // For as long as the tenure lasts: several callers may wait for it, and some give up before.
+    // Until the tenure ends: several callers may wait for it, and some give up before.
     this.#preparing ??= this.#prepare().catch((error: unknown) => {
       this.#preparing = undefined;
       throw error;
@@ -153,8 +150,8 @@ export class SessionTime implements TenureTime {
   async #prepare(): Promise<void> {
     const { call } = this.options;
     const { session, deadline } = this.options.tenure;
-    await this.#retrying(async () => {
-      // Reads of a session come after its writes, so these tell what the groups are like at the claim or
+    await this.#retry(async () => {
+      // Reads of a session come after its writes, so these show the groups as of the claim or
       // later.
       const [groups, widest] = await Promise.all([
         numbersBelow(session, NODES_PATH, call()),
@@ -176,25 +173,15 @@ export class SessionTime implements TenureTime {
     while (!this.signal.aborted) {
       try {
         await this.clock.sleep(deadline.timeoutMs * MOVE_SHARE, this.signal);
-        await this.#retrying(() => this.#moveWindow());
+        await this.#retry(() => this.#moveWindow());
       } catch (error) {
         if (!this.signal.aborted) this.#report(explain(error));
       }
     }
   }
 
-  #retrying(attempt: () => Promise<void>): Promise<void> {
-    const { clock, random, signal } = this.options;
-    return retry(attempt, {
-      ...whileStoreIsAway({ clock, random, signal, until: Number.POSITIVE_INFINITY }),
-      // An earlier holder may have written the record in the meantime, or an attempt of ours. A session that
-      // has ended ends the tenure.
-      shouldRetry: (error) => !signal.aborted && isFault(error, ...TRANSIENT),
-    });
-  }
-
   /**
-   * Writes until a window stands there that begins now and has room for ids, for half a time-out at the
+   * Writes until there is a window that begins now and has room for ids, for half a time-out at the
    * least.
    */
   async #moveWindow(): Promise<void> {
@@ -203,7 +190,7 @@ export class SessionTime implements TenureTime {
     const path = this.#path;
     const since = clock.monotonic();
     for (let round = 1; round <= ROUNDS; round += 1) {
-      // The claim is read after the record: whose it is tells whether what stands in the record counts.
+      // The claim is read after the record: whose it is decides whether the content of the record counts.
       const [found] = await Promise.all([session.read(path, call()), confirm()]);
       this.#settle(found);
       if (this.#openedAt >= since && this.now() > 0 && this.#before >= this.now() + deadline.timeoutMs / 2)
@@ -254,8 +241,8 @@ export class SessionTime implements TenureTime {
   }
 
   /**
-   * The timestamp that a write of ours has put there; undefined where another tenure wrote what stands there,
-   * or none.
+   * The timestamp that a write of ours has put there; undefined where another tenure wrote the present
+   * content, or none.
    */
   #ownTimestamp(found: Znode | undefined): number | undefined {
     const record = found && decodeRecord(found);

@@ -9,7 +9,7 @@ import { detached, type Lease, type LeaseListener } from '../model/lease.js';
 import { leaseTiming } from '../model/lease-timing.js';
 import { harmless, type LeaseTracer, type NoteAttributes } from '../model/lease-tracer.js';
 import { readCluster, reportOverruled } from '../session/cluster-store.js';
-import { retry, whileStoreIsAway } from '../session/retry.js';
+import { whileStoreIsAway } from '../session/store-retry.js';
 import { StoreSession } from '../session/store-session.js';
 import { Acquirer, type Beginning } from './acquirer.js';
 import { completeBootstrap } from './bootstrap.js';
@@ -27,8 +27,8 @@ export interface AcquireLeaseOptions extends WantedSettings {
   /** How long to wait for a free id, in milliseconds, 0 for not at all. @default no limit */
   readonly acquireTimeoutMs?: number | undefined;
   /**
-   * How often a holder reads the cluster's settings, in milliseconds, to the nearest renewal. They tell that
-   * wider unique ids are asked for, or that its node id is to go. @default beside each renewal
+   * How often a holder reads the cluster's settings, in milliseconds, to the nearest renewal. They say that
+   * wider unique ids are asked for, or that its node id is to go. @default with each renewal
    */
   readonly settingsIntervalMs?: number | undefined;
   /** Gives up waiting. Has no effect once the lease is held. */
@@ -42,10 +42,10 @@ export interface AcquireLeaseOptions extends WantedSettings {
 }
 
 /**
- * How long the store may stay silent before the first answer, in milliseconds: a wrong address should be
- * known soon.
+ * How long the store may stay silent before the first answer, and the pauses until then, in milliseconds: a
+ * wrong address should be known soon.
  */
-const FIRST_CONTACT_MS = 8_000;
+const FIRST_CONTACT = { timeoutMs: 8_000, backoff: { first: 100, max: 1_000 } };
 /** How long a single request may take while acquiring, in milliseconds. */
 const ACQUIRE_REQUEST_MS = 4_000;
 
@@ -85,7 +85,8 @@ async function acquire(
   try {
     const until =
       options.acquireTimeoutMs === undefined ? Number.POSITIVE_INFINITY : begun + options.acquireTimeoutMs;
-    const context: AcquireContext = { session, clock, random, taskId, emit, until, signal };
+    const retry = whileStoreIsAway({ clock, random, signal, until, emit });
+    const context: AcquireContext = { session, clock, random, taskId, emit, until, signal, retry };
     const beginning = await firstContact(options, context);
     const { cluster } = beginning;
     reportOverruled(options, cluster.config, emit);
@@ -138,20 +139,15 @@ async function acquire(
 function firstContact(wanted: WantedSettings, context: AcquireContext): Promise<Beginning> {
   const { session, clock, random, signal } = context;
   session.expectObjects(wanted.nodes ?? 1);
-  let failed = false;
-  const attempt = async () => {
-    // The cluster may be larger than this task knows, so that its listing takes longer: the settings tell.
-    if (failed) await readCluster(session, { signal });
-    failed = true;
+  const retry = whileStoreIsAway({ clock, random, signal, ...FIRST_CONTACT });
+  return retry(async (call, number) => {
+    // The cluster may be larger than this task knows, so that its listing takes longer: the settings say so.
+    if (number > 1) await readCluster(session, call);
     return begin(wanted, context);
-  };
-  return retry(attempt, {
-    ...whileStoreIsAway({ clock, random, signal, until: clock.monotonic() + FIRST_CONTACT_MS }),
-    capMs: 1_000,
   });
 }
 
-/** A LIST comes first: it tells whether there are settings to be read, and which ids may be free. */
+/** A LIST comes first: it shows whether there are settings to be read, and which ids may be free. */
 async function begin(wanted: WantedSettings, context: AcquireContext): Promise<Beginning> {
   const { session, random, signal, emit } = context;
   const listing = firstListing(session, wanted.nodes ?? 1, random);

@@ -4,7 +4,6 @@ import { foreignError } from '../model/foreign-cluster.js';
 import { LeaseUnreadableError, nativeCodec } from '../model/lease-codec.js';
 import { availability, type LeaseState, revived } from '../model/lease-state.js';
 import type { StoredCluster } from '../session/cluster-store.js';
-import { retry, whileStoreIsAway } from '../session/retry.js';
 import { type CandidateScan, CandidateScanner } from './candidate-scan.js';
 import { type Candidate, CandidateChoice } from './candidates.js';
 import { type AcquireContext, type Claim, Claimant } from './claim.js';
@@ -42,7 +41,7 @@ export class Acquirer {
   readonly #scanner: CandidateScanner;
   readonly #claimant: Claimant;
   #lateRounds = 0;
-  /** What was read of another program's lease: nothing is waited for beside one. */
+  /** What was read of another program's lease: nothing is waited for next to one. */
   #foreign: string | undefined;
 
   constructor(private readonly options: AcquireContext) {
@@ -66,7 +65,8 @@ export class Acquirer {
       this.#claimant.noteRefusal('If-None-Match');
     }
     try {
-      for (let scan = await this.#scanner.first(cluster, listing); ; ) {
+      let scan = await this.#scanner.first(cluster, listing);
+      for (;;) {
         this.options.signal?.throwIfAborted();
         const taken = await this.#tryInTurn(scan);
         if (taken !== undefined && taken !== 'lost') return taken;
@@ -106,7 +106,7 @@ export class Acquirer {
   }: CandidateScan): Promise<Acquisition | 'lost' | undefined> {
     const rest = [...candidates];
     const lossesBefore = this.#choice.losses;
-    // Reading one object is cheaper than listing many pages anew.
+    // Reading one object is cheaper than listing many pages again.
     let spare = listing.pages - 1;
     while (rest.length > 0) {
       this.options.signal?.throwIfAborted();
@@ -141,8 +141,8 @@ export class Acquirer {
     const { id, key, row } = candidate;
     if (row === undefined)
       return this.#take({ id, previous: { kind: 'vacant' }, etag: undefined }, 'vacant', cluster);
-    const { session, clock, signal } = this.options;
-    const object = await retry(() => session.read(key, { signal }), whileStoreIsAway(this.options));
+    const { session, clock, retry } = this.options;
+    const object = await retry((call) => session.read(key, call));
     const readAt = clock.monotonic();
     if (object === undefined) return { kind: 'lost' };
     let state: LeaseState;

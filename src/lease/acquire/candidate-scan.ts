@@ -3,7 +3,6 @@ import type { ListedObject } from '../../store/lease-store.js';
 import { CLUSTER_KEY, type ClusterConfig } from '../model/cluster-config.js';
 import { leaseKey } from '../model/lease-state.js';
 import { readExistingCluster, type StoredCluster } from '../session/cluster-store.js';
-import { retry, whileStoreIsAway } from '../session/retry.js';
 import type { StoreSession } from '../session/store-session.js';
 import { absentIds, type Candidate, type CandidateChoice, classify } from './candidates.js';
 import type { AcquireContext } from './claim.js';
@@ -83,7 +82,7 @@ export class CandidateScanner {
   }
 
   /**
-   * Scans anew.
+   * Scans again.
    *
    * @param waited whether the task has waited: then there may be more ids now, or fewer, and the task must
    * not take an id that was given up for good
@@ -91,17 +90,14 @@ export class CandidateScanner {
    * @throws `signal.reason`
    */
   async again(known: StoredCluster, plan: ScanPlan, waited: boolean): Promise<CandidateScan> {
-    const { session, clock, signal } = this.options;
+    const { session, clock, retry } = this.options;
     const onePage = plan.pages === 'one';
     const listing = this.#newListing(known.config.size, plan);
     await this.#fetchNext(listing);
     if (!onePage) await this.#extend(listing, known.config);
     const scan = this.#scan(known, listing, { isAfterSettings: true, onePage });
     if (!this.#areSettingsInDoubt(scan, waited)) return scan;
-    const cluster = await retry(
-      () => readExistingCluster(session, { signal }),
-      whileStoreIsAway(this.options),
-    );
+    const cluster = await retry((call) => readExistingCluster(session, call));
     this.#clusterReadAt = clock.monotonic();
     if (cluster.etag === known.etag) return scan;
     // What was retired may be as good as released now, without having been written.
@@ -136,7 +132,7 @@ export class CandidateScanner {
     return { expiryAt: first?.at ?? Number.POSITIVE_INFINITY, expiryAfter };
   }
 
-  /** Tells, once, that an object cannot be used. */
+  /** Reports, once, that an object cannot be used. */
   reportDamage(key: string, problem: string): void {
     if (this.#reported.has(key)) return;
     this.#reported.add(key);
@@ -163,8 +159,8 @@ export class CandidateScanner {
   }
 
   #fetchNext(listing: PartialListing): Promise<void> {
-    const { session, signal } = this.options;
-    return retry(() => listing.fetchNext(session, { signal }), whileStoreIsAway(this.options));
+    const { session, retry } = this.options;
+    return retry((call) => listing.fetchNext(session, call));
   }
 
   /**
@@ -205,15 +201,15 @@ export class CandidateScanner {
   }
 
   /**
-   * Whether the settings have to be read anew. The listing shows whether they have changed, so that they need
-   * not be read at every scan.
+   * Whether the settings have to be read again. The listing shows whether they have changed, so that they
+   * need not be read at every scan.
    */
   #areSettingsInDoubt({ cluster, listing, candidates, scannedAt }: CandidateScan, waited: boolean): boolean {
     const row = settingsRow(listing);
     const isFound = candidates.length > 0;
     const haveChanged = row !== undefined && row.etag !== cluster.etag && (waited || !isFound);
     const areUnseen = waited && isFound && !listing.covers(CLUSTER_KEY);
-    // An absent object is a vacancy only while bootstrap goes on.
+    // An absent object is a vacancy only until bootstrap is complete.
     const areOld =
       candidates.some((candidate) => candidate.row === undefined) &&
       scannedAt - this.#clusterReadAt > CLUSTER_FRESH_MS;

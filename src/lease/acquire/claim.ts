@@ -1,6 +1,7 @@
-import { backoffMs } from '../../base/backoff.js';
+import { backoffMs, SERVER_AWAY } from '../../base/backoff.js';
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { StoreUnusableError } from '../../base/errors.js';
+import type { Retry } from '../../base/retry.js';
 import { StoreError, type WriteResult } from '../../store/lease-store.js';
 import type { Tenure } from '../hold/keeper.js';
 import type { LeaseListener } from '../model/lease.js';
@@ -8,7 +9,7 @@ import { type EncodedLease, nativeCodec } from '../model/lease-codec.js';
 import { acquired, type HeldLease, type LeaseState, leaseKey, stampedUntilOf } from '../model/lease-state.js';
 import { leaseTiming } from '../model/lease-timing.js';
 import type { StoredCluster } from '../session/cluster-store.js';
-import { retry, STORE_BACKOFF, whileStoreIsAway } from '../session/retry.js';
+import { isStoreAway, whileStoreIsAway } from '../session/store-retry.js';
 import type { StoreSession } from '../session/store-session.js';
 
 /** What the parts of acquiring work with. */
@@ -21,6 +22,8 @@ export interface AcquireContext {
   readonly signal?: AbortSignal | undefined;
   /** When to stop trying, on the monotonic clock. */
   readonly until: number;
+  /** While the store is away, until then. */
+  readonly retry: Retry;
 }
 
 /** An id that may be taken, as it was read. */
@@ -116,7 +119,7 @@ export class Claimant {
     }
   }
 
-  /** The etag of the own write, where it stands there and is read in time. */
+  /** The etag of the own write, where that was applied and is read in time. */
   async #readBack(key: string, held: HeldLease, stopAt: number): Promise<string | undefined> {
     const { session } = this.options;
     try {
@@ -133,14 +136,14 @@ export class Claimant {
     const { clock, random, emit, signal, until } = this.options;
     if (clock.monotonic() >= until) throw error;
     this.#failedWrites += 1;
-    const sleepMs = backoffMs(STORE_BACKOFF, this.#failedWrites, random);
+    const sleepMs = backoffMs(SERVER_AWAY, this.#failedWrites, random);
     emit({ type: 'store-failed', error, sleepMs });
     await clock.sleep(sleepMs, signal);
   }
 
   /**
    * Tests the conditions that this tenure rests on: the store must refuse the acquiring write when it is sent
-   * once more, and a replace with another object's etag. This does no harm, since the same body stands there.
+   * once more, and a replace with another object's etag. This does no harm, since the body is the same.
    * The result is not recorded: each task tests for itself.
    */
   async #provesConditions(
@@ -181,7 +184,7 @@ export class Claimant {
    */
   #toTheEnd<T>(call: () => Promise<T>, stopAt: number): Promise<T> {
     const { clock, random, emit, signal, until } = this.options;
-    const policy = whileStoreIsAway({ clock, random, emit, until: Math.min(stopAt, until) });
-    return retry(call, { ...policy, shouldRetry: (error) => policy.shouldRetry(error) && !signal?.aborted });
+    const options = { clock, random, emit, until: Math.min(stopAt, until) };
+    return whileStoreIsAway(options, (error) => isStoreAway(error) && !signal?.aborted)(call);
   }
 }

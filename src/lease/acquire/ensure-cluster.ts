@@ -1,4 +1,4 @@
-import { backoffMs } from '../../base/backoff.js';
+import { backoffMs, SERVER_AWAY } from '../../base/backoff.js';
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { AcquireTimeoutError, StoreUnusableError } from '../../base/errors.js';
 import { type ListedObject, StoreError } from '../../store/lease-store.js';
@@ -14,7 +14,7 @@ import {
   recordProbeFailure,
   type StoredCluster,
 } from '../session/cluster-store.js';
-import { retry, STORE_BACKOFF, whileStoreIsAway } from '../session/retry.js';
+import { whileStoreIsAway } from '../session/store-retry.js';
 import { type StoreSession, UNHURRIED_LISTING_MS } from '../session/store-session.js';
 import { ProbeWait } from './probe-wait.js';
 
@@ -39,7 +39,7 @@ export interface EnsureClusterOptions {
    * @default false
    */
   readonly thorough?: boolean;
-  /** Told of failures of the store that are followed by another attempt. */
+  /** Receives failures of the store that are followed by another attempt. */
   readonly emit?: LeaseListener;
 }
 
@@ -116,7 +116,8 @@ export async function ensureCluster(options: EnsureClusterOptions): Promise<Ensu
     if (refusals > 0) await afterRefusal(options, refusals);
     // Another program may keep very many objects there.
     const timeoutMs = Math.max(UNHURRIED_LISTING_MS, session.listTimeoutMs);
-    listing = (await retry(() => session.list({ ...call, timeoutMs }), whileStoreIsAway(options))).objects;
+    const list = () => session.list({ ...call, timeoutMs });
+    listing = (await whileStoreIsAway(options)(list)).objects;
   }
 }
 
@@ -132,7 +133,7 @@ async function afterRefusal(options: EnsureClusterOptions, refusals: number): Pr
     throw new StoreUnusableError(`${what}; other objects are created as they should be`);
   }
   if (clock.monotonic() >= until) throw new StoreUnusableError(what);
-  await clock.sleep(backoffMs(STORE_BACKOFF, refusals, random), signal);
+  await clock.sleep(backoffMs(SERVER_AWAY, refusals, random), signal);
 }
 
 /**
@@ -146,13 +147,14 @@ async function probedByAnother(
   const { session, clock, random, signal, until = Number.POSITIVE_INFINITY } = options;
   const requestMs = () => Math.max(observedMs, session.requestMs ?? 0);
   const wait = new ProbeWait({ clock, random, requestMs, raced, until });
+  const retry = whileStoreIsAway(options);
   for (;;) {
     await wait.pause(signal);
-    const cluster = await retry(() => readCluster(session, { signal }), whileStoreIsAway(options));
+    const cluster = await retry((call) => readCluster(session, call));
     if (cluster === undefined || cluster.config.proven) return cluster;
     if (cluster.config.proofFailed !== undefined) throw refusedBefore(session, cluster.config.proofFailed);
     if (wait.looked(cluster.config.proofsTakenOver)) {
-      const own = await retry(() => takeOver(options, cluster), whileStoreIsAway(options));
+      const own = await retry(() => takeOver(options, cluster));
       if (own !== undefined) return probed(options, own);
     }
     if (wait.isOver)
@@ -185,20 +187,19 @@ async function takeOver(
 
 /** Probes the store and records the result. */
 async function probed(options: EnsureClusterOptions, cluster: StoredCluster): Promise<StoredCluster> {
-  const { session, signal, thorough } = options;
-  const { store } = session;
-  const call = { signal };
+  const { session, thorough } = options;
+  const retry = whileStoreIsAway(options);
   await passProbe(options, cluster);
   for (let known: StoredCluster | undefined = cluster; known !== undefined; ) {
     const seen: StoredCluster = known;
-    const marked = await retry(() => markCluster(session, seen, 'proven', call), whileStoreIsAway(options));
+    const marked = await retry((call) => markCluster(session, seen, 'proven', call));
     if (marked !== undefined) return marked;
-    known = await retry(() => readCluster(session, call), whileStoreIsAway(options));
+    known = await retry((call) => readCluster(session, call));
     // Another task has probed as well, and found a fault.
     if (known?.config.proofFailed !== undefined && !thorough)
       throw refusedBefore(session, known.config.proofFailed);
   }
-  throw new StoreUnusableError(`${store.url}: cluster.json is gone`);
+  throw new StoreUnusableError(`${session.store.url}: cluster.json is gone`);
 }
 
 function refusedBefore({ store }: StoreSession, reason: string): StoreUnusableError {
@@ -226,8 +227,7 @@ async function passProbe(options: EnsureClusterOptions, cluster?: StoredCluster)
   const faults = report.checks.filter((check) => check.status === 'fault').map((check) => check.detail);
   const reason = faults.join('; ');
   // A failure that cannot be recorded is found again by the next probe.
-  await retry(() => recordProbeFailure(session, reason, { signal }), whileStoreIsAway(options)).catch(
-    () => undefined,
-  );
+  const record = whileStoreIsAway(options)((call) => recordProbeFailure(session, reason, call));
+  await record.catch(() => undefined);
   throw new StoreUnusableError(`${store.url}: the store cannot be trusted with leases: ${reason}`);
 }

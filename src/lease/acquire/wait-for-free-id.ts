@@ -26,9 +26,9 @@ const SPREAD = 0.2;
  * milliseconds: most tasks then find it taken.
  */
 const MAX_EXPIRY_JITTER_MS = 1_000;
-/** The same for an id whose release the store told of, in milliseconds. */
+/** The same for an id whose release the store has reported, in milliseconds. */
 const NEWS_JITTER_MS = 200;
-/** The shortest time from one scan to the next, in milliseconds, whatever the store tells. */
+/** The shortest time from one scan to the next, in milliseconds, whatever the store reports. */
 const MIN_PAUSE_MS = 200;
 
 /** A scan that found no free id. Times are those of the monotonic clock. */
@@ -55,7 +55,7 @@ export interface ScanPlan {
 
 /**
  * Waits between two scans of a task that found no free id (docs/design/protocol.md, "Acquiring and waiting"):
- * for a pause that grows, or less when a lease that was seen can be found expired, or when the store tells of
+ * for a pause that grows, or less when a lease that was seen can be found expired, or when the store reports
  * a change. Nothing is written, and tasks know nothing of each other.
  */
 export class WaitForFreeId {
@@ -64,7 +64,7 @@ export class WaitForFreeId {
   #pauseMs = 0;
   #allScannedAt = Number.NEGATIVE_INFINITY;
 
-  constructor(private readonly options: Omit<AcquireContext, 'taskId'>) {
+  constructor(private readonly options: Omit<AcquireContext, 'taskId' | 'retry'>) {
     if (options.session.store.changed !== undefined) this.#watch = new ChangeWatch(options);
   }
 
@@ -80,7 +80,7 @@ export class WaitForFreeId {
     if (clock.monotonic() >= until) return 'too-late';
     const { durationMs, scannedAt, expiryAfter } = scan;
     if (scan.complete) this.#allScannedAt = scannedAt;
-    // The watch does not tell what changed before it began: another scan shows that.
+    // The watch does not show what changed before it began: another scan shows that.
     if (this.#watch?.begin() === 'first') return { pages: 'all' };
 
     const maxPauseMs = durationMs * MAX_PAUSE;
@@ -114,7 +114,7 @@ export class WaitForFreeId {
     this.#watch?.end();
   }
 
-  /** Sleeps for `ms`, or until the store tells something. */
+  /** Sleeps for `ms`, or until the store reports something. */
   async #sleep(ms: number): Promise<void> {
     const { clock, signal } = this.options;
     if (this.#watch === undefined) return clock.sleep(ms, signal);
@@ -133,12 +133,12 @@ export class WaitForFreeId {
   }
 }
 
-/** Notes what a store tells of its objects. These are hints: the wait has an end without them. */
+/** Notes what a store reports of its objects. These are hints: the wait has an end without them. */
 class ChangeWatch {
   /** Called with every piece of news. */
   onNews: () => void = () => undefined;
   /**
-   * When the store first told of an id that may be free now, on the monotonic clock; infinity for none since
+   * When the store first reported an id that may be free now, on the monotonic clock; infinity for none since
    * the last scan.
    */
   newsAt = Number.POSITIVE_INFINITY;
@@ -156,7 +156,7 @@ class ChangeWatch {
     return !this.#failed;
   }
 
-  /** Begins to watch unless that goes on already. Tells whether it has never watched before. */
+  /** Begins to watch unless it does so already. Returns whether it has never watched before. */
   begin(): 'first' | 'again' {
     const times = this.#begun ? 'again' : 'first';
     this.#begun = true;
@@ -177,7 +177,7 @@ class ChangeWatch {
     return times;
   }
 
-  /** Forgets the news: a scan begins, which shows all that they told of. */
+  /** Forgets the news: a scan begins, which shows all of it. */
   forget(): void {
     this.#free.clear();
     this.newsAt = Number.POSITIVE_INFINITY;
@@ -190,7 +190,7 @@ class ChangeWatch {
     ending?.abort(new Error('the wait has ended'));
   }
 
-  /** Always false, so that the watch goes on: no change is missed between two watches. */
+  /** Always false, so that the watch continues: no change is missed between two watches. */
   #note({ key, size }: ObjectChange): false {
     const id = nodeIdOf(key);
     if (id === undefined && key !== CLUSTER_KEY) return false;

@@ -1,12 +1,12 @@
 import { LateSignal } from '../../base/abort.js';
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { explain, NodeLeaseError } from '../../base/errors.js';
+import { retrying } from '../../base/retry.js';
 import { sleepUntil } from '../../base/sleep-until.js';
 import { StoreError } from '../../store/lease-store.js';
 import type { HolderEvent, LossReason, TenureLostError } from '../model/lease.js';
 import type { LeaseTiming } from '../model/lease-timing.js';
 import type { LeaseAttributes, LeaseTracer } from '../model/lease-tracer.js';
-import { retry } from '../session/retry.js';
 
 export interface HolderOptions<E extends TenureLostError> {
   readonly clock: Clock;
@@ -19,7 +19,7 @@ export interface HolderOptions<E extends TenureLostError> {
 /** How long a release may take when there is no answer, in milliseconds. */
 const RELEASE_TIMEOUT_MS = 3_000;
 
-/** Ends what runs beside it. */
+/** Ends what runs with it. */
 const RELEASING = new Error('it is being released');
 
 /** What was written is still ours, but a write of ours came in between. Tried again. */
@@ -100,7 +100,7 @@ export abstract class Holder<E extends TenureLostError> implements AsyncDisposab
   }
 
   /**
-   * Runs a chore beside the lease: it gets a signal that aborts when the tenure ends, must not throw, and is
+   * Runs a chore next to the lease: it gets a signal that aborts when the tenure ends, must not throw, and is
    * awaited by `release()`.
    */
   addChore(run: (ending: AbortSignal) => Promise<void>): void {
@@ -115,21 +115,21 @@ export abstract class Holder<E extends TenureLostError> implements AsyncDisposab
   /** One renewal, with as many attempts as fit before the stop point (rule 6). */
   protected async renew(): Promise<void> {
     const { clock, random, emit } = this.holding;
-    const { retryBaseMs: baseMs, retryCapMs: capMs } = this.timing;
     const begun = clock.monotonic();
     this.#retrying = false;
     this.#answer = undefined;
-    await retry(() => this.attempt(begun), {
-      ...{ clock, random, until: this.#stopAt, baseMs, capMs, signal: this.ending },
+    const retry = retrying({
+      ...{ clock, random, until: this.#stopAt, backoff: this.timing.backoff, signal: this.ending },
       // A refusal such as 403 may pass as well, when credentials are being rotated; until the stop point
       // nothing is lost by asking again.
-      shouldRetry: (error) => this.isHeld && (error instanceof NodeLeaseError || error instanceof Overtaken),
+      mayPass: (error) => error instanceof NodeLeaseError || error instanceof Overtaken,
       onFailure: (error, attempt) => {
         this.#retrying = true;
         if (isAnswer(error)) this.#answer = error;
         if (error instanceof NodeLeaseError) emit({ type: 'renewal-failed', error, attempt });
       },
     });
+    await retry(() => this.attempt(begun));
     if (this.isHeld) emit({ type: 'renewed', deadline: this.deadline, tookMs: clock.monotonic() - begun });
   }
 
@@ -236,12 +236,14 @@ export abstract class Holder<E extends TenureLostError> implements AsyncDisposab
 
   async #giveBack(): Promise<void> {
     const { clock, random, emit } = this.holding;
-    const { retryBaseMs: baseMs, retryCapMs: capMs } = this.timing;
-    try {
+    const retry = retrying({
+      ...{ clock, random, backoff: this.timing.backoff },
       // Past the deadline there is nothing left to give back early.
-      const until = Math.min(this.deadline, clock.monotonic() + RELEASE_TIMEOUT_MS);
-      const shouldRetry = (error: unknown) => error instanceof Overtaken || this.mayPass(error);
-      await retry(() => this.giveBack(), { clock, random, until, baseMs, capMs, shouldRetry });
+      until: Math.min(this.deadline, clock.monotonic() + RELEASE_TIMEOUT_MS),
+      mayPass: (error) => error instanceof Overtaken || this.mayPass(error),
+    });
+    try {
+      await retry(() => this.giveBack());
       emit({ type: 'released' });
     } catch (error) {
       emit({ type: 'release-failed', error });

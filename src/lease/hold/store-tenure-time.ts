@@ -3,7 +3,7 @@ import type { Clock, RandomSource } from '../../base/clock.js';
 import type { ClusterConfig } from '../model/cluster-config.js';
 import type { AdoptedWidth } from '../model/lease-state.js';
 import { readExistingCluster } from '../session/cluster-store.js';
-import { retry, whileStoreIsAway } from '../session/retry.js';
+import { whileStoreIsAway } from '../session/store-retry.js';
 import type { SessionCall, StoreSession } from '../session/store-session.js';
 import { type TenureTime, TenureWidth, type WidthListener } from './tenure-time.js';
 
@@ -15,7 +15,7 @@ export interface StoreTenureTimeOptions {
   readonly signal: AbortSignal;
   /** The last id timestamp of the tenures before: see {@link Tenure}. */
   readonly stampedUntil: number;
-  /** The width that the acquiring write told other tasks. */
+  /** The width that the acquiring write published. */
   readonly idWidth: number;
   /** The `timestamp` of the last write that is known to be applied. */
   readonly before: () => number;
@@ -23,14 +23,14 @@ export interface StoreTenureTimeOptions {
   readonly check: () => void;
 }
 
-/** The id time window of a tenure whose lease stands in a store. */
+/** The id time window of a tenure whose lease is in a store. */
 export class StoreTenureTime implements TenureTime {
   readonly clock: Clock;
   readonly signal: AbortSignal;
   readonly after: number;
   readonly #width: TenureWidth;
   /**
-   * What other tasks may be told: the width that all ids of this tenure have from now on, and the last
+   * What may be published: the width that all ids of this tenure have from now on, and the last
    * timestamp of narrower ids.
    */
   adopted: AdoptedWidth;
@@ -61,14 +61,12 @@ export class StoreTenureTime implements TenureTime {
     if (Number.isFinite(this.lookedAt)) return;
     const ended = anySignal(this.signal, signal);
     try {
-      // As long as the lease lasts.
-      const policy = whileStoreIsAway({
-        clock,
-        random,
-        signal: ended.signal,
+      const retry = whileStoreIsAway({
+        ...{ clock, random, signal: ended.signal },
+        // As long as the lease is held.
         until: Number.POSITIVE_INFINITY,
       });
-      await retry(() => this.look({ signal: ended.signal }), policy);
+      await retry((call) => this.look(call));
     } catch (error) {
       signal?.throwIfAborted();
       this.check();

@@ -1,3 +1,4 @@
+import type { Backoff } from '../../base/backoff.js';
 import { leavesTime, type TenureLostError } from './lease.js';
 
 /** The times of one tenure, all in milliseconds and all derived from the lease's duration. */
@@ -15,9 +16,8 @@ export interface LeaseTiming {
    * hang fit in before the stop point.
    */
   readonly requestTimeoutMs: number;
-  /** First and longest pause between two attempts to renew. */
-  readonly retryBaseMs: number;
-  readonly retryCapMs: number;
+  /** Between two attempts to renew. */
+  readonly backoff: Backoff;
 }
 
 /** Renew after a third; from then until five sixths, retry; the last sixth is for ending the work. */
@@ -27,8 +27,7 @@ export function leaseTiming(durationMs: number): LeaseTiming {
     renewEveryMs: durationMs / 3,
     stopMarginMs: durationMs / 6,
     requestTimeoutMs: Math.min(Math.max(durationMs / 12, Math.min(durationMs / 6, 500)), 5_000),
-    retryBaseMs: Math.min(200, durationMs / 60),
-    retryCapMs: Math.min(2_000, durationMs / 15),
+    backoff: { first: Math.min(200, durationMs / 60), max: Math.min(2_000, durationMs / 15) },
   };
 }
 
@@ -42,7 +41,7 @@ const ORDERLY_SHARE = 0.8;
  * How long work may go on after its lease was lost, in milliseconds: none where another task may hold the id
  * already.
  *
- * @param now the monotonic clock, which the error's deadline is told by
+ * @param now on the monotonic clock, as the error's deadline
  */
 export function graceAfterLoss(error: TenureLostError, now: number): number {
   return leavesTime(error.reason) ? Math.max(0, (error.deadline - now) * ORDERLY_SHARE) : 0;

@@ -23,7 +23,7 @@ import {
   reportOverruled,
   type StoredCluster,
 } from '../session/cluster-store.js';
-import { retry, whileStoreIsAway } from '../session/retry.js';
+import { whileStoreIsAway } from '../session/store-retry.js';
 import type { StoreSession } from '../session/store-session.js';
 
 /** What {@link initializeCluster} did. */
@@ -52,8 +52,8 @@ const WRITES = 16;
 const MAX_VERSION = MOST_COUNT / 2;
 
 /**
- * Creates the cluster's settings, after the probe, and every lease object that is missing. Safe beside
- * running tasks and other calls of it; interrupted and called again, it goes on where it was.
+ * Creates the cluster's settings, after the probe, and every lease object that is missing. Safe next to
+ * running tasks and other calls of it; interrupted and called again, it continues where it was.
  *
  * @throws {ConfigError} when a setting is out of range
  * @throws {StoreUnusableError} when the store fails the probe
@@ -65,22 +65,22 @@ export async function initializeCluster(
   emit: LeaseListener = () => undefined,
 ): Promise<InitializeReport> {
   const { session, wanted, signal, onProgress } = options;
+  const retry = whileStoreIsAway(options);
   const { cluster, created: clusterCreated } = await ensureCluster(options);
   reportOverruled(wanted, cluster.config, emit);
   if (cluster.config.bootstrapped) {
     // What the cluster has given up had an object as well, and needs it when it grows again.
-    const damaged = await retry(() => listAbsentIds(session, cluster.config.peak), whileStoreIsAway(options));
+    const damaged = await retry(() => listAbsentIds(session, cluster.config.peak));
     return { cluster, clusterCreated, created: [], damaged };
   }
-  const absent = await retry(() => listAbsentIds(session, cluster.config.size), whileStoreIsAway(options));
+  const absent = await retry(() => listAbsentIds(session, cluster.config.size));
   const of = cluster.config.size;
   let done = of - absent.length;
   const create = async (id: number, own: AbortSignal) => {
-    // Among thousands of writes one may well go wrong. Made twice it does no harm: whatever stands there
+    // Among thousands of writes one may well go wrong. Made twice it does no harm: an object that exists
     // stays.
-    const outcome = await retry(
-      () => createVacant(session, id, { signal: own }),
-      whileStoreIsAway({ ...options, signal: own }),
+    const outcome = await whileStoreIsAway({ ...options, signal: own })((call) =>
+      createVacant(session, id, call),
     );
     done += 1;
     onProgress?.({ done, of });
@@ -97,21 +97,15 @@ export async function initializeCluster(
 
 /**
  * Another task may change the settings meanwhile; then their newer word is read and the mark set on top.
- * Resolves to what stands there.
+ * Resolves to the settings.
  */
 async function markWhenComplete(options: InitializeOptions, cluster: StoredCluster): Promise<StoredCluster> {
   const { session } = options;
-  for (
-    let known = cluster;
-    ;
-    known = await retry(() => readExistingCluster(session), whileStoreIsAway(options))
-  ) {
-    const seen = known;
-    if ((await retry(() => listAbsentIds(session, seen.config.size), whileStoreIsAway(options))).length > 0)
-      return seen;
-    const marked = await retry(() => markCluster(session, seen, 'bootstrapped'), whileStoreIsAway(options));
-    if (marked !== undefined) return marked;
-  }
+  const retry = whileStoreIsAway(options);
+  const absent = await retry(() => listAbsentIds(session, cluster.config.size));
+  if (absent.length > 0) return cluster;
+  const marked = await retry(() => markCluster(session, cluster, 'bootstrapped'));
+  return marked ?? markWhenComplete(options, await retry(() => readExistingCluster(session)));
 }
 
 /** One lease object that {@link repairCluster} restored, or could not. */
@@ -209,7 +203,7 @@ interface Examined {
   readonly age?: Interval;
   readonly state?: LeaseState;
   readonly problem?: string;
-  /** What its metadata tell: a version that leaves room for further ones, and the `timestamp`. */
+  /** What its metadata say: a version that leaves room for further ones, and the `timestamp`. */
   readonly version?: number | undefined;
   readonly expiry?: number | undefined;
 }

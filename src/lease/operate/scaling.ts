@@ -1,20 +1,21 @@
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { concurrently } from '../../base/concurrently.js';
 import { StoreUnusableError } from '../../base/errors.js';
+import type { Retry } from '../../base/retry.js';
 import { type ListedObject, StoreError } from '../../store/lease-store.js';
 import { createVacant } from '../acquire/bootstrap.js';
 import { CLUSTER_KEY, type ClusterConfig } from '../model/cluster-config.js';
 import { refuseCamunda } from '../model/foreign-cluster.js';
 import { nodeIdOf } from '../model/lease-state.js';
 import { changeCluster, readCluster, type StoredCluster } from '../session/cluster-store.js';
-import { retry, whileStoreIsAway } from '../session/retry.js';
+import { whileStoreIsAway } from '../session/store-retry.js';
 import type { SessionCall, StoreSession } from '../session/store-session.js';
 
-/** A live holder that has not told yet that it makes unique ids of the wider width. */
+/** A live holder that has not published yet that it makes unique ids of the wider width. */
 export interface NarrowHolder {
   readonly id: number;
   readonly taskId: string;
-  /** The width that its lease tells of; undefined where it tells of none. */
+  /** The width in its lease; undefined for none. */
   readonly idWidth: number | undefined;
 }
 
@@ -35,24 +36,26 @@ export interface DamagedLease {
 /** What happens while a cluster grows or shrinks. Listeners must not throw. */
 export type ScaleEvent =
   /**
-   * These holders make unique ids that are too narrow for the new size; they learn of it beside their next
+   * These holders make unique ids that are too narrow for the new size; they learn of it with their next
    * renewals.
    */
   | { readonly type: 'waiting'; readonly idWidth: number; readonly holders: readonly NarrowHolder[] }
-  /** None of them does any more. */
+  /** No holder does any more. */
   | { readonly type: 'adopted'; readonly idWidth: number; readonly tookMs: number }
-  /** The settings tell of fewer node ids now: no task that knows them takes one beyond the size. */
+  /** The settings have fewer node ids now: no task that knows them takes one beyond the size. */
   | { readonly type: 'shrunk'; readonly from: number; readonly to: number }
-  /** How many of the `total` lease objects beyond the size are retired; told a few times a second at most. */
+  /**
+   * How many of the `total` lease objects beyond the size are retired; reported a few times a second at most.
+   */
   | { readonly type: 'retired'; readonly retired: number; readonly total: number }
   /**
-   * These holders of ids beyond the size are waited for, at most `leftMs` milliseconds. Told once for each
-   * set of holders.
+   * These holders of ids beyond the size are waited for, at most `leftMs` milliseconds. Reported once for
+   * each set of holders.
    */
   | { readonly type: 'draining'; readonly holders: readonly RetiringHolder[]; readonly leftMs: number }
   /** Time was up: the id was taken from this holder, which finds out at its next renewal. */
   | { readonly type: 'forced'; readonly holder: RetiringHolder }
-  /** Left as it is; told once each. */
+  /** Left as it is; reported once each. */
   | ({ readonly type: 'damaged' } & DamagedLease);
 
 /** What `scaleCluster` came to. */
@@ -85,7 +88,8 @@ export type ScaleOutcome =
       readonly damaged: readonly DamagedLease[];
     }
   /**
-   * Not all holders use the width, which stays published. Nothing else was changed; called again, it goes on.
+   * Not all holders use the width, which stays published. Nothing else was changed; called again, it
+   * continues.
    */
   | {
       readonly kind: 'not-adopted';
@@ -94,7 +98,7 @@ export type ScaleOutcome =
       readonly holders: readonly NarrowHolder[];
     }
   /**
-   * Another task has given the cluster another size meanwhile, which stands. Called again, it is changed once
+   * Another task has given the cluster another size meanwhile, which stays. Called again, it is changed once
    * more.
    */
   | { readonly kind: 'superseded'; readonly size: number };
@@ -145,8 +149,11 @@ export class ScaleSteps {
   #failures = 0;
   #conflicts = 0;
   readonly #damaged = new Map<number, string>();
+  readonly #retry: Retry;
 
-  constructor(readonly options: ScaleOptions) {}
+  constructor(readonly options: ScaleOptions) {
+    this.#retry = whileStoreIsAway(options);
+  }
 
   /** What was reported, in ascending order of the ids. */
   get damaged(): readonly DamagedLease[] {
@@ -160,12 +167,12 @@ export class ScaleSteps {
   }
 
   read(): Promise<StoredCluster | undefined> {
-    return this.#retry(() => readCluster(this.options.session, { signal: this.options.signal }));
+    return this.#retry((call) => readCluster(this.options.session, call));
   }
 
   async list(): Promise<ClusterListing> {
-    const { session, signal } = this.options;
-    const { objects } = await this.#retry(() => session.list({ signal }));
+    const { session } = this.options;
+    const { objects } = await this.#retry((call) => session.list(call));
     refuseCamunda(session, objects);
     const rows = new Map<number, ListedObject>();
     let clusterEtag: string | undefined;
@@ -186,10 +193,7 @@ export class ScaleSteps {
     step: (id: number, call: SessionCall) => Promise<void>,
   ): Promise<void> {
     const each = (id: number, signal: AbortSignal) =>
-      retry(
-        () => step(id, { signal }),
-        whileStoreIsAway({ clock: this.options.clock, random: this.options.random, signal }),
-      );
+      whileStoreIsAway({ ...this.options, signal })((call) => step(id, call));
     await concurrently(ids, REQUESTS, each, this.options.signal);
   }
 
@@ -215,7 +219,7 @@ export class ScaleSteps {
 
   /**
    * What was written. Undefined when another task has changed the settings, or the outcome is not known: then
-   * they are to be read anew (rule 5).
+   * they are to be read again (rule 5).
    */
   async change(cluster: StoredCluster, change: Partial<ClusterConfig>): Promise<StoredCluster | undefined> {
     const { session, clock, random, signal } = this.options;
@@ -246,9 +250,5 @@ export class ScaleSteps {
     if (listing === LISTINGS)
       throw new StoreUnusableError(`${session.store.url}: does not list the lease objects that were written`);
     if (listing > 2) await clock.sleep(PAUSE_MS * listing * (1 + random.next()), signal);
-  }
-
-  #retry<T>(call: () => Promise<T>): Promise<T> {
-    return retry(call, whileStoreIsAway(this.options));
   }
 }

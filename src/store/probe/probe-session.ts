@@ -2,6 +2,7 @@ import { setMaxListeners } from 'node:events';
 import { withTimeout } from '../../base/abort.js';
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { concurrently } from '../../base/concurrently.js';
+import { type Retry, retrying } from '../../base/retry.js';
 import { bounded } from '../bounded.js';
 import type {
   Interval,
@@ -30,11 +31,9 @@ const REQUEST_TIMEOUT_MS = 5_000;
 /** The same for a listing, which in a large cluster is many requests. */
 const LIST_TIMEOUT_MS = 30_000;
 /**
- * How long a store may be away before a probe gives up, unless it is told otherwise, and the first and
- * longest pause until then, in milliseconds.
+ * How long a store may be away before a probe gives up, in milliseconds.
  */
 const STORE_AWAY_MS = 10_000;
-const PAUSE_MS = { first: 100, max: 2_000 } as const;
 /**
  * How long a write that was given up is waited for before its object is removed, in milliseconds: a file is
  * written to its end.
@@ -65,7 +64,7 @@ export interface ProbeSessionOptions {
    * @default ten seconds for each request
    */
   readonly until?: number;
-  /** Told of each failure that is followed by another attempt. */
+  /** Receives each failure that is followed by another attempt. */
   readonly onFailure?: (error: StoreError, pauseMs: number) => void;
 }
 
@@ -88,6 +87,7 @@ export class ProbeSession {
   readonly #underWay = new Set<Promise<unknown>>();
   #inFlight = 0;
   #answered = false;
+  readonly #retry: Retry;
 
   constructor(
     readonly store: LeaseStore,
@@ -95,6 +95,15 @@ export class ProbeSession {
   ) {
     this.clock = options.clock;
     this.signal = options.signal;
+    const { onFailure } = options;
+    this.#retry = retrying({
+      timeoutMs: STORE_AWAY_MS,
+      ...options,
+      // A store that has never answered is not waited for: its address may be wrong.
+      mayPass: (error) =>
+        error instanceof StoreError && error.transient && (this.#answered || error.fault === 'unavailable'),
+      onFailure: (error, _attempt, pauseMs) => onFailure?.(error as StoreError, pauseMs),
+    });
     const isS3 = store.url.startsWith('s3:');
     this.terms = {
       absent: isS3 ? 'If-None-Match' : 'create-if-absent',
@@ -173,7 +182,7 @@ export class ProbeSession {
     let failedInARow = 0;
     if (this.#underWay.size > 0) await withTimeout(this.clock, SETTLE_MS, Promise.allSettled(this.#underWay));
     await concurrently([...this.#keys], REMOVALS, async (key) => {
-      // A store that removes none of eight in a row would not remove the others either.
+      // A store that removes not one of eight in a row would not remove the others either.
       if (failedInARow >= REMOVALS) return void left.push({ key, error: left.at(-1)?.error });
       try {
         await bounded(bounds, (options) => this.store.discardProbe(key, options));
@@ -222,29 +231,7 @@ export class ProbeSession {
     });
   }
 
-  /**
-   * Calls `attempt` again while the store is away. A store that has never answered is not waited for: its
-   * address may be wrong.
-   */
-  async #retry<T>(attempt: () => Promise<T>): Promise<T> {
-    const { clock, signal, until = clock.monotonic() + STORE_AWAY_MS, onFailure } = this.options;
-    for (let pauseMs: number = PAUSE_MS.first; ; pauseMs = Math.min(2 * pauseMs, PAUSE_MS.max)) {
-      try {
-        return await attempt();
-      } catch (error) {
-        const mayPass =
-          error instanceof StoreError && error.transient && (this.#answered || error.fault === 'unavailable');
-        if (!mayPass || signal?.aborted || clock.monotonic() + pauseMs > until) throw error;
-        onFailure?.(error, pauseMs);
-        await clock.sleep(pauseMs, signal);
-      }
-    }
-  }
-
-  async #timed<T>(
-    run: (options: StoreCallOptions) => Promise<T>,
-    timeoutMs = REQUEST_TIMEOUT_MS,
-  ): Promise<T> {
+  async #timed<T>(run: (options: StoreCallOptions) => Promise<T>, timeoutMs = REQUEST_TIMEOUT_MS): Promise<T> {
     this.requests += 1;
     this.#inFlight += 1;
     const alone = this.#inFlight === 1;

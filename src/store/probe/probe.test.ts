@@ -78,7 +78,7 @@ describe('the probe of a store that is not S3', () => {
       },
       discardProbe: { value: (key: string) => inner.discardProbe(key) },
     });
-    await expect(probeStore(store, { ...quickly, signal: interrupt.signal })).rejects.toThrow('given up');
+    await expect(probeStore(store, { ...quickly, signal: interrupt.signal })).rejects.toThrow('interrupted');
     await systemClock.sleep(40);
     expect((await inner.list()).objects).toEqual([]);
   });

@@ -38,7 +38,7 @@ export interface ProbeOptions extends ProbeSessionOptions {
 export const THOROUGH = { rounds: 100, writers: 4 } as const;
 
 /**
- * Proves that a store does conditional writes, also when several writers come at once, and that it tells the
+ * Proves that a store does conditional writes, also when several writers come at once, and that it shows the
  * age of its objects: what every safety rule rests on. Works on scratch objects `probe-….json` and removes
  * them.
  *
@@ -46,6 +46,7 @@ export const THOROUGH = { rounds: 100, writers: 4 } as const;
  *
  * @throws {@link StoreError} when the store cannot be reached, does not exist, denies access, or is too busy
  * to be judged
+ * @throws `signal.reason`
  */
 export async function probeStore(store: LeaseStore, options: ProbeOptions): Promise<ProbeReport> {
   const { signal, writers = 8, rounds = 12, watchAgeMs = 2_100 } = options;

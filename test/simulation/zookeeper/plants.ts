@@ -29,8 +29,8 @@ export const RECIPE_PLANTS: readonly Plant[] = [
     'a znode that is given up is deleted once, also where the connection breaks meanwhile',
     {
       file: ownZnode,
-      from: "if (!again || isFault(error, 'session-expired', 'closed'))",
-      to: 'if (again || !again)',
+      from: 'await retrying({ clock, random, mayPass })(',
+      to: 'await retrying({ clock, random, mayPass: () => false })(',
     },
   ),
   plant(

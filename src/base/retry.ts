@@ -1,0 +1,64 @@
+import pRetry from 'p-retry';
+import { type Backoff, backoffMs, SERVER_AWAY } from './backoff.js';
+import type { Clock, RandomSource } from './clock.js';
+
+/** What is retried, for how long, and with which pauses. */
+export interface RetryPolicy {
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  /** No attempt but the first starts at or after this time of the monotonic clock. @default `timeoutMs` */
+  readonly until?: number | undefined;
+  /** The same, in milliseconds from the first attempt on. @default no limit */
+  readonly timeoutMs?: number;
+  /** @default 100 ms to 2 s */
+  readonly backoff?: Backoff;
+  readonly signal?: AbortSignal | undefined;
+  /** Whether a failure may pass by itself, and the attempt does no harm when it is made again. */
+  readonly mayPass: (error: unknown) => boolean;
+  /** Receives each failure that is followed by another attempt. Must not throw. */
+  readonly onFailure?: (error: Error, attempt: number, pauseMs: number) => void;
+}
+
+/** A policy but for what is retried. */
+export type RetryOptions = Omit<RetryPolicy, 'mayPass'>;
+
+/**
+ * A policy that is ready for use: makes an attempt until it succeeds, fails for good, or the time is up; then
+ * throws the last failure. A TypeError is a mistake in the code, and never retried.
+ *
+ * @param attempt gets what to pass on to its calls, and its number, 1 for the first
+ * @throws `signal.reason` instead of a failure once `signal` has aborted
+ */
+export type Retry = <T>(
+  attempt: (call: Pick<RetryPolicy, 'signal'>, number: number) => Promise<T>,
+) => Promise<T>;
+
+/** Composes a policy, once for any number of calls. */
+export function retrying(policy: RetryPolicy): Retry {
+  const { clock, random, signal, mayPass, onFailure } = policy;
+  const { timeoutMs = Number.POSITIVE_INFINITY, backoff = SERVER_AWAY } = policy;
+  return (attempt) => {
+    const { until = clock.monotonic() + timeoutMs } = policy;
+    const call = (number: number) => {
+      signal?.throwIfAborted();
+      return attempt({ signal }, number);
+    };
+    // p-retry pauses by the ambient clock, so its pause is 0, and the injected clock sleeps before it. It does
+    // not get the signal: it would drop the value of an attempt that succeeds while the signal aborts.
+    return pRetry(call, {
+      ...{ retries: Number.POSITIVE_INFINITY, minTimeout: 0, factor: 1 },
+      onFailedAttempt: async ({ error, attemptNumber }) => {
+        signal?.throwIfAborted();
+        const leftMs = until - clock.monotonic();
+        if (!mayPass(error) || leftMs < backoff.first / 2) throw error;
+        // Never past the middle of what is left: the last attempts lie close to the end, where they may still
+        // save the lease.
+        const pauseMs = Math.min(backoffMs(backoff, attemptNumber, random), leftMs / 2);
+        onFailure?.(error, attemptNumber, pauseMs);
+        if (pauseMs > 0) await clock.sleep(pauseMs, signal);
+        // The process may have been paused meanwhile.
+        if (clock.monotonic() >= until) throw error;
+      },
+    });
+  };
+}
