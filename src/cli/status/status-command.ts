@@ -187,9 +187,7 @@ async function watch(read: Reader, { json }: StatusRequest, io: Io): Promise<num
           try {
             // A reading may take as long as the store's time-outs, longer than the user wants to wait.
             const next =
-              reading === undefined
-                ? whileStoreIsBusy({ ...io, signal })(() => read(signal))
-                : read(signal);
+              reading === undefined ? whileStoreIsBusy({ ...io, signal })(() => read(signal)) : read(signal);
             reading = await orAborted(next, signal);
           } catch (error) {
             if (signal.aborted || reading === undefined) throw error;

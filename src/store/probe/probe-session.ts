@@ -231,7 +231,10 @@ export class ProbeSession {
     });
   }
 
-  async #timed<T>(run: (options: StoreCallOptions) => Promise<T>, timeoutMs = REQUEST_TIMEOUT_MS): Promise<T> {
+  async #timed<T>(
+    run: (options: StoreCallOptions) => Promise<T>,
+    timeoutMs = REQUEST_TIMEOUT_MS,
+  ): Promise<T> {
     this.requests += 1;
     this.#inFlight += 1;
     const alone = this.#inFlight === 1;
