@@ -1,9 +1,7 @@
 import { concurrently } from '../base/concurrently.js';
+import { CALLS_AT_ONCE } from '../zookeeper/call-limits.js';
 import type { CallOptions, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { keyOfPath } from './layout.js';
-
-/** How many znodes are read at a time. */
-const READ_AT_ONCE = 64;
 
 /**
  * The znodes of a context by their paths below it, the empty one for itself; without any where it does not
@@ -25,7 +23,7 @@ export async function readTree(
 ): Promise<ContextTree> {
   const tree = new Map<string, TreeZnode>();
   for (let level: readonly string[] = ['']; level.length > 0; ) {
-    const read = await concurrently(level, READ_AT_ONCE, async (path) => {
+    const read = await concurrently(level, CALLS_AT_ONCE, async (path) => {
       const [znode, names = []] = await Promise.all([
         zookeeper.read(context + path, call),
         zookeeper.children(context + path, call),

@@ -1,4 +1,5 @@
 import { concurrently } from '../base/concurrently.js';
+import { CALLS_AT_ONCE } from '../zookeeper/call-limits.js';
 import { type Reconciled, ReconcileLoop } from '../zookeeper/reconcile-loop.js';
 import type { CallOptions, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { contextsOf, contextsOfNode, seenPath } from './layout.js';
@@ -24,8 +25,6 @@ export interface NodeRevisions {
   /** The contexts of which it runs an earlier revision than the one that stands. */
   readonly behind: readonly string[];
 }
-
-const READ_AT_ONCE = 64;
 
 /** Tells others, in an ephemeral znode, which revisions this node runs; again in each new session. */
 export class SeenReporter {
@@ -96,7 +95,7 @@ export async function readFleet(
       const ids = ((await zookeeper.children(path, call)) ?? [])
         .filter((name) => /^\d{1,7}$/.test(name))
         .map(Number);
-      const seen = await concurrently(ids, READ_AT_ONCE, async (nodeId) => {
+      const seen = await concurrently(ids, CALLS_AT_ONCE, async (nodeId) => {
         const told = decodeSeen((await zookeeper.read(`${path}/${nodeId}`, call))?.data);
         return told ? [{ nodeId, ...told, own: contextsOfNode(contexts, names, nodeId) }] : [];
       });
@@ -105,7 +104,7 @@ export async function readFleet(
       const revisions = new Map(
         await concurrently(
           read,
-          READ_AT_ONCE,
+          CALLS_AT_ONCE,
           async (each) => [each, revisionIn(await readHead(zookeeper, root, each, call))] as const,
         ),
       );

@@ -1,4 +1,5 @@
 import { concurrently } from '../base/concurrently.js';
+import { CALLS_AT_ONCE } from '../zookeeper/call-limits.js';
 import type { CallOptions, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { ConfigHistoryError } from './config-error.js';
 import { historyPath, revisionOf } from './layout.js';
@@ -35,8 +36,6 @@ export const NO_REVISION: Revision = {
   id: '',
 };
 
-const READ_AT_ONCE = 64;
-
 /**
  * What a znode of the history says; the head says it without the changes.
  * @throws {ConfigHistoryError} `damaged`
@@ -67,7 +66,7 @@ export async function readHistory(
   const names = ((await zookeeper.children(path, call)) ?? []).filter(
     (name) => revisionOf(name) !== undefined,
   );
-  const read = await concurrently(names.sort().reverse(), READ_AT_ONCE, async (name) => {
+  const read = await concurrently(names.sort().reverse(), CALLS_AT_ONCE, async (name) => {
     const znode = await zookeeper.read(`${path}/${name}`, call);
     return znode && decodeRevision(`${path}/${name}`, znode.data);
   });

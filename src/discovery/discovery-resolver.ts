@@ -1,4 +1,5 @@
 import type { Clock, RandomSource } from '../base/clock.js';
+import { MAX_PORT } from '../base/ports.js';
 import type { DecodedInstance, OnUnreadable } from '../services/instance-codec.js';
 import type { InstanceSource } from '../services/instance-source.js';
 import { WatchedInstances, type WatchedInstancesOptions } from '../services/service-cache.js';
@@ -137,7 +138,7 @@ export function decodeEndpoint(
 }
 
 function portOf(value: unknown): number | undefined {
-  return Number.isInteger(value) && (value as number) >= 1 && (value as number) <= 65_535
+  return Number.isInteger(value) && (value as number) >= 1 && (value as number) <= MAX_PORT
     ? (value as number)
     : undefined;
 }

@@ -8,6 +8,7 @@ import { DISCOVERY_PATH, entryPath } from '../discovery/tree-paths.js';
 import type { ClusterStatus, NodeStatus } from '../lease/operate/inspect.js';
 import { type Standing, standingsBelow } from '../recipes/standings.js';
 import { readSharedData, type SharedDataReport } from '../shared-data/report.js';
+import { CALLS_AT_ONCE } from '../zookeeper/call-limits.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
 import { type DiscoveryReport, discoveryReport } from './discovery-report.js';
@@ -25,8 +26,6 @@ const PROBLEMS = {
   'other-version': 'shown with another version',
   unreadable: 'unreadable',
 };
-/** Reads under way at once. */
-const READS = 64;
 
 /**
  * Compares the node ids that are held with their znodes, without ever delaying what is told of the leases.
@@ -46,7 +45,7 @@ export class DiscoveryComparison {
       const begun = this.clock.monotonic();
       await this.zookeeper.whenConnected({ timeoutMs: this.#timeoutMs });
       const leftMs = () => Math.max(1, this.#timeoutMs - (this.clock.monotonic() - begun));
-      const found = await concurrently(held, READS, (node) => this.#find(node, leftMs()));
+      const found = await concurrently(held, CALLS_AT_ONCE, (node) => this.#find(node, leftMs()));
       this.#timeoutMs = TIMEOUT_MS.usual;
       return discoveryStatus(found);
     } catch (error) {

@@ -10,6 +10,7 @@ import {
   STAMPS_PATH,
 } from '../discovery/tree-paths.js';
 import { CLUSTER_NODE_ID_OFFSET, nodeIdOf } from '../id/cluster-node-id.js';
+import { CALLS_AT_ONCE } from '../zookeeper/call-limits.js';
 import { pathProblem } from '../zookeeper/znode-path.js';
 import type { Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
@@ -129,8 +130,6 @@ export interface DiscoverySnapshot {
 /** What it takes to read the tree. */
 export type TreeReader = Pick<ZooKeeper, 'children' | 'read'>;
 
-/** Reads under way at once. */
-const READS = 64;
 /** How much of data that cannot be understood is shown, in characters. */
 const EXCERPT = 40;
 
@@ -186,7 +185,7 @@ export async function readDiscovery(
     return [];
   };
 
-  for (let level = [at]; level.length > 0; ) level = (await concurrently(level, READS, visit)).flat();
+  for (let level = [at]; level.length > 0; ) level = (await concurrently(level, CALLS_AT_ONCE, visit)).flat();
   if (missing.has(at)) return undefined;
   return {
     entries: entries.sort((a, b) => comparePaths(a.path, b.path)),

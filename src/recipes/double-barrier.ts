@@ -1,10 +1,11 @@
 import { orAborted } from '../base/abort.js';
 import { ConfigError } from '../base/errors.js';
 import type { Retry } from '../base/retry.js';
+import { randomUuid } from '../base/uuid.js';
 import { BoundSession } from '../zookeeper/bound-session.js';
 import type { CallOptions, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { ignoring, isFault } from '../zookeeper/zookeeper-error.js';
-import { erase, uuid } from './own-znode.js';
+import { erase } from './own-znode.js';
 import { type Recipe, type RecipeOptions, recipeOn, type WaitOptions } from './recipe.js';
 import { foreignZnode, RecipeError } from './recipe-error.js';
 import { inTime, untilChildren, untilData, untilRemoved, type Wait } from './waiting.js';
@@ -96,7 +97,7 @@ class Member implements DoubleBarrier {
       signal: wait.signal,
     });
     const session = new BoundSession(zookeeper, sessionId);
-    const own = `${path}/${uuid(random)}`;
+    const own = `${path}/${randomUuid(random)}`;
     const retry = wait.retryIn(session);
     try {
       await retry((call) => session.createWithParents(own, data, 'ephemeral', call)).catch(

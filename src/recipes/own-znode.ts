@@ -1,4 +1,5 @@
 import { retrying } from '../base/retry.js';
+import { randomUuid } from '../base/uuid.js';
 import type { BoundSession } from '../zookeeper/bound-session.js';
 import { whileConnectionIsAway } from '../zookeeper/retry.js';
 import { parentOf } from '../zookeeper/znode-path.js';
@@ -12,20 +13,7 @@ import type { Recipe } from './recipe.js';
 
 /** The path of a new znode before the servers number it: `_c_<UUID v4>-`, and the recipe's name for it. */
 export function protectedPath({ path, random }: Recipe, name: string): string {
-  return `${path}/_c_${uuid(random)}-${name}`;
-}
-
-/** A UUID of version 4. */
-export function uuid(random: Recipe['random']): string {
-  const hex = random.hex(16);
-  const variant = (8 + (Number.parseInt(hex[16] ?? '0', 16) % 4)).toString(16);
-  return [
-    hex.slice(0, 8),
-    hex.slice(8, 12),
-    `4${hex.slice(13, 16)}`,
-    variant + hex.slice(17, 20),
-    hex.slice(20),
-  ].join('-');
+  return `${path}/_c_${randomUuid(random)}-${name}`;
 }
 
 /**

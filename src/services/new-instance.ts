@@ -1,6 +1,8 @@
 import { isIP } from 'node:net';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
+import { MAX_PORT } from '../base/ports.js';
+import { randomUuid } from '../base/uuid.js';
 import { checkZnodeName } from '../zookeeper/znode-path.js';
 import type { ServiceInstance, ServiceType, UriPart, UriSpec } from './service-instance.js';
 import { shortened } from './shortened.js';
@@ -30,7 +32,6 @@ export const SERVICE_TYPES: readonly ServiceType[] = ['DYNAMIC', 'STATIC', 'PERM
  */
 const MAX_NAME_BYTES = 255;
 const MAX_ADDRESS_LENGTH = 253;
-const MAX_PORT = 65_535;
 
 /** An instance to be registered. Nothing is written; the payload is checked when it is. */
 export function newInstance<P = unknown>(
@@ -142,11 +143,4 @@ function checkUriSpec(uriSpec: UriSpec): void {
       shortened(uriSpec),
       'its parts, each with a value and whether it is a variable',
     );
-}
-
-/** RFC 9562, version 4. */
-function randomUuid(random: Pick<RandomSource, 'hex'>): string {
-  const hex = random.hex(16);
-  const variant = '89ab'[Number.parseInt(hex.charAt(16), 16) % 4];
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20)}`;
 }

@@ -1,4 +1,5 @@
 import { concurrently } from '../base/concurrently.js';
+import { CALLS_AT_ONCE } from '../zookeeper/call-limits.js';
 import type { ReconcileCall } from '../zookeeper/reconcile-loop.js';
 import { catchUp } from '../zookeeper/retry.js';
 import { parentOf } from '../zookeeper/znode-path.js';
@@ -6,8 +7,6 @@ import type { Znode } from '../zookeeper/zookeeper.js';
 import { ignoring } from '../zookeeper/zookeeper-error.js';
 import { isNotApplied, type OwnZnode, RegisteredZnode, type WantedZnode } from './registered-znode.js';
 
-/** How many znodes are read at a time when ours is searched for. */
-const READS_AT_ONCE = 64;
 /** The number that the servers append: ten digits, or a sign and nine or ten digits after an overflow. */
 const NUMBER = /^(?:\d{10}|-\d{9,10})$/;
 
@@ -92,7 +91,7 @@ export class SequentialRegistration extends RegisteredZnode {
     await catchUp(zookeeper, parent, call);
     const names = (await zookeeper.children(parent, call)) ?? [];
     const numbered = names.filter((each) => each.startsWith(name) && NUMBER.test(each.slice(name.length)));
-    await concurrently(numbered, READS_AT_ONCE, async (each) => {
+    await concurrently(numbered, CALLS_AT_ONCE, async (each) => {
       const path = `${parent === '/' ? '' : parent}/${each}`;
       if (path === this.own?.path) return;
       // One that may not be read is not ours.

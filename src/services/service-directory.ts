@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.js';
 import { concurrently } from '../base/concurrently.js';
 import { ConfigError, explain } from '../base/errors.js';
+import { CALLS_AT_ONCE } from '../zookeeper/call-limits.js';
 import { inRounds } from '../zookeeper/retry.js';
 import type { CallOptions, CreateMode, MultiOperation, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
@@ -33,8 +34,6 @@ export interface ServiceDirectoryOptions<P> {
   readonly onUnreadable?: OnUnreadable | UnreadableReports | undefined;
 }
 
-/** How many instances are read at a time. */
-const READS_AT_ONCE = 64;
 /** The default deadline of a call, in milliseconds. */
 export const CALL_TIMEOUT_MS = 5_000;
 
@@ -78,7 +77,7 @@ export class ServiceDirectory<P> {
   async instances(name: string, call: ServiceCall = {}): Promise<readonly ServiceInstance<P>[]> {
     const remaining = this.#deadline(call);
     const ids = await this.options.zookeeper.children(servicePath(this.basePath, name), remaining());
-    const found = await concurrently([...(ids ?? [])].sort(), READS_AT_ONCE, (id) =>
+    const found = await concurrently([...(ids ?? [])].sort(), CALLS_AT_ONCE, (id) =>
       this.instance(name, id, remaining()),
     );
     return found.filter((instance) => instance !== undefined);

@@ -1,4 +1,5 @@
 import { ConfigError } from '../base/errors.js';
+import { MAX_PORT } from '../base/ports.js';
 import { checkBasePath, DEFAULT_BASE_PATH } from '../services/service-path.js';
 import { parseUriSpec } from '../services/uri-spec.js';
 import { type ConnectString, parseAuth, parseConnectString } from '../zookeeper/connect-string.js';
@@ -94,7 +95,7 @@ export const DISCOVERY_SETTINGS = {
     sentence: 'the address to announce',
   },
   port: {
-    kind: integer(1, 65_535),
+    kind: integer(1, MAX_PORT),
     option: 'zookeeper.port',
     needs: 'zookeeper',
     sentence: 'the port to announce',

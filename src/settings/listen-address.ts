@@ -1,5 +1,6 @@
 import { isIP, isIPv4 } from 'node:net';
 import { ConfigError } from '../base/errors.js';
+import { MAX_PORT } from '../base/ports.js';
 import { parseInteger } from './values.js';
 
 /** Where a server listens. */
@@ -28,7 +29,7 @@ export function parseListenAddress(text: string, label: string, minPort: 0 | 1 =
   const bad =
     host === undefined ||
     port < minPort ||
-    port > 65_535 ||
+    port > MAX_PORT ||
     (bracketed !== undefined && isIP(bracketed) !== 6);
   // Digits and dots alone are meant as an IP address, and must not be looked up as a name.
   if (bad || (/^[\d.]+$/.test(host) && !isIPv4(host))) {
@@ -76,7 +77,7 @@ export function parseCheckTarget(text: string, label: string): CheckTarget {
   const [, address = ''] = /^tcp:(?!\/\/)(.*)$/.exec(text) ?? [];
   // By this name both of the host's loopback addresses are tried.
   if (/^\d+$/.test(address))
-    return { kind: 'tcp', host: 'localhost', port: parseInteger(address, label, 1, 65_535) };
+    return { kind: 'tcp', host: 'localhost', port: parseInteger(address, label, 1, MAX_PORT) };
   if (!address.includes(':')) throw new ConfigError(label, text, TARGET);
   return { kind: 'tcp', ...parseListenAddress(address, label, 1) };
 }

@@ -1,5 +1,6 @@
 import { concurrently } from '../base/concurrently.js';
 import { BoundSession } from '../zookeeper/bound-session.js';
+import { CALLS_AT_ONCE } from '../zookeeper/call-limits.js';
 import type { ReconcileCall, Reconciled } from '../zookeeper/reconcile-loop.js';
 import { catchUp, inRounds } from '../zookeeper/retry.js';
 import type { Znode } from '../zookeeper/zookeeper.js';
@@ -7,9 +8,6 @@ import type { Datum, Step } from './datum.js';
 import { decodeEntry } from './entry.js';
 import type { Replica, Replicated } from './replica.js';
 import { SharedDataError } from './shared-data-error.js';
-
-/** Reads, and chains, under way at once. */
-const AT_ONCE = 64;
 
 /** One ephemeral element that this node contributes, in whichever session it is. */
 export interface OwnElement {
@@ -150,7 +148,7 @@ export class Contribution implements Reconciled {
     }
     const chains = await this.#read(todo, collection, step);
     // All of them to their ends: no chain continues during the next round.
-    const failures = await concurrently([...chains], AT_ONCE, async ([hash, chain]) => {
+    const failures = await concurrently([...chains], CALLS_AT_ONCE, async ([hash, chain]) => {
       try {
         for (const element of todo)
           if (element.hash === hash) await this.#settleOne(element, chain, collection, step);
@@ -176,7 +174,7 @@ export class Contribution implements Reconciled {
     const names =
       kind === 'scalar' ? [...chains.keys()] : collection ? ((await session.children(path, call)) ?? []) : [];
     const places = names.flatMap((name) => datum.placesOf(name)).filter(({ hash }) => chains.has(hash));
-    await concurrently(places, AT_ONCE, async ({ hash, n }) => {
+    await concurrently(places, CALLS_AT_ONCE, async ({ hash, n }) => {
       const znode = await session.read(datum.pathAt(hash, n), call);
       if (znode === undefined) return;
       const { id } = decodeEntry(kind, datum.nameAt(hash, n), znode) ?? {};

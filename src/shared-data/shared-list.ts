@@ -1,5 +1,6 @@
 import { concurrently } from '../base/concurrently.js';
 import { ConfigError } from '../base/errors.js';
+import { CALLS_AT_ONCE } from '../zookeeper/call-limits.js';
 import type { MultiOperation, Znode } from '../zookeeper/zookeeper.js';
 import { isUnknown } from '../zookeeper/zookeeper-error.js';
 import { type ConditionalCall, SharedDatum } from './collections.js';
@@ -9,9 +10,6 @@ import type { Attempt, DataCall } from './datum.js';
 import type { Entry } from './entry.js';
 import { encodeScalar, type SharedValue, toScalar } from './scalar-codec.js';
 import { SharedDataError } from './shared-data-error.js';
-
-/** How many elements are read at a time. */
-const READ_AT_ONCE = 64;
 
 /**
  * A list. What is written to one whose reply is lost fails as `outcome-unknown`: it is not made twice.
@@ -112,7 +110,7 @@ export class SharedList<V extends SharedValue = SharedValue> extends SharedDatum
         { length: Math.max(0, (collection?.stat.childCount ?? 0) - index) },
         (_, n) => index + n,
       );
-      const read = await concurrently(indexes, READ_AT_ONCE, (n) => this.#read(n, attempt));
+      const read = await concurrently(indexes, CALLS_AT_ONCE, (n) => this.#read(n, attempt));
       const end = read.indexOf(undefined);
       const [first, ...rest] = read.slice(0, end === -1 ? read.length : end) as Znode[];
       const isMet =

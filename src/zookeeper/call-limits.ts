@@ -1,6 +1,9 @@
 import { onAbort } from '../base/abort.js';
 import type { Clock } from '../base/clock.js';
 
+/** Maximum number of calls that one operation on many znodes has under way at a time. */
+export const CALLS_AT_ONCE = 64;
+
 /** When one call ends before its answer. */
 export class CallLimit {
   #over: { readonly reason: unknown } | undefined;

@@ -4,6 +4,7 @@ import type { Clock, RandomSource } from '../base/clock.js';
 import { concurrently } from '../base/concurrently.js';
 import { explain } from '../base/errors.js';
 import { Listeners } from '../base/listeners.js';
+import { CALLS_AT_ONCE } from './call-limits.js';
 import type { SessionState } from './session-state.js';
 import type { ZooKeeper } from './zookeeper.js';
 import { isFault, ZooKeeperError } from './zookeeper-error.js';
@@ -57,8 +58,6 @@ export interface ReconcileLoopOptions<T extends Reconciled> {
 
 /** Between two attempts while something fails. */
 const RETRY_MS = { first: 100, max: 1_000 };
-/** How many items are settled at a time. */
-const SETTLED_AT_ONCE = 64;
 /** Before anything has been tried. */
 const BEGUN: ReconcileState = { status: 'degraded', problem: 'there has been no connection yet' };
 
@@ -170,7 +169,7 @@ export class ReconcileLoop<T extends Reconciled> {
   async #reconcile(sessionId: string): Promise<string | undefined> {
     const { items, settle } = this.options;
     const dirty = [...items()].filter((item) => item.dirty);
-    const problems = await concurrently(dirty, SETTLED_AT_ONCE, async (item) => {
+    const problems = await concurrently(dirty, CALLS_AT_ONCE, async (item) => {
       try {
         await settle(item, { sessionId, signal: this.#closing.signal });
         this.#progress.tell();

@@ -1,6 +1,7 @@
 import { backoffMs } from '../base/backoff.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { notify } from '../base/listeners.js';
+import { CALLS_AT_ONCE } from './call-limits.js';
 import type { Session } from './library-session.js';
 import type { ReadingWatch, Znode } from './zookeeper.js';
 import { isFault } from './zookeeper-error.js';
@@ -21,8 +22,6 @@ export interface StandingWatchesOptions {
   ) => Promise<T>;
 }
 
-/** How many watches read at a time: after a reconnect all of them have to. */
-const READS_AT_ONCE = 64;
 /** Between the reads of a watch that fails, in milliseconds: the first and the longest. */
 const RETRY_MS = { first: 100, max: 5_000 };
 
@@ -194,7 +193,7 @@ export class StandingWatches {
 
   #pump(): void {
     for (const watch of this.#queue) {
-      if (this.#reading >= READS_AT_ONCE || !this.options.isConnected()) return;
+      if (this.#reading >= CALLS_AT_ONCE || !this.options.isConnected()) return;
       this.#queue.delete(watch);
       void this.#read(watch);
     }

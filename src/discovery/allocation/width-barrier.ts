@@ -1,6 +1,7 @@
 import { concurrently } from '../../base/concurrently.js';
 import { CLUSTER_NODE_ID_OFFSET, widthOfGroup } from '../../id/cluster-node-id.js';
 import type { BoundSession } from '../../zookeeper/bound-session.js';
+import { CALLS_AT_ONCE } from '../../zookeeper/call-limits.js';
 import type { CallOptions, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault } from '../../zookeeper/zookeeper-error.js';
 import { fieldsOf } from '../assignment.js';
@@ -21,8 +22,6 @@ export type BarrierState =
     }
   | { readonly open: false; readonly why: string };
 
-/** How many znodes are read at a time. */
-const READS_AT_ONCE = 64;
 const LEAVE_TIMEOUT_MS = 1_000;
 
 /**
@@ -140,7 +139,7 @@ export class WidthBarrier {
       const names = (await this.session.children(pathOf(below), call)) ?? [];
       const ids = names.filter((name) => parseHexPair(name) !== undefined).sort();
       const paths = ids.map((name) => `${pathOf(below)}/${name}`);
-      const znodes = await concurrently(paths, READS_AT_ONCE, async (path) => ({
+      const znodes = await concurrently(paths, CALLS_AT_ONCE, async (path) => ({
         path,
         znode: await this.session.read(path, call),
       }));

@@ -1,0 +1,2 @@
+/** The greatest port of TCP. */
+export const MAX_PORT = 65_535;
