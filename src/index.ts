@@ -30,7 +30,6 @@ export {
   type LossReason,
   type TenureLostError,
 } from './lease/model/lease.js';
-export { type MonitorEvent, type NodeHealth, NodeMonitor, type NodePhase } from './monitor/node-monitor.js';
 export { type AcquireOptions, type AcquireZooKeeperOptions, acquire } from './runtime/acquire.js';
 export {
   type ConnectedServices,
@@ -38,5 +37,6 @@ export {
   connectServices,
 } from './runtime/connect-services.js';
 export type { LossPolicy, ManagedLease } from './runtime/managed-lease.js';
+export { type MonitorEvent, type NodeHealth, NodeMonitor, type NodePhase } from './runtime/node-monitor.js';
 export { type LeaseStore, StoreError } from './store/lease-store.js';
 export type { ZooKeeperTls } from './zookeeper/tls.js';

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { ReportPage } from '../http/report-pages.js';
 import type { ClusterEvent, ClusterSnapshot } from '../monitor/cluster-view.js';
-import type { NodeHealthJson } from '../monitor/node-monitor.js';
+import type { NodeHealthJson } from '../runtime/node-monitor.js';
 import type {
   WireEvent,
   WireHello,

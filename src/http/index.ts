@@ -11,8 +11,6 @@ export type {
 export type { TreeReport } from '../monitor/discovery-comparison.js';
 export type { DiscoveryReport, EntryReport, KeyReport } from '../monitor/discovery-report.js';
 export type { LeaseTotals, PageReport } from '../monitor/listed-cluster.js';
-export type { NodeHealth, NodeHealthJson, NodePhase, WatchedNode } from '../monitor/node-monitor.js';
-export { type MonitorEvent, NodeMonitor } from '../monitor/node-monitor.js';
 export type {
   AllocationReport,
   ClusterReport,
@@ -23,6 +21,8 @@ export type {
   StatusReport,
 } from '../monitor/status-report.js';
 export type { Contender, Standing } from '../recipes/standings.js';
+export type { NodeHealth, NodeHealthJson, NodePhase, WatchedNode } from '../runtime/node-monitor.js';
+export { type MonitorEvent, NodeMonitor } from '../runtime/node-monitor.js';
 export {
   DEFAULT_LISTEN_ADDRESS,
   formatListenAddress,

@@ -7,7 +7,7 @@ import type { Discovery } from '../discovery/discovery.js';
 import { acquireLease } from '../lease/acquire/acquire-lease.js';
 import { staticLease } from '../lease/hold/static-lease.js';
 import type { ClusterSnapshot, ClusterView } from '../monitor/cluster-view.js';
-import { NodeMonitor } from '../monitor/node-monitor.js';
+import { NodeMonitor } from '../runtime/node-monitor.js';
 import { MemoryBucket } from '../store/memory/memory-bucket.js';
 import { MemoryLeaseStore } from '../store/memory/memory-lease-store.js';
 import { type NodeAppOptions, nodeApp } from './node-app.js';

@@ -1,7 +1,7 @@
 import { Hono, type MiddlewareHandler } from 'hono';
 import type { Clock } from '../base/clock.js';
 import type { ClusterView } from '../monitor/cluster-view.js';
-import { type NodeHealth, nodeHealthJson, type WatchedNode } from '../monitor/node-monitor.js';
+import { type NodeHealth, nodeHealthJson, type WatchedNode } from '../runtime/node-monitor.js';
 import { type BearerToken, checkBearer, checkHost, pageAccess } from './access.js';
 import { clusterApi } from './cluster-api.js';
 import { consoleAssets } from './console-assets.js';

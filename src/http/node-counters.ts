@@ -2,7 +2,7 @@ import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { Clock } from '../base/clock.js';
 import { issuedIds } from '../id/lease-ids.js';
 import type { LeaseEvent, LossReason } from '../lease/model/lease.js';
-import type { MonitorEvent, NodeMonitor } from '../monitor/node-monitor.js';
+import type { MonitorEvent, NodeMonitor } from '../runtime/node-monitor.js';
 
 const LOSS_REASONS: readonly LossReason[] = ['unreachable', 'denied', 'taken', 'paused'];
 

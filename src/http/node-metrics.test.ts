@@ -10,7 +10,7 @@ import { acquireLease } from '../lease/acquire/acquire-lease.js';
 import { staticLease } from '../lease/hold/static-lease.js';
 import { evictHolder } from '../lease/operate/evict.js';
 import { StoreSession } from '../lease/session/store-session.js';
-import { NodeMonitor } from '../monitor/node-monitor.js';
+import { NodeMonitor } from '../runtime/node-monitor.js';
 import { StoreError } from '../store/lease-store.js';
 import { MemoryBucket } from '../store/memory/memory-bucket.js';
 import { MemoryLeaseStore } from '../store/memory/memory-lease-store.js';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { Clock } from '../base/clock.js';
-import type { NodeHealth, NodeMonitor, NodePhase } from '../monitor/node-monitor.js';
+import type { NodeHealth, NodeMonitor, NodePhase } from '../runtime/node-monitor.js';
 import type { MetricsText } from './node-app.js';
 import { nodeCounters } from './node-counters.js';
 

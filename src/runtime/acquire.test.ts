@@ -5,9 +5,9 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { newRoot, removeRoot } from '../../test/support/data-dirs.js';
 import { systemClock } from '../base/system.js';
 import type { DataDirEvent } from '../data-dir/data-dir-options.js';
-import { type MonitorEvent, NodeMonitor } from '../monitor/node-monitor.js';
 import { MemoryLeaseStore } from '../store/memory/index.js';
 import { type AcquireOptions, acquire } from './acquire.js';
+import { type MonitorEvent, NodeMonitor } from './node-monitor.js';
 
 afterEach(() => void vi.unstubAllEnvs());
 

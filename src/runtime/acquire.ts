@@ -7,7 +7,6 @@ import { type Announcement, checkAnnouncement } from '../discovery/announcement.
 import type { DiscoveryEvent } from '../discovery/discovery.js';
 import { checkWanted } from '../lease/model/cluster-config.js';
 import type { LeaseListener } from '../lease/model/lease.js';
-import { NodeMonitor } from '../monitor/node-monitor.js';
 import { checkOptions } from '../settings/settings-table.js';
 import { DEFAULT_STORE, defaultStore } from '../store/default-store.js';
 import type { EtcdAccess } from '../store/etcd/etcd-access.js';
@@ -17,6 +16,7 @@ import { parseAuth, parseConnectString } from '../zookeeper/connect-string.js';
 import type { ZooKeeperTls } from '../zookeeper/tls.js';
 import { holdNode } from './hold-node.js';
 import { type LossPolicy, type ManagedLease, manage } from './managed-lease.js';
+import { NodeMonitor } from './node-monitor.js';
 import { installedTracer } from './preloaded-sdk.js';
 
 /** How to acquire a node id. */

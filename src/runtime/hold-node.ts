@@ -7,11 +7,11 @@ import type { Discovery, DiscoveryEvent, TenureOrigin } from '../discovery/disco
 import type { AcquireLeaseOptions } from '../lease/acquire/acquire-lease.js';
 import type { Lease, LeaseListener } from '../lease/model/lease.js';
 import type { ClusterStatus } from '../lease/operate/inspect.js';
-import type { NodeMonitor } from '../monitor/node-monitor.js';
 import type { Settings } from '../settings/settings.js';
 import type { LeaseStore } from '../store/lease-store.js';
 import type { StoreUrl } from '../store/store-url.js';
 import { parseConnectString } from '../zookeeper/connect-string.js';
+import type { NodeMonitor } from './node-monitor.js';
 import { openedStore, REQUEST_TIMEOUT_MS, type StoreOptions } from './opened-store.js';
 
 /** How to reach ZooKeeper, and what to announce there. */

@@ -1,5 +1,5 @@
 import { ConfigError } from '../../base/errors.js';
-import type { NodeMonitor } from '../../monitor/node-monitor.js';
+import type { NodeMonitor } from '../../runtime/node-monitor.js';
 import type { CommandConfigSettings, RetirePolicy, Settings } from '../../settings/settings.js';
 import type { Call } from '../kit/command-row.js';
 import { logFailure } from '../kit/reported.js';
@@ -70,7 +70,7 @@ export async function runCommand(
 async function httpFor(settings: Settings, io: Io): Promise<WorkloadOptions['http']> {
   const { http: at } = settings;
   if (at === undefined) return undefined;
-  const { NodeMonitor } = await import('../../monitor/node-monitor.js');
+  const { NodeMonitor } = await import('../../runtime/node-monitor.js');
   const { NodeHttp } = await import('../node-http/node-http.js');
   const monitor = new NodeMonitor();
   return { monitor, open: (log: Logger) => NodeHttp.open({ at, settings, io, log, monitor }) };

@@ -1,7 +1,7 @@
 import { aborted } from '../../base/abort.js';
 import { LeaseLostError, LeaseRetiringError } from '../../lease/model/lease.js';
 import { graceAfterLoss } from '../../lease/model/lease-timing.js';
-import { NodeMonitor, nodeHealthJson } from '../../monitor/node-monitor.js';
+import { NodeMonitor, nodeHealthJson } from '../../runtime/node-monitor.js';
 import { DEFAULT_LISTEN_ADDRESS } from '../../settings/listen-address.js';
 import type { RetirePolicy } from '../../settings/settings.js';
 import { ExitCode } from '../exit-codes.js';

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { explain } from '../../base/errors.js';
 import type { NodeMetrics } from '../../http/node-metrics.js';
-import type { NodeMonitor } from '../../monitor/node-monitor.js';
+import type { NodeMonitor } from '../../runtime/node-monitor.js';
 import { mayHaveSdk } from '../../runtime/preloaded-sdk.js';
 import { fromWire } from '../../runtime/worker/messages.js';
 import { type ListenAddress, reachableUrl } from '../../settings/listen-address.js';

@@ -3,7 +3,7 @@ import { shrinkSettings } from '../../../test/support/shrunk-cluster.js';
 import { seededRandom, settled, VirtualClock } from '../../../test/support/virtual-clock.js';
 import { acquireLease } from '../../lease/acquire/acquire-lease.js';
 import { staticLease } from '../../lease/hold/static-lease.js';
-import { NodeMonitor } from '../../monitor/node-monitor.js';
+import { NodeMonitor } from '../../runtime/node-monitor.js';
 import { StoreError } from '../../store/lease-store.js';
 import { MemoryBucket } from '../../store/memory/memory-bucket.js';
 import { MemoryLeaseStore } from '../../store/memory/memory-lease-store.js';

@@ -4,7 +4,7 @@ import type { Clock } from '../../base/clock.js';
 import { Listeners } from '../../base/listeners.js';
 import type { MetricsText } from '../../http/node-app.js';
 import { HttpProblem } from '../../http/problem.js';
-import type { MonitorEvent, NodeHealth, NodeMonitor, WatchedNode } from '../../monitor/node-monitor.js';
+import type { MonitorEvent, NodeHealth, NodeMonitor, WatchedNode } from '../../runtime/node-monitor.js';
 
 /** How long a request waits for metrics, in milliseconds. */
 const METRICS_TIMEOUT_MS = 2_000;

@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import type { DataDirOptions } from '../../data-dir/data-dir-options.js';
-import type { NodeMonitor } from '../../monitor/node-monitor.js';
 import { type HeldNode, holdNode } from '../../runtime/hold-node.js';
+import type { NodeMonitor } from '../../runtime/node-monitor.js';
 import type { OpenTelemetryTracer } from '../../runtime/open-telemetry-tracer.js';
 import { installedTracer, mayHaveSdk } from '../../runtime/preloaded-sdk.js';
 import type { Settings } from '../../settings/settings.js';
