@@ -1,5 +1,6 @@
 import type { Interval, StoreCallOptions } from '../lease-store.js';
-import { type EtcdRequest, senseless } from './classify-reply.js';
+import { senseless } from '../store-request.js';
+import type { EtcdRequest } from './classify-reply.js';
 import type { EtcdGateway } from './gateway.js';
 import type { DecodedValue } from './key-value.js';
 
@@ -7,7 +8,7 @@ import type { DecodedValue } from './key-value.js';
 const MARGIN_S = 2;
 
 /**
- * The key that is put beside an object by a write of it, and removed by etcd some time later. It comes right
+ * The key that is put with an object by a write of it, and removed by etcd some time later. It comes right
  * after the object's in the order of keys.
  */
 export function markOf(key: string): string {
@@ -32,19 +33,15 @@ export async function grantMark(
   options: StoreCallOptions | undefined,
 ): Promise<string> {
   const seconds = Math.ceil(ms / 1_000) + MARGIN_S;
-  const { body } = await gateway.call(
-    request,
-    'lease/grant',
-    { TTL: String(seconds) },
-    { ...options, repeatable: true },
-  );
+  const term = { TTL: String(seconds) };
+  const { body } = await gateway.call(request, 'lease/grant', term, { ...options, repeatable: true });
   if (typeof body.ID === 'string' && Number(body.TTL) >= seconds) return body.ID;
   throw senseless(request, 'no lease of the time that was asked for');
 }
 
 /**
- * The age of an object, as of one revision of etcd's data. It does not tell when a key was written; but where
- * the mark of the write that stands there is gone, the time of the mark has passed.
+ * The age of an object, as of one revision of etcd's data. etcd does not report when a key was written. But if
+ * the mark of the current value's write is gone, the time of the mark has passed.
  */
 export function ageOf({ markedForMs }: DecodedValue, isMarked: boolean): Interval {
   return { min: markedForMs === undefined || isMarked ? 0 : markedForMs + 1, max: Number.POSITIVE_INFINITY };

@@ -1,3 +1,4 @@
+import { parsed } from '../fields.js';
 import type { ObjectMetadata } from '../lease-store.js';
 
 /**
@@ -55,13 +56,9 @@ export function decodeValue(base64: string | undefined): DecodedValue {
 }
 
 function readMetadata(line: string): ObjectMetadata | undefined {
-  try {
-    const value: unknown = JSON.parse(line);
-    const isMap = typeof value === 'object' && value !== null && !Array.isArray(value);
-    return isMap && Object.values(value).every((each) => typeof each === 'string')
-      ? (value as ObjectMetadata)
-      : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = parsed(line);
+  const isMap = typeof value === 'object' && value !== null && !Array.isArray(value);
+  return isMap && Object.values(value).every((each) => typeof each === 'string')
+    ? (value as ObjectMetadata)
+    : undefined;
 }

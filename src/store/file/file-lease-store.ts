@@ -16,6 +16,8 @@ import type {
   WriteResult,
 } from '../lease-store.js';
 import { StoreError } from '../lease-store.js';
+import { type ConditionalWrite, StoreDriver } from '../store-driver.js';
+import type { StoreRequest } from '../store-request.js';
 import { CasLog, type Head } from './cas-log.js';
 import { FolderWatch } from './folder-watch.js';
 import { type BootClock, ObjectAges, openBootClock, type Stamp } from './object-ages.js';
@@ -71,19 +73,16 @@ const LIST_WIDTH = 8;
  * unknown (at least as long as this instance has seen the object unchanged) across restarts of the machine,
  * and where the system does not name its boots: everywhere but on Linux.
  */
-export class FileLeaseStore implements LeaseStore {
-  readonly url: string;
-  readonly remote = false;
-  readonly pollMs: number;
-  readonly timeStepMs = 0;
+export class FileLeaseStore extends StoreDriver implements LeaseStore {
+  override readonly remote = false;
+  override readonly timeStepMs = 0;
   readonly #directory: string;
   readonly #ages: ObjectAges;
   readonly #watch: FolderWatch;
 
   constructor(private readonly options: FileLeaseStoreOptions) {
     const { directory, clock, random, pollMs = 500, boot = openBootClock({ clock, random }) } = options;
-    this.url = `file:${directory}`;
-    this.pollMs = pollMs;
+    super(`file:${directory}`, '', pollMs);
     this.#directory = resolve(directory);
     this.#ages = new ObjectAges(boot, clock);
     this.#watch = new FolderWatch(this.#directory, clock, pollMs, (name) => KEY.test(name));
@@ -109,31 +108,6 @@ export class FileLeaseStore implements LeaseStore {
     });
   }
 
-  create(
-    key: string,
-    body: string,
-    metadata: ObjectMetadata,
-    options?: StoreCallOptions,
-  ): Promise<WriteResult> {
-    return this.#write(key, body, metadata, (found) => found.body === undefined, options);
-  }
-
-  replace(
-    key: string,
-    body: string,
-    metadata: ObjectMetadata,
-    etag: string,
-    options?: StoreCallOptions,
-  ): Promise<WriteResult> {
-    return this.#write(
-      key,
-      body,
-      metadata,
-      (found) => found.body !== undefined && found.etag === etag,
-      options,
-    );
-  }
-
   /**
    * Resolves when a file in the folder has changed that `heed` wants; rejects with `signal.reason` when
    * `signal` aborts.
@@ -142,11 +116,8 @@ export class FileLeaseStore implements LeaseStore {
     return this.#watch.next(signal, heed);
   }
 
-  discardProbe(key: string, options?: StoreCallOptions): Promise<void> {
-    return this.#run('unknown', options, async () => {
-      if (!key.startsWith('probe-')) throw refused(`${this.url}: ${key} is not a scratch object of a probe`);
-      await this.#log(key).erase();
-    });
+  protected discard(key: string, options?: StoreCallOptions): Promise<void> {
+    return this.#run('unknown', options, () => this.#log(key).erase());
   }
 
   /** Gives the watcher up. Other calls go on working. */
@@ -154,17 +125,17 @@ export class FileLeaseStore implements LeaseStore {
     this.#watch.close();
   }
 
-  #write(
-    key: string,
-    body: string,
-    metadata: ObjectMetadata,
-    condition: (found: Observation) => boolean,
-    options: StoreCallOptions | undefined,
+  protected write(
+    _: StoreRequest,
+    { key, body, metadata, etag: expected }: ConditionalWrite,
+    options?: StoreCallOptions,
   ): Promise<WriteResult> {
     return this.#run('not-applied', options, async (signal): Promise<WriteResult> => {
       const log = this.#log(key);
       const found = await this.#observe(log, key, signal);
-      if (!condition(found)) return { status: 'conflict' };
+      // The etag of an object that is absent is no etag of an object.
+      const current = found.body === undefined ? undefined : found.etag;
+      if (current !== expected) return { status: 'conflict' };
       const bytes = Buffer.from(body, 'utf8');
       const record = { sha256: sha256(bytes), metadata, stamp: this.#ages.stamp() };
       const head = found.head ?? (await log.restart());

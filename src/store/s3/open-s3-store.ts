@@ -1,6 +1,6 @@
 import type { S3ClientConfig } from '@aws-sdk/client-s3';
 import { ConfigError } from '../../base/errors.js';
-import { KEPT_CONNECTIONS } from '../kept-connections.js';
+import { KEPT_CONNECTIONS } from '../http-client.js';
 import { S3LeaseStore, type S3LeaseStoreOptions, type S3Requests } from './s3-lease-store.js';
 import { S3Client } from './sdk.js';
 
