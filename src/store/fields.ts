@@ -20,6 +20,14 @@ export function textOf(value: unknown, field: string): string | undefined {
   return typeof text === 'string' && text !== '' ? text : undefined;
 }
 
+/** A map whose values are all texts; undefined for anything else. */
+export function textsOf(value: unknown): Readonly<Record<string, string>> | undefined {
+  const isMap = typeof value === 'object' && value !== null && !Array.isArray(value);
+  return isMap && Object.values(value).every((each) => typeof each === 'string')
+    ? (value as Record<string, string>)
+    : undefined;
+}
+
 /** The message of an error in one line, as the rest of a sentence: `: …`, or nothing. */
 export function messageOf(error: unknown): string {
   const message = (textOf(error, 'message') ?? '').replace(/\s+/g, ' ').trim();

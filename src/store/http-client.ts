@@ -20,7 +20,7 @@ export interface HttpReply {
   readonly body: string;
 }
 
-/** What a request has besides its URL. */
+/** What a request has in addition to its URL. */
 export interface HttpRequest {
   readonly method: 'GET' | 'POST' | 'DELETE';
   readonly headers?: Readonly<Record<string, string>> | undefined;

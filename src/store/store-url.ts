@@ -75,7 +75,7 @@ export function takesEndpoint({ kind }: StoreUrl): boolean {
  * apart.
  *
  * @param setting named in the error, as the user wrote it
- * @throws {@link ConfigError} when it is none of these, with what is wrong with it
+ * @throws {@link ConfigError} for every other value, with what is wrong with it
  */
 export function parseStoreUrl(value: string, setting = '--store'): StoreUrl {
   const fail: Fail = (expected) => {

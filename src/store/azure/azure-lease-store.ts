@@ -7,7 +7,6 @@ import type {
 import { bounded } from '../bounded.js';
 import { ageFromHeaders, storeTime } from '../http-times.js';
 import type { LeaseStore, Listing, StoreCallOptions, StoredObject, WriteResult } from '../lease-store.js';
-import { allPages, pageOf } from '../listing-pages.js';
 import { type ConditionalWrite, type ObjectStoreOptions, StoreDriver } from '../store-driver.js';
 import { attempt, required, type StoreRequest, senseless } from '../store-request.js';
 import { below } from '../store-url.js';
@@ -58,7 +57,7 @@ export class AzureLeaseStore extends StoreDriver implements LeaseStore {
 
   list(options?: StoreCallOptions): Promise<Listing> {
     const request = this.request('list');
-    return allPages(request, async (continuationToken) => {
+    return this.allPages(async (continuationToken) => {
       const page = await this.#call(request, options, async (abortSignal) => {
         const pages = this.options.client
           .listBlobsByHierarchy('/', { prefix: this.keyPrefix, abortSignal })
@@ -75,7 +74,7 @@ export class AzureLeaseStore extends StoreDriver implements LeaseStore {
           modified: lastModified,
         }),
       );
-      return pageOf(this.keyPrefix, dateOf(page), rows, page.continuationToken || undefined);
+      return this.pageOf(dateOf(page), rows, page.continuationToken || undefined);
     });
   }
 

@@ -8,6 +8,7 @@ export type EtcdRequest = StoreRequest<Operation>;
 
 /** How far a request got, at which server. */
 export interface Exchange {
+  readonly request: EtcdRequest;
   /** `http://HOST:PORT` or `https://HOST:PORT`. */
   readonly endpoint: string;
   /** `HOST:PORT`. */
@@ -44,11 +45,7 @@ export function isTokenRefused(status: number | undefined, body: string): boolea
  * Says what a reply other than success means, by the gRPC code in it; never by the text. With
  * {@link withoutReply} the only place that knows these.
  */
-export function classifyReply(
-  request: EtcdRequest,
-  { server, status = 0 }: Exchange,
-  body: string,
-): StoreError {
+export function classifyReply({ request, server, status = 0 }: Exchange, body: string): StoreError {
   const failed = failing(request);
   const denied = (detail: string) => failed('denied', 'not-applied', detail);
   const code = codeOf(body);
@@ -91,8 +88,7 @@ export function classifyReply(
  */
 export function withoutReply(
   error: unknown,
-  request: EtcdRequest,
-  { server, sent, hasCertificate, otherScheme }: Exchange,
+  { request, server, sent, hasCertificate, otherScheme }: Exchange,
 ): StoreError {
   const outcome = sent ? 'unknown' : 'not-applied';
   const unreachable = (detail: string) => failing(request, error)('unreachable', outcome, detail);

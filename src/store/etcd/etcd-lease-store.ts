@@ -10,14 +10,23 @@ import type {
   WriteOptions,
   WriteResult,
 } from '../lease-store.js';
-import { allPages, type ContinuedPage } from '../listing-pages.js';
-import { type ConditionalWrite, StoreDriver } from '../store-driver.js';
+import { type ConditionalWrite, type ContinuedPage, StoreDriver } from '../store-driver.js';
 import { type StoreRequest, senseless } from '../store-request.js';
-import { ageOf, grantMark, isMark, markOf } from './age-marks.js';
 import type { EtcdRequest } from './classify-reply.js';
 import { describeServers } from './describe-servers.js';
 import { EtcdGateway, type EtcdGatewayOptions } from './gateway.js';
-import { decodeValue, type EtcdKeyValue, encodeValue, endOf, fromBase64, toBase64 } from './key-value.js';
+import {
+  ageOf,
+  decodeValue,
+  type EtcdKeyValue,
+  encodeValue,
+  endOf,
+  fromBase64,
+  grantMark,
+  isMark,
+  markOf,
+  toBase64,
+} from './key-value.js';
 import { watchEvents } from './watch-events.js';
 
 /** Settings of an {@link EtcdLeaseStore}. */
@@ -36,7 +45,7 @@ const PAGE = 1_000;
  * linearizable. The etag is the modification revision, which no two states of a key share. A write whose
  * outcome is unknown is never repeated here.
  *
- * Ages are unknown until etcd has removed the mark of a write (`age-marks.ts`): `observedAge` knows them
+ * Ages are unknown until etcd has removed the mark of a write (`key-value.ts`): `observedAge` knows them
  * earlier.
  */
 export class EtcdLeaseStore extends StoreDriver implements LeaseStore {
@@ -66,7 +75,7 @@ export class EtcdLeaseStore extends StoreDriver implements LeaseStore {
   }
 
   list(options?: StoreCallOptions): Promise<Listing> {
-    return allPages(this.request('list'), (from) => this.#page(from, options));
+    return this.allPages((from) => this.#page(from, options));
   }
 
   async listPage(after: string | undefined, options?: StoreCallOptions): Promise<ListingPage> {

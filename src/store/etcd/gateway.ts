@@ -124,7 +124,7 @@ export class EtcdGateway {
   async version(request: EtcdRequest, endpoint: string, { signal }: StoreCallOptions = {}): Promise<string> {
     const call = requestSignal(this.options, signal);
     try {
-      const reply = await this.#ask(request, this.#exchange(endpoint), 'version', undefined, call.signal);
+      const reply = await this.#ask(this.#exchange(request, endpoint), 'version', undefined, call.signal);
       const version = textOf(reply, 'etcdserver');
       if (version === undefined) throw senseless(request, 'no version');
       return version;
@@ -156,7 +156,7 @@ export class EtcdGateway {
     take: (response: IncomingMessage) => Promise<T>,
   ): Promise<T> {
     const current = this.#current;
-    const exchange = this.#exchange(this.options.endpoints[current] as string);
+    const exchange = this.#exchange(request, this.options.endpoints[current] as string);
     try {
       for (let isLast = false; ; isLast = true) {
         signal.throwIfAborted();
@@ -167,7 +167,7 @@ export class EtcdGateway {
         const answer = await text(response);
         const isRefused = token !== undefined && isTokenRefused(exchange.status, answer);
         if (isRefused && this.#token === token) this.#token = undefined;
-        if (!isRefused || isLast) throw classifyReply(request, exchange, answer);
+        if (!isRefused || isLast) throw classifyReply(exchange, answer);
       }
     } catch (error) {
       // The other servers may do better: the next call is made there.
@@ -175,7 +175,7 @@ export class EtcdGateway {
       if (!isDefinite && this.#current === current) this.leave();
       if (given?.aborted) throw givenUp(request, given.reason, exchange.sent);
       if (error instanceof StoreError) throw error;
-      throw withoutReply(signal.aborted ? signal.reason : error, request, exchange);
+      throw withoutReply(signal.aborted ? signal.reason : error, exchange);
     }
   }
 
@@ -183,9 +183,9 @@ export class EtcdGateway {
   async #authenticate({ endpoint }: Exchange, signal: AbortSignal): Promise<string> {
     const { user: name, password } = this.options.auth as { user: string; password: string };
     const request: EtcdRequest = { operation: 'authenticate', url: this.options.url };
-    const exchange = this.#exchange(endpoint);
+    const exchange = this.#exchange(request, endpoint);
     try {
-      const reply = await this.#ask(request, exchange, 'v3/auth/authenticate', { name, password }, signal);
+      const reply = await this.#ask(exchange, 'v3/auth/authenticate', { name, password }, signal);
       const token = textOf(reply, 'token');
       if (token === undefined) throw senseless(request, 'without a token');
       this.#token = token;
@@ -198,7 +198,6 @@ export class EtcdGateway {
 
   /** A request to one server, and the JSON of its reply. @throws {StoreError} */
   async #ask(
-    request: EtcdRequest,
     exchange: Exchange,
     path: string,
     body: object | undefined,
@@ -207,10 +206,10 @@ export class EtcdGateway {
     try {
       const reply = await text(await this.#send(exchange, path, body, signal));
       if (exchange.status === 200) return parsed(reply);
-      throw classifyReply(request, exchange, reply);
+      throw classifyReply(exchange, reply);
     } catch (error) {
       if (error instanceof StoreError) throw error;
-      throw withoutReply(signal.aborted ? signal.reason : error, request, exchange);
+      throw withoutReply(signal.aborted ? signal.reason : error, exchange);
     }
   }
 
@@ -260,9 +259,9 @@ export class EtcdGateway {
     return { body, revision, storeTime: storeTime(response.headers.date) };
   }
 
-  #exchange(endpoint: string): Exchange {
+  #exchange(request: EtcdRequest, endpoint: string): Exchange {
     const otherScheme = this.revision > 0n ? undefined : endpoint.startsWith('https:') ? 'etcd' : 'etcds';
     const { hasCertificate = false } = this.options;
-    return { endpoint, server: new URL(endpoint).host, hasCertificate, otherScheme, sent: false };
+    return { request, endpoint, server: new URL(endpoint).host, hasCertificate, otherScheme, sent: false };
   }
 }

@@ -29,7 +29,7 @@ export interface FileLeaseStoreOptions {
   readonly directory: string;
   readonly clock: Clock;
   readonly random: RandomSource;
-  /** How long to wait between two looks where the folder cannot be watched, in milliseconds. @default 500 */
+  /** The pause between two polls if the folder cannot be watched, in milliseconds. @default 500 */
   readonly pollMs?: number;
   /** The clock that ages are measured on. @default that of this machine */
   readonly boot?: BootClock;
@@ -64,9 +64,9 @@ const LIST_WIDTH = 8;
  * `cas-log.ts`. There are no locks: a process that dies or is paused at any point blocks no other. The folder
  * must be on a file system that has hard links.
  *
- * A file that was made or changed by hand is read as it is, with an etag of its own, no metadata and an
+ * A file that was made or changed by hand is read as it is, with a separate etag, no metadata and an
  * unknown age. One that was removed by hand is absent. Changes by hand are not atomic: one that meets a write
- * is lost. Where something else than a file stands, or the history is damaged, the object's body says so and
+ * is lost. If there is something other than a file, or the history is damaged, the object's body says so and
  * is no lease, its metadata are the last ones known, and a write with its etag mends it.
  *
  * Ages come from the time since this machine started, so no change of the wall clock moves them. They are
@@ -120,7 +120,7 @@ export class FileLeaseStore extends StoreDriver implements LeaseStore {
     return this.#run('unknown', options, () => this.#log(key).erase());
   }
 
-  /** Gives the watcher up. Other calls go on working. */
+  /** Gives the watcher up. Other calls still work. */
   async close(): Promise<void> {
     this.#watch.close();
   }
@@ -161,7 +161,7 @@ export class FileLeaseStore extends StoreDriver implements LeaseStore {
   async #observe(log: CasLog, key: string, signal: AbortSignal | undefined): Promise<Observation> {
     const found = await this.#observeSound(log, key, signal).catch(damageOf);
     if (!(found instanceof Damage)) return found;
-    const body = this.#tell(found);
+    const body = this.#bodyFor(found);
     const metadata = await log.lastMetadata();
     const etag = `damaged+${sha256(Buffer.from(`${body}${JSON.stringify(metadata)}`))}`;
     return { body, metadata, etag };
@@ -175,7 +175,7 @@ export class FileLeaseStore extends StoreDriver implements LeaseStore {
       const { name, record } = head;
       const written = { head, stamp: record?.stamp, metadata: record?.metadata ?? {}, etag: name };
       const file = await readRegular(join(this.#directory, key)).catch(damageOf);
-      const body = file instanceof Damage ? this.#tell(file) : file;
+      const body = file instanceof Damage ? this.#bodyFor(file) : file;
       const digest = body && sha256(body);
       if (digest !== undefined && digest === record?.sha256) return { ...written, body };
       if (record === undefined || moved === name) {
@@ -201,7 +201,7 @@ export class FileLeaseStore extends StoreDriver implements LeaseStore {
    * Damage as the body of an object: one that no person writes on purpose, so that it is reported for this
    * object alone.
    */
-  #tell({ path, what }: Damage): Buffer {
+  #bodyFor({ path, what }: Damage): Buffer {
     return Buffer.from(`<${relative(this.#directory, path)}: ${what}>`);
   }
 
@@ -213,7 +213,7 @@ export class FileLeaseStore extends StoreDriver implements LeaseStore {
       ),
     );
     const names = new Set([
-      // People may keep folders of their own here, but none by the name of a lease.
+      // People may keep their own folders here, but none by the name of a lease.
       ...(files ?? [])
         .filter((entry) => entry.isFile() || entry.name.endsWith('.json'))
         .map(({ name }) => name),
@@ -223,10 +223,10 @@ export class FileLeaseStore extends StoreDriver implements LeaseStore {
   }
 
   #log(key: string): CasLog {
-    if (!KEY.test(key))
-      throw refused(
-        `${this.url}: ${JSON.stringify(key)} cannot be a key: letters, digits and ._- only, no dot in front`,
-      );
+    if (!KEY.test(key)) {
+      const message = `${JSON.stringify(key)} cannot be a key: letters, digits and ._- only, no dot in front`;
+      throw new StoreError(`${this.url}: ${message}`, { fault: 'rejected', outcome: 'not-applied' });
+    }
     return new CasLog(this.#directory, key, this.options.random);
   }
 
@@ -254,10 +254,6 @@ export class FileLeaseStore extends StoreDriver implements LeaseStore {
 function damageOf(error: unknown): Damage {
   if (error instanceof Damage) return error;
   throw error;
-}
-
-function refused(message: string): StoreError {
-  return new StoreError(message, { fault: 'rejected', outcome: 'not-applied' });
 }
 
 function sha256(bytes: Buffer): string {

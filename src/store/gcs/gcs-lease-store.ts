@@ -12,8 +12,12 @@ import type {
   StoredObject,
   WriteResult,
 } from '../lease-store.js';
-import { allPages, type ContinuedPage, pageOf } from '../listing-pages.js';
-import { type ConditionalWrite, type ObjectStoreOptions, StoreDriver } from '../store-driver.js';
+import {
+  type ConditionalWrite,
+  type ContinuedPage,
+  type ObjectStoreOptions,
+  StoreDriver,
+} from '../store-driver.js';
 import { attempt, failing, required, type StoreRequest, senseless } from '../store-request.js';
 import { below } from '../store-url.js';
 import { classifyNoToken, classifyReply } from './classify-reply.js';
@@ -48,26 +52,25 @@ export class GcsLeaseStore extends StoreDriver implements LeaseStore {
 
   async read(key: string, options?: StoreCallOptions): Promise<StoredObject | undefined> {
     const request = this.request('read', key);
-    const reply = await this.#call(request, options, `${this.#path(key)}?alt=media`, { method: 'GET' });
+    const reply = await this.#call(request, options, `${this.#path(key)}?alt=media`);
     if (typeof reply === 'string') return this.#surelyAbsent(key, options);
-    const date = header(reply, 'date');
-    const metadata = Object.keys(reply.headers).filter((name) => name.startsWith(META));
+    const { headers } = reply;
+    const date = textOf(headers, 'date');
+    const metadata = Object.entries(headers).flatMap(([name, value]) =>
+      name.startsWith(META) ? [[name.slice(META.length), String(value)]] : [],
+    );
     return {
       key,
       body: reply.body,
-      metadata: Object.fromEntries(
-        metadata.map((name) => [name.slice(META.length), header(reply, name) ?? '']),
-      ),
-      etag: required(request, header(reply, 'x-goog-generation'), A_GENERATION),
-      age: ageFromHeaders(date, header(reply, 'last-modified')),
+      metadata: Object.fromEntries(metadata),
+      etag: required(request, textOf(headers, 'x-goog-generation'), A_GENERATION),
+      age: ageFromHeaders(date, textOf(headers, 'last-modified')),
       storeTime: storeTime(date),
     };
   }
 
   list(options?: StoreCallOptions): Promise<Listing> {
-    return allPages(this.request('list'), (pageToken) =>
-      this.#page(pageToken === undefined ? {} : { pageToken }, options),
-    );
+    return this.allPages((pageToken) => this.#page(pageToken === undefined ? {} : { pageToken }, options));
   }
 
   async listPage(after: string | undefined, options?: StoreCallOptions): Promise<ListingPage> {
@@ -79,10 +82,7 @@ export class GcsLeaseStore extends StoreDriver implements LeaseStore {
     return { ...page, objects: page.objects.filter(({ key }) => key !== after) };
   }
 
-  async #page(
-    from: { pageToken?: string; startOffset?: string; prefix?: string },
-    options?: StoreCallOptions,
-  ): Promise<ContinuedPage> {
+  async #page(from: Readonly<Record<string, string>>, options?: StoreCallOptions): Promise<ContinuedPage> {
     const request = this.request('list');
     const fields = 'kind,nextPageToken,items(name,generation,size,updated)';
     const query = new URLSearchParams({
@@ -92,7 +92,7 @@ export class GcsLeaseStore extends StoreDriver implements LeaseStore {
       fields,
       ...from,
     });
-    const reply = await this.#call(request, options, `${this.#objects}?${query}`, { method: 'GET' });
+    const reply = await this.#call(request, options, `${this.#objects}?${query}`);
     const page = typeof reply === 'string' ? undefined : parsed(reply.body);
     if (typeof reply === 'string' || fieldOf(page, 'kind') !== 'storage#objects') {
       throw senseless(request, 'no listing: is this Cloud Storage?');
@@ -104,7 +104,7 @@ export class GcsLeaseStore extends StoreDriver implements LeaseStore {
       size: Number(fieldOf(item, 'size')),
       modified: new Date(textOf(item, 'updated') ?? Number.NaN),
     }));
-    return pageOf(this.keyPrefix, header(reply, 'date'), rows, textOf(page, 'nextPageToken'));
+    return this.pageOf(textOf(reply.headers, 'date'), rows, textOf(page, 'nextPageToken'));
   }
 
   protected async write(
@@ -136,7 +136,7 @@ export class GcsLeaseStore extends StoreDriver implements LeaseStore {
     return {
       status: 'written',
       etag: required(request, textOf(parsed(answer.body), 'generation'), A_GENERATION),
-      storeTime: storeTime(header(answer, 'date')),
+      storeTime: storeTime(textOf(answer.headers, 'date')),
     };
   }
 
@@ -166,7 +166,7 @@ export class GcsLeaseStore extends StoreDriver implements LeaseStore {
     request: StoreRequest,
     options: StoreCallOptions | undefined,
     path: string,
-    send: Omit<HttpRequest, 'signal'>,
+    send: Omit<HttpRequest, 'signal'> = { method: 'GET' },
   ): Promise<Answer> {
     const { client, authorize, clock, requestTimeoutMs: timeoutMs } = this.options;
     const bounds = { clock, timeoutMs, signal: options?.signal, what: attempt(request) };
@@ -186,11 +186,6 @@ export class GcsLeaseStore extends StoreDriver implements LeaseStore {
   #path(key: string): string {
     return `${this.#objects}/${encodeURIComponent(this.keyPrefix + key)}`;
   }
-}
-
-function header({ headers }: HttpReply, name: string): string | undefined {
-  const value = headers[name];
-  return typeof value === 'string' ? value : undefined;
 }
 
 const A_GENERATION = 'a generation: is this Cloud Storage?';

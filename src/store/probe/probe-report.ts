@@ -1,18 +1,22 @@
 import type { Interval } from '../lease-store.js';
 
-/** What is checked, in the order of the report. */
-export type ProbeCheckId =
-  | 'create'
-  | 'create-once'
-  | 'replace-bogus'
-  | 'replace'
-  | 'replace-stale'
-  | 'replace-absent'
-  | 'races'
-  | 'read-back'
-  | 'listing'
-  | 'age'
-  | 'clean-up';
+/** The promises that are checked. */
+const TITLES = {
+  create: 'creates an object that is absent',
+  'create-once': 'refuses to create an object that is present',
+  'replace-bogus': 'refuses an etag that never was',
+  replace: 'replaces an object whose etag is the one given',
+  'replace-stale': 'refuses a stale etag',
+  'replace-absent': 'refuses to replace an object that is absent',
+  races: 'lets exactly one of several concurrent writers win',
+  'read-back': 'reads the last write at once',
+  listing: 'lists an object that has just been written',
+  age: 'tells how old an object is',
+  'clean-up': 'removes the scratch objects',
+} as const;
+
+/** Which promise is checked. */
+export type ProbeCheckId = keyof typeof TITLES;
 
 /**
  * `fault`: leases are not safe, or cannot work, in this store. `warning`: they are and can, but something is
@@ -40,25 +44,11 @@ export interface ProbeReport {
   /** Requests made, the removal of the scratch objects not counted. */
   readonly requests: number;
   /**
-   * The store's clock minus this host's, in milliseconds; unbounded when the store tells no time. No safety
+   * The store's clock minus this host's, in milliseconds; unbounded when the store reports no time. No safety
    * rule rests on it.
    */
   readonly clockOffsetMs: Interval;
 }
-
-const TITLES: Readonly<Record<ProbeCheckId, string>> = {
-  create: 'creates an object that is absent',
-  'create-once': 'refuses to create an object that is present',
-  'replace-bogus': 'refuses an etag that never was',
-  replace: 'replaces an object whose etag is the one given',
-  'replace-stale': 'refuses a stale etag',
-  'replace-absent': 'refuses to replace an object that is absent',
-  races: 'lets exactly one of several concurrent writers win',
-  'read-back': 'reads the last write at once',
-  listing: 'lists an object that has just been written',
-  age: 'tells how old an object is',
-  'clean-up': 'removes the scratch objects',
-};
 
 /** The outcome of a check, under its title. */
 export function checked(id: ProbeCheckId, status: ProbeStatus, detail = ''): ProbeCheck {

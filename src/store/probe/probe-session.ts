@@ -1,8 +1,8 @@
-import { setMaxListeners } from 'node:events';
 import { withTimeout } from '../../base/abort.js';
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { concurrently } from '../../base/concurrently.js';
 import { bounded } from '../bounded.js';
+import { fieldOf } from '../fields.js';
 import type {
   Interval,
   LeaseStore,
@@ -30,8 +30,8 @@ const REQUEST_TIMEOUT_MS = 5_000;
 /** The same for a listing, which in a large cluster is many requests. */
 const LIST_TIMEOUT_MS = 30_000;
 /**
- * How long a store may be away before a probe gives up, unless it is told otherwise, and the first and
- * longest pause until then, in milliseconds.
+ * How long a store may be away before a probe gives up, by default, and the first and longest pause until
+ * then, in milliseconds.
  */
 const STORE_AWAY_MS = 10_000;
 const PAUSE_MS = { first: 100, max: 2_000 } as const;
@@ -65,7 +65,7 @@ export interface ProbeSessionOptions {
    * @default ten seconds for each request
    */
   readonly until?: number;
-  /** Told of each failure that is followed by another attempt. */
+  /** Called with each failure that is followed by another attempt. */
   readonly onFailure?: (error: StoreError, pauseMs: number) => void;
 }
 
@@ -100,8 +100,6 @@ export class ProbeSession {
       absent: isS3 ? 'If-None-Match' : 'create-if-absent',
       match: isS3 ? 'If-Match' : 'replace-if-unchanged',
     };
-    // All writers of a race listen to it at once, in which Node sees a leak.
-    if (this.signal instanceof EventTarget) setMaxListeners(0, this.signal);
   }
 
   /** A key that was never used. */
@@ -173,7 +171,7 @@ export class ProbeSession {
     let failedInARow = 0;
     if (this.#underWay.size > 0) await withTimeout(this.clock, SETTLE_MS, Promise.allSettled(this.#underWay));
     await concurrently([...this.#keys], REMOVALS, async (key) => {
-      // A store that removes none of eight in a row would not remove the others either.
+      // A store that fails to remove eight in a row would not remove the others either.
       if (failedInARow >= REMOVALS) return void left.push({ key, error: left.at(-1)?.error });
       try {
         await bounded(bounds, (options) => this.store.discardProbe(key, options));
@@ -265,9 +263,9 @@ export class ProbeSession {
   }
 
   #learnTime(reply: unknown, nowBefore: number): void {
-    if (typeof reply !== 'object' || reply === null || !('storeTime' in reply)) return;
-    const told = reply.storeTime as Interval;
-    const heard = { min: told.min - this.clock.now(), max: told.max - nowBefore };
+    const time = fieldOf(reply, 'storeTime') as Interval | undefined;
+    if (time === undefined) return;
+    const heard = { min: time.min - this.clock.now(), max: time.max - nowBefore };
     const both = {
       min: Math.max(heard.min, this.clockOffsetMs.min),
       max: Math.min(heard.max, this.clockOffsetMs.max),

@@ -9,8 +9,12 @@ import type {
   StoredObject,
   WriteResult,
 } from '../lease-store.js';
-import { allPages, type ContinuedPage, pageOf } from '../listing-pages.js';
-import { type ConditionalWrite, type ObjectStoreOptions, StoreDriver } from '../store-driver.js';
+import {
+  type ConditionalWrite,
+  type ContinuedPage,
+  type ObjectStoreOptions,
+  StoreDriver,
+} from '../store-driver.js';
 import { givenUp, requestSignal, required, type StoreRequest, senseless } from '../store-request.js';
 import { below } from '../store-url.js';
 import { classifyReply, refusesCredentials, teachesTime } from './classify-reply.js';
@@ -85,7 +89,7 @@ export class S3LeaseStore extends StoreDriver implements LeaseStore {
   }
 
   async list(options?: StoreCallOptions): Promise<Listing> {
-    return allPages(this.request('list'), (token) => this.#page({ ContinuationToken: token }, options));
+    return this.allPages((token) => this.#page({ ContinuationToken: token }, options));
   }
 
   async listPage(
@@ -122,7 +126,7 @@ export class S3LeaseStore extends StoreDriver implements LeaseStore {
       ({ Key: name, ETag: etag, Size: size, LastModified: modified }) =>
         etag === undefined ? [] : [{ name, etag, size, modified }],
     );
-    const page = pageOf(this.keyPrefix, reply.headers.date, rows, output.NextContinuationToken);
+    const page = this.pageOf(reply.headers.date, rows, output.NextContinuationToken);
     return { ...page, more: output.IsTruncated === true };
   }
 
