@@ -29,12 +29,11 @@ interface ClusterFeedOptions {
   readonly offers?: ConsoleOffers | undefined;
 }
 
-/** The process' own node id at one moment. */
-interface InstanceNow {
-  readonly json: string;
-  /** How it differs from other moments by more than the passing of time. */
-  readonly facts: string;
-}
+/**
+ * The process' own node id at one moment; `facts` is how it differs from other moments by more than the
+ * passing of time.
+ */
+type InstanceNow = Readonly<Record<'json' | 'facts', string>>;
 
 /**
  * Shows whether a client knows something already. The report is not kept: clients that are slow would
@@ -98,17 +97,13 @@ export function clusterEvents(
  * What a client is sent now, as bytes that all clients share where they are many, and what it has been sent
  * then.
  */
-function newsFor(
-  before: Sent | undefined,
-  view: ClusterView,
-  own: InstanceNow,
-  offers: ConsoleOffers,
-): { readonly chunks: readonly Uint8Array[]; readonly sent: Sent } {
+function newsFor(before: Sent | undefined, view: ClusterView, own: InstanceNow, offers: ConsoleOffers) {
   const now = view.current();
   const { revision, store, tree, events } = now;
   const lastEventId = events.at(-1)?.id ?? 0;
   const chunks = before ? differences(before, now, own) : hello({ epoch: view.epoch, ...offers }, now, own);
-  return { chunks: [...chunks], sent: { revision, store, tree, lastEventId, instanceFacts: own.facts } };
+  const sent: Sent = { revision, store, tree, lastEventId, instanceFacts: own.facts };
+  return { chunks: [...chunks], sent };
 }
 
 function* hello(

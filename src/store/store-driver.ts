@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.js';
 import { ageFromListing, storeTime } from './http-times.js';
 import type {
+  LeaseStore,
   Listing,
   ListingPage,
   ObjectMetadata,
@@ -46,7 +47,7 @@ interface Row {
 }
 
 /** What the drivers share: the properties of a remote store, and one method for both conditional writes. */
-export abstract class StoreDriver {
+export abstract class StoreDriver implements Omit<LeaseStore, 'read' | 'list' | 'close'> {
   readonly remote: boolean = true;
   readonly timeStepMs: number = 1_000;
   protected readonly keyPrefix: string;

@@ -11,30 +11,8 @@ import { HttpProblem } from '../problem.js';
  * fields: `uriSpec`, so that what is read can be written back, and `enabled` where it is false.
  */
 export function instanceJson(instance: ServiceInstance) {
-  const {
-    name,
-    id,
-    address = null,
-    port,
-    sslPort,
-    payload = null,
-    registrationTimeUTC,
-    serviceType,
-    uriSpec,
-    enabled,
-  } = instance;
-  return {
-    name,
-    id,
-    address,
-    port,
-    sslPort,
-    payload,
-    registrationTimeUTC,
-    serviceType,
-    uriSpec,
-    enabled: enabled ? undefined : false,
-  };
+  const { address = null, payload = null, enabled } = instance;
+  return { ...instance, address, payload, enabled: enabled ? undefined : false };
 }
 
 /**

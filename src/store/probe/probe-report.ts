@@ -1,22 +1,18 @@
 import type { Interval } from '../lease-store.js';
 
-/** The promises that are checked. */
-const TITLES = {
-  create: 'creates an object that is absent',
-  'create-once': 'refuses to create an object that is present',
-  'replace-bogus': 'refuses an etag that never was',
-  replace: 'replaces an object whose etag is the one given',
-  'replace-stale': 'refuses a stale etag',
-  'replace-absent': 'refuses to replace an object that is absent',
-  races: 'lets exactly one of several concurrent writers win',
-  'read-back': 'reads the last write at once',
-  listing: 'lists an object that has just been written',
-  age: 'tells how old an object is',
-  'clean-up': 'removes the scratch objects',
-} as const;
-
-/** Which promise is checked. */
-export type ProbeCheckId = keyof typeof TITLES;
+/** What is checked, in the order of the report. */
+export type ProbeCheckId =
+  | 'create'
+  | 'create-once'
+  | 'replace-bogus'
+  | 'replace'
+  | 'replace-stale'
+  | 'replace-absent'
+  | 'races'
+  | 'read-back'
+  | 'listing'
+  | 'age'
+  | 'clean-up';
 
 /**
  * `fault`: leases are not safe, or cannot work, in this store. `warning`: they are and can, but something is
@@ -49,6 +45,20 @@ export interface ProbeReport {
    */
   readonly clockOffsetMs: Interval;
 }
+
+const TITLES: Readonly<Record<ProbeCheckId, string>> = {
+  create: 'creates an object that is absent',
+  'create-once': 'refuses to create an object that is present',
+  'replace-bogus': 'refuses an etag that never was',
+  replace: 'replaces an object whose etag is the one given',
+  'replace-stale': 'refuses a stale etag',
+  'replace-absent': 'refuses to replace an object that is absent',
+  races: 'lets exactly one of several concurrent writers win',
+  'read-back': 'reads the last write at once',
+  listing: 'lists an object that has just been written',
+  age: 'tells how old an object is',
+  'clean-up': 'removes the scratch objects',
+};
 
 /** The outcome of a check, under its title. */
 export function checked(id: ProbeCheckId, status: ProbeStatus, detail = ''): ProbeCheck {
