@@ -21,6 +21,7 @@ export default {
   // There are no links to sources to keep right.
   disableSources: true,
   excludePrivate: true,
+  excludeProtected: true,
   excludeInternal: true,
   validation: {
     notExported: true,

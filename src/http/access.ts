@@ -74,20 +74,21 @@ export async function checkWrite(access: WriteAccess, request: Request): Promise
  */
 export async function checkBearer(right: BearerToken, request: Request, why: string): Promise<void> {
   const [, token] = /^Bearer +([^\s,]{1,2048}) *$/i.exec(request.headers.get('authorization') ?? '') ?? [];
-  const challenge = token === undefined ? 'Bearer' : 'Bearer error="invalid_token"';
-  const problem =
-    token === undefined
-      ? `an "Authorization: Bearer …" header is needed ${why}`
-      : 'the token is not the right one';
-  if (token === undefined || !(await right.admits(token)))
-    throw new HttpProblem('unauthorized', problem, { 'www-authenticate': challenge });
+  if (token === undefined)
+    throw unauthorized(`an "Authorization: Bearer …" header is needed ${why}`, 'Bearer');
+  if (!(await right.admits(token)))
+    throw unauthorized('the token is not the right one', 'Bearer error="invalid_token"');
+}
+
+function unauthorized(message: string, challenge: string): HttpProblem {
+  return new HttpProblem('unauthorized', message, { 'www-authenticate': challenge });
 }
 
 /**
  * Refuses a request that names another host. A page in a browser may have its own name resolved to a loopback
  * address (DNS rebinding): it would be of the same origin then, but cannot hide the name.
  *
- * @param names the names and addresses that the server goes by beside those of loopback, in lower case
+ * @param names the names and addresses of the server in addition to those of loopback, in lower case
  * @throws {HttpProblem} `forbidden`
  */
 export function checkHost(request: Request, names: ReadonlySet<string>): void {
@@ -121,7 +122,7 @@ function hostName(host: string): string | undefined {
   return hostname.startsWith('[') ? hostname.slice(1, -1) : hostname.toLowerCase();
 }
 
-/** Tells whether a token is the right one. */
+/** Checks whether a token is the right one. */
 export interface BearerToken {
   /**
    * Takes as long for a wrong token as for the right one.

@@ -5,13 +5,13 @@ import type { OpenStreams } from './open-streams.js';
 import { PLAIN } from './problem.js';
 import { jsonOf, leasesPageOf, pagedReport } from './report-pages.js';
 
-/** What {@link clusterApi} tells of. */
+/** What {@link clusterApi} answers from. */
 interface ClusterApiOptions {
   readonly clock: Clock;
   /** Called once, for the first request; again after it failed. The caller closes the view. */
   readonly cluster: () => Promise<ClusterView>;
   readonly streams: OpenStreams;
-  /** @default a console alone, without a node id of its own */
+  /** @default a console alone, without a node id */
   readonly instance?: FeedInstance | undefined;
   readonly offers?: ConsoleOffers | undefined;
 }

@@ -8,12 +8,12 @@ import { jsonOf, partsOf } from './report-pages.js';
 /** The process' own node id. */
 export interface FeedInstance {
   readonly monitor: Pick<WatchedNode, 'onEvent'>;
-  /** What `/readyz` answers at this moment; all of it can be told as JSON. */
+  /** What `/readyz` answers at this moment; all of it can be sent as JSON. */
   json(): Readonly<Record<string, unknown>>;
 }
 
 /**
- * What a console has beside the cluster: a page of services, and whether holders of the token may change
+ * What a console has in addition to the cluster: a page of services, and whether holders of the token may change
  * shared data.
  */
 export interface ConsoleOffers {
@@ -25,27 +25,26 @@ interface ClusterFeedOptions {
   readonly clock: Clock;
   readonly view: ClusterView;
   readonly instance: FeedInstance | undefined;
-  /** What the console has beside the cluster. @default nothing */
+  /** What the console has in addition to the cluster. @default nothing */
   readonly offers?: ConsoleOffers | undefined;
 }
 
-/** The process' own node id at one moment. */
-interface InstanceNow {
-  readonly json: string;
-  /** How it differs from other moments by more than the passing of time. */
-  readonly facts: string;
-}
+/**
+ * The process' own node id at one moment; `facts` is how it differs from other moments by more than the
+ * passing of time.
+ */
+type InstanceNow = Readonly<Record<'json' | 'facts', string>>;
 
 /**
- * What tells whether a client knows something already. The report is not kept: clients that are slow would
+ * Shows whether a client knows something already. The report is not kept: clients that are slow would
  * keep one each.
  */
-interface Told extends Pick<CurrentCluster, 'revision' | 'store' | 'tree'> {
+interface Sent extends Pick<CurrentCluster, 'revision' | 'store' | 'tree'> {
   readonly lastEventId: number;
   readonly instanceFacts: string;
 }
 
-/** How long a new client waits for a scan, in milliseconds: then it is told that nothing is known yet. */
+/** How long a new client waits for a scan, in milliseconds: then it learns that nothing is known yet. */
 const HELLO_TIMEOUT_MS = 1_000;
 /**
  * A cluster as server-sent events, for one client: everything first, and then each part that is different, as
@@ -57,7 +56,7 @@ export function clusterEvents(
 ): AsyncGenerator<Uint8Array, void> {
   let hasNews = true;
   let instanceEvents = 0;
-  let before: Told | undefined;
+  let before: Sent | undefined;
   const instanceNow = (): InstanceNow => {
     const json = instance?.json() ?? null;
     return { json: JSON.stringify(json), facts: JSON.stringify({ ...json, validForMs: instanceEvents }) };
@@ -77,7 +76,7 @@ export function clusterEvents(
     };
   };
   const begin = () => {
-    // A cluster that cannot be read is told as such.
+    // A cluster that cannot be read is sent as such.
     const scanned = view.snapshot(gone).catch(() => undefined);
     return withTimeout(clock, HELLO_TIMEOUT_MS, scanned, gone);
   };
@@ -85,9 +84,9 @@ export function clusterEvents(
     const own = instanceNow();
     if (!hasNews && own.facts === before?.instanceFacts) return;
     hasNews = false;
-    const { chunks, told } = newsFor(before, view, own, offers);
-    const isNewReport = told.revision !== before?.revision;
-    before = told;
+    const { chunks, sent } = newsFor(before, view, own, offers);
+    const isNewReport = sent.revision !== before?.revision;
+    before = sent;
     yield* chunks;
     if (isNewReport) yield* furtherPages(view);
   }
@@ -95,20 +94,16 @@ export function clusterEvents(
 }
 
 /**
- * What a client is sent now, as bytes that all clients share where they are many, and what it has been told
+ * What a client is sent now, as bytes that all clients share where they are many, and what it has been sent
  * then.
  */
-function newsFor(
-  before: Told | undefined,
-  view: ClusterView,
-  own: InstanceNow,
-  offers: ConsoleOffers,
-): { readonly chunks: readonly Uint8Array[]; readonly told: Told } {
+function newsFor(before: Sent | undefined, view: ClusterView, own: InstanceNow, offers: ConsoleOffers) {
   const now = view.current();
   const { revision, store, tree, events } = now;
   const lastEventId = events.at(-1)?.id ?? 0;
   const chunks = before ? differences(before, now, own) : hello({ epoch: view.epoch, ...offers }, now, own);
-  return { chunks: [...chunks], told: { revision, store, tree, lastEventId, instanceFacts: own.facts } };
+  const sent: Sent = { revision, store, tree, lastEventId, instanceFacts: own.facts };
+  return { chunks: [...chunks], sent };
 }
 
 function* hello(
@@ -128,7 +123,7 @@ function* hello(
 }
 
 function* differences(
-  before: Told,
+  before: Sent,
   { revision, report, store, tree, events }: CurrentCluster,
   own: InstanceNow,
 ): Generator<Uint8Array> {

@@ -3,7 +3,7 @@ import type { ClusterView } from '../monitor/cluster-view.js';
 import type { NodeReport } from '../monitor/status-report.js';
 import type { MetricsText } from './node-app.js';
 
-/** More node ids than this have no time series of their own: only how many are in which state is told. */
+/** With more node ids than this, there are no time series per node id: only the number in each state. */
 const MAX_SERIES = 1_000;
 const STATES: readonly NodeReport['state'][] = [
   'held',
@@ -22,26 +22,29 @@ const STATES: readonly NodeReport['state'][] = [
  */
 export class ClusterMetrics implements MetricsText {
   readonly #registry = new Registry();
-  readonly #nodeIds = this.#gauge('nodelease_cluster_node_ids', 'How many node ids are in that state.', [
+  readonly #nodeIds = this.#gauge(
+    'nodelease_cluster_node_ids',
+    'How many node ids are in that state.',
     'state',
-  ]);
-  readonly #version = this.#gauge('nodelease_cluster_version', 'The highest version of a node id so far.', [
+  );
+  readonly #version = this.#gauge(
+    'nodelease_cluster_version',
+    'The highest version of a node id so far.',
     'node_id',
-  ]);
+  );
   readonly #remaining = this.#gauge(
     'nodelease_cluster_lease_remaining_seconds',
     'How much longer a lease is valid by the store’s time unless it is renewed; below 0 once it is overdue. Absent without a holder.',
-    ['node_id'],
+    'node_id',
   );
   readonly #offset = this.#gauge(
     'nodelease_cluster_holder_clock_offset_seconds',
     'How far the clock of a holder seems to be ahead of the other holders’. Of Camunda’s clusters only.',
-    ['node_id'],
+    'node_id',
   );
   readonly #up = this.#gauge(
     'nodelease_cluster_up',
     'Whether the last scan of the cluster has succeeded: 1 or 0.',
-    [],
   );
 
   /** @param cluster what is looked at; the caller closes it */
@@ -68,7 +71,7 @@ export class ClusterMetrics implements MetricsText {
     return this.#registry.metrics();
   }
 
-  #gauge(name: string, help: string, labelNames: readonly string[]): Gauge {
-    return new Gauge({ name, help, labelNames: [...labelNames], registers: [this.#registry] });
+  #gauge(name: string, help: string, ...labelNames: string[]): Gauge {
+    return new Gauge({ name, help, labelNames, registers: [this.#registry] });
   }
 }

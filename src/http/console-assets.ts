@@ -45,7 +45,7 @@ export type ConsolePage = 'main' | 'services';
  * @param pages by their paths
  */
 export function consoleAssets(
-  pages: Readonly<Record<string, ConsolePage>>,
+  pages: Readonly<Record<string, ConsolePage | undefined>>,
   folder: URL = new URL('../console/', import.meta.url),
 ): Hono {
   const root = fileURLToPath(folder);
@@ -66,6 +66,7 @@ export function consoleAssets(
     });
   };
   for (const [path, page] of Object.entries(pages)) {
+    if (page === undefined) continue;
     add(path, async (context) => {
       const [frame = '', content = ''] = await Promise.all(
         ['frame', page].map((name) => readFile(join(root, `${name}.html`), 'utf8')),

@@ -2,27 +2,26 @@ import { withTimeout } from '../base/abort.js';
 import type { Clock } from '../base/clock.js';
 import { jsonOf } from './report-pages.js';
 
-/** What one client is told. */
+/** What one client is sent. */
 export interface EventSource {
   readonly clock: Clock;
   /** Calls `wake` whenever there may be news, until the returned function is called. */
   readonly follow: (wake: () => void) => () => void;
-  /** What the client is to know before it is told anything, where that is worth a wait. */
+  /** What the stream waits for before it sends anything. */
   readonly begin?: () => Promise<unknown>;
   /**
-   * What the client has not been told yet. Asked each time when there may be news, and once a second: no
-   * event tells that a deadline has passed.
+   * What the client has not been sent yet. Called whenever there may be news, and once a second: no event
+   * reports that a deadline has passed.
    */
   readonly news: () => Iterable<Uint8Array>;
   /**
-   * From one look for news to the next at least, in milliseconds: what changes in quick succession is told
-   * together.
+   * The minimum time between two calls of `news`, in milliseconds: quick changes are sent together.
    * @default 0
    */
   readonly pauseMs?: number;
 }
 
-/** How often there is a look for news that nothing tells of, in milliseconds. */
+/** How often `news` is called without a wake-up, in milliseconds. */
 const TICK_MS = 1_000;
 /**
  * Time without a message after which a client is sent a comment with the next tick, in milliseconds: at least

@@ -49,15 +49,6 @@ export {
   type DiscoveryServerOptions,
   startDiscoveryServer,
 } from './curator/discovery-server.js';
-export type {
-  JsonContent,
-  JsonSchema,
-  JsonType,
-  OpenApiDocument,
-  OpenApiOperation,
-  OpenApiParameter,
-  OpenApiResponse,
-} from './curator/openapi.js';
 export {
   type AnyInstance,
   type PooledProvider,

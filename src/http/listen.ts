@@ -61,8 +61,12 @@ export interface HttpListener {
  * this machine's
  */
 export async function listen(options: ListenOptions): Promise<HttpListener> {
-  const { fetch, at, label = 'listen', clock, isUrgent = () => false } = options;
   const {
+    fetch,
+    at,
+    label = 'listen',
+    clock,
+    isUrgent = () => false,
     maxConnections = HTTP_LIMITS.connections,
     maxRequests = HTTP_LIMITS.requests,
     silentMs = HTTP_LIMITS.silenceMs,

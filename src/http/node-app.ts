@@ -7,13 +7,13 @@ import { clusterApi } from './cluster-api.js';
 import { consoleAssets } from './console-assets.js';
 import { type DataSource, dataApi } from './data-api.js';
 import { OpenStreams } from './open-streams.js';
-import { HttpProblem, PLAIN, problemOf, problemResponse, route } from './problem.js';
+import { answerFailures, HttpProblem, PLAIN, problemResponse, route } from './problem.js';
 import { type ServicesSource, servicesApi } from './services-api.js';
 
 /** What a {@link nodeApp} answers from; what is left out is not there. */
 export interface NodeAppOptions {
   readonly clock: Clock;
-  /** What `/livez`, `/readyz`, `/lease` tell of. @default none of them is there, as for a console alone */
+  /** What `/livez`, `/readyz`, `/lease` report. @default these paths are absent, as for a console alone */
   readonly monitor?: WatchedNode | undefined;
   /**
    * Whether other processes work with the node id, which learn of its end by asking `/lease`: that is 503
@@ -21,7 +21,7 @@ export interface NodeAppOptions {
    * @default false: it is 200 until the work has ended
    */
   readonly heldForOthers?: boolean | undefined;
-  /** What `/metrics` tells. @default it is not there */
+  /** What `/metrics` answers. @default it is absent */
   readonly metrics?: MetricsText | undefined;
   /**
    * Where `/api/leases`, `/api/events` and the console get the cluster from: called for the first request.
@@ -42,7 +42,7 @@ export interface NodeAppOptions {
   /** The token for everything but `/livez`, `/readyz` and the console's own page. @default none is needed */
   readonly token?: BearerToken | undefined;
   /**
-   * The names, beside those of loopback, by which a server on a loopback address may be called: a page could
+   * The names, in addition to those of loopback, by which a server on a loopback address may be called: a page could
    * give it another.
    * @default any
    */
@@ -50,7 +50,7 @@ export interface NodeAppOptions {
   /** Bounds the followers of `/api/events`. @default 128 of them */
   readonly streams?: OpenStreams | undefined;
   /**
-   * Told of each request that failed for no fault of its own (500 and above), not of a node's health. Must
+   * Called for each request that failed through no fault of the client (500 and above), not for a node's health. Must
    * not throw and must not block.
    */
   readonly onFailure?: ((request: string, failure: unknown) => void) | undefined;
@@ -67,8 +67,8 @@ export function isUrgent(path: string): boolean {
 }
 
 /**
- * What a process tells of its node id and its cluster over HTTP, read-only but for `allowWrites`, as an app
- * that stands alone or is mounted in another one with `route()`. Health is computed when it is asked for: a
+ * The state of a process's node id and its cluster over HTTP, read-only but for `allowWrites`, as an app
+ * that runs alone or is mounted in another one with `route()`. Health is computed when it is asked for: a
  * process that was paused past its deadline says so in its first answer.
  */
 export function nodeApp(options: NodeAppOptions): Hono {
@@ -85,13 +85,7 @@ export function nodeApp(options: NodeAppOptions): Hono {
     streams = new OpenStreams(),
   } = options;
   const app = new Hono();
-  app.onError((failure, context) => {
-    const { method, path, raw } = context.req;
-    const response = problemResponse(problemOf(failure));
-    // The client no longer waits for the answer: that is no failure.
-    if (response.status >= 500 && !raw.signal.aborted) options.onFailure?.(`${method} ${path}`, failure);
-    return response;
-  });
+  answerFailures(app, options.onFailure);
   app.notFound(nothingThere);
   if (hosts) {
     app.use(async ({ req }, next) => {
@@ -131,13 +125,7 @@ export function nodeApp(options: NodeAppOptions): Hono {
     });
   }
   if (cluster || services)
-    app.route(
-      '/',
-      consoleAssets({
-        ...(cluster && { '/': 'main' as const }),
-        ...(services && { '/services': 'services' as const }),
-      }),
-    );
+    app.route('/', consoleAssets({ '/': cluster && 'main', '/services': services && 'services' }));
   if (services) {
     const writes = pageAccess(services.allowWrites, token, 'allowWrites');
     app.route('/', servicesApi({ ...services, clock, writes, streams }));
@@ -145,14 +133,8 @@ export function nodeApp(options: NodeAppOptions): Hono {
   if (data)
     app.route('/', dataApi({ ...data, clock, writes: pageAccess(data.allowWrites, token, 'allowWrites') }));
   if (cluster) {
-    const offers = {
-      ...(services && { hasServices: true as const }),
-      ...(data?.allowWrites && { writesData: true as const }),
-    };
-    const instance = monitor && {
-      monitor,
-      json: () => ({ ...healthBody(monitor.health(), 'ready', clock) }),
-    };
+    const offers = { hasServices: services && (true as const), writesData: data?.allowWrites || undefined };
+    const instance = monitor && { monitor, json: () => healthBody(monitor.health(), 'ready', clock) };
     const api = clusterApi({ clock, cluster, streams, instance, offers });
     route(app, '/api/leases', { GET: ({ req }) => api.leases(req.raw) });
     route(app, '/api/events', { GET: ({ req }) => api.events(req.raw) });

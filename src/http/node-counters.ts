@@ -123,10 +123,10 @@ export function nodeCounters(
         return storeFailures.inc({ during: 'release' });
     }
   };
-  return (told) => {
-    if (told.type === 'lease') countLease(told.event);
-    if (told.type !== 'discovery') return;
-    if (told.event.type === 'degraded') degradations.inc();
-    if (told.event.type === 'ready') readyDuration.set(told.event.readiness.tookMs / 1_000);
+  return (news) => {
+    if (news.type === 'lease') countLease(news.event);
+    if (news.type !== 'discovery') return;
+    if (news.event.type === 'degraded') degradations.inc();
+    if (news.event.type === 'ready') readyDuration.set(news.event.readiness.tookMs / 1_000);
   };
 }

@@ -19,19 +19,19 @@ export interface NodeHandlerOptions extends Omit<NodeAppOptions, 'clock' | 'stre
   readonly clock?: NodeAppOptions['clock'] | undefined;
 }
 
-/** What a process tells of its node id and its cluster, as a part of a server of one's own. */
+/** The state of a node id and its cluster, as a part of your own server. */
 export interface NodeHandler {
   /** For servers that speak in requests and responses, such as Hono: answers 404 to what it does not know. */
   fetch(request: Request): Promise<Response>;
   /**
-   * For `node:http` and Express. What it does not know goes on to `next` where there is one, and is answered
-   * with 404 otherwise. Never throws.
+   * For `node:http` and Express. What it does not know is passed to `next` if there is one, and otherwise
+   * answered with 404. Never throws.
    */
   handle(request: IncomingMessage, response: ServerResponse, next?: () => void): void;
 }
 
 /**
- * `/livez`, `/readyz`, `/lease` and whatever else the options give for a server of one's own.
+ * `/livez`, `/readyz`, `/lease` and whatever else the options give, for your own server.
  *
  * ```ts
  * const monitor = new NodeMonitor();

@@ -18,7 +18,7 @@ export interface NodeMetricsOptions {
 
 /**
  * The metrics of one process' node id, in the text format of Prometheus. Make it before the node id is
- * acquired: counters count what happens from then on. Gauges tell what is true when they are asked: a process
+ * acquired: counters count what happens from then on. Gauges are computed when they are read: a process
  * that was paused reports at once that it holds nothing any more.
  *
  * ```ts
@@ -51,7 +51,7 @@ export class NodeMetrics implements MetricsText {
     return this.#registry.metrics();
   }
 
-  /** Counts nothing any more. The metrics of the process are shared, and go on. */
+  /** Counts nothing any more. The metrics of the process are shared, and continue. */
   close(): void {
     this.#forget();
   }

@@ -20,14 +20,14 @@ export interface NodeServerOptions extends Omit<NodeAppOptions, 'hosts' | 'strea
 /** A server of a node that answers. */
 export interface NodeServer extends HttpListener {
   /**
-   * Whether what it tells is for this machine or the holders of the token only; false when every client that
+   * Whether it answers only this machine, or only clients with the token; false when every client that
    * reaches it can read everything.
    */
   readonly protected: boolean;
 }
 
 /**
- * Starts the server of a node: `nodeApp` on a port of its own. Resolves once it listens, whether a node id is
+ * Starts the server of a node: `nodeApp` on its own port. Resolves once it listens, whether a node id is
  * held or not. Closing it does not close the `ClusterView`, which belongs to the caller.
  *
  * @throws {ConfigError} when it cannot listen there, or the token file holds none

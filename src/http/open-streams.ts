@@ -2,7 +2,7 @@ import { HTTP_LIMITS } from './http-limits.js';
 import { HttpProblem, PLAIN } from './problem.js';
 
 /**
- * Answers that go on for as long as their clients listen. They have a bound of their own, so that they never
+ * Answers that continue for as long as their clients listen. They have a separate limit, so that they never
  * take the place of requests that are answered at once, and they end with the server.
  */
 export class OpenStreams {

@@ -59,7 +59,7 @@ export const NO_REQUEST = new HttpProblem(
   'the request: expected a host and a path, got something else',
 );
 
-/** The headers of every answer: what it tells changes at any time, and is never a page. */
+/** The headers of every answer: its content may change at any time, and is never a page. */
 export const PLAIN: Readonly<Record<string, string>> = {
   'cache-control': 'no-store',
   'x-content-type-options': 'nosniff',
@@ -70,7 +70,24 @@ export function problemResponse({ error, message, headers }: HttpProblem): Respo
   return Response.json({ error, message }, { status: STATUS[error], headers: { ...PLAIN, ...headers } });
 }
 
-/** Answers a request, or throws what it is refused for. */
+/**
+ * Answers what a handler throws.
+ * @param onFailure is called for each request that failed through no fault of the client (500 and above)
+ */
+export function answerFailures(
+  app: Hono,
+  onFailure: ((request: string, failure: unknown) => void) | undefined,
+): void {
+  app.onError((failure, context) => {
+    const { method, path, raw } = context.req;
+    const response = problemResponse(problemOf(failure));
+    // The client no longer waits for the answer: that is no failure.
+    if (response.status >= 500 && !raw.signal.aborted) onFailure?.(`${method} ${path}`, failure);
+    return response;
+  });
+}
+
+/** Answers a request, or throws the reason of its refusal. */
 type Handle = (context: Context) => Promise<Response> | Response;
 
 /** A route and its methods; any other one is answered with 405. HEAD is GET without the body. */

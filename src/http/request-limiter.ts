@@ -74,7 +74,7 @@ export class RequestLimiter {
   }
 
   /**
-   * An answer that waits for the one before it is not told that its connection has gone: all of them end
+   * An answer that waits for the one before it does not learn that its connection has gone: all of them end
    * here.
    */
   #closed(socket: Socket): void {

@@ -20,31 +20,31 @@ export function serviceEvents(
   }: { readonly clock: Clock; readonly tree: ServiceTree; readonly hello: ServicesHello },
   gone: AbortSignal,
 ): AsyncGenerator<Uint8Array, void> {
-  const told = new Map<string, ServiceEntry>();
-  let toldStatus: string | undefined;
+  const sent = new Map<string, ServiceEntry>();
+  let sentStatus: string | undefined;
   function* news() {
-    if (toldStatus === undefined) yield* message('hello', hello, RETRY);
-    // As of before the entries, and told behind them: that all has been read is told when all has been sent.
+    if (sentStatus === undefined) yield* message('hello', hello, RETRY);
+    // As of before the entries, and sent after them: that all has been read is reported once all is sent.
     const { status } = tree;
-    for (const changes of changesSince(told, tree.entries)) yield* message('entries', changes);
-    if (JSON.stringify(status) !== toldStatus) yield* message('status', status);
-    toldStatus = JSON.stringify(status);
+    for (const changes of changesSince(sent, tree.entries)) yield* message('entries', changes);
+    if (JSON.stringify(status) !== sentStatus) yield* message('status', status);
+    sentStatus = JSON.stringify(status);
   }
   return eventStream({ clock, follow: (wake) => tree.follow(wake), news, pauseMs: PAUSE_MS }, gone);
 }
 
-/** Notes in `told` what is yielded. */
+/** Notes in `sent` what is yielded. */
 export function* changesSince(
-  told: Map<string, ServiceEntry>,
+  sent: Map<string, ServiceEntry>,
   entries: ReadonlyMap<string, ServiceEntry>,
 ): Generator<ServiceChanges> {
-  const gone = [...told.keys()].filter((path) => !entries.has(path));
-  for (const path of gone) told.delete(path);
+  const gone = [...sent.keys()].filter((path) => !entries.has(path));
+  for (const path of gone) sent.delete(path);
   if (gone.length > 0) yield { set: [], gone };
-  const news = [...entries].filter(([path, entry]) => told.get(path) !== entry);
+  const news = [...entries].filter(([path, entry]) => sent.get(path) !== entry);
   for (let from = 0; from < news.length; from += ENTRIES) {
     const set = news.slice(from, from + ENTRIES);
-    for (const [path, entry] of set) told.set(path, entry);
+    for (const [path, entry] of set) sent.set(path, entry);
     yield { set, gone: [] };
   }
 }

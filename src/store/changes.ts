@@ -13,9 +13,9 @@ export class Changes {
     return this.#waiting.size;
   }
 
-  /** Tells all waiting tasks of a change, and wakes the ones that want it; without a change, wakes all. */
+  /** Notifies all waiting tasks of a change, and wakes the ones that want it; without a change, wakes all. */
   announce(change?: ObjectChange): void {
-    for (const tell of this.#waiting) tell(change);
+    for (const notify of this.#waiting) notify(change);
   }
 
   /**
@@ -26,11 +26,11 @@ export class Changes {
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason);
       const end = (settle: () => void) => {
-        this.#waiting.delete(tell);
+        this.#waiting.delete(notify);
         cancel();
         settle();
       };
-      const tell = (change?: ObjectChange) => {
+      const notify = (change?: ObjectChange) => {
         try {
           if (change === undefined || heed(change)) end(resolve);
         } catch (error) {
@@ -38,7 +38,7 @@ export class Changes {
           end(() => reject(error));
         }
       };
-      this.#waiting.add(tell);
+      this.#waiting.add(notify);
       const cancel = onAbort(signal, () => end(() => reject(signal.reason)));
     });
   }

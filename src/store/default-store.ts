@@ -5,7 +5,7 @@ import { ConfigError } from '../base/errors.js';
 export const DEFAULT_STORE = 'file:.nodelease';
 
 /**
- * Why the default is none here, as a clause: each container would be a cluster of its own, with node id 0.
+ * Why the default is none here, as a clause: each container would be a separate cluster, with node id 0.
  * Undefined outside of containers.
  */
 export function whyNoDefaultStore(sign: string | undefined): string | undefined {

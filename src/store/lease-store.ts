@@ -6,7 +6,7 @@ export interface Interval {
   readonly max: number;
 }
 
-/** What an object says of itself besides its body. Lower-case keys. */
+/** What an object says of itself in addition to its body. Lower-case keys. */
 export type ObjectMetadata = Readonly<Record<string, string>>;
 
 /** One object as the store keeps it, as of one reply. */
@@ -23,7 +23,7 @@ export interface StoredObject {
   /**
    * How long ago, in milliseconds by the store's own clock, this very state was written. `min` is what safety
    * rests on: it is never more than the time since the writer *began* its request, and 0 when the store
-   * cannot tell. Where `max` is infinite, the store tells no time of writing, and `min` is what `observedAge`
+   * does not know. Where `max` is infinite, the store reports no write time, and `min` is what `observedAge`
    * makes of it: it grows for as long as this process sees the state unchanged.
    */
   readonly age: Interval;
@@ -52,10 +52,10 @@ export interface ListingPage extends Listing {
   readonly more: boolean;
 }
 
-/** What a store tells of one change, where it can. */
+/** What a store reports of one change. */
 export interface ObjectChange {
   readonly key: string;
-  /** Bytes of the body; undefined where the object is gone. */
+  /** Bytes of the body; undefined if the object is gone. */
   readonly size: number | undefined;
 }
 
@@ -86,9 +86,9 @@ export interface StoreCallOptions {
 /** What a write may be given. */
 export interface WriteOptions extends StoreCallOptions {
   /**
-   * The age, in milliseconds, that other tasks have to see before they act on this state. A store that tells
-   * no time of writing may do what it takes to tell this age to a task that has not observed the state; every
-   * other store has no use for it.
+   * The age, in milliseconds, that other tasks have to see before they act on this state. A store that
+   * reports no write times may do what it takes to show this age to a task that has not observed the state;
+   * every other store ignores it.
    */
   readonly expiresAfterMs?: number | undefined;
 }
@@ -129,7 +129,7 @@ export interface LeaseStore {
    */
   readonly minWriteIntervalMs?: number;
 
-  /** The object, or undefined when there is none of that key. */
+  /** The object, or undefined when there is no object of that key. */
   read(key: string, options?: StoreCallOptions): Promise<StoredObject | undefined>;
 
   /** Every object below the prefix, in as few requests as possible. */
@@ -145,7 +145,7 @@ export interface LeaseStore {
     options?: StoreCallOptions & { readonly folders?: boolean | undefined },
   ): Promise<ListingPage>;
 
-  /** Writes the object only if there is none of that key. */
+  /** Writes the object only if there is no object of that key. */
   create(key: string, body: string, metadata: ObjectMetadata, options?: WriteOptions): Promise<WriteResult>;
 
   /** Writes the object only if its etag is still `etag`. An object that is gone is a conflict. */
@@ -169,7 +169,7 @@ export interface LeaseStore {
   changed?(signal: AbortSignal, heed?: (change: ObjectChange) => boolean): Promise<void>;
 
   /**
-   * What `nodelease doctor` shows of the servers, beside what the probe finds out. Offered where there is
+   * What `nodelease doctor` shows of the servers, in addition to the probe. Offered where there is
    * something to say.
    */
   describe?(options?: StoreCallOptions): Promise<readonly StoreFact[]>;

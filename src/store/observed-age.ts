@@ -8,19 +8,13 @@ import type {
   StoredObject,
 } from './lease-store.js';
 
-/** A request and its reply, on the monotonic clock, in milliseconds. */
-interface Exchange {
-  readonly sentAt: number;
-  readonly arrivedAt: number;
-}
-
 /**
  * For how long this process has seen objects unchanged: a lower bound of their ages that needs no time of
  * writing.
  *
  * A state was written before the first reply that showed it arrived, and a later reply that shows it was made
  * after its request was sent. So the time between these two moments never exceeds the age, in whatever order
- * replies arrive. It rests on etags that never repeat, and on a clock that never goes back; one that stands
+ * replies arrive. It rests on etags that never repeat, and on a clock that never goes back; one that stops
  * while the machine is suspended makes ages smaller, and so take-overs later.
  */
 export class ObservedAges {
@@ -30,8 +24,11 @@ export class ObservedAges {
   /**
    * The least age of a state when the reply that shows it was made, in milliseconds: 0 for a state other than
    * the one seen last.
+   *
+   * @param sentAt when the request was sent, on the monotonic clock
+   * @param arrivedAt when its reply arrived
    */
-  of(key: string, etag: string, { sentAt, arrivedAt }: Exchange): number {
+  of(key: string, etag: string, sentAt: number, arrivedAt: number): number {
     const known = this.#seen.get(key);
     if (known?.etag === etag) return Math.max(0, sentAt - known.since);
     this.#seen.set(key, { etag, since: arrivedAt });
@@ -42,15 +39,20 @@ export class ObservedAges {
     this.#seen.delete(key);
   }
 
-  /** Forgets the keys that a listing would show, and does not. */
-  forgetAbsent(rows: readonly ListedObject[], isCovered: (key: string) => boolean): void {
-    const shown = new Set(rows.map(({ key }) => key));
-    for (const key of this.#seen.keys()) if (isCovered(key) && !shown.has(key)) this.#seen.delete(key);
+  /** Forgets the keys that a listing from `after` on would show, and does not. */
+  forgetAbsent({ objects, more = false }: Listing & Partial<ListingPage>, after: string | undefined): void {
+    const shown = new Set(objects.map(({ key }) => key));
+    const last = objects.at(-1)?.key;
+    for (const key of this.#seen.keys()) {
+      const isCovered =
+        (after === undefined || key > after) && (!more || (last !== undefined && key <= last));
+      if (isCovered && !shown.has(key)) this.#seen.delete(key);
+    }
   }
 }
 
 /**
- * A store that tells no time of writing, with the ages that this process observes: `age.min` of what it reads
+ * A store that reports no write times, with the ages that this process observes: `age.min` of what it reads
  * and lists grows for as long as the etag stays the same. Where `store` knows a greater `age.min`, that one
  * counts; everything else is passed through.
  *
@@ -63,19 +65,23 @@ export class ObservedAges {
  */
 export function observedAge(store: LeaseStore, clock: Clock): LeaseStore {
   const ages = new ObservedAges();
-  const observed = <Shown extends ListedObject | StoredObject>(shown: Shown, exchange: Exchange): Shown => {
+  const observed = <Shown extends ListedObject | StoredObject>(
+    shown: Shown,
+    sentAt: number,
+    arrivedAt: number,
+  ) => {
     const { key, etag, age } = shown;
-    return { ...shown, age: { min: Math.max(age.min, ages.of(key, etag, exchange)), max: age.max } };
+    return { ...shown, age: { min: Math.max(age.min, ages.of(key, etag, sentAt, arrivedAt)), max: age.max } };
   };
   const listed = async <Shown extends Listing>(
     call: () => Promise<Shown>,
-    isCovered: (key: string, shown: Shown) => boolean,
+    after?: string,
   ): Promise<Shown> => {
     const sentAt = clock.monotonic();
     const shown = await call();
-    const exchange = { sentAt, arrivedAt: clock.monotonic() };
-    ages.forgetAbsent(shown.objects, (key) => isCovered(key, shown));
-    return { ...shown, objects: shown.objects.map((row) => observed(row, exchange)) };
+    const arrivedAt = clock.monotonic();
+    ages.forgetAbsent(shown, after);
+    return { ...shown, objects: shown.objects.map((row) => observed(row, sentAt, arrivedAt)) };
   };
   const { listPage, changed, describe } = store;
   return {
@@ -86,21 +92,14 @@ export function observedAge(store: LeaseStore, clock: Clock): LeaseStore {
     read: async (key, options) => {
       const sentAt = clock.monotonic();
       const object = await store.read(key, options);
-      if (object !== undefined) return observed(object, { sentAt, arrivedAt: clock.monotonic() });
+      if (object !== undefined) return observed(object, sentAt, clock.monotonic());
       ages.forget(key);
       return undefined;
     },
-    list: (options) =>
-      listed(
-        () => store.list(options),
-        () => true,
-      ),
+    list: (options) => listed(() => store.list(options)),
     ...(listPage && {
       listPage: (after: string | undefined, options?: StoreCallOptions) =>
-        listed(
-          () => listPage.call(store, after, options),
-          (key, page) => isOn(page, after, key),
-        ),
+        listed(() => listPage.call(store, after, options), after),
     }),
     create: store.create.bind(store),
     replace: store.replace.bind(store),
@@ -109,10 +108,4 @@ export function observedAge(store: LeaseStore, clock: Clock): LeaseStore {
     discardProbe: store.discardProbe.bind(store),
     close: store.close.bind(store),
   };
-}
-
-/** Whether a page would show the object of that key, if there were one. */
-function isOn({ objects, more }: ListingPage, after: string | undefined, key: string): boolean {
-  const last = objects.at(-1)?.key;
-  return (after === undefined || key > after) && (!more || (last !== undefined && key <= last));
 }

@@ -4,7 +4,7 @@ import type { EtcdAccess } from './etcd/etcd-access.js';
 import type { LeaseStore } from './lease-store.js';
 import { parseStoreUrl, type StoreUrl, takesEndpoint } from './store-url.js';
 
-/** What a store needs besides its URL. */
+/** What a store needs in addition to its URL. */
 export interface OpenStoreOptions {
   readonly clock: Clock;
   readonly random: RandomSource;
@@ -27,7 +27,7 @@ export interface OpenStoreOptions {
    */
   readonly requestTimeoutMs: number;
   /**
-   * See {@link LeaseStore.pollMs}, in milliseconds. Stores that tell of changes have no use for it.
+   * See {@link LeaseStore.pollMs}, in milliseconds. Stores that report changes do not use it.
    * @default 1200
    */
   readonly pollMs?: number | undefined;
@@ -51,8 +51,7 @@ export async function openStore(url: string | StoreUrl, options: OpenStoreOption
   switch (store.kind) {
     case 's3': {
       const { openS3Store } = await import('./s3/open-s3-store.js');
-      const { bucket, prefix } = store;
-      return openS3Store({ ...options, bucket, prefix });
+      return openS3Store({ ...options, ...store });
     }
     case 'etcd': {
       const { openEtcdStore } = await import('./etcd/open-etcd-store.js');
@@ -61,13 +60,11 @@ export async function openStore(url: string | StoreUrl, options: OpenStoreOption
     }
     case 'azblob': {
       const { openAzureStore } = await import('./azure/open-azure-store.js');
-      const { account, container, prefix } = store;
-      return openAzureStore({ ...options, account, container, prefix });
+      return openAzureStore({ ...options, ...store });
     }
     case 'gs': {
       const { openGcsStore } = await import('./gcs/open-gcs-store.js');
-      const { bucket, prefix } = store;
-      return openGcsStore({ ...options, bucket, prefix });
+      return openGcsStore({ ...options, ...store });
     }
     case 'file': {
       const { FileLeaseStore } = await import('./file/file-lease-store.js');

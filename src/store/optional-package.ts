@@ -1,5 +1,5 @@
 import { ConfigError } from '../base/errors.js';
-import { textOf } from './connection-failure.js';
+import { textOf } from './fields.js';
 
 /**
  * Loads a package that only the users of one kind of store install.

@@ -1,13 +1,6 @@
+import { type DerivedSignal, timeoutSignal } from '../base/abort.js';
+import type { Clock } from '../base/clock.js';
 import { StoreError, type StoreFault } from './lease-store.js';
-
-/** One request to a store, for messages. */
-export interface StoreRequest {
-  readonly operation: keyof typeof DOING;
-  /** The store, as its user wrote it. */
-  readonly url: string;
-  /** The object below the prefix; undefined for a listing. */
-  readonly key?: string | undefined;
-}
 
 /** What each operation is called in messages. */
 const DOING = {
@@ -16,31 +9,54 @@ const DOING = {
   create: 'creating',
   replace: 'replacing',
   discard: 'removing',
+  watch: 'watching',
+  authenticate: 'authenticating',
+  examine: 'examining the servers',
 } as const;
 
-/** What a request does, as the beginning of a message. */
-export function attempt({ operation, key }: StoreRequest): string {
-  return `${DOING[operation]}${key === undefined ? '' : ` ${key}`}`;
+/** Any operation of a driver. */
+export type Operation = keyof typeof DOING;
+
+/** One request to a store, for messages. Most stores have only operations on objects. */
+export interface StoreRequest<Of = Exclude<Operation, 'watch' | 'authenticate' | 'examine'>> {
+  readonly operation: Of;
+  /** The store, as its user wrote it. */
+  readonly url: string;
+  /** The object below the prefix; undefined for a request that is not about one object. */
+  readonly key?: string | undefined;
 }
 
-/** The failure of a request. `cause` is given only where it says more: causes are printed. */
-export function failure(
-  request: StoreRequest,
-  {
-    fault,
-    outcome,
-    detail,
-    cause,
-  }: { fault: StoreFault; outcome: StoreError['outcome']; detail: string; cause?: unknown },
-): StoreError {
-  // A missing bucket is the same whatever was tried in it.
-  const what = fault === 'missing' ? '' : `${attempt(request)}: `;
-  return new StoreError(`${request.url}: ${what}${detail}`, { fault, outcome, cause });
+/** The store and what a request does, as the beginning of a message. */
+export function attempt({ operation, url, key }: StoreRequest<Operation>): string {
+  return `${url}: ${DOING[operation]}${key === undefined ? '' : ` ${key}`}`;
 }
 
-/** A reply that says nothing a store could mean. */
-export function senseless(request: StoreRequest, answer: string): StoreError {
-  return failure(request, { fault: 'rejected', outcome: 'unknown', detail: `answered ${answer}` });
+/** Makes an error from what is known of a failure. */
+export type Failing = (fault: StoreFault, outcome: StoreError['outcome'], detail: string) => StoreError;
+
+/** Makes the failures of a request. Give `cause` only if it says more than the detail: causes are printed. */
+export function failing(request: StoreRequest<Operation>, cause?: unknown): Failing {
+  return (fault, outcome, detail) => {
+    // A missing bucket is the same for every operation.
+    const what = fault === 'missing' ? request.url : attempt(request);
+    return new StoreError(`${what}: ${detail}`, { fault, outcome, cause });
+  };
+}
+
+/** A reply that no store of this kind sends. */
+export function senseless(request: StoreRequest<Operation>, answer: string): StoreError {
+  return failing(request)('rejected', 'unknown', `answered ${answer}`);
+}
+
+/** What a success must contain. @throws {StoreError} if it is missing */
+export function required(request: StoreRequest, value: string | undefined, missing: string): string {
+  if (value) return value;
+  throw senseless(request, `success without ${missing}`);
+}
+
+/** The failure of a request that its caller gave up: a write of unknown outcome, unless it was not sent. */
+export function givenUp(request: StoreRequest<Operation>, reason: unknown, isSent: boolean): StoreError {
+  return failing(request, reason)('unreachable', isSent ? 'unknown' : 'not-applied', 'given up');
 }
 
 /** Refuses to remove anything but a scratch object of a probe. @throws {StoreError} */
@@ -50,4 +66,13 @@ export function checkScratch(url: string, key: string): void {
     fault: 'rejected',
     outcome: 'not-applied',
   });
+}
+
+/** Aborts as `signal` does, or with a `TimeoutError` when the time of a request is over. */
+export function requestSignal(
+  { clock, requestTimeoutMs }: { readonly clock: Clock; readonly requestTimeoutMs: number },
+  signal: AbortSignal | undefined,
+): DerivedSignal {
+  const late = () => new DOMException(`no answer within ${requestTimeoutMs} ms`, 'TimeoutError');
+  return timeoutSignal(clock, requestTimeoutMs, late, signal);
 }

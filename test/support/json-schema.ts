@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { JsonSchema, JsonType } from '../../src/http/curator/openapi.js';
+import type { JsonSchema, JsonType } from './openapi.js';
 
 /** What {@link violations} understands: a keyword that is not among these would not be checked. */
-const KEYWORDS: ReadonlySet<string> = new Set([
+export const KEYWORDS: ReadonlySet<string> = new Set([
   ...['$ref', 'description', 'type', 'const', 'enum', 'minimum', 'maximum', 'minLength', 'maxLength'],
   ...['items', 'properties', 'required', 'additionalProperties'],
 ]);

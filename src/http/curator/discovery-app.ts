@@ -7,7 +7,7 @@ import { shortened } from '../../services/shortened.js';
 import { checkHost, checkWrite, type PageAccess, type WriteAccess } from '../access.js';
 import { consoleAssets } from '../console-assets.js';
 import { OpenStreams } from '../open-streams.js';
-import { HttpProblem, PLAIN, problemOf, problemResponse, route } from '../problem.js';
+import { answerFailures, HttpProblem, PLAIN, problemResponse, route } from '../problem.js';
 import { type ServicesSource, servicesApi } from '../services-api.js';
 import { SharedQueries } from '../shared-queries.js';
 import { DISCOVERY_OPENAPI } from './discovery-openapi.js';
@@ -31,7 +31,7 @@ export interface DiscoveryAppOptions {
   /** Bounds the followers of the page's data. @default 128 of them */
   readonly streams?: OpenStreams | undefined;
   /**
-   * The names, beside those of loopback, by which a server on a loopback address may be called: see
+   * The names, in addition to those of loopback, by which a server on a loopback address may be called: see
    * `checkHost`.
    * @default any
    */
@@ -53,14 +53,14 @@ export interface DiscoveryAppOptions {
    */
   readonly listTimeoutMs?: number | undefined;
   /**
-   * Told of every request that failed for no fault of its own (a status of 500 and above). Must not throw and
+   * Called for every request that failed through no fault of the client (a status of 500 and above). Must not throw and
    * must not block.
    */
   readonly onFailure?: ((request: string, failure: unknown) => void) | undefined;
 }
 
 /**
- * Who offers which service, over HTTP, in the shape of Curator's discovery server, as an app that stands
+ * Who offers which service, over HTTP, in the shape of Curator's discovery server, as an app that runs
  * alone or is mounted in another one with `route()`. `GET openapi.json` describes it.
  *
  * Instances that are registered here are persistent: they outlive this server, and stay until they are
@@ -71,7 +71,7 @@ export interface DiscoveryAppOptions {
  * called `console`, and its data `/api/services`; `v1/service` has these, too.
  *
  * While ZooKeeper is away everything but `v1/anyservice` is answered with 503, within about `timeoutMs` once
- * the connection is known to be lost; that goes on from what it has seen last, and says in an `age` header,
+ * the connection is known to be lost; that one answers from what it has seen last, and says in an `age` header,
  * in seconds, for how long it has not heard of changes.
  */
 export function discoveryApp(options: DiscoveryAppOptions): Hono {
@@ -103,13 +103,7 @@ export function discoveryApp(options: DiscoveryAppOptions): Hono {
     return instanceJson(instance);
   };
 
-  app.onError((failure, context) => {
-    const { method, path, raw } = context.req;
-    const response = problemResponse(problemOf(failure));
-    // The client no longer waits for the answer: that is no failure.
-    if (response.status >= 500 && !raw.signal.aborted) options.onFailure?.(`${method} ${path}`, failure);
-    return response;
-  });
+  answerFailures(app, options.onFailure);
   app.notFound(({ req }) =>
     problemResponse(new HttpProblem('not-found', `there is nothing at ${req.path}: see openapi.json`)),
   );
@@ -136,11 +130,8 @@ export function discoveryApp(options: DiscoveryAppOptions): Hono {
     GET: async (context) => answer(await one(context)),
     PUT: async ({ req }) => {
       await checkWrite(writes, req.raw);
-      const instance = instanceOf(await readJson(req.raw), {
-        ...instanceIn(req),
-        now: Math.trunc(clock.now()),
-      });
-      await directory.write(instance, await connected());
+      const place = { ...instanceIn(req), now: Math.trunc(clock.now()) };
+      await directory.write(instanceOf(await readJson(req.raw), place), await connected());
       return new Response(null, { status: 201, headers: PLAIN });
     },
     DELETE: async ({ req }) => {
@@ -154,12 +145,10 @@ export function discoveryApp(options: DiscoveryAppOptions): Hono {
     GET: async ({ req }) => {
       const { name } = instanceIn(req);
       const any = await pool.any(name, req.raw.signal);
-      if (any.status === 'unknown')
-        throw new HttpProblem(
-          'unavailable',
-          `${name} has not been read yet: ZooKeeper did not answer in time`,
-          { 'retry-after': '1' },
-        );
+      if (any.status === 'unknown') {
+        const message = `${name} has not been read yet: ZooKeeper did not answer in time`;
+        throw new HttpProblem('unavailable', message, { 'retry-after': '1' });
+      }
       const age: Record<string, string> =
         any.staleMs === undefined ? {} : { age: String(Math.ceil(any.staleMs / 1_000)) };
       if (any.status === 'none')
@@ -183,7 +172,7 @@ function answer(json: unknown, headers: Readonly<Record<string, string>> = {}): 
   return Response.json(json, { headers: { ...PLAIN, ...headers } });
 }
 
-/** What is encoded wrongly would be taken for a name as it stands. */
+/** What is encoded wrongly would be taken for a name unchanged. */
 function checkPath({ url }: Request): void {
   const { pathname } = new URL(url);
   try {

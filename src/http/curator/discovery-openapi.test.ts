@@ -1,18 +1,19 @@
 import { describe, expect, it } from 'vitest';
-import { violations } from '../../../test/support/json-schema.js';
+import { KEYWORDS, violations } from '../../../test/support/json-schema.js';
+import type { JsonSchema, OpenApiDocument, OpenApiOperation } from '../../../test/support/openapi.js';
 import { VirtualClock } from '../../../test/support/virtual-clock.js';
 import { checkServiceName } from '../../services/new-instance.js';
 import type { ServiceInstance } from '../../services/service-instance.js';
 import { ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import { type DiscoveryAppOptions, discoveryApp } from './discovery-app.js';
 import { DISCOVERY_OPENAPI } from './discovery-openapi.js';
-import type { JsonSchema, OpenApiOperation } from './openapi.js';
 import type { AnyInstance } from './provider-pool.js';
 
-const { schemas } = DISCOVERY_OPENAPI.components;
+const DOCUMENT = DISCOVERY_OPENAPI as unknown as OpenApiDocument;
+const { schemas, securitySchemes } = DOCUMENT.components;
 
 /** Every operation, and every schema that stands anywhere in it. */
-const operations = Object.entries(DISCOVERY_OPENAPI.paths).flatMap(([path, methods]) =>
+const operations = Object.entries(DOCUMENT.paths).flatMap(([path, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({
     path,
     method,
@@ -40,6 +41,26 @@ function references(schema: JsonSchema): string[] {
   ];
 }
 
+const OPERATION = [
+  ...['operationId', 'summary', 'description', 'deprecated'],
+  ...['parameters', 'requestBody', 'responses', 'security'],
+];
+const TYPES = ['object', 'array', 'string', 'integer', 'boolean', 'null'];
+
+function unknownIn(object: object, known: readonly string[]): string[] {
+  return Object.keys(object).filter((field) => !known.includes(field));
+}
+
+/** Keywords that a schema may not have, and types that do not exist. */
+function misspelt(schema: JsonSchema): string[] {
+  const { type = [], items, properties = {} } = schema;
+  return [
+    ...unknownIn(schema, [...KEYWORDS]),
+    ...[type].flat().filter((each) => !TYPES.includes(each)),
+    ...[...(items ? [items] : []), ...Object.values(properties)].flatMap(misspelt),
+  ];
+}
+
 describe('the OpenAPI document', () => {
   it('says of every operation what a generator needs to know', () => {
     const ids = operations.map(({ operation }) => operation.operationId);
@@ -53,10 +74,36 @@ describe('the OpenAPI document', () => {
         expect(description, `${name} ${status}`).not.toBe('');
       }
       for (const requirement of operation.security ?? [])
-        for (const scheme of Object.keys(requirement))
-          expect(DISCOVERY_OPENAPI.components.securitySchemes, name).toHaveProperty(scheme);
+        for (const scheme of Object.keys(requirement)) expect(securitySchemes, name).toHaveProperty(scheme);
     }
     expect(JSON.parse(JSON.stringify(DISCOVERY_OPENAPI))).toEqual(DISCOVERY_OPENAPI);
+  });
+
+  it('has no field but those of OpenAPI 3.1 and of JSON Schema', () => {
+    expect(DOCUMENT.openapi).toBe('3.1.0');
+    expect(Object.keys(DOCUMENT).sort()).toEqual(['components', 'info', 'openapi', 'paths', 'servers']);
+    expect(Object.keys(DOCUMENT.info).sort()).toEqual(['description', 'license', 'title', 'version']);
+    for (const { method, operation, name } of operations) {
+      expect(['get', 'put', 'delete'], name).toContain(method);
+      const { parameters = [], requestBody, responses } = operation;
+      expect(unknownIn(operation, OPERATION), name).toEqual([]);
+      for (const parameter of parameters) {
+        expect(unknownIn(parameter, ['name', 'in', 'required', 'description', 'schema']), name).toEqual([]);
+        expect(parameter, name).toMatchObject({ in: 'path', required: true, schema: {} });
+      }
+      expect(unknownIn(requestBody ?? {}, ['required', 'content']), name).toEqual([]);
+      for (const response of Object.values(responses)) {
+        expect(unknownIn(response, ['description', 'headers', 'content']), name).toEqual([]);
+        for (const header of Object.values(response.headers ?? {}))
+          expect(Object.keys(header).sort(), name).toEqual(['description', 'schema']);
+        for (const [type, content] of Object.entries(response.content ?? {})) {
+          expect(type, name).toBe('application/json');
+          expect(unknownIn(content, ['schema', 'example']), name).toEqual([]);
+        }
+      }
+      for (const schema of schemasOf(operation)) expect(misspelt(schema), name).toEqual([]);
+    }
+    for (const [name, schema] of Object.entries(schemas)) expect(misspelt(schema), name).toEqual([]);
   });
 
   it('refers only to schemas that it has, and has none that nothing refers to', () => {

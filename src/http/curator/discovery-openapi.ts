@@ -1,15 +1,7 @@
 import { PROBLEM_CODES } from '../problem.js';
-import type {
-  JsonContent,
-  JsonSchema,
-  OpenApiDocument,
-  OpenApiOperation,
-  OpenApiParameter,
-  OpenApiResponse,
-} from './openapi.js';
 
-const ref = (name: string): JsonSchema => ({ $ref: `#/components/schemas/${name}` });
-const json = (schema: JsonSchema, example?: unknown): JsonContent => ({
+const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` });
+const json = (schema: object, example?: unknown) => ({
   'application/json': { schema, ...(example !== undefined && { example }) },
 });
 
@@ -23,25 +15,25 @@ const EXAMPLE = {
   serviceType: 'STATIC',
 };
 
-const PORT: JsonSchema = { type: 'integer', minimum: 1, maximum: 65_535 };
+const PORT = { type: 'integer', minimum: 1, maximum: 65_535 };
 
-const TEXT: JsonSchema = { type: 'string', minLength: 1 };
+const TEXT = { type: 'string', minLength: 1 };
 
-const URI_PART: JsonSchema = {
+const URI_PART = {
   type: 'object',
   required: ['value', 'variable'],
   properties: { value: { type: 'string' }, variable: { type: 'boolean' } },
 };
 
-const FIELDS: Readonly<Record<string, JsonSchema>> = {
+const FIELDS = {
   name: { ...TEXT, description: 'The service.' },
-  id: { ...TEXT, description: 'Tells the instance apart from the others of the service.' },
+  id: { ...TEXT, description: 'Identifies the instance among those of the service.' },
   address: { type: 'string', description: 'Host name or IP address, without a port.' },
   port: PORT,
   sslPort: { ...PORT, description: 'The port for TLS.' },
   payload: {
     description:
-      'What the service says of itself beside: any JSON but null and, for Java cannot read it, an array. An integer beyond 2^53 is given as a text.',
+      'Further data of the service: any JSON but null and, since Java cannot read it, an array. An integer beyond 2^53 is given as a text.',
   },
   registrationTimeUTC: {
     type: 'integer',
@@ -56,7 +48,7 @@ const FIELDS: Readonly<Record<string, JsonSchema>> = {
   },
 };
 
-const SCHEMAS: Readonly<Record<string, JsonSchema>> = {
+const SCHEMAS = {
   ServiceName: {
     type: 'object',
     required: ['name'],
@@ -73,9 +65,9 @@ const SCHEMAS: Readonly<Record<string, JsonSchema>> = {
       ...FIELDS,
       address: {
         type: ['string', 'null'],
-        description: 'Host name or IP address, without a port; null when somebody registered it without one.',
+        description: 'Host name or IP address, without a port; null if it was registered without one.',
       },
-      payload: { description: 'What the service says of itself beside: any JSON, null for nothing.' },
+      payload: { description: 'Further data of the service: any JSON, null for nothing.' },
       serviceType: {
         type: 'string',
         enum: ['DYNAMIC', 'STATIC', 'PERMANENT', 'DYNAMIC_SEQUENTIAL'],
@@ -93,7 +85,7 @@ const SCHEMAS: Readonly<Record<string, JsonSchema>> = {
   NewInstance: {
     type: 'object',
     description:
-      'Fields beside these are ignored; null is as good as absent. One without a port is of use to clients that know the port otherwise.',
+      'Other fields are ignored; null is as good as absent. One without a port is of use to clients that know the port otherwise.',
     required: ['name', 'id', 'address', 'serviceType'],
     properties: {
       ...FIELDS,
@@ -101,7 +93,7 @@ const SCHEMAS: Readonly<Record<string, JsonSchema>> = {
         type: 'string',
         enum: ['STATIC', 'PERMANENT'],
         description:
-          'STATIC: unregistered by the server when no client writes it again in time, where it is told to. PERMANENT: stays.',
+          'STATIC: unregistered by the server when no client writes it again in time, if it is configured to. PERMANENT: stays.',
       },
       enabled: { type: 'boolean', description: 'Whether it may be sent work; true unless it is given.' },
     },
@@ -117,7 +109,7 @@ const SCHEMAS: Readonly<Record<string, JsonSchema>> = {
   },
 };
 
-const parameter = (name: string, description: string): OpenApiParameter => ({
+const parameter = (name: string, description: string) => ({
   name,
   in: 'path',
   required: true,
@@ -130,26 +122,19 @@ const ID = parameter(
   'The instance; of a DYNAMIC_SEQUENTIAL one with the number that ZooKeeper gave it.',
 );
 
-type Headers = OpenApiResponse['headers'];
-const seconds = (description: string) => ({ description, schema: { type: 'integer', minimum: 0 } as const });
-const AGE: Headers = {
+const seconds = (description: string) => ({ description, schema: { type: 'integer', minimum: 0 } });
+const AGE = {
   age: seconds('There while the server does not hear of changes: for how many seconds it has not.'),
 };
-const RETRY_AFTER: Headers = { 'retry-after': seconds('In how many seconds to ask again.') };
+const RETRY_AFTER = { 'retry-after': seconds('In how many seconds to ask again.') };
 
 /** @param schema the name of the body's */
-const answer = (
-  description: string,
-  schema: string,
-  example?: unknown,
-  headers?: Headers,
-): OpenApiResponse => ({
+const answer = (description: string, schema: string, example?: unknown, headers?: object) => ({
   description,
   ...(headers && { headers }),
   content: json(ref(schema), example),
 });
-const problem = (description: string, headers?: Headers) =>
-  answer(description, 'Problem', undefined, headers);
+const problem = (description: string, headers?: object) => answer(description, 'Problem', undefined, headers);
 
 const BAD_NAME = problem('The name or the id cannot be those of a service and its instance.');
 const FOREIGN_HOST = problem(
@@ -166,27 +151,17 @@ const NO_WRITES = problem(
 const NO_INSTANCE = problem('There is none, or it cannot be understood.');
 const DEFAULT = { default: problem('Anything else that goes wrong.') };
 
-/** The answers that a query may get beside its own, one with names, and a write. */
+/** The answers that a query may get in addition to its own, one with names, and a write. */
 const QUERIED = { 403: FOREIGN_HOST, 502: REFUSED, 503: AWAY, ...DEFAULT };
 const QUERIED_BY_NAME = { 400: BAD_NAME, ...QUERIED };
 const WRITTEN = { 401: NO_TOKEN, 403: NO_WRITES, 502: REFUSED, 503: AWAY, ...DEFAULT };
 const SECURITY = [{}, { bearer: [] }];
 
-const operation = (
-  operationId: string,
-  summary: string,
-  more: Omit<OpenApiOperation, 'operationId' | 'summary'>,
-): OpenApiOperation => ({
-  operationId,
-  summary,
-  ...more,
-});
-
 /**
  * What the discovery server offers, as a document of OpenAPI 3.1. Its addresses are relative to where it is
  * found itself.
  */
-export const DISCOVERY_OPENAPI: OpenApiDocument = {
+export const DISCOVERY_OPENAPI: Readonly<Record<string, unknown>> = {
   openapi: '3.1.0',
   info: {
     title: 'nodelease discovery server',
@@ -195,10 +170,12 @@ export const DISCOVERY_OPENAPI: OpenApiDocument = {
       'Who offers which service, as registered in ZooKeeper for Apache Curator. The shape is that of Curator’s own discovery server.',
     license: { name: 'Apache License 2.0', identifier: 'Apache-2.0' },
   },
-  servers: [{ url: './', description: 'Beside this document.' }],
+  servers: [{ url: './', description: 'Next to this document.' }],
   paths: {
     '/openapi.json': {
-      get: operation('getDocument', 'This document', {
+      get: {
+        operationId: 'getDocument',
+        summary: 'This document',
         responses: {
           200: {
             description: 'A document of OpenAPI 3.1.',
@@ -207,38 +184,46 @@ export const DISCOVERY_OPENAPI: OpenApiDocument = {
           403: FOREIGN_HOST,
           ...DEFAULT,
         },
-      }),
+      },
     },
     '/v1/service': {
-      get: operation('getNames', 'The names of all services', {
+      get: {
+        operationId: 'getNames',
+        summary: 'The names of all services',
         description:
           'In the order of their characters. One whose last instance has left may be among them for a while.',
         responses: {
           200: answer('The names.', 'ServiceNames', [{ name: 'billing' }, { name: 'orders' }]),
           ...QUERIED,
         },
-      }),
+      },
     },
     '/v1/service/{name}': {
-      get: operation('getInstances', 'All instances of a service', {
+      get: {
+        operationId: 'getInstances',
+        summary: 'All instances of a service',
         description:
           'Disabled ones included; none of a service that does not exist. What cannot be understood is left out.',
         parameters: [NAME],
         responses: { 200: answer('The instances.', 'ServiceInstances', [EXAMPLE]), ...QUERIED_BY_NAME },
-      }),
+      },
     },
     '/v1/service/{name}/{id}': {
-      get: operation('getInstance', 'One instance', {
+      get: {
+        operationId: 'getInstance',
+        summary: 'One instance',
         parameters: [NAME, ID],
         responses: {
           200: answer('The instance.', 'ServiceInstance', EXAMPLE),
           404: NO_INSTANCE,
           ...QUERIED_BY_NAME,
         },
-      }),
-      put: operation('putInstance', 'Registers an instance, or writes it again', {
+      },
+      put: {
+        operationId: 'putInstance',
+        summary: 'Registers an instance, or writes it again',
         description:
-          'In place of whatever stands there. It outlives the server, and stays until it is unregistered.',
+          'It replaces whatever is there. It outlives the server, and stays until it is unregistered.',
         parameters: [NAME, ID],
         requestBody: { required: true, content: json(ref('NewInstance'), EXAMPLE) },
         responses: {
@@ -251,10 +236,12 @@ export const DISCOVERY_OPENAPI: OpenApiDocument = {
           ...WRITTEN,
         },
         security: SECURITY,
-      }),
-      delete: operation('deleteInstance', 'Unregisters an instance', {
+      },
+      delete: {
+        operationId: 'deleteInstance',
+        summary: 'Unregisters an instance',
         description: [
-          'Whatever stands there is removed, of any serviceType and of any author: also a DYNAMIC instance that is alive.',
+          'Whatever is there is removed, of any serviceType and of any author: also a DYNAMIC instance that is alive.',
           'A process with nodelease puts its own there again at once. One with Curator in Java does so only after it has lost its session,',
           'and cannot be found until then.',
         ].join(' '),
@@ -265,10 +252,12 @@ export const DISCOVERY_OPENAPI: OpenApiDocument = {
           ...WRITTEN,
         },
         security: SECURITY,
-      }),
+      },
     },
     '/v1/anyservice/{name}': {
-      get: operation('getAny', 'Any instance of a service that is enabled', {
+      get: {
+        operationId: 'getAny',
+        summary: 'Any instance of a service that is enabled',
         description:
           'As the server’s strategy chooses it, from what the server has seen last: also while ZooKeeper is away.',
         parameters: [NAME],
@@ -280,10 +269,12 @@ export const DISCOVERY_OPENAPI: OpenApiDocument = {
           503: problem('ZooKeeper could not be asked for this service yet.', RETRY_AFTER),
           ...DEFAULT,
         },
-      }),
+      },
     },
     '/{name}/{id}': {
-      get: operation('getInstanceByOldPath', 'One instance, as v1/service/{name}/{id}', {
+      get: {
+        operationId: 'getInstanceByOldPath',
+        summary: 'One instance, as v1/service/{name}/{id}',
         deprecated: true,
         parameters: [NAME, ID],
         responses: {
@@ -293,7 +284,7 @@ export const DISCOVERY_OPENAPI: OpenApiDocument = {
           404: NO_INSTANCE,
           ...QUERIED_BY_NAME,
         },
-      }),
+      },
     },
   },
   components: {

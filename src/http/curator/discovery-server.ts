@@ -21,9 +21,9 @@ import { discoveryApp } from './discovery-app.js';
 import { ProviderPool } from './provider-pool.js';
 import { StaticPurge } from './static-purge.js';
 
-/** What a discovery server tells of. */
+/** What a discovery server reports. */
 export type DiscoveryServerEvent =
-  /** A request failed for no fault of its own: it was answered with a status of 500 or above. */
+  /** A request failed through no fault of the client: it was answered with a status of 500 or above. */
   | { readonly type: 'request-failed'; readonly request: string; readonly error: unknown }
   /** An instance is left out everywhere; `problem` is the rest of the sentence "<path> …". */
   | { readonly type: 'unreadable'; readonly path: string; readonly problem: string }
@@ -74,7 +74,7 @@ export interface DiscoveryServerOptions {
 export interface DiscoveryServer {
   /** `http://…`, without a slash at the end. */
   readonly url: string;
-  /** What it does not need to be told: who may change anything. */
+  /** Which clients may change anything. */
   readonly writes: WriteAccess['kind'];
   /**
    * Ends within a second or so. The session with ZooKeeper stays, and so does what was registered. Never
@@ -86,7 +86,7 @@ export interface DiscoveryServer {
 const LABELS = { listen: 'listen', bearerTokenFile: 'bearerTokenFile', allowWrites: 'allowWrites' };
 
 /**
- * Starts a discovery server: `discoveryApp` on a port of its own. Resolves once it listens, whether ZooKeeper
+ * Starts a discovery server: `discoveryApp` on its own port. Resolves once it listens, whether ZooKeeper
  * is there or not.
  *
  * @throws {ConfigError} when it cannot listen there, others could change anything without a token, or the
@@ -106,7 +106,7 @@ export async function startDiscoveryServer(options: DiscoveryServerOptions): Pro
   const pageWrites = pageAccess(options.allowWrites, token, labels.allowWrites);
   const streams = new OpenStreams();
 
-  // Queries and caches meet the same znodes: each is told of once.
+  // Queries and caches meet the same znodes: each is reported once.
   const onUnreadable = new UnreadableReports((path, problem) =>
     onEvent?.({ type: 'unreadable', path, problem }),
   );

@@ -6,35 +6,13 @@ import { shortened } from '../../services/shortened.js';
 import { HttpProblem } from '../problem.js';
 
 /**
- * An instance as Curator's discovery server tells of it. Its clients fail where address or payload is
+ * An instance as Curator's discovery server writes it. Its clients fail where address or payload is
  * missing, and expect no port that is null: what is undefined is left out of the JSON. Not among Curator's
  * fields: `uriSpec`, so that what is read can be written back, and `enabled` where it is false.
  */
 export function instanceJson(instance: ServiceInstance) {
-  const {
-    name,
-    id,
-    address = null,
-    port,
-    sslPort,
-    payload = null,
-    registrationTimeUTC,
-    serviceType,
-    uriSpec,
-    enabled,
-  } = instance;
-  return {
-    name,
-    id,
-    address,
-    port,
-    sslPort,
-    payload,
-    registrationTimeUTC,
-    serviceType,
-    uriSpec,
-    enabled: enabled ? undefined : false,
-  };
+  const { address = null, payload = null, enabled } = instance;
+  return { ...instance, address, payload, enabled: enabled ? undefined : false };
 }
 
 /**
@@ -52,12 +30,13 @@ export function instanceOf(
   const { name, id, now } = place;
   if (typeof json !== 'object' || json === null || Array.isArray(json))
     throw new ConfigError('the body', shortened(json), 'a JSON object');
-  const fields = new Map<string, unknown>(
-    Object.entries(json).filter(([, value]) => value !== null && value !== undefined),
+  const fields: Readonly<Record<string, unknown>> = Object.fromEntries(
+    Object.entries(json).filter(([, value]) => value !== null),
   );
-  if (fields.get('name') !== name) throw wrong('name', fields, `${JSON.stringify(name)}, as in the path`);
-  if (fields.get('id') !== id) throw wrong('id', fields, `${JSON.stringify(id)}, as in the path`);
-  const serviceType = fields.get('serviceType');
+  if (fields.name !== name) throw wrong('name', fields, `${JSON.stringify(name)}, as in the path`);
+  if (fields.id !== id) throw wrong('id', fields, `${JSON.stringify(id)}, as in the path`);
+  const { address, port, sslPort, payload, registrationTimeUTC = now } = fields;
+  const { serviceType, uriSpec, enabled = true } = fields;
   if (serviceType !== 'STATIC' && serviceType !== 'PERMANENT') {
     const why = 'a dynamic one goes with the session of the client that registers it, and HTTP has none';
     throw wrong('serviceType', fields, `"STATIC" or "PERMANENT" (${why})`);
@@ -65,22 +44,22 @@ export function instanceOf(
   const instance = {
     name,
     id,
-    address: fields.get('address'),
-    port: fields.get('port'),
-    sslPort: fields.get('sslPort'),
-    payload: fields.get('payload'),
-    registrationTimeUTC: fields.get('registrationTimeUTC') ?? now,
+    address,
+    port,
+    sslPort,
+    payload,
+    registrationTimeUTC,
     serviceType,
-    uriSpec: fields.get('uriSpec'),
-    enabled: fields.get('enabled') ?? true,
+    uriSpec,
+    enabled,
   } as ServiceInstance;
   checkInstance(instance);
   checkPayloadClass(instance.payload);
   return instance;
 }
 
-function wrong(field: string, fields: ReadonlyMap<string, unknown>, expected: string): ConfigError {
-  return new ConfigError(`instance.${field}`, shortened(fields.get(field)), expected);
+function wrong(field: string, fields: Readonly<Record<string, unknown>>, expected: string): ConfigError {
+  return new ConfigError(`instance.${field}`, shortened(fields[field]), expected);
 }
 
 /** The largest body, in bytes: ZooKeeper's own bound for a znode. */

@@ -52,21 +52,9 @@ interface Entry {
  */
 export class ProviderPool {
   readonly #entries = new Map<string, Entry>();
-  readonly #options: Required<{
-    [Name in keyof ProviderPoolOptions]: NonNullable<ProviderPoolOptions[Name]>;
-  }>;
   #isClosed = false;
 
-  constructor({
-    open,
-    exists = async () => true,
-    clock,
-    most = 200,
-    idleMs = 600_000,
-    readyWithinMs = 2_000,
-  }: ProviderPoolOptions) {
-    this.#options = { open, exists, clock, most, idleMs, readyWithinMs };
-  }
+  constructor(private readonly options: ProviderPoolOptions) {}
 
   /** How many services are followed. */
   get size(): number {
@@ -80,7 +68,7 @@ export class ProviderPool {
    * @throws `signal.reason` when it aborts
    */
   async any(name: string, signal?: AbortSignal): Promise<AnyInstance> {
-    const { clock, readyWithinMs: timeoutMs } = this.#options;
+    const { clock, readyWithinMs: timeoutMs = 2_000 } = this.options;
     const deadline = clock.monotonic() + timeoutMs;
     const exists = await this.#exists(name, { timeoutMs, signal });
     if (exists === false) return { status: 'none', staleMs: undefined };
@@ -108,7 +96,7 @@ export class ProviderPool {
     if (this.#entries.has(name)) return true;
     if (this.#isClosed) return undefined;
     try {
-      return await this.#options.exists(name, call);
+      return (await this.options.exists?.(name, call)) ?? true;
     } catch (error) {
       call.signal?.throwIfAborted();
       // One that may not be read is there.
@@ -118,7 +106,7 @@ export class ProviderPool {
   }
 
   #use(name: string): Entry {
-    const { clock, most } = this.#options;
+    const { clock, most = 200 } = this.options;
     const entry = this.#entries.get(name) ?? this.#open(name);
     entry.usedAt = clock.monotonic();
     // A Map keeps the order of insertion: the first entry is the one that was asked for the longest time ago.
@@ -129,7 +117,7 @@ export class ProviderPool {
   }
 
   #open(name: string): Entry {
-    const { open, clock } = this.#options;
+    const { open, clock } = this.options;
     const entry = {
       provider: open(name),
       read: new AbortController(),
@@ -160,7 +148,7 @@ export class ProviderPool {
 
   /** Ends when the service has been read, at the deadline, or when the service is dropped. */
   async #reading({ read, dropped }: Entry, deadline: number, signal: AbortSignal | undefined): Promise<void> {
-    const { clock } = this.#options;
+    const { clock } = this.options;
     const over = anySignal(read.signal, dropped.signal, signal);
     await clock.sleep(deadline - clock.monotonic(), over.signal).catch(() => {});
     over.release();
@@ -168,7 +156,7 @@ export class ProviderPool {
   }
 
   async #dropWhenIdle(name: string, entry: Entry): Promise<void> {
-    const { clock, idleMs } = this.#options;
+    const { clock, idleMs = 600_000 } = this.options;
     for (let left = idleMs; left > 0; left = entry.usedAt + idleMs - clock.monotonic()) {
       await clock.sleep(left, entry.dropped.signal).catch(() => {});
       if (entry.dropped.signal.aborted) return;

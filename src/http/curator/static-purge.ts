@@ -13,10 +13,10 @@ export interface StaticPurgeOptions {
   readonly basePath: string;
   /** Time without a write after which a STATIC instance is unregistered, in milliseconds. */
   readonly timeoutMs: number;
-  /** Told of every instance that was unregistered. Must not throw and must not block. */
+  /** Called for every instance that was unregistered. Must not throw and must not block. */
   readonly onPurged?: ((name: string, id: string) => void) | undefined;
   /**
-   * Told once of what cannot be read, until that has succeeded or fails in another way; it is tried again.
+   * Called once for what cannot be read, until that has succeeded or fails in another way; it is tried again.
    * Must not throw and must not block.
    */
   readonly onFailure?: ((failure: unknown) => void) | undefined;
@@ -34,7 +34,7 @@ interface Seen {
 
 /** How many instances are read at a time: these readings are in no hurry. */
 const READS_AT_ONCE = 8;
-/** Maximum number of failures that are remembered, and told: others' znodes must not fill the log. */
+/** Maximum number of failures that are remembered, and reported: others' znodes must not fill the log. */
 const MAX_REPORTS = 1_000;
 /** The bounds of the pause between two scans, in milliseconds: a tenth of the timeout. */
 const MIN_PAUSE_MS = 100;
@@ -104,7 +104,7 @@ export class StaticPurge {
       };
       await concurrently(ids ?? [], READS_AT_ONCE, check, signal);
     }
-    // What stands below a service that could not be listed may be there still.
+    // The instances of a service that could not be listed may still exist.
     const isGone = (path: string) =>
       !listed.has(path) && !this.#failing.has(path.slice(0, path.lastIndexOf('/')));
     for (const known of [this.#failing, this.#seen])

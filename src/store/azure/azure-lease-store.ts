@@ -1,41 +1,23 @@
+import { buffer } from 'node:stream/consumers';
 import type {
   ContainerClient,
   ContainerListBlobHierarchySegmentResponse,
   HttpHeaders,
 } from '@azure/storage-blob';
-import type { Clock } from '../../base/clock.js';
 import { bounded } from '../bounded.js';
-import { ageFromHeaders, ageFromListing } from '../http-age.js';
-import { storeTime } from '../http-date.js';
-import type {
-  LeaseStore,
-  Listing,
-  ObjectMetadata,
-  StoreCallOptions,
-  StoredObject,
-  WriteResult,
-} from '../lease-store.js';
-import { StoreError } from '../lease-store.js';
-import { allPages } from '../listing-pages.js';
-import { attempt, checkScratch, type StoreRequest, senseless } from '../store-request.js';
+import { ageFromHeaders, storeTime } from '../http-times.js';
+import type { LeaseStore, Listing, StoreCallOptions, StoredObject, WriteResult } from '../lease-store.js';
+import { type ConditionalWrite, type ObjectStoreOptions, StoreDriver } from '../store-driver.js';
+import { attempt, required, type StoreRequest, senseless } from '../store-request.js';
+import { below } from '../store-url.js';
 import { classifyReply } from './classify-reply.js';
 
 /** Settings of an {@link AzureLeaseStore}. */
-export interface AzureLeaseStoreOptions {
+export interface AzureLeaseStoreOptions extends ObjectStoreOptions {
   readonly account: string;
   readonly container: string;
-  /** Without a slash at either end; empty for the whole container. */
-  readonly prefix: string;
   /** Of the container. Its own retries are off (`maxTries: 1`). */
   readonly client: ContainerClient;
-  readonly clock: Clock;
-  /**
-   * How long one request may take in all, credentials and the body of the reply included, in milliseconds. A
-   * listing makes one request a page.
-   */
-  readonly requestTimeoutMs: number;
-  /** See {@link LeaseStore.pollMs}, in milliseconds. @default 1200 */
-  readonly pollMs?: number | undefined;
 }
 
 /** What the replies of the SDK have in common. */
@@ -47,27 +29,18 @@ interface Reply {
  * Leases in a container of Azure Blob Storage: Put Blob with `If-None-Match: *` and `If-Match`. Every call
  * makes one request and repeats none; only a listing makes one a page, of 5,000 blobs.
  */
-export class AzureLeaseStore implements LeaseStore {
-  readonly url: string;
-  readonly remote = true;
-  readonly pollMs: number;
-  readonly timeStepMs = 1_000;
-  readonly #keyPrefix: string;
-
+export class AzureLeaseStore extends StoreDriver implements LeaseStore {
   constructor(private readonly options: AzureLeaseStoreOptions) {
-    const { account, container, prefix, pollMs = 1200 } = options;
-    this.#keyPrefix = prefix === '' ? '' : `${prefix}/`;
-    this.url = `azblob://${account}/${container}${prefix === '' ? '' : `/${prefix}`}`;
-    this.pollMs = pollMs;
+    const { account, container, prefix, pollMs } = options;
+    super(`azblob://${account}/${container}${below(prefix)}`, prefix, pollMs);
   }
 
   async read(key: string, options?: StoreCallOptions): Promise<StoredObject | undefined> {
-    const request = this.#request('read', key);
+    const request = this.request('read', key);
     const answer = await this.#call(request, options, async (abortSignal) => {
       const reply = await this.#blob(key).download(0, undefined, { abortSignal, maxRetryRequests: 0 });
-      const chunks: Buffer[] = [];
-      for await (const chunk of reply.readableStreamBody ?? []) chunks.push(Buffer.from(chunk));
-      return { reply, body: Buffer.concat(chunks).toString() };
+      const stream = reply.readableStreamBody;
+      return { reply, body: stream === undefined ? '' : (await buffer(stream)).toString() };
     });
     if (typeof answer === 'string') return undefined;
     const { reply, body } = answer;
@@ -83,81 +56,39 @@ export class AzureLeaseStore implements LeaseStore {
   }
 
   list(options?: StoreCallOptions): Promise<Listing> {
-    const request = this.#request('list');
-    return allPages(request, async (continuationToken) => {
+    const request = this.request('list');
+    return this.allPages(async (continuationToken) => {
       const page = await this.#call(request, options, async (abortSignal) => {
         const pages = this.options.client
-          .listBlobsByHierarchy('/', { prefix: this.#keyPrefix, abortSignal })
+          .listBlobsByHierarchy('/', { prefix: this.keyPrefix, abortSignal })
           .byPage({ maxPageSize: 5_000, ...(continuationToken !== undefined && { continuationToken }) });
         return (await pages.next()).value as ContainerListBlobHierarchySegmentResponse;
       });
       if (typeof page === 'string' || page?.segment === undefined)
         throw senseless(request, 'no listing: is this Blob Storage?');
-      const date = dateOf(page);
-      const objects = page.segment.blobItems.flatMap(
-        ({ name, properties: { etag, contentLength, lastModified } }) => {
-          const key = name.slice(this.#keyPrefix.length);
-          return key === ''
-            ? []
-            : [
-                {
-                  key,
-                  etag: etagOf(request, etag),
-                  size: contentLength ?? 0,
-                  age: ageFromListing(date, lastModified),
-                },
-              ];
-        },
+      const rows = page.segment.blobItems.map(
+        ({ name, properties: { etag, contentLength, lastModified } }) => ({
+          name,
+          etag: etagOf(request, etag),
+          size: contentLength,
+          modified: lastModified,
+        }),
       );
-      const token = page.continuationToken || undefined;
-      return { objects, storeTime: storeTime(date), more: token !== undefined, token };
+      return this.pageOf(dateOf(page), rows, page.continuationToken || undefined);
     });
   }
 
-  create(
-    key: string,
-    body: string,
-    metadata: ObjectMetadata,
+  protected async write(
+    request: StoreRequest,
+    { key, body, metadata, etag }: ConditionalWrite,
     options?: StoreCallOptions,
   ): Promise<WriteResult> {
-    return this.#put('create', key, { body, metadata, conditions: { ifNoneMatch: '*' } }, options);
-  }
-
-  replace(
-    key: string,
-    body: string,
-    metadata: ObjectMetadata,
-    etag: string,
-    options?: StoreCallOptions,
-  ): Promise<WriteResult> {
-    return this.#put('replace', key, { body, metadata, conditions: { ifMatch: etag } }, options);
-  }
-
-  async discardProbe(key: string, options?: StoreCallOptions): Promise<void> {
-    checkScratch(this.url, key);
-    await this.#call(this.#request('discard', key), options, (abortSignal) =>
-      this.#blob(key).delete({ abortSignal }),
-    );
-  }
-
-  /** Idle connections hold no process, and are closed soon. */
-  async close(): Promise<void> {}
-
-  async #put(
-    operation: 'create' | 'replace',
-    key: string,
-    {
-      body,
-      metadata,
-      conditions,
-    }: { body: string; metadata: ObjectMetadata; conditions: { ifMatch?: string; ifNoneMatch?: string } },
-    options: StoreCallOptions | undefined,
-  ): Promise<WriteResult> {
-    const request = this.#request(operation, key);
     const content = Buffer.from(body);
     const answer = await this.#call(request, options, (abortSignal) =>
       this.#blob(key).upload(content, content.length, {
-        ...{ abortSignal, conditions, metadata: { ...metadata } },
+        abortSignal,
+        conditions: etag === undefined ? { ifNoneMatch: '*' } : { ifMatch: etag },
+        metadata: { ...metadata },
         blobHTTPHeaders: { blobContentType: 'application/json', blobCacheControl: 'no-store' },
       }),
     );
@@ -165,31 +96,30 @@ export class AzureLeaseStore implements LeaseStore {
     return { status: 'written', etag: etagOf(request, answer.etag), storeTime: storeTime(dateOf(answer)) };
   }
 
-  /** One request, bounded in time: its reply, or the definite answer that came in the form of an error. */
+  protected discard(key: string, options?: StoreCallOptions): Promise<unknown> {
+    return this.#call(this.request('discard', key), options, (abortSignal) =>
+      this.#blob(key).delete({ abortSignal }),
+    );
+  }
+
+  /** Idle connections hold no process, and are closed soon. */
+  async close(): Promise<void> {}
+
+  /** One request, limited in time: its reply, or the definite answer that came in the form of an error. */
   #call<T>(
     request: StoreRequest,
     options: StoreCallOptions | undefined,
     send: (signal: AbortSignal) => Promise<T>,
   ) {
     const { clock, requestTimeoutMs: timeoutMs } = this.options;
-    const bounds = { clock, timeoutMs, signal: options?.signal, what: `${this.url}: ${attempt(request)}` };
-    return bounded<T | 'conflict' | 'absent'>(bounds, async ({ signal }) => {
-      try {
-        return await send(signal);
-      } catch (error) {
-        const classified = classifyReply(error, request);
-        if (classified instanceof StoreError) throw classified;
-        return classified;
-      }
-    });
-  }
-
-  #request(operation: StoreRequest['operation'], key?: string): StoreRequest {
-    return { operation, url: this.url, key };
+    const bounds = { clock, timeoutMs, signal: options?.signal, what: attempt(request) };
+    return bounded(bounds, ({ signal }) =>
+      send(signal).catch((error: unknown) => classifyReply(error, request)),
+    );
   }
 
   #blob(key: string) {
-    return this.options.client.getBlockBlobClient(this.#keyPrefix + key);
+    return this.options.client.getBlockBlobClient(this.keyPrefix + key);
   }
 }
 
@@ -199,6 +129,6 @@ function dateOf({ _response }: Reply): string | undefined {
 
 /** Rows of a listing have etags without the quotes of the header. */
 function etagOf(request: StoreRequest, etag: string | undefined): string {
-  if (etag !== undefined && etag !== '') return etag.startsWith('"') ? etag : `"${etag}"`;
-  throw senseless(request, 'success without an ETag: is this Blob Storage?');
+  const tag = required(request, etag, 'an ETag: is this Blob Storage?');
+  return tag.startsWith('"') ? tag : `"${tag}"`;
 }

@@ -23,8 +23,12 @@ function reply(
 }
 
 function judged(operation: StoreRequest['operation'], error: unknown): string {
-  const result = classifyReply(error, { operation, url, key: '0.json' });
-  return result instanceof StoreError ? `${result.fault}, ${result.outcome}: ${result.message}` : result;
+  try {
+    return classifyReply(error, { operation, url, key: '0.json' });
+  } catch (thrown) {
+    if (!(thrown instanceof StoreError)) throw thrown;
+    return `${thrown.fault}, ${thrown.outcome}: ${thrown.message}`;
+  }
 }
 
 describe('a refusal of Blob Storage', () => {

@@ -1,64 +1,55 @@
-import { connectionFailure, fieldOf, messageOf, textOf } from '../connection-failure.js';
-import { isClockWrong } from '../host-clock.js';
-import { parseHttpDate } from '../http-date.js';
-import type { StoreError, StoreFault } from '../lease-store.js';
-import { failure, type StoreRequest } from '../store-request.js';
+import { connectionFailure } from '../connection-failure.js';
+import { fieldOf, messageOf, textOf } from '../fields.js';
+import { isClockWrong, parseHttpDate } from '../http-times.js';
+import { failing, type StoreRequest } from '../store-request.js';
 
 /**
  * Says what a failed request to Blob Storage means, by the HTTP status, the service's error code and the
  * operating system's error code; never by the text. This is the only place that knows these.
  *
  * @returns `conflict` for `create` and `replace` only, `absent` for `read` and `discard` only
+ * @throws {StoreError} for everything else
  */
-export function classifyReply(error: unknown, request: StoreRequest): 'conflict' | 'absent' | StoreError {
+export function classifyReply(error: unknown, request: StoreRequest): 'conflict' | 'absent' {
   const { operation } = request;
-  const failed = (fault: StoreFault, outcome: StoreError['outcome'], detail: string) =>
-    failure(request, { fault, outcome, detail });
+  const failed = failing(request);
   const status = fieldOf(error, 'statusCode');
   if (CREDENTIAL_ERRORS.test(textOf(error, 'name') ?? '')) {
     const isDown = typeof status === 'number' && status >= 500;
     const why = textOf(error, 'name') === CHAIN_FAILED ? `: ${NO_SOURCE}` : shortMessageOf(error);
-    return failed(isDown ? 'unavailable' : 'denied', 'not-applied', `no Azure credentials to be had${why}`);
+    throw failed(isDown ? 'unavailable' : 'denied', 'not-applied', `no Azure credentials to be had${why}`);
   }
-  if (typeof status !== 'number') {
-    const { fault, outcome, detail } = connectionFailure(error);
-    return failed(fault, outcome, detail);
-  }
+  if (typeof status !== 'number') throw connectionFailure(error, () => failed);
   const code = headerOf(error, 'response', 'x-ms-error-code') ?? '';
   const said = code === '' ? `HTTP ${status}` : `${code}${shortMessageOf(error)}`;
-  if (status < 300) return failed('rejected', 'unknown', `answered ${status}, but not as Blob Storage does`);
+  if (status < 300) throw failed('rejected', 'unknown', `answered ${status}, but not as Blob Storage does`);
   const conditional = operation === 'create' || operation === 'replace';
   if (conditional && CONFLICTS.includes(code)) return 'conflict';
-  if (MISSING.includes(code)) return failed('missing', 'not-applied', `container does not exist (${said})`);
+  if (MISSING.includes(code)) throw failed('missing', 'not-applied', `container does not exist (${said})`);
   if (code === 'BlobNotFound' && operation === 'replace') return 'conflict';
   if (code === 'BlobNotFound' && (operation === 'read' || operation === 'discard')) return 'absent';
   // A gateway in front of the store says 404 as well, and must not make a lease look as if it were gone.
-  if (status === 404)
-    return failed(
-      'rejected',
-      'unknown',
-      `answered ${said}, which does not say what is missing: is this Blob Storage?`,
-    );
+  if (status === 404) {
+    const detail = `answered ${said}, which does not say what is missing: is this Blob Storage?`;
+    throw failed('rejected', 'unknown', detail);
+  }
   if (status === 401 || status === 403) {
     const signedAt = parseHttpDate(headerOf(error, 'request', 'x-ms-date'));
     const clock = isClockWrong(headerOf(error, 'response', 'date'), signedAt)
       ? ': the clock of this host is wrong'
       : '';
     const needs = code.startsWith('Authorization') ? `, needs ${NEEDS[operation]}` : '';
-    return failed(
-      'denied',
-      'not-applied',
-      `access denied (${code || `HTTP ${status}`}${needs})${clock || shortMessageOf(error)}`,
-    );
+    const detail = `access denied (${code || `HTTP ${status}`}${needs})${clock || shortMessageOf(error)}`;
+    throw failed('denied', 'not-applied', detail);
   }
-  if (status === 501) return failed('unsupported', 'not-applied', `not supported by this server (${said})`);
+  if (status === 501) throw failed('unsupported', 'not-applied', `not supported by this server (${said})`);
   if (status >= 500 || status === 429 || status === 408) {
-    return failed('unavailable', 'unknown', `answered HTTP ${status}${code === '' ? '' : ` (${said})`}`);
+    throw failed('unavailable', 'unknown', `answered HTTP ${status}${code === '' ? '' : ` (${said})`}`);
   }
-  return failed('rejected', 'not-applied', `refused (${said})`);
+  throw failed('rejected', 'not-applied', `refused (${said})`);
 }
 
-/** Those of `@azure/identity`, which asks for a token with the first request. */
+/** The errors of `@azure/identity`, which asks for a token with the first request. */
 const CREDENTIAL_ERRORS =
   /^(CredentialUnavailable|Authentication|AggregateAuthentication|AuthenticationRequired)Error$/;
 
@@ -83,7 +74,7 @@ const NEEDS = {
   discard: 'blobs/delete',
 } as const;
 
-/** A header of the request or of the response that an error of the SDK tells of. */
+/** A header of the request or of the response in an error of the SDK. */
 function headerOf(error: unknown, part: 'request' | 'response', name: string): string | undefined {
   const headers = fieldOf(fieldOf(error, part), 'headers') as
     | { get?(name: string): string | undefined }

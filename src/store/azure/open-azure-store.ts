@@ -1,8 +1,8 @@
 import * as http from 'node:http';
 import * as https from 'node:https';
-import type { StoragePipelineOptions } from '@azure/storage-blob';
+import type { newPipeline, StoragePipelineOptions } from '@azure/storage-blob';
 import { ConfigError } from '../../base/errors.js';
-import { KEPT_CONNECTIONS } from '../kept-connections.js';
+import { KEPT_CONNECTIONS } from '../http-client.js';
 import { optionalPackage } from '../optional-package.js';
 import { AzureLeaseStore, type AzureLeaseStoreOptions } from './azure-lease-store.js';
 
@@ -22,7 +22,7 @@ export interface AzureStoreOptions extends Omit<AzureLeaseStoreOptions, 'client'
  */
 function pipelineFor(address: string): StoragePipelineOptions & { readonly agent?: http.Agent } {
   const retryOptions = { maxTries: 1 };
-  // An agent would take the place of the SDK's own one for a proxy.
+  // An agent would replace the SDK's agent for a proxy.
   if (PROXY_VARIABLES.some((name) => process.env[name] || process.env[name.toLowerCase()]))
     return { retryOptions };
   return { retryOptions, agent: new (address.startsWith('https:') ? https : http).Agent(KEPT_CONNECTIONS) };
@@ -31,7 +31,7 @@ function pipelineFor(address: string): StoragePipelineOptions & { readonly agent
 const PROXY_VARIABLES = ['HTTPS_PROXY', 'HTTP_PROXY', 'ALL_PROXY'];
 
 /**
- * Makes a store with a client of its own. Nothing is sent yet. The key or signature of
+ * Makes a store with its own client. Nothing is sent yet. The key or signature of
  * `AZURE_STORAGE_CONNECTION_STRING` is used where it is set, else the default credential chain of
  * `@azure/identity`.
  *
@@ -46,31 +46,24 @@ export async function openAzureStore(options: AzureStoreOptions): Promise<AzureL
     url,
     () => import('@azure/storage-blob'),
   );
+  const open = (address: string, credential: Credential) =>
+    new AzureLeaseStore({
+      ...options,
+      client: new ContainerClient(address, newPipeline(credential, pipelineFor(address))),
+    });
   const given = process.env.AZURE_STORAGE_CONNECTION_STRING;
   if (given) {
     const service = parse(given, (text) => BlobServiceClient.fromConnectionString(text));
-    if (service.accountName !== account) {
-      throw new ConfigError(
-        'store',
-        url,
-        `the account of AZURE_STORAGE_CONNECTION_STRING, ${service.accountName}`,
-      );
-    }
-    // A shared access signature is the query of the connection string's own URL.
-    const { search } = new URL(service.url);
-    const address =
-      endpoint === undefined
-        ? service.getContainerClient(container).url
-        : `${containerUrl(endpoint, account, container)}${search}`;
-    const client = new ContainerClient(address, newPipeline(service.credential, pipelineFor(address)));
-    return new AzureLeaseStore({ ...options, client });
+    const { accountName, credential } = service;
+    if (accountName !== account)
+      throw new ConfigError('store', url, `the account of AZURE_STORAGE_CONNECTION_STRING, ${accountName}`);
+    if (endpoint === undefined) return open(service.getContainerClient(container).url, credential);
+    // A shared access signature is the query of the connection string's URL.
+    return open(`${containerUrl(endpoint, account, container)}${new URL(service.url).search}`, credential);
   }
   if (endpoint?.startsWith('http:')) {
-    throw new ConfigError(
-      'endpoint',
-      endpoint,
-      'https, or AZURE_STORAGE_CONNECTION_STRING beside it (tokens are not sent over http)',
-    );
+    const expected = 'https, or AZURE_STORAGE_CONNECTION_STRING beside it (tokens are not sent over http)';
+    throw new ConfigError('endpoint', endpoint, expected);
   }
   const { DefaultAzureCredential } = await optionalPackage(
     '@azure/identity',
@@ -78,18 +71,16 @@ export async function openAzureStore(options: AzureStoreOptions): Promise<AzureL
     () => import('@azure/identity'),
   );
   const address = containerUrl(endpoint ?? `https://${account}.blob.core.windows.net`, account, container);
-  const client = new ContainerClient(
-    address,
-    newPipeline(new DefaultAzureCredential(), pipelineFor(address)),
-  );
-  return new AzureLeaseStore({ ...options, client });
+  return open(address, new DefaultAzureCredential());
 }
+
+type Credential = Parameters<typeof newPipeline>[0];
 
 function parse<T>(text: string, make: (text: string) => T): T {
   try {
     return make(text);
   } catch {
-    // The SDK's own words may quote the key.
+    // The SDK's message may quote the key.
     throw new ConfigError(
       'AZURE_STORAGE_CONNECTION_STRING',
       '…',

@@ -3,8 +3,8 @@ import type { EtcdRequest } from './classify-reply.js';
 import type { EtcdGateway } from './gateway.js';
 
 /**
- * Asks each of the servers for its version, by itself, and the cluster for its members. Failures are told,
- * and not thrown.
+ * Asks each of the servers for its version, and the cluster for its members. Failures are reported, and not
+ * thrown.
  */
 export async function describeServers(
   gateway: EtcdGateway,
@@ -23,19 +23,16 @@ export async function describeServers(
   const members = await gateway
     .call(request, 'cluster/member/list', {}, { ...options, repeatable: true })
     .then(
-      ({ body }) => (Array.isArray(body.members) ? `${body.members.length} in the cluster` : undefined),
-      // Newer versions tell it to administrators alone.
-      () => undefined,
+      ({ body }) => (Array.isArray(body.members) ? [`${body.members.length} in the cluster`] : []),
+      // Newer versions report it to administrators alone.
+      () => [],
     );
-  const detail = [...versions.map(({ text }) => text), ...(members === undefined ? [] : [members])].join(
-    ', ',
-  );
   return [
     {
       id: 'etcd-servers',
       title: 'etcd servers',
       status: versions.every(({ isUp }) => isUp) ? 'ok' : 'warning',
-      detail,
+      detail: [...versions.map(({ text }) => text), ...members].join(', '),
     },
     {
       id: 'take-over',

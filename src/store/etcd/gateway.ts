@@ -3,23 +3,25 @@ import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { text } from 'node:stream/consumers';
 import type { SecureContext } from 'node:tls';
-import { type DerivedSignal, onAbort, timeoutSignal } from '../../base/abort.js';
+import { onAbort } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
-import { storeTime } from '../http-date.js';
-import { KEPT_CONNECTIONS } from '../kept-connections.js';
+import { fieldOf, parsed, textOf } from '../fields.js';
+import { KEPT_CONNECTIONS } from '../http-client.js';
+import { storeTime } from '../http-times.js';
 import { type Interval, type StoreCallOptions, StoreError } from '../lease-store.js';
+import { givenUp, requestSignal, senseless } from '../store-request.js';
 import {
   classifyReply,
   type EtcdRequest,
   type Exchange,
-  givenUp,
   isTokenRefused,
-  senseless,
   withoutReply,
 } from './classify-reply.js';
 
 /** Settings of an {@link EtcdGateway}. */
 export interface EtcdGatewayOptions {
+  /** The store as its user wrote it: `etcd://HOST:2379/prefix`. */
+  readonly url: string;
   /** `http://HOST:PORT` or `https://HOST:PORT` of each server that may be asked, at least one. */
   readonly endpoints: readonly string[];
   /** @default none: the cluster lets everybody in, or knows the client by its certificate */
@@ -35,7 +37,7 @@ export interface EtcdGatewayOptions {
 /** A reply of the gateway. */
 export interface EtcdReply {
   readonly body: Readonly<Record<string, unknown>>;
-  /** The revision of the cluster's data as of this reply; 0 where it does not tell. */
+  /** The revision of the cluster's data as of this reply; 0 if the reply does not say. */
   readonly revision: bigint;
   readonly storeTime: Interval;
 }
@@ -48,7 +50,7 @@ export interface EtcdCall extends StoreCallOptions {
 
 /**
  * Calls etcd's API by its JSON gateway (https://etcd.io/docs/latest/dev-guide/api_grpc_gateway/). Asks one
- * server, and the next one from the first failure on that another server may not have.
+ * server, and the next one after the first failure that another server may not have.
  */
 export class EtcdGateway {
   /** The greatest revision of all replies; 0 before the first one. */
@@ -77,11 +79,11 @@ export class EtcdGateway {
     body: object,
     { signal, repeatable = false }: EtcdCall = {},
   ): Promise<EtcdReply> {
-    const call = this.#limited(signal);
+    const call = requestSignal(this.options, signal);
     try {
       for (let left = this.options.endpoints.length - 1; ; left -= 1) {
         try {
-          return await this.#authorized(request, path, body, call.signal, signal, async (response) =>
+          return await this.#authorized(request, path, body, call.signal, signal, (response) =>
             this.#reply(request, response),
           );
         } catch (error) {
@@ -107,7 +109,7 @@ export class EtcdGateway {
     body: object,
     signal: AbortSignal,
   ): Promise<IncomingMessage> {
-    const beginning = this.#limited(signal);
+    const beginning = requestSignal(this.options, signal);
     try {
       return await this.#authorized(request, path, body, beginning.signal, signal, async (response) => {
         const cancel = onAbort(signal, () => response.destroy());
@@ -118,21 +120,14 @@ export class EtcdGateway {
     }
   }
 
-  /** The version of one server, `3.5.1`, whichever the others are asked of. @throws {StoreError} */
+  /** The version of one server, `3.5.1`, whichever server the other calls use. @throws {StoreError} */
   async version(request: EtcdRequest, endpoint: string, { signal }: StoreCallOptions = {}): Promise<string> {
-    const exchange = this.#exchange(endpoint);
-    const call = this.#limited(signal);
+    const call = requestSignal(this.options, signal);
     try {
-      const body = await text(
-        await this.#send(exchange, 'GET', `${endpoint}/version`, undefined, call.signal),
-      );
-      if (exchange.status !== 200) throw classifyReply(request, exchange, body);
-      const { etcdserver } = JSON.parse(body) as { etcdserver?: unknown };
-      return String(etcdserver);
-    } catch (error) {
-      throw error instanceof StoreError
-        ? error
-        : withoutReply(call.signal.aborted ? call.signal.reason : error, request, exchange);
+      const reply = await this.#ask(this.#exchange(request, endpoint), 'version', undefined, call.signal);
+      const version = textOf(reply, 'etcdserver');
+      if (version === undefined) throw senseless(request, 'no version');
+      return version;
     } finally {
       call.release();
     }
@@ -160,78 +155,80 @@ export class EtcdGateway {
     given: AbortSignal | undefined,
     take: (response: IncomingMessage) => Promise<T>,
   ): Promise<T> {
-    const { endpoints } = this.options;
     const current = this.#current;
-    const endpoint = endpoints[current] as string;
-    const exchange = this.#exchange(endpoint);
+    const exchange = this.#exchange(request, this.options.endpoints[current] as string);
     try {
       for (let isLast = false; ; isLast = true) {
         signal.throwIfAborted();
-        const token =
-          this.options.auth && (this.#token ?? (await this.#authenticate(request.url, endpoint, signal)));
+        const token = this.options.auth && (this.#token ?? (await this.#authenticate(exchange, signal)));
         exchange.sent = false;
-        const response = await this.#send(exchange, 'POST', `${endpoint}/v3/${path}`, body, signal, token);
+        const response = await this.#send(exchange, `v3/${path}`, body, signal, token);
         if (exchange.status === 200) return await take(response);
         const answer = await text(response);
-        const isRefused = token !== undefined && isTokenRefused(exchange.status ?? 0, answer);
+        const isRefused = token !== undefined && isTokenRefused(exchange.status, answer);
         if (isRefused && this.#token === token) this.#token = undefined;
-        if (!isRefused || isLast) throw classifyReply(request, exchange, answer);
+        if (!isRefused || isLast) throw classifyReply(exchange, answer);
       }
     } catch (error) {
       // The other servers may do better: the next call is made there.
       const isDefinite = error instanceof StoreError && !error.transient;
       if (!isDefinite && this.#current === current) this.leave();
-      if (given?.aborted) throw givenUp(given.reason, request, exchange);
+      if (given?.aborted) throw givenUp(request, given.reason, exchange.sent);
       if (error instanceof StoreError) throw error;
-      throw withoutReply(signal.aborted ? signal.reason : error, request, exchange);
+      throw withoutReply(signal.aborted ? signal.reason : error, exchange);
     }
   }
 
-  /** Asks for a token. What fails here has applied nothing of the request that needs it. */
-  async #authenticate(url: string, endpoint: string, signal: AbortSignal): Promise<string> {
+  /** Asks for a token. A failure in here has applied nothing of the request that needs it. */
+  async #authenticate({ endpoint }: Exchange, signal: AbortSignal): Promise<string> {
     const { user: name, password } = this.options.auth as { user: string; password: string };
-    const request: EtcdRequest = { operation: 'authenticate', url };
-    const exchange = this.#exchange(endpoint);
+    const request: EtcdRequest = { operation: 'authenticate', url: this.options.url };
+    const exchange = this.#exchange(request, endpoint);
     try {
-      const response = await this.#send(
-        exchange,
-        'POST',
-        `${endpoint}/v3/auth/authenticate`,
-        { name, password },
-        signal,
-      );
-      const body = await text(response);
-      if (exchange.status !== 200) throw classifyReply(request, exchange, body);
-      const { token } = JSON.parse(body) as { token?: unknown };
-      if (typeof token !== 'string' || token === '') throw senseless(request, 'without a token');
+      const reply = await this.#ask(exchange, 'v3/auth/authenticate', { name, password }, signal);
+      const token = textOf(reply, 'token');
+      if (token === undefined) throw senseless(request, 'without a token');
       this.#token = token;
       return token;
     } catch (error) {
-      const { message, fault } =
-        error instanceof StoreError
-          ? error
-          : withoutReply(signal.aborted ? signal.reason : error, request, exchange);
+      const { message, fault } = error as StoreError;
       throw new StoreError(message, { fault, outcome: 'not-applied', cause: error });
+    }
+  }
+
+  /** A request to one server, and the JSON of its reply. @throws {StoreError} */
+  async #ask(
+    exchange: Exchange,
+    path: string,
+    body: object | undefined,
+    signal: AbortSignal,
+  ): Promise<unknown> {
+    try {
+      const reply = await text(await this.#send(exchange, path, body, signal));
+      if (exchange.status === 200) return parsed(reply);
+      throw classifyReply(exchange, reply);
+    } catch (error) {
+      if (error instanceof StoreError) throw error;
+      throw withoutReply(signal.aborted ? signal.reason : error, exchange);
     }
   }
 
   async #send(
     exchange: Exchange,
-    method: 'GET' | 'POST',
-    url: string,
+    path: string,
     body: object | undefined,
     signal: AbortSignal,
     token?: string,
   ): Promise<IncomingMessage> {
     const headers = {
       ...(body !== undefined && { 'content-type': 'application/json' }),
-      // A member that has lost the others ends a watch instead of telling nothing.
+      // A member that has lost the others ends a watch instead of staying silent.
       'grpc-metadata-hasleader': 'true',
       ...(token !== undefined && { authorization: token }),
     };
-    const isSecure = url.startsWith('https:');
-    const request = (isSecure ? httpsRequest : httpRequest)(url, {
-      method,
+    const isSecure = exchange.endpoint.startsWith('https:');
+    const request = (isSecure ? httpsRequest : httpRequest)(`${exchange.endpoint}/${path}`, {
+      method: body === undefined ? 'GET' : 'POST',
       agent: this.#agent,
       headers,
       signal,
@@ -243,7 +240,7 @@ export class EtcdGateway {
       if (socket.connecting) socket.once(isSecure ? 'secureConnect' : 'connect', send);
       else send();
     });
-    // A failure after the answer has begun is told by the answer.
+    // A failure after the answer has begun shows in the answer.
     request.on('error', () => undefined).end(body && JSON.stringify(body));
     const [response] = (await once(request, 'response')) as [IncomingMessage];
     exchange.status = response.statusCode ?? 0;
@@ -251,41 +248,20 @@ export class EtcdGateway {
   }
 
   async #reply(request: EtcdRequest, response: IncomingMessage): Promise<EtcdReply> {
-    const body = parse(await text(response));
-    if (body === undefined) throw senseless(request, 'no JSON of etcd');
-    const { revision: told } = body.header as { revision?: unknown };
-    const revision = typeof told === 'string' && /^\d{1,19}$/.test(told) ? BigInt(told) : 0n;
+    const body = parsed(await text(response)) as EtcdReply['body'] | undefined;
+    const header = fieldOf(body, 'header');
+    // Every reply has a header.
+    if (body === undefined || typeof header !== 'object' || header === null)
+      throw senseless(request, 'no JSON of etcd');
+    const said = textOf(header, 'revision') ?? '';
+    const revision = /^\d{1,19}$/.test(said) ? BigInt(said) : 0n;
     if (revision > this.revision) this.revision = revision;
     return { body, revision, storeTime: storeTime(response.headers.date) };
   }
 
-  #limited(signal: AbortSignal | undefined): DerivedSignal {
-    const { clock, requestTimeoutMs } = this.options;
-    return timeoutSignal(
-      clock,
-      requestTimeoutMs,
-      () => new DOMException(`no answer within ${requestTimeoutMs} ms`, 'TimeoutError'),
-      signal,
-    );
-  }
-
-  #exchange(endpoint: string): Exchange {
+  #exchange(request: EtcdRequest, endpoint: string): Exchange {
     const otherScheme = this.revision > 0n ? undefined : endpoint.startsWith('https:') ? 'etcd' : 'etcds';
-    return {
-      server: new URL(endpoint).host,
-      hasCertificate: this.options.hasCertificate ?? false,
-      otherScheme,
-      sent: false,
-    };
-  }
-}
-
-/** A reply in JSON, which has a header in every case. */
-function parse(body: string): Readonly<Record<string, unknown>> | undefined {
-  try {
-    const value = JSON.parse(body) as { header?: unknown } | null;
-    return typeof value?.header === 'object' && value.header !== null ? { ...value } : undefined;
-  } catch {
-    return undefined;
+    const { hasCertificate = false } = this.options;
+    return { request, endpoint, server: new URL(endpoint).host, hasCertificate, otherScheme, sent: false };
   }
 }

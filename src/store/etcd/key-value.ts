@@ -1,4 +1,8 @@
-import type { ObjectMetadata } from '../lease-store.js';
+import { parsed, textsOf } from '../fields.js';
+import type { Interval, ObjectMetadata, StoreCallOptions } from '../lease-store.js';
+import { senseless } from '../store-request.js';
+import type { EtcdRequest } from './classify-reply.js';
+import type { EtcdGateway } from './gateway.js';
 
 /**
  * A key with its value, as the gateway shows it: bytes in base64, numbers as texts, and what is zero or empty
@@ -47,21 +51,52 @@ export function encodeValue(body: string, metadata: ObjectMetadata, markedForMs?
 export function decodeValue(base64: string | undefined): DecodedValue {
   const text = fromBase64(base64);
   const end = text.indexOf('\n');
-  const facts = end < 0 ? undefined : readMetadata(text.slice(0, end));
+  const facts = end < 0 ? undefined : textsOf(parsed(text.slice(0, end)));
   if (facts === undefined) return { body: text, metadata: {}, markedForMs: undefined };
   const { [MARKED]: marked, ...metadata } = facts;
   const markedForMs = marked !== undefined && /^[1-9]\d{0,14}$/.test(marked) ? Number(marked) : undefined;
   return { body: text.slice(end + 1), metadata, markedForMs };
 }
 
-function readMetadata(line: string): ObjectMetadata | undefined {
-  try {
-    const value: unknown = JSON.parse(line);
-    const isMap = typeof value === 'object' && value !== null && !Array.isArray(value);
-    return isMap && Object.values(value).every((each) => typeof each === 'string')
-      ? (value as ObjectMetadata)
-      : undefined;
-  } catch {
-    return undefined;
-  }
+/** How much longer than asked a mark stays, in seconds: for clocks of etcd's members that run fast. */
+const MARGIN_S = 2;
+
+/**
+ * The key that is put with an object by a write of it, and removed by etcd some time later. It comes right
+ * after the object's in the order of keys.
+ */
+export function markOf(key: string): string {
+  return `${key}~`;
+}
+
+export function isMark(key: string): boolean {
+  return key.endsWith('~');
+}
+
+/**
+ * Grants a lease of etcd's on which a mark stays for at least `ms` after this call began. It is never
+ * renewed, so that no member ever believes in an earlier end: renewals are known to the leader alone, and one
+ * that has lost its place revokes what another one has renewed.
+ *
+ * @throws {StoreError}
+ */
+export async function grantMark(
+  gateway: EtcdGateway,
+  request: EtcdRequest,
+  ms: number,
+  options: StoreCallOptions | undefined,
+): Promise<string> {
+  const seconds = Math.ceil(ms / 1_000) + MARGIN_S;
+  const term = { TTL: String(seconds) };
+  const { body } = await gateway.call(request, 'lease/grant', term, { ...options, repeatable: true });
+  if (typeof body.ID === 'string' && Number(body.TTL) >= seconds) return body.ID;
+  throw senseless(request, 'no lease of the time that was asked for');
+}
+
+/**
+ * The age of an object, as of one revision of etcd's data. etcd does not report when a key was written. But if
+ * the mark of the current value's write is gone, the time of the mark has passed.
+ */
+export function ageOf({ markedForMs }: DecodedValue, isMarked: boolean): Interval {
+  return { min: markedForMs === undefined || isMarked ? 0 : markedForMs + 1, max: Number.POSITIVE_INFINITY };
 }

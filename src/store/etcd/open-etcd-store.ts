@@ -10,7 +10,7 @@ export interface EtcdStoreOptions
 }
 
 /**
- * Makes a store with connections of its own. Nothing is sent yet.
+ * Makes a store with its own connections. Nothing is sent yet.
  *
  * @throws {ConfigError} when what it gets into the cluster with cannot be used
  */

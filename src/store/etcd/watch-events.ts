@@ -8,7 +8,7 @@ export interface EtcdEvent {
 }
 
 /**
- * The changes that a watch tells of, one message a line. Ends when the watch does: the server has cancelled
+ * The changes that a watch reports, one message a line. Ends when the watch does: the server has cancelled
  * it, since the revision where it was to begin is compacted, or since it has lost the others.
  *
  * @throws what broke the connection, or that it was ended here

@@ -30,7 +30,7 @@ import {
 //   record   its own name, the SHA-256 of the body, the metadata, when
 //   body     the bytes, until they are moved to `<directory>/<key>`, where people find them
 //   next     once there is a successor: a hard link to the successor's record
-// The head is the generation that is named by a `next` (or is `0`) and has no `next` of its own.
+// The head is the generation that is named by a `next` (or is `0`) and has no `next` itself.
 //
 // A writer prepares a generation, complete and synced. One step decides: link(own/record, head/next). It
 // fails when the link of another writer is there, and when the head's folder is gone. Then the writer
@@ -42,18 +42,18 @@ import {
 //   that head's `next` taken, or the head gone; both are conflicts.
 // - Old generations go by renaming the folder to `trash-<random>`, so no path ever shows one without its
 // `next`. A link(2) that has found
-//   the folder before may land in the trash. So a writer looks after its link whether the head still stands. If it does, the link decides.
+//   the folder before may land in the trash. So a writer checks after its link whether the head still exists. If it does, the link decides.
 //   If not, the log has moved on, and the writer looks for its own generation in it.
 // - The public file only moves forward. A body is moved at most once, and that of the head before a successor
 // is decided. So a process that
-//   is paused before its rename finds nothing to move when it goes on.
+//   is paused before its rename finds nothing to move when it continues.
 // - A crash, or a pause, blocks no process. Before the link there is but an unused generation, which later
 // writers remove. After it the
 //   next writer moves the body, and readers take it from the generation. The head, and the one that names it, stay.
 // - Power loss. What the link needs is synced before it; the head's names, with `next`, after it, before
 // anything older is removed or
 //   success reported. The public name needs no sync: until the move is on the disk, the body is in the generation.
-// - Damage. Where something is not what a process can have put there, nothing tells which write was the last.
+// - Damage. Where something is not what a process can have put there, nothing shows which write was the last.
 // Then the whole folder is
 //   renamed to `.cas/<key>~<random>`, and a new log begins. A process that gets hold of another's new log that way puts it back.
 
@@ -119,7 +119,7 @@ export class CasLog {
   async isHead({ name, namedBy }: Head): Promise<boolean> {
     if (await exists(this.#path(name, 'next'))) return false;
     if (namedBy === undefined) return true;
-    // In this order: a folder that still stands was not trash a moment ago, when it had no `next`. The same
+    // In this order: a folder that still exists was not trash a moment ago, when it had no `next`. The same
     // goes for the one that names it, whose `next` counts only if it was not read from the trash.
     return (await exists(this.#path(name))) && (await exists(this.#path(namedBy)));
   }
@@ -240,16 +240,13 @@ export class CasLog {
       if (!entry.isDirectory()) throw new Damage(this.#path(entry.name), kindOf(entry));
     const names = generations.map(({ name }) => name).filter((name) => name !== '0');
     for (const start of [...names.sort((a, b) => numberOf(a) - numberOf(b)), '0']) {
-      let head: Head | undefined;
-      for (
-        let namedBy = start, record = await this.#nextOf(start);
-        record !== undefined;
-        record = await this.#nextOf(namedBy)
-      ) {
+      let head = EMPTY;
+      for (let namedBy = start; ; namedBy = head.name) {
+        const record = await this.#nextOf(namedBy);
+        if (record === undefined) break;
         head = { name: record.name, record, namedBy };
-        namedBy = record.name;
       }
-      if (head !== undefined) return head;
+      if (head !== EMPTY) return head;
     }
     return EMPTY;
   }
@@ -261,7 +258,7 @@ export class CasLog {
   /** Makes generation 0 and every folder above it, and syncs their names, whichever process made them. */
   async #found(): Promise<void> {
     await makeFolder(this.#path('0'));
-    // The folder above may be somebody else's, and closed to this process.
+    // The folder above may belong to another user, and be closed to this process.
     const above = unless(['EACCES'], syncFolder(dirname(this.directory)));
     await Promise.all([syncFolder(dirname(this.#folder)), syncFolder(this.directory), above]);
   }
@@ -282,7 +279,7 @@ export class CasLog {
 
   /** Moves the body to the public file, unless that has been done. A folder in its place is moved aside. */
   async #moveBody(name: string): Promise<void> {
-    // A folder that stands in place of a body cannot be moved onto a file, and is none anyway.
+    // A folder in place of a body cannot be moved onto a file, and is no body anyway.
     const move = (from: string, to: string) =>
       unless(
         ['ENOENT', 'ENOTDIR'],
@@ -319,7 +316,7 @@ export class CasLog {
       if (code !== 'EEXIST') failure = error;
     }
     try {
-      // Whatever link(2) said, what stands there decides.
+      // Whatever link(2) said, the current `next` decides.
       const successor = await this.#nextOf(head.name);
       if (successor !== undefined) return successor.name === name;
       // The head is gone: the log has moved on. If it went over this generation, that one has a successor, or
@@ -329,7 +326,7 @@ export class CasLog {
     } catch (error) {
       failure ??= error;
     }
-    throw unknownOutcome(`${next}: nothing tells whether this write was decided`, failure);
+    throw unknownOutcome(`${next}: nothing shows whether this write was decided`, failure);
   }
 }
 

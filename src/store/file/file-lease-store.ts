@@ -16,6 +16,8 @@ import type {
   WriteResult,
 } from '../lease-store.js';
 import { StoreError } from '../lease-store.js';
+import { type ConditionalWrite, StoreDriver } from '../store-driver.js';
+import type { StoreRequest } from '../store-request.js';
 import { CasLog, type Head } from './cas-log.js';
 import { FolderWatch } from './folder-watch.js';
 import { type BootClock, ObjectAges, openBootClock, type Stamp } from './object-ages.js';
@@ -27,7 +29,7 @@ export interface FileLeaseStoreOptions {
   readonly directory: string;
   readonly clock: Clock;
   readonly random: RandomSource;
-  /** How long to wait between two looks where the folder cannot be watched, in milliseconds. @default 500 */
+  /** The pause between two polls if the folder cannot be watched, in milliseconds. @default 500 */
   readonly pollMs?: number;
   /** The clock that ages are measured on. @default that of this machine */
   readonly boot?: BootClock;
@@ -62,28 +64,25 @@ const LIST_WIDTH = 8;
  * `cas-log.ts`. There are no locks: a process that dies or is paused at any point blocks no other. The folder
  * must be on a file system that has hard links.
  *
- * A file that was made or changed by hand is read as it is, with an etag of its own, no metadata and an
+ * A file that was made or changed by hand is read as it is, with a separate etag, no metadata and an
  * unknown age. One that was removed by hand is absent. Changes by hand are not atomic: one that meets a write
- * is lost. Where something else than a file stands, or the history is damaged, the object's body says so and
+ * is lost. If there is something other than a file, or the history is damaged, the object's body says so and
  * is no lease, its metadata are the last ones known, and a write with its etag mends it.
  *
  * Ages come from the time since this machine started, so no change of the wall clock moves them. They are
  * unknown (at least as long as this instance has seen the object unchanged) across restarts of the machine,
  * and where the system does not name its boots: everywhere but on Linux.
  */
-export class FileLeaseStore implements LeaseStore {
-  readonly url: string;
-  readonly remote = false;
-  readonly pollMs: number;
-  readonly timeStepMs = 0;
+export class FileLeaseStore extends StoreDriver implements LeaseStore {
+  override readonly remote = false;
+  override readonly timeStepMs = 0;
   readonly #directory: string;
   readonly #ages: ObjectAges;
   readonly #watch: FolderWatch;
 
   constructor(private readonly options: FileLeaseStoreOptions) {
     const { directory, clock, random, pollMs = 500, boot = openBootClock({ clock, random }) } = options;
-    this.url = `file:${directory}`;
-    this.pollMs = pollMs;
+    super(`file:${directory}`, '', pollMs);
     this.#directory = resolve(directory);
     this.#ages = new ObjectAges(boot, clock);
     this.#watch = new FolderWatch(this.#directory, clock, pollMs, (name) => KEY.test(name));
@@ -109,31 +108,6 @@ export class FileLeaseStore implements LeaseStore {
     });
   }
 
-  create(
-    key: string,
-    body: string,
-    metadata: ObjectMetadata,
-    options?: StoreCallOptions,
-  ): Promise<WriteResult> {
-    return this.#write(key, body, metadata, (found) => found.body === undefined, options);
-  }
-
-  replace(
-    key: string,
-    body: string,
-    metadata: ObjectMetadata,
-    etag: string,
-    options?: StoreCallOptions,
-  ): Promise<WriteResult> {
-    return this.#write(
-      key,
-      body,
-      metadata,
-      (found) => found.body !== undefined && found.etag === etag,
-      options,
-    );
-  }
-
   /**
    * Resolves when a file in the folder has changed that `heed` wants; rejects with `signal.reason` when
    * `signal` aborts.
@@ -142,29 +116,26 @@ export class FileLeaseStore implements LeaseStore {
     return this.#watch.next(signal, heed);
   }
 
-  discardProbe(key: string, options?: StoreCallOptions): Promise<void> {
-    return this.#run('unknown', options, async () => {
-      if (!key.startsWith('probe-')) throw refused(`${this.url}: ${key} is not a scratch object of a probe`);
-      await this.#log(key).erase();
-    });
+  protected discard(key: string, options?: StoreCallOptions): Promise<void> {
+    return this.#run('unknown', options, () => this.#log(key).erase());
   }
 
-  /** Gives the watcher up. Other calls go on working. */
+  /** Gives the watcher up. Other calls still work. */
   async close(): Promise<void> {
     this.#watch.close();
   }
 
-  #write(
-    key: string,
-    body: string,
-    metadata: ObjectMetadata,
-    condition: (found: Observation) => boolean,
-    options: StoreCallOptions | undefined,
+  protected write(
+    _: StoreRequest,
+    { key, body, metadata, etag: expected }: ConditionalWrite,
+    options?: StoreCallOptions,
   ): Promise<WriteResult> {
     return this.#run('not-applied', options, async (signal): Promise<WriteResult> => {
       const log = this.#log(key);
       const found = await this.#observe(log, key, signal);
-      if (!condition(found)) return { status: 'conflict' };
+      // The etag of an object that is absent is no etag of an object.
+      const current = found.body === undefined ? undefined : found.etag;
+      if (current !== expected) return { status: 'conflict' };
       const bytes = Buffer.from(body, 'utf8');
       const record = { sha256: sha256(bytes), metadata, stamp: this.#ages.stamp() };
       const head = found.head ?? (await log.restart());
@@ -190,7 +161,7 @@ export class FileLeaseStore implements LeaseStore {
   async #observe(log: CasLog, key: string, signal: AbortSignal | undefined): Promise<Observation> {
     const found = await this.#observeSound(log, key, signal).catch(damageOf);
     if (!(found instanceof Damage)) return found;
-    const body = this.#tell(found);
+    const body = this.#bodyFor(found);
     const metadata = await log.lastMetadata();
     const etag = `damaged+${sha256(Buffer.from(`${body}${JSON.stringify(metadata)}`))}`;
     return { body, metadata, etag };
@@ -204,7 +175,7 @@ export class FileLeaseStore implements LeaseStore {
       const { name, record } = head;
       const written = { head, stamp: record?.stamp, metadata: record?.metadata ?? {}, etag: name };
       const file = await readRegular(join(this.#directory, key)).catch(damageOf);
-      const body = file instanceof Damage ? this.#tell(file) : file;
+      const body = file instanceof Damage ? this.#bodyFor(file) : file;
       const digest = body && sha256(body);
       if (digest !== undefined && digest === record?.sha256) return { ...written, body };
       if (record === undefined || moved === name) {
@@ -230,7 +201,7 @@ export class FileLeaseStore implements LeaseStore {
    * Damage as the body of an object: one that no person writes on purpose, so that it is reported for this
    * object alone.
    */
-  #tell({ path, what }: Damage): Buffer {
+  #bodyFor({ path, what }: Damage): Buffer {
     return Buffer.from(`<${relative(this.#directory, path)}: ${what}>`);
   }
 
@@ -242,7 +213,7 @@ export class FileLeaseStore implements LeaseStore {
       ),
     );
     const names = new Set([
-      // People may keep folders of their own here, but none by the name of a lease.
+      // People may keep their own folders here, but none by the name of a lease.
       ...(files ?? [])
         .filter((entry) => entry.isFile() || entry.name.endsWith('.json'))
         .map(({ name }) => name),
@@ -252,10 +223,10 @@ export class FileLeaseStore implements LeaseStore {
   }
 
   #log(key: string): CasLog {
-    if (!KEY.test(key))
-      throw refused(
-        `${this.url}: ${JSON.stringify(key)} cannot be a key: letters, digits and ._- only, no dot in front`,
-      );
+    if (!KEY.test(key)) {
+      const message = `${JSON.stringify(key)} cannot be a key: letters, digits and ._- only, no dot in front`;
+      throw new StoreError(`${this.url}: ${message}`, { fault: 'rejected', outcome: 'not-applied' });
+    }
     return new CasLog(this.#directory, key, this.options.random);
   }
 
@@ -283,10 +254,6 @@ export class FileLeaseStore implements LeaseStore {
 function damageOf(error: unknown): Damage {
   if (error instanceof Damage) return error;
   throw error;
-}
-
-function refused(message: string): StoreError {
-  return new StoreError(message, { fault: 'rejected', outcome: 'not-applied' });
 }
 
 function sha256(bytes: Buffer): string {

@@ -6,7 +6,7 @@ import { unless } from '../../base/files.js';
 import { Changes, type Heed } from '../changes.js';
 
 /**
- * Tells which files in a folder have changed. Keeps one watcher of the operating system, from the first
+ * Reports which files in a folder have changed. Keeps one watcher of the operating system, from the first
  * question until `close()`; it keeps the process alive only while a task waits.
  */
 export class FolderWatch {
@@ -23,7 +23,7 @@ export class FolderWatch {
   /**
    * @param folder absolute; it need not exist yet
    * @param pollMs how long a wait is where watching is impossible, in milliseconds
-   * @param isKey tells the names of interest from those of other files
+   * @param isKey whether a file of this name is of interest
    */
   constructor(
     private readonly folder: string,
@@ -79,7 +79,7 @@ export class FolderWatch {
   }
 
   /**
-   * Tells of what has changed, each with its size as of now: a file that changes again meanwhile has its turn
+   * Reports what has changed, each with its size as of now: a file that changes again meanwhile is reported
    * again.
    */
   async #measure(): Promise<void> {

@@ -2,11 +2,12 @@ import { readdir, rename, rmdir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { RandomSource } from '../../base/clock.js';
 import { Damage } from '../../base/files.js';
+import { fieldOf, parsed, textOf, textsOf } from '../fields.js';
 import type { ObjectMetadata } from '../lease-store.js';
 import type { Stamp } from './object-ages.js';
 
 /**
- * One state of an object besides its body: what a generation's `record` holds, and the `next` of the
+ * One state of an object without its body: what a generation's `record` holds, and the `next` of the
  * generation before it.
  */
 export interface GenerationRecord {
@@ -27,7 +28,7 @@ export function numberOf(name: string): number {
   return Number.parseInt(name, 10);
 }
 
-/** The record as it is written: one line of JSON, for people to read. The name stands in its field `seat`. */
+/** The record as it is written: one line of JSON, for people to read. Its field `seat` is the name. */
 export function encodeRecord({ name: seat, sha256, metadata, stamp }: GenerationRecord): Buffer {
   return Buffer.from(`${JSON.stringify({ seat, sha256, metadata, stamp })}\n`);
 }
@@ -37,35 +38,17 @@ export function encodeRecord({ name: seat, sha256, metadata, stamp }: Generation
  * @throws {@link Damage} when it is none
  */
 export function decodeRecord(text: Buffer, path: string, number: number): GenerationRecord {
-  const { seat, sha256, metadata, stamp } = fieldsOf(parse(text));
-  const { clock, ms } = fieldsOf(stamp);
-  const values = Object.entries(fieldsOf(metadata));
-  const isText = (entry: [string, unknown]): entry is [string, string] => typeof entry[1] === 'string';
-  const isName = typeof seat === 'string' && GENERATION_NAME.test(seat) && numberOf(seat) === number;
-  if (
-    !isName ||
-    typeof sha256 !== 'string' ||
-    typeof clock !== 'string' ||
-    typeof ms !== 'number' ||
-    !values.every(isText)
-  ) {
+  const record = parsed(text.toString('utf8'));
+  const seat = textOf(record, 'seat') ?? '';
+  const sha256 = textOf(record, 'sha256');
+  const metadata = textsOf(fieldOf(record, 'metadata'));
+  const stamp = fieldOf(record, 'stamp');
+  const clock = textOf(stamp, 'clock');
+  const ms = fieldOf(stamp, 'ms');
+  const isName = GENERATION_NAME.test(seat) && numberOf(seat) === number;
+  if (!isName || !sha256 || !metadata || clock === undefined || typeof ms !== 'number')
     throw new Damage(path, 'damaged');
-  }
-  return { name: seat, sha256, metadata: Object.fromEntries(values), stamp: { clock, ms } };
-}
-
-function parse(text: Buffer): unknown {
-  try {
-    return JSON.parse(text.toString('utf8'));
-  } catch {
-    return undefined;
-  }
-}
-
-function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-    ? (value as Record<string, unknown>)
-    : {};
+  return { name: seat, sha256, metadata, stamp: { clock, ms } };
 }
 
 /**

@@ -45,7 +45,7 @@ export function openBootClock(sources: BootClockSources): BootClock {
   const bootId = readText('/proc/sys/kernel/random/boot_id')?.trim();
   const namespace = readLink('/proc/self/ns/time') ?? 'no time namespaces';
   const precise = readText('/proc/uptime') !== undefined;
-  // The monotonic clock stands still while the machine is suspended, the uptime does not: an honest one is
+  // The monotonic clock stops while the machine is suspended, the uptime does not: an honest one is
   // never behind it.
   const elapsed = clock.monotonic();
   const honest = uptime() * 1000 >= elapsed - TOLERANCE_MS;
@@ -77,8 +77,8 @@ export interface Stamp {
 }
 
 /**
- * How old objects are. A stamp of this machine's boot clock tells. Without one (written in another boot or by
- * hand), all that is certain is how long this process itself has seen the object unchanged.
+ * How old objects are. A stamp of this machine's boot clock shows it. Without one (written in another boot
+ * or by hand), all that is certain is how long this process itself has seen the object unchanged.
  */
 export class ObjectAges {
   readonly #observed = new ObservedAges();
@@ -109,7 +109,7 @@ export class ObjectAges {
         max: Math.max(0, age) + this.boot.resolutionMs,
       };
     }
-    const exchange = { sentAt: lookedAt, arrivedAt: this.clock.monotonic() };
-    return { min: this.#observed.of(key, etag, exchange), max: Number.POSITIVE_INFINITY };
+    const min = this.#observed.of(key, etag, lookedAt, this.clock.monotonic());
+    return { min, max: Number.POSITIVE_INFINITY };
   }
 }

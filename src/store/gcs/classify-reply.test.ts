@@ -10,8 +10,12 @@ const body = (code: number, reason: string) =>
   JSON.stringify({ error: { code, message: 'Why not.', errors: [{ reason }] } });
 
 function judged(operation: StoreRequest['operation'], status: number, text: string): string {
-  const result = classifyReply({ status, headers: {}, body: text }, { operation, url, key: '0.json' });
-  return result instanceof StoreError ? `${result.fault}, ${result.outcome}: ${result.message}` : result;
+  try {
+    return classifyReply({ status, headers: {}, body: text }, { operation, url, key: '0.json' });
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error;
+    return `${error.fault}, ${error.outcome}: ${error.message}`;
+  }
 }
 
 describe('a refusal of Cloud Storage', () => {

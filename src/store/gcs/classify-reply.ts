@@ -1,23 +1,21 @@
-import { connectionFailure, fieldOf, messageOf, networkErrors, textOf } from '../connection-failure.js';
-import { isClockWrong } from '../host-clock.js';
+import { networkErrors } from '../connection-failure.js';
+import { fieldOf, messageOf, parsed, textOf } from '../fields.js';
 import type { HttpReply } from '../http-client.js';
+import { isClockWrong } from '../http-times.js';
 import type { StoreError, StoreFault } from '../lease-store.js';
-import { failure, type StoreRequest } from '../store-request.js';
+import { failing, type StoreRequest } from '../store-request.js';
 
 /**
  * Says what a reply of Cloud Storage means that is no success, by the HTTP status and the reason in its JSON;
- * never by the text. This and {@link classifyFailure} are the only places that know these.
+ * never by the text. This is the only place that knows these.
  *
  * @returns `conflict` for `create` and `replace` only; `absent` for `read` and `discard` only: it may be the
  * bucket that is
+ * @throws {StoreError} for everything else
  */
-export function classifyReply(
-  { status, body }: HttpReply,
-  request: StoreRequest,
-): 'conflict' | 'absent' | StoreError {
+export function classifyReply({ status, body }: HttpReply, request: StoreRequest): 'conflict' | 'absent' {
   const { operation } = request;
-  const failed = (fault: StoreFault, outcome: StoreError['outcome'], detail: string) =>
-    failure(request, { fault, outcome, detail });
+  const failed = failing(request);
   const error = fieldOf(parsed(body), 'error');
   const [first] = (fieldOf(error, 'errors') as unknown[] | undefined) ?? [];
   const reason = textOf(first, 'reason') ?? '';
@@ -28,8 +26,8 @@ export function classifyReply(
   if (status === 404) {
     // A gateway in front of the store says 404 as well.
     if (error === undefined)
-      return failed('rejected', 'unknown', `answered ${said}, without a reason: is this Cloud Storage?`);
-    return failed('missing', 'not-applied', `bucket does not exist (${said})`);
+      throw failed('rejected', 'unknown', `answered ${said}, without a reason: is this Cloud Storage?`);
+    throw failed('missing', 'not-applied', `bucket does not exist (${said})`);
   }
   if (
     status === 429 ||
@@ -37,19 +35,13 @@ export function classifyReply(
     (status >= 500 && status !== 501) ||
     /rateLimitExceeded$/i.test(reason)
   ) {
-    return failed('unavailable', 'unknown', `answered ${said}`);
+    throw failed('unavailable', 'unknown', `answered ${said}`);
   }
   if (status === 401 || status === 403) {
-    return failed('denied', 'not-applied', `access denied (${said}; it needs ${NEEDS[operation]})`);
+    throw failed('denied', 'not-applied', `access denied (${said}; it needs ${NEEDS[operation]})`);
   }
-  if (status === 501) return failed('unsupported', 'not-applied', `not supported by this server (${said})`);
-  return failed('rejected', status < 300 ? 'unknown' : 'not-applied', `refused (${said})`);
-}
-
-/** What it means that a request got no whole reply. */
-export function classifyFailure(error: unknown, request: StoreRequest): StoreError {
-  const { fault, outcome, detail } = connectionFailure(error);
-  return failure(request, { fault, outcome, detail });
+  if (status === 501) throw failed('unsupported', 'not-applied', `not supported by this server (${said})`);
+  throw failed('rejected', status < 300 ? 'unknown' : 'not-applied', `refused (${said})`);
 }
 
 /**
@@ -58,8 +50,7 @@ export function classifyFailure(error: unknown, request: StoreRequest): StoreErr
  * @param now this host's time, in milliseconds since the Unix epoch: keys of service accounts sign with it
  */
 export function classifyNoToken(error: unknown, request: StoreRequest, now: number): StoreError {
-  const failed = (fault: StoreFault, detail: string) =>
-    failure(request, { fault, outcome: 'not-applied', detail });
+  const failed = (fault: StoreFault, detail: string) => failing(request)(fault, 'not-applied', detail);
   const response = fieldOf(error, 'response');
   const status = fieldOf(response, 'status');
   const said = `no Google credentials to be had${messageOf(error)}`;
@@ -87,12 +78,3 @@ const NEEDS = {
   replace: 'storage.objects.create and storage.objects.delete',
   discard: 'storage.objects.delete',
 } as const;
-
-/** What JSON says; undefined where it is none. */
-export function parsed(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return undefined;
-  }
-}

@@ -14,7 +14,7 @@ export interface GcsStoreOptions extends Omit<GcsLeaseStoreOptions, 'client' | '
 const SCOPE = 'https://www.googleapis.com/auth/devstorage.read_write';
 
 /**
- * Makes a store with connections of its own. Nothing is sent yet. Credentials are the application default
+ * Makes a store with its own connections. Nothing is sent yet. Credentials are the application default
  * ones, asked for with the first request.
  *
  * @throws {ConfigError} when `google-auth-library` is missing
@@ -35,7 +35,7 @@ async function defaultCredentials(url: string): Promise<GcsLeaseStoreOptions['au
     url,
     () => import('google-auth-library'),
   );
-  // Objects need no project: where none is told, one is looked for with the first request, for seconds.
+  // Objects need no project: if none is given, the library looks for one with the first request, for seconds.
   const auth = new GoogleAuth({ scopes: SCOPE, projectId: 'unused' });
   return async () => Object.fromEntries(await auth.getRequestHeaders());
 }

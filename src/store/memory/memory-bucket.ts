@@ -24,7 +24,7 @@ interface MemoryObject extends Pick<StoredObject, 'body' | 'metadata' | 'etag'>,
  * brings its etag back with it.
  */
 export class MemoryBucket {
-  /** Told of every write and removal that was applied. */
+  /** Notified of every write and removal that was applied. */
   readonly changes = new Changes();
   readonly #objects = new Map<string, MemoryObject>();
   /** The keys in order, until there is another one or one less. */
@@ -55,17 +55,17 @@ export class MemoryBucket {
   }
 
   /**
-   * The objects with keys greater than `after`, from the least one on, `most` of them at the most; without
-   * `after`, from the first.
+   * The objects with keys greater than `after`, in order, at most `most` of them; without `after`, from the
+   * first.
    */
   page(after: string | undefined, most: number): ListingPage {
     const keys = this.#keys();
-    const first = after === undefined ? 0 : firstAfter(keys, after);
-    const objects = keys.slice(first, first + most).map((key) => this.#row(key));
-    return { objects, storeTime: this.#now(), more: keys.length > first + most };
+    const rest = after === undefined ? keys : keys.filter((key) => key > after);
+    const objects = rest.slice(0, most).map((key) => this.#row(key));
+    return { objects, storeTime: this.#now(), more: rest.length > most };
   }
 
-  /** Writes if there is none of that key. */
+  /** Writes if there is no object of that key. */
   create(key: string, body: string, metadata: ObjectMetadata): WriteResult {
     return this.#objects.has(key) ? { status: 'conflict' } : this.#write(key, body, metadata);
   }
@@ -85,14 +85,9 @@ export class MemoryBucket {
   #write(key: string, body: string, metadata: ObjectMetadata): WriteResult {
     const etag = this.etagOf(body);
     const size = Buffer.byteLength(body);
+    const writtenAt = this.#cut(this.clock.monotonic());
     if (!this.#objects.has(key)) this.#sorted = undefined;
-    this.#objects.set(key, {
-      body,
-      metadata: { ...metadata },
-      etag,
-      size,
-      writtenAt: this.#cut(this.clock.monotonic()),
-    });
+    this.#objects.set(key, { body, metadata: { ...metadata }, etag, size, writtenAt });
     this.changes.announce({ key, size });
     return { status: 'written', etag, storeTime: this.#now() };
   }
@@ -121,17 +116,6 @@ export class MemoryBucket {
   #cut(time: number): number {
     return this.resolutionMs === 0 ? time : Math.floor(time / this.resolutionMs) * this.resolutionMs;
   }
-}
-
-/** Where the keys begin that are greater than `after`. */
-function firstAfter(keys: readonly string[], after: string): number {
-  let [low, high] = [0, keys.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((keys[middle] as string) > after) high = middle;
-    else low = middle + 1;
-  }
-  return low;
 }
 
 function md5(body: string): string {

@@ -9,7 +9,7 @@ import type {
   StoredObject,
   WriteResult,
 } from '../lease-store.js';
-import { StoreError } from '../lease-store.js';
+import { checkScratch } from '../store-request.js';
 import { MemoryBucket } from './memory-bucket.js';
 
 /** One request, as an interceptor sees it. */
@@ -20,8 +20,8 @@ export type MemoryCall =
   | { readonly operation: 'replace'; readonly key: string; readonly body: string; readonly etag: string };
 
 /**
- * Stands between a client and the objects, as a network does. `apply` carries the request out, in one
- * synchronous step, and gives the reply. An interceptor may wait before it and after it, call it twice (a
+ * Is between a client and the objects, as a network is. `apply` executes the request, in one
+ * synchronous step, and returns the reply. An interceptor may wait before it and after it, call it twice (a
  * duplicate delivery), not call it (a request that is lost), or call it and throw (a reply that is lost):
  * what it throws is what the client gets.
  */
@@ -47,7 +47,7 @@ export interface MemoryLeaseStoreOptions {
 
 /**
  * Leases in the memory of this process: for tests and simulations. Each instance is one client;
- * {@link MemoryLeaseStore.connect} gives further ones of the same objects, each with a network of its own.
+ * {@link MemoryLeaseStore.connect} gives further ones of the same objects, each with its own network.
  */
 export class MemoryLeaseStore implements LeaseStore {
   readonly url = 'memory:';
@@ -65,7 +65,7 @@ export class MemoryLeaseStore implements LeaseStore {
   }
 
   /**
-   * Another client of the same objects, with the same settings but a network of its own: by default one
+   * Another client of the same objects, with the same settings but another network: by default one
    * without faults or delay.
    */
   connect(intercept: MemoryIntercept = faultless): MemoryLeaseStore {
@@ -116,16 +116,11 @@ export class MemoryLeaseStore implements LeaseStore {
   }
 
   async discardProbe(key: string, options?: StoreCallOptions): Promise<void> {
-    if (!key.startsWith('probe-')) {
-      throw new StoreError(`${key} is not a scratch object of a probe`, {
-        fault: 'rejected',
-        outcome: 'not-applied',
-      });
-    }
+    checkScratch(this.url, key);
     await this.#call({ operation: 'discardProbe', key }, () => this.bucket.remove(key), options);
   }
 
-  /** Nothing to give up: the objects last as long as any client does. */
+  /** Nothing to give up: the objects exist as long as any client does. */
   async close(): Promise<void> {}
 
   async #call<Reply>(

@@ -36,14 +36,14 @@ export async function checkListing(session: ProbeSession, object: WrittenObject)
 }
 
 /**
- * How long an object whose age is told too low is watched until the age grows, and the pause between two
+ * How long an object whose age is reported too low is watched until the age grows, and the pause between two
  * reads, in milliseconds.
  */
 const GROWTH = { withinMs: 6_000, pauseMs: 500 } as const;
 
 /**
- * The age that the store tells must not be above the true one, and has to grow. One that is too low does no
- * harm: servers that make their `Date` header every second or two tell such ages, and leases are then taken
+ * The age that the store reports must not be above the true one, and has to grow. One that is too low does no
+ * harm: servers that make their `Date` header every second or two report such ages, and leases are then taken
  * over that much later.
  */
 export async function checkAge(
@@ -65,7 +65,7 @@ export async function checkAge(
         return checked(
           'age',
           'fault',
-          `makes ${last.told}, and no older with time: leases would never expire`,
+          `makes ${last.shown}, and no older with time: leases would never expire`,
         );
       }
       await clock.sleep(GROWTH.pauseMs, signal);
@@ -77,11 +77,11 @@ export async function checkAge(
   return checked(
     'age',
     'warning',
-    `makes ${last.told}: leases are taken over so much later, which is safe (on S3: its Date header is late)`,
+    `makes ${last.shown}: leases are taken over so much later, which is safe (on S3: its Date header is late)`,
   );
 }
 
-/** How long an object is watched whose store tells no time of writing, in milliseconds. */
+/** How long an object is watched whose store reports no write time, in milliseconds. */
 const OBSERVED_MS = 20;
 
 /**
@@ -91,7 +91,7 @@ const OBSERVED_MS = 20;
 async function checkObservedAge(
   session: ProbeSession,
   object: WrittenObject,
-  first: ToldAge,
+  first: ShownAge,
 ): Promise<ProbeCheck> {
   const { key, body, etag } = object;
   await session.clock.sleep(OBSERVED_MS, session.signal);
@@ -108,29 +108,29 @@ async function checkObservedAge(
   );
 }
 
-/** What one read tells of the age of an object. */
-interface ToldAge {
+/** What one read shows of the age of an object. */
+interface ShownAge {
   readonly age: Interval;
   /** An age that is too low, in words. */
-  readonly told: string;
-  /** By how much the age is told too low, in milliseconds; not above 0 where it is not. */
+  readonly shown: string;
+  /** By how much the reported age is too low, in milliseconds; not above 0 if it is not too low. */
   readonly lateMs: number;
   readonly fault: string | undefined;
 }
 
-async function readAge(session: ProbeSession, { key, wroteBetween }: WrittenObject): Promise<ToldAge> {
+async function readAge(session: ProbeSession, { key, wroteBetween }: WrittenObject): Promise<ShownAge> {
   const trueMin = session.clock.monotonic() - wroteBetween[1];
   const object = await session.read(key);
   const trueMax = session.clock.monotonic() - wroteBetween[0];
   const age = object?.age ?? { min: 0, max: 0 };
   const interval = `${Math.round(age.min)} to ${Math.round(age.max)} ms`;
-  const told = `an object of ${Math.round(trueMin)} ms only ${interval} old`;
+  const shown = `an object of ${Math.round(trueMin)} ms only ${interval} old`;
   let fault: string | undefined;
   if (object === undefined) fault = 'an object that was written is not there';
   else if (age.min > trueMax + TOLERANCE_MS) {
     fault = `makes an object of ${Math.round(trueMax)} ms ${interval} old: leases would be taken from their holders`;
   }
-  return { age, told, lateMs: trueMin - TOLERANCE_MS - age.max, fault };
+  return { age, shown, lateMs: trueMin - TOLERANCE_MS - age.max, fault };
 }
 
 const REPEATED_ETAG =

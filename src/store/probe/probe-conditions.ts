@@ -21,7 +21,7 @@ export async function checkCreate(
       ),
     };
   }
-  // All else that a store has to say is not about the condition: another region, a key that encrypts.
+  // All other refusals are not about the condition: another region, a key that encrypts.
   if (written.error.fault !== 'unsupported') throw written.error;
   return { check: checked('create', 'fault', `does not accept ${absent}: ${written.error.message}`) };
 }
@@ -31,11 +31,8 @@ export async function checkCreateOnce(session: ProbeSession): Promise<ProbeCheck
   const { key } = await established(session);
   const before = await session.read(key);
   const write = await session.create(key, bodyOf('second'));
-  return refusal('create-once', session.terms.absent, 'a second create of the same key', {
-    write,
-    before,
-    after: await session.read(key),
-  });
+  const what = 'a second create of the same key';
+  return refusal('create-once', session.terms.absent, what, write, before, await session.read(key));
 }
 
 /** Replaces with a bogus etag, the right one, and one that has become stale; and reads after each write. */
@@ -54,33 +51,25 @@ export async function checkReplace(session: ProbeSession): Promise<ProbeCheck[]>
   const created = await readAfter('a create', FIRST, first);
   const bogus = await session.replace(key, bodyOf('bogus'), otherEtag(first));
   const object = await session.read(key);
-  checks.push(
-    refusal('replace-bogus', match, 'a replace with a wrong etag', {
-      write: bogus,
-      before: created,
-      after: object,
-    }),
-  );
+  checks.push(refusal('replace-bogus', match, 'a replace with a wrong etag', bogus, created, object));
 
   const second = bodyOf('second');
   const right = await session.replaceSurely(key, second, object?.etag ?? first);
   if (right.status === 'written') {
-    const isNew = right.etag !== object?.etag;
     checks.push(
-      isNew
-        ? checked('replace', 'ok')
-        : checked('replace', 'fault', 'the etag did not change with the content: a stale one cannot be told'),
+      right.etag === object?.etag
+        ? checked(
+            'replace',
+            'fault',
+            'the etag did not change with the content: a stale one cannot be recognized',
+          )
+        : checked('replace', 'ok'),
     );
     const before = await readAfter('a replace', second, right.etag);
     if (right.etag !== first) {
       const write = await session.replace(key, bodyOf('stale'), first);
-      checks.push(
-        refusal('replace-stale', match, 'a replace with a stale etag', {
-          write,
-          before,
-          after: await session.read(key),
-        }),
-      );
+      const after = await session.read(key);
+      checks.push(refusal('replace-stale', match, 'a replace with a stale etag', write, before, after));
     }
   } else {
     const bare = object?.etag.replace(/^"(.*)"$/, '$1') ?? '';
@@ -101,18 +90,8 @@ export async function checkReplaceAbsent(session: ProbeSession, etag: string): P
   const key = session.newKey();
   const write = await session.replace(key, bodyOf('absent'), etag);
   const what = 'a replace of an object that is absent';
-  return refusal('replace-absent', session.terms.match, what, {
-    write,
-    before: undefined,
-    after: await session.read(key),
-  });
-}
-
-/** A write that has to be refused, and the object before and after it. */
-interface RefusedWrite {
-  readonly write: ProbedWrite;
-  readonly before: StoredObject | undefined;
-  readonly after: StoredObject | undefined;
+  const { match } = session.terms;
+  return refusal('replace-absent', match, what, write, undefined, await session.read(key));
 }
 
 /** Judges a write that had to be refused and had to change nothing. */
@@ -120,35 +99,21 @@ function refusal(
   id: ProbeCheckId,
   header: string,
   what: string,
-  { write, before, after }: RefusedWrite,
+  write: ProbedWrite,
+  before: StoredObject | undefined,
+  after: StoredObject | undefined,
 ): ProbeCheck {
   const changed = before?.body !== after?.body || before?.etag !== after?.etag;
-  switch (write.status) {
-    case 'written':
-      return checked(id, 'fault', `ignores ${header}: ${what} was accepted`);
-    case 'conflict':
-      return changed
-        ? checked(id, 'fault', `${header} was refused, but the object changed all the same`)
-        : checked(id, 'ok');
-    case 'unsure':
-      return changed
-        ? checked(
-            id,
-            'fault',
-            `ignores ${header}: ${what} was applied, under an error: ${write.error.message}`,
-          )
-        : checked(
-            id,
-            'warning',
-            `nothing was changed, but the store failed where it should have refused: ${write.error.message}`,
-          );
-    case 'rejected':
-      return checked(
-        id,
-        'fault',
-        `answers ${header} with an error instead of a refusal: ${write.error.message}`,
-      );
-  }
+  const fault = (detail: string) => checked(id, 'fault', detail);
+  if (write.status === 'written') return fault(`ignores ${header}: ${what} was accepted`);
+  if (write.status === 'conflict')
+    return changed ? fault(`${header} was refused, but the object changed all the same`) : checked(id, 'ok');
+  const { message } = write.error;
+  if (write.status === 'rejected')
+    return fault(`answers ${header} with an error instead of a refusal: ${message}`);
+  if (changed) return fault(`ignores ${header}: ${what} was applied, under an error: ${message}`);
+  const detail = 'nothing was changed, but the store failed where it should have refused';
+  return checked(id, 'warning', `${detail}: ${message}`);
 }
 
 /** A further object, of a store that has created one. */
@@ -161,7 +126,7 @@ async function established(session: ProbeSession): Promise<WrittenObject> {
 }
 
 /** Of the same shape as a real one: servers refuse misshapen ones for another reason. */
-function otherEtag(etag: string): string {
+export function otherEtag(etag: string): string {
   const base = /^\d+$/.test(etag) ? 10 : 16;
   const other = etag.replace(/[0-9a-f]/g, (digit) =>
     ((Number.parseInt(digit, base) + 7) % base).toString(base),
@@ -181,7 +146,7 @@ const LANES = 2;
 
 type Kind = 'create' | 'replace';
 
-/** What each writer was told, and the object when all had their answers. */
+/** The outcome of each write, and the object when all writers had their answers. */
 interface Race {
   readonly writes: readonly ProbedWrite[];
   readonly object: StoredObject | undefined;
@@ -215,11 +180,10 @@ export async function checkRaces(
     }
   });
   const weakness = weaknessOf(creates) ?? weaknessOf(replaces);
-  const faults = [
-    faultOf(session.terms.absent, 'create', creates),
-    faultOf(session.terms.match, 'replace', replaces),
-  ].filter((fault) => fault !== undefined);
-  if (faults.length > 0) return checked('races', 'fault', faults.join('; '));
+  const { absent, match } = session.terms;
+  const faults = [faultOf(absent, 'create', creates), faultOf(match, 'replace', replaces)];
+  const fault = faults.filter((each) => each !== undefined).join('; ');
+  if (fault !== '') return checked('races', 'fault', fault);
   return weakness === undefined
     ? checked('races', 'ok', `${2 * rounds} races, none lost`)
     : checked('races', 'warning', weakness);
@@ -241,7 +205,7 @@ function faultOf(header: string, kind: Kind, races: readonly Race[]): string | u
   return `no writer won in any of ${races.length} races of ${header}${weakness === undefined ? '' : ` (${weakness})`}`;
 }
 
-/** What is amiss, though harmless, in the first race that shows something. */
+/** What is wrong, though harmless, in the first race that shows something. */
 function weaknessOf(races: readonly Race[]): string | undefined {
   for (const { writes } of races) {
     const unsure = writes.flatMap((write) => (write.status === 'unsure' ? [write.error.message] : []));

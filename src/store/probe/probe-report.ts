@@ -40,7 +40,7 @@ export interface ProbeReport {
   /** Requests made, the removal of the scratch objects not counted. */
   readonly requests: number;
   /**
-   * The store's clock minus this host's, in milliseconds; unbounded when the store tells no time. No safety
+   * The store's clock minus this host's, in milliseconds; unbounded when the store reports no time. No safety
    * rule rests on it.
    */
   readonly clockOffsetMs: Interval;

@@ -1,9 +1,9 @@
-import { setMaxListeners } from 'node:events';
 import { withTimeout } from '../../base/abort.js';
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { concurrently } from '../../base/concurrently.js';
 import { type Retry, retrying } from '../../base/retry.js';
 import { bounded } from '../bounded.js';
+import { fieldOf } from '../fields.js';
 import type {
   Interval,
   LeaseStore,
@@ -64,7 +64,7 @@ export interface ProbeSessionOptions {
    * @default ten seconds for each request
    */
   readonly until?: number;
-  /** Receives each failure that is followed by another attempt. */
+  /** Called with each failure that is followed by another attempt. */
   readonly onFailure?: (error: StoreError, pauseMs: number) => void;
 }
 
@@ -109,8 +109,6 @@ export class ProbeSession {
       absent: isS3 ? 'If-None-Match' : 'create-if-absent',
       match: isS3 ? 'If-Match' : 'replace-if-unchanged',
     };
-    // All writers of a race listen to it at once, in which Node sees a leak.
-    if (this.signal instanceof EventTarget) setMaxListeners(0, this.signal);
   }
 
   /** A key that was never used. */
@@ -182,7 +180,7 @@ export class ProbeSession {
     let failedInARow = 0;
     if (this.#underWay.size > 0) await withTimeout(this.clock, SETTLE_MS, Promise.allSettled(this.#underWay));
     await concurrently([...this.#keys], REMOVALS, async (key) => {
-      // A store that removes not one of eight in a row would not remove the others either.
+      // A store that fails to remove eight in a row would not remove the others either.
       if (failedInARow >= REMOVALS) return void left.push({ key, error: left.at(-1)?.error });
       try {
         await bounded(bounds, (options) => this.store.discardProbe(key, options));
@@ -255,9 +253,9 @@ export class ProbeSession {
   }
 
   #learnTime(reply: unknown, nowBefore: number): void {
-    if (typeof reply !== 'object' || reply === null || !('storeTime' in reply)) return;
-    const told = reply.storeTime as Interval;
-    const heard = { min: told.min - this.clock.now(), max: told.max - nowBefore };
+    const time = fieldOf(reply, 'storeTime') as Interval | undefined;
+    if (time === undefined) return;
+    const heard = { min: time.min - this.clock.now(), max: time.max - nowBefore };
     const both = {
       min: Math.max(heard.min, this.clockOffsetMs.min),
       max: Math.min(heard.max, this.clockOffsetMs.max),

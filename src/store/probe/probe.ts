@@ -38,8 +38,8 @@ export interface ProbeOptions extends ProbeSessionOptions {
 export const THOROUGH = { rounds: 100, writers: 4 } as const;
 
 /**
- * Proves that a store does conditional writes, also when several writers come at once, and that it shows the
- * age of its objects: what every safety rule rests on. Works on scratch objects `probe-….json` and removes
+ * Proves that a store does conditional writes, also when several writers come at once, and that it knows the
+ * age of its objects: every safety rule rests on that. Works on scratch objects `probe-….json` and removes
  * them.
  *
  * A probe can prove a fault, and make its absence likely; a store that fails only now and then may pass.

@@ -1,61 +1,48 @@
-import {
-  connectionFailure,
-  fieldOf,
-  isTimeout,
-  messageOf,
-  networkErrors,
-  textOf,
-} from '../connection-failure.js';
-import { isClockWrong } from '../host-clock.js';
+import { connectionFailure, isTimeout, networkErrors } from '../connection-failure.js';
+import { fieldOf, messageOf, textOf } from '../fields.js';
+import { isClockWrong } from '../http-times.js';
 import type { StoreError, StoreFault } from '../lease-store.js';
-import { failure, type StoreRequest } from '../store-request.js';
+import { type Failing, failing, type StoreRequest } from '../store-request.js';
 import type { ObservedReply } from './reply.js';
-
-/** The request that failed. */
-export interface FailedRequest extends StoreRequest {
-  readonly reply: ObservedReply;
-}
 
 /**
  * Says what a failed S3 request means, by the HTTP status, S3's error code and the operating system's error
  * code; never by the text. This is the only place that knows these.
  *
  * @returns `conflict` for `create` and `replace` only, `absent` for `read` and `discard` only
+ * @throws {StoreError} for everything else
  */
-export function classifyReply(error: unknown, request: FailedRequest): 'conflict' | 'absent' | StoreError {
-  const { operation, reply } = request;
-  const { status } = reply;
-  if (!reply.sent) return beforeSending(error, request);
-  if (status === undefined) return withoutReply(error, request);
+export function classifyReply(
+  error: unknown,
+  request: StoreRequest,
+  { sent, status, headers }: ObservedReply,
+): 'conflict' | 'absent' {
+  const { operation } = request;
+  const failedBy = failingBy(request);
+  const failed = failedBy(error);
+  if (!sent) throw beforeSending(error, request, failed);
+  const isCutOff = isTimeout(error) || networkErrors(error).length > 0;
+  if (status === undefined || (status < 300 && isCutOff)) throw connectionFailure(error, failedBy);
+  if (status < 300) throw failed('rejected', 'unknown', `answered ${status}, but not as S3 does`);
+
   const code = textOf(error, 'Code') ?? '';
   const said = code === '' ? `HTTP ${status}` : `${code}${messageOf(error)}`;
-  const failed = failing(error, request);
   const refused = (cause: string) => failed('rejected', 'not-applied', cause);
-
-  if (status < 300) {
-    const brokenOff = isTimeout(error) || networkErrors(error).length > 0;
-    return brokenOff
-      ? withoutReply(error, request)
-      : failed('rejected', 'unknown', `answered ${status}, but not as S3 does`);
-  }
+  const denied = (cause: string) => failed('denied', 'not-applied', `access denied (${cause}`);
   const conditional = operation === 'create' || operation === 'replace';
   if (conditional && (status === 412 || status === 409)) return 'conflict';
   if (status === 404) {
-    if (code === 'NoSuchBucket') return failed('missing', 'not-applied', 'bucket does not exist');
+    if (code === 'NoSuchBucket') throw failed('missing', 'not-applied', 'bucket does not exist');
     if (code === 'NoSuchKey' && operation === 'replace') return 'conflict';
     if (code === 'NoSuchKey' && (operation === 'read' || operation === 'discard')) return 'absent';
     // A gateway in front of the store says 404 as well, and must not make a lease look as if it were gone.
-    return failed(
-      'rejected',
-      'unknown',
-      `answered ${said}, which does not say what is missing: is this an S3 server?`,
-    );
+    const detail = `answered ${said}, which does not say what is missing: is this an S3 server?`;
+    throw failed('rejected', 'unknown', detail);
   }
-  if (code === 'RequestTimeTooSkewed')
-    return failed('denied', 'not-applied', `access denied (${said}): the clock of this host is wrong`);
+  if (code === 'RequestTimeTooSkewed') throw denied(`${said}): the clock of this host is wrong`);
   if (status === 304) {
     const what = conditional ? 'where S3 answers 412 or 200' : 'although it was not asked whether it was';
-    return refused(
+    throw refused(
       `answered HTTP 304, not modified, ${what}: a cache stands in between, or this is no S3 server`,
     );
   }
@@ -64,30 +51,26 @@ export function classifyReply(error: unknown, request: FailedRequest): 'conflict
     code === 'AuthorizationHeaderMalformed' ||
     code === 'IllegalLocationConstraintException'
   ) {
-    const region = reply.headers['x-amz-bucket-region'] ?? textOf(error, 'Region');
-    return refused(
+    const region = headers['x-amz-bucket-region'] ?? textOf(error, 'Region');
+    throw refused(
       `${region === undefined ? 'wrong region or endpoint' : `the bucket is in region ${region}`} (${said})`,
     );
   }
   if (status === 401 || status === 403 || CREDENTIAL_CODES.includes(code)) {
     const needs = code === 'AccessDenied' ? `, needs ${NEEDS[operation]}` : '';
-    return failed(
-      'denied',
-      'not-applied',
-      `access denied (${code || `HTTP ${status}`}${needs})${messageOf(error)}`,
-    );
+    throw denied(`${code || `HTTP ${status}`}${needs})${messageOf(error)}`);
   }
-  if (status === 501) return failed('unsupported', 'not-applied', `not supported by this server (${said})`);
+  if (status === 501) throw failed('unsupported', 'not-applied', `not supported by this server (${said})`);
   if (status >= 500 || status === 429 || status === 408 || code === 'RequestTimeout') {
-    return failed('unavailable', 'unknown', `answered HTTP ${status}${code === '' ? '' : ` (${said})`}`);
+    throw failed('unavailable', 'unknown', `answered HTTP ${status}${code === '' ? '' : ` (${said})`}`);
   }
-  return refused(`refused (${said})`);
+  throw refused(`refused (${said})`);
 }
 
 /**
- * True when the server refused the request for the time in its signature, and told another time along with
- * the refusal. Such a request is certainly not applied: signatures are looked at first. The SDK signs with
- * the server's time from then on, so that the same call gets through.
+ * True when the server refused the request for the time in its signature, and sent another time with the
+ * refusal. Such a request is certainly not applied: signatures are checked first. The SDK signs with the
+ * server's time from then on, so that the same call succeeds.
  */
 export function teachesTime(error: unknown, { status, headers, signedAt }: ObservedReply): boolean {
   if (status === undefined || status < 400 || textOf(error, 'Code') !== 'RequestTimeTooSkewed') return false;
@@ -100,14 +83,6 @@ export function teachesTime(error: unknown, { status, headers, signedAt }: Obser
  */
 export function refusesCredentials(error: unknown): boolean {
   return CREDENTIAL_CODES.includes(textOf(error, 'Code') ?? '');
-}
-
-/**
- * The failure of a request that its caller gave up: a write of unknown outcome, unless it had not been sent.
- */
-export function givenUp(reason: unknown, request: FailedRequest): StoreError {
-  const outcome = request.reply.sent ? 'unknown' : 'not-applied';
-  return failure(request, { fault: 'unreachable', outcome, detail: 'given up', cause: reason });
 }
 
 /** `InvalidTokenId` is MinIO's. */
@@ -132,56 +107,34 @@ const NEEDS = {
 const DIRECTORY_BUCKET = /^s3:\/\/[^/]*--x-s3(\/|$)/;
 
 /** The SDK failed on the way: nearly always over the credentials, which it fetches with the first request. */
-function beforeSending(error: unknown, request: FailedRequest): StoreError {
+function beforeSending(error: unknown, { url }: StoreRequest, failing: Failing): StoreError {
   const name = textOf(error, 'name') ?? '';
-  const failed = (fault: StoreFault, cause: string) => failing(error, request)(fault, 'not-applied', cause);
-  if (name.endsWith('ProviderError')) return failed('denied', `no AWS credentials found${messageOf(error)}`);
-  if (isTimeout(error) || networkErrors(error).length > 0) {
-    return failed('unreachable', `not sent, for want of credentials or time${messageOf(error)}`);
+  const message = messageOf(error);
+  const failed = (fault: StoreFault, detail: string) => failing(fault, 'not-applied', detail);
+  if (name.endsWith('ProviderError')) return failed('denied', `no AWS credentials found${message}`);
+  if (isTimeout(error) || networkErrors(error).length > 0)
+    return failed('unreachable', `not sent, for want of credentials or time${message}`);
+  const status = fieldOf(fieldOf(error, '$metadata'), 'httpStatusCode');
+  if (typeof status !== 'number') return failed('rejected', `not sent${message}`);
+  const isDown = status >= 500;
+  if (!DIRECTORY_BUCKET.test(url)) {
+    const what = `${isDown ? 'not sent, ' : ''}no AWS credentials to be had (${name}, HTTP ${status})`;
+    return failed(isDown ? 'unavailable' : 'denied', what);
   }
-  const status = statusOf(error);
-  if (status === undefined) return failed('rejected', `not sent${messageOf(error)}`);
-  if (!DIRECTORY_BUCKET.test(request.url)) {
-    const what = status >= 500 ? 'not sent, no AWS credentials to be had' : 'no AWS credentials to be had';
-    return failed(status >= 500 ? 'unavailable' : 'denied', `${what} (${name}, HTTP ${status})`);
-  }
-  // A bucket of S3 Express is asked for a session first, by a request of the SDK's own.
+  // A bucket of S3 Express is asked for a session first, by another request of the SDK.
   const code = textOf(error, 'Code') ?? name;
   if (code === 'NoSuchBucket') return failed('missing', 'bucket does not exist');
-  if (status === 401 || status === 403) {
-    return failed('denied', `access denied (${code}, needs s3express:CreateSession)${messageOf(error)}`);
-  }
-  return failed(
-    status >= 500 ? 'unavailable' : 'rejected',
-    `no session to be had, HTTP ${status} (${code}${messageOf(error)})`,
-  );
+  if (status === 401 || status === 403)
+    return failed('denied', `access denied (${code}, needs s3express:CreateSession)${message}`);
+  const what = `no session to be had, HTTP ${status} (${code}${message})`;
+  return failed(isDown ? 'unavailable' : 'rejected', what);
 }
 
-/**
- * The connection failed, or the time was up, before the head of a reply had arrived, or in the middle of its
- * body.
- */
-function withoutReply(error: unknown, request: FailedRequest): StoreError {
-  const { fault, outcome, detail, cause } = connectionFailure(error);
-  return failing(cause, request)(fault, outcome, detail);
-}
-
-/** Makes the failures of a request. */
-function failing(error: unknown, request: FailedRequest) {
-  return (fault: StoreFault, outcome: StoreError['outcome'], detail: string): StoreError =>
-    failure(request, { fault, outcome, detail, ...(speaks(error) && { cause: error }) });
-}
-
-/** False for the errors that tell of the SDK's parser and not of the store: causes are printed. */
-function speaks(error: unknown): boolean {
-  return (
-    textOf(error, 'Code') !== undefined ||
-    textOf(error, 'code') !== undefined ||
-    textOf(error, 'name')?.endsWith('ProviderError') === true
-  );
-}
-
-function statusOf(error: unknown): number | undefined {
-  const value = fieldOf(fieldOf(error, '$metadata'), 'httpStatusCode');
-  return typeof value === 'number' ? value : undefined;
+/** The failures of a request, without the errors that speak of the SDK's parser: causes are printed. */
+function failingBy(request: StoreRequest): (error: unknown) => Failing {
+  return (error) => {
+    const speaks =
+      textOf(error, 'Code') ?? textOf(error, 'code') ?? /ProviderError$/.exec(textOf(error, 'name') ?? '');
+    return failing(request, speaks ? error : undefined);
+  };
 }

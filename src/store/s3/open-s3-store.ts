@@ -1,6 +1,6 @@
 import type { S3ClientConfig } from '@aws-sdk/client-s3';
 import { ConfigError } from '../../base/errors.js';
-import { KEPT_CONNECTIONS } from '../kept-connections.js';
+import { KEPT_CONNECTIONS } from '../http-client.js';
 import { S3LeaseStore, type S3LeaseStoreOptions, type S3Requests } from './s3-lease-store.js';
 import { S3Client } from './sdk.js';
 
@@ -24,7 +24,7 @@ export interface S3ClientOptions {
 export interface S3StoreOptions extends Omit<S3LeaseStoreOptions, 'client'>, S3ClientOptions {}
 
 /**
- * Makes a store with a client of its own. Nothing is sent yet.
+ * Makes a store with its own client. Nothing is sent yet.
  * @throws {ConfigError} when no region is known and no endpoint is given
  */
 export async function openS3Store(options: S3StoreOptions): Promise<S3LeaseStore> {
@@ -54,8 +54,8 @@ export async function createS3Client(options: S3ClientOptions): Promise<S3Reques
     ignoreCache: true,
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
-    // The whole call has a deadline of its own; this one tells a server that cannot be reached from one that
-    // does not answer.
+    // The whole call has its own deadline; this one distinguishes a server that cannot be reached from one
+    // that does not answer.
     requestHandler: {
       connectionTimeout: Math.ceil(options.requestTimeoutMs * 0.8),
       requestTimeout: options.requestTimeoutMs,

@@ -1,21 +1,23 @@
-import { orAborted, timeoutSignal } from '../../base/abort.js';
-import type { Clock } from '../../base/clock.js';
-import { textOf } from '../connection-failure.js';
-import { ageFromHeaders, ageFromListing } from '../http-age.js';
-import { storeTime } from '../http-date.js';
+import { orAborted } from '../../base/abort.js';
+import { textOf } from '../fields.js';
+import { ageFromHeaders, storeTime } from '../http-times.js';
 import type {
   LeaseStore,
   Listing,
   ListingPage,
-  ObjectMetadata,
   StoreCallOptions,
   StoredObject,
   WriteResult,
 } from '../lease-store.js';
-import { StoreError } from '../lease-store.js';
-import { allPages, type ContinuedPage } from '../listing-pages.js';
-import { checkScratch, type StoreRequest, senseless } from '../store-request.js';
-import { classifyReply, givenUp, refusesCredentials, teachesTime } from './classify-reply.js';
+import {
+  type ConditionalWrite,
+  type ContinuedPage,
+  type ObjectStoreOptions,
+  StoreDriver,
+} from '../store-driver.js';
+import { givenUp, requestSignal, required, type StoreRequest, senseless } from '../store-request.js';
+import { below } from '../store-url.js';
+import { classifyReply, refusesCredentials, teachesTime } from './classify-reply.js';
 import { OBSERVER_PLACE, type ObservedReply, ReplyObserver } from './reply.js';
 import {
   DeleteObjectCommand,
@@ -39,19 +41,9 @@ export interface S3Requests {
 }
 
 /** Settings of an {@link S3LeaseStore}. */
-export interface S3LeaseStoreOptions {
+export interface S3LeaseStoreOptions extends ObjectStoreOptions {
   readonly bucket: string;
-  /** Without a slash at either end; empty for the whole bucket. */
-  readonly prefix: string;
   readonly client: S3Requests;
-  readonly clock: Clock;
-  /**
-   * How long one request may take in all, credentials and the body of the reply included, in milliseconds. A
-   * listing makes one request a page.
-   */
-  readonly requestTimeoutMs: number;
-  /** See {@link LeaseStore.pollMs}, in milliseconds. @default 1200 */
-  readonly pollMs?: number | undefined;
 }
 
 /** A command, as far as watching its reply goes. */
@@ -71,22 +63,14 @@ type Answer<Output> = { readonly output: Output; readonly reply: ObservedReply }
  * server's time: the clock of the host may be off by any amount. So is one whose credentials were refused,
  * where their source has others by now.
  */
-export class S3LeaseStore implements LeaseStore {
-  readonly url: string;
-  readonly remote = true;
-  readonly pollMs: number;
-  readonly timeStepMs = 1_000;
-  readonly #keyPrefix: string;
-
+export class S3LeaseStore extends StoreDriver implements LeaseStore {
   constructor(private readonly options: S3LeaseStoreOptions) {
-    const { bucket, prefix, pollMs = 1200 } = options;
-    this.#keyPrefix = prefix === '' ? '' : `${prefix}/`;
-    this.url = `s3://${bucket}${prefix === '' ? '' : `/${prefix}`}`;
-    this.pollMs = pollMs;
+    const { bucket, prefix, pollMs } = options;
+    super(`s3://${bucket}${below(prefix)}`, prefix, pollMs);
   }
 
   async read(key: string, options?: StoreCallOptions): Promise<StoredObject | undefined> {
-    const request = this.#request('read', key);
+    const request = this.request('read', key);
     const command = new GetObjectCommand(this.#object(key));
     const answer = await this.#call(request, options, command, async (abortSignal) => {
       const output = await this.options.client.send(command, { abortSignal });
@@ -98,36 +82,32 @@ export class S3LeaseStore implements LeaseStore {
       key,
       body: output.text,
       metadata: output.Metadata ?? {},
-      etag: etagOf(request, output.ETag),
+      etag: required(request, output.ETag, AN_ETAG),
       age: ageFromHeaders(reply.headers.date, reply.headers['last-modified']),
       storeTime: storeTime(reply.headers.date),
     };
   }
 
   async list(options?: StoreCallOptions): Promise<Listing> {
-    return allPages(this.#request('list'), (token) => this.#page({ ContinuationToken: token }, options));
+    return this.allPages((token) => this.#page({ ContinuationToken: token }, options));
   }
 
   async listPage(
     after: string | undefined,
     options?: StoreCallOptions & { readonly folders?: boolean | undefined },
   ): Promise<ListingPage> {
-    const from = { StartAfter: after === undefined ? undefined : this.#keyPrefix + after };
-    const { token: _, ...page } = await this.#page(
-      { ...from, ...(options?.folders && { Delimiter: undefined }) },
-      options,
-    );
-    return page;
+    const from = { StartAfter: after === undefined ? undefined : this.keyPrefix + after };
+    return this.#page({ ...from, ...(options?.folders && { Delimiter: undefined }) }, options);
   }
 
   async #page(
     from: Partial<Record<'ContinuationToken' | 'StartAfter' | 'Delimiter', string | undefined>>,
     options: StoreCallOptions | undefined,
   ): Promise<ContinuedPage> {
-    const request = this.#request('list');
+    const request = this.request('list');
     const command = new ListObjectsV2Command({
       Bucket: this.options.bucket,
-      Prefix: this.#keyPrefix,
+      Prefix: this.keyPrefix,
       Delimiter: '/',
       ...from,
     });
@@ -142,53 +122,42 @@ export class S3LeaseStore implements LeaseStore {
       throw senseless(request, 'no listing: is this an S3 server?');
     }
     const { output, reply } = answer;
-    const date = reply.headers.date;
-    const objects = (output.Contents ?? []).flatMap(({ Key, ETag, Size, LastModified }) => {
-      const key = Key?.startsWith(this.#keyPrefix) ? Key.slice(this.#keyPrefix.length) : '';
-      // Consoles mark a folder by an object that is named like the prefix itself.
-      return key === '' || ETag === undefined
-        ? []
-        : [{ key, etag: ETag, size: Size ?? 0, age: ageFromListing(date, LastModified) }];
+    const rows = (output.Contents ?? []).flatMap(
+      ({ Key: name, ETag: etag, Size: size, LastModified: modified }) =>
+        etag === undefined ? [] : [{ name, etag, size, modified }],
+    );
+    const page = this.pageOf(reply.headers.date, rows, output.NextContinuationToken);
+    return { ...page, more: output.IsTruncated === true };
+  }
+
+  protected async write(
+    request: StoreRequest,
+    { key, body, metadata, etag }: ConditionalWrite,
+    options?: StoreCallOptions,
+  ): Promise<WriteResult> {
+    const command = new PutObjectCommand({
+      ...this.#object(key),
+      // As bytes: the SDK sends an empty string without a length, and complains about it.
+      Body: Buffer.from(body),
+      ContentType: 'application/json',
+      Metadata: { ...metadata },
+      ...(etag === undefined ? { IfNoneMatch: '*' } : { IfMatch: etag }),
     });
+    const answer = await this.#call(request, options, command, (abortSignal) =>
+      this.options.client.send(command, { abortSignal }),
+    );
+    if (typeof answer === 'string') return { status: 'conflict' };
+    const { output, reply } = answer;
     return {
-      objects,
-      storeTime: storeTime(date),
-      more: output.IsTruncated === true,
-      token: output.NextContinuationToken,
+      status: 'written',
+      etag: required(request, output.ETag, AN_ETAG),
+      storeTime: storeTime(reply.headers.date),
     };
   }
 
-  create(
-    key: string,
-    body: string,
-    metadata: ObjectMetadata,
-    options?: StoreCallOptions,
-  ): Promise<WriteResult> {
-    return this.#put(
-      this.#request('create', key),
-      { ...this.#content(key, body, metadata), IfNoneMatch: '*' },
-      options,
-    );
-  }
-
-  replace(
-    key: string,
-    body: string,
-    metadata: ObjectMetadata,
-    etag: string,
-    options?: StoreCallOptions,
-  ): Promise<WriteResult> {
-    return this.#put(
-      this.#request('replace', key),
-      { ...this.#content(key, body, metadata), IfMatch: etag },
-      options,
-    );
-  }
-
-  async discardProbe(key: string, options?: StoreCallOptions): Promise<void> {
-    checkScratch(this.url, key);
+  protected discard(key: string, options?: StoreCallOptions): Promise<unknown> {
     const command = new DeleteObjectCommand(this.#object(key));
-    await this.#call(this.#request('discard', key), options, command, (abortSignal) =>
+    return this.#call(this.request('discard', key), options, command, (abortSignal) =>
       this.options.client.send(command, { abortSignal }),
     );
   }
@@ -197,24 +166,7 @@ export class S3LeaseStore implements LeaseStore {
     this.options.client.destroy();
   }
 
-  async #put(
-    request: StoreRequest,
-    input: ConstructorParameters<typeof PutObjectCommand>[0],
-    options?: StoreCallOptions,
-  ): Promise<WriteResult> {
-    const command = new PutObjectCommand(input);
-    const answer = await this.#call(request, options, command, (abortSignal) =>
-      this.options.client.send(command, { abortSignal }),
-    );
-    if (typeof answer === 'string') return { status: 'conflict' };
-    return {
-      status: 'written',
-      etag: etagOf(request, answer.output.ETag),
-      storeTime: storeTime(answer.reply.headers.date),
-    };
-  }
-
-  /** One request, bounded in time, unless it has to be signed anew. */
+  /** One request, limited in time, unless it has to be signed again. */
   async #call<Output>(
     request: StoreRequest,
     options: StoreCallOptions | undefined,
@@ -222,12 +174,10 @@ export class S3LeaseStore implements LeaseStore {
     send: (abortSignal: AbortSignal) => Promise<Output>,
   ): Promise<Answer<Output>> {
     const signal = options?.signal;
-    const late = () =>
-      new DOMException(`no answer within ${this.options.requestTimeoutMs} ms`, 'TimeoutError');
-    const call = timeoutSignal(this.options.clock, this.options.requestTimeoutMs, late, signal);
+    const call = requestSignal(this.options, signal);
     let reply = new ReplyObserver(call.signal);
-    // The SDK looks at the signal only once it has credentials, and not while it reads a body: the rest is
-    // seen to here.
+    // The SDK looks at the signal only once it has credentials, and not while it reads a body: this covers
+    // the rest.
     const attempt = () => {
       command.middlewareStack.add(reply.middleware, OBSERVER_PLACE);
       return orAborted(send(call.signal), call.signal);
@@ -244,12 +194,10 @@ export class S3LeaseStore implements LeaseStore {
       });
       return { output, reply };
     } catch (error) {
-      if (signal?.aborted) throw givenUp(signal.reason, { ...request, reply });
+      if (signal?.aborted) throw givenUp(request, signal.reason, reply.sent);
       // The reason says more than the SDK's own "request aborted", and less than an answer of the store.
       const isCutOff = call.signal.aborted && textOf(error, 'Code') === undefined;
-      const classified = classifyReply(isCutOff ? call.signal.reason : error, { ...request, reply });
-      if (classified instanceof StoreError) throw classified;
-      return classified;
+      return classifyReply(isCutOff ? call.signal.reason : error, request, reply);
     } finally {
       call.release();
     }
@@ -275,26 +223,9 @@ export class S3LeaseStore implements LeaseStore {
     }
   }
 
-  #request(operation: StoreRequest['operation'], key?: string): StoreRequest {
-    return { operation, url: this.url, ...(key !== undefined && { key }) };
-  }
-
   #object(key: string): { Bucket: string; Key: string } {
-    return { Bucket: this.options.bucket, Key: this.#keyPrefix + key };
-  }
-
-  #content(key: string, body: string, metadata: ObjectMetadata) {
-    // As bytes: the SDK sends an empty string without a length, and complains about it.
-    return {
-      ...this.#object(key),
-      Body: Buffer.from(body),
-      ContentType: 'application/json',
-      Metadata: { ...metadata },
-    };
+    return { Bucket: this.options.bucket, Key: this.keyPrefix + key };
   }
 }
 
-function etagOf(request: StoreRequest, etag: string | undefined): string {
-  if (etag !== undefined && etag !== '') return etag;
-  throw senseless(request, 'success without an ETag: is this an S3 server?');
-}
+const AN_ETAG = 'an ETag: is this an S3 server?';

@@ -1,6 +1,6 @@
 import type { LeaseStore } from '../lease-store.js';
 import { CONDITIONAL_WRITES } from './conditional-writes.js';
-import type { Checks, Handles } from './handles.js';
+import type { Checks } from './handles.js';
 import { READING } from './reading.js';
 import { TIMES } from './times.js';
 import { WATCHING_AND_ENDING } from './watching-and-ending.js';
@@ -41,7 +41,7 @@ const GROUPS: Readonly<Record<string, Checks>> = {
 };
 
 /**
- * The promises of {@link LeaseStore}, each as a check on a store of its own. They take real time, since the
+ * The promises of {@link LeaseStore}, each as a check on a new store. They take real time, since the
  * clock of a server cannot be moved, and may run side by side.
  *
  * ```ts
@@ -56,30 +56,22 @@ export function leaseStoreContract(options: LeaseStoreContractOptions): readonly
   return Object.entries(GROUPS).flatMap(([group, checks]) =>
     Object.entries(checks).map(([name, check]) => ({
       name: `${group}: ${name}`,
-      run: () => withHandles(options, check),
+      run: () => onNewStore(options, check),
     })),
   );
 }
 
-async function withHandles(
-  options: LeaseStoreContractOptions,
-  check: (handles: Handles) => Promise<void>,
+async function onNewStore(
+  { open, reopen, ageResolutionMs }: LeaseStoreContractOptions,
+  check: Checks[string],
 ): Promise<void> {
-  const opened: LeaseStore[] = [];
-  const open = async () => {
-    const store = await options.open();
-    opened.push(store);
-    return store;
-  };
-  const openTwice = async (): Promise<[LeaseStore, LeaseStore]> => {
-    const store = await open();
-    const other = await options.reopen?.(store);
-    if (other !== undefined) opened.push(other);
-    return [store, other ?? store];
-  };
+  const store = await open();
+  const handles = [store];
   try {
-    await check({ open, openTwice, ageResolutionMs: options.ageResolutionMs });
+    const other = await reopen?.(store);
+    if (other !== undefined) handles.push(other);
+    await check(store, other ?? store, ageResolutionMs);
   } finally {
-    for (const store of opened) await store.close();
+    for (const handle of handles) await handle.close();
   }
 }

@@ -1,17 +1,13 @@
 import { deepStrictEqual, ok } from 'node:assert/strict';
 import type { LeaseStore, StoredObject, WriteResult } from '../lease-store.js';
 
-/** What a check works with. */
-export interface Handles {
-  /** A store that holds no object. */
-  open(): Promise<LeaseStore>;
-  /** The same, with a second handle on its objects. */
-  openTwice(): Promise<[LeaseStore, LeaseStore]>;
-  readonly ageResolutionMs: number;
-}
-
-/** Checks by the promises that they are about. */
-export type Checks = Readonly<Record<string, (handles: Handles) => Promise<void>>>;
+/**
+ * Checks by the promises that they are about. Each gets a store without objects, a second handle on it, and
+ * how coarse its ages are, in milliseconds.
+ */
+export type Checks = Readonly<
+  Record<string, (store: LeaseStore, other: LeaseStore, ageResolutionMs: number) => Promise<void>>
+>;
 
 /** Facts that a lease object carries. */
 export const METADATA = { taskid: 'task-a', version: '7', expiry: '1795219197534' };
@@ -42,8 +38,7 @@ export async function isThere(
   deepStrictEqual({ key: object.key, ...actual }, { key, ...expected });
 }
 
-/** An etag of the same shape that no object has: servers refuse misshapen ones for another reason. */
-export function neverWas(etag: string): string {
-  const base = /^\d+$/.test(etag) ? 10 : 16;
-  return etag.replace(/[0-9a-f]/g, (digit) => ((Number.parseInt(digit, base) + 7) % base).toString(base));
+/** Creates `0.json`, and resolves to its etag. */
+export async function createFirst(store: LeaseStore): Promise<string> {
+  return written(await store.create('0.json', 'first', METADATA));
 }

@@ -1,5 +1,6 @@
 import { deepStrictEqual, strictEqual } from 'node:assert/strict';
-import { type Checks, type Handles, isThere, METADATA, written } from './handles.js';
+import type { LeaseStore } from '../lease-store.js';
+import { type Checks, isThere, METADATA, written } from './handles.js';
 
 const BODIES: Readonly<Record<string, string>> = {
   'an empty body': '',
@@ -9,8 +10,7 @@ const BODIES: Readonly<Record<string, string>> = {
 };
 
 export const READING: Checks = {
-  'reads undefined where there is no object, and lists nothing in an empty store': async ({ open }) => {
-    const store = await open();
+  'reads undefined where there is no object, and lists nothing in an empty store': async (store) => {
     strictEqual(await store.read('0.json'), undefined);
     deepStrictEqual((await store.list()).objects, []);
   },
@@ -18,19 +18,17 @@ export const READING: Checks = {
   ...Object.fromEntries(
     Object.entries(BODIES).map(([what, body]) => [
       `gives back ${what} exactly`,
-      (handles: Handles) => isKept(handles, body),
+      (store: LeaseStore, other: LeaseStore) => isKept(store, other, body),
     ]),
   ),
 
-  'keeps keys apart': async ({ open }) => {
-    const store = await open();
+  'keeps keys apart': async (store) => {
     const keys = ['0.json', '1.json', '10.json', 'cluster.json', 'probe-ab.json'];
     for (const key of keys) written(await store.create(key, `body of ${key}`, { key }));
     for (const key of keys) await isThere(store, key, { body: `body of ${key}`, metadata: { key } });
   },
 
-  'lists every key once, with its size in bytes and the etag that a read gives': async ({ openTwice }) => {
-    const [store, other] = await openTwice();
+  'lists every key once, with its size in bytes and the etag that a read gives': async (store, other) => {
     const expected = new Map<string, { size: number; etag: string }>();
     for (let id = 0; id < 27; id++) {
       const body = '\u20ac'.repeat(id);
@@ -41,8 +39,7 @@ export const READING: Checks = {
     strictEqual(objects.length, 27);
   },
 
-  'lists the same in parts, in the order of the keys, where it lists in parts': async ({ open }) => {
-    const store = await open();
+  'lists the same in parts, in the order of the keys, where it lists in parts': async (store) => {
     if (store.listPage === undefined) return;
     for (let id = 0; id < 27; id++) written(await store.create(`${id}.json`, '', {}));
     const keys: string[] = [];
@@ -56,8 +53,7 @@ export const READING: Checks = {
   },
 };
 
-async function isKept({ openTwice }: Handles, body: string): Promise<void> {
-  const [store, other] = await openTwice();
+async function isKept(store: LeaseStore, other: LeaseStore, body: string): Promise<void> {
   const etag = written(await store.create('cluster.json', body, METADATA));
   await isThere(other, 'cluster.json', { body, metadata: METADATA, etag });
   const rows = (await other.list()).objects.map(({ key, size, etag: listed }) => ({

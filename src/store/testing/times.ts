@@ -1,7 +1,7 @@
 import { ok } from 'node:assert/strict';
 import { systemClock } from '../../base/system.js';
 import type { Interval } from '../lease-store.js';
-import { type Checks, read, written } from './handles.js';
+import { type Checks, createFirst, read, written } from './handles.js';
 
 /**
  * How far the store's clock may be from this machine's, in milliseconds: no rule rests on it, and a mistake
@@ -10,8 +10,7 @@ import { type Checks, read, written } from './handles.js';
 const PLAUSIBLE_MS = 10_000;
 
 export const TIMES: Checks = {
-  'gives an age interval that contains the true age, and grows': async ({ openTwice, ageResolutionMs }) => {
-    const [store, other] = await openTwice();
+  'gives an age interval that contains the true age, and grows': async (store, other, ageResolutionMs) => {
     const before = systemClock.monotonic();
     written(await store.create('0.json', 'x', {}));
     const after = systemClock.monotonic();
@@ -43,22 +42,21 @@ export const TIMES: Checks = {
     }
   },
 
-  'starts the age again with every write': async ({ open, ageResolutionMs }) => {
-    const store = await open();
-    const first = written(await store.create('0.json', 'first', {}));
+  'starts the age again with every write': async (store, _, ageResolutionMs) => {
+    const etag = await createFirst(store);
     await read(store, '0.json');
     await systemClock.sleep(2.5 * ageResolutionMs + 50);
     const before = systemClock.monotonic();
-    written(await store.replace('0.json', 'second', {}, first));
+    written(await store.replace('0.json', 'second', {}, etag));
     const { age } = await read(store, '0.json');
     ok(age.min <= systemClock.monotonic() - before, `an age of at least ${age.min} ms right after a write`);
   },
 
-  'tells the time as an interval that is narrow, plausible and does not go back': async ({
-    open,
+  'gives the time as an interval that is narrow, plausible and does not go back': async (
+    store,
+    _,
     ageResolutionMs,
-  }) => {
-    const store = await open();
+  ) => {
     const result = await store.create('0.json', 'x', {});
     ok(result.status === 'written', 'the first creation must win');
     const times = [result.storeTime, (await read(store, '0.json')).storeTime, (await store.list()).storeTime];

@@ -1,24 +1,24 @@
 import { deepStrictEqual, ok, rejects, strictEqual } from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { systemClock } from '../../base/system.js';
-import { type Checks, isThere, written } from './handles.js';
+import { type Checks, createFirst, isThere, written } from './handles.js';
 
-/** How late a store may tell of a change, in milliseconds. */
-const TELLS_WITHIN_MS = 20_000;
+/** How late a store may report a change, in milliseconds. */
+const REPORT_TIMEOUT_MS = 20_000;
 
 export const WATCHING_AND_ENDING: Checks = {
-  'tells a waiting task what has changed, and wakes it for what it wants and for nothing else': async ({
-    openTwice,
-  }) => {
-    const [store, other] = await openTwice();
+  'reports to a waiting task what has changed, and wakes it for what it wants and for nothing else': async (
+    store,
+    other,
+  ) => {
     const first = written(await other.create('0.json', 'x'.repeat(300), {}));
     if (store.changed === undefined) return ok(store.pollMs > 0);
-    const told = new Map<string, number | undefined>();
+    const reported = new Map<string, number | undefined>();
     const given = new AbortController();
     let woken = false;
     const waiting = store
       .changed(given.signal, ({ key, size }) => {
-        told.set(key, size);
+        reported.set(key, size);
         return size !== undefined && size <= 135;
       })
       .then(() => {
@@ -26,20 +26,20 @@ export const WATCHING_AND_ENDING: Checks = {
       });
     written(await other.create('1.json', 'y'.repeat(400), {}));
     const second = written(await other.replace('0.json', 'x'.repeat(200), {}, first));
-    const isTold = () => told.get('0.json') === 200 && told.get('1.json') === 400;
-    for (const end = systemClock.monotonic() + TELLS_WITHIN_MS; !isTold(); await systemClock.sleep(10))
-      ok(systemClock.monotonic() < end, `told of ${JSON.stringify([...told])} alone`);
+    const isReported = () => reported.get('0.json') === 200 && reported.get('1.json') === 400;
+    for (const end = systemClock.monotonic() + REPORT_TIMEOUT_MS; !isReported(); await systemClock.sleep(10))
+      ok(systemClock.monotonic() < end, `reported ${JSON.stringify([...reported])} alone`);
     strictEqual(woken, false);
     written(await other.replace('0.json', 'released', {}, second));
     await waiting;
-    strictEqual(told.get('0.json'), 8);
+    strictEqual(reported.get('0.json'), 8);
     strictEqual(getEventListeners(given.signal, 'abort').length, 0, 'a listener is left');
   },
 
-  'wakes a task that does not say what it wants at every change, and at none when it gives up': async ({
-    openTwice,
-  }) => {
-    const [store, other] = await openTwice();
+  'wakes a task that does not say what it wants at every change, and at none when it gives up': async (
+    store,
+    other,
+  ) => {
     written(await other.create('0.json', 'x', {}));
     if (store.changed === undefined) return;
     const given = new AbortController();
@@ -52,9 +52,8 @@ export const WATCHING_AND_ENDING: Checks = {
     strictEqual(getEventListeners(given.signal, 'abort').length, 0, 'a listener is left');
   },
 
-  'rejects every call whose signal has aborted, and writes nothing': async ({ open }) => {
-    const store = await open();
-    const etag = written(await store.create('0.json', 'first', {}));
+  'rejects every call whose signal has aborted, and writes nothing': async (store) => {
+    const etag = await createFirst(store);
     written(await store.create('probe-ab.json', 'x', {}));
     const aborted = { signal: AbortSignal.abort(new Error('given up')) };
     await rejects(store.read('0.json', aborted));
@@ -66,10 +65,9 @@ export const WATCHING_AND_ENDING: Checks = {
     await isThere(store, '0.json', { body: 'first', etag });
   },
 
-  'discards scratch objects of a probe and nothing else': async ({ open }) => {
-    const store = await open();
+  'discards scratch objects of a probe and nothing else': async (store) => {
+    await createFirst(store);
     written(await store.create('probe-ab.json', 'x', {}));
-    written(await store.create('0.json', 'x', {}));
     await store.discardProbe('probe-ab.json');
     for (const key of ['0.json', 'cluster.json', 'xprobe-ab.json'])
       await rejects(store.discardProbe(key), (error: Error) => error.message.includes(key));
@@ -80,9 +78,8 @@ export const WATCHING_AND_ENDING: Checks = {
     );
   },
 
-  'can be closed twice': async ({ open }) => {
-    const store = await open();
-    written(await store.create('0.json', 'x', {}));
+  'can be closed twice': async (store) => {
+    await createFirst(store);
     await store.close();
     await store.close();
   },

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ageFromHeaders, ageFromListing } from './http-age.js';
-import { storeTime } from './http-date.js';
+import { ageFromHeaders, ageFromListing, storeTime } from './http-times.js';
 
 const noon = Date.UTC(2026, 10, 21, 12, 0, 0);
 const header = (ms: number) => new Date(noon + ms).toUTCString();
