@@ -13,9 +13,9 @@ export interface StoreTenureTimeOptions {
   readonly random: RandomSource;
   /** Aborts when the tenure ends in either way. */
   readonly signal: AbortSignal;
-  /** The last id timestamp of the tenures before: see {@link Tenure}. */
+  /** The last id timestamp of the earlier tenures: see {@link Tenure}. */
   readonly stampedUntil: number;
-  /** The width that the acquiring write told other tasks. */
+  /** The width in the acquiring write, which other tasks can read. */
   readonly idWidth: number;
   /** The `timestamp` of the last write that is known to be applied. */
   readonly before: () => number;
@@ -23,18 +23,18 @@ export interface StoreTenureTimeOptions {
   readonly check: () => void;
 }
 
-/** The id time window of a tenure whose lease stands in a store. */
+/** The id time window of a tenure whose lease is in a store. */
 export class StoreTenureTime implements TenureTime {
   readonly clock: Clock;
   readonly signal: AbortSignal;
   readonly after: number;
   readonly #width: TenureWidth;
   /**
-   * What other tasks may be told: the width that all ids of this tenure have from now on, and the last
-   * timestamp of narrower ids.
+   * The width that may be published: that of all ids of this tenure from now on, and the last timestamp of
+   * narrower ids.
    */
   adopted: AdoptedWidth;
-  /** When the settings were asked for that this tenure read last, on the monotonic clock. */
+  /** When the last successful read of the settings was sent, on the monotonic clock. */
   lookedAt = Number.NEGATIVE_INFINITY;
   /** The last id timestamp of this node id, in this tenure or before. */
   stampedUntil: number;
@@ -61,7 +61,7 @@ export class StoreTenureTime implements TenureTime {
     if (Number.isFinite(this.lookedAt)) return;
     const ended = anySignal(this.signal, signal);
     try {
-      // As long as the lease lasts.
+      // As long as the lease is held.
       const policy = whileStoreIsAway({
         clock,
         random,
@@ -79,9 +79,9 @@ export class StoreTenureTime implements TenureTime {
   }
 
   /**
-   * Reads the cluster's settings, and has wider ids made where they ask for them.
+   * Reads the cluster's settings, and widens the ids if they request it.
    *
-   * @throws {StoreUnusableError} when there are no settings, or none that can be understood
+   * @throws {StoreUnusableError} when there are no settings, or unreadable ones
    * @throws {StoreError}
    */
   async look(call: SessionCall): Promise<ClusterConfig> {
