@@ -10,8 +10,8 @@ export interface Backoff {
 }
 
 /**
- * How long to wait after this many failures in a row, 1 or more. By chance up to half shorter, so that tasks
- * do not retry at one moment.
+ * How long to wait after this many consecutive failures, 1 or more. Jitter shortens it by up to half, so that
+ * tasks do not retry at the same moment.
  */
 export function backoffMs(
   { first, max }: Backoff,
