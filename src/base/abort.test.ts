@@ -35,7 +35,7 @@ describe('callbacks for one signal', () => {
     expect(listeners(controller.signal)).toBe(0);
   });
 
-  it('are called although one before them throws, whose error surfaces as an uncaught one', async () => {
+  it('are called although an earlier one throws, whose error becomes an uncaught one', async () => {
     const controller = new AbortController();
     const bug = new Error('a bug in a callback');
     const uncaught = new Promise((resolve) => {
@@ -78,7 +78,7 @@ describe('waiting for work or a signal', () => {
   });
 
   it('does not leave the failure of work unhandled that no caller waits for any more', async () => {
-    const failing = Promise.reject(new Error('nobody hears of it'));
+    const failing = Promise.reject(new Error('no caller sees it'));
     await expect(orAborted(failing, AbortSignal.abort('over'))).rejects.toBe('over');
   });
 });
@@ -124,7 +124,7 @@ describe('a signal made from others', () => {
     const clock = new VirtualClock();
     const lasting = new AbortController();
     const limit = timeoutSignal(clock, 50, () => new Error('too late'), lasting.signal);
-    const released = timeoutSignal(clock, 50, () => new Error('not told'), lasting.signal);
+    const released = timeoutSignal(clock, 50, () => new Error('not reported'), lasting.signal);
     released.release();
     await clock.advance(50);
     expect(limit.signal.reason).toMatchObject({ message: 'too late' });

@@ -1,7 +1,7 @@
 import type { Clock } from './clock.js';
 
-// How waiting ends early. `AbortSignal.any` is not used: on Node 20 what it makes stays in memory for as long
-// as its sources live.
+// Ends waiting early. `AbortSignal.any` is not used: on Node 20 its signals stay in memory as long as their
+// sources live.
 
 interface Callbacks {
   readonly all: Set<() => void>;
@@ -40,8 +40,7 @@ function listenTo(signal: AbortSignal): Callbacks {
       try {
         callback();
       } catch (error) {
-        // As for any other listener: the error surfaces as an uncaught one, and the other callbacks are
-        // called.
+        // As with any other listener, the error becomes an uncaught one, and the other callbacks are called.
         queueMicrotask(() => {
           throw error;
         });
@@ -59,8 +58,8 @@ function listenTo(signal: AbortSignal): Callbacks {
 }
 
 /**
- * Resolves to the reason when `signal` aborts. The callback stays until then: for signals that end with the
- * caller.
+ * Resolves to the reason when `signal` aborts. The callback stays until then: use it for signals that end
+ * with the caller.
  */
 export function aborted(signal: AbortSignal): Promise<unknown> {
   return new Promise((resolve) => {
@@ -69,8 +68,8 @@ export function aborted(signal: AbortSignal): Promise<unknown> {
 }
 
 /**
- * Settles as `work` does, or rejects with `signal.reason` as soon as `signal` aborts. The work itself goes
- * on, and its result is ignored: a write that is left this way has an unknown outcome.
+ * Settles as `work` does, or rejects with `signal.reason` as soon as `signal` aborts. The work itself
+ * continues, and its result is ignored: a write that is left this way has an unknown outcome.
  */
 export async function orAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return work;
@@ -106,14 +105,14 @@ export async function withTimeout<T>(
 
 const nothing = () => undefined;
 /**
- * Why a timer ends that is not needed any more. Without a reason an error is made, for which the stack is
- * walked.
+ * The reason with which a timer ends that is not needed any more. Without a reason Node creates an error, and
+ * captures the stack.
  */
 const OVER = 'over';
 
 /**
- * A controller whose signal is made when it is first asked for: to make and to abort one takes longer than
- * much of a short tenure.
+ * A controller whose signal is created at its first use: creating and aborting one takes longer than much of
+ * a short tenure.
  */
 export class LateSignal {
   #controller: AbortController | undefined;

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { backoffMs } from './backoff.js';
 
-it('doubles the pause with each failure up to the longest, and shortens it by chance by up to half', () => {
+it('doubles the pause with each failure up to the longest, and jitter shortens it by up to half', () => {
   const pauses = (chance: number) =>
     [1, 2, 3, 4, 5_000].map((failures) =>
       backoffMs({ first: 100, max: 500 }, failures, { next: () => chance }),

@@ -15,8 +15,8 @@ export interface Backoff {
 export const SERVER_AWAY: Backoff = { first: 100, max: 2_000 };
 
 /**
- * How long to wait after this many failures in a row. By chance up to half shorter, so that tasks do not
- * retry at one moment.
+ * How long to wait after this many consecutive failures, 1 or more. Jitter shortens it by up to half, so that
+ * tasks do not retry at the same moment.
  */
 export function backoffMs(
   { first, max, atOnce = 0 }: Backoff,

@@ -3,11 +3,11 @@
  * other clock, so that the simulation can run the shipped code in virtual time.
  */
 export interface Clock {
-  /** Wall clock, milliseconds since the Unix epoch. For people only: no safety rule may rest on it. */
+  /** Wall clock, milliseconds since the Unix epoch. For people only: no safety rule may depend on it. */
   now(): number;
   /**
-   * Milliseconds on a clock that never goes back and goes on counting while the process, or the machine, is
-   * suspended as far as the operating system tells. Only differences mean anything.
+   * Milliseconds on a clock that never goes back. It continues while the process is suspended, and while the
+   * machine is, if the operating system reports that. Only differences have a meaning.
    */
   monotonic(): number;
   /**
@@ -17,7 +17,7 @@ export interface Clock {
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
-/** Chance, as the engine sees it. */
+/** Random numbers, as the engine sees them. */
 export interface RandomSource {
   /** A number in [0, 1). */
   next(): number;

@@ -1,7 +1,7 @@
 /**
- * Runs `work` on every item, at most `limit` at a time; the results in the items' order. The first failure
- * ends it, and so does `signal`: whatever is under way is told by the signal that it was given, no further
- * item is begun.
+ * Runs `work` on every item, at most `limit` at a time. The results are in the items' order. The first
+ * failure ends it, and so does `signal`: the signals of the running calls abort, and no further item is
+ * begun.
  *
  * @throws what `work` threw first, or `signal.reason`
  */
@@ -14,7 +14,7 @@ export async function concurrently<T, R>(
   signal?.throwIfAborted();
   const results = new Array<R>(items.length);
   const queue = items.entries();
-  // Each worker has a signal of its own: with more than ten listeners on one the runtime warns of a leak.
+  // Each worker has its own signal: with more than ten listeners on one signal the runtime warns of a leak.
   const workers = Array.from({ length: Math.min(limit, items.length) }, () => new AbortController());
   const end = (reason: unknown) => {
     for (const worker of workers) worker.abort(reason);

@@ -44,7 +44,7 @@ describe('a container', () => {
     expect(sign({}, 1)).toBe('it is process 1');
   });
 
-  it('is none where nothing shows one, as on a host with systemd', () => {
+  it('is not assumed without a sign, as on a host with systemd', () => {
     expect(sign()).toBeUndefined();
     write('/proc/1/cmdline', '/sbin/init\0splash\0');
     expect(sign({ AWS_REGION: 'eu-central-1' })).toBeUndefined();

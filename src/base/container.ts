@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 
-/** Set by Amazon ECS, Kubernetes, and what runs containers at AWS otherwise. */
+/** Set by Amazon ECS, Kubernetes, and the other container services of AWS. */
 const VARIABLES = [
   'ECS_CONTAINER_METADATA_URI_V4',
   'ECS_CONTAINER_METADATA_URI',
@@ -10,12 +10,12 @@ const VARIABLES = [
 /** Made by Docker and by podman. */
 const FILES = ['/.dockerenv', '/run/.containerenv'];
 /**
- * Tells also of a launcher or an init that has started this program: on a host, process 1 is no program of a
- * user's.
+ * Also shows a launcher or an init that has started this program: on a host, process 1 is never a user's
+ * program.
  */
 const PROCESS_1 = '/proc/1/cmdline';
 
-/** What a container can be known by. */
+/** The sources that can show a container. */
 export interface ContainerSources {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly processId: number;
@@ -23,9 +23,7 @@ export interface ContainerSources {
   readonly root?: string;
 }
 
-/**
- * What shows that this process runs in a container, as a phrase for messages; undefined where nothing does.
- */
+/** The sign that this process runs in a container, as a phrase for messages; undefined without one. */
 export function containerSign({ env, processId, root = '' }: ContainerSources): string | undefined {
   const variable = VARIABLES.find((name) => env[name]);
   if (variable !== undefined) return `${variable} is set`;

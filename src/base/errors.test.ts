@@ -14,7 +14,7 @@ describe('an error about a setting', () => {
   });
 
   it.each(['s3://bucket/prefix', 'web@host', 'zk1:2181', '@', '', '{"a":1,"@class":"x"}'])(
-    'shows what has none as it is: %j',
+    'shows a value without credentials unchanged: %j',
     (value) => {
       expect(new ConfigError('--x', value, 'something else').value).toBe(value);
     },

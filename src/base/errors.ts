@@ -1,6 +1,6 @@
 import { withoutSecrets } from './redaction.js';
 
-/** Every failure that nodelease reports is one of these; `code` tells them apart, never the text. */
+/** Every failure that nodelease reports is one of these. `code` distinguishes them, never the text. */
 export type NodeLeaseErrorCode =
   | 'CONFIG_INVALID'
   | 'STORE_FAILED'
@@ -39,9 +39,9 @@ export class ConfigError extends NodeLeaseError {
   readonly value: unknown;
 
   /**
-   * @param setting its name, such as `store`, of which the command line makes a flag; or as the user wrote it
-   * @param value what was given; what may be a user's name and password in it is neither shown nor kept
-   * @param expected what would have been right, as the rest of the sentence "expected …"
+   * @param setting the setting as the user wrote it, for example `--duration`
+   * @param value the given value; a user's name and password in it are neither shown nor kept
+   * @param expected the correct form, as the rest of the sentence "expected …"
    */
   constructor(
     readonly setting: string,
@@ -67,7 +67,7 @@ export class AcquireTimeoutError extends NodeLeaseError {
   readonly code = 'ACQUIRE_TIMEOUT';
 }
 
-/** What others had to do first did not happen in time: a lock, a barrier, an item of a queue. */
+/** Another process did not do its part in time: a lock, a barrier, an item of a queue. */
 export class WaitTimeoutError extends NodeLeaseError {
   readonly code = 'WAIT_TIMEOUT';
 }

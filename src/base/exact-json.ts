@@ -1,9 +1,9 @@
-/** Texts, in which digits are no numbers, and numbers. */
+/** Strings, whose digits are not numbers, and numbers. */
 const TEXTS_AND_NUMBERS = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*/g;
 
 /**
- * What `JSON.parse` makes of it, but an integer beyond ±(2^53 − 1) as the text of its digits.
- * @throws {SyntaxError} when it is no JSON
+ * The result of `JSON.parse`, with an integer beyond ±(2^53 − 1) as the text of its digits.
+ * @throws {SyntaxError} when the text is not JSON
  */
 export function parseExactJson(json: string): unknown {
   const value: unknown = JSON.parse(json);

@@ -22,15 +22,14 @@ export async function unless<T>(codes: readonly string[], operation: Promise<T>)
   }
 }
 
-/** Whether there is something of that name. */
+/** Whether an entry of that name exists. */
 export async function exists(path: string): Promise<boolean> {
   return (await unless(['ENOENT'], lstat(path))) !== undefined;
 }
 
 /**
- * Makes a folder and those above it that are missing, and syncs the names of those it made. (The `recursive`
- * option of `mkdir` never ends where the system answers ENOENT for a folder that no process may make, as in
- * /proc.)
+ * Makes a folder and its missing parents, and syncs the names of the new ones. (The `recursive` option of
+ * `mkdir` never ends if the system answers ENOENT for a folder that no process may make, as in /proc.)
  */
 export async function makeFolder(path: string): Promise<void> {
   try {
@@ -45,7 +44,7 @@ export async function makeFolder(path: string): Promise<void> {
   await unless(['EACCES'], syncFolder(dirname(path)));
 }
 
-/** Makes a new file; resolves once its content would survive a loss of power, its name apart. */
+/** Makes a new file. Resolves once its content, though not its name, would survive a loss of power. */
 export async function writeDurably(path: string, content: Buffer): Promise<void> {
   const file = await open(path, 'wx');
   try {
@@ -56,7 +55,7 @@ export async function writeDurably(path: string, content: Buffer): Promise<void>
   }
 }
 
-/** What systems answer that cannot sync a folder, or need not (Windows). */
+/** Error codes of systems that cannot sync a folder, or need not (Windows). */
 export const CANNOT_SYNC_FOLDERS = ['EISDIR', 'EPERM', 'EINVAL', 'ENOTSUP', 'EBADF'];
 
 /**
@@ -70,9 +69,9 @@ export async function syncFolder(path: string): Promise<void> {
   await unless(CANNOT_SYNC_FOLDERS, sync());
 }
 
-/** A file that the process which keeps it cannot have written: someone placed it there, or the disk lost data. */
+/** A file that its own program cannot have written: it was placed there, or the disk lost data. */
 export class Damage extends Error {
-  /** @param what stands there instead, or `damaged` */
+  /** @param what the kind of the entry that is there instead, or `damaged` */
   constructor(
     readonly path: string,
     readonly what: string,
@@ -82,10 +81,10 @@ export class Damage extends Error {
 }
 
 /**
- * The content of a file; undefined where there is nothing of that name. No link is followed, no pipe waited
- * for, and no device read.
+ * The content of a file; undefined without an entry of that name. It follows no link, waits for no pipe, and
+ * reads no device.
  *
- * @throws {@link Damage} when there is something else than a regular file
+ * @throws {@link Damage} when the entry is no regular file
  */
 export async function readRegular(path: string): Promise<Buffer | undefined> {
   const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
@@ -94,7 +93,7 @@ export async function readRegular(path: string): Promise<Buffer | undefined> {
     file = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return undefined;
-    // A link and a socket cannot be opened, and folders of others perhaps not.
+    // A link and a socket cannot be opened, and another user's folder perhaps not.
     const there = await unless(['ENOENT', 'ENOTDIR'], lstat(path));
     if (there !== undefined && !there.isFile()) throw new Damage(path, kindOf(there));
     throw error;
@@ -108,7 +107,7 @@ export async function readRegular(path: string): Promise<Buffer | undefined> {
   }
 }
 
-/** What something is that is no regular file. */
+/** The kind of an entry that is no regular file. */
 export function kindOf(there: Stats | Dirent): string {
   if (there.isDirectory()) return 'directory';
   if (there.isSymbolicLink()) return 'symbolic link';

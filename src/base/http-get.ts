@@ -6,7 +6,7 @@ import type { LookupFunction } from 'node:net';
 /** The answer of a server. */
 export interface HttpReply {
   readonly status: number;
-  /** Its beginning, where it is longer than `maxBytes`. */
+  /** Its beginning, if it is longer than `maxBytes`. */
   readonly body: string;
 }
 
@@ -19,23 +19,23 @@ export interface HttpGetOptions {
 }
 
 /**
- * Requests a URL on this host, by a connection of its own, without redirects, proxies, and the verification
- * of certificates.
+ * Requests a URL on this host over a separate connection, without redirects, proxies, and the verification of
+ * certificates.
  *
- * @throws what went wrong, or `signal.reason`
+ * @throws the failure, or `signal.reason`
  */
 export async function httpGet(
   url: URL,
   { signal, lookup, userAgent, maxBytes = 65_536 }: HttpGetOptions,
 ): Promise<HttpReply> {
   const headers = { 'user-agent': userAgent, accept: '*/*' };
-  // A name may have several addresses, and the server listen on one of them.
+  // A name may have several addresses, and the server may listen on one of them only.
   const options = { agent: false, signal, headers, autoSelectFamily: true, ...(lookup && { lookup }) };
   const request =
     url.protocol === 'https:'
       ? httpsRequest(url, { ...options, rejectUnauthorized: false })
       : httpRequest(url, options);
-  // A failure after the answer has begun is told by the answer.
+  // A failure after the answer has begun appears in the answer.
   request.on('error', () => undefined).end();
   // Also after a change of protocols.
   const closed = once(request, 'close').then(() =>
@@ -56,7 +56,7 @@ export async function httpGet(
   }
 }
 
-/** The error of a host with several addresses says nothing by itself: the texts of all. */
+/** The error of a host with several addresses has no text of use: this one has the texts of all addresses. */
 export function ofAllAddresses(error: unknown): unknown {
   if (!(error instanceof AggregateError)) return error;
   const problems = error.errors.map((each) => (each instanceof Error ? each.message : String(each)));

@@ -1,6 +1,6 @@
 /**
- * Calls a listener that must not throw. An error of one becomes an uncaught exception: it is no concern of
- * the caller.
+ * Calls a listener that must not throw. Its error becomes an uncaught exception, and does not reach the
+ * caller.
  */
 export function notify<T>(listener: (news: T) => void, news: T): void {
   try {
@@ -12,7 +12,7 @@ export function notify<T>(listener: (news: T) => void, news: T): void {
   }
 }
 
-/** Listeners that are told of something again and again. */
+/** Listeners that are notified repeatedly. */
 export class Listeners<T> {
   readonly #all = new Set<(news: T) => void>();
 
@@ -23,7 +23,7 @@ export class Listeners<T> {
     return () => this.#all.delete(own);
   }
 
-  /** Tells all listeners, except one that a listener told before has removed. */
+  /** Notifies all listeners, except those that an earlier listener has removed. */
   tell(news: T): void {
     for (const listener of [...this.#all]) if (this.#all.has(listener)) notify(listener, news);
   }

@@ -1,15 +1,15 @@
-/** What is written in place of a secret. */
+/** The text in place of a secret. */
 export const REDACTED = '[redacted]';
 
 /**
- * Credentials as they may stand within a text: of ZooKeeper, of a URL, of an address without a scheme, of a
- * request. A backslash takes the character after it along, as in JSON. The word PASSWORD stands for one in
- * our own texts. Lengths are bounded so that a long text is looked through in no time.
+ * Forms of credentials in a text: of ZooKeeper, of a URL, of an address without a scheme, of a request. A
+ * backslash includes the character after it, as in JSON. The word PASSWORD is a placeholder in our own texts.
+ * Lengths are bounded, so that a long text is searched quickly.
  */
 const SECRET_TEXTS: readonly (readonly [pattern: RegExp, replacement: string])[] = [
   [/\b(digest:[^\s:"\\]*:)(?!PASSWORD(?:[\s,)"]|$))(?:[^\s"\\]|\\[^n])+/g, `$1${REDACTED}`],
   [/(\b[a-z][a-z0-9+.-]{0,20}:\/\/)(?:[^\s"\\/]|\\[^n])*@/gi, `$1${REDACTED}@`],
-  // A secret of AWS may have a slash in it. A port is none.
+  // An AWS secret may contain a slash. A port is no secret.
   [
     /(\b[a-z][a-z0-9+.-]{0,20}:\/\/)[^\s"\\:@/]{1,128}:(?!\d{1,5}\/)(?:[^\s"\\]|\\[^n]){1,256}@/gi,
     `$1${REDACTED}@`,

@@ -4,8 +4,8 @@ import type { Clock } from './clock.js';
 const LONGEST_NAP_MS = 1_000;
 
 /**
- * Sleeps until a time of the monotonic clock. Looks at it again every second: timers stand still while the
- * machine is suspended, and what is waited for here, a deadline above all, does not.
+ * Sleeps until a time of the monotonic clock, which it reads again every second: timers stop while the
+ * machine is suspended, but a deadline does not.
  *
  * @throws `signal.reason` as soon as `signal` aborts
  */

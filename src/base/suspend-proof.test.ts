@@ -34,7 +34,7 @@ const suspend = (ms: number) => {
   time.suspended += ms;
 };
 
-/** As far as the uptime's steps tell. */
+/** As exact as the uptime's steps. */
 const expectRight = () => {
   const now = monotonic();
   expect(now).toBeLessThanOrEqual(time.uptime);
@@ -49,7 +49,7 @@ it('is exact where the machine is never suspended, and reads the uptime ten time
   expect(readings).toBe(10);
 });
 
-it('tells a suspension from the next reading on, and its length', () => {
+it('shows a suspension from the next reading on, with its length', () => {
   for (const ms of [30, 60_000, 12 * 3_600_000]) {
     goOn(1);
     const before = monotonic();
@@ -67,7 +67,7 @@ it('does not follow a wall clock that is set', () => {
   }
 });
 
-it('tells a suspension within 100 ms where the wall clock is set back by the same time', () => {
+it('shows a suspension within 100 ms if the wall clock is set back by the same time', () => {
   monotonic();
   suspend(5_000);
   time.set -= 5_000;
@@ -75,7 +75,7 @@ it('tells a suspension within 100 ms where the wall clock is set back by the sam
   expectRight();
 });
 
-it('tells a suspension that comes while it reads', () => {
+it('shows a suspension that comes while it reads', () => {
   whileReading = () => suspend(5_000);
   goOn(100);
   expect(monotonic()).toBeLessThanOrEqual(time.uptime);

@@ -2,29 +2,32 @@
 export interface MachineClocks {
   /** The wall clock. */
   wall(): number;
-  /** Stands still while the machine is suspended. */
+  /** Stops while the machine is suspended. */
   running(): number;
-  /** Goes on while it is; counts from the same moment as `running`, in coarse steps, and is slow to read. */
+  /**
+   * Continues while it is suspended; counts from the same moment as `running`, in coarse steps, and is slow
+   * to read.
+   */
   uptime(): number;
 }
 
-/** What the wall clock's steps of a millisecond may make out, in milliseconds. */
+/** The possible error by the wall clock's steps of a millisecond, in milliseconds. */
 const ROUNDING_MS = 2;
 /**
- * How long a reading of the uptime is trusted: the wall clock may have been set back just as it was set
- * forward. In milliseconds.
+ * How long a reading of the uptime is trusted, in milliseconds: a wall clock that was set back can hide a
+ * suspension.
  */
 const TRUSTED_MS = 100;
 /**
- * Two readings further apart than this, in milliseconds, tell nothing together: this process was paused
- * between them.
+ * Maximum time between two readings that belong together, in milliseconds: after more, this process was
+ * paused between them.
  */
 const TOGETHER_MS = 5;
 
 /**
- * A clock that goes on while the machine is suspended, and never back. As exact as `running`, and as cheap:
- * the uptime is read only now and then, and where the machine may have been suspended. A kernel that wakes up
- * sets the wall clock and the uptime forward against `running`, by the same time.
+ * A clock that continues while the machine is suspended, and never goes back. It is as exact and as cheap as
+ * `running`: the uptime is read only now and then, and when the machine may have been suspended. A kernel
+ * that wakes up moves the wall clock and the uptime forward against `running`, by the same time.
  */
 export function suspendProof({ wall, running, uptime }: MachineClocks): () => number {
   let suspendedMs = 0;

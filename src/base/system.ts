@@ -4,14 +4,14 @@ import { onAbort } from './abort.js';
 import type { Clock, RandomSource } from './clock.js';
 import { suspendProof } from './suspend-proof.js';
 
-// The only file that may read ambient time and chance; the linter keeps them out of every other one.
+// The only file that may read ambient time and random numbers; the linter forbids them in every other file.
 
 /**
  * The clock of this machine.
  *
- * `monotonic()` is CLOCK_MONOTONIC, which stands still while the machine is suspended, and what the uptime,
- * on Linux CLOCK_BOOTTIME, is ahead of it. Both count from the start of the machine, so every thread and
- * process of it can compare them.
+ * `monotonic()` is CLOCK_MONOTONIC, which stops while the machine is suspended, plus the lead of the uptime,
+ * which is CLOCK_BOOTTIME on Linux. Both count from the start of the machine, so every thread and process of
+ * it can compare them.
  */
 export const systemClock: Clock = {
   now: () => Date.now(),
@@ -25,7 +25,8 @@ export const systemClock: Clock = {
   sleep: (ms, signal) =>
     new Promise<void>((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
-      // A timer longer than 2^31 - 1 ms fires at once; such a wait is cut here and its caller looks again.
+      // A timer longer than 2^31 - 1 ms fires at once. Such a wait is cut here, and its caller checks the
+      // time again.
       const timer = setTimeout(
         () => {
           cancel();
@@ -40,7 +41,7 @@ export const systemClock: Clock = {
     }),
 };
 
-/** Chance from the operating system's generator. */
+/** Random numbers from the operating system's generator. */
 export const systemRandom: RandomSource = {
   next: () => randomBytes(6).readUIntBE(0, 6) / 2 ** 48,
   hex: (bytes) => randomBytes(bytes).toString('hex'),

@@ -95,7 +95,7 @@ describe('the default task id', () => {
     expect(warnings).toEqual([expect.stringMatching(/no answer within 2000 ms/)]);
   });
 
-  it('falls back when no program listens, or the address is none', async () => {
+  it('falls back when no program listens, or the address is invalid', async () => {
     await expect(scene({ ECS_CONTAINER_METADATA_URI_V4: 'http://127.0.0.1:1' }).taskId).resolves.toMatch(
       /^web\.example-/,
     );

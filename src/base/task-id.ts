@@ -2,13 +2,13 @@ import { timeoutSignal } from './abort.js';
 import type { Clock, RandomSource } from './clock.js';
 import { ConfigError, explain } from './errors.js';
 
-/** What a task id can be made from. */
+/** The sources of a task id. */
 export interface TaskIdSources {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly hostname: string;
   readonly random: RandomSource;
   readonly clock: Clock;
-  /** Told, in one line, when the metadata endpoint cannot be used. */
+  /** Receives one line when the metadata endpoint cannot be used. */
   readonly warn?: (message: string) => void;
   readonly signal?: AbortSignal | undefined;
 }
@@ -18,9 +18,8 @@ const LONGEST = 128;
 const TASK_ID = /^[\x21-\x7e]{1,128}$/;
 
 /**
- * The name of this run where the user gives none: on Amazon ECS the id of the task, elsewhere the host name
- * and a random part. When the metadata endpoint of ECS does not answer, that is warned of and the latter
- * taken.
+ * The default name of this run: on Amazon ECS the id of the task, elsewhere the host name and a random part.
+ * If the metadata endpoint of ECS does not answer, it warns and uses the host name.
  *
  * Source: the task metadata endpoint version 4, `${ECS_CONTAINER_METADATA_URI_V4}/task`, field `TaskARN`.
  *
@@ -60,7 +59,7 @@ async function taskArn(url: string, { clock, signal }: TaskIdSources): Promise<s
   const late = () => new Error(`no answer within ${METADATA_TIMEOUT_MS} ms`);
   const call = timeoutSignal(clock, METADATA_TIMEOUT_MS, late, signal);
   try {
-    // Loaded only here: a start has to be fast.
+    // Loaded only here: a start must be fast.
     const { httpGet } = await import('./http-get.js');
     const { status, body } = await httpGet(new URL(url), {
       signal: call.signal,

@@ -1,7 +1,10 @@
 import { expect, it } from 'vitest';
 import { tlsProblem } from './tls.js';
 
-/** As Node tells of an alert that breaks a write: what etcd 3.5 sends over a client certificate. */
+/**
+ * The form in which Node reports an alert that breaks a write, as etcd 3.5 sends it over a client
+ * certificate.
+ */
 const broken = (reason: string, alert: number) => {
   const message = `write EPROTO 806C:error:0A0:SSL routines:ssl3_read_bytes:${reason}:../deps/openssl/ssl/rec.c:1601:SSL alert number ${alert}\n`;
   return Object.assign(new Error(message), { code: 'EPROTO', syscall: 'write' });

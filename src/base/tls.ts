@@ -2,7 +2,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { ConfigError } from './errors.js';
 
-/** What a client does TLS with: the contents of PEM files. */
+/** The files for a client's TLS: the contents of PEM files. */
 export interface TlsFiles {
   /** The CAs that may have signed the servers' certificates. @default the CAs that Node trusts */
   readonly ca?: string | Buffer | undefined;
@@ -12,15 +12,15 @@ export interface TlsFiles {
   readonly key?: string | Buffer | undefined;
 }
 
-/** The setting that a part comes from, if any: errors show its value, and never the part. */
+/** The setting that a part comes from, if any: errors show its value, never the part. */
 export type GivenTls = (
   part: keyof TlsFiles,
 ) => { readonly label: string; readonly text: string } | undefined;
 
 /**
- * Checks what TLS is done with, and prepares it.
+ * Checks and prepares the files for TLS.
  *
- * @param prefix what comes before the name of a part in errors
+ * @param prefix the text before the name of a part in errors
  * @throws {ConfigError} that names the part
  */
 export function prepareTlsFiles(
@@ -49,7 +49,7 @@ export function prepareTlsFiles(
   });
 }
 
-/** @throws Error where one of them is malformed, or there is none: OpenSSL would pass over it */
+/** @throws Error when one of them is malformed, or there is none: OpenSSL would ignore that */
 function parseCertificates(pem: string | Buffer = ''): void {
   // A thread gets a plain array of bytes in place of a buffer.
   const text = typeof pem === 'string' ? pem : Buffer.from(pem).toString();
@@ -81,10 +81,10 @@ export function tlsProblem(error: NodeJS.ErrnoException, hasCertificate: boolean
 /** The codes of a server's alerts that are about the client's certificate. */
 const REFUSAL = /_ALERT_(UNKNOWN_CA|ACCESS_DENIED|\w*CERTIFICATE\w*)$/;
 
-/** What an alert says, and its number: where it breaks a write, Node has them in this form alone. */
+/** The text of an alert, and its number: if it breaks a write, Node has them in this form only. */
 const WRITTEN_ALERT = /:SSL routines:[^:]*:([^:]+):.*:SSL alert number (\d+)/;
 
-/** Those about the client's certificate: RFC 8446, section 6.2. */
+/** Alerts about the client's certificate: RFC 8446, section 6.2. */
 const CERTIFICATE_ALERTS = [42, 43, 44, 45, 46, 48, 49, 116];
 
 const UNTRUSTED =

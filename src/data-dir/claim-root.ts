@@ -11,14 +11,14 @@ interface Claim {
 }
 
 /**
- * At the root: which store gives out the versions below it. Camunda has no such file, and takes no notice of
+ * The file at the root that names the store of the versions below it. Camunda has no such file, and ignores
  * it.
  */
 export const OWNER = 'nodelease.json';
 
 /**
- * Makes sure that a root is not that of another store: the versions of two would take each other for earlier
- * tenures.
+ * Ensures that a root does not belong to another store: each store would take the other's versions for
+ * earlier tenures.
  * @throws {DataDirError}
  */
 export async function checkOwner({ root, store }: Claim): Promise<void> {
@@ -30,13 +30,13 @@ export async function checkOwner({ root, store }: Claim): Promise<void> {
 }
 
 /**
- * Makes a root that of the store, where it is that of none.
- * @throws {DataDirError} when it is another one's by now
+ * Claims a root for the store if it belongs to no store.
+ * @throws {DataDirError} when it belongs to another store by now
  */
 export async function claimRoot(claim: Claim): Promise<void> {
   const path = join(resolve(claim.root), OWNER);
   if ((await readOwner(path)) === undefined) {
-    // Whole or not there, and the first one stays.
+    // The file appears complete or not at all, and the first one stays.
     const draft = `${path}.${claim.lease.id}.${claim.lease.version}`;
     await writeDurably(draft, Buffer.from(ownerOf(claim.store)));
     const isLinked = await isDone(unless(['EEXIST'], link(draft, path)));

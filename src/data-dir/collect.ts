@@ -7,16 +7,15 @@ import type { HeldTree } from './held-tree.js';
 import { MARKER } from './marker.js';
 
 /**
- * What follows the name of a version that is being removed. No other program takes that for a version,
- * Camunda included.
+ * Suffix of a version that is being removed. No other program takes such a name for a version, not even
+ * Camunda.
  */
 const REMOVED = '.removed';
 
 /**
- * Removes the directory of a version, or what is left of one. It is renamed first: a stale holder that works
- * in it by its name fails from that moment on, and a marker that it still makes through the open directory
- * makes no version. The marker goes before all else: a reader whose network file system has kept the name
- * finds none.
+ * Removes the directory of a version, or a leftover of one. It is renamed first. A stale holder that uses it
+ * by its name then fails, and a marker that it writes through the open directory makes no version. The marker
+ * is removed before everything else: a reader whose network file system has cached the name finds no marker.
  */
 export async function removeVersion(tree: HeldTree, path: string): Promise<void> {
   const removed = path.endsWith(REMOVED) ? path : path + REMOVED;
@@ -29,7 +28,7 @@ export async function removeVersion(tree: HeldTree, path: string): Promise<void>
   await unless(['ENOENT'], tree.entry(removed, rmdir));
 }
 
-/** Removes all that is in a directory, but for what other tasks remove first. No link is followed. */
+/** Removes the content of a directory. Other tasks may remove parts of it first. No link is followed. */
 async function emptied(tree: HeldTree, top: string, topAt: string): Promise<void> {
   await unless(['ENOENT', 'EISDIR'], unlink(join(topAt, MARKER)));
   await syncFolder(topAt);
@@ -40,7 +39,7 @@ async function emptied(tree: HeldTree, top: string, topAt: string): Promise<void
     await concurrently(paths(false), CONCURRENCY, (path) => unless(['ENOENT'], tree.entry(path, unlink)));
     return paths(true);
   };
-  // Grows while it is gone through.
+  // Grows during the loop.
   const levels = [[top]];
   for (const level of levels) {
     const below = (await concurrently(level, CONCURRENCY, removeFiles)).flat();
@@ -51,7 +50,7 @@ async function emptied(tree: HeldTree, top: string, topAt: string): Promise<void
   }
 }
 
-/** The paths of what others have begun to remove. */
+/** The paths that other tasks have begun to remove. */
 export async function leftoversIn(tree: HeldTree, nodeDir: string): Promise<string[]> {
   const entries = await listed(tree, nodeDir);
   return entries

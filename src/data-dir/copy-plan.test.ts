@@ -41,12 +41,12 @@ describe('an exclude pattern', () => {
     ['ab*ba', ['abba', 'd/abxba'], ['aba', 'abxb']],
     ['**a', ['a', 'ba', 'a\na'], ['ab']],
     ['a/*/c*', ['a/b/c', 'a/x.y/c1'], ['a/b/d/c', 'a/c', 'b/a/b/c']],
-  ])('%s is about %j, and not about %j', (pattern, matching, others) => {
+  ])('%s matches %j, and not %j', (pattern, matching, others) => {
     const isExcluded = exclusionOf([pattern], '--data-exclude');
     expect([matching.filter(isExcluded), others.filter(isExcluded)]).toEqual([matching, []]);
   });
 
-  // Going back to each star would take longer than the universe is old.
+  // Backtracking to each star would take longer than the age of the universe.
   it('takes no time that grows with its stars', () => {
     const isExcluded = exclusionOf([`${'*a'.repeat(60)}*b`], '--data-exclude');
     expect([isExcluded('a'.repeat(250)), isExcluded(`${'a'.repeat(250)}b`)]).toEqual([false, true]);

@@ -13,9 +13,9 @@ export interface PlannedEntry {
   readonly stats: Stats;
 }
 
-/** All of a tree that a copy of it would have. Sockets, FIFOs and devices hold no data, and are left out. */
+/** The content of a copy of a tree. Sockets, FIFOs and devices hold no data, and are left out. */
 export interface CopyPlan {
-  /** Each one behind that which it is in. */
+  /** Each directory comes after its parent. */
   readonly directories: readonly PlannedEntry[];
   readonly files: readonly PlannedEntry[];
   readonly links: readonly { readonly path: string; readonly target: string }[];
@@ -24,16 +24,16 @@ export interface CopyPlan {
 }
 
 /**
- * The number of requests to a file system at the same time: a network file system answers each of them in
+ * Maximum number of simultaneous requests to a file system: a network file system answers each one in
  * milliseconds.
  */
 export const CONCURRENCY = 8;
 
 /**
- * Looks through the directory at `top` of a tree. No link is followed.
+ * Scans the directory at `top` of a tree. No link is followed.
  *
  * @throws {DataDirError} when a symbolic link leads out of the tree
- * @throws whatever `check` throws, which is called again and again
+ * @throws what `check` throws; it is called repeatedly
  */
 export async function planCopy(
   tree: HeldTree,
@@ -44,7 +44,7 @@ export async function planCopy(
   const directories: PlannedEntry[] = [];
   const files: PlannedEntry[] = [];
   const links: CopyPlan['links'][number][] = [];
-  // Grows while it is gone through.
+  // Grows during the loop.
   const unseen = [''];
   const look = async (at: string, path: string) => {
     check();
@@ -63,7 +63,7 @@ export async function planCopy(
   for (const directory of unseen) {
     check();
     await tree.within(join(top, directory), async (at) => {
-      // Of the directory that is open: another one may have its name by now.
+      // The attributes of the open directory: another one may have its name by now.
       directories.push({ path: directory, stats: await stat(at) });
       const names = (await readdir(at)).filter((name) => directory !== '' || !OWN_NAMES.includes(name));
       const paths = names.map((name) => join(directory, name)).filter((path) => !isExcluded(path));
@@ -77,9 +77,9 @@ export async function planCopy(
 }
 
 /**
- * Whether a symbolic link leads out of the tree: by an absolute path, by more `..` than there are directories
- * above it, or by `..` behind a name, which may be another link's. Names alone lead on from where they stand,
- * and each link on that way is examined itself.
+ * Whether a symbolic link leads out of the tree: by an absolute path, or by more `..` than there are
+ * directories above it. So does a `..` after a name, which may be that of another link. Names alone lead on
+ * below the link's directory, and each link on that path is examined itself.
  */
 export function leadsOut(path: string, target: string): boolean {
   const parts = target.split('/').filter((part) => part !== '' && part !== '.');

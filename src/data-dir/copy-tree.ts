@@ -17,23 +17,23 @@ export interface TreeCopy {
   /** Has both directories. */
   readonly tree: HeldTree;
   readonly from: string;
-  /** Made with mode 0700: until all is done, no other user gets into it. */
+  /** Made with mode 0700: no other user can enter it before the copy is complete. */
   readonly to: string;
   readonly plan: CopyPlan;
   readonly mode: CopyMode;
-  /** Is told of everything that is done, and throws to end it. */
+  /** Called with the progress at each step. Throws to end the copy. */
   readonly step: (files: number, bytes: number) => void;
 }
 
 /** How much of a file is copied between two steps, in bytes. */
 const CHUNK_BYTES = 4 * 2 ** 20;
-/** What file systems answer that have no clones, or no (further) link for this file. */
+/** Error codes of file systems without clones, or without a (further) link for this file. */
 const REFUSED = ['ENOTSUP', 'EOPNOTSUPP', 'EXDEV', 'EINVAL', 'ENOSYS', 'ENOTTY', 'EPERM', 'EMLINK'];
 
 /**
- * Copies a tree into a new directory. When it resolves, all of it would survive a loss of power: files are
- * synced before the directories that name them. After a failure no file is begun, and those under way end
- * with their next step.
+ * Copies a tree into a new directory. When it resolves, the whole copy would survive a loss of power: files
+ * are synced before the directories that name them. After a failure no further file is begun, and current
+ * ones end at their next step.
  */
 export async function copyTree(copy: TreeCopy): Promise<void> {
   const { tree, from, to, plan } = copy;
@@ -56,8 +56,8 @@ export async function copyTree(copy: TreeCopy): Promise<void> {
     );
     step(1, 0);
   });
-  // Only now: a directory may be one that nothing can be made in. The top is the last one, since it lets its
-  // owner in.
+  // Only now, since the final mode of a directory may forbid new entries. The top comes last, since it lets
+  // its owner in.
   const finishDirectory = async ({ path, stats }: PlannedEntry) => {
     copy.step(0, 0);
     await tree.within(join(to, path), async (at) => finish(await open(at, 'r'), stats));
@@ -67,7 +67,8 @@ export async function copyTree(copy: TreeCopy): Promise<void> {
 }
 
 /**
- * Whether the file system clones files: tried with the first one that has content, without a byte written.
+ * Whether the file system clones files. It is tried with the first file that has content, without writing a
+ * byte.
  */
 export async function canClone({
   tree,
@@ -109,7 +110,7 @@ async function copyOne(from: string, to: string, planned: Stats, { mode, step }:
   });
 }
 
-/** Opens a file of the plan. Whatever has taken its place meanwhile is not read, and no link is followed. */
+/** Opens a file of the plan. A file that has replaced it meanwhile is not read, and no link is followed. */
 async function reading<T>(
   path: string,
   planned: Stats,
@@ -130,9 +131,7 @@ function checkSame(path: string, { dev, ino }: Stats, planned: Stats): void {
     throw new DataDirError(`${path} was replaced while it was copied`);
 }
 
-/**
- * As far as the file was long when it was looked at: one that grows faster than it is copied would never end.
- */
+/** Copies up to the length in the plan: a file that grows faster than it is copied would never end. */
 async function copyBytes(
   source: FileHandle,
   copy: FileHandle,
@@ -170,7 +169,7 @@ function clone(from: string, to: string): Promise<boolean> {
   return isDone(copyFile(from, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE_FORCE));
 }
 
-/** False where the file system refuses such a thing. */
+/** False if the file system refuses such an operation. */
 export async function isDone(operation: Promise<void>): Promise<boolean> {
   try {
     await operation;

@@ -2,7 +2,7 @@ import { NodeLeaseError } from '../base/errors.js';
 import { codeOf } from '../base/files.js';
 
 /**
- * A data directory cannot be made, or must not be: what stands below the root speaks against it, or the file
+ * A data directory cannot be made, or must not be: the content of the root does not allow it, or the file
  * system failed.
  */
 export class DataDirError extends NodeLeaseError {
@@ -10,8 +10,8 @@ export class DataDirError extends NodeLeaseError {
 }
 
 /**
- * A failure of the file system as a {@link DataDirError} that says what it kept from being done. Other errors
- * come back as they are.
+ * Turns a failure of the file system into a {@link DataDirError} that names the failed action. Other errors
+ * are returned unchanged.
  */
 export function toDataDirError(error: unknown, what: string): unknown {
   return codeOf(error) === undefined ? error : new DataDirError(what, { cause: error });

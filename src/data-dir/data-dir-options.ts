@@ -6,28 +6,28 @@ import type { CopyMode } from './copy-tree.js';
 
 /** A directory that follows the node id: `ROOT/node-<id>/v<version>`, made from the version before. */
 export interface DataDirOptions {
-  /** The parent of all directories, on a file system that all tasks share. It has to be there. */
+  /** The parent of all directories, on a file system that all tasks share. It must exist. */
   readonly root: string;
   /** How many valid versions of a node id are kept, the new one included, 1 … 1000. @default 2 */
   readonly retention?: number;
   /**
-   * What a new version does not get: names at any depth (`runtime`, `*.tmp`), or paths from the top
+   * What a new version leaves out: names at any depth (`runtime`, `*.tmp`), or paths from the top
    * (`logs/old`).
    * @default nothing
    */
   readonly exclude?: readonly string[];
   /**
-   * Whether to copy also where the predecessor has released the node id, so that work on a version never
-   * changes an older one.
+   * Whether to copy even if the predecessor has released the node id, so that work on a version never changes
+   * an older one.
    * @default false
    */
   readonly copy?: boolean;
-  /** Receives what happens to the directory. Must not throw. */
+  /** Receives the events of the directory. Must not throw. */
   readonly onEvent?: (event: DataDirEvent) => void;
 }
 
 /** What happens while the directory at `path` is prepared. */
-export type DataDirEvent = { readonly path: string } /** Told every ten seconds. */ & (
+export type DataDirEvent = { readonly path: string } /** Sent every ten seconds. */ & (
   | {
       readonly type: 'progress';
       readonly files: number;
@@ -43,19 +43,20 @@ export type DataDirEvent = { readonly path: string } /** Told every ten seconds.
       readonly bytes: number;
       readonly tookMs: number;
     }
-  /** An old version, an unfinished one, or what was left of one. */
+  /** An old version, an unfinished one, or a leftover of one. */
   | { readonly type: 'removed' }
   | { readonly type: 'not-removed'; readonly error: unknown }
 );
 
-/** What is kept where nothing else is said. */
+/** Number of versions that are kept by default. */
 export const DEFAULT_RETENTION = 2;
 
-/** Makes sure that there can be data directories. @throws {ConfigError} naming the setting `label` */
+/** Checks that data directories are possible here. @throws {ConfigError} naming the setting `label` */
 export async function checkRoot(root: string, label: string, use: 'read' | 'write'): Promise<void> {
   const { R_OK, W_OK, X_OK } = constants;
   const there = await unless(['ENOENT', 'ENOTDIR'], stat(root));
-  // Not made here: a file system that is not mounted would go unnoticed, and with it the data.
+  // The root is not created: a file system that is not mounted would go unnoticed, and its data would be
+  // missing.
   if (there === undefined) throw new ConfigError(label, root, 'a directory that is there');
   if (!there.isDirectory()) throw new ConfigError(label, root, 'a directory, not a file');
   try {

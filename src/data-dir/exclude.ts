@@ -1,14 +1,15 @@
 import { ConfigError } from '../base/errors.js';
 
 /**
- * Whether something is left out, told by its path from the top of the version's directory, and so is all that
- * is below it.
+ * Whether an entry is left out, with everything below it, by its path from the top of the version's
+ * directory.
  */
 export type Exclusion = (path: string) => boolean;
 
 /**
- * What patterns leave out. One without a slash is about every name, at any depth: `runtime`, `*.tmp`. One
- * with a slash is about the path from the top: `logs/old`. `*` stands for any characters but a slash.
+ * The entries that patterns leave out. A pattern without a slash matches names at any depth: `runtime`,
+ * `*.tmp`. A pattern with a slash matches a path from the top: `logs/old`. `*` matches any characters except
+ * a slash.
  *
  * @throws {ConfigError} naming the setting `label`
  */
@@ -30,8 +31,8 @@ export function exclusionOf(patterns: readonly string[], label: string): Exclusi
 }
 
 /**
- * Whether a name is a pattern's. Each word between stars is taken where it comes first, so there is nothing
- * to go back to.
+ * Whether a name matches a pattern. Each word between stars is matched at its first occurrence, so no
+ * backtracking is needed.
  */
 function matches(pattern: string, name: string): boolean {
   const [first = '', ...words] = pattern.split('*');

@@ -4,35 +4,35 @@ import { basename, dirname, join } from 'node:path';
 import { DataDirError } from './data-dir-error.js';
 
 /**
- * Where Linux has the open files of this process: a path through one of them starts at the open directory,
- * whatever has its name by now.
+ * The directory of this process's open files on Linux. A path through one of them starts at the open
+ * directory, whatever has its name by now.
  */
 const DESCRIPTORS = '/proc/self/fd';
 const hasDescriptors = existsSync(DESCRIPTORS);
 
 /**
- * A path of an open file: for operations that Node has for paths only. `path` where the system has no such
- * thing.
+ * A path of an open file, for operations that Node offers for paths only; `path` on a system without such
+ * paths.
  */
 export const pathOf = ({ fd }: FileHandle, path: string) => (hasDescriptors ? `${DESCRIPTORS}/${fd}` : path);
 
 /**
- * A tree of directories in which other users may work meanwhile. Each directory is opened in the one above,
- * which is open as well, and no symbolic link is followed: a program that puts a link, or another directory,
- * into the place of one leads no operation out of the tree.
+ * A tree of directories in which other users may work at the same time. Each directory is opened in its
+ * parent, which is open, too, and no symbolic link is followed. So a program that replaces a directory by a
+ * link, or by another directory, leads no operation out of the tree.
  */
 export class HeldTree {
   readonly #open = new Map<string, { readonly directory: Promise<FileHandle>; users: number }>();
 
-  /** @param top its path, which is trusted, links and all */
+  /** @param top its path, which is trusted, including its links */
   constructor(readonly top: string) {}
 
   /**
-   * Calls `work` with a path of the directory at `directory`. Calls for it, and for what is below it, that
-   * are made meanwhile find the same directory. Errors name paths below {@link top}. Once `work` has settled,
-   * the path may be another file's: nothing that uses it may be under way any more.
+   * Calls `work` with a path of the directory at `directory`. Meanwhile, calls for it and for paths below it
+   * find the same directory. Errors name paths below {@link top}. Once `work` has settled, the path may
+   * belong to another file: no operation may still use it.
    *
-   * @throws {DataDirError} where the process is root, and the system has no paths of open directories
+   * @throws {DataDirError} when the process is root, and the system has no paths of open directories
    */
   async within<T>(directory: string, work: (at: string) => Promise<T>): Promise<T> {
     const path = join(this.top, directory);
@@ -56,7 +56,7 @@ export class HeldTree {
     }
   }
 
-  /** The same for whatever is at `path`. Its last name is looked up by `work`. */
+  /** Like {@link within}, for the entry at `path`. `work` looks up its last name. */
   entry<T>(path: string, work: (at: string) => Promise<T>): Promise<T> {
     return this.within(dirname(path), (at) => work(join(at, basename(path))));
   }

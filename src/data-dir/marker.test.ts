@@ -43,6 +43,6 @@ it.each([
   ['{"version":5}', 'has no usable "initializedAt"'],
   ['{"initializedAt":1e300,"version":5}', 'has no usable "initializedAt"'],
   ['{"initializedAt":-1,"version":5}', 'has no usable "initializedAt"'],
-])('counts for nothing when it is %s', (text, problem) => {
+])('is invalid when it is %s', (text, problem) => {
   expect(decodeMarker(text, 5)).toBe(problem);
 });

@@ -4,21 +4,21 @@ import { codeOf, syncFolder, unless, writeDurably } from '../base/files.js';
 import { HeldTree } from './held-tree.js';
 
 /**
- * What makes a version's directory valid: a file in it that says so, written last. Format and name are those
- * of Camunda 8.9.
+ * The file that makes a version's directory valid. It is written last. Format and name are those of Camunda
+ * 8.9.
  */
 export const MARKER = 'directory-initialized.json';
 const DRAFT = `${MARKER}.tmp`;
 /**
- * A second name of the marker: the work of its tenure has ended. A copy of it is another file, and says
- * nothing.
+ * A second name of the marker: the work of its tenure has ended. A copy of it is another file, and has no
+ * meaning.
  */
 const ENDED = 'directory-ended.json';
 
-/** The names at the top of a version's directory that belong to the directory, and not to what it keeps. */
+/** The names at the top of a version's directory that belong to the directory, not to its content. */
 export const OWN_NAMES: readonly string[] = [MARKER, DRAFT, ENDED];
 
-/** The last time that dates can tell, in milliseconds since the Unix epoch. */
+/** The last time that a date can represent, in milliseconds since the Unix epoch. */
 const MAX_TIME = 8.64e15;
 
 export interface Marker {
@@ -31,10 +31,7 @@ export interface Marker {
   readonly initializedFrom: number | null;
 }
 
-/**
- * The marker of the directory of `version`, or else what is wrong with it, as the rest of the sentence "the
- * marker …".
- */
+/** The marker of the directory of `version`, or its problem, as the rest of the sentence "the marker …". */
 export function decodeMarker(text: string, version: number): Marker | string {
   let fields: Partial<Marker> | null;
   try {
@@ -65,9 +62,9 @@ export async function writeMarker(
 }
 
 /**
- * Says in the directory of a version that the work of its tenure has ended, before the node id is released:
- * its files may be linked, whatever becomes of later tenures before one is complete. Never rejects: without
- * it, they may have to be copied.
+ * Records in the directory of a version that the work of its tenure has ended, before the node id is
+ * released. Its files may then be linked, whatever happens to later tenures until one is complete. Never
+ * rejects: without the record, the files may have to be copied.
  *
  * @param path the absolute path of the directory, `ROOT/node-<id>/v<version>`
  */
@@ -87,7 +84,7 @@ export async function hasEnded(directory: string): Promise<boolean> {
   return ended !== undefined && ended.dev === marker?.dev && ended.ino === marker.ino;
 }
 
-/** Takes it back, before a version is complete that shares the files. */
+/** Removes this record, before a version that shares the files is complete. */
 export async function unmarkEnded(directory: string): Promise<void> {
   await rm(join(directory, ENDED), { force: true });
   await syncFolder(directory);

@@ -33,7 +33,7 @@ import { HeldTree } from './held-tree.js';
 import { MARKER, markEnded } from './marker.js';
 import { type PrepareOptions, prepareDataDir } from './prepare.js';
 
-/** Where syncing costs nothing, if there is such a place. */
+/** A place where syncing costs nothing, if there is one. */
 const memory = existsSync('/dev/shm') ? '/dev/shm' : undefined;
 
 let root: string;
@@ -77,7 +77,7 @@ const at = (version: number) => join(root, 'node-3', `v${version}`);
 const inode = (version: number, path: string) => statSync(join(at(version), path)).ino;
 
 describe('a new version', () => {
-  it('is empty where there is none before it, and marked as Camunda marks it', async () => {
+  it('is empty without an earlier version, and marked as Camunda marks it', async () => {
     expect(await prepare(1)).toBe(at(1));
     expect(manifest(root)).toHaveLength(4);
     expect(readFileSync(join(root, 'nodelease.json'), 'utf8')).toBe('{"store":"s3://b/p"}\n');
@@ -86,7 +86,7 @@ describe('a new version', () => {
     );
   });
 
-  it('goes on from the newest valid version that Camunda has left, and leaves that as it is', async () => {
+  it('is made from the newest valid version of Camunda, which stays unchanged', async () => {
     makeVersion(root, 3, 1, { old: 'x' });
     const source = makeVersion(root, 3, 3, TREE);
     const before = manifest(source);
@@ -148,7 +148,7 @@ describe('a new version', () => {
     expect([existsSync(join(at(2), 'd/b')), existsSync(join(at(2), 'd/pipe'))]).toEqual([true, false]);
   });
 
-  it('tells how far it has got, every ten seconds', async () => {
+  it('reports its progress every ten seconds', async () => {
     makeVersion(root, 3, 1, Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`f${i}`, 'x'])));
     let checks = 0;
     // As long as that takes one step, or another.
@@ -159,17 +159,17 @@ describe('a new version', () => {
       return true;
     };
     await prepare(2, { lease: { ...held(2), isValid } });
-    const told = events.filter((event) => event.type === 'progress');
-    expect(told.length).toBeGreaterThan(1);
-    expect(told[0]).toMatchObject({ path: at(2), of: { files: 40, bytes: 40 } });
+    const progress = events.filter((event) => event.type === 'progress');
+    expect(progress.length).toBeGreaterThan(1);
+    expect(progress[0]).toMatchObject({ path: at(2), of: { files: 40, bytes: 40 } });
   });
 });
 
 describe('the files of the version before', () => {
   it.each([
-    ['linked where its tenure has released the node id', 2, { released: true }, true],
-    ['copied where that has expired', 2, { released: false }, false],
-    ['copied where a tenure between them released it, and its own did not', 3, { released: true }, false],
+    ['linked if its tenure has released the node id', 2, { released: true }, true],
+    ['copied if its tenure has expired', 2, { released: false }, false],
+    ['copied if a tenure between them released it, and its own did not', 3, { released: true }, false],
     ['copied on request', 2, { released: true, copy: true }, false],
   ])('are %s', async (_, version, options, linked) => {
     makeVersion(root, 3, 1, TREE);
@@ -182,7 +182,7 @@ describe('the files of the version before', () => {
     });
   });
 
-  it('are linked where its work has ended, whatever became of the tenures since; once a later version shares them, no more', async () => {
+  it('are linked if its work has ended, whatever happened to later tenures, until a later version shares them', async () => {
     await markEnded(makeVersion(root, 3, 1, TREE));
     makeVersion(root, 3, 2, { half: '' }, null);
     await prepare(4);
@@ -190,13 +190,13 @@ describe('the files of the version before', () => {
       inode(1, 'd/b'),
       false,
     ]);
-    // As an operator does, to go on from an older one.
+    // As an operator does, to return to an older version.
     renameSync(at(4), join(root, 'elsewhere'));
     await prepare(6);
     expect(inode(6, 'd/b')).not.toBe(inode(1, 'd/b'));
   });
 
-  it('are copied where its end is a copy of what another version says', async () => {
+  it('are copied if its record of the end is a copy from another version', async () => {
     makeVersion(root, 3, 1, { ...TREE, 'directory-ended.json': camundaMarker(1, null) });
     await prepare(4);
     expect(inode(4, 'd/b')).not.toBe(inode(1, 'd/b'));
@@ -226,7 +226,7 @@ describe('the files of the version before', () => {
   });
 });
 
-describe('what speaks against it is told, and nothing is changed:', () => {
+describe('a start is refused with the reason, and nothing is changed, because of:', () => {
   it.each<[string, RegExp, () => void]>([
     [
       'a newer valid version',
@@ -367,7 +367,7 @@ describe('of other versions', () => {
     expect(readdirSync(root).filter((name) => name.startsWith('nodelease.json'))).toHaveLength(1);
   });
 
-  it('one that cannot be removed is told of, and keeps no one from work', async () => {
+  it('one that cannot be removed is reported, and does not stop the start', async () => {
     makeVersion(root, 3, 1, TREE);
     makeVersion(root, 3, 2, TREE);
     writeTree(root, { 'node-3/v1.removed': 'in the way' });
@@ -381,7 +381,7 @@ describe('a source that a stale holder begins to remove meanwhile', () => {
     ['its directory', 'v1', 'v1.removed'],
     // As another host sees it that still knows the directory by its old name.
     ['its marker', `v1/${MARKER}`, 'gone'],
-  ])('makes no version, for the copy may lack what was gone already: %s', async (_, from, to) => {
+  ])('makes no version, since the copy may be incomplete: %s', async (_, from, to) => {
     makeVersion(root, 3, 1, TREE);
     let checks = 0;
     const isValid = () => {
@@ -397,7 +397,7 @@ describe('a source that a stale holder begins to remove meanwhile', () => {
   });
 });
 
-describe('another user who puts a symbolic link into the place of a directory', () => {
+describe('another user who replaces a directory by a symbolic link', () => {
   const SECRET = 'readable by root alone';
   let outside: string;
   let before: string[];
@@ -421,7 +421,7 @@ describe('another user who puts a symbolic link into the place of a directory', 
     ['links', { released: true }],
     ['copies', {}],
   ])(
-    'gets nothing from where that leads, and changes nothing there, at whatever point: by %s',
+    'gets nothing from the target of the link, and changes nothing there, at any point: by %s',
     async (_, options) => {
       let points = 0;
       for (let point = 1; points + 1 >= point; point += 1) {
@@ -441,7 +441,7 @@ describe('another user who puts a symbolic link into the place of a directory', 
     },
   );
 
-  it('gets no file in the place of one that was there when the version was looked through', async () => {
+  it('gets no file that has replaced one of the scanned version', async () => {
     for (const options of [{ released: true }, {}]) {
       removeRoot(root);
       root = newRoot(memory);
@@ -459,7 +459,7 @@ describe('another user who puts a symbolic link into the place of a directory', 
     }
   });
 
-  it('has nothing there removed', async () => {
+  it('cannot have anything removed there', async () => {
     const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
     for (let turns = 0; turns < 60; turns += 1) {
       makeVersion(root, 3, 1, TREE);
@@ -473,7 +473,7 @@ describe('another user who puts a symbolic link into the place of a directory', 
   });
 });
 
-describe('however far it has got', () => {
+describe('at any point of the preparation', () => {
   const tree = { ...TREE, big: 'x'.repeat(5 * 2 ** 20) };
   const lost = new LeaseLostError(3, 5, 'taken', 0, 'another task has it');
 
@@ -484,14 +484,14 @@ describe('however far it has got', () => {
   }
 
   /**
-   * Arranges old versions and a leftover, lets `act` happen at one of the points at which a preparation looks
-   * around, and tells how many there are.
+   * Arranges old versions and a leftover, and runs `act` at one of the points at which a preparation checks
+   * its lease. Returns the number of points.
    */
   async function prepareWith(
     point: number,
     act: (lease: AbortController, interrupt: AbortController) => void,
   ) {
-    // What is still under way in an earlier one must not be taken for this one's.
+    // The last operations of an earlier preparation must not be taken for this one's.
     removeRoot(root);
     root = newRoot(memory);
     makeVersion(root, 3, 1, TREE);
@@ -523,7 +523,7 @@ describe('however far it has got', () => {
     }
   });
 
-  it('a signal that asks for an end ends it without waiting for anything, and leaves a complete version or one that is not marked', async () => {
+  it('an abort of the signal ends it without any wait, and leaves a complete version or one that is not marked', async () => {
     const interrupted = new Error('SIGTERM');
     const { points } = await prepareWith(0, () => undefined);
     for (let point = 2; point < points; point += 4) {
@@ -537,7 +537,7 @@ describe('however far it has got', () => {
     }
   });
 
-  it('nothing is touched for a lease that has run out by its clock before its loss is told', async () => {
+  it('nothing is changed for a lease that has expired by its clock before its loss is reported', async () => {
     makeVersion(root, 3, 1, TREE, null);
     const before = manifest(root);
     const lease = new AbortController();

@@ -15,38 +15,37 @@ import { HeldTree } from './held-tree.js';
 import { hasEnded, unmarkEnded, writeMarker } from './marker.js';
 import { nodeDirOf, obsoleteOf, sourceFor, type VersionDir, versionsIn } from './versions.js';
 
-// Fencing for files: each tenure has a directory of its own, so what a stale holder still writes is seen by
-// no other. Why this is safe:
+// Fencing for files: each tenure has its own directory, so no other tenure sees what a stale holder still
+// writes. Why this is safe:
 //
-// - The lease makes the order. A version is one task's (rule 2), and when it has been acquired all tenures
-// before are over (rule 4). So the
-//   directories below the own version have no living maker, and those above it are of no concern to this tenure: they are never touched.
-// - One store to a root. Its URL stands at the root: the versions of another one are no earlier tenures.
-// - Complete or not there. The marker comes last, when every file and every name of the directory has been
-// synced. Without it, a directory is
-//   never a source. A crash leaves one without marker: the next tenure removes it and begins anew, since its maker may be paused, not gone.
-// - No half source. A stale holder that wakes up within its own preparation may still remove old versions.
-// Removing begins with the marker, so
-//   the copy counts only if the source's marker is there at the end.
-// - One that is given up is a stale one. The node id may be released while its last operations are under way:
-// they end in a version that is
-//   unfinished, or complete and never used.
-// - Links only to where no one writes. Files are shared with one version alone, and only where its very
-// tenure has released the node id: then its
-//   work has ended (rule 8). It says so in the directory, and if it could not, the lease does for the next version. Once a version that shares them
-//   is complete, that does not count any more. A tenure that was evicted, or has expired, may have processes left: its version is copied.
-// - Nothing outside. What works in a version may be another user's, and this process root: no way leads
-// through what that user puts there
-//   meanwhile (`HeldTree`).
+// - The lease makes the order. A version belongs to one task (rule 2). When it has been acquired, all earlier
+//   tenures are over (rule 4). So the directories below the own version have no living maker. Those above it
+//   do not concern this tenure: they are never touched.
+// - One store for each root. Its URL is recorded at the root: the versions of another store are not earlier
+//   tenures.
+// - Complete or absent. The marker comes last, when every file and every name of the directory has been
+//   synced. A directory without it is never a source. A crash leaves a directory without a marker. The next
+//   tenure removes it and begins again, since its maker may be paused, not dead.
+// - No half source. A stale holder that wakes up during its own preparation may still remove old versions. A
+//   removal begins with the marker, so the copy counts only if the source's marker is there at the end.
+// - A preparation that was given up is like a stale one. The node id may be released while its last
+//   operations run: they end in a version that is unfinished, or complete and never used.
+// - Links only to files that no process writes. Files are shared with one version alone, and only if its own
+//   tenure has released the node id: then its work has ended (rule 8). The directory records that. If it
+//   could not, the lease shows it to the next version. Once a version that shares the files is complete, the
+//   record does not count any more. A tenure that was evicted, or has expired, may have processes left: its
+//   version is copied.
+// - Nothing outside. The programs that work in a version may belong to another user, and this process may be
+//   root. No path leads through what that user puts there meanwhile (`HeldTree`).
 
 export interface PrepareOptions extends DataDirOptions {
   readonly lease: Pick<Lease, 'id' | 'version' | 'signal' | 'isValid'>;
   /** The URL of the lease's store. */
   readonly store: string;
-  /** Whether the tenure before has released the node id. */
+  /** Whether the previous tenure has released the node id. */
   readonly released: boolean;
   readonly clock: Clock;
-  /** Gives up. */
+  /** Stops the preparation. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -55,13 +54,13 @@ const PROGRESS_INTERVAL_MS = 10_000;
 
 /**
  * Makes the data directory of a tenure. Resolves to its absolute path when it is complete, and older versions
- * have been removed as far as they can be.
+ * have been removed as far as possible.
  *
- * It rejects at once when the lease is lost or `signal` aborts, also where the file system hangs. The one
- * operation under way then may still come to its end, as that of a stale holder does.
+ * It rejects at once when the lease is lost or `signal` aborts, even if the file system hangs. The current
+ * operation may then still finish, as that of a stale holder does.
  *
- * @throws {DataDirError} when what stands there speaks against it, with nothing changed, or when the file
- * system fails
+ * @throws {DataDirError} when the content of the root does not allow it, with nothing changed, or when the
+ * file system fails
  * @throws {LeaseLostError} as soon as the lease is lost
  * @throws `signal.reason`
  */
@@ -71,13 +70,13 @@ export async function prepareDataDir(options: PrepareOptions): Promise<string> {
   try {
     return await orAborted(orAborted(preparation.run(), lease.signal), signal);
   } catch (error) {
-    // Found to be over by the clock, it is about to be told by its signal.
+    // The lease is over by the clock, and its signal is about to abort.
     if (!lease.isValid()) throw await aborted(lease.signal);
     throw toDataDirError(error, `the data directory ${preparation.path} cannot be prepared`);
   }
 }
 
-/** Where a new version comes from. */
+/** The source of a new version. */
 interface Source {
   readonly dir: VersionDir;
   readonly plan: CopyPlan;
@@ -134,19 +133,19 @@ class Preparation {
         });
       });
     } catch (error) {
-      // What is left of it would take the space that the next attempt needs.
+      // The rest of it would take the space that the next attempt needs.
       await this.#remove([this.#own]);
       throw error;
     }
     this.#check();
     const counts = { files: this.#files, bytes: this.#bytes, tookMs: clock.monotonic() - this.#begun };
-    this.#tell({ type: 'prepared', path: this.path, from: source?.dir.version ?? null, mode, ...counts });
+    this.#emit({ type: 'prepared', path: this.path, from: source?.dir.version ?? null, mode, ...counts });
     await this.#remove(obsoleteOf(await versionsIn(tree, this.#nodeDir), retention).map(({ path }) => path));
     this.#check();
     return this.path;
   }
 
-  /** The version to go on from, and what there is to be copied. Nothing is changed until that is known. */
+  /** The source version, and the files to be copied. Nothing is changed before that is known. */
   async #source(versions: readonly VersionDir[]): Promise<Source | undefined> {
     const { lease, exclude = [] } = this.options;
     const { version } = lease;
@@ -161,7 +160,7 @@ class Preparation {
           `${this.#full(each.path)} ${why}: is ${resolve(this.options.root)} that of a cluster whose leases were lost?`,
         );
       }
-      // It may hold the newest data: to go on from older ones would lose that without a word.
+      // It may have the newest data. An older source would lose them silently.
       if (each.state === 'foreign' && each.version > (dir?.version ?? -1))
         throw new DataDirError(
           `${this.#full(each.path)} ${each.problem}: mend it, or move it away to go on from an older version`,
@@ -214,16 +213,16 @@ class Preparation {
     return join(this.#tree.top, path);
   }
 
-  /** What cannot be removed costs space and nothing else. */
+  /** A version that cannot be removed only costs space. */
   async #remove(paths: readonly string[]): Promise<void> {
     for (const each of paths) {
       this.#check();
       const path = this.#full(each);
       try {
         await removeVersion(this.#tree, each);
-        this.#tell({ type: 'removed', path });
+        this.#emit({ type: 'removed', path });
       } catch (error) {
-        this.#tell({ type: 'not-removed', path, error });
+        this.#emit({ type: 'not-removed', path, error });
       }
     }
   }
@@ -237,11 +236,11 @@ class Preparation {
       const now = this.options.clock.monotonic();
       if (now < this.#nextReport) return;
       this.#nextReport = now + PROGRESS_INTERVAL_MS;
-      this.#tell({ type: 'progress', path: this.path, files: this.#files, bytes: this.#bytes, of });
+      this.#emit({ type: 'progress', path: this.path, files: this.#files, bytes: this.#bytes, of });
     };
   }
 
-  /** Compares clocks as well: after a pause nothing may be written before the loss is told. */
+  /** Compares clocks, too: after a pause nothing may be written before the loss is reported. */
   readonly #check = (): void => {
     const { lease, signal } = this.options;
     lease.signal.throwIfAborted();
@@ -249,7 +248,7 @@ class Preparation {
     if (!lease.isValid()) throw new DataDirError(`the lease of node id ${lease.id} ran out`);
   };
 
-  #tell(event: DataDirEvent): void {
+  #emit(event: DataDirEvent): void {
     this.options.onEvent?.(event);
   }
 }

@@ -12,7 +12,7 @@ beforeEach(() => {
 afterEach(() => removeRoot(root));
 
 describe('the versions of a node id', () => {
-  it('are told newest first, each by its marker; other names are left alone', async () => {
+  it('are listed newest first, each with its marker; other names are ignored', async () => {
     makeVersion(root, 3, 2, {});
     makeVersion(root, 3, 10, {}, null);
     makeVersion(root, 3, 4, {}, '');
@@ -23,12 +23,12 @@ describe('the versions of a node id', () => {
     writeFileSync(join(nodeDir, 'v7'), '');
     symlinkSync('v2', join(nodeDir, 'v8'));
     mkdirSync(join(nodeDir, 'v9', 'directory-initialized.json'), { recursive: true });
-    const told = (await versionsIn(new HeldTree(root), 'node-3')).map((each) => [
+    const listed = (await versionsIn(new HeldTree(root), 'node-3')).map((each) => [
       each.version,
       each.state,
       'problem' in each ? each.problem : '',
     ]);
-    expect(told).toEqual([
+    expect(listed).toEqual([
       [10, 'unfinished', ''],
       [9, 'foreign', 'has a marker directory-initialized.json that is a directory'],
       [8, 'foreign', 'is a symbolic link and no directory'],
@@ -48,7 +48,7 @@ describe('the versions of a node id', () => {
   });
 });
 
-describe('what is made of them', () => {
+describe('the choice among them', () => {
   /** `5` is valid, `5?` unfinished, `5!` foreign. */
   async function given(...names: string[]) {
     for (const name of names) {
@@ -65,7 +65,7 @@ describe('what is made of them', () => {
     [5, ['1', '9'], 1],
     [5, ['5', '9', '4!'], undefined],
     [1, [], undefined],
-  ])('version %i goes on from the newest valid one below it: of %j from %s', async (version, names, from) => {
+  ])('version %i is made from the newest valid one below it: of %j from %s', async (version, names, from) => {
     expect(sourceFor(version, await given(...names))?.version).toBe(from);
   });
 

@@ -4,17 +4,17 @@ import { Damage, kindOf, readRegular, unless } from '../base/files.js';
 import type { HeldTree } from './held-tree.js';
 import { decodeMarker, MARKER, type Marker } from './marker.js';
 
-// The layout of Camunda 8.9: ROOT/node-<id>/v<version>/, in it the data and the marker. Other names are left
-// alone.
+// The layout of Camunda 8.9: ROOT/node-<id>/v<version>/, with the data and the marker. Other names are
+// ignored.
 
-/** The directory of one version of a node id, by its path below the root, or what stands in its place. */
+/** The directory of one version of a node id, by its path below the root, or another entry of that name. */
 export type VersionDir = { readonly version: number; readonly path: string } & (
   | { readonly state: 'valid'; readonly marker: Marker }
-  /** Its maker has not finished it. No command has ever worked in it. */
+  /** Its maker has not finished it. No command has ever run in it. */
   | { readonly state: 'unfinished' }
   /**
-   * Nobody who keeps to the layout has made it so: never used and never removed. `problem` is the rest of the
-   * sentence "v5 …".
+   * No program that follows the layout has made it like this: never used and never removed. `problem` is the
+   * rest of the sentence "v5 …".
    */
   | { readonly state: 'foreign'; readonly problem: string }
 );
@@ -33,7 +33,7 @@ export async function nodeIdsIn(root: string): Promise<number[]> {
   ).sort((a, b) => a - b);
 }
 
-/** The versions in the directory of a node id, the newest first; none where there is no such directory. */
+/** The versions in the directory of a node id, the newest first; none without such a directory. */
 export async function versionsIn(tree: HeldTree, nodeDir: string): Promise<VersionDir[]> {
   const names =
     (await unless(
@@ -53,9 +53,9 @@ export function sourceFor(version: number, versions: readonly VersionDir[]): Ver
 }
 
 /**
- * The versions that may go: all valid ones but the `retention` newest, and the unfinished ones below the
- * newest valid one. The maker of that one held the node id, so every tenure before is over (rule 4). The
- * maker of an unfinished one above it may be at work.
+ * The versions that may be removed: all valid ones except the `retention` newest, and the unfinished ones
+ * below the newest valid one. The maker of the newest valid version held the node id, so every earlier tenure
+ * is over (rule 4). The maker of an unfinished version above it may be at work.
  */
 export function obsoleteOf(versions: readonly VersionDir[], retention: number): VersionDir[] {
   const valid = versions.filter(({ state }) => state === 'valid');
@@ -70,7 +70,7 @@ async function look(tree: HeldTree, version: number, path: string): Promise<Vers
   const foreign = (problem: string) => ({ version, path, state: 'foreign', problem }) as const;
   if (!there.isDirectory()) return foreign(`is a ${kindOf(there)} and no directory`);
   try {
-    // Opening the directory has a network file system ask its server: it may have kept that there was no
+    // Opening the directory makes a network file system ask its server: it may have cached that there was no
     // marker.
     const text = (await tree.entry(join(path, MARKER), readRegular))?.toString();
     if (text === undefined) return { version, path, state: 'unfinished' };
@@ -84,7 +84,7 @@ async function look(tree: HeldTree, version: number, path: string): Promise<Vers
   }
 }
 
-/** The numbers behind a prefix. `v05` is none: it would stand for the same version as `v5`. */
+/** The numbers after a prefix. `v05` is not one of them: it would be the same version as `v5`. */
 function numbered(names: readonly string[], prefix: string): number[] {
   const number = (name: string) => Number(name.slice(prefix.length));
   return names

@@ -5,7 +5,7 @@ import { MAX_NODE_IDS } from '../lease/model/lease-state.js';
 import { clusterNodeIdOf, groupOf, indexOf, nodeIdOf, widthOfGroup } from './cluster-node-id.js';
 
 describe('a cluster node id', () => {
-  it('leaves the first 8 ids to nodes that get theirs by hand', () => {
+  it('reserves the first 8 ids for nodes that are numbered by hand', () => {
     expect(clusterNodeIdOf(0)).toBe(8);
     expect(nodeIdOf(8)).toBe(0);
     expect(() => nodeIdOf(7)).toThrow(
@@ -33,7 +33,7 @@ describe('a cluster node id', () => {
 });
 
 describe('the width of a group', () => {
-  it('is what the highest cluster node id of the group needs, 8 bits at the least', () => {
+  it('is what the highest cluster node id of the group needs, at least 8 bits', () => {
     const widths = [0, 1, 2, 3, 4, 7, 8, 15, 16, 31, 32, 63, 64, 127, 128, 255].map(widthOfGroup);
     expect(widths).toEqual([8, 9, 10, 10, 11, 11, 12, 12, 13, 13, 14, 14, 15, 15, 16, 16]);
     for (let group = 0; group <= 255; group += 1) expect((group * 256 + 255) >> widthOfGroup(group)).toBe(0);
@@ -47,7 +47,7 @@ describe('the width of a group', () => {
     }
   });
 
-  it('is refused for what is no group', () => {
+  it('is refused for an invalid group', () => {
     for (const group of [-1, 256, 1.5, Number.NaN]) expect(() => widthOfGroup(group)).toThrow(ConfigError);
   });
 });

@@ -12,10 +12,10 @@ const INDEX_BITS = 8;
 const MAX_GROUP = MAX_CLUSTER_NODE_ID >> INDEX_BITS;
 
 /**
- * The cluster node id, 8 … 65535, of a leased node id, 0 … 65527: the form that stands in unique ids and in
- * the discovery tree.
+ * The cluster node id, 8 … 65535, of a leased node id, 0 … 65527: the form in unique ids and in the discovery
+ * tree.
  *
- * @throws {ConfigError} when the node id is none, or out of range
+ * @throws {ConfigError} when the node id is no whole number, or out of range
  */
 export function clusterNodeIdOf(nodeId: number): number {
   checkWhole('node id', nodeId, 0, MAX_NODE_ID, ` (cluster node ids end at ${MAX_CLUSTER_NODE_ID})`);
@@ -49,21 +49,21 @@ export function indexOf(clusterNodeId: number): number {
 }
 
 /**
- * How many bits of a unique id the cluster node ids of all groups up to this one take: 8 for group 0, one
- * more for every doubling, 16 from group 128 on.
+ * Number of bits that the cluster node ids of all groups up to this one take in a unique id. It is 8 for
+ * group 0, one more for every doubling, and 16 from group 128 on.
  *
  * @param highestGroup 0 … 255
  * @throws {ConfigError} when it is out of range
  */
 export function widthOfGroup(highestGroup: number): number {
   checkWhole('group', highestGroup, 0, MAX_GROUP);
-  // 32 less the leading zeros: the bits that the number itself takes, none for group 0.
+  // 32 minus the leading zeros: the bits of the number itself, none for group 0.
   return INDEX_BITS + (32 - Math.clz32(highestGroup));
 }
 
 /**
  * @param why the rest of the sentence "expected a whole number from … to …"
- * @throws {ConfigError} when it is none, or out of range
+ * @throws {ConfigError} when it is no whole number, or out of range
  */
 export function checkWhole(label: string, value: number, min: number, max: number, why = ''): void {
   if (Number.isInteger(value) && value >= min && value <= max) return;

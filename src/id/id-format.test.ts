@@ -66,7 +66,7 @@ describe('an id as a text', () => {
     );
   });
 
-  it('is refused in another format than the one that was said', () => {
+  it('is refused in another format than the given one', () => {
     expect(() => parseId('12', 'hex')).toThrow(ConfigError);
     expect(() => parseId('0000000000001', 'hex')).toThrow(ConfigError);
     expect(() => formatId(1n, 'octal' as IdFormat)).toThrow(
@@ -75,8 +75,8 @@ describe('an id as a text', () => {
   });
 });
 
-describe('an id taken apart', () => {
-  it('tells time, node and sequence', () => {
+describe('a decoded id', () => {
+  it('shows time, node and sequence', () => {
     const id = (1_795_219_197_534n << 16n) | (5n << 9n) | 0x143n;
     expect(decodeId(id, cluster16(9))).toEqual({
       timeMs: 1_795_219_197_534,
@@ -98,7 +98,7 @@ describe('an id taken apart', () => {
     });
   });
 
-  it('is refused where the layout has no such id', () => {
+  it('is refused if the layout has no such id', () => {
     expect(() => decodeId(2n ** 63n, snowflake())).toThrow(
       'id: expected an id of at most 63 bits, as layout snowflake has, got 9223372036854775808',
     );
@@ -129,7 +129,7 @@ describe('a layout', () => {
     ],
     [() => snowflake(-1), 'layout.epochMs: expected whole milliseconds since the Unix epoch'],
     [() => snowflake(1.5), 'layout.epochMs: expected whole milliseconds'],
-  ])('is refused where its bits make no sense', (make, message) => {
+  ])('is refused if its bits are invalid', (make, message) => {
     expect(make).toThrow(ConfigError);
     expect(make).toThrow(message);
   });

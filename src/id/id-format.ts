@@ -33,11 +33,11 @@ export function formatId(id: bigint, format: IdFormat): string {
 }
 
 /**
- * Reads an id. Digits that do not begin with 0 are decimal, 13 characters else base 32 (in either case; I and
- * L are read as 1, O as 0), 16 else hex.
+ * Reads an id. Digits that do not begin with 0 are decimal. Otherwise 13 characters are base 32 (in either
+ * case; I and L are read as 1, O as 0), and 16 are hex.
  *
- * @param format the one it is written in. @default as described
- * @throws {ConfigError} when it is no id
+ * @param format the format of the text. @default as described
+ * @throws {ConfigError} when the text is no id
  */
 export function parseId(text: string, format?: IdFormat): bigint {
   const id = read(text.trim(), format);

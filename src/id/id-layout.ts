@@ -3,8 +3,8 @@ import { CLUSTER_NODE_ID_OFFSET, checkWhole, groupOf, indexOf } from './cluster-
 import { parseId } from './id-format.js';
 
 /**
- * What the 64 bits of a unique id mean: a time in milliseconds on top, below it a sequence number and a
- * node's number, in either order. Ids of one node compare as their times do.
+ * The meaning of the 64 bits of a unique id: a time in milliseconds on top, below it a sequence number and a
+ * node's number. The last two may be in either order. Ids of one node sort by their times.
  */
 export interface IdLayout {
   /** For people. */
@@ -17,12 +17,12 @@ export interface IdLayout {
   readonly sequenceBits: number;
   /** 1 … 16. */
   readonly nodeBits: number;
-  /** Which of the two stands in the lowest bits. */
+  /** Which of the two is in the lowest bits. */
   readonly lowest: 'node' | 'sequence';
 }
 
 /**
- * A layout of one's own; its bits are 63 or 64 together.
+ * A custom layout of 63 or 64 bits.
  * @default the name 'custom', the epoch 0, the sequence in the lowest bits
  */
 export type IdLayoutOptions = Pick<IdLayout, 'timeBits' | 'sequenceBits' | 'nodeBits'> & Partial<IdLayout>;
@@ -34,10 +34,10 @@ const MAX_TIME = 2 ** 48;
 
 /**
  * The default layout: 48 bits of time since the Unix epoch, below them the sequence, in the lowest bits the
- * cluster node id. All nodes whose ids meet need the same width: where two differ, the upper bits of one's
- * node id are another's sequence.
+ * cluster node id. All nodes of a system need the same width: with two widths, the upper bits of one node's
+ * id are the sequence of another node.
  *
- * @param width the bits of a cluster node id, 8 … 16; what is left of 16 is the sequence
+ * @param width the bits of a cluster node id, 8 … 16; the rest of 16 is the sequence
  * @throws {ConfigError} when there is no such width
  */
 export function cluster16(width: number): IdLayout {
@@ -57,14 +57,14 @@ export function cluster16(width: number): IdLayout {
  *
  * @param epochMs what the time counts from, in milliseconds since the Unix epoch; the same for every
  * generator of a system, for ever
- * @throws {ConfigError} when the epoch is none
+ * @throws {ConfigError} when the epoch is invalid
  */
 export function snowflake(epochMs: number = TWITTER_EPOCH_MS): IdLayout {
   return idLayout({ name: 'snowflake', epochMs, timeBits: 41, nodeBits: 10, sequenceBits: 12 });
 }
 
 /**
- * A layout of one's own.
+ * A custom layout.
  * @throws {ConfigError} that names the field which is out of range, or the sum of the bits
  */
 export function idLayout(options: IdLayoutOptions): IdLayout {
@@ -91,7 +91,7 @@ export function idLayout(options: IdLayoutOptions): IdLayout {
 }
 
 /**
- * A layout as one that may be used: whatever a caller without types, or with a hand-made one, has passed.
+ * Checks a layout that a caller without types, or with a hand-made layout, has passed.
  *
  * @throws {ConfigError} that names `layout`, or the field of it which is out of range
  */
@@ -103,28 +103,28 @@ export function checkedLayout(layout: unknown): IdLayout {
   return idLayout(layout as IdLayoutOptions);
 }
 
-/** How many ids a layout has for each millisecond of a node's. */
+/** Number of ids that a node has for each millisecond. */
 export function idsPerMs({ sequenceBits }: IdLayout): number {
   return 2 ** sequenceBits;
 }
 
-/** What stands in a unique id. */
+/** The parts of a unique id. */
 export interface DecodedId {
   /** Milliseconds since the Unix epoch, about when it was made. */
   readonly timeMs: number;
-  /** The node's number, and its group and index, as of a cluster node id. */
+  /** The node's number, and its group and index, as in a cluster node id. */
   readonly node: number;
   readonly group: number;
   readonly index: number;
   /** The leased node id; undefined for the numbers below 8, which are not leased. */
   readonly nodeId: number | undefined;
-  /** The place among the ids of the same millisecond. */
+  /** The position among the ids of the same millisecond. */
   readonly sequence: number;
 }
 
 /**
- * Takes an id apart. Any number of the right size is some id of any layout: whether it is the right layout
- * cannot be told from it.
+ * Decodes an id. Any number of the right size is an id of any layout: the number does not show which layout
+ * is right.
  *
  * @throws {ConfigError} when it is no id, or too large for the layout
  */

@@ -1,4 +1,4 @@
-// Unique 64-bit ids: layouts, the generator, ids as texts and taken apart.
+// Unique 64-bit ids: layouts, the generator, formats and decoding.
 
 export { CLUSTER_NODE_ID_OFFSET, clusterNodeIdOf, nodeIdOf } from './cluster-node-id.js';
 export { formatId, type IdFormat, parseId } from './id-format.js';

@@ -50,7 +50,7 @@ function cluster(nodes = 1) {
     const object = await direct.read(`${id}.json`);
     return nativeCodec.decode(object?.body ?? '', {});
   };
-  /** As an operator who makes ids wider. */
+  /** Widens the ids, as an operator does. */
   const widen = async (idWidth: number) => {
     const stored = await readCluster(session);
     if (stored === undefined) throw new Error('no cluster');
@@ -78,7 +78,7 @@ function drain(ids: UniqueIdGenerator): bigint[] {
 const timesOf = (ids: readonly bigint[]) => [ids[0], ids.at(-1)].map((id) => Number((id ?? 0n) >> 16n));
 
 describe('the ids of a lease', () => {
-  it('are stamped with store time, however wrong this host’s clock is, and carry the node id', async () => {
+  it('carry store time, however wrong this host’s clock is, and the node id', async () => {
     const { clock, start, storeNow } = cluster();
     const lease = await start();
     clock.wallOffset += 86_400_000;
@@ -89,7 +89,7 @@ describe('the ids of a lease', () => {
     expect(storeNow() - timeMs).toBeLessThan(4_100);
   });
 
-  it('are never stamped at or past the timestamp of the lease, however many are asked for, and go on with its renewal', async () => {
+  it('never carry a time at or past the timestamp of the lease, however many are requested, and continue with its renewal', async () => {
     const { clock, start, lease: stored } = cluster();
     const lease = await start();
     const ids = await uniqueIds(lease, { lagMs: 0, advanceMs: 60_000 });
@@ -104,7 +104,7 @@ describe('the ids of a lease', () => {
     expect(ids.decode(await next).sequence).toBe(0);
   });
 
-  it('begin after what the tenure before really used when that was released, without any wait', async () => {
+  it('begin after the last id of the previous tenure if that was released, without any wait', async () => {
     const { clock, start, lease: stored, storeNow } = cluster();
     const first = await start();
     const made = drain(await uniqueIds(first));
@@ -130,7 +130,7 @@ describe('the ids of a lease', () => {
     expect(second.tenureTime?.after).toBeGreaterThanOrEqual(end);
   });
 
-  it('begin after the floor of the cluster: up to there, others may have made narrower ones', async () => {
+  it('begin after the floor of the cluster: up to there, other nodes may have made narrower ones', async () => {
     const { start, session, storeNow } = cluster(2);
     const first = await start();
     const stored = await readCluster(session);
@@ -148,19 +148,19 @@ describe('the ids of a lease', () => {
     expect((await start()).tenureTime?.after).toBe(idFloor);
   });
 
-  it('begin after those of the last tenure that made some, though one that made none came in between', async () => {
+  it('begin after those of the last tenure that made ids, although one without ids came in between', async () => {
     const { start, lease: stored } = cluster();
     const first = await start();
     const made = drain(await uniqueIds(first));
     await first.release();
     const idle = await start();
-    // As a keeper in a thread says it, whose main thread has made none.
+    // As a keeper in a thread records it, when its main thread has made no ids.
     idle.tenureTime?.stamp(0);
     await idle.release();
     expect(await stored()).toMatchObject({ kind: 'released', stampedUntil: timesOf(made)[1] });
   });
 
-  it('are told to be narrow for as far as those of the tenure before go, where the lease begins wide', async () => {
+  it('count as narrow up to the last id of the previous tenure, if the lease begins wide', async () => {
     const { start, widen, lease: stored } = cluster();
     const first = await start();
     const made = drain(await uniqueIds(first));
@@ -170,14 +170,14 @@ describe('the ids of a lease', () => {
     expect(await stored()).toMatchObject({ kind: 'held', idWidth: 9, narrowIdsUntil: timesOf(made)[1] });
   });
 
-  it('are not made narrower than the cluster has them, and no task is told of a width that a fixed layout does not have', async () => {
+  it('are not narrower than in the cluster, and no width is published that a fixed layout does not have', async () => {
     const { clock, start, widen, lease: stored } = cluster();
     const lease = await start();
     const ids = await uniqueIds(lease, { layout: cluster16(8) });
     await widen(9);
     await clock.advance(3 * DURATION);
-    // A program that asks each time goes on as before: what it makes holds back the growth, and harms no
-    // other.
+    // A program that calls each time continues as before: its ids hold back the growth, and harm no other
+    // node.
     expect(await uniqueIds(lease, { layout: cluster16(8) })).toBe(ids);
     expect(await stored()).toMatchObject({ kind: 'held', idWidth: 8 });
     await lease.release();
@@ -196,7 +196,7 @@ describe('the ids of a lease', () => {
     expect(Math.abs(Number(id >> 16n) + 4_000 - storeNow())).toBeLessThan(100);
   });
 
-  it('begin at the timestamp of a tenure that was not released, whatever of it was used', async () => {
+  it('begin at the timestamp of a tenure that was not released, however much of it was used', async () => {
     const { clock, start, lease: stored, network } = cluster();
     const first = await start();
     const made = drain(await uniqueIds(first, { lagMs: 0, advanceMs: 60_000 }));
@@ -223,7 +223,7 @@ describe('the ids of a lease', () => {
     expect((await second).tenureTime?.after).toBe(held.timestamp - 1);
   });
 
-  it('begin a duration from now where the tenure before did not tell a time', async () => {
+  it('begin a duration from now if the previous tenure did not record a time', async () => {
     const { clock, start, direct, storeNow } = cluster();
     await (await start()).release();
     const object = await direct.read('0.json');
@@ -258,7 +258,7 @@ describe('the ids of a lease', () => {
     const ids = await uniqueIds(lease);
     ids.next();
     clock.freeze(2 * DURATION);
-    // What was begun before is not looked at again in the same step: unique all the same.
+    // The current run is not checked again in the same step. Its ids are unique even so.
     drainQuietly(ids);
     expect(() => ids.next()).toThrow(expect.objectContaining({ code: 'LEASE_LOST', reason: 'paused' }));
     expect(lease.signal.aborted).toBe(true);
@@ -279,7 +279,7 @@ describe('the ids of a lease', () => {
     await expect(uniqueIds(lease)).rejects.toMatchObject({ code: 'LEASE_RELEASED' });
   });
 
-  it('are waited for by any number at once, without a warning of a leak', async () => {
+  it('are waited for by any number of callers at once, without a warning of a leak', async () => {
     const { start, clock } = cluster();
     const lease = await start();
     const ids = await uniqueIds(lease);
@@ -298,7 +298,7 @@ describe('the ids of a lease', () => {
     expect(clock.sleepers).toBeLessThan(5);
   });
 
-  it('are waited for as long as somebody wants, and no listener is left behind', async () => {
+  it('are waited for as long as the caller wants, and no listener is left', async () => {
     const { start, clock } = cluster();
     const lease = await start();
     const ids = await uniqueIds(lease);
@@ -317,7 +317,7 @@ describe('the ids of a lease', () => {
   });
 });
 
-/** What is left of a run. */
+/** The rest of a run. */
 function drainQuietly(ids: UniqueIdGenerator): void {
   try {
     for (let n = 0; n < 5_000; n += 1) ids.next();
@@ -326,8 +326,8 @@ function drainQuietly(ids: UniqueIdGenerator): void {
   }
 }
 
-describe('a lease that ids are asked of', () => {
-  it('is asked how wide they are after it was acquired: what was read before may be out of date', async () => {
+describe('a lease with unique ids', () => {
+  it('has the width read after it was acquired: an earlier read may be outdated', async () => {
     const { start, widen, network } = cluster();
     let widened = false;
     network.fault = async (call) => {
@@ -340,11 +340,11 @@ describe('a lease that ids are asked of', () => {
     expect((await uniqueIds(lease)).layout).toEqual(cluster16(9));
   });
 
-  it('waits for the store as long as the lease lasts, or the caller wants', async () => {
+  it('waits for the store as long as it is held, or the caller wants', async () => {
     const { clock, start, network } = cluster();
     const lease = await start();
     const signal = lease.tenureTime?.signal as AbortSignal;
-    // What is done once after the start is over then; the keeper waits for its time to renew.
+    // The single tasks after the start are over then. The keeper waits for its time to renew.
     await clock.advance(500);
     const listening = getEventListeners(signal, 'abort').length;
     network.fault = away;
@@ -358,7 +358,7 @@ describe('a lease that ids are asked of', () => {
     network.fault = undefined;
     await clock.advance(2_000);
     expect((await patient).layout).toEqual(cluster16(8));
-    // Both have stopped to wait; the generator listens.
+    // Both have stopped waiting. The generator listens.
     expect(getEventListeners(signal, 'abort').length).toBe(listening + 1);
     expect(getEventListeners(giving.signal, 'abort').length).toBe(0);
     await expect(uniqueIds(lease, { signal: AbortSignal.abort(new Error('never begun')) })).rejects.toThrow(
@@ -366,7 +366,7 @@ describe('a lease that ids are asked of', () => {
     );
   });
 
-  it('says that it is lost when it is before the store has answered', async () => {
+  it('reports its loss if it is lost before the store has answered', async () => {
     const { clock, start, network } = cluster();
     const lease = await start();
     network.fault = away;
@@ -376,7 +376,7 @@ describe('a lease that ids are asked of', () => {
     await expect(ids).rejects.toMatchObject({ code: 'LEASE_LOST' });
   });
 
-  it('has to be one that has a tenure, and room in the layout', async () => {
+  it('must have a tenure, and room in the layout', async () => {
     const { start } = cluster(1_020);
     await expect(uniqueIds(staticLease({ id: 3, taskId: 'web-3' }))).rejects.toThrow(
       /^lease: expected a leased node id \(standaloneIds/,
@@ -436,7 +436,7 @@ describe('wider ids', () => {
     expect(timesOf([ids.next()])[0]).toBe(lastNarrow + 1);
   });
 
-  it('are told to no task as long as a listener has not gone over to them, while the lease is renewed', async () => {
+  it('are not published as long as a listener has not adopted them, while the lease is renewed', async () => {
     const { clock, start, widen, lease: stored } = cluster();
     const lease = await start();
     let answer = (): void => undefined;
@@ -469,7 +469,7 @@ describe('wider ids', () => {
     expect(await stored()).toMatchObject({ idWidth: 9 });
   });
 
-  it('are what a tenure says it makes from its first write on, where they were known', async () => {
+  it('are recorded from the first write of a tenure on, if they were known', async () => {
     const { start, lease: stored } = cluster(300);
     const lease = await start();
     expect(await stored(lease.id)).toMatchObject({ idWidth: 9 });

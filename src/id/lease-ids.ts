@@ -5,11 +5,11 @@ import { CLUSTER_NODE_ID_OFFSET, clusterNodeIdOf } from './cluster-node-id.js';
 import { checkedLayout, cluster16, type IdLayout } from './id-layout.js';
 import { UniqueIdGenerator, type UniqueIdGeneratorOptions } from './unique-id-generator.js';
 
-/** How the ids of a lease are made. */
+/** Options of {@link uniqueIds}. */
 export interface UniqueIdsOptions extends Pick<UniqueIdGeneratorOptions, 'lagMs' | 'advanceMs'> {
   /**
-   * The same for all nodes whose ids meet. One that is given here stays as it is: choose one with room for
-   * the most node ids that there will ever be, such as `snowflake(epoch)` for 1,016 of them.
+   * The same for all nodes of a system. A given layout never changes: choose one with room for the greatest
+   * number of node ids, such as `snowflake(epoch)` for 1,016.
    *
    * @default `cluster16` with the bits that the cluster has for a node id, more as it grows
    */
@@ -18,7 +18,7 @@ export interface UniqueIdsOptions extends Pick<UniqueIdGeneratorOptions, 'lagMs'
   readonly signal?: AbortSignal | undefined;
 }
 
-/** The options that make a difference to the ids. */
+/** The options that affect the ids. */
 const OPTION_NAMES = ['layout', 'lagMs', 'advanceMs'] as const satisfies (keyof UniqueIdsOptions)[];
 
 const NEVER = new Promise<void>(() => undefined);
@@ -31,18 +31,18 @@ const made = new WeakMap<
 
 /**
  * The generator of unique 64-bit ids of a lease. No two tenures of a node id, and no two nodes, make the same
- * id, whatever the hosts' clocks say: ids contain store time, and only from this tenure's own part of it.
+ * id, whatever the hosts' clocks say: ids contain store time, and only from this tenure's part of it.
  *
  * ```ts
  * const ids = await uniqueIds(lease);
  * const id = ids.next();
  * ```
  *
- * Resolves after one short request, which reads how wide ids are. Every call for a lease resolves to the same
- * generator. It is for the thread that holds the lease's handle.
+ * Resolves after one short request, which reads the width of ids. Every call for a lease resolves to the same
+ * generator. Use it in the thread that has the lease's handle.
  *
- * Not guaranteed: uniqueness after leases were deleted or emptied in the bucket or ZooKeeper: the versions
- * begin again then, too.
+ * Not guaranteed: uniqueness after leases were deleted or emptied in the bucket or ZooKeeper, which restarts
+ * the versions, too.
  *
  * @throws {ConfigError} when an option is out of range, the node id has no room in the layout, the lease has
  * a generator with other options already, or is none (a static node id)
@@ -64,7 +64,7 @@ export async function uniqueIds(
   const { layout, lagMs, advanceMs, signal } = options;
   if (layout !== undefined) checkRoom(id, checkedLayout(layout));
   await time.prepare(signal);
-  // No await from here on: no other call can make one in between.
+  // No await from here on: no other call can make a generator in between.
   const before = made.get(time);
   if (before !== undefined) {
     checkSame(before.options, options);
@@ -122,7 +122,7 @@ function checkRoom(nodeId: number, { name, nodeBits }: IdLayout): void {
   );
 }
 
-/** Only of `cluster16` itself it is known what the others make: a layout of one's own is everybody's. */
+/** Only with `cluster16` the ids of other nodes are known. A custom layout is the same for all nodes. */
 function isTooNarrow({ name, nodeBits }: IdLayout, idWidth: number): boolean {
   return name === 'cluster16' && nodeBits < idWidth;
 }

@@ -6,7 +6,7 @@ import type { Lease } from '../lease/model/lease.js';
 import { uniqueIds } from './lease-ids.js';
 import type { UniqueIdGenerator } from './unique-id-generator.js';
 
-/** A holder with a generator of its own. */
+/** A holder with its own generator. */
 interface Maker {
   readonly lease: Lease;
   readonly ids: UniqueIdGenerator;
@@ -48,7 +48,7 @@ async function fleet(nodes: number) {
       }
     }
   };
-  /** Lets time pass, a second at a time, with everybody making ids. */
+  /** Lets time pass, a second at a time, while all generators make ids. */
   const pass = async (seconds: number, makers: readonly Maker[]) => {
     for (let second = 0; second < seconds; second += 1) {
       makeSome(makers);
@@ -74,7 +74,8 @@ describe('unique ids on a cluster that grows, shrinks and grows again', () => {
     await pass(3, all);
 
     const shrinking = scale(8, { drainTimeoutMs: 12_000 });
-    // Every other one gives its id back when it is told; the others go on until it is taken from them.
+    // Every second holder releases its id when it learns of the retirement. The others continue until it is
+    // taken away.
     for (const [index, { lease }] of all.entries()) {
       if (index % 2 === 0) lease.retiring.addEventListener('abort', () => void lease.release());
     }
@@ -83,7 +84,7 @@ describe('unique ids on a cluster that grows, shrinks and grows again', () => {
 
     await scale(300).end();
     expect(cluster()).toMatchObject({ size: 300, peak: 300, idWidth: 9, generation: 3 });
-    // Enough that all ids but the holders' are taken again, the ones that were taken away too, once their
+    // Long enough that all free ids are taken again, including those that were taken away, once their
     // holders' time is over.
     const joining = Array.from({ length: 300 - staying.length }, async () => all.push(await join()));
     await pass(40, all);

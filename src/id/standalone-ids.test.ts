@@ -35,7 +35,7 @@ describe('ids without a lease', () => {
     expect(seen.size).toBe(made);
   });
 
-  it('are there a millisecond after the start for who waits, and not before', async () => {
+  it('are available a millisecond after the start, and not before', async () => {
     const clock = new VirtualClock();
     const ids = standaloneIds({ nodeId: 3, layout: cluster16(16), clock });
     expect(() => ids.next()).toThrow(expect.objectContaining({ code: 'IDS_EXHAUSTED', waitMs: 1 }));
@@ -45,7 +45,7 @@ describe('ids without a lease', () => {
     await clock.advance(100);
   });
 
-  it('are never stamped ahead of the clock', async () => {
+  it('never carry a time ahead of the clock', async () => {
     const clock = new VirtualClock();
     const ids = standaloneIds({ nodeId: 3, layout: cluster16(8), clock, lagMs: 50 });
     expect(() => ids.next()).toThrow(IdsExhaustedError);
@@ -55,7 +55,7 @@ describe('ids without a lease', () => {
     expect(ids.decode(all.at(-1) as bigint).timeMs).toBe(clock.now());
   });
 
-  it('are refused for a node id that is none, or that the layout has no room for', () => {
+  it('are refused for an invalid node id, or one that does not fit into the layout', () => {
     const clock = new VirtualClock();
     expect(() => standaloneIds({ nodeId: 65_528, clock, layout: cluster16(16) })).toThrow(ConfigError);
     expect(() => standaloneIds({ nodeId: 248, clock, layout: cluster16(8) })).toThrow(

@@ -9,25 +9,25 @@ export interface StandaloneIdsOptions {
   /** The node id, as a lease would give it: 0 … 65527. */
   readonly nodeId: number;
   /**
-   * That of all nodes whose ids meet, the width included: 8 bits have room for the node ids up to 247, 16 for
+   * The layout of all nodes of a system, with the same width: 8 bits have room for node ids up to 247, 16 for
    * all.
    */
   readonly layout: IdLayout;
   readonly clock: Pick<Clock, 'now' | 'sleep'>;
-  /** What of the past may still be used for a burst, in milliseconds, 0 … 3600000. @default 4000 */
+  /** How much past time a burst may use, in milliseconds, 0 … 3600000. @default 4000 */
   readonly lagMs?: number | undefined;
 }
 
 /**
- * A generator without a lease, for a fixed node id: the same ids by the same methods, but their uniqueness
- * rests on the wall clock, and on no other process having the node id.
+ * A generator without a lease, for a fixed node id, with the same ids and methods. Uniqueness depends on the
+ * wall clock, and on no other process having the node id.
  *
  * The times in the ids are later than this call, and never ahead of the clock. So a restarted process repeats
- * none of its predecessor's ids *as long as the host's clock does not go back between the two*, by NTP, by
- * hand, or by a move to another host. Within one process ids never repeat, whatever the clock does. In the
- * first millisecond there is no id yet: begin with `await nextAsync()`.
+ * no id of its predecessor *as long as the host's clock does not go back between the two*. It may go back by
+ * NTP, by hand, or by a move to another host. Within one process ids never repeat, whatever the clock does.
+ * In the first millisecond there is no id yet: begin with `await nextAsync()`.
  *
- * @throws {ConfigError} when the node id is none, or too large for the layout
+ * @throws {ConfigError} when the node id is invalid, or too large for the layout
  */
 export function standaloneIds({
   nodeId,

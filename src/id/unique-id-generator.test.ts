@@ -8,7 +8,7 @@ import { UniqueIdGenerator, type UniqueIdGeneratorOptions } from './unique-id-ge
 
 const NODE = 0x0143;
 
-/** A generator on a clock that stands still until it is moved, with bounds that can be moved too. */
+/** A generator on a clock that moves only when it is moved, with bounds that can be moved, too. */
 function generator(
   options: Partial<UniqueIdGeneratorOptions> & { readonly bounds?: { after?: number; before?: number } } = {},
 ) {
@@ -33,7 +33,7 @@ function generator(
   };
 }
 
-/** Everything that there is until it is exhausted. */
+/** All ids until the generator is exhausted. */
 function drain(ids: UniqueIdGenerator, most = 10_000_000): bigint[] {
   const all: bigint[] = [];
   try {
@@ -54,7 +54,7 @@ const LAYOUTS: readonly IdLayout[] = [
 ];
 
 describe.each(LAYOUTS)('the ids of layout $name $timeBits/$sequenceBits/$nodeBits', (layout) => {
-  it('go on where the lower half of an id is full', () => {
+  it('continue when the lower half of an id is full', () => {
     const perHalf = 2 ** (32 - layout.sequenceBits - layout.nodeBits);
     const { clock, ids } = generator({ layout, lagMs: 0, advanceMs: 100 });
     const sinceEpoch = clock.now() - layout.epochMs;
@@ -67,7 +67,7 @@ describe.each(LAYOUTS)('the ids of layout $name $timeBits/$sequenceBits/$nodeBit
     expect(new Set(made.map((id) => id >> 32n)).size).toBeGreaterThan(1);
   });
 
-  it('strictly increase, in bursts and between them, and tell their node', async () => {
+  it('strictly increase, in bursts and between them, and contain their node', async () => {
     const { clock, ids } = generator({ layout, advanceMs: 50 });
     let last = -1n;
     for (let burst = 0; burst < 20; burst += 1) {
@@ -82,7 +82,7 @@ describe.each(LAYOUTS)('the ids of layout $name $timeBits/$sequenceBits/$nodeBit
     }
   });
 
-  it('use every place of every millisecond in a burst, once', () => {
+  it('use every sequence number of every millisecond in a burst, once', () => {
     const { clock, ids } = generator({ layout, lagMs: 40, advanceMs: 30 });
     const made = drain(ids);
     expect(made).toHaveLength(31 * 2 ** layout.sequenceBits);
@@ -137,13 +137,13 @@ describe('the time in an id', () => {
 });
 
 describe('the bounds of the time', () => {
-  it('are kept: later than what others may have stamped, even where the clock is behind that', () => {
+  it('are kept: ids are later than those that other generators may have made, even if the clock is behind', () => {
     const { clock, bounds, ids } = generator();
     bounds.after = clock.now() + 2_000;
     expect(ids.decode(ids.next()).timeMs).toBe(clock.now() + 2_001);
   });
 
-  it('are kept: nothing is stamped at the end of the lease or past it', async () => {
+  it('are kept: no id carries a time at the end of the lease or past it', async () => {
     const { clock, bounds, ids } = generator();
     bounds.before = clock.now() + 100;
     const last = drain(ids).at(-1) as bigint;
@@ -154,7 +154,7 @@ describe('the bounds of the time', () => {
     expect(() => ids.next()).toThrow('past the end of the lease');
   });
 
-  it('keep a time that was told wrongly from being held to when it is put right', async () => {
+  it('end the effect of a wrong time when it is corrected', async () => {
     const { clock, bounds, ids } = generator();
     const last = ids.next();
     bounds.before = clock.now() + 15_000;
@@ -167,7 +167,7 @@ describe('the bounds of the time', () => {
     expect(ids.next()).toBeGreaterThan(last);
   });
 
-  it('leave no id where they cross', () => {
+  it('leave no id if they cross', () => {
     const { clock, bounds, ids } = generator();
     bounds.after = clock.now() + 10;
     bounds.before = clock.now() + 11;
@@ -176,7 +176,7 @@ describe('the bounds of the time', () => {
     expect(drain(ids)).toHaveLength(128);
   });
 
-  it('end with the layout: a time that it has no bits for is never cut off', async () => {
+  it('end with the layout: a time that does not fit into it is never cut off', async () => {
     const clock = new VirtualClock();
     const layout = idLayout({
       timeBits: 40,
@@ -191,7 +191,7 @@ describe('the bounds of the time', () => {
 });
 
 describe('when nothing is left', () => {
-  it('says for how long, and is right', async () => {
+  it('reports for how long, correctly', async () => {
     const { clock, ids } = generator({ lagMs: 0, advanceMs: 5 });
     const made = drain(ids).length;
     await clock.advance(0);
@@ -201,7 +201,7 @@ describe('when nothing is left', () => {
     expect(drain(ids)).toHaveLength(made / 6);
   });
 
-  it('waits, where it is asked to', async () => {
+  it('waits on request', async () => {
     const { clock, ids } = generator({ lagMs: 0, advanceMs: 0 });
     const last = drain(ids).at(-1) as bigint;
     const next = ids.nextAsync();
@@ -214,7 +214,7 @@ describe('when nothing is left', () => {
     await given;
   });
 
-  it('tells how far an array was filled, and goes on from there', async () => {
+  it('reports how far an array was filled, and continues from there', async () => {
     const { clock, ids } = generator({ lagMs: 0, advanceMs: 0 });
     const target = new BigUint64Array(300);
     const refused = catching(() => ids.fill(target, 5));
@@ -225,8 +225,8 @@ describe('when nothing is left', () => {
   });
 });
 
-describe('bounds that are no whole milliseconds', () => {
-  it('are kept to from within', () => {
+describe('bounds that are not whole milliseconds', () => {
+  it('are rounded inwards', () => {
     const { clock, bounds, ids } = generator({ lagMs: 0, advanceMs: 60_000 });
     bounds.after = clock.now() + 10.5;
     bounds.before = clock.now() + 20.3;
@@ -234,7 +234,7 @@ describe('bounds that are no whole milliseconds', () => {
     expect([...stamps]).toEqual([11, 12, 13, 14, 15, 16, 17, 18, 19, 20]);
   });
 
-  it('are no bounds where they are no numbers, and no ids are made', () => {
+  it('allow no ids if they are not numbers', () => {
     const { bounds, ids } = generator();
     bounds.before = Number.NaN;
     expect(catching(() => ids.next()).waitMs).toBe(50);
@@ -288,13 +288,13 @@ describe('a generator', () => {
     expect(() => generator(options)).toThrow(ConfigError);
   });
 
-  it('is not made by a layout whose time has not begun', () => {
+  it('is refused with a layout whose time has not begun', () => {
     expect(() => generator({ layout: snowflake(1_800_000_000_000) })).toThrow(
       new ConfigError('layout.epochMs', 1_800_000_000_000, 'a time in the past'),
     );
   });
 
-  it('goes over to a layout with more bits for its node, and to no other', () => {
+  it('adopts a layout with more bits for its node, and no other', () => {
     const { ids } = generator({ node: 8, layout: cluster16(9) });
     const first = ids.next();
     const hand = { ...cluster16(10), nodeBits: 11 };
@@ -314,7 +314,7 @@ describe('a generator', () => {
     expect(made.slice(1).every((id) => (id & 0x7ffn) === 8n)).toBe(true);
   });
 
-  it('begins each millisecond at its first place, whatever it used of the one before, and whatever the layout was then', async () => {
+  it('begins each millisecond at its first sequence number, whatever it used of the previous one, and whatever the layout was then', async () => {
     const { clock, ids } = generator({ node: 8, layout: cluster16(8), lagMs: 0, advanceMs: 0 });
     const bits = () => ids.layout.nodeBits;
     const whole = () =>
@@ -322,7 +322,7 @@ describe('a generator', () => {
         { length: 2 ** (16 - bits()) },
         (_, place) => (BigInt(clock.now()) << 16n) | BigInt(place * 2 ** bits() + 8),
       );
-    // For longer than one look at the clock is good for.
+    // For longer than a reading of the clock is used.
     const untilLater = () => clock.advance(101);
     for (const [wider, usedBefore] of [
       [9, 200],
@@ -381,7 +381,7 @@ describe('a generator', () => {
     expect(ids.decode(ids.next()).sequence).toBe(0);
   });
 
-  it('touches nothing beside a Buffer that it is given by mistake', () => {
+  it('writes nothing past the end of a Buffer that it is given by mistake', () => {
     const { ids } = generator();
     const memory = new ArrayBuffer(64);
     expect(() => ids.fill(Buffer.from(memory, 0, 8) as never, 0, 4)).toThrow(ConfigError);

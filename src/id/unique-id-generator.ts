@@ -7,44 +7,46 @@ import { formatId, type IdFormat } from './id-format.js';
 import { checkedLayout, type DecodedId, decodeId, type IdLayout, idsPerMs } from './id-layout.js';
 import { IdsExhaustedError, type IdTime } from './id-time.js';
 
-/** What a {@link UniqueIdGenerator} puts into its ids, and what it waits with. */
+/** Options of {@link UniqueIdGenerator}. */
 export interface UniqueIdGeneratorOptions {
   readonly layout: IdLayout;
-  /** The node's number as it stands in the ids, 0 … 2^nodeBits - 1: with `cluster16` the cluster node id. */
+  /** The node's number in the ids, 0 … 2^nodeBits - 1: with `cluster16` the cluster node id. */
   readonly node: number;
   readonly time: IdTime;
-  /** Only to wait with. */
+  /** Used only to wait. */
   readonly clock: Pick<Clock, 'sleep'>;
   /**
-   * How far behind the time ids are stamped while few are made, in milliseconds, 0 … 3600000: the rest serves
-   * a burst.
+   * How far the times of ids lag behind while few are made, in milliseconds, 0 … 3600000. A burst uses this
+   * reserve.
    * @default 4000
    */
   readonly lagMs?: number | undefined;
-  /** How far ahead of that they may be stamped in a burst, in milliseconds, 0 … 3600000. @default 8000 */
+  /** How far ahead of that the times may be in a burst, in milliseconds, 0 … 3600000. @default 8000 */
   readonly advanceMs?: number | undefined;
 }
 
-/** How long a read of the clock is used while the event loop turns, in milliseconds. */
+/** How long a reading of the clock is used while the event loop runs, in milliseconds. */
 const FRESH_MS = 100;
 /**
- * How many ids are made at most between two reads of the clock: few after a pause, twice as many each time
- * while they are made fast.
+ * Maximum number of ids between two reads of the clock: few after a pause, twice as many each time while ids
+ * are made fast.
  */
 const RUN = { first: 64, max: 4_096 };
 const FAST_MS = 10;
 const HALF = 2 ** 32;
-/** How long to wait for the renewal of a lease before the next attempt, and for anything, in milliseconds. */
+/**
+ * The wait for the renewal of a lease before the next attempt, and the longest wait of all, in milliseconds.
+ */
 const RENEWAL_WAIT_MS = 50;
 const MAX_WAIT_MS = 60_000;
-/** Where the halves of a 64-bit number stand on this machine. */
+/** The positions of the halves of a 64-bit number on this machine. */
 const LOW = new Uint8Array(new Uint32Array([1]).buffer)[0] === 1 ? 0 : 1;
 const HIGH = 1 - LOW;
 
 /**
- * Makes unique 64-bit ids, strictly increasing, each from a counter whose upper bits are a time: a virtual
- * clock, which follows the given one at a distance (`lagMs`) while few ids are made, and runs ahead of that
- * by up to `advanceMs` in a burst.
+ * Makes unique, strictly increasing 64-bit ids from a counter whose upper bits are a time. This time is a
+ * virtual clock. It follows the given clock at a distance (`lagMs`) while few ids are made, and runs ahead of
+ * that by up to `advanceMs` in a burst.
  *
  * No id repeats, whatever the clock does, as long as no other generator with the same node's number uses
  * times within the bounds of the same {@link IdTime}. An id's time is between `lagMs` + 100 ms before and
@@ -57,13 +59,13 @@ export class UniqueIdGenerator {
   readonly #clock: Pick<Clock, 'sleep'>;
   readonly #lagMs: number;
   readonly #advanceMs: number;
-  /** How much an id grows by with the sequence. */
+  /** The increment of an id with each step of the sequence. */
   #step: number;
   readonly #id = new BigUint64Array(1);
   readonly #halves = new Uint32Array(this.#id.buffer);
   /**
-   * The next id's time, in milliseconds since the Unix epoch, and its place within it, both as of the
-   * beginning of the run.
+   * The next id's time, in milliseconds since the Unix epoch, and its position in it, both at the beginning
+   * of the run.
    */
   #ms: number;
   #sequence = 0;
@@ -75,13 +77,13 @@ export class UniqueIdGenerator {
   #left = 0;
   /** How many ids were made before the run. */
   #before = 0;
-  /** The first time that the layout has no bits for. */
+  /** The first time that does not fit into the layout. */
   readonly #end: number;
   #isTicking = false;
 
   /**
-   * @throws {ConfigError} when the layout is none, the node's number too large for it, its time has not begun
-   * yet, or an option is out of range
+   * @throws {ConfigError} when the layout is invalid, the node's number does not fit into it, its time has
+   * not begun yet, or an option is out of range
    */
   constructor({
     layout: given,
@@ -107,11 +109,11 @@ export class UniqueIdGenerator {
     this.#step = stepOf(layout);
     this.#ms = layout.epochMs;
     this.#end = layout.epochMs + 2 ** layout.timeBits;
-    // The next id asks then, and is refused.
+    // The next id then checks the time, and is refused.
     onAbort(time.signal, () => this.#settle());
   }
 
-  /** What the next id is made by. */
+  /** The layout of the next id. */
   get layout(): IdLayout {
     return this.#layout;
   }
@@ -122,18 +124,18 @@ export class UniqueIdGenerator {
   }
 
   /**
-   * Makes all further ids by a layout with more bits for the node, in the same number of bits. They are
-   * greater than all before.
+   * Makes all further ids with a layout that has more bits for the node, and the same number of bits in all.
+   * They are greater than all earlier ids.
    *
-   * @throws {ConfigError} when it has fewer of them, another time or another number of bits below it, or is
-   * none
+   * @throws {ConfigError} when the layout has fewer bits for the node, another time, another number of bits
+   * below the time, or is invalid
    */
   adopt(given: IdLayout): void {
     const layout = checkedLayout(given);
     const { epochMs, timeBits, lowest, nodeBits, sequenceBits } = layout;
     const now = this.#layout;
     const isSameTime = epochMs === now.epochMs && timeBits === now.timeBits && lowest === now.lowest;
-    // As many bits below the time as before: it has to stay where it is.
+    // The number of bits below the time must stay the same: the time keeps its position.
     if (
       !isSameTime ||
       nodeBits < now.nodeBits ||
@@ -143,7 +145,7 @@ export class UniqueIdGenerator {
       throw new ConfigError('layout', layout.name, expected);
     }
     this.#settle();
-    // The rest of the millisecond may have been another node's in the layout before.
+    // In the earlier layout, the rest of the millisecond may belong to another node.
     if (this.#sequence > 0) this.#advanceTo(this.#ms + 1);
     this.#layout = layout;
     this.#step = stepOf(layout);
@@ -158,7 +160,7 @@ export class UniqueIdGenerator {
   next(): bigint {
     if (this.#left <= 0) this.#refill();
     this.#left -= 1;
-    // Two halves in one buffer, read as a whole: nothing is allocated but the bigint.
+    // Two halves in one buffer, read as a whole: only the bigint is allocated.
     (this.#halves[LOW] as number) += this.#step;
     return this.#id[0] as bigint;
   }
@@ -177,7 +179,7 @@ export class UniqueIdGenerator {
       } catch (error) {
         if (!(error instanceof IdsExhaustedError)) throw error;
         const over = anySignal(signal, this.#time.signal);
-        // When it ends early, the loop finds out why.
+        // If the sleep ends early, the loop finds the reason.
         await this.#clock.sleep(error.waitMs, over.signal).catch(() => undefined);
         over.release();
       }
@@ -194,15 +196,15 @@ export class UniqueIdGenerator {
    *
    * @param offset where to begin. @default 0
    * @param count how many. @default to the end of the array
-   * @throws {ConfigError} when they do not fit into the array, or it is another kind of one: nothing is
+   * @throws {ConfigError} when they do not fit into the array, or it is no `BigUint64Array`: nothing is
    * written
    * @throws {IdsExhaustedError} when there are not enough yet; the first `filled` of them have been written
-   * @throws {LeaseLostError} when the node's number is, or may be, another task's; what was written before is
-   * not told, and unique nevertheless
+   * @throws {LeaseLostError} when the node's number is, or may be, another task's. How many ids were written
+   * before is not reported; they are unique.
    */
   fill(target: BigUint64Array, offset?: number, count?: number): void;
   fill(target: unknown, offset = 0, wanted?: number): void {
-    // What has elements of another size, such as a Buffer, would be written past its end.
+    // An array with elements of another size, such as a Buffer, would be written past its end.
     if (!types.isBigUint64Array(target))
       throw new ConfigError('target', Object.prototype.toString.call(target), 'a BigUint64Array');
     checkWhole('offset', offset, 0, target.length, ', the length of the array');
@@ -226,7 +228,7 @@ export class UniqueIdGenerator {
     }
   }
 
-  /** Takes an id of this layout apart. Throws as {@link decodeId} does. */
+  /** Decodes an id of this layout. Throws as {@link decodeId} does. */
   decode(id: bigint | string): DecodedId {
     return decodeId(id, this.layout);
   }
@@ -241,8 +243,8 @@ export class UniqueIdGenerator {
     const ms = Math.max(this.#ms, target, Math.floor(time.after) + 1);
     const allowed = target + this.#advanceMs;
     const before = Math.min(Math.ceil(time.before()), this.#end);
-    // Checked before anything changes: a wrong time must not last when it is corrected. Written so that NaN
-    // passes neither.
+    // Checked before any change: a wrong time must have no effect after its correction. NaN fails both
+    // comparisons.
     if (!(ms <= allowed && ms < before)) throw this.#exhausted(ms, allowed, before, filled);
     this.#advanceTo(ms);
     this.#longest =
@@ -250,13 +252,13 @@ export class UniqueIdGenerator {
     this.#lookedAt = now;
     const { lowest, epochMs, sequenceBits, nodeBits } = this.#layout;
     const perMs = 2 ** sequenceBits;
-    // Whole milliseconds that the run may use, the one that has begun among them.
+    // Whole milliseconds that the run may use, including the current one.
     const wholeMs = Math.min(allowed + 1, before) - this.#ms;
     const inMs = perMs - this.#sequence;
     const max = lowest === 'node' ? inMs + (wholeMs - 1) * perMs : inMs;
     const sinceEpoch = this.#ms - epochMs;
     const unit = 2 ** (sequenceBits + nodeBits);
-    // Divided without losing digits: the time's bits are more than a number has below it.
+    // Divided without losing digits: an id has more bits than a number can hold.
     const perHalf = HALF / unit;
     const nodePart = lowest === 'node' ? this.node : this.node * perMs;
     const base = (sinceEpoch % perHalf) * unit + this.#sequence * this.#step + nodePart;
@@ -269,7 +271,7 @@ export class UniqueIdGenerator {
     void this.#tick();
   }
 
-  /** Brings time and sequence to where the run was left. */
+  /** Moves time and sequence to the current position of the run. */
   #settle(): void {
     const made = this.#run - this.#left;
     const sequence = this.#sequence + made;
@@ -298,7 +300,7 @@ export class UniqueIdGenerator {
     if (ms > allowed) {
       const early = `they would be stamped more than ${this.#advanceMs - this.#lagMs} ms ahead of the time`;
       const until = new Date(ms - 1).toISOString();
-      // Then nothing of this generator's own is used up.
+      // In this case the generator has not used up its own ids.
       const why =
         ms > this.#ms ? `, since somebody else with the node's number may have used it up to ${until}` : '';
       return new IdsExhaustedError(Math.min(ms - allowed, MAX_WAIT_MS), filled, early + why);

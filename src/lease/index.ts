@@ -1,4 +1,4 @@
-// The engine by itself, with clock, chance and store as parameters: `nodelease/engine`.
+// `nodelease/engine`: the engine alone, with clock, random source and store as parameters.
 
 export { type AcquireLeaseOptions, acquireLease } from './acquire/acquire-lease.js';
 export type { EnsureClusterOptions } from './acquire/ensure-cluster.js';

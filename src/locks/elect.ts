@@ -5,13 +5,13 @@ import { detached } from '../lease/model/lease.js';
 import { isStoreAway, whileStoreIsAway } from '../lease/session/store-retry.js';
 import { acquireLock, checkLock, type LockOptions, type StoreLock } from './store-lock.js';
 
-/** The pauses between attempts to stand again while the store is away, in milliseconds. */
+/** The pauses between attempts to rejoin the election while the store is away, in milliseconds. */
 const STAND_AGAIN: Backoff = { first: 1_000, max: 10_000 };
 
 /**
- * Stands for election again and again: each term is a lock that is held. The loop's body is the work of the
- * leader; a term ends with the body, which has to stop when the term's `signal` aborts, and then this stands
- * again. `break` ends the last term and the election.
+ * Takes part in an election repeatedly: each term is a lock that is held. The loop's body is the work of the
+ * leader. A term ends with the body, which must stop when the term's `signal` aborts. Then this rejoins the
+ * election. `break` ends the last term and the election.
  *
  * ```ts
  * for await (const term of electOnStore('leader', { store: 's3://bucket/my-service' })) {
@@ -19,11 +19,11 @@ const STAND_AGAIN: Backoff = { first: 1_000, max: 10_000 };
  * }
  * ```
  *
- * After the first term a store that is away is waited for. What else {@link acquireLock} throws ends the
+ * After the first term this waits for a store that is away. Any other error of {@link acquireLock} ends the
  * election, `signal.reason` included.
  *
  * @param options.timeoutMs how long to wait for each term
- * @throws {ConfigError} when the name cannot be a lock's, or an option is unknown or out of range
+ * @throws {ConfigError} when the name is not allowed for a lock, or an option is unknown or out of range
  */
 export function electOnStore(
   name: string,

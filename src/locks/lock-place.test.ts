@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { parseStoreUrl } from '../store/store-url.js';
 import { lockPlace } from './lock-place.js';
 
-describe('the place of a lock', () => {
+describe('the location of a lock', () => {
   it.each([
     ['s3://bucket', 's3://bucket/locks/nightly'],
     ['s3://bucket/', 's3://bucket/locks/nightly'],
@@ -12,7 +12,7 @@ describe('the place of a lock', () => {
     ['file:/', 'file:/locks/nightly'],
     ['file:///with%20blank', 'file:/with blank/locks/nightly'],
     ['memory:', 'memory:'],
-  ])('is a store of its own below %s, by a URL that operators may use', async (store, expected) => {
+  ])('is a separate store below %s, with a URL that operators may use', async (store, expected) => {
     const place = await lockPlace(store, 'nightly');
     expect(place).toBe(expected);
     expect(parseStoreUrl(place as string).url).toBe(expected);

@@ -11,26 +11,26 @@ import { openedStore, REQUEST_TIMEOUT_MS, type StoreOptions } from '../runtime/o
 import { type LeaseStore, StoreError } from '../store/lease-store.js';
 import { parseStoreUrl } from '../store/store-url.js';
 
-/** Each lock has its own folder here, next to the record of the probe that serves all of them. */
+/** Each lock has its own folder here, next to the record of the probe for all of them. */
 const LOCKS = 'locks';
 
 /**
- * A segment of a path in every store. On some servers no object may have the name of a folder; those of
- * leases end in .json.
+ * A name that is a segment of a path in every store. On some servers no object may have the name of a folder;
+ * those of leases end in .json.
  */
 const NAME = /^(?!.*\.json$)[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$/;
 
-/** @throws {ConfigError} when `name` cannot be that of a lock */
+/** @throws {ConfigError} when `name` is not allowed for a lock */
 export function checkLockName(name: string): void {
   const expected = '1 to 200 letters, digits and ._- (no dot in front, and no .json at the end)';
   if (!NAME.test(name)) throw new ConfigError('name of the lock', name, expected);
 }
 
-/** A URL below which locks are kept, or what opens the store at such a path. */
+/** A URL below which locks are kept, or a function that opens the store at such a path. */
 export type LockStore = string | ((path: string) => LeaseStore | Promise<LeaseStore>);
 
 /**
- * Where a lock is kept: the URL of its store; where a function opens those, the store, for the caller to
+ * The location of a lock: the URL of its store, or the store that a function has opened, for the caller to
  * close.
  * @throws {ConfigError}
  */
@@ -50,7 +50,8 @@ interface ProbedStoreOptions extends Omit<StoreOptions, 'store'> {
 }
 
 /**
- * Makes sure that a remote store has passed the probe, which costs hundreds of requests; its record, one.
+ * Ensures that a remote store has passed the probe. The probe costs hundreds of requests, a read of its
+ * record one.
  *
  * @throws {StoreUnusableError} when the store fails the probe, or has failed one
  * @throws {StoreError}
@@ -75,7 +76,7 @@ export async function ensureProbed(options: ProbedStoreOptions): Promise<void> {
   }
 }
 
-/** Nothing is written into a bucket of Camunda, not into a folder either. @throws {StoreUnusableError} */
+/** Refuses a bucket of Camunda, also for a folder in it. @throws {StoreUnusableError} */
 async function refuseCamundaAbove(url: string, options: ProbedStoreOptions): Promise<void> {
   const store = await openedStore({ ...options, store: url }, options);
   try {
@@ -87,7 +88,7 @@ async function refuseCamundaAbove(url: string, options: ProbedStoreOptions): Pro
     const { objects } = await session.listPage(undefined, call);
     await refuseForeign(session, objects, call);
   } catch (error) {
-    // A lock takes rights on its folder only.
+    // A lock needs rights on its own folder only.
     if (!(error instanceof StoreError && error.fault === 'denied')) throw error;
   } finally {
     await store.close();

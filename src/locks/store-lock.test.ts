@@ -22,7 +22,7 @@ afterEach(() => void vi.unstubAllEnvs());
 it.each([
   ['a lock', () => acquireLock('nightly')],
   ['an election', async () => electOnStore('leader')],
-])('%s asks for the store in a container, where the default would exclude no other one', async (_, stand) => {
+])('%s requires the store in a container, where the default would exclude no other one', async (_, stand) => {
   vi.stubEnv('KUBERNETES_SERVICE_HOST', '10.0.0.1');
   await expect(stand()).rejects.toMatchObject({ code: 'CONFIG_INVALID', setting: 'store' });
 });
@@ -37,7 +37,7 @@ function lockStore({ remote = false } = {}) {
     return bucket;
   };
   let tasks = 0;
-  /** A task with a network of its own. */
+  /** A task with its own network. */
   const task = () => {
     tasks += 1;
     const network = { calls: [] as (MemoryCall & { path: string })[], isAway: false, open: 0 };
@@ -121,7 +121,7 @@ describe('a lock on a store', () => {
     expect(tokens).toEqual([1n, 2n, 3n, 4n, 5n]);
   });
 
-  it('is waited for until the timeout, and had as soon as it is released', async () => {
+  it('is waited for until the timeout, and acquired as soon as it is released', async () => {
     const { task, clock } = lockStore();
     const first = await task().lock('nightly');
     const begun = clock.monotonic();
@@ -144,7 +144,7 @@ describe('a lock on a store', () => {
     await expect(task().lock('nightly', { timeoutMs: 0 })).rejects.toMatchObject({ code: 'WAIT_TIMEOUT' });
   });
 
-  it('is lost before its deadline while the store is away, and its holder is told so by the name of the lock', async () => {
+  it('is lost before its deadline while the store is away, and the error names the lock', async () => {
     const { task, clock } = lockStore();
     const { lock, network } = task();
     const held = await lock('nightly');
@@ -172,7 +172,7 @@ describe('a lock on a store', () => {
     expect(held.signal.reason).toMatchObject({ code: 'LOCK_LOST', reason: 'paused' });
   });
 
-  it('is taken from a holder that is gone after duration and grace, and not before', async () => {
+  it('is taken from a dead holder after duration and grace, and not before', async () => {
     const { task, clock } = lockStore();
     const { lock, network } = task();
     await lock('nightly');
@@ -196,7 +196,7 @@ describe('a lock on a store', () => {
     expect(held.signal.reason).toMatchObject({ code: 'LOCK_LOST', reason: 'taken', lock: 'nightly' });
   });
 
-  it('is refused where a larger cluster stands, of which two tasks would have node ids at a time', async () => {
+  it('is refused on a larger cluster, where two tasks would hold node ids at a time', async () => {
     const { task, clock, bucketAt } = lockStore();
     const held = await task().lock('nightly');
     const store = new MemoryLeaseStore({ clock }, bucketAt('locks/nightly'));
@@ -228,7 +228,7 @@ describe('a lock on a store', () => {
     expect(getEventListeners(stop.signal, 'abort')).toEqual([]);
   });
 
-  it('closes every store that it opened: after the release, and where it could not be had', async () => {
+  it('closes every store that it opened: after the release, and when it could not be acquired', async () => {
     const { task } = lockStore();
     const [a, b] = [task(), task()];
     const held = await a.lock('nightly');
@@ -240,7 +240,7 @@ describe('a lock on a store', () => {
   });
 
   it.each(['', '.', '..', '.a', 'a/b', 'a b', 'ä', 'a\n', 'x.json', 'a'.repeat(201)])(
-    'refuses the name %j, and asks no store',
+    'refuses the name %j, and contacts no store',
     async (name) => {
       const { lock, network } = lockStore().task();
       await expect(lock(name)).rejects.toMatchObject({ code: 'CONFIG_INVALID', setting: 'name of the lock' });
@@ -316,7 +316,7 @@ describe('locks on a remote store', () => {
 });
 
 describe('an election on a store', () => {
-  /** Collects the terms; each lasts until it is lost or `endTerm` is called. */
+  /** Collects the terms; each one continues until it is lost or `endTerm` is called. */
   function standing(options: LockOptions, name = 'leader') {
     const terms: StoreLock[] = [];
     let endTerm = () => {};
@@ -355,12 +355,12 @@ describe('an election on a store', () => {
     expect(b.terms.map(({ token }) => token)).toEqual([2n]);
     b.endTerm();
     await clock.advance(1_000);
-    // Nobody else stands: it leads again, with a greater token.
+    // There is no other candidate: it leads again, with a greater token.
     expect(b.terms.map(({ token }) => token)).toEqual([2n, 3n]);
     expect(b.terms.map((term) => term.isValid())).toEqual([false, true]);
   });
 
-  it('is stood in again after a loss, for as long as the store is away, and says so', async () => {
+  it('is joined again after a loss, for as long as the store is away, and reports that', async () => {
     const { task, clock } = lockStore();
     const { options, network, events } = task();
     const { terms } = standing(options);
@@ -385,7 +385,7 @@ describe('an election on a store', () => {
     });
   });
 
-  it('ends with the signal that aborts while it stands', async () => {
+  it('ends with the signal that aborts during the wait', async () => {
     const { task, clock } = lockStore();
     await task().lock('leader');
     const stop = new AbortController();

@@ -34,8 +34,8 @@ export interface LockOptions extends SharedOptions {
   /**
    * `s3://bucket/prefix`, `azblob://account/container/prefix`, `gs://bucket/prefix`,
    * `etcd://HOST:2379/prefix`, `file:DIR`, or `memory:`, which excludes no task, for trials. The lock is the
-   * cluster of one node id at `locks/NAME` below it. A function opens stores of your own, each to be closed
-   * after use: it gets such a path. To be given in a container.
+   * cluster of one node id at `locks/NAME` below it. A function gets such a path, and opens your own store
+   * there, which is closed after use. Required in a container.
    * @default 'file:.nodelease'
    */
   readonly store?: LockStore | undefined;
@@ -59,8 +59,8 @@ export interface StoreLock extends AsyncDisposable {
    */
   readonly token: bigint;
   /**
-   * Aborts with a {@link LockLostError} once the lock is lost, and not on `release()`. Before an act that
-   * must not happen twice, ask `isValid()`.
+   * Aborts with a {@link LockLostError} once the lock is lost, and not on `release()`. Before an operation
+   * that must not happen twice, call `isValid()`.
    */
   readonly signal: AbortSignal;
   /** Until when the lock is held unless it is renewed, in milliseconds on the monotonic clock. */
@@ -71,8 +71,8 @@ export interface StoreLock extends AsyncDisposable {
    */
   isValid(): boolean;
   /**
-   * Gives the lock back. Never throws for want of the store: a release that fails is left to expire. Later
-   * calls share the first one's end.
+   * Releases the lock. It does not throw when the store fails: the lease is then left to expire. Later calls
+   * share the result of the first one.
    */
   release(): Promise<void>;
 }
@@ -86,10 +86,10 @@ export interface StoreLock extends AsyncDisposable {
  * await report(lock.token, { signal: lock.signal });
  * ```
  *
- * Not guaranteed: an order among waiting tasks; that code which looks at neither `signal` nor `isValid()`
- * stops in time.
+ * Not guaranteed: an order among waiting tasks; that code which checks neither `signal` nor `isValid()` stops
+ * in time.
  *
- * @throws {ConfigError} when the name cannot be a lock's, or an option is unknown or out of range
+ * @throws {ConfigError} when the name is not allowed for a lock, or an option is unknown or out of range
  * @throws {StoreUnusableError} when the store cannot be reached, denies access, ignores conditions, or has a
  * larger cluster there
  * @throws {WaitTimeoutError} when the lock did not become free in time
@@ -122,7 +122,7 @@ export async function acquireLock(name: string, options: LockOptions = {}): Prom
     );
   } catch (error) {
     await end();
-    // By the name of the lock, where they name its store or its node id.
+    // These errors name its store or its node id: the lock is named instead.
     if (error instanceof AcquireTimeoutError)
       throw new WaitTimeoutError(`lock ${name} did not become free in time`, { cause: error });
     if (error instanceof StoreError || error instanceof StoreUnusableError)
@@ -153,7 +153,7 @@ function handleOf(name: string, node: HeldNode, end: (node: HeldNode) => Promise
   };
 }
 
-/** Checks what the compiler sees to in TypeScript, too. @throws {ConfigError} */
+/** Checks what the compiler checks in TypeScript, too. @throws {ConfigError} */
 export function checkLock(name: string, options: LockOptions): void {
   checkLockName(name);
   const names: readonly string[] = [...SHARED, ...OWN];

@@ -12,7 +12,7 @@ import { type MonitorEvent, NodeMonitor } from './node-monitor.js';
 afterEach(() => void vi.unstubAllEnvs());
 
 describe('acquire', () => {
-  it('asks for the store in a container, where the default would be a cluster of its own', async () => {
+  it('requires the store in a container, where the default would be a separate cluster', async () => {
     vi.stubEnv('KUBERNETES_SERVICE_HOST', '10.0.0.1');
     await expect(acquire({ nodes: 2 })).rejects.toThrow(
       'store: expected one that all tasks reach, such as s3://bucket/prefix (in a container (',
@@ -82,7 +82,7 @@ describe('acquire', () => {
     ['provider', { provider: 'etcd' }],
     ['provider', { provider: 'zookeeper', zookeeper: 'zk1' }],
   ])(
-    'names what cannot be announced as it was given, and asks neither store nor ZooKeeper: %s',
+    'names an option that cannot be announced, and contacts neither store nor ZooKeeper: %s',
     async (setting, options) => {
       const asked: string[] = [];
       const store = new Proxy({}, { get: (_, name) => void asked.push(String(name)) });
@@ -96,7 +96,7 @@ describe('acquire', () => {
     ['provider', { provider: 'zookeeper' }],
     ['keeper', { provider: 'zookeeper', zookeeper: 'zk1', keeper: 'worker' }],
   ])(
-    'names the option that is wrong where ZooKeeper gives the node id: %s in %j',
+    'names the option that is wrong if ZooKeeper gives out the node id: %s in %j',
     async (setting, options) => {
       await expect(acquire(options as AcquireOptions)).rejects.toMatchObject({
         code: 'CONFIG_INVALID',
@@ -114,19 +114,19 @@ describe('acquire', () => {
 });
 
 describe('acquire with a monitor', () => {
-  /** What it has told since, without renewals. */
+  /** Its reports since then, without renewals. */
   function watched() {
     const monitor = new NodeMonitor();
-    const told: string[] = [];
+    const reports: string[] = [];
     monitor.onEvent((event: MonitorEvent) => {
-      if (event.type === 'phase') told.push(event.phase);
-      else if (event.event.type !== 'renewed') told.push(`${event.type}: ${event.event.type}`);
+      if (event.type === 'phase') reports.push(event.phase);
+      else if (event.event.type !== 'renewed') reports.push(`${event.type}: ${event.event.type}`);
     });
-    return { monitor, told };
+    return { monitor, reports };
   }
 
-  it('has it told of the node id from its acquisition to its release, and stopping as soon as the release is asked for', async () => {
-    const { monitor, told } = watched();
+  it('notifies it from the acquisition to the release, and is stopping as soon as the release is called', async () => {
+    const { monitor, reports } = watched();
     const events: string[] = [];
     const lease = await acquire({
       store: 'memory:',
@@ -147,7 +147,7 @@ describe('acquire with a monitor', () => {
     expect(monitor.health()).toMatchObject({ live: true, ready: false });
     await releasing;
     expect(monitor.health()).toMatchObject({ state: 'released', live: true, ready: false });
-    expect(told.filter((news) => news !== 'lease: bootstrapped')).toEqual([
+    expect(reports.filter((news) => news !== 'lease: bootstrapped')).toEqual([
       'lease: cluster-created',
       'lease: acquired',
       'held',
@@ -158,7 +158,7 @@ describe('acquire with a monitor', () => {
     expect(events).toContain('released');
   });
 
-  it('has it told that nothing was acquired, whatever the reason', async () => {
+  it('notifies it that no node id was acquired, whatever the reason', async () => {
     const bad = watched();
     const invalid = acquire({ store: 'memory:', taskId: 'a b', monitor: bad.monitor });
     await expect(invalid).rejects.toMatchObject({ code: 'CONFIG_INVALID', setting: 'taskId' });
@@ -167,7 +167,7 @@ describe('acquire with a monitor', () => {
     await expect(acquire({ store: 'ftp://x', monitor: unknown.monitor })).rejects.toMatchObject({
       setting: 'store',
     });
-    expect(unknown.told).toEqual(['failed']);
+    expect(unknown.reports).toEqual(['failed']);
     const late = watched();
     await using first = await acquire({ store: 'memory:', nodes: 1, taskId: 'first' });
     expect(first.isValid()).toBe(true);
@@ -176,10 +176,10 @@ describe('acquire with a monitor', () => {
       acquire({ store: 'memory:', nodes: 1, taskId: 'late', signal, monitor: late.monitor }),
     ).rejects.toThrow('shut down');
     expect(late.monitor.health()).toMatchObject({ state: 'failed', reason: 'shut down' });
-    expect(late.told).toEqual(['failed']);
+    expect(late.reports).toEqual(['failed']);
   });
 
-  it('refuses one that has told of another node id: its end would be taken for that of this one', async () => {
+  it('refuses one that has reported another node id: its end would count for this one', async () => {
     const { monitor } = watched();
     const lease = await acquire({ store: 'memory:', nodes: 2, taskId: 'me', monitor });
     const again = { store: 'memory:', nodes: 2, taskId: 'me', monitor } as const;
@@ -220,7 +220,7 @@ describe('a data directory', () => {
     }
   });
 
-  it('does not say that its work has ended where the lease was lost before', async () => {
+  it('does not record the end of its work if the lease was lost before', async () => {
     const root = newRoot();
     const store = new MemoryLeaseStore({ clock: systemClock });
     try {

@@ -23,27 +23,28 @@ import { installedTracer } from './preloaded-sdk.js';
 export interface AcquireOptions {
   /**
    * `s3://bucket/prefix`, `azblob://account/container/prefix`, `gs://bucket/prefix`,
-   * `etcd://HOST:2379/prefix` (`etcds:` with TLS), `file:DIR`, `memory:`, or a store of your own. To be given
-   * in a container. @default 'file:.nodelease'
+   * `etcd://HOST:2379/prefix` (`etcds:` with TLS), `file:DIR`, `memory:`, or your own store. Required in a
+   * container. @default 'file:.nodelease'
    */
   readonly store?: string | LeaseStore;
   /**
-   * `existing`: `acquire` fails where the store has no cluster, as where its URL is misspelt, and makes none.
+   * `existing`: `acquire` fails if the store has no cluster, for example after a typo in its URL, and creates
+   * none.
    * @default 'any'
    */
   readonly cluster?: 'any' | 'existing';
   /**
-   * How many node ids a cluster that does not exist yet gets, 1 … 65528; an existing one keeps its own.
+   * Number of node ids of a new cluster, 1 … 65528; an existing cluster keeps its own.
    * @default 16
    */
   readonly nodes?: number;
   /**
-   * How long a lease lasts without renewal, in milliseconds, 1000 … 86400000; for a new cluster.
+   * How long a lease is valid without renewal, in milliseconds, 1000 … 86400000; for a new cluster.
    * @default 15000
    */
   readonly durationMs?: number;
   /**
-   * How much longer others wait before they take an expired lease, in milliseconds, a thousandth of the
+   * How much longer other tasks wait before they take an expired lease, in milliseconds, a thousandth of the
    * duration … 3600000; for a new cluster.
    * @default 1000, or more for a long duration
    */
@@ -56,44 +57,45 @@ export interface AcquireOptions {
   /** How long to wait for a free id, in milliseconds; 0 for not at all. @default no limit */
   readonly acquireTimeoutMs?: number;
   /**
-   * The first pause between two listings of a store that tells of no changes while no id is free, in
-   * milliseconds, 100 … 86400000. It grows to a third of the lease's duration: so long a released id may go
-   * unnoticed. A listing is a request for each 1,000 objects. A store that is passed as an object has its
-   * own. @default 1200
+   * The first pause between two listings while no id is free, in milliseconds, 100 … 86400000, on a store
+   * that reports no changes. It grows to a third of the lease's duration: a released id may go unnoticed for
+   * that long. A listing is a request for each 1,000 objects. A store that is passed as an object has its own
+   * pause. @default 1200
    */
   readonly waitPollMs?: number;
   /**
-   * How often the cluster's settings are read beside renewals, in milliseconds, 1 … 3600000, to the nearest
-   * renewal: so late the lease learns that wider unique ids are asked for, or that its node id is to go
-   * (`retiring`). Each time is a request. @default beside each renewal
+   * How often the cluster's settings are read, in milliseconds, 1 … 3600000, rounded to the nearest renewal.
+   * The lease learns with this delay that wider unique ids are requested, or that its node id is being
+   * retired (`retiring`). Each read is a request. @default at each renewal
    */
   readonly settingsIntervalMs?: number;
   /** URL of the store's server: S3-compatible, another cloud of Azure, an emulator. @default the cloud's */
   readonly endpoint?: string;
   /** Region of the S3 bucket. @default what the AWS environment says */
   readonly region?: string;
-  /** How to get into an etcd cluster. @default without user and client certificate */
+  /** Access to an etcd cluster. @default without user and client certificate */
   readonly etcd?: EtcdAccess;
   /**
-   * Where the lease is renewed: `inline` in this thread, `worker` in a thread of its own, which goes on when
+   * Where the lease is renewed: `inline` in this thread, `worker` in a separate thread, which continues when
    * this one blocks. `worker` needs a store given by its URL, other than `memory:`. @default 'inline'
    */
   readonly keeper?: 'inline' | 'worker';
   /**
    * What happens when the lease is lost. `exit`: the handle's `signal` aborts, and the process exits with
-   * code 76: at once where somebody else may hold the id, else shortly before the deadline. `signal`: only
-   * the handle's `signal` aborts, and stopping in time is up to you. A function is called with the error
+   * code 76: at once if another task may hold the id, otherwise shortly before the deadline. `signal`: only
+   * the handle's `signal` aborts, and the caller must stop in time. A function is called with the error
    * instead. @default 'exit'
    */
   readonly onLost?: LossPolicy;
   /**
-   * Mirrors the node id into ZooKeeper's discovery tree: a connect string (`zk1:2181,zk2:2181/app`), or more.
+   * Mirrors the node id into ZooKeeper's discovery tree: a connect string (`zk1:2181,zk2:2181/app`), or an
+   * object.
    * @default no discovery
    */
   readonly zookeeper?: string | AcquireZooKeeperOptions;
   /**
-   * Where the node id comes from: a lease in the store, or ZooKeeper alone, for as long as the session with
-   * it lasts; `zookeeper` needs the option of that name, and uses nothing of the store. @default 'store'
+   * The source of the node id: a lease in the store, or ZooKeeper alone, as long as the session with it
+   * exists. `zookeeper` needs the option of that name, and does not use the store. @default 'store'
    */
   readonly provider?: 'store' | 'zookeeper';
   /**
@@ -101,12 +103,12 @@ export interface AcquireOptions {
    * `acquire` resolves. A loss of the lease before that is an error of `acquire`, whatever `onLost` says.
    */
   readonly dataDir?: DataDirOptions;
-  /** Receives what happens to the lease. */
+  /** Receives the events of the lease. */
   readonly onEvent?: LeaseListener;
   /**
-   * Watches this node id from now on, for health checks and metrics: a new one for every `acquire`, handed to
-   * `nodeHandler` and `NodeMetrics` before. It says `stopping` as soon as `release()` is called, so call
-   * that, or tell it yourself, when no more work should come.
+   * Monitors this node id from now on, for health checks and metrics. Create one for every `acquire`, and
+   * pass it to `nodeHandler` and `NodeMetrics` before. It is `stopping` as soon as `release()` is called.
+   * Call that, or its method `stopping()`, when no more work should come.
    */
   readonly monitor?: NodeMonitor;
   /** Gives up waiting. Has no effect once the lease is held. */
@@ -118,12 +120,12 @@ export interface AcquireZooKeeperOptions extends Announcement {
   /** Servers and chroot: `zk1:2181,zk2:2181/app`. */
   readonly connect: string;
   /**
-   * Credentials: `digest:user:password`. The node's own znodes can be changed by that user alone then.
+   * Credentials: `digest:user:password`. Only that user can then change the node's own znodes.
    * @default none, and znodes open to all
    */
   readonly auth?: string;
   /**
-   * Whether the connection is encrypted, and with what: `true` trusts the CAs that Node does.
+   * Whether and how the connection is encrypted: `true` trusts the CAs that Node trusts.
    * @default false
    */
   readonly tls?: boolean | ZooKeeperTls;
@@ -134,7 +136,7 @@ export interface AcquireZooKeeperOptions extends Announcement {
    */
   readonly sessionTimeoutMs?: number;
   /**
-   * Whether `acquire` fails where ZooKeeper cannot be reached, instead of going on without it until it can.
+   * Whether `acquire` fails if ZooKeeper cannot be reached, instead of continuing without it until it can.
    * @default false
    */
   readonly required?: boolean;
@@ -143,7 +145,7 @@ export interface AcquireZooKeeperOptions extends Announcement {
    * @default 60000
    */
   readonly readyTimeoutMs?: number;
-  /** Receives what happens to the announcement. One that throws has its error surface as an uncaught one. */
+  /** Receives the events of the announcement. If it throws, the error becomes an uncaught one. */
   readonly onEvent?: (event: DiscoveryEvent) => void;
 }
 
@@ -158,8 +160,8 @@ export interface AcquireZooKeeperOptions extends Announcement {
  * An OpenTelemetry SDK that the process has registered gets the spans `nodelease.acquire`, `nodelease.renew`
  * and `nodelease.release`.
  *
- * Not guaranteed: that code which does not look at `signal` or `isValid()` stops in time on
- * `onLost: 'signal'`.
+ * Not guaranteed: with `onLost: 'signal'`, that code which checks neither `signal` nor `isValid()` stops in
+ * time.
  *
  * @throws {ConfigError} when an option is out of range
  * @throws {StoreUnusableError} when the store cannot be reached, denies access, or ignores conditions
@@ -208,12 +210,12 @@ function checkMonitor(monitor: NodeMonitor | undefined): void {
   if (monitor === undefined) return;
   if (!(monitor instanceof NodeMonitor)) throw new ConfigError('monitor', monitor, 'a NodeMonitor');
   const { state } = monitor.health();
-  // What it tells is one tenure's: its first end stays the end.
+  // A monitor reports one tenure: its first end is final.
   if (state !== 'acquiring')
-    throw new ConfigError('monitor', `one that is ${state}`, 'a NodeMonitor of its own for every acquire()');
+    throw new ConfigError('monitor', `one that is ${state}`, 'a separate NodeMonitor for every acquire()');
 }
 
-/** What the settings' table does not have. */
+/** Options that are not in the settings' table. */
 const OTHER_OPTIONS = [
   'keeper',
   'onLost',
@@ -231,8 +233,8 @@ const OTHER_ZOOKEEPER_OPTIONS = [
 ] satisfies (keyof AcquireZooKeeperOptions)[];
 
 /**
- * What the compiler sees to in TypeScript: a misspelt `onLost` must not pass for the default, or the default
- * for it.
+ * Checks what the compiler checks in TypeScript: a misspelt `onLost` must not pass for the default, or the
+ * default for it.
  */
 function checkAcquireOptions(options: AcquireOptions): void {
   checkWanted(options);
@@ -247,15 +249,10 @@ function checkAcquireOptions(options: AcquireOptions): void {
   if (etcd !== undefined) checkOptions(etcd, 'etcd.', []);
   if (dataDir !== undefined) checkDataDirOptions(dataDir);
   if (provider === 'zookeeper') {
-    if (zookeeper === undefined)
-      throw new ConfigError('provider', provider, 'the option zookeeper beside it');
+    if (zookeeper === undefined) throw new ConfigError('provider', provider, 'the option zookeeper, too');
     if (store !== undefined)
-      throw new ConfigError(
-        'provider',
-        provider,
-        'no store beside it: the node ids come from ZooKeeper alone',
-      );
-    if (keeper === 'worker') throw new ConfigError('keeper', keeper, "'inline' beside provider 'zookeeper'");
+      throw new ConfigError('provider', provider, 'no store, since the node ids come from ZooKeeper alone');
+    if (keeper === 'worker') throw new ConfigError('keeper', keeper, "'inline' with provider 'zookeeper'");
   }
   if (typeof zookeeper === 'string') parseConnectString(zookeeper, 'zookeeper');
   else if (zookeeper !== undefined) checkZooKeeperOptions(zookeeper);
@@ -289,7 +286,7 @@ function checkZooKeeperOptions(zookeeper: AcquireZooKeeperOptions): void {
   if (auth !== undefined) parseAuth(auth, 'zookeeper.auth');
 }
 
-/** What is announced, in the names of the options. */
+/** Checks the announcement. Its errors name the options. */
 function checkAnnounced(zookeeper: AcquireZooKeeperOptions, taskId: string): void {
   try {
     checkAnnouncement(zookeeper, taskId);
@@ -299,7 +296,7 @@ function checkAnnounced(zookeeper: AcquireZooKeeperOptions, taskId: string): voi
   }
 }
 
-/** What names this process where no option does. */
+/** The default task id of this process. */
 export function ownTaskId(signal: AbortSignal | undefined): Promise<string> {
   const warn = (message: string) => process.emitWarning(message, { code: 'NODELEASE_TASK_ID' });
   return defaultTaskId({

@@ -9,17 +9,17 @@ import {
   type ZooKeeperClient,
 } from '../zookeeper/zookeeper-client.js';
 
-/** How to reach ZooKeeper, and what stands there. */
+/** Options of {@link connectServices}. */
 export interface ConnectServicesOptions<P> {
   /** Servers and chroot: `zk1:2181,zk2:2181/shop`. */
   readonly connect: string;
   /**
-   * Credentials: `digest:user:password`. What is registered can be changed by that user alone then.
+   * Credentials: `digest:user:password`. Only that user can then change what is registered.
    * @default none, and znodes open to all
    */
   readonly auth?: string;
   /**
-   * Whether the connection is encrypted, and with what: `true` trusts the CAs that Node does.
+   * Whether and how the connection is encrypted: `true` trusts the CAs that Node trusts.
    * @default false
    */
   readonly tls?: boolean | ZooKeeperTls;
@@ -29,20 +29,20 @@ export interface ConnectServicesOptions<P> {
    */
   readonly sessionTimeoutMs?: number;
   /**
-   * The parent of all services, within the chroot; to be agreed on with all others.
+   * The parent of all services, within the chroot; the same for all programs that share them.
    * @default '/services', Spring Cloud's
    */
   readonly basePath?: string;
-  /** What instances say of themselves. @default any JSON, as it is */
+  /** The codec of the payload of instances. @default any JSON, unchanged */
   readonly payload?: PayloadCodec<P>;
-  /** Receives what happens to registrations. One that throws has its error surface as an uncaught one. */
+  /** Receives the events of registrations. If it throws, the error becomes an uncaught one. */
   readonly onEvent?: (event: ServiceEvent) => void;
 }
 
-/** Service discovery in a session of its own. */
+/** Service discovery with its own session. */
 export class ConnectedServices<P> extends ServiceDiscovery<P> implements AsyncDisposable {
   constructor(
-    /** The session; it ends with this. */
+    /** The session, which ends with this object. */
     readonly zookeeper: ZooKeeperClient,
     options: Pick<ConnectServicesOptions<P>, 'basePath' | 'payload' | 'onEvent'>,
   ) {
@@ -51,7 +51,7 @@ export class ConnectedServices<P> extends ServiceDiscovery<P> implements AsyncDi
 
   /**
    * Unregisters everything, closes all caches and providers, and ends the session. Never rejects; later calls
-   * share the first one's end.
+   * share the result of the first one.
    */
   override async close(): Promise<void> {
     await super.close();
@@ -65,8 +65,8 @@ export class ConnectedServices<P> extends ServiceDiscovery<P> implements AsyncDi
 }
 
 /**
- * Service discovery for a process without a node id, or beside it: a session with ZooKeeper is begun in the
- * background, and everything works as soon as it is there.
+ * Service discovery for a process without a node id, or in addition to one. A session with ZooKeeper begins
+ * in the background, and everything works as soon as it exists.
  *
  * ```ts
  * await using services = connectServices({ connect: 'zk1:2181,zk2:2181/shop' });
@@ -104,7 +104,7 @@ const OPTION_NAMES: readonly OptionName[] = [
   'onEvent',
 ];
 
-/** What the compiler sees to in TypeScript. */
+/** Checks what the compiler checks in TypeScript. */
 function checkOptions(options: unknown): asserts options is ConnectServicesOptions<unknown> {
   if (typeof options !== 'object' || options === null)
     throw new ConfigError('options', options, "an object such as { connect: 'zk1:2181' }");
@@ -113,7 +113,7 @@ function checkOptions(options: unknown): asserts options is ConnectServicesOptio
   const { connect, auth, basePath, payload, onEvent } = options as Readonly<Record<string, unknown>>;
   if (typeof connect !== 'string')
     throw new ConfigError('connect', connect, 'servers such as zk1:2181,zk2:2181/shop');
-  // What was given may be a password.
+  // The given value may be a password.
   if (auth !== undefined && typeof auth !== 'string')
     throw new ConfigError('auth', typeof auth, 'a text such as digest:user:password');
   if (basePath !== undefined && typeof basePath !== 'string')

@@ -19,20 +19,21 @@ export type ZooKeeperAccess = Omit<DiscovererOptions, 'announcement' | 'clock' |
   Announcement;
 
 /**
- * What it takes to hold a node id. Names and defaults are those of `acquire()`, and of the settings of the
+ * Options of {@link holdNode}. Names and defaults are those of `acquire()`, and of the settings of the
  * command line.
  */
 export interface HoldOptions
   extends Omit<AcquireLeaseOptions, 'store' | 'onEvent'>,
     Omit<StoreOptions, 'store'> {
-  /** A fixed one. */
+  /** A fixed node id. */
   readonly nodeId?: number | undefined;
   readonly provider?: Settings['provider'];
   /**
-   * Used unless the node id is fixed, or comes from ZooKeeper. One that is passed as an object is not closed.
+   * Used unless the node id is fixed, or comes from ZooKeeper. A store that is passed as an object is not
+   * closed.
    */
   readonly store: StoreUrl | string | LeaseStore;
-  /** Where the lease is renewed: in this thread, or in one of its own. @default 'inline' */
+  /** Where the lease is renewed: in this thread, or in a separate one. @default 'inline' */
   readonly keeper?: 'inline' | 'worker';
   /** Whether the keeper's own thread ends a process that does not act on a loss in time. @default false */
   readonly killOnLoss?: boolean;
@@ -40,62 +41,63 @@ export interface HoldOptions
   /** Prepared before the node is announced, and before it counts as held. */
   readonly dataDir?: DataDirOptions | undefined;
   /**
-   * False to leave out what sends work here until `announceService` of the discovery is called.
+   * False to delay the announcement of the service, which attracts work, until `announceService` of the
+   * discovery is called.
    * @default true
    */
   readonly announcesService?: boolean;
-  /** Is told of everything that happens to the node id until it has been given back. */
+  /** Receives all events of the node id until it has been released. */
   readonly monitor?: NodeMonitor | undefined;
   /**
-   * The lease has been renewed: told before all other listeners, on the engine's own time. Must neither throw
-   * nor block.
+   * Called at each renewal before all other listeners, within the engine's own call. Must neither throw nor
+   * block.
    */
   readonly onRenewed?: ((deadline: number) => void) | undefined;
   readonly onLeaseEvent?: LeaseListener | undefined;
   readonly onDiscoveryEvent?: ((event: DiscoveryEvent) => void) | undefined;
   /**
    * Waits for a step of the end, at most `limitMs`; must not reject.
-   * @default says nothing where it takes longer
+   * @default no report if it takes longer
    */
   readonly limited?: (what: string, limitMs: number, step: Promise<void>) => Promise<void>;
 }
 
-/** How long taking the node out of the discovery tree may hold up the release, in milliseconds. */
+/** How long the removal of the node from the discovery tree may delay the release, in milliseconds. */
 const LEAVE_TIMEOUT_MS = 1_500;
-/** How long the end of the data directory may hold up the end, in milliseconds. */
+/** How long the end of the data directory may delay the end, in milliseconds. */
 const MARK_TIMEOUT_MS = 1_000;
-/** How long the release may hold up the end, in milliseconds. */
+/** How long the release may delay the end, in milliseconds. */
 const RELEASE_TIMEOUT_MS = 5_000;
-/** How long the closing of the store may hold up the end, in milliseconds. */
+/** How long closing the store may delay the end, in milliseconds. */
 const CLOSE_TIMEOUT_MS = 500;
 
-/** A held node id with what was opened for it: the store, the session with ZooKeeper, the announcement. */
+/** A held node id and all that was opened for it: the store, the session with ZooKeeper, the announcement. */
 export interface HeldNode {
   readonly lease: Lease;
   /** Where the node id is announced; undefined without ZooKeeper. */
   readonly discovery: Discovery | undefined;
-  /** The absolute path of the data directory; undefined where there is none. */
+  /** The absolute path of the data directory; undefined without one. */
   readonly dataDir: string | undefined;
   /**
-   * Takes the node out of the discovery tree, so that no work is sent to a node id that another task may have
-   * by then; gives the node id back; closes what was opened for it.
+   * Removes the node from the discovery tree, so that no work is sent to a node id that another task may hold
+   * by then. Then it releases the node id, and closes all that was opened for it.
    */
   end(how: NodeEnd): Promise<void>;
 }
 
 export interface NodeEnd {
-  /** Whether no work is left that relies on the node id: only then may others have it (rule 8). */
+  /** Whether no work is left that relies on the node id: only then may another task hold it (rule 8). */
   readonly workEnded: boolean;
   /** Whether to release the lease. @default `workEnded` */
   readonly release?: boolean;
 }
 
 /**
- * Acquires a node id, announces it, and keeps it until it is ended or lost: what the commands and `acquire()`
- * have in common. Everything that it loads is loaded when it is needed.
+ * Acquires a node id, announces it, and keeps it until it is ended or lost. The commands and `acquire()`
+ * share this. Modules are loaded when they are needed.
  *
  * @throws {ConfigError}, {StoreUnusableError}, {ZooKeeperError}, {AcquireTimeoutError}, {DataDirError},
- * {LeaseLostError} as `acquire()` does; the monitor has been told by then
+ * {LeaseLostError} as `acquire()` does; the monitor has been notified by then
  * @throws `signal.reason` when `signal` aborts first
  */
 export async function holdNode(options: HoldOptions): Promise<HeldNode> {
@@ -111,9 +113,9 @@ export async function holdNode(options: HoldOptions): Promise<HeldNode> {
     monitor?.onLeaseEvent(event);
     options.onLeaseEvent?.(event);
   };
-  /** False where the file system does not answer: then the node id is held until the process ends. */
+  /** False if the file system does not answer: the node id is then held until the process ends. */
   const markedEnd = async () => {
-    // With copies, the work of others may be left: `serve` cannot know. After a loss, some of one's own.
+    // With copies, other programs' work may be left: `serve` cannot know. After a loss, own work may be left.
     if (dataDir === undefined || options.dataDir?.copy || !source?.lease.isValid()) return true;
     const { markEnded } = await import('../data-dir/marker.js');
     let isSettled = false;
@@ -127,14 +129,14 @@ export async function holdNode(options: HoldOptions): Promise<HeldNode> {
     try {
       if (discoverer) await limited('leaving the discovery tree', LEAVE_TIMEOUT_MS, discoverer.leave());
     } finally {
-      // A mark that comes after the release might say of linked files that no process writes to them: then
-      // the lease is left to expire.
+      // A mark that is written after the release could declare linked files as unused although a process
+      // writes to them. So the lease is left to expire in that case.
       const isSettled = !release || (await markedEnd());
       if (source && release && isSettled)
         await limited('the release', RELEASE_TIMEOUT_MS, source.lease.release());
       if (source?.close) await limited('closing the store', CLOSE_TIMEOUT_MS, source.close());
-      // A node id that lives by the session is free as soon as that ends: while work may be left, the session
-      // has to expire.
+      // A node id that depends on the session is free as soon as the session ends. While work may be left,
+      // the session must expire.
       if (provider === 'store' || workEnded) await discoverer?.close();
     }
   };
@@ -151,7 +153,7 @@ export async function holdNode(options: HoldOptions): Promise<HeldNode> {
     monitor?.hold(lease, discovery, dataDir);
     return { lease, discovery, dataDir, end };
   } catch (error) {
-    // Before the release is told: what was never handed over has failed.
+    // Before the release is reported: a node id that was never handed over counts as failed.
     monitor?.failed(error);
     await end({ workEnded: true });
     throw error;
@@ -172,7 +174,7 @@ async function prepared(
   return prepareDataDir({ ...dataDir, lease, store, released: origin === 'released', clock, signal });
 }
 
-/** The URL of what gives out the node ids. The servers of ZooKeeper may change, their chroot may not. */
+/** The URL of the source of the node ids. The servers of ZooKeeper may change, their chroot may not. */
 function givesOutIds({ provider, store, zookeeper }: HoldOptions): string {
   if (provider !== 'zookeeper' || zookeeper === undefined)
     return typeof store === 'string' ? store : store.url;
@@ -192,18 +194,18 @@ async function openDiscoverer(zookeeper: ZooKeeperAccess, options: HoldOptions):
   return new Discoverer({ ...zookeeper, announcement: zookeeper, clock, random, onEvent });
 }
 
-/** A held node id, and what came with it. */
+/** A held node id, and its resources. */
 interface LeaseSource {
   readonly lease: Lease;
-  /** Reads the leases; undefined where there are none. */
+  /** Reads the leases; undefined if there are none. */
   readonly leases?: () => Promise<ClusterStatus | undefined>;
-  /** Whether the node id's znode is the discovery tree's to make. */
+  /** Whether the discovery tree makes the node id's znode. */
   readonly announcesNode: boolean;
   /** Closes what was opened for it. */
   readonly close?: () => Promise<void>;
 }
 
-/** Acquires a node id from where the options say that it comes from. */
+/** Acquires a node id from the source that the options name. */
 async function leaseFrom(
   options: HoldOptions,
   onEvent: LeaseListener,
@@ -235,7 +237,7 @@ async function fromStore(options: HoldOptions, onEvent: LeaseListener): Promise<
   }
 }
 
-/** A node id from a store, kept in a thread of its own. */
+/** A node id from a store, renewed in a separate thread. */
 async function fromWorker(options: HoldOptions, onEvent: LeaseListener): Promise<LeaseSource> {
   const { store, clock, signal, tracer, killOnLoss = false } = options;
   const storeUrl = typeof store === 'string' ? store : store.url;
@@ -258,7 +260,7 @@ async function fromWorker(options: HoldOptions, onEvent: LeaseListener): Promise
     signal,
     tracer,
   });
-  // A connection of this thread's own, opened when the leases are first read.
+  // This thread's own connection, opened when the leases are first read.
   let second: Promise<LeaseStore> | undefined;
   const leases = async () => {
     second ??= openedStore({ ...options, store }, options);
@@ -267,7 +269,7 @@ async function fromWorker(options: HoldOptions, onEvent: LeaseListener): Promise
   return { lease, leases, announcesNode: true, close: async () => (await second)?.close() };
 }
 
-/** A node id that lasts as long as a session with ZooKeeper. */
+/** A node id that is held as long as a session with ZooKeeper. */
 async function fromZooKeeper(
   options: HoldOptions,
   onEvent: LeaseListener,

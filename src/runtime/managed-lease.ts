@@ -9,10 +9,10 @@ import type { HeldNode } from './hold-node.js';
 /** The exit code of a process that lost its lease. */
 export const EXIT_LEASE_LOST = 76;
 
-/** What becomes of the process when its lease is lost. */
+/** What happens to the process when its lease is lost. */
 export type LossPolicy = 'exit' | 'signal' | ((error: LeaseLostError) => void);
 
-/** A lease that looks after its surroundings. */
+/** A lease with its discovery and data directory. */
 export interface ManagedLease extends Lease {
   /** The node in the discovery tree; undefined without ZooKeeper. */
   readonly discovery: Discovery | undefined;
@@ -21,8 +21,8 @@ export interface ManagedLease extends Lease {
 }
 
 /**
- * The lease of a held node, for a program: its loss is acted upon, its release ends the node. `onRelease` is
- * told when that begins.
+ * The lease of a held node, for a program: a loss follows `onLost`, and its release ends the node.
+ * `onRelease` is called when that begins.
  */
 export function manage(node: HeldNode, onLost: LossPolicy, onRelease: () => void): ManagedLease {
   const { lease, discovery, dataDir } = node;
@@ -59,8 +59,8 @@ export function manage(node: HeldNode, onLost: LossPolicy, onRelease: () => void
 }
 
 /**
- * Listeners of the signal get what time there is before the deadline; where another task may hold the id
- * already, none.
+ * Gives listeners of the signal the time that is left before the deadline, or none if another task may hold
+ * the id already.
  */
 async function exitInTime(error: LeaseLostError): Promise<void> {
   const now = systemClock.monotonic();

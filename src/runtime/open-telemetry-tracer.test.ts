@@ -40,7 +40,7 @@ async function hold() {
   );
   const tracer = new OpenTelemetryTracer(clock);
   const wanted = { nodes: 1, durationMs: 15_000, graceMs: 1_000 };
-  // As within a request of somebody's: what outlives it must not become a part of its trace.
+  // As within a request of a program: spans that outlive it must not become a part of its trace.
   const lease = await trace.getTracer('caller').startActiveSpan('start-up', async (span) => {
     const held = await acquireLease({
       clock,
@@ -99,7 +99,7 @@ describe('the spans of a lease', () => {
     expect(acquired.status.code).toBe(SpanStatusCode.UNSET);
   });
 
-  it('have every renewal as a trace of its own, however long ago the caller has ended, and no request outside of one', async () => {
+  it('have every renewal as a separate trace, however long ago the caller has ended, and no request outside of one', async () => {
     const { clock } = await hold();
     // The very first holder of a cluster also completes its objects.
     await clock.advance(4_000);
@@ -138,7 +138,7 @@ describe('the spans of a lease', () => {
     expect(childrenOf(renewal).length).toBeGreaterThan(1);
   });
 
-  it('have a release where it is asked for, in the trace of the caller', async () => {
+  it('have the release in the trace of its caller', async () => {
     const { lease } = await hold();
     exporter.reset();
     await trace.getTracer('caller').startActiveSpan('shut-down', async (span) => {
@@ -151,7 +151,7 @@ describe('the spans of a lease', () => {
     expect(childrenOf(released)).toHaveLength(1);
   });
 
-  it('say why nothing was acquired', async () => {
+  it('say why no node id was acquired', async () => {
     const { clock, session } = await hold();
     exporter.reset();
     const tracer = new OpenTelemetryTracer(clock);
@@ -168,7 +168,7 @@ describe('the spans of a lease', () => {
     await evictHolder(session, 0);
   });
 
-  it('keep the secrets of a store to themselves', async () => {
+  it('do not contain the secrets of a store', async () => {
     const tracer = new OpenTelemetryTracer(new VirtualClock());
     const shown = async (url: string) => {
       exporter.reset();
@@ -180,7 +180,7 @@ describe('the spans of a lease', () => {
     expect(await shown('file:/var/lib/leases')).toBe('file:/var/lib/leases');
   });
 
-  it('can be told when they are over, with the time that they took', () => {
+  it('can be reported after their end, with their duration', () => {
     const clock = new VirtualClock();
     const tracer = new OpenTelemetryTracer(clock);
     tracer.past('nodelease.renew', { 'nodelease.node_id': 3 }, 250);

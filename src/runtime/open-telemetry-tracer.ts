@@ -19,19 +19,20 @@ import type {
 const STORE = 'nodelease.store';
 
 /**
- * Tells OpenTelemetry of acquiring, renewing and releasing. The spans are active while the store is asked, so
- * that those of an instrumented client, such as the AWS SDK's, become their children. A renewal is the root
- * of a trace of its own: it belongs to no request of yours, even where the lease was acquired within one.
+ * Reports acquiring, renewing and releasing to OpenTelemetry. The spans are active during requests to the
+ * store, so that the spans of an instrumented client, such as the AWS SDK, become their children. A renewal
+ * is the root of a separate trace: it belongs to no request of yours, even if the lease was acquired within
+ * one.
  *
  * Attributes: `nodelease.node_id`, `nodelease.version`, `nodelease.task_id`, `nodelease.store` (its URL
  * without user, password and query), and for an acquisition `nodelease.from` and `nodelease.requests`. A
  * failure is recorded as an exception, and the span's status.
  */
 export class OpenTelemetryTracer implements LeaseTracer {
-  /** Of the SDK that the process has registered; spans go nowhere where there is none. */
+  /** The tracer of the registered SDK; without an SDK, spans are dropped. */
   readonly #tracer: Tracer = trace.getTracer('nodelease');
 
-  /** @param clock tells when a span began that is reported after its end */
+  /** @param clock the source of the start of a span that is reported after its end */
   constructor(private readonly clock: Pick<Clock, 'now'>) {}
 
   span<T>(
@@ -69,10 +70,10 @@ export class OpenTelemetryTracer implements LeaseTracer {
   }
 
   /**
-   * Has the SDK export what has ended so far, as is to be done before the process exits. Resolves when it
-   * has, and at once where there is no SDK. Not guaranteed: that this is soon.
+   * Makes the SDK export the ended spans; to be called before the process exits. Resolves when that is done,
+   * and at once without an SDK. Not guaranteed: that this is soon.
    *
-   * @throws whatever the exporter fails with
+   * @throws the error of the exporter
    */
   async flush(): Promise<void> {
     const provider: Registered = trace.getTracerProvider();
@@ -80,10 +81,7 @@ export class OpenTelemetryTracer implements LeaseTracer {
   }
 }
 
-/**
- * A provider that was registered, or the API's own that stands in for it. The API knows nothing of what SDKs
- * have beside.
- */
+/** A registered provider, or the API's own proxy for it. The API does not declare these methods of SDKs. */
 interface Registered extends TracerProvider {
   getDelegate?(): Registered;
   forceFlush?(): Promise<void>;

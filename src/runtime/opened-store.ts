@@ -4,8 +4,8 @@ import type { LeaseStore } from '../store/lease-store.js';
 import type { StoreUrl } from '../store/store-url.js';
 
 /**
- * The longest that one request to the store may take, in milliseconds. A held lease gives its own requests
- * less where it lasts shorter.
+ * The longest time of one request to the store, in milliseconds. A held lease with a short duration gives its
+ * own requests less.
  */
 export const REQUEST_TIMEOUT_MS = 5_000;
 
@@ -20,7 +20,7 @@ export interface StoreOptions {
 
 /**
  * Opens the store that the settings name; its code is loaded only then.
- * @throws {ConfigError} when a setting turns out to be unusable
+ * @throws {ConfigError} when a setting is unusable
  */
 export async function openedStore(
   { store, endpoint, region, etcd, waitPollMs: pollMs }: StoreOptions,

@@ -10,7 +10,7 @@ describe('whether an SDK can be there', () => {
     [[], '--import ./otel.mjs'],
     [[], '--max-old-space-size=64 --require ./otel.cjs'],
     [[], '-r ./otel.cjs'],
-  ])('is told by the flags that load modules first: %j %s', (execArgv, nodeOptions) => {
+  ])('is shown by the flags that load modules first: %j %s', (execArgv, nodeOptions) => {
     expect(mayHaveSdk({ execArgv, nodeOptions })).toBe(true);
   });
 

@@ -62,7 +62,7 @@ describe('acquiring', () => {
     });
   });
 
-  it('gives every one of 20 simultaneous starters an id of its own, within few requests', async () => {
+  it('gives each of 20 simultaneous starters a different id, within few requests', async () => {
     const { start } = cluster({ nodes: 20 });
     const started = Array.from({ length: 20 }, () => start());
     const leases = await Promise.all(started.map(({ lease }) => lease));
@@ -76,7 +76,7 @@ describe('acquiring', () => {
     expect(requests.reduce((sum, n) => sum + n, 0) / 20).toBeLessThan(6);
   });
 
-  it('creates the missing objects beside the leases and records that bootstrap is complete', async () => {
+  it('creates the missing objects while the leases are held, and records that bootstrap is complete', async () => {
     const { start, store, clock } = cluster({ nodes: 5 });
     await start().lease;
     await clock.advance(5_000);
@@ -91,7 +91,7 @@ describe('acquiring', () => {
     expect(await body(store, 'cluster.json')).toMatchObject({ bootstrapped: true });
   });
 
-  it('tells once that there was no cluster, so that a slip in the prefix is seen', async () => {
+  it('reports once that there was no cluster, so that a mistake in the prefix is seen', async () => {
     const { start } = cluster({ nodes: 20 });
     const started = Array.from({ length: 20 }, () => start());
     await Promise.all(started.map(({ lease }) => lease));
@@ -99,7 +99,7 @@ describe('acquiring', () => {
     expect(made).toEqual([{ type: 'cluster-created', size: 20, store: 'memory:' }]);
   });
 
-  it('makes no cluster where only an existing one is wanted, and takes one that a listing does not show yet', async () => {
+  it('creates no cluster where only an existing one is wanted, and accepts one that a listing does not show yet', async () => {
     const { start, store } = cluster({ nodes: 1 });
     const refused = start({ cluster: 'existing' });
     await expect(refused.lease).rejects.toThrow(
@@ -122,7 +122,7 @@ describe('acquiring', () => {
     expect(listings).toBeGreaterThan(0);
   });
 
-  it('obeys the stored settings and warns of its own', async () => {
+  it('uses the stored settings, and warns that they overrule its own', async () => {
     const { start } = cluster({ nodes: 2 });
     await start().lease;
     const second = start({ nodes: 9, durationMs: 2_000 });
@@ -180,7 +180,7 @@ describe('acquiring', () => {
     expect(first.isValid()).toBe(true);
   });
 
-  it('says so when nothing became free in time', async () => {
+  it('reports that no id became free in time', async () => {
     const { start } = cluster({ nodes: 1 });
     await start().lease;
     await expect(start({ acquireTimeoutMs: 0 }).lease).rejects.toThrow(
@@ -203,7 +203,7 @@ describe('acquiring', () => {
     expect((await store.read('0.json'))?.body).toBe('not json');
   });
 
-  it('reports an object that was deleted after bootstrap instead of starting its versions anew', async () => {
+  it('reports an object that was deleted after bootstrap instead of restarting its versions', async () => {
     const { start, store, clock } = cluster({ nodes: 2 });
     const first = await start().lease;
     await clock.advance(5_000);
@@ -223,7 +223,7 @@ describe('acquiring', () => {
     await first.release();
   });
 
-  it('does not call an object deleted that was created while it looked, however long ago the settings were written', async () => {
+  it('does not report an object as deleted that was created during the scan, however old the settings are', async () => {
     const { start, bucket, clock } = cluster({ nodes: 2 });
     const settings = {
       ...newCluster({ nodes: 2, durationMs: DURATION, graceMs: GRACE }),
@@ -250,7 +250,7 @@ describe('acquiring', () => {
     expect(task.events.map(({ type }) => type)).not.toContain('damaged');
   });
 
-  it('gives back what it took when it is told to stop while it still proves the store', async () => {
+  it('releases the acquired id when its signal aborts during the test of the store', async () => {
     const { start, store, bucket, clock } = cluster({ nodes: 1 });
     await (await start().lease).release();
     const stop = new AbortController();
@@ -299,7 +299,7 @@ describe('acquiring', () => {
     }
   });
 
-  it('takes an acquiring write whose reply was lost for what it is: its own', async () => {
+  it('recognizes its own acquiring write after a lost reply', async () => {
     const { start } = cluster({ nodes: 3 });
     const lossy: MemoryIntercept = async (call, apply) => {
       const reply = apply();
@@ -311,7 +311,7 @@ describe('acquiring', () => {
     expect([lease.id, lease.version]).toEqual([0, 1]);
   });
 
-  it('does not take the write of another task with the same task id for its own', async () => {
+  it('does not adopt the write of another task with the same task id', async () => {
     const { start, clock } = cluster({ nodes: 2 });
     let rival: Promise<Lease> | undefined;
     const raced: MemoryIntercept = async (call, apply) => {
@@ -353,9 +353,9 @@ describe('acquiring', () => {
     },
   );
 
-  it('refuses a remote store whose conditions are not atomic, at the first start and at every one after it', async () => {
+  it('refuses a remote store whose conditions are not atomic, at the first start and at every later one', async () => {
     const { start, bucket, clock } = cluster({ nodes: 3 });
-    // Looks first and writes later, as some gateways do: in the meantime others have looked, too.
+    // Compares first and writes later, as some gateways do: other tasks compare in between.
     const checkThenWrite: MemoryIntercept = async (call, apply) => {
       if (call.operation !== 'create' && call.operation !== 'replace') return apply();
       const object = bucket.read(call.key);
@@ -408,7 +408,7 @@ describe('acquiring', () => {
     });
   });
 
-  it('does not storm a store that lists but takes no writes, and gives up when its time is over', async () => {
+  it('sends few requests to a store that lists but accepts no writes, and gives up when the time is up', async () => {
     const { start, store, clock } = cluster({ nodes: 3 });
     await start().lease;
     let writes = 0;

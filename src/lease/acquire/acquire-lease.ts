@@ -27,23 +27,23 @@ export interface AcquireLeaseOptions extends WantedSettings {
   /** How long to wait for a free id, in milliseconds, 0 for not at all. @default no limit */
   readonly acquireTimeoutMs?: number | undefined;
   /**
-   * How often a holder reads the cluster's settings, in milliseconds, to the nearest renewal. They say that
-   * wider unique ids are asked for, or that its node id is to go. @default with each renewal
+   * How often a holder reads the cluster's settings, in milliseconds, rounded to the nearest renewal. The
+   * settings request wider unique ids, or show that its node id is being retired. @default at each renewal
    */
   readonly settingsIntervalMs?: number | undefined;
   /** Gives up waiting. Has no effect once the lease is held. */
   readonly signal?: AbortSignal | undefined;
   readonly onEvent?: LeaseListener | undefined;
   /**
-   * Sees how long acquiring, each renewal and the release take. One that throws does no harm.
+   * Measures acquiring, each renewal and the release. A tracer that throws does no harm.
    * @default none
    */
   readonly tracer?: LeaseTracer | undefined;
 }
 
 /**
- * How long the store may stay silent before the first answer, and the pauses until then, in milliseconds: a
- * wrong address should be known soon.
+ * Timeout for the store's first answer, in milliseconds. It is short, so that a wrong address is reported
+ * soon.
  */
 const FIRST_CONTACT = { timeoutMs: 8_000, backoff: { first: 100, max: 1_000 } };
 /** How long a single request may take while acquiring, in milliseconds. */
@@ -135,7 +135,7 @@ async function acquire(
   }
 }
 
-/** What the store shows first, and the cluster's settings. Rejects soon when the store cannot be reached. */
+/** The first listing and the cluster's settings. Rejects soon when the store cannot be reached. */
 function firstContact(wanted: WantedSettings, context: AcquireContext): Promise<Beginning> {
   const { session, clock, random, signal } = context;
   session.expectObjects(wanted.nodes ?? 1);
@@ -147,7 +147,7 @@ function firstContact(wanted: WantedSettings, context: AcquireContext): Promise<
   });
 }
 
-/** A LIST comes first: it shows whether there are settings to be read, and which ids may be free. */
+/** The LIST comes first. It shows whether settings exist, and which ids may be free. */
 async function begin(wanted: WantedSettings, context: AcquireContext): Promise<Beginning> {
   const { session, random, signal, emit } = context;
   const listing = firstListing(session, wanted.nodes ?? 1, random);

@@ -9,12 +9,12 @@ import { nativeCodec } from '../model/lease-codec.js';
 import { type LeaseState, leaseKey } from '../model/lease-state.js';
 import { type AcquireLeaseOptions, acquireLease } from './acquire-lease.js';
 
-// What a task makes of a store that shows it little, late, or out of order.
+// How a task deals with a store whose listings are short, late, or out of order.
 
 const PAGE = 100;
 const RELEASED: LeaseState = { kind: 'released', version: 1, timestamp: 5, durationMs: 0, stampedUntil: 5 };
 
-/** A store in virtual time, of which each test bends what it is about. */
+/** A store in virtual time. Each test changes the part that it is about. */
 function scene(size: number) {
   const clock = new VirtualClock();
   const bucket = new MemoryBucket(clock, 1);
@@ -61,13 +61,13 @@ function held(id: number, now: number): LeaseState {
   };
 }
 
-/** Some order or other of the keys, and not theirs. */
+/** An order of the keys other than their own. */
 function disorder(key: string): number {
   return [...key].reduce((sum, character) => (sum * 31 + character.charCodeAt(0)) % 9_973, 7);
 }
 
 describe('a listing of several pages', () => {
-  it('is read to its end before nothing is called free, also where all that its first part offers is unreadable', async () => {
+  it('is read to its end before the task finds no free id, even if all candidates of its first part are unreadable', async () => {
     const { clock, bucket, settings, put, start } = scene(300);
     bucket.create('cluster.json', settings(), {});
     const keys = Array.from({ length: 300 }, (_, id) => id).sort((a, b) =>
@@ -82,7 +82,7 @@ describe('a listing of several pages', () => {
     expect(outcome.now).toMatch(/^id \d+ at 0$/);
   });
 
-  it.each([3, 77, 120, 210])('that is out of the order of the keys hides no free id (%i)', async (free) => {
+  it.each([3, 77, 120, 210])('that is not in key order hides no free id (%i)', async (free) => {
     const { clock, bucket, settings, holdAll, start, damaged } = scene(300);
     bucket.create('cluster.json', settings(), {});
     holdAll(0, 300, free);
@@ -98,7 +98,7 @@ describe('a listing of several pages', () => {
     expect({ outcome: outcome.now, damaged: damaged() }).toEqual({ outcome: `id ${free} at 0`, damaged: [] });
   });
 
-  it('is fetched at once from a store that does not take a key to begin after', async () => {
+  it('is fetched in one request from a store that cannot begin a listing at a key', async () => {
     const { clock, bucket, settings, holdAll, start } = scene(300);
     bucket.create('cluster.json', settings(), {});
     holdAll(0, 300, 99);
@@ -111,7 +111,7 @@ describe('a listing of several pages', () => {
     expect(outcome.now).toBe('id 99 at 0');
   });
 
-  it('calls nothing damaged that somebody has added while it was fetched', async () => {
+  it('does not report as damaged what another task adds while it is fetched', async () => {
     const { clock, bucket, settings, put, holdAll, start, damaged } = scene(150);
     bucket.create('cluster.json', settings(), {});
     holdAll(0, 150);
@@ -139,7 +139,7 @@ describe('a listing of several pages', () => {
   });
 });
 
-it('a store whose listings show other etags than its objects is not asked without a pause', async () => {
+it('the task pauses between requests to a store whose listings show other etags than its objects', async () => {
   const { clock, bucket, settings, holdAll, start, damaged } = scene(5);
   bucket.create('cluster.json', settings(), {});
   holdAll(0, 4);
@@ -160,13 +160,13 @@ it('a store whose listings show other etags than its objects is not asked withou
   expect(damaged()).toEqual(['4.json']);
 });
 
-describe('the time for which a task is ready to wait', () => {
+describe('the time limit of a waiting task', () => {
   const lostAllThe = (clock: VirtualClock) => async () => {
     await clock.sleep(20);
     return { status: 'conflict' as const };
   };
 
-  it('ends also where every race for an id is lost', async () => {
+  it('ends the wait even if every race for an id is lost', async () => {
     const { clock, bucket, settings, put, start } = scene(3);
     bucket.create('cluster.json', settings(), {});
     for (let id = 0; id < 3; id += 1) put(id, { kind: 'vacant' });
@@ -177,7 +177,7 @@ describe('the time for which a task is ready to wait', () => {
     expect(Number(at)).toBeLessThan(5_000);
   });
 
-  it('does not end with a race that was lost, even if it is none', async () => {
+  it('does not end with a lost race, even if it is 0', async () => {
     const { clock, bucket, settings, put, start } = scene(3);
     bucket.create('cluster.json', settings(), {});
     for (let id = 0; id < 3; id += 1) put(id, { kind: 'vacant' });
@@ -192,7 +192,7 @@ describe('the time for which a task is ready to wait', () => {
     expect(outcome.now).toMatch(/^id /);
   });
 
-  it('ends soon where no task proves that a slow store keeps its conditions', async () => {
+  it('ends the wait soon if no task shows that a slow store enforces conditions', async () => {
     const { clock, bucket, settings, start } = scene(3);
     bucket.create('cluster.json', settings({ proven: false, bootstrapped: false }), {});
     const slow = () => clock.sleep(600);
@@ -213,7 +213,7 @@ describe('the time for which a task is ready to wait', () => {
   });
 });
 
-it('a lost race for the settings is no proof that the store heeds If-Match', async () => {
+it('a lost race for the settings does not show that the store enforces If-Match', async () => {
   const { clock, bucket, settings, put, start } = scene(3);
   const outcome = start({
     remote: true,
@@ -229,7 +229,7 @@ it('a lost race for the settings is no proof that the store heeds If-Match', asy
   expect(outcome.now).toMatch(/^StoreUnusableError/);
 });
 
-it('what is absent is not created by a task that lost races while the bootstrap was completed', async () => {
+it('a task that lost races creates no absent object when the bootstrap was completed meanwhile', async () => {
   const { clock, bucket, settings, holdAll, start, damaged } = scene(3);
   bucket.create('cluster.json', settings({ bootstrapped: false }), {});
   const create: LeaseStore['create'] = async (key, body, metadata) => {

@@ -10,7 +10,7 @@ import { type AcquireContext, type Claim, Claimant } from './claim.js';
 import type { PartialListing } from './partial-listing.js';
 import { type ScanPlan, WaitForFreeId } from './wait-for-free-id.js';
 
-/** A node id taken, and from what. */
+/** An acquired node id, and its state before. */
 export interface Acquisition extends Tenure {
   readonly from: 'vacant' | 'released' | 'expired';
 }
@@ -27,21 +27,24 @@ export interface Beginning {
 type Attempt =
   | { readonly kind: 'acquired'; readonly acquisition: Acquisition }
   /**
-   * `lost`: another task was faster. `not-free`: it only looked free. Not to be tried again before
-   * `notBefore`, on the monotonic clock, unless its row changes.
+   * `lost`: another task won. `not-free`: the listing showed it as free, its object does not. The candidate
+   * is not tried again before `notBefore`, on the monotonic clock, unless its row changes.
    */
   | { readonly kind: 'lost' | 'not-free'; readonly notBefore?: number };
 
-/** Number of further scans for a task that loses a race when its time is up: an id may well be free. */
+/** Number of further scans after a race that was lost when the time was up: an id may still be free. */
 const LATE_ROUNDS = 8;
 
-/** Finds a free node id and takes it (docs/design/protocol.md, "Acquiring and waiting"). One use each. */
+/** Finds a free node id and takes it (docs/design/protocol.md, "Acquiring and waiting"). Used once. */
 export class Acquirer {
   readonly #choice: CandidateChoice;
   readonly #scanner: CandidateScanner;
   readonly #claimant: Claimant;
   #lateRounds = 0;
-  /** What was read of another program's lease: nothing is waited for next to one. */
+  /**
+   * The problem of an object that belongs to another program. If there is one, the task fails instead of
+   * waiting.
+   */
   #foreign: string | undefined;
 
   constructor(private readonly options: AcquireContext) {
@@ -51,8 +54,8 @@ export class Acquirer {
   }
 
   /**
-   * @throws {AcquireTimeoutError} when nothing became free in time
-   * @throws {StoreUnusableError} when the store turns out to ignore conditions
+   * @throws {AcquireTimeoutError} when no id became free in time
+   * @throws {StoreUnusableError} when the store ignores conditions
    * @throws {StoreError}
    * @throws `signal.reason`
    */
@@ -122,9 +125,9 @@ export class Acquirer {
   }
 
   /**
-   * Waits a moment after a lost race, so that the next listing shows what the winners have taken.
+   * Waits a moment after a lost race, so that the next listing shows the ids that the winners took.
    *
-   * @throws {AcquireTimeoutError} when time has been up for a while
+   * @throws {AcquireTimeoutError} when the time is up, and `LATE_ROUNDS` further scans found no id
    */
   async #pauseAfterLoss(scan: CandidateScan): Promise<void> {
     const { session, clock, signal, until } = this.options;
@@ -160,7 +163,8 @@ export class Acquirer {
     if (chance.kind === 'free')
       return this.#take({ id, previous: state, etag: object.etag }, chance.from, cluster);
     const notBefore = readAt + session.untilTold(chance.waitMs, object);
-    // Taken since the listing: a lost race, and the rest of the listing is no fresher.
+    // A changed etag means that another task took it after the listing. The rest of the listing is just as
+    // old.
     return { kind: object.etag === row.etag ? 'not-free' : 'lost', notBefore };
   }
 

@@ -13,8 +13,7 @@ import { nativeCodec } from '../model/lease-codec.js';
 import { type LeaseState, leaseKey } from '../model/lease-state.js';
 import { acquireLease } from './acquire-lease.js';
 
-// What it costs to get a node id, and that this does not grow with the number of tasks that start at the same
-// time.
+// The cost of a node id, which does not grow with the number of tasks that start at the same time.
 
 const RELEASED: LeaseState = {
   kind: 'released',
@@ -30,14 +29,14 @@ const HELD: LeaseState = {
 
 interface Fleet {
   readonly size: number;
-  /** What stands there of each id; the cluster itself is absent where none is given. */
+  /** The content of each id's object. Without it there is no cluster. */
   readonly state?: ((id: number) => LeaseState) | undefined;
   readonly remote?: boolean;
-  /** Keys of one page of a listing, where the store lists in pages. */
+  /** Number of keys in a page of a listing, if the store lists in pages. */
   readonly page?: number;
 }
 
-/** A cluster in virtual time, and what is asked for in it. */
+/** A cluster in virtual time that counts its requests. */
 function fleet({ size, state, remote = false, page }: Fleet) {
   const clock = new VirtualClock();
   const bucket = new MemoryBucket(clock, 1);
@@ -67,7 +66,7 @@ function fleet({ size, state, remote = false, page }: Fleet) {
       nodes: size,
     });
     ready.catch(() => undefined);
-    // What is asked for afterwards, for the bootstrap and the renewals, is not part of it.
+    // Later requests, for the bootstrap and the renewals, do not count.
     return ready.then((lease) => ({ lease, asked: [...asked] }));
   };
   return { clock, start };
@@ -117,12 +116,12 @@ describe('a lone starter', () => {
     expect(asked).toEqual(['list', 'read cluster.json', 'read 0.json', 'replace 0.json']);
   });
 
-  it('makes one more on a remote store, which has to refuse it', async () => {
+  it('makes one more on a remote store, which must refuse it', async () => {
     const { asked } = await alone({ size: 3, state: () => RELEASED, remote: true });
     expect(asked).toEqual(['list', 'read cluster.json', 'read 0.json', 'replace 0.json', 'replace 0.json']);
   });
 
-  it('makes three where there is nothing yet: what it wrote itself it does not read', async () => {
+  it('makes three on an empty store: it does not read what it wrote', async () => {
     const { asked } = await alone({ size: 3 });
     expect(asked).toEqual(['list', 'create cluster.json', 'create 0.json']);
   });
@@ -139,7 +138,7 @@ describe('a lone starter', () => {
     expect(asked.map((request) => request.split(' ')[0])).toEqual(['list', 'read', 'read', 'replace']);
   });
 
-  it('lists on where a part of a large cluster has nothing to offer, all the way round', async () => {
+  it('continues the listing through all pages if a part of a large cluster has no candidate', async () => {
     const { ids, asked } = await alone({
       size: 3_000,
       state: (id) => (id === 2_999 ? RELEASED : HELD),
@@ -150,7 +149,7 @@ describe('a lone starter', () => {
   });
 });
 
-describe('all who start at once get an id of their own, within few requests each', () => {
+describe('all tasks that start together get different ids, within few requests each', () => {
   it.each([
     ['empty', 10, undefined, 5.5],
     ['empty', 100, undefined, 5.5],
@@ -177,7 +176,7 @@ describe('all who start at once get an id of their own, within few requests each
       20,
     );
     expect(ids).toEqual(Array.from({ length: 20 }, (_, index) => 200 * index));
-    // The whole listing takes 41 requests alone.
+    // The whole listing alone takes 41 requests.
     expect(mean).toBeLessThan(41);
   });
 });

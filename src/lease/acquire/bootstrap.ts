@@ -7,18 +7,15 @@ import { type SessionCall, type StoreSession, UNHURRIED_LISTING_MS } from '../se
 import { absentIds } from './candidates.js';
 import type { AcquireContext } from './claim.js';
 
-/**
- * Number of objects that exist already after which this task leaves the rest to another one, which is
- * creating them.
- */
+/** After this many objects that exist already, this task stops: another task is creating the rest. */
 const YIELD_AFTER = 3;
 
-/** First and longest pause between two listings of what is missing, in milliseconds. */
+/** First and longest pause between two listings of the missing objects, in milliseconds. */
 const PAUSE_MS = { first: 500, max: 10_000 };
 
 /**
- * Creates the missing lease objects, and records that none is missing, while the caller's lease is held. No
- * task waits for it: a starter creates the object of the id that it takes.
+ * Creates the missing lease objects while the caller's lease is held, and records when all exist. No task
+ * waits for it: a starter creates the object of the id that it takes.
  *
  * Resolves when the cluster is bootstrapped or `ending` aborts; never rejects.
  */
@@ -31,7 +28,7 @@ export async function completeBootstrap(context: AcquireContext, ending: AbortSi
       if (step === 'completed') emit({ type: 'bootstrapped' });
       if (step !== 'incomplete') return;
     } catch (error) {
-      // A store that is away is tried again. What else fails, the lease's renewals report.
+      // A failure of the store is tried again. Any other failure is reported by the lease's renewals.
       if (ending.aborted || !(error instanceof StoreError)) return;
     }
   }

@@ -9,26 +9,26 @@ import type { AcquireContext } from './claim.js';
 import { PartialListing } from './partial-listing.js';
 import type { ScanPlan } from './wait-for-free-id.js';
 
-/** What one scan has shown. */
+/** The result of one scan. */
 export interface CandidateScan {
   readonly cluster: StoredCluster;
   readonly listing: PartialListing;
   /** Candidates that are worth a try, in ascending order of the ids. */
   readonly candidates: readonly Candidate[];
   /**
-   * False where there may be more candidates: the scan ended with enough to choose from, or is older than the
+   * False if there may be more candidates: the scan stopped when it had enough, or is older than the
    * settings.
    */
   readonly isConclusive: boolean;
-  /** When the listing was there, on the monotonic clock. */
+  /** When the listing had arrived, on the monotonic clock. */
   readonly scannedAt: number;
-  /** The seemingly held lease that can be found expired first, and when, on the monotonic clock. */
+  /** The lease that looks held and can be found expired first, and that time on the monotonic clock. */
   readonly firstExpiry: { readonly key: string; readonly at: number } | undefined;
 }
 
-/** Objects that one request of a listing shows on S3. Nothing but the number of requests depends on it. */
+/** Number of objects in one page of an S3 listing. Only the number of requests depends on it. */
 const PAGE_OBJECTS = 1_000;
-/** How long what is known of the bootstrap counts as fresh, in milliseconds. */
+/** How long the known state of the bootstrap counts as fresh, in milliseconds. */
 const CLUSTER_FRESH_MS = 1_000;
 
 /**
@@ -40,13 +40,11 @@ export function firstListing({ store }: StoreSession, size: number, random: Rand
   return new PartialListing(pageStart(size, Math.floor(random.next() * pages)));
 }
 
-/**
- * Scans the listing for candidates, as far as it takes to find some, and remembers which of them only look
- * free.
- */
+/** Scans a listing for candidates until it finds some, and remembers candidates that are not free. */
 export class CandidateScanner {
   /**
-   * Candidates that are not free: no try before that time of the monotonic clock, unless their etag changes.
+   * Candidates that are not free: not tried before this time of the monotonic clock, unless their etag
+   * changes.
    */
   readonly #notBefore = new Map<string, { etag: string | undefined; time: number }>();
   readonly #reported = new Set<string>();
@@ -76,7 +74,7 @@ export class CandidateScanner {
     await this.#extend(listing, cluster.config);
     const row = settingsRow(listing);
     const { min, max } = listing.storeTime;
-    // The same settings stood there before the first page was listed.
+    // True only if these settings existed before the first page was listed.
     const isAfterSettings = row?.etag === cluster.etag && row.age.min > max - min;
     return this.#scan(cluster, listing, { isAfterSettings });
   }
@@ -84,8 +82,8 @@ export class CandidateScanner {
   /**
    * Scans again.
    *
-   * @param waited whether the task has waited: then there may be more ids now, or fewer, and the task must
-   * not take an id that was given up for good
+   * @param waited whether the task has waited. If so, the number of ids may have changed, and the task must
+   * not take a retired id
    * @throws {StoreError}
    * @throws `signal.reason`
    */
@@ -100,24 +98,21 @@ export class CandidateScanner {
     const cluster = await retry((call) => readExistingCluster(session, call));
     this.#clusterReadAt = clock.monotonic();
     if (cluster.etag === known.etag) return scan;
-    // What was retired may be as good as released now, without having been written.
+    // Retired ids may count as released now, although their objects were not written.
     if (cluster.config.generation !== known.config.generation) this.#notBefore.clear();
     await this.#extend(listing, cluster.config);
     return this.#scan(cluster, listing, { isAfterSettings: false });
   }
 
-  /**
-   * Notes that a candidate is not worth another try before that time of the monotonic clock, unless it
-   * changes.
-   */
+  /** Excludes a candidate until this time of the monotonic clock, or until its etag changes. */
   dismiss({ key, row }: Candidate, until: number): void {
     this.#notBefore.set(key, { etag: row?.etag, time: until });
   }
 
   /**
-   * When the first of the leases that a scan showed, or of the candidates that were dismissed, can be found
-   * expired, on the monotonic clock; and the key after which a page has to begin to show it, where not every
-   * page does.
+   * `expiryAt`: when the first lease of a scan, or the first dismissed candidate, can be found expired, on
+   * the monotonic clock. `expiryAfter`: the key after which a page must begin to show it; undefined if every
+   * page shows it.
    */
   firstExpiry({ firstExpiry }: CandidateScan): {
     readonly expiryAt: number;
@@ -127,12 +122,12 @@ export class CandidateScanner {
     let first = firstExpiry;
     for (const [key, { time }] of this.#notBefore)
       if (time > now && time < (first?.at ?? Number.POSITIVE_INFINITY)) first = { key, at: time };
-    // The key without its last letter comes before it, and after every other lease's.
+    // The key without its last letter sorts before the key, and no other lease's key lies between.
     const expiryAfter = this.#pageStarts.length > 1 ? first?.key.slice(0, -1) : undefined;
     return { expiryAt: first?.at ?? Number.POSITIVE_INFINITY, expiryAfter };
   }
 
-  /** Reports, once, that an object cannot be used. */
+  /** Reports once that an object cannot be used. */
   reportDamage(key: string, problem: string): void {
     if (this.#reported.has(key)) return;
     this.#reported.add(key);
@@ -164,9 +159,9 @@ export class CandidateScanner {
   }
 
   /**
-   * @param options.isAfterSettings whether the listing was begun after the settings stood there: then each id
+   * @param options.isAfterSettings whether the listing began after these settings were written: then each id
    * of a bootstrapped cluster had an object
-   * @param options.onePage whether no more than a page was asked for
+   * @param options.onePage whether only one page was requested
    */
   #scan(
     cluster: StoredCluster,
@@ -181,7 +176,7 @@ export class CandidateScanner {
     const found = classify(listing.objects, cluster.config);
     const isKnownAbsent = listing.complete || !bootstrapped;
     const absent = isKnownAbsent ? absentIds(listing.objects, size, (key) => listing.covers(key)) : [];
-    // After bootstrap an absent object is damage, before it a vacancy.
+    // After bootstrap an absent object is damage. Before it, the id is vacant.
     const vacant = bootstrapped ? [] : absent.map((id) => ({ id, key: leaseKey(id), row: undefined }));
     if (bootstrapped && options.isAfterSettings) for (const id of absent) this.#reportAbsent(leaseKey(id));
     const candidates = [...found.candidates, ...vacant]
@@ -201,15 +196,15 @@ export class CandidateScanner {
   }
 
   /**
-   * Whether the settings have to be read again. The listing shows whether they have changed, so that they
-   * need not be read at every scan.
+   * Whether the settings must be read again. The listing shows whether they changed, so not every scan reads
+   * them.
    */
   #areSettingsInDoubt({ cluster, listing, candidates, scannedAt }: CandidateScan, waited: boolean): boolean {
     const row = settingsRow(listing);
     const isFound = candidates.length > 0;
     const haveChanged = row !== undefined && row.etag !== cluster.etag && (waited || !isFound);
     const areUnseen = waited && isFound && !listing.covers(CLUSTER_KEY);
-    // An absent object is a vacancy only until bootstrap is complete.
+    // An absent object is a vacant id only during bootstrap.
     const areOld =
       candidates.some((candidate) => candidate.row === undefined) &&
       scannedAt - this.#clusterReadAt > CLUSTER_FRESH_MS;
@@ -223,7 +218,7 @@ export class CandidateScanner {
     );
   }
 
-  /** What is known of another etag is known no longer. */
+  /** Drops the entry of a key whose etag has changed. */
   #forget(key: string, etag: string | undefined): void {
     const known = this.#notBefore.get(key);
     if (known !== undefined && known.etag !== etag) this.#notBefore.delete(key);
@@ -250,8 +245,8 @@ export function pageStart(size: number, page: number): string | undefined {
 }
 
 /**
- * The nth of the numbers 0 … size - 1 in the order of their digits, which is that of the keys: 0, 1, 10, 100,
- * 101, … 11, …
+ * The nth of the numbers 0 … size - 1 in the order of their keys, which is by digits: 0, 1, 10, 100, 101, …
+ * 11, …
  */
 function nthInOrder(size: number, n: number): number {
   if (n === 0) return 0;

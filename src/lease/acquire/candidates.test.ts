@@ -2,14 +2,14 @@ import { describe, expect, it } from 'vitest';
 import { leaseKey } from '../model/lease-state.js';
 import { CandidateChoice } from './candidates.js';
 
-describe('the pause after races that were lost', () => {
-  /** Chance at its worst. */
+describe('the pause after lost races', () => {
+  /** The longest jitter. */
   const longest = (requestMs: number) => {
     const choice = new CandidateChoice({ next: () => 0.999_999, hex: () => '' });
     return Array.from({ length: 8 }, () => choice.pauseAfterLossMs(requestMs));
   };
 
-  it('grows with the time of a request, and not for ever', () => {
+  it('grows with the time of a request, up to a maximum', () => {
     const pauses = longest(20);
     expect(pauses).toEqual([...pauses].sort((a, b) => a - b));
     expect(pauses.at(-1)).toBeGreaterThan(pauses[0] as number);

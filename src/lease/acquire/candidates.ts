@@ -4,7 +4,7 @@ import type { ClusterConfig } from '../model/cluster-config.js';
 import { nativeCodec } from '../model/lease-codec.js';
 import { leaseKey, mayExceed, nodeIdOf } from '../model/lease-state.js';
 
-/** A node id that may be free, as far as a LIST tells. */
+/** A node id that may be free according to a LIST. */
 export interface Candidate {
   readonly id: number;
   readonly key: string;
@@ -12,20 +12,20 @@ export interface Candidate {
   readonly row: ListedObject | undefined;
 }
 
-/** What the rows of a listing tell: hints, all of them (rule 4). */
+/** The information in the rows of a listing. All of it is a hint (rule 4). */
 export interface ClassifiedRows {
   /** Ids whose objects are empty, tombstones, or old enough to be expired. */
   readonly candidates: readonly Candidate[];
-  /** How many ids are held, or have been. */
+  /** Number of ids that are held, or were held. */
   readonly used: number;
   /**
-   * The seemingly held lease that can be found expired first, its age, and how long after the listing that
-   * is, in milliseconds.
+   * The lease that looks held and can be found expired first, its age, and the time from the listing to that
+   * moment, in milliseconds.
    */
   readonly firstExpiry: { readonly key: string; readonly age: Interval; readonly inMs: number } | undefined;
 }
 
-/** Tells the ids that may be free from the others, by size and age alone. */
+/** Finds the ids that may be free, by size and age alone. */
 export function classify(rows: readonly ListedObject[], cluster: ClusterConfig): ClassifiedRows {
   const needMs = cluster.durationMs + cluster.graceMs;
   const candidates: Candidate[] = [];
@@ -36,7 +36,7 @@ export function classify(rows: readonly ListedObject[], cluster: ClusterConfig):
     if (id === undefined || id >= cluster.size) continue;
     if (row.size > 0) used += 1;
     if (row.size > nativeCodec.tombstoneMaxBytes && !mayExceed(row.age, needMs)) {
-      // Rule 4 wants the lower bound of the age to exceed it.
+      // Rule 4: the lower bound of the age must exceed it.
       const inMs = needMs - row.age.min + 1;
       if (inMs < (firstExpiry?.inMs ?? Number.POSITIVE_INFINITY))
         firstExpiry = { key: row.key, age: row.age, inMs };
@@ -59,20 +59,20 @@ export function absentIds(
 }
 
 /**
- * Numbers of ids from which on a starter presumes other starters: `used` ones and `free` ones, or `unused`
- * free ones alone.
+ * Numbers of ids from which a starter presumes other starters: `used` and `free` ids together, or `unused`
+ * free ids alone.
  */
 const LARGE_FLEET = { used: 32, free: 32, unused: 512 } as const;
 
 /**
- * The longest pause after a lost race, as a number of requests: after the first one, and after any further
- * one. Chance shortens it.
+ * Longest pause after a lost race, in request times: `first` after the first loss, growing to `max`. Jitter
+ * shortens each pause.
  */
 const PAUSE_REQUESTS = { first: 8, max: 16 } as const;
 
 /**
- * The longest pause on a slow store, in milliseconds: a longer one costs a start more than it saves in
- * requests.
+ * Longest pause on a slow store, in milliseconds: more would delay a start by more than the saved requests
+ * are worth.
  */
 const MAX_PAUSE_MS = 2_500;
 
@@ -80,19 +80,19 @@ const MAX_PAUSE_MS = 2_500;
 export interface IdCounts {
   /** Ids that may be free. */
   readonly free: number;
-  /** Ids that have been held at some time, or are. */
+  /** Ids that are held, or were held. */
   readonly used: number;
 }
 
 /**
- * Chooses the candidate to try next: the lowest one, and once other starters are known, a random one, so that
- * all find an id in few requests.
+ * Chooses the next candidate: the lowest one, or a random one once other starters are known. So all starters
+ * find an id in few requests.
  */
 export class CandidateChoice {
   #contended = false;
   /** The number of lost races so far. */
   losses = 0;
-  /** How often a listing was given up for being out of date. */
+  /** Number of listings that were dropped as outdated. */
   #rounds = 0;
 
   constructor(private readonly random: RandomSource) {}
@@ -113,15 +113,15 @@ export class CandidateChoice {
       this.#contended = true;
   }
 
-  /** Takes the next one to try out of `rest`, which is not empty. */
+  /** Removes the next candidate to try from `rest`, which is not empty. */
   next(rest: Candidate[]): Candidate {
     const index = this.#contended ? Math.floor(this.random.next() * rest.length) : 0;
     return rest.splice(index, 1)[0] as Candidate;
   }
 
   /**
-   * Notes a lost race. True where the same listing is used once more: the first loss only tells that there
-   * are other starters.
+   * Notes a lost race. True if the same listing is used once more: the first loss only shows that there are
+   * other starters.
    */
   lost(): boolean {
     const news = !this.#contended;
@@ -131,7 +131,8 @@ export class CandidateChoice {
   }
 
   /**
-   * How long to wait before the next listing, so that it shows what the winners have taken, in milliseconds.
+   * How long to wait before the next listing, in milliseconds, so that it shows the ids that the winners
+   * took.
    */
   pauseAfterLossMs(requestMs: number): number {
     this.#rounds += 1;

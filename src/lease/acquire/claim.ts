@@ -12,7 +12,7 @@ import type { StoredCluster } from '../session/cluster-store.js';
 import { isStoreAway, whileStoreIsAway } from '../session/store-retry.js';
 import type { StoreSession } from '../session/store-session.js';
 
-/** What the parts of acquiring work with. */
+/** The context that the parts of acquiring share. */
 export interface AcquireContext {
   readonly session: StoreSession;
   readonly clock: Clock;
@@ -26,11 +26,11 @@ export interface AcquireContext {
   readonly retry: Retry;
 }
 
-/** An id that may be taken, as it was read. */
+/** An id that may be taken, with the state that was read. */
 export interface Claim {
   readonly id: number;
   readonly previous: LeaseState;
-  /** Undefined where there is no object. */
+  /** Undefined if there is no object. */
   readonly etag: string | undefined;
 }
 
@@ -41,23 +41,24 @@ interface AcquiringWrite {
   readonly expiresAfterMs: number;
 }
 
-/** Takes ids: the acquiring write, its outcome, and the check that the store keeps its conditions. */
+/** Takes ids: the acquiring write, its outcome, and the check that the store enforces conditions. */
 export class Claimant {
-  /** Conditions for which this store has refused a write that did not meet them. */
+  /** The conditions for which this store has refused a write that did not meet them. */
   readonly #refusalSeen = { 'If-None-Match': false, 'If-Match': false };
   #failedWrites = 0;
 
   constructor(private readonly options: AcquireContext) {}
 
   /**
-   * Creates the object where there is none, else replaces what was read. Undefined when another task was
-   * faster, or the outcome came too late to be of use: then the lease that may stand there is left to expire,
-   * and its version is spent.
+   * Creates the object if there is none, otherwise replaces the one that was read. Undefined if another task
+   * won, or the outcome came too late. In the second case the lease that may exist is left to expire, and its
+   * version is spent.
    *
-   * The signal does not interrupt it while an own write may stand: the caller gives back what it gets.
+   * The signal does not interrupt it while its own write may be applied: the caller releases the lease that
+   * it gets.
    *
    * @throws {StoreUnusableError} when the store ignores conditions
-   * @throws {StoreError} when the store refuses, or is away and time is up
+   * @throws {StoreError} when the store refuses, or is away until the time is up
    */
   async take({ id, previous, etag }: Claim, cluster: StoredCluster): Promise<Tenure | undefined> {
     const { session, clock, random, taskId } = this.options;
@@ -83,14 +84,14 @@ export class Claimant {
     return { id, held, etag: applied, sentAt, expiresAfterMs, stampedUntil };
   }
 
-  /** Takes note that the store has refused a write whose condition did not hold: it is not tested again. */
+  /** Notes that the store refused a write whose condition did not hold. The condition is not tested again. */
   noteRefusal(header: 'If-None-Match' | 'If-Match'): void {
     this.#refusalSeen[header] = true;
   }
 
   /**
-   * The last id timestamp of the tenures before; where none is known, a duration from now: their last write
-   * is in the past.
+   * The last id timestamp of the earlier tenures. If it is unknown: a duration from now, since their last
+   * write is in the past.
    */
   #lastIdTimestamp(previous: LeaseState, durationMs: number): number {
     const { session } = this.options;
@@ -99,8 +100,8 @@ export class Claimant {
   }
 
   /**
-   * Writes, and where the outcome stays unknown reads it back (rule 5). The etag, or undefined when the write
-   * was not applied.
+   * Writes, and reads the object back if the outcome is unknown (rule 5). Returns the etag, or undefined if
+   * the write was not applied.
    */
   async #write(
     { key, object, etag, expiresAfterMs }: AcquiringWrite,
@@ -119,7 +120,7 @@ export class Claimant {
     }
   }
 
-  /** The etag of the own write, where that was applied and is read in time. */
+  /** The etag of the task's own write, if the object has it and the read succeeds in time. */
   async #readBack(key: string, held: HeldLease, stopAt: number): Promise<string | undefined> {
     const { session } = this.options;
     try {
@@ -131,7 +132,7 @@ export class Claimant {
     }
   }
 
-  /** Gives a store time that lists but does not write, before the next scan. */
+  /** Pauses before the next scan, for a store that lists but does not write. */
   async #pauseAfter(error: StoreError): Promise<void> {
     const { clock, random, emit, signal, until } = this.options;
     if (clock.monotonic() >= until) throw error;
@@ -142,9 +143,9 @@ export class Claimant {
   }
 
   /**
-   * Tests the conditions that this tenure rests on: the store must refuse the acquiring write when it is sent
-   * once more, and a replace with another object's etag. This does no harm, since the body is the same.
-   * The result is not recorded: each task tests for itself.
+   * Tests the conditions that this tenure depends on: the store must refuse a second copy of the acquiring
+   * write, and a replace with another object's etag. An accepted write does no harm, since it repeats the
+   * body that is there. The result is not recorded: each task tests for itself.
    */
   async #provesConditions(
     key: string,
@@ -179,9 +180,7 @@ export class Claimant {
       this.#refusalSeen[etag === undefined ? 'If-None-Match' : 'If-Match'] = true;
   }
 
-  /**
-   * Retries a call while the store is away, until the lease is of no use; not once the caller has given up.
-   */
+  /** Retries a call while the store is away, until the lease would be of no use or the signal has aborted. */
   #toTheEnd<T>(call: () => Promise<T>, stopAt: number): Promise<T> {
     const { clock, random, emit, signal, until } = this.options;
     const options = { clock, random, emit, until: Math.min(stopAt, until) };

@@ -17,16 +17,16 @@ const STARTERS = 300;
 const MINUTE_MS = 60_000;
 
 interface Shape {
-  /** How long a request takes at the least and at the most, in milliseconds. */
+  /** Minimum and maximum time of a request, in milliseconds. */
   readonly latencyMs: readonly [number, number];
-  /** Whether the first task that probes is never heard of again. */
+  /** Whether the first task that probes dies. */
   readonly firstProberDies?: boolean;
-  /** Whether the settings are there already, and no task has probed the store. */
+  /** Whether the settings exist already, without a finished probe. */
   readonly created?: boolean;
   readonly starters?: number;
 }
 
-/** Lets all of them start, and tells who has probed and what they all asked for. */
+/** Starts all tasks, and returns which tasks probed, and all requests. */
 async function storm({
   latencyMs: [least, most],
   firstProberDies = false,
@@ -80,12 +80,12 @@ async function storm({
 
 const ALL = Array.from({ length: STARTERS }, (_, id) => id);
 
-describe('of 300 who start at once in an empty bucket', () => {
+describe('of 300 tasks that start together in an empty bucket', () => {
   it.each([
-    ['of a quick store one proves it', [20, 60], 1],
-    // No task can tell a slow prober from one that has died: the others wait for a quarter of a minute, and
+    ['one probes a quick store', [20, 60], 1],
+    // No task can distinguish a slow prober from a dead one. The others wait for a quarter of a minute, and
     // twice as long each time.
-    ['of a store that takes seconds to answer no more than a few prove it', [1_000, 2_000], 4],
+    ['no more than a few probe a store that takes seconds to answer', [1_000, 2_000], 4],
   ] as const)('%s, and all get an id', async (_, latencyMs, most) => {
     const { ids, probers, requestsATask } = await storm({ latencyMs });
     expect(ids).toEqual(ALL);
@@ -97,7 +97,7 @@ describe('of 300 who start at once in an empty bucket', () => {
     [[20, 60], 2],
     [[1_000, 2_000], 4],
   ] as const)(
-    'another takes the proof over where the first one dies at it, with replies after %s ms',
+    'another task takes the probe over when the first one dies during it, with replies after %s ms',
     async (latencyMs, most) => {
       const { ids, probers, failures } = await storm({ latencyMs, firstProberDies: true });
       expect(ids).toHaveLength(STARTERS - 1);
@@ -108,13 +108,13 @@ describe('of 300 who start at once in an empty bucket', () => {
   );
 });
 
-it('no more than a few of 300 take over what was left unproven long ago', async () => {
+it('no more than a few of 300 tasks take over a probe that was left unfinished long ago', async () => {
   const { ids, probers } = await storm({ latencyMs: [1_000, 2_000], created: true });
   expect(ids).toEqual(ALL);
   expect(probers).toBeLessThanOrEqual(4);
 });
 
-it('one who starts alone where the store was left unproven has an id within a minute', async () => {
+it('a lone starter has an id within a minute on a store with an unfinished probe', async () => {
   const { ids, probers } = await storm({ latencyMs: [20, 60], created: true, starters: 1 });
   expect({ ids, probers }).toEqual({ ids: [0], probers: 1 });
 });
@@ -122,7 +122,7 @@ it('one who starts alone where the store was left unproven has an id within a mi
 describe('a store that loses races now and then', () => {
   const settings = { nodes: 2, durationMs: 15_000 };
 
-  /** Where replaces of scratch objects are accepted whatever their etag is, for as long as it loses races. */
+  /** Accepts replaces of scratch objects with any etag while it loses races. */
   function scene(onProbe = () => {}) {
     const clock = new VirtualClock();
     const bucket = new MemoryBucket(clock, 1);
@@ -149,7 +149,7 @@ describe('a store that loses races now and then', () => {
     return { clock, bucket, luck, start, ensure, kept };
   }
 
-  it('is refused by every later start, for the reason that was found, without another probe', async () => {
+  it('is refused by every later start with the reason of the first probe, without another probe', async () => {
     const { luck, start, kept } = scene();
     await expect(start()).rejects.toThrow(
       /cannot be trusted with leases: .*replace-if-unchanged is not atomic/,
@@ -191,7 +191,7 @@ describe('a store that loses races now and then', () => {
     await lease.release();
   });
 
-  it('is refused also where a probe beside the one that failed has passed', async () => {
+  it('is refused even if another probe at the same time has passed', async () => {
     const { bucket, start, kept } = scene(() => {
       const { body = '', etag = '' } = bucket.read('cluster.json') ?? {};
       if (!decodeCluster(body).proven)
@@ -211,7 +211,7 @@ describe('the very first start, on a store that is away for a moment', () => {
   const settings = { nodes: 2, durationMs: 15_000 };
 
   /**
-   * Starts a task, the requests of which fail as `fails` says, by their number from 0 on and the time since
+   * Starts a task. `fails` decides which of its requests fail, by their number from 0 on and the time since
    * the start.
    */
   async function started(fails: (request: number, atMs: number) => boolean, acquireTimeoutMs?: number) {
@@ -258,7 +258,7 @@ describe('the very first start, on a store that is away for a moment', () => {
     }
   });
 
-  it('waits for the store for as long as it is to wait for an id', async () => {
+  it('waits for the store as long as for an id', async () => {
     const away = (_: number, atMs: number) => atMs > 50 && atMs < 40_000;
     expect(await started(away)).toMatchObject({ outcome: 'acquired' });
     const { outcome, endedMs } = await started(away, 20_000);
@@ -289,7 +289,7 @@ describe('a store that refuses to create the settings as if they were there, and
     return { failure: await failure, endedMs: await endedMs };
   }
 
-  it('is refused for what the probe finds, when it has had some attempts', async () => {
+  it('is refused with the finding of the probe, after some attempts', async () => {
     const { failure } = await started(() => true);
     expect(failure).toMatchObject({
       code: 'STORE_UNUSABLE',
@@ -297,7 +297,7 @@ describe('a store that refuses to create the settings as if they were there, and
     });
   });
 
-  it('is refused also where the probe finds no fault', async () => {
+  it('is refused even if the probe finds no fault', async () => {
     const { failure } = await started((key) => key === 'cluster.json');
     expect(failure).toMatchObject({
       code: 'STORE_UNUSABLE',
@@ -305,7 +305,7 @@ describe('a store that refuses to create the settings as if they were there, and
     });
   });
 
-  it('is left alone when the time to wait for an id is over', async () => {
+  it('gets no more requests when the time to wait for an id is over', async () => {
     const { failure, endedMs } = await started(() => true, 2_000);
     expect(failure).toMatchObject({
       code: 'STORE_UNUSABLE',

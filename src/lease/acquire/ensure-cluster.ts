@@ -18,7 +18,7 @@ import { whileStoreIsAway } from '../session/store-retry.js';
 import { type StoreSession, UNHURRIED_LISTING_MS } from '../session/store-session.js';
 import { ProbeWait } from './probe-wait.js';
 
-/** What a cluster that does not exist yet is made with. */
+/** Options of {@link ensureCluster}. */
 export interface EnsureClusterOptions {
   readonly session: StoreSession;
   readonly clock: Clock;
@@ -26,27 +26,26 @@ export interface EnsureClusterOptions {
   /** For a cluster that does not exist yet. */
   readonly wanted: WantedSettings;
   readonly signal?: AbortSignal | undefined;
-  /** All that the store lists, where there are no settings: then nothing is read before they are created. */
+  /** The complete listing, if it shows no settings: they are then created without a read first. */
   readonly listing?: readonly ListedObject[] | undefined;
   /**
-   * Until when to leave the probe to another task, some seconds all the same, and to retry what fails while
-   * the store is away, on the monotonic clock. @default as long as that task needs, and ten seconds for a
-   * request
+   * Time limit on the monotonic clock: for another task's probe, which gets a few seconds in any case, and
+   * for retries while the store is away. @default as long as that task needs, and ten seconds for a request
    */
   readonly until?: number;
   /**
-   * Whether to watch ages grow as well, and to probe far longer where an earlier probe has failed.
+   * Whether to check that ages grow, too, and to probe far longer if an earlier probe failed.
    * @default false
    */
   readonly thorough?: boolean;
-  /** Receives failures of the store that are followed by another attempt. */
+  /** Receives the failures of the store that are retried. */
   readonly emit?: LeaseListener;
 }
 
-/** The cluster's settings, and what was learned on the way. */
+/** The cluster's settings, and the task that created them. */
 export interface EnsuredCluster {
   readonly cluster: StoredCluster;
-  /** Whether it was created here. */
+  /** Whether this call created it. */
   readonly created: boolean;
   /**
    * Whether another task created it at the same time: then the store has refused a create-if-absent, and
@@ -55,21 +54,19 @@ export interface EnsuredCluster {
   readonly raced: boolean;
 }
 
-/**
- * How often the store may refuse to create settings that are not there, before it is asked what it makes of
- * conditions.
- */
+/** Maximum number of refusals to create settings that do not exist, before the store is probed. */
 const MAX_REFUSALS = 5;
-/** The least time that a request is taken to last, in milliseconds, whatever was observed. */
+/** The shortest assumed time of a request, in milliseconds, whatever was observed. */
 const MIN_REQUEST_MS = 10;
 
 /**
- * The cluster's settings, created where there are none. A remote store is used only once it has passed the
- * probe, which is recorded in the settings: the task that creates them probes, the others wait for the
- * record, and probe themselves when it does not come. A probe that failed is recorded there as well.
+ * Reads the cluster's settings, and creates them if there are none. A remote store is used only after it has
+ * passed the probe, and the settings record that. The task that creates them probes. Other tasks wait for the
+ * record, and probe if it does not come. A failed probe is recorded, too.
  *
- * @throws {StoreUnusableError} when the store fails the probe, or has failed one, or holds another program's
- * cluster, or refuses to create the settings; when only a cluster that exists is wanted, and none does
+ * @throws {StoreUnusableError} when the store fails the probe or failed an earlier one, contains another
+ * program's cluster, or refuses to create the settings. Also when only an existing cluster is wanted, and
+ * there is none
  * @throws {AcquireTimeoutError} when no task has probed the store in time
  * @throws {StoreError}
  * @throws `signal.reason`
@@ -80,13 +77,13 @@ export async function ensureCluster(options: EnsureClusterOptions): Promise<Ensu
   const needsProbe = session.store.remote && wanted.probed !== true;
   let { listing } = options;
   let refusals = 0;
-  // Of a listing, which takes longer than most requests.
+  // The time of a listing, which takes longer than most requests.
   let observedMs = Math.max(session.requestMs ?? 0, MIN_REQUEST_MS);
   const byAnother = () => probedByAnother(options, { observedMs, raced: refusals > 0 });
   for (;;) {
     signal?.throwIfAborted();
     if (listing !== undefined) await refuseForeign(session, listing, call);
-    // A listing may be older than a cluster that exists.
+    // The cluster may have been created after the listing.
     if (listing !== undefined && wanted.cluster !== 'existing') {
       const sentAt = clock.monotonic();
       const cluster = await createCluster(session, wanted);
@@ -99,7 +96,7 @@ export async function ensureCluster(options: EnsureClusterOptions): Promise<Ensu
       refusals += 1;
       observedMs = Math.max(observedMs, clock.monotonic() - sentAt);
     }
-    // The task that was faster probes now: nothing is worth reading before that has ended.
+    // The task that won the race probes now. A read is useful only after that.
     let cluster = refusals > 0 && needsProbe ? await byAnother() : await readCluster(session, call);
     if (cluster?.config.proofFailed !== undefined) {
       if (options.thorough !== true) throw refusedBefore(session, cluster.config.proofFailed);
@@ -122,8 +119,8 @@ export async function ensureCluster(options: EnsureClusterOptions): Promise<Ensu
 }
 
 /**
- * The store has refused to create settings as if they were there, and shows none. Pauses before another
- * attempt; throws where there is to be none.
+ * The store refused to create settings as if they existed, and shows none. Pauses before the next attempt, or
+ * throws if there is none.
  */
 async function afterRefusal(options: EnsureClusterOptions, refusals: number): Promise<void> {
   const { session, clock, random, signal, until = Number.POSITIVE_INFINITY } = options;
@@ -137,8 +134,9 @@ async function afterRefusal(options: EnsureClusterOptions, refusals: number): Pr
 }
 
 /**
- * Waits for the record of another task's probe, and probes where it does not come: one of the waiting tasks
- * does, and the others leave it to that one, for longer. Undefined where there are no settings after all.
+ * Waits for the record of another task's probe, and probes if it does not come. One of the waiting tasks
+ * takes the probe over, and the others wait longer for that task. Undefined if there are no settings after
+ * all.
  */
 async function probedByAnother(
   options: EnsureClusterOptions,
@@ -164,9 +162,7 @@ async function probedByAnother(
   }
 }
 
-/**
- * The settings with the probe taken over by this task; undefined where another task has just taken it over.
- */
+/** Takes the probe over in the settings. Undefined if another task has just taken it over. */
 async function takeOver(
   { session, signal }: EnsureClusterOptions,
   cluster: StoredCluster,
@@ -176,10 +172,10 @@ async function takeOver(
     const own = await changeCluster(session, cluster, { proofsTakenOver }, { signal });
     if (own !== undefined) return own;
     const now = await readCluster(session, { signal });
-    // Nothing has changed, and yet the write was refused: such a store has to be probed.
+    // If the write was refused although nothing has changed, the store must be probed.
     return now?.etag === cluster.etag ? now : undefined;
   } catch (error) {
-    // The probe will name what the store refuses.
+    // The probe will report what the store refuses.
     if (error instanceof StoreError && !error.transient) return cluster;
     throw error;
   }
@@ -208,7 +204,7 @@ function refusedBefore({ store }: StoreSession, reason: string): StoreUnusableEr
   );
 }
 
-/** @throws {StoreUnusableError} where the store fails the probe; that is recorded where there are settings */
+/** @throws {StoreUnusableError} when the store fails the probe; that is recorded if there are settings */
 async function passProbe(options: EnsureClusterOptions, cluster?: StoredCluster): Promise<void> {
   const { session, clock, random, signal, until, thorough, emit } = options;
   const { store } = session;
@@ -216,7 +212,7 @@ async function passProbe(options: EnsureClusterOptions, cluster?: StoredCluster)
     clock,
     random,
     ...(cluster?.config.proofFailed !== undefined && THOROUGH),
-    // Starters do not watch ages grow: where the store's clock stands still nothing ever expires, which is
+    // Starters do not check that ages grow: if the store's clock has stopped, no lease expires, which is
     // safe.
     ...(!thorough && { watchAgeMs: 0 }),
     ...(signal && { signal }),

@@ -9,9 +9,9 @@ import { scaleCluster } from '../operate/scale.js';
 import { StoreSession } from '../session/store-session.js';
 import { acquireLease } from './acquire-lease.js';
 
-// A store that tells whole seconds may tell them two seconds late, as some S3 servers do. Where a tenure did
-// not say how late its ids are stamped, its holder may have renewed just now, and may stamp a whole duration
-// ahead.
+// A store with times in whole seconds may report them two seconds late, as some S3 servers do. If a tenure
+// did not record its last id timestamp, its holder may have renewed just now. It may then use timestamps a
+// whole duration ahead.
 
 const DURATION = 15_000;
 const LATE_MS = 2_000;
@@ -42,7 +42,7 @@ class LateStore extends MemoryLeaseStore {
   }
 }
 
-/** A cluster in which the tenure of node id 0 did not say how late its ids are stamped. */
+/** A cluster in which the tenure of node id 0 did not record its last id timestamp. */
 async function cluster() {
   const clock = new VirtualClock();
   const bucket = new MemoryBucket(clock, 1_000);
@@ -60,7 +60,7 @@ async function cluster() {
   return { clock, bucket, store: new LateStore({ clock }, bucket) };
 }
 
-it('a new tenure makes ids after all that the one before it may have made', async () => {
+it('a new tenure makes ids after all that the previous tenure may have made', async () => {
   const { clock, store } = await cluster();
   const begun = clock.now();
   const lease = await acquireLease({ store, clock, random: seededRandom(1), taskId: 'a' });

@@ -15,9 +15,9 @@ import { MemoryLeaseStore } from '../../store/memory/memory-lease-store.js';
 import { observedAge } from '../../store/observed-age.js';
 import { type AcquireLeaseOptions, acquireLease } from './acquire-lease.js';
 
-// On a store that tells no time of writing.
+// On a store that reports no time of writing.
 
-/** The jitter of a foreseen expiry, and some requests. */
+/** The jitter of a predicted expiry, and some requests. */
 const SLACK = 1_000 + 5 * REQUEST;
 
 afterEach(endScenes);
@@ -46,7 +46,7 @@ describe('a task that waits while the leases are renewed', () => {
     },
   );
 
-  it('asks as little as on a store that tells ages', async () => {
+  it('makes as few requests as on a store that reports ages', async () => {
     const { clock, start } = await waitingScene({ telling: 'telling nothing', held: 5, timeless: true });
     const waiter = start();
     await clock.advance(3 * DURATION);
@@ -74,7 +74,7 @@ describe('a task that begins when all holders are dead', () => {
     return { clock, store, acquire };
   };
 
-  it('takes an id a duration and a grace after its first look', async () => {
+  it('takes an id a duration and a grace after its first scan', async () => {
     const { clock, acquire } = await scene();
     const begun = clock.monotonic();
     let tookMs: number | undefined;
@@ -87,14 +87,14 @@ describe('a task that begins when all holders are dead', () => {
     expect(tookMs).toBeGreaterThan(DURATION + GRACE);
   });
 
-  it('is told that it has to wait longer, where it gives up before', async () => {
+  it('gets an error that says how long to wait, if it gives up before', async () => {
     const { acquire } = await scene();
     await expect(acquire({ acquireTimeoutMs: 0 })).rejects.toThrow(
       'an expired lease is found after 16000 ms of waiting',
     );
   });
 
-  it('takes it at once where the process has looked before, through the same store', async () => {
+  it('takes it at once if the process has scanned before, through the same store', async () => {
     const { clock, acquire } = await scene();
     await expect(acquire({ acquireTimeoutMs: 0 })).rejects.toThrow();
     await clock.advance(DURATION + GRACE + 1);

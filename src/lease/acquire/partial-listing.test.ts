@@ -46,7 +46,7 @@ describe('a listing that is fetched page by page', () => {
     },
   );
 
-  it('covers what it has looked at, on the way round as well, and nothing else', async () => {
+  it('covers exactly the keys that it has passed, also after the last key', async () => {
     const { session, sorted } = sessionOf(KEYS);
     const listing = new PartialListing('30.json');
     expect(sorted.filter((key) => listing.covers(key))).toEqual([]);
@@ -72,7 +72,7 @@ describe('a listing that is fetched page by page', () => {
     }
   });
 
-  it('tells the time from its first page to its last one', async () => {
+  it('has the store time from its first page to its last one', async () => {
     const pages: ListingPage[] = [
       { objects: [row('0.json')], storeTime: { min: 10, max: 11 }, more: true },
       { objects: [row('1.json')], storeTime: { min: 50, max: 51 }, more: false },
@@ -85,7 +85,7 @@ describe('a listing that is fetched page by page', () => {
 });
 
 describe('the first listing of a cluster', () => {
-  /** The object that it shows first, by the dice. */
+  /** The first object of the listing, for this random number. */
   const begins = async (size: number, seed: number) => {
     const { session } = sessionOf(KEYS);
     const listing = firstListing(session, size, seededRandom(seed));
@@ -93,7 +93,7 @@ describe('the first listing of a cluster', () => {
     return listing.objects[0]?.key;
   };
 
-  it('begins at any page where it takes several requests, so that starters do not all read the same one', async () => {
+  it('begins at any page if it takes several requests, so that starters do not all read the same one', async () => {
     const keys = await Promise.all(Array.from({ length: 100 }, (_, seed) => begins(9_000, seed)));
     expect(new Set(keys).size).toBe(9);
   });

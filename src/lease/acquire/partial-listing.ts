@@ -8,35 +8,35 @@ import {
 import type { SessionCall, StoreSession } from '../session/store-session.js';
 
 /**
- * A listing that is fetched page by page: in the order of the keys, from some key to the last one, and then
- * from the first key to there.
+ * A listing that is fetched page by page in key order, from a start key to the last key. It continues from
+ * the first key to the start key.
  */
 export class PartialListing implements Listing {
   objects: readonly ListedObject[] = [];
-  /** What the last page has shown. */
+  /** The objects of the last page. */
   latest: readonly ListedObject[] = [];
   /** The number of pages so far. */
   pages = 0;
-  /** The key after which each page so far began; undefined for the first of all. */
+  /** The key after which each page so far began; undefined for the page with the first key. */
   pageStarts: readonly (string | undefined)[] = [];
-  /** True once it shows everything. */
+  /** True once it contains all objects. */
   complete = false;
   #storeTime: Interval | undefined;
-  /** The key after which the next page begins; undefined for the first of all. */
+  /** The key after which the next page begins; undefined for the page with the first key. */
   #after: string | undefined;
   #wrapped = false;
 
-  /** @param start the key after which the first page begins; undefined for the first of all */
+  /** @param start the key after which the first page begins; undefined for the first key */
   constructor(private readonly start: string | undefined) {
     this.#after = start;
   }
 
-  /** From the first page's to the last one's; each age is as of its own page. */
+  /** From the time of the first page to the time of the last one. Each age refers to its own page. */
   get storeTime(): Interval {
     return this.#storeTime ?? { min: Number.NEGATIVE_INFINITY, max: Number.POSITIVE_INFINITY };
   }
 
-  /** Whether an object of that key would be among the objects, if there were one. */
+  /** Whether an object with this key would be among the objects, if it existed. */
   covers(key: string): boolean {
     if (this.complete) return true;
     const isFromStart = this.start === undefined || key > this.start;
@@ -45,8 +45,7 @@ export class PartialListing implements Listing {
   }
 
   /**
-   * Fetches the next page of a listing that is not complete; all of it at once where the store does not list
-   * in parts.
+   * Fetches the next page of an incomplete listing, or all of it if the store does not list in pages.
    *
    * @throws {StoreError}
    */
@@ -62,8 +61,8 @@ export class PartialListing implements Listing {
   }
 
   /**
-   * Undefined where the store does not list from a key on, or shows something other than a page in the order
-   * of the keys.
+   * Undefined if the store cannot begin a listing at a key, or returns something other than a page in key
+   * order.
    */
   async #nextPage(session: StoreSession, call: SessionCall): Promise<ListingPage | undefined> {
     try {

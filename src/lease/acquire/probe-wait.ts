@@ -1,15 +1,15 @@
 import type { Clock, RandomSource } from '../../base/clock.js';
 
-/** How many requests of a probe are made one after the other: what it takes, in times of one request. */
+/** Number of sequential requests in a probe: its length in request times. */
 const PROBE_REQUESTS = 66;
 /**
- * How long another task's probe is waited for: three times as long as one takes here, within these bounds.
+ * How long to wait for another task's probe: three times the length of a probe here, within these bounds.
  * Milliseconds.
  */
 const PATIENCE = { probes: 3, min: 3_000, max: 20_000 } as const;
 /**
- * The least pause between two looks, in times of one request, and the longest one where requests are quick,
- * in milliseconds.
+ * Shortest pause between two reads, in request times, and the longest one with quick requests, in
+ * milliseconds.
  */
 const LOOK_REQUESTS = 8;
 const MAX_PAUSE_MS = 5_000;
@@ -17,29 +17,23 @@ const MAX_PAUSE_MS = 5_000;
 export interface ProbeWaitOptions {
   readonly clock: Clock;
   readonly random: RandomSource;
-  /**
-   * How long a request takes, in milliseconds, as of now: a store that is slow is slow for the probing task
-   * as well.
-   */
+  /** The current time of a request, in milliseconds: a slow store is slow for the probing task, too. */
   readonly requestMs: () => number;
-  /** Whether many have started at once: their patience ends at different times. */
+  /** Whether many tasks have started at once: their waits then end at different times. */
   readonly raced: boolean;
-  /**
-   * When to give up, on the monotonic clock. A task that does not want to wait for an id waits for a probe
-   * all the same.
-   */
+  /** When to give up, on the monotonic clock. Even a task that does not wait for an id waits for a probe. */
   readonly until: number;
 }
 
 /**
- * How a task waits for the record of another task's probe. It looks when a probe should be over, then in
- * growing pauses. When its patience ends it may take the probe over. Tasks that see that another one has done
- * so wait anew, for longer: of many, one probes at a time.
+ * Waits for the record of another task's probe. It reads the record when the probe should be over, then after
+ * growing pauses. At the end of its wait the task may take the probe over. Tasks that see a takeover wait
+ * again, for longer. So one task at a time probes.
  */
 export class ProbeWait {
   readonly #endAt: number;
   #since: number;
-  /** How many times as long as usual it waits. */
+  /** The factor by which it waits longer than usual. */
   #times: number;
   #pauseMs: number;
   #takenOver: number | undefined;
@@ -57,7 +51,7 @@ export class ProbeWait {
     return this.options.clock.monotonic() >= this.#endAt;
   }
 
-  /** Sleeps until the next look. */
+  /** Sleeps until the next read. */
   async pause(signal?: AbortSignal): Promise<void> {
     const { clock, random } = this.options;
     const now = clock.monotonic();
@@ -66,14 +60,14 @@ export class ProbeWait {
   }
 
   /**
-   * Takes note of a look at a record that is still to come.
+   * Notes that the record has not come yet.
    *
    * @param takenOver how often the probe has been taken over
    * @returns whether to take it over now
    */
   looked(takenOver = 0): boolean {
     const isNew = this.#takenOver !== undefined && this.#takenOver !== takenOver;
-    // The first pause was that of a whole probe.
+    // The first pause was as long as a whole probe.
     const longerMs = this.#takenOver === undefined ? 0 : Math.min(2 * this.#pauseMs, MAX_PAUSE_MS);
     this.#pauseMs = Math.max(longerMs, LOOK_REQUESTS * this.options.requestMs());
     this.#takenOver = takenOver;

@@ -9,7 +9,7 @@ import { scaleCluster } from '../operate/scale.js';
 import { StoreSession } from '../session/store-session.js';
 import { acquireLease } from './acquire-lease.js';
 
-// What every object of a large cluster takes to list may be seconds, while a request takes milliseconds.
+// A listing of all objects of a large cluster may take seconds, while a request takes milliseconds.
 
 const LISTING_MS = 6_000;
 
@@ -21,7 +21,7 @@ function slowlyListed() {
   };
   const store = new MemoryLeaseStore({ clock, intercept });
   const session = () => new StoreSession(store, clock, 3_000);
-  /** What it comes to within some minutes. */
+  /** The result within some minutes. */
   const ended = async <T>(work: Promise<T>): Promise<T> => {
     work.catch(() => undefined);
     await clock.advance(300_000);

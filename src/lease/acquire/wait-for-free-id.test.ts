@@ -61,7 +61,7 @@ describe.each(TELLING)('waiting tasks on a store %s', (telling) => {
     },
   );
 
-  it('end their waiting on time, and when they are told to, and leave nothing behind', async () => {
+  it('end on time, and when their signal aborts, and leave nothing behind', async () => {
     const { clock, bucket, start } = await scene({ telling, held: 2 });
     const sleepers = clock.sleepers;
     const began = clock.monotonic();
@@ -79,7 +79,7 @@ describe.each(TELLING)('waiting tasks on a store %s', (telling) => {
     expect(getEventListeners(impatient.stop.signal, 'abort')).toHaveLength(0);
     await clock.advance(4 * REQUEST);
     expect(bucket.changes.waiting).toBe(0);
-    // Those of the holders come and go.
+    // The number of the holders' timers varies.
     expect(clock.sleepers).toBeLessThanOrEqual(sleepers + 2);
   });
 
@@ -104,7 +104,7 @@ describe.each(TELLING)('waiting tasks on a store %s', (telling) => {
 
 describe('a released id', () => {
   it.each([1, 20, 200])(
-    'is taken within a second where the store tells of it, by one of %i',
+    'is taken within a second if the store reports the release, by one of %i waiting tasks',
     async (waiting) => {
       const { clock, start, holders } = await scene({ telling: 'telling what changed', held: 20 });
       const waiters = Array.from({ length: waiting }, () => start());
@@ -114,8 +114,7 @@ describe('a released id', () => {
         const waitingStill = waiters.filter(({ lease }) => lease === undefined);
         await Promise.all([holder.lease?.release(), clock.advance(1_000)]);
         expect(taken(waiters)).toHaveLength(index + 1);
-        // Tasks that are told in time that it is taken do not ask for it; the losers of the race scan once
-        // more.
+        // Tasks that learn in time that it is taken do not read it. The losers of the race scan once more.
         expect(scans(waitingStill, releasedAt)).toBeLessThanOrEqual(waitingStill.length * 1.5 + 3);
       }
       await clock.advance(1_000);
@@ -132,7 +131,7 @@ describe('a released id', () => {
   });
 
   it.each([1, 20, 100])(
-    'is taken within a third of the duration, and a fifth of that, by one of %i where the store tells nothing',
+    'is taken within a third of the duration, and a fifth of that, by one of %i if the store reports nothing',
     async (waiting) => {
       const { clock, start, holders } = await scene({ telling: 'telling nothing', held: 20 });
       const waiters = Array.from({ length: waiting }, () => start());
@@ -155,10 +154,10 @@ describe('a released id', () => {
   });
 });
 
-describe('a store that tells what changed', () => {
+describe('a store that reports what changed', () => {
   const telling = 'telling what changed';
 
-  it('has an id that was taken from its holder by force read once by each task, and not again until its time has come', async () => {
+  it('lets each task read an evicted id once, and not again until it may be taken', async () => {
     const { clock, bucket, start } = await scene({ telling, held: 10 });
     const waiters = Array.from({ length: 20 }, () => start());
     await clock.advance(4 * DURATION);
@@ -187,9 +186,9 @@ describe('a store that tells what changed', () => {
   });
 
   it.each([
-    ['fails to tell, also at once', failsToWatch],
-    ['wakes all the time without saying for what', async (): Promise<void> => undefined],
-  ] as const)('is polled where it %s', async (_, changed) => {
+    ['fails to watch, even at once', failsToWatch],
+    ['wakes all the time without a reason', async (): Promise<void> => undefined],
+  ] as const)('is polled if it %s', async (_, changed) => {
     const { clock, start, holders } = await scene({ telling, held: 3, changed });
     const waiter = start();
     await clock.advance(2 * DURATION);
@@ -247,18 +246,18 @@ describe('the pause between two scans', () => {
     }
   });
 
-  it('starts anew when ids change hands', async () => {
+  it('starts again when ids change hands', async () => {
     const pause = oneWaits();
     for (let count = 0; count < 5; count += 1) await pause();
     expect(await pause({ changedHands: true })).toBeLessThanOrEqual(1.2 * 1_200);
     expect(await pause()).toBeGreaterThanOrEqual(0.8 * 1_800);
   });
 
-  it('is no longer than that however long the poll interval is: an expiry is foreseen in time', async () => {
+  it('is no longer than that however long the poll interval is: an expiry is predicted in time', async () => {
     expect(await oneWaits({ pollMs: 86_400_000 })()).toBeLessThanOrEqual(LONGEST_PAUSE);
   });
 
-  it('ends when a lease can be found expired, up to a second later by chance', async () => {
+  it('ends when a lease can be found expired, with up to a second of jitter', async () => {
     const ends: number[] = [];
     for (let seed = 1; seed <= 100; seed += 1) {
       const pause = oneWaits({ seed });
@@ -277,7 +276,7 @@ describe('the pause between two scans', () => {
   });
 });
 
-it('tasks that begin to wait together do not go on together', async () => {
+it('tasks that begin to wait together do not continue together', async () => {
   const { clock, start } = await scene({ telling: 'telling nothing', held: 4 });
   const waiters: readonly Waiter[] = Array.from({ length: 20 }, () => start());
   await clock.advance(4 * DURATION);

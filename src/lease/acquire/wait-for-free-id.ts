@@ -6,29 +6,26 @@ import { nodeIdOf } from '../model/lease-state.js';
 import type { AcquireContext } from './claim.js';
 
 /**
- * Each scan that shows no change makes the next pause longer by this factor: 1.2, 1.8, 2.7, 4.05 s, and then
- * the longest pause.
+ * Each scan without a change makes the next pause longer by this factor: 1.2, 1.8, 2.7, 4.05 s, then the
+ * longest pause.
  */
 const GROWTH = 1.5;
 /**
- * The longest pause, as a share of the duration: three requests a task and duration, and a released id is
- * noticed within it. It is shorter than the time from a failed renewal to the expiry, so that a scan comes in
- * between and foresees the expiry.
+ * Longest pause, as a share of the duration. A waiting task sends three requests a duration, and notices a
+ * released id within one pause. The pause is shorter than the time from a failed renewal to the expiry. So at
+ * least one scan comes in between and predicts the expiry.
  */
 const MAX_PAUSE = 1 / 3;
-/**
- * Chance makes each pause this much shorter or longer, so that tasks that began together do not scan
- * together.
- */
+/** Jitter of each pause, in both directions, so that tasks that began together do not scan together. */
 const SPREAD = 0.2;
 /**
- * Chance delays the scan for a foreseen expiry by up to a tenth of the duration, and up to this, in
- * milliseconds: most tasks then find it taken.
+ * Jitter delays the scan for a predicted expiry by up to a tenth of the duration, and up to this, in
+ * milliseconds. Most tasks then find the id taken.
  */
 const MAX_EXPIRY_JITTER_MS = 1_000;
-/** The same for an id whose release the store has reported, in milliseconds. */
+/** The same for an id whose release the store reported, in milliseconds. */
 const NEWS_JITTER_MS = 200;
-/** The shortest time from one scan to the next, in milliseconds, whatever the store reports. */
+/** Shortest time from one scan to the next, in milliseconds, whatever the store reports. */
 const MIN_PAUSE_MS = 200;
 
 /** A scan that found no free id. Times are those of the monotonic clock. */
@@ -45,7 +42,7 @@ export interface FruitlessScan {
   readonly expiryAfter: string | undefined;
 }
 
-/** What the next scan is to show. */
+/** The extent of the next scan. */
 export interface ScanPlan {
   /** `one`: a page. `all`: page after page, until there is a candidate to try. */
   readonly pages: 'one' | 'all';
@@ -54,13 +51,13 @@ export interface ScanPlan {
 }
 
 /**
- * Waits between two scans of a task that found no free id (docs/design/protocol.md, "Acquiring and waiting"):
- * for a pause that grows, or less when a lease that was seen can be found expired, or when the store reports
- * a change. Nothing is written, and tasks know nothing of each other.
+ * Waits between two scans of a task that found no free id (docs/design/protocol.md, "Acquiring and waiting").
+ * The pause grows. It ends early when a lease that was seen can be found expired, or when the store reports a
+ * change. The wait writes nothing, and tasks know nothing of each other.
  */
 export class WaitForFreeId {
   readonly #watch: ChangeWatch | undefined;
-  /** The pause after the last scan, before chance changed it, in milliseconds; 0 before the first. */
+  /** The pause after the last scan, before jitter, in milliseconds; 0 before the first. */
   #pauseMs = 0;
   #allScannedAt = Number.NEGATIVE_INFINITY;
 
@@ -69,8 +66,7 @@ export class WaitForFreeId {
   }
 
   /**
-   * Resolves when the next scan is due, with what it is to show; at once with `too-late` when there is no
-   * time left.
+   * Resolves to the next scan when it is due, or at once to `too-late` when no time is left.
    *
    * @throws `signal.reason`
    */
@@ -80,7 +76,7 @@ export class WaitForFreeId {
     if (clock.monotonic() >= until) return 'too-late';
     const { durationMs, scannedAt, expiryAfter } = scan;
     if (scan.complete) this.#allScannedAt = scannedAt;
-    // The watch does not show what changed before it began: another scan shows that.
+    // The watch does not report changes from before it began. Another scan shows them.
     if (this.#watch?.begin() === 'first') return { pages: 'all' };
 
     const maxPauseMs = durationMs * MAX_PAUSE;
@@ -104,7 +100,7 @@ export class WaitForFreeId {
     this.#watch?.forget();
 
     const now = clock.monotonic();
-    // The last one of all has to show everything.
+    // The last scan must show all leases.
     if (now >= allAt || now >= until) return { pages: 'all' };
     return { pages: 'one', after: now >= expiryAt ? expiryAfter : undefined };
   }
@@ -114,7 +110,7 @@ export class WaitForFreeId {
     this.#watch?.end();
   }
 
-  /** Sleeps for `ms`, or until the store reports something. */
+  /** Sleeps for `ms`, or until the store reports a change. */
   async #sleep(ms: number): Promise<void> {
     const { clock, signal } = this.options;
     if (this.#watch === undefined) return clock.sleep(ms, signal);
@@ -133,12 +129,12 @@ export class WaitForFreeId {
   }
 }
 
-/** Notes what a store reports of its objects. These are hints: the wait has an end without them. */
+/** Collects the changes that a store reports. They are hints: the wait ends without them, too. */
 class ChangeWatch {
-  /** Called with every piece of news. */
+  /** Called at each reported change, and when a watch ends. */
   onNews: () => void = () => undefined;
   /**
-   * When the store first reported an id that may be free now, on the monotonic clock; infinity for none since
+   * When the store first reported an id that may be free now, on the monotonic clock; infinity if none since
    * the last scan.
    */
   newsAt = Number.POSITIVE_INFINITY;
@@ -150,13 +146,14 @@ class ChangeWatch {
   constructor(private readonly options: Pick<AcquireContext, 'session' | 'clock'>) {}
 
   /**
-   * False where the store cannot watch, or did not say what has changed: then it does not replace polling.
+   * False if the store cannot watch, or did not say what has changed: then the watch does not replace
+   * polling.
    */
   get tellsWhat(): boolean {
     return !this.#failed;
   }
 
-  /** Begins to watch unless it does so already. Returns whether it has never watched before. */
+  /** Begins to watch unless a watch is running. Returns 'first' if it has never watched before. */
   begin(): 'first' | 'again' {
     const times = this.#begun ? 'again' : 'first';
     this.#begun = true;
@@ -177,7 +174,7 @@ class ChangeWatch {
     return times;
   }
 
-  /** Forgets the news: a scan begins, which shows all of it. */
+  /** Forgets the changes: the scan that begins now shows all of them. */
   forget(): void {
     this.#free.clear();
     this.newsAt = Number.POSITIVE_INFINITY;
@@ -190,7 +187,7 @@ class ChangeWatch {
     ending?.abort(new Error('the wait has ended'));
   }
 
-  /** Always false, so that the watch continues: no change is missed between two watches. */
+  /** Returns false, so that the watch continues: no change is missed between two watches. */
   #note({ key, size }: ObjectChange): false {
     const id = nodeIdOf(key);
     if (id === undefined && key !== CLUSTER_KEY) return false;

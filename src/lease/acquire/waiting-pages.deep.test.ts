@@ -24,7 +24,7 @@ describe('waiting on a store whose listing takes several requests', () => {
     [170, 2],
     [60, 4],
   ])(
-    'costs a request for each page in a duration, and about two beside: pages of %i',
+    'costs a request for each page in a duration, and about two more: pages of %i objects',
     async (size, pages) => {
       const { clock, start, holders } = await scene({ telling, held, page: size });
       const waiters = Array.from({ length: 30 }, () => start());
@@ -53,7 +53,7 @@ describe('waiting on a store whose listing takes several requests', () => {
     },
   );
 
-  it('lets one task that waits alone find an expiry in time as well, on whichever page', async () => {
+  it('lets a lone waiting task find an expiry in time, too, on any page', async () => {
     const { clock, start, holders } = await scene({ telling, held, page: 60 });
     for (const index of [0, 77, 150, 199]) {
       const waiter = start();
@@ -83,7 +83,7 @@ describe('waiting on a store whose listing takes several requests', () => {
     expect(taken(waiters)).toHaveLength(60);
   });
 
-  it('does not hide that the cluster has become smaller: no task takes an id that is given up', async () => {
+  it('shows that the cluster has shrunk: no task takes a retired id', async () => {
     const { clock, bucket, start, holders } = await scene({ telling, held, page: 80 });
     const waiters = Array.from({ length: 100 }, () => start());
     await clock.advance(8 * DURATION);
@@ -100,7 +100,7 @@ describe('waiting on a store whose listing takes several requests', () => {
   });
 
   it.each([20, 500])(
-    'looks at everything before it says that nothing became free in time, with %i ms a request',
+    'scans everything before it reports that no id became free in time, with %i ms a request',
     async (requestMs) => {
       const { clock, bucket, start } = await scene({ telling, held, page, requestMs });
       for (let count = 0; count < 60; count += 1) start();

@@ -16,27 +16,27 @@ export interface HolderOptions<E extends TenureLostError> {
   readonly tracer: LeaseTracer;
 }
 
-/** How long a release may take when there is no answer, in milliseconds. */
+/** Timeout of a release without an answer, in milliseconds. */
 const RELEASE_TIMEOUT_MS = 3_000;
 
-/** Ends what runs with it. */
+/** The reason with which a release aborts the loop and the chores. */
 const RELEASING = new Error('it is being released');
 
-/** What was written is still ours, but a write of ours came in between. Tried again. */
+/** The object is still ours, but another write of ours came in between. The call is tried again. */
 export class Overtaken extends Error {}
 
 /**
- * Holds one thing, a node id or a lock, whatever it rests on: renews it, knows until when it is valid, and
- * says so when it is lost. A subclass says what a renewal is, and what a release.
+ * Holds a node id or a lock, on any store: renews it, knows its deadline, and reports its loss. A subclass
+ * defines the renewal and the release.
  *
- * One awaited loop, one request in flight. Validity rests on {@link isValid} comparing clocks, never on this
- * loop being on time.
+ * It is one awaited loop with one request in flight. Validity comes from {@link isValid}, which compares
+ * clocks, and never depends on this loop being on time.
  */
 export abstract class Holder<E extends TenureLostError> implements AsyncDisposable {
   abstract readonly deadline: number;
-  /** True when a first attempt of the present renewal has failed. */
+  /** True when a first attempt of the current renewal has failed. */
   #retrying = false;
-  /** The last answer of the store to the present renewal that said why it failed. */
+  /** The store's last answer to the current renewal that said why it failed. */
   #answer: StoreError | undefined;
   #state: 'held' | 'lost' | 'released' = 'held';
   #releasing: Promise<void> | undefined;
@@ -46,19 +46,19 @@ export abstract class Holder<E extends TenureLostError> implements AsyncDisposab
   readonly #chores: Promise<void>[] = [];
 
   /**
-   * A subclass calls {@link start}, not before the end of its constructor.
+   * A subclass calls {@link start} at the end of its constructor, or later.
    *
-   * @param facts what spans say
+   * @param facts attributes of the spans
    */
   constructor(
     private readonly holding: HolderOptions<E>,
     private readonly facts: LeaseAttributes,
   ) {}
 
-  /** What the holder's signal aborts with. */
+  /** The error with which the holder's signal aborts. */
   protected abstract lossError(reason: LossReason, deadline: number, detail: string, cause?: unknown): E;
 
-  /** What is thrown to users who go on after the release. */
+  /** The error for users that continue after the release. */
   protected abstract releasedError(): NodeLeaseError;
 
   protected abstract get timing(): LeaseTiming;
@@ -67,19 +67,19 @@ export abstract class Holder<E extends TenureLostError> implements AsyncDisposab
   protected abstract get renewAt(): number;
 
   /**
-   * One attempt to renew. Returns when that is done, or when it is lost; throws to be tried again.
+   * One attempt to renew. Returns when it is renewed or lost; throws if it is to be tried again.
    *
    * @param begun when the renewal began, on the monotonic clock
    */
   protected abstract attempt(begun: number): Promise<void>;
 
-  /** One attempt to give it back. */
+  /** One attempt to release it. */
   protected abstract giveBack(): Promise<void>;
 
   /** The tenure has ended, by a loss or by a release. */
   protected whenOver(_lost: E | undefined): void {}
 
-  /** Whether giving back may succeed when it is tried again after this failure. */
+  /** Whether another attempt to release may succeed after this failure. */
   protected abstract mayPass(error: unknown): boolean;
 
   get signal(): AbortSignal {
@@ -100,8 +100,8 @@ export abstract class Holder<E extends TenureLostError> implements AsyncDisposab
   }
 
   /**
-   * Runs a chore next to the lease: it gets a signal that aborts when the tenure ends, must not throw, and is
-   * awaited by `release()`.
+   * Runs a chore during the tenure. It gets a signal that aborts when the tenure ends, and must not throw.
+   * `release()` awaits it.
    */
   addChore(run: (ending: AbortSignal) => Promise<void>): void {
     this.#chores.push(run(this.ending));
@@ -138,15 +138,14 @@ export abstract class Holder<E extends TenureLostError> implements AsyncDisposab
     return this.#state === 'held';
   }
 
-  /** Aborts when the tenure ends in either way; ends the loop and whatever runs for this lease. */
+  /** Aborts when the tenure ends in either way. It ends the loop and the chores of this lease. */
   protected get ending(): AbortSignal {
     return this.#ending.signal;
   }
 
   /**
-   * The bounds of one request of a renewal. A first attempt that hangs is soon given up; further ones get
-   * twice the time, for a server that is slow at everything. None outlasts the stop point, so that the loop
-   * is there when it comes.
+   * The bounds of one request of a renewal. A first attempt that hangs is given up soon. Later attempts get
+   * twice the time, for a slow server. No request outlasts the stop point, so that the loop can act then.
    */
   protected call(): { readonly timeoutMs: number; readonly signal: AbortSignal } {
     const timeoutMs = this.timing.requestTimeoutMs * (this.#retrying ? 2 : 1);
@@ -155,8 +154,8 @@ export abstract class Holder<E extends TenureLostError> implements AsyncDisposab
   }
 
   /**
-   * Asked before the deadline is moved, too: a tenure whose deadline has passed is over, whatever is answered
-   * later (rule 3). Others may have read that it was.
+   * Called before the deadline is moved, too: a tenure whose deadline has passed is over, whatever answer
+   * comes later (rule 3). Other tasks may have read that it has expired.
    *
    * @throws what {@link TenureTime.check} throws
    */
@@ -172,7 +171,7 @@ export abstract class Holder<E extends TenureLostError> implements AsyncDisposab
     this.#lose('taken', detail, this.holding.clock.monotonic());
   }
 
-  /** Rule 7: the time from which on the work has to be ended unless a renewal comes through. */
+  /** Rule 7: from this time on the work must be ended, unless a renewal succeeds. */
   get #stopAt(): number {
     return this.deadline - this.timing.stopMarginMs;
   }
@@ -185,9 +184,9 @@ export abstract class Holder<E extends TenureLostError> implements AsyncDisposab
         if (clock.monotonic() >= this.#stopAt) this.#giveUp('no renewal came through in time');
         else await tracer.span('nodelease.renew', this.facts, () => this.renew());
       } catch (error) {
-        // The end of the tenure interrupts whatever is under way: that is no failure.
+        // The end of the tenure interrupts the current request. That is no failure.
         if (!this.isHeld || this.#ending.aborted) return;
-        // What the store said counts, and not that the last attempt had too little time for an answer.
+        // The store's answer is the cause, not that the last attempt had too little time for an answer.
         const cause = isAnswer(error) ? error : (this.#answer ?? error);
         const then = cause === error ? '' : `; then ${explain(error)}`;
         this.#giveUp(`could not be renewed: ${explain(cause)}${then}`, cause);
@@ -195,9 +194,7 @@ export abstract class Holder<E extends TenureLostError> implements AsyncDisposab
     }
   }
 
-  /**
-   * Out of time: either still before the deadline, with some left to end the work, or found to be past it.
-   */
+  /** The time is up: either before the deadline, with time left to end the work, or past the deadline. */
   #giveUp(detail: string, cause?: unknown): void {
     const now = this.holding.clock.monotonic();
     const reason = isAnswer(cause) && cause.fault === 'denied' ? 'denied' : 'unreachable';
@@ -222,7 +219,7 @@ export abstract class Holder<E extends TenureLostError> implements AsyncDisposab
   }
 
   async #release(): Promise<void> {
-    // Work that ended after the deadline was done without a lease, even if that was not noticed yet.
+    // Work that ended after the deadline ran without a lease, even if that was not noticed yet.
     if (this.isHeld && this.holding.clock.monotonic() >= this.deadline)
       this.#giveUp('it was released too late');
     const mine = this.isHeld;

@@ -76,19 +76,19 @@ describe('a held lease', () => {
     expect(lease.deadline).toBe(5_000 + DURATION);
   });
 
-  it('writes what it knows of the other nodes with its next renewal', async () => {
+  it('writes the known nodes with its next renewal', async () => {
     const { clock, direct, lease } = await hold();
     lease.setKnownNodes({ 7: 3 });
     await clock.advance(5_000);
     expect(JSON.parse((await direct.read('0.json'))?.body ?? '').knownNodesMapping).toEqual({ 7: 3 });
   });
 
-  it('tells the store with each write from which age on other tasks may take it, and not with the tombstone', async () => {
+  it('gives the store with each write the age from which other tasks may take it, and none with the tombstone', async () => {
     const clock = new VirtualClock();
-    const told: (number | undefined)[] = [];
+    const ages: (number | undefined)[] = [];
     class RecordingStore extends MemoryLeaseStore {
       override replace(...[key, body, metadata, etag, options]: Parameters<LeaseStore['replace']>) {
-        if (key === '0.json') told.push(options?.expiresAfterMs);
+        if (key === '0.json') ages.push(options?.expiresAfterMs);
         return super.replace(key, body, metadata, etag, options);
       }
     }
@@ -106,7 +106,7 @@ describe('a held lease', () => {
     const lease = await acquireLease({ ...settings, store: new RecordingStore({ clock }, bucket) });
     await clock.advance(6_000);
     await lease.release();
-    expect(told).toEqual([16_000, 16_000, undefined]);
+    expect(ages).toEqual([16_000, 16_000, undefined]);
   });
 
   it('survives an outage that ends before the stop point', async () => {
@@ -139,7 +139,7 @@ describe('a held lease', () => {
     expect(lease.signal.reason).toMatchObject({ reason: 'unreachable', deadline: DURATION });
   });
 
-  it('says as the cause of its loss what the store answered, and not that the last attempts got no answer in the time that was left', async () => {
+  it('reports the answer of the store as the cause of its loss, not that the last attempts ran out of time', async () => {
     const { clock, lease, network, events } = await hold();
     const expired = new StoreError('access denied (ExpiredToken)', {
       fault: 'denied',
@@ -155,13 +155,13 @@ describe('a held lease', () => {
     expect(events.filter(({ type }) => type === 'lost')).toHaveLength(1);
   });
 
-  it('is denied only where that was the last answer: a refusal that has passed is not told of', async () => {
+  it('is denied only if that was the last answer: an earlier refusal is not reported', async () => {
     const { clock, lease, network } = await hold();
     const failures = {
       denied: new StoreError('403', { fault: 'denied', outcome: 'not-applied' }),
       unavailable: new StoreError('503', { fault: 'unavailable', outcome: 'unknown' }),
     };
-    // One renewal that is refused once, and comes through; then one that fails for good.
+    // First a renewal that is refused once and then succeeds, then one that fails for good.
     network.fault = () => (clock.monotonic() < 5_050 ? Promise.reject(failures.denied) : Promise.resolve());
     await clock.advance(4_500);
     expect(lease.isValid()).toBe(true);
@@ -189,7 +189,7 @@ describe('a held lease', () => {
     expect(events.filter(({ type }) => type === 'lost')).toEqual([]);
   });
 
-  it('takes a renewal whose reply was lost for applied (rule 5)', async () => {
+  it('counts a renewal as applied although its reply was lost (rule 5)', async () => {
     const { clock, lease, network, events } = await hold();
     let losses = 0;
     network.fault = onWrites(async (apply) => {
@@ -203,7 +203,7 @@ describe('a held lease', () => {
     expect(events.some(({ type }) => type === 'lost')).toBe(false);
   });
 
-  it('does not count a write that was not applied, although its own older one stands there', async () => {
+  it('does not count a write that was not applied, although the object has an older own write', async () => {
     const { clock, lease, network } = await hold();
     let refused = false;
     network.fault = onWrites(async () => {
@@ -214,7 +214,7 @@ describe('a held lease', () => {
     expect([refused, lease.deadline]).toEqual([true, DURATION]);
   });
 
-  it('gets over a renewal that arrives long after it was given up', async () => {
+  it('survives a renewal that arrives long after it was given up', async () => {
     const { clock, lease, network } = await hold();
     let first = true;
     network.fault = onWrites(async (apply) => {
@@ -227,14 +227,14 @@ describe('a held lease', () => {
     expect(lease.isValid()).toBe(true);
   });
 
-  it('gets over a renewal that the network delivers twice, the second answer being a refusal', async () => {
+  it('survives a renewal that the network delivers twice, the second answer being a refusal', async () => {
     const { clock, lease, network } = await hold();
     network.fault = onWrites(async (apply) => apply());
     await clock.advance(60_000);
     expect([lease.isValid(), lease.deadline > 60_000]).toEqual([true, true]);
   });
 
-  it('is lost at once when somebody else holds it', async () => {
+  it('is lost at once when another task holds it', async () => {
     const { clock, direct, lease } = await hold();
     const object = await direct.read('0.json');
     const other = { ...JSON.parse(object?.body ?? ''), taskId: 'other', version: 2, nonce: 'x' };
@@ -279,12 +279,12 @@ describe('a held lease', () => {
     expect(lease.signal.reason).toMatchObject({ reason: 'paused' });
   });
 
-  // After the first of them, the deadline of the renewal itself would still be to come.
+  // After the first pause, the deadline that the renewal itself would set is still ahead.
   it.each([
     ['', DURATION - 4_000],
-    [', for longer than that would last', 2 * DURATION],
+    [', for longer than the renewed lease', 2 * DURATION],
   ])(
-    'is over although a renewal was sent in time, whose reply is there after a pause past the deadline (rule 3)%s',
+    'is over although a renewal was sent in time, if its reply comes after a pause past the deadline (rule 3)%s',
     async (_, pauseMs) => {
       const { clock, lease, network, events } = await hold();
       network.fault = onWrites(async () => {
@@ -303,7 +303,7 @@ describe('a held lease', () => {
     },
   );
 
-  it('is over also where the reply to a look at the object is there only then', async () => {
+  it('is over, too, if the reply to a read of the object comes only then', async () => {
     const { clock, lease, network } = await hold();
     network.fault = async ({ operation }, apply) => {
       if (operation === 'replace') {
@@ -342,7 +342,7 @@ describe('a held lease', () => {
 });
 
 describe('releasing', () => {
-  it('leaves a tombstone that keeps the version, and happens once however often it is asked for', async () => {
+  it('leaves a tombstone that keeps the version, and happens once for any number of calls', async () => {
     const { direct, lease, network, clock } = await hold();
     const [first, second] = [lease.release(), lease[Symbol.asyncDispose]()];
     await Promise.all([first, second]);
@@ -356,7 +356,7 @@ describe('releasing', () => {
     expect(network.calls.length).toBe(calls);
   });
 
-  it('reports the loss of a lease that had run out before it was released, and writes nothing', async () => {
+  it('reports the loss of a lease that expired before its release, and writes nothing', async () => {
     const { clock, direct, lease, events } = await hold();
     clock.freeze(DURATION);
     await lease.release();
@@ -374,7 +374,7 @@ describe('releasing', () => {
     expect(events.at(-1)).toMatchObject({ type: 'release-failed' });
   });
 
-  it('keeps in its tombstone the timestamp of a renewal that it never heard of', async () => {
+  it('keeps in its tombstone the timestamp of a renewal without a reply', async () => {
     const { clock, direct, lease, network } = await hold();
     await clock.advance(2_000);
     network.fault = onWrites(async (apply) => {
@@ -429,7 +429,7 @@ describe('releasing', () => {
   });
 });
 
-describe('a lease whose node id the cluster gives up', () => {
+describe('a lease whose node id the cluster retires', () => {
   const resize = async ({ session }: Awaited<ReturnType<typeof hold>>, size: number, generation: number) => {
     const cluster = await readCluster(session);
     if (cluster === undefined) throw new Error('no cluster');
@@ -442,7 +442,7 @@ describe('a lease whose node id the cluster gives up', () => {
     });
   };
 
-  it('says so once, beside a renewal, goes on to be renewed, and never takes it back', async () => {
+  it('reports it once, at a renewal, is still renewed, and never withdraws the report', async () => {
     const it = await hold(2);
     const second: LeaseEvent[] = [];
     const lease = await it.start({ store: it.direct, onEvent: (event: LeaseEvent) => second.push(event) });
@@ -466,7 +466,7 @@ describe('a lease whose node id the cluster gives up', () => {
     await it.lease.release();
   });
 
-  it('does not say so once it is released or lost', async () => {
+  it('does not report it once it is released or lost', async () => {
     for (const end of ['release', 'evict'] as const) {
       const it = await hold(2);
       const lease = await it.start({ store: it.direct });
@@ -481,7 +481,7 @@ describe('a lease whose node id the cluster gives up', () => {
 });
 
 describe("an operator's forced release", () => {
-  it('stops the holder at its next renewal, and lets no task have the id while the holder may still trust it (rules 1 and 9)', async () => {
+  it('stops the holder at its next renewal, and no task gets the id while the holder may still trust its lease (rules 1 and 9)', async () => {
     const { clock, lease, session, start, direct } = await hold();
     expect(await evictHolder(session, 0)).toEqual({ kind: 'evicted', taskId: 'task', version: 2 });
     const evictedAt = clock.monotonic();
@@ -498,7 +498,7 @@ describe("an operator's forced release", () => {
     expect((await next).deadline - DURATION).toBeGreaterThan(evictedAt);
   });
 
-  it('frees an id at once whose lease had expired anyway', async () => {
+  it('frees an id at once if its lease has expired anyway', async () => {
     const { clock, session, network, direct } = await hold();
     network.fault = () => Promise.reject(lost('not-applied'));
     await clock.advance(20_000);

@@ -17,7 +17,7 @@ import { NodeHolder, type NodeHolderOptions } from './node-holder.js';
 import { StoreTenureTime } from './store-tenure-time.js';
 import type { TenureTime } from './tenure-time.js';
 
-/** A tenure as its acquiring write left it. */
+/** A tenure right after its acquiring write. */
 export interface Tenure {
   readonly id: number;
   readonly held: HeldLease;
@@ -27,8 +27,7 @@ export interface Tenure {
   /** The age from which on other tasks may take the lease, in milliseconds (rule 4). */
   readonly expiresAfterMs: number;
   /**
-   * The last timestamp, in store time, of unique ids that other tasks may have made and that could equal this
-   * tenure's.
+   * The last timestamp, in store time, of unique ids of other tasks that could equal an id of this tenure.
    */
   readonly stampedUntil: number;
 }
@@ -37,8 +36,8 @@ export interface KeeperOptions extends NodeHolderOptions {
   readonly session: StoreSession;
   readonly timing: LeaseTiming;
   /**
-   * How often the cluster's settings are read, in milliseconds, to the nearest renewal.
-   * @default beside each renewal
+   * How often the cluster's settings are read, in milliseconds, rounded to the nearest renewal.
+   * @default at each renewal
    */
   readonly settingsIntervalMs?: number | undefined;
 }
@@ -49,10 +48,10 @@ export class Keeper extends NodeHolder {
   #etag: string;
   /** The monotonic clock before the last write was sent that is known to be applied. */
   #sentAt: number;
-  /** The number of the last write that was sent, and when each write was sent that may still be applied. */
+  /** The number of the last write, and the send time of each write that may still be applied. */
   #renewal = 0;
   readonly #sent = new Map<number, number>();
-  /** True while the object may be ahead of what is known of it: an own write has no known outcome. */
+  /** True while the outcome of an own write is unknown: the object may be newer than the known state. */
   #uncertain = false;
   #known: KnownNodes = {};
   readonly #retiring = new AbortController();
@@ -109,18 +108,18 @@ export class Keeper extends NodeHolder {
     await this.#readSettings();
   }
 
-  /** Whether `scale` waits for what the lease does not say yet: that this node makes wider ids now. */
+  /** Whether this node makes wider ids that its lease does not record yet. `scale` waits for the record. */
   get #hasNews(): boolean {
     return this.#time.adopted.idWidth > this.#held.idWidth;
   }
 
   /**
-   * Learns whether the cluster asks for wider ids, or has this one no more. A failure is left to the next
-   * time: it costs no renewal.
+   * Learns whether the cluster requests wider ids, or has retired this one. A failure is left to the next
+   * read: it costs no renewal.
    */
   async #readSettings(): Promise<void> {
     const { clock, timing, settingsIntervalMs = 0 } = this.options;
-    // To the nearest renewal.
+    // Rounded to the nearest renewal.
     const isDue = clock.monotonic() - this.#time.lookedAt >= settingsIntervalMs - timing.renewEveryMs / 2;
     if (!this.isHeld || !isDue) return;
     try {
@@ -136,12 +135,12 @@ export class Keeper extends NodeHolder {
   protected override async attempt(begun: number): Promise<void> {
     if (this.#uncertain) {
       await this.#readBack();
-      // The write whose answer was missing belongs to this very renewal: done.
+      // If the write whose answer was missing belongs to this renewal, the renewal is done.
       if (!this.isHeld || this.#sentAt >= begun) return;
     }
     const result = await this.#write();
     if (result === 'written' || !this.isHeld) return;
-    // Refused, because of another task's write or of a late own one. Only the object tells (rule 5).
+    // The cause is a write of another task, or a late own one. Only the object shows which (rule 5).
     this.#uncertain = true;
     await this.#readBack();
     if (this.isHeld && this.#sentAt < begun) throw new Overtaken('a write of our own came in between');
@@ -171,8 +170,8 @@ export class Keeper extends NodeHolder {
   }
 
   /**
-   * Rule 5: the object tells which write stands there. An own write gives its etag, and the time at which
-   * that very write was sent.
+   * Rule 5: the object names the last applied write. If that is an own write, its etag and the time at which
+   * it was sent are adopted.
    */
   async #readBack(): Promise<void> {
     const { session } = this.options;
@@ -203,7 +202,7 @@ export class Keeper extends NodeHolder {
   #adopt(held: HeldLease, etag: string): void {
     this.check();
     const sentAt = this.#sent.get(held.renewal);
-    // An object older than what is known to be applied shows a store that forgets.
+    // An object older than a write that is known to be applied shows a store that loses writes.
     if (sentAt === undefined || held.renewal < this.#held.renewal) {
       this.loseTo(`the store shows renewal ${held.renewal} after ${this.#held.renewal}`);
       return;
@@ -223,7 +222,7 @@ export class Keeper extends NodeHolder {
       const object = await session.read(key);
       const state = object && nativeCodec.decode(object.body, object.metadata);
       if (object === undefined || state?.kind !== 'held' || state.nonce !== this.#held.nonce) return;
-      // A renewal that we did not hear of has a later timestamp, and a tombstone keeps the last one.
+      // A renewal without a reply has a later timestamp, and a tombstone keeps the last one.
       last = state;
       this.#etag = object.etag;
     }

@@ -18,7 +18,7 @@ export abstract class NodeHolder extends Holder<LeaseLostError> implements Lease
   abstract readonly retiring: AbortSignal;
   abstract readonly tenureTime: TenureTime;
 
-  /** @param facts what spans say beside node id, version and task */
+  /** @param facts attributes of the spans, in addition to node id, version and task */
   constructor(
     readonly id: number,
     readonly version: number,

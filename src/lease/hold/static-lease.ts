@@ -3,8 +3,8 @@ import type { Lease } from '../model/lease.js';
 import { MAX_NODE_IDS } from '../model/lease-state.js';
 
 /**
- * A node id that comes from elsewhere, such as a StatefulSet's ordinal: the same handle, without a store and
- * without an expiry. That no two processes are given the same id is the caller's promise.
+ * A node id from another source, such as a StatefulSet's ordinal: the same handle, without a store or an
+ * expiry. The caller ensures that no two processes get the same id.
  *
  * @throws {ConfigError} when `id` or `version` is out of range
  */

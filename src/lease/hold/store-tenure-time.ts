@@ -13,9 +13,9 @@ export interface StoreTenureTimeOptions {
   readonly random: RandomSource;
   /** Aborts when the tenure ends in either way. */
   readonly signal: AbortSignal;
-  /** The last id timestamp of the tenures before: see {@link Tenure}. */
+  /** The last id timestamp of the earlier tenures: see {@link Tenure}. */
   readonly stampedUntil: number;
-  /** The width that the acquiring write published. */
+  /** The width in the acquiring write, which other tasks can read. */
   readonly idWidth: number;
   /** The `timestamp` of the last write that is known to be applied. */
   readonly before: () => number;
@@ -30,11 +30,11 @@ export class StoreTenureTime implements TenureTime {
   readonly after: number;
   readonly #width: TenureWidth;
   /**
-   * What may be published: the width that all ids of this tenure have from now on, and the last
-   * timestamp of narrower ids.
+   * The width that may be published: that of all ids of this tenure from now on, and the last timestamp of
+   * narrower ids.
    */
   adopted: AdoptedWidth;
-  /** When the settings were asked for that this tenure read last, on the monotonic clock. */
+  /** When the last successful read of the settings was sent, on the monotonic clock. */
   lookedAt = Number.NEGATIVE_INFINITY;
   /** The last id timestamp of this node id, in this tenure or before. */
   stampedUntil: number;
@@ -77,9 +77,9 @@ export class StoreTenureTime implements TenureTime {
   }
 
   /**
-   * Reads the cluster's settings, and has wider ids made where they ask for them.
+   * Reads the cluster's settings, and widens the ids if they request it.
    *
-   * @throws {StoreUnusableError} when there are no settings, or none that can be understood
+   * @throws {StoreUnusableError} when there are no settings, or unreadable ones
    * @throws {StoreError}
    */
   async look(call: SessionCall): Promise<ClusterConfig> {

@@ -1,8 +1,8 @@
 import type { Clock } from '../../base/clock.js';
 
 /**
- * Is told of a wider width. Other tasks are told when it has returned, or what it returned has resolved. Must
- * neither throw nor reject.
+ * Receives a wider width. The width is published after the listener has returned, or after its promise has
+ * resolved. It must neither throw nor reject.
  */
 export type WidthListener = (idWidth: number) => void | Promise<void>;
 
@@ -10,20 +10,20 @@ export type WidthListener = (idWidth: number) => void | Promise<void>;
  * The id time window of a tenure: the part of store time that its unique ids carry. No other tenure of the
  * same node id has ids within these bounds, whatever the hosts' clocks say, so no id is made twice
  * (docs/design/protocol.md, "Unique ids"). Times are store time, in milliseconds since the Unix epoch; this
- * host's wall clock takes no part.
+ * host's wall clock is not used.
  */
 export interface TenureTime {
-  /** Only to wait with. */
+  /** Used only to wait. */
   readonly clock: Pick<Clock, 'sleep'>;
 
-  /** Aborts when the tenure ends in either way. Ids within the bounds stay unique all the same. */
+  /** Aborts when the tenure ends in either way. Ids within the bounds stay unique even then. */
   readonly signal: AbortSignal;
 
   /**
-   * Makes sure that ids may be made: the width is what the cluster said *after* this node id was acquired,
-   * and the bounds hold. Later calls cost nothing.
+   * Ensures that ids may be made: the width was read *after* this node id was acquired, and the bounds hold.
+   * Later calls cost nothing.
    *
-   * @throws {StoreError} or {ZooKeeperError} when it cannot be learned for as long as the lease lasts
+   * @throws {StoreError} or {ZooKeeperError} when the width cannot be read while the lease is held
    * @throws what {@link check} throws
    * @throws `signal.reason`
    */
@@ -37,7 +37,8 @@ export interface TenureTime {
 
   /**
    * Calls `listener` with every wider width, until the returned function is called. Once the listener is
-   * done, no narrower id may be made, and {@link stamp} has been told the last timestamp of narrower ids.
+   * done, no narrower id may be made, and {@link stamp} must have received the last timestamp of narrower
+   * ids.
    */
   onWidth(listener: WidthListener): () => void;
 
@@ -54,7 +55,7 @@ export interface TenureTime {
   before(): number;
 
   /**
-   * Takes note, beforehand, that ids may carry times up to and including this one: a release tells the next
+   * Records in advance that ids may carry times up to and including this one. A release passes it to the next
    * tenure.
    */
   stamp(untilMs: number): void;
@@ -67,8 +68,8 @@ export interface TenureTime {
 }
 
 /**
- * The width of a node id in the unique ids of one tenure. All listeners have to use a wider width before it
- * is told to other tasks.
+ * The width of a node id in the unique ids of one tenure. All listeners must use a wider width before it is
+ * published.
  */
 export class TenureWidth {
   /** The width that all listeners use: no narrower ids are made any more. */
@@ -76,9 +77,8 @@ export class TenureWidth {
   readonly #listeners = new Set<WidthListener>();
 
   /**
-   * @param value the width of new ids; at first the one that other tasks know already
-   * @param onAdopted is called with every wider one as soon as no narrower ids are made any more in this
-   * tenure
+   * @param value the width of new ids, at first the published one
+   * @param onAdopted called with every wider width once this tenure makes no narrower ids
    */
   constructor(
     public value: number,
@@ -93,15 +93,16 @@ export class TenureWidth {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Has new ids made with that width, unless they are as wide already. */
+  /** Widens new ids to this width, unless they are as wide already. */
   widen(idWidth: number): void {
     if (idWidth <= this.value) return;
     this.value = idWidth;
     const slow = [...this.#listeners]
       .map((listener) => listener(idWidth))
-      .filter((told) => told !== undefined);
+      .filter((adoption) => adoption !== undefined);
     if (slow.length === 0) this.#adopt(idWidth);
-    // One that never answers keeps the others waiting, as it must: it may be making narrow ids.
+    // A listener that never finishes keeps the others waiting. That is necessary: it may still make narrow
+    // ids.
     else void Promise.all(slow).then(() => this.#adopt(idWidth));
   }
 

@@ -21,13 +21,13 @@ const HELD_LEASE = {
 };
 const RELEASED = { taskid: '', version: '9', acquirable: 'true' };
 
-/** What is read, the lease and all else in one object. */
+/** The decoded object, with the lease and all other fields in one object. */
 function decoded(body: string, metadata: Record<string, string>) {
   const { lease, ...facts } = decodeCamundaLease(body, metadata);
   return { ...lease, ...facts };
 }
 
-/** The body of a held lease with fields of another kind. */
+/** The body of a held lease with changed fields. */
 const held = (change: object) => JSON.stringify({ ...JSON.parse(HELD), ...change });
 const { timestamp: _, ...timeless } = JSON.parse(HELD);
 
@@ -43,7 +43,7 @@ describe('what Camunda writes is read:', () => {
     ],
     ['one of the alphas', HELD, { taskid: 'task-A', version: '1' }, HELD_LEASE],
     [
-      'one whose holder knows nobody',
+      'one whose holder knows no other node',
       held({ knownVersionMappings: { mappingsByNodeId: {} } }),
       METADATA,
       { ...HELD_LEASE, knownNodes: {} },
@@ -107,7 +107,7 @@ describe('what else Camunda accepts is read:', () => {
     expect(decoded(body, metadata)).toMatchObject(lease);
   });
 
-  it('numbers that only Java counts to, rounded; a time without end as the last of dates', () => {
+  it('numbers beyond those of JavaScript, rounded; an endless time as the last date', () => {
     const body = HELD.replace('"version":1', '"version":9223372036854775807').replace(
       '1795350753690',
       '9223372036854775807',
@@ -122,14 +122,14 @@ describe('what else Camunda accepts is read:', () => {
   });
 });
 
-it('a text of megabytes is shown by its beginning, and how long it is', () => {
+it('a text of megabytes is shown as its beginning and its length', () => {
   const taskId = 'x'.repeat(5 * 1024 * 1024);
   const shown = `${'x'.repeat(200)}… (5242880 characters)`;
   expect(decoded(held({ taskId }), { ...METADATA, taskid: taskId })).toMatchObject({
     kind: 'held',
     taskId: shown,
   });
-  const told = (body: string, metadata: Record<string, string>) => {
+  const problemOf = (body: string, metadata: Record<string, string>) => {
     try {
       return `${JSON.stringify(decoded(body, metadata))}`;
     } catch (error) {
@@ -143,7 +143,7 @@ it('a text of megabytes is shown by its beginning, and how long it is', () => {
     [held({ nodeInstance: taskId }), METADATA],
     ['', { version: taskId }],
   ] as const)
-    expect(told(body, metadata)).toMatch(/^LeaseUnreadableError: .{1,600}$/);
+    expect(problemOf(body, metadata)).toMatch(/^LeaseUnreadableError: .{1,600}$/);
 });
 
 describe('what Camunda throws at is damaged, with the reason:', () => {

@@ -1,23 +1,23 @@
 import { LeaseUnreadableError, parseObject } from './lease-codec.js';
 import type { LeaseState } from './lease-state.js';
 
-/** Camunda 8 puts it beside its lease objects once all of them are there. */
+/** Camunda 8 writes this object next to its lease objects once all of them exist. */
 export const CAMUNDA_MARKER = 'node-ids-initialized';
 
-/** What a lease object of Camunda 8 says. */
+/** The content of a lease object of Camunda 8. */
 export interface CamundaLease {
   /**
-   * In the terms of nodelease. `retired`: scaling down has given it up. A held one has the duration 0, which
-   * no object tells, and the expiry by its holder's own wall clock. A task id of more than 200 characters is
+   * In nodelease's terms. `retired`: given up by scaling down. A held lease has the duration 0, since no
+   * object contains it, and the expiry by its holder's wall clock. A task id of more than 200 characters is
    * cut.
    */
   readonly lease: LeaseState;
   /**
-   * The node id in the body: the holder renews the object of that one, whatever the key says. Undefined
+   * The node id in the body. The holder renews the object of this id, whatever the key says. Undefined
    * without a holder.
    */
   readonly nodeId: number | undefined;
-  /** Versions before 8.9.0 do not say it: true. */
+  /** True if it is missing, as in versions before 8.9.0. */
   readonly acquirable: boolean;
 }
 
@@ -29,13 +29,13 @@ const LONGEST_SHOWN = 200;
 /** Java's `int` and `long`. */
 const MAX_INT = 2 ** 31 - 1;
 const MAX_LONG = 2 ** 63;
-/** The last millisecond of JavaScript's dates. A later time is taken for it. */
+/** The last millisecond of JavaScript's dates. A later time is read as this one. */
 const END_OF_DATES = 8.64e15;
 
 /**
- * Reads a lease object of Camunda 8.9, or of the alphas before it, and refuses what Camunda's own reader
- * (Jackson, and checks beside it) refuses. Versions beyond 2^53 are rounded. There is no encoder: these
- * objects are never written.
+ * Reads a lease object of Camunda 8.9, or of the alphas before it. It refuses what Camunda's own reader
+ * (Jackson, and further checks) refuses. Versions beyond 2^53 are rounded. There is no encoder: these objects
+ * are never written.
  *
  * @throws {LeaseUnreadableError} when Camunda cannot read it
  */
@@ -69,7 +69,7 @@ export function decodeCamundaLease(body: string, metadata: Metadata): CamundaLea
 }
 
 /**
- * Reads the object of a restore: which node ids have been restored from that backup.
+ * Reads the object of a restore: the node ids that have been restored from that backup.
  * @throws {LeaseUnreadableError}
  */
 export function decodeCamundaRestore(body: string): readonly number[] {
@@ -102,7 +102,7 @@ function checkSame(name: string, inBody: unknown, inMetadata: unknown): void {
   );
 }
 
-/** The fields of an object, which may be these only; any without `known`. */
+/** The fields of an object. With `known`, other fields are refused. */
 function fieldsOf(value: unknown, name: string, known?: readonly string[]): Record<string, unknown> {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw unusable(name, 'an object', value);
@@ -111,7 +111,7 @@ function fieldsOf(value: unknown, name: string, known?: readonly string[]): Reco
   throw new LeaseUnreadableError(`has the field ${quoted(unknown)} in its ${name}, which Camunda refuses`);
 }
 
-/** A whole number; as Jackson does, one in a text is taken, and a fraction is cut off. */
+/** A whole number. Like Jackson, it accepts a number in a string, and cuts off a fraction. */
 function readLong(value: unknown, name: string, min = 0, max = MAX_LONG): number {
   const isDigits = typeof value === 'string' && /^\s*-?\d+\s*$/.test(value);
   const number = isDigits ? Number(value) : typeof value === 'number' ? Math.trunc(value) : Number.NaN;
@@ -128,7 +128,7 @@ function unusable(name: string, expected: string, value: unknown): LeaseUnreadab
   return new LeaseUnreadableError(`has no usable "${name}": expected ${expected}, got ${quoted(value)}`);
 }
 
-/** Camunda bounds no text, and all of it would be shown: of a long one the beginning, and how long it is. */
+/** Camunda does not limit texts. A long text is shown as its beginning and its length. */
 function cut(text: string): string {
   return text.length > LONGEST_SHOWN ? `${text.slice(0, LONGEST_SHOWN)}… (${text.length} characters)` : text;
 }

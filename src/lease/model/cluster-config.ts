@@ -9,10 +9,10 @@ import { DURATION_MS, leastGraceMs, MAX_NODE_IDS, MOST_GRACE_MS } from './lease-
 export interface ClusterConfig {
   /** Number of node ids: 0 … size - 1. */
   readonly size: number;
-  /** How long a lease lasts without renewal, in milliseconds. */
+  /** How long a lease is valid without renewal, in milliseconds. */
   readonly durationMs: number;
   /**
-   * How much longer than the duration a contender waits, in milliseconds: room for the skew between the
+   * How much longer than the duration a contender waits, in milliseconds. It covers the skew between the
    * store's servers.
    */
   readonly graceMs: number;
@@ -29,19 +29,19 @@ export interface ClusterConfig {
   /** True once every lease object has been seen to exist. From then on an absent one is damage. */
   readonly bootstrapped: boolean;
   /**
-   * How often the number of node ids has changed. The tombstone of a retired id carries its generation: in a
-   * later one the cluster has the id again, and the tombstone is as good as a released one. Left out of the
+   * How often the number of node ids has changed. The tombstone of a retired id carries its generation. In a
+   * later generation the cluster has the id again, and the tombstone counts as released. Left out of the
    * object while 0.
    */
   readonly generation: number;
   /**
-   * The greatest number of node ids that the cluster ever had. Once it is bootstrapped, an absent object of
-   * an id below is damage, even where the cluster has shrunk. Left out of the object where it is `size`.
+   * The greatest number of node ids that the cluster ever had. Once it is bootstrapped, an absent object of a
+   * lower id is damage, even if the cluster has shrunk. Left out of the object if it equals `size`.
    */
   readonly peak: number;
   /**
-   * False until the store has passed the probe, without which no task uses it. Left out of the object once
-   * true.
+   * False until the store has passed the probe. No task uses the store before that. Left out of the object
+   * once true.
    */
   readonly proven: boolean;
   /**
@@ -50,8 +50,8 @@ export interface ClusterConfig {
    */
   readonly proofsTakenOver?: number;
   /**
-   * Why a probe failed: no later start uses the store until a far longer probe has passed. Left out unless
-   * so.
+   * Why a probe failed. No later start uses the store until a far longer probe has passed. Otherwise left
+   * out.
    */
   readonly proofFailed?: string;
 }
@@ -64,23 +64,21 @@ export function idWidthFor(size: number): number {
   return Math.max(8, Math.ceil(Math.log2(8 + size)));
 }
 
-/** A task's own settings; what is undefined is left to the cluster. */
+/** A task's own settings; undefined ones are left to the cluster. */
 export interface WantedSettings {
   readonly nodes?: number | undefined;
   readonly durationMs?: number | undefined;
   readonly graceMs?: number | undefined;
-  /** `existing`: a cluster that does not exist is not made. @default 'any' */
+  /** `existing`: no new cluster is created. @default 'any' */
   readonly cluster?: 'any' | 'existing' | undefined;
   /**
-   * Whether the store has passed the probe, by a record elsewhere: a new cluster needs none of its own then.
+   * Whether another record shows that the store has passed the probe: a new cluster then needs no probe.
    * @default false
    */
   readonly probed?: boolean | undefined;
 }
 
-/**
- * Used for a new cluster where no option says otherwise. The grace is longer where {@link leastGraceMs} is.
- */
+/** Defaults of a new cluster. The grace is longer if {@link leastGraceMs} is. */
 export const CLUSTER_DEFAULTS = { nodes: 16, durationMs: 15_000, graceMs: 1_000 } as const;
 
 /**
@@ -127,9 +125,7 @@ function check(name: string, value: number, min: number, max: number, what: stri
     throw new ConfigError(name, value, `a ${what} from ${min} to ${max}`);
 }
 
-/**
- * The body of `cluster.json`; fields of `previous`, the body that it replaces, that we do not know are kept.
- */
+/** The body of `cluster.json`. Unknown fields of `previous`, the body that it replaces, are kept. */
 export function encodeCluster(config: ClusterConfig, previous?: string): string {
   const known = {
     ...config,
@@ -156,7 +152,7 @@ export function decodeCluster(body: string): ClusterConfig {
     size,
     durationMs,
     graceMs: readInteger(fields, 'graceMs', leastGraceMs(durationMs), MOST_GRACE_MS),
-    // Written by hand, it may be too narrow for the ids that there are.
+    // A width that was written by hand may be too narrow for the existing ids.
     idWidth: Math.max(idWidthFor(size), idWidth),
     idFloor: fields.idFloor === undefined ? 0 : readTime(fields, 'idFloor'),
     bootstrapped: fields.bootstrapped,

@@ -22,7 +22,7 @@ beforeEach(() => {
   session = new StoreSession(store, clock, 1_000);
 });
 
-/** What Camunda 8 keeps in a bucket: three node ids, the first one held. */
+/** The objects of Camunda 8 in a bucket: three node ids, the first one held. */
 function camunda(marker = true): void {
   bucket.create('0.json', HELD, { taskid: 'task-A', version: '1', acquirable: 'true' });
   for (const id of [1, 2]) bucket.create(`${id}.json`, '', {});
@@ -39,7 +39,7 @@ const FOUND =
   /this is a Camunda cluster of 3 node ids \(it has the object node-ids-initialized\): nodelease leaves it as it is/;
 
 describe('a cluster of Camunda 8', () => {
-  it('is not adopted: nothing is written, and what it is is named', async () => {
+  it('is not adopted: no object is written, and the error names it', async () => {
     camunda();
     const before = everything();
     await expect(acquire()).rejects.toMatchObject({
@@ -52,7 +52,7 @@ describe('a cluster of Camunda 8', () => {
     expect(everything()).toEqual(before);
   });
 
-  it('is told by its leases as well, where an early version has not left a marker', async () => {
+  it('is recognized by its leases, too, if an early version has not left a marker', async () => {
     camunda(false);
     const before = everything();
     await expect(acquire()).rejects.toThrow(/0\.json is a lease of Camunda 8: nodelease leaves it as it is/);
@@ -60,7 +60,7 @@ describe('a cluster of Camunda 8', () => {
     expect(everything()).toEqual(before);
   });
 
-  it('is left out where the cluster has ids of ours that are free, and refused instead of waited for where it has none', async () => {
+  it('is skipped while the cluster has free ids of ours, and refused without a wait if it has none', async () => {
     await initialize();
     bucket.replace(
       '0.json',
@@ -78,7 +78,7 @@ describe('a cluster of Camunda 8', () => {
     });
   });
 
-  it('is neither repaired nor scaled where it came beside a cluster of ours, and no task takes its ids', async () => {
+  it('is neither repaired nor scaled next to a cluster of ours, and no task takes its ids', async () => {
     await initialize();
     for (const [id, body] of [HELD, '', ''].entries()) {
       const metadata = { version: '1', taskid: body === '' ? '' : 'task-A', acquirable: String(id < 2) };
@@ -91,7 +91,7 @@ describe('a cluster of Camunda 8', () => {
       /0\.json is a lease of Camunda 8: nothing is repaired/,
     );
     bucket.create('node-ids-initialized', '', {});
-    // A task that would wait, too: the marker is in the listing, whoever holds the ids.
+    // A task that would wait is refused, too: the marker is in the listing, whatever task holds the ids.
     await expect(acquire({ acquireTimeoutMs: undefined })).rejects.toThrow(FOUND);
     await expect(repairCluster({ session, clock, aboveVersion: 9 })).rejects.toThrow(FOUND);
     await expect(scale()).rejects.toThrow(FOUND);
@@ -100,7 +100,7 @@ describe('a cluster of Camunda 8', () => {
   });
 });
 
-it('leases of ours are no other program’s: a task that finds no cluster.json makes it anew', async () => {
+it('own leases are not taken for another program’s: a task that finds no cluster.json creates it again', async () => {
   await initialize();
   const lease = await acquire();
   bucket.remove('cluster.json');

@@ -9,7 +9,7 @@ import { leaseKey, nodeIdOf } from './lease-state.js';
 const SAMPLE = 8;
 
 /**
- * What a listing shows of a cluster of Camunda 8, which has lease objects of the same names; undefined where
+ * Describes the cluster of Camunda 8 in a listing, whose lease objects have the same names. Undefined if
  * there is none.
  */
 export function camundaCluster(objects: readonly ListedObject[]): string | undefined {
@@ -25,10 +25,10 @@ export function refuseCamunda({ store }: StoreSession, objects: readonly ListedO
 }
 
 /**
- * What shows that a store without `cluster.json` holds a cluster of Camunda 8; undefined where nothing does.
- * Reads a few lease objects where the marker is missing: those with a body first, of which more can be told.
+ * Says why a store without `cluster.json` contains a cluster of Camunda 8; undefined if it does not. If the
+ * marker is missing, it reads a few lease objects, those with a body first, since a body shows more.
  *
- * @param objects all that the store lists
+ * @param objects the complete listing of the store
  * @throws {StoreError}
  */
 export async function findCamunda(
@@ -54,10 +54,10 @@ export async function findCamunda(
 }
 
 /**
- * Makes sure that what a store without `cluster.json` holds is not another program's cluster. Own lease
- * objects may be there: lost settings are made anew.
+ * Ensures that a store without `cluster.json` does not contain another program's cluster. Own lease objects
+ * may exist: lost settings are created again.
  *
- * @param objects all that the store lists
+ * @param objects the complete listing of the store
  * @throws {StoreUnusableError} that names what was found
  * @throws {StoreError}
  */

@@ -78,7 +78,7 @@ describe('the native lease format', () => {
     expect(nativeCodec.decode(golden(name), {})).toEqual(state);
   });
 
-  it('ignores fields that it does not know, and entries of the mapping that make no sense', () => {
+  it('ignores fields that it does not know, and invalid entries of the mapping', () => {
     const body = JSON.stringify({
       ...JSON.parse(golden('held')),
       region: 'eu',
@@ -97,7 +97,7 @@ describe('the native lease format', () => {
     });
   });
 
-  it('keeps every tombstone small and every held lease large, so that a LIST tells them apart', () => {
+  it('keeps every tombstone small and every held lease large, so that a LIST distinguishes them', () => {
     const most = Number.MAX_SAFE_INTEGER;
     const tombstones: LeaseState[] = [
       { kind: 'released', version: most, timestamp: most, durationMs: 86_400_000, stampedUntil: undefined },
@@ -156,7 +156,7 @@ describe('a lease of Camunda 8', () => {
     ['held, of the alpha', held, { taskid: 'task-A', version: '1' }],
     ['released', '', { taskid: '', version: '4', acquirable: 'true' }],
     ['given up', '', { taskid: '', version: '4', acquirable: 'false' }],
-  ])('is told from ours: %s', (_, body, metadata: Record<string, string>) => {
+  ])('is distinguished from ours: %s', (_, body, metadata: Record<string, string>) => {
     expect(() => nativeCodec.decode(body, metadata)).toThrow(
       expect.objectContaining({ code: 'LEASE_UNREADABLE', isForeign: true }),
     );
@@ -181,7 +181,7 @@ describe('cluster.json', () => {
     expect(decodeCluster(golden('cluster'))).toEqual(config);
   });
 
-  it('tells, once it has grown, what the first ids of its new nodes have to be stamped after', () => {
+  it('has, once it has grown, the timestamp after which the first ids of its new nodes begin', () => {
     const grown = { ...config, size: 300, peak: 300, idWidth: 9, idFloor: 1_795_219_212_534 };
     expect(JSON.parse(encodeCluster(grown, encodeCluster(config)))).toMatchObject({
       size: 300,
@@ -191,7 +191,7 @@ describe('cluster.json', () => {
     expect(decodeCluster(encodeCluster(grown))).toEqual(grown);
   });
 
-  it('is not believed when it says that ids are narrower than its node ids need', () => {
+  it('is corrected if it says that ids are narrower than its node ids need', () => {
     expect(decodeCluster(encodeCluster({ ...config, size: 300, idWidth: 8 })).idWidth).toBe(9);
   });
 
@@ -202,7 +202,7 @@ describe('cluster.json', () => {
     });
   });
 
-  it('says so for as long as the store has not been proven', () => {
+  it('records it as long as the store has not passed the probe', () => {
     const body = encodeCluster({ ...config, proven: false });
     expect([JSON.parse(body).proven, decodeCluster(body).proven]).toEqual([false, false]);
     expect(encodeCluster(config, body)).toBe(golden('cluster'));

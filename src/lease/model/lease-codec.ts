@@ -14,7 +14,7 @@ export interface EncodedLease {
   readonly metadata: Readonly<Record<string, string>>;
 }
 
-/** Turns lease states into objects and back: the seam for other formats of the same protocol. */
+/** Turns lease states into objects and back. Other formats of the same protocol implement it, too. */
 export interface LeaseCodec {
   /** The object of a lease in this state. */
   encode(state: LeaseState): EncodedLease;
@@ -22,11 +22,11 @@ export interface LeaseCodec {
   /** @throws {LeaseUnreadableError} when the object is not one that this codec can understand. */
   decode(body: string, metadata: Readonly<Record<string, string>>): LeaseState;
 
-  /** No tombstone is larger and no held lease as small: what lets a LIST tell them apart. Bytes. */
+  /** Maximum size of a tombstone, in bytes. Every held lease is larger, so a LIST distinguishes them. */
   readonly tombstoneMaxBytes: number;
 }
 
-/** A lease object holds something that no nodelease wrote. It is left as it is, and its id is not used. */
+/** A lease object has content that no nodelease wrote. The object stays as it is, and its id is not used. */
 export class LeaseUnreadableError extends NodeLeaseError {
   readonly code = 'LEASE_UNREADABLE';
 
@@ -34,7 +34,7 @@ export class LeaseUnreadableError extends NodeLeaseError {
     /** What is wrong, as the rest of the sentence "the object …". */
     readonly problem: string,
     cause?: unknown,
-    /** Whether it belongs to another program's cluster: then it is never overwritten, whatever its state. */
+    /** Whether it belongs to another program's cluster: then it is never overwritten, in any state. */
     readonly isForeign = false,
   ) {
     super(`lease object ${problem}`, cause === undefined ? undefined : { cause });
@@ -44,8 +44,8 @@ export class LeaseUnreadableError extends NodeLeaseError {
 const camundas = () => new LeaseUnreadableError('is a lease of Camunda 8', undefined, true);
 
 /**
- * The native format (docs/design/protocol.md, "Lease objects"): JSON, required fields first, optional ones
- * behind; the same facts in the metadata so that a HEAD shows them. Unknown fields are ignored.
+ * The native format (docs/design/protocol.md, "Lease objects"): JSON, required fields first, then optional
+ * ones. The metadata repeats the facts, so that a HEAD shows them. Unknown fields are ignored.
  */
 export const nativeCodec: LeaseCodec = {
   tombstoneMaxBytes: 135,
@@ -170,7 +170,9 @@ export function parseObject(body: string): Record<string, unknown> {
   return value as Record<string, unknown>;
 }
 
-/** No counter of nodelease comes near: a higher one is a mistake or malice. */
+/**
+ * The highest accepted counter. No counter of nodelease comes near it: a higher one is an error or an attack.
+ */
 export const MOST_COUNT = 2 ** 52;
 
 /** A whole number from `min` to `max`. @throws {LeaseUnreadableError} */
@@ -200,7 +202,7 @@ function readString(fields: Record<string, unknown>, name: string): string {
   );
 }
 
-/** Known nodes are advice: entries without sense are left out, and the lease stays readable. */
+/** Known nodes are hints: invalid entries are left out, and the lease stays readable. */
 function readKnownNodes(value: unknown): KnownNodes {
   if (typeof value !== 'object' || value === null) return {};
   return Object.fromEntries(

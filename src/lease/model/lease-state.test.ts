@@ -26,14 +26,14 @@ const held: HeldLease = acquired(
 const age = (min: number) => ({ min, max: min + 2_000 });
 
 describe('a new tenure', () => {
-  it('has the version above every one that was used (rule 2)', () => {
+  it('has a version above every one that was used (rule 2)', () => {
     expect(acquired({ kind: 'vacant' }, claim).version).toBe(1);
     expect(held.version).toBe(6);
     expect(acquired(held, claim).version).toBe(7);
     expect(acquired(evicted(held), claim).version).toBe(8);
   });
 
-  it('ends after the one before it did, even if the clock of the store was set back', () => {
+  it('ends after the previous tenure, even if the clock of the store was set back', () => {
     expect(acquired(held, { ...claim, storeNow: 0 }).timestamp).toBe(held.timestamp + 1);
     expect(renewed(held, { renewal: 1, storeNow: 0, knownNodes: {}, width: held }).timestamp).toBe(
       held.timestamp,
@@ -45,8 +45,8 @@ describe('a new tenure', () => {
   });
 });
 
-describe('what was stamped with ids', () => {
-  it('is what the holder said when it released the id, and else may be anything before its timestamp', () => {
+describe('the last id timestamp', () => {
+  it('is what the holder recorded at its release, and otherwise any time before its own timestamp', () => {
     expect(stampedUntilOf(released(held, 990_000))).toBe(990_000);
     expect(
       [
@@ -65,7 +65,7 @@ describe('what was stamped with ids', () => {
     ).toEqual(Array(4).fill(held.timestamp - 1));
   });
 
-  it('is nothing where no task ever held the id, and not known where a holder told no time', () => {
+  it('is 0 if no task ever held the id, and unknown if a holder recorded no time', () => {
     expect(stampedUntilOf({ kind: 'vacant' })).toBe(0);
     expect(
       stampedUntilOf({ kind: 'released', version: 3, timestamp: 0, durationMs: 0, stampedUntil: undefined }),
@@ -76,7 +76,7 @@ describe('what was stamped with ids', () => {
     expect(acquired({ kind: 'vacant' }, { ...claim, stampedUntil: 5_000_000 }).timestamp).toBe(5_000_001);
   });
 
-  it('is made with ids that only ever get wider in one tenure', () => {
+  it('belongs to ids that only get wider in one tenure', () => {
     const wide = renewed(held, {
       renewal: 1,
       storeNow: 0,
@@ -93,12 +93,12 @@ describe('what was stamped with ids', () => {
 });
 
 describe('a contender (rule 4)', () => {
-  it('may take what is vacant or was released by its holder', () => {
+  it('may take an id that is vacant, or was released by its holder', () => {
     expect(availability({ kind: 'vacant' }, age(0), 1_000)).toEqual({ kind: 'free', from: 'vacant' });
     expect(availability(released(held, 0), age(0), 1_000)).toEqual({ kind: 'free', from: 'released' });
   });
 
-  it('may take a held lease only when its least age exceeds duration and grace', () => {
+  it('may take a held lease only when its minimum age exceeds duration and grace', () => {
     expect(availability(held, age(16_000), 1_000)).toEqual({ kind: 'held', waitMs: 1 });
     expect(availability(held, age(16_001), 1_000)).toEqual({ kind: 'free', from: 'expired' });
     expect(availability(held, { min: 0, max: Number.POSITIVE_INFINITY }, 1_000)).toEqual({
@@ -107,7 +107,7 @@ describe('a contender (rule 4)', () => {
     });
   });
 
-  it('goes by the duration that stands in the lease', () => {
+  it('uses the duration in the lease', () => {
     expect(availability({ ...held, durationMs: 60_000 }, age(16_001), 1_000)).toMatchObject({ kind: 'held' });
   });
 
@@ -120,12 +120,12 @@ describe('a contender (rule 4)', () => {
     });
   });
 
-  it('waits as long after a forced release as the holder may go on believing', () => {
+  it('waits after a forced release for as long as the holder may trust its lease', () => {
     expect(availability(evicted(held), age(16_000), 1_000)).toEqual({ kind: 'held', waitMs: 1 });
     expect(availability(evicted(held), age(16_001), 1_000)).toEqual({ kind: 'free', from: 'expired' });
   });
 
-  it('never takes what is retired', () => {
+  it('never takes a retired id', () => {
     expect(
       availability(
         {
@@ -142,7 +142,7 @@ describe('a contender (rule 4)', () => {
     ).toEqual({ kind: 'retired' });
   });
 
-  it('takes what is retired as released in later generations of the cluster, not in its own, and not where none is told', () => {
+  it('takes a retired id as released in later generations of the cluster, not in its own, and not without a generation', () => {
     const tombstone = {
       kind: 'retired',
       version: 3,

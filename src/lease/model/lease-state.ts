@@ -1,6 +1,6 @@
 import type { Interval } from '../../store/lease-store.js';
 
-/** What a node knows of the others: node id → version. */
+/** The versions of other nodes that a node knows: node id → version. */
 export type KnownNodes = Readonly<Record<number, number>>;
 
 /** A lease object that names a holder. */
@@ -10,18 +10,18 @@ export interface HeldLease {
   /** The fencing token of this tenure, 1 or more. */
   readonly version: number;
   /**
-   * Expiry in store time, milliseconds since the Unix epoch. For readers and for the id generator; no expiry
-   * is decided by it.
+   * Expiry in store time, milliseconds since the Unix epoch. It is for readers and for the id generator, and
+   * never decides whether a lease has expired.
    */
   readonly timestamp: number;
   readonly durationMs: number;
   readonly knownNodes: KnownNodes;
   /**
-   * Random, one per attempt to acquire: it tells a task's own writes from those of a run with the same task
-   * id (rule 5).
+   * Random, one for each attempt to acquire. It distinguishes a task's own writes from those of another run
+   * with the same task id (rule 5).
    */
   readonly nonce: string;
-  /** Counts the writes of this tenure, so that each has a body, and so an etag, of its own. */
+  /** Counts the writes of this tenure, so that each one has a different body, and so a different etag. */
   readonly renewal: number;
   /** When the tenure began, in store time, milliseconds since the Unix epoch. */
   readonly acquiredAt: number;
@@ -66,13 +66,13 @@ export interface RetiredLease extends Omit<ReleasedLease, 'kind'> {
   readonly generation: number | undefined;
 }
 
-/** What a lease object says. */
+/** The content of a lease object. */
 export type LeaseState = { readonly kind: 'vacant' } | HeldLease | ReleasedLease | RetiredLease;
 
 /** The first node id that does not exist: 65,536 ids of 16 bits less the 8 reserved ones. */
 export const MAX_NODE_IDS = 65_528;
 
-/** The first millisecond since the Unix epoch that no unique id has bits for. */
+/** The first millisecond since the Unix epoch that does not fit into a unique id. */
 export const END_OF_TIME = 2 ** 48;
 
 /**
@@ -105,7 +105,7 @@ export function timestampOf(state: LeaseState): number {
 }
 
 /**
- * The last id timestamp, in store time, of all tenures so far; 0 for none, undefined where there was a tenure
+ * The last id timestamp, in store time, of all tenures so far; 0 without a tenure, undefined if there was one
  * of which nothing is known.
  */
 export function stampedUntilOf(state: LeaseState): number | undefined {
@@ -126,13 +126,13 @@ export function leastGraceMs(durationMs: number): number {
 /** Whether a contender may take the lease now (rule 4). */
 export type Availability =
   | { readonly kind: 'free'; readonly from: 'vacant' | 'released' | 'expired' }
-  /** Not before its age has grown by `waitMs`. */
+  /** Not available before its age has grown by `waitMs`. */
   | { readonly kind: 'held'; readonly waitMs: number }
   | { readonly kind: 'retired' };
 
 /**
- * Rule 4: a held lease may be taken only when the lower bound of its age, by the store's own clock, exceeds
- * the duration that stands in it plus the grace. No wall clock takes part.
+ * Rule 4: a held lease may be taken only when its age exceeds the duration in that lease plus the grace. The
+ * age is the lower bound by the store's own clock. No wall clock is used.
  */
 export function availability(state: LeaseState, age: Interval, graceMs: number): Availability {
   if (state.kind === 'vacant') return { kind: 'free', from: 'vacant' };
@@ -146,16 +146,16 @@ export function availability(state: LeaseState, age: Interval, graceMs: number):
 }
 
 /**
- * Whether an age may exceed a limit; where it has no upper bound, whether it is known to. A hint: rule 4 goes
- * by the lower bound alone.
+ * Whether an age may exceed a limit; without an upper bound, whether it certainly does. A hint: rule 4 uses
+ * the lower bound alone.
  */
 export function mayExceed({ min, max }: Interval, limitMs: number): boolean {
   return (Number.isFinite(max) ? max : min) > limitMs;
 }
 
 /**
- * The state of an id that the cluster has: what was retired in an earlier generation is as good as released.
- * Its age counts from its retirement.
+ * The state of an id of the cluster: an id that was retired in an earlier generation counts as released. Its
+ * age counts from its retirement.
  */
 export function revived(state: LeaseState, generation: number): LeaseState {
   if (state.kind !== 'retired' || state.generation === undefined || state.generation >= generation)
@@ -166,14 +166,14 @@ export function revived(state: LeaseState, generation: number): LeaseState {
     : { kind: 'released', version, timestamp, durationMs, stampedUntil };
 }
 
-/** What a task brings along when it takes an id. */
+/** The data of a task that takes an id. */
 export interface NewTenure {
   readonly taskId: string;
   readonly nonce: string;
   readonly durationMs: number;
   /** Store time, milliseconds since the Unix epoch, a lower bound. */
   readonly storeNow: number;
-  /** The last timestamp of unique ids that other tasks may have made and that could equal this tenure's. */
+  /** The last timestamp of unique ids of other tasks that could equal an id of this tenure. */
   readonly stampedUntil: number;
   readonly idWidth: number;
 }
@@ -199,7 +199,7 @@ export function acquired(previous: LeaseState, tenure: NewTenure): HeldLease {
   };
 }
 
-/** A width that a tenure has gone over to. */
+/** A width that a tenure has adopted. */
 export type AdoptedWidth = Pick<HeldLease, 'idWidth' | 'narrowIdsUntil'>;
 
 /** The same tenure, prolonged. `renewal` must be one that this tenure has not used yet. */
@@ -224,7 +224,7 @@ export function released(held: HeldLease, stampedUntil: number | undefined): Rel
   return { kind: 'released', version: held.version, timestamp: held.timestamp, durationMs: 0, stampedUntil };
 }
 
-/** A tombstone of an id that the cluster gives up. A holder is waited for, or {@link evicted} first. */
+/** A tombstone of an id that the cluster gives up. A holder must release first, or be {@link evicted}. */
 export function retired(state: Exclude<LeaseState, HeldLease>, generation: number): RetiredLease {
   if (state.kind === 'vacant')
     return { kind: 'retired', version: 0, timestamp: 0, durationMs: 0, stampedUntil: undefined, generation };
@@ -232,9 +232,9 @@ export function retired(state: Exclude<LeaseState, HeldLease>, generation: numbe
 }
 
 /**
- * An operator's force-release (rule 9): the version rises, and the holder finds a conflict when it renews. No
- * task may take the id for as long as that holder can trust its lease (rule 1): the duration, or not at all
- * when the lease has `expired` already.
+ * An operator's forced release (rule 9): the version rises, and the holder finds a conflict when it renews.
+ * No task may take the id while that holder can trust its lease (rule 1). That is one duration, or no time if
+ * the lease has `expired` already.
  */
 export function evicted(held: HeldLease, expired = false): ReleasedLease {
   const durationMs = expired ? 0 : held.durationMs;

@@ -12,15 +12,15 @@ export interface LeaseTiming {
    */
   readonly stopMarginMs: number;
   /**
-   * How long a request of a renewal's first attempt may take; in further attempts twice as long. Several that
-   * hang fit in before the stop point.
+   * Timeout of a request in the first attempt of a renewal; twice as long in later attempts. Several requests
+   * that hang fit in before the stop point.
    */
   readonly requestTimeoutMs: number;
   /** Between two attempts to renew. */
   readonly backoff: Backoff;
 }
 
-/** Renew after a third; from then until five sixths, retry; the last sixth is for ending the work. */
+/** Renew after a third of the duration, retry until five sixths, and end the work in the last sixth. */
 export function leaseTiming(durationMs: number): LeaseTiming {
   return {
     durationMs,
@@ -32,16 +32,16 @@ export function leaseTiming(durationMs: number): LeaseTiming {
 }
 
 /**
- * The share of the time left before the deadline that work may use to end in order; the rest is for ending it
- * by force (rule 7).
+ * Share of the time left before the deadline in which work may end in order. In the rest it is ended by force
+ * (rule 7).
  */
 const ORDERLY_SHARE = 0.8;
 
 /**
- * How long work may go on after its lease was lost, in milliseconds: none where another task may hold the id
+ * How long work may continue after its lease was lost, in milliseconds; 0 if another task may hold the id
  * already.
  *
- * @param now on the monotonic clock, as the error's deadline
+ * @param now the monotonic clock, which is also that of the error's deadline
  */
 export function graceAfterLoss(error: TenureLostError, now: number): number {
   return leavesTime(error.reason) ? Math.max(0, (error.deadline - now) * ORDERLY_SHARE) : 0;

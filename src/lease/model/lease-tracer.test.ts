@@ -10,7 +10,7 @@ const fail = () => {
   throw new Error('a bug in the tracer');
 };
 
-/** Tracers with every bug that they may have; none of them may be felt. */
+/** Tracers with every possible bug. No bug may have an effect. */
 const BROKEN: readonly (readonly [name: string, tracer: LeaseTracer])[] = [
   ['throws', { span: fail, past: fail }],
   ['rejects', { span: async () => fail(), past: fail }],
@@ -25,7 +25,7 @@ const BROKEN: readonly (readonly [name: string, tracer: LeaseTracer])[] = [
     { span: async (_name, _facts, run) => Promise.resolve().then(() => run(() => undefined)), past: fail },
   ],
   ['answers with something else', { span: async <T>() => 'something else' as T, past: fail }],
-  ['throws at what it is told later', { span: (_name, _facts, run) => run(fail), past: fail }],
+  ['throws at late attributes', { span: (_name, _facts, run) => run(fail), past: fail }],
   [
     'throws when it ends the span',
     {

@@ -1,20 +1,20 @@
-/** What is traced: the spans that a user of the engine may see. */
+/** The spans of the engine that a user may see. */
 export type LeaseSpanName = 'nodelease.acquire' | 'nodelease.renew' | 'nodelease.release';
 
 /** Facts of a span, by names such as `nodelease.node_id`; never a secret. */
 export type LeaseAttributes = Readonly<Record<string, string | number>>;
 
-/** Adds facts that are known only later to the span that is under way. */
+/** Adds facts to the current span that become known only later. */
 export type NoteAttributes = (attributes: LeaseAttributes) => void;
 
 /**
- * Sees how long the engine's acts take, and within which of them a request to the store is made. The engine
- * knows no tracing library but this.
+ * Measures the engine's operations, and shows to which operation each request to the store belongs. The
+ * engine knows no other tracing interface.
  */
 export interface LeaseTracer {
   /**
    * Calls `run` once, in the same tick, within a span of that name, and resolves or rejects as it does.
-   * `nodelease.renew` belongs to no act of the caller: it is the root of a trace.
+   * `nodelease.renew` is part of no operation of the caller: it is the root of a trace.
    */
   span<T>(
     name: LeaseSpanName,
@@ -34,8 +34,8 @@ const SILENT: LeaseTracer = {
 };
 
 /**
- * A tracer that does no harm: `run` is called once, at once, and only its end is awaited. What the given
- * tracer throws is dropped.
+ * A tracer that does no harm: `run` is called once, at once, and only its end is awaited. Errors of the given
+ * tracer are dropped.
  */
 export function harmless(tracer: LeaseTracer | undefined): LeaseTracer {
   if (tracer === undefined) return SILENT;
@@ -65,6 +65,6 @@ function quietly(act: () => void): void {
   try {
     act();
   } catch {
-    // A tracer that fails must not take the lease along.
+    // A tracer that fails must not end the lease.
   }
 }

@@ -20,15 +20,15 @@ export interface Lease extends AsyncDisposable {
 
   /**
    * Aborts with a {@link LeaseLostError} once the lease is lost, and not on `release()`.
-   * It needs the event loop to run: before an act that must not happen twice, ask `isValid()`.
+   * It needs a running event loop. Before an operation that must not happen twice, call `isValid()`.
    */
   readonly signal: AbortSignal;
 
   /**
-   * Aborts with a {@link LeaseRetiringError} once the cluster has shrunk and this node id is to be given up:
-   * end the work and `release()`. The lease is renewed until then, or until the drain timeout of `scale` is
-   * over and it is taken away. It is learned beside a renewal, and stays so even if the cluster grows again.
-   * A static id and one from ZooKeeper are never retired.
+   * Aborts with a {@link LeaseRetiringError} once the cluster has shrunk and retires this node id: end the
+   * work and `release()`. The lease is renewed until then, or until the drain timeout of `scale` is over and
+   * the id is taken away. The holder learns of it at a renewal, and the signal stays aborted even if the
+   * cluster grows again. A static id and an id from ZooKeeper are never retired.
    */
   readonly retiring: AbortSignal;
 
@@ -44,16 +44,16 @@ export interface Lease extends AsyncDisposable {
    */
   isValid(): boolean;
 
-  /** What unique ids are stamped with, see `uniqueIds`; undefined for a static id, which has no tenure. */
+  /** The id time window of unique ids, see `uniqueIds`; undefined for a static id, which has no tenure. */
   readonly tenureTime: TenureTime | undefined;
 
-  /** What this node knows of the others' versions; written with the next renewal. */
+  /** Sets the versions of other nodes that this node knows. The next renewal writes them. */
   setKnownNodes(versions: Readonly<Record<number, number>>): void;
 
   /**
-   * Gives the id back, by a tombstone that keeps the version. Call it when the work has ended, not before.
-   * Never throws for want of the store: a release that fails is left to expire. Later calls share the first
-   * one's end.
+   * Releases the id by a tombstone that keeps the version. Call it when the work has ended, not before. It
+   * does not throw when the store fails: the lease is then left to expire. Later calls share the result of
+   * the first one.
    */
   release(): Promise<void>;
 }
@@ -67,27 +67,27 @@ export type LossReason =
    * task can have the id before `deadline`.
    */
   | 'denied'
-  /** The lease object is another task's now, or no longer names us. Another task may already be at work. */
+  /** The lease object now names another task, or no longer names us. Another task may already be at work. */
   | 'taken'
   /** The process was paused past its deadline. Another task may already be at work. */
   | 'paused';
 
 /**
- * Whether work may go on until the error's deadline: no other task can have the id before. Otherwise one may
- * have it already.
+ * Whether work may continue until the error's deadline: no other task can hold the id before. Otherwise
+ * another task may hold it already.
  */
 export function leavesTime(reason: LossReason): boolean {
   return reason === 'unreachable' || reason === 'denied';
 }
 
-/** A tenure has ended against its holder's will: whatever relies on it has to stop. */
+/** A tenure has ended against its holder's will: all work that relies on it must stop. */
 export abstract class TenureLostError extends NodeLeaseError {
   constructor(
     what: string,
     readonly reason: LossReason,
     /**
-     * By when every piece of work must have ended, in milliseconds on the monotonic clock; the moment of loss
-     * unless `reason` is `unreachable` or `denied`.
+     * By when all work must have ended, in milliseconds on the monotonic clock; the moment of loss unless
+     * `reason` is `unreachable` or `denied`.
      */
     readonly deadline: number,
     /** What happened, as the rest of the sentence "… is lost: …". */
@@ -98,7 +98,7 @@ export abstract class TenureLostError extends NodeLeaseError {
   }
 }
 
-/** The lease is lost: whatever relies on the node id has to stop. */
+/** The lease is lost: all work that relies on the node id must stop. */
 export class LeaseLostError extends TenureLostError {
   readonly code = 'LEASE_LOST';
 
@@ -114,7 +114,7 @@ export class LeaseLostError extends TenureLostError {
   }
 }
 
-/** The lease was given back by this very process: its node id may be another task's. */
+/** This process has released the lease: another task may hold its node id. */
 export class LeaseReleasedError extends NodeLeaseError {
   readonly code = 'LEASE_RELEASED';
 
@@ -127,8 +127,8 @@ export class LeaseReleasedError extends NodeLeaseError {
 }
 
 /**
- * The cluster has fewer node ids now, and this one is none of them: its holder is asked to end. No failure;
- * the lease is still valid.
+ * The cluster has shrunk, and retires this node id: its holder is asked to end. This is no failure; the lease
+ * is still valid.
  */
 export class LeaseRetiringError extends NodeLeaseError {
   readonly code = 'LEASE_RETIRING';
@@ -155,15 +155,13 @@ export type LeaseEvent =
       readonly stored: number;
     }
   /**
-   * There was no cluster in the store: this task has made one. Others that were meant to be in it may be in
-   * one at another URL.
+   * The store had no cluster, and this task has created one. Tasks that should share it may use a different
+   * URL.
    */
   | { readonly type: 'cluster-created'; readonly size: number; readonly store: string }
   /** An object that cannot be used: absent after bootstrap, or unreadable. Reported once each. */
   | { readonly type: 'damaged'; readonly key: string; readonly problem: string }
-  /**
-   * Nothing is free, or what is free may not be had yet: `why` says why not. The next scan is in `sleepMs`.
-   */
+  /** No id is free, or a free id may not be taken yet; `why` is the reason. The next scan is in `sleepMs`. */
   | { readonly type: 'waiting'; readonly sleepMs: number; readonly why?: string }
   /** The store failed while acquiring; tried again in `sleepMs`. */
   | { readonly type: 'store-failed'; readonly error: unknown; readonly sleepMs: number }
@@ -180,11 +178,11 @@ export type LeaseEvent =
       readonly store?: string;
     }
   | { readonly type: 'bootstrapped' }
-  /** The cluster has `size` node ids now, and this one is none of them; told once. */
+  /** The cluster has `size` node ids now, and retires this one. Reported once. */
   | { readonly type: 'retiring'; readonly size: number }
   | HolderEvent<LeaseLostError>;
 
-/** What happens while something is held, and at its end. */
+/** Events of a lease or lock while it is held, and at its end. */
 export type HolderEvent<E extends TenureLostError> =
   | { readonly type: 'renewed'; readonly deadline: number; readonly tookMs: number }
   | { readonly type: 'renewal-failed'; readonly error: unknown; readonly attempt: number }
@@ -196,7 +194,7 @@ export type HolderEvent<E extends TenureLostError> =
 export type LeaseListener = (event: LeaseEvent) => void;
 
 /**
- * A listener whose failure does not harm the lease: its error surfaces as an uncaught one, outside of the
+ * A listener whose failure does not harm the lease: its error becomes an uncaught error outside of the
  * engine.
  */
 export function detached(listener: LeaseListener | undefined): LeaseListener {

@@ -1,7 +1,7 @@
 import { NodeLeaseError } from '../../base/errors.js';
 import { type LossReason, TenureLostError } from './lease.js';
 
-/** A lock is lost: whatever relies on it has to stop. */
+/** A lock is lost: all work that relies on it must stop. */
 export class LockLostError extends TenureLostError {
   readonly code = 'LOCK_LOST';
 
@@ -18,7 +18,7 @@ export class LockLostError extends TenureLostError {
   }
 }
 
-/** The lock was given back by this very process: another one may hold it. */
+/** This process has released the lock: another process may hold it. */
 export class LockReleasedError extends NodeLeaseError {
   readonly code = 'LOCK_RELEASED';
 

@@ -11,7 +11,7 @@ import {
 import { readCluster, type StoredCluster } from '../session/cluster-store.js';
 import type { StoreSession } from '../session/store-session.js';
 
-/** What an operator's force-release came to. */
+/** The result of an operator's forced release. */
 export type Eviction =
   | { readonly kind: 'evicted'; readonly taskId: string; readonly version: number }
   /** No task held the id: nothing was written. */
@@ -21,11 +21,11 @@ export type Eviction =
 const ATTEMPTS = 10;
 
 /**
- * Takes a node id away from its holder (rule 9): a tombstone with the next version, so that the holder's next
- * renewal is refused. Until then, at most until its deadline, the holder goes on: fencing tokens protect the
- * data.
+ * Takes a node id away from its holder (rule 9) by a tombstone with the next version, so that the holder's
+ * next renewal is refused. Until then, at most until its deadline, the holder continues: fencing tokens
+ * protect the data.
  *
- * @param known the cluster's settings, where they have just been read
+ * @param known the cluster's settings, if they have just been read
  * @throws {ConfigError} when there is no such id
  * @throws {LeaseUnreadableError} when the object is damaged
  * @throws {StoreError}
@@ -36,7 +36,7 @@ export async function evictHolder(
   known?: StoredCluster,
 ): Promise<Eviction> {
   const cluster = known ?? (await readCluster(session));
-  // One that the cluster has given up may be held still.
+  // An id that the cluster has given up may still be held.
   const { size = MAX_NODE_IDS, peak = size, generation = 0 } = cluster?.config ?? {};
   if (nodeId >= peak) throw new ConfigError('node id', nodeId, `a node id from 0 to ${peak - 1}`);
   const key = leaseKey(nodeId);
@@ -46,7 +46,7 @@ export async function evictHolder(
     if (object === undefined) return { kind: 'not-held', state: 'absent' };
     const stored = nativeCodec.decode(object.body, object.metadata);
     const state = nodeId < size ? revived(stored, generation) : stored;
-    // A tombstone that we wrote without hearing back (rule 5).
+    // Our own tombstone, whose reply was lost (rule 5).
     if (written !== undefined && state.kind === 'released' && state.version === written.state.version) {
       return { kind: 'evicted', taskId: written.taskId, version: state.version };
     }

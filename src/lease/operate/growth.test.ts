@@ -10,7 +10,7 @@ const start = ({ store, clock }: Scene, seed: number) =>
   acquireLease({ store: store.connect(), clock, random: seededRandom(seed), taskId: `task-${seed}` });
 
 describe('a growth after a shrinkage', () => {
-  it('writes nothing but the settings, where it gets back what there was', async () => {
+  it('writes only the settings if it gets its earlier ids back', async () => {
     const it = await scaleScene({ nodes: 10 });
     await it.scale(4).end();
     const written: string[] = [];
@@ -24,21 +24,21 @@ describe('a growth after a shrinkage', () => {
     expect(written).toEqual(['cluster.json']);
   });
 
-  it('speaks of damage only where it is to one of the ids that it gets', async () => {
+  it('reports damage only of the ids that it gets', async () => {
     const it = await scaleScene({ nodes: 10 });
     await it.scale(4).end();
     it.bucket.remove('9.json');
     expect(await it.scale(8).end()).toMatchObject({ damaged: [] });
   });
 
-  it('does not make new node ids stamp later for the sake of ids that no task ever held', async () => {
+  it('does not raise the timestamps of new node ids because of ids that no task ever held', async () => {
     const it = await scaleScene({ nodes: 10 });
     await it.scale(4).end();
     await it.scale(300).end();
     expect(it.cluster()).toMatchObject({ size: 300, idFloor: 0 });
   });
 
-  it('gives successors the last millisecond that was stamped before the retirement', async () => {
+  it('gives successors the last id timestamp from before the retirement', async () => {
     const it = await scaleScene({ nodes: 3 });
     const [left, forced] = [it.clock.now() + 40_000, it.clock.now() + 90_000];
     it.put(1, { kind: 'released', version: 7, timestamp: left + 10_000, durationMs: 0, stampedUntil: left });
@@ -57,7 +57,7 @@ describe('a growth after a shrinkage', () => {
   it.each([
     ['unreadable', 'garbage'],
     ['absent', undefined],
-  ])('does not widen ids while an object of what was given up is %s', async (_what, body) => {
+  ])('does not widen ids while the object of a retired id is %s', async (_what, body) => {
     const it = await scaleScene({ nodes: 200 });
     await it.scale(4).end();
     const etag = it.bucket.read('100.json')?.etag ?? '';
@@ -67,7 +67,7 @@ describe('a growth after a shrinkage', () => {
     expect(it.cluster()).toMatchObject({ size: 4 });
   });
 
-  it('leaves tombstones alone that are later than the settings that it has read', async () => {
+  it('does not write tombstones that are newer than the settings that it has read', async () => {
     const it = await scaleScene({ nodes: 10 });
     it.put(5, { kind: 'released', version: 7, timestamp: 77, durationMs: 0, stampedUntil: 70 });
     await it.scale(4).end();

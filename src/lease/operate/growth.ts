@@ -16,21 +16,19 @@ import type { SessionCall } from '../session/store-session.js';
 import { readingOf } from './inspect.js';
 import type { NarrowHolder, ScaleOutcome, ScaleSteps } from './scaling.js';
 
-/**
- * The shortest and the longest time between two scans of the holders that are waited for, in milliseconds.
- */
+/** Shortest and longest time between two scans of the remaining holders, in milliseconds. */
 const POLL_MS = { min: 100, max: 2_000 };
 
 /**
- * Gives a cluster more node ids, with running tasks on it (docs/design/protocol.md, "Unique ids"):
+ * Gives a cluster more node ids while tasks run (docs/design/protocol.md, "Unique ids"):
  *
- * 1. A size that takes more bits in unique ids than any before is told in `cluster.json` first, and waited
- * for until every live holder makes such ids: two nodes of different widths could make the same id otherwise.
- * 2. The lease objects are created, before the size grows: from then on an absent one is damage. What the
- * cluster had before is there already; its tombstones, of an earlier generation, are as good as released ones
- * as soon as the size has grown.
- * 3. The size, its generation, and the time until which narrower ids may be stamped (`idFloor`), are changed
- * together.
+ * 1. If the size needs more bits in unique ids than any before, `cluster.json` publishes the width first. The
+ * call waits until every live holder makes such ids: otherwise two nodes of different widths could make the
+ * same id.
+ * 2. The lease objects are created before the size grows: from then on an absent object is damage. Objects of
+ * an earlier size exist already. Their tombstones are of an earlier generation, and count as released once
+ * the size has grown.
+ * 3. One write changes the size, its generation, and the last timestamp of narrower ids (`idFloor`).
  */
 export class Growth {
   #waitUntil: number | undefined;
@@ -52,8 +50,8 @@ export class Growth {
         continue;
       }
       const adoption = new WidthAdoption(this.steps, config, idWidth);
-      // A size that the cluster once had was adopted before it had it, and no task goes back to a narrower
-      // width.
+      // The width of an earlier size was adopted before the cluster had that size, and no task returns to a
+      // narrower width.
       if (idWidthFor(config.peak) < idWidth) {
         const holders = await this.#adopt(adoption, config, idWidth);
         if (holders.length > 0) return { kind: 'not-adopted', size: config.size, idWidth, holders };
@@ -96,8 +94,8 @@ export class Growth {
   ): Promise<readonly NarrowHolder[]> {
     const { clock, signal, onEvent, waitTimeoutMs = 60_000 } = this.steps.options;
     const pollMs = Math.min(Math.max(durationMs / 3, POLL_MS.min), POLL_MS.max);
-    // Beyond what the cluster ever had as well: objects that an interrupted call has left, and whatever else
-    // they may hold.
+    // Also scans ids at or above the peak: an interrupted call may have left objects there, and other objects
+    // may exist.
     const { rows } = await this.steps.list();
     const beyond = [...rows.keys()].filter((id) => id >= peak);
     let holders = await adoption.scan([...Array.from({ length: peak }, (_, id) => id), ...beyond]);
@@ -115,15 +113,12 @@ export class Growth {
     return holders;
   }
 
-  /**
-   * Makes sure that every id that the cluster is to get has an object, one that may be acquired once it has
-   * the id.
-   */
+  /** Ensures that every new id has an object that may be acquired once the cluster has the id. */
   async #provide(cluster: StoredCluster): Promise<void> {
     const { size } = this.steps.options;
     const { config } = cluster;
-    // What there was once and is absent is damage, when bootstrap is complete: creating it would begin its
-    // versions anew (rule 2).
+    // After bootstrap, an absent object of an earlier size is damage: creating it would restart its versions
+    // (rule 2).
     const first = config.bootstrapped ? config.peak : 0;
     const { rows } = await this.steps.createMissing(first, size);
     const regained: number[] = [];
@@ -139,8 +134,9 @@ export class Growth {
   }
 
   /**
-   * A tombstone without a generation, or with a later one, would keep the id from being acquired for ever.
-   * 'outdated' means that the settings have changed, and that the size is not going to be changed by these.
+   * Replaces a tombstone without a generation, or with a later one: it would keep the id from ever being
+   * acquired. 'outdated' means that the settings have changed, and that these must not be used to change the
+   * size.
    */
   async #open(
     id: number,
@@ -156,8 +152,8 @@ export class Growth {
       if (reading.kind !== 'lease') return;
       const { lease } = reading;
       if (lease.kind !== 'retired' || revived(lease, generation + 1).kind !== 'retired') return;
-      // A writer that knows newer settings wrote it: with an earlier generation, tasks that know older
-      // settings would take the id.
+      // A writer with newer settings wrote it. With an earlier generation, tasks with older settings would
+      // take the id.
       if (lease.generation !== undefined && (await readCluster(session, call))?.etag !== etag)
         return 'outdated';
       // Still retired until the size has grown.
@@ -172,22 +168,21 @@ export class Growth {
 }
 
 /**
- * Finds the live holders that have not told in their leases that they make wider ids, and how late narrower
- * ids may be stamped.
+ * Finds the live holders whose leases do not record the wider width, and the last timestamp of narrower ids.
  *
- * `cluster.json` has to show the width before this begins. Then one look at each lease is enough, unless it
- * is held and narrow at that look. An id that is free at that look may be held a moment later, even by a task
- * that had read the settings long before: but its acquiring write comes after the look, so after the width
- * was published, and a tenure reads the settings *after* its acquiring write before it makes its first id. A
- * lease that was lost or taken away cannot be prolonged any more: its ids are stamped before the `timestamp`
- * in the object, which every later state of the object keeps or exceeds. A holder that has gone over to the
- * width says how late its narrower ids are stamped, and a holder that released the id how late all of them
- * are.
+ * `cluster.json` must show the width before this begins. Then one read of each lease is enough, unless that
+ * read shows it held and narrow. An id that is free in that read may be held a moment later, even by a task
+ * that read the settings long before. But its acquiring write comes after the read, so after the width was
+ * published. And a tenure reads the settings *after* its acquiring write, before it makes its first id. A
+ * lease that was lost or taken away cannot be renewed any more. Its ids carry times before the `timestamp` in
+ * the object, and every later state of the object keeps or exceeds that. A holder that has adopted the width
+ * records the last timestamp of its narrower ids. A holder that released the id records the last timestamp of
+ * all its ids.
  *
- * An expired lease that no task has taken is the exception. A renewal that its holder sent in time, and that
- * the network has held back, may still be applied and revive it, with a later `timestamp` and without the
- * width. So it is released by force, which costs nothing: it is free for any task to take (rule 4), and from
- * then on that renewal is refused.
+ * An expired lease that no task has taken is the exception. A renewal that its holder sent in time may be
+ * delayed in the network, and be applied later. It would revive the lease, with a later `timestamp` and
+ * without the width. So the lease is released by force. That costs nothing, since any task may take the id
+ * (rule 4), and from then on that renewal is refused.
  */
 class WidthAdoption {
   /**
@@ -196,7 +191,7 @@ class WidthAdoption {
    */
   idFloor = 0;
 
-  /** @param cluster the cluster's settings, which tell all tasks of the width already */
+  /** @param cluster the cluster's settings, which publish the width already */
   constructor(
     private readonly steps: ScaleSteps,
     private readonly cluster: ClusterConfig,
@@ -206,7 +201,7 @@ class WidthAdoption {
   /**
    * The live holders among these ids that still make narrower ids.
    *
-   * @throws {StoreUnusableError} when an object is damaged: nothing tells what its holder does
+   * @throws {StoreUnusableError} when an object is damaged: its holder's width is then unknown
    * @throws {StoreError}
    * @throws `signal.reason`
    */
@@ -225,7 +220,7 @@ class WidthAdoption {
     const key = leaseKey(id);
     const object = await session.read(key, call);
     if (object === undefined) {
-      // A vacancy, before bootstrap is complete, and beyond what the cluster ever had.
+      // Before bootstrap is complete, and at or above the peak, an absent object is a vacant id.
       if (cluster.bootstrapped && id < cluster.peak)
         throw this.#damaged(key, 'is absent although the cluster is bootstrapped');
       return undefined;
@@ -255,7 +250,7 @@ class WidthAdoption {
     return undefined;
   }
 
-  /** How late ids narrower than the width may be stamped with which the lease's node id was, or is, held. */
+  /** The last timestamp that narrower ids of this lease's node id may carry. */
   #narrowUntil(key: string, object: StoredObject, state: LeaseState): number {
     if (state.kind === 'held' && state.idWidth >= this.idWidth && state.narrowIdsUntil !== undefined)
       return state.narrowIdsUntil;
@@ -265,14 +260,14 @@ class WidthAdoption {
   }
 
   /**
-   * Where a tenure does not tell how late its ids are stamped: no later than a duration from its last write,
-   * which is in the past.
+   * The bound for a tenure that does not record its last id timestamp: a duration after its last write, which
+   * is in the past.
    */
   #latestStamp(key: string, { storeTime }: StoredObject, durationMs: number): number {
     const { session } = this.steps.options;
     if (!Number.isFinite(storeTime.max)) {
       throw new StoreUnusableError(
-        `${session.store.url}: ${key} tells no time, and the store does not tell its own`,
+        `${session.store.url}: ${key} has no timestamp, and the store does not report its time`,
       );
     }
     return session.latest(storeTime) + Math.max(durationMs, this.cluster.durationMs);
@@ -285,7 +280,7 @@ class WidthAdoption {
   #damaged(key: string, problem: string): StoreUnusableError {
     const { url } = this.steps.options.session.store;
     const advice =
-      '`nodelease init --repair` restores it; nothing tells what ids its holder makes until then';
+      '`nodelease init --repair` restores it; until then the ids that its holder makes are unknown';
     return new StoreUnusableError(
       `${url}: ${key} is damaged, so the cluster cannot grow: ${problem}: ${advice}`,
     );

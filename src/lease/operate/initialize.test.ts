@@ -45,7 +45,7 @@ describe('nodelease init', () => {
     });
   });
 
-  it('asks for nothing that the answer to a write has told', async () => {
+  it('does not read what the reply to a write has shown', async () => {
     const { clock, store } = setUp();
     const asked: string[] = [];
     const counting = store.connect(async (call, apply) => {
@@ -54,7 +54,8 @@ describe('nodelease init', () => {
     });
     const session = new StoreSession(counting, clock, 1_000);
     await initialize(session, { ...wanted, nodes: 2 });
-    // Are there settings? Is it anybody else's? Which objects are missing? Is none any more?
+    // Are there settings? Is it another program's cluster? Which objects are missing? Are all of them there
+    // now?
     expect(asked).toEqual([
       ...[
         'read cluster.json',
@@ -72,7 +73,7 @@ describe('nodelease init', () => {
     expect(asked).toEqual(['read cluster.json', 'list']);
   });
 
-  it('is not ended by a store that fails now and then', async () => {
+  it('survives a store that fails now and then', async () => {
     const { clock, bucket } = setUp();
     let calls = 0;
     const failing = new MemoryLeaseStore(
@@ -105,7 +106,7 @@ describe('nodelease init', () => {
     expect(bucket.list().objects).toHaveLength(201);
   });
 
-  it('goes on where an interrupted one stopped, and leaves held leases alone', async () => {
+  it('continues where an interrupted call stopped, and leaves held leases alone', async () => {
     const { session, store, acquire } = setUp();
     await store.create(
       'cluster.json',
@@ -128,7 +129,7 @@ describe('nodelease init', () => {
 });
 
 describe('nodelease init --repair', () => {
-  it('restores a deleted object above the version that others know of, and keeps it off the market for a lease', async () => {
+  it('restores a deleted object above the version that other nodes know, and keeps it from being taken for a duration', async () => {
     const { session, bucket, acquire, clock } = setUp();
     await initialize(session, wanted);
     const lease = await acquire();
@@ -160,7 +161,7 @@ describe('nodelease init --repair', () => {
     await second.release();
   });
 
-  it('keeps them above the expiry that stands in the metadata of a damaged object, even if the clock of the store was set back since', async () => {
+  it('keeps them above the expiry in the metadata of a damaged object, even if the clock of the store was set back since', async () => {
     const { session, bucket, acquire, clock } = setUp();
     const expiry = clock.now() + 7_200_000;
     bucket.create('0.json', 'garbage', { version: '9', expiry: String(expiry) });
@@ -183,7 +184,7 @@ describe('nodelease init --repair', () => {
     expect(await repairCluster({ session, clock, aboveVersion: 50 })).toMatchObject([{ id: 1, version: 51 }]);
   });
 
-  it('does not believe in a version that no id can have had, which would leave no room for further ones', async () => {
+  it('ignores a version that no id can have had, and that would leave no room for later ones', async () => {
     const { session, bucket, acquire, clock } = setUp();
     await initialize(session, wanted);
     const lease = await acquire();
@@ -197,7 +198,7 @@ describe('nodelease init --repair', () => {
     await lease.release();
   });
 
-  it('watches a damaged object for a duration and the grace before it restores it, for somebody may hold it', async () => {
+  it('watches a damaged object for a duration and the grace before it restores it, since a task may hold it', async () => {
     const { session, bucket, clock } = setUp();
     bucket.create('1.json', 'garbage', { version: '9' });
     await initialize(session, wanted);
@@ -212,7 +213,7 @@ describe('nodelease init --repair', () => {
   });
 
   it.each([0, 100, 500, 900, 999])(
-    'restores it in one call where the store tells whole seconds: written %i ms into one',
+    'restores it in one call if the store has times in whole seconds: written %i ms into one',
     async (ms) => {
       const { session, bucket, clock } = setUp({ resolutionMs: 1_000 });
       await initialize(session, wanted);
@@ -225,7 +226,7 @@ describe('nodelease init --repair', () => {
     },
   );
 
-  it('leaves a damaged object alone that somebody writes', async () => {
+  it('leaves a damaged object alone that another task writes', async () => {
     const { session, bucket, clock } = setUp();
     bucket.create('1.json', 'garbage', { version: '9' });
     await initialize(session, wanted);
@@ -238,7 +239,7 @@ describe('nodelease init --repair', () => {
   });
 
   it.each(['stampedUntil', 'timestamp'])(
-    'restores an object whose %s no id could be stamped after',
+    'restores an object whose %s leaves no room for a later id timestamp',
     async (field) => {
       const { session, bucket, acquire, clock } = setUp();
       const late = Number.MAX_SAFE_INTEGER;
@@ -260,7 +261,7 @@ describe('nodelease init --repair', () => {
     },
   );
 
-  it('writes nothing where nothing is known of the versions', async () => {
+  it('writes nothing if no version is known', async () => {
     const { session, bucket, clock } = setUp();
     await initialize(session, wanted);
     bucket.remove('1.json');
@@ -272,7 +273,7 @@ describe('nodelease init --repair', () => {
 });
 
 describe('nodelease status', () => {
-  it('tells every state apart', async () => {
+  it('shows every state', async () => {
     const { session, bucket, acquire, clock } = setUp();
     await initialize(session, { ...wanted, nodes: 6 });
     const [first, second] = [await acquire(), await acquire()];
@@ -296,7 +297,7 @@ describe('nodelease status', () => {
     await first.release();
   });
 
-  it('has nothing to show where there is no cluster', async () => {
+  it('shows nothing without a cluster', async () => {
     expect(await inspectCluster(setUp().session)).toBeUndefined();
   });
 });

@@ -37,23 +37,20 @@ export interface InitializeReport {
   readonly damaged: readonly number[];
 }
 
-/** What {@link initializeCluster} works with. */
+/** Options of {@link initializeCluster}. */
 export interface InitializeOptions extends EnsureClusterOptions {
-  /**
-   * Called for each lease object, with how many there are by then and how many there are to be. Must not
-   * throw.
-   */
+  /** Called for each lease object, with the current and the final number of objects. Must not throw. */
   readonly onProgress?: ((progress: { readonly done: number; readonly of: number }) => void) | undefined;
 }
 
 /** Requests under way at once. */
 const WRITES = 16;
-/** The highest version that a repair believes: it leaves room for further ones. */
+/** The highest version that a repair accepts: it leaves room for later ones. */
 const MAX_VERSION = MOST_COUNT / 2;
 
 /**
- * Creates the cluster's settings, after the probe, and every lease object that is missing. Safe next to
- * running tasks and other calls of it; interrupted and called again, it continues where it was.
+ * Creates the cluster's settings, after the probe, and every missing lease object. It is safe while tasks and
+ * other calls of it run. After an interruption the next call continues.
  *
  * @throws {ConfigError} when a setting is out of range
  * @throws {StoreUnusableError} when the store fails the probe
@@ -96,8 +93,8 @@ export async function initializeCluster(
 }
 
 /**
- * Another task may change the settings meanwhile; then their newer word is read and the mark set on top.
- * Resolves to the settings.
+ * Marks the cluster as bootstrapped. If another task changes the settings meanwhile, the newer ones are read
+ * and marked. Resolves to the current settings.
  */
 async function markWhenComplete(options: InitializeOptions, cluster: StoredCluster): Promise<StoredCluster> {
   const { session } = options;
@@ -118,31 +115,28 @@ export interface Repair {
    */
   readonly version: number | undefined;
   /**
-   * Why nothing was written: a task may hold what was written within the last duration and grace (`recent`),
-   * nothing is known of its versions (`unknown`), or another task wrote at the same time (`changed`).
+   * Why nothing was written. `recent`: it was written within the last duration and grace, so a task may hold
+   * it. `unknown`: no version of it is known. `changed`: another task wrote at the same time.
    */
   readonly kept?: 'recent' | 'unknown' | 'changed';
 }
 
-/** What {@link repairCluster} works with. */
+/** Options of {@link repairCluster}. */
 export interface RepairOptions {
   readonly session: StoreSession;
   readonly clock: Clock;
-  /** A version that no tenure of a damaged node id has exceeded, for ids of which nothing else is known. */
+  /** A version that no tenure of a damaged node id has exceeded, for ids without a known version. */
   readonly aboveVersion?: number | undefined;
-  /**
-   * Called before it watches damaged objects for that long, in milliseconds, to see that they are not
-   * written.
-   */
+  /** Called before it watches damaged objects for writes, with the length of that watch in milliseconds. */
   readonly onWait?: ((ms: number) => void) | undefined;
 }
 
 /**
- * Restores lease objects that are absent after bootstrap, or unreadable, by tombstones above every version
- * that was seen: in the damaged object's metadata, and in what the other nodes know. Where nothing is known
- * of an id, only `aboveVersion` can help. What the cluster had before it shrank is restored as well, and
- * stays retired. An object that may have been written within the last duration and grace is watched for that
- * long first, for a task may hold it.
+ * Restores lease objects that are absent after bootstrap, or unreadable. Each one gets a tombstone above
+ * every version in its metadata, and above the versions that other nodes know. For an id without a known
+ * version, only `aboveVersion` can help. Objects from before the cluster shrank are restored, too, and stay
+ * retired. An object that may have been written within the last duration and grace is watched for that long
+ * first, since a task may hold it.
  *
  * @throws {StoreUnusableError} when there is no cluster, or an object belongs to another program's; nothing
  * has been written
@@ -160,7 +154,7 @@ export async function repairCluster({
     throw new StoreUnusableError(`${session.store.url}: there is no cluster; \`nodelease init\` creates one`);
   const { config } = cluster;
   const ids = Array.from({ length: config.peak }, (_, id) => id);
-  // Noted one by one: what all know of all would take memory by the square of their number.
+  // Noted one by one: keeping the known nodes of all leases would take memory by the square of their number.
   const seen = new Map<number, number>();
   const objects = await concurrently(ids, WRITES, async (id) => {
     const { state, ...found } = await examine(session, id, config.bootstrapped);
@@ -179,7 +173,7 @@ export async function repairCluster({
   const isRecent = ({ age }: Pick<Examined, 'age'>) => age !== undefined && age.min <= untouchedMs;
   const recent = damaged.filter((found) => isRecent(found) && found.versions.length > 0);
   if (recent.length > 0) {
-    // Both ends of an age may be cut, and the least age is shown as less by each.
+    // Both ends of an age may be cut to the store's time step, and each cut lowers its lower bound.
     const waitMs =
       Math.max(...recent.map(({ age }) => untouchedMs - (age?.min ?? 0) + 1)) + 2 * session.store.timeStepMs;
     onWait?.(waitMs);
@@ -203,7 +197,7 @@ interface Examined {
   readonly age?: Interval;
   readonly state?: LeaseState;
   readonly problem?: string;
-  /** What its metadata say: a version that leaves room for further ones, and the `timestamp`. */
+  /** From its metadata: a version that leaves room for later ones, and the `timestamp`. */
   readonly version?: number | undefined;
   readonly expiry?: number | undefined;
 }
@@ -236,8 +230,8 @@ function positive(text: string | number | undefined, max: number): number | unde
 }
 
 /**
- * Like an eviction's, the tombstone keeps the id free for a duration: the holder of the damaged object may
- * still be at work.
+ * As after an eviction, the tombstone keeps the id from being taken for a duration: the holder of the damaged
+ * object may still be at work.
  */
 async function restore(
   session: StoreSession,

@@ -15,14 +15,14 @@ import {
 import { readCluster } from '../session/cluster-store.js';
 import type { StoreSession } from '../session/store-session.js';
 
-/** One node id, as a look at its lease object tells. */
+/** The status of one node id, from its lease object. */
 export interface NodeStatus {
   readonly id: number;
   /**
    * `held`: not expired. `expired`: its holder no longer renews; may be taken. `evicted`: released by force
-   * or repaired, and not to be had while the old holder may still trust its lease. `vacant`: never held;
-   * until bootstrap is complete, also where there is no object yet. `absent`: no object, which is damage,
-   * save in a cluster of Camunda. `unreadable`: damage.
+   * or repaired; not available while the old holder may still trust its lease. `vacant`: never held; until
+   * bootstrap is complete, also an id without an object. `absent`: no object; damage, except in a cluster of
+   * Camunda. `unreadable`: damage.
    */
   readonly state:
     | 'vacant'
@@ -38,7 +38,7 @@ export interface NodeStatus {
   readonly taskId: string | undefined;
   /** Milliseconds since the last write, by the store's clock. */
   readonly age: Interval | undefined;
-  /** What stands in a held lease or an eviction, in milliseconds. */
+  /** The duration in a held lease or an eviction, in milliseconds. */
   readonly durationMs: number | undefined;
   /** Store time, milliseconds since the Unix epoch. */
   readonly timestamp: number | undefined;
@@ -53,7 +53,7 @@ export interface NodeStatus {
   readonly camunda?: CamundaNode | undefined;
 }
 
-/** What is known of a lease object of Camunda 8 beside what other ones tell. */
+/** The additional facts of a lease object of Camunda 8. */
 export interface CamundaNode {
   /** False for an id that scaling down has given up. */
   readonly acquirable: boolean;
@@ -76,10 +76,10 @@ export interface ClusterStatus {
 const READS = 16;
 
 /**
- * Reads every lease object. Takes no part in the protocol and changes nothing.
+ * Reads every lease object, and changes nothing.
  *
  * @returns undefined when there is no cluster yet
- * @throws {StoreUnusableError} when `cluster.json` cannot be understood
+ * @throws {StoreUnusableError} when `cluster.json` is unreadable
  * @throws {StoreError}
  */
 export async function inspectCluster(session: StoreSession): Promise<ClusterStatus | undefined> {
@@ -105,17 +105,17 @@ async function inspectNode(
 }
 
 /**
- * Fewest entries that are worth sharing, and the number of different states of knowledge that are remembered.
+ * Minimum number of entries that are shared, and maximum number of different known nodes that are remembered.
  */
 const FEWEST = 16;
 const REMEMBERED = 16;
 
 /**
- * Keeps equal known nodes once: in a large cluster most nodes know the same of all others, which takes memory
- * by the square of their number.
+ * Keeps equal known nodes once. In a large cluster most nodes know the same versions, and separate copies
+ * take memory by the square of their number.
  */
 export class SharedKnowledge {
-  /** By their text, those used last at the end. */
+  /** By their text, in order of last use. */
   readonly #known = new Map<string, KnownNodes>();
 
   /** The known nodes themselves, or the equal ones of an earlier call. */
@@ -133,14 +133,14 @@ export class SharedKnowledge {
   }
 }
 
-/** What a lease object says; the same for as long as it is not written. */
+/** The content of a lease object, which stays the same until the next write. */
 export type LeaseReading =
   | { readonly kind: 'absent' }
   | { readonly kind: 'lease'; readonly lease: LeaseState }
   /** It cannot be understood; `problem` says why. */
   | { readonly kind: 'unreadable'; readonly problem: string };
 
-/** Understands a lease object; equal known nodes are kept once in `knowledge`. Never throws. */
+/** Decodes a lease object; equal known nodes are kept once in `knowledge`. Never throws. */
 export function readingOf(
   object: Pick<StoredObject, 'body' | 'metadata'> | undefined,
   knowledge?: SharedKnowledge,
@@ -156,7 +156,7 @@ export function readingOf(
 }
 
 /**
- * How a node id is doing that was read before, at the age that its lease object has now.
+ * The status of a node id from an earlier reading and the current age of its lease object.
  *
  * @param reading of an id that the cluster has, as `revived` judges it
  * @param age undefined where there is no object

@@ -12,10 +12,7 @@ import { scaleCluster } from './scale.js';
 type Scene = Awaited<ReturnType<typeof scaleScene>>;
 const sessionOf = ({ store, clock }: Scene) => new StoreSession(store, clock, 1_000);
 const kinds = async (it: Scene) => (await inspectCluster(sessionOf(it)))?.nodes.map(({ state }) => state);
-/**
- * A cluster of ten that has shrunk to four, and to which somebody who knows nothing of generations has given
- * ten again.
- */
+/** A cluster of ten that has shrunk to four, and was set to ten again by a program without generations. */
 async function retiredWithin() {
   const it = await scaleScene({ nodes: 10 });
   it.put(5, { kind: 'released', version: 7, timestamp: 77, durationMs: 0, stampedUntil: 70 });
@@ -28,7 +25,7 @@ const tombstone = (generation: number | undefined, durationMs = 0): RetiredLease
 });
 
 describe('scaling a cluster to the size that it has', () => {
-  it('makes acquirable what forgotten settings had retired, and keeps the versions', async () => {
+  it('makes ids acquirable that lost settings had retired, and keeps the versions', async () => {
     const it = await retiredWithin();
     expect((await kinds(it))?.filter((kind) => kind === 'retired')).toHaveLength(6);
     expect(await it.scale(10).end()).toMatchObject({
@@ -50,7 +47,7 @@ describe('scaling a cluster to the size that it has', () => {
     expect(await it.scale(10).end()).toMatchObject({ reopened: 0 });
   });
 
-  it('is what makes a cluster whole whose lost settings were created anew, as the advice says', async () => {
+  it('repairs a cluster whose lost settings were created again, as the advice says', async () => {
     const it = await scaleScene({ nodes: 10 });
     it.put(5, { kind: 'released', version: 7, timestamp: 77, durationMs: 0, stampedUntil: 70 });
     await it.scale(4).end();
@@ -87,7 +84,7 @@ describe('scaling a cluster to the size that it has', () => {
     });
   });
 
-  it('leaves what was marked by hand, and what may be acquired as it is', async () => {
+  it('leaves ids that were retired by hand, and ids that may be acquired already', async () => {
     const it = await scaleScene({ nodes: 4 });
     it.change({ generation: 2 });
     it.put(1, tombstone(undefined));
@@ -98,7 +95,7 @@ describe('scaling a cluster to the size that it has', () => {
     expect(await kinds(it)).toEqual(['vacant', 'retired', 'released', 'vacant']);
   });
 
-  it('leaves what somebody retires meanwhile by newer settings', async () => {
+  it('leaves ids that another task retires meanwhile by newer settings', async () => {
     const it = await scaleScene({ nodes: 10 });
     it.put(5, tombstone(0));
     let overtaken = false;
@@ -115,7 +112,7 @@ describe('scaling a cluster to the size that it has', () => {
     expect(it.read(5)).toMatchObject({ kind: 'retired', generation: 1 });
   });
 
-  it('counts each once, also where the store does not say whether it was written', async () => {
+  it('counts each id once, even if the outcome of its write is unknown', async () => {
     const it = await retiredWithin();
     const unanswered = new Set<string>();
     const same = it.scale(10, {

@@ -109,7 +109,7 @@ describe('taking ids away when time is up', () => {
     expect(it.read(5)).toEqual(theirs);
   });
 
-  it('is not put off by other changes of the settings', async () => {
+  it('continues despite other changes of the settings', async () => {
     const it = await scaleScene({ nodes: 6 });
     const held = it.hold(5);
     const shrinking = it.scale(4, { drainTimeoutMs: 10_000 });
@@ -124,8 +124,8 @@ describe('taking ids away when time is up', () => {
   });
 });
 
-describe('what is retired', () => {
-  it('is so in the last generation, where others grew and shrank to the same size meanwhile, and went no further', async () => {
+describe('a retired id', () => {
+  it('has the last generation, even if other calls grew and shrank to the same size meanwhile and then stopped', async () => {
     const it = await scaleScene({ nodes: 10 });
     it.hold(8);
     const shrinking = it.scale(4);
@@ -139,7 +139,7 @@ describe('what is retired', () => {
     for (let id = 4; id < 10; id += 1) expect(it.read(id)).toMatchObject({ kind: 'retired', generation: 3 });
   });
 
-  it('is not what is deleted while its holder is waited for: that is damage, and no holder is waited for any more', async () => {
+  it('is not counted if its object is deleted during the wait for its holder: that is damage, and the wait ends', async () => {
     const it = await scaleScene({ nodes: 6 });
     it.hold(5);
     const shrinking = it.scale(4);
@@ -149,8 +149,8 @@ describe('what is retired', () => {
   });
 });
 
-describe('an id beyond all that the cluster ever had', () => {
-  it('is taken from its holder like the others, and given to no task before its deadline once the cluster has it', async () => {
+describe('an id beyond the peak of the cluster', () => {
+  it('is taken from its holder like other ids, and no task gets it before its deadline once the cluster has it', async () => {
     const it = await scaleScene({ nodes: 4 });
     it.hold(7);
     expect(await it.scale(4, { drainTimeoutMs: 1_000 }).end()).toMatchObject({
@@ -172,7 +172,7 @@ describe('an id beyond all that the cluster ever had', () => {
     for (const lease of [...leases, await eighth]) await lease.release();
   });
 
-  it('is waited for no longer when its object goes', async () => {
+  it('ends the wait for its holder when its object is deleted', async () => {
     const it = await scaleScene({ nodes: 4 });
     it.hold(7);
     const shrinking = it.scale(4);

@@ -15,16 +15,14 @@ import type { SessionCall } from '../session/store-session.js';
 import { readingOf } from './inspect.js';
 import { PAUSE_MS, type RetiringHolder, type ScaleSteps } from './scaling.js';
 
-/** A holder that is waited for. */
+/** A holder that the retirement waits for. */
 interface Waited {
   readonly holder: RetiringHolder;
   /** The age from which on its lease can be expired, in milliseconds. */
   readonly limitMs: number;
 }
 
-/**
- * The shortest and the longest time between two scans of the holders that are waited for, in milliseconds.
- */
+/** Shortest and longest time between two scans of the remaining holders, in milliseconds. */
 const POLL_MS = { min: 100, max: 2_000 };
 /**
  * The shortest time between two listings for each object, in milliseconds: a listing takes a request for
@@ -37,32 +35,32 @@ const PROGRESS_MS = 250;
 const DRAIN_TIMEOUT_MS = 600_000;
 
 /**
- * Retires the lease objects of ids that a cluster has no more, by tombstones that name the generation of the
- * cluster. Nothing is deleted.
+ * Retires the lease objects of ids that a cluster has given up, by tombstones with the cluster's generation.
+ * No object is deleted.
  *
- * - What no task holds is retired at once, and an expired lease as well, with the next version: a late
- *   renewal of its holder is refused then.
- * - A live holder is waited for. It learns of the new size beside its renewals.
- * - When time is up the id is taken from it, as {@link evicted} does: no other task gets the id before its
- *   duration is over, even if the cluster grows again at once.
+ * - A lease without a holder is retired at once. So is an expired lease, with the next version: a late
+ *   renewal of its holder is then refused.
+ * - A live holder gets time to end. It learns of the new size at its renewals.
+ * - When the time is up the id is taken from it, as {@link evicted} does: no other task gets the id before
+ *   its duration is over, even if the cluster grows again at once.
  *
- * A task that has read older settings may still take an id that is not retired yet; it is waited for like the
- * other holders. Retirement ends when a listing shows nothing beyond the size but tombstones of this
- * generation. An earlier one is replaced: in between, the cluster may have had the id, and a task that read
- * the settings then would take it.
+ * A task with older settings may still take an id that is not retired yet, and gets the same time to end.
+ * Retirement ends when a listing shows only tombstones of this generation beyond the size. A tombstone of an
+ * earlier generation is replaced. The cluster may have had the id in between, and a task with the settings of
+ * that time would take it.
  *
- * The settings are compared with every listing, and read once more before a live holder's id is taken away: a
- * tenure that begins after the cluster has the id again is never ended. If they change just then, the
- * tombstone's generation is older than theirs, and it is as good as a released one.
+ * The settings are compared with every listing, and read once more before a live holder's id is taken away.
+ * So a tenure that begins after the cluster has the id again is never ended. If the settings change at that
+ * moment, the tombstone's generation is older than theirs, and it counts as released.
  */
 export class Retirement {
   /** Number of lease objects that were retired here. */
   retired = 0;
   #generation: number | undefined;
   #until: number | undefined;
-  /** True once other settings have been seen: nothing is written before they are read anew. */
+  /** True once other settings have been seen: nothing is written before they are read again. */
   #outdated = false;
-  #told = { at: Number.NEGATIVE_INFINITY, settled: 0, holders: '' };
+  #reported = { at: Number.NEGATIVE_INFINITY, settled: 0, holders: '' };
   readonly #forced = new Map<number, RetiringHolder>();
   /** Objects that are not read again as long as they have this etag. */
   readonly #settled = new Map<number, string>();
@@ -80,8 +78,8 @@ export class Retirement {
   }
 
   /**
-   * Resolves to 'changed' as soon as other settings are seen than these; then they are to be read, and this
-   * is to be called again.
+   * Resolves to 'changed' as soon as it sees other settings. The caller then reads them, and calls this
+   * again.
    */
   async run(cluster: StoredCluster): Promise<'done' | 'changed'> {
     const { clock, signal, drainTimeoutMs = DRAIN_TIMEOUT_MS } = this.steps.options;
@@ -112,7 +110,7 @@ export class Retirement {
     }
   }
 
-  /** What is retired in another generation is not so in this one. */
+  /** An id that is retired in another generation is not retired in this one. */
   #begin({ generation }: ClusterConfig): void {
     this.#outdated = false;
     if (this.#generation === generation) return;
@@ -127,9 +125,7 @@ export class Retirement {
     for (const id of this.#waited.keys()) if (!rows.has(id)) this.#waited.delete(id);
   }
 
-  /**
-   * Whether the object has to be read. That a live holder's has been written, by its renewal, is no reason.
-   */
+  /** Whether the object must be read. A write by a live holder's renewal is no reason. */
   #isDue(id: number, row: ListedObject, forcing: boolean): boolean {
     if (this.#settled.get(id) === row.etag) return false;
     const waited = this.#waited.get(id);
@@ -165,8 +161,8 @@ export class Retirement {
     call: SessionCall,
   ): Promise<void> {
     const cluster = stored.config;
-    // A writer that knows newer settings wrote a later generation: with an earlier one, tasks that know older
-    // settings would take the id.
+    // A writer with newer settings wrote a later generation. With an earlier one, tasks with older settings
+    // would take the id.
     if (state.kind === 'retired' && (state.generation ?? -1) >= cluster.generation)
       return this.#settle(id, object.etag, state);
     const expired = availability(state, object.age, cluster.graceMs).kind === 'free';
@@ -185,13 +181,14 @@ export class Retirement {
       object.etag,
       call,
     );
-    // Refused, it is looked at again after another look at the settings.
+    // After a refusal the settings are read again, then the object.
     if (result.status === 'written') this.#settle(id, result.etag, tombstone);
     else this.#tried.delete(id);
   }
 
   /**
-   * Whether the settings are as they were read: if they were taken back meanwhile, no id may be taken away.
+   * Whether the settings are still those that were read. If another task undid the change, no id may be taken
+   * away.
    */
   async #isAsRead({ etag }: StoredCluster, call: SessionCall): Promise<boolean> {
     const isAsRead = (await readCluster(this.steps.options.session, call))?.etag === etag;
@@ -205,7 +202,7 @@ export class Retirement {
     this.#waited.delete(id);
     const tried = this.#tried.get(id);
     this.#tried.delete(id);
-    // Another writer's tombstone has another version, or is of no other effect.
+    // A tombstone of another writer has another version, or the same effect.
     if (tried?.version !== version) return;
     this.retired += 1;
     if (tried.from === undefined) return;
@@ -224,16 +221,16 @@ export class Retirement {
     const { clock, onEvent } = this.steps.options;
     const settled = this.#settled.size - this.#unreadable.size;
     const now = clock.monotonic();
-    if (settled === this.#told.settled || now - this.#told.at < leastMs) return;
-    this.#told = { ...this.#told, at: now, settled };
+    if (settled === this.#reported.settled || now - this.#reported.at < leastMs) return;
+    this.#reported = { ...this.#reported, at: now, settled };
     onEvent?.({ type: 'retired', retired: settled, total });
   }
 
   #tellDraining(leftMs: number): void {
     const holders = [...this.#waited.values()].map(({ holder }) => holder).sort((a, b) => a.id - b.id);
     const who = holders.map(({ id, version }) => `${id} ${version}`).join();
-    if (who === this.#told.holders) return;
-    this.#told = { ...this.#told, holders: who };
+    if (who === this.#reported.holders) return;
+    this.#reported = { ...this.#reported, holders: who };
     this.steps.options.onEvent?.({ type: 'draining', holders, leftMs });
   }
 }

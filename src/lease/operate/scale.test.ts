@@ -23,11 +23,11 @@ import { evictHolder } from './evict.js';
 import { scaleCluster } from './scale.js';
 import type { ScaleOutcome } from './scaling.js';
 
-/** What a growth has nothing to say of. */
+/** The fields of an outcome that are empty after a growth. */
 const untouched = { reopened: 0, retired: 0, forced: [], damaged: [] };
 
 describe('a cluster that grows within the width that it has', () => {
-  it('has the new objects, and then the size, without waiting for anybody', async () => {
+  it('gets the new objects, and then the size, without any wait', async () => {
     const { scale, hold, bucket, cluster, read } = await scene();
     hold(0, { idWidth: 0 });
     const before = bucket.read('0.json')?.etag;
@@ -86,13 +86,13 @@ describe('a cluster that grows within the width that it has', () => {
     expect(bucket.list().objects.map(({ key, etag }) => [key, etag])).toEqual(before);
   });
 
-  it('is not made where there is none', async () => {
+  it('is not created if there is none', async () => {
     const { scale, bucket } = await scene({ initialize: false });
     expect(await scale(8).end()).toEqual({ kind: 'no-cluster' });
     expect(bucket.list().objects).toEqual([]);
   });
 
-  it('leaves what is absent below its size to a repair: its versions would begin anew', async () => {
+  it('leaves absent objects below its size to a repair: their versions would restart', async () => {
     const { scale, bucket, cluster } = await scene();
     bucket.remove('2.json');
     expect(await scale(6).end()).toMatchObject({ created: 2 });
@@ -100,7 +100,7 @@ describe('a cluster that grows within the width that it has', () => {
     expect(cluster().size).toBe(6);
   });
 
-  it('gets what is missing below its size, too, while bootstrap is not complete, and leaves the mark to others', async () => {
+  it('gets missing objects below its size, too, while bootstrap is not complete, and leaves the mark to other tasks', async () => {
     const { scale, bucket, cluster, change } = await scene();
     change({ bootstrapped: false });
     bucket.remove('2.json');
@@ -113,7 +113,7 @@ describe('a cluster that grows within the width that it has', () => {
 });
 
 describe('a cluster that grows beyond its width', () => {
-  it('tells the width first, waits until every live holder uses it, and stamps new ids after all that were narrow', async () => {
+  it('publishes the width first, waits until every live holder uses it, and begins new ids after all narrow ones', async () => {
     const { scale, hold, put, clock, cluster, bucket } = await scene();
     hold(0, { timestamp: clock.now() + 40_000 });
     put(1, { kind: 'released', version: 3, timestamp: clock.now() + 70_000, durationMs: 0, stampedUntil: 5 });
@@ -153,7 +153,7 @@ describe('a cluster that grows beyond its width', () => {
     expect(reads).toBe(1);
   });
 
-  it('lets new ids begin right after the last narrow ones, where their holders tell of those', async () => {
+  it('lets new ids begin right after the last narrow ones, if their holders record those', async () => {
     const { scale, hold, put, clock, cluster } = await scene();
     const now = clock.now();
     hold(0, { timestamp: now + 40_000, narrowIdsUntil: now + 30_000 });
@@ -161,13 +161,13 @@ describe('a cluster that grows beyond its width', () => {
     hold(2, { idWidth: 9, timestamp: now + 60_000, narrowIdsUntil: now + 900 });
     const growth = scale(WIDE);
     await clock.advance(3_000);
-    // What it told while it was narrow says nothing of what came later.
+    // Its record from the time when it was narrow does not cover its later ids.
     hold(0, { idWidth: 9, renewal: 1, timestamp: now + 90_000, narrowIdsUntil: now + 1_700 });
     await growth.end();
     expect(cluster().idFloor).toBe(now + 1_700);
   });
 
-  it('looks again only at the holders that it waits for, a few times in a lease', async () => {
+  it('reads only the remaining holders again, a few times in a lease', async () => {
     const { scale, hold, clock } = await scene();
     for (const id of [0, 1, 2]) hold(id, { idWidth: id === 1 ? 8 : 9 });
     const calls: string[] = [];
@@ -185,7 +185,7 @@ describe('a cluster that grows beyond its width', () => {
     expect(calls).toEqual(Array(5).fill('read 1.json'));
   });
 
-  it('does not count on a holder that does not say what it uses', async () => {
+  it('does not rely on a holder that does not record its width', async () => {
     const { scale, hold, clock, cluster } = await scene();
     for (let renewal = 0; renewal < 8; renewal += 1) hold(1, { idWidth: 0, renewal });
     const growth = scale(WIDE, { waitTimeoutMs: 10_000 });
@@ -199,7 +199,7 @@ describe('a cluster that grows beyond its width', () => {
     expect(cluster()).toMatchObject({ size: NARROW, idWidth: 9, idFloor: 0 });
   });
 
-  it('goes on where it stopped waiting, with what was published', async () => {
+  it('continues where it stopped waiting, with the published width', async () => {
     const { scale, hold, clock, cluster } = await scene();
     hold(1);
     expect(await scale(WIDE, { waitTimeoutMs: 0 }).end()).toMatchObject({ kind: 'not-adopted' });
@@ -211,7 +211,7 @@ describe('a cluster that grows beyond its width', () => {
     expect(await again.end()).toMatchObject({ kind: 'scaled', from: 4, to: WIDE, widened: true });
   });
 
-  it('does not wait for a holder that was evicted, whose ids are stamped before what stands in the tombstone', async () => {
+  it('does not wait for an evicted holder, whose ids carry times before the timestamp in the tombstone', async () => {
     const { scale, hold, store, clock, cluster } = await scene();
     const { timestamp } = hold(3);
     await evictHolder(new StoreSession(store, clock, 1_000), 3);
@@ -233,7 +233,7 @@ describe('a cluster that grows beyond its width', () => {
     expect(cluster().idFloor).toBe(held.timestamp - 1);
   });
 
-  it('takes all that an expired lease may have stamped for narrow, whatever it told when it began', async () => {
+  it('counts all ids of an expired lease as narrow, whatever it recorded when it began', async () => {
     const { scale, hold, clock, cluster } = await scene();
     const { timestamp } = hold(3, { narrowIdsUntil: clock.now() - 1 });
     await clock.advance(DURATION + GRACE + 10);
@@ -241,7 +241,7 @@ describe('a cluster that grows beyond its width', () => {
     expect(cluster().idFloor).toBe(timestamp - 1);
   });
 
-  it('leaves a lease alone that no task may take yet, for its grace has not passed', async () => {
+  it('leaves a lease alone that no task may take yet, since its grace has not passed', async () => {
     const { scale, hold, clock, read } = await scene();
     hold(3);
     await clock.advance(DURATION + GRACE - 50);
@@ -249,14 +249,14 @@ describe('a cluster that grows beyond its width', () => {
     expect(read(3)).toMatchObject({ kind: 'held' });
   });
 
-  it('never makes ids narrower again that were to be wider for a greater size', async () => {
+  it('never narrows ids again that were widened for a greater size', async () => {
     const { scale, cluster, change } = await scene();
     change({ idWidth: 12 });
     expect(await scale(WIDE).end()).toMatchObject({ kind: 'scaled', idWidth: 12 });
     expect(cluster().idWidth).toBe(12);
   });
 
-  it('waits for one that was revived just before', async () => {
+  it('waits for a lease that was revived just before', async () => {
     const { scale, hold, clock, read, cluster } = await scene();
     hold(3);
     await clock.advance(DURATION + GRACE + 10);
@@ -278,11 +278,11 @@ describe('a cluster that grows beyond its width', () => {
     expect(cluster().idFloor).toBe(timestamp - 1);
   });
 
-  it('sees a narrow holder that took its id before the width was told, however late the look', async () => {
+  it('finds a narrow holder that took its id before the width was published, however late the read', async () => {
     const { scale, hold, clock, cluster } = await scene();
     const growth = scale(WIDE, {
       intercept: async (call, apply) => {
-        // Just before the width is published, somebody who has read the older settings takes an id.
+        // Just before the width is published, a task that has read the older settings takes an id.
         if (writes(call) && keyOf(call) === 'cluster.json' && cluster().idWidth === 8) hold(2);
         return apply();
       },
@@ -293,7 +293,7 @@ describe('a cluster that grows beyond its width', () => {
     expect(await growth.end()).toMatchObject({ kind: 'scaled' });
   });
 
-  it('does not use a look that is older than what somebody else has changed since', async () => {
+  it('does not use a read that is older than a change by another task', async () => {
     const { scale, hold, clock, cluster, change, bucket } = await scene();
     let changed = false;
     const growth = scale(600, {
@@ -320,7 +320,7 @@ describe('a cluster that grows beyond its width', () => {
     expect(cluster().idFloor).toBe(timestamp - 1);
   });
 
-  it('names a damaged object, whose holder may be making narrow ids, and stays as it is but for the width', async () => {
+  it('names a damaged object, whose holder may be making narrow ids, and changes only the width', async () => {
     const { scale, bucket, put, cluster } = await scene();
     bucket.replace('1.json', 'garbage', {}, bucket.read('1.json')?.etag ?? '');
     await expect(scale(WIDE).end()).rejects.toThrow(/memory:: 1\.json is damaged.*init --repair/);
@@ -331,7 +331,7 @@ describe('a cluster that grows beyond its width', () => {
     await expect(scale(WIDE).end()).rejects.toBeInstanceOf(StoreUnusableError);
   });
 
-  it('takes objects beyond its size as they are, and minds who holds them', async () => {
+  it('keeps the objects beyond its size, and respects their holders', async () => {
     const { scale, bucket, hold, put, cluster, clock } = await scene();
     bucket.create('5.json', 'garbage', {});
     put(6, {
@@ -358,7 +358,7 @@ describe('a cluster that grows beyond its width', () => {
     expect(cluster().idFloor).toBeGreaterThan(clock.now() + 400_000);
   });
 
-  it('reckons with the latest that a tenure of which nothing is known may have stamped', async () => {
+  it('assumes the latest possible id timestamp for a tenure of which nothing is known', async () => {
     const { scale, put, cluster, clock } = await scene();
     put(1, { kind: 'released', version: 9, timestamp: 0, durationMs: 20_000, stampedUntil: undefined });
     await scale(WIDE).end();
@@ -366,8 +366,8 @@ describe('a cluster that grows beyond its width', () => {
   });
 });
 
-describe('a growth that something gets in the way of', () => {
-  /** What counts in the end: everything but the etags. */
+describe('a growth with interruptions and failures', () => {
+  /** The final state: everything but the etags. */
   async function ended(fail?: { at: number; applied: boolean }) {
     const it = await scene({ nodes: 246 });
     const { hold, put, clock, bucket, scale, cluster, read } = it;
@@ -391,7 +391,7 @@ describe('a growth that something gets in the way of', () => {
       );
     if (fail !== undefined) {
       expect(failed).toBe(true);
-      // Whatever was left behind is safe: no task may be told of ids that are not there yet, or too wide.
+      // The intermediate state is safe: no task may see ids that do not exist yet, or too wide ones.
       const { size, idWidth } = cluster();
       expect(size === 246 || (size === 260 && idWidth === 9)).toBe(true);
       for (let id = 0; id < size; id += 1) expect(read(id)).toBeDefined();
@@ -404,13 +404,13 @@ describe('a growth that something gets in the way of', () => {
     };
   }
 
-  it('ends alike wherever it was interrupted, once it is called again', async () => {
+  it('ends in the same state after any interruption and another call', async () => {
     const whole = await ended();
     expect(whole.cluster).toMatchObject({ size: 260, idWidth: 9, idFloor: 1_799_999_999_999 });
     expect(whole.objects).toHaveLength(261);
     for (let at = 1; at <= whole.calls.length; at += 1) {
       const call = whole.calls[at - 1];
-      // Among the reads of the many leases that are not held, one is as good as the other.
+      // Reads of leases that are not held are equivalent.
       if (call?.operation === 'read' && /^\d{2,}\.json$/.test(call.key) && call.key !== '100.json') continue;
       for (const applied of [true, false]) {
         const { cluster, objects } = await ended({ at, applied });
@@ -424,7 +424,7 @@ describe('a growth that something gets in the way of', () => {
     }
   }, 60_000);
 
-  it('goes on when the store is away for a moment, and when replies are lost', async () => {
+  it('continues when the store is away for a moment, and when replies are lost', async () => {
     for (const applied of [true, false]) {
       const { scale, cluster, hold } = await scene();
       hold(0, { idWidth: 9 });
@@ -445,7 +445,7 @@ describe('a growth that something gets in the way of', () => {
     }
   });
 
-  it('believes a listing rather than a refused write, which may have been in the way of one that failed', async () => {
+  it('trusts a listing more than a refused write, which may have met an own write that seemed to fail', async () => {
     const { scale, bucket } = await scene();
     let refused = false;
     const growth = scale(6, {
@@ -459,7 +459,7 @@ describe('a growth that something gets in the way of', () => {
     expect(bucket.read('5.json')).toBeDefined();
   });
 
-  it('does not let the cluster grow on a store that does not list what it was given', async () => {
+  it('does not let the cluster grow on a store that does not list what was written', async () => {
     const { scale, cluster } = await scene();
     const growth = scale(6, {
       intercept: async (call, apply) => {
@@ -488,7 +488,7 @@ describe('a growth that something gets in the way of', () => {
     }
   });
 
-  it('ends right beside others, whatever their sizes', async () => {
+  it('ends correctly next to other calls, whatever their sizes', async () => {
     for (let seed = 1; seed <= 20; seed += 1) {
       const { scale, cluster, clock, bucket, hold } = await scene();
       hold(0, { idWidth: 16, timestamp: clock.now() + 12_345 });
@@ -513,7 +513,7 @@ describe('a growth that something gets in the way of', () => {
     }
   });
 
-  it('holds out while the settings change all the time, keeps the changes, and does not do so for ever', async () => {
+  it('survives constant changes of the settings, keeps them, and gives up in the end', async () => {
     const { scale, cluster, change } = await scene();
     let storm = 6;
     const stormy: MemoryIntercept = async (call, apply) => {
@@ -532,9 +532,9 @@ describe('a growth that something gets in the way of', () => {
   });
 
   it.each([
-    ['looks at the leases', '3.json'],
+    ['reads the leases', '3.json'],
     ['creates the objects', '250.json'],
-  ])('ends at once when it is given up while it %s, and begins nothing more', async (_, key) => {
+  ])('ends at once when its signal aborts while it %s, and begins nothing more', async (_, key) => {
     const { scale, clock, bucket } = await scene();
     const giveUp = new AbortController();
     const reason = new Error('enough');
@@ -558,7 +558,7 @@ describe('a growth that something gets in the way of', () => {
     });
   });
 
-  it('ends at once when it is given up, and leaves no listener and no timer', async () => {
+  it('ends at once when its signal aborts, and leaves no listener and no timer', async () => {
     const { scale, hold, clock, cluster } = await scene();
     hold(0);
     const giveUp = new AbortController();
@@ -587,7 +587,7 @@ describe('tasks on a cluster that grows', () => {
       taskId: `real-${seed}`,
     });
 
-  it('go over to the width at their next renewals, and a waiting task gets an id soon after', async () => {
+  it('adopt the width at their next renewals, and a waiting task gets an id soon after', async () => {
     const it = await scene();
     const leases = await Promise.all([1, 2, 3, 4].map((seed) => start(it, seed)));
     const waiting = start(it, 5);
@@ -606,7 +606,7 @@ describe('tasks on a cluster that grows', () => {
     for (const lease of [...leases, fifth]) await lease.release();
   });
 
-  it('ask for nothing more than before while they wait and nothing has grown', async () => {
+  it('make no additional requests while they wait and the cluster has not grown', async () => {
     const it = await scene({ nodes: 1 });
     const holder = await start(it, 1);
     const calls: string[] = [];
@@ -629,7 +629,7 @@ describe('tasks on a cluster that grows', () => {
     await holder.release();
   });
 
-  it('do not take for damage what a listing did not show yet when the settings told of it', async () => {
+  it('do not report as damaged what a listing did not show yet when the settings included it', async () => {
     const it = await scene({ nodes: 1 });
     const holder = await start(it, 1);
     const damaged: string[] = [];
@@ -639,8 +639,8 @@ describe('tasks on a cluster that grows', () => {
         const reply = apply();
         if (call.operation !== 'list' || grown) return reply;
         grown = true;
-        // A listing of several pages: the first is older than the growth, the last shows the settings of
-        // afterwards.
+        // A listing of several pages: the first page is older than the growth, the last one shows the
+        // settings after it.
         await scaleCluster({
           session: new StoreSession(it.store, it.clock, 1_000),
           ...{ clock: it.clock, random: seededRandom(1), size: 3 },

@@ -8,20 +8,20 @@ import { Retirement } from './retirement.js';
 import { type ScaleOptions, type ScaleOutcome, ScaleSteps } from './scaling.js';
 
 /**
- * Gives a cluster another number of node ids, with running tasks on it. Nothing is deleted, no version begins
- * anew, and the lease objects of ids that the cluster keeps are written only where unique ids become wider.
+ * Gives a cluster another number of node ids while tasks run. No object is deleted, and no version restarts.
+ * The lease objects of ids that the cluster keeps are written only if unique ids become wider.
  *
- * All follows from what is stored, which is read anew when another task has changed the settings: interrupted
- * anywhere, and called again, it goes on. The first read decides whether it grows or shrinks: several growths
- * at once end with the greatest size, several shrinkages with the smallest, and the others end with
- * 'superseded'.
+ * All steps follow from the stored state, which is read again when another task has changed the settings. So
+ * after an interruption at any point the next call continues. The first read decides whether the cluster
+ * grows or shrinks. Several growths at once end with the greatest size, several shrinkages with the smallest.
+ * The other calls end with 'superseded'.
  *
- * Where bootstrap is not complete the missing lease objects below the present size are created as well.
- * Shrinking records that it is complete.
+ * If bootstrap is not complete, the missing lease objects below the current size are created, too. Shrinking
+ * records that bootstrap is complete.
  *
  * @throws {ConfigError} when the size is out of range; nothing has been done
  * @throws {StoreUnusableError} when a lease object is damaged and the width has to grow, when `cluster.json`
- * cannot be understood, or when another program keeps a cluster there
+ * is unreadable, or when another program keeps a cluster there
  * @throws {StoreError}
  * @throws `signal.reason`
  */
@@ -33,7 +33,7 @@ export async function scaleCluster(options: ScaleOptions): Promise<ScaleOutcome>
   const steps = new ScaleSteps(options);
   const cluster = await steps.read();
   if (cluster === undefined) {
-    // It tells whether another program's cluster is there.
+    // The listing shows whether another program's cluster is there.
     await steps.list();
     return { kind: 'no-cluster' };
   }
@@ -41,15 +41,14 @@ export async function scaleCluster(options: ScaleOptions): Promise<ScaleOutcome>
 }
 
 /**
- * Takes the highest node ids away from a cluster, with running tasks on it:
+ * Removes the highest node ids of a cluster while tasks run:
  *
- * 1. The first write changes the size and its generation together: without the permission for it nothing is
- * done. From then on no task that knows the settings takes one of these ids, and their holders learn of it.
+ * 1. The first write changes the size and its generation together: without permission for it nothing is done.
+ * From then on no task that knows the settings takes one of these ids, and their holders learn of it.
  * 2. The lease objects beyond the size are retired (see {@link Retirement}).
  *
- * Where the cluster has the size already, only the rest is done, and retired ids below the size are reopened.
- * Where bootstrap is not complete, the missing objects are created first: later an absent object counts as
- * deleted.
+ * If the cluster has the size already, only step 2 is done, and retired ids below the size are reopened. If
+ * bootstrap is not complete, the missing objects are created first: later an absent object counts as deleted.
  *
  * @param first the settings, of a greater size or the same
  */
@@ -65,7 +64,7 @@ async function shrink(steps: ScaleSteps, first: StoredCluster): Promise<ScaleOut
     if (known === undefined) return { kind: 'no-cluster' };
     const cluster: StoredCluster = known;
     const { size: present, generation, peak, bootstrapped, idWidth } = cluster.config;
-    // The other task's word is newer.
+    // The other task's settings are newer.
     if (present < size || (begun && present > size)) return { kind: 'superseded', size: present };
     if (!bootstrapped) await steps.createMissing(0, present);
     if (present > size) {
@@ -93,20 +92,19 @@ async function shrink(steps: ScaleSteps, first: StoredCluster): Promise<ScaleOut
       };
     }
     known = await steps.read();
-    // A listing that does not show the settings that there are.
+    // Counts listings that do not show the current settings.
     unlisted = known?.etag === cluster.etag ? unlisted + 1 : 0;
     if (unlisted > 0) await steps.pauseAfterListing(unlisted);
   }
 }
 
 /**
- * Makes ids acquirable that are retired in the cluster's generation or a later one although the cluster has
- * them: `cluster.json` was lost and created anew, or changed by a program that knows nothing of generations.
- * No task would ever acquire them.
+ * Makes ids of the cluster acquirable that are retired in its generation or a later one: no task would ever
+ * acquire them. The cause is a `cluster.json` that was lost and created again, or changed by a program
+ * without generations.
  *
- * An id that was retired in an earlier generation is acquirable as it is. A tombstone without a generation
- * was written by hand and is left. When another task changes the settings meanwhile, the rest is left to that
- * task.
+ * An id that was retired in an earlier generation is acquirable already. A tombstone without a generation was
+ * written by hand, and stays. If another task changes the settings meanwhile, that task does the rest.
  *
  * @returns the number of lease objects that were written
  */
@@ -122,11 +120,11 @@ async function reopen(steps: ScaleSteps, { config, etag }: StoredCluster): Promi
     if (object === undefined) return;
     const reading = readingOf(object);
     if (reading.kind !== 'lease' || reading.lease.kind !== 'retired') return;
-    // An attempt whose outcome was not known has not succeeded then.
+    // An earlier attempt of unknown outcome has not succeeded.
     reopened.delete(id);
     const { generation } = reading.lease;
     if (generation === undefined || generation < config.generation) return;
-    // A writer that knows newer settings wrote it: it stays.
+    // A writer with newer settings wrote it: it stays.
     if ((await readCluster(session, call))?.etag !== etag) return;
     reopened.add(id);
     const { status } = await session.write(

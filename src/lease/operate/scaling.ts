@@ -11,11 +11,11 @@ import { changeCluster, readCluster, type StoredCluster } from '../session/clust
 import { whileStoreIsAway } from '../session/store-retry.js';
 import type { SessionCall, StoreSession } from '../session/store-session.js';
 
-/** A live holder that has not published yet that it makes unique ids of the wider width. */
+/** A live holder whose lease does not record the wider width yet. */
 export interface NarrowHolder {
   readonly id: number;
   readonly taskId: string;
-  /** The width in its lease; undefined for none. */
+  /** The width in its lease; undefined if there is none. */
   readonly idWidth: number | undefined;
 }
 
@@ -36,39 +36,37 @@ export interface DamagedLease {
 /** What happens while a cluster grows or shrinks. Listeners must not throw. */
 export type ScaleEvent =
   /**
-   * These holders make unique ids that are too narrow for the new size; they learn of it with their next
+   * These holders make unique ids that are too narrow for the new size. They learn of it at their next
    * renewals.
    */
   | { readonly type: 'waiting'; readonly idWidth: number; readonly holders: readonly NarrowHolder[] }
-  /** No holder does any more. */
+  /** All of them make wider ids now. */
   | { readonly type: 'adopted'; readonly idWidth: number; readonly tookMs: number }
-  /** The settings have fewer node ids now: no task that knows them takes one beyond the size. */
+  /** The settings have fewer node ids now: no task that knows them takes an id beyond the size. */
   | { readonly type: 'shrunk'; readonly from: number; readonly to: number }
-  /**
-   * How many of the `total` lease objects beyond the size are retired; reported a few times a second at most.
-   */
+  /** How many of the `total` lease objects beyond the size are retired; a few times a second at most. */
   | { readonly type: 'retired'; readonly retired: number; readonly total: number }
   /**
-   * These holders of ids beyond the size are waited for, at most `leftMs` milliseconds. Reported once for
+   * The call waits for these holders of ids beyond the size, at most `leftMs` milliseconds. Reported once for
    * each set of holders.
    */
   | { readonly type: 'draining'; readonly holders: readonly RetiringHolder[]; readonly leftMs: number }
-  /** Time was up: the id was taken from this holder, which finds out at its next renewal. */
+  /** The time was up: the id was taken from this holder, which learns of it at its next renewal. */
   | { readonly type: 'forced'; readonly holder: RetiringHolder }
-  /** Left as it is; reported once each. */
+  /** Left as it is. Reported once each. */
   | ({ readonly type: 'damaged' } & DamagedLease);
 
-/** What `scaleCluster` came to. */
+/** The result of `scaleCluster`. */
 export type ScaleOutcome =
   | { readonly kind: 'no-cluster' }
-  /** The cluster has the size. `from` is what it had before; the same where it had been changed already. */
+  /** The cluster has the size. `from` is the size before; the same if it had been changed already. */
   | {
       readonly kind: 'scaled';
       readonly from: number;
       readonly to: number;
       /** How many bits a node id takes in unique ids. */
       readonly idWidth: number;
-      /** Whether the new size takes more of them than any that the cluster ever had. */
+      /** Whether the new size needs more bits than any earlier size of the cluster. */
       readonly widened: boolean;
       /** Number of lease objects that this call created. */
       readonly created: number;
@@ -88,8 +86,7 @@ export type ScaleOutcome =
       readonly damaged: readonly DamagedLease[];
     }
   /**
-   * Not all holders use the width, which stays published. Nothing else was changed; called again, it
-   * continues.
+   * Not all holders use the width, which stays published. Nothing else was changed. The next call continues.
    */
   | {
       readonly kind: 'not-adopted';
@@ -97,13 +94,10 @@ export type ScaleOutcome =
       readonly idWidth: number;
       readonly holders: readonly NarrowHolder[];
     }
-  /**
-   * Another task has given the cluster another size meanwhile, which stays. Called again, it is changed once
-   * more.
-   */
+  /** Another task has changed the size meanwhile, and that size is kept. The next call changes it again. */
   | { readonly kind: 'superseded'; readonly size: number };
 
-/** What `scaleCluster` works with. */
+/** Options of `scaleCluster`. */
 export interface ScaleOptions {
   readonly session: StoreSession;
   readonly clock: Clock;
@@ -114,9 +108,9 @@ export interface ScaleOptions {
   readonly waitTimeoutMs?: number | undefined;
   /** How long holders may keep ids that the cluster gives up, in milliseconds. @default 600000 */
   readonly drainTimeoutMs?: number | undefined;
-  /** Gives up; whatever is done already stays consistent. */
+  /** Stops the call. Completed steps stay consistent. */
   readonly signal?: AbortSignal | undefined;
-  /** Receives what is done on the way. Must not throw. */
+  /** Receives the progress. Must not throw. */
   readonly onEvent?: ((event: ScaleEvent) => void) | undefined;
 }
 
@@ -130,19 +124,17 @@ export interface ClusterListing {
 
 /** Requests under way at once. */
 const REQUESTS = 16;
-/**
- * The shortest pause before another attempt, where the store or another task got in the way, in milliseconds.
- */
+/** Shortest pause before another attempt after a failure or a conflict, in milliseconds. */
 export const PAUSE_MS = 100;
 /**
- * Maximum number of failed changes of the settings in a row, of refused ones in all, and of listings in a row
- * that do not show what was written.
+ * Maximum number of consecutive failed changes of the settings, of refused changes in all, and of consecutive
+ * listings that do not show what was written.
  */
 const FAILURES = 5;
 const CONFLICTS = 100;
 const LISTINGS = 10;
 
-/** What growing and shrinking have in common. One use each; every step may be taken again. */
+/** The steps that growing and shrinking share. Used once; every step may be repeated. */
 export class ScaleSteps {
   /** Number of lease objects that were created. */
   created = 0;
@@ -185,8 +177,8 @@ export class ScaleSteps {
   }
 
   /**
-   * Calls `step` for every id, some at a time, and again while the store is away: `step` begins by reading
-   * what there is.
+   * Calls `step` for every id, several at a time, and again while the store is away. `step` begins with a
+   * read of the current state.
    */
   async onEach(
     ids: readonly number[],
@@ -198,9 +190,9 @@ export class ScaleSteps {
   }
 
   /**
-   * Creates the missing objects of ids that were never held, from `first` on, below `end`. Resolves to a
-   * listing that shows every one of them: the reply to an own write is not enough where another task writes
-   * at the same time.
+   * Creates the missing objects, from `first` to below `end`, of ids that were never held. Resolves to a
+   * listing that shows all of them: the reply to an own write is not enough if another task writes at the
+   * same time.
    */
   async createMissing(first: number, end: number): Promise<ClusterListing> {
     const { session } = this.options;
@@ -218,8 +210,8 @@ export class ScaleSteps {
   }
 
   /**
-   * What was written. Undefined when another task has changed the settings, or the outcome is not known: then
-   * they are to be read again (rule 5).
+   * Changes the settings. Undefined if another task has changed them, or the outcome is unknown: they must
+   * then be read again (rule 5).
    */
   async change(cluster: StoredCluster, change: Partial<ClusterConfig>): Promise<StoredCluster | undefined> {
     const { session, clock, random, signal } = this.options;
@@ -240,8 +232,8 @@ export class ScaleSteps {
   }
 
   /**
-   * Waits a little where several listings in a row, this one being the `listing`th of them, have not shown
-   * what was written.
+   * Waits a moment when several consecutive listings have not shown what was written. This one is number
+   * `listing`.
    *
    * @throws {StoreUnusableError} after too many
    */

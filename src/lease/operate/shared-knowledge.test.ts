@@ -3,15 +3,15 @@ import { SharedKnowledge } from './inspect.js';
 
 const known = (version: number) => Object.fromEntries(Array.from({ length: 16 }, (_, id) => [id, version]));
 
-describe('what nodes know of each other', () => {
-  it('is kept once for holders that know the same', () => {
+describe('known nodes', () => {
+  it('are kept once for holders that know the same', () => {
     const knowledge = new SharedKnowledge();
     const first = knowledge.shared(known(1));
     for (let version = 2; version <= 16; version += 1) knowledge.shared(known(version));
     expect(knowledge.shared(known(1))).toBe(first);
   });
 
-  it('is forgotten when sixteen others were seen since', () => {
+  it('are forgotten after sixteen different ones', () => {
     const knowledge = new SharedKnowledge();
     const first = knowledge.shared(known(1));
     for (let version = 2; version <= 17; version += 1) knowledge.shared(known(version));

@@ -43,7 +43,7 @@ const start = (
     taskId: `task-${seed}`,
     ...more,
   });
-/** As many holders as `count`, each of the lowest id that is free. */
+/** Acquires `count` leases, each with the lowest free id. */
 async function inTurn(it: Scene, count: number): Promise<Lease[]> {
   const leases: Lease[] = [];
   for (let seed = 1; seed <= count; seed += 1) leases.push(await start(it, seed));
@@ -59,7 +59,7 @@ const kinds = ({ read, bucket }: Scene) =>
 const etags = ({ bucket }: Scene, ids: readonly number[]) => ids.map((id) => bucket.read(`${id}.json`)?.etag);
 
 describe('a cluster that shrinks', () => {
-  it('has the smaller size first, and then tombstones beyond it, that keep every version', async () => {
+  it('gets the smaller size first, and then tombstones beyond it that keep every version', async () => {
     const it = await scene();
     it.put(5, released(7));
     it.put(6, {
@@ -138,7 +138,7 @@ describe('a cluster that shrinks', () => {
     expect(it.cluster()).toMatchObject({ size: FEW, generation: 1 });
   });
 
-  it('changes nothing where the settings may not be written', async () => {
+  it('changes nothing without permission to write the settings', async () => {
     const it = await scene();
     const denied = new StoreError('403', { fault: 'denied', outcome: 'not-applied' });
     const before = it.bucket.list().objects.map(({ key, etag }) => [key, etag]);
@@ -152,7 +152,7 @@ describe('a cluster that shrinks', () => {
     expect(it.bucket.list().objects.map(({ key, etag }) => [key, etag])).toEqual(before);
   });
 
-  it('never writes what it keeps, nor what others do not know of', async () => {
+  it('never writes the leases that it keeps, nor objects that are no leases', async () => {
     const it = await scene();
     for (const id of [0, 1, 2, 3]) it.hold(id);
     it.bucket.create('65528.json', 'no lease', {});
@@ -170,7 +170,7 @@ describe('a cluster that shrinks', () => {
     ]).toEqual(before);
   });
 
-  it('leaves what is damaged, and says so', async () => {
+  it('leaves damaged objects, and reports them', async () => {
     const it = await scene();
     it.bucket.remove('5.json');
     it.bucket.replace('7.json', 'garbage', {}, it.bucket.read('7.json')?.etag ?? '');
@@ -182,7 +182,7 @@ describe('a cluster that shrinks', () => {
     expect(it.bucket.read('7.json')?.body).toBe('garbage');
   });
 
-  it('has complete bootstrap on record, so that what is missing later is known to be damage', async () => {
+  it('records that bootstrap is complete, so that a later missing object is known to be damage', async () => {
     const it = await scene();
     it.change({ bootstrapped: false });
     it.bucket.remove('2.json');
@@ -195,8 +195,8 @@ describe('a cluster that shrinks', () => {
   });
 });
 
-describe('holders of ids that the cluster gives up', () => {
-  it('learn of it beside their renewals, and are waited for, while the others are not disturbed', async () => {
+describe('holders of ids that the cluster retires', () => {
+  it('learn of it at their renewals, and get time to end, while the other holders are not disturbed', async () => {
     const it = await scene();
     const leases = await inTurn(it, 6);
     const [staying, leaving] = [leases.filter(({ id }) => id < FEW), leases.filter(({ id }) => id >= FEW)];
@@ -212,8 +212,8 @@ describe('holders of ids that the cluster gives up', () => {
       nodeId: leaving[0]?.id,
     });
     expect(shrinking.state.outcome).toBeUndefined();
-    const told = shrinking.events.filter(({ type }) => type === 'draining');
-    expect(told).toMatchObject([
+    const draining = shrinking.events.filter(({ type }) => type === 'draining');
+    expect(draining).toMatchObject([
       { holders: leaving.map(({ id, taskId, version }) => ({ id, taskId, version })), leftMs: 600_000 },
     ]);
     await leaving[0]?.release();
@@ -231,7 +231,7 @@ describe('holders of ids that the cluster gives up', () => {
     for (const lease of staying) await lease.release();
   });
 
-  it('cost one listing a look, however often they renew', async () => {
+  it('cost one listing a scan, however often they renew', async () => {
     const it = await scene();
     const leases = await inTurn(it, 6);
     const calls: string[] = [];
@@ -254,7 +254,7 @@ describe('holders of ids that the cluster gives up', () => {
     const leases = await Promise.all(Array.from({ length: MANY }, (_, index) => start(it, index + 1)));
     const old = leases.find(({ id }) => id === 9) as Lease;
     const taken: number[] = [];
-    // Renewed just before it is taken: for as long as that, its holder may trust it.
+    // Renewed just before it is taken: its holder may trust it for that long.
     const shrinking = it.scale(FEW, { drainTimeoutMs: 4_000 });
     await it.clock.advance(4_500);
     expect(shrinking.state.outcome).toMatchObject({ kind: 'scaled', forced: { length: 6 } });
@@ -283,7 +283,7 @@ describe('holders of ids that the cluster gives up', () => {
     for (const lease of again) await lease.release();
   });
 
-  it('are not waited for at all where that is asked for', async () => {
+  it('get no time to end if the timeout is 0', async () => {
     const it = await scene();
     it.hold(8);
     const shrinking = it.scale(FEW, { drainTimeoutMs: 0 });
@@ -294,7 +294,7 @@ describe('holders of ids that the cluster gives up', () => {
     expect(shrinking.events.filter(({ type }) => type === 'draining')).toEqual([]);
   });
 
-  it('are not waited for any longer when their leases have expired, and a renewal that comes late is refused', async () => {
+  it('end the wait when their leases have expired, and a late renewal is refused', async () => {
     const it = await scene();
     const held = it.hold(8);
     const etag = it.bucket.read('8.json')?.etag ?? '';
@@ -313,7 +313,7 @@ describe('holders of ids that the cluster gives up', () => {
     expect(it.bucket.replace('8.json', 'late', {}, etag).status).toBe('conflict');
   });
 
-  it('keep the id when they renew it in the very moment in which it looks expired', async () => {
+  it('keep the id when they renew it at the very moment at which it looks expired', async () => {
     const it = await scene();
     it.hold(8);
     await it.clock.advance(DURATION + GRACE + 10);
@@ -352,12 +352,12 @@ describe('holders of ids that the cluster gives up', () => {
 });
 
 describe('a starter that has read older settings', () => {
-  it('may still take an id that is being given up; it is told, and waited for', async () => {
+  it('may still take an id that is being retired; it learns of that, and gets time to end', async () => {
     const it = await scene();
     for (const id of [0, 1, 2, 3]) it.hold(id);
     const shrinking = it.scale(FEW, {
       intercept: async (call, apply) => {
-        // Just after the look at the object, and before it is retired.
+        // Just after the read of the object, and before it is retired.
         if (call.operation === 'replace' && call.key === '4.json' && it.read(4)?.kind === 'vacant') {
           it.hold(4, { taskId: 'straggler' });
         }
@@ -374,14 +374,14 @@ describe('a starter that has read older settings', () => {
     expect(await shrinking.end()).toMatchObject({ forced: [] });
   });
 
-  it('is found by the next call where the first one had ended', async () => {
+  it('is found by the next call if the first one had ended', async () => {
     const it = await scene();
     let go: () => void = () => undefined;
     const gate = new Promise<void>((resolve) => {
       go = resolve;
     });
     for (const id of [0, 1, 2, 3]) it.hold(id);
-    // It has read the settings, and looks at the id that it is to take afterwards.
+    // It has read the settings, and reads the object of the id afterwards.
     const stale = start(it, 1, {
       store: it.store.connect(async (call, apply) => {
         if (/^\d/.test(keyOf(call))) await gate;
@@ -417,7 +417,7 @@ describe('a starter that has read older settings', () => {
     return apply();
   };
 
-  it('does not take what a holder has just given up for good, once it has waited', async () => {
+  it('does not take a retired id that was just released, once it has waited', async () => {
     const it = await scaleScene({ nodes: 2 });
     const leases = [await start(it, 1), await start(it, 2)];
     const giveUp = new AbortController();
@@ -428,8 +428,7 @@ describe('a starter that has read older settings', () => {
       intercept: async (call, apply) => {
         if (keyOf(call) !== 'cluster.json') await it.clock.sleep(50);
         const reply = apply();
-        // The next look of the waiting one shows both: that the settings have changed, and an id that is
-        // free.
+        // The next scan of the waiting task shows both: changed settings, and a free id.
         if (writes(call) && keyOf(call) === 'cluster.json') it.put(1, released(1));
         return reply;
       },
@@ -466,7 +465,7 @@ describe('a cluster that grows again', () => {
     for (const lease of leases) await lease.release();
   });
 
-  it('is seen so by tasks that only read', async () => {
+  it('is seen correctly by tasks that only read', async () => {
     const it = await scene();
     it.put(5, released(7));
     await it.scale(FEW).end();
@@ -489,8 +488,8 @@ describe('a cluster that grows again', () => {
     const waiting = start(it, 2, {
       store: it.store.connect(async (call, apply) => {
         if (call.operation !== 'replace' || call.key !== '1.json' || raced) return apply();
-        // Somebody else is faster, and loses the id again at once: the next listing shows a tombstone to one
-        // who does not know why.
+        // Another task is faster, and loses the id again at once: the next listing shows a tombstone without
+        // the reason.
         raced = true;
         it.hold(1);
         const reply = apply();
@@ -509,7 +508,7 @@ describe('a cluster that grows again', () => {
     await holder.release();
   });
 
-  it('never creates what it once had and is absent, but says so, and a repair restores it', async () => {
+  it('never creates an absent object of an earlier size, but reports it, and a repair restores it', async () => {
     const it = await scene();
     it.put(5, released(7));
     await it.scale(FEW).end();
@@ -528,7 +527,7 @@ describe('a cluster that grows again', () => {
     expect(it.read(5)).toMatchObject({ kind: 'released', version: 9 });
   });
 
-  it('opens tombstones of others that tell no generation, or one that is yet to come', async () => {
+  it('opens tombstones of other writers without a generation, or with a later one', async () => {
     const it = await scene();
     await it.scale(FEW).end();
     for (const [id, generation] of [
@@ -555,7 +554,7 @@ describe('a cluster that grows again', () => {
     ]);
   });
 
-  it('retires anew what an earlier generation had retired: a task that read the settings in between would take it', async () => {
+  it('retires again what an earlier generation had retired: a task that read the settings in between would take it', async () => {
     const it = await scene();
     await it.scale(FEW).end();
     await it.scale(MANY).end();
@@ -567,7 +566,7 @@ describe('a cluster that grows again', () => {
 });
 
 describe('changes of the size at once', () => {
-  it('leave what the last one wants, whatever they are', async () => {
+  it('end with the size of the last one, whatever they are', async () => {
     for (let seed = 1; seed <= 40; seed += 1) {
       const it = await scene();
       it.hold(1);
@@ -600,7 +599,7 @@ describe('changes of the size at once', () => {
         expect({ seed, id, there: it.read(id) !== undefined }).toEqual({ seed, id, there: true });
       for (let id = size; it.read(id) !== undefined; id += 1) {
         const state = it.read(id);
-        // A growth that was overtaken may have left what was never held.
+        // A growth that was overtaken may have left objects that were never held.
         if (id >= peak) continue;
         expect({ seed, id, state }).toMatchObject({ seed, id, state: { kind: 'retired' } });
         const since = state?.kind === 'retired' ? (state.generation ?? 0) : 0;
@@ -626,12 +625,12 @@ describe('changes of the size at once', () => {
     expect(leases.filter(({ signal }) => signal.aborted)).toEqual([]);
     const next = await start(it, 99);
     expect(next).toMatchObject({ id: 7, version: 2 });
-    // Told once is told: a task that ends its work because of it may do so.
+    // A report is final: a task may end its work because of it.
     expect(leases.find(({ id }) => id === 8)?.retiring.aborted).toBe(true);
     for (const lease of [...leases, next]) await lease.release();
   });
 
-  it('take no id away on the word of settings that are no longer in force', async () => {
+  it('take no id away by outdated settings', async () => {
     const it = await scene();
     it.hold(8);
     let grown = false;
@@ -655,7 +654,7 @@ describe('changes of the size at once', () => {
     expect(it.read(8)).toMatchObject({ kind: 'held', version: 1 });
   });
 
-  it('do not take back what one has retired who knows newer settings, however late they are', async () => {
+  it('do not undo a retirement by newer settings, however late they are', async () => {
     const it = await scene();
     let isHeldUp = true;
     const late = it.scale(8, {
@@ -672,12 +671,12 @@ describe('changes of the size at once', () => {
     const before = etags(it, [8, 9]);
     isHeldUp = false;
     expect(await late.end()).toEqual({ kind: 'superseded', size: FEW });
-    // Of generation 1, it would be free for a task that has heard of the ten ids of generation 2, and of
-    // nothing since.
+    // With generation 1, it would be free for a task that knows the ten ids of generation 2, and nothing
+    // newer.
     expect(etags(it, [8, 9])).toEqual(before);
   });
 
-  it('do not open what another has retired again, however late a growth is that knows of neither', async () => {
+  it('do not open an id that another call has retired again, however late a growth is that knows of neither', async () => {
     const it = await scene();
     await it.scale(FEW).end();
     let isHeldUp = true;
@@ -694,13 +693,13 @@ describe('changes of the size at once', () => {
     const before = etags(it, [4, 9]);
     isHeldUp = false;
     expect(await late.end()).toMatchObject({ kind: 'scaled', to: MANY });
-    // Of generation 1, it would have been free for a task that has heard of the ten ids of generation 2, and
-    // of nothing since.
+    // With generation 1, it would have been free for a task that knows the ten ids of generation 2, and
+    // nothing newer.
     expect(etags(it, [4, 9])).toEqual(before);
     expect(it.cluster()).toMatchObject({ size: MANY, generation: 4 });
   });
 
-  it('let a growth that waits for a wider width go on, and mind the holders that drain', async () => {
+  it('let a growth continue that waits for a wider width, and respect the holders that drain', async () => {
     const it = await scene();
     it.hold(1);
     it.hold(8);
@@ -723,7 +722,7 @@ describe('changes of the size at once', () => {
     expect(await shrinking.end()).toMatchObject({ kind: 'superseded' });
   });
 
-  it('reckon with what was stamped with an id that is retired when the width grows', async () => {
+  it('consider the last id timestamp of a retired id when the width grows', async () => {
     const it = await scene();
     const late = it.clock.now() + 40_000;
     it.put(5, { kind: 'released', version: 2, timestamp: late + 9, durationMs: 0, stampedUntil: late });
@@ -732,7 +731,7 @@ describe('changes of the size at once', () => {
     expect(it.cluster()).toMatchObject({ size: 300, idWidth: 9, idFloor: late });
   });
 
-  it('need no width to be adopted twice: a cluster that once was as large asks no holder', async () => {
+  it('need no width twice: a cluster that was as large once waits for no holder', async () => {
     const it = await scene();
     await it.scale(300).end();
     await it.scale(8).end();
@@ -753,10 +752,10 @@ describe('changes of the size at once', () => {
   });
 });
 
-describe('a shrinkage that something gets in the way of', () => {
+describe('a shrinkage with interruptions and failures', () => {
   const NODES = 12;
 
-  /** What counts in the end, and all that was ever seen of the versions. */
+  /** The final state, and all versions that were ever seen. */
   async function ended(fail?: { at: number; applied: boolean }) {
     const it = await scaleScene({ nodes: NODES });
     it.hold(0);
@@ -778,13 +777,13 @@ describe('a shrinkage that something gets in the way of', () => {
     }
     expect(it.bucket.list().objects).toHaveLength(keys);
     const { wallOffset } = it.clock;
-    // By and by the times differ, and only those.
+    // Only the times differ, by more and more.
     const objects = Array.from({ length: NODES }, (_, id) => ({ ...it.read(id), timestamp: undefined }));
     expect(it.cluster().idFloor).toBeLessThan(wallOffset * 2);
     return { calls, cluster: it.cluster(), objects };
   }
 
-  it('ends alike wherever it was interrupted, once it is called again, and no version falls or rises twice', async () => {
+  it('ends in the same state after any interruption and another call, and no version falls or rises twice', async () => {
     const whole = await ended();
     expect(whole.cluster).toMatchObject({ size: FEW, peak: NODES, generation: 1 });
     expect(whole.objects.slice(FEW)).toMatchObject([
@@ -810,7 +809,7 @@ describe('a shrinkage that something gets in the way of', () => {
     }
   }, 60_000);
 
-  it('goes on when the store is away for a moment, and when replies are lost, and says what it did', async () => {
+  it('continues when the store is away for a moment, and when replies are lost, and reports what it did', async () => {
     for (const applied of [true, false]) {
       const it = await scene();
       it.hold(8);
@@ -837,7 +836,7 @@ describe('a shrinkage that something gets in the way of', () => {
     }
   });
 
-  it('is given up on a store that does not list what it was given', async () => {
+  it('gives up on a store that does not list what was written', async () => {
     const it = await scene();
     const before = it.bucket.list();
     const shrinking = it.scale(FEW, {
@@ -860,7 +859,7 @@ describe('a shrinkage that something gets in the way of', () => {
     await expect(stale.end()).rejects.toThrow(/does not list/);
   });
 
-  it('ends at once when it is given up, and leaves no listener and no timer', async () => {
+  it('ends at once when its signal aborts, and leaves no listener and no timer', async () => {
     const it = await scene();
     it.hold(8);
     const giveUp = new AbortController();

@@ -21,8 +21,8 @@ export interface StoredCluster {
 /**
  * The cluster's settings, or undefined when there is no cluster yet.
  *
- * @throws {StoreUnusableError} when `cluster.json` is not what it should be: without it no task knows how
- * long a lease lasts
+ * @throws {StoreUnusableError} when `cluster.json` is unreadable: without it no task knows the duration of a
+ * lease
  * @throws {StoreError}
  */
 export async function readCluster(
@@ -46,7 +46,10 @@ export async function readCluster(
   }
 }
 
-/** The same, where there must be a cluster. @throws {StoreUnusableError} when its settings are gone */
+/**
+ * Like {@link readCluster}, but throws without a cluster. @throws {StoreUnusableError} when its settings are
+ * gone
+ */
 export async function readExistingCluster(session: StoreSession, call?: SessionCall): Promise<StoredCluster> {
   const cluster = await readCluster(session, call);
   if (cluster === undefined) throw new StoreUnusableError(`${session.store.url}: ${CLUSTER_KEY} is gone`);
@@ -54,7 +57,7 @@ export async function readExistingCluster(session: StoreSession, call?: SessionC
 }
 
 /**
- * Creates `cluster.json`. Undefined where another task was first.
+ * Creates `cluster.json`. Undefined if another task was first.
  *
  * @throws {ConfigError} when a setting is out of range
  * @throws {StoreError}
@@ -67,7 +70,7 @@ export function createCluster(
 }
 
 /**
- * Changes the cluster's settings. Undefined where another task has changed them meanwhile.
+ * Changes the cluster's settings. Undefined if another task has changed them meanwhile.
  *
  * @throws {StoreError}
  */
@@ -81,8 +84,8 @@ export function changeCluster(
 }
 
 /**
- * Records that every lease object has been seen to exist, or that the store has passed the probe, whatever an
- * earlier one found. Undefined where another task has changed the settings meanwhile.
+ * Records that every lease object has been seen, or that the store has passed the probe, whatever an earlier
+ * probe found. Undefined if another task has changed the settings meanwhile.
  *
  * @throws {StoreError}
  */
@@ -95,11 +98,11 @@ export async function markCluster(
   return cluster.config[mark] ? cluster : changeCluster(session, cluster, { [mark]: true }, call);
 }
 
-/** Number of attempts to record a failed probe: a store that cannot be trusted may not keep this either. */
+/** Number of attempts to record a failed probe: a store that cannot be trusted may lose the record, too. */
 const ATTEMPTS = 5;
 
 /**
- * Records in the settings, whatever they say by now, why the store cannot be trusted: a probe that passed was
+ * Records in the settings why the store cannot be trusted, even if they record a passed probe: that one was
  * lucky.
  *
  * @throws {StoreError}
@@ -127,7 +130,7 @@ async function write(
   return result.status === 'written' ? { config, body, etag: result.etag } : undefined;
 }
 
-/** Tells of each own setting that the cluster overrules. */
+/** Reports each own setting that the cluster overrules. */
 export function reportOverruled(wanted: WantedSettings, stored: ClusterConfig, emit: LeaseListener): void {
   const pairs: [string, number | undefined, number][] = [
     ['nodes', wanted.nodes, stored.size],

@@ -13,8 +13,8 @@ import { StoreSession } from './store-session.js';
 const DURATION = 15_000;
 
 /**
- * A holder some durations after it has acquired its node id and created what was missing, with what it has
- * asked the store since.
+ * A holder some durations after it has acquired its node id and created the missing objects, with its
+ * requests since then.
  */
 async function holder(settingsIntervalMs?: number) {
   const clock = new VirtualClock();
@@ -24,7 +24,7 @@ async function holder(settingsIntervalMs?: number) {
   const network = { isAway: false };
   const store = direct.connect(async (call, apply) => {
     calls.push(call);
-    // Only what is read: the lease goes on.
+    // Only reads fail: the lease is still renewed.
     if (network.isAway && call.operation === 'read')
       throw new StoreError('away', { fault: 'unreachable', outcome: 'unknown' });
     return apply();
@@ -65,10 +65,10 @@ describe('what a held lease costs', () => {
       DURATION,
       { put: 3, get: 3, list: 0 },
     ],
-  ])('is %s, and that is what a holder makes', async (_, settingsIntervalMs, ms, requests) => {
+  ])('is %s, and a holder makes as many', async (_, settingsIntervalMs, ms, requests) => {
     expect(renewalRequests({ durationMs: DURATION, settingsIntervalMs }, ms)).toEqual(requests);
     const { clock, calls, lease } = await holder(settingsIntervalMs);
-    // Where a look is as rare as that, it begins wherever the last one was.
+    // With such a long interval, the time may begin anywhere between two reads.
     await clock.advance(ms);
     expect(counted(calls)).toEqual(requests);
     calls.length = 0;
@@ -76,7 +76,7 @@ describe('what a held lease costs', () => {
     expect(counted(calls)).toEqual({ put: 1, get: 0, list: 0 });
   });
 
-  it('is a month of it for each node id, at the prices that are told', () => {
+  it('is a month of it for each node id, at the given prices', () => {
     expect(monthlyCost({ nodes: 20, durationMs: DURATION })).toEqual({
       put: 10_368_000,
       get: 10_368_000,
@@ -99,7 +99,7 @@ describe('a holder that reads the cluster’s settings less often', () => {
   it.each<[string, number | undefined]>([
     ['at its next renewal', undefined],
     ['after no more than the interval, to the nearest renewal', 60_000],
-  ])('learns that its node id is to go %s', async (_, settingsIntervalMs) => {
+  ])('learns that its node id is retired %s', async (_, settingsIntervalMs) => {
     const { clock, session, start } = await holder(settingsIntervalMs);
     const last = await start();
     const cluster = await readCluster(session);
@@ -112,13 +112,13 @@ describe('a holder that reads the cluster’s settings less often', () => {
       cluster.etag,
     );
     const { renewEveryMs } = leaseTiming(DURATION);
-    const told = (settingsIntervalMs ?? renewEveryMs / 2) + renewEveryMs / 2;
+    const learnMs = (settingsIntervalMs ?? renewEveryMs / 2) + renewEveryMs / 2;
     expect([last.id, last.retiring.aborted]).toEqual([1, false]);
-    await clock.advance(told);
+    await clock.advance(learnMs);
     expect([last.retiring.aborted, last.isValid()]).toEqual([true, true]);
   });
 
-  it('asks again at the next renewal where the answer failed to come', async () => {
+  it('reads again at the next renewal if the answer was missing', async () => {
     const { clock, calls, network } = await holder(60_000);
     network.isAway = true;
     await clock.advance(75_000);

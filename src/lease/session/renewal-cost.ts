@@ -20,20 +20,19 @@ export interface Requests {
 /** A month of 30 days, in milliseconds. */
 export const MONTH_MS = 30 * 86_400_000;
 
-/** How a lease is kept. */
+/** How a lease is renewed. */
 export interface Renewing {
   readonly durationMs: number;
   /**
-   * How often the cluster's settings are read beside renewals, in milliseconds.
-   * @default beside each of them
+   * How often the cluster's settings are read, in milliseconds.
+   * @default at each renewal
    */
   readonly settingsIntervalMs?: number | undefined;
 }
 
 /**
- * The requests of one held node id within `ms` milliseconds, as long as no renewal is retried: a PUT for each
- * renewal (rule 6), and a GET of the settings beside the renewals that are nearest to the interval. The
- * release is one more PUT.
+ * The requests of one held node id within `ms` milliseconds, without retries. Each renewal is a PUT (rule 6).
+ * The renewals nearest to the interval also read the settings with a GET. The release is one more PUT.
  */
 export function renewalRequests({ durationMs, settingsIntervalMs = 0 }: Renewing, ms: number): Requests {
   const { renewEveryMs } = leaseTiming(durationMs);
@@ -51,13 +50,13 @@ export interface HeldNodes extends Renewing {
 
 /** What it costs to hold node ids for a month. */
 export interface MonthlyCost {
-  /** Whole ones, for all of the node ids together. */
+  /** Whole numbers, for all node ids together. */
   readonly put: number;
   readonly get: number;
   readonly dollars: number;
 }
 
-/** The cost of renewing node ids for a month of 30 days. Tasks that start or wait are not in it. */
+/** The cost of renewing node ids for a month of 30 days, without starting and waiting tasks. */
 export function monthlyCost({ nodes, prices, ...renewing }: HeldNodes): MonthlyCost {
   const { put, get } = renewalRequests(renewing, MONTH_MS);
   const requests = { put: Math.round(nodes * put), get: Math.round(nodes * get), list: 0 };

@@ -8,7 +8,7 @@ import { nativeCodec } from '../model/lease-codec.js';
 import { leaseKey } from '../model/lease-state.js';
 import { StoreSession } from './store-session.js';
 
-// A listing of a large cluster takes long, and that is no reason to take the store for unreachable.
+// A listing of a large cluster takes long. The store must not count as unreachable because of that.
 
 const NODES = 10_000;
 const LISTING_MS = 20_000;
@@ -44,7 +44,7 @@ it.each([
   expect((await lease).id).toBeLessThan(NODES);
 });
 
-it('a listing is given as long as any request, more time the more objects there are, and a minute at the most', () => {
+it('a listing gets as long as any request, more time for more objects, and a minute at most', () => {
   const session = new StoreSession(largeCluster().store, new VirtualClock(), 4_000);
   const limits = [0, 1_000, 10_000, 65_528].map((count) => {
     session.expectObjects(count);
@@ -53,7 +53,7 @@ it('a listing is given as long as any request, more time the more objects there 
   expect(limits).toEqual([4_000, 4_000, 30_000, 60_000]);
 });
 
-it('a listing that ran out of time is given twice as long the next time: a lost reply costs no more than any other', async () => {
+it('a listing that ran out of time gets twice as long the next time: a lost reply costs no more than any other', async () => {
   const { clock, store } = largeCluster();
   const session = new StoreSession(store, clock, 4_000);
   const limits: number[] = [];

@@ -34,21 +34,21 @@ const LISTING_MS = { perObject: 3, max: 60_000 } as const;
 export const UNHURRIED_LISTING_MS = 30_000;
 
 /**
- * How late a store's time in whole seconds may be, in milliseconds: some servers make their `Date` header
+ * How late a store's time in whole seconds may be, in milliseconds: some servers update their `Date` header
  * every second or two.
  */
 const LATE_MS = 2_000;
 
 /**
- * A store as one task uses it: every call has a timeout on the injected clock, every reply teaches the
- * store's time, and every request is counted. A call that is given up rejects at once, with a `StoreError` of
- * unknown outcome, even where the driver underneath is stuck.
+ * A task's session with a store. Every call has a timeout on the injected clock, every reply narrows the
+ * known store time, and every request is counted. A call that is given up rejects at once, with a
+ * `StoreError` of unknown outcome, even if the driver is stuck.
  */
 export class StoreSession {
   /** Requests made so far. */
   requests = 0;
   /**
-   * The time of the quickest request so far, complete listings aside, in milliseconds; undefined before the
+   * The time of the quickest request so far, except complete listings, in milliseconds; undefined before the
    * first answer.
    */
   requestMs: number | undefined;
@@ -56,8 +56,8 @@ export class StoreSession {
   readonly #time: StoreTime;
   #expectedObjects = 0;
   /**
-   * The shortest timeout of the next complete listing, in milliseconds: longer than that of one that ran out
-   * of time.
+   * Minimum timeout of the next complete listing, in milliseconds: longer than that of a listing that timed
+   * out.
    */
   #listingMs = 0;
 
@@ -82,7 +82,7 @@ export class StoreSession {
     return object;
   }
 
-  /** Notes how many objects a listing has to show, for its timeout. */
+  /** Sets how many objects a listing is expected to show, for its timeout. */
   expectObjects(count: number): void {
     this.#expectedObjects = Math.max(this.#expectedObjects, count);
   }
@@ -119,8 +119,8 @@ export class StoreSession {
   }
 
   /**
-   * A part of the listing, from the first key greater than `after` on; all of it where the store does not
-   * list in parts.
+   * A page of the listing, from the first key greater than `after` on; all of it if the store does not list
+   * in pages.
    *
    * @throws {StoreError} when the store gave no definite answer in time
    */
@@ -160,33 +160,33 @@ export class StoreSession {
   }
 
   /**
-   * The store's time now, in milliseconds since the Unix epoch, as far as its replies tell; this host's wall
-   * clock takes no part.
+   * The store's time now, in milliseconds since the Unix epoch, as its replies bound it. This host's wall
+   * clock is not used.
    */
   storeNow(): Interval {
     return this.#time.now();
   }
 
   /**
-   * The latest that it can have been when the store told its time, in milliseconds since the Unix epoch;
-   * infinity where it told none.
+   * The latest possible time of a store whose reply had this time, in milliseconds since the Unix epoch;
+   * infinity if it had none.
    */
   latest({ max }: Interval): number {
     return Math.ceil(max) + (this.store.timeStepMs >= 1_000 ? LATE_MS : 0);
   }
 
   /**
-   * How long until a reply can show that an age has grown by `ageMs` since the reply that told it, in
+   * How long until a reply can show that an age has grown by `ageMs` since the reply with that age, in
    * milliseconds.
    */
   untilTold(ageMs: number, { age, storeTime }: Pick<StoredObject, 'age' | 'storeTime'>): number {
     const { timeStepMs } = this.store;
-    const told = this.storeNow();
-    if (timeStepMs === 0 || ![age, storeTime, told].every(({ max }) => Number.isFinite(max))) return ageMs;
+    const now = this.storeNow();
+    if (timeStepMs === 0 || ![age, storeTime, now].every(({ max }) => Number.isFinite(max))) return ageMs;
     const due = Math.ceil((storeTime.min + ageMs) / timeStepMs) * timeStepMs;
-    // The store's time is known within bounds: by its lower one the step is certain. A clock that was set
-    // must not make this endless.
-    return Math.min(Math.max(0, due - told.min), ageMs + 2 * timeStepMs);
+    // The store's time is known within bounds. By the lower bound the step is certain. A clock that was set
+    // must not make the wait endless.
+    return Math.min(Math.max(0, due - now.min), ageMs + 2 * timeStepMs);
   }
 
   #answered(sentAt: number): void {

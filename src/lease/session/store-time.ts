@@ -5,8 +5,8 @@ import type { Interval } from '../../store/lease-store.js';
 export const DRIFT = 500e-6;
 
 /**
- * The time of another clock, as its answers tell: each bounds how far it is from the monotonic clock here,
- * and several bounds narrow each other. This host's wall clock takes no part.
+ * The time of another clock, from its answers. Each answer bounds the distance of that clock from the
+ * monotonic clock here, and several answers narrow the bounds. This host's wall clock is not used.
  */
 export class StoreTime {
   #offset: { interval: Interval; learnedAt: number } | undefined;
@@ -26,16 +26,16 @@ export class StoreTime {
   /**
    * Learns what the other clock said at some moment between `sentAt`, on the monotonic clock, and now.
    *
-   * @param told milliseconds since the Unix epoch; not finite where nothing was told
+   * @param time milliseconds since the Unix epoch; not finite if the answer had no time
    */
-  learn(told: Interval, sentAt: number): void {
-    if (!Number.isFinite(told.min) || !Number.isFinite(told.max)) return;
+  learn(time: Interval, sentAt: number): void {
+    if (!Number.isFinite(time.min) || !Number.isFinite(time.max)) return;
     const now = this.clock.monotonic();
     const known = this.now();
-    const heard = { min: told.min - now, max: told.max - sentAt };
+    const heard = { min: time.min - now, max: time.max - sentAt };
     const narrowed = { min: Math.max(heard.min, known.min - now), max: Math.min(heard.max, known.max - now) };
-    // Nothing in common: the clock was stepped, or another server with another clock answered. The newest
-    // word counts.
+    // If the bounds have nothing in common, the clock was stepped, or another server with another clock
+    // answered. The newest answer counts.
     this.#offset = { interval: narrowed.min <= narrowed.max ? narrowed : heard, learnedAt: now };
   }
 }

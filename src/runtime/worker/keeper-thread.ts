@@ -9,34 +9,29 @@ import { cloneable, type FromWorker, type ToWorker, toWire, type WorkerSettings 
 import { SharedTenure } from './shared-tenure.js';
 
 /**
- * How long the main thread has to act on a loss where another task may hold the id already, in milliseconds:
- * a message has to reach it.
+ * How long the main thread may take to act on a loss when another task may hold the id already, in
+ * milliseconds. A message must reach it first.
  */
 const TAKEN_TIMEOUT_MS = 100;
 /**
- * How long before the deadline a main thread that is still there is killed, in milliseconds. One that can act
- * has exited before.
+ * How long before the deadline a main thread that still runs is killed, in milliseconds. A thread that can
+ * act has exited before.
  */
 const KILL_MARGIN_MS = 30;
 
 /**
- * The keeper in a thread of its own: it acquires and renews while the main thread is free to block. What the
- * main thread has to know at any moment stands in shared memory, where it finds it without having to receive
- * a message.
+ * The keeper in a separate thread: it acquires and renews while the main thread may block. The facts that the
+ * main thread must know at any moment are in shared memory, so that it need not receive a message.
  */
 class KeeperThread {
   readonly #shared: SharedTenure;
   readonly #stopWaiting = new AbortController();
-  /**
-   * Aborts when the main thread asks for the release, and so says that its work has ended: it is not to be
-   * killed then.
-   */
+  /** Aborts when the main thread requests the release: its work has ended, and it must not be killed. */
   readonly #workEnded = new AbortController();
   #store: LeaseStore | undefined;
   #lease: Lease | undefined;
   /**
-   * True once the main thread may be making ids: from then on it has to say that it has gone over to a wider
-   * width.
+   * True once the main thread may make ids: from then on it must confirm that it has adopted a wider width.
    */
   #makesIds = false;
   #adopted: () => void = () => undefined;
@@ -89,15 +84,15 @@ class KeeperThread {
         void this.#prepare();
         break;
       case 'adopted':
-        // How far the narrower ids went; no more of them come.
+        // The last timestamp of the narrower ids. No more of them are made.
         this.#lease?.tenureTime?.stamp(this.#shared.stampedUntil);
-        // An answer that was overtaken by a still wider width says nothing about that.
+        // An answer that was overtaken by a still wider width does not confirm that width.
         if (message.idWidth >= (this.#lease?.tenureTime?.idWidth ?? 0)) this.#adopted();
         break;
       case 'release':
         this.#workEnded.abort();
         this.#shared.end();
-        // The main thread had stopped making ids when it said so.
+        // The main thread had stopped making ids when it sent this.
         this.#lease?.tenureTime?.stamp(this.#shared.stampedUntil);
         void this.#lease?.release().then(() => this.#finish({ type: 'released' }));
     }
@@ -116,8 +111,8 @@ class KeeperThread {
   }
 
   /**
-   * Resolves when the main thread makes no narrower ids any more: never, while it is blocked, for it may be
-   * making some just now.
+   * Resolves when the main thread makes no narrower ids any more. It does not resolve while that thread is
+   * blocked, since it may be making some.
    */
   #onWidth(idWidth: number): Promise<void> | undefined {
     this.#post({ type: 'width', idWidth });
@@ -149,14 +144,14 @@ class KeeperThread {
     } catch {
       return;
     }
-    // The main thread is blocked, for it would have exited by now. A signal ends it, where process.exit() in
-    // a thread would not.
+    // The main thread is blocked, since otherwise it would have exited by now. A signal ends it, but
+    // process.exit() in a thread would not.
     process.kill(process.pid, 'SIGKILL');
   }
 
   #publish(): void {
     const lease = this.#lease;
-    // Once it has ended it stays so, whatever is heard of a renewal that was under way.
+    // A tenure that has ended stays so, whatever the reply to a late renewal is.
     if (lease?.tenureTime === undefined || lease.tenureTime.signal.aborted) return;
     this.#shared.publish(lease.deadline, lease.tenureTime, systemClock.monotonic());
   }

@@ -5,7 +5,7 @@ import { LeaseUnreadableError } from '../../lease/model/lease-codec.js';
 import { StoreError } from '../../store/lease-store.js';
 import { fromWire, toWire } from './messages.js';
 
-describe('an error that crosses to another thread', () => {
+describe('an error that is sent to another thread', () => {
   it.each([
     new ConfigError('nodes', 0, 'at least 1'),
     new StoreUnusableError('the store cannot be used'),
@@ -22,7 +22,7 @@ describe('an error that crosses to another thread', () => {
     expect({ ...crossed }).toEqual({ ...error });
   });
 
-  it('has its causes, as far as they tell whether the store may come back', () => {
+  it('has its causes, if they show whether the store may come back', () => {
     const away = new StoreError('no answer', {
       fault: 'unreachable',
       outcome: 'unknown',

@@ -5,10 +5,10 @@ import { LeaseUnreadableError } from '../../lease/model/lease-codec.js';
 import { StoreError } from '../../store/lease-store.js';
 import type { StoreOptions } from '../opened-store.js';
 
-/** What cannot be cloned. */
+/** Options that cannot be cloned. */
 type OfOneThread = 'store' | 'clock' | 'random' | 'signal' | 'onEvent' | 'tracer';
 
-/** What the thread is started with; everything in it can be cloned. */
+/** The start options of the thread, which can all be cloned. */
 export interface WorkerSettings extends Omit<AcquireLeaseOptions, OfOneThread>, StoreOptions {
   /** Its URL. */
   readonly store: string;
@@ -24,7 +24,7 @@ export type ToWorker =
   | { readonly type: 'known-nodes'; readonly versions: Readonly<Record<number, number>> }
   /** Unique ids are to be made; answered by `prepared`. */
   | { readonly type: 'prepare' }
-  /** No id will be made with fewer bits for the node id than that. */
+  /** No further id has fewer bits for the node id than that. */
   | { readonly type: 'adopted'; readonly idWidth: number }
   | { readonly type: 'release' };
 
@@ -33,25 +33,25 @@ export type FromWorker =
   | { readonly type: 'acquired'; readonly id: number; readonly version: number; readonly idWidth: number }
   | { readonly type: 'failed'; readonly error: WireError }
   | { readonly type: 'event'; readonly event: WireEvent }
-  /** With what kept it from being prepared, if anything did. */
+  /** With the reason if the preparation failed. */
   | { readonly type: 'prepared'; readonly error?: WireError }
-  /** How many bits ids are to have for the node id; answered by `adopted`. */
+  /** The number of bits that ids must have for the node id; answered by `adopted`. */
   | { readonly type: 'width'; readonly idWidth: number }
   | { readonly type: 'lost'; readonly error: WireError }
   | { readonly type: 'released' };
 
 /** An error's facts: a structured clone would keep neither its class nor its fields. */
 export interface WireError {
-  /** Its class, by the place in {@link CLASSES}. */
+  /** Its class, by the index in {@link CLASSES}. */
   readonly kind: number;
   /** With the texts of its causes. */
   readonly message: string;
   readonly fields: Readonly<Record<string, unknown>>;
-  /** What caused it, where that is of one of those classes: it tells whether the store may come back. */
+  /** Its cause, if it has one of those classes: it shows whether the store may come back. */
   readonly cause?: WireError;
 }
 
-/** The classes that cross with their fields; of any other error, the text does. */
+/** The classes that are sent with their fields. Of any other error only the text is sent. */
 const CLASSES: readonly (new (...args: never[]) => Error)[] = [
   ...[ConfigError, StoreError, StoreUnusableError, AcquireTimeoutError],
   ...[LeaseLostError, LeaseReleasedError, LeaseUnreadableError],
@@ -61,7 +61,7 @@ function kindOf(error: unknown): number {
   return CLASSES.findIndex((type) => error instanceof type);
 }
 
-/** What of an error can cross to another thread. */
+/** The parts of an error that can be sent to another thread. */
 export function toWire(error: unknown): WireError {
   const kind = kindOf(error);
   const cause = error instanceof Error && kindOf(error.cause) >= 0 ? { cause: toWire(error.cause) } : {};
@@ -74,10 +74,10 @@ export function fromWire({ kind, message, fields, cause }: WireError): Error {
   return Object.setPrototypeOf(Object.assign(error, fields), (CLASSES[kind] ?? Error).prototype);
 }
 
-/** An event that crosses as it is; `lost` has a message of its own. */
+/** An event that is sent unchanged; `lost` has its own message. */
 export type WireEvent = Exclude<LeaseEvent, { type: 'lost' }>;
 
-/** The event, with the text only of an error in it. */
+/** The event, with only the text of an error in it. */
 export function cloneable(event: WireEvent): WireEvent {
   return 'error' in event ? { ...event, error: new Error(explain(event.error)) } : event;
 }

@@ -5,7 +5,7 @@ import { DRIFT } from '../../lease/session/store-time.js';
 import type { ToWorker } from './messages.js';
 
 /**
- * What each of the numbers is: the stamps in whole milliseconds since the Unix epoch, the others in
+ * The index of each number. Id timestamps are whole milliseconds since the Unix epoch, the others
  * microseconds.
  */
 const Cell = { deadline: 0, after: 1, before: 2, learnedAt: 3, storeOffset: 4, stampedUntil: 5 } as const;
@@ -13,16 +13,16 @@ const CELLS = 6;
 const MICROS = 1_000;
 
 /**
- * The part of a tenure that a thread has to know while it is blocked, or is not heard by the other one: in
- * memory that both of them have. All threads of a process see the same monotonic clock.
+ * The part of a tenure that a thread must know while it is blocked, or while the other thread is. It is in
+ * shared memory. All threads of a process see the same monotonic clock.
  *
- * Each number has one thread that writes it: what the main thread stamped its ids with is the main thread's,
- * the others are the keeper's.
+ * Each number has one writing thread: the main thread writes its last id timestamp, the keeper's thread the
+ * others.
  */
 export class SharedTenure {
   readonly #cells: BigInt64Array;
 
-  /** @param memory that of the other thread's. @default new memory */
+  /** @param memory the memory of the other thread. @default new memory */
   constructor(
     readonly memory: SharedArrayBuffer = new SharedArrayBuffer(CELLS * BigInt64Array.BYTES_PER_ELEMENT),
   ) {
@@ -42,23 +42,25 @@ export class SharedTenure {
     return this.#load(Cell.before);
   }
 
-  /** The last millisecond that the main thread stamped an id with; 0 for none. */
+  /** The last id timestamp of the main thread; 0 for none. */
   get stampedUntil(): number {
     return this.#load(Cell.stampedUntil);
   }
 
-  /** Store time at the least, as of what was published last. @param monotonic now, on the monotonic clock */
+  /**
+   * The lower bound of store time, from the last publication. @param monotonic now, on the monotonic clock
+   */
   storeNow(monotonic: number): number {
-    // In this order, the reverse of the other thread's: a new offset with an older time is a lower bound, the
-    // other way round it is not.
+    // The order is the reverse of the other thread's. A new offset with an older time is a lower bound. An
+    // old offset with a newer time is not.
     const learnedAt = this.#load(Cell.learnedAt) / MICROS;
     const offset = this.#load(Cell.storeOffset) / MICROS;
     return monotonic + offset - Math.max(0, monotonic - learnedAt) * DRIFT;
   }
 
   /**
-   * For the keeper's thread. Both are on the monotonic clock, in milliseconds: the deadline, and `monotonic`,
-   * which is now.
+   * For the keeper's thread. Both times are on the monotonic clock, in milliseconds: the deadline, and
+   * `monotonic`, which is now.
    */
   publish(deadline: number, time: Pick<TenureTime, 'after' | 'before' | 'now'>, monotonic: number): void {
     this.#store(Cell.after, time.after);
@@ -90,7 +92,7 @@ export class SharedTenure {
 export interface WorkerTenureTimeOptions {
   readonly clock: Clock;
   readonly shared: SharedTenure;
-  /** The width that the acquiring write told the others. */
+  /** The width in the acquiring write, which other tasks can read. */
   readonly idWidth: number;
   /** Throws when the tenure has ended. */
   readonly check: () => void;
@@ -99,15 +101,15 @@ export interface WorkerTenureTimeOptions {
 }
 
 /**
- * A tenure's share of store time where another thread keeps the lease: everything that a generator looks at
- * while it makes ids stands in shared memory, so that a thread which does nothing else for minutes has the
- * bounds of the latest renewal.
+ * The id time window of a tenure whose lease is renewed in another thread. All that a generator reads while
+ * it makes ids is in shared memory. So a thread that does nothing else for minutes has the bounds of the
+ * latest renewal.
  */
 export class WorkerTenureTime implements TenureTime {
   readonly clock: Clock;
   readonly #ending = new AbortController();
   readonly #width: TenureWidth;
-  /** What the keeper's thread owes, or has given, an answer to. */
+  /** The preparation that the keeper's thread is to answer, or has answered. */
   #preparing: Promise<void> | undefined;
   #answer: (error?: unknown) => void = () => undefined;
 
@@ -156,12 +158,12 @@ export class WorkerTenureTime implements TenureTime {
     this.options.check();
   }
 
-  /** The thread has heard how many bits ids are to have for the node id. */
+  /** The thread has learned how many bits ids must have for the node id. */
   widen(idWidth: number): void {
     this.#width.widen(idWidth);
   }
 
-  /** The thread has made sure that ids may be made, or could not: then the next call has it try again. */
+  /** The thread has ensured that ids may be made, or has failed: then the next call tries again. */
   prepared(error?: unknown): void {
     this.#answer(error);
   }

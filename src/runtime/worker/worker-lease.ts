@@ -19,34 +19,34 @@ import {
 import { type FromWorker, fromWire, type ToWorker, type WorkerSettings } from './messages.js';
 import { SharedTenure, WorkerTenureTime } from './shared-tenure.js';
 
-/** What a lease in a worker thread needs. */
+/** Options of {@link acquireInWorker}. */
 export interface WorkerLeaseOptions {
   readonly settings: Omit<WorkerSettings, 'tenure'>;
   readonly clock: Clock;
   readonly emit: LeaseListener;
   readonly signal?: AbortSignal | undefined;
   /**
-   * Sees how long acquiring, each renewal and the release take; what the thread itself asks of the store is
-   * not within their spans.
+   * Measures acquiring, each renewal and the release. The thread's own requests to the store are not within
+   * these spans.
    * @default none
    */
   readonly tracer?: LeaseTracer | undefined;
 }
 
-/** Where a lease that a worker thread keeps comes from. */
+/** The parts of a lease that a worker thread keeps. */
 interface WorkerLeaseParts extends WorkerLeaseOptions {
   readonly acquired: Extract<FromWorker, { type: 'acquired' }>;
   readonly thread: Worker;
   readonly shared: SharedTenure;
   /** Does no harm. */
   readonly tracer: LeaseTracer;
-  /** What spans say of the lease. */
+  /** The attributes of the lease's spans. */
   readonly facts: LeaseAttributes;
 }
 
 /**
- * A lease that a worker thread keeps: validity and the bounds of its ids are read from shared memory,
- * everything else goes by messages.
+ * A lease that a worker thread keeps. Validity and the bounds of its ids are read from shared memory;
+ * everything else is sent by messages.
  */
 class WorkerLease implements Lease {
   readonly id: number;
@@ -107,7 +107,7 @@ class WorkerLease implements Lease {
       if (this.#threadGone) return resolve();
       this.#ended = resolve;
       if (this.#state === 'held') {
-        // Before the thread hears of it: what it gives back must not be used any more.
+        // Before the thread learns of it: a lease that is being released must not be used any more.
         this.#state = 'released';
         this.#time.end(new LeaseReleasedError(this.id, this.version));
       }
@@ -120,14 +120,14 @@ class WorkerLease implements Lease {
   }
 
   receive(message: FromWorker): void {
-    if (message.type === 'event') this.#tell(message.event);
+    if (message.type === 'event') this.#report(message.event);
     else if (message.type === 'lost') this.#lose(fromWire(message.error) as LeaseLostError);
     else if (message.type === 'width') this.#time.widen(message.idWidth);
     else if (message.type === 'prepared') this.#time.prepared(message.error && fromWire(message.error));
     else if (message.type === 'released') this.#ended();
   }
 
-  /** The thread is gone: the lease is not renewed any more. */
+  /** The thread has ended: the lease is not renewed any more. */
   threadEnded(cause?: unknown): void {
     this.#threadGone = true;
     this.#ended();
@@ -148,7 +148,7 @@ class WorkerLease implements Lease {
   #lose(error: LeaseLostError): void {
     if (this.#state !== 'held') return;
     this.#state = 'lost';
-    // Nothing is left to renew: the thread is no reason for the process to stay.
+    // There is nothing left to renew: the thread must not keep the process alive.
     this.parts.thread.unref();
     this.#time.end(error);
     this.#lost.abort(error);
@@ -157,18 +157,18 @@ class WorkerLease implements Lease {
     tracer.past('nodelease.renew', facts, 0, error);
   }
 
-  #tell(event: LeaseEvent): void {
+  #report(event: LeaseEvent): void {
     const { emit, tracer, facts } = this.parts;
     if (event.type === 'retiring')
       this.#retiring.abort(new LeaseRetiringError(this.id, this.version, event.size));
     emit(event);
-    // The renewal itself is another thread's: its span is told when it is over.
+    // The renewal runs in another thread: its span is reported when it is over.
     if (event.type === 'renewed') tracer.past('nodelease.renew', facts, event.tookMs);
   }
 
   /**
-   * @throws {LeaseLostError} also where the thread has not been heard yet: it is the one that ends the
-   * tenure, or learns at the last moment that it goes on
+   * @throws {LeaseLostError} also before a message of the thread: it ends the tenure, or learns at the last
+   * moment that the tenure continues
    * @throws {LeaseReleasedError}
    */
   #check(): void {

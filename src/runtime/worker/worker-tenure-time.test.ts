@@ -4,7 +4,7 @@ import { LeaseReleasedError } from '../../lease/model/lease.js';
 import { StoreError } from '../../store/lease-store.js';
 import { SharedTenure, WorkerTenureTime } from './shared-tenure.js';
 
-describe('the share of store time of a lease that another thread keeps', () => {
+describe('the id time window of a lease that another thread renews', () => {
   let asked: number;
   let adopted: number[];
   let ended: Error | undefined;
@@ -28,7 +28,7 @@ describe('the share of store time of a lease that another thread keeps', () => {
     });
   });
 
-  it('is prepared once, however many ask', async () => {
+  it('is prepared once for any number of callers', async () => {
     const both = Promise.all([time.prepare(), time.prepare()]);
     time.widen(9);
     time.prepared();
@@ -38,7 +38,7 @@ describe('the share of store time of a lease that another thread keeps', () => {
     expect(time.idWidth).toBe(9);
   });
 
-  it('tells why it could not be prepared, and can be asked again', async () => {
+  it('reports why it could not be prepared, and can be prepared again', async () => {
     const error = new StoreError('denied', { fault: 'denied', outcome: 'not-applied' });
     const first = time.prepare();
     time.prepared(error);
@@ -69,20 +69,20 @@ describe('the share of store time of a lease that another thread keeps', () => {
     expect(time.signal.reason).toBe(ended);
   });
 
-  it('says that a wider width is used only when all who were told of it have gone over to it', async () => {
+  it('confirms a wider width only when all its listeners have adopted it', async () => {
     let goOn: () => void = () => undefined;
-    const told: number[] = [];
-    time.onWidth((idWidth) => void told.push(idWidth));
+    const widths: number[] = [];
+    time.onWidth((idWidth) => void widths.push(idWidth));
     time.onWidth(() => new Promise<void>((resolve) => (goOn = resolve)));
     time.widen(9);
     await settled();
-    expect({ told, adopted }).toEqual({ told: [9], adopted: [] });
+    expect({ widths, adopted }).toEqual({ widths: [9], adopted: [] });
     goOn();
     await settled();
     expect(adopted).toEqual([9]);
   });
 
-  it('says that the wider of two widths is used only when all who were told of it have gone over to it', async () => {
+  it('confirms the wider of two widths only when all its listeners have adopted it', async () => {
     const waiting = new Map<number, () => void>();
     time.onWidth((idWidth) => new Promise<void>((resolve) => waiting.set(idWidth, resolve)));
     time.widen(9);
@@ -95,14 +95,14 @@ describe('the share of store time of a lease that another thread keeps', () => {
     expect(adopted).toEqual([9, 10]);
   });
 
-  it('tells no listener that has gone, and none twice', () => {
-    const told: number[] = [];
-    const forget = time.onWidth((idWidth) => void told.push(idWidth));
+  it('notifies no listener that was removed, and none twice', () => {
+    const widths: number[] = [];
+    const forget = time.onWidth((idWidth) => void widths.push(idWidth));
     time.widen(10);
     time.widen(9);
     forget();
     time.widen(11);
-    expect(told).toEqual([10]);
+    expect(widths).toEqual([10]);
     expect(time.idWidth).toBe(11);
   });
 });
