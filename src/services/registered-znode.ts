@@ -1,10 +1,10 @@
 import type { Clock, RandomSource } from '../base/clock.js';
 import type { Lease } from '../lease/model/lease.js';
+import { busy } from '../zookeeper/contention.js';
 import type { ReconcileCall } from '../zookeeper/reconcile-loop.js';
 import type { CreateMode, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
-import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
+import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { withEnabled } from './instance-codec.js';
-import { busy } from './service-directory.js';
 import type { ServiceInstance } from './service-instance.js';
 
 /** The znode that is wanted for an instance. A value: it is replaced, never changed. */
@@ -29,8 +29,8 @@ export type RegistrationEvent =
       readonly by: string | undefined;
     }
   /**
-   * Our znode was removed, or overwritten, by another client, and stands there again. `problem` is the rest
-   * of the sentence "<path> …".
+   * Our znode was removed, or overwritten, by another client, and is there again. `problem` is the rest of
+   * the sentence "<path> …".
    */
   | { readonly type: 'restored'; readonly path: string; readonly problem: string };
 
@@ -63,9 +63,7 @@ export interface OwnZnode {
 export abstract class RegisteredZnode {
   /** Why a foreign znode at the path is left alone; undefined while there is none. */
   blockedBy: string | undefined;
-  /** How much longer a path without a znode is left to others, in milliseconds; undefined when it is not. */
-  pauseMs: number | undefined;
-  /** The data that are known to stand in our znode. */
+  /** The data that our znode is known to have. */
   #confirmed: string | undefined;
   /** When it was written lately, on the monotonic clock. */
   #writes: number[] = [];
@@ -82,13 +80,10 @@ export abstract class RegisteredZnode {
     return this.own?.path ?? this.wantedPath;
   }
 
-  /**
-   * Goes a step towards what is wanted. True when nothing is left to do until something changes; false when
-   * it has to be read again.
-   */
-  abstract establish(wanted: WantedZnode, call: ReconcileCall): Promise<boolean>;
-  /** Goes a step towards nothing of ours being left. True when that is so. */
-  abstract clear(call: ReconcileCall): Promise<boolean>;
+  /** Goes a step towards what is wanted, as `Reconciled.step` does. */
+  abstract establish(wanted: WantedZnode, call: ReconcileCall): Promise<boolean | number>;
+  /** Removes what is left of ours. */
+  abstract clear(call: ReconcileCall): Promise<void>;
 
   /** Lets the next {@link establish} replace a foreign znode, once, where one may be in the way. */
   claim(): void {}
@@ -96,10 +91,10 @@ export abstract class RegisteredZnode {
   /** Whether a znode that was seen there is just what is known and wanted; its data are known then. */
   expects(znode: Znode | undefined, wanted: WantedZnode, sessionId: string): boolean {
     if (znode === undefined || znode.stat.createdZxid !== this.own?.createdZxid) return false;
-    return znode.stat.owner === ownerOf(wanted, sessionId) && this.#stands(znode, wanted);
+    return znode.stat.owner === ownerOf(wanted, sessionId) && this.#isAsWanted(znode, wanted);
   }
 
-  /** Counts its writes anew: another znode is wanted, or there is another session. */
+  /** Counts its writes from zero: another znode is wanted, or there is another session. */
   forgetWrites(): void {
     this.#writes = [];
   }
@@ -108,13 +103,7 @@ export abstract class RegisteredZnode {
   protected checkWrite(): void {
     const { path } = this;
     const { clock, lease } = this.context;
-    // Between the loss of the lease and the withdrawal, or after a pause of the process.
-    if (lease?.isValid() === false)
-      throw new ZooKeeperError(`${path}: the lease is not valid`, {
-        fault: 'refused',
-        outcome: 'not-applied',
-        path,
-      });
+    checkLease(lease, path);
     const now = clock.monotonic();
     this.#writes = this.#writes.filter((at) => now - at < WRITES_WINDOW_MS);
     if (this.#writes.length >= MAX_WRITES) throw busy(path);
@@ -122,32 +111,26 @@ export abstract class RegisteredZnode {
   }
 
   /**
-   * Writes the wanted data into our znode unless they stand there. True when they do; false when it has to be
-   * read again.
+   * Writes the wanted data into our znode unless it has them. True when it does; false when it has to be read
+   * again.
    */
   protected async correct(znode: Znode, wanted: WantedZnode, call: ReconcileCall): Promise<boolean> {
     const { zookeeper, emit } = this.context;
     const { path } = this;
-    if (this.#stands(znode, wanted)) return true;
+    if (this.#isAsWanted(znode, wanted)) return true;
     this.checkWrite();
     if (this.#confirmed !== wanted.data) this.#confirmed = undefined;
-    // As of now: what is written here may be seen, and confirmed, before its reply is.
+    // Decided now: what is written here may be seen, and confirmed, before its reply is.
     const isRestored = this.#confirmed !== undefined;
-    try {
-      await zookeeper.setData(path, wanted.data, znode.stat.version, call);
-    } catch (error) {
-      if (isFault(error, 'bad-version', 'no-node')) return false;
-      throw error;
-    }
+    await zookeeper.setData(path, wanted.data, znode.stat.version, call);
     if (isRestored) emit({ type: 'restored', path, problem: 'was overwritten' });
     return false;
   }
 
   /**
-   * Whether the wanted data stand in our znode. That an operator has enabled or disabled the instance since
-   * stays, as in Curator.
+   * Whether our znode has the wanted data. An operator's change of enabled or disabled stays, as in Curator.
    */
-  #stands({ data }: Znode, { data: wanted, instance }: WantedZnode): boolean {
+  #isAsWanted({ data }: Znode, { data: wanted, instance }: WantedZnode): boolean {
     const text = data.toString('utf8');
     if (text === wanted) this.#confirmed = wanted;
     return text === wanted || (this.#confirmed === wanted && text === withEnabled(wanted, !instance.enabled));
@@ -160,16 +143,13 @@ export function ownerOf({ mode }: WantedZnode, sessionId: string): string | unde
 }
 
 /**
- * Brings the server up to date with every write made before: after a change of servers it may lag behind.
- * Afterwards a write that was sent over a lost connection is visible, or will never be applied.
+ * Called before a write: a lease may have been lost, or the process may have paused.
+ * @throws {ZooKeeperError} `refused` where the lease is not valid
  */
-export async function catchUp(zookeeper: ZooKeeper, path: string, call: ReconcileCall): Promise<void> {
-  try {
-    // A transaction goes through the leader, even one that only checks.
-    await zookeeper.multi([{ type: 'check', path }], call);
-  } catch (error) {
-    if (!isFault(error, 'no-node')) throw error;
-  }
+export function checkLease(lease: Pick<Lease, 'isValid'> | undefined, path: string): void {
+  if (lease?.isValid() !== false) return;
+  const message = `${path}: the lease is not valid`;
+  throw new ZooKeeperError(message, { fault: 'refused', outcome: 'not-applied', path });
 }
 
 /** Whether a write has certainly changed nothing. */

@@ -1,15 +1,10 @@
 import { concurrently } from '../base/concurrently.js';
+import { catchUp } from '../zookeeper/contention.js';
 import type { ReconcileCall } from '../zookeeper/reconcile-loop.js';
 import { parentOf } from '../zookeeper/znode-path.js';
 import type { Znode } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
-import {
-  catchUp,
-  isNotApplied,
-  type OwnZnode,
-  RegisteredZnode,
-  type WantedZnode,
-} from './registered-znode.js';
+import { isNotApplied, type OwnZnode, RegisteredZnode, type WantedZnode } from './registered-znode.js';
 
 /** How many znodes are read at a time when ours is searched for. */
 const READS_AT_ONCE = 64;
@@ -46,12 +41,11 @@ export class SequentialRegistration extends RegisteredZnode {
     return false;
   }
 
-  async clear(call: ReconcileCall): Promise<boolean> {
+  async clear(call: ReconcileCall): Promise<void> {
     const own = await this.#find(call);
     if (own !== undefined && (await this.#read(own, call)) !== undefined)
       await this.context.zookeeper.remove(own.path, undefined, call);
     this.own = undefined;
-    return true;
   }
 
   /** Our znode; undefined when it has gone, or another has its number. */

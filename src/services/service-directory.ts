@@ -1,8 +1,9 @@
 import type { Clock } from '../base/clock.js';
 import { concurrently } from '../base/concurrently.js';
 import { ConfigError, explain } from '../base/errors.js';
+import { againstOthers } from '../zookeeper/contention.js';
 import type { CallOptions, CreateMode, MultiOperation, ZooKeeper } from '../zookeeper/zookeeper.js';
-import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
+import { isFault } from '../zookeeper/zookeeper-error.js';
 import {
   decodeInstance,
   encodeInstance,
@@ -26,7 +27,7 @@ export interface ServiceDirectoryOptions<P> {
   readonly basePath?: string | undefined;
   readonly payload: PayloadCodec<P>;
   /**
-   * Told once of each instance that is left out, again when its problem is another; of 1,000 at the most.
+   * Called once for each instance that is left out, again when its problem is another; for 1,000 at most.
    * Must not throw and must not block.
    */
   readonly onUnreadable?: OnUnreadable | UnreadableReports | undefined;
@@ -34,8 +35,6 @@ export interface ServiceDirectoryOptions<P> {
 
 /** How many instances are read at a time. */
 const READS_AT_ONCE = 64;
-/** How often a write is tried against others' changes. */
-const ROUNDS = 8;
 /** The default deadline of a call, in milliseconds. */
 export const CALL_TIMEOUT_MS = 5_000;
 
@@ -68,8 +67,8 @@ export class ServiceDirectory<P> {
   }
 
   /**
-   * The instances of a service, disabled ones included, in the order of their znodes' names; none of a
-   * service that does not exist. Each is read by itself. Not guaranteed: that all of them existed at one
+   * The instances of a service, disabled ones included, in the order of their znodes' names; empty
+   * for a service that does not exist. Each is read by itself. Not guaranteed: that all of them existed at one
    * moment.
    *
    * @param call `timeoutMs` is that of the whole query. @default 5000
@@ -108,7 +107,7 @@ export class ServiceDirectory<P> {
   }
 
   /**
-   * Creates an instance's znode, in place of any that stands there, in one transaction. A `DYNAMIC` one goes
+   * Creates an instance's znode, in place of any that is there, in one transaction. A `DYNAMIC` one goes
    * with this session, and is not restored as a registration would be. Each write of a `DYNAMIC_SEQUENTIAL`
    * one creates another.
    *
@@ -123,18 +122,13 @@ export class ServiceDirectory<P> {
     const path = instancePath(this.basePath, instance.name, instance.id);
     const mode = createModeOf(instance.serviceType);
     const { sessionId } = await zookeeper.whenConnected(remaining());
-    for (let round = 0; round < ROUNDS; round += 1) {
+    return againstOthers(path, async () => {
       const bound = { ...remaining(), sessionId };
       const present = mode === 'ephemeral-sequential' ? undefined : await zookeeper.read(path, bound);
-      try {
-        if (present === undefined) return await zookeeper.createWithParents(path, data, mode, bound);
-        await zookeeper.multi(replacing(path, present.stat.version, data, mode), bound);
-        return path;
-      } catch (error) {
-        if (!isFault(error, 'node-exists', 'no-node', 'bad-version')) throw error;
-      }
-    }
-    throw busy(path);
+      if (present === undefined) return zookeeper.createWithParents(path, data, mode, bound);
+      await zookeeper.multi(replacing(path, present.stat.version, data, mode), bound);
+      return path;
+    });
   }
 
   /**
@@ -151,37 +145,28 @@ export class ServiceDirectory<P> {
 
   /**
    * Enables or disables an instance, whichever process registered it; all else of its data, its session and
-   * its type stay. It lasts until its registrant registers or updates it again.
+   * its type stay. The change stays until its registrant registers or updates it again.
    *
    * @param id the znode's name: of a `DYNAMIC_SEQUENTIAL` instance with the servers' number
    * @returns false when there is none
-   * @throws {ConfigError} when the name or the id cannot be a znode's, or what stands there is no instance
+   * @throws {ConfigError} when the name or the id cannot be a znode's, or the znode is no instance
    * @throws {ZooKeeperError} with the outcome `unknown` it may have been written
    */
   async setEnabled(name: string, id: string, enabled: boolean, call: ServiceCall = {}): Promise<boolean> {
     const { zookeeper, payload } = this.options;
     const remaining = this.#deadline(call);
     const path = instancePath(this.basePath, name, id);
-    for (let round = 0; round < ROUNDS; round += 1) {
+    return againstOthers(path, async () => {
       const znode = await zookeeper.read(path, remaining());
       if (znode === undefined) return false;
       const decoded = decodeInstance({ name, id, data: znode.data }, payload);
       if (decoded.status === 'unreadable')
         throw new ConfigError(path, new Kind(`a znode that ${decoded.problem}`), 'an instance');
       if (decoded.instance.enabled === enabled) return true;
-      try {
-        await zookeeper.setData(
-          path,
-          withEnabled(znode.data.toString('utf8'), enabled),
-          znode.stat.version,
-          remaining(),
-        );
-        return true;
-      } catch (error) {
-        if (!isFault(error, 'no-node', 'bad-version')) throw error;
-      }
-    }
-    throw busy(path);
+      const data = withEnabled(znode.data.toString('utf8'), enabled);
+      await zookeeper.setData(path, data, znode.stat.version, remaining());
+      return true;
+    });
   }
 
   /** The options of several requests that are one call, and so have one deadline. */
@@ -216,13 +201,4 @@ export function replacing(path: string, version: number, data: string, mode: Cre
 /** The version of the data of a znode that replaced another. */
 export function replacementVersion(version: number): number {
   return version === 0 ? 1 : 0;
-}
-
-/** The failure of a znode that others change as often as it is written. */
-export function busy(path: string): ZooKeeperError {
-  return new ZooKeeperError(`${path} is being changed by others all the time`, {
-    fault: 'refused',
-    outcome: 'not-applied',
-    path,
-  });
 }

@@ -1,14 +1,15 @@
 import { Listeners } from '../base/listeners.js';
 import { BoundSession } from '../zookeeper/bound-session.js';
+import { catchUp } from '../zookeeper/contention.js';
 import type { SessionState } from '../zookeeper/session-state.js';
 import type { CallOptions, Watch, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
-import { type Attempt, attempted, caughtUp, type DataCall, type DataContext } from './datum.js';
+import { type Attempt, attempted, type DataCall, type DataContext } from './datum.js';
 import { versionOf } from './entry.js';
 import { nodesFolder } from './layout.js';
 import type { Replicated } from './replica.js';
 
 /**
- * `joined`: it stands there. `suspended`: there is no connection, and it may be gone already. `disconnected`:
+ * `joined`: it is there. `suspended`: there is no connection, and it may be gone already. `disconnected`:
  * it is gone, and stays so; another node may be announced.
  */
 export type NodeState =
@@ -48,7 +49,7 @@ export class AnnouncedNode {
   ) {
     this.#forgetSession = zookeeper.onState((state) => this.#onSession(state));
     this.#watch = zookeeper.watchRemoval(path, () => {
-      // What is read in the next session tells nothing of why it is gone.
+      // What is read in the next session does not show why it is gone.
       const { state } = zookeeper;
       const isSame = state.status === 'connected' && state.sessionId === sessionId;
       this.#end(isSame ? 'removed' : 'session-expired');
@@ -137,7 +138,7 @@ async function findOwn(
   known: ReadonlySet<string>,
   call: CallOptions,
 ): Promise<string | undefined> {
-  await caughtUp(session, folder, call);
+  await catchUp(session, folder, call);
   for (const name of (await session.children(folder, call)) ?? []) {
     const path = `${folder}/${name}`;
     if (!known.has(path) && (await session.read(path, call))?.stat.owner === session.sessionId) return path;

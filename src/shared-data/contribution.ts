@@ -1,29 +1,27 @@
 import { concurrently } from '../base/concurrently.js';
 import { BoundSession } from '../zookeeper/bound-session.js';
+import { catchUp } from '../zookeeper/contention.js';
 import type { ReconcileCall, Reconciled } from '../zookeeper/reconcile-loop.js';
 import type { Znode } from '../zookeeper/zookeeper.js';
-import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
-import { caughtUp, type Datum, type Step } from './datum.js';
+import type { Datum, Step } from './datum.js';
 import { decodeEntry } from './entry.js';
 import type { Replica, Replicated } from './replica.js';
 import { SharedDataError } from './shared-data-error.js';
 
-/** How often it is tried against others' changes before it counts as a failure. */
-const ROUNDS = 8;
 /** Reads, and chains, under way at once. */
 const AT_ONCE = 64;
 
 /** One ephemeral element that this node contributes, in whichever session it is. */
 export interface OwnElement {
   readonly key: string;
-  /** Undefined for a list's, which may stand there twice. */
+  /** Undefined for a list's, which may be there twice. */
   readonly id: string | undefined;
   /** What its place is named by; the same for all of a list. */
   readonly hash: string;
   document: string;
   /** Whether it is to be taken away. */
   unwanted: boolean;
-  /** Where it stood last in this session; undefined for nowhere. */
+  /** Where it was last in this session; undefined for nowhere. */
   at: number | undefined;
   /** Whether ZooKeeper has it as wanted, as far as is known. */
   settled: boolean;
@@ -50,7 +48,7 @@ interface Place {
 /**
  * The ephemeral elements of one datum that this node contributes: made again in each session, moved into a
  * gap before them, where another node's element was, and removed when they are not wanted any more. What
- * stands there is read anew each time.
+ * is there is read again each time.
  */
 export class Contribution implements Reconciled {
   dirty = false;
@@ -90,7 +88,7 @@ export class Contribution implements Reconciled {
   }
 
   /**
-   * Whether an element does not stand as it should, as far as the replica has it. It is written anew then.
+   * Whether an element is not as it should be, as far as the replica has it. It is written again then.
    */
   differs(replica: SeenElements): boolean {
     let isAny = false;
@@ -107,28 +105,14 @@ export class Contribution implements Reconciled {
     return isAny;
   }
 
-  async settle({ sessionId, signal }: ReconcileCall): Promise<void> {
+  /** Resolves to true where all of it is settled, or refused. */
+  async step({ sessionId, signal }: ReconcileCall): Promise<boolean> {
     if (this.#sessionId !== sessionId)
       for (const element of this.elements.values()) Object.assign(element, { settled: false, at: undefined });
     this.#sessionId = sessionId;
     const step = { session: new BoundSession(this.datum.context.zookeeper, sessionId), call: { signal } };
-    for (let round = 0; round < ROUNDS; round += 1) {
-      // Every change from here on makes it dirty again.
-      this.dirty = false;
-      try {
-        if (await this.#settleAll(step)) return;
-      } catch (error) {
-        if (!isFault(error, 'node-exists', 'no-node', 'bad-version', 'not-empty')) throw error;
-      }
-    }
-    const text = `${this.path} is being changed all the time`;
-    throw new ZooKeeperError(text, { fault: 'contended', outcome: 'unknown', path: this.path });
-  }
-
-  /** Resolves to whether all of it is settled, or refused. */
-  async #settleAll(step: Step): Promise<boolean> {
     const { datum, path } = this;
-    const refused = this.refuses(step.session.sessionId);
+    const refused = this.refuses(sessionId);
     const todo = [...this.elements.values()].filter((element) => {
       const isRefused = refused !== undefined && !element.unwanted;
       if (!element.settled)
@@ -139,7 +123,7 @@ export class Contribution implements Reconciled {
     });
     if (todo.length === 0) return true;
     // What was done in this session is seen then, also where the reply was lost.
-    await caughtUp(step.session, path, step.call);
+    await catchUp(step.session, path, step.call);
     const collection = await datum.collection(step).catch((error: unknown) => {
       if (!(error instanceof SharedDataError)) throw error;
       return error;
@@ -157,7 +141,7 @@ export class Contribution implements Reconciled {
       return false;
     }
     const chains = await this.#read(todo, collection, step);
-    // All of them to their ends: none goes on beside the next round.
+    // All of them to their ends: none continues during the next round.
     const failures = await concurrently([...chains], AT_ONCE, async ([hash, chain]) => {
       try {
         for (const element of todo)
@@ -249,7 +233,7 @@ export class Contribution implements Reconciled {
   }
 
   /**
-   * Whether the znode may be this element of a list: another one with the same value does not stand there.
+   * Whether the znode may be this element of a list: another one with the same value is not there.
    */
   #mayBe(element: OwnElement, { n, owner, document }: Place, sessionId: string): boolean {
     if (owner !== sessionId || document !== element.document) return false;

@@ -69,7 +69,7 @@ export function isFault(error: unknown, ...faults: readonly ZooKeeperFault[]): e
   return error instanceof ZooKeeperError && faults.includes(error.fault);
 }
 
-/** Why one request failed, before it is told which call it was made for. */
+/** Why one request failed, before it is known which call it was made for. */
 export class RequestFailure extends Error {
   /**
    * @param mayBeApplied whether a write may have been carried out all the same
