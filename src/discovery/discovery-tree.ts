@@ -151,7 +151,6 @@ export class DiscoveryTree {
    * @throws {ConfigError} when a name cannot be a znode's
    */
   put(entry: TreeEntry, fields: Readonly<Record<string, unknown>> = {}): void {
-    this.#loop.signal.throwIfAborted();
     if (this.#withdrawn)
       throw new ZooKeeperError('announcements have been withdrawn', {
         fault: 'closed',
@@ -188,6 +187,7 @@ export class DiscoveryTree {
 
   /** Follows nothing any more. The znodes stay until their session ends. Idempotent. */
   async close(): Promise<void> {
+    this.#withdrawn = true;
     for (const entry of this.#entries.values()) this.#loop.forget(entry);
     if (this.shared === undefined) await this.#loop.close();
   }

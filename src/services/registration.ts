@@ -22,8 +22,6 @@ export class Registration implements Reconciled {
   #znode: RegisteredZnode;
   /** Whether ZooKeeper has what is wanted, or nothing where nothing is. */
   #settled = false;
-  /** How often it was unregistered, or registered again after that. */
-  #turns = 0;
   /** The session in which it was settled last; undefined where nothing can have been written. */
   #sessionId: string | undefined;
 
@@ -45,7 +43,6 @@ export class Registration implements Reconciled {
 
   /** Wants another znode. @param claims whether another registrant's znode is replaced */
   want(wanted: WantedZnode, claims: boolean): void {
-    if (this.wanted === undefined) this.#turns += 1;
     if (claims) this.#znode.claim();
     this.wanted = wanted;
     this.#touch();
@@ -54,7 +51,6 @@ export class Registration implements Reconciled {
   /** Wants no znode. Where nothing was ever written, it is gone at once. */
   drop(): void {
     if (this.wanted === undefined) return;
-    this.#turns += 1;
     this.wanted = undefined;
     if (this.#sessionId === undefined) this.#gone();
     else this.#touch();
@@ -69,10 +65,11 @@ export class Registration implements Reconciled {
    */
   async settled({ timeoutMs = CALL_TIMEOUT_MS, signal }: ServiceCall): Promise<void> {
     const { loop } = this.options;
-    const [turn, isWanted] = [this.#turns, this.wanted !== undefined];
+    const isWanted = this.wanted !== undefined;
     let outcome: 'settled' | 'turned' | undefined;
+    // Asked at each change of what is wanted.
     const isDecided = () => {
-      if (this.#turns !== turn) outcome ??= 'turned';
+      if (isWanted !== (this.wanted !== undefined)) outcome ??= 'turned';
       else if (this.#settled) outcome ??= 'settled';
       return outcome !== undefined;
     };

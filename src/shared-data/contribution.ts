@@ -124,10 +124,7 @@ export class Contribution implements Reconciled {
     if (todo.length === 0) return true;
     // What was done in this session is seen then, also where the reply was lost.
     await catchUp(step.session, path, step.call);
-    const collection = await datum.collection(step).catch((error: unknown) => {
-      if (!(error instanceof SharedDataError)) throw error;
-      return error;
-    });
+    const collection = await datum.collection(step).catch(refusalIn);
     if (collection instanceof SharedDataError) {
       for (const element of todo) this.#end(element, element, collection);
       return true;
@@ -145,7 +142,11 @@ export class Contribution implements Reconciled {
     const failures = await concurrently([...chains], AT_ONCE, async ([hash, chain]) => {
       try {
         for (const element of todo)
-          if (element.hash === hash) await this.#settleOne(element, chain, collection, step);
+          if (element.hash === hash) {
+            const { document, unwanted } = element;
+            const refusal = await this.#settle(element, chain, collection, step).catch(refusalIn);
+            this.#end(element, { document, unwanted }, refusal);
+          }
         return [];
       } catch (error) {
         return [error];
@@ -178,15 +179,15 @@ export class Contribution implements Reconciled {
     return chains;
   }
 
-  async #settleOne(
+  /** @throws {SharedDataError} why it is not there as wanted */
+  async #settle(
     element: OwnElement,
     chain: Place[],
     collection: Znode | undefined,
     { session, call }: Step,
-  ): Promise<void> {
+  ): Promise<undefined> {
     const { datum } = this;
     const { id, hash, document, unwanted } = element;
-    const wanted = { document, unwanted };
     const { sessionId } = session;
     const same = chain.filter((place) =>
       id === undefined ? this.#mayBe(element, place, sessionId) : place.id === id,
@@ -200,36 +201,26 @@ export class Contribution implements Reconciled {
         chain.splice(chain.indexOf(place), 1);
       }
       element.at = undefined;
-      const text = `${datum.title}: another node contributes this entry, in session ${first?.owner ?? 'none'}`;
       // A set has what is wanted then.
-      return this.#end(
-        element,
-        wanted,
-        datum.record.kind === 'set' ? undefined : new SharedDataError(text, 'owned-by-other', this.path),
-      );
+      if (unwanted || datum.record.kind === 'set') return;
+      const text = `${datum.title}: another node contributes this entry, in session ${first?.owner ?? 'none'}`;
+      throw new SharedDataError(text, 'owned-by-other', this.path);
     }
     const taken = new Set(chain.map(({ n }) => n));
     let n = place?.n ?? (id === undefined ? (chain.at(-1)?.n ?? -1) + 1 : 0);
     if (place) while (n > 0 && !taken.has(n - 1)) n -= 1;
     else while (taken.has(n)) n += 1;
-    try {
-      if (place?.n !== n) {
-        const create = collection && datum.creation(hash, n, document, collection);
-        if (place && create)
-          await session.multi([create, { type: 'remove', path: datum.pathAt(hash, place.n) }], call);
-        else if (create) await session.multi([create], call);
-        else await session.createWithParents(this.path, document, 'ephemeral', call);
-      } else if (place.document !== document)
-        await session.setData(datum.pathAt(hash, n), document, -1, call);
-    } catch (error) {
-      if (!(error instanceof SharedDataError)) throw error;
-      return this.#end(element, wanted, error);
-    }
+    if (place?.n !== n) {
+      const create = collection && datum.creation(hash, n, document, collection);
+      if (place && create)
+        await session.multi([create, { type: 'remove', path: datum.pathAt(hash, place.n) }], call);
+      else if (create) await session.multi([create], call);
+      else await session.createWithParents(this.path, document, 'ephemeral', call);
+    } else if (place.document !== document) await session.setData(datum.pathAt(hash, n), document, -1, call);
     element.at = n;
     if (place) chain.splice(chain.indexOf(place), 1);
     chain.push({ n, id, owner: sessionId, document });
     chain.sort((a, b) => a.n - b.n);
-    this.#end(element, wanted);
   }
 
   /**
@@ -252,4 +243,10 @@ export class Contribution implements Reconciled {
     element.done = element.settled;
     if (unwanted) this.elements.delete(element.key);
   }
+}
+
+/** The refusal that an error is. @throws any other one */
+function refusalIn(error: unknown): SharedDataError {
+  if (error instanceof SharedDataError) return error;
+  throw error;
 }

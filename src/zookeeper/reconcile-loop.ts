@@ -1,4 +1,4 @@
-import { withTimeout } from '../base/abort.js';
+import { aborted, withTimeout } from '../base/abort.js';
 import { backoffMs } from '../base/backoff.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { concurrently } from '../base/concurrently.js';
@@ -63,6 +63,8 @@ export interface ReconcileLoopOptions {
 
 /** Between two attempts while something fails. */
 const RETRY_MS = { first: 100, max: 1_000 };
+/** In milliseconds. */
+const NEVER = Number.POSITIVE_INFINITY;
 /** How many items are settled at a time. */
 const SETTLED_AT_ONCE = 64;
 /** Before anything has been tried. */
@@ -85,11 +87,11 @@ export class ReconcileLoop {
    * The problem of the last event, empty for none. A short degradation while an item is written is no event.
    */
   #reported: string | undefined;
-  #woken = false;
-  #wake: () => void = () => undefined;
+  /** The wait for something to do, which ends when it is aborted. */
+  #nap = new AbortController();
   #failures = 0;
   /** The shortest pause that an item has asked for. */
-  #pauseMs = Number.POSITIVE_INFINITY;
+  #pauseMs = NEVER;
   readonly #ended: Promise<void>;
 
   constructor(private readonly options: ReconcileLoopOptions) {
@@ -99,11 +101,6 @@ export class ReconcileLoop {
 
   get state(): ReconcileState {
     return this.#state;
-  }
-
-  /** Aborted when the loop is closed, with a {@link ZooKeeperError} that says so. */
-  get signal(): AbortSignal {
-    return this.#closing.signal;
   }
 
   /**
@@ -180,33 +177,35 @@ export class ReconcileLoop {
       this.#forgetSession();
       for (const followed of this.#items.values()) followed?.watch.close();
       this.#setState({ status: 'closed' });
-      this.#wake();
+      this.#awake();
     }
     await this.#ended;
   }
 
   async #keep(): Promise<void> {
-    const { zookeeper, random } = this.options;
+    const { zookeeper, clock, random } = this.options;
     const { signal } = this.#closing;
     while (!signal.aborted) {
-      this.#woken = false;
+      this.#nap = new AbortController();
       const session = zookeeper.state;
       if (session.status !== 'connected') this.#withoutSession(session);
       else {
         const problem = await this.#reconcile(session.sessionId);
         if (signal.aborted) return;
-        if (problem !== undefined) this.#degrade(problem);
-        else this.#succeed();
+        // What was touched in the meantime is not as wanted yet.
+        const isOver = ![...this.#items.keys()].some(({ dirty }) => dirty);
+        if (problem !== undefined || isOver) this.#become(problem);
       }
-      const retryMs =
-        this.#failures === 0 ? Number.POSITIVE_INFINITY : backoffMs(RETRY_MS, this.#failures, random);
-      await this.#untilWoken(Math.min(this.#pauseMs, retryMs));
+      const nap = this.#nap.signal;
+      const retryMs = this.#failures === 0 ? NEVER : backoffMs(RETRY_MS, this.#failures, random);
+      const ms = Math.min(this.#pauseMs, retryMs);
+      await (ms === NEVER ? aborted(nap) : clock.sleep(ms, nap).catch(() => undefined));
     }
   }
 
   /** Settles all dirty items. Returns the problem of the first that is not as wanted. */
   async #reconcile(sessionId: string): Promise<string | undefined> {
-    this.#pauseMs = Number.POSITIVE_INFINITY;
+    this.#pauseMs = NEVER;
     const dirty = [...this.#items.keys()].filter((item) => item.dirty);
     const problems = await concurrently(dirty, SETTLED_AT_ONCE, async (item) => {
       try {
@@ -261,7 +260,7 @@ export class ReconcileLoop {
     if (session.status === 'connected') for (const item of this.#items.keys()) item.dirty = true;
     else this.#withoutSession(session);
     this.#failures = 0;
-    this.#pauseMs = Number.POSITIVE_INFINITY;
+    this.#pauseMs = NEVER;
     this.#awake();
   }
 
@@ -269,38 +268,22 @@ export class ReconcileLoop {
     // Neither a closed client nor a first connection that takes its time is a problem.
     const begins = session.status === 'connecting' && session.problem === undefined && this.#state === BEGUN;
     if (session.status === 'closed') this.#setState({ status: 'closed' });
-    else if (!begins) this.#degrade(problemOf(session, this.options.zookeeper.description));
+    else if (!begins) this.#become(problemOf(session, this.options.zookeeper.description));
   }
 
   #awake(): void {
-    this.#woken = true;
-    this.#wake();
+    this.#nap.abort('there is something to do');
   }
 
-  /** Until there is something to do, or for that long. */
-  async #untilWoken(limitMs: number): Promise<void> {
-    if (this.#woken || this.#closing.signal.aborted) return;
-    const woken = new Promise<void>((resolve) => {
-      this.#wake = resolve;
-    });
-    await (limitMs === Number.POSITIVE_INFINITY ? woken : withTimeout(this.options.clock, limitMs, woken));
-  }
-
-  #succeed(): void {
-    if ([...this.#items.keys()].some(({ dirty }) => dirty)) return;
-    if (this.#state.status !== 'synced') this.#setState({ status: 'synced' });
-    const isNews = this.#reported !== '';
-    this.#reported = '';
-    if (isNews) this.options.onEvent?.({ type: 'synced' });
-  }
-
-  #degrade(problem: string): void {
+  /** @param problem undefined where all is as wanted */
+  #become(problem: string | undefined): void {
+    const before = 'problem' in this.#state ? this.#state.problem : undefined;
     if (this.#state.status === 'closed') return;
-    if (this.#state.status !== 'degraded' || this.#state.problem !== problem)
-      this.#setState({ status: 'degraded', problem });
-    const isNews = this.#reported !== problem;
-    this.#reported = problem;
-    if (isNews) this.options.onEvent?.({ type: 'degraded', problem });
+    if (before !== problem)
+      this.#setState(problem === undefined ? { status: 'synced' } : { status: 'degraded', problem });
+    if (this.#reported === (problem ?? '')) return;
+    this.#reported = problem ?? '';
+    this.options.onEvent?.(problem === undefined ? { type: 'synced' } : { type: 'degraded', problem });
   }
 
   #setState(state: ReconcileState): void {
