@@ -105,7 +105,8 @@ class AnnouncedZnode implements Reconciled {
     if (other.version < version || (other.version === version && other.taskId === taskId)) return undefined;
     if (other.version === version)
       return blocked(`${path} is announced by task ${other.taskId} under the same version ${version}`);
-    const problem = `${path} is announced by task ${other.taskId} under version ${other.version}, above our ${version}`;
+    const theirs = `task ${other.taskId} under version ${other.version}`;
+    const problem = `${path} is announced by ${theirs}, above our ${version}`;
     return { problem, event: { type: 'superseded', path, by: other } };
   }
 }

@@ -24,7 +24,8 @@ const LEAVE_EMPTY_MS = { min: 100, jitter: 200 };
  * A registration whose znode has a fixed name.
  *
  * Two registrants may share a session, so a znode is known by the transaction that created it. The last one
- * to register replaces the present znode, once; the others leave its znode alone, so that they never fight. When the znode is removed, ours or the other's, the path is left empty for a moment: a registrant of
+ * to register replaces the present znode, once; the others leave its znode alone, so that they never fight.
+ * When the znode is removed, ours or the other's, the path is left empty for a moment: a registrant of
  * another kind may be replacing it.
  *
  * A znode whose transaction is not known yet is taken for ours by its session, its data, and their version.
@@ -98,10 +99,7 @@ export class NamedRegistration extends RegisteredZnode {
     this.blockedBy = undefined;
   }
 
-  /**
-   * Reads what is there, after every write of ours whose reply was lost has been applied or never will
-   * be.
-   */
+  /** Reads what is there, once every write of ours whose reply was lost has been applied or never will be. */
   async #look(
     call: ReconcileCall,
   ): Promise<{ readonly znode: Znode | undefined; readonly whose: 'ours' | 'unsure' | 'foreign' }> {
@@ -111,9 +109,7 @@ export class NamedRegistration extends RegisteredZnode {
     return { znode, whose: znode === undefined ? 'foreign' : this.#recognise(znode) };
   }
 
-  /**
-   * Whose znode is there; `unsure` for one that may be ours, and was overwritten before our first read.
-   */
+  /** Whose znode is there; `unsure` for one that may be ours, and was overwritten before our first read. */
   #recognise({ data, stat: { createdZxid, owner, version } }: Znode): 'ours' | 'unsure' | 'foreign' {
     const made = this.#made;
     // While the one before exists, none was created in its place.

@@ -67,8 +67,8 @@ export class ServiceDirectory<P> {
   }
 
   /**
-   * The instances of a service, disabled ones included, in the order of their znodes' names; empty
-   * for a service that does not exist. Each is read by itself. Not guaranteed: that all of them existed at one
+   * The instances of a service, disabled ones included, in the order of their znodes' names; empty for a
+   * service that does not exist. Each is read by itself. Not guaranteed: that all of them existed at one
    * moment.
    *
    * @param call `timeoutMs` is that of the whole query. @default 5000

@@ -16,8 +16,8 @@ export type ContributionEvent =
 const WITHDRAW_MS = 3_000;
 
 /**
- * The ephemeral elements of one client: they are there in each session of it, unless the node that they go with
- * is not announced there.
+ * The ephemeral elements of one client: they are there in each session of it, unless the node that they go
+ * with is not announced there.
  */
 export class Contributions {
   readonly #items = new Map<string, Contribution>();
@@ -81,7 +81,7 @@ export class Contributions {
   }
 
   /**
-   * Takes back what this node contributes. Resolves to false where there is none.
+   * Removes what this node contributes. Resolves to false where there is none.
    *
    * @param entry as the replica has it @throws {SharedDataError} `owned-by-other`
    */
@@ -108,7 +108,7 @@ export class Contributions {
   }
 
   /**
-   * Takes all of it back. Resolves when it is gone, or within 3 s: then it goes with its session. Never
+   * Removes all of it. Resolves when it is gone, or within 3 s: then it goes with its session. Never
    * rejects.
    */
   async withdraw(): Promise<void> {

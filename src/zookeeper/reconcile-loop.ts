@@ -193,8 +193,8 @@ export class ReconcileLoop {
         const problem = await this.#reconcile(session.sessionId);
         if (signal.aborted) return;
         // What was touched in the meantime is not as wanted yet.
-        const isOver = ![...this.#items.keys()].some(({ dirty }) => dirty);
-        if (problem !== undefined || isOver) this.#become(problem);
+        const isSettled = ![...this.#items.keys()].some(({ dirty }) => dirty);
+        if (problem !== undefined || isSettled) this.#become(problem);
       }
       const nap = this.#nap.signal;
       const retryMs = this.#failures === 0 ? NEVER : backoffMs(RETRY_MS, this.#failures, random);
