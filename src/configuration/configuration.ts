@@ -155,7 +155,7 @@ export class Configuration implements AsyncIterable<ConfigurationChange>, AsyncD
     this.#now = start;
     const { nodeId, reports = true } = options;
     if (nodeId !== undefined && reports) this.#seen = new SeenReporter(place, contexts[0], nodeId);
-    this.#seen?.tell(start.revisions);
+    this.#seen?.report(start.revisions);
     this.#ended = this.#follow('paths' in start ? start : undefined);
   }
 
@@ -281,7 +281,7 @@ export class Configuration implements AsyncIterable<ConfigurationChange>, AsyncD
     const isNew = changes.length > 0 || JSON.stringify(read.revisions) !== JSON.stringify(before.revisions);
     if (isNew || isFirst) await this.#keep(read);
     if (!isNew) return;
-    this.#seen?.tell(read.revisions);
+    this.#seen?.report(read.revisions);
     this.#listeners.tell({ changes, revisions: read.revisions });
   }
 

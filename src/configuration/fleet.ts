@@ -1,15 +1,16 @@
 import { concurrently } from '../base/concurrently.js';
 import { CALLS_AT_ONCE } from '../zookeeper/call-limits.js';
-import { type Reconciled, ReconcileLoop } from '../zookeeper/reconcile-loop.js';
+import { type ReconcileCall, type Reconciled, ReconcileLoop } from '../zookeeper/reconcile-loop.js';
+import { writeEphemeral } from '../zookeeper/retry.js';
 import type { CallOptions, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { contextsOf, contextsOfNode, seenPath } from './layout.js';
 import { type ConfigPlace, readHead, revisionIn } from './read-contexts.js';
 
-/** Which revisions the nodes of a configuration run. All of it can be told as JSON. */
+/** Which revisions the nodes of a configuration run. All of it can be written as JSON. */
 export interface FleetReport {
   /** The most specific context. */
   readonly context: string;
-  /** The standing ones, by context; of overrides only where a node has some. */
+  /** The current ones, by context; of overrides only where a node has some. */
   readonly revisions: Readonly<Record<string, number>>;
   /** In the order of their ids; those without a connection are missing. */
   readonly nodes: readonly NodeRevisions[];
@@ -22,55 +23,44 @@ export interface NodeRevisions {
   readonly revisions: Readonly<Record<string, number>>;
   /** When the node had them, ISO 8601, by its clock. */
   readonly at: string;
-  /** The contexts of which it runs an earlier revision than the one that stands. */
+  /** The contexts of which it runs an earlier revision than the current one. */
   readonly behind: readonly string[];
 }
 
-/** Tells others, in an ephemeral znode, which revisions this node runs; again in each new session. */
-export class SeenReporter {
-  readonly #path: string;
-  readonly #item: Reconciled;
-  readonly #loop: ReconcileLoop<Reconciled>;
-  #data: string | undefined;
+/** Shows others, in an ephemeral znode, which revisions this node runs; again in each new session. */
+export class SeenReporter implements Reconciled {
+  readonly path: string;
+  readonly blockedBy = undefined;
+  dirty = false;
+  readonly #loop: ReconcileLoop;
+  #data = '';
 
   constructor(
     private readonly place: ConfigPlace,
     context: string,
     nodeId: number,
   ) {
-    const { zookeeper, clock, random, root } = place;
-    this.#path = `${seenPath(root, context)}/${nodeId}`;
-    this.#item = { path: this.#path, dirty: false, blockedBy: undefined };
-    const settle = async (item: Reconciled, call: CallOptions) => {
-      item.dirty = false;
-      if (this.#data === undefined) return;
-      const standing = await zookeeper.read(this.#path, call);
-      if (standing?.stat.owner === call.sessionId)
-        return void (await zookeeper.setData(this.#path, this.#data, undefined, call));
-      // What an earlier session of this node id has left would go with that one.
-      if (standing) await zookeeper.remove(this.#path, standing.stat.version, call);
-      await zookeeper.createWithParents(this.#path, this.#data, 'ephemeral', call);
-    };
-    this.#loop = new ReconcileLoop({
-      zookeeper,
-      clock,
-      random,
-      name: 'configuration',
-      items: () => [this.#item],
-      settle,
-    });
+    this.path = `${seenPath(place.root, context)}/${nodeId}`;
+    this.#loop = new ReconcileLoop({ ...place, name: 'configuration' });
   }
 
-  tell(revisions: Readonly<Record<string, number>>): void {
+  /** What an earlier session of this node id has left is replaced: it would go with that one. */
+  async step(call: ReconcileCall): Promise<boolean> {
+    const { zookeeper } = this.place;
+    await writeEphemeral(zookeeper, this.path, this.#data, await zookeeper.read(this.path, call), call);
+    return true;
+  }
+
+  report(revisions: Readonly<Record<string, number>>): void {
     this.#data = JSON.stringify({ revisions, at: new Date(this.place.clock.now()).toISOString() });
-    this.#loop.touched(this.#item);
+    this.#loop.touched(this);
   }
 
   /** Ends it, and removes the znode where that works at once. */
   async close(): Promise<void> {
     const { zookeeper } = this.place;
     await this.#loop.close();
-    if (zookeeper.state.status === 'connected') await zookeeper.remove(this.#path).catch(() => undefined);
+    if (zookeeper.state.status === 'connected') await zookeeper.remove(this.path).catch(() => undefined);
   }
 }
 
@@ -96,8 +86,8 @@ export async function readFleet(
         .filter((name) => /^\d{1,7}$/.test(name))
         .map(Number);
       const seen = await concurrently(ids, CALLS_AT_ONCE, async (nodeId) => {
-        const told = decodeSeen((await zookeeper.read(`${path}/${nodeId}`, call))?.data);
-        return told ? [{ nodeId, ...told, own: contextsOfNode(contexts, names, nodeId) }] : [];
+        const report = decodeSeen((await zookeeper.read(`${path}/${nodeId}`, call))?.data);
+        return report ? [{ nodeId, ...report, own: contextsOfNode(contexts, names, nodeId) }] : [];
       });
       const nodes = seen.flat().sort((a, b) => a.nodeId - b.nodeId);
       const read = [...new Set([...nodes.flatMap(({ own }) => own), ...contexts])];

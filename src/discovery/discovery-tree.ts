@@ -1,5 +1,6 @@
 import type { Clock, RandomSource } from '../base/clock.js';
 import type { Lease } from '../lease/model/lease.js';
+import { checkLease } from '../services/registered-znode.js';
 import {
   type ReconcileCall,
   type Reconciled,
@@ -7,9 +8,9 @@ import {
   ReconcileLoop,
   type ReconcileState,
 } from '../zookeeper/reconcile-loop.js';
-import { busy, catchUp } from '../zookeeper/retry.js';
-import type { Watch, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
-import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
+import { catchUp, writeEphemeral } from '../zookeeper/retry.js';
+import type { Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
+import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { type Assignment, decodeAssignment, encodeAssignment } from './assignment.js';
 import { entryPath, type TreeEntry } from './tree-paths.js';
 
@@ -37,22 +38,78 @@ export interface DiscoveryTreeOptions {
   readonly onEvent?: (event: TreeEvent) => void;
 }
 
-/** One thing that is announced. */
-interface Announced extends Reconciled {
-  data: string;
-  wanted: boolean;
-  /** The session in which the path was read or written last; in any other it is most likely free. */
-  sessionId: string | undefined;
-  /** Why the znode at the path is left alone; undefined while nothing is in the way. */
+/** One znode that is announced. */
+class AnnouncedZnode implements Reconciled {
+  dirty = true;
+  /** Undefined while it is being removed. */
+  data: string | undefined;
   blockedBy: string | undefined;
+  /** The session in which the path was read or written last; in any other it is most likely free. */
+  #sessionId: string | undefined;
   /** The transaction of the znode that was reported to be in the way, so that it is done once. */
-  reported: bigint | undefined;
-  /** Opened after the first write or obstacle; its first read shows what happened since. */
-  watch: Watch | undefined;
-}
+  #reported: bigint | undefined;
 
-/** How often one entry is tried against others' changes before it counts as a failure. */
-const ROUNDS = 8;
+  constructor(
+    readonly path: string,
+    private readonly options: DiscoveryTreeOptions,
+    private readonly onGone: (entry: AnnouncedZnode) => void,
+  ) {}
+
+  async step(call: ReconcileCall): Promise<boolean> {
+    const { zookeeper, lease, onEvent } = this.options;
+    const { path, data } = this;
+    const { sessionId } = call;
+    if (data === undefined) {
+      // A creation without a reply, which a server that lags behind does not show yet, would stay for as long
+      // as the session does.
+      await catchUp(zookeeper, path, call);
+      const left = await zookeeper.read(path, call);
+      if (left?.stat.owner === sessionId) await zookeeper.remove(path, left.stat.version, call);
+      if (this.data !== undefined) return false;
+      this.onGone(this);
+      return true;
+    }
+    // In a new session nothing of ours is there yet: it is written first, and read only if something is in
+    // the way.
+    const znode = this.#sessionId === sessionId ? await zookeeper.read(path, call) : undefined;
+    this.#sessionId = sessionId;
+    const obstacle = znode && this.#obstacle(znode, sessionId);
+    this.blockedBy = obstacle?.problem;
+    if (znode && obstacle) {
+      if (this.#reported !== znode.stat.modifiedZxid) onEvent?.(obstacle.event);
+      this.#reported = znode.stat.modifiedZxid;
+      return true;
+    }
+    checkLease(lease, path);
+    await writeEphemeral(zookeeper, path, data, znode, call);
+    return true;
+  }
+
+  expects(znode: Znode | undefined, sessionId: string): boolean {
+    if (this.data === undefined) return true;
+    const isRight = znode?.stat.owner === sessionId && znode.data.toString('utf8') === this.data;
+    return isRight || (this.blockedBy !== undefined && znode?.stat.modifiedZxid === this.#reported);
+  }
+
+  /** Why a znode at the path must not be replaced; undefined when it may be. */
+  #obstacle(
+    { data, stat }: Znode,
+    sessionId: string,
+  ): { readonly problem: string; readonly event: TreeEvent } | undefined {
+    if (stat.owner === sessionId) return undefined;
+    const { path } = this;
+    const { taskId, version } = this.options.lease;
+    const other = decodeAssignment(data);
+    const blocked = (problem: string) => ({ problem, event: { type: 'blocked', path, problem } as const });
+    if (other === undefined) return blocked(`${path} holds something that tells no version`);
+    if (other.version < version || (other.version === version && other.taskId === taskId)) return undefined;
+    if (other.version === version)
+      return blocked(`${path} is announced by task ${other.taskId} under the same version ${version}`);
+    const theirs = `task ${other.taskId} under version ${other.version}`;
+    const problem = `${path} is announced by ${theirs}, above our ${version}`;
+    return { problem, event: { type: 'superseded', path, by: other } };
+  }
+}
 
 /**
  * What one task announces in the discovery tree, kept in memory and restored after every change: of what is
@@ -63,20 +120,19 @@ const ROUNDS = 8;
  * owner's watch then restores it, so the highest version ends up in the tree.
  */
 export class DiscoveryTree {
-  readonly #entries = new Map<string, Announced>();
-  readonly #loop: ReconcileLoop<Announced>;
+  readonly #entries = new Map<string, AnnouncedZnode>();
+  readonly #loop: ReconcileLoop;
   #withdrawn = false;
 
-  constructor(private readonly options: DiscoveryTreeOptions) {
-    const { zookeeper, clock, random, onEvent } = options;
-    this.#loop = new ReconcileLoop({
-      ...{ zookeeper, clock, random, onEvent, name: 'the discovery tree' },
-      items: () => this.#entries.values(),
-      settle: (entry, call) => this.#settle(entry, call),
-    });
+  /** @param shared a loop that its owner closes. @default its own, which reports to `onEvent` */
+  constructor(
+    private readonly options: DiscoveryTreeOptions,
+    private readonly shared?: ReconcileLoop,
+  ) {
+    this.#loop = shared ?? new ReconcileLoop({ ...options, name: 'the discovery tree' });
   }
 
-  /** Whether everything that is announced is in the tree. */
+  /** Whether the tree has everything that is announced. */
   get state(): TreeState {
     return this.#loop.state;
   }
@@ -92,11 +148,10 @@ export class DiscoveryTree {
   /**
    * Announces an entry, or changes its data. Returns at once; the tree follows.
    *
-   * @param fields are in the znode's JSON next to task, node id and version
+   * @param fields are in the znode's JSON, in addition to task, node id and version
    * @throws {ConfigError} when a name cannot be a znode's
    */
   put(entry: TreeEntry, fields: Readonly<Record<string, unknown>> = {}): void {
-    this.#loop.signal.throwIfAborted();
     if (this.#withdrawn)
       throw new ZooKeeperError('announcements have been withdrawn', {
         fault: 'closed',
@@ -105,16 +160,9 @@ export class DiscoveryTree {
     const { id: nodeId, taskId, version } = this.options.lease;
     const path = entryPath(entry, nodeId);
     const data = encodeAssignment({ ...fields, taskId, nodeId, version });
-    const nowhere = {
-      path,
-      dirty: true,
-      sessionId: undefined,
-      blockedBy: undefined,
-      reported: undefined,
-      watch: undefined,
-    };
-    const announced = Object.assign(this.#entries.get(path) ?? nowhere, { data, wanted: true });
+    const announced = this.#entries.get(path) ?? new AnnouncedZnode(path, this.options, this.#forget);
     this.#entries.set(path, announced);
+    announced.data = data;
     this.#loop.touched(announced);
   }
 
@@ -124,12 +172,11 @@ export class DiscoveryTree {
    * @throws {ConfigError} when a name cannot be a znode's
    */
   remove(entry: TreeEntry): void {
-    const known = this.#entries.get(entryPath(entry, this.options.lease.id));
-    if (known !== undefined) this.#loop.touched(Object.assign(known, { wanted: false }));
+    this.#remove(this.#entries.get(entryPath(entry, this.options.lease.id)));
   }
 
   /**
-   * Waits until entries that were taken back are gone, or one of them is wanted again, or the tree is closed.
+   * Waits until removed entries are gone, or one of them is wanted again, or the tree is closed.
    *
    * @returns whether all of them are known to be gone after that time
    * @throws {ConfigError} when a name cannot be a znode's
@@ -139,10 +186,11 @@ export class DiscoveryTree {
     return this.#gone(paths, timeoutMs);
   }
 
-  /** Ends the loop. The znodes stay until their session ends. Idempotent. */
+  /** Follows nothing any more. The znodes stay until their session ends. Idempotent. */
   async close(): Promise<void> {
-    for (const { watch } of this.#entries.values()) watch?.close();
-    await this.#loop.close();
+    this.#withdrawn = true;
+    for (const entry of this.#entries.values()) this.#loop.forget(entry);
+    if (this.shared === undefined) await this.#loop.close();
   }
 
   /**
@@ -153,124 +201,27 @@ export class DiscoveryTree {
    */
   async withdraw(timeoutMs: number): Promise<boolean> {
     this.#withdrawn = true;
-    for (const entry of this.#entries.values()) this.#loop.touched(Object.assign(entry, { wanted: false }));
+    for (const entry of this.#entries.values()) this.#remove(entry);
     return this.#gone([...this.#entries.keys()], timeoutMs);
   }
 
-  async #gone(paths: readonly string[], timeoutMs: number): Promise<boolean> {
-    await this.#loop.until(() => paths.every((path) => this.#entries.get(path)?.wanted !== false), timeoutMs);
-    return paths.every((path) => !this.#entries.has(path));
-  }
-
-  async #settle(entry: Announced, call: ReconcileCall): Promise<void> {
-    const { zookeeper } = this.options;
-    const { path } = entry;
-    const { sessionId } = call;
-    for (let round = 0; round < ROUNDS; round += 1) {
-      // Whatever happens from here on makes it dirty again.
-      entry.dirty = false;
-      const { data } = entry;
-      if (!entry.wanted) {
-        // A creation without a reply, which a server that lags behind does not show yet, would stand for as
-        // long as the session does.
-        await catchUp(zookeeper, path, call);
-        const left = await zookeeper.read(path, call);
-        if (left?.stat.owner === sessionId) await zookeeper.remove(path, left.stat.version, call);
-        if (entry.wanted) continue;
-        entry.watch?.close();
-        this.#entries.delete(path);
-        return;
-      }
-      if (entry.sessionId !== sessionId) {
-        // Nothing of ours is there yet in this session: it is written first, and read only if something
-        // is in the way.
-        entry.sessionId = sessionId;
-        entry.blockedBy = undefined;
-        if (await this.#write(entry, data, undefined, call)) return this.#watch(entry);
-      }
-      const znode = await zookeeper.read(path, call);
-      const obstacle = znode === undefined ? undefined : this.#obstacle(path, znode, sessionId);
-      entry.blockedBy = obstacle?.problem;
-      if (obstacle !== undefined && znode !== undefined) {
-        if (entry.reported !== znode.stat.modifiedZxid) this.options.onEvent?.(obstacle.event);
-        entry.reported = znode.stat.modifiedZxid;
-        return this.#watch(entry);
-      }
-      if (await this.#write(entry, data, znode, call)) return this.#watch(entry);
-    }
-    throw busy(path);
-  }
-
-  #watch(entry: Announced): void {
-    // Behind what waits for the entry.
-    process.nextTick(() => {
-      if (entry.watch !== undefined || this.#loop.signal.aborted || this.#entries.get(entry.path) !== entry)
-        return;
-      entry.watch = this.options.zookeeper.watchData(entry.path, (znode) => this.#onZnode(entry, znode));
-    });
-  }
-
-  /**
-   * Writes the wanted data in place of a znode without an obstacle. False when another write came first, and
-   * it has to be read again.
-   */
-  async #write(
-    { path }: Announced,
-    data: string,
-    znode: Znode | undefined,
-    call: ReconcileCall,
-  ): Promise<boolean> {
-    const { zookeeper, lease } = this.options;
-    // Between the loss of the lease and the withdrawal, or after a pause of the process.
-    if (!lease.isValid())
-      throw new ZooKeeperError(`${path}: the lease is not valid`, {
-        fault: 'refused',
-        outcome: 'not-applied',
-        path,
-      });
-    try {
-      if (znode === undefined) await zookeeper.createWithParents(path, data, 'ephemeral', call);
-      else if (znode.stat.owner !== call.sessionId) {
-        // In one transaction, so that no reader sees none.
-        const { version } = znode.stat;
-        const create = { type: 'create', path, data, mode: 'ephemeral' } as const;
-        await zookeeper.multi([{ type: 'remove', path, version }, create], call);
-      } else if (znode.data.toString('utf8') !== data)
-        await zookeeper.setData(path, data, znode.stat.version, call);
-      return true;
-    } catch (error) {
-      if (isFault(error, 'node-exists', 'no-node', 'bad-version')) return false;
-      throw error;
-    }
-  }
-
-  /** Why a znode at a path of ours must not be replaced; undefined when it may be. */
-  #obstacle(
-    path: string,
-    { data, stat }: Znode,
-    sessionId: string,
-  ): { readonly problem: string; readonly event: TreeEvent } | undefined {
-    if (stat.owner === sessionId) return undefined;
-    const { taskId, version } = this.options.lease;
-    const other = decodeAssignment(data);
-    const blocked = (problem: string) => ({ problem, event: { type: 'blocked', path, problem } as const });
-    if (other === undefined) return blocked(`${path} holds something that tells no version`);
-    if (other.version < version || (other.version === version && other.taskId === taskId)) return undefined;
-    if (other.version === version)
-      return blocked(`${path} is announced by task ${other.taskId} under the same version ${version}`);
-    const problem = `${path} is announced by task ${other.taskId} under version ${other.version}, above our ${version}`;
-    return { problem, event: { type: 'superseded', path, by: other } };
-  }
-
-  /** A znode of ours has changed, or is seen for the first time. */
-  #onZnode(entry: Announced, znode: Znode | undefined): void {
-    const session = this.options.zookeeper.state;
-    const right =
-      session.status === 'connected' &&
-      znode?.stat.owner === session.sessionId &&
-      znode.data.toString('utf8') === entry.data;
-    const obstructed = entry.blockedBy !== undefined && znode?.stat.modifiedZxid === entry.reported;
-    if (right || obstructed || (znode === undefined && !entry.wanted)) return;
+  #remove(entry: AnnouncedZnode | undefined): void {
+    if (entry === undefined) return;
+    entry.data = undefined;
     this.#loop.touched(entry);
+  }
+
+  readonly #forget = (entry: AnnouncedZnode): void => {
+    this.#entries.delete(entry.path);
+    this.#loop.forget(entry);
+  };
+
+  async #gone(paths: readonly string[], timeoutMs: number): Promise<boolean> {
+    const isDecided = (path: string) => {
+      const entry = this.#entries.get(path);
+      return entry === undefined || entry.data !== undefined;
+    };
+    await this.#loop.until(() => paths.every(isDecided), timeoutMs);
+    return paths.every((path) => !this.#entries.has(path));
   }
 }

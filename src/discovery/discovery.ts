@@ -1,4 +1,4 @@
-import { onAbort, withTimeout } from '../base/abort.js';
+import { onAbort } from '../base/abort.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
 import { notify } from '../base/listeners.js';
@@ -8,7 +8,7 @@ import { jsonPayload } from '../services/payload-codec.js';
 import type { RegistrationEvent } from '../services/registered-znode.js';
 import { ServiceDiscovery, type ServiceEvent } from '../services/service-discovery.js';
 import type { ServiceInstance } from '../services/service-instance.js';
-import type { ReconcileEvent } from '../zookeeper/reconcile-loop.js';
+import { type Reconciled, ReconcileLoop } from '../zookeeper/reconcile-loop.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { type Announcement, announcedFields, routingEntries, routingInstance } from './announcement.js';
@@ -17,7 +17,7 @@ import { type IdWidth, watchIdWidth } from './id-width.js';
 import { NodeWatcher } from './node-watcher.js';
 import { awaitReadiness, type Readiness, type ReadinessEvent } from './readiness.js';
 
-/** How a tenure began, as the `acquired` event tells it; `static` for an id that is not leased. */
+/** How a tenure began, as the `acquired` event says; `static` for an id that is not leased. */
 export type TenureOrigin = Extract<LeaseEvent, { type: 'acquired' }>['from'] | 'static';
 
 /** What happens to discovery, for logs. */
@@ -33,7 +33,7 @@ export type DiscoveryEvent =
 
 /** What a {@link Discovery} ties together: a lease, and a session that is its own. */
 export interface DiscoveryOptions {
-  /** Is closed with the discovery: no other znodes may stand in its session. */
+  /** Is closed with the discovery: no other znodes may belong to its session. */
   readonly zookeeper: ZooKeeper;
   readonly lease: Lease;
   readonly origin: TenureOrigin;
@@ -58,11 +58,6 @@ export interface DiscoveryOptions {
   /** Must not block. One that throws has its error surface as an uncaught one, and does no harm here. */
   readonly onEvent?: ((event: DiscoveryEvent) => void) | undefined;
 }
-
-/**
- * What may be degraded. The instance is while it cannot be registered at all, whatever becomes of the others.
- */
-type Part = 'tree' | 'services' | 'instance';
 
 /** How long an announcement may take to be withdrawn by itself, in milliseconds. */
 const LEAVE_TIMEOUT_MS = 1_000;
@@ -90,10 +85,10 @@ export class Discovery {
   /** Settles once this node may take work: see {@link Readiness}. Never rejects. */
   readonly ready: Promise<Readiness>;
   #readiness: Readiness | undefined;
-  /** Why each part is degraded, empty for not at all. */
-  readonly #problems = new Map<Part, string>();
-  /** The first of these problems that was reported last. */
-  #reported: string | undefined;
+  /** Of the tree and the services. */
+  readonly #loop: ReconcileLoop;
+  /** Says that the instance cannot be registered at all. */
+  #refusal: Reconciled | undefined;
   /** What is registered at present for clients that send work here. */
   #instance: ServiceInstance | undefined;
   #serviceAnnounced = false;
@@ -105,20 +100,19 @@ export class Discovery {
 
   constructor(private readonly options: DiscoveryOptions) {
     const { zookeeper, lease, clock, random } = options;
-    this.tree = new DiscoveryTree({
-      ...{ zookeeper, lease, clock, random },
-      onEvent: (event) => {
-        if (event.type === 'synced' || event.type === 'degraded') this.#onPart('tree', event);
-        else this.#emit(event);
+    const onEvent = this.#emit;
+    this.#loop = new ReconcileLoop({ zookeeper, clock, random, name: 'the discovery', onEvent });
+    this.tree = new DiscoveryTree({ zookeeper, lease, clock, random, onEvent }, this.#loop);
+    this.services = new ServiceDiscovery<unknown>(
+      {
+        ...{ zookeeper, lease, clock, random, basePath: options.announcement.basePath, payload: jsonPayload },
+        onEvent: (event) => {
+          const isOfService = event.type === 'superseded' || event.type === 'restored';
+          this.#emit(isOfService ? { type: 'service', event } : event);
+        },
       },
-    });
-    this.services = new ServiceDiscovery<unknown>({
-      ...{ zookeeper, lease, clock, random, basePath: options.announcement.basePath, payload: jsonPayload },
-      onEvent: (event) => {
-        if (event.type === 'synced' || event.type === 'degraded') this.#onPart('services', event);
-        else this.#emit(event.type === 'unreadable' ? event : { type: 'service', event });
-      },
-    });
+      this.#loop,
+    );
     this.nodes = new NodeWatcher({
       zookeeper,
       clock,
@@ -150,14 +144,10 @@ export class Discovery {
   }
 
   /**
-   * Whether what this node announces stands in the tree, and what it is registered as for Curator's readers.
+   * Whether the tree has what this node announces, and what it is registered as for Curator's readers.
    */
   get state(): TreeState {
-    const states = [this.tree.state, this.services.state];
-    const refusal = this.#problems.get('instance');
-    if (refusal) states.push({ status: 'degraded', problem: refusal });
-    const is = (status: TreeState['status']) => states.find((state) => state.status === status);
-    return is('closed') ?? is('degraded') ?? { status: 'synced' };
+    return this.#loop.state;
   }
 
   /** True while this node holds its lease and may take work; whether the tree shows it does not count. */
@@ -166,33 +156,16 @@ export class Discovery {
   }
 
   /**
-   * Resolves when everything announced stands in the tree.
+   * Resolves when the tree has everything announced.
    *
    * @throws {ZooKeeperError} `timeout` when it does not within `timeoutMs`, saying why; `closed` when this
    * ends before
    * @throws `signal.reason` as soon as `signal` aborts
    */
   async synced(timeoutMs: number, signal?: AbortSignal): Promise<void> {
-    let forget: readonly (() => void)[] = [];
-    const settled = new Promise<void>((resolve) => {
-      const check = () => {
-        if (this.state.status !== 'degraded') resolve();
-      };
-      forget = [this.tree, this.services].map((part) => part.onState(check));
-      check();
-    });
-    try {
-      await withTimeout(this.options.clock, timeoutMs, settled, signal);
-    } finally {
-      for (const each of forget) each();
-    }
-    const { state } = this;
-    if (state.status === 'synced') return;
-    const closed = state.status === 'closed';
-    const message = closed
-      ? 'the discovery has been closed'
-      : `not in the discovery tree after ${timeoutMs} ms: ${state.problem}`;
-    throw new ZooKeeperError(message, { fault: closed ? 'closed' : 'timeout', outcome: 'unknown' });
+    const isSynced = () => this.state.status === 'synced';
+    if (!(await this.#loop.until(isSynced, timeoutMs, signal)))
+      throw this.#loop.late('not in the discovery tree', timeoutMs);
   }
 
   /**
@@ -207,8 +180,10 @@ export class Discovery {
     if (this.#instance === undefined) return;
     this.services.register(this.#instance).catch((error: unknown) => {
       // Whatever else fails is tried again, and is a reason of the services for being degraded.
-      if (error instanceof ConfigError && this.#serviceAnnounced)
-        this.#onPart('instance', { type: 'degraded', problem: error.message });
+      if (!(error instanceof ConfigError && this.#serviceAnnounced)) return;
+      const { setting: path, message: blockedBy } = error;
+      this.#refusal = { path, blockedBy, dirty: true, step: async () => true };
+      this.#loop.touched(this.#refusal);
     });
   }
 
@@ -222,7 +197,7 @@ export class Discovery {
     const entries = routingEntries(this.options.announcement).map(([entry]) => entry);
     if (this.#serviceAnnounced) {
       this.#serviceAnnounced = false;
-      this.#onPart('instance', { type: 'synced' });
+      if (this.#refusal) this.#loop.forget(this.#refusal);
       for (const entry of entries) this.tree.remove(entry);
     }
     const withinMs = this.zookeeper.state.status === 'connected' ? timeoutMs : 0;
@@ -238,7 +213,7 @@ export class Discovery {
   async leave(): Promise<void> {
     this.#left = true;
     if (this.options.announcesNode) return this.close();
-    // If it takes longer, it goes on for as long as the session lasts.
+    // If it takes longer, it continues until the session ends.
     await Promise.all([this.tree.withdraw(LEAVE_TIMEOUT_MS), this.services.withdraw(LEAVE_TIMEOUT_MS)]);
   }
 
@@ -261,22 +236,12 @@ export class Discovery {
     this.#forgetLease();
     this.nodes.close();
     this.idWidth.close();
-    await Promise.all([ended, this.tree.close(), this.services.close(), this.ready]);
+    await Promise.all([ended, this.tree.close(), this.services.close(), this.#loop.close(), this.ready]);
   }
 
-  /** Reports the first of the parts' problems, and the end of all of them, once each. */
-  #onPart(part: Part, event: ReconcileEvent): void {
-    this.#problems.set(part, event.type === 'synced' ? '' : event.problem);
-    const first = [...this.#problems.values()].find((each) => each !== '') ?? '';
-    const isKnown = first !== '' || (this.#problems.has('tree') && this.#problems.has('services'));
-    if (!isKnown || first === this.#reported) return;
-    this.#reported = first;
-    this.#emit(first === '' ? { type: 'synced' } : { type: 'degraded', problem: first });
-  }
-
-  #emit(event: DiscoveryEvent): void {
+  readonly #emit = (event: DiscoveryEvent): void => {
     if (this.options.onEvent !== undefined) notify(this.options.onEvent, event);
-  }
+  };
 
   #newInstance(): ServiceInstance | undefined {
     const { announcement, lease, clock, random } = this.options;

@@ -1,7 +1,6 @@
 import type { ReconcileCall } from '../zookeeper/reconcile-loop.js';
 import { catchUp } from '../zookeeper/retry.js';
 import type { Znode } from '../zookeeper/zookeeper.js';
-import { isFault } from '../zookeeper/zookeeper-error.js';
 import { isNotApplied, ownerOf, RegisteredZnode, type WantedZnode } from './registered-znode.js';
 import { replacementVersion, replacing } from './service-directory.js';
 
@@ -24,9 +23,9 @@ const LEAVE_EMPTY_MS = { min: 100, jitter: 200 };
 /**
  * A registration whose znode has a fixed name.
  *
- * Two registrants may share a session, so a znode is known by the transaction that created it. The last
- * one to register replaces the present one, once; the others leave its znode alone, so that they never
- * fight. When the znode is removed, ours or the other's, the path is left empty for a moment: a registrant of
+ * Two registrants may share a session, so a znode is known by the transaction that created it. The last one
+ * to register replaces the present znode, once; the others leave its znode alone, so that they never fight.
+ * When the znode is removed, ours or the other's, the path is left empty for a moment: a registrant of
  * another kind may be replacing it.
  *
  * A znode whose transaction is not known yet is taken for ours by its session, its data, and their version.
@@ -35,6 +34,8 @@ const LEAVE_EMPTY_MS = { min: 100, jitter: 200 };
  * answered, and never removed.
  */
 export class NamedRegistration extends RegisteredZnode {
+  /** Whether nothing was ever tried: what is not ours is read only if it is in the way. */
+  #isNew = true;
   /** The last claim that is not fulfilled yet. */
   #claim: symbol | undefined = Symbol();
   #made: Made | undefined;
@@ -47,24 +48,19 @@ export class NamedRegistration extends RegisteredZnode {
     this.#claim = Symbol();
   }
 
-  async establish(wanted: WantedZnode, call: ReconcileCall): Promise<boolean> {
+  async establish(wanted: WantedZnode, call: ReconcileCall): Promise<boolean | number> {
     // A claim that is made from here on outlives this step.
     const claim = this.#claim;
     const owner = ownerOf(wanted, call.sessionId);
-    this.pauseMs = undefined;
-    // Nothing of ours can stand there yet: it is read only if something does.
-    if (
-      this.#made === undefined &&
-      this.own === undefined &&
-      claim !== undefined &&
-      (await this.#write(undefined, wanted, owner, call))
-    ) {
+    if (this.#isNew) {
+      this.#isNew = false;
+      await this.#write(undefined, wanted, owner, call);
       this.#fulfil(claim);
       return true;
     }
     const { znode, whose } = await this.#look(call);
-    this.pauseMs = this.#pauseBefore(znode, owner);
-    if (this.pauseMs !== undefined) return true;
+    const pauseMs = this.#pauseBefore(znode, owner);
+    if (pauseMs !== undefined) return pauseMs;
     if (znode !== undefined && whose === 'ours' && znode.stat.owner === owner) {
       this.#fulfil(claim);
       return this.correct(znode, wanted, call);
@@ -72,27 +68,23 @@ export class NamedRegistration extends RegisteredZnode {
     // Our own may be of another type, or of an earlier session that the servers have not ended yet.
     const isLikelyOurs = whose === 'unsure' && (this.#made?.certain || znode?.stat.owner !== undefined);
     const isReplaced = whose === 'ours' || this.#claim !== undefined || isLikelyOurs;
-    if (znode !== undefined && !isReplaced) return this.#yield(znode);
+    if (znode !== undefined && !isReplaced) {
+      this.#yield(znode);
+      return true;
+    }
     const isOverwritten = whose === 'unsure' && this.#made?.certain === true;
-    if (!(await this.#write(znode, wanted, owner, call))) return false;
+    await this.#write(znode, wanted, owner, call);
     if (isOverwritten) this.context.emit({ type: 'restored', path: this.path, problem: 'was overwritten' });
     this.#fulfil(claim);
     return true;
   }
 
-  async clear(call: ReconcileCall): Promise<boolean> {
+  async clear(call: ReconcileCall): Promise<void> {
     const { znode, whose } = await this.#look(call);
     // A persistent znode that may be another registrant's is left: that registrant may have ended, and would
     // not create it again.
-    if (znode === undefined || !(whose === 'ours' || (whose === 'unsure' && znode.stat.owner !== undefined)))
-      return true;
-    try {
+    if (znode && (whose === 'ours' || (whose === 'unsure' && znode.stat.owner !== undefined)))
       await this.context.zookeeper.remove(this.path, znode.stat.version, call);
-      return true;
-    } catch (error) {
-      if (isFault(error, 'bad-version')) return false;
-      throw error;
-    }
   }
 
   override expects(znode: Znode | undefined, wanted: WantedZnode, sessionId: string): boolean {
@@ -107,10 +99,7 @@ export class NamedRegistration extends RegisteredZnode {
     this.blockedBy = undefined;
   }
 
-  /**
-   * Reads the present one, after every write of ours whose reply was lost has been applied or never will
-   * be.
-   */
+  /** Reads what is there, once every write of ours whose reply was lost has been applied or never will be. */
   async #look(
     call: ReconcileCall,
   ): Promise<{ readonly znode: Znode | undefined; readonly whose: 'ours' | 'unsure' | 'foreign' }> {
@@ -120,9 +109,7 @@ export class NamedRegistration extends RegisteredZnode {
     return { znode, whose: znode === undefined ? 'foreign' : this.#recognise(znode) };
   }
 
-  /**
-   * Whose znode is there; `unsure` for one that may be ours, and was overwritten before our first read.
-   */
+  /** Whose znode is there; `unsure` for one that may be ours, and was overwritten before our first read. */
   #recognise({ data, stat: { createdZxid, owner, version } }: Znode): 'ours' | 'unsure' | 'foreign' {
     const made = this.#made;
     // While the one before exists, none was created in its place.
@@ -158,16 +145,13 @@ export class NamedRegistration extends RegisteredZnode {
     return last !== undefined && (last.owner === undefined || last.owner === owner);
   }
 
-  /**
-   * Creates our znode, in place of the one that is there. False when another write came first, and it has
-   * to be read.
-   */
+  /** Creates our znode, in place of the one that was read there. */
   async #write(
     znode: Znode | undefined,
     { data, mode }: WantedZnode,
     owner: string | undefined,
     call: ReconcileCall,
-  ): Promise<boolean> {
+  ): Promise<void> {
     const { zookeeper, emit } = this.context;
     const { path } = this;
     const version = znode?.stat.version;
@@ -182,23 +166,20 @@ export class NamedRegistration extends RegisteredZnode {
     } catch (error) {
       // Another write came first, maybe one that has overwritten the znode before.
       if (isNotApplied(error)) this.#made = before;
-      if (isFault(error, 'node-exists', 'no-node', 'bad-version')) return false;
       throw error;
     }
     this.#made = { ...made, certain: true };
     this.own = undefined;
     if (isRestored) emit({ type: 'restored', path, problem: 'was removed' });
-    return true;
   }
 
   /** Leaves the znode of another registrant alone. */
-  #yield({ stat: { createdZxid, owner } }: Znode): true {
+  #yield({ stat: { createdZxid, owner } }: Znode): void {
     const { path } = this;
     this.own = undefined;
     this.#made = undefined;
     this.blockedBy = `${path} is registered by somebody else${owner === undefined ? '' : `, in session ${owner}`}`;
     if (this.#reported !== createdZxid) this.context.emit({ type: 'superseded', path, by: owner });
     this.#reported = createdZxid;
-    return true;
   }
 }

@@ -3,7 +3,7 @@ import type { Lease } from '../lease/model/lease.js';
 import type { ReconcileCall } from '../zookeeper/reconcile-loop.js';
 import { busy } from '../zookeeper/retry.js';
 import type { CreateMode, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
-import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
+import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { withEnabled } from './instance-codec.js';
 import type { ServiceInstance } from './service-instance.js';
 
@@ -29,8 +29,8 @@ export type RegistrationEvent =
       readonly by: string | undefined;
     }
   /**
-   * Our znode was removed, or overwritten, by another client, and is there again. `problem` is the rest
-   * of the sentence "<path> …".
+   * Our znode was removed, or overwritten, by another client, and is there again. `problem` is the rest of
+   * the sentence "<path> …".
    */
   | { readonly type: 'restored'; readonly path: string; readonly problem: string };
 
@@ -63,9 +63,7 @@ export interface OwnZnode {
 export abstract class RegisteredZnode {
   /** Why a foreign znode at the path is left alone; undefined while there is none. */
   blockedBy: string | undefined;
-  /** How much longer a path without a znode is left to others, in milliseconds; undefined when it is not. */
-  pauseMs: number | undefined;
-  /** The data that are known to stand in our znode. */
+  /** The data that our znode is known to have. */
   #confirmed: string | undefined;
   /** When it was written lately, on the monotonic clock. */
   #writes: number[] = [];
@@ -82,13 +80,10 @@ export abstract class RegisteredZnode {
     return this.own?.path ?? this.wantedPath;
   }
 
-  /**
-   * Goes a step towards what is wanted. True when nothing is left to do until something changes; false when
-   * it has to be read again.
-   */
-  abstract establish(wanted: WantedZnode, call: ReconcileCall): Promise<boolean>;
-  /** Goes a step towards nothing of ours being left. True when that is so. */
-  abstract clear(call: ReconcileCall): Promise<boolean>;
+  /** Goes a step towards what is wanted, as `Reconciled.step` does. */
+  abstract establish(wanted: WantedZnode, call: ReconcileCall): Promise<boolean | number>;
+  /** Removes what is left of ours. */
+  abstract clear(call: ReconcileCall): Promise<void>;
 
   /** Lets the next {@link establish} replace a foreign znode, once, where one may be in the way. */
   claim(): void {}
@@ -96,7 +91,7 @@ export abstract class RegisteredZnode {
   /** Whether a znode that was seen there is just what is known and wanted; its data are known then. */
   expects(znode: Znode | undefined, wanted: WantedZnode, sessionId: string): boolean {
     if (znode === undefined || znode.stat.createdZxid !== this.own?.createdZxid) return false;
-    return znode.stat.owner === ownerOf(wanted, sessionId) && this.#stands(znode, wanted);
+    return znode.stat.owner === ownerOf(wanted, sessionId) && this.#isAsWanted(znode, wanted);
   }
 
   /** Counts its writes from zero: another znode is wanted, or there is another session. */
@@ -108,13 +103,7 @@ export abstract class RegisteredZnode {
   protected checkWrite(): void {
     const { path } = this;
     const { clock, lease } = this.context;
-    // Between the loss of the lease and the withdrawal, or after a pause of the process.
-    if (lease?.isValid() === false)
-      throw new ZooKeeperError(`${path}: the lease is not valid`, {
-        fault: 'refused',
-        outcome: 'not-applied',
-        path,
-      });
+    checkLease(lease, path);
     const now = clock.monotonic();
     this.#writes = this.#writes.filter((at) => now - at < WRITES_WINDOW_MS);
     if (this.#writes.length >= MAX_WRITES) throw busy(path);
@@ -122,32 +111,26 @@ export abstract class RegisteredZnode {
   }
 
   /**
-   * Writes the wanted data into our znode unless they stand there. True when they do; false when it has to be
-   * read again.
+   * Writes the wanted data into our znode unless it has them. True when it does; false when it has to be read
+   * again.
    */
   protected async correct(znode: Znode, wanted: WantedZnode, call: ReconcileCall): Promise<boolean> {
     const { zookeeper, emit } = this.context;
     const { path } = this;
-    if (this.#stands(znode, wanted)) return true;
+    if (this.#isAsWanted(znode, wanted)) return true;
     this.checkWrite();
     if (this.#confirmed !== wanted.data) this.#confirmed = undefined;
-    // As of now: what is written here may be seen, and confirmed, before its reply is.
+    // Decided now: what is written here may be seen, and confirmed, before its reply is.
     const isRestored = this.#confirmed !== undefined;
-    try {
-      await zookeeper.setData(path, wanted.data, znode.stat.version, call);
-    } catch (error) {
-      if (isFault(error, 'bad-version', 'no-node')) return false;
-      throw error;
-    }
+    await zookeeper.setData(path, wanted.data, znode.stat.version, call);
     if (isRestored) emit({ type: 'restored', path, problem: 'was overwritten' });
     return false;
   }
 
   /**
-   * Whether the wanted data stand in our znode. That an operator has enabled or disabled the instance since
-   * stays, as in Curator.
+   * Whether our znode has the wanted data. An operator's change of enabled or disabled stays, as in Curator.
    */
-  #stands({ data }: Znode, { data: wanted, instance }: WantedZnode): boolean {
+  #isAsWanted({ data }: Znode, { data: wanted, instance }: WantedZnode): boolean {
     const text = data.toString('utf8');
     if (text === wanted) this.#confirmed = wanted;
     return text === wanted || (this.#confirmed === wanted && text === withEnabled(wanted, !instance.enabled));
@@ -157,6 +140,16 @@ export abstract class RegisteredZnode {
 /** The owner of a znode that this session makes; undefined for a persistent one. */
 export function ownerOf({ mode }: WantedZnode, sessionId: string): string | undefined {
   return mode === 'persistent' ? undefined : sessionId;
+}
+
+/**
+ * Called before a write: a lease may have been lost, or the process may have paused.
+ * @throws {ZooKeeperError} `refused` where the lease is not valid
+ */
+export function checkLease(lease: Pick<Lease, 'isValid'> | undefined, path: string): void {
+  if (lease?.isValid() !== false) return;
+  const message = `${path}: the lease is not valid`;
+  throw new ZooKeeperError(message, { fault: 'refused', outcome: 'not-applied', path });
 }
 
 /** Whether a write has certainly changed nothing. */

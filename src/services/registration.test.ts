@@ -21,25 +21,16 @@ function unanswered() {
       return () => listeners.delete(listener);
     },
   };
-  const items: Registration[] = [];
   const random = seededRandom(1);
-  const loop = new ReconcileLoop<Registration>({
-    ...{ zookeeper, clock, random, name: 'the service discovery', items: () => items },
-    settle: (each, call) => each.settle(call),
+  const loop = new ReconcileLoop({
+    ...{ zookeeper: zookeeper as unknown as ZooKeeper, clock, random, name: 'the service discovery' },
   });
   const wanted = { instance: instanceOf('one'), path: PATH, data: '{}', mode: 'ephemeral' as const };
   const registration = new Registration(wanted, {
-    ...{
-      zookeeper: zookeeper as unknown as ZooKeeper,
-      clock,
-      random,
-      lease: undefined,
-      emit: () => {},
-      loop,
-    },
-    onGone: () => items.splice(0),
+    ...{ zookeeper: zookeeper as unknown as ZooKeeper, clock, random, lease: undefined },
+    ...{ emit: () => {}, loop, onGone: () => {} },
   });
-  items.push(registration);
+  loop.touched(registration);
   return { clock, loop, registration, wanted };
 }
 
@@ -57,7 +48,7 @@ describe('a call that waits for a registration', () => {
     expect([clock.sleepers, getEventListeners(signal, 'abort').length]).toEqual([0, 0]);
   });
 
-  it('waits for 5 s unless told otherwise, and then says why', async () => {
+  it('waits for 5 s by default, and then says why', async () => {
     const { clock, registration } = unanswered();
     await settled();
     const usual = expect(registration.settled({})).rejects.toMatchObject({
@@ -90,12 +81,10 @@ describe('a call that waits for a registration', () => {
     },
   );
 
-  it('is told what came first, though the opposite is wanted at once', async () => {
+  it('learns what came first, though the opposite is wanted at once', async () => {
     const { registration, wanted } = unanswered();
     // From here on something may have been written.
-    await registration
-      .settle({ sessionId: '1', signal: new AbortController().signal })
-      .catch(() => undefined);
+    await registration.step({ sessionId: '1', signal: new AbortController().signal }).catch(() => undefined);
     const registering = registration.settled({});
     registration.drop();
     const removing = registration.settled({});
@@ -110,7 +99,7 @@ describe('a call that waits for a registration', () => {
     });
   });
 
-  it('is told that the end has come', async () => {
+  it('ends when the loop is closed', async () => {
     const { clock, loop, registration } = unanswered();
     const waiting = expect(registration.settled({})).rejects.toMatchObject({ fault: 'closed' });
     await loop.close();

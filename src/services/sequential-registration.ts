@@ -40,12 +40,11 @@ export class SequentialRegistration extends RegisteredZnode {
     return false;
   }
 
-  async clear(call: ReconcileCall): Promise<boolean> {
+  async clear(call: ReconcileCall): Promise<void> {
     const own = await this.#find(call);
     if (own !== undefined && (await this.#read(own, call)) !== undefined)
       await this.context.zookeeper.remove(own.path, undefined, call);
     this.own = undefined;
-    return true;
   }
 
   /** Our znode; undefined when it has gone, or another has its number. */

@@ -28,7 +28,7 @@ export interface ServiceDirectoryOptions<P> {
   readonly basePath?: string | undefined;
   readonly payload: PayloadCodec<P>;
   /**
-   * Receives once each instance that is left out, again when its problem is another; of 1,000 at the most.
+   * Called once for each instance that is left out, again when its problem is another; for 1,000 at most.
    * Must not throw and must not block.
    */
   readonly onUnreadable?: OnUnreadable | UnreadableReports | undefined;
@@ -66,7 +66,7 @@ export class ServiceDirectory<P> {
   }
 
   /**
-   * The instances of a service, disabled ones included, in the order of their znodes' names; none of a
+   * The instances of a service, disabled ones included, in the order of their znodes' names; empty for a
    * service that does not exist. Each is read by itself. Not guaranteed: that all of them existed at one
    * moment.
    *
@@ -121,14 +121,13 @@ export class ServiceDirectory<P> {
     const path = instancePath(this.basePath, instance.name, instance.id);
     const mode = createModeOf(instance.serviceType);
     const { sessionId } = await zookeeper.whenConnected(remaining());
-    const replace = async () => {
+    return inRounds(path, async () => {
       const bound = { ...remaining(), sessionId };
       const present = mode === 'ephemeral-sequential' ? undefined : await zookeeper.read(path, bound);
       if (present === undefined) return zookeeper.createWithParents(path, data, mode, bound);
       await zookeeper.multi(replacing(path, present.stat.version, data, mode), bound);
       return path;
-    };
-    return inRounds(path, replace);
+    });
   }
 
   /**
@@ -145,7 +144,7 @@ export class ServiceDirectory<P> {
 
   /**
    * Enables or disables an instance, whichever process registered it; all else of its data, its session and
-   * its type stay. It holds until its registrant registers or updates it again.
+   * its type stay. The change stays until its registrant registers or updates it again.
    *
    * @param id the znode's name: of a `DYNAMIC_SEQUENTIAL` instance with the servers' number
    * @returns false when there is none

@@ -26,7 +26,7 @@ export type ServiceEvent =
    */
   | { readonly type: 'unreadable'; readonly path: string; readonly problem: string };
 
-/** What a {@link ServiceDiscovery} works with, and where its services stand. */
+/** What a {@link ServiceDiscovery} works with, and where its services are. */
 export interface ServiceDiscoveryOptions<P> {
   /** Stays open when the discovery is closed: its session may be used for other things too. */
   readonly zookeeper: ZooKeeper;
@@ -59,7 +59,7 @@ const CLOSE_TIMEOUT_MS = 2_000;
  * What another client enables or disables stays so until the instance is registered or updated here again, as
  * in Curator.
  *
- * The last registrant of an id has it. `register` replaces what stands there, in one transaction, so a
+ * The last registrant of an id has it. `register` replaces the present znode, in one transaction, so a
  * restarted process does not wait for the end of its former session. A registrant that was replaced reports
  * `superseded`, is `degraded`, and registers again when the other has gone.
  *
@@ -76,12 +76,18 @@ export class ServiceDiscovery<P = unknown> {
   readonly #caches = new Set<ServiceCache<P>>();
   /** By path, a sequential one's without its number; also the ones that are being removed. */
   readonly #registrations = new Map<string, Registration>();
-  readonly #loop: ReconcileLoop<Registration>;
+  readonly #loop: ReconcileLoop;
   #withdrawn = false;
   #closing: Promise<void> | undefined;
 
-  /** @throws {ConfigError} when the base path is not an absolute path */
-  constructor(private readonly options: ServiceDiscoveryOptions<P>) {
+  /**
+   * @param shared (internal) a loop that its owner closes. @default its own, which reports to `onEvent`
+   * @throws {ConfigError} when the base path is not an absolute path
+   */
+  constructor(
+    private readonly options: ServiceDiscoveryOptions<P>,
+    private readonly shared?: ReconcileLoop,
+  ) {
     const { zookeeper, clock, random, basePath } = options;
     this.#payload = options.payload ?? (jsonPayload as PayloadCodec<P>);
     this.#directory = new ServiceDirectory<P>({
@@ -91,11 +97,8 @@ export class ServiceDiscovery<P = unknown> {
       payload: this.#payload,
       onUnreadable: this.#reports,
     });
-    this.#loop = new ReconcileLoop({
-      ...{ zookeeper, clock, random, name: 'the service discovery', onEvent: this.#emit },
-      items: () => this.#registrations.values(),
-      settle: (registration, call) => registration.settle(call),
-    });
+    const name = 'the service discovery';
+    this.#loop = shared ?? new ReconcileLoop({ zookeeper, clock, random, name, onEvent: this.#emit });
   }
 
   /** The parent of all services. */
@@ -103,7 +106,7 @@ export class ServiceDiscovery<P = unknown> {
     return this.#directory.basePath;
   }
 
-  /** Whether everything that is registered stands in the tree. */
+  /** Whether the tree has everything that is registered. */
   get state(): ReconcileState {
     return this.#loop.state;
   }
@@ -116,7 +119,7 @@ export class ServiceDiscovery<P = unknown> {
     return this.#loop.onState(listener);
   }
 
-  /** What is registered here, whether it stands in the tree or not. */
+  /** What is registered here, whether it is in the tree or not. */
   get registered(): readonly ServiceInstance<P>[] {
     return [...this.#registrations.values()].flatMap(
       ({ wanted }) => (wanted?.instance as ServiceInstance<P> | undefined) ?? [],
@@ -135,13 +138,13 @@ export class ServiceDiscovery<P = unknown> {
 
   /**
    * Registers an instance, in place of any other with its name and id, and keeps it registered. Resolves when
-   * it stands in the tree. After a rejection with anything but a {@link ConfigError} it is still registered,
+   * it is in the tree. After a rejection with anything but a {@link ConfigError} it is still registered,
    * and written as soon as possible, until `unregister`.
    *
    * @param call how long to wait; it bounds nothing else. @default 5000 ms
    * @throws {ConfigError} when not every reader understands the instance, or it is persistent and tied to a
    * lease; nothing is written then
-   * @throws {ZooKeeperError} `timeout` when it does not stand there in time, saying why; `aborted` when it is
+   * @throws {ZooKeeperError} `timeout` when it is not there in time, saying why; `aborted` when it is
    * unregistered before; `closed`
    * @throws `signal.reason` when `signal` aborts; if it had before, nothing is done
    */
@@ -154,13 +157,13 @@ export class ServiceDiscovery<P = unknown> {
     }
     this.#throwIfClosed();
     call.signal?.throwIfAborted();
-    const known = this.#registrations.get(wanted.path);
-    known?.want(wanted, true);
-    await (known ?? this.#add(wanted)).settled(call);
+    const registration = this.#registrations.get(wanted.path) ?? this.#new(wanted);
+    registration.want(wanted, true);
+    await registration.settled(call);
   }
 
   /**
-   * Changes an instance that is registered here. Resolves when that stands in the tree. One that another
+   * Changes an instance that is registered here. Resolves when that is in the tree. One that another
    * registrant has replaced stays replaced, and has the change when it returns.
    *
    * @param call how long to wait; it bounds nothing else. @default 5000 ms
@@ -274,8 +277,8 @@ export class ServiceDiscovery<P = unknown> {
   async #close(): Promise<void> {
     for (const cache of [...this.#caches]) cache.close();
     await this.withdraw(CLOSE_TIMEOUT_MS);
-    for (const registration of this.#registrations.values()) registration.close();
-    await this.#loop.close();
+    for (const registration of this.#registrations.values()) this.#loop.forget(registration);
+    if (this.shared === undefined) await this.#loop.close();
   }
 
   /** @throws {ZooKeeperError} `closed` when nothing can be registered any more */
@@ -287,14 +290,13 @@ export class ServiceDiscovery<P = unknown> {
     });
   }
 
-  #add(wanted: WantedZnode): Registration {
+  #new(wanted: WantedZnode): Registration {
     const { zookeeper, clock, random, lease } = this.options;
     const registration = new Registration(wanted, {
       ...{ zookeeper, clock, random, lease, emit: this.#emit, loop: this.#loop },
       onGone: () => this.#registrations.delete(wanted.path),
     });
     this.#registrations.set(wanted.path, registration);
-    this.#loop.touched(registration);
     return registration;
   }
 

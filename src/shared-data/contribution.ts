@@ -2,7 +2,7 @@ import { concurrently } from '../base/concurrently.js';
 import { BoundSession } from '../zookeeper/bound-session.js';
 import { CALLS_AT_ONCE } from '../zookeeper/call-limits.js';
 import type { ReconcileCall, Reconciled } from '../zookeeper/reconcile-loop.js';
-import { catchUp, inRounds } from '../zookeeper/retry.js';
+import { catchUp } from '../zookeeper/retry.js';
 import type { Znode } from '../zookeeper/zookeeper.js';
 import type { Datum, Step } from './datum.js';
 import { decodeEntry } from './entry.js';
@@ -12,14 +12,14 @@ import { SharedDataError } from './shared-data-error.js';
 /** One ephemeral element that this node contributes, in whichever session it is. */
 export interface OwnElement {
   readonly key: string;
-  /** Undefined for a list's, which may stand there twice. */
+  /** Undefined for a list's, which may be there twice. */
   readonly id: string | undefined;
   /** What its place is named by; the same for all of a list. */
   readonly hash: string;
   document: string;
   /** Whether it is to be taken away. */
   unwanted: boolean;
-  /** Where it stood last in this session; undefined for nowhere. */
+  /** Where it was last in this session; undefined for nowhere. */
   at: number | undefined;
   /** Whether ZooKeeper has it as wanted, as far as is known. */
   settled: boolean;
@@ -45,8 +45,8 @@ interface Place {
 
 /**
  * The ephemeral elements of one datum that this node contributes: made again in each session, moved into a
- * gap before them, where another node's element was, and removed when they are not wanted any more. What is
- * there is read again each time.
+ * gap before them, where another node's element was, and removed when they are not wanted any more. What
+ * is there is read again each time.
  */
 export class Contribution implements Reconciled {
   dirty = false;
@@ -103,22 +103,14 @@ export class Contribution implements Reconciled {
     return isAny;
   }
 
-  async settle({ sessionId, signal }: ReconcileCall): Promise<void> {
+  /** Resolves to true where all of it is settled, or refused. */
+  async step({ sessionId, signal }: ReconcileCall): Promise<boolean> {
     if (this.#sessionId !== sessionId)
       for (const element of this.elements.values()) Object.assign(element, { settled: false, at: undefined });
     this.#sessionId = sessionId;
     const step = { session: new BoundSession(this.datum.context.zookeeper, sessionId), call: { signal } };
-    await inRounds(this.path, async () => {
-      // Every change from here on makes it dirty again.
-      this.dirty = false;
-      return (await this.#settleAll(step)) || undefined;
-    });
-  }
-
-  /** Resolves to whether all of it is settled, or refused. */
-  async #settleAll(step: Step): Promise<boolean> {
     const { datum, path } = this;
-    const refused = this.refuses(step.session.sessionId);
+    const refused = this.refuses(sessionId);
     const todo = [...this.elements.values()].filter((element) => {
       const isRefused = refused !== undefined && !element.unwanted;
       if (!element.settled)
@@ -130,10 +122,7 @@ export class Contribution implements Reconciled {
     if (todo.length === 0) return true;
     // What was done in this session is seen then, also where the reply was lost.
     await catchUp(step.session, path, step.call);
-    const collection = await datum.collection(step).catch((error: unknown) => {
-      if (!(error instanceof SharedDataError)) throw error;
-      return error;
-    });
+    const collection = await datum.collection(step).catch(refusalIn);
     if (collection instanceof SharedDataError) {
       for (const element of todo) this.#end(element, element, collection);
       return true;
@@ -147,11 +136,15 @@ export class Contribution implements Reconciled {
       return false;
     }
     const chains = await this.#read(todo, collection, step);
-    // All of them to their ends: no chain continues during the next round.
+    // All of them to their ends: none continues during the next round.
     const failures = await concurrently([...chains], CALLS_AT_ONCE, async ([hash, chain]) => {
       try {
         for (const element of todo)
-          if (element.hash === hash) await this.#settleOne(element, chain, collection, step);
+          if (element.hash === hash) {
+            const { document, unwanted } = element;
+            const refusal = await this.#settle(element, chain, collection, step).catch(refusalIn);
+            this.#end(element, { document, unwanted }, refusal);
+          }
         return [];
       } catch (error) {
         return [error];
@@ -184,15 +177,15 @@ export class Contribution implements Reconciled {
     return chains;
   }
 
-  async #settleOne(
+  /** @throws {SharedDataError} why it is not there as wanted */
+  async #settle(
     element: OwnElement,
     chain: Place[],
     collection: Znode | undefined,
     { session, call }: Step,
-  ): Promise<void> {
+  ): Promise<undefined> {
     const { datum } = this;
     const { id, hash, document, unwanted } = element;
-    const wanted = { document, unwanted };
     const { sessionId } = session;
     const same = chain.filter((place) =>
       id === undefined ? this.#mayBe(element, place, sessionId) : place.id === id,
@@ -206,40 +199,30 @@ export class Contribution implements Reconciled {
         chain.splice(chain.indexOf(place), 1);
       }
       element.at = undefined;
-      const text = `${datum.title}: another node contributes this entry, in session ${first?.owner ?? 'none'}`;
       // A set has what is wanted then.
-      return this.#end(
-        element,
-        wanted,
-        datum.record.kind === 'set' ? undefined : new SharedDataError(text, 'owned-by-other', this.path),
-      );
+      if (unwanted || datum.record.kind === 'set') return;
+      const text = `${datum.title}: another node contributes this entry, in session ${first?.owner ?? 'none'}`;
+      throw new SharedDataError(text, 'owned-by-other', this.path);
     }
     const taken = new Set(chain.map(({ n }) => n));
     let n = place?.n ?? (id === undefined ? (chain.at(-1)?.n ?? -1) + 1 : 0);
     if (place) while (n > 0 && !taken.has(n - 1)) n -= 1;
     else while (taken.has(n)) n += 1;
-    try {
-      if (place?.n !== n) {
-        const create = collection && datum.creation(hash, n, document, collection);
-        if (place && create)
-          await session.multi([create, { type: 'remove', path: datum.pathAt(hash, place.n) }], call);
-        else if (create) await session.multi([create], call);
-        else await session.createWithParents(this.path, document, 'ephemeral', call);
-      } else if (place.document !== document)
-        await session.setData(datum.pathAt(hash, n), document, -1, call);
-    } catch (error) {
-      if (!(error instanceof SharedDataError)) throw error;
-      return this.#end(element, wanted, error);
-    }
+    if (place?.n !== n) {
+      const create = collection && datum.creation(hash, n, document, collection);
+      if (place && create)
+        await session.multi([create, { type: 'remove', path: datum.pathAt(hash, place.n) }], call);
+      else if (create) await session.multi([create], call);
+      else await session.createWithParents(this.path, document, 'ephemeral', call);
+    } else if (place.document !== document) await session.setData(datum.pathAt(hash, n), document, -1, call);
     element.at = n;
     if (place) chain.splice(chain.indexOf(place), 1);
     chain.push({ n, id, owner: sessionId, document });
     chain.sort((a, b) => a.n - b.n);
-    this.#end(element, wanted);
   }
 
   /**
-   * Whether the znode may be this element of a list: another one with the same value does not stand there.
+   * Whether the znode may be this element of a list: another one with the same value is not there.
    */
   #mayBe(element: OwnElement, { n, owner, document }: Place, sessionId: string): boolean {
     if (owner !== sessionId || document !== element.document) return false;
@@ -258,4 +241,10 @@ export class Contribution implements Reconciled {
     element.done = element.settled;
     if (unwanted) this.elements.delete(element.key);
   }
+}
+
+/** The refusal that an error is. @throws any other one */
+function refusalIn(error: unknown): SharedDataError {
+  if (error instanceof SharedDataError) return error;
+  throw error;
 }

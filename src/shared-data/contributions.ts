@@ -1,6 +1,5 @@
 import { ConfigError } from '../base/errors.js';
 import { ReconcileLoop, type ReconcileState } from '../zookeeper/reconcile-loop.js';
-import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import type { Element } from './collision-chain.js';
 import { Contribution, type OwnElement, type SeenElements } from './contribution.js';
 import { CALL_TIMEOUT_MS, checkTimeout, type DataCall, type DataContext, type Datum } from './datum.js';
@@ -8,7 +7,7 @@ import type { Entry } from './entry.js';
 import { checkRequest } from './limits.js';
 import { SharedDataError } from './shared-data-error.js';
 
-/** What of the ephemeral data does not stand there as it should, and that it does again. For logs. */
+/** Problems of the ephemeral data, and their end. For logs. */
 export type ContributionEvent =
   | { readonly type: 'synced' }
   | { readonly type: 'degraded'; readonly problem: string };
@@ -17,34 +16,30 @@ export type ContributionEvent =
 const WITHDRAW_MS = 3_000;
 
 /**
- * The ephemeral elements of one client: they stand in each session of it, unless the node that they go with
- * is not announced there.
+ * The ephemeral elements of one client: they are there in each session of it, unless the node that they go
+ * with is not announced there.
  */
 export class Contributions {
   readonly #items = new Map<string, Contribution>();
-  readonly #loop: ReconcileLoop<Contribution>;
+  readonly #loop: ReconcileLoop;
   /** Why nothing may be contributed in a session; undefined where it may. */
   refuses: (sessionId: string) => string | undefined = () => undefined;
 
   constructor(context: DataContext, onEvent?: (event: ContributionEvent) => void) {
-    this.#loop = new ReconcileLoop<Contribution>({
-      ...{ ...context, name: 'shared data', onEvent },
-      items: () => this.#items.values(),
-      settle: (item, call) => item.settle(call),
-    });
+    this.#loop = new ReconcileLoop({ ...context, name: 'shared data', onEvent });
   }
 
-  /** Whether everything contributed stands there. */
+  /** Whether ZooKeeper has everything contributed. */
   get state(): ReconcileState {
     return this.#loop.state;
   }
 
-  /** Resolves to whether everything that is wanted stands there, and nothing else, within that time. */
+  /** Resolves to whether ZooKeeper has everything that is wanted, and nothing else, within that time. */
   synced({ timeoutMs, signal }: DataCall = {}): Promise<boolean> {
     return this.#loop.until(() => this.#loop.state.status === 'synced', checkTimeout(timeoutMs), signal);
   }
 
-  /** Writes all of it anew, where it is not as wanted: whether it may be contributed has changed. */
+  /** Writes all of it again, where it is not as wanted: whether it may be contributed has changed. */
   renew(): void {
     for (const item of this.#items.values()) this.#loop.touched(item);
   }
@@ -79,14 +74,14 @@ export class Contributions {
       this.#items.get(keyOf(datum)) ?? new Contribution(datum, (sessionId) => this.refuses(sessionId));
     this.#items.set(keyOf(datum), item);
     const element = item.want(id, hash, document);
-    await this.#done(item, element, 'the entry does not stand there', call);
+    await this.#done(item, element, 'the entry is not written', call);
     if (element.refusal === undefined) return;
     item.elements.delete(element.key);
     throw element.refusal;
   }
 
   /**
-   * Takes back what this node contributes. Resolves to false where there is none.
+   * Removes what this node contributes. Resolves to false where there is none.
    *
    * @param entry as the replica has it @throws {SharedDataError} `owned-by-other`
    */
@@ -113,7 +108,7 @@ export class Contributions {
   }
 
   /**
-   * Takes all of it back. Resolves when it is gone, or within 3 s: then it goes with its session. Never
+   * Removes all of it. Resolves when it is gone, or within 3 s: then it goes with its session. Never
    * rejects.
    */
   async withdraw(): Promise<void> {
@@ -135,7 +130,7 @@ export class Contributions {
     item: Contribution,
     element: OwnElement,
     what: string,
-    { timeoutMs, signal }: DataCall,
+    { timeoutMs = CALL_TIMEOUT_MS, signal }: DataCall,
   ): Promise<void> {
     this.#loop.touched(item);
     // A node may be about to join.
@@ -143,17 +138,7 @@ export class Contributions {
       element.done || (element.refusal !== undefined && element.refusal.fault !== 'not-joined');
     if (await this.#loop.until(isDone, checkTimeout(timeoutMs), signal)) return;
     if (element.refusal) throw element.refusal;
-    const { state } = this.#loop;
-    const problem = state.status === 'degraded' ? `: ${state.problem}` : '';
-    const [fault, late] =
-      state.status === 'closed'
-        ? (['closed', ' any more'] as const)
-        : (['timeout', ` within ${timeoutMs ?? CALL_TIMEOUT_MS} ms`] as const);
-    throw new ZooKeeperError(`${item.datum.title}: ${what}${late}${problem}`, {
-      fault,
-      outcome: 'unknown',
-      path: item.path,
-    });
+    throw this.#loop.late(`${item.datum.title}: ${what}`, timeoutMs, item);
   }
 }
 

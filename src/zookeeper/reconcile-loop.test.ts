@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { seededRandom, settled, VirtualClock } from '../../test/support/virtual-clock.js';
 import { type ReconcileCall, type Reconciled, type ReconcileEvent, ReconcileLoop } from './reconcile-loop.js';
 import type { SessionState } from './session-state.js';
+import type { ReadingWatch, Znode } from './zookeeper.js';
 import { ZooKeeperError } from './zookeeper-error.js';
 
 interface Item extends Reconciled {
@@ -17,13 +18,12 @@ function connected(id: number): SessionState {
   };
 }
 
-function item(path: string): Item {
-  return { path, dirty: true, blockedBy: undefined };
-}
-
-function reconciling(settle: (item: Item, call: ReconcileCall) => Promise<void> = async () => undefined) {
+function reconciling(
+  step: (item: Item, call: ReconcileCall) => Promise<boolean | number> = async () => true,
+) {
   const clock = new VirtualClock();
   const listeners = new Set<(state: SessionState) => void>();
+  const watches = new Map<string, (znode: Znode | undefined, path: string) => void>();
   const zookeeper = {
     description: 'zookeeper 127.0.0.1:2181',
     state: connected(1) as SessionState,
@@ -35,31 +35,38 @@ function reconciling(settle: (item: Item, call: ReconcileCall) => Promise<void> 
       zookeeper.state = state;
       for (const listener of [...listeners]) listener(state);
     },
-  };
-  const items: Item[] = [];
-  const seen = { settled: [] as string[], events: [] as ReconcileEvent[] };
-  const loop = new ReconcileLoop<Item>({
-    ...{ zookeeper, clock, random: seededRandom(1), name: 'the loop' },
-    items: () => items,
-    settle: async (each, call) => {
-      each.dirty = false;
-      seen.settled.push(`${each.path} in ${Number(call.sessionId)}`);
-      await settle(each, call);
+    watchData: (path: string, listener: (znode: Znode | undefined, path: string) => void): ReadingWatch => {
+      watches.set(path, listener);
+      return { first: Promise.resolve(), isRefused: false, close: () => void watches.delete(path) };
     },
+  };
+  const seen = { settled: [] as string[], events: [] as ReconcileEvent[] };
+  const loop = new ReconcileLoop({
+    ...{ zookeeper, clock, random: seededRandom(1), name: 'the loop' },
     onEvent: (event) => seen.events.push(event),
   });
-  return { clock, zookeeper, items, seen, loop, listeners };
+  const item = (path: string): Item => {
+    const each: Item = {
+      ...{ path, dirty: true, blockedBy: undefined },
+      step: (call) => {
+        seen.settled.push(`${path} in ${Number(call.sessionId)}`);
+        return step(each, call);
+      },
+    };
+    return each;
+  };
+  return { clock, zookeeper, seen, loop, listeners, watches, item };
 }
 
 describe('a reconcile loop', () => {
   it('settles what is dirty once, and everything again in a new session', async () => {
-    const { zookeeper, items, seen, loop } = reconciling();
-    items.push(item('/a'), item('/b'));
-    for (const each of items) loop.touched(each);
+    const { zookeeper, item, seen, loop } = reconciling();
+    const b = item('/b');
+    for (const each of [item('/a'), b]) loop.touched(each);
     await settled();
     expect(seen.settled).toEqual(['/a in 1', '/b in 1']);
     expect(loop.state).toEqual({ status: 'synced' });
-    loop.touched(items[1] as Item);
+    loop.touched(b);
     expect(loop.state).toEqual({ status: 'degraded', problem: '/b is about to be written' });
     await settled();
     zookeeper.become({ status: 'expired', sessionId: '1' });
@@ -70,11 +77,10 @@ describe('a reconcile loop', () => {
   });
 
   it('tries again what fails, after pauses that grow to a second, and at once in a new session', async () => {
-    const { clock, zookeeper, items, seen, loop } = reconciling(async () => {
+    const { clock, zookeeper, item, seen, loop } = reconciling(async () => {
       throw new ZooKeeperError('no answer', { fault: 'timeout', outcome: 'unknown' });
     });
-    items.push(item('/a'));
-    loop.touched(items[0] as Item);
+    loop.touched(item('/a'));
     await settled();
     const tries = () => seen.settled.length;
     expect(tries()).toBe(1);
@@ -96,14 +102,13 @@ describe('a reconcile loop', () => {
   });
 
   it('does not let one that fails keep the others waiting', async () => {
-    const { items, seen, loop } = reconciling(async ({ path }) => {
+    const { item, seen, loop } = reconciling(async ({ path }) => {
       if (path === '/bad') throw new ZooKeeperError('refused', { fault: 'no-auth', outcome: 'not-applied' });
+      return true;
     });
-    items.push(item('/bad'));
-    loop.touched(items[0] as Item);
+    loop.touched(item('/bad'));
     await settled();
-    items.push(item('/good'));
-    loop.touched(items[1] as Item);
+    loop.touched(item('/good'));
     await settled();
     expect(seen.settled).toContain('/good in 1');
     expect(loop.state).toEqual({ status: 'degraded', problem: 'refused' });
@@ -111,31 +116,87 @@ describe('a reconcile loop', () => {
   });
 
   it('is degraded while something is in the way, without trying again by itself', async () => {
-    const { clock, items, seen, loop } = reconciling(async (each) => {
-      Object.assign(each, { blockedBy: 'somebody else' });
+    const { clock, item, seen, loop } = reconciling(async (each) => {
+      Object.assign(each, { blockedBy: 'another task' });
+      return true;
     });
-    items.push(item('/a'));
-    loop.touched(items[0] as Item);
+    loop.touched(item('/a'));
     await clock.advance(60_000);
     expect(seen.settled).toHaveLength(1);
-    expect(loop.state).toEqual({ status: 'degraded', problem: 'somebody else' });
+    expect(loop.state).toEqual({ status: 'degraded', problem: 'another task' });
     await loop.close();
   });
 
   it('is not in step while what was settled has been touched again meanwhile', async () => {
     let again = 3;
-    const { items, seen, loop } = reconciling(async (each) => {
+    const { item, seen, loop } = reconciling(async (each) => {
       again -= 1;
       if (again > 0) loop.touched(each);
+      return true;
     });
-    items.push(item('/a'));
     const states: string[] = [];
     loop.onState(({ status }) => states.push(status));
-    loop.touched(items[0] as Item);
+    loop.touched(item('/a'));
     await settled();
     expect(seen.settled).toHaveLength(3);
     expect(states.at(-1)).toBe('synced');
     await loop.close();
+  });
+
+  it('goes another step at once where another write came first, eight times, and then tries again later', async () => {
+    const { clock, item, seen, loop } = reconciling(async () => {
+      if (seen.settled.length % 2 === 0) return false;
+      throw new ZooKeeperError('changed', { fault: 'bad-version', outcome: 'not-applied' });
+    });
+    loop.touched(item('/a'));
+    await settled();
+    expect(seen.settled).toHaveLength(8);
+    const problem = '/a is being changed by others all the time';
+    expect(loop.state).toEqual({ status: 'degraded', problem });
+    await clock.advance(100);
+    expect(seen.settled).toHaveLength(16);
+    await loop.close();
+  });
+
+  it('settles an item after the pause that it asks for, or before that when it is touched', async () => {
+    const { clock, item, seen, loop } = reconciling(async () => seen.settled.length === 3 || 200);
+    const a = item('/a');
+    loop.touched(a);
+    await clock.advance(199);
+    expect(seen.settled).toHaveLength(1);
+    expect(loop.state.status).toBe('degraded');
+    loop.touched(a);
+    await settled();
+    expect(seen.settled).toHaveLength(2);
+    await clock.advance(200);
+    expect([seen.settled.length, loop.state.status, clock.sleepers]).toEqual([3, 'synced', 0]);
+    await loop.close();
+  });
+
+  it('watches the znode of an item, and settles it where it is not as expected, until it is forgotten', async () => {
+    const { item, seen, loop, watches } = reconciling();
+    const a: Item = { ...item('/a'), expects: (znode) => znode !== undefined };
+    loop.touched(a);
+    await settled();
+    const znode = { data: Buffer.from('') } as Znode;
+    watches.get('/a')?.(znode, '/a');
+    await settled();
+    expect(seen.settled).toHaveLength(1);
+    watches.get('/a')?.(undefined, '/a');
+    await settled();
+    expect(seen.settled).toHaveLength(2);
+    loop.forget(a);
+    expect(watches.size).toBe(0);
+    await loop.close();
+  });
+
+  it('closes the watches at its end', async () => {
+    const { item, loop, watches } = reconciling();
+    loop.touched({ ...item('/a'), expects: () => true });
+    await settled();
+    expect(watches.size).toBe(1);
+    await loop.close();
+    expect(watches.size).toBe(0);
   });
 
   it('says nothing of a first connection that takes its time, and why there is none later on', async () => {
@@ -155,17 +216,17 @@ describe('a reconcile loop', () => {
   });
 
   it('leaves no timer and no listener behind, and gives up what is under way', async () => {
-    const { clock, items, loop, listeners } = reconciling(
-      (_, { signal }) =>
-        new Promise((_resolve, reject) =>
-          signal.addEventListener('abort', () => reject(signal.reason), { once: true }),
-        ),
-    );
-    items.push(item('/a'));
-    loop.touched(items[0] as Item);
+    let given: AbortSignal | undefined;
+    const { clock, item, loop, listeners } = reconciling((_, { signal }) => {
+      given = signal;
+      return new Promise((_resolve, reject) =>
+        signal.addEventListener('abort', () => reject(signal.reason), { once: true }),
+      );
+    });
+    loop.touched(item('/a'));
     await settled();
     await Promise.all([loop.close(), loop.close()]);
     expect([clock.sleepers, listeners.size, loop.state.status]).toEqual([0, 0, 'closed']);
-    expect(loop.signal.reason).toMatchObject({ fault: 'closed', message: 'the loop has been closed' });
+    expect(given?.reason).toMatchObject({ fault: 'closed', message: 'the loop has been closed' });
   });
 });

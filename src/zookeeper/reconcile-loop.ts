@@ -1,17 +1,18 @@
-import { withTimeout } from '../base/abort.js';
+import { aborted, withTimeout } from '../base/abort.js';
 import { backoffMs } from '../base/backoff.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { concurrently } from '../base/concurrently.js';
 import { explain } from '../base/errors.js';
 import { Listeners } from '../base/listeners.js';
 import { CALLS_AT_ONCE } from './call-limits.js';
+import { inRounds } from './retry.js';
 import type { SessionState } from './session-state.js';
-import type { ZooKeeper } from './zookeeper.js';
+import type { Watch, Znode, ZooKeeper } from './zookeeper.js';
 import { isFault, ZooKeeperError } from './zookeeper-error.js';
 
 /**
- * How far ZooKeeper shows what is wanted there. `synced`: everything stands there, in this session.
- * `degraded`: something does not, or not for certain; it is being worked on in the background.
+ * How far ZooKeeper has what is wanted there. `synced`: all of it, in this session. `degraded`: something is
+ * missing, or not certain; the loop works on it in the background.
  */
 export type ReconcileState =
   | { readonly status: 'synced' }
@@ -23,14 +24,26 @@ export type ReconcileEvent =
   | { readonly type: 'synced' }
   | { readonly type: 'degraded'; readonly problem: string };
 
-/** One thing that is wanted in ZooKeeper, or is to be taken away there. */
+/** One thing that is wanted in ZooKeeper, or is to be removed there. */
 export interface Reconciled {
-  /** For people. */
+  /** Of its znode, or of what it consists of. */
   readonly path: string;
-  /** Whether ZooKeeper may differ from what is wanted. */
+  /** Whether ZooKeeper may differ from what is wanted. The loop keeps it. */
   dirty: boolean;
   /** Why it is left as it is; undefined while nothing is in the way. */
   readonly blockedBy: string | undefined;
+  /**
+   * Goes a step towards what is wanted. Resolves to true when nothing is left to do until something changes;
+   * to false to be called again at once; to a number to be called again after that many milliseconds. It is
+   * called again at once, too, where another write came first: `node-exists`, `no-node`, `bad-version`. Any
+   * other failure is tried again later.
+   */
+  step(call: ReconcileCall): Promise<boolean | number>;
+  /**
+   * Whether a znode that was seen at the path is as it is wanted, or is known to be in the way. Where it is
+   * given, the znode is watched once a step has succeeded.
+   */
+  expects?(znode: Znode | undefined, sessionId: string): boolean;
 }
 
 /** What the calls of one turn are bound to. */
@@ -39,35 +52,32 @@ export interface ReconcileCall {
   readonly signal: AbortSignal;
 }
 
-export interface ReconcileLoopOptions<T extends Reconciled> {
-  readonly zookeeper: Pick<ZooKeeper, 'state' | 'onState' | 'description'>;
+export interface ReconcileLoopOptions {
+  readonly zookeeper: Pick<ZooKeeper, 'state' | 'onState' | 'description' | 'watchData'>;
   readonly clock: Clock;
   readonly random: RandomSource;
   /** For messages: the beginning of the sentence "… has been closed". */
   readonly name: string;
-  /** All there is. The dirty ones are settled. */
-  readonly items: () => Iterable<T>;
-  /**
-   * Settles one item; a failure is tried again later. Sets `dirty` to false before its first read, so that a
-   * later change makes it dirty again.
-   */
-  readonly settle: (item: T, call: ReconcileCall) => Promise<void>;
   /** Must not throw and must not block. */
   readonly onEvent?: ((event: ReconcileEvent) => void) | undefined;
 }
 
 /** Between two attempts while something fails. */
 const RETRY_MS = { first: 100, max: 1_000 };
+/** In milliseconds. */
+const NEVER = Number.POSITIVE_INFINITY;
 /** Before anything has been tried. */
 const BEGUN: ReconcileState = { status: 'degraded', problem: 'there has been no connection yet' };
 
 /**
- * Keeps ZooKeeper as it is wanted: settles each dirty item at once, all items in a new session, and a failed
- * one again after a pause of up to a second.
+ * Keeps own znodes as they are wanted: settles each dirty item at once, all items in a new session, a changed
+ * one again, and a failed one after a pause of up to a second.
  */
-export class ReconcileLoop<T extends Reconciled> {
+export class ReconcileLoop {
+  /** With the watches of their znodes. */
+  readonly #items = new Map<Reconciled, { readonly path: string; readonly watch: Watch } | undefined>();
   readonly #listeners = new Listeners<ReconcileState>();
-  /** Told whenever what is waited for in {@link until} may have come. */
+  /** For each time that what is waited for in {@link until} may have come. */
   readonly #progress = new Listeners<void>();
   readonly #closing = new AbortController();
   readonly #forgetSession: () => void;
@@ -76,23 +86,20 @@ export class ReconcileLoop<T extends Reconciled> {
    * The problem of the last event, empty for none. A short degradation while an item is written is no event.
    */
   #reported: string | undefined;
-  #woken = false;
-  #wake: () => void = () => undefined;
+  /** The wait for something to do, which ends when it is aborted. */
+  #nap = new AbortController();
   #failures = 0;
+  /** The shortest pause that an item has asked for. */
+  #pauseMs = NEVER;
   readonly #ended: Promise<void>;
 
-  constructor(private readonly options: ReconcileLoopOptions<T>) {
+  constructor(private readonly options: ReconcileLoopOptions) {
     this.#forgetSession = options.zookeeper.onState((state) => this.#onSession(state));
     this.#ended = this.#keep();
   }
 
   get state(): ReconcileState {
     return this.#state;
-  }
-
-  /** Aborted when the loop is closed, with a {@link ZooKeeperError} that says so. */
-  get signal(): AbortSignal {
-    return this.#closing.signal;
   }
 
   /**
@@ -126,11 +133,36 @@ export class ReconcileLoop<T extends Reconciled> {
     return isReached();
   }
 
-  /** An item may differ from what is wanted, until it has been settled. */
-  touched(item: T): void {
+  /**
+   * The failure of a wait in which {@link until} has not come.
+   *
+   * @param what has not come, as a clause
+   * @param item where the wait is for one
+   */
+  late(what: string, timeoutMs: number, item?: Pick<Reconciled, 'path' | 'blockedBy'>): ZooKeeperError {
+    const { state } = this;
+    const problem = item?.blockedBy ?? ('problem' in state ? state.problem : state.status);
+    const [fault, why] =
+      state.status === 'closed'
+        ? (['closed', `: ${this.options.name} has been closed`] as const)
+        : (['timeout', ` after ${timeoutMs} ms: ${problem}`] as const);
+    return new ZooKeeperError(what + why, { fault, outcome: 'unknown', path: item?.path });
+  }
+
+  /** An item is new, or may differ from what is wanted, until it has been settled. */
+  touched(item: Reconciled): void {
+    if (!this.#items.has(item)) this.#items.set(item, undefined);
     item.dirty = true;
     if (this.#state.status === 'synced')
       this.#setState({ status: 'degraded', problem: `${item.path} is about to be written` });
+    this.#awake();
+    this.#progress.tell();
+  }
+
+  /** Leaves an item as it is from now on. */
+  forget(item: Reconciled): void {
+    this.#items.get(item)?.watch.close();
+    this.#items.delete(item);
     this.#awake();
     this.#progress.tell();
   }
@@ -142,36 +174,41 @@ export class ReconcileLoop<T extends Reconciled> {
         new ZooKeeperError(`${this.options.name} has been closed`, { fault: 'closed', outcome: 'unknown' }),
       );
       this.#forgetSession();
+      for (const followed of this.#items.values()) followed?.watch.close();
       this.#setState({ status: 'closed' });
-      this.#wake();
+      this.#awake();
     }
     await this.#ended;
   }
 
   async #keep(): Promise<void> {
-    const { zookeeper, random } = this.options;
+    const { zookeeper, clock, random } = this.options;
     const { signal } = this.#closing;
     while (!signal.aborted) {
-      this.#woken = false;
+      this.#nap = new AbortController();
       const session = zookeeper.state;
       if (session.status !== 'connected') this.#withoutSession(session);
       else {
         const problem = await this.#reconcile(session.sessionId);
         if (signal.aborted) return;
-        if (problem !== undefined) this.#degrade(problem);
-        else this.#succeed();
+        // What was touched in the meantime is not as wanted yet.
+        const isSettled = ![...this.#items.keys()].some(({ dirty }) => dirty);
+        if (problem !== undefined || isSettled) this.#become(problem);
       }
-      await this.#untilWoken(this.#failures === 0 ? undefined : backoffMs(RETRY_MS, this.#failures, random));
+      const nap = this.#nap.signal;
+      const retryMs = this.#failures === 0 ? NEVER : backoffMs(RETRY_MS, this.#failures, random);
+      const ms = Math.min(this.#pauseMs, retryMs);
+      await (ms === NEVER ? aborted(nap) : clock.sleep(ms, nap).catch(() => undefined));
     }
   }
 
   /** Settles all dirty items. Returns the problem of the first that is not as wanted. */
   async #reconcile(sessionId: string): Promise<string | undefined> {
-    const { items, settle } = this.options;
-    const dirty = [...items()].filter((item) => item.dirty);
+    this.#pauseMs = NEVER;
+    const dirty = [...this.#items.keys()].filter((item) => item.dirty);
     const problems = await concurrently(dirty, CALLS_AT_ONCE, async (item) => {
       try {
-        await settle(item, { sessionId, signal: this.#closing.signal });
+        await this.#settle(item, { sessionId, signal: this.#closing.signal });
         this.#progress.tell();
         return undefined;
       } catch (error) {
@@ -182,14 +219,47 @@ export class ReconcileLoop<T extends Reconciled> {
     });
     const failures = problems.filter((problem) => problem !== undefined);
     this.#failures = failures.some(({ again }) => again) ? this.#failures + 1 : 0;
-    const blocked = [...items()].find(({ blockedBy }) => blockedBy !== undefined);
+    const blocked = [...this.#items.keys()].find(({ blockedBy }) => blockedBy !== undefined);
     return failures[0]?.text ?? blocked?.blockedBy;
   }
 
+  async #settle(item: Reconciled, call: ReconcileCall): Promise<void> {
+    const done = await inRounds(item.path, async () => {
+      // It may have been forgotten since, and another item have its path.
+      if (!this.#items.has(item)) return true;
+      // Every change from here on makes it dirty again.
+      item.dirty = false;
+      return (await item.step(call)) || undefined;
+    });
+    // Behind what waits for it.
+    process.nextTick(() => this.#follow(item));
+    if (done === true) return;
+    item.dirty = true;
+    this.#pauseMs = Math.min(this.#pauseMs, done);
+  }
+
+  /** Watches the item's znode, whose name may have changed. */
+  #follow(item: Reconciled): void {
+    const { zookeeper } = this.options;
+    const { path } = item;
+    const followed = this.#items.get(item);
+    if (!item.expects || path === followed?.path) return;
+    if (!this.#items.has(item) || this.#closing.signal.aborted) return;
+    followed?.watch.close();
+    const watch = zookeeper.watchData(path, (znode) => {
+      const { state } = zookeeper;
+      // In the next session all items are settled.
+      if (state.status !== 'connected' || path !== item.path) return;
+      if (!item.expects?.(znode, state.sessionId)) this.touched(item);
+    });
+    this.#items.set(item, { path, watch });
+  }
+
   #onSession(session: SessionState): void {
-    if (session.status === 'connected') for (const item of this.options.items()) item.dirty = true;
+    if (session.status === 'connected') for (const item of this.#items.keys()) item.dirty = true;
     else this.#withoutSession(session);
     this.#failures = 0;
+    this.#pauseMs = NEVER;
     this.#awake();
   }
 
@@ -197,38 +267,22 @@ export class ReconcileLoop<T extends Reconciled> {
     // Neither a closed client nor a first connection that takes its time is a problem.
     const begins = session.status === 'connecting' && session.problem === undefined && this.#state === BEGUN;
     if (session.status === 'closed') this.#setState({ status: 'closed' });
-    else if (!begins) this.#degrade(told(session, this.options.zookeeper.description));
+    else if (!begins) this.#become(problemOf(session, this.options.zookeeper.description));
   }
 
   #awake(): void {
-    this.#woken = true;
-    this.#wake();
+    this.#nap.abort('there is something to do');
   }
 
-  /** Until there is something to do, or for that long. */
-  async #untilWoken(limitMs?: number): Promise<void> {
-    if (this.#woken || this.#closing.signal.aborted) return;
-    const woken = new Promise<void>((resolve) => {
-      this.#wake = resolve;
-    });
-    await (limitMs === undefined ? woken : withTimeout(this.options.clock, limitMs, woken));
-  }
-
-  #succeed(): void {
-    if ([...this.options.items()].some(({ dirty }) => dirty)) return;
-    if (this.#state.status !== 'synced') this.#setState({ status: 'synced' });
-    const isNews = this.#reported !== '';
-    this.#reported = '';
-    if (isNews) this.options.onEvent?.({ type: 'synced' });
-  }
-
-  #degrade(problem: string): void {
+  /** @param problem undefined where all is as wanted */
+  #become(problem: string | undefined): void {
+    const before = 'problem' in this.#state ? this.#state.problem : undefined;
     if (this.#state.status === 'closed') return;
-    if (this.#state.status !== 'degraded' || this.#state.problem !== problem)
-      this.#setState({ status: 'degraded', problem });
-    const isNews = this.#reported !== problem;
-    this.#reported = problem;
-    if (isNews) this.options.onEvent?.({ type: 'degraded', problem });
+    if (before !== problem)
+      this.#setState(problem === undefined ? { status: 'synced' } : { status: 'degraded', problem });
+    if (this.#reported === (problem ?? '')) return;
+    this.#reported = problem ?? '';
+    this.options.onEvent?.(problem === undefined ? { type: 'synced' } : { type: 'degraded', problem });
   }
 
   #setState(state: ReconcileState): void {
@@ -239,7 +293,7 @@ export class ReconcileLoop<T extends Reconciled> {
   }
 }
 
-function told(session: SessionState, where: string): string {
+function problemOf(session: SessionState, where: string): string {
   if (session.status === 'expired') return `the session with ${where} has expired`;
   const problem = 'problem' in session && session.problem !== undefined ? `: ${session.problem}` : '';
   return `no connection to ${where}${problem}`;

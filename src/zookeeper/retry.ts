@@ -1,7 +1,7 @@
 import { type Retry, type RetryOptions, retrying } from '../base/retry.js';
 import type { BoundSession } from './bound-session.js';
-import type { CallOptions, ZooKeeper } from './zookeeper.js';
-import { ignoring, isFault, TRANSIENT, ZooKeeperError } from './zookeeper-error.js';
+import type { CallOptions, Znode, ZooKeeper } from './zookeeper.js';
+import { ignoring, isFault, OVERTAKEN, TRANSIENT, ZooKeeperError } from './zookeeper-error.js';
 
 // How calls are made again: while the connection is away, and while others are faster.
 
@@ -39,7 +39,7 @@ export async function catchUp(
  */
 export async function inRounds<T>(path: string, step: () => Promise<T | undefined>): Promise<T> {
   for (let round = 0; round < ROUNDS; round += 1) {
-    const done = await step().catch(ignoring('bad-version', 'node-exists', 'no-node'));
+    const done = await step().catch(ignoring(...OVERTAKEN));
     if (done !== undefined) return done;
   }
   throw busy(path);
@@ -52,3 +52,24 @@ export const busy = (path: string) =>
     outcome: 'not-applied',
     path,
   });
+
+/**
+ * Makes the znode at a path an ephemeral one of this session with that data.
+ *
+ * @param znode what was read there, which is replaced
+ */
+export async function writeEphemeral(
+  zookeeper: Pick<ZooKeeper, 'createWithParents' | 'multi' | 'setData'>,
+  path: string,
+  data: string,
+  znode: Znode | undefined,
+  call: CallOptions & { readonly sessionId: string },
+): Promise<void> {
+  if (znode === undefined) await zookeeper.createWithParents(path, data, 'ephemeral', call);
+  else if (znode.stat.owner !== call.sessionId) {
+    // In one transaction, so that no reader sees none.
+    const create = { type: 'create', path, data, mode: 'ephemeral' } as const;
+    await zookeeper.multi([{ type: 'remove', path, version: znode.stat.version }, create], call);
+  } else if (znode.data.toString('utf8') !== data)
+    await zookeeper.setData(path, data, znode.stat.version, call);
+}

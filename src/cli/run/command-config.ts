@@ -116,7 +116,7 @@ export class CommandConfig {
     const restart = this.#follow(ended.signal, (signal) => child?.signal(signal));
     const onStart = (started: Child) => {
       child = started;
-      this.seen.tell(this.#running.revisions);
+      this.seen.report(this.#running.revisions);
       const { routing } = this.node;
       // The next node waits for that.
       const onHealthy = () => void this.#endTurn();
@@ -184,7 +184,7 @@ export class CommandConfig {
         }
         signal(onChange.slice('signal:'.length) as ForwardedSignal);
         this.#running = this.#wanted;
-        this.seen.tell(this.#running.revisions);
+        this.seen.report(this.#running.revisions);
       }
     } catch (error) {
       if (!ended.aborted) log.error(`the configuration is not followed any more: ${explain(error)}`);
@@ -200,7 +200,7 @@ export class CommandConfig {
     );
     if (differing.length === 0 && this.#running !== this.#wanted) {
       this.#running = this.#wanted;
-      this.seen.tell(this.#running.revisions);
+      this.seen.report(this.#running.revisions);
     }
     return differing;
   }
