@@ -130,7 +130,7 @@ describe('a view of children', () => {
     expect(clock.sleepers).toBe(0);
   });
 
-  it('is stale until the next connection where the last answer comes after the loss of its own', async () => {
+  it('is stale until the next connection if the last answer comes after the loss of its connection', async () => {
     const { tree, seen, view, list } = viewed();
     tree.answer(PATH, ['visa']);
     tree.lose();

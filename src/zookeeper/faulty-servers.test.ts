@@ -266,7 +266,7 @@ describe('a server', () => {
     });
   });
 
-  it('may refuse the credentials: calls under way learn it, later ones are told why there is no connection', async () => {
+  it('may refuse the credentials: current calls fail with that, later ones with the reason for the missing connection', async () => {
     const port = await scriptedServer({
       onRequest: ({ type, socket }) => {
         if (type === OP.auth) socket.write(frame(int(-4), long(0n), int(-115)));
@@ -396,7 +396,7 @@ describe('a server', () => {
         closing ??= client.close();
     });
     await expect.poll(() => time.advance(200).then(() => closing !== undefined)).toBe(true);
-    // While the clock stands still.
+    // While the clock does not move.
     await closing;
     expect(states.slice(-2)).toEqual(['connecting', 'closed']);
   });
@@ -423,7 +423,7 @@ describe('a server', () => {
     expect(most).toBe(64);
   });
 
-  it('may refuse to let a znode be read: a watch on it asks again until it is told', async () => {
+  it('may refuse a read of a znode: a watch on it repeats the read until it gets an answer', async () => {
     let refusals = 0;
     const port = await scriptedServer({
       onRequest: ({ xid, type }) => {

@@ -9,8 +9,8 @@ import type { ZooKeeper } from './zookeeper.js';
 import { isFault, ZooKeeperError } from './zookeeper-error.js';
 
 /**
- * How far ZooKeeper shows what is wanted there. `synced`: everything stands there, in this session.
- * `degraded`: something does not, or not for certain; it is being worked on in the background.
+ * How far ZooKeeper has the wanted state. `synced`: completely, in this session. `degraded`: not completely,
+ * or not for certain; the loop continues in the background.
  */
 export type ReconcileState =
   | { readonly status: 'synced' }
@@ -22,17 +22,17 @@ export type ReconcileEvent =
   | { readonly type: 'synced' }
   | { readonly type: 'degraded'; readonly problem: string };
 
-/** One thing that is wanted in ZooKeeper, or is to be taken away there. */
+/** An item that is wanted in ZooKeeper, or is to be removed there. */
 export interface Reconciled {
   /** For people. */
   readonly path: string;
-  /** Whether ZooKeeper may differ from what is wanted. */
+  /** Whether ZooKeeper may differ from the wanted state. */
   dirty: boolean;
   /** Why it is left as it is; undefined while nothing is in the way. */
   readonly blockedBy: string | undefined;
 }
 
-/** What the calls of one turn are bound to. */
+/** The bounds of the calls of one turn. */
 export interface ReconcileCall {
   readonly sessionId: string;
   readonly signal: AbortSignal;
@@ -68,7 +68,7 @@ const BEGUN: ReconcileState = { status: 'degraded', problem: 'there has been no 
  */
 export class ReconcileLoop<T extends Reconciled> {
   readonly #listeners = new Listeners<ReconcileState>();
-  /** Told whenever what is waited for in {@link until} may have come. */
+  /** Notified whenever the wait of {@link until} may be over. */
   readonly #progress = new Listeners<void>();
   readonly #closing = new AbortController();
   readonly #forgetSession: () => void;
@@ -127,7 +127,7 @@ export class ReconcileLoop<T extends Reconciled> {
     return isReached();
   }
 
-  /** An item may differ from what is wanted, until it has been settled. */
+  /** An item may differ from the wanted state until it has been settled. */
   touched(item: T): void {
     item.dirty = true;
     if (this.#state.status === 'synced')

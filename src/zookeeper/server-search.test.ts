@@ -77,7 +77,7 @@ describe('a server with several addresses', () => {
 });
 
 describe('a server whose name is not found', () => {
-  it('is told as such, and passed over at once', async () => {
+  it('is reported as such, and skipped at once', async () => {
     const { next } = search(['missing', '10.0.2.1']);
     const both = [await next(), await next()];
     const unresolved = {

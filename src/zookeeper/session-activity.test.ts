@@ -19,7 +19,7 @@ it('knows nothing before there is a connection', () => {
   expect(new SessionActivity().heardBy(Number.POSITIVE_INFINITY)).toBe(Number.NEGATIVE_INFINITY);
 });
 
-it('forgets with a new connection what was told to another server', () => {
+it('forgets requests to another server when a new connection begins', () => {
   const activity = openedAt(0);
   activity.answered(5_000, 5_010);
   activity.begin(4_000, T);

@@ -69,7 +69,7 @@ describe('what TLS is done with', () => {
   });
 });
 
-/** What a client is told of a server that does this with each connection. */
+/** The problem that a client reports of a server that does this with each connection. */
 async function problemWith(
   server: Server,
   tls: ZooKeeperTls | undefined,
