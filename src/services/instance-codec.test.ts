@@ -65,7 +65,7 @@ describe('what Curator has written', () => {
 });
 
 describe('an instance to be written', () => {
-  test('has Curator’s keys in Curator’s order, with null for what it does not tell', () => {
+  test('has Curator’s keys in Curator’s order, with null for missing values', () => {
     expect(encode({})).toBe(
       '{"name":"orders","id":"i-1","address":"10.0.0.7","port":8080,"sslPort":null,"payload":null,"registrationTimeUTC":1795219197534,"serviceType":"DYNAMIC","uriSpec":null}',
     );
@@ -234,7 +234,7 @@ describe('an instance to be written', () => {
   });
 });
 
-describe('a znode of somebody else’s', () => {
+describe('a foreign znode', () => {
   test('without anything in it takes name and id from its path', () => {
     expect(read('{}')).toEqual({
       ...instance,
@@ -246,7 +246,7 @@ describe('a znode of somebody else’s', () => {
     });
   });
 
-  test('is told with what its JSON says, where that is not what its path says', () => {
+  test('is reported with the content of its JSON if that differs from its path', () => {
     expect(read('{"name":"other","id":"i-1"}')).toMatchObject({ name: 'other', id: 'i-1' });
   });
 

@@ -16,7 +16,7 @@ export interface WantedZnode {
   readonly mode: CreateMode;
 }
 
-/** What other registrants do to a registration, for logs. */
+/** The effects of other registrants on a registration, for logs. */
 export type RegistrationEvent =
   /**
    * Another registrant has replaced our znode: its znode is left alone, and ours is made again when that has
@@ -29,12 +29,12 @@ export type RegistrationEvent =
       readonly by: string | undefined;
     }
   /**
-   * Our znode was removed, or overwritten, by another client, and stands there again. `problem` is the rest
-   * of the sentence "<path> …".
+   * Our znode was removed, or overwritten, by another client, and has been restored. `problem` is the rest of
+   * the sentence "<path> …".
    */
   | { readonly type: 'restored'; readonly path: string; readonly problem: string };
 
-/** What a registration works with. */
+/** The context of a registration. */
 export interface RegistrationContext {
   readonly zookeeper: ZooKeeper;
   readonly clock: Clock;
@@ -57,15 +57,13 @@ export interface OwnZnode {
   readonly createdZxid: bigint | undefined;
 }
 
-/**
- * The znode of one registered instance, and what is known of it. A subclass says how it is found and made.
- */
+/** The znode of one registered instance, and its known state. A subclass finds and makes it. */
 export abstract class RegisteredZnode {
   /** Why a foreign znode at the path is left alone; undefined while there is none. */
   blockedBy: string | undefined;
   /** How much longer a path without a znode is left to others, in milliseconds; undefined when it is not. */
   pauseMs: number | undefined;
-  /** The data that are known to stand in our znode. */
+  /** The data that our znode is known to have. */
   #confirmed: string | undefined;
   /** When it was written lately, on the monotonic clock. */
   #writes: number[] = [];
@@ -83,8 +81,8 @@ export abstract class RegisteredZnode {
   }
 
   /**
-   * Goes a step towards what is wanted. True when nothing is left to do until something changes; false when
-   * it has to be read again.
+   * Takes a step towards the wanted state. True when nothing is left to do until a change; false when the
+   * znode must be read again.
    */
   abstract establish(wanted: WantedZnode, call: ReconcileCall): Promise<boolean>;
   /** Goes a step towards nothing of ours being left. True when that is so. */
@@ -93,13 +91,13 @@ export abstract class RegisteredZnode {
   /** Lets the next {@link establish} replace a foreign znode, once, where one may be in the way. */
   claim(): void {}
 
-  /** Whether a znode that was seen there is just what is known and wanted; its data are known then. */
+  /** Whether a znode at the path has the known and wanted state; its data are then known. */
   expects(znode: Znode | undefined, wanted: WantedZnode, sessionId: string): boolean {
     if (znode === undefined || znode.stat.createdZxid !== this.own?.createdZxid) return false;
     return znode.stat.owner === ownerOf(wanted, sessionId) && this.#stands(znode, wanted);
   }
 
-  /** Counts its writes anew: another znode is wanted, or there is another session. */
+  /** Counts its writes from 0 again: another znode is wanted, or there is another session. */
   forgetWrites(): void {
     this.#writes = [];
   }
@@ -122,7 +120,7 @@ export abstract class RegisteredZnode {
   }
 
   /**
-   * Writes the wanted data into our znode unless they stand there. True when they do; false when it has to be
+   * Writes the wanted data into our znode unless it has them. True when it has them; false when it must be
    * read again.
    */
   protected async correct(znode: Znode, wanted: WantedZnode, call: ReconcileCall): Promise<boolean> {
@@ -131,7 +129,7 @@ export abstract class RegisteredZnode {
     if (this.#stands(znode, wanted)) return true;
     this.checkWrite();
     if (this.#confirmed !== wanted.data) this.#confirmed = undefined;
-    // As of now: what is written here may be seen, and confirmed, before its reply is.
+    // The state before the write: what is written here may be seen, and confirmed, before its reply.
     const isRestored = this.#confirmed !== undefined;
     try {
       await zookeeper.setData(path, wanted.data, znode.stat.version, call);
@@ -143,10 +141,7 @@ export abstract class RegisteredZnode {
     return false;
   }
 
-  /**
-   * Whether the wanted data stand in our znode. That an operator has enabled or disabled the instance since
-   * stays, as in Curator.
-   */
+  /** Whether our znode has the wanted data. An operator's later change of `enabled` stays, as in Curator. */
   #stands({ data }: Znode, { data: wanted, instance }: WantedZnode): boolean {
     const text = data.toString('utf8');
     if (text === wanted) this.#confirmed = wanted;
@@ -160,8 +155,8 @@ export function ownerOf({ mode }: WantedZnode, sessionId: string): string | unde
 }
 
 /**
- * Brings the server up to date with every write made before: after a change of servers it may lag behind.
- * Afterwards a write that was sent over a lost connection is visible, or will never be applied.
+ * Waits until the server has every earlier write: after a change of servers it may lag behind. Afterwards a
+ * write that was sent over a lost connection is visible, or will never be applied.
  */
 export async function catchUp(zookeeper: ZooKeeper, path: string, call: ReconcileCall): Promise<void> {
   try {

@@ -57,7 +57,7 @@ describe('a call that waits for a registration', () => {
     expect([clock.sleepers, getEventListeners(signal, 'abort').length]).toEqual([0, 0]);
   });
 
-  it('waits for 5 s unless told otherwise, and then says why', async () => {
+  it('waits for 5 s by default, and then says why', async () => {
     const { clock, registration } = unanswered();
     await settled();
     const usual = expect(registration.settled({})).rejects.toMatchObject({
@@ -90,7 +90,7 @@ describe('a call that waits for a registration', () => {
     },
   );
 
-  it('is told what came first, though the opposite is wanted at once', async () => {
+  it('reports what came first, though the opposite is wanted at once', async () => {
     const { registration, wanted } = unanswered();
     // From here on something may have been written.
     await registration
@@ -110,7 +110,7 @@ describe('a call that waits for a registration', () => {
     });
   });
 
-  it('is told that the end has come', async () => {
+  it('is notified of the end', async () => {
     const { clock, loop, registration } = unanswered();
     const waiting = expect(registration.settled({})).rejects.toMatchObject({ fault: 'closed' });
     await loop.close();

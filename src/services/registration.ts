@@ -29,7 +29,7 @@ export class Registration implements Reconciled {
   #znode: RegisteredZnode;
   /** Whether anything may have been written. */
   #begun = false;
-  /** Whether ZooKeeper has what is wanted, or nothing where nothing is. */
+  /** Whether ZooKeeper has the wanted instance, or no instance if none is wanted. */
   #settled = false;
   /** How often it was unregistered, or registered again after that. */
   #turns = 0;
@@ -73,8 +73,8 @@ export class Registration implements Reconciled {
   }
 
   /**
-   * Resolves when ZooKeeper has what is wanted, or nothing where nothing is. Giving up to wait changes
-   * nothing of the registration.
+   * Resolves when ZooKeeper has the wanted instance, or no instance if none is wanted. The end of the wait
+   * does not change the registration.
    *
    * @throws {ZooKeeperError} `timeout`; `aborted` when the opposite is wanted in the meantime; `closed`
    * @throws `signal.reason`
@@ -101,7 +101,7 @@ export class Registration implements Reconciled {
     throw this.#failure('timeout', `${late} (not within ${timeoutMs} ms)`);
   }
 
-  /** Goes towards what is wanted, and no further before something changes. */
+  /** Takes steps towards the wanted state, and stops until something changes. */
   async settle(call: ReconcileCall): Promise<void> {
     // Its turn may come after its end, when another registration has its path.
     if (this.#ended) return;
@@ -109,7 +109,7 @@ export class Registration implements Reconciled {
     this.#pause?.abort();
     if (this.#sessionId !== call.sessionId) {
       this.#znode.forgetWrites();
-      // The server of a new session may lag behind what was done in the one before.
+      // The server of a new session may lag behind the writes of the previous one.
       if (this.#sessionId !== undefined) await catchUp(this.options.zookeeper, this.path, call);
       this.#sessionId = call.sessionId;
     }
@@ -123,7 +123,7 @@ export class Registration implements Reconciled {
         this.#znode = new (kindOf(wanted))(wanted.path, this.options);
       }
       if (!(await this.#znode.establish(wanted, call)) || wanted !== this.wanted) continue;
-      // Behind what waits for it.
+      // After the tasks that wait for it.
       process.nextTick(() => this.#follow(call));
       if (this.#znode.pauseMs !== undefined) return this.#settleLater(this.#znode.pauseMs, call);
       this.#settled = this.#znode.blockedBy === undefined;
@@ -132,7 +132,7 @@ export class Registration implements Reconciled {
     throw busy(this.path);
   }
 
-  /** Follows its znode no more. What stands there stays. */
+  /** Stops following its znode, which stays as it is. */
   close(): void {
     this.#pause?.abort();
     this.#watch?.watch.close();

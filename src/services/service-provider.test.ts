@@ -52,7 +52,7 @@ describe('a provider', () => {
     expect(provider.pick()).toBeUndefined();
   });
 
-  it('passes on what its source tells, and closes it', () => {
+  it('passes on the reports of its source, and closes it', () => {
     const { source, provider } = provided(instancesOf(2));
     source.stale = { since: 7 };
     expect([provider.name, provider.instances, provider.stale]).toEqual([
@@ -92,7 +92,7 @@ describe('a provider', () => {
     }
   });
 
-  it('skips those without an address, unless it is told what to accept', () => {
+  it('skips those without an address, unless its filter accepts them', () => {
     const instances = [
       instanceOf('here'),
       instanceOf('nowhere', { address: undefined }),
@@ -175,7 +175,7 @@ describe('an instance that fails', () => {
     expect(picked()).toEqual(['0', '1', '2']);
   });
 
-  it('begins anew when it comes back', async () => {
+  it('begins again when it comes back', async () => {
     const { clock, picked, fail } = provided(instancesOf(2));
     fail('1', 2);
     await clock.advance(30_000);
@@ -325,12 +325,12 @@ describe('the URL of an instance', () => {
     );
   });
 
-  it('is that of another one where the one that was picked tells no port', () => {
+  it('is that of another instance if the picked one has no port', () => {
     const { provider } = provided([...instancesOf(9, { port: undefined }), instanceOf('whole')]);
     for (let i = 0; i < 20; i += 1) expect(provider.url()).toBe('http://10.0.0.1:8080');
   });
 
-  it('does not change what a sticky provider stays with where that tells no port', () => {
+  it('does not change the instance of a sticky provider if that has no port', () => {
     const { provider } = provided([...instancesOf(9, { port: undefined }), instanceOf('whole')], {
       strategy: sticky(),
     });
@@ -375,7 +375,7 @@ describe('the URL of an instance', () => {
     );
   });
 
-  it('is not made up for a caller that needs an instance besides the tried ones', () => {
+  it('is not made up for a caller that needs an instance other than the tried ones', () => {
     const { provider } = provided(instancesOf(2));
     expect(provider.need()).toBeDefined();
     expect(() => provider.need(new Set(provider.instances))).toThrow(

@@ -61,7 +61,7 @@ describe('the target of an instance', () => {
     expect(targetOf(instance(init))).toBeUndefined();
   });
 
-  it('is none for an instance of somebody else’s without an address', () => {
+  it('is none for a foreign instance without an address', () => {
     expect(targetOf({ ...instance({ port: 80 }), address: undefined })).toBeUndefined();
   });
 

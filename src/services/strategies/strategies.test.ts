@@ -263,7 +263,7 @@ describe('least recently failed', () => {
 });
 
 describe('the name of a strategy', () => {
-  it('stands for it', () => {
+  it('selects it', () => {
     for (const name of STRATEGY_NAMES)
       expect(made(parseStrategy(name)).strategy.pick(instancesOf(1)).id).toBe('0');
     expect(STRATEGY_NAMES).toEqual(['round-robin', 'random', 'sticky', 'weighted', 'least-recently-failed']);
