@@ -13,10 +13,10 @@ import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { type Assignment, decodeAssignment, encodeAssignment } from './assignment.js';
 import { entryPath, type TreeEntry } from './tree-paths.js';
 
-/** How far the tree shows what was announced. */
+/** How far the tree shows the announced entries. */
 export type TreeState = ReconcileState;
 
-/** What happens to announcements, for logs. */
+/** Events of announcements, for logs. */
 export type TreeEvent =
   | ReconcileEvent
   /**
@@ -47,7 +47,7 @@ interface Announced extends Reconciled {
   blockedBy: string | undefined;
   /** The transaction of the znode that was reported to be in the way, so that it is done once. */
   reported: bigint | undefined;
-  /** Opened after the first write or obstacle; its first read tells what happened since. */
+  /** Opened after the first write or obstacle; its first read shows what happened since. */
   watch: Watch | undefined;
 }
 
@@ -55,8 +55,8 @@ interface Announced extends Reconciled {
 const ROUNDS = 8;
 
 /**
- * What one task announces in the discovery tree, kept in memory and restored after every change: of what is
- * wanted, of the session, of the znodes.
+ * The entries that one task announces in the discovery tree, kept in memory and restored after every change
+ * of the wanted entries, of the session, and of the znodes.
  *
  * A znode of an earlier session, or of an earlier holder of the node id, is replaced only if its version is
  * lower than ours. A znode that is replaced between our read and our write may be removed with it; its
@@ -76,7 +76,7 @@ export class DiscoveryTree {
     });
   }
 
-  /** Whether everything that is announced stands in the tree. */
+  /** Whether all announced entries are in the tree. */
   get state(): TreeState {
     return this.#loop.state;
   }
@@ -92,7 +92,7 @@ export class DiscoveryTree {
   /**
    * Announces an entry, or changes its data. Returns at once; the tree follows.
    *
-   * @param fields stand in the znode's JSON beside task, node id and version
+   * @param fields the fields of the znode's JSON in addition to task, node id and version
    * @throws {ConfigError} when a name cannot be a znode's
    */
   put(entry: TreeEntry, fields: Readonly<Record<string, unknown>> = {}): void {
@@ -146,10 +146,10 @@ export class DiscoveryTree {
   }
 
   /**
-   * Takes everything back for good: removes what this session announced, now or when the connection returns,
+   * Withdraws everything for good: removes what this session announced, now or when the connection returns,
    * until the tree is closed.
    *
-   * @returns whether everything is known to be gone after `timeoutMs` at the latest
+   * @returns whether everything is known to be gone, after `timeoutMs` at most
    */
   async withdraw(timeoutMs: number): Promise<boolean> {
     this.#withdrawn = true;
@@ -171,7 +171,7 @@ export class DiscoveryTree {
       entry.dirty = false;
       const { data } = entry;
       if (!entry.wanted) {
-        // A creation without a reply, which a server that lags behind does not show yet, would stand for as
+        // A creation without a reply may not be visible yet on a server that lags behind. It would exist as
         // long as the session does.
         await catchUp(zookeeper, path, call);
         const left = await zookeeper.read(path, call);
@@ -182,8 +182,8 @@ export class DiscoveryTree {
         return;
       }
       if (entry.sessionId !== sessionId) {
-        // Nothing of ours stands there yet in this session: it is written first, and read only if something
-        // is in the way.
+        // No znode of ours exists yet in this session: it is written first, and read only if something is in
+        // the way.
         entry.sessionId = sessionId;
         entry.blockedBy = undefined;
         if (await this.#write(entry, data, undefined, call)) return this.#watch(entry);
@@ -206,7 +206,7 @@ export class DiscoveryTree {
   }
 
   #watch(entry: Announced): void {
-    // Behind what waits for the entry.
+    // After the tasks that wait for the entry.
     process.nextTick(() => {
       if (entry.watch !== undefined || this.#loop.signal.aborted || this.#entries.get(entry.path) !== entry)
         return;
@@ -216,7 +216,7 @@ export class DiscoveryTree {
 
   /**
    * Writes the wanted data in place of a znode without an obstacle. False when another write came first, and
-   * it has to be read again.
+   * the path must be read again.
    */
   async #write(
     { path }: Announced,

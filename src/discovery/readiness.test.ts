@@ -131,7 +131,7 @@ describe('a node that took over a lease which was not released', () => {
     expect(seen.readiness).toMatchObject({ ready: true, why: 'known' });
   });
 
-  it('is ready after the time-out, and tells which nodes did not know', async () => {
+  it('is ready after the time-out, and reports which nodes did not know', async () => {
     const { clock, successor, alive, ready } = await takenOver(3);
     alive[1]?.setKnownNodes({ 0: 2 });
     const { seen } = ready(successor);
@@ -252,7 +252,7 @@ describe('a node that took over a lease which was not released', () => {
     expect(seen.readiness).toMatchObject({ ready: false, why: 'lost' });
   });
 
-  it('gives up at once when told to, and leaves neither listener nor timer', async () => {
+  it('gives up at once when its signal aborts, and leaves neither listener nor timer', async () => {
     const { clock, successor, ready } = await takenOver(1);
     const giveUp = new AbortController();
     await clock.advance(1);

@@ -17,12 +17,12 @@ function tree(groups: readonly number[], taken: readonly number[]) {
 const range = (from: number, count: number) => Array.from({ length: count }, (_, i) => from + i);
 
 describe('the free ids', () => {
-  it('begin at 8, since the first eight are reserved, whether or not somebody uses those', async () => {
+  it('begin at 8, since the first eight are reserved, whether they are in use or not', async () => {
     expect((await findFreeIds(tree([], []).session, 256)).free[0]).toBe(8);
     expect((await findFreeIds(tree([0], [0, 1, 7]).session, 256)).free.slice(0, 2)).toEqual([8, 9]);
   });
 
-  it('are told in ascending order, from the first gap on', async () => {
+  it('are listed in ascending order, from the first gap on', async () => {
     expect((await findFreeIds(tree([0], [8, 9, 11]).session, 256)).free.slice(0, 2)).toEqual([10, 12]);
   });
 

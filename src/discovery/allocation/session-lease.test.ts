@@ -17,7 +17,7 @@ import { acquireFromZooKeeper } from './acquire-from-zookeeper.js';
 
 const T = SESSION_MS;
 const PATH = '/discovery/nodes/00/08';
-/** Somebody else's claim, who makes ids of any width. */
+/** The claim of another task, which makes ids of any width. */
 const ADOPTED = '{"idWidth":16}';
 
 async function hold(own: object = {}, prepare?: (zookeeper: ScriptedZooKeeper, clock: VirtualClock) => void) {
@@ -170,7 +170,7 @@ describe('an id that is held by a session', () => {
     },
   );
 
-  it('says in its znode who holds it, under which version, and how wide its ids are, and says so anew when groups appear', async () => {
+  it('records its holder, version and id width in its znode, and again when groups appear', async () => {
     const { pending, zookeeper, clock } = await hold({ data: { address: '10.0.0.1', version: 'not ours' } });
     const lease = await pending;
     const told = () => JSON.parse(String(zookeeper.znodes.get(PATH)?.data)) as Record<string, unknown>;
@@ -211,7 +211,7 @@ describe('an id that is held by a session', () => {
     expect(zookeeper.znodes.has(PATH)).toBe(true);
   });
 
-  it('removes no znode that has become somebody else’s', async () => {
+  it('removes no znode that belongs to another task by now', async () => {
     const { lease, zookeeper } = await held();
     zookeeper.put(PATH, '{"nonce":"other"}', 'b');
     await lease.release();
@@ -238,7 +238,7 @@ describe('claiming an id', () => {
   const idsIn = (zookeeper: ScriptedZooKeeper) =>
     [...zookeeper.znodes.keys()].filter((path) => /nodes\/00\/../.test(path));
 
-  it('takes a claim whose answer was lost for its own, and no second id beside it (rule 5)', async () => {
+  it('takes a claim whose answer was lost for its own, and claims no second id (rule 5)', async () => {
     attempts = 0;
     const { pending, zookeeper } = await hold({}, (script) => {
       script.fault = onClaim(async (apply) => {

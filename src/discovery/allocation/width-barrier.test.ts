@@ -136,7 +136,7 @@ describe('an id of a wider group', () => {
     expect([result.lease?.id, JSON.parse(markIn(zookeeper))]).toEqual([248, { idWidth: 9, floor: 0 }]);
   });
 
-  it('does not rest on a mark that tells no time', async () => {
+  it('does not rely on a mark without a time', async () => {
     const { clock, zookeeper } = crowded(WIDE);
     zookeeper.put(GATE, `{"idWidth":9,"floor":${Number.MAX_SAFE_INTEGER}}`, undefined);
     zookeeper.put('/discovery/stamps/00/08', `{"timestamp":${LEADER_EPOCH}}`, undefined);
@@ -164,7 +164,7 @@ describe('an id of a wider group', () => {
   it.each<[string, (zookeeper: ScriptedZooKeeper) => void]>([
     ['changed', (zookeeper) => zookeeper.overwrite(GATE, 'by hand')],
     ['removed', ({ znodes }) => znodes.delete(GATE)],
-  ])('is looked at anew where the group was %s since all others were', async (_, change) => {
+  ])('is read again if the group was %s since all others were', async (_, change) => {
     const { clock, zookeeper } = crowded(WIDE);
     let changed = false;
     zookeeper.fault = async (operation, path) => {
@@ -232,7 +232,7 @@ describe('an id of a wider group', () => {
     expect(write).toBeLessThan(list);
   });
 
-  it('is not claimed where the group was made anew since it was looked at: that has to be done again', async () => {
+  it('is not claimed if the group was made again since it was read: that must be repeated', async () => {
     const { clock, zookeeper } = crowded(WIDE);
     let remade = false;
     zookeeper.fault = async (operation, path) => {
@@ -380,7 +380,7 @@ describe('the widest ids there ever were', () => {
     expect([result.lease?.id, await widest()]).toEqual([248, 9]);
   });
 
-  it('keep the ids of a wider group back where somebody changes the record all the time', async () => {
+  it('keep the ids of a wider group back while another client changes the record all the time', async () => {
     const { clock, zookeeper } = recorded('');
     zookeeper.fault = async (operation, path) => {
       if (path === RECORD && operation !== 'read') zookeeper.overwrite(RECORD, 'mine');
@@ -393,7 +393,7 @@ describe('the widest ids there ever were', () => {
   });
 });
 
-it('stands before the lowest group of each width', () => {
+it('is at the lowest group of each width', () => {
   expect([0, 1, 2, 3, 4, 7, 8, 127, 128, 255].map(barrierGroupOf)).toEqual([
     0, 1, 2, 2, 4, 4, 8, 64, 128, 128,
   ]);
