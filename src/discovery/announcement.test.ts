@@ -66,7 +66,7 @@ describe('the instance of a node', () => {
   });
 });
 
-describe('what sends work to a node in the tree', () => {
+describe('the entries that send work to a node in the tree', () => {
   it('has an address: a port alone leads nowhere', () => {
     const entries = routingEntries({
       service: 'orders',

@@ -150,7 +150,7 @@ function heldOf(nodes: readonly NodeStatus[]): readonly NodeStatus[] {
   return nodes.filter(({ state }) => state === 'held');
 }
 
-/** @param znode undefined where there is none */
+/** @param znode undefined for an absent znode */
 function compared(
   { id, version: expected }: NodeStatus,
   znode: Pick<DiscoveryEntry, 'assignment'> | undefined,

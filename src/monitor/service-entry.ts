@@ -43,7 +43,7 @@ export function readEntry(service: string, id: string, { data, stat }: Znode): P
   };
 }
 
-/** The node id that a payload names; null where it names none. */
+/** The node id that a payload names; null if it names none. */
 export function claimIn(payload: unknown): LeaseClaim | null {
   const fields = Object(payload) as Partial<Record<string, unknown>>;
   const metadata = Object(fields.metadata) as Partial<Record<string, unknown>>;

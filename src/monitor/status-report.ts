@@ -74,7 +74,7 @@ export interface DiscoveryStatusReport {
      * or may not be read. `unknown`: ZooKeeper gave no answer.
      */
     readonly state: 'ok' | 'missing' | 'other-version' | 'unreadable' | 'unknown';
-    /** The version in the tree; null where it shows none. */
+    /** The version in the tree; null if it shows none. */
     readonly version: number | null;
   }[];
 }

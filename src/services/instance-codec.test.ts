@@ -34,7 +34,7 @@ function read(data: string | Buffer): ServiceInstance | string {
   return decoded.status === 'readable' ? decoded.instance : decoded.problem;
 }
 
-describe('what Curator has written', () => {
+describe('a znode that Curator has written', () => {
   const names = readdirSync(FIXTURES).map((file) => file.replace('.znode', ''));
 
   test.each(names)('is read, and written again byte for byte: %s', (name) => {
@@ -388,7 +388,7 @@ describe('a payload of one’s own kind', () => {
     });
   });
 
-  test('makes the instance unreadable where it is another', () => {
+  test('makes the instance unreadable if it is another one', () => {
     const decoded = decodeInstance(
       { name: 'orders', id: 'i-1', data: Buffer.from('{"payload":{}}') },
       weights,
@@ -399,7 +399,7 @@ describe('a payload of one’s own kind', () => {
     });
   });
 
-  test('is not asked about none', () => {
+  test('is not called without one', () => {
     expect(
       decodeInstance({ name: 'orders', id: 'i-1', data: Buffer.from('{"payload":null}') }, weights),
     ).toMatchObject({
@@ -426,7 +426,7 @@ describe('an instance that is enabled or disabled in place', () => {
     ['\ufeff{"name":"a"}'],
     [encode({ payload: { zone: 'a' } })],
     [encode({ enabled: false })],
-  ])('%j has what it had, and the new state', (json) => {
+  ])('%j keeps its content, and has the new state', (json) => {
     const rest = (text: string) => ({ ...JSON.parse(text.replace('\ufeff', '')), enabled: undefined });
     for (const enabled of [true, false]) {
       const changed = withEnabled(json, enabled);
@@ -437,7 +437,7 @@ describe('an instance that is enabled or disabled in place', () => {
     }
   });
 
-  test('is byte for byte what its registrant would have written', () => {
+  test('has byte for byte the form that its registrant would have written', () => {
     const [on, off] = [encode({ payload: { big: 1 } }), encode({ payload: { big: 1 }, enabled: false })];
     expect([withEnabled(on, false), withEnabled(off, true), withEnabled(on, true)]).toEqual([off, on, on]);
     expect(withEnabled('{"big":9007199254740993}', false)).toBe('{"big":9007199254740993,"enabled":false}');

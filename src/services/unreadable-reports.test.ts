@@ -6,7 +6,7 @@ function reports(): { reports: UnreadableReports; told: string[] } {
   return { reports: new UnreadableReports((path, problem) => told.push(`${path} ${problem}`)), told };
 }
 
-describe('reports of what cannot be understood', () => {
+describe('reports of unreadable znodes', () => {
   it('name each znode once while its problem is the same', () => {
     const { reports: all, told } = reports();
     for (const problem of ['is empty', 'is empty', 'is not JSON', 'is not JSON', 'is empty'])
@@ -32,7 +32,7 @@ describe('reports of what cannot be understood', () => {
     expect(told).toHaveLength(2);
   });
 
-  it('are of 1,000 znodes at the most, until some of them are gone', () => {
+  it('cover 1,000 znodes at most, until some of them are gone', () => {
     const { reports: all, told } = reports();
     for (let i = 0; i < 5_000; i += 1) all.report(`/${i}`, 'is empty');
     expect(told).toHaveLength(1_000);

@@ -39,7 +39,7 @@ describe('the addresses of a host', () => {
     },
   );
 
-  it('are looked up once at a time in the whole process, however many ask, however long no answer comes', async () => {
+  it('are looked up once at a time in the whole process, for any number of callers, however long no answer comes', async () => {
     const { clock, resolve, begun, most } = scripted();
     const told = new Set<string>();
     let asked = 0;
@@ -96,7 +96,7 @@ describe('the addresses of a host', () => {
     expect([begun, clock.sleepers]).toEqual([['a.test'], 0]);
   });
 
-  it('are missing where the answer holds none', async () => {
+  it('are missing if the answer contains none', async () => {
     const { resolve, settle } = scripted();
     const empty = resolve('a.test');
     await settle(({ answer }) => answer([]));

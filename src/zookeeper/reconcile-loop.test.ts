@@ -52,7 +52,7 @@ function reconciling(settle: (item: Item, call: ReconcileCall) => Promise<void> 
 }
 
 describe('a reconcile loop', () => {
-  it('settles what is dirty once, and everything again in a new session', async () => {
+  it('settles dirty items once, and all items again in a new session', async () => {
     const { zookeeper, items, seen, loop } = reconciling();
     items.push(item('/a'), item('/b'));
     for (const each of items) loop.touched(each);
@@ -69,7 +69,7 @@ describe('a reconcile loop', () => {
     await loop.close();
   });
 
-  it('tries again what fails, after pauses that grow to a second, and at once in a new session', async () => {
+  it('repeats a failed step, after pauses that grow to a second, and at once in a new session', async () => {
     const { clock, zookeeper, items, seen, loop } = reconciling(async () => {
       throw new ZooKeeperError('no answer', { fault: 'timeout', outcome: 'unknown' });
     });
@@ -95,7 +95,7 @@ describe('a reconcile loop', () => {
     expect(clock.sleepers).toBe(0);
   });
 
-  it('does not let one that fails keep the others waiting', async () => {
+  it('does not delay the others if one fails', async () => {
     const { items, seen, loop } = reconciling(async ({ path }) => {
       if (path === '/bad') throw new ZooKeeperError('refused', { fault: 'no-auth', outcome: 'not-applied' });
     });
@@ -122,7 +122,7 @@ describe('a reconcile loop', () => {
     await loop.close();
   });
 
-  it('is not in step while what was settled has been touched again meanwhile', async () => {
+  it('is not synced while a settled item has been touched again', async () => {
     let again = 3;
     const { items, seen, loop } = reconciling(async (each) => {
       again -= 1;
@@ -138,7 +138,7 @@ describe('a reconcile loop', () => {
     await loop.close();
   });
 
-  it('says nothing of a first connection that takes its time, and why there is none later on', async () => {
+  it('does not report a slow first connection, but reports why there is none later on', async () => {
     const { zookeeper, seen, loop } = reconciling();
     await settled();
     zookeeper.become({ status: 'suspended', sessionId: '1', timeoutMs: 1, problem: 'refused' });
@@ -154,7 +154,7 @@ describe('a reconcile loop', () => {
     await loop.close();
   });
 
-  it('leaves no timer and no listener behind, and gives up what is under way', async () => {
+  it('leaves no timer and no listener behind, and gives up the current step', async () => {
     const { clock, items, loop, listeners } = reconciling(
       (_, { signal }) =>
         new Promise((_resolve, reject) =>

@@ -53,7 +53,7 @@ describe('the time until which a session surely lives', () => {
     expect(proofOf([0, 2_000, 4_000, 6_000], { latencyMs: 1_000 }).until).toBe(6_000 + T / 2);
   });
 
-  it('is cut where a heartbeat followed another one that may not have been relayed, after a long silence', () => {
+  it('is cut if a heartbeat followed another one that may not have been relayed, after a long silence', () => {
     // At 7,000 and 7,100 the leader may have heard nothing since 1,000: from there it counts a whole
     // time-out.
     expect(proofOf([0, 1_000, 7_000, 7_100]).until).toBe(1_000 + (T * 11) / 12);

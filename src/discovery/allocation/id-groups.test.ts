@@ -26,12 +26,12 @@ describe('the free ids', () => {
     expect((await findFreeIds(tree([0], [8, 9, 11]).session, 256)).free.slice(0, 2)).toEqual([10, 12]);
   });
 
-  it('go on in the next group where one is full', async () => {
+  it('continue in the next group if one is full', async () => {
     const { session } = tree([0, 1], [...range(8, 248), 256]);
     expect((await findFreeIds(session, 256)).free[0]).toBe(257);
   });
 
-  it('are none where the last group that there may be is full', async () => {
+  it('are empty if the last possible group is full', async () => {
     const { session } = tree([0], range(8, 248));
     expect((await findFreeIds(session, 1)).free).toEqual([]);
     expect((await findFreeIds(session, 2)).free[0]).toBe(256);

@@ -74,7 +74,7 @@ function useUp(ids: UniqueIdGenerator): [number, number] {
 const GREEDY = { lagMs: 0, advanceMs: 60_000 };
 
 describe('the time of a tenure', () => {
-  it('costs nothing, and leaves nothing in the tree, where no ids are made', async () => {
+  it('costs nothing, and leaves nothing in the tree, if no ids are made', async () => {
     const clock = new VirtualClock();
     const { lease, zookeeper, time } = await hold(clock, new ScriptedZooKeeper(clock));
     await clock.advance(3 * T);
@@ -99,7 +99,7 @@ describe('the time of a tenure', () => {
     expect(zookeeper.znodes.get(CLAIM)?.stat.version).toBe(version);
   });
 
-  it('does not shrink when the leader’s clock steps back, and goes on when it steps ahead', async () => {
+  it('does not shrink when the leader’s clock steps back, and continues when it steps ahead', async () => {
     const { clock, time, zookeeper } = await ready();
     const before = time.before();
     zookeeper.leaderTime = () => LEADER_EPOCH - 3_600_000 + clock.monotonic();
@@ -150,7 +150,7 @@ describe('the time of a tenure', () => {
 });
 
 describe('two tenures of a node id never stamp the same millisecond', () => {
-  it('when the first was released: the second goes on right after the last millisecond that was reserved', async () => {
+  it('when the first was released: the second continues right after the last millisecond that was reserved', async () => {
     const { clock, lease, zookeeper } = await ready();
     const ids = await uniqueIds(lease, { lagMs: 0, advanceMs: 500 });
     const [, last] = useUp(ids);
@@ -198,7 +198,7 @@ describe('two tenures of a node id never stamp the same millisecond', () => {
     expect([lost, stampIn(zookeeper).stampedUntil]).toEqual([1, last]);
   });
 
-  it('when the first was released before its first write was answered: the second need not wait for what was never stamped', async () => {
+  it('when the first was released before its first write was answered: the second need not wait for times that were never used', async () => {
     const clock = new VirtualClock();
     const zookeeper = new ScriptedZooKeeper(clock);
     const { lease, time } = await hold(clock, zookeeper);
@@ -238,7 +238,7 @@ describe('two tenures of a node id never stamp the same millisecond', () => {
     expect([stampIn(zookeeper), left.stampedUntil, zookeeper.znodes.has(CLAIM)]).toEqual([left, last, false]);
   });
 
-  it('when the first is cut off, or paused, and goes on believing that the id is its own', async () => {
+  it('when the first is cut off, or paused, and still believes that it holds the id', async () => {
     const { clock, lease, zookeeper, time } = await ready();
     const ids = await uniqueIds(lease, GREEDY);
     zookeeper.fault = () => new Promise(() => undefined);
@@ -333,7 +333,7 @@ describe('two tenures of a node id never stamp the same millisecond', () => {
     expect([time.before(), lease.isValid()]).toEqual([before, false]);
   });
 
-  it('when nothing can be read of what the first wrote: the second waits for as long as the first could be ahead', async () => {
+  it('when the record of the first is unreadable: the second waits for as long as the first could be ahead', async () => {
     const { clock, lease, zookeeper, time } = await ready();
     await lease.release();
     zookeeper.put(STAMP, 'garbage', undefined);
@@ -400,7 +400,7 @@ describe('making ids ready', () => {
     expect([clock.sleepers, zookeeper.watches.size]).toEqual([0, 0]);
   });
 
-  it('succeeds as soon as ZooKeeper answers again, for all who wait, but for the one who gave up', async () => {
+  it('succeeds as soon as ZooKeeper answers again, for all waiting callers, except the one that gave up', async () => {
     const clock = new VirtualClock();
     const zookeeper = new ScriptedZooKeeper(clock);
     const { time } = await hold(clock, zookeeper);
@@ -417,7 +417,7 @@ describe('making ids ready', () => {
     expect(time.before()).toBeGreaterThan(LEADER_EPOCH);
   });
 
-  it('is refused at once where the tree does not allow it', async () => {
+  it('is refused at once if the tree does not allow it', async () => {
     const clock = new VirtualClock();
     const zookeeper = new ScriptedZooKeeper(clock);
     zookeeper.denied.add(STAMP);
@@ -504,7 +504,7 @@ describe('making ids ready', () => {
     ]);
   });
 
-  it('says once where a stamp is far ahead of the servers’ clock, and makers of ids wait', async () => {
+  it('reports once that a stamp is far ahead of the servers’ clock, and makers of ids wait', async () => {
     const clock = new VirtualClock();
     const zookeeper = new ScriptedZooKeeper(clock);
     zookeeper.put('/discovery/stamps', '', undefined);
@@ -524,7 +524,7 @@ describe('making ids ready', () => {
     ]);
   });
 
-  it('says nothing where a task that crashed was ahead by no more than tasks are', async () => {
+  it('reports nothing if a task that crashed was ahead by a normal amount', async () => {
     const { clock, zookeeper } = await ready();
     zookeeper.endSession();
     const next = await hold(clock, new ScriptedZooKeeper(clock, zookeeper));
@@ -570,7 +570,7 @@ describe('making ids ready', () => {
     },
   );
 
-  it('ends with the lease: an id that is asked for after its release, or its deadline, is refused', async () => {
+  it('ends with the lease: an id that is requested after its release, or its deadline, is refused', async () => {
     const released = await ready();
     await released.lease.release();
     expect(() => released.time.check()).toThrow(

@@ -128,7 +128,7 @@ describe('an id of a wider group', () => {
     expect(result.lease?.tenureTime?.after).toBe(LEADER_EPOCH + 8_999);
   });
 
-  it('does not wait because of what is no stamp', async () => {
+  it('does not wait because of an invalid stamp', async () => {
     const { clock, zookeeper } = crowded(WIDE);
     zookeeper.put('/discovery/stamps/00/lock', `{"timestamp":${LEADER_EPOCH + 9_000}}`, undefined);
     const { result } = claim(clock, zookeeper);
@@ -148,7 +148,7 @@ describe('an id of a wider group', () => {
     ]);
   });
 
-  it('lets a waiting task know where the mark is far ahead of the servers’ clock', async () => {
+  it('lets a waiting task know that the mark is far ahead of the servers’ clock', async () => {
     const { clock, zookeeper } = crowded(WIDE);
     zookeeper.put(GATE, `{"idWidth":9,"floor":${Date.UTC(2100, 0, 1)}}`, undefined);
     const { result, events } = claim(clock, zookeeper);
@@ -185,7 +185,7 @@ describe('an id of a wider group', () => {
     expect(result.lease?.id).toBe(248);
   });
 
-  it('is had also where another task widens at the same time', async () => {
+  it('is acquired even if another task widens at the same time', async () => {
     const { clock, zookeeper } = crowdedTwice();
     zookeeper.put('/discovery/stamps', '', undefined);
     let once = false;
@@ -199,7 +199,7 @@ describe('an id of a wider group', () => {
     expect([once, result.lease?.id]).toEqual([true, 504]);
   });
 
-  it('waits, where a stamp below cannot be read, for as long as its writer could have been ahead', async () => {
+  it('waits, if a stamp below cannot be read, for as long as its writer could have been ahead', async () => {
     const { clock, zookeeper } = crowded(WIDE);
     zookeeper.put('/discovery/stamps/00/08', 'garbage', undefined);
     const { result } = claim(clock, zookeeper);
@@ -208,7 +208,7 @@ describe('an id of a wider group', () => {
     expect(result.lease?.tenureTime?.after).toBe(LEADER_EPOCH + SESSION_MS);
   });
 
-  it('begins after the floor also where its own node id was stamped long ago', async () => {
+  it('begins after the floor even if its own node id was stamped long ago', async () => {
     const { clock, zookeeper } = crowded(WIDE);
     zookeeper.put('/discovery/stamps/01/00', '{"timestamp":5,"stampedUntil":4}', undefined);
     zookeeper.put('/discovery/stamps/00/08', `{"timestamp":${LEADER_EPOCH + 1}}`, undefined);
@@ -261,7 +261,7 @@ describe('an id of a wider group', () => {
     expect([...zookeeper.znodes.keys()].filter((path) => path.includes('gate'))).toEqual([]);
   });
 
-  it('is given up in time, and the error says who is waited for', async () => {
+  it('is given up in time, and the error names the holders that it waits for', async () => {
     const { clock, zookeeper } = crowded(NARROW);
     const { result } = claim(clock, zookeeper, { acquireTimeoutMs: 5_000 });
     await clock.advance(5_000);
@@ -273,7 +273,7 @@ describe('an id of a wider group', () => {
   });
 });
 
-describe('what it costs', () => {
+describe('the cost of the barrier', () => {
   it('is one read for each task after the first, and nothing in the first group', async () => {
     const { clock, zookeeper } = crowded(WIDE);
     claim(clock, zookeeper);
@@ -360,7 +360,7 @@ describe('the widest ids there ever were', () => {
     },
   );
 
-  it('are never narrowed, also where another task widens at the same time', async () => {
+  it('are never narrowed, even if another task widens at the same time', async () => {
     const { clock, zookeeper, widest } = recorded('{"idWidth":8}');
     beforeWrites(zookeeper, () => zookeeper.overwrite(RECORD, '{"idWidth":10}'));
     const { result } = claim(clock, zookeeper);
@@ -368,7 +368,7 @@ describe('the widest ids there ever were', () => {
     expect([result.lease?.id, await widest()]).toEqual([248, 10]);
   });
 
-  it('are put on record also where another task does so, less wide, at the same time', async () => {
+  it('are recorded even if another task records fewer bits at the same time', async () => {
     const { clock, zookeeper, widest } = recorded('');
     beforeWrites(
       zookeeper,

@@ -85,7 +85,7 @@ describe('a pick', () => {
     expect(pickTarget(picker, new Set())?.instance).toBe(useful);
   });
 
-  it('gives none that was tried, even if the picker does', () => {
+  it('returns no tried instance, even if the picker does', () => {
     const useful = instance({ port: 80 });
     const forgetful = { name: 'orders', pick: () => useful, noteError() {} };
     expect(pickTarget(forgetful, new Set([useful]))).toBeUndefined();
@@ -121,7 +121,7 @@ describe('a pick', () => {
     expect(pickTarget(only, new Set(), ({ protocol }) => protocol === 'https:')?.instance).toBe(secure);
   });
 
-  it('that finds none says what is known of the instances that there are', () => {
+  it('that finds no instance reports what is known of the existing ones', () => {
     const instances = [
       ...Array.from({ length: 100 }, () => instance({})),
       { ...instance({ port: 80 }), enabled: false },

@@ -215,7 +215,7 @@ describe('a caller', () => {
     expect([heard.slice(3), noted]).toEqual([['upgrade'], ['a']]);
   });
 
-  it('has the connection to itself after an upgrade: what becomes of it is nothing to us', () => {
+  it('has the connection to itself after an upgrade: its later failure does not count', () => {
     let cancelled = 0;
     dispatch({ upgrade: 'echo' }, {}, { ...caller, onUpgrade: (status) => told.push(`upgrade ${status}`) });
     attempt(0).onConnect(() => {
@@ -227,7 +227,7 @@ describe('a caller', () => {
     expect([told, noted, cancelled, sent.length]).toEqual([['connect', 'upgrade 101'], [], 0, 1]);
   });
 
-  it('may have heard of what is to come from an instance that then failed', () => {
+  it('may have received an interim response from an instance that then failed', () => {
     dispatch();
     attempt(0).onConnect(() => {});
     attempt(0).onHeaders(103, [], () => {}, 'Early Hints');
@@ -283,7 +283,7 @@ it('keeps the time-out that a request has, and sets its own otherwise', () => {
   expect(sent.map(({ options }) => options.headersTimeout)).toEqual([5, 700, null]);
 });
 
-it('leaves it to the dispatcher to say what is wrong with a request', () => {
+it('leaves errors in a request to the dispatcher', () => {
   dispatch({ path: undefined as unknown as string });
   dispatch({ method: 7 as unknown as string });
   expect(sent.map(({ options }) => options.origin)).toEqual(['http://orders', 'http://orders']);
