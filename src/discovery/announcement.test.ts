@@ -8,7 +8,7 @@ const held = { id: 3, version: 8, taskId: 'task' };
 const sources = { clock: new VirtualClock(), random: seededRandom(1) };
 
 describe('the instance of a node', () => {
-  it('goes by its task, and tells node id and version beside what it is given', () => {
+  it('is named after its task, and has node id and version in addition to what it is given', () => {
     const announcement = {
       service: 'orders',
       address: 'host',
@@ -41,7 +41,7 @@ describe('the instance of a node', () => {
     expect(instance && instanceUrl(instance)).toBe('http://host:80/v1');
   });
 
-  it('tells Spring everything as texts', () => {
+  it('gives Spring everything as texts', () => {
     const payload = { zone: 'a', weight: 5, tags: ['x'] };
     expect(
       routingInstance({ service: 'orders', address: 'host', payload, payloadType: 'spring' }, held, sources)
@@ -54,7 +54,7 @@ describe('the instance of a node', () => {
     });
   });
 
-  it('tells node id and version whatever its payload makes of itself', () => {
+  it('has node id and version whatever its payload contains', () => {
     const payload = { weight: 5, toJSON: () => ({ weight: 6, zone: 'a' }) };
     expect(routingInstance({ service: 'orders', address: 'host', payload }, held, sources)?.payload).toEqual({
       ...{ weight: 6, zone: 'a', nodeId: 3, version: 8 },
@@ -66,8 +66,8 @@ describe('the instance of a node', () => {
   });
 });
 
-describe('what sends work to a node in the tree', () => {
-  it('tells where it is: a port alone leads nowhere', () => {
+describe('the entries that send work to a node in the tree', () => {
+  it('has an address: a port alone leads nowhere', () => {
     const entries = routingEntries({
       service: 'orders',
       port: 80,
@@ -171,7 +171,7 @@ describe('an announcement that cannot be', () => {
     ).not.toThrow();
   });
 
-  it('is told in a line of bearable length', () => {
+  it('is reported in a line of bearable length', () => {
     const payload = { nodeId: 'x'.repeat(10_000) };
     expect(() => checkAnnouncement({ service: 'orders', payload }, 'task')).toThrow(
       /^payload: expected .{80,250}$/,

@@ -20,14 +20,14 @@ export interface AnnouncedEndpoint {
   readonly endpoint: string;
   readonly key?: string | undefined;
   /**
-   * Stand in the znode's JSON, where they win over `service`, `address` and `port` of the announcement: an
-   * endpoint may listen elsewhere than its service. They cannot replace `taskId`, `nodeId` and `version`. At
-   * most 64 KiB of JSON. @default none
+   * Further fields of the znode's JSON, which override `service`, `address` and `port` of the announcement:
+   * an endpoint may listen elsewhere than its service. They cannot replace `taskId`, `nodeId` and `version`.
+   * At most 64 KiB of JSON. @default none
    */
   readonly fields?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** What a node says of itself in the tree. */
+/** The announcement of a node in the tree. */
 export interface Announcement {
   /**
    * The service that it is an instance of; a znode's name. It is registered for Curator's service discovery
@@ -41,15 +41,15 @@ export interface Announcement {
    */
   readonly address?: string | undefined;
   readonly port?: number | undefined;
-  /** The port for TLS. Only Curator's instance tells of it. @default none */
+  /** The port for TLS. Only Curator's instance contains it. @default none */
   readonly sslPort?: number | undefined;
   /**
-   * What the instance says of itself for Curator's readers: an object that JSON can hold, of at most 64 KiB.
+   * The payload of the instance for Curator's readers: an object that JSON can contain, of at most 64 KiB.
    * `nodeId` and `version` are added, and must not be given; an `@class` must be one of Java's maps. @default
-   * nothing but these
+   * only these
    */
   readonly payload?: Readonly<Record<string, unknown>> | undefined;
-  /** With `spring` all values become texts, and there has to be a port. @default 'map' */
+  /** With `spring` all values become texts, and a port is required. @default 'map' */
   readonly payloadType?: PayloadType | undefined;
   /**
    * How the URL of the instance is made: `{scheme}://{address}:{port}/orders`.
@@ -61,16 +61,16 @@ export interface Announcement {
    * @default '/services', Spring Cloud's
    */
   readonly basePath?: string | undefined;
-  /** The endpoints that the service offers, with fields of their own. @default none */
+  /** The endpoints that the service offers, with their own fields. @default none */
   readonly endpoints?: readonly AnnouncedEndpoint[] | undefined;
 }
 
-/** What an announcement adds to the JSON of every znode, which leaves out what is undefined. */
+/** The fields that an announcement adds to the JSON of every znode, which leaves out undefined ones. */
 export function announcedFields({ service, address, port }: Announcement): Record<string, unknown> {
   return { service, address, port };
 }
 
-/** What sends work to the node, as entries of the discovery tree and their further fields. */
+/** The entries of the discovery tree that send work to the node, with their further fields. */
 export function routingEntries(
   announcement: Announcement,
 ): readonly (readonly [TreeEntry, Readonly<Record<string, unknown>>])[] {
@@ -143,20 +143,20 @@ export function checkAnnouncement(announcement: Announcement, taskId: string): v
 }
 
 /**
- * The most that a payload, or the fields of an endpoint, take as JSON: every reader loads those of all nodes.
+ * Maximum size of a payload, or of the fields of an endpoint, as JSON: every reader loads those of all nodes.
  */
 const MAX_BYTES = 65_536;
 
-/** What is added to every payload. */
+/** Fields that are added to every payload. */
 const OWN_FIELDS: readonly string[] = ['nodeId', 'version'];
 
 /**
- * What a node says of itself beside its id and version, as the JSON that is written; of what has a `toJSON`,
- * what that says.
+ * The payload of a node in addition to its id and version, as the JSON that is written; for a value with a
+ * `toJSON`, the result of that.
  *
  * @param label the setting that it comes from, as its user knows it
- * @throws {ConfigError} when JSON cannot hold it, Java's readers could not read it, or it holds what is added
- * to it
+ * @throws {ConfigError} when JSON cannot contain it, Java's readers could not read it, or it contains a field
+ * that is added to it
  */
 export function checkPayload(
   payload: unknown,

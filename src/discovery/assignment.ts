@@ -1,6 +1,6 @@
 import { parseExactJson } from '../base/exact-json.js';
 
-/** What stands in every znode of the discovery tree, as JSON: who holds which node id under which version. */
+/** The JSON in every znode of the discovery tree: the holder of a node id, and the version. */
 export interface Assignment {
   readonly taskId: string;
   readonly nodeId: number;
@@ -11,8 +11,8 @@ export interface Assignment {
 }
 
 /**
- * The JSON of an assignment, the three fields that all readers need first. A claim has no version before it
- * stands.
+ * The JSON of an assignment, with the three fields that all readers need first. A claim has no version before
+ * it exists.
  */
 export function encodeAssignment(
   assignment: Omit<Assignment, 'version'> & { readonly version: number | undefined },
@@ -35,8 +35,8 @@ export function decodeAssignment(data: Buffer, otherwise?: number): Assignment |
 }
 
 /**
- * The fields of a znode's JSON object, integers as {@link decodeAssignment} tells them; none for anything
- * else. Never throws.
+ * The fields of a znode's JSON object, with integers as in {@link decodeAssignment}; empty for anything else.
+ * Never throws.
  */
 export function fieldsOf(data: Buffer | string): Readonly<Record<string, unknown>> {
   try {

@@ -9,7 +9,7 @@ import { announcedFields } from './announcement.js';
 import { Discovery, type DiscoveryOptions } from './discovery.js';
 import { DEFAULT_READY_TIMEOUT_MS } from './readiness.js';
 
-/** How to reach ZooKeeper and what to announce there, as settings say it. */
+/** How to reach ZooKeeper, and the announcement, as in the settings. */
 export interface DiscovererOptions
   extends Pick<DiscoveryOptions, 'announcement' | 'clock' | 'random' | 'onEvent'> {
   readonly connect: string | ConnectString;
@@ -30,7 +30,7 @@ export interface DiscovererOptions
   readonly readyTimeoutMs?: number | undefined;
 }
 
-/** A held node id, and what discovery needs to know of it. */
+/** The facts of a held node id that discovery needs. */
 export type DiscoveredLease = Pick<
   DiscoveryOptions,
   'lease' | 'origin' | 'leases' | 'announcesNode' | 'announcesService'
@@ -80,7 +80,7 @@ export class Discoverer {
     }
   }
 
-  /** What is announced, for the maker of the node id's own znode. */
+  /** The announced fields, for the creator of the node id's own znode. */
   get fields(): Record<string, unknown> {
     return announcedFields(this.options.announcement);
   }

@@ -62,7 +62,7 @@ describe('a node that offers an endpoint', () => {
     });
   });
 
-  it('has no address and no port where it tells none, or what cannot be one', () => {
+  it('has no address and no port if it has none, or invalid ones', () => {
     for (const more of [
       {},
       { address: '', port: 0 },
@@ -90,7 +90,7 @@ describe('a node that offers an endpoint', () => {
     });
   });
 
-  it('is left out where it does not tell who it is', () => {
+  it('is left out if it does not name its node', () => {
     for (const data of [
       '',
       'text',

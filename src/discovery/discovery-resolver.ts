@@ -10,7 +10,7 @@ import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { type Assignment, decodeAssignment } from './assignment.js';
 import { endpointKeysPath, endpointPath } from './tree-paths.js';
 
-/** What a {@link DiscoveryResolver} reads, and where it reports what it cannot read. */
+/** Options of {@link DiscoveryResolver}. */
 export interface DiscoveryResolverOptions {
   readonly zookeeper: ViewedZooKeeper;
   readonly clock: Clock;
@@ -22,7 +22,7 @@ export interface DiscoveryResolverOptions {
   readonly onUnreadable?: OnUnreadable | undefined;
 }
 
-/** What may be chosen about the provider of an endpoint. */
+/** Options of the provider of an endpoint. */
 export interface EndpointChoices extends ProviderChoices<Assignment> {
   /** Which implementation of the endpoint. @default the one without a key */
   readonly key?: string | undefined;
@@ -30,9 +30,9 @@ export interface EndpointChoices extends ProviderChoices<Assignment> {
 
 /**
  * Finds the nodes that offer an endpoint in the discovery tree:
- * `endpoints/<endpoint>/<key or _>/<service>:<node id>`. Each is an instance: its name is the endpoint, its
- * id that reference, its payload the assignment with the node's own fields. An instance without an address is
- * not picked unless `accept` is given. While ZooKeeper is away a source remembers what it saw last.
+ * `endpoints/<endpoint>/<key or _>/<service>:<node id>`. Each node is an instance: its name is the endpoint,
+ * its id that reference, its payload the assignment with the node's own fields. An instance without an
+ * address is not picked unless `accept` is given. While ZooKeeper is away a source keeps its last state.
  */
 export class DiscoveryResolver {
   readonly #open = new Set<InstanceSource<Assignment>>();
@@ -64,7 +64,7 @@ export class DiscoveryResolver {
   /**
    * Picks one of the nodes that offer an endpoint for each request. Closing it ends its watches.
    *
-   * @throws {ConfigError} when a name cannot be a znode's, or the down policy asks for the impossible
+   * @throws {ConfigError} when a name cannot be a znode's, or the down policy is impossible
    * @throws {ZooKeeperError} `closed` after `close()`
    */
   provider(endpoint: string, { key, ...choices }: EndpointChoices = {}): ServiceProvider<Assignment> {
@@ -78,7 +78,7 @@ export class DiscoveryResolver {
     }
   }
 
-  /** Ends all watches. What was seen last can still be asked for. Idempotent. */
+  /** Ends all watches. The last state can still be read. Idempotent. */
   close(): void {
     this.#closed = true;
     for (const source of [...this.#open]) source.close();

@@ -14,10 +14,10 @@ import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { type Assignment, decodeAssignment, encodeAssignment } from './assignment.js';
 import { entryPath, type TreeEntry } from './tree-paths.js';
 
-/** How far the tree shows what was announced. */
+/** How far the tree shows the announced entries. */
 export type TreeState = ReconcileState;
 
-/** What happens to announcements, for logs. */
+/** Events of announcements, for logs. */
 export type TreeEvent =
   | ReconcileEvent
   /**
@@ -112,8 +112,8 @@ class AnnouncedZnode implements Reconciled {
 }
 
 /**
- * What one task announces in the discovery tree, kept in memory and restored after every change: of what is
- * wanted, of the session, of the znodes.
+ * The entries that one task announces in the discovery tree, kept in memory and restored after every change
+ * of the wanted entries, of the session, and of the znodes.
  *
  * A znode of an earlier session, or of an earlier holder of the node id, is replaced only if its version is
  * lower than ours. A znode that is replaced between our read and our write may be removed with it; its
@@ -132,7 +132,7 @@ export class DiscoveryTree {
     this.#loop = shared ?? new ReconcileLoop({ ...options, name: 'the discovery tree' });
   }
 
-  /** Whether the tree has everything that is announced. */
+  /** Whether all announced entries are in the tree. */
   get state(): TreeState {
     return this.#loop.state;
   }
@@ -148,7 +148,7 @@ export class DiscoveryTree {
   /**
    * Announces an entry, or changes its data. Returns at once; the tree follows.
    *
-   * @param fields are in the znode's JSON, in addition to task, node id and version
+   * @param fields the fields of the znode's JSON in addition to task, node id and version
    * @throws {ConfigError} when a name cannot be a znode's
    */
   put(entry: TreeEntry, fields: Readonly<Record<string, unknown>> = {}): void {
@@ -194,10 +194,10 @@ export class DiscoveryTree {
   }
 
   /**
-   * Takes everything back for good: removes what this session announced, now or when the connection returns,
+   * Withdraws everything for good: removes what this session announced, now or when the connection returns,
    * until the tree is closed.
    *
-   * @returns whether everything is known to be gone after `timeoutMs` at the latest
+   * @returns whether everything is known to be gone, after `timeoutMs` at most
    */
   async withdraw(timeoutMs: number): Promise<boolean> {
     this.#withdrawn = true;

@@ -6,8 +6,7 @@ import { staticLease } from '../lease/hold/static-lease.js';
 import type { SessionState } from '../zookeeper/session-state.js';
 import { Discovery, type DiscoveryEvent } from './discovery.js';
 
-// The tree and the registration for Curator's readers, told as one. What servers really do is tested on real
-// ones.
+// The tree and the registration for Curator's readers, reported as one. Real servers are tested elsewhere.
 
 const CONNECTED: SessionState = { status: 'connected', sessionId: 'a', timeoutMs: SESSION_MS, server: 'x:1' };
 
@@ -79,7 +78,7 @@ describe('a discovery', () => {
   });
 
   it.each([
-    ['everything stands there', undefined],
+    ['everything is there', undefined],
     ['the time is over', 'timeout'],
     ['the caller gives up', 'enough'],
   ] as const)('is waited for until %s, and no listener and no timer is left behind', async (_, end) => {

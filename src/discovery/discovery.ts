@@ -17,31 +17,31 @@ import { type IdWidth, watchIdWidth } from './id-width.js';
 import { NodeWatcher } from './node-watcher.js';
 import { awaitReadiness, type Readiness, type ReadinessEvent } from './readiness.js';
 
-/** How a tenure began, as the `acquired` event says; `static` for an id that is not leased. */
+/** How a tenure began, as in the `acquired` event; `static` for an id that is not leased. */
 export type TenureOrigin = Extract<LeaseEvent, { type: 'acquired' }>['from'] | 'static';
 
-/** What happens to discovery, for logs. */
+/** Events of discovery, for logs. */
 export type DiscoveryEvent =
   | TreeEvent
   /** A znode that cannot be understood. */
   | Extract<ServiceEvent, { type: 'unreadable' }>
-  /** What becomes of registrations for Curator's readers. */
+  /** Events of the registration for Curator's readers. */
   | { readonly type: 'service'; readonly event: RegistrationEvent }
   /** On the way to being ready. */
   | { readonly type: 'readiness'; readonly event: ReadinessEvent }
   | { readonly type: 'ready'; readonly readiness: Extract<Readiness, { ready: true }> };
 
-/** What a {@link Discovery} ties together: a lease, and a session that is its own. */
+/** Options of a {@link Discovery}: a lease, and its own session. */
 export interface DiscoveryOptions {
-  /** Is closed with the discovery: no other znodes may belong to its session. */
+  /** Is closed with the discovery: its session may have no other znodes. */
   readonly zookeeper: ZooKeeper;
   readonly lease: Lease;
   readonly origin: TenureOrigin;
   readonly announcement: Announcement;
-  /** False where the node id's own znode is looked after by its allocator. */
+  /** False if the node id's allocator maintains the node id's own znode. */
   readonly announcesNode: boolean;
   /**
-   * False to leave out what sends work here, the service and its endpoints, until
+   * False to delay the announcement of the service and its endpoints, which send work here, until
    * {@link Discovery.announceService}.
    * @default true
    */
@@ -63,15 +63,16 @@ export interface DiscoveryOptions {
 const LEAVE_TIMEOUT_MS = 1_000;
 
 /**
- * A node in the discovery tree for as long as it holds its lease: what it announces, what it knows of the
- * others, and whether they know of it.
+ * A node in the discovery tree for as long as it holds its lease: its announcements, its knowledge of other
+ * nodes, and whether they know of it.
  *
  * The lease decides. When it is lost, the session with ZooKeeper is ended in the same tick, and with it every
  * znode, in one request. If the node id itself lives by the session, everything else is withdrawn instead.
- * While ZooKeeper is away, the node works on, `state` is `degraded`, and the tree is restored on its return.
+ * While ZooKeeper is away, the node continues its work, `state` is `degraded`, and the tree is restored on
+ * its return.
  */
 export class Discovery {
-  /** What this node announces; more may be put there. */
+  /** The announcements of this node; further entries may be added. */
   readonly tree: DiscoveryTree;
   /**
    * The registration for Curator's readers; more may be registered, and services be found. Persistent
@@ -130,8 +131,8 @@ export class Discovery {
       void this.close();
       throw error;
     }
-    // An allocated node id is free for others as soon as the session ends: that has to wait for the end of
-    // the work.
+    // An allocated node id is free for other tasks as soon as the session ends. So the session must not end
+    // before the work.
     this.#forgetLease = onAbort(
       lease.signal,
       () => void (options.announcesNode ? this.close() : this.leave()),
@@ -143,9 +144,7 @@ export class Discovery {
     return this.options.zookeeper;
   }
 
-  /**
-   * Whether the tree has what this node announces, and what it is registered as for Curator's readers.
-   */
+  /** Whether the announcements of this node are in the tree, and its registration for Curator's readers. */
   get state(): TreeState {
     return this.#loop.state;
   }
@@ -156,10 +155,10 @@ export class Discovery {
   }
 
   /**
-   * Resolves when the tree has everything announced.
+   * Resolves when all announced entries are in the tree.
    *
-   * @throws {ZooKeeperError} `timeout` when it does not within `timeoutMs`, saying why; `closed` when this
-   * ends before
+   * @throws {ZooKeeperError} `timeout` when they are not within `timeoutMs`, with the reason; `closed` when
+   * this ends before
    * @throws `signal.reason` as soon as `signal` aborts
    */
   async synced(timeoutMs: number, signal?: AbortSignal): Promise<void> {
@@ -169,8 +168,8 @@ export class Discovery {
   }
 
   /**
-   * Announces what sends work here: service, endpoints, and Curator's instance. Returns at once; ZooKeeper
-   * follows. No effect once this node has left.
+   * Announces the entries that send work here: service, endpoints, and Curator's instance. Returns at once;
+   * ZooKeeper follows. No effect once this node has left.
    */
   announceService(): void {
     if (this.#left || this.#serviceAnnounced) return;
@@ -188,10 +187,10 @@ export class Discovery {
   }
 
   /**
-   * Takes back what sends work here; the node id stays announced. It may be announced again.
+   * Withdraws the entries that send work here; the node id stays announced. They may be announced again.
    *
-   * @returns whether it is known to be gone after `timeoutMs` at the latest. False at once without a
-   * connection; it is removed when there is one
+   * @returns whether they are known to be gone, after `timeoutMs` at most. False at once without a
+   * connection; they are removed when there is one
    */
   async withdrawService(timeoutMs: number): Promise<boolean> {
     const entries = routingEntries(this.options.announcement).map(([entry]) => entry);
@@ -213,7 +212,7 @@ export class Discovery {
   async leave(): Promise<void> {
     this.#left = true;
     if (this.options.announcesNode) return this.close();
-    // If it takes longer, it continues until the session ends.
+    // If it takes longer, it continues as long as the session exists.
     await Promise.all([this.tree.withdraw(LEAVE_TIMEOUT_MS), this.services.withdraw(LEAVE_TIMEOUT_MS)]);
   }
 

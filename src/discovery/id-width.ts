@@ -3,7 +3,7 @@ import { clusterNodeIdOf, groupOf, widthOfGroup } from '../id/cluster-node-id.js
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { NODES_PATH, parseHexPair } from './tree-paths.js';
 
-/** A value that changes, and can be asked for at any time. */
+/** A value that changes, and can be read at any time. */
 export interface Observable<T> {
   /** The value as of now. */
   readonly value: T;
@@ -15,14 +15,14 @@ export interface Observable<T> {
 }
 
 /**
- * How many bits of a unique id the node ids take, by the groups that stand in the discovery tree: 8 to 16. It
- * grows when a higher group appears, and never shrinks while it is watched: a node of a group that has gone
- * may still make ids, and the narrow id of one node can be the wide id of another.
+ * Number of bits of a node id in a unique id, by the groups in the discovery tree: 8 to 16. It grows when a
+ * higher group appears, and never shrinks while it is watched. A node of a group that has gone may still make
+ * ids, and the narrow id of one node can be the wide id of another.
  */
 export interface IdWidth extends Observable<number> {
   /**
-   * Resolves once the groups have been seen; before that, `value` is what this node's own id needs. Never
-   * rejects, nor resolves when closed before.
+   * Resolves once the groups have been seen; before that, `value` is the width that this node's own id needs.
+   * Never rejects, nor resolves when closed before.
    */
   readonly first: Promise<void>;
   /** Ends the watch; `value` stays as it is. */
@@ -31,10 +31,10 @@ export interface IdWidth extends Observable<number> {
 
 /**
  * Watches the groups for the width of node ids. While ZooKeeper is away the width stays, so it may be too
- * narrow for a group that has appeared meanwhile: the creator of a group waits until every node has published
- * the wider width.
+ * narrow for a group that has appeared meanwhile. The creator of a group therefore waits until every node has
+ * published the wider width.
  *
- * @param own this node's id, 0 … 65527: the width is never below what it needs; none for a mere observer
+ * @param own this node's id, 0 … 65527: the width is never below what it needs; undefined for a mere observer
  * @throws {ConfigError} when `own` is out of range
  */
 export function watchIdWidth(zookeeper: ZooKeeper, own?: number): IdWidth {

@@ -8,7 +8,7 @@ import { NodeWatcher } from './node-watcher.js';
 
 const assigned = (version: number) => String(encodeAssignment({ taskId: 'task', nodeId: 0, version }));
 
-it('tells once of a node that changes twice at a time', async () => {
+it('notifies once of a node that changes twice at a time', async () => {
   const clock = new VirtualClock();
   const zookeeper = new ScriptedZooKeeper(clock);
   for (const above of ['/discovery/nodes', '/discovery/nodes/00']) zookeeper.put(above, '', undefined);

@@ -7,13 +7,13 @@ import type { Znode } from '../zookeeper/zookeeper.js';
 import { type Assignment, decodeAssignment } from './assignment.js';
 import { NODES_PATH, parseHexPair } from './tree-paths.js';
 
-/** Where a {@link NodeWatcher} looks, and where it reports what it cannot read. */
+/** Options of {@link NodeWatcher}. */
 export interface NodeWatcherOptions {
   readonly zookeeper: ViewedZooKeeper;
   readonly clock: Clock;
   /**
-   * Called with each znode among the nodes that cannot be understood, once while its problem is the same,
-   * with the rest of the sentence "<path> …"; with 1,000 at the most. Must not throw and must not block.
+   * Called with each unreadable znode among the nodes, once while its problem is the same, with the rest of
+   * the sentence "<path> …"; for 1,000 at most. Must not throw and must not block.
    */
   readonly onUnreadable?: ((path: string, problem: string) => void) | undefined;
 }
@@ -30,17 +30,17 @@ export interface UnreadableNode {
  */
 export type NodesListener = (changed: ReadonlySet<number>) => void;
 
-/** What a znode among the nodes says. */
+/** The content of a znode among the nodes. */
 interface Seen {
-  /** What it was read from, so that a write which changes nothing is no news. */
+  /** The data that it was read from: a write that changes nothing is no news. */
   readonly data?: Buffer;
   readonly assignment?: Assignment | undefined;
   readonly unreadable?: UnreadableNode;
 }
 
 /**
- * The nodes in the discovery tree, and who holds them. It follows the tree until it is closed, across
- * sessions too.
+ * The nodes in the discovery tree, and their holders. It follows the tree until it is closed, across
+ * sessions, too.
  *
  * The tree mirrors the leases and decides nothing. Not guaranteed: that each change is seen, only that the
  * last one is.
@@ -72,8 +72,8 @@ export class NodeWatcher {
   }
 
   /**
-   * Resolves once the whole tree has been seen. Znodes that the servers refuse to let be read hold it up for
-   * 5 seconds. Never rejects, and never resolves when closed before.
+   * Resolves once the whole tree has been seen. Znodes that the servers refuse delay it by 5 seconds. Never
+   * rejects, and never resolves when closed before.
    */
   get ready(): Promise<void> {
     return this.#view.ready;
@@ -93,8 +93,8 @@ export class NodeWatcher {
   }
 
   /**
-   * Undefined while all has been read since the last gap; otherwise since when it has not, in milliseconds on
-   * the monotonic clock. Meanwhile the nodes are those that were seen last.
+   * Undefined while everything has been read since the last gap; otherwise the beginning of the gap, in
+   * milliseconds on the monotonic clock. Meanwhile the nodes are the last known ones.
    */
   get stale(): { readonly since: number } | undefined {
     return this.#view.stale;
@@ -105,7 +105,7 @@ export class NodeWatcher {
     return this.#seen.has(clusterNodeId);
   }
 
-  /** Node id → version, of every node that can be read: what a lease publishes as its `knownNodesMapping`. */
+  /** Node id → version, of every readable node: a lease publishes it as its `knownNodesMapping`. */
   knownVersions(): Record<number, number> {
     const versions: Record<number, number> = {};
     for (const { nodeId, version } of this.#nodes.values()) versions[nodeId] = version;
@@ -120,7 +120,7 @@ export class NodeWatcher {
     return this.#listeners.add(listener);
   }
 
-  /** Ends all watches. What was seen last can still be asked for. */
+  /** Ends all watches. The last state can still be read. */
   close(): void {
     this.#view.close();
     this.#listeners.clear();
@@ -153,7 +153,7 @@ export class NodeWatcher {
     return { unreadable: { path, problem } };
   }
 
-  /** Updates what is known of one id from its znodes. */
+  /** Updates the state of one id from its znodes. */
   #update(path: string, seen: Seen | undefined, before: Seen | undefined): void {
     const clusterNodeId = clusterNodeIdAt(path);
     if (clusterNodeId === undefined) return;

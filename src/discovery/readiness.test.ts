@@ -131,7 +131,7 @@ describe('a node that took over a lease which was not released', () => {
     expect(seen.readiness).toMatchObject({ ready: true, why: 'known' });
   });
 
-  it('is ready after the time-out, and tells which nodes did not know', async () => {
+  it('is ready after the time-out, and reports which nodes did not know', async () => {
     const { clock, successor, alive, ready } = await takenOver(3);
     alive[1]?.setKnownNodes({ 0: 2 });
     const { seen } = ready(successor);
@@ -166,7 +166,7 @@ describe('a node that took over a lease which was not released', () => {
     expect(seen.readiness).toMatchObject({ ready: true, why: 'known' });
   });
 
-  it('is ready at once where no other node lives', async () => {
+  it('is ready at once if no other node lives', async () => {
     const { clock, successor, ready } = await takenOver(0);
     const { sleepers } = clock;
     expect(await ready(successor).done).toEqual({ ready: true, why: 'known', ignorant: [], tookMs: 0 });
@@ -175,7 +175,7 @@ describe('a node that took over a lease which was not released', () => {
     expect(clock.sleepers).toBe(sleepers);
   });
 
-  it('looks at the leases about three times in their duration, and no more', async () => {
+  it('reads the leases about three times in their duration, and no more', async () => {
     const { clock, successor, watched, ready } = await takenOver(2);
     ready(successor);
     await settled();
@@ -186,7 +186,7 @@ describe('a node that took over a lease which was not released', () => {
     expect(watched.requests / 4).toBeLessThanOrEqual(12);
   });
 
-  it('looks less often the more leases there are to read, at most 200 a second', async () => {
+  it('reads less often the more leases there are, at most 200 a second', async () => {
     const { clock, session, successor, ready } = await takenOver(1);
     const size = 10_000;
     let looks = 0;
@@ -204,7 +204,7 @@ describe('a node that took over a lease which was not released', () => {
     expect((looks - 1) * size).toBeLessThan(200 * 200 * 1.35);
   });
 
-  it('survives a store that fails, and looks again', async () => {
+  it('survives a store that fails, and reads again', async () => {
     const { clock, successor, alive, watched, ready } = await takenOver(1);
     watched.down = true;
     const { seen, events } = ready(successor);
@@ -226,7 +226,7 @@ describe('a node that took over a lease which was not released', () => {
     expect(seen.readiness).toEqual({ ready: true, why: 'timeout', ignorant: undefined, tookMs: 60_000 });
   });
 
-  it('is ready after the time-out also while a look at the leases hangs', async () => {
+  it('is ready after the time-out even while a read of the leases hangs', async () => {
     const { clock, successor, ready } = await takenOver(1);
     const { seen } = ready(successor, { leases: () => new Promise(() => undefined), timeoutMs: 5_000 });
     await clock.advance(5_000);
@@ -252,7 +252,7 @@ describe('a node that took over a lease which was not released', () => {
     expect(seen.readiness).toMatchObject({ ready: false, why: 'lost' });
   });
 
-  it('gives up at once when told to, and leaves neither listener nor timer', async () => {
+  it('gives up at once when its signal aborts, and leaves neither listener nor timer', async () => {
     const { clock, successor, ready } = await takenOver(1);
     const giveUp = new AbortController();
     await clock.advance(1);
@@ -269,7 +269,7 @@ describe('a node that took over a lease which was not released', () => {
     expect(getEventListeners(giveUp.signal, 'abort')).toHaveLength(0);
   });
 
-  it('reports a mistake in what reads the leases instead of waiting for it', async () => {
+  it('reports an error in the reader of the leases instead of waiting for it', async () => {
     const { successor, ready } = await takenOver(1);
     const { done } = ready(successor, { leases: () => Promise.reject(new TypeError('a mistake')) });
     await expect(done).rejects.toThrow('a mistake');
@@ -277,7 +277,7 @@ describe('a node that took over a lease which was not released', () => {
 });
 
 describe('a node without a predecessor to wait for', () => {
-  it('is ready at once on an id that no task ever held, without a look at the leases', async () => {
+  it('is ready at once on an id that no task ever held, without a read of the leases', async () => {
     const { start, ready, watched } = cluster(2);
     const first = await start('first');
     watched.requests = 0;
@@ -295,13 +295,13 @@ describe('a node without a predecessor to wait for', () => {
     expect(await ready(second).done).toMatchObject({ ready: true, why: 'released' });
   });
 
-  it('is ready at once where there are no leases to ask', async () => {
+  it('is ready at once if there are no leases to read', async () => {
     const { successor, ready } = await takenOver(1);
     expect(await ready(successor, { leases: undefined }).done).toMatchObject({ ready: true, why: 'known' });
     expect(await ready(successor, { origin: 'static' }).done).toMatchObject({ ready: true, why: 'static' });
   });
 
-  it('is not ready where the lease is lost already', async () => {
+  it('is not ready if the lease is lost already', async () => {
     const { clock, start, ready } = cluster(1);
     const task = await start('first');
     task.die();

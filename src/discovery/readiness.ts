@@ -4,13 +4,13 @@ import { NodeLeaseError, StoreUnusableError } from '../base/errors.js';
 import type { Lease } from '../lease/model/lease.js';
 import type { ClusterStatus } from '../lease/operate/inspect.js';
 
-/** What the wait for readiness found out. `tookMs` is the time that it took, in milliseconds. */
+/** The result of the wait for readiness. `tookMs` is its length, in milliseconds. */
 export type Readiness =
   | {
       readonly ready: true;
       /**
        * `vacant`, `released`, `static`: there was no predecessor, or it had ended its work. `known`: all live
-       * nodes know of this tenure. `timeout`: some may not, and the wait was over.
+       * nodes know of this tenure. `timeout`: the wait ended, and some nodes may not know of it.
        */
       readonly why: 'vacant' | 'released' | 'static' | 'known' | 'timeout';
       /**
@@ -23,16 +23,16 @@ export type Readiness =
   /** Before that the lease was lost, or released, or the caller's signal ended the wait. */
   | { readonly ready: false; readonly why: 'lost' | 'aborted'; readonly tookMs: number };
 
-/** What happens on the way, for logs. */
+/** Events of the wait, for logs. */
 export type ReadinessEvent =
-  /** These live nodes do not know of this tenure yet. Told whenever they are others than before. */
+  /** These live nodes do not know of this tenure yet. Reported whenever they change. */
   | { readonly type: 'waiting'; readonly ignorant: readonly number[] }
   /** The leases could not be read; tried again. */
   | { readonly type: 'inspection-failed'; readonly error: unknown };
 
 export interface ReadinessOptions {
   readonly lease: Pick<Lease, 'id' | 'version' | 'signal' | 'isValid'>;
-  /** What the lease was before it was acquired; `static` for an id that is not leased. */
+  /** The state of the lease before it was acquired; `static` for an id that is not leased. */
   readonly origin: 'vacant' | 'released' | 'expired' | 'static';
   /**
    * Reads the leases; resolves to undefined where there is no cluster. Undefined where there are no leases,
@@ -117,7 +117,7 @@ async function untilKnown(
       if (!(error instanceof NodeLeaseError)) throw error;
       onEvent?.({ type: 'inspection-failed', error });
     }
-    // Whatever interrupts this sleep ends the loop as well.
+    // An interruption of this sleep ends the loop, too.
     await clock.sleep(pollMs * (0.75 + random.next() / 2), ending).catch(() => undefined);
   }
   return ignorant;

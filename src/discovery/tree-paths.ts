@@ -15,12 +15,12 @@ export const STAMPS_PATH = `${DISCOVERY_PATH}/stamps`;
 export const SERVICES_PATH = `${DISCOVERY_PATH}/servicetypes`;
 export const ENDPOINTS_PATH = `${DISCOVERY_PATH}/endpoints`;
 
-/** The key of an endpoint that has none of its own. */
+/** The key of an endpoint without a key. */
 export const NO_KEY = '_';
 
 /**
- * What a task can announce, each at most once: that it holds its node id, a service, or an endpoint of that
- * service.
+ * The entries that a task can announce, each at most once: the node id that it holds, a service, or an
+ * endpoint of that service.
  */
 export type TreeEntry =
   | { readonly kind: 'node' }
@@ -28,14 +28,14 @@ export type TreeEntry =
   | {
       readonly kind: 'endpoint';
       readonly endpoint: string;
-      /** Tells several implementations of one endpoint apart. @default none */
+      /** Distinguishes several implementations of one endpoint. @default none */
       readonly key?: string | undefined;
-      /** The service that offers it, the first part of the reference that stands in the tree. */
+      /** The service that offers it, the first part of the reference in the tree. */
       readonly service?: string | undefined;
     };
 
 /**
- * Where an entry of a node stands.
+ * The path of an entry of a node.
  *
  * - `nodes/<GG>/<II>`: group and index of the cluster node id (the node id + 8), two upper-case hex digits
  *   each;
@@ -61,7 +61,7 @@ export function entryPath(entry: TreeEntry, nodeId: number): string {
 }
 
 /**
- * The znode below which the nodes stand that offer an endpoint.
+ * The parent of the nodes that offer an endpoint.
  * @throws {ConfigError} when a name cannot be a znode's
  */
 export function endpointPath(endpoint: string, key?: string): string {
@@ -71,7 +71,7 @@ export function endpointPath(endpoint: string, key?: string): string {
 }
 
 /**
- * The znode below which the keys of an endpoint stand, {@link NO_KEY} among them.
+ * The parent of the keys of an endpoint, {@link NO_KEY} among them.
  * @throws {ConfigError} when the name cannot be a znode's
  */
 export function endpointKeysPath(endpoint: string): string {
@@ -83,7 +83,7 @@ export function groupPath(group: number): string {
   return `${NODES_PATH}/${hexPair(group)}`;
 }
 
-/** The znode below which the records of a group's id time windows stand. */
+/** The parent of the records of a group's id time windows. */
 export function stampGroupPath(group: number): string {
   return `${STAMPS_PATH}/${hexPair(group)}`;
 }
@@ -93,7 +93,7 @@ export function hexPair(value: number): string {
   return value.toString(16).toUpperCase().padStart(2, '0');
 }
 
-/** The number that a name of two hex digits stands for; undefined for any other name. */
+/** The number in a name of two hex digits; undefined for any other name. */
 export function parseHexPair(name: string): number | undefined {
   return /^[0-9A-Fa-f]{2}$/.test(name) ? Number.parseInt(name, 16) : undefined;
 }

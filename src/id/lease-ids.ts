@@ -99,7 +99,7 @@ export async function uniqueIds(
   return generator;
 }
 
-/** How many ids the generator of a lease has made so far; 0 where there is no generator. */
+/** How many ids the generator of a lease has made so far; 0 without a generator. */
 export function issuedIds({ tenureTime }: Pick<Lease, 'tenureTime'>): number {
   return (tenureTime && made.get(tenureTime)?.generator.issued) ?? 0;
 }

@@ -2,7 +2,7 @@ import { getEventListeners } from 'node:events';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { seededRandom, VirtualClock } from '../../test/support/virtual-clock.js';
 import type { LeaseEvent } from '../lease/model/lease.js';
-// Loaded here, and not by the first lock: virtual time goes on while a module is being read.
+// Loaded here, and not by the first lock: virtual time continues while a module is being read.
 import '../lease/acquire/acquire-lease.js';
 import { evictHolder } from '../lease/operate/evict.js';
 import { readCluster } from '../lease/session/cluster-store.js';

@@ -4,7 +4,7 @@ import { seededRandom, VirtualClock } from '../../test/support/virtual-clock.js'
 import { BoundSession } from '../zookeeper/bound-session.js';
 import { ClusterFollower } from './cluster-follower.js';
 
-/** The node ids 0 and 1, from ZooKeeper alone, and who follows them. */
+/** The node ids 0 and 1, from ZooKeeper alone, and their follower. */
 function scene() {
   const clock = new VirtualClock();
   const zookeeper = new ScriptedZooKeeper(clock);
@@ -51,7 +51,7 @@ it('an id whose znode is gone is free at once: no task holds it, its version sta
   await follower.close();
 });
 
-it('an id that is gone is told by the next scan when one was given up meanwhile', async () => {
+it('an id that is gone is reported by the next scan if a scan was given up meanwhile', async () => {
   const { clock, zookeeper, follower } = scene();
   const leave = follower.follow(() => undefined);
   await clock.advance(100);

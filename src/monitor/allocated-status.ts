@@ -18,8 +18,7 @@ export interface AllocatedStatus extends Pick<AllocationReport, 'idWidth'> {
    */
   readonly groups: readonly number[] | undefined;
   /**
-   * The ids that stand in the tree, in ascending order. What a store would tell and ZooKeeper does not, age
-   * and expiry, is undefined.
+   * The ids in the tree, in ascending order. Age and expiry, which ZooKeeper does not have, are undefined.
    */
   readonly nodes: readonly NodeStatus[];
 }
@@ -27,7 +26,7 @@ export interface AllocatedStatus extends Pick<AllocationReport, 'idWidth'> {
 /**
  * Reads who holds which node id. Changes nothing.
  *
- * Not guaranteed: one instant for all; the znodes are read one after the other.
+ * Not guaranteed: a snapshot of one instant. The znodes are read one after the other.
  *
  * @throws {ZooKeeperError} when there is no answer, or a group may not be read
  */
@@ -68,8 +67,8 @@ function nodeStatus(id: number, entry: DiscoveryEntry): NodeStatus {
     idWidth: undefined,
   };
   const tenure = text === undefined ? undefined : readTenure(text);
-  // The number of the transaction is the fencing token, also in the first instant of a tenure, when the data
-  // does not say so yet.
+  // The number of the transaction is the fencing token, even in the first instant of a tenure, when the data
+  // do not have it yet.
   const version = tenure === undefined ? (assignment?.version ?? 0) : Number(createdZxid ?? 0);
   const facts = { ...untold, id, version, taskId: tenure?.taskId ?? assignment?.taskId };
   if (createdZxid !== undefined && sessionId === undefined) {

@@ -25,7 +25,7 @@ let calls: MemoryCall[];
 
 beforeEach(() => {
   clock = new VirtualClock();
-  // As S3 tells times.
+  // Times as S3 reports them.
   bucket = new MemoryBucket(clock, 1_000);
   calls = [];
   const store = new MemoryLeaseStore({ clock, resolutionMs: 1_000 }, bucket);
@@ -41,7 +41,7 @@ function put({ key, body, metadata }: CamundaObject): void {
   bucket.create(key, body, metadata);
 }
 
-/** Writes a lease as a holder does whose lease lasts 15 s, and whose clock is ahead by that much. */
+/** Writes a lease as a holder does with a duration of 15 s, and a clock that is ahead by that much. */
 function hold(
   id: number,
   taskId: string,
@@ -55,7 +55,7 @@ function hold(
 const scan = (reader = new ClusterReader(session, clock)) => reader.scan(new AbortController().signal);
 
 describe('a cluster of Camunda 8', () => {
-  it('is shown: holders, versions, known versions, what is free, released and given up, restores, and the duration that holders renew by', async () => {
+  it('is shown: holders, versions, known versions, free, released and retired ids, restores, and the duration of the holders', async () => {
     hold(0, 'task-A', 4, { known: { 0: 4, 1: 7 } });
     put(camundaFree(1));
     put(camundaReleased(2, 9));
@@ -93,7 +93,7 @@ describe('a cluster of Camunda 8', () => {
     });
   });
 
-  it('tells by the store’s time when a lease expires, and compares the holders’ clocks', async () => {
+  it('shows by the store’s time when a lease expires, and compares the holders’ clocks', async () => {
     hold(0, 'right');
     hold(1, 'fast', 1, { ahead: 30_000 });
     hold(2, 'right-too');
@@ -110,8 +110,8 @@ describe('a cluster of Camunda 8', () => {
         /clock is 13 s behind the other holders’.*: it expires before it is renewed, and another task may take it/,
       ),
     ]);
-    // By what it has written the slow one has expired: another task may take it. How much longer a lease
-    // lasts agrees with its state.
+    // By its own timestamp the slow one has expired: another task may take it. The time that is left agrees
+    // with the state.
     await clock.advance(5_000);
     const soon = (await scan(reader)).nodes;
     expect(soon.map(({ state }) => state)).toEqual(['held', 'held', 'held', 'expired']);
@@ -159,14 +159,14 @@ describe('a cluster of Camunda 8', () => {
     ]);
   });
 
-  it('has no node ids where the marker is all that is left', async () => {
+  it('has no node ids if only the marker is left', async () => {
     put(CAMUNDA_MARKER);
     const request = { everything: false, paged: false, limit: 100, telling: false };
     const found = await scanPage(new ClusterReader(session, clock), request, new AbortController().signal);
     expect(found).toMatchObject({ nodes: [], totals: { held: 0, free: 0 }, camunda: { restores: [] } });
   });
 
-  it('asks for no object that a LIST does not show, however far the node ids are apart and however many other objects there are', async () => {
+  it('reads no object that a LIST does not show, however far the node ids are apart and however many other objects there are', async () => {
     put(camundaFree(0));
     put(camundaFree(3_000));
     put(CAMUNDA_MARKER);
@@ -197,7 +197,7 @@ describe('a cluster of Camunda 8', () => {
     ]);
   });
 
-  it('gives way to a cluster of nodelease in the same place, and comes after one', async () => {
+  it('is replaced by a cluster of nodelease at the same URL, and can replace one', async () => {
     const reader = new ClusterReader(session, clock);
     await initializeCluster({ session, clock, random: seededRandom(1), wanted: { nodes: 2 } });
     expect((await scan(reader)).head).not.toHaveProperty('format');
@@ -226,7 +226,7 @@ describe('the console of a cluster of Camunda 8', () => {
     return follower.current().events.map(({ kind, text }) => [kind, text]);
   };
 
-  it('tells of releases and take-overs as of any other, and of no repeated version', async () => {
+  it('reports releases and take-overs as for any other, and no repeated version', async () => {
     const events = await eventsOf(
       () => hold(0, 'task-A'),
       () => put(camundaReleased(0, 1)),
@@ -236,8 +236,8 @@ describe('the console of a cluster of Camunda 8', () => {
     expect(events.map(([kind]) => kind)).toEqual(['released', 'acquired']);
   });
 
-  it('tells of a version that is used again after its release, by another task at once, and of one that went back', async () => {
-    const harm = 'what was written under it can no longer be told apart';
+  it('reports a version that is used again after its release, or by another task at once, and one that went back', async () => {
+    const harm = 'what was written under it can no longer be distinguished';
     expect(
       await eventsOf(
         () => hold(0, 'task-A'),

@@ -12,31 +12,31 @@ import type { CamundaNode, LeaseReading } from '../lease/operate/inspect.js';
 import type { StoreSession } from '../lease/session/store-session.js';
 import type { ListedObject, StoredObject } from '../store/lease-store.js';
 
-/** A restore from a backup, as its object tells. */
+/** A restore from a backup, as its object records it. */
 export interface RestoreReport {
   readonly restoreId: string;
-  /** The node ids that have been restored; empty where the object cannot be read. */
+  /** The node ids that have been restored; empty if the object cannot be read. */
   readonly restoredNodes: readonly number[];
   readonly problem: string | null;
 }
 
-/** What is known of a cluster of Camunda 8 besides its leases. */
+/** The facts of a cluster of Camunda 8 in addition to its leases. */
 export interface CamundaReport {
   readonly restores: readonly RestoreReport[];
 }
 
-/** What a lease object of Camunda 8 says besides its lease. */
+/** The facts of a lease object of Camunda 8 in addition to its lease. */
 export interface CamundaFacts extends Omit<CamundaLease, 'lease'> {
   /**
-   * From its writing, by the store's time, to the expiry that stands in it, in milliseconds: duration plus
-   * clock offset. Undefined without a holder.
+   * From its writing, by the store's time, to the expiry in it, in milliseconds: duration plus clock offset.
+   * Undefined without a holder.
    */
   readonly claimMs: number | undefined;
 }
 
 /**
- * Holders' clocks that differ by more than this disagree, in seconds: requests take time, and S3 tells whole
- * seconds.
+ * Holders' clocks that differ by more than this disagree, in seconds: requests take time, and S3 reports
+ * whole seconds.
  */
 const CLOCK_TOLERANCE_S = 3;
 const RESTORES = 'restore/';
@@ -44,8 +44,8 @@ const RESTORES = 'restore/';
 const MAX_RESTORES = 20;
 
 /**
- * Settings under which the leases of Camunda 8 are shown as those of nodelease. They have no grace, and tell
- * no unique ids. Which of them have expired no LIST tells.
+ * The settings with which the leases of Camunda 8 are shown like those of nodelease. They have no grace and
+ * no unique ids. A LIST does not show which of the leases have expired.
  */
 export function camundaConfig(objects: readonly ListedObject[]): ClusterConfig {
   const size = 1 + objects.reduce((highest, { key }) => Math.max(highest, nodeIdOf(key) ?? -1), -1);
@@ -65,8 +65,8 @@ export function camundaConfig(objects: readonly ListedObject[]): ClusterConfig {
 }
 
 /**
- * Understands a lease object. The duration of a held one is such that it expires when the store's time passes
- * the expiry that stands in it. Never throws.
+ * Decodes a lease object. A held lease gets a duration with which it expires when the store's time passes the
+ * expiry in it. Never throws.
  */
 export function camundaReadingOf(
   object: StoredObject | undefined,
@@ -76,8 +76,8 @@ export function camundaReadingOf(
   try {
     const { lease, ...facts } = decodeCamundaLease(body, metadata);
     if (lease.kind !== 'held') return { kind: 'lease', lease, camunda: { ...facts, claimMs: undefined } };
-    // S3 tells the time of writing cut to whole seconds: half of one later on average, a whole one later at
-    // most.
+    // S3 cuts the time of writing to whole seconds: the true one is half a second later on average, and a
+    // second at most.
     const [writtenAt, cutMs] = [storeTime.max - age.max, storeTime.max - storeTime.min];
     const claimMs = lease.timestamp - writtenAt - cutMs / 2;
     const durationMs = lease.timestamp - writtenAt - cutMs;
@@ -92,10 +92,9 @@ export function camundaReadingOf(
 }
 
 /**
- * The duration that most holders renew by, in whole seconds, since none writes it: the median of what they
- * claim.
+ * The duration of most holders, in whole seconds. No holder writes it: it is the median of their claims.
  *
- * @param before what it was before, 0 for none; it stays so while that is true within a second
+ * @param before the previous value, 0 for none; it is kept while it is right within a second
  */
 export function camundaDurationMs(claimsMs: readonly number[], before: number): number {
   const sorted = claimsMs.filter((ms) => ms > 0).sort((a, b) => a - b);
@@ -105,8 +104,8 @@ export function camundaDurationMs(claimsMs: readonly number[], before: number): 
 }
 
 /**
- * What else is known of a node id.
- * @param durationMs what most holders renew by; 0 where that is not known
+ * The further facts of a node id.
+ * @param durationMs the duration of most holders; 0 if it is unknown
  */
 export function camundaNode(
   id: number,
@@ -131,7 +130,7 @@ function clockWarning(offsetMs: number, durationMs: number): string | null {
   return `its holder’s clock is ${offset} the other holders’, or its lease duration is another one${harm}`;
 }
 
-/** Reads what there is of restores. @throws {StoreError} */
+/** Reads the restores. @throws {StoreError} */
 export async function readRestores(
   session: StoreSession,
   signal: AbortSignal,

@@ -75,7 +75,7 @@ async function scene({ nodes = 3, resolutionMs = 1 }: { nodes?: number; resoluti
     setNetwork: (next: (call: MemoryCall) => Promise<void>) => {
       network = next;
     },
-    /** What happened, as it was told since this was last called. */
+    /** The events since this was last called. */
     events: () => {
       const news = follower.current().events.filter(({ id }) => id > lastEvent);
       lastEvent += news.length;
@@ -124,7 +124,7 @@ describe('a cluster that is followed', () => {
     ]);
   });
 
-  it('is told as inspectCluster sees it, whatever is in it and however old it is', async () => {
+  it('is reported as by inspectCluster, with any content and at any age', async () => {
     for (const resolutionMs of [1, 1_000]) {
       const { clock, bucket, admin, follower, hold, write, lease, follow } = await scene({
         nodes: 8,
@@ -153,7 +153,7 @@ describe('a cluster that is followed', () => {
       bucket.remove('4.json');
       bucket.replace('5.json', 'garbage', {}, bucket.read('5.json')?.etag ?? '');
       await evictHolder(admin, 1);
-      // Looks, a second each: until the lease has run out, and until it may be taken.
+      // Scans, a second each: until the lease has expired, and until it may be taken.
       for (let second = 0; second < 20; second += 1) {
         await clock.advance(1_000);
         await same();
@@ -164,7 +164,7 @@ describe('a cluster that is followed', () => {
     }
   });
 
-  it('tells of acquisitions, renewals, releases, losses and take-overs', async () => {
+  it('reports acquisitions, renewals, releases, losses and take-overs', async () => {
     const { clock, follow, events, hold, write, lease, updates, follower } = await scene();
     follow();
     await clock.advance(100);
@@ -209,7 +209,7 @@ describe('a cluster that is followed', () => {
     expect(events()).toEqual([['acquired', 0, 2]]);
   });
 
-  it('tells after a gap without followers what it finds, and since when it has not looked', async () => {
+  it('reports after a gap without followers what it finds, and when the gap began', async () => {
     const { clock, follow, hold, follower } = await scene();
     const leave = follow();
     hold(0, 'task-26', 9);
@@ -229,7 +229,7 @@ describe('a cluster that is followed', () => {
     });
   });
 
-  it('shrinks and grows again under its followers, and names the holders of what is given up', async () => {
+  it('shrinks and grows again under its followers, and names the holders of retired ids', async () => {
     const { clock, bucket, calls, hold, write, lease, events, follower, follow } = await scene({ nodes: 6 });
     hold(0, 'a', 1);
     hold(4, 'b', 3);
@@ -257,7 +257,7 @@ describe('a cluster that is followed', () => {
       3,
     ]);
 
-    // Renewals of ids that are given up cost nothing.
+    // Renewals of retired ids cost nothing.
     calls.length = 0;
     hold(4, 'b', 3);
     await clock.advance(1_000);
@@ -277,7 +277,7 @@ describe('a cluster that is followed', () => {
     ]);
   });
 
-  it('is looked at again soon after a first look that took long, as that at a large cluster does', async () => {
+  it('is scanned again soon after a first scan that took long, as that of a large cluster does', async () => {
     const { clock, hold, events, follow, setNetwork } = await scene({ nodes: 400 });
     setNetwork(async ({ operation }) => {
       if (operation === 'read') await clock.sleep(900);
@@ -289,7 +289,7 @@ describe('a cluster that is followed', () => {
     expect(events()).toEqual([['acquired', 7, 1]]);
   });
 
-  it('tells of force, damage, repair and growth', async () => {
+  it('reports evictions, damage, repair and growth', async () => {
     const { clock, admin, bucket, create, follow, events, hold, follower, write } = await scene();
     hold(0, 'a', 1);
     hold(1, 'b', 1);
@@ -298,7 +298,7 @@ describe('a cluster that is followed', () => {
     await evictHolder(admin, 0);
     await clock.advance(1_000);
     expect(events()).toEqual([['evicted', 0, 2]]);
-    // One whose lease has run out has no time left that would have to pass.
+    // A holder whose lease has expired has no time left that must pass.
     await clock.advance(17_000);
     events();
     await evictHolder(admin, 1);
@@ -340,7 +340,7 @@ describe('a cluster that is followed', () => {
     ]);
   });
 
-  it('is seen to begin', async () => {
+  it('is reported from its beginning', async () => {
     const { clock, follower, create, follow, events, hold } = await scene({ nodes: 0 });
     follow();
     await clock.advance(100);
@@ -355,7 +355,7 @@ describe('a cluster that is followed', () => {
     expect(events()).toEqual([['acquired', 1, 1]]);
   });
 
-  it('does not take for repaired what is created for the first time', async () => {
+  it('does not report as repaired what is created for the first time', async () => {
     const { clock, bucket, follow, events } = await scene({ nodes: 3 });
     const { body = '' } = bucket.read('cluster.json') ?? {};
     const set = (isDone: boolean) => {
@@ -372,7 +372,7 @@ describe('a cluster that is followed', () => {
     expect(events()).toEqual([]);
   });
 
-  it('is told as old as it is at the time of the asking', async () => {
+  it('is reported with its age at the time of the call', async () => {
     const { clock, hold, follower, follow } = await scene();
     hold(0, 'a', 1);
     follow();
@@ -384,7 +384,7 @@ describe('a cluster that is followed', () => {
     expect(after.store.lookedAt).toBe(before.store.lookedAt);
   });
 
-  it('is not shown as it was long ago to followers that come again: not before the next scan', async () => {
+  it('is not shown in an old state to followers that come back: not before the next scan', async () => {
     const { clock, hold, follower, follow, setNetwork } = await scene();
     hold(0, 'a', 1);
     const leave = follow();
@@ -415,7 +415,7 @@ describe('a cluster that is followed', () => {
     expect(follower.current().revision).toBe(before.revision + 1);
   });
 
-  it('keeps the last 200 things that happened, numbered', async () => {
+  it('keeps the last 200 events, numbered', async () => {
     const { clock, follower, follow, hold } = await scene({ nodes: 60 });
     follow();
     await clock.advance(100);
@@ -445,7 +445,7 @@ describe('what following a cluster costs', () => {
     ]);
   });
 
-  it('is no more than a hundred reads a look, which does not hide who came and went', async () => {
+  it('is no more than a hundred reads a scan, which does not hide new and lost holders', async () => {
     const { clock, follow, calls, hold, write, lease, events } = await scene({ nodes: 500 });
     for (let id = 0; id < 400; id += 1) hold(id, `t${id}`, 1);
     follow();
@@ -465,7 +465,7 @@ describe('what following a cluster costs', () => {
           ['acquired', 450, 1],
         ]);
     }
-    // Within a few looks each has its turn.
+    // Within a few scans each has its turn.
     const read = new Set<string>();
     for (let round = 0; round < 5; round += 1) {
       for (let id = 0; id < 400; id += 1) hold(id, `t${id}`, 1);
@@ -492,7 +492,7 @@ describe('what following a cluster costs', () => {
     expect(clock.sleepers).toBe(0);
   });
 
-  it('is one look for many snapshots at one time, and none where the last one is fresh', async () => {
+  it('is one scan for many snapshots at one time, and no scan if the last one is fresh', async () => {
     const { clock, calls, follower } = await scene();
     await Promise.all(Array.from({ length: 20 }, () => follower.snapshot()));
     expect(calls.filter(({ operation }) => operation === 'list')).toHaveLength(1);
@@ -504,7 +504,7 @@ describe('what following a cluster costs', () => {
     expect(calls.filter(({ operation }) => operation === 'list')).toHaveLength(2);
   });
 
-  it('is no more for callers that ask and hang up at once, again and again', async () => {
+  it('is no more for callers that repeatedly ask and hang up at once', async () => {
     for (const way of ['snapshot', 'follow'] as const) {
       for (const hangUpMs of [10, 50]) {
         const { clock, calls, follower, setNetwork } = await scene();
@@ -525,7 +525,7 @@ describe('what following a cluster costs', () => {
     }
   });
 
-  it('is no more for followers that go when they have been told, and come again at once', async () => {
+  it('is no more for followers that leave after a notification, and come back at once', async () => {
     const { clock, calls, follower } = await scene();
     for (let elapsed = 0; elapsed < 20_000; elapsed += 100) {
       const stop = follower.follow(() => undefined);
@@ -535,12 +535,12 @@ describe('what following a cluster costs', () => {
     expect(calls.filter(({ operation }) => operation === 'list').length).toBeLessThanOrEqual(21);
   });
 
-  it('is never two looks at once, and a look that takes long is followed by a rest', async () => {
+  it('is never two scans at once, and a scan that takes long is followed by a pause', async () => {
     const { clock, calls, follow, setNetwork } = await scene();
     setNetwork(() => clock.sleep(900));
     follow();
     await clock.advance(20_000);
-    // A LIST of 900 ms, and twice as long to rest.
+    // A LIST of 900 ms, and a pause of twice that.
     const lists = calls.filter(({ operation }) => operation === 'list').length;
     expect(lists).toBeGreaterThanOrEqual(6);
     expect(lists).toBeLessThanOrEqual(8);
@@ -561,7 +561,7 @@ describe('a store that is slow to list', () => {
 });
 
 describe('a store that fails', () => {
-  it('is told once, asked ever more rarely, and found again', async () => {
+  it('is reported once, read ever more rarely, and found again', async () => {
     const { clock, calls, follow, events, follower, setNetwork, hold } = await scene();
     hold(0, 'a', 1);
     follow();
@@ -579,7 +579,7 @@ describe('a store that fails', () => {
       problem: 'no connection',
       lookedAt: clock.now() - 60_100,
     });
-    // As it was when it was seen last.
+    // The last known state.
     expect(report.nodes[0]).toMatchObject({ state: 'held', expiresInMs: expect.closeTo(15_000, -1) });
     setNetwork(async () => undefined);
     hold(0, 'a', 1);
@@ -591,7 +591,7 @@ describe('a store that fails', () => {
     expect(calls.filter(({ operation }) => operation === 'list')).toHaveLength(5);
   });
 
-  it('is why there is no snapshot, until there was one', async () => {
+  it('is the reason for a missing snapshot, until there was one', async () => {
     const { follower, follow, setNetwork, clock } = await scene();
     setNetwork(away);
     await expect(follower.snapshot()).rejects.toThrow('no connection');
@@ -602,7 +602,7 @@ describe('a store that fails', () => {
     expect((await follower.snapshot()).report.nodes).toHaveLength(3);
   });
 
-  it('does not keep anybody who no longer wants to wait, and the look goes with the last of them', async () => {
+  it('does not keep callers that no longer want to wait, and the scan ends with the last of them', async () => {
     const { clock, follower, setNetwork } = await scene();
     setNetwork(() => clock.sleep(900));
     const abort = new AbortController();
@@ -616,7 +616,7 @@ describe('a store that fails', () => {
     await expect(again).resolves.toMatchObject({ store: { state: 'ok' } });
   });
 
-  it('stops to be asked when the follower is closed', async () => {
+  it('gets no request once the follower is closed', async () => {
     const { clock, follower, follow, calls, setNetwork } = await scene();
     setNetwork(() => clock.sleep(900));
     follow();
@@ -631,9 +631,9 @@ describe('a store that fails', () => {
   });
 });
 
-describe('what the nodes of a large cluster know of each other', () => {
-  it('is told as far as it is wrong, and in full where there are few', async () => {
-    for (const [nodes, told] of [
+describe('known nodes in a large cluster', () => {
+  it('are reported if they are wrong, and in full if there are few', async () => {
+    for (const [nodes, known] of [
       [256, { 1: 1, 2: 5 }],
       [257, { 2: 5 }],
     ] as const) {
@@ -641,7 +641,7 @@ describe('what the nodes of a large cluster know of each other', () => {
       hold(1, 'a', 1);
       hold(2, 'b', 6);
       write(0, { ...lease('c', 1), knownNodes: { 1: 1, 2: 5 } });
-      expect((await follower.snapshot()).report.nodes[0]?.knownNodes).toEqual(told);
+      expect((await follower.snapshot()).report.nodes[0]?.knownNodes).toEqual(known);
     }
   });
 });

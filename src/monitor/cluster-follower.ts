@@ -32,16 +32,16 @@ export interface ClusterFollowerOptions {
   readonly clock: Clock;
   readonly random: RandomSource;
   /**
-   * Where the node ids are leased from; undefined where ZooKeeper alone gives them out. A session of the
-   * follower's own, which counts no other requests: any number of sessions may share one store.
+   * The store that leases the node ids; undefined if ZooKeeper alone gives them out. The session is the
+   * follower's own, and counts no other requests: any number of sessions may share one store.
    */
   readonly session?: StoreSession | undefined;
   /**
-   * Where the nodes are announced, or get their ids from. The caller closes it.
+   * ZooKeeper, which announces the nodes, or gives out their ids. The caller closes it.
    * @default the discovery tree is not followed
    */
   readonly zookeeper?: Pick<ZooKeeper, 'description' | 'whenConnected' | 'children' | 'read'> | undefined;
-  /** What ZooKeeper is called in reports: its connect string. @default its description */
+  /** The name of ZooKeeper in reports: its connect string. @default its description */
   readonly connect?: string | undefined;
   /** The paths in ZooKeeper whose locks are followed, too. @default none */
   readonly locks?: readonly string[] | undefined;
@@ -51,21 +51,21 @@ export interface ClusterFollowerOptions {
   readonly configRoot?: string | undefined;
 }
 
-/** From the beginning of one scan to that of the next, in milliseconds, at least. */
+/** Minimum time from the beginning of one scan to the beginning of the next, in milliseconds. */
 const SCAN_MS = 1_000;
 /**
  * The longest pause, in milliseconds: the first scan of a large cluster takes long, since it reads
- * everything, and further ones do not.
+ * everything, but later ones do not.
  */
 const LONGEST_PAUSE_MS = 10_000;
 /**
- * The pause after a scan of the tree, in multiples of its duration, and at least: the tree is one request for
- * each znode.
+ * The pause after a scan of the tree, in multiples of its duration, and its minimum: a scan takes one request
+ * for each znode.
  */
 const TREE_PAUSE = { factor: 4, minMs: 2_000 };
 /** For how long a snapshot waits for the discovery tree, in milliseconds. */
 const TREE_TIMEOUT_MS = 1_000;
-/** For how long the same report is given again, in milliseconds: many may ask at one time. */
+/** How long the same report is returned again, in milliseconds: there may be many callers at one time. */
 const SAME_MS = 250;
 /** How many events are kept. */
 const EVENTS = 200;
@@ -87,12 +87,12 @@ interface Scanned {
 type EventFacts = Pick<ClusterEvent, 'kind' | 'text'> & Partial<ClusterEvent>;
 
 /**
- * Follows a cluster: in a store, or, without one, in ZooKeeper alone. It scans about once a second as long as
- * it has listeners, and once for a snapshot where the last scan is not fresh; a scan costs the store a LIST
- * and a GET for each lease that was written, a hundred at most.
+ * Follows a cluster in a store, or, without one, in ZooKeeper alone. It scans about once a second as long as
+ * it has listeners, and once for a snapshot if the last scan is not fresh. A scan costs the store a LIST, and
+ * a GET for each lease that was written, a hundred at most.
  *
- * What happens between two scans is told as far as they show it: a holder of less than a second may not be
- * seen at all.
+ * Changes between two scans are reported as far as the scans show them: a holder of less than a second may
+ * not be seen.
  */
 export class ClusterFollower implements ClusterView {
   readonly epoch: string;
@@ -105,14 +105,14 @@ export class ClusterFollower implements ClusterView {
   #failure: unknown;
   /** How many scans have failed in a row. */
   #failures = 0;
-  /** What the last scan that succeeded has found. */
+  /** The result of the last successful scan. */
   #scanned: Scanned | undefined;
   #facts: Omit<CurrentCluster, 'report'> = { store: UNKNOWN, tree: null, events: [], revision: 0 };
   readonly #versions = new VersionMemory();
   readonly #countsVersions: boolean;
-  /** How far the tree agrees with the leases; null where there is nothing to agree with. */
+  /** How far the tree agrees with the leases; null without leases or a tree. */
   #discovery: DiscoveryStatusReport | null = null;
-  /** Whether what was found is too old to be shown, until the next scan has ended. */
+  /** Whether the result is too old to be shown, until the next scan has ended. */
   #isOutdated = false;
   #report: { readonly report: StatusReport; readonly at: number } | undefined;
 
@@ -142,7 +142,7 @@ export class ClusterFollower implements ClusterView {
         () => this.#scanned?.scan.nodes ?? [],
         signal,
       );
-      // Without a store there are no leases to agree with.
+      // Without a store there are no leases to compare with.
       this.#onTree(report, session ? status : null);
       return Math.max(
         TREE_PAUSE.minMs,
@@ -155,7 +155,7 @@ export class ClusterFollower implements ClusterView {
     signal?.throwIfAborted();
     this.#closed.signal.throwIfAborted();
     const leases = this.#leases.isFresh ? undefined : this.#leases.next(signal);
-    // Not for long: the scan of the tree goes on without the caller.
+    // A short wait: the scan of the tree continues without the caller.
     const tree =
       this.#tree && !this.#tree.isFresh && withTimeout(this.#clock, TREE_TIMEOUT_MS, this.#tree.next(signal));
     await Promise.all([leases, tree]);
@@ -203,11 +203,11 @@ export class ClusterFollower implements ClusterView {
       const problem = explain(error);
       if (store.state !== 'failing')
         this.#addEvents([{ kind: 'store-failed', text: `the node ids cannot be looked at: ${problem}` }]);
-      // What was found before stays as it was then.
+      // The earlier result stays as it was.
       this.#change({ store: { ...store, state: 'failing', problem } });
     }
     this.#isOutdated = false;
-    this.#tell();
+    this.#notify();
     const took = this.#clock.monotonic() - begun;
     const pauseMs =
       this.#failures > 0
@@ -236,10 +236,10 @@ export class ClusterFollower implements ClusterView {
     if (isNewTree) this.#facts = { ...this.#facts, tree };
     this.#discovery = discovery;
     if (isNewDiscovery) this.#change({});
-    if (isNewTree || isNewDiscovery) this.#tell();
+    if (isNewTree || isNewDiscovery) this.#notify();
   }
 
-  #tell(): void {
+  #notify(): void {
     for (const listener of this.#listeners) notify(listener, undefined);
   }
 
@@ -267,7 +267,7 @@ export class ClusterFollower implements ClusterView {
     if (added.length > 0) this.#facts = { ...this.#facts, events: [...events, ...numbered].slice(-EVENTS) };
   }
 
-  /** The ages are those of now; what can no longer be read keeps the age that it had. */
+  /** The ages are current. A lease that can no longer be read keeps its last age. */
   #currentReport(): StatusReport | null {
     if (this.#scanned === undefined) return null;
     const now = this.#clock.monotonic();
@@ -311,7 +311,7 @@ function eventsBetween(
 }
 
 /**
- * Where ZooKeeper alone gives out the node ids, one whose znode is gone has no holder, and keeps its version.
+ * If ZooKeeper alone gives out the node ids, an id whose znode is gone has no holder, and keeps its version.
  */
 function withoutZnodes(before: readonly NodeStatus[], after: readonly NodeStatus[]): NodeStatus[] {
   const present = new Set(after.map(({ id }) => id));

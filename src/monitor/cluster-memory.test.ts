@@ -43,7 +43,7 @@ describe('the memory that a large cluster takes', () => {
     expect(((await settledHeap()) - read) / MB).toBeLessThan(10);
   });
 
-  it('does not grow by the square of their number where all know all', async () => {
+  it('does not grow by the square of their number if all know all', async () => {
     const nodes = 1_200;
     const { clock, bucket, session } = await scene(nodes);
     const known = Object.fromEntries(Array.from({ length: nodes }, (_, id) => [id, 1]));

@@ -18,7 +18,7 @@ function heldBy(taskId: string, renewal = 0) {
   return { ...acquired({ kind: 'vacant' }, claim), renewal };
 }
 
-/** A bootstrapped cluster of vacant ids, and what is asked of its store. */
+/** A bootstrapped cluster of vacant ids, and the requests to its store. */
 function scene(nodes: number, { size = nodes, generation = 0 } = {}) {
   const clock = new VirtualClock();
   const bucket = new MemoryBucket(clock, 1);
@@ -101,7 +101,7 @@ describe('a page of a large cluster', () => {
     expect(free?.nodes.map(({ id }) => id)).toEqual([699, 702]);
   });
 
-  it('believes what it read more than what the LIST told', async () => {
+  it('trusts its reads more than the LIST', async () => {
     const { pager, write, beforeRead } = scene(1_000);
     write(3, heldBy('task'));
     write(4, heldBy('task'));
@@ -112,7 +112,7 @@ describe('a page of a large cluster', () => {
     expect(seen?.nodes.map(({ id }) => id)).toEqual([4]);
   });
 
-  it('has those of which there is most to tell, for whom that is of more use', async () => {
+  it('has the most noteworthy ids on request', async () => {
     const { pager, write, bucket, clock } = scene(1_000);
     write(900, heldBy('dead'));
     await clock.advance(17_000);
@@ -129,7 +129,7 @@ describe('a page of a large cluster', () => {
     ]);
   });
 
-  it('costs a second scan no more than what was written meanwhile', async () => {
+  it('costs in a second scan only the reads of what was written meanwhile', async () => {
     const { pager, asked, write } = scene(10_000);
     for (let id = 0; id < 10_000; id += 1) write(id, heldBy('task'));
     const page = pager({ from: 5_000 });
@@ -161,7 +161,7 @@ describe('a cluster that is not large', () => {
     expect(seen?.page).toBeNull();
   });
 
-  it('is read as far as somebody wants it who asks for a page', async () => {
+  it('is read a page at a time on request', async () => {
     const { pager, asked } = scene(16);
     const seen = await pager({ paged: true, from: 4, limit: 2 }).scan(going);
     expect(asked()).toEqual(['list', 'cluster.json', '4.json', '5.json']);
@@ -183,7 +183,7 @@ describe('a cluster that has shrunk', () => {
       [5, 'later'],
     ]);
     expect(seen?.totals).toMatchObject({ free: 2, retired: 2 });
-    // Its holder renews it, which tells nothing new.
+    // Its holder renews it, which changes nothing.
     write(2, heldBy('late', 1));
     write(5, retired(released(heldBy('later'), undefined), 1));
     asked();
@@ -191,7 +191,7 @@ describe('a cluster that has shrunk', () => {
     expect(asked()).toEqual(['list']);
   });
 
-  it('does not name one who gives the id back just now', async () => {
+  it('does not name a holder that releases the id at this moment', async () => {
     const { pager, write, beforeRead } = scene(3, { size: 1, generation: 1 });
     for (const id of [1, 2]) write(id, heldBy('late'));
     beforeRead((key) => {
@@ -200,7 +200,7 @@ describe('a cluster that has shrunk', () => {
     expect((await pager().scan(going))?.draining.map(({ id }) => id)).toEqual([2]);
   });
 
-  it('has them as released once it has grown again, without a write to them', async () => {
+  it('shows them as released once it has grown again, without a write to them', async () => {
     const { pager, asked, write, settle } = scene(6, { size: 2, generation: 1 });
     for (const id of [2, 3, 4, 5])
       write(id, retired({ kind: 'released', version: 7, timestamp: 1, durationMs: 0, stampedUntil: 1 }, 1));

@@ -11,23 +11,23 @@ import {
   totalsOf,
 } from './listed-cluster.js';
 
-/** Which node ids are to be shown. */
+/** The node ids to be shown. */
 export interface PageRequest {
   /** Every lease object is read, however many there are. */
   readonly everything: boolean;
-  /** Also those of a cluster that is not large are read a page at a time. */
+  /** A cluster that is not large is read a page at a time, too. */
   readonly paged: boolean;
   /** The lowest id. @default the lowest there is */
   readonly from?: number | undefined;
   /** Maximum number. */
   readonly limit: number;
-  /** Only those in such a state; an expired one is neither. @default all */
+  /** Only the ids in this state; an expired one is in neither. @default all */
   readonly only?: 'held' | 'free' | undefined;
-  /** The ids of which there is most to tell, instead of the lowest ones; there is no next page then. */
+  /** The most noteworthy ids, instead of the lowest ones; there is no next page then. */
   readonly telling: boolean;
 }
 
-/** Of which there is most to tell comes first. */
+/** The most noteworthy state comes first. */
 const RANKS: Readonly<Record<ListedState, number>> = {
   absent: 0,
   expired: 1,
@@ -61,7 +61,7 @@ export async function scanPage(
   });
   if (hints === undefined) return undefined;
   const { cluster } = hints;
-  // The LIST may have told of another state.
+  // The LIST may have shown another state.
   const asked = nodes.filter(({ state }) => isAskedFor(state, request.only, cluster));
   return { cluster, nodes: asked, totals: totalsOf(nodes, hints), draining, page, camunda };
 }

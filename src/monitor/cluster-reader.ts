@@ -37,15 +37,15 @@ const MAX_DRAINING = 100;
 export interface ClusterScan {
   /** In ascending order of the ids; empty when there is no cluster yet. */
   readonly nodes: readonly NodeStatus[];
-  /** What the LIST of this scan told; undefined when there is no cluster yet, and where there is no LIST. */
+  /** The content of the LIST of this scan; undefined when there is no cluster yet, and without a LIST. */
   readonly hints?: ListedCluster;
-  /** Ids beyond the size that are held still, in ascending order. @default none */
+  /** Ids beyond the size that are still held, in ascending order. @default none */
   readonly draining?: readonly NodeStatus[];
-  /** What else is known of a cluster of Camunda 8; undefined for one of nodelease. */
+  /** The further facts of a cluster of Camunda 8; undefined for one of nodelease. */
   readonly camunda?: CamundaReport | undefined;
-  /** What `nodelease status --json` shows besides the nodes and discovery. */
+  /** The fields of `nodelease status --json` other than the nodes and discovery. */
   readonly head: Partial<ReportHead>;
-  /** How long the request took that says how fast the answers come, in milliseconds. */
+  /** How long the request that measures the latency took, in milliseconds. */
   readonly latencyMs: number;
   /**
    * How far the store's clock is ahead of this host's wall clock, at least and at most, in milliseconds; null
@@ -60,8 +60,8 @@ interface Known {
   /** Of the state that was read; undefined for an absent one. */
   readonly etag: string | undefined;
   /**
-   * How old that state was when it was read, and when that was, on the monotonic clock; the age is undefined
-   * for an absent one.
+   * The age of that state when it was read, and the time of the read on the monotonic clock. The age is
+   * undefined for an absent object.
    */
   readonly age: Interval | undefined;
   readonly readAt: number;
@@ -69,16 +69,16 @@ interface Known {
 
 const ABSENT: Known = { reading: { kind: 'absent' }, etag: undefined, age: undefined, readAt: 0 };
 
-/** The rows of a LIST that are about leases, by their ids, and when it was made, on the monotonic clock. */
+/** The rows of leases in a LIST, by their ids, and the time of the LIST on the monotonic clock. */
 type Listing = Pick<ListedCluster, 'rows'> & { readonly at: number };
 
 /**
- * Scans a cluster in a store repeatedly, as cheaply as possible: a scan is one LIST, of as many pages as it
- * takes, and one GET for each object that was written since it was read.
+ * Scans a cluster in a store repeatedly, as cheaply as possible. A scan is one LIST with all its pages, and
+ * one GET for each object that was written since it was read.
  *
- * The first scan reads all objects. Each further one reads at most a hundred of them: first the ones that may
- * have changed hands, then the ones whose reading is the oldest. The others that were written count as
- * renewed, at the age that the LIST tells, until their turn comes.
+ * The first scan reads all objects. Each later scan reads at most a hundred: first objects that may have
+ * changed hands, then those with the oldest reading. Other objects that were written count as renewed, at the
+ * age in the LIST, until their turn comes.
  *
  * Ids beyond the cluster's size that seem to be held are read once, a hundred of them at most.
  */
@@ -88,11 +88,11 @@ export class ClusterReader {
   #cluster: { readonly config: ClusterConfig; readonly etag: string } | undefined;
   readonly #knowledge = new SharedKnowledge();
   #isCamundas = false;
-  /** What the holders of Camunda's leases renew by; 0 while it is not known. */
+  /** The duration of most holders of Camunda's leases; 0 while it is unknown. */
   #camundaMs = 0;
 
   /**
-   * @param onProgress called for each lease object that was read, with how many are read in this scan; must
+   * @param onProgress called for each lease object that was read, with the number of reads in this scan; must
    * not throw
    */
   constructor(
@@ -102,12 +102,12 @@ export class ClusterReader {
   ) {}
 
   /**
-   * Scans once. Not to be called again before that has ended.
+   * Scans once. Must not be called again before it has ended.
    *
-   * @param choose the node ids that are of interest, in ascending order; what it throws, the scan throws.
+   * @param choose returns the node ids to be read, in ascending order; the scan throws what it throws.
    * @default all of them
    * @throws {StoreError} when the store gives no answer
-   * @throws {StoreUnusableError} when `cluster.json` cannot be understood
+   * @throws {StoreUnusableError} when `cluster.json` is unreadable
    * @throws `signal.reason`
    */
   async scan(signal: AbortSignal, choose = allIds): Promise<ClusterScan> {
@@ -183,7 +183,7 @@ export class ClusterReader {
     for (const [id, { reading }] of this.#known) if (reading.kind === 'absent') this.#known.delete(id);
   }
 
-  /** What there is of Camunda's cluster; undefined where there is none. */
+  /** The facts of Camunda's cluster; undefined without one. */
   async #readCamunda(
     objects: readonly ListedObject[],
     signal: AbortSignal,
@@ -205,7 +205,7 @@ export class ClusterReader {
     for (const id of ids) {
       const row = listing.rows.get(id);
       const known = this.#known.get(id);
-      // What is not there yet needs no request.
+      // An object that does not exist yet needs no request.
       if (known === undefined && row === undefined && (!bootstrapped || this.#isCamundas))
         this.#known.set(id, ABSENT);
       else if (known === undefined) unread.push(id);
@@ -219,8 +219,8 @@ export class ClusterReader {
   }
 
   /**
-   * Whether a write was more than a renewal, as far as a LIST tells: the id was not held, it has a
-   * tombstone's size now, or the lease had run out.
+   * Whether a write was more than a renewal, according to a LIST: the id was not held, it has a tombstone's
+   * size now, or the lease had expired.
    */
   #mayHaveChangedHands(id: number, { reading }: Known, listing: Listing): boolean {
     const row = listing.rows.get(id);
@@ -249,7 +249,7 @@ export class ClusterReader {
     const { graceMs, generation, durationMs } = cluster;
     const { reading, age, readAt } = this.#known.get(id) ?? ABSENT;
     const row = this.#listing.rows.get(id);
-    // What was read is newer than the LIST.
+    // An object that was read is newer than the LIST.
     const grown =
       isJustRead || row === undefined ? older(age, now - readAt) : older(row.age, now - this.#listing.at);
     const judged =

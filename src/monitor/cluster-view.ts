@@ -1,7 +1,7 @@
 import type { TreeReport } from './discovery-comparison.js';
 import type { StatusReport } from './status-report.js';
 
-/** How the store of the leases is doing, as the scans tell. */
+/** The health of the store of the leases, according to the scans. */
 export interface StoreHealth {
   /** `unknown` before the first scan has ended. */
   readonly state: 'ok' | 'failing' | 'unknown';
@@ -25,8 +25,8 @@ export interface ClusterEvent {
   /** When it was seen, by this host's wall clock, in milliseconds since the Unix epoch. */
   readonly at: number;
   /**
-   * When the scan before had ended, by the same clock: it happened after that. Null before the first scan,
-   * and of the scans themselves.
+   * When the previous scan had ended, by the same clock: the event happened after that. Null before the first
+   * scan, and for the scans themselves.
    */
   readonly since: number | null;
   /**
@@ -49,13 +49,13 @@ export interface ClusterEvent {
         | 'version-repeated'
       )
     | ('resized' | 'store-failed' | 'store-ok');
-  /** Null where it is not about one node id. */
+  /** Null if the event is not about one node id. */
   readonly nodeId: number | null;
   readonly version: number | null;
   readonly taskId: string | null;
-  /** Whom it was taken from, where that is known. */
+  /** The task from which it was taken, if known. */
   readonly previousTaskId: string | null;
-  /** The whole of it in one sentence, without a full stop. */
+  /** The event in one sentence, without its full stop. */
   readonly text: string;
 }
 
@@ -69,34 +69,34 @@ export interface ClusterSnapshot {
   readonly store: StoreHealth;
   /** The discovery tree; null without ZooKeeper, and while it cannot be read. */
   readonly tree: TreeReport | null;
-  /** The last 200 things that happened, oldest first. */
+  /** The last 200 events, oldest first. */
   readonly events: readonly ClusterEvent[];
 }
 
-/** The same as far as it is known, without waiting for it. */
+/** The part of it that is known, without a wait. */
 export interface CurrentCluster extends Omit<ClusterSnapshot, 'report'> {
-  /** Null while the cluster has never been read, or not for so long that it may be another one by now. */
+  /** Null while the cluster has never been read, or if the last read is too old. */
   readonly report: StatusReport | null;
-  /** Another number after each scan, and whenever else the report is another one but for its ages. */
+  /** Changes after each scan, and whenever the report changes in more than its ages. */
   readonly revision: number;
 }
 
 /** A cluster that is followed. Takes no part in the protocol. */
 export interface ClusterView {
-  /** Random, and another one in every process: the numbers of events begin anew with it. */
+  /** Random, and different in every process: the numbers of events restart with it. */
   readonly epoch: string;
   /**
-   * What there is now: the last scan, where that is fresh, else another one.
+   * The current state: the last scan if it is fresh, otherwise a new one.
    *
    * @throws {StoreError} or {ZooKeeperError} when no scan ever succeeded
    * @throws `signal.reason`
    */
   snapshot(signal?: AbortSignal): Promise<ClusterSnapshot>;
-  /** What is known at this moment. The parts that have not changed are the same objects, the report aside. */
+  /** The known state at this moment. Unchanged parts are the same objects, except for the report. */
   current(): CurrentCluster;
   /**
-   * Scans while there are listeners, and calls them whenever something may be different. They must not throw.
-   * Returns what ends it.
+   * Scans while there are listeners, and calls them at every possible change. They must not throw. The
+   * returned function ends it.
    */
   follow(listener: () => void): () => void;
   /** Ends all scans. The store is closed by its owner. Idempotent. */

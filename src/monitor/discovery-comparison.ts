@@ -16,20 +16,18 @@ import { type DiscoveryEntry, readDiscovery } from './discovery-snapshot.js';
 import type { DiscoveryStatusReport, NodeDiscovery } from './status-report.js';
 
 /**
- * How long a scan waits for ZooKeeper, in milliseconds: less after one without an answer, so that the next
- * ones of a watch come in time.
+ * How long a scan waits for ZooKeeper, in milliseconds: less after a scan without an answer, so that the next
+ * scans of a watch come in time.
  */
 const TIMEOUT_MS = { usual: 2_000, afterFailure: 500 };
-/** What is told of the node ids in such a state. */
+/** The texts for the node ids in these states. */
 const PROBLEMS = {
   missing: 'missing',
   'other-version': 'shown with another version',
   unreadable: 'unreadable',
 };
 
-/**
- * Compares the node ids that are held with their znodes, without ever delaying what is told of the leases.
- */
+/** Compares the held node ids with their znodes, and never delays the report on the leases. */
 export class DiscoveryComparison {
   #timeoutMs = TIMEOUT_MS.usual;
 
@@ -71,8 +69,8 @@ export class DiscoveryComparison {
 }
 
 /**
- * The discovery tree, and beside it the locks, shared data and configurations where they are followed: null
- * while they cannot be read.
+ * The discovery tree, and the locks, shared data and configurations that are followed: null while they cannot
+ * be read.
  */
 export type TreeReport = DiscoveryReport & {
   readonly locks?: readonly Standing[] | null | undefined;
@@ -81,8 +79,8 @@ export type TreeReport = DiscoveryReport & {
 };
 
 /**
- * What is read: the connect string, the paths of the locks, the roots of the shared data and of the
- * configurations that are followed.
+ * The connect string, the paths of the followed locks, and the roots of the followed shared data and
+ * configurations.
  */
 interface TreeQuery {
   readonly connect: string;
@@ -91,12 +89,12 @@ interface TreeQuery {
   readonly configRoot?: string | undefined;
 }
 
-/** How much shared data is told. */
+/** The limits of reported shared data. */
 const DATA_LIMITS = { entries: 1_000, characters: 200 };
 
 /**
- * Reads the whole discovery tree, and compares it with the node ids that are held. That the tree cannot be
- * read is something to show: the report is null then.
+ * Reads the whole discovery tree, and compares it with the held node ids. If the tree cannot be read, the
+ * report is null, and the status has the reason.
  *
  * @param nodes the node ids at this moment
  * @throws `signal.reason`
@@ -107,7 +105,7 @@ export async function scanTree(
   nodes: () => readonly NodeStatus[],
   signal: AbortSignal,
 ): Promise<{ readonly report: TreeReport | null; readonly status: DiscoveryStatusReport }> {
-  // As of before: a task that takes an id meanwhile may be announced only after this scan.
+  // The state before the scan: a task that takes an id meanwhile may be announced only after it.
   const before = heldOf(nodes());
   try {
     await zookeeper.whenConnected({ timeoutMs: TIMEOUT_MS.usual, signal });
@@ -151,7 +149,7 @@ function heldOf(nodes: readonly NodeStatus[]): readonly NodeStatus[] {
   return nodes.filter(({ state }) => state === 'held');
 }
 
-/** @param znode undefined where there is none */
+/** @param znode undefined for an absent znode */
 function compared(
   { id, version: expected }: NodeStatus,
   znode: Pick<DiscoveryEntry, 'assignment'> | undefined,

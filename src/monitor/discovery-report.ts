@@ -5,16 +5,16 @@ import { type DiscoveryEntry, type DiscoverySnapshot, nodeIdOfRef } from './disc
 export interface DiscoveryReport {
   /** The connect string. */
   readonly zookeeper: string;
-  /** The path that was asked about, within the chroot. */
+  /** The requested path, within the chroot. */
   readonly path: string;
   /** False when there is nothing at that path. */
   readonly exists: boolean;
   /** In ascending order of the ids. */
   readonly nodes: readonly (EntryReport & { readonly clusterNodeId: number })[];
-  /** The ones that were asked about, also where no node offers them any more. */
+  /** The requested services, also those that no node offers any more. */
   readonly services: readonly { readonly service: string; readonly nodes: readonly EntryReport[] }[];
   readonly endpoints: readonly { readonly endpoint: string; readonly keys: readonly KeyReport[] }[];
-  /** The paths of znodes that the tree has no place for. */
+  /** The paths of znodes that do not belong to the tree. */
   readonly foreign: readonly string[];
 }
 
@@ -28,16 +28,16 @@ export interface KeyReport {
 /** One announcement in a report. */
 export interface EntryReport {
   readonly path: string;
-  /** By its name, or else by its data; null where neither tells. */
+  /** From its name, otherwise from its data; null if neither has it. */
   readonly nodeId: number | null;
   readonly version: number | null;
   readonly taskId: string | null;
   readonly service: string | null;
   readonly address: string | null;
   readonly port: number | null;
-  /** 16 hex digits; null for a persistent znode, which goes with no session. */
+  /** 16 hex digits; null for a persistent znode, which belongs to no session. */
   readonly sessionId: string | null;
-  /** All that its JSON says; null where it is none. */
+  /** All fields of its JSON; null if it is not JSON. */
   readonly data: Readonly<Record<string, unknown>> | null;
   readonly problem: string | null;
 }
@@ -83,7 +83,7 @@ export function discoveryReport(
   };
 }
 
-/** What a report says of one announcement. */
+/** The report on one announcement. */
 export function entryReport({
   path,
   parsed,

@@ -41,7 +41,7 @@ describe('a path in the discovery tree', () => {
     '/discovery/nodes/00/08/more',
     '/discovery/servicetypes/orders/7/more',
     '/discovery/endpoints/pay/_/orders:7/more',
-  ])('%s is none that the tree has', (path) => {
+  ])('%s does not belong to the tree', (path) => {
     expect(parsePath(path)).toEqual({ kind: 'foreign' });
   });
 
@@ -62,7 +62,7 @@ describe('a path in the discovery tree', () => {
   });
 });
 
-describe('the path to look at', () => {
+describe('the requested path', () => {
   it.each([
     ['/discovery', '/discovery'],
     ['/discovery/', '/discovery'],

@@ -15,16 +15,16 @@ import { pathProblem } from '../zookeeper/znode-path.js';
 import type { Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
 
-/** What a path in the discovery tree stands for, by its names alone. */
+/** The meaning of a path in the discovery tree, by its names alone. */
 export type TreePath =
-  /** A znode that others stand below: the root, a branch, a group, a service, an endpoint, a key. */
+  /** A znode with others below it: the root, a branch, a group, a service, an endpoint, a key. */
   | { readonly kind: 'folder' }
   | { readonly kind: 'node'; readonly nodeId: number; readonly clusterNodeId: number }
   | { readonly kind: 'service'; readonly service: string; readonly ref: string }
   | { readonly kind: 'endpoint'; readonly endpoint: string; readonly key: string; readonly ref: string }
-  /** What node ids from ZooKeeper alone need besides: no node announces anything there. */
+  /** Further znodes of node ids from ZooKeeper alone: no node announces anything there. */
   | { readonly kind: 'internal' }
-  /** Nothing that the tree has a place for; left alone. */
+  /** It does not belong to the tree, and is never touched. */
   | { readonly kind: 'foreign' };
 
 /** A path where nodes announce something. */
@@ -34,7 +34,7 @@ const FOLDER: TreePath = { kind: 'folder' };
 const FOREIGN: TreePath = { kind: 'foreign' };
 
 /**
- * What stands at a path, or would.
+ * The meaning of a path, whether it exists or not.
  *
  * @param path `/discovery`, or below
  */
@@ -67,14 +67,14 @@ function nodePath(groupName: string | undefined, indexName: string | undefined):
   if (group === undefined || index === undefined) return FOREIGN;
   if (indexName === undefined) return FOLDER;
   const clusterNodeId = group * 256 + index;
-  // The reserved ones are not leased: their holders were given them by hand, and are unknown to nodelease.
+  // Reserved ids are not leased: they are assigned by hand, and nodelease does not know their holders.
   return clusterNodeId < CLUSTER_NODE_ID_OFFSET
     ? FOREIGN
     : { kind: 'node', nodeId: nodeIdOf(clusterNodeId), clusterNodeId };
 }
 
 /**
- * The node id that a reference of a service or an endpoint ends in: `7`, `orders:7`; undefined where it names
+ * The node id at the end of a reference of a service or an endpoint: `7`, `orders:7`; undefined if it names
  * none.
  */
 export function nodeIdOfRef(ref: string): number | undefined {
@@ -83,8 +83,7 @@ export function nodeIdOfRef(ref: string): number | undefined {
 }
 
 /**
- * Parses the path of a request: within the chroot, with or without the `/discovery` that all of them begin
- * with.
+ * Parses the path of a request: within the chroot, with or without the common prefix `/discovery`.
  *
  * @throws {ConfigError} when it is not a path there
  */
@@ -101,13 +100,13 @@ export function parseDiscoveryPath(text: string): string {
 export interface DiscoveryEntry {
   readonly path: string;
   readonly parsed: EntryPath;
-  /** What its data says; undefined where that cannot be understood, see `problem`. */
+  /** Its decoded data; undefined if they are unreadable, see `problem`. */
   readonly assignment: Assignment | undefined;
-  /** The data as it is; undefined where it may not be read. */
+  /** The data as text; undefined if they may not be read. */
   readonly text: string | undefined;
-  /** The session that it goes with; undefined for a persistent znode, and for one that may not be read. */
+  /** Its session; undefined for a persistent znode, and for one that may not be read. */
   readonly sessionId: string | undefined;
-  /** Tells a znode from the one that stood at the path before; undefined for one that may not be read. */
+  /** Distinguishes a znode from an earlier one at the path; undefined for one that may not be read. */
   readonly createdZxid: bigint | undefined;
   /** What is wrong with it, as a sentence without its full stop. */
   readonly problem: string | undefined;
@@ -121,13 +120,13 @@ export interface DiscoverySnapshot {
   readonly entries: readonly DiscoveryEntry[];
   /** The paths of folders without anything in them. */
   readonly emptyFolders: readonly string[];
-  /** The paths of znodes that the tree has no place for. */
+  /** The paths of znodes that do not belong to the tree. */
   readonly foreign: readonly string[];
   /** The paths of entries that may not be read. */
   readonly denied: readonly string[];
 }
 
-/** What it takes to read the tree. */
+/** The operations that read the tree. */
 export type TreeReader = Pick<ZooKeeper, 'children' | 'read'>;
 
 /** How much of data that cannot be understood is shown, in characters. */
@@ -149,10 +148,10 @@ export async function readDiscovery(
   const emptyFolders: string[] = [];
   const foreign: string[] = [];
   const denied: string[] = [];
-  /** What was not there, or not any more. */
+  /** Paths that did not exist, or no longer exist. */
   const missing = new Set<string>();
 
-  /** Visits one path; the paths below it are its answer. */
+  /** Visits one path, and returns the paths below it. */
   const visit = async (path: string): Promise<string[]> => {
     const parsed = parsePath(path);
     if (parsed.kind === 'folder') {
@@ -162,7 +161,7 @@ export async function readDiscovery(
       return (names ?? []).map((name) => `${path}/${name}`);
     }
     if (parsed.kind === 'foreign' || parsed.kind === 'internal') {
-      // A path that was found is there; the one that was asked for may be not.
+      // A path that was found exists. The requested path may not exist.
       if (path === at && (await zookeeper.read(path, { signal })) === undefined) missing.add(path);
       else if (parsed.kind === 'foreign') foreign.push(path);
       return [];
@@ -195,7 +194,7 @@ export async function readDiscovery(
   };
 }
 
-/** What a znode at such a path says. Never throws. */
+/** Decodes a znode at such a path. Never throws. */
 export function entryOf(path: string, parsed: EntryPath, { data, stat }: Znode): DiscoveryEntry {
   const assignment = decodeAssignment(data);
   const text = data.toString('utf8');

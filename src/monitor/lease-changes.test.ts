@@ -25,7 +25,7 @@ const held: NodeStatus = {
 const overdue: NodeStatus = { ...held, age: { min: 3_100, max: 3_100 } };
 const released: NodeStatus = { ...vacant, state: 'released', version: 1 };
 
-describe('what happened to leases between two scans', () => {
+describe('a change of a lease between two scans', () => {
   it('is an acquisition when a task holds an id at a version that was not seen held before', () => {
     const acquired = { kind: 'acquired', nodeId: 0, version: 1, taskId: 'a', previousTaskId: null };
     expect(leaseChanges([], [held])).toMatchObject([acquired]);
@@ -33,7 +33,7 @@ describe('what happened to leases between two scans', () => {
     expect(leaseChanges([released], [{ ...held, version: 2 }])).toMatchObject([{ ...acquired, version: 2 }]);
   });
 
-  it('is a take-over when the one before may have let it expire, and else an acquisition of what was given back meanwhile', () => {
+  it('is a take-over if the previous holder may have let it expire, otherwise an acquisition of a released id', () => {
     const next = { ...held, version: 2, taskId: 'b' };
     const change = { nodeId: 0, version: 2, taskId: 'b', previousTaskId: 'a' };
     for (const was of [overdue, { ...overdue, state: 'expired' } as const]) {
@@ -48,7 +48,7 @@ describe('what happened to leases between two scans', () => {
     expect(leaseChanges([held], [next])).toMatchObject([{ kind: 'taken-over', ...change }]);
   });
 
-  it('is no take-over where a whole duration lies between the scans: the one before may have given it back', () => {
+  it('is no take-over with a whole duration between the scans: the previous holder may have released it', () => {
     const next = { ...held, version: 2, taskId: 'b' };
     expect(leaseChanges([held], [next], { sinceMs: 3_001 })).toMatchObject([
       { kind: 'acquired', text: 'b acquired node id 0 at version 2' },
@@ -58,7 +58,7 @@ describe('what happened to leases between two scans', () => {
     ]);
   });
 
-  it('is a number of tenures where the version grew by more than one: it names no task that had it from none', () => {
+  it('is a number of tenures if the version grew by more than one, without a previous task', () => {
     const now = { ...held, version: 40, taskId: 'task-119' };
     const was = { ...held, version: 9, taskId: 'task-26' };
     const text = 'task-119 holds node id 0 at version 40: up to 31 tenures since the last look';
@@ -109,7 +109,7 @@ describe('what happened to leases between two scans', () => {
     ]);
   });
 
-  it('is told once when a lease runs out', () => {
+  it('is reported once when a lease expires', () => {
     expect(leaseChanges([held], [overdue])).toMatchObject([
       { kind: 'overdue', nodeId: 0, version: 1, taskId: 'a' },
     ]);

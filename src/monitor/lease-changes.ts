@@ -5,7 +5,7 @@ import type { ClusterEvent } from './cluster-view.js';
 import { problemOf } from './listed-cluster.js';
 import { expiresInMs } from './status-report.js';
 
-/** What became of a lease between two scans, as an event without its number and time. */
+/** The change of a lease between two scans, as an event without its number and time. */
 export interface LeaseChange extends Omit<ClusterEvent, 'id' | 'at' | 'since'> {
   readonly kind: Exclude<ClusterEvent['kind'], 'resized' | 'store-failed' | 'store-ok'>;
   readonly nodeId: number;
@@ -27,17 +27,16 @@ export interface BetweenScans {
   readonly before?: ClusterConfig | undefined;
   readonly after?: ClusterConfig | undefined;
   /**
-   * Whether each tenure has the version after the one before; with ids from ZooKeeper alone it has any
-   * greater one.
+   * Whether each tenure raises the version by one; with ids from ZooKeeper alone it raises it by any amount.
    * @default true
    */
   readonly countsVersions?: boolean;
 }
 
 /**
- * What happened to the leases between two scans, in the order of the second one. Of scans that are far apart
- * it tells what the second one has found: a version that grew by more than one had holders in between that
- * neither has seen.
+ * The changes of the leases between two scans, in the order of the second scan. If the scans are far apart,
+ * it reports what the second one has found: a version that grew by more than one had unseen holders in
+ * between.
  */
 export function leaseChanges(
   before: readonly NodeStatus[],
@@ -125,8 +124,8 @@ function isOverdue(node: NodeStatus | undefined): boolean {
 const UNSEEN_MS = 10_000;
 
 /**
- * Whether its holder has let it expire by the second scan, as far as the first one shows that. Otherwise it
- * was given back in between, unseen; or, where a whole duration lies between the scans, one or the other.
+ * Whether its holder has let it expire by the second scan, as far as the first scan shows that. Otherwise it
+ * was released in between, unseen. With a whole duration between the scans, both are possible.
  */
 function mayHaveExpired(was: NodeStatus | undefined, sinceMs: number | undefined): boolean {
   if (was === undefined || !isHeld(was)) return false;
@@ -140,8 +139,8 @@ function mayHaveExpired(was: NodeStatus | undefined, sinceMs: number | undefined
 }
 
 /**
- * Whether the version rose without a tenure: one writes a later timestamp. So an operator evicts who no
- * longer renews.
+ * Whether the version rose without a tenure, which would write a later timestamp. That is the eviction of a
+ * holder that no longer renews.
  */
 function isBumped(was: NodeStatus | undefined, now: NodeStatus): boolean {
   return was !== undefined && now.version === was.version + 1 && now.timestamp === was.timestamp;

@@ -12,68 +12,65 @@ import type { CamundaReport } from './camunda-cluster.js';
  */
 export type ListedState = 'held' | 'expired' | 'released' | 'vacant' | 'absent';
 
-/** A cluster as one LIST shows it: nothing to act upon without reading the objects (rule 4). */
+/** A cluster as one LIST shows it. Read the objects before you act on it (rule 4). */
 export interface ListedCluster {
   readonly cluster: ClusterConfig;
   /** The rows of the lease objects, also of those beyond the cluster's size. */
   readonly rows: ReadonlyMap<number, ListedObject>;
   /** Of every node id, at its index. */
   readonly leases: readonly ListedState[];
-  /** Ids beyond the cluster's size that seem to be held still, in ascending order. */
+  /** Ids beyond the cluster's size that still seem to be held, in ascending order. */
   readonly draining: readonly number[];
   /** Number of objects beyond the cluster's size that do not seem to be held. */
   readonly retired: number;
-  /** What shows that another program keeps a cluster in the same objects; undefined where nothing does. */
+  /** The sign that another program keeps a cluster in the same objects; undefined without one. */
   readonly foreign: string | undefined;
 }
 
 /** How many node ids are in which state. */
 export interface LeaseTotals {
-  /** True where they are what a LIST tells, by size and age of the objects: most have not been read. */
+  /** True if they come from a LIST, by size and age of the objects: most have not been read. */
   readonly hints: boolean;
   readonly held: number;
   readonly expired: number;
-  /** Ids that may be taken and are not `expired`. By a LIST also the ones that were evicted a moment ago. */
+  /** Ids that may be taken and are not `expired`. With a LIST also those that were evicted a moment ago. */
   readonly free: number;
   /** Number of the free ones that were never held. */
   readonly neverHeld: number;
-  /** Null by a LIST: these count as free. */
+  /** Null with a LIST: these count as free. */
   readonly evicted: number | null;
-  /** Ids that cannot be used; by a LIST the absent ones only. */
+  /** Ids that cannot be used; with a LIST the absent ones only. */
   readonly damaged: number;
-  /** Objects of ids that were given up, beyond the cluster's size for the most part. */
+  /** Objects of retired ids, most of them beyond the cluster's size. */
   readonly retired: number;
 }
 
-/** Where a page stands in a large cluster. */
+/** The position of a page in a large cluster. */
 export interface PageReport {
-  /** From which id on they were asked for. */
+  /** The first requested id. */
   readonly from: number;
   /** Maximum number of node ids. */
   readonly limit: number;
-  /**
-   * Where the next page begins; null where there is none, and where the page is a choice of the ids of which
-   * there is most to tell.
-   */
+  /** The beginning of the next page; null without one, and if the page has the most noteworthy ids. */
   readonly next: number | null;
 }
 
-/** A cluster, and as many of its node ids as were asked for. */
+/** A cluster, and the requested part of its node ids. */
 export interface PagedCluster extends ClusterStatus {
   /** Of all node ids, whatever the page shows. */
   readonly totals: LeaseTotals;
-  /** Ids beyond the cluster's size that are held still, a hundred at most. */
+  /** Ids beyond the cluster's size that are still held, a hundred at most. */
   readonly draining: readonly NodeStatus[];
-  /** Null where every lease object was read. */
+  /** Null if every lease object was read. */
   readonly page: PageReport | null;
-  /** What else is known of a cluster of Camunda 8; undefined for one of nodelease. */
+  /** The further facts of a cluster of Camunda 8; undefined for one of nodelease. */
   readonly camunda?: CamundaReport | undefined;
 }
 
 /** Clusters of up to this many node ids are read as a whole unless a page is asked for. */
 export const READ_AS_A_WHOLE = 500;
 
-/** A cluster all of whose node ids were read, and of which nothing else is known. */
+/** A cluster whose node ids were all read, without further facts. */
 export function wholeCluster({ cluster, nodes }: ClusterStatus): PagedCluster {
   return { cluster, nodes, totals: readTotals(nodes, cluster, 0), draining: [], page: null };
 }
@@ -119,7 +116,7 @@ function listedState(
   return row.age.min > durationMs + graceMs ? 'expired' : 'held';
 }
 
-/** The totals of a cluster: exact where all of its node ids were read, else as far as its LIST tells them. */
+/** The totals of a cluster: exact if all of its node ids were read, otherwise according to its LIST. */
 export function totalsOf(
   nodes: readonly NodeStatus[],
   { cluster, leases, retired }: ListedCluster,
@@ -170,8 +167,8 @@ export interface Damage {
 }
 
 /**
- * What keeps a node id from being used; undefined for one that is fine. Before bootstrap is complete an
- * absent object is a vacancy.
+ * The problem that keeps a node id from being used; undefined without one. Before bootstrap is complete an
+ * absent object is a vacant id.
  */
 export function problemOf(
   { state, problem }: NodeStatus,

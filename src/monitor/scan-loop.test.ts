@@ -46,7 +46,7 @@ describe('a scan', () => {
     }
   });
 
-  it('follows the one before after its pause, as long as there are users', async () => {
+  it('follows the previous one after its pause, as long as there are users', async () => {
     const release = loop.use();
     await settled();
     scans[0]?.end(3_000);

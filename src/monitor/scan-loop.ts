@@ -1,7 +1,7 @@
 import { orAborted } from '../base/abort.js';
 import type { Clock } from '../base/clock.js';
 
-/** For how long the result of a scan counts as fresh, in milliseconds; longer where the pause after it is. */
+/** How long the result of a scan counts as fresh, in milliseconds; longer if the pause after it is longer. */
 const FRESH_MS = 2_000;
 /** The shortest pause after a scan that was aborted, in milliseconds. */
 const MIN_PAUSE_MS = 1_000;
@@ -12,9 +12,9 @@ const MIN_PAUSE_MS = 1_000;
 export const PAUSE_FACTOR = 2;
 
 /**
- * Repeats a scan for as long as it has users: one scan at a time for all of them, and a pause between two.
- * Without users the scan is aborted, and a pause follows as well: callers that ask and give up again and
- * again cost the store no more than waiting ones.
+ * Repeats a scan as long as it has users: one scan at a time for all of them, with a pause between two.
+ * Without users the scan is aborted, and a pause follows, too: callers that repeatedly ask and give up cost
+ * the store no more than waiting ones.
  */
 export class ScanLoop {
   #users = 0;
@@ -34,7 +34,7 @@ export class ScanLoop {
     private readonly clock: Pick<Clock, 'monotonic' | 'sleep'>,
   ) {}
 
-  /** Whether the last scan is recent enough for a caller that wants to know what there is now. */
+  /** Whether the last scan is recent enough for a caller that wants the current state. */
   get isFresh(): boolean {
     return this.clock.monotonic() <= this.#freshUntil;
   }
@@ -59,7 +59,7 @@ export class ScanLoop {
   }
 
   /**
-   * Resolves when the scan under way, or else the next one, has ended, and when the loop is closed.
+   * Resolves when the current scan, or otherwise the next one, has ended, and when the loop is closed.
    *
    * @throws `signal.reason`
    */
@@ -73,7 +73,7 @@ export class ScanLoop {
     }
   }
 
-  /** Aborts the scan under way. Not to be used afterwards. */
+  /** Aborts the current scan. The loop must not be used afterwards. */
   async close(): Promise<void> {
     this.#abort.abort();
     await this.#ended;

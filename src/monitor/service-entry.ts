@@ -6,7 +6,7 @@ import type { Znode } from '../zookeeper/zookeeper.js';
 
 const MAX_TEXT = 2_000;
 
-/** What a znode below a service says. Never throws. */
+/** Decodes a znode below a service. Never throws. */
 export function readEntry(service: string, id: string, { data, stat }: Znode): Partial<ServiceEntry> {
   const sessionId = stat.owner ?? null;
   const decoded = decodeInstance({ name: service, id, data }, jsonPayload);
@@ -43,7 +43,7 @@ export function readEntry(service: string, id: string, { data, stat }: Znode): P
   };
 }
 
-/** The node id that a payload names; null where it names none. */
+/** The node id that a payload names; null if it names none. */
 export function claimIn(payload: unknown): LeaseClaim | null {
   const fields = Object(payload) as Partial<Record<string, unknown>>;
   const metadata = Object(fields.metadata) as Partial<Record<string, unknown>>;
@@ -56,7 +56,7 @@ function countOf(value: unknown): number | null {
   return Number.isSafeInteger(count) && (count as number) >= 0 ? (count as number) : null;
 }
 
-/** A copy of the beginning: a part of a text keeps all of it in memory. */
+/** A copy of the beginning: a substring keeps the whole text in memory. */
 function excerpt(text: string): string {
   return Buffer.from(text.slice(0, MAX_TEXT)).toString();
 }

@@ -91,7 +91,7 @@ describe('the tree of services', () => {
     expect(zookeeper.watches.size).toBeLessThan(10_010);
   });
 
-  it('keeps no more than the beginning of what others wrote', () => {
+  it('keeps only the beginning of foreign data', () => {
     for (const data of ['é'.repeat(900_000), JSON.stringify({ payload: 'é'.repeat(900_000) })]) {
       const { tree } = setUp(['a'], data);
       tree.follow(() => {});
@@ -105,7 +105,7 @@ describe('the tree of services', () => {
     expect(JSON.stringify(tree.entries.get('/services/orders/a')).length).toBeLessThan(3_000);
   });
 
-  it('shows names that ZooKeeper’s clients cannot ask for, and asks for none of them', () => {
+  it('shows names that ZooKeeper’s clients cannot read, and reads no such name', () => {
     const { zookeeper, tree } = setUp(['a\u0001b']);
     tree.follow(() => {});
     expect(tree.entries.get('/services/orders/a\u0001b')?.problem).toMatch(/^cannot be asked for: /);

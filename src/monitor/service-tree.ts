@@ -15,19 +15,19 @@ export interface ServiceTreeOptions {
   readonly basePath: string;
 }
 
-/** How many znodes are followed at most: each has a watch, and takes some kilobytes. */
+/** Maximum number of znodes that are followed: each has a watch, and takes some kilobytes. */
 const MAX_FOLLOWED = 10_000;
 const NO_FACTS = { instance: null, text: null, sessionId: null, node: null, problem: null };
 
 /**
- * All services in Curator's tree and whatever is below them, followed by watches while there is a listener.
+ * All services in Curator's tree and all znodes below them, followed by watches while there is a listener.
  * Changes nothing.
  */
 export class ServiceTree {
   readonly #listeners = new Listeners<void>();
   readonly #entries = new Map<string, ServiceEntry>();
   #view: ChildrenView<ServiceEntry> | undefined;
-  /** Those of the discovery tree, by their node ids and by their task ids. */
+  /** The nodes of the discovery tree, by their node ids and by their task ids. */
   readonly #nodes = new Map<number | string, ServiceEntry['node']>();
   #hasNewNodes: NodeWatcher | undefined;
   #isPartial = false;
@@ -53,8 +53,8 @@ export class ServiceTree {
   }
 
   /**
-   * Follows the tree until the returned function is called, and calls `listener` whenever something may be
-   * different. It must not throw.
+   * Follows the tree until the returned function is called, and calls `listener` at every possible change. It
+   * must not throw.
    */
   follow(listener: () => void): () => void {
     const forget = this.#listeners.add(listener);
@@ -106,7 +106,7 @@ export class ServiceTree {
     view.start();
   }
 
-  /** Services, and what is below them, unless there is too much already. */
+  /** Follows services and the znodes below them, unless there are too many already. */
   #followed(depth: number): 'children' | 'data' | undefined {
     this.#isPartial ||= depth > 0 && (this.#view?.size ?? 0) > MAX_FOLLOWED;
     return this.#isPartial ? undefined : depth < 2 ? 'children' : 'data';
@@ -116,7 +116,7 @@ export class ServiceTree {
     return { ...NO_FACTS, ...facts, ...this.#namesOf(path) };
   }
 
-  /** Those in the path of a service or an instance. */
+  /** The names in the path of a service or an instance. */
   #namesOf(path: string): Pick<ServiceEntry, 'service' | 'id'> {
     const { basePath } = this.options;
     const [service = '', id = null] = path.slice(basePath === '/' ? 1 : basePath.length + 1).split('/');

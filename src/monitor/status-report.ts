@@ -9,27 +9,24 @@ import {
   READ_AS_A_WHOLE,
 } from './listed-cluster.js';
 
-/** What `status --json` prints: every field is always there, null where there is nothing to say. */
+/** The output of `status --json`. Every field is always present, null without a value. */
 export interface StatusReport {
-  /** Null where node ids come from ZooKeeper alone. */
+  /** Null if node ids come from ZooKeeper alone. */
   readonly store: string | null;
-  /** Null when there is no cluster yet, and where node ids come from ZooKeeper alone. */
+  /** Null when there is no cluster yet, and if node ids come from ZooKeeper alone. */
   readonly cluster: ClusterReport | null;
   /**
    * In ascending order of the ids: all of them, or those of the `page`; from ZooKeeper alone those in the
    * tree, without ages and expiries.
    */
   readonly nodes: readonly NodeReport[];
-  /**
-   * How far ZooKeeper agrees with the store; null when it was not asked, and where there is no store to agree
-   * with.
-   */
+  /** How far ZooKeeper agrees with the store; null if it was not read, and without a store. */
   readonly discovery: DiscoveryStatusReport | null;
-  /** Where ZooKeeper gives out the node ids; null where they are leased from a store. */
+  /** The state of node ids that ZooKeeper gives out; null if they are leased from a store. */
   readonly allocation: AllocationReport | null;
   /**
-   * Ids beyond the cluster's size that are held still, in ascending order, a hundred at most: their holders
-   * have been told to give them up.
+   * Ids beyond the cluster's size that are still held, in ascending order, a hundred at most: their holders
+   * have been asked to release them.
    */
   readonly draining: readonly DrainingReport[];
   /**
@@ -37,7 +34,7 @@ export interface StatusReport {
    * from ZooKeeper alone.
    */
   readonly totals: LeaseTotals | null;
-  /** Which part of a large cluster `nodes` is; null where it is everything. */
+  /** The part of a large cluster that `nodes` contains; null if it contains everything. */
   readonly page: PageReport | null;
   /** Left out for a cluster of nodelease. */
   readonly format?: 'camunda';
@@ -45,20 +42,20 @@ export interface StatusReport {
   readonly restores?: readonly RestoreReport[];
 }
 
-/** Everything of a {@link StatusReport} but the node ids, and what is counted from them. */
+/** A {@link StatusReport} without the node ids, and without what is counted from them. */
 export type ReportHead = Omit<StatusReport, 'nodes' | 'totals' | 'page'>;
 
-/** An id that the cluster has given up and that is held still. */
+/** A retired id that is still held. */
 export type DrainingReport = Pick<NodeReport, 'id' | 'version' | 'taskId'>;
 
-/** What a {@link StatusReport} says of node ids from ZooKeeper alone. */
+/** The part of a {@link StatusReport} on node ids from ZooKeeper alone. */
 export interface AllocationReport {
   /** The connect string. */
   readonly zookeeper: string;
   /** The groups of 256 ids that exist, in ascending order. */
   readonly groups: readonly number[];
   /**
-   * How many bits of a unique id a node id takes: the most of what these groups need, the holders use, and
+   * Number of bits of a node id in a unique id: the maximum of what these groups need, the holders use, and
    * ids ever had here.
    */
   readonly idWidth: number;
@@ -73,11 +70,11 @@ export interface DiscoveryStatusReport {
   readonly nodes: readonly {
     readonly id: number;
     /**
-     * `other-version`: the tree lags behind, or a znode is left over. `unreadable`: what stands there tells
-     * no version, or may not be read. `unknown`: ZooKeeper gave no answer.
+     * `other-version`: the tree lags behind, or a znode is left over. `unreadable`: the znode has no version,
+     * or may not be read. `unknown`: ZooKeeper gave no answer.
      */
     readonly state: 'ok' | 'missing' | 'other-version' | 'unreadable' | 'unknown';
-    /** The version in the tree; null where it shows none. */
+    /** The version in the tree; null if it shows none. */
     readonly version: number | null;
   }[];
 }
@@ -87,7 +84,7 @@ export type NodeDiscovery = DiscoveryStatusReport['nodes'][number];
 
 /** The settings of a cluster in a report. */
 export interface ClusterReport extends Pick<ClusterConfig, 'size' | 'graceMs' | 'bootstrapped'> {
-  /** Of Camunda's cluster, what most holders seem to renew by; null where that is not known. */
+  /** For Camunda's cluster, the apparent duration of most holders; null if it is unknown. */
   readonly durationMs: number | null;
   /** Null for Camunda's cluster, which makes no unique ids. */
   readonly idWidth: number | null;
@@ -101,18 +98,18 @@ export interface NodeReport {
   readonly version: number;
   readonly taskId: string | null;
   /**
-   * Milliseconds since the last write by the store's clock, at least and at most; the latter is null where
-   * the store cannot tell.
+   * Minimum and maximum time since the last write by the store's clock, in milliseconds; the maximum is null
+   * if the store does not report it.
    */
   readonly ageMs: readonly [min: number, max: number | null] | null;
   /**
-   * How much longer its holder may trust the lease at most, in milliseconds; below 0 for one that is overdue.
+   * Maximum time for which its holder may still trust the lease, in milliseconds; below 0 if it is overdue.
    * Null unless it is held or expired.
    */
   readonly expiresInMs: number | null;
   /** The expiry that the holder wrote, in store time, milliseconds since the Unix epoch. */
   readonly timestamp: number | null;
-  /** What its holder knows of the others' versions. */
+  /** The versions of other nodes that its holder knows. */
   readonly knownNodes: Readonly<Record<number, number>>;
   /**
    * How many bits a node id takes in the unique ids that its holder makes; null without a holder, or where
@@ -121,15 +118,15 @@ export interface NodeReport {
   readonly idWidth: number | null;
   readonly problem: string | null;
   /**
-   * What else is known of it in Camunda's cluster; left out in a cluster of nodelease, and where the object
-   * cannot be read.
+   * The further facts in Camunda's cluster; left out in a cluster of nodelease, and if the object cannot be
+   * read.
    */
   readonly camunda?: CamundaNode;
 }
 
 /**
- * The report on a cluster, or on its absence. In a cluster that is too large to be read as a whole by default
- * `knownNodes` has only what differs from the versions of the node ids that were read.
+ * The report on a cluster, or on its absence. In a cluster that is too large to be read as a whole by
+ * default, `knownNodes` has only the differences from the versions that were read.
  */
 export function statusReport(
   store: string,
@@ -138,8 +135,8 @@ export function statusReport(
 ): StatusReport {
   if (status === undefined) return reportOf({ store, discovery });
   const { cluster, nodes, totals, page } = status;
-  const told = cluster.size <= READ_AS_A_WHOLE ? nodes : withWrongVersions(nodes, page !== null);
-  const reports = told.map((node) => nodeReport(node, problemOf(node, cluster)));
+  const shown = cluster.size <= READ_AS_A_WHOLE ? nodes : withWrongVersions(nodes, page !== null);
+  const reports = shown.map((node) => nodeReport(node, problemOf(node, cluster)));
   return reportOf({ ...reportHead(store, status), nodes: reports, discovery, totals, page });
 }
 
@@ -158,13 +155,13 @@ export function reportOf(facts: Partial<StatusReport>): StatusReport {
   return { ...nothing, ...facts };
 }
 
-/** With more node ids than this, what all know of all others would fill megabytes. */
+/** With more node ids than this, the known versions of all nodes would fill megabytes. */
 const MAX_TOLD_IN_FULL = 256;
 
 /**
- * Leaves out what the holders know rightly of the others' versions, where there are many node ids.
+ * Leaves out the correct versions that holders know of other nodes, if there are many node ids.
  *
- * @param isPage whether other ids have not been read: what the holders know of them is left out, too
+ * @param isPage whether other ids have not been read: their known versions are left out, too
  */
 export function withWrongVersions(nodes: readonly NodeStatus[], isPage = false): readonly NodeStatus[] {
   if (nodes.length <= MAX_TOLD_IN_FULL && !isPage) return nodes;
@@ -183,21 +180,21 @@ export function withWrongVersions(nodes: readonly NodeStatus[], isPage = false):
   });
 }
 
-/** What a report says of a cluster in a store besides its node ids. */
+/** The report on a cluster in a store, without its node ids. */
 export function reportHead(
   store: string,
   { cluster, draining, camunda }: Pick<PagedCluster, 'cluster' | 'draining' | 'camunda'>,
 ): Partial<ReportHead> {
-  const told = draining.map(({ id, version, taskId = null }) => ({ id, version, taskId }));
+  const held = draining.map(({ id, version, taskId = null }) => ({ id, version, taskId }));
   return {
     store,
     cluster: clusterReport(cluster),
-    draining: told,
+    draining: held,
     ...(camunda && { format: 'camunda' as const, ...camunda }),
   };
 }
 
-/** What a report says of a cluster's settings. */
+/** The report on a cluster's settings. */
 export function clusterReport({
   size,
   durationMs,
@@ -208,7 +205,7 @@ export function clusterReport({
   return { size, durationMs: durationMs || null, graceMs, idWidth: idWidth || null, bootstrapped };
 }
 
-/** What a report says of one node id. `problem` is what is wrong with it, where something is. */
+/** The report on one node id, with its `problem`, if any. */
 export function nodeReport(node: NodeStatus, problem: string | undefined): NodeReport {
   const { id, state, version, taskId = null, age, timestamp = null, knownNodes, idWidth = null } = node;
   const expiresIn = expiresInMs(node);
@@ -224,8 +221,8 @@ export function nodeReport(node: NodeStatus, problem: string | undefined): NodeR
 }
 
 /**
- * How much longer the holder of a lease may trust it at most, in milliseconds, by the store's clock and the
- * least age: the same calculation by which contenders decide that they may take it (rule 4). Undefined for an
+ * Maximum time for which the holder of a lease may still trust it, in milliseconds, by the store's clock and
+ * the minimum age. Contenders decide by the same calculation that they may take it (rule 4). Undefined for an
  * id without a holder.
  */
 export function expiresInMs({ age, durationMs }: NodeStatus): number | undefined {

@@ -2,7 +2,7 @@ import type { NodeStatus } from '../lease/operate/inspect.js';
 import type { LeaseChange } from './lease-changes.js';
 
 /**
- * Remembers the last version of each node id of Camunda, whose versions can repeat: then two tasks have
+ * Remembers the last version of each node id of Camunda, whose versions can repeat: two tasks have then
  * written under one fencing token.
  */
 export class VersionMemory {
@@ -11,7 +11,7 @@ export class VersionMemory {
     { readonly version: number; readonly holder: string | null; readonly isHeld: boolean }
   >();
 
-  /** What came back since the last call, or was used by two tasks. */
+  /** The versions that came back since the last call, or were used by two tasks. */
   repeats(nodes: readonly NodeStatus[]): LeaseChange[] {
     return nodes.flatMap(({ id, state, version, taskId = null }): LeaseChange[] => {
       if (state === 'absent' || state === 'unreadable') return [];
@@ -25,7 +25,7 @@ export class VersionMemory {
       const what = isSame
         ? `version ${version} of node id ${id} is used again by ${taskId}, after its use by ${previousTaskId ?? 'another task'}`
         : `the version of node id ${id} has gone back from ${last.version} to ${version}`;
-      const text = `${what}: what was written under it can no longer be told apart`;
+      const text = `${what}: what was written under it can no longer be distinguished`;
       return [{ kind: 'version-repeated', nodeId: id, version, taskId, previousTaskId, text }];
     });
   }

@@ -44,7 +44,7 @@ function watched() {
     await clock.advance(500);
     return lease;
   };
-  /** In a cluster of two node ids, of which somebody else holds the first one. */
+  /** In a cluster of two node ids, of which another task holds the first one. */
   const acquireSecond = async () => {
     await acquireLease({ ...wanted, taskId: 'first', nodes: 2 });
     return acquire(2);
@@ -64,8 +64,8 @@ function watched() {
 const phases = (events: readonly MonitorEvent[]) =>
   events.flatMap((event) => (event.type === 'phase' ? [event.phase] : []));
 
-describe('what a process says of its node id', () => {
-  it('begins with that there is none: worth keeping, but not for work', () => {
+describe('the health of a process', () => {
+  it('begins without a node id: live, but not ready', () => {
     const { monitor } = watched();
     expect(monitor.health()).toEqual({
       ...{ state: 'acquiring', live: true, ready: false, reason: 'a node id is being acquired' },
@@ -104,7 +104,7 @@ describe('what a process says of its node id', () => {
     expect(monitor.health().reason).toBe('node id 3 has been acquired, and is being announced');
   });
 
-  it('keeps to the reason for which it takes no more work, whatever happens to the lease or to another one meanwhile', async () => {
+  it('keeps the reason for which it takes no more work, whatever happens to the lease or to another one meanwhile', async () => {
     const { monitor, acquire } = watched();
     await acquire();
     monitor.stopping();
@@ -114,7 +114,7 @@ describe('what a process says of its node id', () => {
     expect(monitor.health().reason).toBe('the work is being ended');
   });
 
-  it('stays stopping when the node id comes only then: alive, and never ready', async () => {
+  it('stays stopping if the node id is acquired only then: alive, and never ready', async () => {
     const { clock, monitor, events, acquire } = watched();
     monitor.stopping();
     expect(monitor.health()).toMatchObject({
@@ -263,7 +263,7 @@ describe('what a process says of its node id', () => {
     expect(phases(events)).toEqual(['held', 'released']);
   });
 
-  it('stays released when the store could not be told, and says that the lease is left to expire', async () => {
+  it('stays released if the store could not be reached, and says that the lease is left to expire', async () => {
     const { clock, monitor, events, network, acquire } = watched();
     const lease = await acquire();
     network.isDown = true;
@@ -277,7 +277,7 @@ describe('what a process says of its node id', () => {
     expect(phases(events)).toEqual(['held', 'released']);
   });
 
-  it('keeps to the first end: a release after a loss does not hide it', async () => {
+  it('keeps the first end: a release after a loss does not hide it', async () => {
     const { clock, monitor, session, acquire } = watched();
     const lease = await acquire();
     await evictHolder(session, 0);
@@ -288,7 +288,7 @@ describe('what a process says of its node id', () => {
     expect(monitor.health().state).toBe('lost');
   });
 
-  it('is not worth keeping when no node id was acquired', () => {
+  it('is not live when no node id was acquired', () => {
     const { monitor } = watched();
     monitor.failed(new Error('denied'));
     expect(monitor.health()).toMatchObject({
@@ -368,7 +368,7 @@ describe('the listeners of a monitor', () => {
     for (const listener of others) process.on('uncaughtException', listener);
   });
 
-  it('do no harm to the lease or to each other when they throw: the error surfaces as an uncaught one', async () => {
+  it('do no harm to the lease or to each other when they throw: the error becomes an uncaught one', async () => {
     const { clock, monitor, events, acquire } = watched();
     monitor.onEvent(() => {
       throw new Error('a bug in a listener');
@@ -383,7 +383,7 @@ describe('the listeners of a monitor', () => {
     expect(uncaught[0]).toMatchObject({ message: 'a bug in a listener' });
   });
 
-  it('hear nothing any more once they have stopped', async () => {
+  it('receive nothing any more once they were removed', async () => {
     const { monitor, acquire } = watched();
     const heard: MonitorEvent[] = [];
     monitor.onEvent((event) => heard.push(event))();
@@ -391,7 +391,7 @@ describe('the listeners of a monitor', () => {
     expect(heard).toEqual([]);
   });
 
-  it('hear of discovery too', () => {
+  it('receive events of discovery, too', () => {
     const { monitor, events } = watched();
     monitor.onDiscoveryEvent({ type: 'degraded', problem: 'away' });
     expect(events).toEqual([{ type: 'discovery', event: { type: 'degraded', problem: 'away' } }]);

@@ -6,16 +6,16 @@ import type { Discovery, DiscoveryEvent } from '../discovery/discovery.js';
 import type { Lease, LeaseEvent } from '../lease/model/lease.js';
 
 /**
- * How far a process has got with its node id. `acquiring`: none yet. `stopping`: held, or about to be, while
- * the work is being ended. `lost`: against its will, or past its deadline. `failed`: none was acquired, and
- * none will be.
+ * The phase of a process and its node id. `acquiring`: no node id yet. `stopping`: held, or about to be,
+ * while the work is being ended. `lost`: against its will, or past its deadline. `failed`: no node id was
+ * acquired, and none will be.
  */
 export type NodePhase = 'acquiring' | 'held' | 'stopping' | 'released' | 'lost' | 'failed';
 
-/** What a process says of its own node id at the time of the asking; all of it can be told as JSON. */
+/** The state of a process's own node id at the time of the call; it can be written as JSON. */
 export interface NodeHealth {
   readonly state: NodePhase;
-  /** Whether the process is worth keeping: until the lease is lost. */
+  /** Whether the process should be kept: until the lease is lost. */
   readonly live: boolean;
   /**
    * Whether work may be sent here: the lease is valid, readiness reached, and the node id is not being
@@ -25,8 +25,7 @@ export interface NodeHealth {
   /** Why it is not ready; null when it is. */
   readonly reason: string | null;
   /**
-   * Whether the lease is valid, while the cluster has fewer node ids now and this one is none of them: it is
-   * to be given up.
+   * Whether the lease is valid, but the cluster has shrunk and retires this node id: it is to be released.
    */
   readonly retiring: boolean;
   readonly nodeId: number | null;
@@ -34,17 +33,17 @@ export interface NodeHealth {
   readonly version: number | null;
   readonly taskId: string | null;
   /**
-   * Until when the lease is valid unless it is renewed, in milliseconds on the monotonic clock; null unless
-   * it is, and for a fixed node id.
+   * Until when the lease is valid unless it is renewed, in milliseconds on the monotonic clock; null if it is
+   * not valid, and for a fixed node id.
    */
   readonly deadline: number | null;
-  /** The path of the node id's data directory; absent where there is none. */
+  /** The path of the node id's data directory; absent without one. */
   readonly dataDir?: string;
   /** How many bits a node id takes in unique ids, 8 … 16; null without a lease. */
   readonly idWidth: number | null;
   /**
-   * Null without ZooKeeper. It never decides about `live`, and about `ready` only until the other nodes know
-   * of a take-over.
+   * Null without ZooKeeper. It never affects `live`, and `ready` only until the other nodes know of a
+   * take-over.
    */
   readonly discovery: {
     readonly state: 'ok' | 'degraded';
@@ -54,31 +53,29 @@ export interface NodeHealth {
   } | null;
 }
 
-/** What knows the health of a node: its `NodeMonitor`, or its mirror in another thread. */
+/** A source of the health of a node: its `NodeMonitor`, or its mirror in another thread. */
 export interface WatchedNode {
-  /** What the answer is right now. */
+  /** The health at this moment. */
   health(): NodeHealth;
-  /**
-   * Calls `listener` whenever it may be another one for something that has happened, until the returned
-   * function is called.
-   */
+  /** Calls `listener` at every event that may change the health, until the returned function is called. */
   onEvent(listener: () => void): () => void;
 }
 
 /**
- * What `/livez`, `/readyz` and `/lease` send of a process' own node id, and `/api/events` as its `instance`.
+ * The health of a process's own node id in `/livez`, `/readyz` and `/lease`, and in `/api/events` as its
+ * `instance`.
  */
 export interface NodeHealthJson extends Omit<NodeHealth, 'deadline'> {
   /**
-   * For how much longer the lease is valid unless it is renewed, in whole milliseconds; null unless it is,
-   * and for a fixed node id.
+   * How much longer the lease is valid without renewal, in whole milliseconds; null if it is not valid, and
+   * for a fixed node id.
    */
   readonly validForMs: number | null;
 }
 
 /**
- * The same facts for readers with another clock: a deadline on this process' monotonic one would tell them
- * nothing.
+ * The same facts for readers with another clock: a deadline on this process's monotonic clock has no meaning
+ * for them.
  */
 export function nodeHealthJson(
   { deadline, ...facts }: NodeHealth,
@@ -92,18 +89,18 @@ export function nodeHealthJson(
 
 const RELEASED = 'the lease has been released';
 
-/** What a {@link NodeMonitor} tells of, in the order in which it happens. */
+/** The events of a {@link NodeMonitor}, in the order in which they happen. */
 export type MonitorEvent =
   | { readonly type: 'phase'; readonly phase: NodePhase }
   | { readonly type: 'lease'; readonly event: LeaseEvent }
   | { readonly type: 'discovery'; readonly event: DiscoveryEvent };
 
 /**
- * What one process knows of its own node id, from before it has one to after it has given it back: for health
- * checks, metrics and consoles. Hand it to `acquire({ monitor })`, and to whatever shows it.
+ * The state of a process's own node id, from before its acquisition to after its release: for health checks,
+ * metrics and consoles. Pass it to `acquire({ monitor })`, and to all parts that show it.
  *
- * It takes no part in holding the lease. `health()` compares clocks when it is asked: a process that was
- * paused says at once that it holds nothing.
+ * It does not affect the lease. `health()` compares clocks at each call: a process that was paused reports at
+ * once that it holds no node id.
  */
 export class NodeMonitor {
   #phase: NodePhase = 'acquiring';
@@ -113,7 +110,7 @@ export class NodeMonitor {
   #dataDir: string | undefined;
   readonly #listeners = new Listeners<MonitorEvent>();
 
-  /** The lease that is, or was, held; undefined as long as there is none. */
+  /** The lease that is, or was, held; undefined before the first one. */
   get lease(): Lease | undefined {
     return this.#lease;
   }
@@ -123,7 +120,7 @@ export class NodeMonitor {
     return this.#discovery;
   }
 
-  /** Takes note of what happens to the lease: the listener of `acquireLease`. */
+  /** Receives the events of the lease: the listener of `acquireLease`. */
   readonly onLeaseEvent = (event: LeaseEvent): void => {
     this.#listeners.tell({ type: 'lease', event });
     if (event.type === 'lost') this.#enter('lost', explain(event.error));
@@ -133,16 +130,16 @@ export class NodeMonitor {
     else if (this.#phase === 'acquiring') this.#reason = whyNotYet(event) ?? this.#reason;
   };
 
-  /** Takes note of what happens to the announcement. */
+  /** Receives the events of the announcement. */
   readonly onDiscoveryEvent = (event: DiscoveryEvent): void =>
     this.#listeners.tell({ type: 'discovery', event });
 
-  /** What has to be done before the node id may be used. */
+  /** Records what must be done before the node id may be used. */
   waits(reason: string): void {
     if (this.#phase === 'acquiring') this.#enter('acquiring', reason);
   }
 
-  /** A node id is held from now on; it stays `stopping` where that was told before. */
+  /** A node id is held from now on. The phase stays `stopping` if that was reported before. */
   hold(lease: Lease, discovery?: Discovery, dataDir?: string): void {
     this.#lease = lease;
     this.#discovery = discovery;
@@ -151,7 +148,7 @@ export class NodeMonitor {
     onAbort(lease.signal, () => this.#enter('lost', explain(lease.signal.reason)));
   }
 
-  /** The work is being ended, and the node id given back afterwards: no more work should be sent here. */
+  /** The work is being ended, and the node id is released afterwards: no more work should be sent here. */
   stopping(reason = 'the work is being ended'): void {
     this.#enter('stopping', reason);
   }
@@ -161,10 +158,10 @@ export class NodeMonitor {
     this.#enter('failed', explain(error));
   }
 
-  /** What the answer is right now. */
+  /** The health at this moment. */
   health(): NodeHealth {
     const { lease, discovery } = this;
-    // One that is being stopped before it has a lease has none to lose.
+    // A process that is stopped before it has a lease cannot lose one.
     const holds = lease !== undefined && (this.#phase === 'held' || this.#phase === 'stopping');
     const valid = holds && lease.isValid();
     const phase = holds && !valid ? (isReleased(lease) ? 'released' : 'lost') : this.#phase;
@@ -180,8 +177,7 @@ export class NodeMonitor {
       nodeId: lease?.id ?? null,
       version: lease?.version ?? null,
       taskId: lease?.taskId ?? null,
-      // The lease's own clock reckons, as for `isValid()`: a deadline that cannot be told in milliseconds is
-      // that of a fixed id.
+      // By the lease's own clock, as in `isValid()`. An infinite deadline is that of a fixed id.
       deadline: valid && Number.isFinite(lease.deadline) ? lease.deadline : null,
       ...(this.#dataDir !== undefined && { dataDir: this.#dataDir }),
       idWidth: lease?.tenureTime?.idWidth ?? null,
@@ -190,8 +186,8 @@ export class NodeMonitor {
   }
 
   /**
-   * Calls `listener` with everything that happens, until the returned function is called. Listeners must
-   * neither throw nor block.
+   * Calls `listener` with every event, until the returned function is called. Listeners must neither throw
+   * nor block.
    */
   onEvent(listener: (event: MonitorEvent) => void): () => void {
     return this.#listeners.add(listener);
@@ -207,7 +203,7 @@ export class NodeMonitor {
     return this.#reason ?? 'a node id is being acquired';
   }
 
-  /** The first end is the one that counts, and what is being stopped is not held anew. */
+  /** The first end is final, and a node that is being stopped does not become held again. */
   #enter(phase: NodePhase, reason: string | undefined): void {
     const over = this.#phase === 'lost' || this.#phase === 'released' || this.#phase === 'failed';
     if (over || (this.#phase === 'stopping' && (phase === 'stopping' || phase === 'held'))) return;
@@ -217,7 +213,7 @@ export class NodeMonitor {
   }
 }
 
-/** Why no node id may be used yet, where the event says something about that. */
+/** Why no node id may be used yet, if the event shows that. */
 function whyNotYet(event: LeaseEvent): string | undefined {
   if (event.type === 'waiting') return event.why ?? 'no node id is free: waiting';
   if (event.type === 'store-failed') return `the store failed: ${explain(event.error)}`;
@@ -232,8 +228,8 @@ function discoveryHealth({ state, isReady: ready }: Discovery): NodeHealth['disc
 }
 
 /**
- * Whether a lease that is not valid has been given back, or is being given back, and was not lost: no clock
- * tells that.
+ * Whether a lease that is not valid has been released, or is being released, and was not lost. No clock shows
+ * that.
  */
 function isReleased({ signal, tenureTime }: Lease): boolean {
   return !signal.aborted && (tenureTime === undefined || tenureTime.signal.aborted);

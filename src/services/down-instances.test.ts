@@ -14,7 +14,7 @@ function memory<V>() {
   return { clock, known: new InstanceMemory<V>(read, 100) };
 }
 
-describe('what is known of instances', () => {
+describe('the memory of instances', () => {
   it('is found by another value of the same registration, and by no other', () => {
     const { known } = memory<string>();
     known.set(instanceOf('a'), 'A');
@@ -46,7 +46,7 @@ describe('what is known of instances', () => {
     expect(known.due).toBe(false);
   });
 
-  it('is kept apart for those with one id', () => {
+  it('is separate for instances with one id', () => {
     const { known } = memory<number>();
     for (const port of [1, 2, 1]) known.set(instanceOf('a', { port }), port);
     known.delete(instanceOf('a', { port: 1 }));
@@ -57,7 +57,7 @@ describe('what is known of instances', () => {
     ]);
   });
 
-  it('is due to be forgotten when the monotonic clock says so, whatever the wall clock does', () => {
+  it('expires by the monotonic clock, whatever the wall clock does', () => {
     const { clock, known } = memory<string>();
     known.set(instanceOf('a'), 'A');
     for (const [wall, time, due] of [
@@ -71,7 +71,7 @@ describe('what is known of instances', () => {
     }
   });
 
-  it('costs a look at the monotonic clock once in a millisecond, and none while there is nothing', () => {
+  it('reads the monotonic clock once in a millisecond, and never while it is empty', () => {
     const { clock, known } = memory<string>();
     for (let i = 0; i < 10; i += 1) {
       known.expire();

@@ -14,9 +14,8 @@ export interface DownPolicy {
    */
   readonly timeoutMs?: number | undefined;
   /**
-   * What is picked while all instances are down: `any` of them, or `none`, as by Curator. When all seem to be
-   * down, most often something else has failed: then `none` extends a short trouble of the network to
-   * `timeoutMs`.
+   * The choice while all instances are down: `any` of them, or `none`, as by Curator. If all seem to be down,
+   * usually something else has failed. Then `none` extends a short failure of the network to `timeoutMs`.
    *
    * @default 'any'
    */
@@ -104,7 +103,7 @@ export function registrationKey({
   return `${id}\n${registrationTimeUTC}\n${address}\n${port}\n${sslPort}`;
 }
 
-/** What is known of instances for a while: a value for each registration, all for the same time. */
+/** Temporary facts about instances: a value for each registration, all for the same time. */
 export class InstanceMemory<V> {
   /** By registration, in the order in which they expire. */
   readonly #entries = new Map<string, { readonly value: V; readonly expiresAt: number }>();
@@ -117,9 +116,9 @@ export class InstanceMemory<V> {
   ) {}
 
   /**
-   * Whether something has expired, at most a millisecond late. Every pick asks: the monotonic clock, which
-   * may be slow, is read at most once in a millisecond of the wall clock, and no clock while nothing is
-   * known.
+   * Whether an entry has expired, at most a millisecond late. It is called at every pick. The monotonic
+   * clock, which may be slow, is read at most once in a millisecond of the wall clock, and no clock is read
+   * without entries.
    */
   get due(): boolean {
     if (this.#entries.size === 0) return false;
@@ -148,7 +147,7 @@ export class InstanceMemory<V> {
     this.#entries.delete(registrationKey(instance));
   }
 
-  /** Forgets what has expired. */
+  /** Forgets expired entries. */
   expire(): void {
     if (this.#entries.size === 0) return;
     const now = this.clock.monotonic();

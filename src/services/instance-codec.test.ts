@@ -34,7 +34,7 @@ function read(data: string | Buffer): ServiceInstance | string {
   return decoded.status === 'readable' ? decoded.instance : decoded.problem;
 }
 
-describe('what Curator has written', () => {
+describe('a znode that Curator has written', () => {
   const names = readdirSync(FIXTURES).map((file) => file.replace('.znode', ''));
 
   test.each(names)('is read, and written again byte for byte: %s', (name) => {
@@ -65,7 +65,7 @@ describe('what Curator has written', () => {
 });
 
 describe('an instance to be written', () => {
-  test('has Curator’s keys in Curator’s order, with null for what it does not tell', () => {
+  test('has Curator’s keys in Curator’s order, with null for missing values', () => {
     expect(encode({})).toBe(
       '{"name":"orders","id":"i-1","address":"10.0.0.7","port":8080,"sslPort":null,"payload":null,"registrationTimeUTC":1795219197534,"serviceType":"DYNAMIC","uriSpec":null}',
     );
@@ -234,7 +234,7 @@ describe('an instance to be written', () => {
   });
 });
 
-describe('a znode of somebody else’s', () => {
+describe('a foreign znode', () => {
   test('without anything in it takes name and id from its path', () => {
     expect(read('{}')).toEqual({
       ...instance,
@@ -246,7 +246,7 @@ describe('a znode of somebody else’s', () => {
     });
   });
 
-  test('is told with what its JSON says, where that is not what its path says', () => {
+  test('is reported with the content of its JSON if that differs from its path', () => {
     expect(read('{"name":"other","id":"i-1"}')).toMatchObject({ name: 'other', id: 'i-1' });
   });
 
@@ -388,7 +388,7 @@ describe('a payload of one’s own kind', () => {
     });
   });
 
-  test('makes the instance unreadable where it is another', () => {
+  test('makes the instance unreadable if it is another one', () => {
     const decoded = decodeInstance(
       { name: 'orders', id: 'i-1', data: Buffer.from('{"payload":{}}') },
       weights,
@@ -399,7 +399,7 @@ describe('a payload of one’s own kind', () => {
     });
   });
 
-  test('is not asked about none', () => {
+  test('is not called without one', () => {
     expect(
       decodeInstance({ name: 'orders', id: 'i-1', data: Buffer.from('{"payload":null}') }, weights),
     ).toMatchObject({
@@ -426,7 +426,7 @@ describe('an instance that is enabled or disabled in place', () => {
     ['\ufeff{"name":"a"}'],
     [encode({ payload: { zone: 'a' } })],
     [encode({ enabled: false })],
-  ])('%j has what it had, and the new state', (json) => {
+  ])('%j keeps its content, and has the new state', (json) => {
     const rest = (text: string) => ({ ...JSON.parse(text.replace('\ufeff', '')), enabled: undefined });
     for (const enabled of [true, false]) {
       const changed = withEnabled(json, enabled);
@@ -437,7 +437,7 @@ describe('an instance that is enabled or disabled in place', () => {
     }
   });
 
-  test('is byte for byte what its registrant would have written', () => {
+  test('has byte for byte the form that its registrant would have written', () => {
     const [on, off] = [encode({ payload: { big: 1 } }), encode({ payload: { big: 1 }, enabled: false })];
     expect([withEnabled(on, false), withEnabled(off, true), withEnabled(on, true)]).toEqual([off, on, on]);
     expect(withEnabled('{"big":9007199254740993}', false)).toBe('{"big":9007199254740993,"enabled":false}');

@@ -20,13 +20,13 @@ const MAX_READ_BYTES = 1_048_576;
 /** Leaves out a byte order mark. */
 const UTF8 = new TextDecoder('utf-8', { fatal: true });
 
-/** What stands in an instance's znode. */
+/** The content of an instance's znode. */
 export type DecodedInstance<P> =
   | { readonly status: 'readable'; readonly instance: ServiceInstance<P> }
   /** No usable instance; `problem` is the rest of the sentence "<path> …". */
   | { readonly status: 'unreadable'; readonly problem: string };
 
-/** An instance's znode, the names being those of its path. */
+/** An instance's znode, with the names in its path. */
 export interface InstanceZnode {
   /** The service's. */
   readonly name: string;
@@ -81,10 +81,10 @@ function withJavaEscapes(json: string): string {
 }
 
 /**
- * The JSON of an instance with another `enabled`, and all else as it stands, unknown fields included. Of
+ * The JSON of an instance with another `enabled`, and everything else unchanged, including unknown fields. Of
  * several members with one name the last counts, here and in Java.
  *
- * @param json that of an instance that can be read
+ * @param json the JSON of a readable instance
  */
 export function withEnabled(json: string, enabled: boolean): string {
   const head = json
@@ -98,10 +98,10 @@ export function withEnabled(json: string, enabled: boolean): string {
 }
 
 /**
- * Understands what Curator does: unknown fields, missing ones (name and id are the znode's then), ports as
- * texts. `"enabled":null` is false. As for Curator, name and id of the JSON win over the znode's. Unlike for
- * Curator, the text is UTF-8, and nothing follows the JSON. An integer beyond ±(2^53 − 1) is the text of its
- * digits. Never throws.
+ * Decodes what Curator does: unknown fields, missing ones (name and id are then the znode's), ports as texts.
+ * `"enabled":null` is false. As in Curator, name and id of the JSON win over the znode's. Unlike in Curator,
+ * the text is UTF-8, and nothing follows the JSON. An integer beyond ±(2^53 − 1) is the text of its digits.
+ * Never throws.
  */
 export function decodeInstance<P>(
   { name, id, data }: InstanceZnode,
@@ -253,8 +253,8 @@ function readPart(part: unknown, field: string): UriPart {
 }
 
 /**
- * Told of an instance that is left out, with the rest of the sentence "<path> …". Must not throw and must not
- * block.
+ * Receives an instance that is left out, with the rest of the sentence "<path> …". Must not throw and must
+ * not block.
  */
 export type OnUnreadable = (path: string, problem: string) => void;
 

@@ -5,11 +5,11 @@ import type { ServiceInstance } from './service-instance.js';
  * fixed list.
  */
 export interface InstanceSource<P = unknown> {
-  /** What the instances have in common, for people: a service's name. */
+  /** The common name of the instances, for people: a service's name. */
   readonly name: string;
   /**
-   * The instances that were seen last, disabled ones included, in a stable order. The same array until they
-   * change, then another.
+   * The last known instances, including disabled ones, in a stable order. The same array until they change,
+   * then another one.
    */
   readonly instances: readonly ServiceInstance<P>[];
   /**
@@ -18,8 +18,8 @@ export interface InstanceSource<P = unknown> {
    */
   readonly ready: Promise<void>;
   /**
-   * Undefined while all has been read since the last gap, so that every change is seen; otherwise since when
-   * it has not, in milliseconds on the monotonic clock. Until then `instances` was right.
+   * Undefined while everything has been read since the last gap, so that every change is seen; otherwise the
+   * beginning of the gap, in milliseconds on the monotonic clock. Until then `instances` was right.
    */
   readonly stale: { readonly since: number } | undefined;
   /**
@@ -27,7 +27,7 @@ export interface InstanceSource<P = unknown> {
    * Listeners must not throw.
    */
   onChange(listener: (instances: readonly ServiceInstance<P>[]) => void): () => void;
-  /** Follows no changes any more. What was seen last can still be asked for. Idempotent. */
+  /** Stops following changes. The last state can still be read. Idempotent. */
   close(): void;
 }
 

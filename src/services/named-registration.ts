@@ -23,15 +23,15 @@ const LEAVE_EMPTY_MS = { min: 100, jitter: 200 };
 /**
  * A registration whose znode has a fixed name.
  *
- * Two registrants may share a session, so a znode is known by the transaction that created it. The last one
- * to register replaces the present znode, once; the others leave its znode alone, so that they never fight.
- * When the znode is removed, ours or the other's, the path is left empty for a moment: a registrant of
- * another kind may be replacing it.
+ * Two registrants may share a session, so a znode is identified by the transaction that created it. The last
+ * one to register replaces the existing znode, once. Other registrants leave its znode alone, so that they
+ * never fight. When the znode is removed, ours or the other's, the path is left empty for a moment: a
+ * registrant of another kind may be replacing it.
  *
  * A znode whose transaction is not known yet is taken for ours by its session, its data, and their version.
- * One that was overwritten before our first read is replaced, or removed where none is wanted. Not
- * guaranteed: that a persistent one is recognised in that case. It is replaced only where its creation was
- * answered, and never removed.
+ * One that was overwritten before our first read is replaced, or removed if none is wanted. Not guaranteed:
+ * that a persistent one is recognised in that case. It is replaced only if its creation was answered, and
+ * never removed.
  */
 export class NamedRegistration extends RegisteredZnode {
   /** Whether nothing was ever tried: what is not ours is read only if it is in the way. */
@@ -99,7 +99,7 @@ export class NamedRegistration extends RegisteredZnode {
     this.blockedBy = undefined;
   }
 
-  /** Reads what is there, once every write of ours whose reply was lost has been applied or never will be. */
+  /** Reads the path, after every write of ours whose reply was lost has been applied or never will be. */
   async #look(
     call: ReconcileCall,
   ): Promise<{ readonly znode: Znode | undefined; readonly whose: 'ours' | 'unsure' | 'foreign' }> {
@@ -109,10 +109,13 @@ export class NamedRegistration extends RegisteredZnode {
     return { znode, whose: znode === undefined ? 'foreign' : this.#recognise(znode) };
   }
 
-  /** Whose znode is there; `unsure` for one that may be ours, and was overwritten before our first read. */
+  /**
+   * The owner of the existing znode; `unsure` for one that may be ours, and was overwritten before our first
+   * read.
+   */
   #recognise({ data, stat: { createdZxid, owner, version } }: Znode): 'ours' | 'unsure' | 'foreign' {
     const made = this.#made;
-    // While the one before exists, none was created in its place.
+    // While the earlier znode exists, none was created in its place.
     const isOwn = createdZxid === this.own?.createdZxid;
     const isMade = !isOwn && made !== undefined && owner === made.owner;
     if (isOwn || (isMade && version === made.version && data.toString('utf8') === made.data)) {
@@ -139,13 +142,16 @@ export class NamedRegistration extends RegisteredZnode {
     return now < this.#emptyUntil ? this.#emptyUntil - now : undefined;
   }
 
-  /** Whether one of ours was there, where nothing is any more, and did not go with its session. */
+  /** Whether a znode of ours existed, is gone, and did not end with its session. */
   #wasRemoved(owner: string | undefined): boolean {
     const last = this.#made?.certain === true ? this.#made : this.own;
     return last !== undefined && (last.owner === undefined || last.owner === owner);
   }
 
-  /** Creates our znode, in place of the one that was read there. */
+  /**
+   * Creates our znode, in place of the existing one. False when another write came first, and the path must
+   * be read.
+   */
   async #write(
     znode: Znode | undefined,
     { data, mode }: WantedZnode,

@@ -55,10 +55,10 @@ export function newInstance<P = unknown>(
 }
 
 /**
- * Checks everything but the payload: what ZooKeeper refuses, what Curator's readers cannot read, and what no
- * client can connect to.
+ * Checks everything except the payload: what ZooKeeper refuses, what Curator's readers cannot read, and what
+ * no client can connect to.
  *
- * @throws {ConfigError} that names the first field that is wrong, its value, and what was expected
+ * @throws {ConfigError} that names the first wrong field, its value, and the expected form
  */
 export function checkInstance(instance: ServiceInstance): void {
   checkServiceName(instance.name, 'instance.name');
@@ -119,7 +119,7 @@ function isHost(text: string): boolean {
     !/^[\p{L}\p{N}_](?:[\p{L}\p{M}\p{N}_-]|\.(?!\.|$))*\.?$/u.test(text)
   )
     return false;
-  // Parsers of URLs take what ends with a number for an IPv4 address.
+  // Parsers of URLs read a name that ends with a number as an IPv4 address.
   return !/(?:^|\.)\d+\.?$/.test(text);
 }
 

@@ -9,8 +9,8 @@ import { bracketed, parseUriSpec } from './uri-spec.js';
  */
 export interface PayloadCodec<P> {
   /**
-   * What `JSON.stringify` is given. An object's `@class`, where it has one, must be on the class path of
-   * every Java reader.
+   * The value for `JSON.stringify`. An object's `@class`, if any, must be on the class path of every Java
+   * reader.
    */
   encode(payload: P): unknown;
 
@@ -35,19 +35,16 @@ export const jsonPayload: PayloadCodec<unknown> = {
  */
 export const MAX_NESTING = 1_000;
 
-/**
- * How a class of Java's is written where a type is told as the first item of an array:
- * `["java.lang.Long", 7]`.
- */
+/** The form of a Java class name in a type that is the first item of an array: `["java.lang.Long", 7]`. */
 const CLASS_NAME = /^[\p{L}_$][\p{L}\p{N}_$]*(?:\.[\p{L}_$][\p{L}\p{N}_$]*)+$/u;
 
 /**
- * A payload as it will be read back. `JSON.stringify` silently leaves out what JSON cannot hold; this refuses
- * it.
+ * A payload as it will be read back. `JSON.stringify` silently leaves out values that JSON cannot contain;
+ * this refuses them.
  *
- * @param value what a codec made of the payload; of objects that have a `toJSON`, the result of that
- * @param label the setting that it comes from, as its user knows it
- * @throws {ConfigError} when JSON cannot hold it, or Java's readers could not read it
+ * @param value the result of a codec; of objects with a `toJSON`, its result
+ * @param label the name of its setting for the user
+ * @throws {ConfigError} when JSON cannot contain it, or Java's readers could not read it
  */
 export function payloadJson(value: unknown, label = 'instance.payload'): unknown {
   const json = plain(value, label, label, new Set());
@@ -131,7 +128,7 @@ export const MAP_CLASSES: readonly unknown[] = [
   'java.util.HashMap',
   'java.util.LinkedHashMap',
 ];
-/** How every Java reader has a payload that is told with its class before it: `["java.lang.Long", 7]`. */
+/** The classes that every Java reader has for a payload with its class before it: `["java.lang.Long", 7]`. */
 const TYPED_CLASSES: readonly unknown[] = ['java.util.ArrayList', 'java.lang.Long'];
 
 /**
@@ -160,15 +157,15 @@ export function checkPayloadClass(payload: unknown): void {
 }
 
 /**
- * What a Spring Boot application that uses Spring Cloud Zookeeper registers as its payload, and expects of
- * every instance of its services.
+ * The payload that a Spring Boot application with Spring Cloud Zookeeper registers, and expects of every
+ * instance of its services.
  */
 export interface SpringInstance {
   /** Its application context's id, `orders-1` for example; it need not be the instance's. */
   readonly id: string;
   /** The application's name, as a rule the service's. */
   readonly name: string;
-  /** What `spring.cloud.zookeeper.discovery.metadata` holds: texts. */
+  /** The values of `spring.cloud.zookeeper.discovery.metadata`: texts. */
   readonly metadata: Readonly<Record<string, string>>;
 }
 
@@ -180,8 +177,8 @@ export interface SpringInstanceJson extends SpringInstance {
 const SPRING_CLASS = 'org.springframework.cloud.zookeeper.discovery.ZookeeperInstance';
 
 /**
- * The payload of an instance that Spring Cloud Zookeeper can read. It casts what it finds: one instance with
- * an object of another kind, or with a text, makes the whole service unreadable for it; one without any
+ * The payload of an instance that Spring Cloud Zookeeper can read. It casts the payloads: one instance with
+ * an object of another kind, or with a text, makes the whole service unreadable for it. An instance without a
  * payload has no metadata.
  *
  * @throws {ConfigError} when id, name or metadata are not texts

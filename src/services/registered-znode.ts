@@ -16,7 +16,7 @@ export interface WantedZnode {
   readonly mode: CreateMode;
 }
 
-/** What other registrants do to a registration, for logs. */
+/** The effects of other registrants on a registration, for logs. */
 export type RegistrationEvent =
   /**
    * Another registrant has replaced our znode: its znode is left alone, and ours is made again when that has
@@ -29,12 +29,12 @@ export type RegistrationEvent =
       readonly by: string | undefined;
     }
   /**
-   * Our znode was removed, or overwritten, by another client, and is there again. `problem` is the rest of
+   * Our znode was removed, or overwritten, by another client, and has been restored. `problem` is the rest of
    * the sentence "<path> …".
    */
   | { readonly type: 'restored'; readonly path: string; readonly problem: string };
 
-/** What a registration works with. */
+/** The context of a registration. */
 export interface RegistrationContext {
   readonly zookeeper: ZooKeeper;
   readonly clock: Clock;
@@ -57,9 +57,7 @@ export interface OwnZnode {
   readonly createdZxid: bigint | undefined;
 }
 
-/**
- * The znode of one registered instance, and what is known of it. A subclass says how it is found and made.
- */
+/** The znode of one registered instance, and its known state. A subclass finds and makes it. */
 export abstract class RegisteredZnode {
   /** Why a foreign znode at the path is left alone; undefined while there is none. */
   blockedBy: string | undefined;
@@ -88,13 +86,13 @@ export abstract class RegisteredZnode {
   /** Lets the next {@link establish} replace a foreign znode, once, where one may be in the way. */
   claim(): void {}
 
-  /** Whether a znode that was seen there is just what is known and wanted; its data are known then. */
+  /** Whether a znode at the path has the known and wanted state; its data are then known. */
   expects(znode: Znode | undefined, wanted: WantedZnode, sessionId: string): boolean {
     if (znode === undefined || znode.stat.createdZxid !== this.own?.createdZxid) return false;
     return znode.stat.owner === ownerOf(wanted, sessionId) && this.#isAsWanted(znode, wanted);
   }
 
-  /** Counts its writes from zero: another znode is wanted, or there is another session. */
+  /** Counts its writes from 0 again: another znode is wanted, or there is another session. */
   forgetWrites(): void {
     this.#writes = [];
   }
@@ -111,8 +109,8 @@ export abstract class RegisteredZnode {
   }
 
   /**
-   * Writes the wanted data into our znode unless it has them. True when it does; false when it has to be read
-   * again.
+   * Writes the wanted data into our znode unless it has them. True when it has them; false when it must be
+   * read again.
    */
   protected async correct(znode: Znode, wanted: WantedZnode, call: ReconcileCall): Promise<boolean> {
     const { zookeeper, emit } = this.context;
@@ -120,7 +118,7 @@ export abstract class RegisteredZnode {
     if (this.#isAsWanted(znode, wanted)) return true;
     this.checkWrite();
     if (this.#confirmed !== wanted.data) this.#confirmed = undefined;
-    // Decided now: what is written here may be seen, and confirmed, before its reply is.
+    // The state before the write: what is written here may be seen, and confirmed, before its reply.
     const isRestored = this.#confirmed !== undefined;
     await zookeeper.setData(path, wanted.data, znode.stat.version, call);
     if (isRestored) emit({ type: 'restored', path, problem: 'was overwritten' });
@@ -143,8 +141,8 @@ export function ownerOf({ mode }: WantedZnode, sessionId: string): string | unde
 }
 
 /**
- * Called before a write: a lease may have been lost, or the process may have paused.
- * @throws {ZooKeeperError} `refused` where the lease is not valid
+ * Waits until the server has every earlier write: after a change of servers it may lag behind. Afterwards a
+ * write that was sent over a lost connection is visible, or will never be applied.
  */
 export function checkLease(lease: Pick<Lease, 'isValid'> | undefined, path: string): void {
   if (lease?.isValid() !== false) return;

@@ -57,8 +57,8 @@ export class Registration implements Reconciled {
   }
 
   /**
-   * Resolves when ZooKeeper has what is wanted, or nothing where nothing is. Giving up to wait changes
-   * nothing of the registration.
+   * Resolves when ZooKeeper has the wanted instance, or no instance if none is wanted. The end of the wait
+   * does not change the registration.
    *
    * @throws {ZooKeeperError} `timeout`; `aborted` when the opposite is wanted in the meantime; `closed`
    * @throws `signal.reason`
@@ -84,7 +84,7 @@ export class Registration implements Reconciled {
   async step(call: ReconcileCall): Promise<boolean | number> {
     if (this.#sessionId !== call.sessionId) {
       this.#znode.forgetWrites();
-      // The server of a new session may lag behind what was done in the one before.
+      // The server of a new session may lag behind the writes of the previous one.
       if (this.#sessionId !== undefined) await catchUp(this.options.zookeeper, this.path, call);
       this.#sessionId = call.sessionId;
     }

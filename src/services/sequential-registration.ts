@@ -75,9 +75,9 @@ export class SequentialRegistration extends RegisteredZnode {
   }
 
   /**
-   * Our znode. Searches all znodes of the name for those whose creation was not answered: one becomes ours,
-   * the others are removed. Those of an earlier session went with it. In this session the search is repeated
-   * each time: a request over a broken connection may still arrive.
+   * Finds our znode. It searches all znodes of the name for those whose creation was not answered: one
+   * becomes ours, the others are removed. Those of an earlier session ended with it. In this session the
+   * search is repeated each time: a request over a broken connection may still arrive.
    */
   async #find(call: ReconcileCall): Promise<OwnZnode | undefined> {
     if (this.#lost?.sessionId !== call.sessionId) this.#lost = undefined;

@@ -66,7 +66,7 @@ describe('instances that are read over a slow link', () => {
     expect(source.stale).toBeUndefined();
   });
 
-  it('are gone without where the servers say that they refuse them', async () => {
+  it('are left out if the servers refuse them', async () => {
     const { tree, clock, reports, source, answerData, ids } = watched();
     tree.answer(PATH, ['a', 'b', 'c']);
     answerData(['a', 'b', 'c']);
@@ -86,7 +86,7 @@ describe('instances that are read over a slow link', () => {
     expect(ids()).toEqual(['a', 'b', 'c']);
   });
 
-  it('hide nothing that was seen where the service itself is refused, and say so', async () => {
+  it('hide no known instance if the service itself is refused, and report that', async () => {
     const { tree, clock, reports, source, answerData, ids } = watched();
     tree.answer(PATH, ['a']);
     answerData(['a']);
@@ -104,7 +104,7 @@ describe('instances that are read over a slow link', () => {
 });
 
 describe('the end of a source', () => {
-  it('is the end of all that it listens to, and of all who listen to it', async () => {
+  it('is the end of its watches and of all its listeners', async () => {
     const { tree, clock, seen, source, answerData } = watched();
     tree.answer(PATH, ['a', 'b']);
     answerData(['a']);

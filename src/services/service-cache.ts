@@ -16,7 +16,7 @@ import { checkBasePath, servicePath } from './service-path.js';
 export interface WatchedInstancesOptions<P> {
   readonly zookeeper: ViewedZooKeeper;
   readonly clock: Clock;
-  /** What the instances have in common, for people. */
+  /** The common name of the instances, for people. */
   readonly name: string;
   /** The znode whose children are the instances; it need not exist. */
   readonly path: string;
@@ -33,24 +33,24 @@ export interface WatchedInstancesOptions<P> {
   readonly onClose?: (() => void) | undefined;
 }
 
-/** What an instance's znode says. */
+/** The content of an instance's znode. */
 interface Read<P> {
-  /** What it was read from: a write that changes nothing is no news. */
+  /** The data that it was read from: a write that changes nothing is no news. */
   readonly data?: Buffer;
   readonly instance?: ServiceInstance<P> | undefined;
 }
 
 /**
  * The instances that are children of one znode, in the order of the children's names. The znode itself may
- * come and go.
+ * disappear and return.
  *
- * Without a connection nothing vanishes. With the next one everything is read again, and `stale` ends when
- * all of it has been read. An instance that may not be read any more is left out then, one that cannot be
- * understood any more at once. Not guaranteed: that each change is seen, only the last one; that a silent
- * connection is known to be lost before two thirds of the session's time-out.
+ * Without a connection no instance disappears. After a reconnect everything is read again, and `stale` ends
+ * when all of it has been read. An instance that may no longer be read is left out then, an unreadable one at
+ * once. Not guaranteed: that each change is seen, only the last one; that a silent connection is known to be
+ * lost before two thirds of the session's time-out.
  *
- * `ready` resolves once all instances have been read. One that the servers refuse delays it by 5 seconds;
- * where they refuse the list, it waits.
+ * `ready` resolves once all instances have been read. An instance that the servers refuse delays it by 5
+ * seconds. While they refuse the list, it waits.
  */
 export class WatchedInstances<P> implements InstanceSource<P> {
   readonly name: string;
@@ -95,7 +95,7 @@ export class WatchedInstances<P> implements InstanceSource<P> {
     return this.#view.stale;
   }
 
-  /** For how long changes may have gone unnoticed, in milliseconds; 0 while every one is seen. */
+  /** How long changes may have gone unnoticed, in milliseconds; 0 while every change is seen. */
   get ageMs(): number {
     return this.stale === undefined ? 0 : this.#options.clock.monotonic() - this.stale.since;
   }
@@ -137,12 +137,12 @@ export interface ServiceCacheOptions<P>
 
 /**
  * The instances of a service in Curator's tree, kept up to date by watches, in the order of their znodes'
- * names: what `queryForInstances` would return. Disabled instances are among them; unreadable ones are left
- * out and reported.
+ * names: the result of `queryForInstances`. It includes disabled instances; unreadable ones are left out and
+ * reported.
  *
- * What was seen last stays while ZooKeeper is away, and `stale` and `ageMs` say for how long that has been.
- * There is a watch for each instance, and one for the service. Several `DYNAMIC_SEQUENTIAL` instances may
- * have one id: their znodes' names differ.
+ * The last state stays while ZooKeeper is away, and `stale` and `ageMs` show for how long. There is a watch
+ * for each instance, and one for the service. Several `DYNAMIC_SEQUENTIAL` instances may have one id: their
+ * znodes' names differ.
  */
 export class ServiceCache<P = unknown> extends WatchedInstances<P> {
   /** @throws {ConfigError} when the base path or the name cannot be a znode's */

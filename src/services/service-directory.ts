@@ -20,7 +20,7 @@ import { Kind } from './shortened.js';
 /** The deadline of a query, or of a single write, as a whole, and a signal that gives it up. */
 export type ServiceCall = Pick<CallOptions, 'timeoutMs' | 'signal'>;
 
-/** Where a {@link ServiceDirectory} looks, and how it reads what it finds. */
+/** Options of {@link ServiceDirectory}. */
 export interface ServiceDirectoryOptions<P> {
   readonly zookeeper: ZooKeeper;
   readonly clock: Clock;
@@ -28,8 +28,8 @@ export interface ServiceDirectoryOptions<P> {
   readonly basePath?: string | undefined;
   readonly payload: PayloadCodec<P>;
   /**
-   * Called once for each instance that is left out, again when its problem is another; for 1,000 at most.
-   * Must not throw and must not block.
+   * Receives each instance that is left out once, and again when its problem changes; 1,000 at most. Must not
+   * throw and must not block.
    */
   readonly onUnreadable?: OnUnreadable | UnreadableReports | undefined;
 }
@@ -38,10 +38,10 @@ export interface ServiceDirectoryOptions<P> {
 export const CALL_TIMEOUT_MS = 5_000;
 
 /**
- * Queries of Curator's tree, and single writes to it. It keeps nothing but what it has reported.
+ * Queries of Curator's tree, and single writes to it. It remembers only its reports.
  *
- * Every method rejects with a {@link ZooKeeperError} when ZooKeeper does not answer in time. An instance that
- * cannot be understood, or that this session may not read, is left out and reported.
+ * Every method rejects with a {@link ZooKeeperError} when ZooKeeper does not answer in time. An unreadable
+ * instance, or one that this session may not read, is left out and reported.
  */
 export class ServiceDirectory<P> {
   /** The parent of all services. */
@@ -66,8 +66,8 @@ export class ServiceDirectory<P> {
   }
 
   /**
-   * The instances of a service, disabled ones included, in the order of their znodes' names; empty for a
-   * service that does not exist. Each is read by itself. Not guaranteed: that all of them existed at one
+   * The instances of a service, disabled ones included, in the order of their znodes' names; empty if the
+   * service does not exist. Each one is read separately. Not guaranteed: that all of them existed at one
    * moment.
    *
    * @param call `timeoutMs` is that of the whole query. @default 5000
@@ -106,9 +106,9 @@ export class ServiceDirectory<P> {
   }
 
   /**
-   * Creates an instance's znode, in place of any that is there, in one transaction. A `DYNAMIC` one goes
-   * with this session, and is not restored as a registration would be. Each write of a `DYNAMIC_SEQUENTIAL`
-   * one creates another.
+   * Creates an instance's znode, in place of any existing one, in one transaction. A `DYNAMIC` one ends with
+   * this session, and is not restored like a registration. Each write of a `DYNAMIC_SEQUENTIAL` one creates
+   * another.
    *
    * @returns the path of its znode
    * @throws {ConfigError} when not every reader understands the instance; nothing has been written then
@@ -143,8 +143,8 @@ export class ServiceDirectory<P> {
   }
 
   /**
-   * Enables or disables an instance, whichever process registered it; all else of its data, its session and
-   * its type stay. The change stays until its registrant registers or updates it again.
+   * Enables or disables an instance of any process. The rest of its data, its session and its type stay. The
+   * change is kept until its registrant registers or updates it again.
    *
    * @param id the znode's name: of a `DYNAMIC_SEQUENTIAL` instance with the servers' number
    * @returns false when there is none

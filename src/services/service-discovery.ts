@@ -16,7 +16,7 @@ import type { ServiceInstance } from './service-instance.js';
 import { instancePath } from './service-path.js';
 import { type ProviderChoices, ServiceProvider } from './service-provider.js';
 
-/** What happens to service discovery, for logs. */
+/** Events of service discovery, for logs. */
 export type ServiceEvent =
   | ReconcileEvent
   | RegistrationEvent
@@ -26,7 +26,7 @@ export type ServiceEvent =
    */
   | { readonly type: 'unreadable'; readonly path: string; readonly problem: string };
 
-/** What a {@link ServiceDiscovery} works with, and where its services are. */
+/** Options of {@link ServiceDiscovery}. */
 export interface ServiceDiscoveryOptions<P> {
   /** Stays open when the discovery is closed: its session may be used for other things too. */
   readonly zookeeper: ZooKeeper;
@@ -50,23 +50,23 @@ export interface ServiceDiscoveryOptions<P> {
 const CLOSE_TIMEOUT_MS = 2_000;
 
 /**
- * Registers instances of services in Curator's tree, keeps them registered, and finds others'.
+ * Registers instances of services in Curator's tree, keeps them registered, and finds those of other clients.
  *
  * Registrations are kept in memory and restored in every new session, and when another client removes or
- * overwrites a znode: at once, or after 100 to 300 ms where it has gone, since Curator replaces a znode by
- * removing and creating. What is asked for without a connection is done when it returns.
+ * overwrites a znode. That is at once, or after 100 to 300 ms if the znode is gone, since Curator replaces a
+ * znode by removing and creating it. Calls without a connection take effect when it returns.
  *
- * What another client enables or disables stays so until the instance is registered or updated here again, as
- * in Curator.
+ * If another client enables or disables an instance, that is kept until the instance is registered or updated
+ * here again, as in Curator.
  *
- * The last registrant of an id has it. `register` replaces the present znode, in one transaction, so a
+ * The last registrant of an id holds it. `register` replaces the existing znode in one transaction, so a
  * restarted process does not wait for the end of its former session. A registrant that was replaced reports
  * `superseded`, is `degraded`, and registers again when the other has gone.
  *
- * Not guaranteed: which of two has the id when both return at the same moment; anything against a registrant
- * of another kind that removes and writes again and again. A znode that is replaced between a read and its
- * removal may be removed in place of the one that was read; its registrant creates it again. A persistent
- * instance may stay if its data were changed before its registrant first read it.
+ * Not guaranteed: which of two registrants holds the id when both return at the same moment; anything against
+ * a registrant of another kind that removes and writes repeatedly. A znode that is replaced between a read
+ * and its removal may be removed instead of the one that was read; its registrant creates it again. A
+ * persistent instance may stay if its data were changed before its registrant first read it.
  *
  * @typeParam P the payload
  */
@@ -106,7 +106,7 @@ export class ServiceDiscovery<P = unknown> {
     return this.#directory.basePath;
   }
 
-  /** Whether the tree has everything that is registered. */
+  /** Whether all registrations are in the tree. */
   get state(): ReconcileState {
     return this.#loop.state;
   }
@@ -119,7 +119,7 @@ export class ServiceDiscovery<P = unknown> {
     return this.#loop.onState(listener);
   }
 
-  /** What is registered here, whether it is in the tree or not. */
+  /** The registrations of this object, whether they are in the tree or not. */
   get registered(): readonly ServiceInstance<P>[] {
     return [...this.#registrations.values()].flatMap(
       ({ wanted }) => (wanted?.instance as ServiceInstance<P> | undefined) ?? [],
@@ -138,14 +138,14 @@ export class ServiceDiscovery<P = unknown> {
 
   /**
    * Registers an instance, in place of any other with its name and id, and keeps it registered. Resolves when
-   * it is in the tree. After a rejection with anything but a {@link ConfigError} it is still registered,
-   * and written as soon as possible, until `unregister`.
+   * it is in the tree. After a rejection with anything but a {@link ConfigError} it is still registered, and
+   * written as soon as possible, until `unregister`.
    *
    * @param call how long to wait; it bounds nothing else. @default 5000 ms
    * @throws {ConfigError} when not every reader understands the instance, or it is persistent and tied to a
    * lease; nothing is written then
-   * @throws {ZooKeeperError} `timeout` when it is not there in time, saying why; `aborted` when it is
-   * unregistered before; `closed`
+   * @throws {ZooKeeperError} `timeout` when it is not in the tree in time, with the reason; `aborted` when it
+   * is unregistered before; `closed`
    * @throws `signal.reason` when `signal` aborts; if it had before, nothing is done
    */
   async register(instance: ServiceInstance<P>, call: ServiceCall = {}): Promise<void> {
@@ -163,8 +163,8 @@ export class ServiceDiscovery<P = unknown> {
   }
 
   /**
-   * Changes an instance that is registered here. Resolves when that is in the tree. One that another
-   * registrant has replaced stays replaced, and has the change when it returns.
+   * Changes an instance that is registered here. Resolves when the change is in the tree. An instance that
+   * another registrant has replaced stays replaced, and has the change when it returns.
    *
    * @param call how long to wait; it bounds nothing else. @default 5000 ms
    * @throws {ConfigError} when it is not registered here, has another type now, or not every reader
@@ -186,9 +186,9 @@ export class ServiceDiscovery<P = unknown> {
   }
 
   /**
-   * Takes an instance back. Resolves when nothing of it is left in the tree, at once when it is not
-   * registered here. Another registrant's znode in its place stays. After a rejection it is still removed as
-   * soon as possible, unless this is closed before.
+   * Withdraws an instance. Resolves when it is no longer in the tree, and at once if it is not registered
+   * here. Another registrant's znode in its place stays. After a rejection it is still removed as soon as
+   * possible, unless this is closed before.
    *
    * @param call how long to wait; it bounds nothing else. @default 5000 ms
    * @throws {ZooKeeperError} `timeout`; `aborted` when it is registered again before; `closed`
@@ -265,9 +265,9 @@ export class ServiceDiscovery<P = unknown> {
   }
 
   /**
-   * Unregisters everything, persistent instances too, and closes all caches and providers. Never rejects, and
-   * takes at most 2 seconds. What could not be removed by then stays, dynamic instances until the session
-   * ends.
+   * Unregisters everything, including persistent instances, and closes all caches and providers. Never
+   * rejects, and takes at most 2 seconds. A znode that could not be removed by then stays, for a dynamic
+   * instance until the session ends.
    */
   close(): Promise<void> {
     this.#closing ??= this.#close();

@@ -24,7 +24,7 @@ export interface UriSpec {
 export interface ServiceInstance<P = unknown> {
   /** The service; a znode's name. */
   readonly name: string;
-  /** Tells it apart from the other instances of the service; a znode's name. */
+  /** Distinguishes it from the other instances of the service; a znode's name. */
   readonly id: string;
   /**
    * Host name or IP address, without a port. Undefined only for instances that others registered without one.

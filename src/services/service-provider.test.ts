@@ -41,7 +41,7 @@ describe('a provider', () => {
     );
   });
 
-  it('picks from what its source knows at the moment', () => {
+  it('picks from the current instances of its source', () => {
     const { source, provider, picked } = provided([]);
     expect(provider.pick()).toBeUndefined();
     source.set(instancesOf(3));
@@ -52,7 +52,7 @@ describe('a provider', () => {
     expect(provider.pick()).toBeUndefined();
   });
 
-  it('passes on what its source tells, and closes it', () => {
+  it('passes on the reports of its source, and closes it', () => {
     const { source, provider } = provided(instancesOf(2));
     source.stale = { since: 7 };
     expect([provider.name, provider.instances, provider.stale]).toEqual([
@@ -65,7 +65,7 @@ describe('a provider', () => {
     expect(provider.pick()).toBeDefined();
   });
 
-  it('never picks one that Spring’s status takes out of service', () => {
+  it('never picks an instance that Spring’s status takes out of service', () => {
     const statuses = [undefined, 'UP', ' ', 'up', 'OUT_OF_SERVICE', 'DOWN', 'out_of_service'];
     const instances = statuses.map((status, index) =>
       instanceOf(String(index), {
@@ -92,7 +92,7 @@ describe('a provider', () => {
     }
   });
 
-  it('skips those without an address, unless it is told what to accept', () => {
+  it('skips those without an address, unless its filter accepts them', () => {
     const instances = [
       instanceOf('here'),
       instanceOf('nowhere', { address: undefined }),
@@ -103,7 +103,7 @@ describe('a provider', () => {
     expect(provided(instances, { accept: ({ id }) => id === 'nowhere' }).picked()).toEqual(['nowhere']);
   });
 
-  it('does not look at the clock for a pick while no instance is down', () => {
+  it('does not read the clock for a pick while no instance is down', () => {
     const { picked, fail, looks } = provided(instancesOf(3));
     picked(1_000);
     expect(looks()).toBe(0);
@@ -113,7 +113,7 @@ describe('a provider', () => {
     expect(looks()).toBeGreaterThan(before);
   });
 
-  it('asks what is acceptable only when something has changed', () => {
+  it('calls its filter only when something has changed', () => {
     let asked = 0;
     const accept = () => {
       asked += 1;
@@ -142,7 +142,7 @@ describe('the instances that were tried already', () => {
     }
   });
 
-  it('do not change what a sticky provider stays with', () => {
+  it('do not change the instance of a sticky provider', () => {
     const { provider } = provided(instancesOf(10), { strategy: sticky() });
     const first = provider.pick() as ServiceInstance;
     const second = provider.pick(new Set([first]));
@@ -175,7 +175,7 @@ describe('an instance that fails', () => {
     expect(picked()).toEqual(['0', '1', '2']);
   });
 
-  it('begins anew when it comes back', async () => {
+  it('begins again when it comes back', async () => {
     const { clock, picked, fail } = provided(instancesOf(2));
     fail('1', 2);
     await clock.advance(30_000);
@@ -272,7 +272,7 @@ describe('an instance that fails', () => {
     expect(picked()).toEqual(['0', '1']);
   });
 
-  it('is not picked when every one is down, where that is asked for', async () => {
+  it('is not picked when every one is down, if the provider is configured so', async () => {
     const { clock, provider, picked, fail } = provided(instancesOf(2), {
       downPolicy: { whenAllDown: 'none' },
     });
@@ -283,7 +283,7 @@ describe('an instance that fails', () => {
     expect(picked()).toEqual(['0', '1']);
   });
 
-  it('is heeded where another one is needed too: of the failed ones, the one that has not failed for the longest', async () => {
+  it('is picked when every other candidate was tried: the one with the oldest failure comes first', async () => {
     const { clock, source, provider, fail } = provided(instancesOf(4), { strategy: leastRecentlyFailed() });
     fail('1');
     await clock.advance(1_000);
@@ -325,12 +325,12 @@ describe('the URL of an instance', () => {
     );
   });
 
-  it('is that of another one where the one that was picked tells no port', () => {
+  it('is that of another instance if the picked one has no port', () => {
     const { provider } = provided([...instancesOf(9, { port: undefined }), instanceOf('whole')]);
     for (let i = 0; i < 20; i += 1) expect(provider.url()).toBe('http://10.0.0.1:8080');
   });
 
-  it('does not change what a sticky provider stays with where that tells no port', () => {
+  it('does not change the instance of a sticky provider if that has no port', () => {
     const { provider } = provided([...instancesOf(9, { port: undefined }), instanceOf('whole')], {
       strategy: sticky(),
     });
@@ -339,7 +339,7 @@ describe('the URL of an instance', () => {
     expect(provider.pick()).toBe(choice);
   });
 
-  it('fails where there is none, and says why', async () => {
+  it('fails if there is none, and says why', async () => {
     const none = (instances: readonly ServiceInstance[]) => {
       const { clock, source, provider, fail } = provided(instances, { downPolicy: { whenAllDown: 'none' } });
       const message = () => {
@@ -375,7 +375,7 @@ describe('the URL of an instance', () => {
     );
   });
 
-  it('is not made up for a caller that needs an instance besides the tried ones', () => {
+  it('is not made up for a caller that needs an instance other than the tried ones', () => {
     const { provider } = provided(instancesOf(2));
     expect(provider.need()).toBeDefined();
     expect(() => provider.need(new Set(provider.instances))).toThrow(

@@ -8,7 +8,7 @@ import { type ProviderStrategy, QuickRandom, type StrategyFactory } from './stra
 import { roundRobin } from './strategies/strategies.js';
 import { instanceUrl, type UriVariables } from './uri-spec.js';
 
-/** What may be chosen about a provider. */
+/** Options of a provider. */
 export interface ProviderChoices<P = unknown> {
   /** How one of several is chosen. @default `roundRobin()` */
   readonly strategy?: StrategyFactory<P> | undefined;
@@ -32,22 +32,22 @@ export interface ServiceProviderOptions<P = unknown> extends ProviderChoices<P> 
   readonly random: Pick<RandomSource, 'next'>;
 }
 
-/** How often the strategy is asked again where it chose one that is not wanted. */
+/** How often the strategy is called again after it chose an unwanted instance. */
 const MORE_TRIES = 3;
 
 /**
  * Picks one of the instances of a service for each request, from memory: at once, in constant time, and
- * without garbage. Only the first pick after a change looks at all instances. A disabled one, or one that
- * Spring Cloud's `instance_status` takes out of service, is never picked. While ZooKeeper is away it picks
- * from what was seen last.
+ * without garbage. Only the first pick after a change reads all instances. It never picks a disabled
+ * instance, or one that Spring Cloud's `instance_status` takes out of service. While ZooKeeper is away it
+ * picks from the last state.
  */
 export class ServiceProvider<P = unknown> {
   readonly #down: DownInstances;
   readonly #accept: (instance: ServiceInstance<P>) => boolean;
   readonly #strategy: ProviderStrategy<P>;
-  /** Chooses among fewer candidates: the first one keeps what it has prepared for all. */
+  /** Chooses among fewer candidates: the first strategy keeps its preparation for all. */
   readonly #second: ProviderStrategy<P>;
-  /** What the candidates were taken from. */
+  /** The instances from which the candidates were taken. */
   #seen: readonly ServiceInstance<P>[] | undefined;
   #candidates: readonly ServiceInstance<P>[] = [];
 
@@ -82,7 +82,7 @@ export class ServiceProvider<P = unknown> {
   }
 
   /**
-   * Undefined while ZooKeeper tells of every change; otherwise since when it does not, in milliseconds on the
+   * Undefined while ZooKeeper reports every change; otherwise since when it does not, in milliseconds on the
    * monotonic clock.
    */
   get stale(): { readonly since: number } | undefined {
@@ -92,8 +92,8 @@ export class ServiceProvider<P = unknown> {
   /**
    * Chooses an instance.
    *
-   * @param except instances that are not wanted, such as the ones that this request was sent to already: the
-   * very values that were picked. With them it may look at all candidates
+   * @param except unwanted instances, such as those that this request was sent to already: the very values
+   * that were picked. With them it may read all candidates
    * @returns undefined when there is none
    */
   pick(except?: ReadonlySet<ServiceInstance<P>>): ServiceInstance<P> | undefined {
@@ -115,10 +115,10 @@ export class ServiceProvider<P = unknown> {
   }
 
   /**
-   * The URL of an instance that is picked for it: by its uriSpec, else of address and port.
+   * The URL of an instance that is picked for it: from its uriSpec, otherwise from address and port.
    *
    * @param variables values for the other variables of a uriSpec
-   * @throws {NoInstanceError} when there is none, or none that tells enough for a URL
+   * @throws {NoInstanceError} when there is none with enough data for a URL
    */
   url(variables?: UriVariables): string {
     const url = instanceUrl(this.need(), variables);
@@ -136,11 +136,11 @@ export class ServiceProvider<P = unknown> {
   noteError(instance: ServiceInstance<P>): void {
     this.#strategy.noteError?.(instance);
     this.#second.noteError?.(instance);
-    // The next pick looks at all of them again.
+    // The next pick reads all of them again.
     if (this.#down.note(instance)) this.#seen = undefined;
   }
 
-  /** Closes the source. What was seen last is still picked from. Idempotent. */
+  /** Closes the source. It still picks from the last state. Idempotent. */
   close(): void {
     this.options.source.close();
   }
@@ -185,7 +185,7 @@ function isReachable({ address, uriSpec }: ServiceInstance): boolean {
   return address !== undefined || uriSpec !== undefined;
 }
 
-/** What is known of a service of which no instance can be picked. */
+/** The facts of a service without an instance to pick. */
 export interface NoInstanceFacts {
   /** How many are known at all. */
   readonly known: number;
@@ -195,18 +195,15 @@ export interface NoInstanceFacts {
   readonly unacceptable: number;
   /** How many of the rest are down: they failed too often. */
   readonly down: number;
-  /** For how long ZooKeeper has told nothing, in milliseconds; undefined while it tells of every change. */
+  /** How long ZooKeeper has reported nothing, in milliseconds; undefined while it reports every change. */
   readonly staleForMs: number | undefined;
 }
 
-/**
- * A service has no instance that a request could be sent to, or none besides the ones that were tried
- * already.
- */
+/** A service has no instance for a request, or only instances that were tried already. */
 export class NoInstanceError extends NodeLeaseError {
   readonly code = 'NO_INSTANCE';
 
-  /** @param service the service, or what else the instances have in common */
+  /** @param service the service, or another common name of the instances */
   constructor(
     readonly service: string,
     readonly facts?: NoInstanceFacts,

@@ -10,7 +10,8 @@ export class Kind {
 }
 
 /**
- * A value as an error shows it: a long text is cut; of objects, functions and the like only the kind is told.
+ * A value as an error shows it. A long text is cut; of objects, functions and similar values only the kind is
+ * shown.
  */
 export function shortened(value: unknown): unknown {
   if (typeof value === 'string') return value.length > MAX_SHOWN ? `${value.slice(0, MAX_SHOWN)}…` : value;

@@ -26,7 +26,7 @@ test('what Spring writes is read, and written again byte for byte', () => {
   );
 });
 
-test('an instance with Spring’s payload gets Spring’s uriSpec where it has none, and has to have a port', () => {
+test('an instance with Spring’s payload gets Spring’s uriSpec by default, and must have a port', () => {
   const decoded = decodeInstance({ name: 'orders', id: 'i-1', data: bytes }, springPayload);
   if (decoded.status !== 'readable') throw new Error(decoded.problem);
   const bare = { ...decoded.instance, uriSpec: undefined };

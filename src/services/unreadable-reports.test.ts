@@ -6,15 +6,15 @@ function reports(): { reports: UnreadableReports; told: string[] } {
   return { reports: new UnreadableReports((path, problem) => told.push(`${path} ${problem}`)), told };
 }
 
-describe('reports of what cannot be understood', () => {
-  it('tell each znode once while its problem is the same', () => {
+describe('reports of unreadable znodes', () => {
+  it('name each znode once while its problem is the same', () => {
     const { reports: all, told } = reports();
     for (const problem of ['is empty', 'is empty', 'is not JSON', 'is not JSON', 'is empty'])
       all.report('/a', problem);
     expect(told).toEqual(['/a is empty', '/a is not JSON', '/a is empty']);
   });
 
-  it('tell it again when it was readable in between, or away', () => {
+  it('name it again when it was readable in between, or away', () => {
     const { reports: all, told } = reports();
     all.report('/a', 'is empty');
     all.clear('/a');
@@ -22,7 +22,7 @@ describe('reports of what cannot be understood', () => {
     expect(told).toHaveLength(2);
   });
 
-  it('are told once by all who share them, and again when one of them could read it in between', () => {
+  it('come once for all users that share them, and again when one of them could read it in between', () => {
     const { reports: all, told } = reports();
     const [cache, query] = [UnreadableReports.of(all), UnreadableReports.of(all)];
     for (const each of [cache, query]) each.report('/a', 'is empty');
@@ -32,7 +32,7 @@ describe('reports of what cannot be understood', () => {
     expect(told).toHaveLength(2);
   });
 
-  it('are of 1,000 znodes at the most, until some of them are gone', () => {
+  it('cover 1,000 znodes at most, until some of them are gone', () => {
     const { reports: all, told } = reports();
     for (let i = 0; i < 5_000; i += 1) all.report(`/${i}`, 'is empty');
     expect(told).toHaveLength(1_000);

@@ -34,7 +34,7 @@ describe('a URL with variables', () => {
     );
   });
 
-  // The texts are Curator's own, which the tests beside the real one repeat.
+  // The texts are Curator's own, and the tests with the real one repeat them.
   test.each<[string, string, UriVariables?]>([
     ['{scheme}://{address}:{port}', 'http://10.0.0.7:8080'],
     ['{ssl-port}/{name}/{id}/{registration-time-utc}/{service-type}', '/orders/i-1/5/dynamic_sequential'],

@@ -7,8 +7,8 @@ import { shortened } from './shortened.js';
 export type UriVariables = Readonly<Record<string, string | number | boolean | undefined>>;
 
 /**
- * Takes a URL with variables apart: `{scheme}://{address}:{port}/orders`. As in Curator, the spaces around a
- * variable's name do not count, `{}` is nothing, and `{[}` and `{]}` stand for the braces themselves.
+ * Parses a URL with variables: `{scheme}://{address}:{port}/orders`. As in Curator, the spaces around a
+ * variable's name do not count, `{}` is empty, and `{[}` and `{]}` are the braces themselves.
  *
  * @param label the setting that it comes from, as its user knows it
  * @throws {ConfigError} when the braces do not match
@@ -31,7 +31,7 @@ export function parseUriSpec(text: string, label = 'uriSpec'): UriSpec {
  * `port` stays the plain one), `name`, `id`, `address`, `port`, `ssl-port`, `registration-time-utc` and
  * `service-type` (in lower case). A variable without a value is empty: the text need not be a URL.
  *
- * @param variables others, by their names; they win over the instance's own
+ * @param variables further variables, by their names; they win over the instance's own
  */
 export function buildUri(spec: UriSpec, instance: ServiceInstance, variables: UriVariables = {}): string {
   const given = Object.entries(variables).filter(([, value]) => value !== undefined);
@@ -42,11 +42,11 @@ export function buildUri(spec: UriSpec, instance: ServiceInstance, variables: Ur
 }
 
 /**
- * The URL of an instance: what its uriSpec says, else `https` with its sslPort, else `http` with its port. An
- * IPv6 address gets its brackets, which Curator leaves to the uriSpec; `{port}` of an instance without a port
- * is its sslPort, where Curator has nothing.
+ * The URL of an instance: from its uriSpec, otherwise `https` with its sslPort, otherwise `http` with its
+ * port. An IPv6 address gets its brackets, which Curator leaves to the uriSpec; `{port}` of an instance
+ * without a port is its sslPort, where Curator has nothing.
  *
- * @returns undefined when the instance tells no address, or no port where there is no uriSpec
+ * @returns undefined when the instance has no address, or no port and no uriSpec
  */
 export function instanceUrl(instance: ServiceInstance, variables: UriVariables = {}): string | undefined {
   const { address, port, sslPort, uriSpec } = instance;
@@ -65,7 +65,7 @@ export function instanceUrl(instance: ServiceInstance, variables: UriVariables =
   return port === undefined ? undefined : `http://${host}:${port}`;
 }
 
-/** The same with brackets around an IPv6 address, unless they stand there already. */
+/** The same with brackets around an IPv6 address, unless it has them already. */
 export function bracketed(spec: UriSpec, address: string | undefined): UriSpec {
   if (address === undefined || !isIPv6(address)) return spec;
   const parts = spec.parts.flatMap((part, index): UriPart[] => {

@@ -5,7 +5,9 @@ import type { CallOptions, ZooKeeper } from './zookeeper.js';
  * one session is done in the next.
  */
 export class BoundSession {
-  /** @param requests the calls so far, those of earlier sessions too; one that makes parents counts as one */
+  /**
+   * @param requests the number of calls, also in earlier sessions; a call that makes parents counts as one
+   */
   constructor(
     private readonly zookeeper: ZooKeeper,
     readonly sessionId: string,

@@ -47,7 +47,7 @@ describe('the deadlines of calls', () => {
     ]);
   });
 
-  it('pass for a process that stood still as soon as it goes on', async () => {
+  it('pass for a process that was paused as soon as it continues', async () => {
     const { clock, ended, begin } = scene();
     begin('a', 100);
     begin('b', 5_000);
@@ -89,7 +89,7 @@ describe('a call that is given up', () => {
     expect(clock.sleepers).toBe(0);
   });
 
-  it('is not begun where its signal was aborted before, or the client is closed', async () => {
+  it('is not begun if its signal was aborted before, or the client is closed', async () => {
     const { clock, limits } = scene();
     let begun = 0;
     const work = async () => {

@@ -6,13 +6,13 @@ import type { SessionState } from './session-state.js';
 import type { CallOptions } from './zookeeper.js';
 import { RequestFailure, ZooKeeperError, type ZooKeeperFault } from './zookeeper-error.js';
 
-/** What is asked of the servers, for messages and for judging a failure. */
+/** A request to the servers, for messages and for judging a failure. */
 export interface Call {
   /** In the words of the port: `create`, `read`. */
   readonly operation: string;
   /** Within the chroot. */
   readonly path?: string | undefined;
-  /** Those of a transaction's operations, in their order. */
+  /** The paths of a transaction's operations, in their order. */
   readonly paths?: readonly string[];
   /** Whether it may change anything. */
   readonly writes: boolean;
@@ -20,7 +20,7 @@ export interface Call {
 
 type Connected = SessionState & { status: 'connected' };
 
-/** Why a call ends before its answer, beside the caller's signal. */
+/** Why a call ends before its answer, apart from the caller's signal. */
 const LATE = new Error('the time is over');
 const CLOSED = new Error('the client is closed');
 const SESSION_OVER = new Error('the session is over');
@@ -109,8 +109,8 @@ export class CallQueue {
   /** Has the connection given up over which a request was sent that is not answered. */
   async #giveUp(session: Session, answer: Promise<unknown>, problem: string): Promise<void> {
     const { clock } = this;
-    // After a pause of this process timers come before the answers that wait in the socket: those get their
-    // turn.
+    // After a pause of this process, timers run before the answers that wait in the socket. These two turns
+    // let the answers in.
     const turns = clock.sleep(0).then(() => clock.sleep(0));
     const isAnswered = () => true;
     if ((await Promise.race([answer.then(isAnswered, isAnswered), turns])) !== true) session.giveUp(problem);

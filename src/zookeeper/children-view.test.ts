@@ -58,7 +58,7 @@ describe('a view of children', () => {
     ]);
   });
 
-  it('reports the changes of one packet once, and none where the value is the same', async () => {
+  it('reports the changes of one packet once, and nothing if the value is the same', async () => {
     const { tree, seen, view, list, write } = viewed();
     tree.answer(PATH, ['visa']);
     list('visa', '1', '2');
@@ -105,7 +105,7 @@ describe('a view of children', () => {
     expect([seen.ready, view.stale]).toEqual([true, undefined]);
   });
 
-  it('never gives up what is only slow, and does not count the time without a connection', async () => {
+  it('never gives up a read that is only slow, and does not count the time without a connection', async () => {
     const { tree, clock, seen, view, list } = viewed();
     tree.answer(PATH, ['visa']);
     await clock.advance(60_000);
@@ -130,7 +130,7 @@ describe('a view of children', () => {
     expect(clock.sleepers).toBe(0);
   });
 
-  it('is stale until the next connection where the last answer comes after the loss of its own', async () => {
+  it('is stale until the next connection if the last answer comes after the loss of its connection', async () => {
     const { tree, seen, view, list } = viewed();
     tree.answer(PATH, ['visa']);
     tree.lose();
@@ -161,7 +161,7 @@ describe('a view of children', () => {
     expect([view.stale, seen.changes]).toEqual([undefined, 2]);
   });
 
-  it('stays stale where a list is refused that could be read before, and hides nothing of it', async () => {
+  it('stays stale if a list is refused that could be read before, and hides nothing of it', async () => {
     const { tree, clock, view, list, write } = viewed();
     tree.answer(PATH, ['visa']);
     list('visa', '2');
@@ -175,7 +175,7 @@ describe('a view of children', () => {
     expect([view.values(), view.stale]).toEqual([['two'], { since: 0 }]);
   });
 
-  it('asks for no name that no client can ask for, and leaves out what is not to be followed', async () => {
+  it('requests no name that no client can request, and leaves out what is not to be followed', async () => {
     const { tree, seen, view } = viewed({
       follow: (path, depth) => (depth === 0 ? 'children' : path.endsWith('/lock') ? undefined : 'data'),
     });

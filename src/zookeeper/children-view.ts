@@ -3,7 +3,7 @@ import type { SessionState } from './session-state.js';
 import { pathProblem } from './znode-path.js';
 import type { ReadingWatch, Znode, ZooKeeper } from './zookeeper.js';
 
-/** What is followed of a znode: its data, or its children and what is followed of each. */
+/** The part of a znode that is followed: its data, or its children and the followed part of each. */
 export type Followed = 'data' | 'children';
 
 /** What a view needs of a client. */
@@ -15,8 +15,8 @@ export interface ChildrenViewOptions<T> {
   /** The znode. It need not exist, and may come and go. */
   readonly path: string;
   /**
-   * What is followed of a znode, undefined for a child to be left out. Such a child is asked for again when
-   * the children have changed.
+   * The part of a znode that is followed; undefined to leave a child out. It is called again for such a child
+   * when the children have changed.
    *
    * @param depth 0 for the znode itself, 1 for its children
    * @default its children, and of each of them the data
@@ -30,9 +30,9 @@ export interface ChildrenViewOptions<T> {
   /** The value of a znode whose children have been listed. @default none */
   readonly listed?: ((path: string, before: T | undefined) => T | undefined) | undefined;
   /**
-   * The value of a znode that has not been read within 5 seconds with a connection because the servers refuse
-   * it, or whose name no client can ask for. Called again every 5 seconds while a refused one is waited for.
-   * `problem` is the rest of the sentence "<path> …".
+   * The value of a znode whose name no client can request, or that the servers have refused for 5 seconds
+   * with a connection. For a refused znode it is called again every 5 seconds. `problem` is the rest of the
+   * sentence "<path> …".
    *
    * @default none
    */
@@ -40,17 +40,18 @@ export interface ChildrenViewOptions<T> {
   /** Called with each new value, undefined where it has none any more. Must not throw. */
   readonly onValue?: ((path: string, value: T | undefined, before: T | undefined) => void) | undefined;
   /**
-   * Called when all has been read, just before `ready` resolves and after each reconnect, and in between
-   * after changes of values or names, once for all that one packet of the servers brings. Must not throw.
+   * Called when all znodes have been read, just before `ready` resolves, and after each reconnect. In between
+   * it is called after changes of values or names, once for all changes in one packet of the servers. Must
+   * not throw.
    */
   readonly onChange?: (() => void) | undefined;
 }
 
-/** A znode and what is known of it. There may be many thousand: it has no closure. */
+/** A znode and its known state. There may be many thousand: it has no closure. */
 interface ViewedZnode<T> {
   readonly path: string;
   readonly depth: number;
-  /** Undefined where its name cannot be asked for. */
+  /** Undefined if no client can request its name. */
   readonly followed: Followed | undefined;
   watch: ReadingWatch | undefined;
   value: T | undefined;
@@ -64,13 +65,14 @@ const REFUSED_AFTER_S = 5;
 const UNREAD = `has not let itself be read for ${REFUSED_AFTER_S} s`;
 
 /**
- * The children of a znode in memory, and where that is asked for theirs, kept up to date by a watch for each
+ * The children of a znode in memory, and on request their children, kept up to date by a watch for each
  * znode.
  *
- * Without a connection nothing vanishes. With the next one everything is read again, and `stale` ends when
- * all of it has been read. A slow read is waited for. Refused data is not: it counts as unreadable. A refused
- * list is waited for where it has been read before, and at the top; another one counts as empty. Not
- * guaranteed: that each change is seen, only the last one; that two znodes are seen at one moment.
+ * Without a connection no znode disappears. After a reconnect everything is read again, and `stale` ends when
+ * all of it has been read. It waits for a slow read. It does not wait for refused data: they count as
+ * unreadable. It waits for a refused list at the top, and for one that has been read before; another one
+ * counts as empty. Not guaranteed: that each change is seen, only the last one; that two znodes are seen at
+ * one moment.
  */
 export class ChildrenView<T> {
   /** Resolves once all has been read for the first time. Never rejects, nor resolves when closed before. */
@@ -78,7 +80,7 @@ export class ChildrenView<T> {
   readonly #znodes = new Map<string, ViewedZnode<T>>();
   #becomeReady: () => void = () => undefined;
   #forgetSession: () => void = () => undefined;
-  /** What has not been read since the last gap, and for how many seconds with a connection. */
+  /** The znodes that have not been read since the last gap, and for how many seconds with a connection. */
   readonly #unread = new Map<ViewedZnode<T>, number>();
   readonly #closing = new AbortController();
   #staleSince: number | undefined;
@@ -102,14 +104,14 @@ export class ChildrenView<T> {
   }
 
   /**
-   * Undefined while all has been read since the last gap, so that every change is seen; else since when it
-   * has not, in milliseconds on the monotonic clock.
+   * Undefined while everything has been read since the last gap, so that every change is seen; otherwise the
+   * beginning of the gap, in milliseconds on the monotonic clock.
    */
   get stale(): { readonly since: number } | undefined {
     return this.#staleSince === undefined ? undefined : { since: this.#staleSince };
   }
 
-  /** True from when all had been read for the first time. */
+  /** True once everything has been read for the first time. */
   get isWhole(): boolean {
     return this.#isWhole;
   }
@@ -119,7 +121,7 @@ export class ChildrenView<T> {
     return this.#znodes.size;
   }
 
-  /** Whether a znode is there, which may not have been read yet. */
+  /** Whether a znode exists, even if it has not been read yet. */
   has(path: string): boolean {
     return this.#znodes.has(path);
   }
@@ -140,7 +142,7 @@ export class ChildrenView<T> {
     return values;
   }
 
-  /** Follows no changes any more. What was seen last can still be asked for. Idempotent. */
+  /** Stops following changes. The last known state can still be read. Idempotent. */
   close(): void {
     if (this.#isClosed) return;
     this.#closing.abort();

@@ -9,7 +9,7 @@ export interface ServerAddress {
   readonly port: number;
 }
 
-/** Where the ensemble is reached, and where in its tree everything stands. */
+/** The servers of the ensemble, and the root in its tree. */
 export interface ConnectString {
   /** At least one, in the order in which they were given. */
   readonly servers: readonly ServerAddress[];
@@ -25,15 +25,15 @@ export const DEFAULT_PORT = 2181;
 const FORM = 'HOST:PORT[,HOST:PORT]...[/CHROOT]';
 
 /**
- * Takes a connect string apart: `HOST:PORT[,HOST:PORT]…[/CHROOT]`, IPv6 addresses in brackets, the port 2181
- * where none is given.
+ * Parses a connect string: `HOST:PORT[,HOST:PORT]…[/CHROOT]`, with IPv6 addresses in brackets, and the port
+ * 2181 by default.
  *
- * @param label the setting that it comes from, as its user knows it
- * @throws {ConfigError} naming what is wrong with it
+ * @param label the name of its setting for the user
+ * @throws {ConfigError} naming the problem
  */
 export function parseConnectString(text: string, label: string): ConnectString {
   const fail = (why: string) => {
-    // What is wrong is quoted, and may be a part of a password.
+    // The wrong part is quoted, and may be part of a password.
     const shown = text.includes('@')
       ? 'without credentials: digest:USER:PASSWORD is a setting of its own'
       : why;
@@ -62,7 +62,7 @@ export function formatServer({ host, port }: ServerAddress): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
-/** The server, or what is wrong with the text. */
+/** The server, or the problem of the text. */
 function parseServer(item: string): ServerAddress | string {
   if (item === '') return 'a server is empty';
   const parts = /^(?:\[(?<ipv6>[^\]]*)\]|(?<name>[^:[\]]*))(?::(?<port>.*))?$/s.exec(item)?.groups;
@@ -87,7 +87,7 @@ function isHost(host: string): boolean {
   );
 }
 
-/** Who this client is, by a name and a password that it tells the servers. */
+/** The identity of this client: a name and a password that it sends to the servers. */
 export interface DigestAuth {
   readonly scheme: 'digest';
   readonly user: string;
@@ -111,7 +111,7 @@ export function parseAuth(text: string, label: string): DigestAuth {
   return { scheme, user, password };
 }
 
-/** What the servers are told. */
+/** The data that are sent to the servers. */
 export function authData({ user, password }: DigestAuth): Buffer {
   return Buffer.from(`${user}:${password}`, 'utf8');
 }

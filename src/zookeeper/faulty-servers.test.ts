@@ -194,7 +194,7 @@ describe('a server', () => {
     expect(states).toEqual(['connected']);
   });
 
-  it('may break the connection in the middle of a message, which is not the beginning of what comes over the next one', async () => {
+  it('may break the connection in the middle of a message, which is not taken for the beginning of the next one', async () => {
     let connections = 0;
     const port = await scriptedServer({
       onConnect: (socket) => {
@@ -233,7 +233,7 @@ describe('a server', () => {
     });
   });
 
-  it('may fall silent: the connection is given up before the session is lost, and the session goes on over the next one', async () => {
+  it('may be silent: the connection is given up before the session is lost, and the session continues over the next one', async () => {
     const time = new VirtualClock();
     const port = await scriptedServer({
       onConnect: (socket) => socket.write(granted(3_000)),
@@ -266,7 +266,7 @@ describe('a server', () => {
     });
   });
 
-  it('may refuse the credentials: calls under way learn it, later ones are told why there is no connection', async () => {
+  it('may refuse the credentials: current calls fail with that, later ones with the reason for the missing connection', async () => {
     const port = await scriptedServer({
       onRequest: ({ type, socket }) => {
         if (type === OP.auth) socket.write(frame(int(-4), long(0n), int(-115)));
@@ -300,7 +300,7 @@ describe('a server', () => {
     expect(auths).toBe(1);
   });
 
-  it('may say that the session has moved: the write was not applied, and the session goes on over another connection', async () => {
+  it('may say that the session has moved: the write was not applied, and the session continues over another connection', async () => {
     const port = await scriptedServer({
       onRequest: ({ xid, type, connection }) => {
         if (type !== OP.create) return undefined;
@@ -343,7 +343,7 @@ describe('a server', () => {
     expect(created.filter((connection) => connection > 0)).toEqual([]);
   });
 
-  it('may not answer a call for which that is reason enough: the session goes on over the next connection at once', async () => {
+  it('may not answer a call that is reason enough to reconnect: the session continues over the next connection at once', async () => {
     const port = await scriptedServer({
       onRequest: ({ connection, type }) => (connection === 0 && type === OP.getData ? 'silence' : undefined),
     });
@@ -396,12 +396,12 @@ describe('a server', () => {
         closing ??= client.close();
     });
     await expect.poll(() => time.advance(200).then(() => closing !== undefined)).toBe(true);
-    // While the clock stands still.
+    // While the clock does not move.
     await closing;
     expect(states.slice(-2)).toEqual(['connecting', 'closed']);
   });
 
-  it('is asked for no more than 64 watched znodes at a time', async () => {
+  it('gets reads of no more than 64 watched znodes at a time', async () => {
     const unanswered: Request[] = [];
     let most = 0;
     const port = await scriptedServer({
@@ -423,7 +423,7 @@ describe('a server', () => {
     expect(most).toBe(64);
   });
 
-  it('may refuse to let a znode be read: a watch on it asks again until it is told', async () => {
+  it('may refuse a read of a znode: a watch on it repeats the read until it gets an answer', async () => {
     let refusals = 0;
     const port = await scriptedServer({
       onRequest: ({ xid, type }) => {
@@ -440,7 +440,7 @@ describe('a server', () => {
     expect(states).toEqual(['connected']);
   });
 
-  it('may close every connection at once: it is not asked more often than a few times a second', async () => {
+  it('may close every connection at once: it gets no more than a few attempts a second', async () => {
     let connections = 0;
     const port = await scriptedServer({
       onConnect: (socket) => {
@@ -456,7 +456,7 @@ describe('a server', () => {
     expect(connections).toBeLessThan(10);
   });
 
-  it('may confirm the session and close the connection every time: it is not asked more often than a few times a second', async () => {
+  it('may confirm the session and close the connection every time: it gets no more than a few attempts a second', async () => {
     const port = await scriptedServer({ onConnect: (socket) => socket.end(granted()) });
     const { states } = open(`127.0.0.1:${port}`);
     // Two states a connection.

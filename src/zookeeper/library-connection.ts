@@ -18,7 +18,7 @@ import { fallsSilent } from './silence.js';
 import { connectSecurely, noSession, type PreparedTls, tlsProblem } from './tls.js';
 import { RequestFailure } from './zookeeper-error.js';
 
-/** What a session tells of itself. Must not throw. */
+/** Receives the events of a session. Must not throw. */
 export interface SessionListener {
   /** The session is confirmed over a connection, for the first time or again. */
   connected(facts: { readonly sessionId: string; readonly timeoutMs: number; readonly server: string }): void;
@@ -34,7 +34,7 @@ export interface SessionListener {
 
 export interface LibraryConnectionOptions {
   readonly servers: readonly ServerAddress[];
-  /** What is asked of the servers, in milliseconds. */
+  /** The requested time-out of the session, in milliseconds. */
   readonly sessionTimeoutMs: number;
   readonly clock: Clock;
   readonly random: RandomSource;
@@ -45,8 +45,8 @@ export interface LibraryConnectionOptions {
 }
 
 /**
- * However long the session: how long a server may say nothing before it is asked, and then to answer, in
- * milliseconds.
+ * The longest time for which a server may be silent before it is probed, and then to answer, in milliseconds,
+ * however long the session is.
  */
 const LONGEST_SILENCE_MS = 5_000;
 /**
@@ -68,18 +68,18 @@ interface Attempt {
   readonly over: AbortController;
   /** Why it ended, as far as that is known. */
   problem?: string;
-  /** When the session was asked for over it, and when it was confirmed, on the monotonic clock. */
+  /** When the session was requested over it, and when it was confirmed, on the monotonic clock. */
   askedAt?: number;
   confirmedAt?: number;
 }
 
 /**
- * The connection of one session, over as many sockets as it takes, and what the library does wrong about it
- * put right on the instance.
+ * The connection of one session, over any number of sockets, with corrections of the library's errors on the
+ * instance.
  *
- * All waiting is done on the injected clock. The library's own search for a server, its time-outs and its
- * watches are replaced, since they cannot be stopped, do not notice a server that does not answer, or throw
- * where no code can catch it.
+ * All waiting uses the injected clock. The library's own search for a server, its time-outs and its watches
+ * are replaced: they cannot be stopped, do not notice a server that does not answer, or throw where no code
+ * can catch it.
  */
 export class LibraryConnection {
   readonly activity = new SessionActivity();
@@ -92,7 +92,7 @@ export class LibraryConnection {
   #attempt: Attempt | undefined;
   #suspendedAt: number | undefined;
   #onConnected: (() => void) | undefined;
-  /** What the clock said when it was read last. */
+  /** The time at the last reading of the clock. */
   readonly #reading = { at: Number.NEGATIVE_INFINITY };
 
   /** @param client not connected yet */
@@ -119,7 +119,7 @@ export class LibraryConnection {
       reading: this.#reading,
       moved,
     });
-    // This file asks a silent server itself, by a request whose answer tells when it was sent.
+    // This file probes a silent server itself, by a request whose answer shows when it was sent.
     manager.onSocketTimeout = () => undefined;
     manager.connect = () => {
       manager.setState(CONNECTING);
@@ -142,7 +142,7 @@ export class LibraryConnection {
     client.connect();
   }
 
-  /** What was wrong with each server when it was last tried; undefined while nothing is known. */
+  /** The problem of each server at its last attempt; undefined while nothing is known. */
   get problem(): string | undefined {
     const problems = [...this.#problems.values()];
     return problems.length === 0 ? undefined : problems.join('; ');
@@ -154,8 +154,8 @@ export class LibraryConnection {
   }
 
   /**
-   * Begins the present turn of the event loop, whose requests go out in one write at its end.
-   * @param now what the clock says, if it was just read
+   * Begins the current turn of the event loop, whose requests are sent in one write at its end.
+   * @param now the time, if the clock was just read
    */
   turn(now?: number): void {
     this.#requests.turn(now);
@@ -221,8 +221,8 @@ export class LibraryConnection {
     }
     if (candidate?.status !== 'found' || signal.aborted) return;
     const { server, address, limitMs } = candidate;
-    // Servers that were set up anew are behind what this client has seen, and would refuse it for ever,
-    // instead of calling the session expired.
+    // A new ensemble is behind the state that this client has seen. It would refuse the client for ever,
+    // instead of reporting the session as expired.
     if (this.#suspendedAt !== undefined && clock.monotonic() - this.#suspendedAt > sessionTimeoutMs)
       manager.zxid = Buffer.alloc(8);
     const attempt: Attempt = { server: formatServer(server), over: new AbortController() };
@@ -270,7 +270,7 @@ export class LibraryConnection {
     const { remoteAddress = '', remotePort = 0 } = this.#manager.socket ?? {};
     const lastHeard = () => this.#guard.lastHeard;
     const ask = () => {
-      // What is heard from now on is heard after the question.
+      // All answers from now on come after this request.
       this.#reading.at = clock.monotonic();
       void this.request(Request.exists('/', false), () => undefined).catch(() => undefined);
     };
@@ -287,7 +287,7 @@ export class LibraryConnection {
       });
   }
 
-  /** The connection is of no more use. Once its socket has closed, the library goes on to the next server. */
+  /** The connection is no longer usable. Once its socket has closed, the library tries the next server. */
   #disconnected(): void {
     const attempt = this.#attempt;
     if (!attempt || attempt.over.signal.aborted) return;
@@ -303,8 +303,7 @@ export class LibraryConnection {
         ? 'the connection was closed'
         : noSession(this.options.tls));
     const text = this.#note(attempt.server, problem);
-    // What was not written yet belongs to calls that fail now: it must not be carried out behind their backs
-    // later.
+    // Requests that were not written yet belong to calls that fail now: they must not be executed later.
     this.#manager.packetQueue.queue.length = 0;
     this.#requests.fail(new RequestFailure('connection-loss', true, text));
     if (wasConnected) {
@@ -323,7 +322,7 @@ export class LibraryConnection {
     this.options.listener.ended(why);
   }
 
-  /** Breaks the connection, not the session: the library goes on to the next server. */
+  /** Breaks the connection, not the session: the library tries the next server. */
   #drop(problem: string): void {
     if (this.#attempt) this.#attempt.problem ??= problem;
     this.#manager.socket?.destroy();
@@ -331,7 +330,7 @@ export class LibraryConnection {
     this.#disconnected();
   }
 
-  /** What is wrong with a server, as it is told. */
+  /** Records the problem of a server, and returns it as it is reported. */
   #note(server: string, problem: string): string {
     const text = problem.includes(server) ? problem : `${server}: ${problem}`;
     this.#problems.set(server, text);

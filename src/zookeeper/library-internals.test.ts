@@ -18,7 +18,7 @@ describe('the insides of the ZooKeeper library', () => {
     expect(connectionOf(client)).toBe(client.connectionManager);
   });
 
-  it('are refused by name where one of them has changed, before anything is replaced', () => {
+  it('are refused by name if one of them has changed, before anything is replaced', () => {
     const { connectionManager } = open();
     const changed = Object.create(connectionManager, { onSocketData: { value: undefined } });
     expect(() => connectionOf({ connectionManager: changed })).toThrow(

@@ -2,19 +2,20 @@ import type { Socket } from 'node:net';
 import { type Client, Exception } from 'node-zookeeper-client';
 import { Answer, type Request } from './messages.js';
 
-// What is used and replaced of the library's insides, where its public side does not let it be used safely:
+// The internals of the library that are used and replaced, since its public interface does not allow a safe
+// use:
 // - `connect` and the timers behind it: the search for a server is ours (`library-connection.ts`);
 // - `queue`, `packetQueue`, `xid`: requests are encoded here (`request-pipeline.ts`);
 // - `onSocketData`: messages are cut and checked before the library sees them (`MessageGuard`, below).
-// package.json pins the version. Another one is refused when a client opens, see `connectionOf`.
+// package.json pins the version. Another version is refused when a client opens, see `connectionOf`.
 
 /** The library's client, its insides visible. */
 export type LibraryClient = Client & { readonly connectionManager: ConnectionManager };
 
-/** What the library's callbacks are given in place of a result. */
+/** The argument of the library's callbacks in place of a result. */
 export type LibraryError = Error | Exception;
 
-/** The library's connection: finds a server, speaks the protocol, and goes on to another server by itself. */
+/** The library's connection: finds a server, speaks the protocol, and changes to another server by itself. */
 export interface ConnectionManager {
   /** 1 until a session is confirmed over this connection. */
   readonly state: number;
@@ -68,8 +69,8 @@ export function connectionOf(client: Pick<LibraryClient, 'connectionManager'>): 
 const LONGEST_MESSAGE = 1 << 26;
 
 /**
- * Answers that the library knows how to tell. Of others its code for "API error" is made, for want of a
- * neutral one.
+ * The code for answers that the library cannot report. It is the library's code for "API error", since there
+ * is no neutral one.
  */
 const STAND_IN_CODE = -100;
 
@@ -83,8 +84,8 @@ const KNOWN_CODES: ReadonlySet<unknown> = new Set(Object.values(Exception));
 export const CONNECTING = 1;
 
 /**
- * Where xid and code stand in an answer: length, xid, zxid, code. A notification, a ping, and an answer on
- * credentials have a negative xid.
+ * The positions of xid and code in an answer: length, xid, zxid, code. A notification, a ping, and an answer
+ * on credentials have a negative xid.
  */
 const XID_AT = 4;
 const CODE_AT = 16;
@@ -93,7 +94,7 @@ const CODE_AT = 16;
 const NOTIFICATION = -1;
 const NODE_DELETED = 2;
 
-/** What a server sends without being asked. */
+/** The messages that a server sends without a request. */
 export interface MessageListener {
   /** A one-shot watch on the znode has fired; `isGone` when because the znode was removed. */
   changed(path: string, isGone: boolean): void;
@@ -102,13 +103,13 @@ export interface MessageListener {
 }
 
 /**
- * Stands between the socket and the library, which takes what a server sends in a way that can kill the
- * process: it throws for codes and events that it does not know, in a socket's handler where no code can
- * catch it; it calls itself once for each message of a burst; and it takes the rest of a message from a
- * broken connection for the beginning of the next one.
+ * A filter between the socket and the library, whose handling of messages can kill the process. The library
+ * throws for codes and events that it does not know, in a socket's handler where no code can catch that. It
+ * calls itself once for each message of a burst. And it takes the rest of a message from a broken connection
+ * for the beginning of the next one.
  *
- * The guard cuts the stream into messages itself, hands them over one at a time, translates the codes that
- * the library does not know, and gives up the connection where the library throws all the same.
+ * The guard cuts the stream into messages itself, and passes them on one at a time. It translates the codes
+ * that the library does not know, and gives up the connection if the library throws even so.
  */
 export class MessageGuard {
   /**
@@ -122,9 +123,7 @@ export class MessageGuard {
   #rest: Buffer = Buffer.alloc(0);
   readonly #library: (message: Buffer) => void;
 
-  /**
-   * @param reading what the clock said when it was read last
-   */
+  /** @param reading the time at the last reading of the clock */
   constructor(
     private readonly manager: ConnectionManager,
     private readonly reading: { readonly at: number },
@@ -134,7 +133,7 @@ export class MessageGuard {
     manager.onSocketData = (bytes) => this.#take(bytes);
   }
 
-  /** A new connection begins: what is left of the last one belongs to nothing. */
+  /** A new connection begins: the rest of the last one is dropped. */
   reset(): void {
     this.#rest = Buffer.alloc(0);
   }

@@ -17,7 +17,7 @@ export interface LibrarySessionOptions extends LibraryConnectionOptions {
   readonly auth: DigestAuth | undefined;
 }
 
-/** What the client needs of a session: the simulation has another one. */
+/** The part of a session that the client needs: the simulation has another implementation. */
 export type Session = Pick<LibrarySession, keyof LibrarySession>;
 export type OpenSession = (options: LibrarySessionOptions) => Session;
 
@@ -43,7 +43,7 @@ export class LibrarySession extends LibraryConnection {
     this.#own = accessList([anyone(Permission.all)]);
     this.#shared = this.#own;
     if (auth) {
-      // "auth" stands for the user that the connection has authenticated as.
+      // "auth" is the user that the connection has authenticated as.
       const owner = { permissions: Permission.all, scheme: 'auth', id: '' };
       this.#own = accessList([owner, anyone(Permission.read)]);
       // Who may change the rights could shut out all others.
@@ -73,7 +73,7 @@ export class LibrarySession extends LibraryConnection {
     return this.request(Request.setData(path, data, version), (answer) => answer.stat());
   }
 
-  /** @param watch whether the next change of the data is to be told */
+  /** @param watch whether to report the next change of the data */
   read(path: string, watch: boolean): Promise<Znode> {
     return this.request(
       Request.read(path, watch),
@@ -82,12 +82,12 @@ export class LibrarySession extends LibraryConnection {
     );
   }
 
-  /** @param watch whether the next change of the set of children is to be told */
+  /** @param watch whether to report the next change of the set of children */
   children(path: string, watch: boolean): Promise<readonly string[]> {
     return this.request(Request.children(path, watch), (answer) => answer.texts(), watch);
   }
 
-  /** @param watch whether the making of the znode, or its next change, is to be told */
+  /** @param watch whether to report the creation of the znode, or its next change */
   async exists(path: string, watch: boolean): Promise<boolean> {
     try {
       await this.request(Request.exists(path, watch), nothing, watch);
@@ -116,7 +116,7 @@ export class LibrarySession extends LibraryConnection {
   }
 }
 
-/** The answer has no body, or none that is asked for. */
+/** The answer has no body, or no body of interest. */
 const nothing = () => undefined;
 
 /** A server closes the connection on a request that is too large, every time that it is sent. */

@@ -26,7 +26,7 @@ const MODES: Readonly<Record<CreateMode, number>> = {
   'ephemeral-sequential': 3,
 };
 
-/** Of an access control list: who may do what. */
+/** An entry of an access control list. */
 export interface Access {
   readonly permissions: number;
   readonly scheme: string;
@@ -41,7 +41,7 @@ export const Permission = { read: 1, admin: 16, all: 31 };
  */
 type Field = number | boolean | string | Buffer | readonly Field[];
 
-/** Its length, its number and its operation stand before the fields of a request. */
+/** A request begins with its length, its number and its operation. Its fields follow. */
 const XID_AT = 4;
 const OPERATION_AT = 8;
 const FIELDS_AT = 12;
@@ -98,7 +98,7 @@ export class Request {
     return new Request(Op.getChildren, [path, watch]);
   }
 
-  /** @param accessTo the access to what is made in a mode */
+  /** @param accessTo the access to a znode by its create mode */
   static multi(operations: readonly MultiOperation[], accessTo: (mode: CreateMode) => AccessList): Request {
     const fields = operations.flatMap((operation): Field[] => {
       const { path } = operation;
@@ -150,14 +150,14 @@ function write(bytes: Buffer, at: number, field: Field): number {
   return next;
 }
 
-/** Length, number, zxid and code stand before the body of an answer. */
+/** An answer begins with length, number, zxid and code. Its body follows. */
 const BODY_AT = 20;
 
 /** The body of an answer, from its beginning. Its methods throw a RangeError where it ends too soon. */
 export class Answer {
   #at = BODY_AT;
 
-  /** @param bytes the whole answer. What is read of it is copied */
+  /** @param bytes the whole answer; values that are read from it are copied */
   constructor(private readonly bytes: Buffer) {}
 
   int(): number {
@@ -211,7 +211,7 @@ export class Answer {
     return { type, path: this.text() };
   }
 
-  /** Of a transaction. @throws {RequestFailure} what it was refused for, and at which operation */
+  /** Of a transaction. @throws {RequestFailure} the reason of a refusal, and the refused operation */
   results(): void {
     for (let index = 0; ; index += 1) {
       const type = this.int();
@@ -221,7 +221,7 @@ export class Answer {
       if (type === Op.create) this.text();
       else if (type === Op.setData) this.stat();
       else if (type === Op.error) {
-        // Those before the one that is refused are told to be fine, those after it to have been given up.
+        // Operations before the refused one are reported as successful, later ones as given up.
         const code = this.int();
         if (code !== 0) throw failureOf(code, index);
       } else if (type !== Op.delete && type !== Op.check)

@@ -39,7 +39,7 @@ describe('the addresses of a host', () => {
     },
   );
 
-  it('are looked up once at a time in the whole process, however many ask, however long no answer comes', async () => {
+  it('are looked up once at a time in the whole process, for any number of callers, however long no answer comes', async () => {
     const { clock, resolve, begun, most } = scripted();
     const told = new Set<string>();
     let asked = 0;
@@ -57,7 +57,7 @@ describe('the addresses of a host', () => {
     expect([...told]).toEqual(['the name was not resolved within 1111 ms']);
   });
 
-  it('are found for the one who stands in line as soon as the lookups before have ended', async () => {
+  it('are found for a waiting caller as soon as the earlier lookups have ended', async () => {
     const { resolve, settle, begun } = scripted();
     const [first, second, again] = [resolve('a.test'), resolve('b.test'), resolve('a.test')];
     await settle(({ fail }) => fail(new Error('getaddrinfo ENOTFOUND a.test')));
@@ -68,7 +68,7 @@ describe('the addresses of a host', () => {
     expect(begun).toEqual(['a.test', 'b.test']);
   });
 
-  it('that came too late are there for the next caller, and are asked for anew after a while', async () => {
+  it('that came too late are there for the next caller, and are looked up again after a while', async () => {
     const { clock, resolve, settle, begun } = scripted();
     const late = resolve('a.test');
     await clock.advance(1_000);
@@ -83,7 +83,7 @@ describe('the addresses of a host', () => {
     expect(begun).toEqual(['a.test', 'a.test']);
   });
 
-  it('are not looked up for somebody who has gone, who learns nothing more and leaves no timer behind', async () => {
+  it('are not looked up for a caller that has gone, which gets no answer and leaves no timer behind', async () => {
     const { clock, resolve, settle, begun } = scripted();
     const stays = resolve('a.test');
     const leaving = new AbortController();
@@ -96,7 +96,7 @@ describe('the addresses of a host', () => {
     expect([begun, clock.sleepers]).toEqual([['a.test'], 0]);
   });
 
-  it('are missing where the answer holds none', async () => {
+  it('are missing if the answer contains none', async () => {
     const { resolve, settle } = scripted();
     const empty = resolve('a.test');
     await settle(({ answer }) => answer([]));

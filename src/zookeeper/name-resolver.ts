@@ -6,7 +6,7 @@ import type { Clock } from '../base/clock.js';
 /** The addresses of a host, the preferred one first; rejects where none are known. */
 export type Lookup = (host: string) => Promise<readonly string[]>;
 
-/** What became of a name: at least one address, or the reason why there is none, for people. */
+/** The result of a lookup: at least one address, or the reason why there is none, for people. */
 export type Resolution =
   | { readonly status: 'found'; readonly addresses: readonly string[] }
   | { readonly status: 'failed'; readonly problem: string };
@@ -19,7 +19,7 @@ export interface ResolveOptions {
 }
 
 /**
- * How long an answer holds, in milliseconds: for callers that ask together, and for one that had to wait too
+ * How long an answer is valid, in milliseconds: for simultaneous callers, and for one that had to wait too
  * long and asks again.
  */
 const RECENT_MS = 5_000;
@@ -33,9 +33,9 @@ interface Wanted {
  * Finds the addresses of hosts, one lookup at a time.
  *
  * The system's lookup cannot be cancelled, may take many seconds, and holds one of the four threads that all
- * lookups and file operations of the process share. Lookups begun anew at every attempt to connect would soon
- * hold all of them, and the store's host could not be resolved any more. So a further question about a host
- * joins the one under way, and other hosts stand in line.
+ * lookups and file operations of the process share. A new lookup at every attempt to connect would soon hold
+ * all of them, and the store's host could not be resolved any more. So a further query for a host joins the
+ * current one, and other hosts wait.
  */
 export class NameResolver {
   readonly #wanted = new Map<string, Wanted>();
@@ -46,8 +46,8 @@ export class NameResolver {
   constructor(private readonly lookup: Lookup = systemLookup) {}
 
   /**
-   * Resolves with the addresses, or with what is wrong, within `limitMs`. An IP address is its own. When the
-   * time is up the lookup goes on, and its answer serves the next who ask.
+   * Resolves with the addresses, or with the problem, within `limitMs`. An IP address resolves to itself.
+   * When the time is up the lookup continues, and its answer serves later callers.
    *
    * @throws the reason of `signal` when it aborts
    */

@@ -127,7 +127,7 @@ describe('a reconcile loop', () => {
     await loop.close();
   });
 
-  it('is not in step while what was settled has been touched again meanwhile', async () => {
+  it('is not synced while a settled item has been touched again', async () => {
     let again = 3;
     const { item, seen, loop } = reconciling(async (each) => {
       again -= 1;

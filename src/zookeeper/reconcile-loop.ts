@@ -11,8 +11,8 @@ import type { Watch, Znode, ZooKeeper } from './zookeeper.js';
 import { isFault, ZooKeeperError } from './zookeeper-error.js';
 
 /**
- * How far ZooKeeper has what is wanted there. `synced`: all of it, in this session. `degraded`: something is
- * missing, or not certain; the loop works on it in the background.
+ * How far ZooKeeper has the wanted state. `synced`: completely, in this session. `degraded`: not completely,
+ * or not for certain; the loop continues in the background.
  */
 export type ReconcileState =
   | { readonly status: 'synced' }
@@ -24,11 +24,11 @@ export type ReconcileEvent =
   | { readonly type: 'synced' }
   | { readonly type: 'degraded'; readonly problem: string };
 
-/** One thing that is wanted in ZooKeeper, or is to be removed there. */
+/** An item that is wanted in ZooKeeper, or is to be removed there. */
 export interface Reconciled {
   /** Of its znode, or of what it consists of. */
   readonly path: string;
-  /** Whether ZooKeeper may differ from what is wanted. The loop keeps it. */
+  /** Whether ZooKeeper may differ from the wanted state. */
   dirty: boolean;
   /** Why it is left as it is; undefined while nothing is in the way. */
   readonly blockedBy: string | undefined;
@@ -46,7 +46,7 @@ export interface Reconciled {
   expects?(znode: Znode | undefined, sessionId: string): boolean;
 }
 
-/** What the calls of one turn are bound to. */
+/** The bounds of the calls of one turn. */
 export interface ReconcileCall {
   readonly sessionId: string;
   readonly signal: AbortSignal;
@@ -77,7 +77,7 @@ export class ReconcileLoop {
   /** With the watches of their znodes. */
   readonly #items = new Map<Reconciled, { readonly path: string; readonly watch: Watch } | undefined>();
   readonly #listeners = new Listeners<ReconcileState>();
-  /** For each time that what is waited for in {@link until} may have come. */
+  /** Notified whenever the wait of {@link until} may be over. */
   readonly #progress = new Listeners<void>();
   readonly #closing = new AbortController();
   readonly #forgetSession: () => void;

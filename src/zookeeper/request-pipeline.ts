@@ -5,12 +5,12 @@ import { Answer, type Request } from './messages.js';
 import type { SessionActivity } from './session-activity.js';
 import { failureOf, RequestFailure, SESSION_MOVED } from './zookeeper-error.js';
 
-/** What servers take in one request unless told otherwise, in bytes (`jute.maxbuffer`). */
+/** The default limit of servers for one request, in bytes (`jute.maxbuffer`). */
 const LARGEST_REQUEST = 1_048_575;
 
 /**
- * The requests of one turn of the event loop. None of them is sent before `sentAt`, and the `last` after the
- * others.
+ * The requests of one turn of the event loop. No request is sent before `sentAt`, and `last` is sent after
+ * the others.
  */
 interface Turn {
   readonly socket: Socket | undefined;
@@ -23,18 +23,18 @@ export interface RequestPipelineOptions {
   readonly guard: MessageGuard;
   readonly activity: SessionActivity;
   readonly clock: Clock;
-  /** What the clock said when it was read last. */
+  /** The time at the last reading of the clock. */
   readonly reading: { at: number };
-  /** The session goes on over another connection: this one is of no more use. */
+  /** The session continues over another connection: this one is no longer usable. */
   readonly moved: () => void;
 }
 
 /**
- * The requests of one session that have no answer yet. Those of one turn of the event loop go out in one
- * write, at its end.
+ * The requests of one session that have no answer yet. The requests of one turn of the event loop are sent in
+ * one write, at its end.
  */
 export class RequestPipeline {
-  /** Whether the session is confirmed over a connection that still stands. */
+  /** Whether the session is confirmed over a connection that is still open. */
   isOpen = false;
   readonly #underWay = new Set<(failure: RequestFailure) => void>();
   #turn: Turn | undefined;
@@ -71,14 +71,14 @@ export class RequestPipeline {
         manager.queue(request, (error) => {
           if (!this.#underWay.has(reject)) return;
           const { message, code } = guard;
-          // A refusal is an answer as well. There is a message only while it is handed over.
+          // A refusal is an answer, too. There is a message only during the call.
           if (message && activity.isNews(sentAt)) activity.answered(sentAt, clock.monotonic());
           try {
             if (error)
               throw failureOf(code || ('code' in error && typeof error.code === 'number' ? error.code : 0));
             resolve(read(new Answer(message as Buffer)));
           } catch (failure) {
-            // Other than a refusal: what cannot be read ends the connection.
+            // Not a refusal: an unreadable answer ends the connection.
             if (!(failure instanceof RequestFailure)) throw failure;
             reject(failure);
             if (code === SESSION_MOVED) moved();
@@ -91,7 +91,7 @@ export class RequestPipeline {
     });
   }
 
-  /** The present turn of the event loop. @param now what the clock says, if it was just read */
+  /** The current turn of the event loop. @param now the time, if the clock was just read */
   turn(now?: number): Turn {
     if (this.#turn) return this.#turn;
     const { manager, reading, clock } = this.options;
@@ -103,7 +103,7 @@ export class RequestPipeline {
     return this.#turn;
   }
 
-  /** Ends the present turn: what it has is sent now. */
+  /** Ends the current turn, and sends its requests now. */
   flush(): void {
     for (const post of this.#turn?.last ?? []) post();
     this.#turn?.socket?.uncork();

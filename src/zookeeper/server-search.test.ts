@@ -77,7 +77,7 @@ describe('a server with several addresses', () => {
 });
 
 describe('a server whose name is not found', () => {
-  it('is told as such, and passed over at once', async () => {
+  it('is reported as such, and skipped at once', async () => {
     const { next } = search(['missing', '10.0.2.1']);
     const both = [await next(), await next()];
     const unresolved = {
@@ -107,7 +107,7 @@ describe('an attempt', () => {
     expect(limits.at(-1)).toBe(limitMs);
   });
 
-  it('is given up soon at first, and has twice the time after each one that was not answered, until there is a session', async () => {
+  it('is given up soon at first, and has twice the time after each unanswered attempt, until there is a session', async () => {
     const { of, next } = search(['10.0.0.1'], 600_000);
     const limit = async () => ((await next()).candidate as { limitMs: number }).limitMs;
     // One that is refused says nothing of how slow they are.
@@ -152,7 +152,7 @@ describe('the servers', () => {
     expect(pauses.at(-3)).toBeGreaterThanOrEqual(500);
   });
 
-  it('are tried at once after a good connection, the one that was lost last of all', async () => {
+  it('are tried at once after a good connection, and the one that was lost comes last', async () => {
     const servers = search(SERVERS, 9_000, 2);
     const [, , , lost] = await attempts(servers, 4);
     servers.of.connected();

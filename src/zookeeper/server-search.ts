@@ -5,7 +5,7 @@ import type { NameResolver } from './name-resolver.js';
 
 export interface ServerSearchOptions {
   readonly servers: readonly ServerAddress[];
-  /** What is asked of the servers, in milliseconds. */
+  /** The requested time-out of the session, in milliseconds. */
   readonly sessionTimeoutMs: number;
   readonly names: NameResolver;
   readonly clock: Clock;
@@ -33,16 +33,16 @@ const ROUND_PAUSE_MS = { first: 100, max: 1_000 };
 /**
  * Finds the next address to connect to.
  *
- * Each client has its own order of servers, chosen at random, so that the servers share the load. Within
- * a round over all of them there is no pause. Between rounds it grows, and differs from client to client, so
- * that a server that comes back is not met by all of them at once.
+ * Each client has its own random order of servers, so that the servers share the load. Within a round over
+ * all of them there is no pause. Between rounds the pause grows, and differs from client to client, so that
+ * not all clients reach a returning server at once.
  *
- * A name may stand for all servers of an ensemble, or for one in two families. So each server's addresses are
- * tried in turn without a pause, beginning after the one that was tried last.
+ * A name may have the addresses of all servers of an ensemble, or of one server in two families. So each
+ * server's addresses are tried in turn without a pause, beginning after the one that was tried last.
  */
 export class ServerSearch {
   readonly #servers: readonly ServerAddress[];
-  /** How many servers have had their turn: since the beginning, and since the last good connection. */
+  /** Number of servers that were tried, since the beginning and since the last good connection. */
   #turns = 0;
   #attempts = 0;
   readonly #lastTried = new Map<string, string>();
@@ -60,7 +60,7 @@ export class ServerSearch {
   async next(signal: AbortSignal): Promise<Candidate> {
     const { clock, names, servers } = this.options;
     if (!this.#turn || this.#turn.untried.length === 0) {
-      // Also without a pause: in a later turn of the event loop, when the last attempt is over.
+      // Without a pause, too, it continues in a separate turn, when the last attempt is over.
       await clock.sleep(this.#pauseMs(), signal);
       const server = this.#servers[this.#turns % servers.length] as ServerAddress;
       this.#turns += 1;
@@ -95,7 +95,7 @@ export class ServerSearch {
     this.#unanswered += 1;
   }
 
-  /** There is a session: the further addresses are not what to try when the connection is lost. */
+  /** There is a session: after its connection is lost, the remaining addresses are not tried. */
   connected(): void {
     this.#turn = undefined;
     this.#unanswered = 0;

@@ -19,14 +19,14 @@ it('knows nothing before there is a connection', () => {
   expect(new SessionActivity().heardBy(Number.POSITIVE_INFINITY)).toBe(Number.NEGATIVE_INFINITY);
 });
 
-it('forgets with a new connection what was told to another server', () => {
+it('forgets requests to another server when a new connection begins', () => {
   const activity = openedAt(0);
   activity.answered(5_000, 5_010);
   activity.begin(4_000, T);
   expect(activity.heardBy(Number.POSITIVE_INFINITY)).toBe(4_000);
 });
 
-it('looks back for a whole time-out however many requests there are, and is at most a 48th of it behind', () => {
+it('covers a whole time-out for any number of requests, and is at most a 48th of it behind', () => {
   const activity = openedAt(0);
   for (let sentAt = 1; sentAt <= 5 * T; sentAt += 1) activity.answered(sentAt, sentAt);
   for (const at of [4 * T, 4.5 * T, 5 * T]) {

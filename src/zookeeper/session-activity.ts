@@ -1,11 +1,11 @@
-/** How much closer together than the session's time-out requests need not be told apart. */
+/** Requests within this share of the session's time-out count as simultaneous. */
 const STEP_SHARE = 1 / 48;
 /** More than there are steps in a time-out. */
 const MOST_KEPT = 64;
 
 /**
- * What a session has sent over its present connection, and when the answers were read: from that follows what
- * its leader has heard. Times are those of the monotonic clock, in milliseconds.
+ * The requests that a session has sent over its current connection, and when the answers were read. They show
+ * what its leader has heard. Times are those of the monotonic clock, in milliseconds.
  */
 export class SessionActivity {
   #stepMs = 0;
@@ -13,8 +13,8 @@ export class SessionActivity {
   readonly #answered: { readonly sentAt: number; readonly answeredAt: number }[] = [];
 
   /**
-   * A connection is confirmed. The leader itself hears of the request to connect, so this counts at once.
-   * What was told to another server counts no more.
+   * A connection is confirmed. The request to connect reaches the leader itself, so this counts at once.
+   * Reports to another server do not count any more.
    */
   begin(askedAt: number, timeoutMs: number): void {
     this.#stepMs = timeoutMs * STEP_SHARE;

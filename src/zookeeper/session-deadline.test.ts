@@ -38,8 +38,8 @@ describe('the time until which a session surely lives', () => {
     expect(proofOf([0, 4_000 + T / 4], { latencyMs: 0 }).until).toBe((T * 11) / 12);
   });
 
-  it('is no time that a process can count on where it stood still before: what it sent last may never have been told to the leader', () => {
-    // Sent at 7,000, but its answer is read after the pause only: that tells nothing of when it was answered.
+  it('is no time that a process can rely on after a pause: the leader may never have learned of its last request', () => {
+    // Sent at 7,000, but its answer is read only after the pause. That does not show when it was answered.
     const activity = new SessionActivity();
     activity.begin(0, T);
     activity.answered(2_000, 2_010);
@@ -53,9 +53,9 @@ describe('the time until which a session surely lives', () => {
     expect(proofOf([0, 2_000, 4_000, 6_000], { latencyMs: 1_000 }).until).toBe(6_000 + T / 2);
   });
 
-  it('is cut where a heartbeat followed another one that may not have been relayed, after a long silence', () => {
-    // At 7,000 and 7,100 perhaps nothing had been told to the leader since 1,000: from there it counts a
-    // whole time-out.
+  it('is cut if a heartbeat followed another one that may not have been relayed, after a long silence', () => {
+    // At 7,000 and 7,100 the leader may have heard nothing since 1,000: from there it counts a whole
+    // time-out.
     expect(proofOf([0, 1_000, 7_000, 7_100]).until).toBe(1_000 + (T * 11) / 12);
   });
 
@@ -89,9 +89,9 @@ describe('the time until which a session surely lives', () => {
   });
 
   /**
-   * A model of what the proof is about: a follower tells the leader of the sessions it has heard of each time
-   * it is pinged, every half tick; the leader ends a session when it has not heard of it for the time-out;
-   * after the last answer the follower is cut off.
+   * A model for the proof. At each ping, every half tick, a follower reports to the leader the sessions that
+   * it has heard of. The leader ends a session when it has not heard of it for the time-out. After the last
+   * answer the follower is cut off.
    */
   it('ends before the leader ends the session, whenever the follower is cut off from the leader', () => {
     const random = seededRandom(7);
@@ -106,7 +106,7 @@ describe('the time until which a session surely lives', () => {
       const askedAt = -random.next() * T;
       activity.begin(askedAt, T);
       const reached: number[] = [askedAt];
-      // The follower stands in line when a write reaches it. It has told of what reached it before its last
+      // The follower is up to date when a write reaches it. It has reported what reached it before its last
       // ping.
       const toldBy = (time: number) =>
         reached.findLast((at) => at <= Math.floor((time - phase) / halfTick) * halfTick + phase) ?? askedAt;
@@ -117,7 +117,7 @@ describe('the time until which a session surely lives', () => {
         const arrivesAt = sentAt + random.next() ** 4 * 500;
         // The leader has ended the session.
         if (arrivesAt > toldBy(arrivesAt) + T) break;
-        // The process may stand still before it reads the answer.
+        // The process may be paused before it reads the answer.
         const answeredAt =
           arrivesAt + random.next() ** 4 * 1_500 + (random.next() < 0.1 ? random.next() * T : 0);
         reached.push(arrivesAt);

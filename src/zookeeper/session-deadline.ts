@@ -7,10 +7,10 @@ const RESERVE_SHARE = 1 / 12;
 const MAX_SHARE = 1 / 2;
 
 /**
- * Until when the servers cannot have ended a session, by the writes that they answered: half a time-out after
- * the sending of the last one where they come every sixth of it, a third where the session was idle. The
- * arithmetic, and what it does not cover: docs/design/allocation.md, "One holder". No input, no output: times
- * are those of the monotonic clock, in milliseconds.
+ * Until when the servers cannot have ended a session, by the writes that they answered. That is half a
+ * time-out after the sending of the last write if there is one every sixth of it, and a third if the session
+ * was idle. The arithmetic, and its limits: docs/design/allocation.md, "One holder". No input, no output:
+ * times are those of the monotonic clock, in milliseconds.
  */
 export class SessionDeadline {
   /** When the last answered write was sent. */

@@ -19,7 +19,7 @@ const GOOD_AFTER_MS = 5_000;
 /** Between sessions that do not last, in milliseconds. */
 const RENEW_MS = { first: 200, max: 5_000 };
 
-/** Sees to it that there is a session: opens a new one when the last has ended, and says how things stand. */
+/** Keeps a session: opens a new one when the last has ended, and reports the state. */
 export class SessionKeeper {
   #state: SessionState = { status: 'connecting' };
   #session: Session;
@@ -44,7 +44,7 @@ export class SessionKeeper {
     return this.#session;
   }
 
-  /** What is wrong, for people; undefined while nothing is. */
+  /** The current problem, for people; undefined without one. */
   get problem(): string | undefined {
     return this.#session.problem;
   }
@@ -125,7 +125,7 @@ export class SessionKeeper {
     );
   }
 
-  /** Notifies every listener of each state in order, also when one of them brings about the next. */
+  /** Notifies every listener of each state in order, even if a listener causes the next state. */
   #become(state: SessionState): void {
     if (this.#state.status === 'closed') return;
     this.#state = state;

@@ -1,10 +1,10 @@
 /**
- * Where the session with ZooKeeper stands. Session ids are 16 hex digits, lower case.
+ * The state of the session with ZooKeeper. Session ids are 16 hex digits, lower case.
  *
  * `connecting` → `connected` → `suspended` → `connected` (the same session) or `expired` → `connecting` (a
- * new one) → …, and `closed` from anywhere. That a session has expired is only learned from a server: one
- * that is `suspended` may be gone already. `timeoutMs` is what the server granted, `server` its host and
- * port, and `problem` what went wrong last, for people.
+ * new one) → …, and `closed` from anywhere. Only a server shows that a session has expired: a `suspended` one
+ * may have ended already. `timeoutMs` is the time-out that the server granted, `server` its host and port,
+ * and `problem` the last problem, for people.
  */
 export type SessionState =
   /** There has been no session yet, or the last one has expired. */
@@ -16,8 +16,8 @@ export type SessionState =
       readonly server: string;
     }
   /**
-   * The connection is lost, the session may live on at the servers; the client looks for another one by
-   * itself.
+   * The connection is lost, and the session may still exist at the servers. The client looks for another
+   * connection by itself.
    */
   | {
       readonly status: 'suspended';

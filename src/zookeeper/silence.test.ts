@@ -42,7 +42,7 @@ describe('a connection', () => {
     expect(result.silent).toBe(true);
   });
 
-  it('lives as long as the server answers when it is asked', async () => {
+  it('lives as long as the server answers probes', async () => {
     const { clock, result, asked } = connection(() => true);
     await clock.advance(50 * INTERVAL_MS);
     expect(result.silent).toBeUndefined();

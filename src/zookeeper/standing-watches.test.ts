@@ -35,7 +35,7 @@ function scene() {
   return { clock, network, watches, under, answer };
 }
 
-it('read again after a reconnect, at most 64 at a time, and report what is new', async () => {
+it('read again after a reconnect, at most 64 at a time, and report changes', async () => {
   const { network, watches, answer } = scene();
   const reported: string[] = [];
   const all = Array.from({ length: 2_000 }, (_, i) =>
@@ -58,7 +58,7 @@ it('read again after a reconnect, at most 64 at a time, and report what is new',
   expect(reported.slice(2_000)).toEqual(Array.from({ length: 2_000 }, () => 'b'));
 });
 
-it('read once more where something changes during a read, and report nothing once closed', async () => {
+it('read once more if something changes during a read, and report nothing once closed', async () => {
   const { network, watches, under, answer } = scene();
   const reported: string[] = [];
   const watch = watches.children('/a', (names) => reported.push(String(names)));

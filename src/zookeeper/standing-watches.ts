@@ -25,7 +25,7 @@ export interface StandingWatchesOptions {
 /** Between the reads of a watch that fails, in milliseconds: the first and the longest. */
 const RETRY_MS = { first: 100, max: 5_000 };
 
-/** What a watch is for. */
+/** The subject of a watch. */
 interface Watched<S> {
   /** For messages. */
   readonly operation: string;
@@ -33,7 +33,7 @@ interface Watched<S> {
   readonly read: (session: Session, full: string) => Promise<S>;
   /** Equal for equal states. */
   readonly fingerprint: (state: S) => string;
-  /** Whether the removal of the znode is reported before what is read after it. */
+  /** Whether the removal of the znode is reported before the state that is read after it. */
   readonly endsWithIt?: boolean;
 }
 
@@ -59,8 +59,8 @@ const REMOVAL: Watched<Znode> = {
 const NOTHING = Symbol('nothing');
 
 /**
- * A watch that stays: one read at a time; what happens meanwhile leads to another. There may be one for each
- * of many thousand znodes: it has no closure, and makes a promise only for the caller that asks for it.
+ * A watch that stays: it reads one at a time, and a change meanwhile leads to another read. There may be one
+ * for each of many thousand znodes: it has no closure, and makes a promise only for the caller that needs it.
  */
 class StandingWatch<S> implements ReadingWatch {
   isStale = false;
@@ -88,7 +88,7 @@ class StandingWatch<S> implements ReadingWatch {
     return this.#first;
   }
 
-  /** Calls the listener with what is new. */
+  /** Calls the listener with a new state. */
   report(state: S | undefined): void {
     const fingerprint = state && this.watched.fingerprint(state);
     if (this.#reported !== fingerprint) {
@@ -105,7 +105,7 @@ class StandingWatch<S> implements ReadingWatch {
 }
 
 /**
- * All standing watches of a client: lets them read in turn what may have changed. Paths are within the
+ * All standing watches of a client. It lets them read in turn what may have changed. Paths are within the
  * chroot.
  */
 export class StandingWatches {
@@ -151,8 +151,8 @@ export class StandingWatches {
   }
 
   /**
-   * There is a connection. The one-shot watches went with the last one, and what happened since has not been
-   * reported.
+   * A connection exists again. The one-shot watches ended with the last one, and changes since then have not
+   * been reported.
    */
   onConnected(): void {
     for (const watches of this.#watches.values()) for (const watch of watches) this.#invalidate(watch);
@@ -183,7 +183,7 @@ export class StandingWatches {
     return watch;
   }
 
-  /** What the watch has read may be out of date. */
+  /** The last read of the watch may be out of date. */
   #invalidate(watch: StandingWatch<unknown>): void {
     watch.isStale = true;
     if (watch.isReading || watch.isClosed) return;
@@ -219,8 +219,7 @@ export class StandingWatches {
     this.#reading -= 1;
     if (watch.isStale) this.#invalidate(watch);
     this.#pump();
-    // The next connection has every watch read again. What fails while there is one is repeated a little
-    // later.
+    // At the next connection every watch reads again. A failure with a connection is repeated a little later.
     if (failure === undefined || isFault(failure, 'connection-loss', 'session-expired', 'closed')) return;
     await clock
       .sleep(backoffMs(RETRY_MS, watch.failures + 1, random), this.#over.signal)

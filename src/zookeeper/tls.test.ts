@@ -29,7 +29,7 @@ afterEach(async () => {
 });
 afterAll(() => authority.dispose());
 
-describe('what TLS is done with', () => {
+describe('the settings of TLS', () => {
   it.each<[string, ZooKeeperTls]>([
     ['nothing', {}],
     ['a CA', { ca }],
@@ -69,7 +69,7 @@ describe('what TLS is done with', () => {
   });
 });
 
-/** What a client is told of a server that does this with each connection. */
+/** The problem that a client reports of a server that does this with each connection. */
 async function problemWith(
   server: Server,
   tls: ZooKeeperTls | undefined,
@@ -130,7 +130,7 @@ describe('a server', () => {
     expect(await problemWith(createServer(), { ca }, talk)).toBe('the server does not speak TLS');
   });
 
-  it('with its own certificate, or one that is not valid any more, is not trusted', async () => {
+  it('with its own certificate, or an expired one, is not trusted', async () => {
     const { cert: old, key: oldKey } = authority.issue({ name: 'expired', hosts: 'IP:127.0.0.1', days: -1 });
     const expired = createTlsServer({ cert: pem(old), key: pem(oldKey) });
     expect(await problemWith(expired, { ca }, () => {})).toBe(

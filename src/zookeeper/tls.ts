@@ -3,7 +3,7 @@ import { checkServerIdentity, connect, type SecureContext } from 'node:tls';
 import { type GivenTls, prepareTlsFiles, tlsProblem as problemOfTls, type TlsFiles } from '../base/tls.js';
 import type { ServerAddress } from './connect-string.js';
 
-/** What TLS is done with. Certificates and keys are the contents of PEM files. */
+/** The settings of TLS. Certificates and keys are the contents of PEM files. */
 export interface ZooKeeperTls extends TlsFiles {
   /**
    * The host name or IP address that every server's certificate must have.
@@ -18,9 +18,9 @@ export type PreparedTls = Pick<ZooKeeperTls, 'cert' | 'servername'> & {
 };
 
 /**
- * Checks what TLS is done with.
+ * Checks the settings of TLS.
  *
- * @param prefix what comes before the name of a part in errors
+ * @param prefix the text before the name of a part in errors
  * @throws {ConfigError} that names the part
  */
 export function prepareTls(tls: ZooKeeperTls, prefix: string, given?: GivenTls): PreparedTls {
@@ -28,7 +28,7 @@ export function prepareTls(tls: ZooKeeperTls, prefix: string, given?: GivenTls):
   return { cert, servername, secureContext: prepareTlsFiles(tls, prefix, given) };
 }
 
-/** Begins to connect. `secureConnect` tells that the server's certificate is good. */
+/** Begins to connect. `secureConnect` shows that the server's certificate is valid. */
 export function connectSecurely(
   { secureContext, servername }: PreparedTls,
   { host, port }: ServerAddress,
@@ -45,15 +45,16 @@ export function connectSecurely(
 }
 
 /**
- * What a server does that has lost its quorum, where it answers readers alone (`readonlymode.enabled`) too,
- * or that is behind what this client has seen, or that refuses a client after the handshake.
+ * The message for a connection without a session. Causes are a server without a quorum (even if it serves
+ * readers, `readonlymode.enabled`), one that is behind this client, or one that refuses a client after the
+ * handshake.
  */
 export function noSession(tls: PreparedTls | undefined): string {
   const other = !tls ? 'want TLS' : tls.cert ? 'refuse the client certificate' : 'want a client certificate';
   return `the server closed the connection without a session: it may have no quorum, be read-only, or ${other}`;
 }
 
-/** What an error before the session is, in the words of TLS; undefined where it is another one. */
+/** An error before the session, in the words of TLS; undefined for another error. */
 export function tlsProblem(
   error: NodeJS.ErrnoException,
   tls: PreparedTls,

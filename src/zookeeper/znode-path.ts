@@ -27,10 +27,10 @@ export function parsePaths(text: string, label: string): readonly string[] {
 }
 
 /**
- * What is wrong with an absolute path, as a short sentence; undefined when nothing is.
+ * The problem of an absolute path, as a short sentence; undefined without one.
  *
- * The rules are the servers' own: they refuse what breaks them, some by closing the connection. `/zookeeper`
- * is theirs, at the root only.
+ * The rules are the servers' own: they refuse a path that breaks them, some by closing the connection.
+ * `/zookeeper` belongs to them, at the root only.
  */
 export function pathProblem(path: string): string | undefined {
   if (path === '/') return undefined;

@@ -24,7 +24,7 @@ import { isFault, ZooKeeperError } from './zookeeper-error.js';
 
 /** How to reach ZooKeeper. */
 export interface ZooKeeperOptions {
-  /** `HOST:PORT[,HOST:PORT]…[/CHROOT]`, or what {@link parseConnectString} made of it. */
+  /** `HOST:PORT[,HOST:PORT]…[/CHROOT]`, or the result of {@link parseConnectString}. */
   readonly connect: string | ConnectString;
   /**
    * How long the session outlives its connection, 1,000 to 600,000 milliseconds; the servers may grant
@@ -37,14 +37,14 @@ export interface ZooKeeperOptions {
   /**
    * `digest:USER:PASSWORD`. Without it all users may do anything with the znodes made here. With it only this
    * user may change them, and all users may read them; in shared ones, such as parents, all users may make
-   * and remove znodes as well. Wrong credentials are not refused as such: operations that they do not allow
-   * fail as `no-auth`.
+   * and remove znodes, too. Wrong credentials are not refused as such: operations that they do not allow fail
+   * as `no-auth`.
    *
    * @default none
    */
   readonly auth?: string | undefined;
   /**
-   * Whether the connection is encrypted, and how: `true` trusts the CAs that Node does. What it holds is read
+   * Whether and how the connection is encrypted: `true` trusts the CAs that Node trusts. Its content is read
    * once.
    * @default false
    */

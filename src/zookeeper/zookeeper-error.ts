@@ -5,7 +5,7 @@ export type ZooKeeperFault =
   /** The znode, or the parent of one that was to be made, does not exist. */
   | 'no-node'
   | 'node-exists'
-  /** The data has another version than the one that was asked for. */
+  /** The data has another version than the expected one. */
   | 'bad-version'
   | 'not-empty'
   /** The parent is ephemeral. */
@@ -23,7 +23,7 @@ export type ZooKeeperFault =
   | 'session-expired'
   /** No answer, or no connection, in time. */
   | 'timeout'
-  /** Others changed what the call reads or writes, time and again. */
+  /** Other clients repeatedly changed what the call reads or writes. */
   | 'contended'
   /** The call needs current data, and only an older copy of it is at hand. */
   | 'stale'
@@ -104,7 +104,7 @@ export class RequestFailure extends Error {
 export function failureOf(code: number, index?: number): RequestFailure {
   const known = FAILURES[code];
   if (known) return new RequestFailure(known[0], false, known[1], index);
-  // From -100 down the request was judged and refused; above that the server itself had trouble.
+  // At -100 or below, the request was judged and refused; above that the server itself failed.
   return new RequestFailure('refused', code > -100, `the server refused it with code ${code}`, index);
 }
 

@@ -1,13 +1,13 @@
 import type { SessionState } from './session-state.js';
 
-/** What every call may be given. */
+/** Options of every call. */
 export interface CallOptions {
   /**
    * How long the call may take, in milliseconds, the wait for a connection included.
    * @default the client's `operationTimeoutMs`
    */
   readonly timeoutMs?: number;
-  /** Gives the call up, at once. What was sent already may still be applied. */
+  /** Gives the call up at once. A request that was sent already may still be applied. */
   readonly signal?: AbortSignal | undefined;
   /**
    * The id of the session that the call is for. In any other session it is not sent, and fails as
@@ -25,8 +25,8 @@ export interface CallOptions {
 }
 
 /**
- * What becomes of a znode when the session that made it ends, whether the server numbers it, and whose it is:
- * a `shared` one is persistent and belongs to all users, the others belong to the user that makes them, where
+ * What happens to a znode when the session that made it ends, whether the server numbers it, and its owner. A
+ * `shared` one is persistent and belongs to all users. The others belong to the user that makes them, if
  * there is one.
  */
 export type CreateMode =
@@ -45,13 +45,13 @@ export interface ZnodeStat {
   readonly version: number;
   /** The number of changes of the children. */
   readonly childrenVersion: number;
-  /** The transaction that made it: greater for what was made later, on the whole ensemble. */
+  /** The transaction that made it: greater for a later one, on the whole ensemble. */
   readonly createdZxid: bigint;
   /** The transaction that last changed its data. */
   readonly modifiedZxid: bigint;
   /** When it was made. For people only. */
   readonly createdAt: number;
-  /** When its data was last changed: what a write just made says of the leader's time. */
+  /** When its data was last changed: after a write, this shows the leader's time. */
   readonly modifiedAt: number;
   /**
    * The session that an ephemeral znode goes with, as in {@link SessionState}; undefined for a persistent
@@ -78,9 +78,9 @@ export interface Znode {
 
 /** A znode that was just made. */
 export interface CreatedZnode {
-  /** Differs from the path that was asked for where the servers have numbered it. */
+  /** Differs from the requested path if the servers have numbered it. */
   readonly path: string;
-  /** As {@link ZnodeStat.createdZxid}; undefined where the servers did not say it, and it has to be read. */
+  /** As {@link ZnodeStat.createdZxid}; undefined if the servers did not report it, and it must be read. */
   readonly createdZxid: bigint | undefined;
 }
 
@@ -115,7 +115,7 @@ export interface ReadingWatch extends Watch {
  * A ZooKeeper service: sessions are opened again by themselves, every call has a deadline, watches stay.
  *
  * Paths are absolute within the chroot: `/discovery/nodes`. Every call rejects with a {@link ZooKeeperError};
- * what is expected in ordinary use, an absent znode, is a value.
+ * an expected outcome, such as an absent znode, is a value.
  */
 export interface ZooKeeper {
   /** The servers and the chroot, for people. */
@@ -125,9 +125,9 @@ export interface ZooKeeper {
   readonly state: SessionState;
 
   /**
-   * When the last request was sent, over the present connection, whose answer was there by `at`; minus
-   * infinity for none. The request to connect counts as answered before any time. Both on the monotonic
-   * clock, in milliseconds. It says until when the servers keep the session.
+   * When the last request over the current connection was sent whose answer had arrived by `at`; minus
+   * infinity without one. The request to connect counts as answered before any time. Both on the monotonic
+   * clock, in milliseconds. It shows until when the servers keep the session.
    */
   heardBy(at: number): number;
 
@@ -138,9 +138,8 @@ export interface ZooKeeper {
   onState(listener: (state: SessionState) => void): () => void;
 
   /**
-   * Resolves to the state `connected`, at once where that is the present one. @throws {ZooKeeperError}
-   * `timeout` when there is no session within `timeoutMs`, with what went wrong last as its cause; `closed`
-   * after `close()`
+   * Resolves to the state `connected`, at once if it is the current one. @throws {ZooKeeperError} `timeout`
+   * when there is no session within `timeoutMs`, with the last problem as its cause; `closed` after `close()`
    */
   whenConnected(options?: Omit<CallOptions, 'sessionId'>): Promise<SessionState & { status: 'connected' }>;
 

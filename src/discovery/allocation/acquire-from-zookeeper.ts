@@ -7,12 +7,12 @@ import { type ClaimOptions, IdAllocator } from './id-allocator.js';
 import { keepGroups, MAX_GROUPS } from './id-groups.js';
 import { SessionLease } from './session-lease.js';
 
-/** What it needs to acquire a node id from ZooKeeper alone. */
+/** Options of {@link acquireFromZooKeeper}. */
 export interface AcquireFromZooKeeperOptions extends ClaimOptions {
   /** How long to wait for a free id, in milliseconds, 0 for not at all. @default no limit */
   readonly acquireTimeoutMs?: number | undefined;
   /**
-   * Gets the events of a lease; `from` is always `vacant`, since ZooKeeper does not tell how an earlier
+   * Receives the events of a lease. `from` is always `vacant`, since ZooKeeper does not show how an earlier
    * tenure ended.
    */
   readonly onEvent?: LeaseListener | undefined;
@@ -31,8 +31,7 @@ const FIRST_CONTACT_MS = 8_000;
 
 /**
  * Acquires a node id from ZooKeeper alone, and keeps it as long as the session lives:
- * docs/design/allocation.md. When it rejects or the lease is lost, what stands in the tree goes with the
- * session.
+ * docs/design/allocation.md. When it rejects or the lease is lost, its znodes end with the session.
  *
  * @throws {ConfigError} when `taskId` is out of range
  * @throws {ZooKeeperError} when ZooKeeper cannot be reached, or denies access

@@ -24,8 +24,8 @@ export type AllocatedEviction =
    */
   | { readonly kind: 'ended'; readonly taskId: string; readonly version: number }
   /**
-   * No claim of an id stands there: it goes with no session, or it mirrors a lease in a store, or is
-   * somebody's own.
+   * The znode is no claim of an id: it belongs to no session, it mirrors a lease in a store, or it is
+   * foreign.
    */
   | { readonly kind: 'not-allocated'; readonly path: string; readonly why: 'persistent' | 'foreign' };
 
@@ -35,16 +35,16 @@ export type AllocatedEviction =
 const ATTEMPTS = 10;
 
 /**
- * Takes a node id from its holder without ever letting two have it. The claim stays, so that no other task
- * can make one; its nonce, by which the holder knows it, gives way to the time of the eviction. The id is
- * free when the session of its holder has ended.
+ * Takes a node id from its holder, and never lets two tasks hold it. The claim stays, so that no other task
+ * can make one. The time of the eviction replaces its nonce, by which the holder knows it. The id is free
+ * when the session of its holder has ended.
  *
- * Not guaranteed: that the evicted holder is the one that was seen, where its session ends and the next task
- * claims the id between the read and the write. Then the next task loses the id, and the result says its
+ * Not guaranteed: that the evicted holder is the one that was seen. Its session may end, and the next task
+ * may claim the id, between the read and the write. Then the next task loses the id, and the result has its
  * version.
  *
  * @throws {ConfigError} when the node id is out of range
- * @throws {ZooKeeperError} when ZooKeeper gives no answer, or denies it
+ * @throws {ZooKeeperError} when ZooKeeper gives no answer, or denies access
  */
 export async function evictAllocated(
   {
@@ -70,7 +70,7 @@ export async function evictAllocated(
     if (tenure.state === 'evicted') return { kind: 'evicted', taskId, version, earlier: seen === undefined };
     seen = { taskId, version };
     try {
-      // All other fields stay: until its work has ended, the holder may use what it announces.
+      // All other fields stay: until its work has ended, the holder may use the fields that it announces.
       const { nonce: _, ...more } = fieldsOf(data);
       const marked = encodeAssignment({ ...more, taskId, nodeId, version, evictedAt: clock.now() });
       const hit = versionOf(
@@ -86,9 +86,9 @@ export async function evictAllocated(
 }
 
 /**
- * What a claim's data says of its tenure; undefined where it is not of a node id from ZooKeeper alone. Never
- * throws. An `evicted` one was taken away by force, and is kept off the others until the session of its
- * holder has ended.
+ * The tenure in a claim's data; undefined if it is not of a node id from ZooKeeper alone. Never throws. An
+ * `evicted` claim was taken away by force. It keeps other tasks off until the session of its holder has
+ * ended.
  */
 export function readTenure(data: Buffer | string): { state: 'held' | 'evicted'; taskId: string } | undefined {
   const { taskId, nonce, evictedAt } = fieldsOf(data);

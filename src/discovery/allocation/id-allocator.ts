@@ -14,7 +14,7 @@ import { findFreeIds, GROUP_SIZE, MAX_GROUPS } from './id-groups.js';
 import { type Claimer, claimData, type IdTenure, isOurs, versionOf } from './id-znodes.js';
 import { type BarrierState, WidthBarrier } from './width-barrier.js';
 
-/** What it takes to claim a node id. */
+/** Options of a claim of a node id. */
 export interface ClaimOptions {
   /**
    * Whose session the id goes with. The caller closes it when the work has ended, also after a loss: that
@@ -43,8 +43,8 @@ const BARRIER_WAIT_MS = 1_000;
 /** The least time between two scans where no id is free, in milliseconds. */
 const MIN_PAUSE_MS = 100;
 /**
- * Shares of the session's time-out: how long an id that was just claimed is to be held for certain, and the
- * pause between heartbeats until it is.
+ * Shares of the session's time-out: the minimum time for which a newly claimed id must be held for certain,
+ * and the pause between heartbeats until then.
  */
 const FRESH_SHARE = 1 / 4;
 const BEAT_SHARE = 1 / 12;
@@ -64,7 +64,7 @@ export class IdAllocator {
   #change = new AbortController();
 
   /**
-   * @param timeoutMs what the servers granted to the session
+   * @param timeoutMs the time-out that the servers granted to the session
    * @param until when to stop waiting, on the monotonic clock
    */
   constructor(
@@ -83,14 +83,14 @@ export class IdAllocator {
   }
 
   /**
-   * Claims the lowest free id of the first group that is not full, or, once a race was lost, one of the
-   * lowest ones at random. Waits where none is free. When it throws, a claim of ours may stand, or still be
-   * under way: it goes with the session.
+   * Claims the lowest free id of the first group that is not full, or, after a lost race, one of the lowest
+   * ones at random. Waits if none is free. When it throws, a claim of ours may exist, or still be under way:
+   * it ends with the session.
    *
-   * @returns the tenure, and the claim as it is, which does not say the version yet
-   * @throws {AcquireTimeoutError} when none became free in time
-   * @throws {ZooKeeperError} `session-expired` when the session ends: then nothing of ours is left; `refused`
-   * when no version can be had
+   * @returns the tenure, and the claim as it was made, which does not contain the version yet
+   * @throws {AcquireTimeoutError} when no id became free in time
+   * @throws {ZooKeeperError} `session-expired` when the session ends: then no claim of ours is left;
+   * `refused` when there is no usable version
    * @throws `signal.reason`
    */
   async allocate(): Promise<{ tenure: IdTenure; claim: Znode }> {
@@ -113,7 +113,7 @@ export class IdAllocator {
           await this.#waitForChange(groups, barrier.why);
           continue;
         }
-        // As many bits as it takes to distinguish all ids of the groups.
+        // Enough bits for all ids of the groups.
         const idWidth = widthOfGroup(Math.max(group, ...groups));
         for (let claims = 0; claims < CLAIMS_PER_SCAN && free.length > 0; claims += 1) {
           const [id = lowest] = free.splice(Math.floor(random.next() * Math.min(choices, free.length)), 1);
@@ -130,8 +130,8 @@ export class IdAllocator {
   }
 
   /**
-   * Undefined when another task was faster. An unknown outcome is read back, so that no second id is claimed
-   * beside the first.
+   * Undefined when another task won. After an unknown outcome the claim is read, so that no second id is
+   * claimed in addition to the first.
    */
   async #claim(id: number, idWidth: number, { mark, floor }: BarrierState & { open: true }) {
     const { zookeeper, clock, signal } = this.options;
@@ -195,7 +195,7 @@ export class IdAllocator {
           : `no node id could be had in time: ${why}`;
       throw new AcquireTimeoutError(`${zookeeper.description}: ${problem}`);
     }
-    // What a new watch reports first counts as a change: the scan before it did not see what happened until
+    // The first report of a new watch counts as a change: the earlier scan did not see what happened until
     // then.
     const changed = () => this.#change.abort();
     for (const path of [NODES_PATH, ...[...groups].map(groupPath)]) {

@@ -17,21 +17,21 @@ function tree(groups: readonly number[], taken: readonly number[]) {
 const range = (from: number, count: number) => Array.from({ length: count }, (_, i) => from + i);
 
 describe('the free ids', () => {
-  it('begin at 8, since the first eight are reserved, whether or not somebody uses those', async () => {
+  it('begin at 8, since the first eight are reserved, whether they are in use or not', async () => {
     expect((await findFreeIds(tree([], []).session, 256)).free[0]).toBe(8);
     expect((await findFreeIds(tree([0], [0, 1, 7]).session, 256)).free.slice(0, 2)).toEqual([8, 9]);
   });
 
-  it('are told in ascending order, from the first gap on', async () => {
+  it('are listed in ascending order, from the first gap on', async () => {
     expect((await findFreeIds(tree([0], [8, 9, 11]).session, 256)).free.slice(0, 2)).toEqual([10, 12]);
   });
 
-  it('go on in the next group where one is full', async () => {
+  it('continue in the next group if one is full', async () => {
     const { session } = tree([0, 1], [...range(8, 248), 256]);
     expect((await findFreeIds(session, 256)).free[0]).toBe(257);
   });
 
-  it('are none where the last group that there may be is full', async () => {
+  it('are empty if the last possible group is full', async () => {
     const { session } = tree([0], range(8, 248));
     expect((await findFreeIds(session, 1)).free).toEqual([]);
     expect((await findFreeIds(session, 2)).free[0]).toBe(256);

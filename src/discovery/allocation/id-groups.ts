@@ -22,15 +22,15 @@ export const MAX_GROUPS: number = (MAX_CLUSTER_NODE_ID + 1) / GROUP_SIZE;
 const GROW_AT = 200;
 /** The last group, where it is empty, is removed when fewer ids than these of the one before are taken. */
 const SHRINK_BELOW = 152;
-/** How often a holder looks whether a group is missing or of no use, on the average, in milliseconds. */
+/** How often a holder checks whether a group is missing or of no use, on average, in milliseconds. */
 const TEND_EVERY_MS = 60_000;
 
 /**
- * Looks for free cluster node ids. The reserved ones never are free; znodes whose names are not two hex
- * digits belong to somebody else, and take no id.
+ * Finds free cluster node ids. Reserved ids are never free. Znodes whose names are not two hex digits are
+ * foreign, and take no id.
  *
  * @returns the groups whose znodes exist; the free ids of the first group that is not full, in ascending
- * order, none where all are
+ * order, empty if all are full
  */
 export async function findFreeIds(
   session: BoundSession,
@@ -70,8 +70,8 @@ export async function tendGroups(
 }
 
 /**
- * Tends the groups for as long as a tenure lasts. A group that is missing is made by the task that needs it,
- * and one too many does no harm.
+ * Maintains the groups during a tenure. The task that needs a missing group makes it, and a superfluous group
+ * does no harm.
  */
 export async function keepGroups(
   { nodeId, session }: IdTenure,
@@ -88,7 +88,7 @@ export async function keepGroups(
     } catch (error) {
       if (!(error instanceof ZooKeeperError)) throw error;
     }
-    // Spread out, so that tasks that started together do not all look at once. Only the end of the tenure
+    // Spread out, so that tasks that started together do not all read at once. Only the end of the tenure
     // interrupts it.
     await clock.sleep(TEND_EVERY_MS * (0.5 + random.next()), ending).catch(() => undefined);
   }

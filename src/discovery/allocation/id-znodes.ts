@@ -9,8 +9,8 @@ import { encodeAssignment, fieldsOf } from '../assignment.js';
 // "The znodes".
 
 /**
- * What a claim says of the task that made it, and further fields. The nonce tells it from all other claims,
- * those of the same task too.
+ * The task of a claim, and further fields. The nonce distinguishes it from all other claims, including those
+ * of the same task.
  */
 export interface Claimer {
   readonly taskId: string;
@@ -25,7 +25,7 @@ export interface IdTenure {
   readonly path: string;
   /** The fencing token. */
   readonly version: number;
-  /** How many bits of a unique id a node id takes, as the znode tells the others. */
+  /** Number of bits of a node id in a unique id, as the znode publishes it. */
   readonly idWidth: number;
   /**
    * The last millisecond, by the leader's clock, in which others may have made ids with fewer bits than this
@@ -38,7 +38,7 @@ export interface IdTenure {
 }
 
 /**
- * What the claim says. The version is not known before the znode exists, and is written into it right after,
+ * The data of a claim. The version is not known before the znode exists, and is written into it right after,
  * with the width of ids.
  */
 export function claimData(
@@ -54,10 +54,9 @@ export function isOurs({ stat, data }: Znode, sessionId: string, nonce: string):
 }
 
 /**
- * The fencing token of a claim, the number of its transaction. Not guaranteed: across an ensemble that was
- * set up anew.
+ * The fencing token of a claim, the number of its transaction. Not guaranteed: across a new ensemble.
  *
- * @throws {ZooKeeperError} `refused` where the number is beyond 2^53 - 1, after some two million elections of
+ * @throws {ZooKeeperError} `refused` when the number is beyond 2^53 - 1, after some two million elections of
  * a leader
  */
 export function versionOf(path: string, createdZxid: bigint): number {
@@ -67,7 +66,7 @@ export function versionOf(path: string, createdZxid: bigint): number {
   throw new ZooKeeperError(message, { fault: 'refused', outcome: 'not-applied', path });
 }
 
-/** What stands in a record. Times are milliseconds since the Unix epoch, by the leader's clock. */
+/** The content of a record. Times are milliseconds since the Unix epoch, by the leader's clock. */
 export interface TimeRecord {
   /** Ids have timestamps before this, in the present tenure and all before it. */
   readonly timestamp: number;
@@ -77,14 +76,14 @@ export interface TimeRecord {
   readonly nonce?: string | undefined;
 }
 
-/** Undefined for what is no record. Never throws. */
+/** Undefined for data that are no record. Never throws. */
 export function decodeRecord({ data }: Znode): TimeRecord | undefined {
   const { timestamp, stampedUntil, nonce } = fieldsOf(data);
   if (!isMs(timestamp) || (stampedUntil !== undefined && !isMs(stampedUntil))) return undefined;
   return { timestamp, stampedUntil, nonce: typeof nonce === 'string' ? nonce : undefined };
 }
 
-/** The write of a record in place of what was found: nothing where that has changed since. */
+/** The write of a record in place of the one that was found; no write if that has changed since. */
 export function writeOf(path: string, found: Znode | undefined, record: TimeRecord): MultiOperation {
   const data = JSON.stringify(record);
   return found
@@ -95,8 +94,7 @@ export function writeOf(path: string, found: Znode | undefined, record: TimeReco
 /**
  * The last id timestamp of all tenures that have written a record, in milliseconds since the Unix epoch.
  *
- * @param timeoutMs how far ahead of the leader's clock a holder may go, where what it wrote cannot be read
- * any more
+ * @param timeoutMs how far ahead of the leader's clock a holder may go, if its record can no longer be read
  */
 export function lastIdTimestampIn(znode: Znode, timeoutMs: number): number {
   const record = decodeRecord(znode);

@@ -17,7 +17,7 @@ import { acquireFromZooKeeper } from './acquire-from-zookeeper.js';
 
 const T = SESSION_MS;
 const PATH = '/discovery/nodes/00/08';
-/** Somebody else's claim, who makes ids of any width. */
+/** The claim of another task, which makes ids of any width. */
 const ADOPTED = '{"idWidth":16}';
 
 async function hold(own: object = {}, prepare?: (zookeeper: ScriptedZooKeeper, clock: VirtualClock) => void) {
@@ -70,7 +70,7 @@ describe('an id that is held by a session', () => {
     expect(lease.deadline).toBe(beatAt + T / 6 + T / 2);
   });
 
-  it('is not prolonged by reads that are answered while writes are not: a server without a leader goes on to answer those', async () => {
+  it('is not prolonged by reads that are answered while writes are not: a server without a leader continues to answer reads', async () => {
     const { clock, lease, zookeeper, beatAt } = await held();
     zookeeper.fault = (operation) =>
       operation === 'multi' ? new Promise(() => undefined) : Promise.resolve();
@@ -114,7 +114,7 @@ describe('an id that is held by a session', () => {
     expect(lease.signal.reason).toMatchObject({ reason: 'paused' });
   });
 
-  it('is over although a heartbeat was sent in time, whose answer is there after a pause past the deadline (rule 3)', async () => {
+  it('is over although a heartbeat was sent in time, if its answer comes after a pause past the deadline (rule 3)', async () => {
     const { clock, lease, zookeeper, beatAt } = await held();
     zookeeper.fault = async (operation) => {
       if (operation !== 'multi') return;
@@ -170,7 +170,7 @@ describe('an id that is held by a session', () => {
     },
   );
 
-  it('says in its znode who holds it, under which version, and how wide its ids are, and says so anew when groups appear', async () => {
+  it('records its holder, version and id width in its znode, and again when groups appear', async () => {
     const { pending, zookeeper, clock } = await hold({ data: { address: '10.0.0.1', version: 'not ours' } });
     const lease = await pending;
     const told = () => JSON.parse(String(zookeeper.znodes.get(PATH)?.data)) as Record<string, unknown>;
@@ -190,7 +190,7 @@ describe('an id that is held by a session', () => {
     expect(told()).toEqual({ ...expected, idWidth: 10 });
   });
 
-  it('is given back once, however often it is asked for, and leaves no timer, watch or listener behind', async () => {
+  it('is released once, for any number of calls, and leaves no timer, watch or listener behind', async () => {
     const { clock, lease, zookeeper, events } = await held();
     await Promise.all([lease.release(), lease[Symbol.asyncDispose]()]);
     expect([...zookeeper.znodes.keys()].filter((path) => path === PATH)).toEqual([]);
@@ -211,7 +211,7 @@ describe('an id that is held by a session', () => {
     expect(zookeeper.znodes.has(PATH)).toBe(true);
   });
 
-  it('removes no znode that has become somebody else’s', async () => {
+  it('removes no znode that belongs to another task by now', async () => {
     const { lease, zookeeper } = await held();
     zookeeper.put(PATH, '{"nonce":"other"}', 'b');
     await lease.release();
@@ -238,7 +238,7 @@ describe('claiming an id', () => {
   const idsIn = (zookeeper: ScriptedZooKeeper) =>
     [...zookeeper.znodes.keys()].filter((path) => /nodes\/00\/../.test(path));
 
-  it('takes a claim whose answer was lost for its own, and no second id beside it (rule 5)', async () => {
+  it('takes a claim whose answer was lost for its own, and claims no second id (rule 5)', async () => {
     attempts = 0;
     const { pending, zookeeper } = await hold({}, (script) => {
       script.fault = onClaim(async (apply) => {
@@ -250,7 +250,7 @@ describe('claiming an id', () => {
     expect([idsIn(zookeeper), attempts]).toEqual([[PATH], 1]);
   });
 
-  it('tries again where the claim of unknown outcome was not carried out', async () => {
+  it('tries again if the claim of unknown outcome was not applied', async () => {
     attempts = 0;
     const { pending, zookeeper, clock } = await hold({}, (script) => {
       script.fault = onClaim(async (_, attempt) => {
@@ -276,7 +276,7 @@ describe('claiming an id', () => {
     expect(events.map(({ type }) => type)).toEqual(['store-failed', 'acquired']);
   });
 
-  it('is certain of an id only when the leader has surely heard of the session, where this process stood still before', async () => {
+  it('is certain of an id only when the leader has surely heard of the session, if this process was paused before', async () => {
     const { pending, zookeeper, clock, events } = await hold({}, (script) => {
       script.activity.begin(-0.9 * T, T);
       script.heardBy = (at) => script.activity.heardBy(at);
@@ -302,7 +302,7 @@ describe('claiming an id', () => {
     ]);
   });
 
-  it('claims another id where the one it was not certain of yet is deleted, and gives up where heartbeats are too slow to be certain', async () => {
+  it('claims another id if one that is not certain yet is deleted, and gives up if heartbeats are too slow to be certain', async () => {
     const stale = (script: ScriptedZooKeeper) => {
       script.activity.begin(-0.9 * T, T);
       script.heardBy = (at) => script.activity.heardBy(at);
@@ -320,7 +320,7 @@ describe('claiming an id', () => {
     await expect(slow.pending).rejects.toMatchObject({ code: 'ACQUIRE_TIMEOUT' });
   });
 
-  it('chooses another free id where others are faster, and never holds two', async () => {
+  it('chooses another free id if other tasks are faster, and never holds two', async () => {
     let races = 0;
     const { pending, zookeeper, clock } = await hold({}, (script) => {
       script.fault = async (operation, path) => {

@@ -8,9 +8,9 @@ import { claimData, type IdTenure, isOurs } from './id-znodes.js';
 import { SessionTime } from './session-time.js';
 
 /**
- * Holds one node id by its claim. A renewal is a heartbeat, which tells whether the session lives, and whose
- * the claim is. The id is given up before its deadline where that cannot be told: docs/design/allocation.md,
- * "One holder" and "Reads prove nothing".
+ * Holds one node id by its claim. A renewal is a heartbeat, which shows whether the session lives, and which
+ * task has the claim. If that cannot be found out, the id is given up before its deadline:
+ * docs/design/allocation.md, "One holder" and "Reads prove nothing".
  */
 export class SessionLease extends NodeHolder {
   readonly tenureTime: SessionTime;
@@ -47,11 +47,11 @@ export class SessionLease extends NodeHolder {
     return this.tenure.deadline.until;
   }
 
-  /** Does nothing: there is no lease object that the others' versions could stand in. */
+  /** Does nothing: there is no lease object for the versions of other nodes. */
   setKnownNodes(): void {}
 
   /**
-   * A heartbeat every sixth of the session's time-out; the work has to be ended a twelfth of it before the
+   * A heartbeat every sixth of the session's time-out; the work must be ended a twelfth of it before the
    * deadline.
    */
   protected override get timing(): LeaseTiming {
@@ -83,8 +83,8 @@ export class SessionLease extends NodeHolder {
   protected override async attempt(): Promise<void> {
     const { session, path, deadline } = this.tenure;
     const { clock } = this.tenureTime;
-    // A server that stands still is left for another while there is time for it: the client alone would take
-    // longer than the id lasts.
+    // The client leaves a stopped server for another one while there is time. By itself it would take longer
+    // than the id is valid.
     const call = () => ({ ...this.call(), reconnectOnTimeout: true });
     const sentAt = clock.monotonic();
     let claim: Znode | undefined;
@@ -119,8 +119,8 @@ export class SessionLease extends NodeHolder {
   }
 
   /**
-   * Removes the claim, in one transaction with the end of the id time window. Does nothing where the claim is
-   * somebody else's by now.
+   * Removes the claim, in one transaction with the end of the id time window. Does nothing if the claim
+   * belongs to another task by now.
    */
   protected override async giveBack(): Promise<void> {
     const { session, path, claimer } = this.tenure;

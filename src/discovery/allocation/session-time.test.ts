@@ -74,7 +74,7 @@ function useUp(ids: UniqueIdGenerator): [number, number] {
 const GREEDY = { lagMs: 0, advanceMs: 60_000 };
 
 describe('the time of a tenure', () => {
-  it('costs nothing, and leaves nothing in the tree, where no ids are made', async () => {
+  it('costs nothing, and leaves nothing in the tree, if no ids are made', async () => {
     const clock = new VirtualClock();
     const { lease, zookeeper, time } = await hold(clock, new ScriptedZooKeeper(clock));
     await clock.advance(3 * T);
@@ -99,7 +99,7 @@ describe('the time of a tenure', () => {
     expect(zookeeper.znodes.get(CLAIM)?.stat.version).toBe(version);
   });
 
-  it('does not shrink when the leader’s clock steps back, and goes on when it steps ahead', async () => {
+  it('does not shrink when the leader’s clock steps back, and continues when it steps ahead', async () => {
     const { clock, time, zookeeper } = await ready();
     const before = time.before();
     zookeeper.leaderTime = () => LEADER_EPOCH - 3_600_000 + clock.monotonic();
@@ -108,14 +108,14 @@ describe('the time of a tenure', () => {
     // The first write does not know of it yet.
     expect(time.before()).toBeLessThan(before + T / 3 + 20);
     expect(time.now()).toBeLessThan(LEADER_EPOCH);
-    // The next tenure goes by what stands there.
+    // The next tenure uses the record.
     expect(stampIn(zookeeper).timestamp).toBe(time.before());
     zookeeper.leaderTime = () => LEADER_EPOCH + 3_600_000 + clock.monotonic();
     await clock.advance(T);
     expect(time.before()).toBeGreaterThan(LEADER_EPOCH + 3_600_000 + T);
   });
 
-  it('stands still from the last write that is known to be applied: ids run out, and come back with the next one', async () => {
+  it('stops at the last write that is known to be applied: ids run out, and come back with the next one', async () => {
     const { clock, time, zookeeper, lease } = await ready();
     await clock.advance(T);
     const ids = await uniqueIds(lease, GREEDY);
@@ -130,7 +130,7 @@ describe('the time of a tenure', () => {
     expect(msOf(ids.next())).toBeGreaterThan(last);
   });
 
-  it('counts a write whose answer was lost only once the stamp was seen to stand (rule 5)', async () => {
+  it('counts a write whose answer was lost only once its record was seen (rule 5)', async () => {
     const { clock, time, zookeeper } = await ready();
     const before = time.before();
     let lost = 0;
@@ -150,7 +150,7 @@ describe('the time of a tenure', () => {
 });
 
 describe('two tenures of a node id never stamp the same millisecond', () => {
-  it('when the first was released: the second goes on right after the last millisecond that was reserved', async () => {
+  it('when the first was released: the second continues right after the last millisecond that was reserved', async () => {
     const { clock, lease, zookeeper } = await ready();
     const ids = await uniqueIds(lease, { lagMs: 0, advanceMs: 500 });
     const [, last] = useUp(ids);
@@ -159,7 +159,7 @@ describe('two tenures of a node id never stamp the same millisecond', () => {
     const next = await hold(clock, new ScriptedZooKeeper(clock, zookeeper));
     const nextIds = await uniqueIds(next.lease, GREEDY);
     expect([next.lease.id, next.time.after]).toEqual([0, last]);
-    // One that made none has nothing to tell but what it was told.
+    // A tenure that made no ids passes on only what it has read.
     await next.lease.release();
     const third = await hold(clock, new ScriptedZooKeeper(clock, next.zookeeper));
     expect(useUp(await uniqueIds(third.lease, GREEDY))[0]).toBe(last + 1);
@@ -181,7 +181,7 @@ describe('two tenures of a node id never stamp the same millisecond', () => {
     expect([damage(events), events.at(-1)?.type]).toEqual([[], 'released']);
   });
 
-  it('when the first was released, and did not know just then what stands there', async () => {
+  it('when the first was released, and did not know the current record just then', async () => {
     const { clock, lease, zookeeper } = await ready();
     let lost = 0;
     zookeeper.fault = async (operation, path, apply) => {
@@ -198,7 +198,7 @@ describe('two tenures of a node id never stamp the same millisecond', () => {
     expect([lost, stampIn(zookeeper).stampedUntil]).toEqual([1, last]);
   });
 
-  it('when the first was released before its first write was answered: the second need not wait for what was never stamped', async () => {
+  it('when the first was released before its first write was answered: the second need not wait for times that were never used', async () => {
     const clock = new VirtualClock();
     const zookeeper = new ScriptedZooKeeper(clock);
     const { lease, time } = await hold(clock, zookeeper);
@@ -223,7 +223,7 @@ describe('two tenures of a node id never stamp the same millisecond', () => {
     expect([time.before(), time.after]).toEqual([0, Number.POSITIVE_INFINITY]);
   });
 
-  it('when the second was released before its first write got there: what the first left stands', async () => {
+  it('when the second was released before its first write arrived: the record of the first stays', async () => {
     const { clock, lease, zookeeper } = await ready();
     const [, last] = useUp(await uniqueIds(lease, { lagMs: 0, advanceMs: 500 }));
     await lease.release();
@@ -238,7 +238,7 @@ describe('two tenures of a node id never stamp the same millisecond', () => {
     expect([stampIn(zookeeper), left.stampedUntil, zookeeper.znodes.has(CLAIM)]).toEqual([left, last, false]);
   });
 
-  it('when the first is cut off, or paused, and goes on believing that the id is its own', async () => {
+  it('when the first is cut off, or paused, and still believes that it holds the id', async () => {
     const { clock, lease, zookeeper, time } = await ready();
     const ids = await uniqueIds(lease, GREEDY);
     zookeeper.fault = () => new Promise(() => undefined);
@@ -333,7 +333,7 @@ describe('two tenures of a node id never stamp the same millisecond', () => {
     expect([time.before(), lease.isValid()]).toEqual([before, false]);
   });
 
-  it('when nothing can be read of what the first wrote: the second waits for as long as the first could be ahead', async () => {
+  it('when the record of the first is unreadable: the second waits for as long as the first could be ahead', async () => {
     const { clock, lease, zookeeper, time } = await ready();
     await lease.release();
     zookeeper.put(STAMP, 'garbage', undefined);
@@ -354,7 +354,7 @@ describe('a stamp that is damaged while the node id is held', () => {
     ['overwritten with garbage', (zookeeper) => zookeeper.overwrite(STAMP, 'garbage')],
     ['put back to an earlier time', (zookeeper) => zookeeper.overwrite(STAMP, '{"timestamp":1}')],
     ['put far ahead', (zookeeper) => zookeeper.overwrite(STAMP, '{"timestamp":9000000000000}')],
-    ['made anew', (zookeeper) => zookeeper.put(STAMP, '{"timestamp":1}', undefined)],
+    ['created again', (zookeeper) => zookeeper.put(STAMP, '{"timestamp":1}', undefined)],
   ])('when it was %s, is put right, reported once, and costs no heartbeat', async (_, spoil) => {
     const { clock, lease, zookeeper, time, events } = await ready();
     await clock.advance(T / 6);
@@ -387,7 +387,7 @@ describe('a stamp that is damaged while the node id is held', () => {
 });
 
 describe('making ids ready', () => {
-  it('goes on trying for as long as the lease lasts, and says then how that ended', async () => {
+  it('keeps trying as long as the lease is held, and then reports how that ended', async () => {
     const clock = new VirtualClock();
     const zookeeper = new ScriptedZooKeeper(clock);
     const { time, lease } = await hold(clock, zookeeper);
@@ -400,7 +400,7 @@ describe('making ids ready', () => {
     expect([clock.sleepers, zookeeper.watches.size]).toEqual([0, 0]);
   });
 
-  it('succeeds as soon as ZooKeeper answers again, for all who wait, but for the one who gave up', async () => {
+  it('succeeds as soon as ZooKeeper answers again, for all waiting callers, except the one that gave up', async () => {
     const clock = new VirtualClock();
     const zookeeper = new ScriptedZooKeeper(clock);
     const { time } = await hold(clock, zookeeper);
@@ -417,7 +417,7 @@ describe('making ids ready', () => {
     expect(time.before()).toBeGreaterThan(LEADER_EPOCH);
   });
 
-  it('is refused at once where the tree does not allow it', async () => {
+  it('is refused at once if the tree does not allow it', async () => {
     const clock = new VirtualClock();
     const zookeeper = new ScriptedZooKeeper(clock);
     zookeeper.denied.add(STAMP);
@@ -443,7 +443,7 @@ describe('making ids ready', () => {
     expect([time.after, time.before()]).toEqual([0, LEADER_EPOCH + T]);
   });
 
-  it('does not take a write for its own share that was carried out when its claim was somebody else’s', async () => {
+  it('does not count as its own share a write that was applied when its claim belonged to another task', async () => {
     const clock = new VirtualClock();
     const zookeeper = new ScriptedZooKeeper(clock);
     const { time } = await hold(clock, zookeeper);
@@ -504,7 +504,7 @@ describe('making ids ready', () => {
     ]);
   });
 
-  it('says once where a stamp is far ahead of the servers’ clock, and makers of ids wait', async () => {
+  it('reports once that a stamp is far ahead of the servers’ clock, and makers of ids wait', async () => {
     const clock = new VirtualClock();
     const zookeeper = new ScriptedZooKeeper(clock);
     zookeeper.put('/discovery/stamps', '', undefined);
@@ -524,7 +524,7 @@ describe('making ids ready', () => {
     ]);
   });
 
-  it('says nothing where a task that crashed was ahead by no more than tasks are', async () => {
+  it('reports nothing if a task that crashed was ahead by a normal amount', async () => {
     const { clock, zookeeper } = await ready();
     zookeeper.endSession();
     const next = await hold(clock, new ScriptedZooKeeper(clock, zookeeper));
@@ -570,7 +570,7 @@ describe('making ids ready', () => {
     },
   );
 
-  it('ends with the lease: an id that is asked for after its release, or its deadline, is refused', async () => {
+  it('ends with the lease: an id that is requested after its release, or its deadline, is refused', async () => {
     const released = await ready();
     await released.lease.release();
     expect(() => released.time.check()).toThrow(
@@ -592,7 +592,7 @@ describe('the width of a tenure', () => {
 
   it.each<[string, (zookeeper: ScriptedZooKeeper) => void]>([
     [
-      'groups that appeared since the claim, although no watch has told of them',
+      'groups that appeared since the claim, although no watch has reported them',
       (zookeeper) => zookeeper.put('/discovery/nodes/01', '', undefined),
     ],
     [
@@ -611,7 +611,7 @@ describe('the width of a tenure', () => {
     expect(told(zookeeper)).toBe(9);
   });
 
-  it('is told to the others only when the maker of ids uses it, not by a heartbeat either', async () => {
+  it('is published only when the maker of ids uses it, not by a heartbeat either', async () => {
     const { clock, time, zookeeper } = await ready();
     const widths: number[] = [];
     let done: () => void = () => undefined;
@@ -630,7 +630,7 @@ describe('the width of a tenure', () => {
     expect(told(zookeeper)).toBe(9);
   });
 
-  it('is never less than what was told: the groups that were there at the claim may be gone', async () => {
+  it('is never less than what was published: the groups that were there at the claim may be gone', async () => {
     const clock = new VirtualClock();
     const zookeeper = new ScriptedZooKeeper(clock);
     zookeeper.put('/discovery/nodes/01', '', undefined);

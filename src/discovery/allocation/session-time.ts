@@ -24,7 +24,7 @@ export interface SessionTimeOptions
   readonly call: () => CallOptions;
   /** Reads whether the claim still exists. Throws when the tenure has ended. */
   readonly confirm: () => Promise<void>;
-  /** All listeners use a wider width, which may be published. */
+  /** All listeners use a wider width: it may be published. */
   readonly onAdopted: () => void;
 }
 
@@ -42,8 +42,8 @@ const ROUNDS = 5;
 const FAR_AHEAD_MS = 60_000;
 
 /**
- * What the generator of unique ids sees of a tenure: the width of ids, so that ids of two nodes differ, and
- * the time window in which they are made, so that ids of two tenures differ. The window is kept open once
+ * The view of a tenure for the generator of unique ids. It has the width of ids, so that ids of two nodes
+ * differ, and the time window of ids, so that ids of two tenures differ. The window is kept open once
  * {@link prepare} has been called; before that nothing is written or read for it.
  *
  * Why two tenures of one node id never issue the same id: docs/design/allocation.md, "Two tenures" and "What
@@ -56,7 +56,7 @@ export class SessionTime implements TenureTime {
   readonly onWidth: TenureTime['onWidth'] = (listener) => this.width.onWidth(listener);
   /** Infinity before the tenure has written. */
   after: number = Number.POSITIVE_INFINITY;
-  /** What is adopted is what the claim is to publish. */
+  /** The adopted width is the one that the claim is to publish. */
   readonly width: TenureWidth;
   readonly #path: string;
   readonly #leaderTime: StoreTime;
@@ -118,7 +118,7 @@ export class SessionTime implements TenureTime {
   async prepare(signal?: AbortSignal): Promise<void> {
     signal?.throwIfAborted();
     this.check();
-    // Until the tenure ends: several callers may wait for it, and some give up before.
+    // For the whole tenure: several callers may wait for it, and some give up before.
     this.#preparing ??= this.#prepare().catch((error: unknown) => {
       this.#preparing = undefined;
       throw error;
@@ -132,8 +132,8 @@ export class SessionTime implements TenureTime {
   }
 
   /**
-   * What the release writes besides, in one transaction with the removal of the claim: the next tenure then
-   * need not keep away from what this one has not used. Undefined for nothing.
+   * The additional write of the release, in one transaction with the removal of the claim. The next tenure
+   * need not avoid the time that this one has not used. Undefined if there is nothing to write.
    *
    * @throws {ZooKeeperError} when the record cannot be read
    */
@@ -181,8 +181,7 @@ export class SessionTime implements TenureTime {
   }
 
   /**
-   * Writes until there is a window that begins now and has room for ids, for half a time-out at the
-   * least.
+   * Writes until the record has a window that begins now and has room for ids, for at least half a time-out.
    */
   async #moveWindow(): Promise<void> {
     const { clock, call, confirm, tenure } = this.options;
@@ -190,7 +189,7 @@ export class SessionTime implements TenureTime {
     const path = this.#path;
     const since = clock.monotonic();
     for (let round = 1; round <= ROUNDS; round += 1) {
-      // The claim is read after the record: whose it is decides whether the content of the record counts.
+      // The claim is read after the record: its owner decides whether the content of the record counts.
       const [found] = await Promise.all([session.read(path, call()), confirm()]);
       this.#settle(found);
       if (this.#openedAt >= since && this.now() > 0 && this.#before >= this.now() + deadline.timeoutMs / 2)
@@ -208,16 +207,13 @@ export class SessionTime implements TenureTime {
         call(),
       );
     }
-    // What was written does not count, however often: an attempt after a pause may find it put right.
+    // Own writes do not count, however many: an attempt after a pause may find the record corrected.
     const problem = 'no times can be written to it that ids could be made with';
     this.#report(problem);
     throw new ZooKeeperError(`${path}: ${problem}`, { fault: 'bad-version', outcome: 'not-applied', path });
   }
 
-  /**
-   * Draws the conclusions from a read of the record, once the claim was seen to stand by a read that was sent
-   * after it.
-   */
+  /** Evaluates a read of the record, once a read that was sent after it has shown that the claim exists. */
   #settle(found: Znode | undefined): void {
     const timestamp = this.#ownTimestamp(found);
     if (found !== undefined && timestamp !== undefined) {
@@ -241,8 +237,8 @@ export class SessionTime implements TenureTime {
   }
 
   /**
-   * The timestamp that a write of ours has put there; undefined where another tenure wrote the present
-   * content, or none.
+   * The timestamp that a write of ours has put there; undefined if another tenure wrote the record, or there
+   * is none.
    */
   #ownTimestamp(found: Znode | undefined): number | undefined {
     const record = found && decodeRecord(found);

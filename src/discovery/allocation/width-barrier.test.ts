@@ -128,7 +128,7 @@ describe('an id of a wider group', () => {
     expect(result.lease?.tenureTime?.after).toBe(LEADER_EPOCH + 8_999);
   });
 
-  it('does not wait because of what is no stamp', async () => {
+  it('does not wait because of an invalid stamp', async () => {
     const { clock, zookeeper } = crowded(WIDE);
     zookeeper.put('/discovery/stamps/00/lock', `{"timestamp":${LEADER_EPOCH + 9_000}}`, undefined);
     const { result } = claim(clock, zookeeper);
@@ -136,7 +136,7 @@ describe('an id of a wider group', () => {
     expect([result.lease?.id, JSON.parse(markIn(zookeeper))]).toEqual([248, { idWidth: 9, floor: 0 }]);
   });
 
-  it('does not rest on a mark that tells no time', async () => {
+  it('does not rely on a mark without a time', async () => {
     const { clock, zookeeper } = crowded(WIDE);
     zookeeper.put(GATE, `{"idWidth":9,"floor":${Number.MAX_SAFE_INTEGER}}`, undefined);
     zookeeper.put('/discovery/stamps/00/08', `{"timestamp":${LEADER_EPOCH}}`, undefined);
@@ -148,7 +148,7 @@ describe('an id of a wider group', () => {
     ]);
   });
 
-  it('lets a waiting task know where the mark is far ahead of the servers’ clock', async () => {
+  it('lets a waiting task know that the mark is far ahead of the servers’ clock', async () => {
     const { clock, zookeeper } = crowded(WIDE);
     zookeeper.put(GATE, `{"idWidth":9,"floor":${Date.UTC(2100, 0, 1)}}`, undefined);
     const { result, events } = claim(clock, zookeeper);
@@ -164,7 +164,7 @@ describe('an id of a wider group', () => {
   it.each<[string, (zookeeper: ScriptedZooKeeper) => void]>([
     ['changed', (zookeeper) => zookeeper.overwrite(GATE, 'by hand')],
     ['removed', ({ znodes }) => znodes.delete(GATE)],
-  ])('is looked at anew where the group was %s since all others were', async (_, change) => {
+  ])('is read again if the group was %s since all others were', async (_, change) => {
     const { clock, zookeeper } = crowded(WIDE);
     let changed = false;
     zookeeper.fault = async (operation, path) => {
@@ -185,7 +185,7 @@ describe('an id of a wider group', () => {
     expect(result.lease?.id).toBe(248);
   });
 
-  it('is had also where another task widens at the same time', async () => {
+  it('is acquired even if another task widens at the same time', async () => {
     const { clock, zookeeper } = crowdedTwice();
     zookeeper.put('/discovery/stamps', '', undefined);
     let once = false;
@@ -199,7 +199,7 @@ describe('an id of a wider group', () => {
     expect([once, result.lease?.id]).toEqual([true, 504]);
   });
 
-  it('waits, where a stamp below cannot be read, for as long as its writer could have been ahead', async () => {
+  it('waits, if a stamp below cannot be read, for as long as its writer could have been ahead', async () => {
     const { clock, zookeeper } = crowded(WIDE);
     zookeeper.put('/discovery/stamps/00/08', 'garbage', undefined);
     const { result } = claim(clock, zookeeper);
@@ -208,7 +208,7 @@ describe('an id of a wider group', () => {
     expect(result.lease?.tenureTime?.after).toBe(LEADER_EPOCH + SESSION_MS);
   });
 
-  it('begins after the floor also where its own node id was stamped long ago', async () => {
+  it('begins after the floor even if its own node id was stamped long ago', async () => {
     const { clock, zookeeper } = crowded(WIDE);
     zookeeper.put('/discovery/stamps/01/00', '{"timestamp":5,"stampedUntil":4}', undefined);
     zookeeper.put('/discovery/stamps/00/08', `{"timestamp":${LEADER_EPOCH + 1}}`, undefined);
@@ -232,7 +232,7 @@ describe('an id of a wider group', () => {
     expect(write).toBeLessThan(list);
   });
 
-  it('is not claimed where the group was made anew since it was looked at: that has to be done again', async () => {
+  it('is not claimed if the group was made again since it was read: that must be repeated', async () => {
     const { clock, zookeeper } = crowded(WIDE);
     let remade = false;
     zookeeper.fault = async (operation, path) => {
@@ -261,7 +261,7 @@ describe('an id of a wider group', () => {
     expect([...zookeeper.znodes.keys()].filter((path) => path.includes('gate'))).toEqual([]);
   });
 
-  it('is given up in time, and the error says who is waited for', async () => {
+  it('is given up in time, and the error names the holders that it waits for', async () => {
     const { clock, zookeeper } = crowded(NARROW);
     const { result } = claim(clock, zookeeper, { acquireTimeoutMs: 5_000 });
     await clock.advance(5_000);
@@ -273,7 +273,7 @@ describe('an id of a wider group', () => {
   });
 });
 
-describe('what it costs', () => {
+describe('the cost of the barrier', () => {
   it('is one read for each task after the first, and nothing in the first group', async () => {
     const { clock, zookeeper } = crowded(WIDE);
     claim(clock, zookeeper);
@@ -360,7 +360,7 @@ describe('the widest ids there ever were', () => {
     },
   );
 
-  it('are never narrowed, also where another task widens at the same time', async () => {
+  it('are never narrowed, even if another task widens at the same time', async () => {
     const { clock, zookeeper, widest } = recorded('{"idWidth":8}');
     beforeWrites(zookeeper, () => zookeeper.overwrite(RECORD, '{"idWidth":10}'));
     const { result } = claim(clock, zookeeper);
@@ -368,7 +368,7 @@ describe('the widest ids there ever were', () => {
     expect([result.lease?.id, await widest()]).toEqual([248, 10]);
   });
 
-  it('are put on record also where another task does so, less wide, at the same time', async () => {
+  it('are recorded even if another task records fewer bits at the same time', async () => {
     const { clock, zookeeper, widest } = recorded('');
     beforeWrites(
       zookeeper,
@@ -380,7 +380,7 @@ describe('the widest ids there ever were', () => {
     expect([result.lease?.id, await widest()]).toEqual([248, 9]);
   });
 
-  it('keep the ids of a wider group back where somebody changes the record all the time', async () => {
+  it('keep the ids of a wider group back while another client changes the record all the time', async () => {
     const { clock, zookeeper } = recorded('');
     zookeeper.fault = async (operation, path) => {
       if (path === RECORD && operation !== 'read') zookeeper.overwrite(RECORD, 'mine');
@@ -393,7 +393,7 @@ describe('the widest ids there ever were', () => {
   });
 });
 
-it('stands before the lowest group of each width', () => {
+it('is at the lowest group of each width', () => {
   expect([0, 1, 2, 3, 4, 7, 8, 127, 128, 255].map(barrierGroupOf)).toEqual([
     0, 1, 2, 2, 4, 4, 8, 64, 128, 128,
   ]);

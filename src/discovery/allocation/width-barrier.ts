@@ -25,18 +25,18 @@ export type BarrierState =
 const LEAVE_TIMEOUT_MS = 1_000;
 
 /**
- * Keeps the ids of a group, which take more bits than those of the groups below it, from being claimed until
- * every live holder below has published the wider width. The result stands in the znode of the lowest group
- * of that width.
+ * Keeps the ids of a group, which need more bits than those of lower groups, from being claimed too early.
+ * Every live holder below must have published the wider width first. The result is recorded in the znode of
+ * the lowest group of that width.
  *
  * Why no holder is missed: docs/design/allocation.md, "Two widths".
  */
 export class WidthBarrier {
-  /** The narrow claims of the last look. */
+  /** The narrow claims of the last scan. */
   #narrow: readonly string[] = [];
   #lock: string | undefined;
 
-  /** @param timeoutMs what the servers granted to the session */
+  /** @param timeoutMs the time-out that the servers granted to the session */
   constructor(
     private readonly session: BoundSession,
     private readonly timeoutMs: number,
@@ -55,7 +55,7 @@ export class WidthBarrier {
     const znode = await session.read(path, call);
     if (znode === undefined) return { open: false, why: 'the group has been removed by another task' };
     const { version } = znode.stat;
-    // A mark made by hand may tell no floor. One whose floor is no time is not believed.
+    // A mark made by hand may have no floor. A mark with an invalid floor does not count.
     const { floor: known = 0 } = fieldsOf(znode.data);
     if (widthIn(znode) >= idWidth && isMs(known))
       return { open: true, mark: { path, version }, floor: known };
@@ -82,7 +82,7 @@ export class WidthBarrier {
     }
   }
 
-  /** Lets others look. What fails here, the end of the session sees to. Never rejects. */
+  /** Lets other tasks scan. If it fails, the end of the session has the same effect. Never rejects. */
   async leave(): Promise<void> {
     if (this.#lock !== undefined)
       await this.session
@@ -90,9 +90,9 @@ export class WidthBarrier {
         .catch(() => undefined);
   }
 
-  /** Of many tasks that start together one looks, not each of them. No safety rests on it. */
+  /** Of many tasks that start together only one scans. No safety depends on it. */
   async #acquireLock(path: string, call: CallOptions): Promise<boolean> {
-    // A read comes first: it costs the leader nothing, and waiting tasks ask again and again.
+    // A read comes first: it costs the leader nothing, and waiting tasks repeat it.
     const owner = (await this.session.read(path, call))?.stat.owner;
     if (owner !== undefined && owner !== this.session.sessionId) return false;
     if (owner === undefined) await this.session.createWithParents(path, '', 'ephemeral', call);

@@ -5,7 +5,7 @@ import { CAMUNDA_MARKER } from './camunda-codec.js';
 import { LeaseUnreadableError, nativeCodec } from './lease-codec.js';
 import { leaseKey, nodeIdOf } from './lease-state.js';
 
-/** Maximum number of lease objects that are read where there is no marker: a cluster has one format. */
+/** Maximum number of lease objects that are read without a marker: a cluster has one format. */
 const SAMPLE = 8;
 
 /**

@@ -193,7 +193,7 @@ export async function repairCluster({
 interface Examined {
   readonly id: number;
   readonly etag?: string;
-  /** Milliseconds since it was written, by the store's clock; undefined where it is absent. */
+  /** Milliseconds since it was written, by the store's clock; undefined for an absent object. */
   readonly age?: Interval;
   readonly state?: LeaseState;
   readonly problem?: string;

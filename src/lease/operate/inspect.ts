@@ -159,7 +159,7 @@ export function readingOf(
  * The status of a node id from an earlier reading and the current age of its lease object.
  *
  * @param reading of an id that the cluster has, as `revived` judges it
- * @param age undefined where there is no object
+ * @param age undefined without an object
  * @param cluster `bootstrapped`: whether there must be one
  */
 export function nodeStatus(

@@ -3,7 +3,7 @@ import type { ServiceInstance } from '../service-instance.js';
 import type { ControlledHandler, DispatchController, LegacyHandler } from './dispatch.js';
 import { Attempt, type Exchange } from './exchange.js';
 
-/** Tells a caller of one attempt in the terms of undici 6. */
+/** Reports one attempt to a caller in the terms of undici 6. */
 export class LegacyAttempt extends Attempt implements LegacyHandler {
   constructor(
     exchange: Exchange,
@@ -62,7 +62,7 @@ export class ExchangeController {
   exchange: Exchange | undefined;
   /** That of the attempt under way. */
   current: DispatchController | undefined;
-  /** What the caller gets. */
+  /** The controller that the caller gets. */
   readonly controller = new Proxy({} as DispatchController, { get: (_, name) => this.#get(name) });
 
   #get(name: string | symbol): unknown {
@@ -75,7 +75,7 @@ export class ExchangeController {
   }
 }
 
-/** Tells a caller of one attempt in the terms of undici 7. */
+/** Reports one attempt to a caller in the terms of undici 7. */
 export class ControlledAttempt extends Attempt implements ControlledHandler {
   constructor(
     exchange: Exchange,

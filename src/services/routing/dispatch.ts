@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream';
 // undici's own terms, as far as they are needed here: nodelease does not depend on undici, and takes the one
 // that the user has.
 
-/** What undici is told of a request. What is not named here is passed on as it is. */
+/** The options of a request for undici. Options that are not named here are passed on unchanged. */
 export interface DispatchOptions {
   readonly origin?: string | URL;
   readonly path: string;
@@ -19,7 +19,7 @@ export interface DispatchController {
   abort(reason: Error): void;
 }
 
-/** Who is told of a response, in the terms of undici 6 and of Node's own `fetch`. */
+/** The receiver of a response, in the terms of undici 6 and of Node's own `fetch`. */
 export interface LegacyHandler {
   onConnect?(abort: (reason?: Error) => void, context?: unknown): void;
   onError?(error: Error): void;
@@ -32,7 +32,7 @@ export interface LegacyHandler {
   onRequestSent?(): void;
 }
 
-/** Who is told of a response, in the terms of undici 7 and later. */
+/** The receiver of a response, in the terms of undici 7 and later. */
 export interface ControlledHandler {
   onRequestStart?(controller: DispatchController, context: unknown): void;
   onRequestUpgrade?(controller: DispatchController, status: number, headers: unknown, socket: Duplex): void;

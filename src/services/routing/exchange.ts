@@ -8,8 +8,8 @@ import type { RoutingSettings } from './routing-options.js';
 export type NewAttempt = (exchange: Exchange, instance: ServiceInstance) => Attempt & DispatchHandler;
 
 /**
- * One request of a caller, from its beginning to its end, over all its attempts. It decides what the caller
- * is told of each attempt.
+ * One request of a caller, from its beginning to its end, over all its attempts. It decides which events of
+ * each attempt the caller receives.
  */
 export class Exchange<P = unknown> {
   /** Whether the caller has given up, and why, if it said so. */
@@ -22,12 +22,12 @@ export class Exchange<P = unknown> {
   /** The last attempt whose failure has been noted. */
   #noted: Attempt | undefined;
   #announced = false;
-  /** The caller has been told of a response, or of an upgrade: there is no going back. */
+  /** The caller has received a response, or an upgrade: a further attempt is no longer possible. */
   #answered = false;
-  /** The caller has been told of the end. */
+  /** The caller has been notified of the end. */
   #ended = false;
 
-  /** @param fail tells the caller that the exchange has failed */
+  /** @param fail notifies the caller that the exchange has failed */
   constructor(
     private readonly picker: InstancePicker<P>,
     private readonly settings: RoutingSettings,
@@ -40,7 +40,7 @@ export class Exchange<P = unknown> {
     this.#fits = ({ protocol }) => !isSecure || protocol === 'https:';
   }
 
-  /** Makes the first attempt. Returns what the dispatcher does. */
+  /** Makes the first attempt. Returns the result of the dispatcher. */
   start(): boolean {
     const begun = this.#attempt();
     if (begun === undefined) this.#end(noInstance(this.picker, this.#tried, this.#fits));
@@ -58,8 +58,8 @@ export class Exchange<P = unknown> {
   }
 
   /**
-   * Whether the caller has not been told yet that the request begins. True once, however many attempts there
-   * are.
+   * Whether the caller is still to be notified that the request begins. True once, for any number of
+   * attempts.
    */
   announces(): boolean {
     const first = !this.#announced;
@@ -68,14 +68,14 @@ export class Exchange<P = unknown> {
   }
 
   /**
-   * Whether the caller is told of an attempt: not once another one has taken its place, or the caller knows
-   * of the end.
+   * Whether the caller receives the events of an attempt: not once another one has replaced it, or the caller
+   * knows of the end.
    */
   wants(attempt: Attempt): boolean {
     return !this.#ended && attempt === this.#current;
   }
 
-  /** Whether the caller is told of a response that begins. */
+  /** Whether the caller receives a response that begins. */
   passes(attempt: Attempt, status: number): boolean {
     if (!this.wants(attempt)) return false;
     if (status < 200) return true;
@@ -88,7 +88,7 @@ export class Exchange<P = unknown> {
   }
 
   /**
-   * Whether the caller is told of the end of an answer, or of an upgrade, after which the connection is the
+   * Whether the caller receives the end of an answer, or an upgrade, after which the connection is the
    * caller's.
    */
   ends(attempt: Attempt): boolean {
@@ -97,7 +97,7 @@ export class Exchange<P = unknown> {
     return isWanted;
   }
 
-  /** Whether the caller is told of an attempt's failure. */
+  /** Whether the caller receives an attempt's failure. */
   fails(attempt: Attempt, error: unknown): boolean {
     if (!this.wants(attempt)) return false;
     if (!this.aborted && isInstanceFault(error, attempt.sent, this.options.body)) {
@@ -120,7 +120,7 @@ export class Exchange<P = unknown> {
     return (idempotent ?? IDEMPOTENT_METHODS.has(method)) && isReplayable(body);
   }
 
-  /** Asks another instance. Returns false where there is none, or enough have been asked. */
+  /** Tries another instance. Returns false without another one, or after enough attempts. */
   #next(): boolean {
     const { upgrade, method } = this.options;
     // An upgrade, or a CONNECT, is for the connection itself, and is tried once.
@@ -133,7 +133,7 @@ export class Exchange<P = unknown> {
     }
   }
 
-  /** Asks an instance. Returns what the dispatcher does; undefined where there is none. */
+  /** Tries an instance. Returns the result of the dispatcher; undefined without an instance. */
   #attempt(): boolean | undefined {
     const picked = pickTarget(this.picker, this.#tried, this.#fits);
     if (picked === undefined) return undefined;
@@ -161,8 +161,8 @@ export class Exchange<P = unknown> {
 }
 
 /**
- * One sending of a request to one instance. A subclass tells the caller of it, in the terms of one of
- * undici's two sorts of handlers.
+ * One attempt to send a request to one instance. A subclass reports it to the caller, in the terms of one of
+ * undici's two kinds of handlers.
  */
 export abstract class Attempt {
   #cancel: ((reason?: Error) => void) | undefined;
@@ -178,15 +178,15 @@ export abstract class Attempt {
   }
 
   /**
-   * Whether the caller is told of it. Some dispatchers, such as undici's `MockAgent`, go on with an attempt
-   * that was cancelled.
+   * Whether the caller receives its events. Some dispatchers, such as undici's `MockAgent`, continue an
+   * attempt that was cancelled.
    */
   protected get wanted(): boolean {
     return this.exchange.wants(this);
   }
 
   /**
-   * A connection was found. Returns whether the caller is told that the request begins; an attempt that is
+   * A connection was found. Returns whether to notify the caller that the request begins; an attempt that is
    * not wanted is cancelled.
    */
   protected begin(cancel: (reason?: Error) => void): boolean {

@@ -31,12 +31,12 @@ function usedBy(handler: DispatchHandler): string[] {
   return used;
 }
 
-it('uses the global dispatcher of the moment, the one that understands the handler', () => {
+it('uses the current global dispatcher that understands the handler', () => {
   expect(usedBy(legacy)).toEqual(['legacy', 'legacy']);
   expect(usedBy(controlled)).toEqual(['legacy', 'new']);
 });
 
-it('finds the one of Node itself, and says so where there is none', () => {
+it('finds the one of Node itself, and reports if there is none', () => {
   expect(nodes).toMatchObject({ dispatch: expect.any(Function) });
   slots[LEGACY_SLOT] = undefined;
   expect(() => globalDispatch(request, legacy)).toThrow(TypeError);

@@ -61,7 +61,7 @@ describe('the target of an instance', () => {
     expect(targetOf(instance(init))).toBeUndefined();
   });
 
-  it('is none for an instance of somebody else’s without an address', () => {
+  it('is none for a foreign instance without an address', () => {
     expect(targetOf({ ...instance({ port: 80 }), address: undefined })).toBeUndefined();
   });
 
@@ -85,7 +85,7 @@ describe('a pick', () => {
     expect(pickTarget(picker, new Set())?.instance).toBe(useful);
   });
 
-  it('gives none that was tried, even if the picker does', () => {
+  it('returns no tried instance, even if the picker does', () => {
     const useful = instance({ port: 80 });
     const forgetful = { name: 'orders', pick: () => useful, noteError() {} };
     expect(pickTarget(forgetful, new Set([useful]))).toBeUndefined();
@@ -121,7 +121,7 @@ describe('a pick', () => {
     expect(pickTarget(only, new Set(), ({ protocol }) => protocol === 'https:')?.instance).toBe(secure);
   });
 
-  it('that finds none says what is known of the instances that there are', () => {
+  it('that finds no instance reports what is known of the existing ones', () => {
     const instances = [
       ...Array.from({ length: 100 }, () => instance({})),
       { ...instance({ port: 80 }), enabled: false },

@@ -2,7 +2,7 @@ import type { ServiceInstance } from '../service-instance.js';
 import { isOffered, NoInstanceError } from '../service-provider.js';
 import { instanceUrl } from '../uri-spec.js';
 
-/** What routing needs of a provider, such as `ServiceProvider`. */
+/** The part of a provider, such as `ServiceProvider`, that routing needs. */
 export interface InstancePicker<P = unknown> {
   /** The service, for people, and by default the host name in the URLs that are meant for it. */
   readonly name: string;
@@ -14,14 +14,14 @@ export interface InstancePicker<P = unknown> {
   readonly instances?: readonly ServiceInstance<P>[];
 
   /**
-   * One instance to send work to, none of `except`; undefined where there is none. At once, without input or
-   * output.
+   * One instance to send work to, which is not in `except`; undefined without one. Returns at once, without
+   * input or output.
    */
   pick(except?: ReadonlySet<ServiceInstance<P>>): ServiceInstance<P> | undefined;
 
   /**
-   * As `pick`, for callers that cannot go on without one.
-   * @throws NoInstanceError when there is none, with what is known of them
+   * Like `pick`, for callers that cannot continue without an instance.
+   * @throws NoInstanceError when there is none, with the known facts
    */
   need?(except?: ReadonlySet<ServiceInstance<P>>): ServiceInstance<P>;
 
@@ -38,19 +38,20 @@ export interface InstanceTarget {
   readonly hostname: string;
   readonly port: number;
   /**
-   * What comes before the path of every request: empty, or `/api` where the instance's uriSpec says so. Never
+   * The prefix of the path of every request: empty, or for example `/api` from the instance's uriSpec. Never
    * ends with a slash.
    */
   readonly basePath: string;
 }
 
 /**
- * How many instances without a usable target are passed over where the picker does not tell all instances.
+ * Maximum number of instances without a usable target that are skipped if the picker does not list all
+ * instances.
  */
 const MAX_PASSED_OVER = 64;
 const EMPTY_PORT = /^[^/]*\/\/[^/?#]*:(?:[/?#]|$)/;
 
-/** Instances are values: what was made of one stays right. */
+/** Instances are values: a target that was made of one stays right. */
 const targets = new WeakMap<ServiceInstance, InstanceTarget | 'none'>();
 
 /**
@@ -64,10 +65,10 @@ export function targetOf(instance: ServiceInstance): InstanceTarget | undefined 
 }
 
 /**
- * Picks an instance that something can be sent to.
+ * Picks an instance with a usable target.
  *
  * @param tried instances that are not picked; grows by those without a usable target
- * @param fits what else the target must be
+ * @param fits a further condition of the target
  */
 export function pickTarget<P>(
   picker: InstancePicker<P>,
@@ -87,7 +88,7 @@ export function pickTarget<P>(
   return undefined;
 }
 
-/** Why nothing was picked. `tried` and `fits` are those of {@link pickTarget}. */
+/** Why no instance was picked. `tried` and `fits` are those of {@link pickTarget}. */
 export function noInstance<P>(
   picker: InstancePicker<P>,
   tried: ReadonlySet<ServiceInstance<P>>,

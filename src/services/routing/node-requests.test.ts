@@ -44,7 +44,7 @@ it('gives one instance each time, as one address or as a list of one', async () 
   expect(await ask(lookup, 'orders', { all: true })).toEqual([{ address: '10.0.0.1', family: 4 }]);
 });
 
-it('gives an address of the family that is asked for, if there is one', async () => {
+it('gives an address of the requested family, if there is one', async () => {
   const lookup = serviceLookup(pickerOf('orders', ['10.0.0.1', 'fe80::2']), { lookup: noSystem });
   for (const family of [6, 'IPv6'] as const) expect(await ask(lookup, 'orders', { family })).toBe('fe80::2');
   for (const family of [4, 'IPv4'] as const) expect(await ask(lookup, 'orders', { family })).toBe('10.0.0.1');
@@ -55,7 +55,7 @@ it('gives an address of the family that is asked for, if there is one', async ()
   });
 });
 
-it('resolves an instance whose address is a host name, as it was asked to', async () => {
+it('resolves an instance whose address is a host name, as requested', async () => {
   const asked: unknown[] = [];
   const system: LookupFunction = (hostname, options, callback) => {
     asked.push([hostname, options]);

@@ -15,7 +15,7 @@ export interface ServiceLookupOptions {
   readonly lookup?: LookupFunction | undefined;
 }
 
-/** Providers by the host names that stand for their services. */
+/** Providers by the host names of their services. */
 export type ProvidersByHost = ReadonlyMap<string, InstancePicker>;
 
 /**

@@ -37,7 +37,7 @@ it.each([
   ]);
 });
 
-it('takes whatever else prevents a connection for one, but not what happens once there is one', () => {
+it('counts everything else that prevents a connection, but nothing that happens on a connection', () => {
   const certificate = failure('DEPTH_ZERO_SELF_SIGNED_CERT');
   expect([isInstanceFault(certificate, false, null), isInstanceFault(certificate, true, null)]).toEqual([
     true,
@@ -55,7 +55,7 @@ it('takes an answer that is no HTTP for one, though undici 7 gives the error no 
   expect(isInstanceFault(garbage, true, null)).toBe(true);
 });
 
-it('looks into the errors of several addresses', () => {
+it('uses the errors of several addresses', () => {
   expect(
     isInstanceFault(new AggregateError([failure('ECONNREFUSED'), failure('ENETUNREACH')]), false, null),
   ).toBe(true);
@@ -95,7 +95,7 @@ it('knows the idempotent methods of RFC 9110', () => {
   ]);
 });
 
-it('replays what lies in memory, and nothing that is read once', () => {
+it('replays a body in memory, and none that is read once', () => {
   const form = new FormData();
   const lying = [
     undefined,

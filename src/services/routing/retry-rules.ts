@@ -35,28 +35,28 @@ const LOCAL_CODES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Whether a request failed because of the instance, going by the error's code, or its name where undici gives
- * it none.
+ * Whether a request failed because of the instance, by the error's code, or by its name if undici gives no
+ * code.
  *
  * @param sent whether a connection was there and the request was being sent
  * @param body the body of the request
  */
 export function isInstanceFault(error: unknown, sent: boolean, body: unknown): boolean {
   if (body instanceof Readable && body.errored !== null && body.errored === error) return false;
-  // What is no HTTP at all has no code in undici 7.
+  // An answer that is not HTTP has no code in undici 7.
   if (error instanceof Error && error.name === 'HTTPParserError') return true;
   const code = codeOf(error);
   if (code === undefined) return false;
   if (NETWORK_CODES.has(code) || code.startsWith('HPE_')) return true;
-  // Any other failure to connect, such as a bad certificate. undici's other errors tell of a wrong request, a
-  // closed dispatcher, an abort.
+  // Any other failure to connect, such as a bad certificate. undici's other errors mean a wrong request, a
+  // closed dispatcher, or an abort.
   return !sent && !LOCAL_CODES.has(code) && !code.startsWith('UND_ERR_');
 }
 
 function codeOf(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   if ('code' in error && typeof error.code === 'string') return error.code;
-  // A host with several addresses, none of which answered.
+  // A host with several addresses, all without an answer.
   return error instanceof AggregateError ? codeOf(error.errors[0]) : undefined;
 }
 
@@ -73,13 +73,13 @@ export const IDEMPOTENT_METHODS: ReadonlySet<string> = new Set([
 const REPLAYABLE_TAGS: ReadonlySet<string> = new Set(['[object Blob]', '[object File]', '[object FormData]']);
 
 /**
- * Whether a body can be sent a second time after the first sending began: not what is read once, such as a
+ * Whether a body can be sent again after a first attempt began: not a body that is read once, such as a
  * stream or a generator.
  */
 export function isReplayable(body: unknown): boolean {
   if (body === null || body === undefined || typeof body === 'string') return true;
   if (ArrayBuffer.isView(body) || body instanceof ArrayBuffer) return true;
-  // undici has classes of its own for these, beside Node's.
+  // undici has its own classes for these, in addition to Node's.
   return REPLAYABLE_TAGS.has(Object.prototype.toString.call(body));
 }
 

@@ -17,7 +17,7 @@ it('takes the URLs whose host is the name of the service, in any case and with a
   ]);
 });
 
-it('takes the hosts that it is told, and not the name then', () => {
+it('uses the given hosts, and not the name then', () => {
   const isMeant = originMatcher('orders', ['shop.example', 'bücher.example']);
   expect(['http://shop.example', 'http://xn--bcher-kva.example', 'http://orders'].map(isMeant)).toEqual([
     true,
@@ -28,7 +28,7 @@ it('takes the hosts that it is told, and not the name then', () => {
 });
 
 it.each(['a/b', 'a b', 'a:80', 'user@a', 'a?b', ''])(
-  'says that a service named %j needs to be told its hosts',
+  'says that a service named %j needs its hosts as an option',
   (name) => {
     expect(() => originMatcher(name, undefined)).toThrow(ConfigError);
     expect(() => originMatcher(name, ['orders'])).not.toThrow();

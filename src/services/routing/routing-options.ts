@@ -18,7 +18,7 @@ export interface RoutingOptions {
   /** To how many instances a request is sent at most, the first one included, 1 … 16. @default 3 */
   readonly maxAttempts?: number | undefined;
   /**
-   * The status codes, 500 … 599, that count as the instance's failure: another instance is asked where the
+   * The status codes, 500 … 599, that count as the instance's failure: another instance is tried if the
    * request may be repeated. The caller gets the answer of the last one.
    *
    * @default [502, 503, 504]
@@ -53,8 +53,8 @@ export function checkRoutingOptions(name: string, options: RoutingOptions) {
 }
 
 /**
- * Tells the requests that are meant for a service from all others, by their origin. One without an origin is
- * meant for it.
+ * Matches the requests that are meant for a service, by their origin. A request without an origin is meant
+ * for it.
  *
  * @param hosts host names; undefined for the service's own name
  * @throws ConfigError when one of them cannot be the host of a URL
@@ -78,7 +78,7 @@ export function originMatcher(
 export function canonicalHost(host: string, isName = false): string {
   const text = `http://${host}/`;
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  // A URL does not tell its default port.
+  // A URL does not show its default port.
   if (url !== undefined && !/:\d*$/.test(host) && url.href === `http://${url.hostname}/`) return url.hostname;
   const why = isName ? ', since the name of the service cannot be the host of a URL' : '';
   throw new ConfigError('hosts', host, `a host name without a port${why}`);

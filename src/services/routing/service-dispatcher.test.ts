@@ -126,7 +126,7 @@ describe('an abort', () => {
 });
 
 describe('a caller', () => {
-  it('is told once that its request begins, and of one end', () => {
+  it('is notified once that its request begins, and of one end', () => {
     dispatch();
     attempt(0).onConnect(() => {});
     attempt(0).onError(failure('ECONNRESET'));
@@ -139,7 +139,7 @@ describe('a caller', () => {
     expect(told).toEqual(['connect', 'status 200', 'complete']);
   });
 
-  it('is not told of an answer that another instance is asked instead of', () => {
+  it('does not receive an answer after which another instance is tried', () => {
     dispatch();
     let cancelled = 0;
     attempt(0).onConnect(() => {
@@ -150,7 +150,7 @@ describe('a caller', () => {
     expect([told, cancelled, noted, sent.length]).toEqual([['connect'], 1, ['a'], 2]);
   });
 
-  it('is told nothing of an attempt that was given up, though the dispatcher goes on with it', () => {
+  it('receives nothing of an attempt that was given up, though the dispatcher continues it', () => {
     const heard: string[] = [];
     const listening: LegacyHandler = {
       ...caller,
@@ -180,7 +180,7 @@ describe('a caller', () => {
     expect([heard, told]).toEqual([['body sent', 'request sent', 'started', 'from 1'], ['connect']]);
   });
 
-  it('is told the same in the words of undici 7', () => {
+  it('receives the same in the terms of undici 7', () => {
     const heard: string[] = [];
     const base: Dispatch = (_given, to) => controlled.push(to as Required<ControlledHandler>) > 0;
     const controlled: Required<ControlledHandler>[] = [];
@@ -215,7 +215,7 @@ describe('a caller', () => {
     expect([heard.slice(3), noted]).toEqual([['upgrade'], ['a']]);
   });
 
-  it('has the connection to itself after an upgrade: what becomes of it is nothing to us', () => {
+  it('has the connection to itself after an upgrade: its later failure does not count', () => {
     let cancelled = 0;
     dispatch({ upgrade: 'echo' }, {}, { ...caller, onUpgrade: (status) => told.push(`upgrade ${status}`) });
     attempt(0).onConnect(() => {
@@ -227,7 +227,7 @@ describe('a caller', () => {
     expect([told, noted, cancelled, sent.length]).toEqual([['connect', 'upgrade 101'], [], 0, 1]);
   });
 
-  it('may have heard of what is to come from an instance that then failed', () => {
+  it('may have received an interim response from an instance that then failed', () => {
     dispatch();
     attempt(0).onConnect(() => {});
     attempt(0).onHeaders(103, [], () => {}, 'Early Hints');
@@ -243,7 +243,7 @@ describe('a caller', () => {
     expect([told, noted]).toEqual([['connect', 'status 503', 'error ECONNRESET'], ['a']]);
   });
 
-  it('is told when the dispatcher fails at the second attempt', () => {
+  it('is notified when the dispatcher fails at the second attempt', () => {
     const base: Dispatch = (given, to) => {
       if (sent.length > 0) throw new Error('no more');
       sent.push({ options: given, handler: to as Required<LegacyHandler> });
@@ -254,7 +254,7 @@ describe('a caller', () => {
     expect(told).toEqual(['error no more']);
   });
 
-  it('is told nothing of a dispatcher that returns nothing: each attempt has begun all the same', () => {
+  it('is notified of nothing by a dispatcher that returns nothing: each attempt has begun even so', () => {
     const base = ((given, to) => {
       sent.push({ options: given, handler: to as Required<LegacyHandler> });
     }) as Dispatch;
@@ -283,7 +283,7 @@ it('keeps the time-out that a request has, and sets its own otherwise', () => {
   expect(sent.map(({ options }) => options.headersTimeout)).toEqual([5, 700, null]);
 });
 
-it('leaves it to the dispatcher to say what is wrong with a request', () => {
+it('leaves errors in a request to the dispatcher', () => {
   dispatch({ path: undefined as unknown as string });
   dispatch({ method: 7 as unknown as string });
   expect(sent.map(({ options }) => options.origin)).toEqual(['http://orders', 'http://orders']);

@@ -10,7 +10,7 @@ export interface ComposableDispatcher {
   compose(...interceptors: never[]): unknown;
 }
 
-/** What the global `fetch` takes as its `dispatcher`, by the types of Node that a project has. */
+/** The type of `dispatcher` in the global `fetch`, by the types of Node in a project. */
 export type FetchDispatcher = RequestInit extends { dispatcher?: infer D } ? NonNullable<D> : object;
 
 /**
@@ -32,10 +32,11 @@ export type FetchDispatcher = RequestInit extends { dispatcher?: infer D } ? Non
  * - **Errors.** The provider notes: no connection, a reset, no answer in time, an answer cut off, a status of
  *   {@link RoutingOptions.retryStatuses}. It does not note an abort by the caller, or an error of the
  *   caller's body.
- * - **Retries.** Until the caller has seen a response, another instance is asked: always when no connection
- *   could be made, else only if the method is idempotent (GET, HEAD, OPTIONS, PUT, DELETE, TRACE, or undici's
- *   `idempotent: true`) and the body can be sent twice. A stream cannot, and every body of `fetch` is one.
- *   Upgrades and CONNECT are tried once. There is no pause, and no instance is asked twice.
+ * - **Retries.** Another instance is tried until the caller has seen a response. It is always tried when no
+ *   connection could be made. Otherwise the method must be idempotent (GET, HEAD, OPTIONS, PUT, DELETE,
+ *   TRACE, or undici's `idempotent: true`), and it must be possible to send the body twice. A stream cannot
+ *   be sent twice, and every body of `fetch` is one. Upgrades and CONNECT are tried once. There is no pause,
+ *   and no instance is tried twice.
  * - **No instance.** `NoInstanceError`, for `fetch` as the `cause` of its `TypeError`. Await the provider's
  *   `ready` before the first request.
  *
@@ -75,7 +76,8 @@ export function serviceDispatcher<P>(
 }
 
 /**
- * What `Dispatcher.compose` takes in all versions of undici. @typeParam D - the `dispatch` that is wrapped
+ * The argument of `Dispatcher.compose` in all versions of undici. @typeParam D - the `dispatch` that is
+ * wrapped
  */
 export type ServiceInterceptor = <D extends (options: never, handler: never) => boolean>(dispatch: D) => D;
 
@@ -91,14 +93,14 @@ export function serviceInterceptor<P>(
 ): ServiceInterceptor {
   const settings = checkRoutingOptions(provider.name, options);
   const intercept = (dispatch: Dispatch): Dispatch => {
-    // undici counts the parameters of what is returned.
+    // undici counts the parameters of the returned function.
     return (request, handler) => {
-      // What is wrong with the request itself is for undici to say.
+      // undici reports errors of the request itself.
       if (!isRequest(request) || !settings.isMeant(request.origin)) return dispatch(request, handler);
       const exchange = (newAttempt: NewAttempt, fail: (error: Error) => void) =>
         new Exchange(provider, settings, dispatch, request, newAttempt, fail).start();
-      // The dispatcher gets the sort of handler that the caller has: what works together without us does so
-      // with us.
+      // The dispatcher gets the kind of handler that the caller has: a pair that works without us works with
+      // us.
       if (!isControlled(handler)) {
         const fail = (error: Error) => handler.onError?.(error);
         return exchange((...attempt) => new LegacyAttempt(...attempt, handler), fail);
@@ -134,7 +136,7 @@ const SLOT = Symbol.for('undici.globalDispatcher.2');
  * handler.
  */
 export const globalDispatch: Dispatch = (request, handler) => {
-  // Node loads its undici, and sets the dispatcher, when one of its classes is first asked for.
+  // Node loads its undici, and sets the dispatcher, at the first use of one of its classes.
   void Headers;
   // biome-ignore lint/style/noRestrictedGlobals: neither time nor chance: undici keeps its dispatcher nowhere else.
   const slots = globalThis as unknown as Record<symbol, { dispatch: Dispatch } | undefined>;

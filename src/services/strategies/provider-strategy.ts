@@ -13,7 +13,7 @@ export interface ProviderStrategy<P = unknown> {
   noteError?(instance: ServiceInstance<P>): void;
 }
 
-/** What a strategy may need. */
+/** The context of a strategy. */
 export interface StrategyContext {
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
   /** Fast, and good enough to spread load; it can be guessed. */

@@ -60,7 +60,7 @@ describe('round robin', () => {
     expect(chiSquare(counted, Array(10).fill(100))).toBeLessThan(chiSquareLimit(9));
   });
 
-  it('goes on when some have gone or come, and reaches every one', () => {
+  it('continues when some have gone or come, and reaches every one', () => {
     const { strategy } = made(roundRobin());
     times(7, () => strategy.pick(instancesOf(10)));
     for (const count of [1, 3, 2, 10]) {
@@ -153,7 +153,7 @@ describe('weighted', () => {
     );
   });
 
-  it('counts one that names no weight as 1', () => {
+  it('counts an instance without a weight as 1', () => {
     const candidates = [
       instanceOf('a'),
       instanceOf('b', { payload: { other: 1 } }),
@@ -164,7 +164,7 @@ describe('weighted', () => {
     expect(chiSquare(counts(weighted(), candidates), expected)).toBeLessThan(chiSquareLimit(5));
   });
 
-  it('reports what is no weight once, and picks the instance all the same', () => {
+  it('reports an invalid weight once, and picks the instance even so', () => {
     const bad: unknown[] = [];
     const candidates = of(1, -1, Number.NaN, Number.POSITIVE_INFINITY, 'many', [2], {});
     const factory = weighted({ onBadWeight: ({ id }, weight) => bad.push([id, weight]) });
@@ -233,7 +233,7 @@ describe('least recently failed', () => {
     expect(new Set(times(10, () => strategy.pick(candidates).id))).toEqual(new Set(['0', '1', '2']));
   });
 
-  it('picks the one whose failure is the longest ago when all have failed', async () => {
+  it('picks the one with the oldest failure when all have failed', async () => {
     const candidates = instancesOf(3);
     const { clock, strategy } = made(leastRecentlyFailed());
     for (const index of [2, 0, 1]) {
@@ -263,7 +263,7 @@ describe('least recently failed', () => {
 });
 
 describe('the name of a strategy', () => {
-  it('stands for it', () => {
+  it('selects it', () => {
     for (const name of STRATEGY_NAMES)
       expect(made(parseStrategy(name)).strategy.pick(instancesOf(1)).id).toBe('0');
     expect(STRATEGY_NAMES).toEqual(['round-robin', 'random', 'sticky', 'weighted', 'least-recently-failed']);

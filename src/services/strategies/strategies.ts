@@ -68,8 +68,8 @@ const DEFAULT_MEMORY_MS = 60_000;
 const MAX_MEMORY_MS = 86_400_000;
 
 /**
- * In turn the instances that have not failed lately; when all have, the one whose failure is the longest ago.
- * Unlike the down policy, which applies as well, it heeds the first failure already.
+ * In turn the instances that have not failed recently; if all have, the one with the oldest failure. It
+ * reacts to the first failure, unlike the down policy, which applies, too.
  *
  * @throws {ConfigError} when the memory is out of range
  */

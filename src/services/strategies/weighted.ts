@@ -11,7 +11,7 @@ export interface WeightedOptions<P> {
    */
   readonly weightOf?: ((instance: ServiceInstance<P>) => number | undefined) | undefined;
   /**
-   * Told of what is no weight: negative, not a number, too large. Once for each value that was read. Must not
+   * Receives invalid weights: negative, not a number, too large. Once for each value that was read. Must not
    * throw and must not block.
    */
   readonly onBadWeight?: ((instance: ServiceInstance<P>, weight: unknown) => void) | undefined;
@@ -88,7 +88,7 @@ class AliasTable {
     const isSmall = (index: number) => (this.#share[index] as number) < 1;
     const small = [...weights.keys()].filter(isSmall);
     const large = [...weights.keys()].filter((index) => !isSmall(index));
-    // What is left of either differs from 1 by rounding only, and is its own alias.
+    // The rest of either differs from 1 by rounding only, and is its own alias.
     while (small.length > 0 && large.length > 0) {
       const [little, much] = [small.pop() as number, large.pop() as number];
       this.#alias[little] = much;
