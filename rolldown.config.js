@@ -4,7 +4,7 @@ import { defineConfig } from 'rolldown';
 
 // Bundles the command line with the packages that it uses: most of the time of a start goes into finding, reading and compiling modules.
 // CONTRIBUTING.md has the figures. CommonJS, since Node.js loads that faster; not minified, since stack traces are to be read.
-export default defineConfig({
+const command = defineConfig({
   input: {
     main: 'src/cli/main.ts',
     'node-http-thread': 'src/cli/run/node-http-thread.ts',
@@ -46,6 +46,22 @@ export default defineConfig({
     },
   },
 });
+
+// Bundles the console's pages with Preact: browsers load modules only by their paths, and only from this server.
+const consolePages = defineConfig({
+  input: { main: 'src/console/page/main.ts', services: 'src/console/page/services.ts' },
+  platform: 'browser',
+  plugins: [licenses()],
+  output: {
+    dir: 'dist/console',
+    entryFileNames: 'page/[name].js',
+    chunkFileNames: 'page/[name].js',
+    cleanDir: true,
+    comments: { legal: true, annotation: false, jsdoc: false },
+  },
+});
+
+export default [command, consolePages];
 
 /** Puts src/cli/s3-sdk.ts, which chooses between the SDK in the bundle and the installed one, between the S3 store and the SDK. */
 function chosenSdk() {

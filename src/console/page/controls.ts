@@ -1,25 +1,23 @@
-import { find } from './dom.js';
+import { find } from './find.js';
 
-interface KeyTargets {
-  readonly filter: HTMLInputElement;
-  /** Gives the focus to the grid. */
-  readonly grid: () => void;
-  /** Closes what is open, else takes the filter away. */
-  readonly clear: () => void;
-}
-
-/** The keys that work everywhere on the page, and the help about them. Those of the grid are its own. */
-export function listenToKeys({ filter, grid, clear }: KeyTargets): void {
+/**
+ * The keys that work everywhere on the page, and the help about them; the grid has more.
+ *
+ * @param focusFound gives the focus to what the filter has found
+ * @param onEscape closes what is open, else clears the filter
+ */
+export function listenToKeys(focusFound: () => void, onEscape: () => void): void {
   const help = find('help', HTMLDialogElement);
   find('help-open').addEventListener('click', () => help.showModal());
   find('help-close').addEventListener('click', () => help.close());
   document.addEventListener('keydown', (event) => {
     const { target, key } = event;
+    const filter = find('filter', HTMLInputElement);
     if (event.altKey || event.ctrlKey || event.metaKey || document.querySelector('dialog[open]')) return;
-    if (key === 'Escape') return clear();
+    if (key === 'Escape') return onEscape();
     const isTyping = target instanceof HTMLInputElement || target instanceof HTMLSelectElement;
     // From the filter straight to what it has found.
-    if (target === filter && (key === 'Enter' || key === 'ArrowDown')) grid();
+    if (target === filter && (key === 'Enter' || key === 'ArrowDown')) focusFound();
     else if (!isTyping && key === '?') help.showModal();
     else if (!isTyping && key === '/') {
       filter.focus();
@@ -48,7 +46,7 @@ export function offerThemes(): void {
     try {
       localStorage.setItem(KEY, theme);
     } catch {
-      // Not to be kept here: it lasts as long as the page.
+      // It cannot be kept here, and is forgotten with the page.
     }
     show();
   });
