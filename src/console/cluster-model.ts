@@ -19,6 +19,14 @@ export interface SeenNode {
   readonly receivedAt: number;
 }
 
+/** A node id at the moment of a drawing. */
+export interface NodeNow {
+  readonly node: WireNode;
+  /** How much longer its lease is valid, in milliseconds; undefined where there is nothing to run out. */
+  readonly left: number | undefined;
+  readonly state: NodeState;
+}
+
 /** Events, and latencies of the store, that are kept. */
 const EVENTS = 200;
 const LATENCIES = 60;
@@ -82,9 +90,9 @@ export class ClusterModel {
   /**
    * How much longer the lease of a node id is valid, and how it is to be shown; as of when it was last fresh.
    */
-  look({ node, receivedAt }: SeenNode): { readonly left: number | undefined; readonly state: NodeState } {
+  look({ node, receivedAt }: SeenNode): NodeNow {
     const left = leftMs(node, receivedAt, this.staleSince ?? this.clock.monotonic());
-    return { left, state: stateOf(node, left) };
+    return { node, left, state: stateOf(node, left) };
   }
 
   /**

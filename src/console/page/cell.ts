@@ -1,8 +1,8 @@
 import { h } from 'preact';
+import type { NodeNow } from '../cluster-model.js';
 import { formatDuration } from '../format.js';
 import type { KnownVersions } from '../knowledge.js';
 import { describeNode, type NodeFilter, type NodeState } from '../node-state.js';
-import type { WireNode } from '../wire.js';
 import { flag, mark, memo } from './ui.js';
 
 /** How much room a cell has: with everything in it, with the most important, or a number and a bar. */
@@ -10,16 +10,8 @@ export type Density = 'cards' | 'tiles' | 'dots';
 
 /** Steps of a bar: no finer than can be seen, so that few cells change in one drawing. */
 const STEPS: Readonly<Record<Density, number>> = { cards: 300, tiles: 90, dots: 32 };
-/** A lease is renewed every third of its duration: with less than this left, two renewals have been missed. */
+/** A lease is renewed every third of its duration: with less than this, two renewals have been missed. */
 const LATE = 0.3;
-
-/** A node id at the moment of a drawing. */
-export interface NodeNow {
-  readonly node: WireNode;
-  readonly state: NodeState;
-  /** How much longer its lease is valid, in milliseconds. */
-  readonly left: number | undefined;
-}
 
 /** What all cells have in common: the same object until something else than the time has changed. */
 export interface GridView {

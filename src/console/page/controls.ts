@@ -28,36 +28,36 @@ export function listenToKeys(focusFound: () => void, onEscape: () => void): void
 }
 
 const KEY = 'nodelease-theme';
-const TITLES = { system: 'as the system', light: 'light', dark: 'dark' } as const;
-type Theme = keyof typeof TITLES;
-const NEXT: Readonly<Record<Theme, Theme>> = { system: 'light', light: 'dark', dark: 'system' };
+/** Each one is followed by the next one. `system` is what the system has. */
+const THEMES = ['system', 'light', 'dark'];
 
-/** Light, dark, or as the system has it; kept by the browser, where it keeps anything. */
+/** The choice of colours, which the browser keeps. */
 export function offerThemes(): void {
   const button = find('theme');
-  let theme = storedTheme();
+  let at = Math.max(0, THEMES.indexOf(storedTheme()));
   const show = () => {
+    const theme = THEMES[at] ?? '';
     document.documentElement.dataset.theme = theme;
-    button.title = `Colours: ${TITLES[theme]}`;
+    button.title = `Colours: ${theme === 'system' ? 'as the system' : theme}`;
     button.setAttribute('aria-label', button.title);
+    return theme;
   };
   button.addEventListener('click', () => {
-    theme = NEXT[theme];
+    at = (at + 1) % THEMES.length;
+    const theme = show();
     try {
       localStorage.setItem(KEY, theme);
     } catch {
       // It cannot be kept here, and is forgotten with the page.
     }
-    show();
   });
   show();
 }
 
-function storedTheme(): Theme {
+function storedTheme(): string {
   try {
-    const stored = localStorage.getItem(KEY);
-    return stored === 'light' || stored === 'dark' ? stored : 'system';
+    return localStorage.getItem(KEY) ?? '';
   } catch {
-    return 'system';
+    return '';
   }
 }

@@ -2,7 +2,8 @@ import { type ComponentChildren, h } from 'preact';
 import { useMemo, useRef, useState } from 'preact/hooks';
 import type { WireData, WireDataEntry, WireDatum, WireTree } from '../wire.js';
 import { type Folder, Folders, type Row, rowButton } from './folders.js';
-import { bad, note, panel, quiet, search, title } from './ui.js';
+import type { Frame } from './frame.js';
+import { bad, note, panel, quiet, search } from './ui.js';
 
 /** A collection with more entries is closed at first. */
 const MAX_OPEN = 12;
@@ -10,12 +11,13 @@ const COLUMNS = ['Key', 'Value', 'Type', 'Owner', ''];
 
 interface DataProps {
   readonly tree: WireTree | null;
-  /** Asks the server for a change of one entry, and resolves to a text about the outcome. Undefined without the right. */
-  readonly edit: ((request: RequestInit) => Promise<string>) | undefined;
+  readonly frame: Frame;
+  /** Whether holders of the token may change entries. */
+  readonly isWritable: boolean;
 }
 
-/** Monastery's shared data, where it is followed: each datum by its name, with its entries, types and owners. */
-export function DataPanel({ tree, edit }: DataProps) {
+/** Monastery's shared data, where it is followed: each datum with its entries, their types and owners. */
+export function DataPanel({ tree, frame, isWritable }: DataProps) {
   const [filter, setFilter] = useState('');
   const [notice, setNotice] = useState('');
   const last = useRef<readonly WireData[] | undefined>(undefined);
@@ -23,17 +25,19 @@ export function DataPanel({ tree, edit }: DataProps) {
   if (tree !== null) last.current = tree.data === undefined ? undefined : (tree.data ?? last.current ?? []);
   const all = last.current;
   const folders = useMemo(() => {
-    const change = edit && (async (request: object) => setNotice(await edit(request)));
-    return all?.flatMap(({ root, data }) => data.map((datum) => folderOf(root, datum, change)));
-  }, [all, edit]);
+    const change = async (request: RequestInit) => setNotice(await frame.change('api/data', request));
+    return all?.flatMap(({ root, data }) =>
+      data.map((datum) => folderOf(root, datum, isWritable ? change : undefined)),
+    );
+  }, [all, isWritable]);
   if (all === undefined || folders === undefined) return null;
   const entries = all.flatMap(({ data }) => data).reduce((sum, { size }) => sum + size, 0);
   const where = all.map(({ root, zookeeper }) => `${root} of ${zookeeper}`).join(', ');
-  const sum = `${folders.length} data with ${entries} entries at ${where}.${edit ? '' : ' Read-only.'}`;
+  const sum = `${folders.length} data with ${entries} entries at ${where}.${isWritable ? '' : ' Read-only.'}`;
   return panel(
     'data',
     'Shared data',
-    title('Shared data', search('Entries that contain', 'containing …', filter, setFilter)),
+    search('Entries that contain', 'containing …', filter, setFilter),
     quiet(tree?.data ? sum : 'It cannot be read at present.'),
     h('p', { role: 'status' }, notice),
     h('div', { class: 'folders' }, h(Folders, { folders, columns: COLUMNS, filter })),

@@ -4,7 +4,7 @@ import { clockTime, formatDuration } from '../format.js';
 import { type KnownVersions, knowledgeOf, tally } from '../knowledge.js';
 import { STATE_MEANINGS } from '../node-state.js';
 import { leftText } from './cell.js';
-import { bad, chip, fact, facts, mark, memo, note, panel, quiet, title } from './ui.js';
+import { bad, chip, fact, facts, mark, memo, note, panel, quiet } from './ui.js';
 
 /** More ids than this are counted, not listed. */
 const MAX_LISTED = 48;
@@ -12,18 +12,13 @@ const MAX_LISTED = 48;
 const RESERVED = 8;
 
 /** Everything about the node id that is selected. */
-export function detailsPanel(
-  model: ClusterModel,
-  seen: SeenNode,
-  onClose: () => void,
-  onSelect: (id: number) => void,
-) {
+export function detailsPanel(model: ClusterModel, seen: SeenNode, onClose: () => void) {
   const drawKnown = () => {
     const all = model.nodes.map(({ node }) => node);
     const { others, own } = knowledgeOf(seen.node, all);
     return [
-      knownVersions('Who knows its version', ' do', others, onSelect),
-      knownVersions('Whose version its holder knows', '', own, onSelect),
+      knownVersions('Who knows its version', ' do', others),
+      knownVersions('Whose version its holder knows', '', own),
     ];
   };
   const { id, version, taskId, idWidth, camunda, expiresInMs, ageMs, timestamp, ...node } = seen.node;
@@ -40,7 +35,7 @@ export function detailsPanel(
   return panel(
     'details',
     `Node id ${id}`,
-    title(`Node id ${id}`, chip(state, state), h('button', close, '×')),
+    [chip(state, state), h('button', close, '×')],
     quiet(
       isCamundas && state === 'damaged'
         ? 'Its lease object is absent, or Camunda cannot read it.'
@@ -65,12 +60,7 @@ export function detailsPanel(
 }
 
 /** In words how many are of each kind, and the ones that are not up to date; all where there are few. */
-function knownVersions(
-  heading: string,
-  verb: string,
-  versions: KnownVersions,
-  onSelect: (id: number) => void,
-) {
+function knownVersions(heading: string, verb: string, versions: KnownVersions) {
   if (versions.size === 0) return null;
   const { current, behind, unknown } = tally(versions);
   const sum = [`${current} of ${versions.size}${verb}`];
@@ -90,7 +80,7 @@ function knownVersions(
       'data-known': known,
       'aria-label': `Node id ${id}: ${meaning}`,
       title: meaning,
-      onClick: () => onSelect(id),
+      'data-node': id,
     } as const;
     return h('button', attributes, mark(`known-${known}`), known === 'behind' ? `${id} (v${version})` : id);
   });

@@ -2,7 +2,7 @@ import { h } from 'preact';
 import type { ClusterModel } from '../cluster-model.js';
 import { clockTime, eventText } from '../format.js';
 import type { WireEvent } from '../wire.js';
-import { flag, mark, memo, panel, quiet, search, title } from './ui.js';
+import { flag, mark, memo, panel, quiet, search } from './ui.js';
 
 /** What the events can be filtered by. */
 const KINDS: Readonly<Record<string, readonly string[]>> = {
@@ -23,7 +23,6 @@ export function eventList(
   { events, lastOld }: ClusterModel,
   filter: EventFilter,
   onFilter: (filter: EventFilter) => void,
-  onSelect: (id: number) => void,
 ) {
   const draw = () => {
     const kinds = KINDS[filter.kind];
@@ -42,8 +41,12 @@ export function eventList(
     const item = (event: WireEvent) => {
       const { id, at, kind, nodeId } = event;
       const text = h('span', { class: 'event-text' }, eventText(event));
-      const onClick = () => nodeId !== null && onSelect(nodeId);
-      const link = { type: 'button', class: 'event-link', title: `Show node id ${nodeId}`, onClick } as const;
+      const link = {
+        type: 'button',
+        class: 'event-link',
+        title: `Show node id ${nodeId}`,
+        'data-node': nodeId,
+      } as const;
       return h(
         'li',
         { key: id, class: 'event', 'data-kind': kind, 'data-new': flag(id > lastOld), hidden: !fits(event) },
@@ -55,11 +58,10 @@ export function eventList(
     return panel(
       'events',
       'Events',
-      title(
-        'Events',
+      [
         h('label', null, h('span', { class: 'hidden-label' }, 'Which events'), choice),
         search('Events that contain', 'containing …', filter.text, onText),
-      ),
+      ],
       !events.some(fits) && quiet(none),
       h(
         'ol',

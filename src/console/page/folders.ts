@@ -30,7 +30,7 @@ interface FoldersProps {
   readonly folders: readonly Folder[];
   /** The headings of the columns. */
   readonly columns: readonly string[];
-  /** Words, all of which must be in a row or its heading: only such rows are shown, in folders that are open. */
+  /** Words: only rows that have all of them, with their headings, are shown, in folders that are open. */
   readonly filter: string;
 }
 

@@ -1,10 +1,10 @@
 import { h } from 'preact';
-import { useMemo, useState } from 'preact/hooks';
-import type { ClusterModel, SeenNode } from '../cluster-model.js';
+import { useLayoutEffect, useMemo, useState } from 'preact/hooks';
+import type { ClusterModel, NodeNow, SeenNode } from '../cluster-model.js';
 import { knowledgeOf } from '../knowledge.js';
-import { NODE_STATES, type NodeState, parseFilter } from '../node-state.js';
+import { NODE_STATES, parseFilter } from '../node-state.js';
 import type { WireNode } from '../wire.js';
-import { cell, type Density, type GridView, type NodeNow } from './cell.js';
+import { cell, type Density, type GridView } from './cell.js';
 import { flag, memo } from './ui.js';
 
 /** Maximum number of ids that are shown as cards, and as tiles; more of them are dots. */
@@ -19,17 +19,9 @@ export function densityOf(size: number): Density {
   return size <= MAX_CARDS ? 'cards' : size <= MAX_TILES ? 'tiles' : 'dots';
 }
 
-/** How many node ids are in each state that occurs. */
-export function countStates(nodes: readonly NodeNow[]): ReadonlyMap<NodeState, number> {
-  const counts = new Map<NodeState, number>();
-  for (const { state } of nodes) counts.set(state, (counts.get(state) ?? 0) + 1);
-  return counts;
-}
-
 interface GridProps {
   readonly model: ClusterModel;
   readonly nodes: readonly NodeNow[];
-  readonly density: Density;
   readonly filter: string;
   /** The node id that is selected. */
   readonly seen: SeenNode | undefined;
@@ -41,7 +33,8 @@ interface GridProps {
 }
 
 /** All node ids as cells, of which one has the focus and one may be selected. */
-export function IdGrid({ model, nodes, density, filter, seen, drawing, note, onSelect }: GridProps) {
+export function IdGrid({ model, nodes, filter, seen, drawing, note, onSelect }: GridProps) {
+  const density = densityOf(nodes.length);
   const [focused, setFocused] = useState<number>();
   const selected = seen?.node.id;
   const view = useMemo((): GridView => {
@@ -55,13 +48,12 @@ export function IdGrid({ model, nodes, density, filter, seen, drawing, note, onS
       known: seen && knowledgeOf(seen.node, all).others,
     };
   }, [model.nodes, filter, seen]);
-  const groups = new Map<number, NodeNow[]>();
-  for (const each of nodes) {
-    const number = Math.floor(each.node.id / GROUP);
-    const group = groups.get(number);
-    if (group) group.push(each);
-    else groups.set(number, [each]);
-  }
+  // When the cell with the focus has gone, another one gets it.
+  const hadFocus = cellAt(document.activeElement) !== null;
+  useLayoutEffect(() => {
+    if (hadFocus && document.activeElement === document.body) focusGrid();
+  });
+  const groups = Map.groupBy(nodes, ({ node }) => Math.floor(node.id / GROUP));
   const shown = nodes.filter(({ node, state }) => view.filter(node, state));
   // Tab leads to the cell that last had the focus, else to the first one.
   const entry = (shown.find(({ node }) => node.id === focused) ?? shown[0])?.node.id;
@@ -127,8 +119,11 @@ export function IdGrid({ model, nodes, density, filter, seen, drawing, note, onS
 
 /** How many of a hundred node ids are in which state. */
 function groupHeading(range: string, members: readonly NodeNow[]) {
-  const counts = countStates(members);
-  const sums = NODE_STATES.flatMap((state) => (counts.has(state) ? [`${counts.get(state)} ${state}`] : []));
+  const byState = Map.groupBy(members, ({ state }) => state);
+  const sums = NODE_STATES.flatMap((state) => {
+    const { length } = byState.get(state) ?? [];
+    return length > 0 ? [`${length} ${state}`] : [];
+  });
   return h(
     'div',
     { class: 'group-heading', 'aria-hidden': 'true' },

@@ -8,7 +8,7 @@ import { detailsPanel } from './details-panel.js';
 import { type EventFilter, eventList } from './event-list.js';
 import { find } from './find.js';
 import { Frame } from './frame.js';
-import { countStates, densityOf, flash, focusGrid, focusNode, IdGrid } from './id-grid.js';
+import { densityOf, flash, focusGrid, focusNode, IdGrid } from './id-grid.js';
 import { instancePanel, storePanel } from './status-panels.js';
 import { settingsText, summary } from './summary.js';
 import { Now, treePanel } from './tree-panel.js';
@@ -46,6 +46,10 @@ class Console {
 
   /** Continues while the page is open. */
   start(): void {
+    find('content').addEventListener('click', ({ target }) => {
+      const id = (target as Element).closest<HTMLElement>('[data-node]')?.dataset.node;
+      if (id !== undefined) this.#show(Number(id));
+    });
     this.#frame.start();
   }
 
@@ -53,8 +57,8 @@ class Console {
     const model = this.#model;
     const frame = this.#frame;
     const news = model.takeNews();
-    const nodes = model.nodes.map((seen) => ({ node: seen.node, ...model.look(seen) }));
-    const counts = countStates(nodes);
+    const nodes = model.nodes.map((seen) => model.look(seen));
+    const byState = Map.groupBy(nodes, ({ state }) => state);
     const density = densityOf(nodes.length);
     const seen = model.node(this.#selected ?? -1);
     this.#drawing += 1;
@@ -62,14 +66,13 @@ class Console {
     const root = document.documentElement;
     root.dataset.layout = nodes.length === 0 ? 'none' : density;
     root.toggleAttribute('data-details', seen !== undefined);
-    document.title = `${nodes.length > 0 ? `${counts.get('held') ?? 0}/${nodes.length} held · ` : ''}nodelease`;
+    document.title = `${nodes.length > 0 ? `${byState.get('held')?.length ?? 0}/${nodes.length} held · ` : ''}nodelease`;
     if (model.hello?.hasServices) frame.link('services', 'Services');
     render(settingsText(model), find('settings'));
 
     const grid = {
       model,
       nodes,
-      density,
       seen,
       filter: frame.filter,
       drawing: this.#drawing,
@@ -83,25 +86,25 @@ class Console {
         'div',
         { class: 'bar-of-tools' },
         h('h2', null, 'Node ids'),
-        summary(counts, frame),
+        summary(byState, frame),
         search('Filter the node ids', 'Filter: 10-20, overdue, …', frame.filter, frame.filterBy, true),
       ),
       nodes.length > 0 ? h(IdGrid, grid) : h('p', { class: 'empty quiet', id: 'empty' }, emptyText(model)),
     );
-    const events = eventList(model, this.#eventFilter, this.#filterEvents, this.#show);
+    const events = eventList(model, this.#eventFilter, this.#filterEvents);
     // The events are below the node ids while there are few of those, and next to them where there are many.
     const areFew = density === 'cards';
-    const edit = model.hello?.writesData ? this.#edit : undefined;
+    const data = { tree: model.tree, frame, isWritable: model.hello?.writesData ?? false };
     const page = [
-      h('div', { class: 'left' }, ids, areFew && events, h(DataPanel, { tree: model.tree, edit })),
+      h('div', { class: 'left' }, ids, areFew && events, h(DataPanel, data)),
       h(
         'div',
         { class: 'rail' },
-        seen && detailsPanel(model, seen, this.#close, this.#show),
-        instancePanel(model, this.#show),
+        seen && detailsPanel(model, seen, this.#close),
+        instancePanel(model),
         storePanel(model),
         !areFew && events,
-        treePanel(model, this.#show),
+        treePanel(model),
       ),
     ];
     render(h(Now.Provider, { value: this.#now }, page), find('content'));
@@ -123,8 +126,6 @@ class Console {
     return `${what}, ${eventAgo(event, browserClock.now())}`;
   };
 
-  readonly #edit = (request: RequestInit): Promise<string> => this.#frame.change('api/data', request);
-
   readonly #filterEvents = (filter: EventFilter): void => {
     this.#eventFilter = filter;
     this.#draw();
@@ -136,12 +137,12 @@ class Console {
   };
 
   /** Selects a node id that is named outside of the grid. */
-  readonly #show = (id: number): void => {
+  #show(id: number): void {
     if (this.#model.node(id) === undefined) return;
     this.#selected = id;
     this.#frame.filterBy('');
     focusNode(id);
-  };
+  }
 
   readonly #close = (): void => {
     this.#select(undefined);

@@ -2,7 +2,7 @@ import { h } from 'preact';
 import { agreementText } from '../agreement.js';
 import type { ClusterModel } from '../cluster-model.js';
 import { clockTime, formatDuration, formatOffset, formatShort } from '../format.js';
-import { bad, chip, fact, facts, nodeButton, panel, title } from './ui.js';
+import { bad, chip, fact, facts, nodeButton, panel } from './ui.js';
 
 const WIDTH = 120;
 const HEIGHT = 24;
@@ -19,8 +19,8 @@ export function storePanel({ store, cluster, tree, latencies }: ClusterModel) {
   const latency = latencyMs !== null && h('span', { class: 'number' }, formatShort(latencyMs));
   return panel(
     'store',
-    'Store',
-    title(allocation ? 'ZooKeeper' : 'Store', chip(`store-${state}`, STORE_STATES[state])),
+    allocation ? 'ZooKeeper' : 'Store',
+    chip(`store-${state}`, STORE_STATES[state]),
     facts(
       url && fact('Address', h('code', null, url)),
       problem !== null && fact('Problem', bad(problem)),
@@ -48,8 +48,8 @@ export function storePanel({ store, cluster, tree, latencies }: ClusterModel) {
   );
 }
 
-/** The node id of the process that serves the page. Absent where it holds none, as with `nodelease console`. */
-export function instancePanel(model: ClusterModel, onSelect: (id: number) => void) {
+/** The node id of the process that serves the page. Absent without one, as with `nodelease console`. */
+export function instancePanel(model: ClusterModel) {
   if (model.instance === null) return null;
   const { nodeId, version, taskId, discovery, reason, ready, live, state, validForMs } = model.instance;
   const left = (validForMs ?? 0) - model.since(model.instanceReceivedAt);
@@ -57,10 +57,9 @@ export function instancePanel(model: ClusterModel, onSelect: (id: number) => voi
   return panel(
     'instance',
     'This instance',
-    title('This instance', chip(`store-${kind}`, ready ? 'ready' : state)),
+    chip(`store-${kind}`, ready ? 'ready' : state),
     facts(
-      nodeId !== null &&
-        fact('Node id', nodeButton(nodeId, onSelect), version !== null && ` version ${version}`),
+      nodeId !== null && fact('Node id', nodeButton(nodeId), version !== null && ` version ${version}`),
       taskId !== null && fact('Task', h('code', null, taskId)),
       validForMs !== null && fact('Lease', left > 0 ? `${formatDuration(left)} left` : 'to be renewed'),
       reason !== null && fact('Not ready', bad(reason)),

@@ -6,9 +6,9 @@ import type { Frame } from './frame.js';
 import { mark } from './ui.js';
 
 /** How many node ids are in which state, each one a button that shows only those. */
-export function summary(counts: ReadonlyMap<NodeState, number>, frame: Frame) {
+export function summary(byState: ReadonlyMap<NodeState, readonly unknown[]>, frame: Frame) {
   const buttons = NODE_STATES.map((state) => {
-    const count = counts.get(state) ?? 0;
+    const { length: count } = byState.get(state) ?? [];
     const isPressed = frame.filter.trim() === state;
     const attributes = {
       key: state,

@@ -3,7 +3,7 @@ import { useContext, useState } from 'preact/hooks';
 import type { ClusterModel } from '../cluster-model.js';
 import { formatDuration } from '../format.js';
 import type { WireConfiguration, WireContender, WireEntry, WireLock, WireTree } from '../wire.js';
-import { bad, mark, memo, nodeButton, note, panel, quiet, title } from './ui.js';
+import { bad, mark, memo, nodeButton, note, panel, quiet } from './ui.js';
 
 /** Announcements of one folder that are listed. */
 const MAX_LISTED = 40;
@@ -12,8 +12,6 @@ const MAX_BRANCHES = 200;
 /** A folder with more of them is closed at first. */
 const MAX_OPEN = 12;
 
-type OnSelect = (id: number) => void;
-
 /** The wall clock when the page was last fresh, in milliseconds: ages follow it without a new tree. */
 export const Now = createContext(0);
 
@@ -21,23 +19,22 @@ export const Now = createContext(0);
  * The discovery tree: nodes, services and endpoints as ZooKeeper has them, the locks that are followed, and
  * which node runs which configuration.
  */
-export function treePanel({ tree, cluster }: ClusterModel, onSelect: OnSelect) {
+export function treePanel({ tree, cluster }: ClusterModel) {
   const isExpected = cluster?.discovery != null;
   const draw = () => {
     const none = isExpected
       ? 'It cannot be read: ZooKeeper does not answer.'
       : 'No ZooKeeper: this console was started without one.';
-    const content =
-      tree === null ? quiet(none) : [quiet(h('code', null, tree.zookeeper)), drawTree(tree, onSelect)];
-    return panel('tree', 'Discovery tree', title('Discovery tree'), content);
+    const content = tree === null ? quiet(none) : [quiet(h('code', null, tree.zookeeper)), drawTree(tree)];
+    return panel('tree', 'Discovery tree', null, content);
   };
   return memo(draw, [tree, isExpected]);
 }
 
-function drawTree({ exists, nodes, ...tree }: WireTree, onSelect: OnSelect) {
+function drawTree({ exists, nodes, ...tree }: WireTree) {
   const { services, endpoints, foreign, locks, configurations } = tree;
   const entries = (name: string, all: readonly WireEntry[], isOpen: boolean) =>
-    folder(name, all, (each) => entryItem(each, onSelect), isOpen, MAX_LISTED);
+    folder(name, all, entryItem, isOpen, MAX_LISTED);
   const service = ({ service, nodes }: WireTree['services'][number]) =>
     entries(service, nodes, nodes.length <= MAX_OPEN && services.length === 1);
   const endpoint = ({ endpoint, keys }: WireTree['endpoints'][number]) =>
@@ -51,8 +48,7 @@ function drawTree({ exists, nodes, ...tree }: WireTree, onSelect: OnSelect) {
     exists && foreign.length > 0 && quiet(others),
     locks !== undefined && folder('locks', locks ?? [], lockFolder, true),
     locks === null && quiet('They cannot be read.'),
-    configurations?.length &&
-      folder('configuration', configurations, (each) => configurationFolder(each, onSelect), true),
+    configurations?.length && folder('configuration', configurations, configurationFolder, true),
     configurations === null && quiet('The configurations cannot be read.'),
   ];
 }
@@ -73,14 +69,14 @@ function Age({ since }: { readonly since: number }) {
 }
 
 /** A configuration: which revision each node runs, the late ones first. */
-function configurationFolder({ context, revisions, nodes }: WireConfiguration, onSelect: OnSelect) {
+function configurationFolder({ context, revisions, nodes }: WireConfiguration) {
   const late = nodes.filter(({ behind }) => behind.length > 0);
   const all = [...late, ...nodes.filter(({ behind }) => behind.length === 0)];
   const item = ({ nodeId, revisions, behind }: WireConfiguration['nodes'][number]) =>
     h(
       'li',
       null,
-      nodeButton(nodeId, onSelect),
+      nodeButton(nodeId),
       h('span', { class: 'entry-note' }, `revision ${revisions[context] ?? 0}`),
       behind.length > 0 && bad(mark('damaged'), ` behind in ${behind.join(' ')}`),
     );
@@ -89,14 +85,13 @@ function configurationFolder({ context, revisions, nodes }: WireConfiguration, o
 }
 
 /** An announcement, as the node id that it is of. */
-function entryItem(entry: WireEntry, onSelect: OnSelect) {
-  const { path, nodeId, version, taskId, address, port, problem } = entry;
+function entryItem({ path, nodeId, version, taskId, address, port, problem }: WireEntry) {
   const name = path.split('/').at(-1);
   const where = address === null ? taskId : `${address}${port === null ? '' : `:${port}`}`;
   return h(
     'li',
     { title: path },
-    nodeId === null ? h('span', { class: 'id-chip' }, name) : nodeButton(nodeId, onSelect),
+    nodeId === null ? h('span', { class: 'id-chip' }, name) : nodeButton(nodeId),
     h('span', { class: 'entry-note' }, version !== null && note(`v${version} `), where),
     problem !== null && nodeId !== null && mark('damaged'),
     problem !== null && bad(problem),

@@ -1,19 +1,25 @@
 import { type ComponentChildren, h, type Key } from 'preact';
 import { useMemo } from 'preact/hooks';
 
-/** The small sign of a state: a shape for each, since not every reader sees colors. Hidden from screen readers. */
+/** The sign of a state, with a shape for readers who see no colors. Hidden from screen readers. */
 export const mark = (kind: string) => h('i', { class: 'mark', 'data-mark': kind, 'aria-hidden': 'true' });
 
 /** A sign and what it means. */
 export const chip = (kind: string, text: string) => h('span', { class: 'chip' }, mark(kind), text);
 
-/** A part of a page that has a name. */
-export const panel = (id: string, name: string, ...content: ComponentChildren[]) =>
-  h('section', { class: `panel ${id}`, id, 'aria-label': name }, content);
-
-/** The heading of a panel, and what is next to it. */
-export const title = (text: string, ...rest: ComponentChildren[]) =>
-  h('div', { class: 'panel-title' }, h('h2', null, text), rest);
+/** A part of a page: its heading, what is next to that, and its content. */
+export const panel = (
+  id: string,
+  heading: string,
+  tools: ComponentChildren,
+  ...content: ComponentChildren[]
+) =>
+  h(
+    'section',
+    { class: `panel ${id}`, id, 'aria-label': heading },
+    h('div', { class: 'panel-title' }, h('h2', null, heading), tools),
+    content,
+  );
 
 /** A paragraph that is no more than a note. */
 export const quiet = (...content: ComponentChildren[]) => h('p', { class: 'quiet' }, content);
@@ -30,13 +36,9 @@ export const facts = (...content: ComponentChildren[]) => h('dl', { class: 'fact
 export const fact = (term: string, ...value: ComponentChildren[]) =>
   h('div', { class: 'pair' }, h('dt', null, term), h('dd', null, value));
 
-/** A button that leads to a node id. */
-export const nodeButton = (id: number, onSelect: (id: number) => void) =>
-  h(
-    'button',
-    { type: 'button', class: 'id-chip', 'aria-label': `Show node id ${id}`, onClick: () => onSelect(id) },
-    id,
-  );
+/** A button that leads to a node id: the page listens for clicks on what has `data-node`. */
+export const nodeButton = (id: number) =>
+  h('button', { type: 'button', class: 'id-chip', 'aria-label': `Show node id ${id}`, 'data-node': id }, id);
 
 /** A field for the text that things are filtered by; `/` leads to that of the whole page. */
 export const search = (
