@@ -34,23 +34,27 @@ export function cell({ node, state, left }: NodeNow, view: GridView, note: strin
   const whole = isOver ? graceMs : durationMs;
   const share = whole > 0 ? Math.min(1, Math.max(0, (isOver ? graceMs + left : (left ?? 0)) / whole)) : 0;
   const step = Math.ceil(share * STEPS[density]);
-  const label = describeNode(node, state);
+  const late = flag(state === 'held' && left !== undefined && share < LATE);
   const time = isCard ? leftText(state, left, graceMs) : '';
-  const attributes = {
-    id: `node-${id}`,
-    class: 'cell',
-    role: 'option',
-    tabIndex: isEntry ? 0 : -1,
-    'aria-selected': id === view.selected,
-    'aria-label': label,
-    title: isCard ? undefined : label,
-    hidden: !view.filter(node, state),
-    'data-id': id,
-    'data-state': state,
-    'data-late': flag(state === 'held' && left !== undefined && share < LATE),
-    'data-known': view.known?.get(id)?.known,
-  } as const;
+  const hidden = !view.filter(node, state);
+  const isSelected = id === view.selected;
+  const known = view.known?.get(id)?.known;
   const draw = () => {
+    const label = describeNode(node, state);
+    const attributes = {
+      id: `node-${id}`,
+      class: 'cell',
+      role: 'option',
+      tabIndex: isEntry ? 0 : -1,
+      'aria-selected': isSelected,
+      'aria-label': label,
+      title: isCard ? undefined : label,
+      hidden,
+      'data-id': id,
+      'data-state': state,
+      'data-late': late,
+      'data-known': known,
+    } as const;
     const part = (name: string, content: string) => h('span', { class: `cell-${name}` }, content);
     const holder = part('holder', taskId ?? (isCard ? (version > 0 ? 'nobody' : 'never held') : state));
     const ofVersion = part('version', version > 0 ? `v${version}` : '');
@@ -71,7 +75,8 @@ export function cell({ node, state, left }: NodeNow, view: GridView, note: strin
     }[density];
     return h('div', attributes, part('id', `${id}`), parts);
   };
-  return memo(draw, [density, step, time, note, ...Object.values(attributes)], id);
+  const seen = [node, state, density, step, late, time, note, hidden, isEntry, isSelected, known];
+  return memo(draw, seen, id);
 }
 
 /** How much longer a lease is valid, in words. */

@@ -12,7 +12,9 @@ const MAX_CARDS = 24;
 const MAX_TILES = 240;
 /** Ids in a group: people find number 742 in the eighth one. */
 const GROUP = 100;
-/** Groups out of sight are drawn once in this many drawings. */
+/** Groups are drawn once in this many drawings: short bars have few steps. */
+const EVERY: Readonly<Record<Density, number>> = { cards: 1, tiles: 2, dots: 4 };
+/** The same of groups out of sight. */
 const ALL_EVERY = 10;
 
 export function densityOf(size: number): Density {
@@ -90,7 +92,7 @@ export function IdGrid({ model, nodes, filter, seen, drawing, note, onSelect }: 
     const path = `group-${number}`;
     const isEntry = members.some(({ node }) => node.id === entry);
     const isSeen = document.getElementById(path)?.checkVisibility({ contentVisibilityAuto: true }) ?? true;
-    const at = isSeen ? drawing : Math.floor(drawing / ALL_EVERY);
+    const at = Math.floor(drawing / (isSeen ? EVERY[density] : ALL_EVERY));
     const draw = () => {
       const cells = members.map((now) =>
         cell(now, view, density === 'cards' ? note(now.node) : '', now.node.id === entry),
