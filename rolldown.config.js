@@ -2,16 +2,17 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { defineConfig } from 'rolldown';
 
-// Bundles the command line with the packages that it uses: most of the time of a start goes into finding, reading and compiling modules.
-// CONTRIBUTING.md has the figures. CommonJS, since Node.js loads that faster; not minified, since stack traces are to be read.
-export default defineConfig({
+// Bundles the command line with the packages that it uses: most of the time of a start goes into finding,
+// reading and compiling modules. CONTRIBUTING.md has the figures. CommonJS, since Node.js loads that faster;
+// not minified, since stack traces are to be read.
+const command = defineConfig({
   input: {
     main: 'src/cli/main.ts',
     'node-http-thread': 'src/cli/node-http/node-http-thread.ts',
     'keeper-thread': 'src/runtime/worker/keeper-thread.ts',
   },
   platform: 'node',
-  // Who has such a store installs them beside nodelease.
+  // Users of such a store install them next to nodelease.
   external: ['@azure/storage-blob', '@azure/identity', 'google-auth-library'],
   // The packages as ES modules, where they have them: only what is used of those gets into the bundle.
   resolve: { conditionNames: ['module', 'node'], mainFields: ['module', 'main'] },
@@ -28,7 +29,8 @@ export default defineConfig({
       cleanDir: true,
     },
     comments: { legal: true, annotation: false, jsdoc: false },
-    // Each group has the imports of its modules, too. What no group has gets into files of its own, loaded where it is asked for.
+    // Each group has the imports of its modules, too. What no group has gets into separate files, loaded on
+    // demand.
     codeSplitting: {
       groups: [
         {
@@ -47,7 +49,27 @@ export default defineConfig({
   },
 });
 
-/** Puts src/cli/s3-sdk.ts, which chooses between the SDK in the bundle and the installed one, between the S3 store and the SDK. */
+// Bundles the console's pages with Preact: browsers find modules by their paths alone, and these pages load
+// nothing from other servers.
+const consolePages = defineConfig({
+  input: { main: 'src/console/page/main.ts', services: 'src/console/page/services.ts' },
+  platform: 'browser',
+  plugins: [licenses()],
+  output: {
+    dir: 'dist/console',
+    entryFileNames: 'page/[name].js',
+    chunkFileNames: 'page/[name].js',
+    cleanDir: true,
+    comments: { legal: true, annotation: false, jsdoc: false },
+  },
+});
+
+export default [command, consolePages];
+
+/**
+ * Puts src/cli/s3-sdk.ts, which chooses between the SDK in the bundle and the installed one, between the S3
+ * store and the SDK.
+ */
 function chosenSdk() {
   const choice = resolve('src/cli/s3-sdk.ts');
   return {
@@ -56,7 +78,7 @@ function chosenSdk() {
   };
 }
 
-/** Tells Node.js that the bundle has no ES modules, as the package around it does. */
+/** Declares to Node.js that the bundle has no ES modules, unlike the package around it. */
 function commonJs() {
   return {
     name: 'common-js',

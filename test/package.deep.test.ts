@@ -27,6 +27,7 @@ describe('the package, installed into an empty folder', () => {
         ...['LICENSE', 'README.md', 'CHANGELOG.md', 'dist/index.d.ts'],
         // What the build copies or compiles apart from the rest.
         ...['dist/console/frame.html', 'dist/console/console.css', 'dist/console/page/main.js'],
+        'dist/console/LICENSES',
         ...['dist/cli/nodelease.js', 'dist/cli/package.json', 'dist/cli/LICENSES'],
       ]),
     );

@@ -13,23 +13,19 @@ import type {
   WireTree,
 } from './wire.js';
 
-/** A node id, and when the page was told of it, on its monotonic clock. */
+/** A node id, and when the page received it, on its monotonic clock. */
 export interface SeenNode {
   readonly node: WireNode;
   readonly receivedAt: number;
 }
 
-/** What is different since the last call. */
-export interface Changes {
-  /** New events, oldest first, the last 200 of them; everything that there is after a new beginning. */
-  readonly events: readonly WireEvent[];
-  /** Whether they began anew: nothing of them has only just happened. */
-  readonly reset: boolean;
-  readonly parts: ReadonlySet<Part>;
+/** A node id at the moment of a drawing. */
+export interface NodeNow {
+  readonly node: WireNode;
+  /** How much longer its lease is valid, in milliseconds; undefined where there is nothing to run out. */
+  readonly left: number | undefined;
+  readonly state: NodeState;
 }
-
-const EVERYTHING = ['cluster', 'nodes', 'store', 'tree', 'instance'] as const;
-type Part = (typeof EVERYTHING)[number];
 
 /** Events, and latencies of the store, that are kept. */
 const EVENTS = 200;
@@ -51,11 +47,13 @@ export class ClusterModel {
   store: WireStore = NOTHING_KNOWN;
   tree: WireTree | null = null;
   instance: WireInstance | null = null;
-  /** Whether there is a page of services beside this one. */
-  hasServices = false;
-  /** Whether holders of the token may change shared data. */
-  writesData = false;
+  /** What the server has said at the beginning of this connection. */
+  hello: WireHello | undefined;
   instanceReceivedAt = 0;
+  /** The last 200, newest first. */
+  events: readonly WireEvent[] = [];
+  /** The last event that had happened when the page was opened, or its server was started. */
+  lastOld = 0;
   /** In ascending order of the ids. */
   nodes: readonly SeenNode[] = [];
   /** How long the last listings of the store took, in milliseconds, oldest first. */
@@ -67,21 +65,17 @@ export class ClusterModel {
   staleSince: number | undefined;
   /** When something was last heard, on the same clock. */
   heardAt: number | undefined;
-  #epoch = '';
-  #lastEvent = 0;
+  #lastTaken = 0;
   readonly #byId = new Map<number, SeenNode>();
   #connected = false;
-  /** When the store was last told to be fine. */
+  /** When the store was last reported to be fine. */
   #freshAt: number | undefined;
-  #reset = true;
-  #events: WireEvent[] = [];
-  #parts = new Set<Part>(EVERYTHING);
 
   constructor(private readonly clock: PageClock) {}
 
   /** True after the first `hello`. */
   get isKnown(): boolean {
-    return this.#epoch !== '';
+    return this.hello !== undefined;
   }
 
   /** The grace period of the cluster, in milliseconds. */
@@ -96,9 +90,9 @@ export class ClusterModel {
   /**
    * How much longer the lease of a node id is valid, and how it is to be shown; as of when it was last fresh.
    */
-  look({ node, receivedAt }: SeenNode): { readonly left: number | undefined; readonly state: NodeState } {
+  look({ node, receivedAt }: SeenNode): NodeNow {
     const left = leftMs(node, receivedAt, this.staleSince ?? this.clock.monotonic());
-    return { left, state: stateOf(node, left) };
+    return { node, left, state: stateOf(node, left) };
   }
 
   /**
@@ -136,7 +130,6 @@ export class ClusterModel {
         break;
       case 'tree':
         this.tree = json as WireTree | null;
-        this.#parts.add('tree');
         break;
       case 'change':
         this.#takeEvent(json as WireEvent);
@@ -146,59 +139,41 @@ export class ClusterModel {
     }
   }
 
-  /** What is different since this was last called. */
-  takeChanges(): Changes {
-    const changes: Changes = { events: this.#events, reset: this.#reset, parts: this.#parts };
-    this.#reset = false;
-    this.#events = [];
-    this.#parts = new Set();
-    return changes;
+  /** The events that have happened since this was last called, oldest first; not those of before the page. */
+  takeNews(): readonly WireEvent[] {
+    const news = this.events.filter(({ id }) => id > this.#lastTaken).reverse();
+    this.#lastTaken = this.#lastEvent;
+    return news;
   }
 
-  #begin({
-    epoch,
-    instance,
-    report,
-    store,
-    tree,
-    events,
-    hasServices = false,
-    writesData = false,
-  }: WireHello): void {
-    this.hasServices = hasServices;
-    this.writesData = writesData;
+  #begin(hello: WireHello): void {
+    const { instance, report, store, tree, events } = hello;
+    const isSame = hello.epoch === this.hello?.epoch;
+    this.hello = hello;
     this.#connected = true;
-    const isSame = epoch === this.#epoch;
-    this.#epoch = epoch;
     if (!isSame || report === null) this.#byId.clear();
     this.cluster = null;
     this.nodes = [];
     if (report !== null) this.#takeReport(report);
     this.tree = tree;
     this.#takeInstance(instance);
-    this.#parts = new Set(EVERYTHING);
-    // What a server tells that cannot look itself is older than the message; only the wall clocks can say by
-    // how much.
+    // What a server sends that cannot read the store is older than the message; only the wall clocks can say
+    // by how much.
     if (store.state === 'failing' && store.lookedAt !== null)
       this.staleSince = this.clock.monotonic() - Math.max(0, this.clock.now() - store.lookedAt);
     this.#takeStore(store);
-    if (!isSame) {
-      this.#events = [];
-      this.#lastEvent = 0;
-      this.#reset = true;
-    }
+    if (!isSame) this.events = [];
     for (const event of events) this.#takeEvent(event);
+    if (!isSame) this.lastOld = this.#lastTaken = this.#lastEvent;
   }
 
   #takeInstance(instance: WireInstance | null): void {
     this.instance = instance;
     this.instanceReceivedAt = this.clock.monotonic();
-    this.#parts.add('instance');
   }
 
   #takeReport({ nodes, page, ...cluster }: WireReport): void {
     this.cluster = cluster;
-    this.#parts.add('cluster');
     this.#takePage({ nodes, page });
   }
 
@@ -217,21 +192,21 @@ export class ClusterModel {
       }
     }
     this.nodes = [...this.#byId.values()].sort((a, b) => a.node.id - b.node.id);
-    this.#parts.add('nodes');
   }
 
   #takeStore(store: WireStore): void {
     this.store = store;
     if (store.state === 'ok' && store.latencyMs !== null)
       this.latencies = [...this.latencies, store.latencyMs].slice(-LATENCIES);
-    this.#parts.add('store');
     this.#judgeFreshness();
   }
 
   #takeEvent(event: WireEvent): void {
-    if (event.id <= this.#lastEvent) return;
-    this.#lastEvent = event.id;
-    this.#events = [...this.#events, event].slice(-EVENTS);
+    if (event.id > this.#lastEvent) this.events = [event, ...this.events].slice(0, EVENTS);
+  }
+
+  get #lastEvent(): number {
+    return this.events[0]?.id ?? 0;
   }
 
   #judgeFreshness(): void {
@@ -247,13 +222,6 @@ export class ClusterModel {
 }
 
 function vacancy(id: number): WireNode {
-  const untold = {
-    taskId: null,
-    ageMs: null,
-    expiresInMs: null,
-    timestamp: null,
-    idWidth: null,
-    problem: null,
-  };
-  return { ...untold, id, state: 'vacant', version: 0, knownNodes: {} };
+  const unknown = { ageMs: null, expiresInMs: null, timestamp: null, idWidth: null };
+  return { ...unknown, id, state: 'vacant', version: 0, taskId: null, knownNodes: {}, problem: null };
 }

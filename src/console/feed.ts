@@ -82,7 +82,7 @@ export class Feed {
       await this.#read(response.body.getReader());
       return this.#failed('the connection has ended');
     } catch (error) {
-      // Of other failures browsers tell no more than that there was one.
+      // Of other failures browsers report no details.
       return this.#failed(error instanceof RangeError ? error.message : 'the server cannot be reached');
     } finally {
       ending.abort();

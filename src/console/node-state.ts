@@ -19,8 +19,8 @@ export const NODE_STATES = Object.keys(STATE_MEANINGS) as readonly NodeState[];
 
 /**
  * How much longer the holder of a node id may trust its lease, in milliseconds; below 0 for one that is
- * overdue, undefined where there is nothing to run out. Both moments, when the page was told and the one that
- * is asked for, are of the page's clock.
+ * overdue, undefined where there is nothing to run out. Both moments, that of the message and the one that is
+ * asked for, are of the page's clock.
  */
 export function leftMs({ expiresInMs }: WireNode, receivedAt: number, at: number): number | undefined {
   return expiresInMs === null ? undefined : expiresInMs - Math.max(0, at - receivedAt);

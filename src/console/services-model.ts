@@ -20,8 +20,8 @@ export class ServicesModel {
   staleSince: number | undefined;
   /** Services, instances, and what is none, by their paths. What is no different stays the same object. */
   readonly entries = new Map<string, ServiceEntry>();
-  /** The paths of what was there before the connection began anew, and has not been told of since. */
-  #untold = new Set<string>();
+  /** The paths of the last connection that this one has not confirmed. */
+  #unconfirmed = new Set<string>();
   #isChanged = true;
   #spoken: string[] = [];
 
@@ -45,11 +45,11 @@ export class ServicesModel {
     const json: unknown = JSON.parse(data);
     if (event === 'hello') {
       this.about = json as ServicesHello;
-      this.#untold = new Set(this.entries.keys());
+      this.#unconfirmed = new Set(this.entries.keys());
     } else if (event === 'status') {
       this.store = json as ServicesStatus;
       this.#isChanged = true;
-      if (this.store.isWhole) for (const path of this.#untold) this.#put(path, undefined);
+      if (this.store.isWhole) for (const path of this.#unconfirmed) this.#put(path, undefined);
     } else if (event === 'entries') {
       const { set, gone } = json as ServiceChanges;
       for (const [path, entry] of set) this.#put(path, entry);
@@ -74,7 +74,7 @@ export class ServicesModel {
 
   #put(path: string, entry: ServiceEntry | undefined): void {
     const before = this.entries.get(path);
-    this.#untold.delete(path);
+    this.#unconfirmed.delete(path);
     if (JSON.stringify(entry) === JSON.stringify(before)) return;
     this.#isChanged = true;
     if (entry) this.entries.set(path, entry);
@@ -109,7 +109,7 @@ export function stateOf({ instance }: ServiceEntry): InstanceState {
   return instance?.state ?? 'damaged';
 }
 
-/** What has happened to an instance, as a verb; undefined where that is nothing to be told aloud. */
+/** What has happened to an instance, as a verb; undefined where that is not announced. */
 function changeOf(before: ServiceEntry | undefined, after: ServiceEntry | undefined): string | undefined {
   if (before === undefined || after === undefined) return after ? 'has come' : 'has gone';
   const state = stateOf(after);
@@ -135,9 +135,9 @@ export function addressText({ instance }: ServiceEntry): string {
 
 /** How many there are of each state, in words: `48 enabled, 1 damaged`. */
 export function countText(entries: readonly ServiceEntry[]): string {
-  const told = STATES.flatMap((state) => {
+  const counts = STATES.flatMap((state) => {
     const { length } = entries.filter((entry) => stateOf(entry) === state);
     return length === 0 ? [] : [`${length.toLocaleString('en')} ${state}`];
   });
-  return told.length === 0 ? 'no instances' : told.join(', ');
+  return counts.length === 0 ? 'no instances' : counts.join(', ');
 }

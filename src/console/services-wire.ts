@@ -1,4 +1,4 @@
-// What `/api/services` sends to the page of services. These shapes stand here because the page is compiled
+// What `/api/services` sends to the page of services. These shapes are here because the page is compiled
 // for browsers, without the server's types; the server writes by them.
 
 /** The first event, `hello`. */

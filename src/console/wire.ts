@@ -175,7 +175,7 @@ export interface WireEvent {
   readonly text: string;
 }
 
-/** The node id of the process that serves the page, as `/readyz` tells it. */
+/** The node id of the process that serves the page, as `/readyz` reports it. */
 export interface WireInstance {
   readonly state: string;
   readonly live: boolean;

@@ -80,7 +80,7 @@ it('nodelease console of a moving fleet of Camunda 8: renewals, clocks that disa
     /by its holder’s clock, as written[\s\S]*Acquirable\s+yes/,
   );
   // Renewals leave the panel alone, although no two of them are as long after the holder's time.
-  const panel = await page.locator('#details-title').elementHandle();
+  const panel = await page.locator('#details h2').elementHandle();
   await page.waitForTimeout(DURATION_MS);
   expect(await panel?.evaluate((node) => node.isConnected)).toBe(true);
 

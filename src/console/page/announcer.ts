@@ -1,18 +1,16 @@
-import type { PageClock } from '../page-clock.js';
-import { find } from './dom.js';
+import { browserClock } from '../page-clock.js';
+import { find } from './find.js';
 
-/** What is said one by one; more than that at once is counted. */
-const ONE_BY_ONE = 3;
-/** From one thing that is said to the next, in milliseconds. */
+/** Maximum number of texts at once; the others are counted. */
+const MAX_TEXTS = 3;
+/** From one announcement to the next, in milliseconds. */
 const PAUSE_MS = 1_500;
 
-/** Tells screen readers what happens, with pauses. */
+/** Announces to screen readers what happens, with pauses. */
 export class Announcer {
   readonly #region = find('announcer');
   #waiting: string[] = [];
   #isTalking = false;
-
-  constructor(private readonly clock: PageClock) {}
 
   say(text: string): void {
     this.#waiting.push(text);
@@ -23,10 +21,10 @@ export class Announcer {
     this.#isTalking = true;
     while (this.#waiting.length > 0) {
       const texts = this.#waiting.splice(0);
-      const count = texts.length - ONE_BY_ONE;
+      const count = texts.length - MAX_TEXTS;
       const rest = count > 0 ? [`and ${count} more events`] : [];
-      this.#region.textContent = [...texts.slice(0, ONE_BY_ONE), ...rest].join('. ');
-      await this.clock.sleep(PAUSE_MS);
+      this.#region.textContent = [...texts.slice(0, MAX_TEXTS), ...rest].join('. ');
+      await browserClock.sleep(PAUSE_MS);
     }
     this.#isTalking = false;
   }

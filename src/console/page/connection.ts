@@ -1,7 +1,8 @@
+import { render } from 'preact';
 import type { FeedState } from '../feed.js';
 import { formatDuration } from '../format.js';
-import type { PageClock } from '../page-clock.js';
-import { find, setData, setText } from './dom.js';
+import { browserClock } from '../page-clock.js';
+import { find } from './find.js';
 
 /** What a page knows, and how good that is. */
 export interface Known {
@@ -12,93 +13,65 @@ export interface Known {
   readonly store: { readonly state: string; readonly problem: string | null };
 }
 
-/** How the connection is doing, and how old what one sees is when it does not do well. */
-export class ConnectionBadge {
-  readonly #badge = find('connection');
-  readonly #banner = find('banner');
-  readonly #text = find('banner-text');
-  readonly #retry = find('retry');
-  #state: FeedState = { kind: 'connecting' };
-  /** Why the last connection ended. */
-  #reason = '';
-
-  constructor(
-    private readonly model: Known,
-    private readonly clock: PageClock,
-    private readonly what: string,
-  ) {}
-
-  show(state: FeedState): void {
-    this.#state = state;
-    if (state.kind === 'waiting') this.#reason = state.reason;
-    if (state.kind === 'live') this.#reason = '';
-    this.tick();
-  }
-
-  /** Lets the times run. */
-  tick(): void {
-    const state = this.#state;
-    const { staleSince, isKnown, store } = this.model;
-    const isFailing = state.kind === 'live' && store.state === 'failing';
-    setData(this.#badge, 'connection', state.kind);
-    setText(this.#badge, isFailing ? 'not live' : this.#word(state));
-    const isStale = isKnown && staleSince !== undefined;
-    setData(document.documentElement, 'stale', isStale ? '' : undefined);
-    const isBad = isFailing || (this.#reason !== '' && state.kind !== 'live') || state.kind === 'token';
-    this.#banner.hidden = !isBad;
-    this.#retry.hidden = state.kind !== 'waiting';
-    if (!isBad) return;
-    const age = isStale
-      ? `What you see is ${formatDuration(this.clock.monotonic() - staleSince)} old`
-      : 'Nothing has been read yet';
-    const why = isFailing
-      ? `${this.what} cannot be read: ${store.problem ?? 'no reason is known'}`
-      : this.#reason;
-    setText(this.#text, `${age}: ${state.kind === 'token' ? 'the server asks for a token' : why}.`);
-  }
-
-  #word(state: FeedState): string {
-    if (state.kind === 'waiting')
-      return `reconnecting in ${Math.max(0, Math.ceil((state.retryAt - this.clock.monotonic()) / 1_000))} s`;
-    return { live: 'live', connecting: 'connecting …', token: 'locked' }[state.kind];
-  }
+/**
+ * Shows the state of the connection, and the age of what one sees when it is not well.
+ *
+ * @param what the subject of the page, for people: `the leases`
+ * @param reason why the last connection ended; empty while there is one
+ */
+export function showConnection(
+  { isKnown, staleSince, store }: Known,
+  what: string,
+  state: FeedState,
+  reason: string,
+): void {
+  const badge = find('connection');
+  const isFailing = state.kind === 'live' && store.state === 'failing';
+  badge.dataset.connection = state.kind;
+  render(isFailing ? 'not live' : badgeText(state), badge);
+  const isStale = isKnown && staleSince !== undefined;
+  document.documentElement.toggleAttribute('data-stale', isStale);
+  const isBad = isFailing || (reason !== '' && state.kind !== 'live') || state.kind === 'token';
+  find('banner').hidden = !isBad;
+  find('retry').hidden = state.kind !== 'waiting';
+  if (!isBad) return;
+  const age = isStale
+    ? `What you see is ${formatDuration(browserClock.monotonic() - staleSince)} old`
+    : 'Nothing has been read yet';
+  const why = isFailing ? `${what} cannot be read: ${store.problem ?? 'no reason is known'}` : reason;
+  render(`${age}: ${state.kind === 'token' ? 'the server asks for a token' : why}.`, find('banner-text'));
 }
 
-/** Asks for the bearer token that the server wants. It is kept nowhere but in the page's memory. */
-export class TokenDialog {
-  readonly #dialog = find('token', HTMLDialogElement);
-  readonly #input = find('token-input', HTMLInputElement);
-  readonly #problem = find('token-problem');
-  #given: string | undefined;
+function badgeText(state: FeedState): string {
+  if (state.kind === 'waiting')
+    return `reconnecting in ${Math.max(0, Math.ceil((state.retryAt - browserClock.monotonic()) / 1_000))} s`;
+  return { live: 'live', connecting: 'connecting …', token: 'locked' }[state.kind];
+}
 
-  constructor() {
-    find('token-form').addEventListener('submit', (event) => {
-      event.preventDefault();
-      const token = this.#input.value.trim();
-      if (!/^[\x21-\x7e]+$/.test(token))
-        return this.#complain('A token has visible ASCII characters and no spaces.');
-      this.#input.value = '';
-      this.#given = token;
-      this.#dialog.close();
-    });
-  }
-
-  /**
-   * Resolves with what the reader gives; undefined when the reader closes the dialog without.
-   *
-   * @param refused there was a token, and it was not the right one
-   */
-  async ask(refused: boolean): Promise<string | undefined> {
-    this.#complain(refused ? 'That is not the right token.' : '');
-    this.#given = undefined;
-    if (!this.#dialog.open) this.#dialog.showModal();
-    this.#input.focus();
-    await new Promise((resolve) => this.#dialog.addEventListener('close', resolve, { once: true }));
-    return this.#given;
-  }
-
-  #complain(text: string): void {
-    this.#problem.textContent = text;
-    this.#input.setAttribute('aria-invalid', String(text !== ''));
-  }
+/**
+ * Asks the reader for the bearer token that the server wants. Resolves to undefined when the reader closes
+ * the dialog without one.
+ *
+ * @param refused there was a token, and it was not the right one
+ */
+export async function askForToken(refused: boolean): Promise<string | undefined> {
+  const dialog = find('token', HTMLDialogElement);
+  const input = find('token-input', HTMLInputElement);
+  const complain = (text: string) => {
+    find('token-problem').textContent = text;
+    input.setAttribute('aria-invalid', String(text !== ''));
+  };
+  find('token-form').onsubmit = (event) => {
+    event.preventDefault();
+    const token = input.value.trim();
+    if (!/^[\x21-\x7e]+$/.test(token)) return complain('A token has visible ASCII characters and no spaces.');
+    input.value = '';
+    dialog.close(token);
+  };
+  complain(refused ? 'That is not the right token.' : '');
+  dialog.returnValue = '';
+  if (!dialog.open) dialog.showModal();
+  input.focus();
+  await new Promise((resolve) => dialog.addEventListener('close', resolve, { once: true }));
+  return dialog.returnValue || undefined;
 }

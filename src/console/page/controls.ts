@@ -1,25 +1,23 @@
-import { find } from './dom.js';
+import { find } from './find.js';
 
-interface KeyTargets {
-  readonly filter: HTMLInputElement;
-  /** Gives the focus to the grid. */
-  readonly grid: () => void;
-  /** Closes what is open, else takes the filter away. */
-  readonly clear: () => void;
-}
-
-/** The keys that work everywhere on the page, and the help about them. Those of the grid are its own. */
-export function listenToKeys({ filter, grid, clear }: KeyTargets): void {
+/**
+ * The keys that work everywhere on the page, and the help about them; the grid has more.
+ *
+ * @param focusFound gives the focus to what the filter has found
+ * @param onEscape closes what is open, else clears the filter
+ */
+export function listenToKeys(focusFound: () => void, onEscape: () => void): void {
   const help = find('help', HTMLDialogElement);
   find('help-open').addEventListener('click', () => help.showModal());
   find('help-close').addEventListener('click', () => help.close());
   document.addEventListener('keydown', (event) => {
     const { target, key } = event;
+    const filter = find('filter', HTMLInputElement);
     if (event.altKey || event.ctrlKey || event.metaKey || document.querySelector('dialog[open]')) return;
-    if (key === 'Escape') return clear();
+    if (key === 'Escape') return onEscape();
     const isTyping = target instanceof HTMLInputElement || target instanceof HTMLSelectElement;
     // From the filter straight to what it has found.
-    if (target === filter && (key === 'Enter' || key === 'ArrowDown')) grid();
+    if (target === filter && (key === 'Enter' || key === 'ArrowDown')) focusFound();
     else if (!isTyping && key === '?') help.showModal();
     else if (!isTyping && key === '/') {
       filter.focus();
@@ -30,36 +28,36 @@ export function listenToKeys({ filter, grid, clear }: KeyTargets): void {
 }
 
 const KEY = 'nodelease-theme';
-const TITLES = { system: 'as the system', light: 'light', dark: 'dark' } as const;
-type Theme = keyof typeof TITLES;
-const NEXT: Readonly<Record<Theme, Theme>> = { system: 'light', light: 'dark', dark: 'system' };
+/** Each one is followed by the next one. `system` is what the system has. */
+const THEMES = ['system', 'light', 'dark'];
 
-/** Light, dark, or as the system has it; kept by the browser, where it keeps anything. */
+/** The choice of colours, which the browser keeps. */
 export function offerThemes(): void {
   const button = find('theme');
-  let theme = storedTheme();
+  let at = Math.max(0, THEMES.indexOf(storedTheme()));
   const show = () => {
+    const theme = THEMES[at] ?? '';
     document.documentElement.dataset.theme = theme;
-    button.title = `Colours: ${TITLES[theme]}`;
+    button.title = `Colours: ${theme === 'system' ? 'as the system' : theme}`;
     button.setAttribute('aria-label', button.title);
+    return theme;
   };
   button.addEventListener('click', () => {
-    theme = NEXT[theme];
+    at = (at + 1) % THEMES.length;
+    const theme = show();
     try {
       localStorage.setItem(KEY, theme);
     } catch {
-      // Not to be kept here: it lasts as long as the page.
+      // It cannot be kept here, and is forgotten with the page.
     }
-    show();
   });
   show();
 }
 
-function storedTheme(): Theme {
+function storedTheme(): string {
   try {
-    const stored = localStorage.getItem(KEY);
-    return stored === 'light' || stored === 'dark' ? stored : 'system';
+    return localStorage.getItem(KEY) ?? '';
   } catch {
-    return 'system';
+    return '';
   }
 }

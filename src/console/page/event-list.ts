@@ -1,66 +1,74 @@
+import { h } from 'preact';
+import type { ClusterModel } from '../cluster-model.js';
 import { clockTime, eventText } from '../format.js';
 import type { WireEvent } from '../wire.js';
-import { button, find, make, mark } from './dom.js';
-
-/** Events that are shown. */
-const EVENTS = 200;
+import { flag, mark, memo, panel, quiet, search } from './ui.js';
 
 /** What the events can be filtered by. */
 const KINDS: Readonly<Record<string, readonly string[]>> = {
   'take-overs': ['taken-over'],
   losses: ['overdue', 'evicted', 'damaged', 'version-repeated'],
-  leases: ['acquired', 'taken-over', 'released'],
-  cluster: ['retired', 'restored', 'resized', 'store-failed', 'store-ok'],
+  'acquired, released': ['acquired', 'taken-over', 'released'],
+  'cluster and store': ['retired', 'restored', 'resized', 'store-failed', 'store-ok'],
 };
 
+/** A key of `KINDS`, or an empty text for all, and what the events contain. */
+export interface EventFilter {
+  readonly kind: string;
+  readonly text: string;
+}
+
 /** What happened, newest first. */
-export class EventList {
-  readonly #list = find('event-list');
-  readonly #none = find('no-events');
-  readonly #kind = find('event-kind', HTMLSelectElement);
-  readonly #text = find('event-text', HTMLInputElement);
-  #items: { readonly event: WireEvent; readonly element: HTMLElement }[] = [];
-
-  constructor(private readonly onSelect: (id: number) => void) {
-    this.#kind.addEventListener('change', () => this.#filter());
-    this.#text.addEventListener('input', () => this.#filter());
-  }
-
-  /** Puts new events, oldest first, on top of those there are, or in their place. */
-  add(events: readonly WireEvent[], reset: boolean): void {
-    const added = events.map((event) => ({ event, element: this.#item(event, !reset) })).reverse();
-    this.#items = [...added, ...(reset ? [] : this.#items)].slice(0, EVENTS);
-    if (reset) this.#list.replaceChildren();
-    this.#list.prepend(...added.map(({ element }) => element));
-    while (this.#list.childElementCount > EVENTS) this.#list.lastElementChild?.remove();
-    this.#filter();
-  }
-
-  #filter(): void {
-    const kinds = KINDS[this.#kind.value];
-    const text = this.#text.value.trim().toLowerCase();
-    for (const { event, element } of this.#items)
-      element.hidden =
-        (kinds !== undefined && !kinds.includes(event.kind)) || !event.text.toLowerCase().includes(text);
-    this.#none.hidden = this.#items.some(({ element }) => !element.hidden);
-    this.#none.textContent =
-      this.#items.length > 0
+export function eventList(
+  { events, lastOld }: ClusterModel,
+  filter: EventFilter,
+  onFilter: (filter: EventFilter) => void,
+) {
+  const draw = () => {
+    const kinds = KINDS[filter.kind];
+    const text = filter.text.trim().toLowerCase();
+    const fits = (event: WireEvent) =>
+      (kinds?.includes(event.kind) ?? true) && event.text.toLowerCase().includes(text);
+    const onChange = ({ target }: Event) =>
+      onFilter({ ...filter, kind: (target as HTMLSelectElement).value });
+    const options = Object.keys(KINDS).map((kind) => h('option', { key: kind }, kind));
+    const choice = h('select', { value: filter.kind, onChange }, h('option', { value: '' }, 'all'), options);
+    const onText = (text: string) => onFilter({ ...filter, text });
+    const none =
+      events.length > 0
         ? 'No event fits the filter.'
         : 'Nothing has happened since this console began to look.';
-  }
-
-  #item(event: WireEvent, isNew: boolean): HTMLElement {
-    const { at, kind, nodeId } = event;
-    const time = make('time', { datetime: new Date(at).toISOString() }, clockTime(at));
-    const said = make('span', { class: 'event-text' }, eventText(event));
-    const attributes = { class: 'event-link', title: `Show node id ${nodeId}` };
-    const content = nodeId === null ? said : button(attributes, () => this.onSelect(nodeId), said);
-    return make(
-      'li',
-      { class: 'event', 'data-kind': kind, ...(isNew && { 'data-new': '' }) },
-      time,
-      mark(kind),
-      content,
+    const item = (event: WireEvent) => {
+      const { id, at, kind, nodeId } = event;
+      const text = h('span', { class: 'event-text' }, eventText(event));
+      const link = {
+        type: 'button',
+        class: 'event-link',
+        title: `Show node id ${nodeId}`,
+        'data-node': nodeId,
+      } as const;
+      return h(
+        'li',
+        { key: id, class: 'event', 'data-kind': kind, 'data-new': flag(id > lastOld), hidden: !fits(event) },
+        h('time', { datetime: new Date(at).toISOString() }, clockTime(at)),
+        mark(kind),
+        nodeId === null ? text : h('button', link, text),
+      );
+    };
+    return panel(
+      'events',
+      'Events',
+      [
+        h('label', null, h('span', { class: 'hidden-label' }, 'Which events'), choice),
+        search('Events that contain', 'containing …', filter.text, onText),
+      ],
+      !events.some(fits) && quiet(none),
+      h(
+        'ol',
+        { class: 'event-list', reversed: true, 'aria-label': 'Events, newest first' },
+        events.map(item),
+      ),
     );
-  }
+  };
+  return memo(draw, [events, filter]);
 }

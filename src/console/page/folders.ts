@@ -1,159 +1,106 @@
-import { type Child, make, mark, setText } from './dom.js';
+import { type ComponentChildren, h } from 'preact';
+import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { bad, flag, mark, memo, note, quiet } from './ui.js';
 
 /** Rows under a heading that can be closed. */
-export interface Folder<R> extends Heading {
+export interface Folder {
   readonly key: string;
-  /** By their keys, in their order. */
-  readonly rows: ReadonlyMap<string, R>;
+  readonly title: string;
+  readonly note: string;
+  readonly problem: string | null;
+  readonly count: string;
+  readonly rows: readonly Row[];
   /** How many more there are than these. */
   readonly more: number;
   readonly isOpenAtFirst: boolean;
 }
 
-interface Heading {
-  readonly title: string;
-  readonly note: string;
-  readonly problem: string | null;
-  readonly count: string;
+export interface Row {
+  readonly path: string;
+  readonly state?: string;
+  /** What the filter looks in. A row with another text replaces the one before, and is shown as new. */
+  readonly text: string;
+  /** Another object where the cells may be other ones. */
+  readonly source: unknown;
+  /** One content for each column. */
+  readonly cells: () => readonly ComponentChildren[];
 }
 
-/** How a row is drawn. */
-export interface RowCells {
-  readonly attributes: Readonly<Record<string, string>>;
-  /** What stands in them; one for each column. */
-  readonly cells: readonly (readonly Child[])[];
+interface FoldersProps {
+  readonly folders: readonly Folder[];
+  /** The headings of the columns. */
+  readonly columns: readonly string[];
+  /** Words: only rows that have all of them, with their headings, are shown, in folders that are open. */
+  readonly filter: string;
 }
 
-interface DrawnFolder<R> {
-  readonly details: HTMLDetailsElement;
-  readonly summary: HTMLElement;
-  readonly body: HTMLElement;
-  readonly rest: HTMLElement;
-  isOpenAtFirst: boolean;
-  rows: ReadonlyMap<string, { readonly row: R; readonly element: HTMLElement }>;
-}
-
-/**
- * Folders of rows that change while one looks at them, and can be filtered. A row is drawn anew only where
- * its JSON is another one.
- */
-export class Folders<R> {
-  #drawn: ReadonlyMap<string, DrawnFolder<R>> = new Map();
-  #words: readonly string[] = [];
-
-  /** @param columns their headings */
-  constructor(
-    private readonly root: HTMLElement,
-    private readonly columns: readonly string[],
-    private readonly cells: (row: R, key: string) => RowCells,
-  ) {}
-
-  /** Draws what is different. What the reader has opened stays open, and the keyboard focus where it is. */
-  show(folders: readonly Folder<R>[]): void {
-    const focused = document.activeElement?.closest<HTMLElement>('[data-key]')?.dataset.key;
-    const drawn = folders.map((folder): [string, DrawnFolder<R>] => {
-      const known = this.#drawn.get(folder.key) ?? this.#open(folder);
-      this.#draw(folder, known);
-      return [folder.key, known];
-    });
-    this.#drawn = new Map(drawn);
-    const elements = drawn.map(([, { details }]) => details);
-    arrange(this.root, elements);
-    this.#applyFilter();
+/** Folders of rows that change while one looks at them, and can be filtered. */
+export function Folders({ folders, columns, filter }: FoldersProps) {
+  // A button is replaced with its row: the keyboard focus goes to the new one.
+  const focused = document.activeElement?.closest<HTMLElement>('[data-key]')?.dataset.key;
+  useLayoutEffect(() => {
     if (focused !== undefined && document.activeElement === document.body)
-      this.root.querySelector<HTMLElement>(`[data-key="${CSS.escape(focused)}"]`)?.focus();
-  }
-
-  /**
-   * Shows the rows that contain all words of a text, themselves or with their headings, in folders that are
-   * open; all rows where it has no words.
-   */
-  filter(text: string): void {
-    this.#words = text.toLowerCase().split(/\s+/).filter(Boolean);
-    for (const { details, isOpenAtFirst } of this.#drawn.values())
-      details.open = this.#words.length > 0 || isOpenAtFirst;
-    this.#applyFilter();
-  }
-
-  #open({ isOpenAtFirst }: Folder<R>): DrawnFolder<R> {
-    const head = make('tr', {}, ...this.columns.map((text) => make('th', { scope: 'col' }, text)));
-    const summary = make('summary');
-    const body = make('tbody');
-    const rest = make('p', { class: 'quiet' });
-    const details = make(
-      'details',
-      { class: 'branch' },
-      summary,
-      make('table', {}, make('thead', {}, head), body),
-      rest,
-    );
-    details.open = isOpenAtFirst || this.#words.length > 0;
-    return { details, summary, body, rest, isOpenAtFirst, rows: new Map() };
-  }
-
-  #draw({ rows, more, isOpenAtFirst, ...heading }: Folder<R>, drawn: DrawnFolder<R>): void {
-    const { summary, body, rest, rows: before } = drawn;
-    const now = headingOf(heading);
-    if (now.textContent !== summary.textContent) summary.replaceChildren(now);
-    setText(rest, more > 0 ? `and ${more} more` : '');
-    drawn.isOpenAtFirst = isOpenAtFirst;
-    const entries = [...rows].map(([key, row]) => {
-      const known = before.get(key);
-      const isSame = known && (known.row === row || JSON.stringify(known.row) === JSON.stringify(row));
-      return [key, isSame ? known : { row, element: this.#row(key, row, before.size > 0) }] as const;
-    });
-    drawn.rows = new Map(entries);
-    const elements = entries.map(([, { element }]) => element);
-    arrange(body, elements);
-  }
-
-  #row(key: string, row: R, isNew: boolean): HTMLElement {
-    const { attributes, cells } = this.cells(row, key);
-    return make(
-      'tr',
-      { title: key, ...attributes, ...(isNew && { 'data-new': '' }) },
-      ...cells.map((cell) => make('td', {}, ...cell)),
-    );
-  }
-
-  #applyFilter(): void {
-    for (const { details, summary, rows } of this.#drawn.values()) {
-      const isWhole = contains([summary], this.#words);
-      let isShown = isWhole;
-      for (const { element } of rows.values()) {
-        element.hidden = !isWhole && !contains([summary, ...element.children], this.#words);
-        isShown ||= !element.hidden;
-      }
-      details.hidden = !isShown;
-    }
-  }
+      document.querySelector<HTMLElement>(`[data-key="${CSS.escape(focused)}"]`)?.focus();
+  });
+  const draw = () => folders.map((folder) => h(FolderDetails, { key: folder.key, folder, columns, filter }));
+  return useMemo(draw, [folders, filter]);
 }
 
-function headingOf({ title, note, problem, count }: Heading): DocumentFragment {
-  const heading = document.createDocumentFragment();
-  const bad = problem === null ? [] : [make('span', { class: 'bad' }, mark('damaged'), ` ${problem}`)];
-  const quiet = note === '' ? [] : [make('span', { class: 'quiet' }, note)];
-  heading.append(title, ' ', ...quiet, ...bad, ' ', make('span', { class: 'count' }, count));
-  return heading;
+interface FolderProps extends Omit<FoldersProps, 'folders'> {
+  readonly folder: Folder;
 }
 
-/** Whether each of the words stands in one of the elements: a text does not go on in the next one. */
-function contains(elements: readonly Element[], words: readonly string[]): boolean {
-  if (words.length === 0) return true;
-  const texts = elements.map(({ textContent }) => textContent.toLowerCase());
-  return words.every((word) => texts.some((text) => text.includes(word)));
+/** The filter opens and closes it; in between it stays as the reader leaves it. */
+function FolderDetails({ folder, columns, filter }: FolderProps) {
+  const { title, problem, count, rows, more } = folder;
+  const [isOpenAtFirst] = useState(folder.isOpenAtFirst);
+  const keyOf = ({ path, text }: Row) => `${path}\n${text}`;
+  // The first rows are not new.
+  const old = useRef(new Set<string>());
+  if (old.current.size === 0) old.current = new Set(rows.map(keyOf));
+  const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
+  const heading = [title, folder.note, problem, count].join('\n');
+  const fits = (text: string) => words.every((word) => text.toLowerCase().includes(word));
+  let hidden = !fits(heading);
+  const drawn = rows.map((row) => {
+    const { path: title, state, text, source } = row;
+    const key = keyOf(row);
+    const isHidden = !fits(`${heading}\n${text}`);
+    hidden &&= isHidden;
+    const attributes = {
+      title,
+      'data-new': flag(!old.current.has(key)),
+      'data-state': state,
+      hidden: isHidden,
+    };
+    const draw = () =>
+      h(
+        'tr',
+        attributes,
+        row.cells().map((cell) => h('td', null, cell)),
+      );
+    return memo(draw, [source, isHidden], key);
+  });
+  const head = columns.map((column) => h('th', { scope: 'col' }, column));
+  return h(
+    'details',
+    { class: 'branch', open: words.length > 0 || isOpenAtFirst, hidden },
+    h(
+      'summary',
+      null,
+      `${title} `,
+      folder.note && note(folder.note),
+      problem !== null && bad(mark('damaged'), ` ${problem}`),
+      ' ',
+      h('span', { class: 'count' }, count),
+    ),
+    h('table', null, h('thead', null, h('tr', null, head)), h('tbody', null, drawn)),
+    quiet(more > 0 && `and ${more} more`),
+  );
 }
 
-/**
- * Gives an element these children in this order, and moves none that stands right: one that is moved loses
- * the keyboard focus.
- */
-function arrange(parent: HTMLElement, children: readonly HTMLElement[]): void {
-  const wanted = new Set<Element>(children);
-  for (const child of [...parent.children]) if (!wanted.has(child)) child.remove();
-  let at = parent.firstElementChild;
-  for (const child of children) {
-    if (child === at) at = at.nextElementSibling;
-    else parent.insertBefore(child, at);
-  }
+/** A button in a row: what it does, and with what. */
+export function rowButton(act: string, what: string, path: string, onClick: () => void) {
+  const key = { 'aria-label': `${act} ${what}`, 'data-key': `${act} ${path}` };
+  return h('button', { type: 'button', ...key, onClick }, act);
 }

@@ -1,46 +1,46 @@
-import { Feed, type FeedState, refusalOf, type StreamEvent } from '../feed.js';
+import { h, render } from 'preact';
+import { authorization, Feed, type FeedState, refusalOf, type StreamEvent } from '../feed.js';
 import { browserClock, browserRandom } from '../page-clock.js';
 import { Announcer } from './announcer.js';
-import { ConnectionBadge, type Known, TokenDialog } from './connection.js';
+import { askForToken, type Known, showConnection } from './connection.js';
 import { listenToKeys, offerThemes } from './controls.js';
-import { find, make } from './dom.js';
+import { find } from './find.js';
 
-/** What a page is besides its frame. */
+/** A page without its frame. */
 export interface FramedPage {
   /** The path of its stream, relative to the page: the app may be mounted below some path. */
   readonly stream: string;
-  /** What the stream tells of, for people: `the leases`. */
+  /** What the stream is about, for people: `the leases`. */
   readonly what: string;
   readonly model: Known & {
     connection(isLive: boolean): void;
     apply(event: StreamEvent): void;
   };
-  /** Called ten times a second at most. */
+  /** Called ten times a second, and for a new filter. */
   readonly draw: () => void;
-  /** Shows only what fits the filter. */
-  readonly onFilter: (text: string) => void;
   /** Gives the keyboard focus to what the filter has found. */
   readonly focusFound: () => void;
   /** What Escape does. */
   readonly onEscape: () => void;
 }
 
-/** From one drawing to the next at least, in milliseconds. */
+/** Minimum time from one drawing to the next, in milliseconds. */
 const DRAW_MS = 100;
 
-/** What each page has: its connection and its token, the filter, keys and colours, and what is said aloud. */
+/** What each page has: its connection and its token, the filter, keys and colours, and announcements. */
 export class Frame {
-  readonly announcer = new Announcer(browserClock);
-  readonly #filter = find('filter', HTMLInputElement);
-  readonly #badge: ConnectionBadge;
-  readonly #dialog = new TokenDialog();
+  readonly announcer = new Announcer();
+  /** What the page is filtered by. */
+  filter = '';
   readonly #feed: Feed;
   #token: string | undefined;
   #wasLive = false;
+  #state: FeedState = { kind: 'connecting' };
+  /** Why the last connection ended; empty while there is one. */
+  #reason = '';
 
   constructor(private readonly page: FramedPage) {
-    const { model, what, stream } = page;
-    this.#badge = new ConnectionBadge(model, browserClock, what);
+    const { model, stream } = page;
     this.#feed = new Feed({
       open: (token, signal) =>
         fetch(stream, {
@@ -55,36 +55,29 @@ export class Frame {
     });
   }
 
-  /** Goes on while the page is open. */
+  /** Continues while the page is open. */
   start(): void {
-    const { onFilter, focusFound, onEscape } = this.page;
     find('connection').addEventListener('click', () => void this.#askForToken(false));
     find('retry').addEventListener('click', () => this.#feed.retry());
-    this.#filter.addEventListener('input', () => onFilter(this.#filter.value));
     offerThemes();
-    listenToKeys({ filter: this.#filter, grid: focusFound, clear: onEscape });
+    listenToKeys(this.page.focusFound, this.page.onEscape);
     void this.#feed.run();
     void this.#keepDrawing();
   }
 
-  get filter(): string {
-    return this.#filter.value;
-  }
+  /** Filters by another text, and draws the page at once. */
+  readonly filterBy = (text: string): void => {
+    this.filter = text;
+    this.page.draw();
+  };
 
-  /** Filters by a text that was not typed. */
-  set filter(text: string) {
-    this.#filter.value = text;
-    this.page.onFilter(text);
-  }
-
-  /** Leads to another page, once. */
+  /** Leads to another page. */
   link(href: string, text: string): void {
-    const pages = find('pages');
-    if (pages.childElementCount === 0) pages.append(make('a', { href }, text));
+    render(h('a', { href }, text), find('pages'));
   }
 
   /**
-   * Asks the server for a change, with the token. Resolves to what is to be said of it, nothing where it is
+   * Asks the server for a change, with the token. Resolves to a text about a failure, empty where it is
    * done, or where the reader gives no token.
    */
   async change(path: string, request: RequestInit): Promise<string> {
@@ -110,7 +103,9 @@ export class Frame {
 
   #connection(state: FeedState): void {
     this.page.model.connection(state.kind === 'live');
-    this.#badge.show(state);
+    this.#state = state;
+    if (state.kind === 'waiting') this.#reason = state.reason;
+    if (state.kind === 'live') this.#reason = '';
     if (state.kind === 'token') void this.#askForToken(state.refused);
     if (state.kind === 'waiting' && this.#wasLive)
       this.announcer.say('The connection to the console is lost');
@@ -118,7 +113,7 @@ export class Frame {
   }
 
   async #askForToken(refused: boolean): Promise<string | undefined> {
-    const token = await this.#dialog.ask(refused);
+    const token = await askForToken(refused);
     if (token === undefined) return undefined;
     this.#token = token;
     this.#feed.retry(token);
@@ -128,18 +123,14 @@ export class Frame {
   /** Not at all while the page is hidden: browsers draw no frames of hidden ones. */
   async #keepDrawing(): Promise<never> {
     for (;;) {
-      await new Promise((resolve) => requestAnimationFrame(resolve));
       try {
-        this.#badge.tick();
+        showConnection(this.page.model, this.page.what, this.#state, this.#reason);
         this.page.draw();
       } catch (error) {
         reportError(error);
       }
       await browserClock.sleep(DRAW_MS);
+      await new Promise((resolve) => requestAnimationFrame(resolve));
     }
   }
-}
-
-function authorization(token: string | undefined): Readonly<Record<string, string>> {
-  return token === undefined ? {} : { authorization: `Bearer ${token}` };
 }

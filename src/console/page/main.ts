@@ -1,20 +1,20 @@
+import { h, render } from 'preact';
 import { ClusterModel } from '../cluster-model.js';
 import { eventAgo } from '../format.js';
-import { knowledgeOf } from '../knowledge.js';
-import { type NodeState, parseFilter } from '../node-state.js';
-import { browserClock, type PageClock } from '../page-clock.js';
-import type { WireEvent } from '../wire.js';
+import { browserClock } from '../page-clock.js';
+import type { WireNode } from '../wire.js';
 import { DataPanel } from './data-panel.js';
-import { DetailsPanel } from './details-panel.js';
-import { find, setData, setText } from './dom.js';
-import { EventList } from './event-list.js';
+import { detailsPanel } from './details-panel.js';
+import { type EventFilter, eventList } from './event-list.js';
+import { find } from './find.js';
 import { Frame } from './frame.js';
-import { IdGrid } from './id-grid.js';
-import { InstancePanel, StorePanel } from './status-panels.js';
-import { Summary } from './summary.js';
-import { TreePanel } from './tree-panel.js';
+import { densityOf, flash, focusGrid, focusNode, IdGrid } from './id-grid.js';
+import { instancePanel, storePanel } from './status-panels.js';
+import { settingsText, summary } from './summary.js';
+import { Now, treePanel } from './tree-panel.js';
+import { search } from './ui.js';
 
-/** What is told aloud: who comes and who goes is, what happens all the time is not. */
+/** Announced to screen readers: who comes and who goes; not what happens all the time. */
 const SPOKEN = new Set([
   'taken-over',
   'overdue',
@@ -26,163 +26,143 @@ const SPOKEN = new Set([
   'store-ok',
 ]);
 
-/** The page of the node ids: draws what the stream tells. */
+/** The page of the node ids: draws what the stream brings, and what the reader selects. */
 class Console {
-  readonly #clock: PageClock = browserClock;
-  readonly #model = new ClusterModel(this.#clock);
-  readonly #grid = new IdGrid(this.#model, (id) => this.#select(id));
-  readonly #details = new DetailsPanel(
-    this.#model,
-    () => this.#closeDetails(),
-    (id) => this.#showNode(id),
-  );
-  readonly #events = new EventList((id) => this.#showNode(id));
-  readonly #store = new StorePanel(this.#model);
-  readonly #instance = new InstancePanel(this.#model, (id) => this.#showNode(id));
-  readonly #tree = new TreePanel(this.#model, (id) => this.#showNode(id), this.#clock);
-  readonly #data = new DataPanel(() =>
-    this.#model.writesData ? (request) => this.#frame.change('api/data', request) : undefined,
-  );
-  readonly #summary = new Summary(this.#model, (state) => this.#filterByState(state));
-  readonly #frame = new Frame({
+  readonly #model = new ClusterModel(browserClock);
+  readonly #frame: Frame = new Frame({
     stream: 'api/events',
     what: 'the leases',
     model: this.#model,
     draw: () => this.#draw(),
-    onFilter: (text) => this.#filterBy(text),
-    focusFound: () => this.#grid.focusCurrent(),
+    focusFound: focusGrid,
     onEscape: () => this.#clear(),
   });
+  /** The number of this drawing. */
+  #drawing = 0;
+  /** The wall clock when the page was last fresh, in milliseconds. */
+  #now = 0;
   #selected: number | undefined;
-  /** The last thing that happened to each node id. */
-  readonly #last = new Map<number, WireEvent>();
+  #eventFilter: EventFilter = { kind: '', text: '' };
 
-  /** Goes on while the page is open. */
+  /** Continues while the page is open. */
   start(): void {
+    find('content').addEventListener('click', ({ target }) => {
+      const id = (target as Element).closest<HTMLElement>('[data-node]')?.dataset.node;
+      if (id !== undefined) this.#show(Number(id));
+    });
     this.#frame.start();
   }
 
   #draw(): void {
-    const { events, reset, parts } = this.#model.takeChanges();
-    if (parts.has('nodes')) this.#drawNodes();
-    if (events.length > 0 || reset) this.#drawEvents(events, reset);
-    if (parts.has('store') || parts.has('cluster') || parts.has('tree')) this.#store.show();
-    if (parts.has('instance')) this.#instance.show();
-    if (this.#model.hasServices) this.#frame.link('services', 'Services');
-    if (parts.has('tree') || parts.has('cluster')) this.#tree.show();
-    if (parts.has('tree')) this.#data.show(this.#model.tree);
-    if (this.#grid.tick()) this.#summary.show();
-    this.#details.tick();
-    this.#instance.tick();
-    this.#tree.tick();
-    this.#noteTimes();
-  }
+    const model = this.#model;
+    const frame = this.#frame;
+    const news = model.takeNews();
+    const nodes = model.nodes.map((seen) => model.look(seen));
+    const byState = Map.groupBy(nodes, ({ state }) => state);
+    const density = densityOf(nodes.length);
+    const seen = model.node(this.#selected ?? -1);
+    this.#drawing += 1;
+    if (model.staleSince === undefined) this.#now = browserClock.now();
+    const root = document.documentElement;
+    root.dataset.layout = nodes.length === 0 ? 'none' : density;
+    root.toggleAttribute('data-details', seen !== undefined);
+    document.title = `${nodes.length > 0 ? `${byState.get('held')?.length ?? 0}/${nodes.length} held · ` : ''}nodelease`;
+    if (model.hello?.hasServices) frame.link('services', 'Services');
+    render(settingsText(model), find('settings'));
 
-  #drawNodes(): void {
-    this.#grid.update();
-    const density = this.#model.nodes.length === 0 ? 'none' : this.#grid.density;
-    if (document.documentElement.dataset.layout !== density) this.#layOut(density);
-    const held = this.#summary.show().get('held') ?? 0;
-    this.#showEmpty();
-    this.#showSelected();
-    document.title =
-      this.#model.nodes.length > 0 ? `${held}/${this.#model.nodes.length} held · nodelease` : 'nodelease';
-  }
+    const grid = {
+      model,
+      nodes,
+      seen,
+      filter: frame.filter,
+      drawing: this.#drawing,
+      note: this.#note,
+      onSelect: this.#select,
+    };
+    const ids = h(
+      'section',
+      { class: 'ids', 'aria-label': 'Node ids' },
+      h(
+        'div',
+        { class: 'bar-of-tools' },
+        h('h2', null, 'Node ids'),
+        summary(byState, frame),
+        search('Filter the node ids', 'Filter: 10-20, overdue, …', frame.filter, frame.filterBy, true),
+      ),
+      nodes.length > 0 ? h(IdGrid, grid) : h('p', { class: 'empty quiet', id: 'empty' }, emptyText(model)),
+    );
+    const events = eventList(model, this.#eventFilter, this.#filterEvents);
+    // The events are below the node ids while there are few of those, and next to them where there are many.
+    const areFew = density === 'cards';
+    const data = { tree: model.tree, frame, isWritable: model.hello?.writesData ?? false };
+    const page = [
+      h('div', { class: 'left' }, ids, areFew && events, h(DataPanel, data)),
+      h(
+        'div',
+        { class: 'rail' },
+        seen && detailsPanel(model, seen, this.#close),
+        instancePanel(model),
+        storePanel(model),
+        !areFew && events,
+        treePanel(model),
+      ),
+    ];
+    render(h(Now.Provider, { value: this.#now }, page), find('content'));
 
-  /**
-   * The events stand below the node ids while there are few of those, and beside them where there are many.
-   */
-  #layOut(density: string): void {
-    setData(document.documentElement, 'layout', density);
-    if (density === 'cards' || density === 'none') find('data').before(find('events'));
-    else find('tree').before(find('events'));
-  }
-
-  #drawEvents(events: readonly WireEvent[], reset: boolean): void {
-    this.#events.add(events, reset);
-    if (reset) this.#last.clear();
-    for (const event of events) {
-      if (event.nodeId !== null) this.#last.set(event.nodeId, event);
-      if (reset) continue;
-      if (event.nodeId !== null) this.#grid.flash(event.nodeId, event.kind);
-      if (SPOKEN.has(event.kind)) this.#frame.announcer.say(event.text);
+    for (const { nodeId, kind, text } of news) {
+      if (nodeId !== null) flash(nodeId, kind);
+      if (SPOKEN.has(kind)) frame.announcer.say(text);
     }
   }
 
-  /** On a card: how the id came to its holder, and how long ago. */
-  #noteTimes(): void {
-    if (this.#grid.density !== 'cards') return;
-    for (const { node } of this.#model.nodes) {
-      const event = this.#last.get(node.id);
-      const warning = node.camunda?.warning;
-      if (warning) this.#grid.note(node.id, warning);
-      if (event === undefined || warning) continue;
-      const from = event.previousTaskId === null ? '' : ` from ${event.previousTaskId}`;
-      const told =
-        event.kind === 'taken-over' && event.version === node.version
-          ? `taken over${from}`
-          : event.kind.replace('-', ' ');
-      this.#grid.note(node.id, `${told}, ${eventAgo(event, this.#clock.now())}`);
-    }
-  }
+  /** How a node id came to its holder, and how long ago. */
+  readonly #note = ({ id, version, camunda }: WireNode): string => {
+    if (camunda?.warning) return camunda.warning;
+    const event = this.#model.events.find(({ nodeId }) => nodeId === id);
+    if (event === undefined) return '';
+    const from = event.previousTaskId === null ? '' : ` from ${event.previousTaskId}`;
+    const isOfHolder = event.kind === 'taken-over' && event.version === version;
+    const what = isOfHolder ? `taken over${from}` : event.kind.replace('-', ' ');
+    return `${what}, ${eventAgo(event, browserClock.now())}`;
+  };
 
-  #showEmpty(): void {
-    const { cluster, nodes, store, isKnown } = this.#model;
-    const empty = find('empty');
-    empty.hidden = nodes.length > 0;
-    if (!isKnown) return;
-    const where = cluster?.store ?? 'this store';
-    const none = `There is no cluster at ${where} yet. The first task creates it, or: nodelease init --nodes N`;
-    const isUnread = cluster === null || store.state === 'unknown';
-    setText(empty, isUnread ? 'The leases have not been read yet.' : none);
-  }
+  readonly #filterEvents = (filter: EventFilter): void => {
+    this.#eventFilter = filter;
+    this.#draw();
+  };
 
-  #select(id: number | undefined): void {
+  readonly #select = (id: number | undefined): void => {
     this.#selected = id;
-    this.#showSelected();
-  }
+    this.#draw();
+  };
 
-  /** Selects a node id that was named somewhere else than in the grid. */
-  #showNode(id: number): void {
+  /** Selects a node id that is named outside of the grid. */
+  #show(id: number): void {
     if (this.#model.node(id) === undefined) return;
-    this.#frame.filter = '';
-    this.#select(id);
-    this.#grid.focus(id);
+    this.#selected = id;
+    this.#frame.filterBy('');
+    focusNode(id);
   }
 
-  #showSelected(): void {
-    const seen = this.#selected === undefined ? undefined : this.#model.node(this.#selected);
-    const all = this.#model.nodes.map(({ node }) => node);
-    const knowledge = seen && knowledgeOf(seen.node, all);
-    this.#details.show(seen, knowledge);
-    this.#grid.select(seen?.node.id, knowledge);
-    setData(document.documentElement, 'details', seen === undefined ? undefined : '');
-  }
-
-  #closeDetails(): void {
+  readonly #close = (): void => {
     this.#select(undefined);
-    this.#grid.focusCurrent();
-  }
+    focusGrid();
+  };
 
-  /** What Escape does: closes the details, else takes the filter away. */
+  /** What Escape does: closes the details, else clears the filter. */
   #clear(): void {
-    if (this.#selected !== undefined) this.#closeDetails();
+    if (this.#selected !== undefined) this.#close();
     else if (this.#frame.filter !== '') {
-      this.#frame.filter = '';
-      this.#grid.focusCurrent();
+      this.#frame.filterBy('');
+      focusGrid();
     }
   }
+}
 
-  #filterByState(state: NodeState): void {
-    const isOn = this.#frame.filter.trim() === state;
-    this.#frame.filter = isOn ? '' : state;
-    this.#summary.press(isOn ? undefined : state);
-  }
-
-  #filterBy(text: string): void {
-    this.#summary.press(undefined);
-    this.#grid.filter(parseFilter(text));
-  }
+function emptyText({ cluster, store, isKnown }: ClusterModel): string {
+  if (!isKnown) return 'Connecting …';
+  if (cluster === null || store.state === 'unknown') return 'The leases have not been read yet.';
+  return `There is no cluster at ${cluster.store ?? 'this store'} yet. The first task creates it, or: nodelease init --nodes N`;
 }
 
 new Console().start();

@@ -1,3 +1,4 @@
+import { Fragment, h, render } from 'preact';
 import { browserClock } from '../page-clock.js';
 import {
   addressText,
@@ -9,45 +10,37 @@ import {
   stateOf,
 } from '../services-model.js';
 import type { ServiceEntry } from '../services-wire.js';
-import { button, type Child, find, make, mark, setText } from './dom.js';
-import { type Folder, Folders, type RowCells } from './folders.js';
+import { find } from './find.js';
+import { type Folder, Folders, type Row, rowButton } from './folders.js';
 import { Frame } from './frame.js';
-
-/** What may be done with an instance. */
-type Act = 'Enable' | 'Disable' | 'Remove';
+import { bad, mark, note, search } from './ui.js';
 
 /** With more instances than this altogether the services are closed at first. */
 const MAX_OPEN = 100;
 /** A text that is shown without having to be opened, in characters. */
 const SHORT = 60;
+const COLUMNS = ['Instance', 'Address', 'Lease', 'Payload', ''];
 const MARKS = { enabled: 'held', disabled: 'free', 'out of service': 'overdue', damaged: 'damaged' } as const;
 const API = 'api/services';
 const WARNING =
   'Its clients do not find it any more. A live task of nodelease registers it again at once; another program may do so only in its next session.';
 
-/** The page of services: draws what the stream tells, and asks for changes. */
+/** The page of services: draws what the stream brings, and asks for changes. */
 class ServicesPage {
   readonly #model = new ServicesModel(browserClock);
-  readonly #list = find('services');
-  readonly #folders = new Folders(
-    this.#list,
-    ['Instance', 'Address', 'Lease', 'Payload', ''],
-    (entry: ServiceEntry, path) => this.#row(entry, path),
-  );
   readonly #frame: Frame = new Frame({
     stream: API,
     what: 'the services',
     model: this.#model,
     draw: () => this.#draw(),
-    onFilter: (text) => this.#folders.filter(text),
-    focusFound: () => this.#list.querySelector<HTMLElement>('details:not([hidden]) summary')?.focus(),
-    onEscape: () => {
-      this.#frame.filter = '';
-    },
+    focusFound: () => document.querySelector<HTMLElement>('#services details:not([hidden]) summary')?.focus(),
+    onEscape: () => this.#frame.filterBy(''),
   });
-  #wasWhole = false;
+  /** Undefined until all services have been read once: how many there are decides what is open at first. */
+  #folders: readonly Folder[] | undefined;
+  #notice = '';
 
-  /** Goes on while the page is open. */
+  /** Continues while the page is open. */
   start(): void {
     document.title = 'services · nodelease';
     if (location.pathname.endsWith('/services')) this.#frame.link('./', 'Node ids');
@@ -55,89 +48,93 @@ class ServicesPage {
   }
 
   #draw(): void {
-    const { about, store } = this.#model;
-    for (const text of this.#model.takeSpoken()) this.#frame.announcer.say(text);
-    this.#wasWhole ||= store.isWhole;
-    if (about === undefined) return;
-    setText(
-      find('access'),
-      about.writes ? 'Changes need the token' : 'Read-only: started without --allow-writes',
-    );
-    const where = `${about.zookeeper} ${about.path}`;
-    // How many there are decides what is open at first.
-    if (!this.#wasWhole) setText(find('settings'), `${where} · reading …`);
-    if (!this.#wasWhole || !this.#model.takeChange()) return;
-    const services = servicesIn(this.#model.entries);
-    const count = this.#model.entries.size - services.length;
-    this.#folders.show(services.map((service) => folderOf(service, count <= MAX_OPEN)));
-    const more = store.isPartial ? ' There are more: only 10,000 are followed.' : '';
-    setText(
-      find('settings'),
-      `${where} · ${services.length.toLocaleString('en')} services, ${count.toLocaleString('en')} instances${more}`,
-    );
-    find('empty').hidden = services.length > 0;
-    setText(find('empty'), `There are no services below ${about.path}.`);
-  }
-
-  #row(entry: ServiceEntry, path: string): RowCells {
-    const { id, instance, text, sessionId, problem } = entry;
-    const state = stateOf(entry);
-    const quiet = (told: string) => make('span', { class: 'quiet' }, ` ${told}`);
-    const type =
-      instance && quiet(`${instance.serviceType}${sessionId === null ? '' : `, session ${sessionId}`}`);
-    const cells = [
-      [mark(MARKS[state]), ' ', make('b', {}, id), quiet(state)],
-      [addressText(entry), type],
-      [leaseText(entry)],
-      [
-        problem !== null && make('span', { class: 'bad' }, `It ${problem} `),
-        text !== null && shownText(path, text),
-      ],
-      this.#model.about?.writes ? this.#tools(entry, path) : [],
+    const { about, store, entries } = this.#model;
+    const { announcer, filter, filterBy } = this.#frame;
+    for (const text of this.#model.takeSpoken()) announcer.say(text);
+    if ((this.#folders || store.isWhole) && this.#model.takeChange()) {
+      const services = servicesIn(entries);
+      const isOpenAtFirst = entries.size - services.length <= MAX_OPEN;
+      this.#folders = services.map((service) => this.#folder(service, isOpenAtFirst));
+    }
+    const folders = this.#folders;
+    const access = about?.writes ? 'Changes need the token' : 'Read-only: started without --allow-writes';
+    const none = folders ? `There are no services below ${about?.path}.` : 'Connecting …';
+    const list = folders && h(Folders, { folders, columns: COLUMNS, filter });
+    const content = [
+      h(
+        'div',
+        { class: 'bar-of-tools' },
+        h('h2', null, 'Services'),
+        h('p', { class: 'quiet', id: 'access' }, about && access),
+        search('Filter the instances', 'Filter: orders, disabled, …', filter, filterBy, true),
+      ),
+      h('p', { class: 'bad', id: 'notice', role: 'alert' }, this.#notice),
+      !folders?.length && h('p', { class: 'empty quiet' }, none),
+      h('div', { class: 'panel folders', id: 'services' }, list),
     ];
-    return { attributes: { 'data-state': state }, cells };
+    render(this.#settings(), find('settings'));
+    render(h(Fragment, null, content), find('content'));
   }
 
-  #tools(entry: ServiceEntry, path: string): Child[] {
-    const tool = (act: Act) => {
-      const attributes = {
-        'aria-label': `${act} ${entry.service} ${entry.id}`,
-        'data-key': `${act} ${path}`,
-      };
-      return button(attributes, () => void this.#change(act, entry), act);
+  #settings(): string {
+    const { about, entries, store } = this.#model;
+    const services = this.#folders?.length;
+    const where = `${about?.zookeeper} ${about?.path}`;
+    if (services === undefined) return about ? `${where} · reading …` : '';
+    const more = store.isPartial ? ' There are more: only 10,000 are followed.' : '';
+    const count = (entries.size - services).toLocaleString('en');
+    return `${where} · ${services.toLocaleString('en')} services, ${count} instances${more}`;
+  }
+
+  #folder({ service: { service, problem }, instances }: SeenService, isOpenAtFirst: boolean): Folder {
+    const rows = [...instances].map(([path, entry]) => this.#row(entry, path));
+    const count = countText([...instances.values()]);
+    return { key: service, title: service, note: '', problem, count, rows, more: 0, isOpenAtFirst };
+  }
+
+  #row(entry: ServiceEntry, path: string): Row {
+    const { service, id, instance, sessionId, text, problem } = entry;
+    const state = stateOf(entry);
+    const address = addressText(entry);
+    const type = instance
+      ? ` ${instance.serviceType}${sessionId === null ? '' : `, session ${sessionId}`}`
+      : '';
+    const lease = leaseText(entry);
+    const toggle = instance?.state === 'disabled' ? 'Enable' : 'Disable';
+    const url = `${API}/${encodeURIComponent(service)}/${encodeURIComponent(id ?? '')}`;
+    const body = JSON.stringify(toggle === 'Enable');
+    const remove = () =>
+      confirm(`Remove ${service} ${id}? ${WARNING}`) && this.#change(url, { method: 'DELETE' });
+    const tool = (act: string, run: () => void) => rowButton(act, `${service} ${id}`, path, run);
+    return {
+      path,
+      state,
+      text: [id, state, address, type, lease, problem, text].join('\n'),
+      source: entry,
+      cells: () => [
+        [mark(MARKS[state]), ' ', h('b', null, id), note(` ${state}`)],
+        [address, type && note(type)],
+        lease,
+        [problem !== null && bad(`It ${problem} `), text !== null && payload(path, text)],
+        this.#model.about?.writes && [
+          instance && tool(toggle, () => this.#change(`${url}/enabled`, { method: 'PUT', body })),
+          ' ',
+          tool('Remove', remove),
+        ],
+      ],
     };
-    const toggle = entry.instance && tool(entry.instance.state === 'disabled' ? 'Enable' : 'Disable');
-    return [toggle, ' ', tool('Remove')];
   }
 
-  async #change(act: Act, { service, id }: ServiceEntry): Promise<void> {
-    if (act === 'Remove' && !confirm(`Remove ${service} ${id}? ${WARNING}`)) return;
-    const path = `${API}/${encodeURIComponent(service)}/${encodeURIComponent(id ?? '')}`;
-    const answer =
-      act === 'Remove'
-        ? this.#frame.change(path, { method: 'DELETE' })
-        : this.#frame.change(`${path}/enabled`, { method: 'PUT', body: JSON.stringify(act === 'Enable') });
-    setText(find('notice'), await answer);
+  async #change(url: string, request: RequestInit): Promise<void> {
+    this.#notice = await this.#frame.change(url, request);
   }
-}
-
-function folderOf(
-  { service: { service, problem }, instances }: SeenService,
-  isOpenAtFirst: boolean,
-): Folder<ServiceEntry> {
-  const heading = { title: service, note: '', problem, count: countText([...instances.values()]) };
-  return { key: service, ...heading, rows: instances, more: 0, isOpenAtFirst };
 }
 
 /** Others' text: at once where it is short, else behind its beginning. */
-function shownText(path: string, text: string): HTMLElement {
-  if (text.length <= SHORT) return make('code', {}, text);
-  const summary = make(
-    'summary',
-    { 'data-key': `text ${path}` },
-    make('code', {}, `${text.slice(0, SHORT)}…`),
-  );
-  return make('details', {}, summary, make('code', {}, text));
+function payload(path: string, text: string) {
+  if (text.length <= SHORT) return h('code', null, text);
+  const beginning = h('code', null, `${text.slice(0, SHORT)}…`);
+  return h('details', null, h('summary', { 'data-key': `text ${path}` }, beginning), h('code', null, text));
 }
 
 new ServicesPage().start();

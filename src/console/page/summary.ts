@@ -1,72 +1,47 @@
+import { h } from 'preact';
 import type { ClusterModel } from '../cluster-model.js';
 import { drainingText, formatSetting } from '../format.js';
 import { NODE_STATES, type NodeState, STATE_MEANINGS } from '../node-state.js';
-import { button, find, make, mark, setText } from './dom.js';
+import type { Frame } from './frame.js';
+import { mark } from './ui.js';
 
-/**
- * How many node ids are in which state, each one a button that shows only those, and the settings of the
- * cluster.
- */
-export class Summary {
-  readonly #settings = find('settings');
-  readonly #chips = new Map<NodeState, { readonly chip: HTMLButtonElement; readonly count: HTMLElement }>();
-
-  constructor(
-    private readonly model: ClusterModel,
-    onState: (state: NodeState) => void,
-  ) {
-    for (const state of NODE_STATES) {
-      const count = make('b', {}, '0');
-      const attributes = {
-        class: 'chip',
-        'data-state': state,
-        'aria-pressed': 'false',
-        title: STATE_MEANINGS[state],
-      };
-      const chip = button(attributes, () => onState(state), mark(state), count, ` ${state}`);
-      this.#chips.set(state, { chip, count });
-      find('states').append(chip);
-    }
-  }
-
-  /** Counts anew. Returns how many are in which state. */
-  show(): ReadonlyMap<NodeState, number> {
-    const counts = new Map<NodeState, number>();
-    for (const seen of this.model.nodes) {
-      const { state } = this.model.look(seen);
-      counts.set(state, (counts.get(state) ?? 0) + 1);
-    }
-    for (const [state, { chip, count }] of this.#chips) {
-      const number = counts.get(state) ?? 0;
-      setText(count, number.toLocaleString('en'));
-      const isAlways = state === 'held' || state === 'free' || chip.getAttribute('aria-pressed') === 'true';
-      chip.hidden = number === 0 && !isAlways;
-    }
-    setText(this.#settings, settingsText(this.model));
-    return counts;
-  }
-
-  /** Shows which state is filtered by. */
-  press(pressed: NodeState | undefined): void {
-    for (const [state, { chip }] of this.#chips) chip.setAttribute('aria-pressed', String(state === pressed));
-  }
+/** How many node ids are in which state, each one a button that shows only those. */
+export function summary(byState: ReadonlyMap<NodeState, readonly unknown[]>, frame: Frame) {
+  const buttons = NODE_STATES.map((state) => {
+    const { length: count } = byState.get(state) ?? [];
+    const isPressed = frame.filter.trim() === state;
+    const attributes = {
+      key: state,
+      type: 'button',
+      class: 'chip',
+      'data-state': state,
+      'aria-pressed': isPressed,
+      title: STATE_MEANINGS[state],
+      hidden: count === 0 && state !== 'held' && state !== 'free' && !isPressed,
+      onClick: () => frame.filterBy(isPressed ? '' : state),
+    } as const;
+    return h('button', attributes, mark(state), h('b', null, count.toLocaleString('en')), ` ${state}`);
+  });
+  const legend = h('legend', { class: 'hidden-label' }, 'Show only the node ids that are');
+  return h('fieldset', { class: 'states', id: 'states' }, legend, buttons);
 }
 
-function settingsText({ cluster, nodes }: ClusterModel): string {
+/** The settings of the cluster, in words. */
+export function settingsText({ cluster, nodes }: ClusterModel): string {
   if (cluster?.cluster) {
     const { size, durationMs, graceMs, idWidth, bootstrapped } = cluster.cluster;
-    const lease = `lease ${formatSetting(durationMs ?? 0)} and ${formatSetting(graceMs)} of grace`;
-    const parts = [`${size.toLocaleString('en')} node ids`, lease, `${idWidth} bits of a unique id`];
-    if (cluster.format === 'camunda') {
-      parts.splice(
-        1,
-        2,
-        durationMs === null ? 'no holder' : `leases of about ${formatSetting(durationMs)}`,
-        'Camunda 8, read only',
-      );
-    }
+    const parts =
+      cluster.format === 'camunda'
+        ? [
+            durationMs === null ? 'no holder' : `leases of about ${formatSetting(durationMs)}`,
+            'Camunda 8, read only',
+          ]
+        : [
+            `lease ${formatSetting(durationMs ?? 0)} and ${formatSetting(graceMs)} of grace`,
+            `${idWidth} bits of a unique id`,
+          ];
     if (!bootstrapped) parts.push('being bootstrapped');
-    return [...parts, ...drainingText(cluster)].join(' · ');
+    return [`${size.toLocaleString('en')} node ids`, ...parts, ...drainingText(cluster)].join(' · ');
   }
   if (!cluster?.allocation) return '';
   const { groups, idWidth } = cluster.allocation;
