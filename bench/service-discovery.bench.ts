@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, inject, it } from 'vitest';
 import { systemClock, systemRandom } from '../src/base/system.js';
+import { jsonPayload } from '../src/services/instance/payload-codec.js';
+import type { ServiceInstance } from '../src/services/instance/service-instance.js';
 import type { InstanceSource } from '../src/services/instance-source.js';
-import { jsonPayload } from '../src/services/payload-codec.js';
 import { ServiceCache } from '../src/services/service-cache.js';
 import { ServiceDirectory } from '../src/services/service-directory.js';
-import type { ServiceInstance } from '../src/services/service-instance.js';
 import { ServiceProvider } from '../src/services/service-provider.js';
 import { parseStrategy, STRATEGY_NAMES } from '../src/services/strategies/strategies.js';
 import { openZooKeeper, type ZooKeeperClient } from '../src/zookeeper/zookeeper-client.js';

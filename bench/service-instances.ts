@@ -1,8 +1,8 @@
 import { systemClock, systemRandom } from '../src/base/system.js';
-import { encodeInstance } from '../src/services/instance-codec.js';
-import { newInstance } from '../src/services/new-instance.js';
-import { jsonPayload } from '../src/services/payload-codec.js';
-import type { ServiceInstance } from '../src/services/service-instance.js';
+import { encodeInstance } from '../src/services/instance/instance-codec.js';
+import { newInstance } from '../src/services/instance/new-instance.js';
+import { jsonPayload } from '../src/services/instance/payload-codec.js';
+import type { ServiceInstance } from '../src/services/instance/service-instance.js';
 import { instancePath } from '../src/services/service-path.js';
 import type { ZooKeeper } from '../src/zookeeper/zookeeper.js';
 

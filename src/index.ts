@@ -39,4 +39,4 @@ export {
 export type { LossPolicy, ManagedLease } from './runtime/managed-lease.js';
 export { type MonitorEvent, type NodeHealth, NodeMonitor, type NodePhase } from './runtime/node-monitor.js';
 export { type LeaseStore, StoreError } from './store/lease-store.js';
-export type { ZooKeeperTls } from './zookeeper/tls.js';
+export type { ZooKeeperTls } from './zookeeper/connection/tls.js';

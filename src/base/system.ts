@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { uptime } from 'node:os';
 import { onAbort } from './abort.js';
 import type { Clock, RandomSource } from './clock.js';
-import { suspendProof } from './suspend-proof.js';
+import { suspendProof } from './host/suspend-proof.js';
 
 // The only file that may read ambient time and random numbers; the linter forbids them in every other file.
 

@@ -1,7 +1,7 @@
 import type { NetworkInterfaceInfo } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { seededRandom, VirtualClock } from '../../test/support/virtual-clock.js';
-import { instanceUrl } from '../services/uri-spec.js';
+import { instanceUrl } from '../services/instance/uri-spec.js';
 import { checkAnnouncement, hostAddress, routingEntries, routingInstance } from './announcement.js';
 
 const held = { id: 3, version: 8, taskId: 'task' };

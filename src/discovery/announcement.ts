@@ -2,10 +2,15 @@ import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
 import type { Lease } from '../lease/model/lease.js';
-import { encodeInstance } from '../services/instance-codec.js';
-import { newInstance } from '../services/new-instance.js';
-import { jsonPayload, MAP_CLASSES, payloadJson, springInstancePayload } from '../services/payload-codec.js';
-import type { ServiceInstance } from '../services/service-instance.js';
+import { encodeInstance } from '../services/instance/instance-codec.js';
+import { newInstance } from '../services/instance/new-instance.js';
+import {
+  jsonPayload,
+  MAP_CLASSES,
+  payloadJson,
+  springInstancePayload,
+} from '../services/instance/payload-codec.js';
+import type { ServiceInstance } from '../services/instance/service-instance.js';
 import { checkBasePath, DEFAULT_BASE_PATH } from '../services/service-path.js';
 import { Kind, shortened } from '../services/shortened.js';
 import { entryPath, type TreeEntry } from './tree-paths.js';

@@ -1,6 +1,6 @@
 import type { Clock, RandomSource } from '../base/clock.js';
 import { MAX_PORT } from '../base/ports.js';
-import type { DecodedInstance, OnUnreadable } from '../services/instance-codec.js';
+import type { DecodedInstance, OnUnreadable } from '../services/instance/instance-codec.js';
 import type { InstanceSource } from '../services/instance-source.js';
 import { WatchedInstances, type WatchedInstancesOptions } from '../services/service-cache.js';
 import { type ProviderChoices, ServiceProvider } from '../services/service-provider.js';

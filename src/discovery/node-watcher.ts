@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.js';
 import { Listeners } from '../base/listeners.js';
 import { CLUSTER_NODE_ID_OFFSET, nodeIdOf } from '../id/cluster-node-id.js';
-import { UnreadableReports } from '../services/instance-codec.js';
+import { UnreadableReports } from '../services/instance/instance-codec.js';
 import { ChildrenView, type Followed, type ViewedZooKeeper } from '../zookeeper/children-view.js';
 import type { Znode } from '../zookeeper/zookeeper.js';
 import { type Assignment, decodeAssignment } from './assignment.js';

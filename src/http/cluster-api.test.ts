@@ -10,7 +10,7 @@ import { StoreError } from '../store/lease-store.js';
 import { MemoryBucket } from '../store/memory/memory-bucket.js';
 import { MemoryLeaseStore } from '../store/memory/memory-lease-store.js';
 import { clusterApi } from './cluster-api.js';
-import { OpenStreams } from './open-streams.js';
+import { OpenStreams } from './server/open-streams.js';
 
 const EMPTY: ClusterSnapshot = {
   report: {

@@ -5,9 +5,9 @@ import { type EntryEdit, type EntryRemoval, removeEntry, writeEntry } from '../s
 import { type SharedData, sharedData } from '../shared-data/shared-data.js';
 import { SharedDataError } from '../shared-data/shared-data-error.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
-import { checkWrite, type PageAccess } from './access.js';
 import { readJson } from './curator/instance-json.js';
 import { HttpProblem, PLAIN, route } from './problem.js';
+import { checkWrite, type PageAccess } from './server/access.js';
 
 /** Which shared data may be changed through the console. */
 export interface DataSource {

@@ -8,8 +8,8 @@ export type {
   CurrentCluster,
   StoreHealth,
 } from '../monitor/cluster-view.js';
-export type { TreeReport } from '../monitor/discovery-comparison.js';
-export type { DiscoveryReport, EntryReport, KeyReport } from '../monitor/discovery-report.js';
+export type { TreeReport } from '../monitor/discovery/discovery-comparison.js';
+export type { DiscoveryReport, EntryReport, KeyReport } from '../monitor/discovery/discovery-report.js';
 export type { LeaseTotals, PageReport } from '../monitor/listed-cluster.js';
 export type {
   AllocationReport,
@@ -34,13 +34,6 @@ export type { DatumRecord } from '../shared-data/entry.js';
 export type { Address, Kind, Lifespan } from '../shared-data/layout.js';
 export type { DataEntry, DatumHead, DatumReport, SharedDataReport } from '../shared-data/report.js';
 export type { Scalar } from '../shared-data/scalar-codec.js';
-export {
-  type BearerToken,
-  BearerTokenFile,
-  type PageAccess,
-  type WriteAccess,
-  writeAccess,
-} from './access.js';
 export { type DiscoveryAppOptions, discoveryApp } from './curator/discovery-app.js';
 export { DISCOVERY_OPENAPI } from './curator/discovery-openapi.js';
 export {
@@ -56,10 +49,17 @@ export {
   type ProviderPoolOptions,
 } from './curator/provider-pool.js';
 export type { DataSource } from './data-api.js';
-export { type HttpListener, type ListenOptions, listen } from './listen.js';
 export { type MetricsText, type NodeAppOptions, nodeApp } from './node-app.js';
 export { type NodeHandler, type NodeHandlerOptions, nodeHandler } from './node-handler.js';
 export { NodeMetrics, type NodeMetricsOptions } from './node-metrics.js';
 export { type NodeServer, type NodeServerOptions, startNodeServer } from './node-server.js';
-export { OpenStreams } from './open-streams.js';
+export {
+  type BearerToken,
+  BearerTokenFile,
+  type PageAccess,
+  type WriteAccess,
+  writeAccess,
+} from './server/access.js';
+export { type HttpListener, type ListenOptions, listen } from './server/listen.js';
+export { OpenStreams } from './server/open-streams.js';
 export type { ServicesSource } from './services-api.js';

@@ -11,7 +11,7 @@ import { NodeMonitor } from '../runtime/node-monitor.js';
 import { MemoryBucket } from '../store/memory/memory-bucket.js';
 import { MemoryLeaseStore } from '../store/memory/memory-lease-store.js';
 import { type NodeAppOptions, nodeApp } from './node-app.js';
-import { OpenStreams } from './open-streams.js';
+import { OpenStreams } from './server/open-streams.js';
 
 const DURATION_MS = 15_000;
 const RIGHT = { authorization: 'Bearer the-right-token' };

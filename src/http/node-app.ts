@@ -2,12 +2,12 @@ import { Hono, type MiddlewareHandler } from 'hono';
 import type { Clock } from '../base/clock.js';
 import type { ClusterView } from '../monitor/cluster-view.js';
 import { type NodeHealth, nodeHealthJson, type WatchedNode } from '../runtime/node-monitor.js';
-import { type BearerToken, checkBearer, checkHost, pageAccess } from './access.js';
 import { clusterApi } from './cluster-api.js';
 import { consoleAssets } from './console-assets.js';
 import { type DataSource, dataApi } from './data-api.js';
-import { OpenStreams } from './open-streams.js';
 import { answerFailures, HttpProblem, PLAIN, problemResponse, route } from './problem.js';
+import { type BearerToken, checkBearer, checkHost, pageAccess } from './server/access.js';
+import { OpenStreams } from './server/open-streams.js';
 import { type ServicesSource, servicesApi } from './services-api.js';
 
 /** What a {@link nodeApp} answers from; what is left out is not there. */

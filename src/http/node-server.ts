@@ -1,8 +1,8 @@
 import { isLoopback, type ListenAddress } from '../settings/listen-address.js';
-import { BearerTokenFile } from './access.js';
-import { type HttpListener, listen } from './listen.js';
 import { isUrgent, type NodeAppOptions, nodeApp } from './node-app.js';
-import { OpenStreams } from './open-streams.js';
+import { BearerTokenFile } from './server/access.js';
+import { type HttpListener, listen } from './server/listen.js';
+import { OpenStreams } from './server/open-streams.js';
 
 /** Settings of {@link startNodeServer}: what it answers from, and where. */
 export interface NodeServerOptions extends Omit<NodeAppOptions, 'hosts' | 'streams' | 'token'> {

@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.js';
 import type { ServiceChanges, ServiceEntry, ServicesHello } from '../console/services-wire.js';
-import type { ServiceTree } from '../monitor/service-tree.js';
+import type { ServiceTree } from '../monitor/discovery/service-tree.js';
 import { eventStream, message, RETRY } from './event-stream.js';
 
 /** Entries in one message at most: the memory that a slow client takes, at some 3 KB each. */

@@ -8,7 +8,7 @@ import type { NodeStatus } from '../lease/operate/inspect.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
 import type { ClusterScan } from './cluster-reader.js';
-import { type DiscoveryEntry, readDiscovery, type TreeReader } from './discovery-snapshot.js';
+import { type DiscoveryEntry, readDiscovery, type TreeReader } from './discovery/discovery-snapshot.js';
 import { type AllocationReport, nodeReport, reportOf, type StatusReport } from './status-report.js';
 
 /** The node ids from ZooKeeper alone, as a scan of the tree finds them. */

@@ -14,7 +14,7 @@ import type {
   CurrentCluster,
   StoreHealth,
 } from './cluster-view.js';
-import { scanTree, type TreeReport } from './discovery-comparison.js';
+import { scanTree, type TreeReport } from './discovery/discovery-comparison.js';
 import { leaseChanges } from './lease-changes.js';
 import { problemOf, totalsOf } from './listed-cluster.js';
 import { PAUSE_FACTOR, ScanLoop } from './scan-loop.js';

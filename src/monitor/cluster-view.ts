@@ -1,4 +1,4 @@
-import type { TreeReport } from './discovery-comparison.js';
+import type { TreeReport } from './discovery/discovery-comparison.js';
 import type { StatusReport } from './status-report.js';
 
 /** The health of the store of the leases, according to the scans. */

@@ -15,13 +15,13 @@ export {
 export { createFence, type Fence } from './fence.js';
 export { lock, type ZooKeeperLock } from './lock.js';
 export type { LockHandle } from './lock-handle.js';
-export { type Queue, type QueueOptions, queue } from './queue.js';
-export type { OnDamaged } from './queue-items.js';
+export { type Queue, type QueueOptions, queue } from './queue/queue.js';
+export type { OnDamaged } from './queue/queue-items.js';
+export type { TakenItem } from './queue/taken-item.js';
 export { readLock, type WriteLockHandle, writeLock } from './read-write-lock.js';
 export type { RecipeOptions, WaitOptions } from './recipe.js';
 export { RecipeError, type RecipeFault } from './recipe-error.js';
 export { type SemaphoreOptions, semaphore } from './semaphore.js';
-export type { TakenItem } from './taken-item.js';
 export {
   type CoordinateOptions,
   type JoinOptions,

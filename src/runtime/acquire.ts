@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import { ConfigError } from '../base/errors.js';
+import { defaultTaskId } from '../base/host/task-id.js';
 import { systemClock, systemRandom } from '../base/system.js';
-import { defaultTaskId } from '../base/task-id.js';
 import { checkRoot, type DataDirOptions } from '../data-dir/data-dir-options.js';
 import { type Announcement, checkAnnouncement } from '../discovery/announcement.js';
 import type { DiscoveryEvent } from '../discovery/discovery.js';
@@ -13,7 +13,7 @@ import type { EtcdAccess } from '../store/etcd/etcd-access.js';
 import type { LeaseStore } from '../store/lease-store.js';
 import { parseStoreUrl } from '../store/store-url.js';
 import { parseAuth, parseConnectString } from '../zookeeper/connect-string.js';
-import type { ZooKeeperTls } from '../zookeeper/tls.js';
+import type { ZooKeeperTls } from '../zookeeper/connection/tls.js';
 import { holdNode } from './hold-node.js';
 import { type LossPolicy, type ManagedLease, manage } from './managed-lease.js';
 import { NodeMonitor } from './node-monitor.js';

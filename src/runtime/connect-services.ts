@@ -1,8 +1,8 @@
 import { ConfigError } from '../base/errors.js';
 import { systemClock, systemRandom } from '../base/system.js';
-import type { PayloadCodec } from '../services/payload-codec.js';
+import type { PayloadCodec } from '../services/instance/payload-codec.js';
 import { ServiceDiscovery, type ServiceEvent } from '../services/service-discovery.js';
-import type { ZooKeeperTls } from '../zookeeper/tls.js';
+import type { ZooKeeperTls } from '../zookeeper/connection/tls.js';
 import {
   DISCOVERY_SESSION_TIMEOUT_MS,
   openZooKeeper,

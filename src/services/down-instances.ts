@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
-import type { ServiceInstance } from './service-instance.js';
+import type { ServiceInstance } from './instance/service-instance.js';
 
 /** When an instance that fails is not picked, and for how long. */
 export interface DownPolicy {

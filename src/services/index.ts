@@ -1,15 +1,14 @@
 // Service discovery in Curator's layout: registration, queries, caches, providers.
 
 export type { DownPolicy } from './down-instances.js';
-export type { OnUnreadable, UnreadableReports } from './instance-codec.js';
+export type { OnUnreadable, UnreadableReports } from './instance/instance-codec.js';
 export {
   type DecodedInstance,
   decodeInstance,
   encodeInstance,
   type InstanceZnode,
-} from './instance-codec.js';
-export { fixedInstances, type InstanceSource } from './instance-source.js';
-export { checkInstance, newInstance, type ServiceInstanceInit } from './new-instance.js';
+} from './instance/instance-codec.js';
+export { checkInstance, newInstance, type ServiceInstanceInit } from './instance/new-instance.js';
 export {
   jsonPayload,
   type PayloadCodec,
@@ -17,12 +16,14 @@ export {
   type SpringInstanceJson,
   springInstancePayload,
   springPayload,
-} from './payload-codec.js';
+} from './instance/payload-codec.js';
+export type { ServiceInstance, ServiceType, UriPart, UriSpec } from './instance/service-instance.js';
+export { buildUri, instanceUrl, parseUriSpec, type UriVariables } from './instance/uri-spec.js';
+export { fixedInstances, type InstanceSource } from './instance-source.js';
 export type { RegistrationEvent } from './registered-znode.js';
 export { ServiceCache, type ServiceCacheOptions } from './service-cache.js';
 export { type ServiceCall, ServiceDirectory, type ServiceDirectoryOptions } from './service-directory.js';
 export { ServiceDiscovery, type ServiceDiscoveryOptions, type ServiceEvent } from './service-discovery.js';
-export type { ServiceInstance, ServiceType, UriPart, UriSpec } from './service-instance.js';
 export { DEFAULT_BASE_PATH } from './service-path.js';
 export {
   NoInstanceError,
@@ -42,4 +43,3 @@ export {
   sticky,
 } from './strategies/strategies.js';
 export { type WeightedOptions, weighted } from './strategies/weighted.js';
-export { buildUri, instanceUrl, parseUriSpec, type UriVariables } from './uri-spec.js';

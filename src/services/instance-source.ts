@@ -1,4 +1,4 @@
-import type { ServiceInstance } from './service-instance.js';
+import type { ServiceInstance } from './instance/service-instance.js';
 
 /**
  * Where the instances of a service come from: a cache of Curator's tree, the providers of an endpoint, a

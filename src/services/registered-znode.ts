@@ -4,8 +4,8 @@ import type { ReconcileCall } from '../zookeeper/reconcile-loop.js';
 import { busy } from '../zookeeper/retry.js';
 import type { CreateMode, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
-import { withEnabled } from './instance-codec.js';
-import type { ServiceInstance } from './service-instance.js';
+import { withEnabled } from './instance/instance-codec.js';
+import type { ServiceInstance } from './instance/service-instance.js';
 
 /** The znode that is wanted for an instance. A value: it is replaced, never changed. */
 export interface WantedZnode {

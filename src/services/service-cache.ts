@@ -7,10 +7,10 @@ import {
   decodeInstance,
   type OnUnreadable,
   UnreadableReports,
-} from './instance-codec.js';
+} from './instance/instance-codec.js';
+import type { PayloadCodec } from './instance/payload-codec.js';
+import type { ServiceInstance } from './instance/service-instance.js';
 import type { InstanceSource } from './instance-source.js';
-import type { PayloadCodec } from './payload-codec.js';
-import type { ServiceInstance } from './service-instance.js';
 import { checkBasePath, servicePath } from './service-path.js';
 
 export interface WatchedInstancesOptions<P> {

@@ -11,9 +11,9 @@ import {
   type OnUnreadable,
   UnreadableReports,
   withEnabled,
-} from './instance-codec.js';
-import type { PayloadCodec } from './payload-codec.js';
-import type { ServiceInstance, ServiceType } from './service-instance.js';
+} from './instance/instance-codec.js';
+import type { PayloadCodec } from './instance/payload-codec.js';
+import type { ServiceInstance, ServiceType } from './instance/service-instance.js';
 import { checkBasePath, DEFAULT_BASE_PATH, instancePath, servicePath } from './service-path.js';
 import { Kind } from './shortened.js';
 

@@ -5,14 +5,14 @@ import type { Lease } from '../lease/model/lease.js';
 import { type ReconcileEvent, ReconcileLoop, type ReconcileState } from '../zookeeper/reconcile-loop.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
-import { encodeInstance, UnreadableReports } from './instance-codec.js';
-import { newInstance, type ServiceInstanceInit } from './new-instance.js';
-import { jsonPayload, type PayloadCodec } from './payload-codec.js';
+import { encodeInstance, UnreadableReports } from './instance/instance-codec.js';
+import { newInstance, type ServiceInstanceInit } from './instance/new-instance.js';
+import { jsonPayload, type PayloadCodec } from './instance/payload-codec.js';
+import type { ServiceInstance } from './instance/service-instance.js';
 import type { RegistrationEvent, WantedZnode } from './registered-znode.js';
 import { Registration } from './registration.js';
 import { ServiceCache } from './service-cache.js';
 import { createModeOf, type ServiceCall, ServiceDirectory } from './service-directory.js';
-import type { ServiceInstance } from './service-instance.js';
 import { instancePath } from './service-path.js';
 import { type ProviderChoices, ServiceProvider } from './service-provider.js';
 

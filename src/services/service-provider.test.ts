@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { instanceOf, instancesOf, TestSource } from '../../test/support/service-instances.js';
 import { seededRandom, VirtualClock } from '../../test/support/virtual-clock.js';
-import type { ServiceInstance } from './service-instance.js';
+import type { ServiceInstance } from './instance/service-instance.js';
+import { parseUriSpec } from './instance/uri-spec.js';
 import { NoInstanceError, type ProviderChoices, ServiceProvider } from './service-provider.js';
 import { leastRecentlyFailed, parseStrategy, STRATEGY_NAMES, sticky } from './strategies/strategies.js';
 import { weighted } from './strategies/weighted.js';
-import { parseUriSpec } from './uri-spec.js';
 
 function provided(instances: readonly ServiceInstance[], choices: ProviderChoices = {}) {
   const clock = new VirtualClock();

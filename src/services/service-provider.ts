@@ -1,12 +1,12 @@
 import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError, NodeLeaseError } from '../base/errors.js';
 import { DownInstances, type DownPolicy } from './down-instances.js';
+import { isInService } from './instance/payload-codec.js';
+import type { ServiceInstance } from './instance/service-instance.js';
+import { instanceUrl, type UriVariables } from './instance/uri-spec.js';
 import type { InstanceSource } from './instance-source.js';
-import { isInService } from './payload-codec.js';
-import type { ServiceInstance } from './service-instance.js';
 import { type ProviderStrategy, QuickRandom, type StrategyFactory } from './strategies/provider-strategy.js';
 import { roundRobin } from './strategies/strategies.js';
-import { instanceUrl, type UriVariables } from './uri-spec.js';
 
 /** Options of a provider. */
 export interface ProviderChoices<P = unknown> {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { UnreadableReports } from './instance-codec.js';
+import { UnreadableReports } from './instance/instance-codec.js';
 
 function reports(): { reports: UnreadableReports; told: string[] } {
   const told: string[] = [];

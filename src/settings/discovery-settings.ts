@@ -1,7 +1,7 @@
 import { ConfigError } from '../base/errors.js';
 import { MAX_PORT } from '../base/ports.js';
+import { parseUriSpec } from '../services/instance/uri-spec.js';
 import { checkBasePath, DEFAULT_BASE_PATH } from '../services/service-path.js';
-import { parseUriSpec } from '../services/uri-spec.js';
 import { type ConnectString, parseAuth, parseConnectString } from '../zookeeper/connect-string.js';
 import { checkZnodeName, parsePaths } from '../zookeeper/znode-path.js';
 import { parseCheckTarget } from './listen-address.js';

@@ -5,10 +5,10 @@ import {
   checkPayload,
   type PayloadType,
 } from '../discovery/announcement.js';
-import { newInstance } from '../services/new-instance.js';
+import { newInstance } from '../services/instance/new-instance.js';
 import { shortened } from '../services/shortened.js';
 import type { ConnectString } from '../zookeeper/connect-string.js';
-import type { ZooKeeperTls } from '../zookeeper/tls.js';
+import type { ZooKeeperTls } from '../zookeeper/connection/tls.js';
 import { parseEndpointName } from './endpoints.js';
 import type { CheckTarget } from './listen-address.js';
 import type { NamedSetting, SettingName } from './settings-table.js';

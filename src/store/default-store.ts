@@ -1,5 +1,5 @@
-import { type ContainerSources, containerSign } from '../base/container.js';
 import { ConfigError } from '../base/errors.js';
+import { type ContainerSources, containerSign } from '../base/host/container.js';
 
 /** The store where none is given: for processes that share a working directory. */
 export const DEFAULT_STORE = 'file:.nodelease';

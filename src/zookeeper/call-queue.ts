@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.js';
 import { type CallLimit, CallLimits } from './call-limits.js';
-import type { Session } from './library-session.js';
+import type { Session } from './connection/library-session.js';
 import type { SessionKeeper } from './session-keeper.js';
 import type { SessionState } from './session-state.js';
 import type { CallOptions } from './zookeeper.js';

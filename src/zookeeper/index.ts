@@ -9,8 +9,8 @@ export {
   parseConnectString,
   type ServerAddress,
 } from './connect-string.js';
+export type { ZooKeeperTls } from './connection/tls.js';
 export type { SessionState } from './session-state.js';
-export type { ZooKeeperTls } from './tls.js';
 export { checkZnodeName } from './znode-path.js';
 export type {
   CallOptions,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { seededRandom } from '../../test/support/virtual-clock.js';
-import { SessionActivity } from './session-activity.js';
+import { SessionActivity } from './connection/session-activity.js';
 import { SessionDeadline } from './session-deadline.js';
 
 const T = 12_000;

@@ -2,7 +2,7 @@ import { timeoutSignal } from '../base/abort.js';
 import { backoffMs } from '../base/backoff.js';
 import { Listeners } from '../base/listeners.js';
 import type { ConnectString } from './connect-string.js';
-import type { LibrarySessionOptions, OpenSession, Session } from './library-session.js';
+import type { LibrarySessionOptions, OpenSession, Session } from './connection/library-session.js';
 import type { SessionState } from './session-state.js';
 
 export interface SessionKeeperOptions extends Omit<LibrarySessionOptions, 'servers' | 'listener' | 'names'> {

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { seededRandom, settled, VirtualClock } from '../../test/support/virtual-clock.js';
-import type { Session } from './library-session.js';
+import type { Session } from './connection/library-session.js';
 import { StandingWatches } from './standing-watches.js';
 import { ZooKeeperError, type ZooKeeperFault } from './zookeeper-error.js';
 

@@ -2,7 +2,7 @@ import { backoffMs } from '../base/backoff.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { notify } from '../base/listeners.js';
 import { CALLS_AT_ONCE } from './call-limits.js';
-import type { Session } from './library-session.js';
+import type { Session } from './connection/library-session.js';
 import type { ReadingWatch, Znode } from './zookeeper.js';
 import { isFault } from './zookeeper-error.js';
 

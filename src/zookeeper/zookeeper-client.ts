@@ -2,11 +2,11 @@ import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
 import { type Call, CallQueue } from './call-queue.js';
 import { type ConnectString, parseAuth, parseConnectString } from './connect-string.js';
-import { LibrarySession, type OpenSession, type Session } from './library-session.js';
+import { LibrarySession, type OpenSession, type Session } from './connection/library-session.js';
+import { prepareTls, type ZooKeeperTls } from './connection/tls.js';
 import { SessionKeeper } from './session-keeper.js';
 import type { SessionState } from './session-state.js';
 import { StandingWatches } from './standing-watches.js';
-import { prepareTls, type ZooKeeperTls } from './tls.js';
 import { parentOf, pathProblem, withinChroot } from './znode-path.js';
 import type {
   CallOptions,

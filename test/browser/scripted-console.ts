@@ -2,8 +2,8 @@ import { pathToFileURL } from 'node:url';
 import { Hono } from 'hono';
 import { systemClock } from '../../src/base/system.js';
 import { consoleAssets } from '../../src/http/console-assets.js';
-import { listen } from '../../src/http/listen.js';
 import { HttpProblem, problemOf, problemResponse } from '../../src/http/problem.js';
+import { listen } from '../../src/http/server/listen.js';
 import type { ClusterSnapshot } from '../../src/monitor/cluster-view.js';
 import { packageRoot } from '../support/package-root.js';
 

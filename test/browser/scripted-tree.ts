@@ -1,6 +1,6 @@
 import { clusterNodeIdOf } from '../../src/id/cluster-node-id.js';
-import type { TreeReport } from '../../src/monitor/discovery-comparison.js';
-import type { EntryReport } from '../../src/monitor/discovery-report.js';
+import type { TreeReport } from '../../src/monitor/discovery/discovery-comparison.js';
+import type { EntryReport } from '../../src/monitor/discovery/discovery-report.js';
 import type { NodeReport } from '../../src/monitor/status-report.js';
 
 /**

@@ -1,5 +1,5 @@
 import { groupPath, hexPair } from '../../src/discovery/tree-paths.js';
-import { SessionActivity } from '../../src/zookeeper/session-activity.js';
+import { SessionActivity } from '../../src/zookeeper/connection/session-activity.js';
 import type { SessionState } from '../../src/zookeeper/session-state.js';
 import type {
   CallOptions,

@@ -1,5 +1,5 @@
+import type { ServiceInstance } from '../../src/services/instance/service-instance.js';
 import type { InstanceSource } from '../../src/services/instance-source.js';
-import type { ServiceInstance } from '../../src/services/service-instance.js';
 
 /** An instance of the service `orders` that can be picked. */
 export function instanceOf<P = unknown>(

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { discoveryReport } from '../../monitor/discovery-report.js';
+import { discoveryReport } from '../../monitor/discovery/discovery-report.js';
 import {
   comparePaths,
   type DiscoveryEntry,
   type DiscoverySnapshot,
   entryOf,
   parsePath,
-} from '../../monitor/discovery-snapshot.js';
+} from '../../monitor/discovery/discovery-snapshot.js';
 import type { Znode } from '../../zookeeper/zookeeper.js';
 import { formatAddress } from '../terminal/text.js';
 import { discoveryTables } from './discovery-command.js';

@@ -1,6 +1,10 @@
 import { DISCOVERY_PATH, NODES_PATH } from '../../discovery/tree-paths.js';
-import { type DiscoveryReport, discoveryReport, type EntryReport } from '../../monitor/discovery-report.js';
-import { parseDiscoveryPath, parsePath, readDiscovery } from '../../monitor/discovery-snapshot.js';
+import {
+  type DiscoveryReport,
+  discoveryReport,
+  type EntryReport,
+} from '../../monitor/discovery/discovery-report.js';
+import { parseDiscoveryPath, parsePath, readDiscovery } from '../../monitor/discovery/discovery-snapshot.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
 import { answer, complain, type Table, tableLines, withRows } from '../kit/answer.js';
 import type { ZooKeeperCall } from '../kit/command-row.js';

@@ -1,9 +1,9 @@
-import { checkServiceName } from '../../services/new-instance.js';
-import { isInService, jsonPayload } from '../../services/payload-codec.js';
+import { checkServiceName } from '../../services/instance/new-instance.js';
+import { isInService, jsonPayload } from '../../services/instance/payload-codec.js';
+import type { ServiceInstance } from '../../services/instance/service-instance.js';
+import { instanceUrl } from '../../services/instance/uri-spec.js';
 import { ServiceDirectory } from '../../services/service-directory.js';
-import type { ServiceInstance } from '../../services/service-instance.js';
 import { servicePath } from '../../services/service-path.js';
-import { instanceUrl } from '../../services/uri-spec.js';
 import { isFault } from '../../zookeeper/zookeeper-error.js';
 import { ExitCode } from '../exit-codes.js';
 import { answer, complain, withRows } from '../kit/answer.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type DiscoveryEntry, entryOf, parsePath } from '../../monitor/discovery-snapshot.js';
+import { type DiscoveryEntry, entryOf, parsePath } from '../../monitor/discovery/discovery-snapshot.js';
 import { changeReport, changeText, discoveryChange } from './discovery-watch.js';
 
 function entry(

@@ -1,6 +1,11 @@
 import { DISCOVERY_PATH, NODES_PATH } from '../../discovery/tree-paths.js';
-import { entryReport } from '../../monitor/discovery-report.js';
-import { type DiscoveryEntry, entryOf, parsePath, readDiscovery } from '../../monitor/discovery-snapshot.js';
+import { entryReport } from '../../monitor/discovery/discovery-report.js';
+import {
+  type DiscoveryEntry,
+  entryOf,
+  parsePath,
+  readDiscovery,
+} from '../../monitor/discovery/discovery-snapshot.js';
 import { ChildrenView, type ChildrenViewOptions } from '../../zookeeper/children-view.js';
 import type { SessionState } from '../../zookeeper/session-state.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';

@@ -9,7 +9,7 @@ import {
   SERVICES_PATH,
   STAMPS_PATH,
 } from '../../discovery/tree-paths.js';
-import { parsePath } from '../../monitor/discovery-snapshot.js';
+import { parsePath } from '../../monitor/discovery/discovery-snapshot.js';
 import { median } from '../../store/probe/probe.js';
 import type { MultiOperation, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault } from '../../zookeeper/zookeeper-error.js';

@@ -1,5 +1,5 @@
 import { explain } from '../../base/errors.js';
-import { defaultTaskId } from '../../base/task-id.js';
+import { defaultTaskId } from '../../base/host/task-id.js';
 import type { LeaseEvent, LeaseListener } from '../../lease/model/lease.js';
 import type { Settings } from '../../settings/settings.js';
 import type { Io } from '../terminal/io.js';

@@ -1,6 +1,6 @@
 import { onAbort } from '../../base/abort.js';
 import { explain } from '../../base/errors.js';
-import { defaultTaskId } from '../../base/task-id.js';
+import { defaultTaskId } from '../../base/host/task-id.js';
 import { elect } from '../../recipes/elect.js';
 import { lock } from '../../recipes/lock.js';
 import { readLock, writeLock } from '../../recipes/read-write-lock.js';

@@ -5,7 +5,7 @@ import { onAbort } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
 import { httpGet, ofAllAddresses } from '../../base/http-get.js';
 import { type CheckTarget, formatListenAddress, type ListenAddress } from '../../settings/listen-address.js';
-import { type NameResolver, sharedResolver } from '../../zookeeper/name-resolver.js';
+import { type NameResolver, sharedResolver } from '../../zookeeper/connection/name-resolver.js';
 import { callWithTimeout } from '../terminal/with-timeout.js';
 
 /** Probes once. Rejects with the problem, or with the signal's reason as soon as that aborts. */

@@ -10,7 +10,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { freePort } from '../../../test/support/servers/free-ports.js';
 import { VirtualClock } from '../../../test/support/virtual-clock.js';
 import { systemClock } from '../../base/system.js';
-import { NameResolver } from '../../zookeeper/name-resolver.js';
+import { NameResolver } from '../../zookeeper/connection/name-resolver.js';
 import { checkHealth, describeTarget, healthProbe } from './health-check.js';
 
 const servers: Server[] = [];

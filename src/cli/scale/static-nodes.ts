@@ -3,7 +3,7 @@ import { NODES_PATH } from '../../discovery/tree-paths.js';
 import { leaseKey } from '../../lease/model/lease-state.js';
 import { readingOf } from '../../lease/operate/inspect.js';
 import type { StoreSession } from '../../lease/session/store-session.js';
-import { readDiscovery, type TreeReader } from '../../monitor/discovery-snapshot.js';
+import { readDiscovery, type TreeReader } from '../../monitor/discovery/discovery-snapshot.js';
 
 /**
  * A node id that is announced by a task that does not hold its lease: a fixed one, or what a session has left

@@ -11,7 +11,7 @@ import type { HeldLease } from '../../lease/model/lease-state.js';
 import { initializeCluster } from '../../lease/operate/initialize.js';
 import { inspectCluster } from '../../lease/operate/inspect.js';
 import { StoreSession } from '../../lease/session/store-session.js';
-import { DiscoveryComparison } from '../../monitor/discovery-comparison.js';
+import { DiscoveryComparison } from '../../monitor/discovery/discovery-comparison.js';
 import { wholeCluster } from '../../monitor/listed-cluster.js';
 import { type DiscoveryStatusReport, type StatusReport, statusReport } from '../../monitor/status-report.js';
 import { StoreError } from '../../store/lease-store.js';

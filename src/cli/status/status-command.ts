@@ -6,7 +6,7 @@ import type { StoreSession } from '../../lease/session/store-session.js';
 import { allocatedReport, inspectAllocated } from '../../monitor/allocated-status.js';
 import { type PageRequest, scanPage } from '../../monitor/cluster-page.js';
 import { ClusterReader } from '../../monitor/cluster-reader.js';
-import { DiscoveryComparison } from '../../monitor/discovery-comparison.js';
+import { DiscoveryComparison } from '../../monitor/discovery/discovery-comparison.js';
 import { type StatusReport, statusReport } from '../../monitor/status-report.js';
 import { parseInteger } from '../../settings/values.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';

@@ -1,4 +1,4 @@
-import { checkTaskId } from '../../base/task-id.js';
+import { checkTaskId } from '../../base/host/task-id.js';
 import { detached, type Lease, type LeaseListener } from '../../lease/model/lease.js';
 import { harmless, type LeaseTracer, type NoteAttributes } from '../../lease/model/lease-tracer.js';
 import { BoundSession } from '../../zookeeper/bound-session.js';

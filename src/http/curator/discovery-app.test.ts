@@ -1,8 +1,8 @@
 import { Hono } from 'hono';
 import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../../test/support/virtual-clock.js';
+import type { ServiceInstance } from '../../services/instance/service-instance.js';
 import type { ServiceCall } from '../../services/service-directory.js';
-import type { ServiceInstance } from '../../services/service-instance.js';
 import { ZooKeeperError, type ZooKeeperFault } from '../../zookeeper/zookeeper-error.js';
 import { type DiscoveryAppOptions, discoveryApp } from './discovery-app.js';
 import type { AnyInstance } from './provider-pool.js';

@@ -1,13 +1,13 @@
 import { type Context, Hono, type HonoRequest } from 'hono';
 import type { Clock } from '../../base/clock.js';
 import { ConfigError } from '../../base/errors.js';
+import type { ServiceInstance } from '../../services/instance/service-instance.js';
 import type { ServiceCall, ServiceDirectory } from '../../services/service-directory.js';
-import type { ServiceInstance } from '../../services/service-instance.js';
 import { shortened } from '../../services/shortened.js';
-import { checkHost, checkWrite, type PageAccess, type WriteAccess } from '../access.js';
 import { consoleAssets } from '../console-assets.js';
-import { OpenStreams } from '../open-streams.js';
 import { answerFailures, HttpProblem, PLAIN, problemResponse, route } from '../problem.js';
+import { checkHost, checkWrite, type PageAccess, type WriteAccess } from '../server/access.js';
+import { OpenStreams } from '../server/open-streams.js';
 import { type ServicesSource, servicesApi } from '../services-api.js';
 import { SharedQueries } from '../shared-queries.js';
 import { DISCOVERY_OPENAPI } from './discovery-openapi.js';

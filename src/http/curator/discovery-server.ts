@@ -1,7 +1,7 @@
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { ConfigError } from '../../base/errors.js';
-import { UnreadableReports } from '../../services/instance-codec.js';
-import { jsonPayload } from '../../services/payload-codec.js';
+import { UnreadableReports } from '../../services/instance/instance-codec.js';
+import { jsonPayload } from '../../services/instance/payload-codec.js';
 import { ServiceCache } from '../../services/service-cache.js';
 import { ServiceDirectory } from '../../services/service-directory.js';
 import { checkBasePath, DEFAULT_BASE_PATH, servicePath } from '../../services/service-path.js';
@@ -14,9 +14,9 @@ import {
   type ListenAddress,
 } from '../../settings/listen-address.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
-import { BearerTokenFile, pageAccess, type WriteAccess, writeAccess } from '../access.js';
-import { listen } from '../listen.js';
-import { OpenStreams } from '../open-streams.js';
+import { BearerTokenFile, pageAccess, type WriteAccess, writeAccess } from '../server/access.js';
+import { listen } from '../server/listen.js';
+import { OpenStreams } from '../server/open-streams.js';
 import { discoveryApp } from './discovery-app.js';
 import { ProviderPool } from './provider-pool.js';
 import { StaticPurge } from './static-purge.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ConfigError } from '../../base/errors.js';
-import type { ServiceInstance } from '../../services/service-instance.js';
+import type { ServiceInstance } from '../../services/instance/service-instance.js';
 import { instanceJson, instanceOf } from './instance-json.js';
 
 const PLACE = { name: 'test', id: 'ca2fff8e', now: 1_795_000_000_000 };

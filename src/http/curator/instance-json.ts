@@ -1,7 +1,7 @@
 import { ConfigError } from '../../base/errors.js';
-import { checkInstance } from '../../services/new-instance.js';
-import { checkPayloadClass } from '../../services/payload-codec.js';
-import type { ServiceInstance } from '../../services/service-instance.js';
+import { checkInstance } from '../../services/instance/new-instance.js';
+import { checkPayloadClass } from '../../services/instance/payload-codec.js';
+import type { ServiceInstance } from '../../services/instance/service-instance.js';
 import { shortened } from '../../services/shortened.js';
 import { HttpProblem } from '../problem.js';
 

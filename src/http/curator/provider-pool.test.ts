@@ -3,7 +3,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
 import { settled, VirtualClock } from '../../../test/support/virtual-clock.js';
-import type { ServiceInstance } from '../../services/service-instance.js';
+import type { ServiceInstance } from '../../services/instance/service-instance.js';
 import { ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import { type PooledProvider, ProviderPool, type ProviderPoolOptions } from './provider-pool.js';
 

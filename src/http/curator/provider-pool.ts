@@ -1,7 +1,7 @@
 import { anySignal } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
+import type { ServiceInstance } from '../../services/instance/service-instance.js';
 import type { ServiceCall } from '../../services/service-directory.js';
-import type { ServiceInstance } from '../../services/service-instance.js';
 import type { ServiceProvider } from '../../services/service-provider.js';
 import { ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 

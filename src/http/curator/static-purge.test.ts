@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../../test/support/virtual-clock.js';
-import type { ServiceType } from '../../services/service-instance.js';
+import type { ServiceType } from '../../services/instance/service-instance.js';
 import type { Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { ZooKeeperError, type ZooKeeperFault } from '../../zookeeper/zookeeper-error.js';
 import { StaticPurge } from './static-purge.js';

@@ -1,8 +1,8 @@
 import type { Clock } from '../../base/clock.js';
 import { concurrently } from '../../base/concurrently.js';
 import { explain } from '../../base/errors.js';
-import { decodeInstance } from '../../services/instance-codec.js';
-import { jsonPayload } from '../../services/payload-codec.js';
+import { decodeInstance } from '../../services/instance/instance-codec.js';
+import { jsonPayload } from '../../services/instance/payload-codec.js';
 import type { Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 

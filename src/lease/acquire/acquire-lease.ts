@@ -1,6 +1,6 @@
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { StoreUnusableError } from '../../base/errors.js';
-import { checkTaskId } from '../../base/task-id.js';
+import { checkTaskId } from '../../base/host/task-id.js';
 import { type LeaseStore, StoreError } from '../../store/lease-store.js';
 import { Keeper } from '../hold/keeper.js';
 import { CLUSTER_KEY, checkWanted, type WantedSettings } from '../model/cluster-config.js';

@@ -1,5 +1,5 @@
 import type { Duplex } from 'node:stream';
-import type { ServiceInstance } from '../service-instance.js';
+import type { ServiceInstance } from '../instance/service-instance.js';
 import type { ControlledHandler, DispatchController, LegacyHandler } from './dispatch.js';
 import { Attempt, type Exchange } from './exchange.js';
 

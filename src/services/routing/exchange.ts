@@ -1,4 +1,4 @@
-import type { ServiceInstance } from '../service-instance.js';
+import type { ServiceInstance } from '../instance/service-instance.js';
 import type { Dispatch, DispatchHandler, DispatchOptions } from './dispatch.js';
 import { type InstancePicker, type InstanceTarget, noInstance, pickTarget } from './instance-target.js';
 import { IDEMPOTENT_METHODS, isInstanceFault, isReplayable, isUntouched } from './retry-rules.js';

@@ -1,6 +1,6 @@
-import type { ServiceInstance } from '../service-instance.js';
+import type { ServiceInstance } from '../instance/service-instance.js';
+import { instanceUrl } from '../instance/uri-spec.js';
 import { isOffered, NoInstanceError } from '../service-provider.js';
-import { instanceUrl } from '../uri-spec.js';
 
 /** The part of a provider, such as `ServiceProvider`, that routing needs. */
 export interface InstancePicker<P = unknown> {

@@ -3,7 +3,7 @@ import type { LookupFunction } from 'node:net';
 import { expect, it } from 'vitest';
 import { seededRandom, settled, VirtualClock } from '../../../test/support/virtual-clock.js';
 import { ConfigError } from '../../base/errors.js';
-import { newInstance } from '../new-instance.js';
+import { newInstance } from '../instance/new-instance.js';
 import type { InstancePicker } from './instance-target.js';
 import { serviceLookup } from './node-requests.js';
 

@@ -1,6 +1,6 @@
 import { type LookupOptions, lookup as systemLookup } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
-import type { ServiceInstance } from '../service-instance.js';
+import type { ServiceInstance } from '../instance/service-instance.js';
 import { type InstancePicker, type InstanceTarget, noInstance, pickTarget } from './instance-target.js';
 import { canonicalHost } from './routing-options.js';
 

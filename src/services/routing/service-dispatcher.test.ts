@@ -2,8 +2,8 @@ import { PassThrough } from 'node:stream';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
 import { ConfigError } from '../../base/errors.js';
-import { newInstance } from '../new-instance.js';
-import type { ServiceInstance } from '../service-instance.js';
+import { newInstance } from '../instance/new-instance.js';
+import type { ServiceInstance } from '../instance/service-instance.js';
 import type {
   ControlledHandler,
   Dispatch,

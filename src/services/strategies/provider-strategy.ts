@@ -1,5 +1,5 @@
 import type { Clock, RandomSource } from '../../base/clock.js';
-import type { ServiceInstance } from '../service-instance.js';
+import type { ServiceInstance } from '../instance/service-instance.js';
 
 /** How one of several instances is chosen. One object serves one provider. */
 export interface ProviderStrategy<P = unknown> {

@@ -6,7 +6,7 @@ import {
   instancesOf,
 } from '../../../test/support/service-instances.js';
 import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
-import type { ServiceInstance } from '../service-instance.js';
+import type { ServiceInstance } from '../instance/service-instance.js';
 import { QuickRandom, type StrategyFactory } from './provider-strategy.js';
 import {
   leastRecentlyFailed,

@@ -1,6 +1,6 @@
 import { ConfigError } from '../../base/errors.js';
 import { InstanceMemory, registrationKey } from '../down-instances.js';
-import type { ServiceInstance } from '../service-instance.js';
+import type { ServiceInstance } from '../instance/service-instance.js';
 import type { StrategyFactory } from './provider-strategy.js';
 import { weighted } from './weighted.js';
 

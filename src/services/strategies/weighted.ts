@@ -1,4 +1,4 @@
-import type { ServiceInstance } from '../service-instance.js';
+import type { ServiceInstance } from '../instance/service-instance.js';
 import type { StrategyContext, StrategyFactory } from './provider-strategy.js';
 
 /** Settings of {@link weighted}. */

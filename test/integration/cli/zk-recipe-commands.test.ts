@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { counter } from '../../../src/recipes/counter.js';
-import { queue } from '../../../src/recipes/queue.js';
+import { queue } from '../../../src/recipes/queue/queue.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
 import { type InProcessOptions, runInProcess } from '../../support/in-process.js';
 import { killAll, runCli, type TestProcess } from '../../support/processes.js';

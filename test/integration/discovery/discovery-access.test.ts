@@ -6,7 +6,7 @@ import { systemClock } from '../../../src/base/system.js';
 import { uniqueIds } from '../../../src/id/lease-ids.js';
 import { acquire } from '../../../src/runtime/acquire.js';
 import type { ManagedLease } from '../../../src/runtime/managed-lease.js';
-import { jsonPayload } from '../../../src/services/payload-codec.js';
+import { jsonPayload } from '../../../src/services/instance/payload-codec.js';
 import { ServiceDirectory } from '../../../src/services/service-directory.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
 import { zkCli } from '../../support/servers/zookeeper-process.js';

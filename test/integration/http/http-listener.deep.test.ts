@@ -2,7 +2,7 @@ import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/system.js';
-import { listen } from '../../../src/http/listen.js';
+import { listen } from '../../../src/http/server/listen.js';
 
 it('clients that are slow with their headers are let go', async () => {
   const listener = await listen({

@@ -5,7 +5,7 @@ import { connect, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/system.js';
-import { type HttpListener, type ListenOptions, listen } from '../../../src/http/listen.js';
+import { type HttpListener, type ListenOptions, listen } from '../../../src/http/server/listen.js';
 import { freePort } from '../../support/servers/free-ports.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { WaitTimeoutError } from '../../../src/base/errors.js';
-import { queue } from '../../../src/recipes/queue.js';
+import { queue } from '../../../src/recipes/queue/queue.js';
 import type { ZooKeeper } from '../../../src/zookeeper/zookeeper.js';
 import { beforeFirst } from './before-calls.js';
 import { expire, loseNext, loseReply, recipeScene } from './recipe-scene.js';

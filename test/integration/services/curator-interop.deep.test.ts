@@ -2,12 +2,12 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, describe, expect, inject, test, vi } from 'vitest';
 import { systemClock, systemRandom } from '../../../src/base/system.js';
-import type { ServiceInstanceInit } from '../../../src/services/new-instance.js';
-import { jsonPayload, type PayloadCodec } from '../../../src/services/payload-codec.js';
+import type { ServiceInstanceInit } from '../../../src/services/instance/new-instance.js';
+import { jsonPayload, type PayloadCodec } from '../../../src/services/instance/payload-codec.js';
+import type { ServiceInstance } from '../../../src/services/instance/service-instance.js';
+import { parseUriSpec } from '../../../src/services/instance/uri-spec.js';
 import { ServiceDirectory } from '../../../src/services/service-directory.js';
 import { ServiceDiscovery, type ServiceEvent } from '../../../src/services/service-discovery.js';
-import type { ServiceInstance } from '../../../src/services/service-instance.js';
-import { parseUriSpec } from '../../../src/services/uri-spec.js';
 import type { ZooKeeper } from '../../../src/zookeeper/zookeeper.js';
 import { packageRoot } from '../../support/package-root.js';
 import {

@@ -1,7 +1,7 @@
 import { systemClock, systemRandom } from '../../../src/base/system.js';
-import { newInstance, type ServiceInstanceInit } from '../../../src/services/new-instance.js';
-import type { ServiceInstance } from '../../../src/services/service-instance.js';
-import { buildUri } from '../../../src/services/uri-spec.js';
+import { newInstance, type ServiceInstanceInit } from '../../../src/services/instance/new-instance.js';
+import type { ServiceInstance } from '../../../src/services/instance/service-instance.js';
+import { buildUri } from '../../../src/services/instance/uri-spec.js';
 import type { JavaInstance } from '../../support/peers/curator-peer.js';
 
 /** An instance of ours; what is not given is of no matter. */

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import type { ChangeReport, ConnectionReport } from '../../../src/cli/discovery/discovery-watch.js';
-import type { DiscoveryReport } from '../../../src/monitor/discovery-report.js';
+import type { DiscoveryReport } from '../../../src/monitor/discovery/discovery-report.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
 import { runInProcess } from '../../support/in-process.js';
 import { stopProxies, throughProxy } from '../../support/network/proxies.js';

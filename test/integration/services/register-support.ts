@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { expect, inject } from 'vitest';
 import { systemClock } from '../../../src/base/system.js';
-import { jsonPayload } from '../../../src/services/payload-codec.js';
+import { jsonPayload } from '../../../src/services/instance/payload-codec.js';
 import { ServiceDirectory } from '../../../src/services/service-directory.js';
 import { type FleetStore, fleetStore, startTask, type Task } from '../../support/fleet.js';
 import { stopProxies } from '../../support/network/proxies.js';

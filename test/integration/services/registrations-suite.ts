@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { systemClock } from '../../../src/base/system.js';
-import { jsonPayload } from '../../../src/services/payload-codec.js';
+import { jsonPayload } from '../../../src/services/instance/payload-codec.js';
+import type { ServiceInstance } from '../../../src/services/instance/service-instance.js';
 import { ServiceDirectory } from '../../../src/services/service-directory.js';
-import type { ServiceInstance } from '../../../src/services/service-instance.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
 import { throughProxy } from '../../support/network/proxies.js';
 import { seededRandom } from '../../support/virtual-clock.js';

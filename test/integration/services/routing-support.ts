@@ -8,9 +8,9 @@ import {
   type Server as TcpServer,
 } from 'node:net';
 import { systemClock, systemRandom } from '../../../src/base/system.js';
+import { newInstance } from '../../../src/services/instance/new-instance.js';
+import type { ServiceInstance } from '../../../src/services/instance/service-instance.js';
 import { fixedInstances } from '../../../src/services/instance-source.js';
-import { newInstance } from '../../../src/services/new-instance.js';
-import type { ServiceInstance } from '../../../src/services/service-instance.js';
 import { ServiceProvider } from '../../../src/services/service-provider.js';
 import { freePort } from '../../support/servers/free-ports.js';
 

@@ -9,7 +9,7 @@ import * as undici6 from 'undici';
 import * as undici7 from 'undici-7';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock, systemRandom } from '../../../src/base/system.js';
-import { newInstance } from '../../../src/services/new-instance.js';
+import { newInstance } from '../../../src/services/instance/new-instance.js';
 import {
   type RoutingOptions,
   serviceDispatcher,

@@ -1,11 +1,11 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { systemClock } from '../../../src/base/system.js';
-import { encodeInstance } from '../../../src/services/instance-codec.js';
-import { jsonPayload } from '../../../src/services/payload-codec.js';
+import { encodeInstance } from '../../../src/services/instance/instance-codec.js';
+import { jsonPayload } from '../../../src/services/instance/payload-codec.js';
+import type { ServiceInstance } from '../../../src/services/instance/service-instance.js';
 import { ServiceCache, type ServiceCacheOptions } from '../../../src/services/service-cache.js';
 import { ServiceDirectory } from '../../../src/services/service-directory.js';
-import type { ServiceInstance } from '../../../src/services/service-instance.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
 import { stopProxies, throughProxy } from '../../support/network/proxies.js';
 import { instanceOf } from '../../support/service-instances.js';

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { systemClock } from '../../../src/base/system.js';
-import { jsonPayload, type PayloadCodec } from '../../../src/services/payload-codec.js';
+import { jsonPayload, type PayloadCodec } from '../../../src/services/instance/payload-codec.js';
+import type { ServiceInstance } from '../../../src/services/instance/service-instance.js';
 import { ServiceDirectory } from '../../../src/services/service-directory.js';
-import type { ServiceInstance } from '../../../src/services/service-instance.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
 import { ZooKeeperError } from '../../../src/zookeeper/zookeeper-error.js';
 import { stopProxies, throughProxy } from '../../support/network/proxies.js';

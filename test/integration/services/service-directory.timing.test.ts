@@ -1,6 +1,6 @@
 import { afterEach, expect, inject, it } from 'vitest';
 import { systemClock } from '../../../src/base/system.js';
-import { jsonPayload } from '../../../src/services/payload-codec.js';
+import { jsonPayload } from '../../../src/services/instance/payload-codec.js';
 import { ServiceDirectory } from '../../../src/services/service-directory.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 import { client, closeClients } from '../discovery/discovery-support.js';

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
-import type { ServiceInstance } from '../../../src/services/service-instance.js';
+import type { ServiceInstance } from '../../../src/services/instance/service-instance.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
 import { ZooKeeperError } from '../../../src/zookeeper/zookeeper-error.js';
 import { throughProxy } from '../../support/network/proxies.js';

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { systemClock, systemRandom } from '../../../src/base/system.js';
-import { encodeInstance } from '../../../src/services/instance-codec.js';
-import { jsonPayload } from '../../../src/services/payload-codec.js';
+import { encodeInstance } from '../../../src/services/instance/instance-codec.js';
+import { jsonPayload } from '../../../src/services/instance/payload-codec.js';
+import type { ServiceInstance } from '../../../src/services/instance/service-instance.js';
 import { ServiceCache } from '../../../src/services/service-cache.js';
 import { ServiceDirectory } from '../../../src/services/service-directory.js';
-import type { ServiceInstance } from '../../../src/services/service-instance.js';
 import { ServiceProvider } from '../../../src/services/service-provider.js';
 import { openZooKeeper, type ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
 import { startZooKeeperProcess, type ZooKeeperProcess } from '../../support/servers/zookeeper-process.js';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
-import type { ServiceInstance } from '../../../src/services/service-instance.js';
+import type { ServiceInstance } from '../../../src/services/instance/service-instance.js';
 import type { SessionState } from '../../../src/zookeeper/session-state.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
 import { ZooKeeperError } from '../../../src/zookeeper/zookeeper-error.js';

@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, inject } from 'vitest';
 import { systemClock, systemRandom } from '../../../src/base/system.js';
-import { newInstance, type ServiceInstanceInit } from '../../../src/services/new-instance.js';
+import { newInstance, type ServiceInstanceInit } from '../../../src/services/instance/new-instance.js';
+import type { ServiceInstance } from '../../../src/services/instance/service-instance.js';
 import {
   ServiceDiscovery,
   type ServiceDiscoveryOptions,
   type ServiceEvent,
 } from '../../../src/services/service-discovery.js';
-import type { ServiceInstance } from '../../../src/services/service-instance.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
 import { stopProxies } from '../../support/network/proxies.js';
 import { expireSession } from '../../support/zookeeper.js';

@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest';
 import { systemClock, systemRandom } from '../../../src/base/system.js';
-import { decodeInstance, encodeInstance } from '../../../src/services/instance-codec.js';
-import type { ServiceInstanceInit } from '../../../src/services/new-instance.js';
-import { type SpringInstance, springPayload } from '../../../src/services/payload-codec.js';
+import { decodeInstance, encodeInstance } from '../../../src/services/instance/instance-codec.js';
+import type { ServiceInstanceInit } from '../../../src/services/instance/new-instance.js';
+import { type SpringInstance, springPayload } from '../../../src/services/instance/payload-codec.js';
 import { ServiceDirectory } from '../../../src/services/service-directory.js';
 import { ServiceDiscovery } from '../../../src/services/service-discovery.js';
 import { stopJavaPeers } from '../../support/peers/java-peer.js';

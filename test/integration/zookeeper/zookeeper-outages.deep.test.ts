@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock as clock, systemRandom as random } from '../../../src/base/system.js';
-import { LibrarySession } from '../../../src/zookeeper/library-session.js';
-import { type Lookup, NameResolver } from '../../../src/zookeeper/name-resolver.js';
+import { LibrarySession } from '../../../src/zookeeper/connection/library-session.js';
+import { type Lookup, NameResolver } from '../../../src/zookeeper/connection/name-resolver.js';
 import type { SessionState } from '../../../src/zookeeper/session-state.js';
 import {
   openZooKeeper,

@@ -7,7 +7,7 @@ const sessionDeadline = 'src/zookeeper/session-deadline.js';
 const doubleBarrier = 'src/recipes/double-barrier.js';
 const counter = 'src/recipes/counter.js';
 const contribution = 'src/shared-data/contribution.js';
-const queue = 'src/recipes/queue.js';
+const queue = 'src/recipes/queue/queue.js';
 
 function plant(name: string, breaks: string, ...edits: readonly Edit[]): Plant {
   return { name, breaks, edits, engine: 'recipes' };

@@ -1,9 +1,9 @@
 import { aborted } from '../../../src/base/abort.js';
-import type { LibrarySessionOptions, Session } from '../../../src/zookeeper/library-session.js';
-import type { NameResolver } from '../../../src/zookeeper/name-resolver.js';
-import { ServerSearch } from '../../../src/zookeeper/server-search.js';
-import { SessionActivity } from '../../../src/zookeeper/session-activity.js';
-import { fallsSilent } from '../../../src/zookeeper/silence.js';
+import type { LibrarySessionOptions, Session } from '../../../src/zookeeper/connection/library-session.js';
+import type { NameResolver } from '../../../src/zookeeper/connection/name-resolver.js';
+import { ServerSearch } from '../../../src/zookeeper/connection/server-search.js';
+import { SessionActivity } from '../../../src/zookeeper/connection/session-activity.js';
+import { fallsSilent } from '../../../src/zookeeper/connection/silence.js';
 import type {
   CreatedZnode,
   CreateMode,

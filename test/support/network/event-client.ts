@@ -1,5 +1,5 @@
 import type { ClusterEvent, StoreHealth } from '../../../src/monitor/cluster-view.js';
-import type { TreeReport } from '../../../src/monitor/discovery-comparison.js';
+import type { TreeReport } from '../../../src/monitor/discovery/discovery-comparison.js';
 import type { NodeReport, StatusReport } from '../../../src/monitor/status-report.js';
 
 /** What a page knows of a cluster that reads `/api/events`. */

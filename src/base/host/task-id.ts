@@ -1,0 +1,77 @@
+import { timeoutSignal } from '../abort.js';
+import type { Clock, RandomSource } from '../clock.js';
+import { ConfigError, explain } from '../errors.js';
+
+/** The sources of a task id. */
+export interface TaskIdSources {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly hostname: string;
+  readonly random: RandomSource;
+  readonly clock: Clock;
+  /** Receives one line when the metadata endpoint cannot be used. */
+  readonly warn?: (message: string) => void;
+  readonly signal?: AbortSignal | undefined;
+}
+
+const METADATA_TIMEOUT_MS = 2_000;
+const LONGEST = 128;
+const TASK_ID = /^[\x21-\x7e]{1,128}$/;
+
+/**
+ * The default name of this run: on Amazon ECS the id of the task, elsewhere the host name and a random part.
+ * If the metadata endpoint of ECS does not answer, it warns and uses the host name.
+ *
+ * Source: the task metadata endpoint version 4, `${ECS_CONTAINER_METADATA_URI_V4}/task`, field `TaskARN`.
+ *
+ * @throws `signal.reason` when `signal` aborts first
+ */
+export async function defaultTaskId(sources: TaskIdSources): Promise<string> {
+  const metadata = sources.env.ECS_CONTAINER_METADATA_URI_V4;
+  if (metadata) {
+    try {
+      return taskIdOfArn(await taskArn(`${metadata}/task`, sources));
+    } catch (error) {
+      sources.signal?.throwIfAborted();
+      sources.warn?.(
+        `the ECS task metadata at ${metadata} cannot be used, the task id is made from the host name: ${explain(error)}`,
+      );
+    }
+  }
+  const suffix = `-${sources.random.hex(8)}`;
+  const host = sources.hostname.replace(/[^\x21-\x7e]/g, '').slice(0, LONGEST - suffix.length);
+  return `${host || 'host'}${suffix}`;
+}
+
+/** @throws {ConfigError} when a task id is not 1 to 128 printable ASCII characters without spaces */
+export function checkTaskId(taskId: string): void {
+  if (!TASK_ID.test(taskId))
+    throw new ConfigError('taskId', taskId, '1 to 128 printable ASCII characters without spaces');
+}
+
+/** The part after the last slash: `arn:aws:ecs:<region>:<account>:task/<cluster>/<id>`. */
+function taskIdOfArn(arn: string): string {
+  const id = arn.slice(arn.lastIndexOf('/') + 1);
+  if (!TASK_ID.test(id)) throw new Error(`TaskARN ${JSON.stringify(arn)} names no task`);
+  return id;
+}
+
+async function taskArn(url: string, { clock, signal }: TaskIdSources): Promise<string> {
+  const late = () => new Error(`no answer within ${METADATA_TIMEOUT_MS} ms`);
+  const call = timeoutSignal(clock, METADATA_TIMEOUT_MS, late, signal);
+  try {
+    // Loaded only here: a start must be fast.
+    const { httpGet } = await import('../http-get.js');
+    const { status, body } = await httpGet(new URL(url), {
+      signal: call.signal,
+      userAgent: 'nodelease',
+      maxBytes: 1_000_000,
+    });
+    if (status !== 200) throw new Error(`HTTP status ${status}`);
+    const task: unknown = JSON.parse(body);
+    const arn = typeof task === 'object' && task !== null && 'TaskARN' in task ? task.TaskARN : undefined;
+    if (typeof arn !== 'string') throw new Error('the answer has no TaskARN');
+    return arn;
+  } finally {
+    call.release();
+  }
+}

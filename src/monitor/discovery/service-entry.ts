@@ -1,0 +1,62 @@
+import type { LeaseClaim, ServiceEntry } from '../../console/services-wire.js';
+import { decodeInstance } from '../../services/instance/instance-codec.js';
+import { isInService, jsonPayload } from '../../services/instance/payload-codec.js';
+import { shortened } from '../../services/shortened.js';
+import type { Znode } from '../../zookeeper/zookeeper.js';
+
+const MAX_TEXT = 2_000;
+
+/** Decodes a znode below a service. Never throws. */
+export function readEntry(service: string, id: string, { data, stat }: Znode): Partial<ServiceEntry> {
+  const sessionId = stat.owner ?? null;
+  const decoded = decodeInstance({ name: service, id, data }, jsonPayload);
+  if (decoded.status === 'unreadable')
+    return { sessionId, text: excerpt(data.toString('utf8', 0, 4 * MAX_TEXT)), problem: decoded.problem };
+  const {
+    name,
+    id: ownId,
+    address,
+    port = null,
+    sslPort = null,
+    serviceType,
+    enabled,
+    payload,
+  } = decoded.instance;
+  const state = !enabled ? 'disabled' : isInService(decoded.instance) ? 'enabled' : 'out of service';
+  const isElsewhere = name !== service || !id.startsWith(ownId);
+  const identity = {
+    id: excerpt(ownId),
+    address: address === undefined ? null : excerpt(address),
+    port,
+    sslPort,
+    serviceType,
+  };
+  return {
+    instance: { ...identity, state, claim: claimIn(payload) },
+    text: payload === undefined ? null : excerpt(JSON.stringify(payload)),
+    sessionId,
+    problem: isElsewhere
+      ? `says that it is ${shortened(name)}/${shortened(ownId)}`
+      : stat.childCount > 0
+        ? 'has znodes below it'
+        : null,
+  };
+}
+
+/** The node id that a payload names; null if it names none. */
+export function claimIn(payload: unknown): LeaseClaim | null {
+  const fields = Object(payload) as Partial<Record<string, unknown>>;
+  const metadata = Object(fields.metadata) as Partial<Record<string, unknown>>;
+  const nodeId = countOf(fields.nodeId ?? metadata.nodeId);
+  return nodeId === null ? null : { nodeId, version: countOf(fields.version ?? metadata.version) };
+}
+
+function countOf(value: unknown): number | null {
+  const count = typeof value === 'string' && /^\d{1,16}$/.test(value) ? Number(value) : value;
+  return Number.isSafeInteger(count) && (count as number) >= 0 ? (count as number) : null;
+}
+
+/** A copy of the beginning: a substring keeps the whole text in memory. */
+function excerpt(text: string): string {
+  return Buffer.from(text.slice(0, MAX_TEXT)).toString();
+}
