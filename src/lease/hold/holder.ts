@@ -26,8 +26,8 @@ const RELEASING = new Error('it is being released');
 export class Overtaken extends Error {}
 
 /**
- * Holds a node id or a lock, on any store: renews it, knows its deadline, and reports its loss. A subclass
- * defines the renewal and the release.
+ * Holds a node id or a lock, by a lease or by a session: renews it, knows its deadline, and reports its loss.
+ * A subclass defines the renewal and the release.
  *
  * It is one awaited loop with one request in flight. Validity comes from {@link isValid}, which compares
  * clocks, and never depends on this loop being on time.
