@@ -24,7 +24,7 @@ export class Listeners<T> {
   }
 
   /** Notifies all listeners, except those that an earlier listener has removed. */
-  tell(news: T): void {
+  notify(news: T): void {
     for (const listener of [...this.#all]) if (this.#all.has(listener)) notify(listener, news);
   }
 

@@ -282,7 +282,7 @@ export class Configuration implements AsyncIterable<ConfigurationChange>, AsyncD
     if (isNew || isFirst) await this.#keep(read);
     if (!isNew) return;
     this.#seen?.report(read.revisions);
-    this.#listeners.tell({ changes, revisions: read.revisions });
+    this.#listeners.notify({ changes, revisions: read.revisions });
   }
 
   async #keep({ values, revisions }: ReadConfig): Promise<void> {
@@ -305,19 +305,19 @@ export class Configuration implements AsyncIterable<ConfigurationChange>, AsyncD
   async #watch({ paths, revisions }: ReadConfig): Promise<void> {
     const { zookeeper, root } = this.place;
     const { nodeId } = this.options;
-    const onTold = () => {
+    const onChange = () => {
       this.#isStale = true;
       this.#wake();
     };
     const onContexts = (names: readonly string[] = []) => {
       const own = contextsOfNode(this.contexts, names, nodeId ?? 0);
-      if (own.toSorted().join() !== Object.keys(this.revisions).sort().join()) onTold();
+      if (own.toSorted().join() !== Object.keys(this.revisions).sort().join()) onChange();
     };
     const heads = new Set(Object.keys(revisions).map((context) => historyPath(root, context)));
     const watch = (path: string) => {
       if (path === root) return [zookeeper.watchChildren(root, onContexts)];
-      const data = zookeeper.watchData(path, onTold);
-      return heads.has(path) ? [data] : [data, zookeeper.watchChildren(path, onTold)];
+      const data = zookeeper.watchData(path, onChange);
+      return heads.has(path) ? [data] : [data, zookeeper.watchChildren(path, onChange)];
     };
     const wanted = new Set([...paths, ...heads, ...(nodeId === undefined ? [] : [root])]);
     for (const [path, watches] of this.#watches) {

@@ -120,7 +120,7 @@ export class Discovery {
       onUnreadable: (path, problem) => this.#emit({ type: 'unreadable', path, problem }),
     });
     this.idWidth = watchIdWidth(zookeeper, lease.id);
-    this.nodes.onChange(() => this.#tellKnown());
+    this.nodes.onChange(() => this.#publishKnown());
     this.ready = this.#becomeReady();
     try {
       if (options.announcesNode) this.tree.put({ kind: 'node' }, announcedFields(options.announcement));
@@ -248,7 +248,7 @@ export class Discovery {
   }
 
   /** Publishes with the next renewal which versions this node knows, its own whatever the tree says. */
-  #tellKnown(): void {
+  #publishKnown(): void {
     const { lease } = this.options;
     // Versions begin with 1. The tree may be open to all, and what is published in the lease outlives it.
     const known = Object.entries(this.nodes.knownVersions()).filter(([, version]) => version > 0);

@@ -44,7 +44,7 @@ export function watchIdWidth(zookeeper: ZooKeeper, own?: number): IdWidth {
     const needed = widthOfGroup(Math.max(0, ...names.map((name) => parseHexPair(name) ?? 0)));
     if (needed <= width) return;
     width = needed;
-    listeners.tell(width);
+    listeners.notify(width);
   });
   return {
     get value() {

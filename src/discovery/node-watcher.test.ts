@@ -17,11 +17,11 @@ it('notifies once of a node that changes twice at a time', async () => {
   const told: number[][] = [];
   watcher.onChange((changed) => told.push([...changed]));
   // The nodes, their groups, the data of each.
-  for (let level = 0; level < 3; level += 1) zookeeper.tell();
+  for (let level = 0; level < 3; level += 1) zookeeper.fireWatches();
   await watcher.ready;
   for (const version of [2, 3]) {
     zookeeper.overwrite(pathOf(8), assigned(version));
-    zookeeper.tell();
+    zookeeper.fireWatches();
   }
   await settled();
   expect([told, watcher.knownVersions()]).toEqual([[[8], [8]], { 0: 3 }]);

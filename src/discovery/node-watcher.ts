@@ -174,7 +174,7 @@ export class NodeWatcher {
     if (changed.size === 0 && this.#hasReported) return;
     this.#hasReported = true;
     this.#changed = new Set();
-    this.#listeners.tell(changed);
+    this.#listeners.notify(changed);
   }
 }
 

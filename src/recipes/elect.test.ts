@@ -47,7 +47,7 @@ describe('those that watch an election', () => {
     };
     const told: (string | undefined)[] = [];
     const watch = watchLeader(unbound(zookeeper), PATH, (leader) => told.push(leader?.id), options);
-    zookeeper.tell();
+    zookeeper.fireWatches();
     await clock.advance(10_000);
     watch.close();
     expect(told).toEqual(['one']);

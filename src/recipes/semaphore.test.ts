@@ -25,7 +25,7 @@ describe('a semaphore', () => {
     await clock.advance(30_000);
     expect(outcome).toMatchObject({ fault: 'already-held' });
     await held.release();
-    zookeeper.tell();
+    zookeeper.fireWatches();
     await clock.advance(1_000);
     await (await next).release();
   });

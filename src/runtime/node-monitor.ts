@@ -122,7 +122,7 @@ export class NodeMonitor {
 
   /** Receives the events of the lease: the listener of `acquireLease`. */
   readonly onLeaseEvent = (event: LeaseEvent): void => {
-    this.#listeners.tell({ type: 'lease', event });
+    this.#listeners.notify({ type: 'lease', event });
     if (event.type === 'lost') this.#enter('lost', explain(event.error));
     else if (event.type === 'released') this.#enter('released', RELEASED);
     else if (event.type === 'release-failed')
@@ -132,7 +132,7 @@ export class NodeMonitor {
 
   /** Receives the events of the announcement. */
   readonly onDiscoveryEvent = (event: DiscoveryEvent): void =>
-    this.#listeners.tell({ type: 'discovery', event });
+    this.#listeners.notify({ type: 'discovery', event });
 
   /** Records what must be done before the node id may be used. */
   waits(reason: string): void {
@@ -209,7 +209,7 @@ export class NodeMonitor {
     if (over || (this.#phase === 'stopping' && (phase === 'stopping' || phase === 'held'))) return;
     this.#phase = phase;
     this.#reason = reason;
-    this.#listeners.tell({ type: 'phase', phase });
+    this.#listeners.notify({ type: 'phase', phase });
   }
 }
 

@@ -121,7 +121,7 @@ export class WatchedInstances<P> implements InstanceSource<P> {
     const now = this.#view.values().flatMap(({ instance }) => instance ?? []);
     if (now.length === before.length && now.every((instance, index) => instance === before[index])) return;
     this.#instances = now;
-    this.#listeners.tell(now);
+    this.#listeners.notify(now);
   }
 }
 

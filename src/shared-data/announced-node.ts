@@ -99,7 +99,7 @@ export class AnnouncedNode {
   #become(state: NodeState): void {
     if (this.#state.status === 'disconnected' || this.#state.status === state.status) return;
     this.#state = state;
-    this.#listeners.tell(state);
+    this.#listeners.notify(state);
   }
 }
 

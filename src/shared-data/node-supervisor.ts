@@ -274,6 +274,6 @@ export class NodeSupervisor implements AsyncDisposable {
 
   #become(state: SupervisorState): void {
     this.#state = state;
-    this.#listeners.tell(state);
+    this.#listeners.notify(state);
   }
 }

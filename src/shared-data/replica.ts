@@ -146,6 +146,6 @@ export class Replica<E extends Replicated> {
       else if (before && !entry) changes.push({ type: 'removed', entry: before });
     }
     this.#changed.clear();
-    if (changes.length > 0) this.#listeners.tell(changes);
+    if (changes.length > 0) this.#listeners.notify(changes);
   }
 }

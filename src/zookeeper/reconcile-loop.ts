@@ -156,7 +156,7 @@ export class ReconcileLoop {
     if (this.#state.status === 'synced')
       this.#setState({ status: 'degraded', problem: `${item.path} is about to be written` });
     this.#awake();
-    this.#progress.tell();
+    this.#progress.notify();
   }
 
   /** Leaves an item as it is from now on. */
@@ -164,7 +164,7 @@ export class ReconcileLoop {
     this.#items.get(item)?.watch.close();
     this.#items.delete(item);
     this.#awake();
-    this.#progress.tell();
+    this.#progress.notify();
   }
 
   /** Settles nothing any more. Resolves when the settling under way has ended. Idempotent. */
@@ -209,7 +209,7 @@ export class ReconcileLoop {
     const problems = await concurrently(dirty, CALLS_AT_ONCE, async (item) => {
       try {
         await this.#settle(item, { sessionId, signal: this.#closing.signal });
-        this.#progress.tell();
+        this.#progress.notify();
         return undefined;
       } catch (error) {
         item.dirty = true;
@@ -288,8 +288,8 @@ export class ReconcileLoop {
   #setState(state: ReconcileState): void {
     if (this.#state.status === 'closed') return;
     this.#state = state;
-    this.#listeners.tell(state);
-    this.#progress.tell();
+    this.#listeners.notify(state);
+    this.#progress.notify();
   }
 }
 

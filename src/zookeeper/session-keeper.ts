@@ -132,7 +132,7 @@ export class SessionKeeper {
     this.#news.push(state);
     if (this.#news.length > 1) return;
     for (let next = this.#news[0]; next !== undefined; next = this.#news[0]) {
-      this.#listeners.tell(next);
+      this.#listeners.notify(next);
       this.#news.shift();
     }
   }

@@ -85,8 +85,8 @@ export class ScriptedZooKeeper implements ZooKeeper {
     for (const [path, { stat }] of this.znodes) if (stat.owner === own) this.znodes.delete(path);
   }
 
-  tell(): void {
-    for (const tell of [...this.watches.values()]) tell();
+  fireWatches(): void {
+    for (const fire of [...this.watches.values()]) fire();
   }
 
   onState(listener: (state: SessionState) => void): () => void {

@@ -37,7 +37,7 @@ export class HealthPublisher {
     const { port1, port2 } = new MessageChannel();
     this.#port = port1;
     port1.unref();
-    this.#tell();
+    this.#send();
     return port2;
   }
 
@@ -52,13 +52,13 @@ export class HealthPublisher {
   #onEvent(event: MonitorEvent): void {
     const ending = this.monitor.lease?.tenureTime?.signal;
     // The release begins without an event: from then on nothing is held, however long it takes.
-    if (ending?.aborted === false) this.#forgetRelease ??= onAbort(ending, () => this.#tell());
-    if (event.type === 'phase') this.#tell();
+    if (ending?.aborted === false) this.#forgetRelease ??= onAbort(ending, () => this.#send());
+    if (event.type === 'phase') this.#send();
     // When all of what belongs to the event has happened.
-    else queueMicrotask(() => this.#tell());
+    else queueMicrotask(() => this.#send());
   }
 
-  #tell(): void {
+  #send(): void {
     this.#port?.postMessage(this.monitor.health());
   }
 }
@@ -117,7 +117,7 @@ export class HealthMirror implements WatchedNode {
 
   #receive(health: NodeHealth): void {
     this.#told = health;
-    this.#listeners.tell();
+    this.#listeners.notify();
   }
 }
 

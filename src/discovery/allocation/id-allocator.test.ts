@@ -25,7 +25,7 @@ it('gives 300 tasks that start at once an id each, fills the first group before 
   }
   for (let second = 0; second < 30 && leases.length < 300; second += 1) {
     await clock.advance(1_000);
-    for (const zookeeper of sessions) zookeeper.tell();
+    for (const zookeeper of sessions) zookeeper.fireWatches();
   }
   const ids = leases.map(({ id }) => id).sort((a, b) => a - b);
   expect(new Set(ids).size).toBe(300);

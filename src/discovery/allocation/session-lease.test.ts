@@ -161,7 +161,7 @@ describe('an id that is held by a session', () => {
     async (_, spoil) => {
       const watched = await held();
       spoil(watched.zookeeper);
-      watched.zookeeper.tell();
+      watched.zookeeper.fireWatches();
       expect(watched.lease.signal.reason).toMatchObject({ reason: 'taken' });
       const unwatched = await held();
       spoil(unwatched.zookeeper);
@@ -185,7 +185,7 @@ describe('an id that is held by a session', () => {
     expect(told()).toEqual(expected);
     expect(BigInt(lease.version)).toBe(zookeeper.znodes.get(PATH)?.stat.createdZxid);
     zookeeper.put('/discovery/nodes/02', '', undefined);
-    zookeeper.tell();
+    zookeeper.fireWatches();
     await clock.advance(0);
     expect(told()).toEqual({ ...expected, idWidth: 10 });
   });

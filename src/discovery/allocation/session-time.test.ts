@@ -622,7 +622,7 @@ describe('the width of a tenure', () => {
       });
     });
     zookeeper.put('/discovery/nodes/01', '', undefined);
-    zookeeper.tell();
+    zookeeper.fireWatches();
     await clock.advance(T);
     expect([time.idWidth, widths, told(zookeeper)]).toEqual([9, [9], 8]);
     done();
@@ -636,7 +636,7 @@ describe('the width of a tenure', () => {
     zookeeper.put('/discovery/nodes/01', '', undefined);
     const { time } = await hold(clock, zookeeper);
     zookeeper.znodes.delete('/discovery/nodes/01');
-    zookeeper.tell();
+    zookeeper.fireWatches();
     await time.prepare();
     await clock.advance(T);
     expect([time.idWidth, told(zookeeper)]).toEqual([9, 9]);

@@ -87,7 +87,7 @@ export class WaitForFreeId {
     const expiryAt = scan.expiryAt + random.next() * Math.min(MAX_EXPIRY_JITTER_MS, durationMs / 10);
     const allAt = this.#allScannedAt + durationMs;
     const dueAt = () => {
-      const pauseMs = this.#watch?.tellsWhat ? maxPauseMs : this.#pauseMs;
+      const pauseMs = this.#watch?.isReliable ? maxPauseMs : this.#pauseMs;
       const newsAt = (this.#watch?.newsAt ?? Number.POSITIVE_INFINITY) + newsJitterMs;
       return Math.max(
         Math.min(scannedAt + pauseMs * spread, expiryAt, allAt, newsAt),
@@ -149,7 +149,7 @@ class ChangeWatch {
    * False if the store cannot watch, or did not say what has changed: then the watch does not replace
    * polling.
    */
-  get tellsWhat(): boolean {
+  get isReliable(): boolean {
     return !this.#failed;
   }
 

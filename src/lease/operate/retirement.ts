@@ -95,16 +95,16 @@ export class Retirement {
       if (due.length === 0 && this.#waited.size === 0) return 'done';
       await this.steps.onEach(due, async (id, call) => {
         await this.#examine(id, cluster, forcing, call);
-        this.#tellProgress(beyond.length, PROGRESS_MS);
+        this.#reportProgress(beyond.length, PROGRESS_MS);
       });
-      this.#tellProgress(beyond.length, 0);
+      this.#reportProgress(beyond.length, 0);
       if (this.#waited.size === 0) {
         await this.steps.pauseAfterListing(listing);
         continue;
       }
       listing = 0;
       const leftMs = this.#until - clock.monotonic();
-      if (leftMs > 0) this.#tellDraining(leftMs);
+      if (leftMs > 0) this.#reportDraining(leftMs);
       if (leftMs > 0) await clock.sleep(Math.min(pollMs(cluster.config, rows.size), leftMs), signal);
       else if (forcing) await clock.sleep(PAUSE_MS, signal);
     }
@@ -217,7 +217,7 @@ export class Retirement {
     this.steps.reportDamage(id, problem);
   }
 
-  #tellProgress(total: number, leastMs: number): void {
+  #reportProgress(total: number, leastMs: number): void {
     const { clock, onEvent } = this.steps.options;
     const settled = this.#settled.size - this.#unreadable.size;
     const now = clock.monotonic();
@@ -226,7 +226,7 @@ export class Retirement {
     onEvent?.({ type: 'retired', retired: settled, total });
   }
 
-  #tellDraining(leftMs: number): void {
+  #reportDraining(leftMs: number): void {
     const holders = [...this.#waited.values()].map(({ holder }) => holder).sort((a, b) => a.id - b.id);
     const who = holders.map(({ id, version }) => `${id} ${version}`).join();
     if (who === this.#reported.holders) return;

@@ -69,7 +69,7 @@ export class ServiceTree {
 
   #open(): void {
     const { zookeeper, clock, basePath } = this.options;
-    const notify = () => this.#listeners.tell();
+    const notify = () => this.#listeners.notify();
     const nodes = new NodeWatcher({ zookeeper, clock });
     nodes.onChange(() => {
       this.#hasNewNodes = nodes;
