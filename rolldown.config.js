@@ -41,7 +41,7 @@ const command = defineConfig({
         {
           name: 'run',
           priority: 2,
-          test: /\/(run-command|workload|hold-node|acquire-lease|inspect|open-store|changes)\.ts$/,
+          test: /\/(run-command|workload|hold-node|acquire-lease|inspect|open-store|store-driver|changes)\.ts$/,
         },
         { name: 's3', priority: 1, test: /\/src\/(store\/s3\/.*|cli\/s3-sdk)\.ts$/ },
       ],
