@@ -173,6 +173,35 @@ describe('a reconcile loop', () => {
     await loop.close();
   });
 
+  it('is not synced where the connection is lost as the last step ends', async () => {
+    const { clock, zookeeper, item, seen, loop } = reconciling(async () => {
+      zookeeper.become({ status: 'suspended', sessionId: '1', timeoutMs: 10_000 });
+      return true;
+    });
+    loop.touched(item('/a'));
+    await settled();
+    expect(loop.state.status).toBe('degraded');
+    expect(seen.events.map(({ type }) => type)).toEqual(['degraded']);
+    expect(clock.sleepers).toBe(0);
+    await loop.close();
+  });
+
+  it('settles every item in a new session that begins while items wait for their turn in the old one', async () => {
+    let isFirst = true;
+    const { zookeeper, item, seen, loop } = reconciling(async () => {
+      if (isFirst) zookeeper.become(connected(2));
+      isFirst = false;
+      return true;
+    });
+    const paths = Array.from({ length: 80 }, (_, at) => `/${at}`);
+    for (const path of paths) loop.touched(item(path));
+    await settled();
+    const inTwo = paths.filter((path) => seen.settled.includes(`${path} in 2`));
+    expect(inTwo).toHaveLength(80);
+    expect(loop.state).toEqual({ status: 'synced' });
+    await loop.close();
+  });
+
   it('watches the znode of an item, and settles it where it is not as expected, until it is forgotten', async () => {
     const { item, seen, loop, watches } = reconciling();
     const a: Item = { ...item('/a'), expects: (znode) => znode !== undefined };

@@ -187,15 +187,19 @@ export class ReconcileLoop {
     while (!signal.aborted) {
       this.#nap = new AbortController();
       const session = zookeeper.state;
-      if (session.status !== 'connected') this.#withoutSession(session);
-      else {
-        const problem = await this.#reconcile(session.sessionId);
-        if (signal.aborted) return;
-        // What was touched in the meantime is not as wanted yet.
-        const isSettled = ![...this.#items.keys()].some(({ dirty }) => dirty);
-        if (problem !== undefined || isSettled) this.#become(problem);
-      }
       const nap = this.#nap.signal;
+      if (session.status !== 'connected') {
+        this.#withoutSession(session);
+        await aborted(nap);
+        continue;
+      }
+      const problem = await this.#reconcile(session.sessionId);
+      if (signal.aborted) return;
+      // The connection was lost, or the session has changed, as the last step ended.
+      if (!this.#isIn(session.sessionId)) continue;
+      // Items that were touched in the meantime are not as wanted yet.
+      const isSettled = ![...this.#items.keys()].some(({ dirty }) => dirty);
+      if (problem !== undefined || isSettled) this.#become(problem);
       const retryMs = this.#failures === 0 ? NEVER : backoffMs(RETRY_MS, this.#failures, random);
       const ms = Math.min(this.#pauseMs, retryMs);
       await (ms === NEVER ? aborted(nap) : clock.sleep(ms, nap).catch(() => undefined));
@@ -225,8 +229,8 @@ export class ReconcileLoop {
 
   async #settle(item: Reconciled, call: ReconcileCall): Promise<void> {
     const done = await inRounds(item.path, async () => {
-      // It may have been forgotten since, and another item have its path.
-      if (!this.#items.has(item)) return true;
+      // It may have been forgotten since, and another item have its path. In another session it is dirty again.
+      if (!this.#items.has(item) || !this.#isIn(call.sessionId)) return true;
       // Every change from here on makes it dirty again.
       item.dirty = false;
       return (await item.step(call)) || undefined;
@@ -253,6 +257,11 @@ export class ReconcileLoop {
       if (!item.expects?.(znode, state.sessionId)) this.touched(item);
     });
     this.#items.set(item, { path, watch });
+  }
+
+  #isIn(sessionId: string): boolean {
+    const { state } = this.options.zookeeper;
+    return state.status === 'connected' && state.sessionId === sessionId;
   }
 
   #onSession(session: SessionState): void {
