@@ -37,6 +37,7 @@ const forbiddenImports: readonly (readonly [folder: string, module: string, rule
   ['src/lease/session', '../../store/s3/s3-lease-store.js', RING],
   ['src/lease/hold', '../../store/file/file-lease-store.js', RING],
   ['src/lease/hold', '../../store/azure/azure-lease-store.js', RING],
+  ['src/lease/hold', '../../store/etcd/etcd-lease-store.js', RING],
   ['src/lease/hold', '../../store/gcs/gcs-lease-store.js', RING],
   ['src/lease/hold', '../../store/memory/memory-lease-store.js', RING],
   ['src/lease/acquire', '../../store/open-store.js', RING],

@@ -6,9 +6,12 @@ import type { Clock, RandomSource } from './clock.js';
 export interface RetryPolicy {
   readonly clock: Clock;
   readonly random: RandomSource;
-  /** No attempt but the first starts at or after this time of the monotonic clock. @default `timeoutMs` */
+  /**
+   * No attempt but the first starts at or after this time of the monotonic clock. Wins over `timeoutMs`.
+   * @default `timeoutMs` after the first attempt begins
+   */
   readonly until?: number | undefined;
-  /** The same, in milliseconds from the first attempt on. @default no limit */
+  /** The same, in milliseconds. It does not bound an attempt that hangs. @default no limit */
   readonly timeoutMs?: number;
   /** @default 100 ms to 2 s */
   readonly backoff?: Backoff;
@@ -50,7 +53,7 @@ export function retrying(policy: RetryPolicy): Retry {
       onFailedAttempt: async ({ error, attemptNumber }) => {
         signal?.throwIfAborted();
         const leftMs = until - clock.monotonic();
-        if (!mayPass(error) || leftMs < backoff.first / 2) throw error;
+        if (error instanceof TypeError || !mayPass(error) || leftMs < backoff.first / 2) throw error;
         // Never past the middle of what is left: the last attempts lie close to the end, where they may still
         // save the lease.
         const pauseMs = Math.min(backoffMs(backoff, attemptNumber, random), leftMs / 2);

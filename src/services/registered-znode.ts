@@ -141,8 +141,9 @@ export function ownerOf({ mode }: WantedZnode, sessionId: string): string | unde
 }
 
 /**
- * Waits until the server has every earlier write: after a change of servers it may lag behind. Afterwards a
- * write that was sent over a lost connection is visible, or will never be applied.
+ * Called before a write: the lease may have been lost, or the process may have paused.
+ *
+ * @throws {ZooKeeperError} `refused` if the lease is not valid
  */
 export function checkLease(lease: Pick<Lease, 'isValid'> | undefined, path: string): void {
   if (lease?.isValid() !== false) return;

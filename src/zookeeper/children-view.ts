@@ -31,8 +31,8 @@ export interface ChildrenViewOptions<T> {
   readonly listed?: ((path: string, before: T | undefined) => T | undefined) | undefined;
   /**
    * The value of a znode whose name no client can request, or that the servers have refused for 5 seconds
-   * with a connection. For a refused znode it is called again every 5 seconds. `problem` is the rest of the
-   * sentence "<path> …".
+   * with a connection. For a refused list at the top it is called again every 5 seconds. `problem` is the rest
+   * of the sentence "<path> …".
    *
    * @default none
    */

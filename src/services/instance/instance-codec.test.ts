@@ -5,7 +5,7 @@ import { type DecodedInstance, decodeInstance, encodeInstance, withEnabled } fro
 import { jsonPayload, type PayloadCodec } from './payload-codec.js';
 import type { ServiceInstance } from './service-instance.js';
 
-const FIXTURES = new URL('../../../test/fixtures/curator', import.meta.url);
+const FIXTURES = new URL('../../../test/fixtures/curator/', import.meta.url);
 
 const instance: ServiceInstance = {
   name: 'orders',
