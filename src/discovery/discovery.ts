@@ -181,6 +181,7 @@ export class Discovery {
       // Whatever else fails is tried again, and is a reason of the services for being degraded.
       if (!(error instanceof ConfigError && this.#serviceAnnounced)) return;
       const { setting: path, message: blockedBy } = error;
+      if (this.#refusal) this.#loop.forget(this.#refusal);
       this.#refusal = { path, blockedBy, dirty: true, step: async () => true };
       this.#loop.touched(this.#refusal);
     });

@@ -148,10 +148,7 @@ export class NamedRegistration extends RegisteredZnode {
     return last !== undefined && (last.owner === undefined || last.owner === owner);
   }
 
-  /**
-   * Creates our znode, in place of the existing one. False when another write came first, and the path must
-   * be read.
-   */
+  /** Creates our znode, in place of the existing one. @throws {ZooKeeperError} when another write came first */
   async #write(
     znode: Znode | undefined,
     { data, mode }: WantedZnode,

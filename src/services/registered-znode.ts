@@ -97,7 +97,11 @@ export abstract class RegisteredZnode {
     this.#writes = [];
   }
 
-  /** Called before every write. @throws {ZooKeeperError} `refused` when nothing may be written now */
+  /**
+   * Called before every write.
+   *
+   * @throws {ZooKeeperError} `refused` without a valid lease, `contended` after too many writes
+   */
   protected checkWrite(): void {
     const { path } = this;
     const { clock, lease } = this.context;

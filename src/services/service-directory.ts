@@ -151,7 +151,7 @@ export class ServiceDirectory<P> {
    * @throws {ConfigError} when the name or the id cannot be a znode's, or the znode is no instance
    * @throws {ZooKeeperError} with the outcome `unknown` it may have been written
    */
-  setEnabled(name: string, id: string, enabled: boolean, call: ServiceCall = {}): Promise<boolean> {
+  async setEnabled(name: string, id: string, enabled: boolean, call: ServiceCall = {}): Promise<boolean> {
     const { zookeeper, payload } = this.options;
     const remaining = this.#deadline(call);
     const path = instancePath(this.basePath, name, id);

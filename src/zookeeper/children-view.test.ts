@@ -161,6 +161,17 @@ describe('a view of children', () => {
     expect([view.stale, seen.changes]).toEqual([undefined, 2]);
   });
 
+  it('is stale until a new list has been read, and all below it', async () => {
+    const { tree, view, list, write } = viewed();
+    tree.answer(PATH, []);
+    await settled();
+    tree.answer(PATH, ['visa']);
+    list('visa', '2');
+    expect(view.stale).toEqual({ since: 0 });
+    write('visa/2', 'two');
+    expect([view.values(), view.stale]).toEqual([['two'], undefined]);
+  });
+
   it('stays stale if a list is refused that could be read before, and hides nothing of it', async () => {
     const { tree, clock, view, list, write } = viewed();
     tree.answer(PATH, ['visa']);

@@ -222,7 +222,11 @@ export class ChildrenView<T> {
       if (child) gone.delete(child);
       return child ?? [];
     });
-    this.#read(znode.children.filter(({ watch }) => watch === undefined));
+    const unread = znode.children.filter(({ watch }) => watch === undefined);
+    // What is below a new list is not known yet.
+    if (unread.some(({ followed }) => followed === 'children'))
+      this.#staleSince ??= this.options.clock.monotonic();
+    this.#read(unread);
     for (const child of gone) this.#remove(child);
     this.#set(znode, this.options.listed?.(path, znode.value));
     this.#end(znode);

@@ -1,7 +1,7 @@
 import { type Retry, type RetryOptions, retrying } from '../base/retry.js';
 import type { BoundSession } from './bound-session.js';
 import type { CallOptions, Znode, ZooKeeper } from './zookeeper.js';
-import { ignoring, isFault, OVERTAKEN, TRANSIENT, ZooKeeperError } from './zookeeper-error.js';
+import { ignoring, isFault, TRANSIENT, ZooKeeperError } from './zookeeper-error.js';
 
 // How calls are made again: while the connection is away, and while others are faster.
 
@@ -39,7 +39,7 @@ export async function catchUp(
  */
 export async function inRounds<T>(path: string, step: () => Promise<T | undefined>): Promise<T> {
   for (let round = 0; round < ROUNDS; round += 1) {
-    const done = await step().catch(ignoring(...OVERTAKEN));
+    const done = await step().catch(ignoring('bad-version', 'node-exists', 'no-node'));
     if (done !== undefined) return done;
   }
   throw busy(path);
