@@ -39,7 +39,7 @@ export class ConfigError extends NodeLeaseError {
   readonly value: unknown;
 
   /**
-   * @param setting the setting as the user wrote it, for example `--duration`
+   * @param setting its name, such as `duration`, of which the command line makes a flag
    * @param value the given value; a user's name and password in it are neither shown nor kept
    * @param expected the correct form, as the rest of the sentence "expected …"
    */

@@ -67,6 +67,9 @@ export class StoreTenureTime implements TenureTime {
         until: Number.POSITIVE_INFINITY,
       });
       await retry((call) => this.look(call));
+      // Either may have ended just as the answer came.
+      signal?.throwIfAborted();
+      this.check();
     } catch (error) {
       signal?.throwIfAborted();
       this.check();

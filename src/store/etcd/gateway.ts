@@ -205,7 +205,8 @@ export class EtcdGateway {
   ): Promise<unknown> {
     try {
       const reply = await text(await this.#send(exchange, path, body, signal));
-      if (exchange.status === 200) return parsed(reply);
+      // Anything but JSON is no answer of etcd, but of a proxy: another server may answer.
+      if (exchange.status === 200) return JSON.parse(reply);
       throw classifyReply(exchange, reply);
     } catch (error) {
       if (error instanceof StoreError) throw error;

@@ -38,24 +38,22 @@ import {
 //
 // - One successor. link(2) never replaces a name, so exactly one of all contenders succeeds one head.
 // - No stale writer. Names are random and never used again (`0` is never removed). A writer that was paused
-// since it saw its head finds
-//   that head's `next` taken, or the head gone; both are conflicts.
+//   since it saw its head finds that head's `next` taken, or the head gone; both are conflicts.
 // - Old generations go by renaming the folder to `trash-<random>`, so no path ever shows one without its
-// `next`. A link(2) that has found
-//   the folder before may land in the trash. So a writer checks after its link whether the head still exists. If it does, the link decides.
-//   If not, the log has moved on, and the writer looks for its own generation in it.
+//   `next`. A link(2) that has found the folder before may land in the trash. So a writer checks after its
+//   link whether the head still exists. If it does, the link decides. If not, the log has moved on, and the
+//   writer looks for its own generation in it.
 // - The public file only moves forward. A body is moved at most once, and that of the head before a successor
-// is decided. So a process that
-//   is paused before its rename finds nothing to move when it continues.
+//   is decided. So a process that is paused before its rename finds nothing to move when it continues.
 // - A crash, or a pause, blocks no process. Before the link there is but an unused generation, which later
-// writers remove. After it the
-//   next writer moves the body, and readers take it from the generation. The head, and the one that names it, stay.
+//   writers remove. After it the next writer moves the body, and readers take it from the generation. The
+//   head, and the one that names it, stay.
 // - Power loss. What the link needs is synced before it; the head's names, with `next`, after it, before
-// anything older is removed or
-//   success reported. The public name needs no sync: until the move is on the disk, the body is in the generation.
+//   anything older is removed or success reported. The public name needs no sync: until the move is on the
+//   disk, the body is in the generation.
 // - Damage. Where something is not what a process can have put there, nothing shows which write was the last.
-// Then the whole folder is
-//   renamed to `.cas/<key>~<random>`, and a new log begins. A process that gets hold of another's new log that way puts it back.
+//   Then the whole folder is renamed to `.cas/<key>~<random>`, and a new log begins. A process that gets hold
+//   of another's new log that way puts it back.
 
 /** The last state of an object. */
 export interface Head {
