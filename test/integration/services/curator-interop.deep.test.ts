@@ -449,7 +449,7 @@ function expectTimedOut(ms: number): void {
 function registrant({ id, sessionTimeoutMs }: { id: string; sessionTimeoutMs: number }) {
   const built = (file: string) => JSON.stringify(pathToFileURL(join(packageRoot, 'dist', file)).href);
   const script = `
-    import { newInstance } from ${built('services/new-instance.js')};
+    import { newInstance } from ${built('services/instance/new-instance.js')};
     import { ServiceDiscovery } from ${built('services/service-discovery.js')};
     import { systemClock as clock, systemRandom as random } from ${built('base/system.js')};
     import { openZooKeeper } from ${built('zookeeper/zookeeper-client.js')};
