@@ -50,6 +50,13 @@ it('doubles its pauses, makes some further attempts at once, and reports what is
   expect(pauses).toEqual([1, 0, 2, 75, 3, 150, 4, 225]);
 });
 
+it('takes a TypeError for a mistake in the code, and does not retry it', async () => {
+  const { clock, retry } = failing();
+  const attempt = () => Promise.reject(new TypeError('fetch failed'));
+  await expect(retry(attempt)).rejects.toThrow('fetch failed');
+  expect(clock.sleepers).toBe(0);
+});
+
 it('throws a failure that does not pass at once', async () => {
   const { clock, retry, times, attempt } = failing({ mayPass: () => false });
   await expect(retry(attempt)).rejects.toThrow('away');

@@ -35,8 +35,8 @@ export class HttpProblem extends Error {
 }
 
 /**
- * The refusal that a failure is answered with: 400 for wrong values, 502 where ZooKeeper refuses, as for want
- * of rights, 503 where a server is away. The client learns nothing of a fault in this program.
+ * The answer to a failure: 400 for wrong values, 502 if ZooKeeper refuses, as without rights, 503 if a server
+ * is away or other clients keep changing the znode. The client learns nothing of a fault in this program.
  */
 export function problemOf(failure: unknown): HttpProblem {
   if (failure instanceof HttpProblem) return failure;

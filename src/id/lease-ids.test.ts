@@ -266,6 +266,13 @@ describe('the ids of a lease', () => {
     await expect(uniqueIds(lease)).rejects.toMatchObject({ code: 'LEASE_LOST' });
   });
 
+  it('are refused if the process pauses past the deadline while they are prepared', async () => {
+    const { clock, network, start } = cluster();
+    const lease = await start();
+    network.fault = async () => clock.freeze(2 * DURATION);
+    await expect(uniqueIds(lease)).rejects.toMatchObject({ code: 'LEASE_LOST', reason: 'paused' });
+  });
+
   it('end with the release, also for a caller that waits for one', async () => {
     const { start } = cluster();
     const lease = await start();

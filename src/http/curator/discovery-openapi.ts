@@ -1,3 +1,4 @@
+import { MAX_PORT } from '../../base/ports.js';
 import { PROBLEM_CODES } from '../problem.js';
 
 const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` });
@@ -15,7 +16,7 @@ const EXAMPLE = {
   serviceType: 'STATIC',
 };
 
-const PORT = { type: 'integer', minimum: 1, maximum: 65_535 };
+const PORT = { type: 'integer', minimum: 1, maximum: MAX_PORT };
 
 const TEXT = { type: 'string', minLength: 1 };
 

@@ -271,6 +271,9 @@ describe('a discovery', () => {
       throw new ConfigError('instance', 'this one', 'another');
     };
     Object.assign(discovery.services, { register: refused });
+    // Twice in one turn: neither refusal stays behind.
+    discovery.announceService();
+    void discovery.withdrawService(10_000);
     discovery.announceService();
     const degraded = { status: 'degraded', problem: 'instance: expected another, got "this one"' };
     await expect.poll(() => discovery.state).toEqual(degraded);

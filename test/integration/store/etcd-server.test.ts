@@ -315,6 +315,19 @@ describe('a cluster with users', () => {
     expect((await known.list()).objects).toHaveLength(2);
   });
 
+  it('goes to the next server where one answers for a token with a page of its proxy', async () => {
+    const proxy = createServer((_, response) => response.end('<html>')).listen(0, '127.0.0.1');
+    try {
+      await once(proxy, 'listening');
+      const { port } = proxy.address() as AddressInfo;
+      const url = `etcd://127.0.0.1:${port},${server.address}/prod`;
+      const store = await open(url, { auth: 'orders:secret' });
+      expect(await store.read('0.json')).toBeDefined();
+    } finally {
+      proxy.close();
+    }
+  });
+
   it.each([
     [
       'a wrong password',
