@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type FleetStore, loggedAt, startTask, type Task } from '../../support/fleet.js';
 import { killAll } from '../../support/processes.js';
 
@@ -108,17 +108,23 @@ export function takeOverSuite(
   newStore: () => Promise<FleetStore>,
   report?: (by: TakeOver, ms: number) => void,
 ): void {
-  describe(`a killed process on the ${name} store`, () => {
-    let store: FleetStore;
-    beforeEach(async () => {
-      store = await newStore();
-    });
-    afterEach(async () => {
-      await killAll();
-      await store.remove();
-    });
+  const stores: FleetStore[] = [];
+  // After all suites around: it ends every process.
+  afterAll(async () => {
+    await killAll();
+    for (const store of stores) await store.remove();
+  });
+  describe.concurrent(`a killed process on the ${name} store`, () => {
+    const ownStore = async () => {
+      const store = await newStore();
+      stores.push(store);
+      return store;
+    };
 
-    it('leaves its id to a waiting one at the next version, after its lease and not much later', async () => {
+    it('leaves its id to a waiting one at the next version, after its lease and not much later', async ({
+      expect,
+    }) => {
+      const store = await ownStore();
       const holder = startTask(store, ['--nodes', '1', ...SETTINGS]);
       expect(await holder.started()).toEqual({ id: 0, version: 1 });
       const waiting = startTask(store, SETTINGS);
@@ -136,7 +142,8 @@ export function takeOverSuite(
       expect(takenAfter).toBeLessThan(DURATION_MS + GRACE_MS + 2_000);
     });
 
-    it('leaves its id to one that starts when the lease has expired, at once', async () => {
+    it('leaves its id to one that starts when the lease has expired, at once', async ({ expect }) => {
+      const store = await ownStore();
       const holder = startTask(store, ['--nodes', '1', ...SETTINGS]);
       expect(await holder.started()).toEqual({ id: 0, version: 1 });
       holder.kill('SIGKILL');

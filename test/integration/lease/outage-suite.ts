@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, describe, it } from 'vitest';
 import { type FleetStore, loggedAt, startTask, storeOn, type Task } from '../../support/fleet.js';
 import type { FaultProxy } from '../../support/network/fault-proxy.js';
 import { stopProxies, throughProxy } from '../../support/network/proxies.js';
@@ -19,35 +19,37 @@ function lastHeartbeat(task: Task): number {
 }
 
 /**
- * What a task is promised whose connection to its store fails, with real processes on a real server behind a
- * proxy.
+ * What a task is promised whose connection to its store fails, with real processes on a real server, each
+ * behind a proxy of its own. They wait far more than they compute, so all of them run at the same time.
  */
 export function outageSuite(name: string, server: () => StoreServer): void {
-  describe(`a task whose connection to ${name} fails`, () => {
-    let proxy: FaultProxy;
-    let store: FleetStore;
-    beforeEach(async () => {
-      const between = await throughProxy(server().endpoint);
-      proxy = between.proxy;
-      store = await storeOn(server(), between.through);
-    });
-    afterEach(async () => {
-      await killAll();
-      await stopProxies();
-      await store.remove();
-    });
-
-    async function startAndRenew(): Promise<Task> {
-      const task = startTask(store, SETTINGS, HEARTBEAT);
-      await task.started();
-      await task.waitForOutput(/lease renewed/);
-      return task;
+  const stores: FleetStore[] = [];
+  // After all suites around: it ends every process.
+  afterAll(async () => {
+    await killAll();
+    await stopProxies();
+    for (const store of stores) await store.remove();
+  });
+  describe.concurrent(`a task whose connection to ${name} fails`, () => {
+    async function storeBehindProxy(): Promise<{ store: FleetStore; proxy: FaultProxy }> {
+      const { proxy, through } = await throughProxy(server().endpoint);
+      const store = await storeOn(server(), through);
+      stores.push(store);
+      return { store, proxy };
     }
 
-    it.each(['cut', 'stall'] as const)(
+    async function startAndRenew(command = HEARTBEAT) {
+      const { store, proxy } = await storeBehindProxy();
+      const task = startTask(store, SETTINGS, command);
+      await task.started();
+      await task.waitForOutput(/lease renewed/);
+      return { task, store, proxy };
+    }
+
+    it.for(['cut', 'stall'] as const)(
       'does not let its command notice a %s that is shorter than the lease',
-      async (fault) => {
-        const task = await startAndRenew();
+      async (fault, { expect }) => {
+        const { task, proxy } = await startAndRenew();
         if (fault === 'cut') proxy.cut();
         else proxy.stall('both');
         // From one third of the duration on there is something to notice.
@@ -65,10 +67,10 @@ export function outageSuite(name: string, server: () => StoreServer): void {
       },
     );
 
-    it.each(['cut', 'stall'] as const)(
+    it.for(['cut', 'stall'] as const)(
       'ends its command before the deadline when a %s lasts longer, and exits with 76',
-      async (fault) => {
-        const task = await startAndRenew();
+      async (fault, { expect }) => {
+        const { task, proxy } = await startAndRenew();
         if (fault === 'cut') proxy.cut();
         else proxy.stall('to-client');
         expect(await task.exit).toEqual({ code: 76, signal: null });
@@ -79,17 +81,17 @@ export function outageSuite(name: string, server: () => StoreServer): void {
       },
     );
 
-    it('ends a command that ignores SIGTERM before the deadline as well', async () => {
-      const task = startTask(store, SETTINGS, `trap '' TERM; ${HEARTBEAT}`);
-      await task.started();
-      await task.waitForOutput(/lease renewed/);
+    it('ends a command that ignores SIGTERM before the deadline as well', async ({ expect }) => {
+      const { task, proxy } = await startAndRenew(`trap '' TERM; ${HEARTBEAT}`);
       proxy.cut();
       expect((await task.exit).code).toBe(76);
       expect(lastHeartbeat(task)).toBeLessThan(loggedAt(task.log(), /lease renewed/, 'last') + DURATION_MS);
     });
 
-    it('does not mistake the lost reply to a renewal that was applied for a lost lease', async () => {
-      const task = await startAndRenew();
+    it('does not mistake the lost reply to a renewal that was applied for a lost lease', async ({
+      expect,
+    }) => {
+      const { task, store, proxy } = await startAndRenew();
       const dropped = await proxy.dropNextReply((head) => server().isWrite(head, '0.json'));
       expect(APPLIED).toContain(dropped.status);
       await sleep(DURATION_MS + 1_000);
@@ -99,7 +101,8 @@ export function outageSuite(name: string, server: () => StoreServer): void {
       expect((await task.exit).code).toBe(143);
     });
 
-    it('is not confused by the lost reply to its acquiring write', async () => {
+    it('is not confused by the lost reply to its acquiring write', async ({ expect }) => {
+      const { store, proxy } = await storeBehindProxy();
       await startTask(store, SETTINGS, 'true').exit;
       const dropped = proxy.dropNextReply((head) => server().isWrite(head, '0.json'));
       const task = startTask(store, SETTINGS, 'true');
