@@ -14,10 +14,10 @@ export function say(io: Pick<Io, 'stdout'>, text: string): void {
   io.stdout(`${printable(text)}\n`);
 }
 
-/** Writes a value as it is, for scripts; a terminal might take it for commands. */
-export function sayValue(io: Pick<Io, 'stdout' | 'screen'>, text: string): void {
-  if (io.screen()) say(io, text);
-  else io.stdout(`${text}\n`);
+/** Writes a value byte for byte, for scripts; a terminal might take it for commands. */
+export function sayValue(io: Pick<Io, 'stdout' | 'screen'>, value: string | Buffer): void {
+  if (io.screen()) say(io, value.toString());
+  else io.stdout(Buffer.concat([Buffer.from(value), Buffer.from('\n')]));
 }
 
 /** Writes the answer, or a part of it, as one line of JSON. */

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { orAborted } from '../../base/abort.js';
 import { ConfigError } from '../../base/errors.js';
 import { barrier } from '../../recipes/barrier.js';
@@ -97,10 +98,8 @@ export function takeCommand(call: RecipeCall, path: string): Promise<number> {
     for (let taken = 0; taken < wanted; taken += 1) {
       const item = await items.take({ timeoutMs, signal });
       const data = Buffer.isBuffer(item) ? item : item.data;
-      const text = data.toString('utf8');
-      const isText = Buffer.from(text).equals(data);
-      if (options.json) sayJson(io, isText ? { item: text } : { base64: data.toString('base64') });
-      else sayValue(io, text);
+      if (options.json) sayJson(io, isUtf8(data) ? { item: `${data}` } : { base64: data.toString('base64') });
+      else sayValue(io, data);
       const isRead = await io.taken();
       if (!Buffer.isBuffer(item)) await (isRead ? item.ack() : item.requeue());
       if (!isRead) return exitCodeOfSignal('SIGPIPE');

@@ -26,7 +26,7 @@ export interface Io {
   /** Everything that standard input has, to its end. */
   readonly stdin: () => Promise<Buffer>;
   /** Answers. Logs and complaints never go here. */
-  readonly stdout: (text: string) => void;
+  readonly stdout: (text: string | Uint8Array) => void;
   /**
    * Resolves when the reader has taken the answer so far: to be awaited between the parts of a long answer.
    * False when the reader has gone.

@@ -28,7 +28,7 @@ export class StandardOutput {
     private readonly ends: OutputEnds,
   ) {}
 
-  write(text: string): void {
+  write(text: string | Uint8Array): void {
     const stream = this.stream();
     // The callback of each write gets the error first.
     if (!this.#isOpen) stream.on('error', () => undefined);

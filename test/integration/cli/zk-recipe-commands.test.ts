@@ -3,7 +3,7 @@ import { counter } from '../../../src/recipes/counter.js';
 import { queue } from '../../../src/recipes/queue/queue.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
 import { type InProcessOptions, runInProcess } from '../../support/in-process.js';
-import { killAll, runCli, type TestProcess } from '../../support/processes.js';
+import { cliFile, killAll, runCli, runProcess, type TestProcess } from '../../support/processes.js';
 import { RecipeScene } from '../recipes/recipe-scene.js';
 
 let scene: RecipeScene;
@@ -126,6 +126,16 @@ describe('nodelease zk queue', () => {
     await queue(client, '/work', { format: 'distributed' }).put(Buffer.from([0xff, 0xfe]));
     expect(await client.children('/work')).toEqual(['queue-0000000000']);
     expect(await zk('queue take /work --json')).toEqual(well('{"base64":"//4="}\n'));
+    await queue(client, '/work', { format: 'distributed' }).put(Buffer.from([0xff, 0xfe]));
+    const piped = runProcess(
+      'sh',
+      ['-c', `"$0" "$@" | od -An -tx1`, process.execPath, cliFile, ...'zk queue take /work'.split(' ')],
+      {
+        env: { NODELEASE_ZOOKEEPER: connect },
+      },
+    );
+    expect(await piped.exit).toEqual({ code: 0, signal: null });
+    expect(piped.stdout()).toBe(' ff fe 0a\n');
   });
 
   it('with a lock path, removes an item only when its reader has it', async () => {
