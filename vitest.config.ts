@@ -100,7 +100,8 @@ export default defineConfig({
           include: deepTests(deep, proofs),
           exclude: [needsContainers, needsMachine],
           globalSetup: [build, harness, servers],
-          maxWorkers: 2,
+          // The chaos waits, and the other proofs compute.
+          maxWorkers: isTrimmed ? 3 : 2,
           sequence: { groupOrder: 3 },
         },
       },
