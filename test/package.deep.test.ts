@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdtempSync } from 'node:fs';
+import { existsSync, mkdtempSync } from 'node:fs';
 import { mkdir, readdir, readFile, rename, rm, symlink, unlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -61,6 +61,17 @@ describe('the package, installed into an empty folder', () => {
         ['@opentelemetry', 'commander', 'pino', 'pino-pretty', 'rolldown'].includes(name),
       ),
     ).toEqual([]);
+  });
+
+  it('has all files that its README links to', async () => {
+    const installed = join(folder, 'node_modules/nodelease');
+    const readme = await readFile(join(installed, 'README.md'), 'utf8');
+    const targets = [...readme.matchAll(/\]\(([^)#\s]+)/g)].map(([, target = '']) => target);
+    const missing = targets.filter(
+      (target) => !/^[a-z]+:/.test(target) && !existsSync(join(installed, target)),
+    );
+    expect(targets.length).toBeGreaterThan(30);
+    expect(missing).toEqual([]);
   });
 
   it('has the licenses of all packages that are in the bundled command', async () => {
