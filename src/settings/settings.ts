@@ -43,6 +43,9 @@ const PLAIN = {
   /** Without limit when it is absent. */
   acquireTimeoutMs: 'acquire-timeout',
   waitPollMs: 'wait-poll',
+  sticky: 'sticky',
+  preferId: 'prefer-id',
+  stickyWaitMs: 'sticky-wait',
   /** At each renewal when it is absent. */
   settingsIntervalMs: 'settings-interval',
   onRetire: 'on-retire',

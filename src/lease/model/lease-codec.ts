@@ -7,6 +7,7 @@ import {
   type LeaseState,
   type ReleasedLease,
 } from './lease-state.js';
+import { isMark } from './sticky.js';
 
 /** A lease object as it is stored. */
 export interface EncodedLease {
@@ -79,6 +80,7 @@ export const nativeCodec: LeaseCodec = {
         durationMs:
           fields.durationMs === undefined ? 0 : readInteger(fields, 'durationMs', 0, DURATION_MS.most),
         stampedUntil: fields.stampedUntil === undefined ? undefined : readTime(fields, 'stampedUntil'),
+        sticky: readMark(metadata),
       };
       if (!isRetired) return { kind: 'released', ...tombstone };
       const generation = fields.generation === undefined ? undefined : readInteger(fields, 'generation', 0);
@@ -96,12 +98,25 @@ export const nativeCodec: LeaseCodec = {
       acquiredAt: fields.acquiredAt === undefined ? 0 : readTime(fields, 'acquiredAt'),
       idWidth: fields.idWidth === undefined ? 0 : readInteger(fields, 'idWidth', 0),
       narrowIdsUntil: fields.narrowIdsUntil === undefined ? undefined : readTime(fields, 'narrowIdsUntil'),
+      sticky: readMark(metadata),
     };
   },
 };
 
-function facts(state: { version: number; timestamp: number }): Record<string, string> {
-  return { version: String(state.version), expiry: String(state.timestamp) };
+/**
+ * The mark of the last holder's sticky key. It is in the metadata alone: in the body it would make a tombstone
+ * as large as a lease.
+ */
+export function readMark({ sticky }: Readonly<Record<string, string>>): string | undefined {
+  return sticky !== undefined && isMark(sticky) ? sticky : undefined;
+}
+
+function facts({
+  version,
+  timestamp,
+  sticky,
+}: HeldLease | Omit<ReleasedLease, 'kind'>): Record<string, string> {
+  return { version: `${version}`, expiry: `${timestamp}`, ...(sticky !== undefined && { sticky }) };
 }
 
 function encodeTombstone(

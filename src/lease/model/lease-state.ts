@@ -35,6 +35,8 @@ export interface HeldLease {
    * that does not say.
    */
   readonly narrowIdsUntil: number | undefined;
+  /** The mark of the holder's sticky key. A hint: it decides only which free id is tried first. */
+  readonly sticky?: string | undefined;
 }
 
 /** A tombstone: no task holds the id, and its version is kept. */
@@ -54,6 +56,8 @@ export interface ReleasedLease {
    * `timestamp`. Undefined where it is not known.
    */
   readonly stampedUntil: number | undefined;
+  /** That of the last holder. */
+  readonly sticky?: string | undefined;
 }
 
 /**
@@ -160,10 +164,8 @@ export function mayExceed({ min, max }: Interval, limitMs: number): boolean {
 export function revived(state: LeaseState, generation: number): LeaseState {
   if (state.kind !== 'retired' || state.generation === undefined || state.generation >= generation)
     return state;
-  const { version, timestamp, durationMs, stampedUntil } = state;
-  return version === 0
-    ? { kind: 'vacant' }
-    : { kind: 'released', version, timestamp, durationMs, stampedUntil };
+  const { generation: _, ...tombstone } = state;
+  return state.version === 0 ? { kind: 'vacant' } : { ...tombstone, kind: 'released' };
 }
 
 /** The data of a task that takes an id. */
@@ -176,6 +178,7 @@ export interface NewTenure {
   /** The last timestamp of unique ids of other tasks that could equal an id of this tenure. */
   readonly stampedUntil: number;
   readonly idWidth: number;
+  readonly sticky?: string | undefined;
 }
 
 /** A new tenure: the next version (rule 2), and a `timestamp` beyond that of the previous tenure. */
@@ -196,7 +199,17 @@ export function acquired(previous: LeaseState, tenure: NewTenure): HeldLease {
     acquiredAt: Math.floor(tenure.storeNow),
     idWidth: tenure.idWidth,
     narrowIdsUntil: tenure.stampedUntil,
+    sticky: tenure.sticky,
   };
+}
+
+/** Whether the last holder of an id had the same sticky key, or another or none. `none`: there was no holder. */
+export type PreviousHolder = 'same' | 'other' | 'none';
+
+/** The last holder by the state that an acquiring write replaces, for a task with this mark. */
+export function previousHolder(previous: LeaseState, sticky: string | undefined): PreviousHolder {
+  if (previous.kind === 'vacant' || previous.version === 0) return 'none';
+  return sticky !== undefined && previous.sticky === sticky ? 'same' : 'other';
 }
 
 /** A width that a tenure has adopted. */
@@ -221,7 +234,8 @@ export function renewed(
  * ever repeats.
  */
 export function released(held: HeldLease, stampedUntil: number | undefined): ReleasedLease {
-  return { kind: 'released', version: held.version, timestamp: held.timestamp, durationMs: 0, stampedUntil };
+  const { version, timestamp, sticky } = held;
+  return { kind: 'released', version, timestamp, durationMs: 0, stampedUntil, sticky };
 }
 
 /** A tombstone of an id that the cluster gives up. A holder must release first, or be {@link evicted}. */
@@ -244,5 +258,6 @@ export function evicted(held: HeldLease, expired = false): ReleasedLease {
     timestamp: held.timestamp,
     durationMs,
     stampedUntil: undefined,
+    sticky: held.sticky,
   };
 }

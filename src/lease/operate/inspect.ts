@@ -48,6 +48,8 @@ export interface NodeStatus {
    * holds it, or the holder does not say.
    */
   readonly idWidth: number | undefined;
+  /** The mark of the last holder's sticky key. */
+  readonly sticky?: string | undefined;
   readonly problem: string | undefined;
   /** Only of a lease object of Camunda 8 that can be read. */
   readonly camunda?: CamundaNode | undefined;
@@ -181,7 +183,13 @@ export function nodeStatus(
     return { ...none, state: bootstrapped ? 'absent' : 'vacant' };
   if (reading.kind === 'unreadable') return { ...none, state: 'unreadable', age, problem: reading.problem };
   const { lease } = reading;
-  const facts = { ...none, age, version: versionOf(lease), timestamp: timestampOf(lease) || undefined };
+  const facts = {
+    ...none,
+    age,
+    version: versionOf(lease),
+    timestamp: timestampOf(lease) || undefined,
+    sticky: lease.kind === 'vacant' ? undefined : lease.sticky,
+  };
   const free = availability(lease, age, graceMs).kind === 'free';
   if (lease.kind === 'released' && !free) return { ...facts, state: 'evicted', durationMs: lease.durationMs };
   if (lease.kind !== 'held') return { ...facts, state: lease.kind };
