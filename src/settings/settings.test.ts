@@ -41,6 +41,7 @@ describe('settings', () => {
       retention: 3,
       exclude: ['runtime', '*.tmp'],
       copy: true,
+      local: false,
     });
   });
 

@@ -113,6 +113,8 @@ export function readSettings(sources: SettingSources): Settings {
   };
   checkGrace(sources, settings);
   checkNodeId(sources, settings);
+  if (settings.sticky === undefined)
+    refuseFlags(sources, ({ needs }) => needs === 'sticky', '--sticky KEY beside it');
   if (server && !takesEndpoint(store) && (server.flag || !find(sources, 'store')?.flag))
     refuse(server, `no endpoint with the store ${store.url} (only s3:, azblob: and gs: have one)`);
   checkProvider(sources, settings, server);
@@ -191,6 +193,7 @@ function readDataDir(sources: SettingSources): DataDirSettings | undefined {
     retention: readOrDefault(sources, 'data-retention'),
     exclude: read(sources, 'data-exclude') ?? [],
     copy: read(sources, 'data-copy') ?? false,
+    local: read(sources, 'data-local') ?? false,
   };
 }
 

@@ -47,8 +47,8 @@ export const PLANTS: readonly Plant[] = [
     edits: [
       {
         file: claim,
-        from: 'return { id, held, etag: applied, sentAt, expiresAfterMs, stampedUntil };',
-        to: 'return { id, held, etag: applied, sentAt: clock.monotonic(), expiresAfterMs, stampedUntil };',
+        from: 'return { id, held, etag: applied, sentAt, expiresAfterMs, stampedUntil, previous: former };',
+        to: 'return { id, held, etag: applied, sentAt: clock.monotonic(), expiresAfterMs, stampedUntil, previous: former };',
       },
       {
         file: keeper,
@@ -449,6 +449,23 @@ export const PLANTS: readonly Plant[] = [
         file: partialListing,
         from: 'this.#after = last;',
         to: 'this.complete = true;',
+      },
+    ],
+  },
+  {
+    name: 'key-is-a-right',
+    breaks: 'a task takes a held id whose holder has the same sticky key (rule 4)',
+    engine: 'sticky',
+    edits: [
+      {
+        file: acquirer,
+        from: "if (chance.kind === 'free')",
+        to: "if (chance.kind === 'free' || (state.sticky !== undefined && state.sticky === this.options.sticky))",
+      },
+      {
+        file: candidates,
+        from: 'if (row.size > nativeCodec.tombstoneMaxBytes && !mayExceed(row.age, needMs))',
+        to: 'if (false)',
       },
     ],
   },

@@ -114,15 +114,14 @@ export class Acquirer {
     const limit = Math.min(until, clock.monotonic() + stickyWaitMs);
     let scan = first;
     while (former !== undefined && clock.monotonic() < limit) {
-      const { durationMs } = scan.cluster.config;
+      const expiryAt = this.#preference.expiryOf(former, scan);
+      if (expiryAt === undefined) break;
       // A living task renews more often than that.
-      const nextAt = Math.min(limit, former.expiryAt, clock.monotonic() + durationMs / 2);
-      const sleepMs = Math.max(0, nextAt - clock.monotonic());
+      const lookAt = clock.monotonic() + scan.cluster.config.durationMs / 2;
+      const sleepMs = Math.max(0, Math.min(limit, expiryAt, lookAt) - clock.monotonic());
       emit({ type: 'waiting', sleepMs, why: `its former node id ${former.id} is not free yet` });
       await clock.sleep(sleepMs, signal);
       scan = await this.#scanner.again(scan.cluster, { pages: 'all' }, true);
-      const row = scan.listing.objects.find(({ key }) => key === former.key);
-      if (row?.etag !== former.etag || scan.candidates.some(({ key }) => key === former.key)) break;
     }
     return scan;
   }

@@ -1,4 +1,6 @@
 import { concurrently } from '../../base/concurrently.js';
+import type { ListedObject } from '../../store/lease-store.js';
+import type { ClusterConfig } from '../model/cluster-config.js';
 import { nativeCodec, readMark } from '../model/lease-codec.js';
 import { nodeIdOf } from '../model/lease-state.js';
 import type { CandidateScan } from './candidate-scan.js';
@@ -7,15 +9,6 @@ import type { AcquireContext } from './claim.js';
 
 /** Of how many objects the mark is read at most, the oldest first, and of how many at a time. */
 const READS = { most: 64, atOnce: 16 } as const;
-
-/** A held lease with the own mark: the task's former one, unless another task has the same key. */
-export interface FormerLease {
-  readonly id: number;
-  readonly key: string;
-  readonly etag: string;
-  /** When it can be found expired unless it is renewed, on the monotonic clock. */
-  readonly expiryAt: number;
-}
 
 /** Which of the free ids a task would rather have. It orders them and decides nothing else. */
 export class Preference {
@@ -39,23 +32,34 @@ export class Preference {
     return [preferred, mine, free, foreign.sort(byAge)];
   }
 
-  /** The lease with the own mark that looks held, if there is one among the oldest. */
-  async former({ listing, candidates, cluster, scannedAt }: CandidateScan): Promise<FormerLease | undefined> {
-    const { session, sticky } = this.context;
-    const { size, durationMs, graceMs } = cluster.config;
-    const free = new Set(candidates.map(({ key }) => key));
+  /**
+   * The lease with the own mark that cannot be taken yet, if there is one among the oldest: the task's former
+   * one, unless another task has the same key.
+   */
+  async former({ listing, cluster }: CandidateScan): Promise<Candidate | undefined> {
+    const { size } = cluster.config;
     const held = listing.objects
-      .flatMap((row) => ({ id: nodeIdOf(row.key) ?? size, key: row.key, row }))
-      .filter(({ id, key, row }) => id < size && row.size > nativeCodec.tombstoneMaxBytes && !free.has(key))
+      .map((row) => ({ id: nodeIdOf(row.key) ?? size, key: row.key, row }))
+      .filter(({ id, row }) => id < size && isHeld(row, cluster.config))
       .sort(byAge)
       .slice(0, READS.most);
     const marks = await this.#marks(held);
-    const found = held.find(({ key }) => marks.get(key) === sticky);
-    if (found === undefined) return undefined;
-    const { id, key, row } = found;
+    return held.find(({ key }) => marks.get(key) === this.context.sticky);
+  }
+
+  /**
+   * When a lease can be found expired, on the monotonic clock, by a scan that shows it as it was; undefined
+   * once it can be taken, or has been written.
+   */
+  expiryOf(
+    { key, row: before }: Candidate,
+    { listing, cluster, scannedAt }: CandidateScan,
+  ): number | undefined {
+    const { durationMs, graceMs } = cluster.config;
+    const row = listing.objects.find((each) => each.key === key);
+    if (row === undefined || row.etag !== before?.etag || !isHeld(row, cluster.config)) return undefined;
     const inMs = durationMs + graceMs - row.age.min + 1;
-    const { storeTime } = listing;
-    return { id, key, etag: row.etag, expiryAt: scannedAt + session.untilTold(inMs, { ...row, storeTime }) };
+    return scannedAt + this.context.session.untilTold(inMs, { ...row, storeTime: listing.storeTime });
   }
 
   async #marks(candidates: readonly Candidate[]): Promise<Map<string, string | undefined>> {
@@ -66,6 +70,11 @@ export class Preference {
     });
     return new Map(marks);
   }
+}
+
+/** Whether no task can take it, by the lower bound of its age (rule 4). */
+function isHeld({ size, age }: ListedObject, { durationMs, graceMs }: ClusterConfig): boolean {
+  return size > nativeCodec.tombstoneMaxBytes && age.min <= durationMs + graceMs;
 }
 
 function byAge(a: Candidate, b: Candidate): number {

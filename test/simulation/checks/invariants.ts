@@ -37,6 +37,8 @@ export type InvariantName =
   | 'retirement'
   /** Growing and shrinking takes nothing from tasks whose ids stay, nor from the others too soon. */
   | 'survivors'
+  /** A task knows whether the last holder of its id had the same sticky key. */
+  | 'previous'
   /** A task fails in no other way than the engine's contract says. */
   | 'errors'
   /** With the faults ended, no task waits while an id is free. */
@@ -92,6 +94,8 @@ export class Invariants {
   readonly #tasks = new Map<number, WatchedTask[]>();
   readonly #byProcess = new Map<SimulatedProcess, WatchedTask>();
   readonly #holders = new Map<string, string>();
+  /** What each tenure should be told of the one before. */
+  readonly #previous = new Map<string, Lease['previous']>();
   readonly #unheard = new Map<SimulatedProcess, Unheard>();
   /** Until when each task may believe, on its machine's monotonic clock. */
   readonly #deadlines = new Map<SimulatedProcess, number>();
@@ -123,6 +127,12 @@ export class Invariants {
     if (other !== undefined)
       this.#fail('fencing', `node id ${tenure} is held by ${name}, and was by ${other}`);
     this.#holders.set(tenure, name);
+    const previous = this.#previous.get(tenure);
+    if (lease.previous !== undefined && lease.previous !== previous)
+      this.#fail(
+        'previous',
+        `${name} takes the last holder of ${tenure} for ${lease.previous}, not ${previous}`,
+      );
     const others = this.#tasks.get(lease.id) ?? [];
     others.push(task);
     this.#tasks.set(lease.id, others);
@@ -343,6 +353,8 @@ export class Invariants {
       const broken = this.#brokenFencing(key, known, now);
       if (broken !== undefined) this.#fail('fencing', broken);
       this.#objects.set(id, now);
+      if (now.held && now.nonce !== known.nonce)
+        this.#previous.set(`${id} version ${now.version}`, keeper(known, now));
       this.scales.afterWrite(id, known, now, sender);
     }
     return result;
@@ -430,6 +442,12 @@ export class Invariants {
 
 function believes({ process, lease, workRuns }: WatchedTask): boolean {
   return (process.alive && lease.isValid()) || workRuns();
+}
+
+/** Who held an id before, by what a new holder's write has replaced. */
+function keeper(before: ObservedObject, now: ObservedObject): Lease['previous'] {
+  if (before.version === 0) return 'none';
+  return now.sticky !== undefined && before.sticky === now.sticky ? 'same' : 'other';
 }
 
 function told({ name, lease, workRuns }: WatchedTask): string {

@@ -15,6 +15,8 @@ export interface ObservedObject {
    * How long a holder may trust what stands there, in milliseconds; undefined for objects that do not tell.
    */
   readonly durationMs: number | undefined;
+  /** The mark of the last holder's sticky key. */
+  readonly sticky?: string | undefined;
 }
 
 export const NEVER_HELD: ObservedObject = {
@@ -64,6 +66,7 @@ export function observed(
       retiredIn,
       durationMs,
       timestamp: held && nonce === undefined ? undefined : timestamp,
+      sticky: metadata.sticky,
     };
   } catch {
     return undefined;
