@@ -218,7 +218,6 @@ async function leaseFrom(
   discoverer: Discoverer | undefined,
 ): Promise<LeaseSource> {
   const { nodeId, provider, keeper, taskId, signal } = options;
-  if (nodeId !== undefined || provider === 'zookeeper') refuseSticky(options);
   if (nodeId !== undefined) {
     const { staticLease } = await import('../lease/hold/static-lease.js');
     signal?.throwIfAborted();
@@ -228,12 +227,6 @@ async function leaseFrom(
   const sticky = await stickyKey(options);
   const wanted = { ...options, sticky };
   return keeper === 'worker' ? fromWorker(wanted, onEvent) : fromStore(wanted, onEvent);
-}
-
-/** Node ids from elsewhere are not chosen among free ones. */
-function refuseSticky({ sticky, preferId, stickyWaitMs }: HoldOptions): void {
-  for (const [name, value] of Object.entries({ sticky, preferId, stickyWaitMs }))
-    if (value !== undefined) throw new ConfigError(name, value, 'node ids from a store, which has free ones');
 }
 
 /** The key; `file` is the key in the root of the data directory. */

@@ -8,7 +8,7 @@ import { refuseCamunda } from '../model/foreign-cluster.js';
 import { detached, type Lease, type LeaseListener } from '../model/lease.js';
 import { leaseTiming } from '../model/lease-timing.js';
 import { harmless, type LeaseTracer, type NoteAttributes } from '../model/lease-tracer.js';
-import { checkSticky, type StickySettings, stickyMark } from '../model/sticky.js';
+import { type StickySettings, stickyMark } from '../model/sticky.js';
 import { readCluster, reportOverruled } from '../session/cluster-store.js';
 import { whileStoreIsAway } from '../session/store-retry.js';
 import { StoreSession } from '../session/store-session.js';
@@ -66,7 +66,6 @@ export async function acquireLease(options: AcquireLeaseOptions): Promise<Lease>
   const { store, clock, taskId } = options;
   checkWanted(options);
   checkTaskId(taskId);
-  checkSticky(options);
   const begun = clock.monotonic();
   const tracer = harmless(options.tracer);
   const facts = { 'nodelease.task_id': taskId, 'nodelease.store': store.url };

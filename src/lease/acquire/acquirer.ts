@@ -109,8 +109,9 @@ export class Acquirer {
    * be found expired, is renewed by a living task, or the sticky wait is over.
    */
   async #waitForFormer(first: CandidateScan): Promise<CandidateScan> {
-    const { clock, signal, emit, until, stickyWaitMs = 0 } = this.options;
-    const former = stickyWaitMs > 0 ? await this.#preference.former(first) : undefined;
+    const { clock, signal, emit, until, sticky, stickyWaitMs = 0 } = this.options;
+    const former =
+      sticky !== undefined && stickyWaitMs > 0 ? await this.#preference.former(first) : undefined;
     const limit = Math.min(until, clock.monotonic() + stickyWaitMs);
     let scan = first;
     while (former !== undefined && clock.monotonic() < limit) {

@@ -15,20 +15,19 @@ import {
   stampedUntilOf,
 } from '../model/lease-state.js';
 import { leaseTiming } from '../model/lease-timing.js';
+import type { StickySettings } from '../model/sticky.js';
 import type { StoredCluster } from '../session/cluster-store.js';
 import { isStoreAway, whileStoreIsAway } from '../session/store-retry.js';
 import type { StoreSession } from '../session/store-session.js';
 
 /** The context that the parts of acquiring share. */
-export interface AcquireContext {
+export interface AcquireContext extends Omit<StickySettings, 'sticky'> {
   readonly session: StoreSession;
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly taskId: string;
   /** The mark of the task's sticky key. */
   readonly sticky?: string | undefined;
-  readonly preferId?: number | undefined;
-  readonly stickyWaitMs?: number | undefined;
   readonly emit: LeaseListener;
   readonly signal?: AbortSignal | undefined;
   /** When to stop trying, on the monotonic clock. */

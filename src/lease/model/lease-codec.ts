@@ -7,7 +7,6 @@ import {
   type LeaseState,
   type ReleasedLease,
 } from './lease-state.js';
-import { isMark } from './sticky.js';
 
 /** A lease object as it is stored. */
 export interface EncodedLease {
@@ -108,7 +107,7 @@ export const nativeCodec: LeaseCodec = {
  * as large as a lease.
  */
 export function readMark({ sticky }: Readonly<Record<string, string>>): string | undefined {
-  return sticky !== undefined && isMark(sticky) ? sticky : undefined;
+  return sticky !== undefined && /^[\da-f]{16}$/.test(sticky) ? sticky : undefined;
 }
 
 function facts({
