@@ -233,7 +233,7 @@ export class Keeper extends NodeHolder {
     this.#uncertain = true;
     const result = await session.write(
       key,
-      nativeCodec.encode(released(last, this.#time.stampedUntil)),
+      nativeCodec.encode(released(last, this.#time.stampedUntil, session.storeNow().min)),
       this.#etag,
     );
     if (result.status === 'conflict') throw new Overtaken('a renewal of our own came in between');

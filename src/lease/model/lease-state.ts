@@ -1,4 +1,5 @@
 import type { Interval } from '../../store/lease-store.js';
+import { type TenureEnd, type TenureHistory, withPast } from './tenure-history.js';
 
 /** The versions of other nodes that a node knows: node id → version. */
 export type KnownNodes = Readonly<Record<number, number>>;
@@ -37,6 +38,8 @@ export interface HeldLease {
   readonly narrowIdsUntil: number | undefined;
   /** The mark of the holder's sticky key. A hint: it decides only which free id is tried first. */
   readonly sticky?: string | undefined;
+  /** The tenures before. */
+  readonly history?: TenureHistory | undefined;
 }
 
 /** A tombstone: no task holds the id, and its version is kept. */
@@ -58,6 +61,8 @@ export interface ReleasedLease {
   readonly stampedUntil: number | undefined;
   /** That of the last holder. */
   readonly sticky?: string | undefined;
+  /** The tenures so far. */
+  readonly history?: TenureHistory | undefined;
 }
 
 /**
@@ -200,7 +205,14 @@ export function acquired(previous: LeaseState, tenure: NewTenure): HeldLease {
     idWidth: tenure.idWidth,
     narrowIdsUntil: tenure.stampedUntil,
     sticky: tenure.sticky,
+    history: historyOf(previous),
   };
+}
+
+/** The tenures of a lease that a task takes. A lease that is still held has expired then. */
+export function historyOf(state: LeaseState): TenureHistory | undefined {
+  if (state.kind === 'vacant') return undefined;
+  return state.kind === 'held' ? withPast(state, 'expired', state.timestamp) : state.history;
 }
 
 /** Whether the last holder of an id had the same sticky key, or another or none. `none`: there was no holder. */
@@ -233,9 +245,10 @@ export function renewed(
  * The end of a tenure: a tombstone that keeps version and timestamp, so that neither its version nor its etag
  * ever repeats.
  */
-export function released(held: HeldLease, stampedUntil: number | undefined): ReleasedLease {
+export function released(held: HeldLease, stampedUntil: number | undefined, endedAt: number): ReleasedLease {
   const { version, timestamp, sticky } = held;
-  return { kind: 'released', version, timestamp, durationMs: 0, stampedUntil, sticky };
+  const history = withPast(held, 'released', endedAt);
+  return { kind: 'released', version, timestamp, durationMs: 0, stampedUntil, sticky, history };
 }
 
 /** A tombstone of an id that the cluster gives up. A holder must release first, or be {@link evicted}. */
@@ -248,9 +261,13 @@ export function retired(state: Exclude<LeaseState, HeldLease>, generation: numbe
 /**
  * An operator's forced release (rule 9): the version rises, and the holder finds a conflict when it renews.
  * No task may take the id while that holder can trust its lease (rule 1). That is one duration, or no time if
- * the lease has `expired` already.
+ * the lease has `expired` already. The history says how the tenure `ended`, and when.
  */
-export function evicted(held: HeldLease, expired = false): ReleasedLease {
+export function evicted(
+  held: HeldLease,
+  expired = false,
+  ended: readonly [end: TenureEnd, at: number] = ['expired', held.timestamp],
+): ReleasedLease {
   const durationMs = expired ? 0 : held.durationMs;
   return {
     kind: 'released',
@@ -259,5 +276,6 @@ export function evicted(held: HeldLease, expired = false): ReleasedLease {
     durationMs,
     stampedUntil: undefined,
     sticky: held.sticky,
+    history: expired ? historyOf(held) : withPast(held, ...ended),
   };
 }

@@ -53,6 +53,7 @@ const FOUND_BY: Readonly<Record<string, readonly string[]>> = {
   'never-revived': ['liveness'],
   'first-page-is-all': ['errors'],
   'key-is-a-right': ['exclusion', 'fencing', 'deadline'],
+  'history-without-evictions': ['history'],
   // On a store that tells no time of writing.
   'age-from-request': ['age', 'exclusion'],
   'age-from-reply': ['age'],

@@ -9,6 +9,7 @@ import type { SimulatedProcess } from '../world/simulated-process.js';
 import type { World } from '../world/world.js';
 import { IdObserver } from './id-observer.js';
 import { described, NEVER_HELD, type ObservedObject, observed } from './observed-object.js';
+import { PastObserver } from './past-observer.js';
 import { ScaleObserver, type Sender, toldSize } from './scale-observer.js';
 
 const ROUNDING_MS = 5;
@@ -39,6 +40,8 @@ export type InvariantName =
   | 'survivors'
   /** A task knows whether the last holder of its id had the same sticky key. */
   | 'previous'
+  /** A lease object says which tenures were before, and how they ended. */
+  | 'history'
   /** A task fails in no other way than the engine's contract says. */
   | 'errors'
   /** With the faults ended, no task waits while an id is free. */
@@ -96,6 +99,7 @@ export class Invariants {
   readonly #holders = new Map<string, string>();
   /** What each tenure should be told of the one before. */
   readonly #previous = new Map<string, Lease['previous']>();
+  readonly #past = new PastObserver((text) => this.#fail('history', text));
   readonly #unheard = new Map<SimulatedProcess, Unheard>();
   /** Until when each task may believe, on its machine's monotonic clock. */
   readonly #deadlines = new Map<SimulatedProcess, number>();
@@ -353,6 +357,7 @@ export class Invariants {
       const broken = this.#brokenFencing(key, known, now);
       if (broken !== undefined) this.#fail('fencing', broken);
       this.#objects.set(id, now);
+      this.#past.afterWrite(id, known, now);
       if (now.held && now.nonce !== known.nonce)
         this.#previous.set(`${id} version ${now.version}`, keeper(known, now));
       this.scales.afterWrite(id, known, now, sender);

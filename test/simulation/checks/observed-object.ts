@@ -17,6 +17,8 @@ export interface ObservedObject {
   readonly durationMs: number | undefined;
   /** The mark of the last holder's sticky key. */
   readonly sticky?: string | undefined;
+  /** The tenures before, as the object says. */
+  readonly history?: string | undefined;
 }
 
 export const NEVER_HELD: ObservedObject = {
@@ -67,6 +69,7 @@ export function observed(
       durationMs,
       timestamp: held && nonce === undefined ? undefined : timestamp,
       sticky: metadata.sticky,
+      history: metadata.history,
     };
   } catch {
     return undefined;
