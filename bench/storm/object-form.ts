@@ -20,7 +20,7 @@ export const nativeForm: ObjectForm = {
     return { body: encodeCluster(config), metadata: {} };
   },
   vacant: nativeCodec.encode({ kind: 'vacant' }),
-  released: (now, durationMs) => nativeCodec.encode(released(tenure(0, now, durationMs), Math.floor(now))),
+  released: (now, durationMs) => nativeCodec.encode(released(tenure(0, now, durationMs), Math.floor(now), 0)),
   held: (id, now, durationMs, renewal) => {
     const held = tenure(id, now, durationMs);
     const width = { idWidth: held.idWidth, narrowIdsUntil: held.narrowIdsUntil };

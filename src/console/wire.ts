@@ -20,6 +20,7 @@ export interface WireNode {
   readonly timestamp: number | null;
   readonly knownNodes: Readonly<Record<number, number>>;
   readonly idWidth: number | null;
+  readonly sticky?: string;
   readonly problem: string | null;
   /** Only in Camunda's cluster. */
   readonly camunda?: { readonly acquirable: boolean; readonly warning: string | null };

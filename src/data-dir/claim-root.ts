@@ -1,5 +1,6 @@
 import { link, rename, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import type { RandomSource } from '../base/clock.js';
 import { Damage, readRegular, unless, writeDurably } from '../base/files.js';
 import { isDone } from './copy-tree.js';
 import { DataDirError } from './data-dir-error.js';
@@ -15,6 +16,8 @@ interface Claim {
  * it.
  */
 export const OWNER = 'nodelease.json';
+/** The file at the root with its sticky key. */
+export const KEY = 'nodelease-key';
 
 /**
  * Ensures that a root does not belong to another store: each store would take the other's versions for
@@ -23,7 +26,7 @@ export const OWNER = 'nodelease.json';
  */
 export async function checkOwner({ root, store }: Claim): Promise<void> {
   const path = join(resolve(root), OWNER);
-  const found = (await readOwner(path))?.toString();
+  const found = await readOwn(path);
   if (found === undefined || found === ownerOf(store)) return;
   const choice = 'choose another root, or correct the file where the store has moved';
   throw new DataDirError(`${path} says ${found.trim()}, and the store of this lease is ${store}: ${choice}`);
@@ -35,21 +38,38 @@ export async function checkOwner({ root, store }: Claim): Promise<void> {
  */
 export async function claimRoot(claim: Claim): Promise<void> {
   const path = join(resolve(claim.root), OWNER);
-  if ((await readOwner(path)) === undefined) {
-    // The file appears complete or not at all, and the first one stays.
-    const draft = `${path}.${claim.lease.id}.${claim.lease.version}`;
-    await writeDurably(draft, Buffer.from(ownerOf(claim.store)));
-    const isLinked = await isDone(unless(['EEXIST'], link(draft, path)));
-    // On a file system without links the last one stays, and the others are refused from their next start on.
-    if (!isLinked) await rename(draft, path);
-    await rm(draft, { force: true });
-  }
+  // On a file system without links the last one stays, and the others are refused from their next start on.
+  if ((await readOwn(path)) === undefined)
+    await createOnce(path, `${claim.lease.id}.${claim.lease.version}`, ownerOf(claim.store));
   await checkOwner(claim);
 }
 
-async function readOwner(path: string): Promise<Buffer | undefined> {
+/**
+ * The sticky key of a root, made when it has none: it moves with the file system.
+ * @throws {DataDirError} when its file holds no key
+ */
+export async function stickyKeyAt(root: string, random: Pick<RandomSource, 'hex'>): Promise<string> {
+  const path = join(resolve(root), KEY);
+  if ((await readOwn(path)) === undefined) await createOnce(path, random.hex(8), `${random.hex(16)}\n`);
+  const key = (await readOwn(path))?.trim();
+  if (key !== undefined && /^[\da-f]{32}$/.test(key)) return key;
+  throw new DataDirError(
+    `${path} holds no sticky key: expected 32 hex digits; remove it, and a new one is made`,
+  );
+}
+
+/** Creates a file, which appears complete or not at all. The first one stays. */
+async function createOnce(path: string, draftName: string, content: string): Promise<void> {
+  const draft = `${path}.${draftName}`;
+  await writeDurably(draft, Buffer.from(content));
+  const isLinked = await isDone(unless(['EEXIST'], link(draft, path)));
+  if (!isLinked) await rename(draft, path);
+  await rm(draft, { force: true });
+}
+
+async function readOwn(path: string): Promise<string | undefined> {
   try {
-    return await readRegular(path);
+    return (await readRegular(path))?.toString();
   } catch (error) {
     if (error instanceof Damage)
       throw new DataDirError(`${path} is a ${error.what}, and no file: move it away, or choose another root`);

@@ -6,7 +6,7 @@ import type { CopyMode } from './copy-tree.js';
 
 /** A directory that follows the node id: `ROOT/node-<id>/v<version>`, made from the version before. */
 export interface DataDirOptions {
-  /** The parent of all directories, on a file system that all tasks share. It must exist. */
+  /** The parent of all directories, on a file system that all tasks share unless `local`. It must exist. */
   readonly root: string;
   /** How many valid versions of a node id are kept, the new one included, 1 … 1000. @default 2 */
   readonly retention?: number;
@@ -22,6 +22,13 @@ export interface DataDirOptions {
    * @default false
    */
   readonly copy?: boolean;
+  /**
+   * Whether only this host has the file system. The versions on it may then be older than those of other
+   * hosts: a new version is made from one only if the last tenure of the node id, with the same sticky key,
+   * left it here; otherwise it begins empty.
+   * @default false
+   */
+  readonly local?: boolean;
   /** Receives the events of the directory. Must not throw. */
   readonly onEvent?: (event: DataDirEvent) => void;
 }
@@ -46,6 +53,8 @@ export type DataDirEvent = { readonly path: string } /** Sent every ten seconds.
   /** An old version, an unfinished one, or a leftover of one. */
   | { readonly type: 'removed' }
   | { readonly type: 'not-removed'; readonly error: unknown }
+  /** The root is on a file system of one host, and other hosts use the same store. */
+  | { readonly type: 'looks-local'; readonly fileSystem: string }
 );
 
 /** Number of versions that are kept by default. */

@@ -57,9 +57,10 @@ const TREE: Tree = {
   'd/directory-initialized.json': 'of the user',
 };
 
-const held = (version: number, id = 3): PrepareOptions['lease'] => ({
+const held = (version: number, id = 3, previous: PrepareOptions['lease']['previous'] = 'other') => ({
   id,
   version,
+  previous,
   signal: new AbortController().signal,
   isValid: () => true,
 });
@@ -67,7 +68,7 @@ const prepare = (version: number, options: Partial<PrepareOptions> = {}) =>
   prepareDataDir({
     root,
     lease: held(version),
-    store: 's3://b/p',
+    store: 'file:/leases',
     released: false,
     clock,
     onEvent: (event) => events.push(event),
@@ -78,9 +79,9 @@ const inode = (version: number, path: string) => statSync(join(at(version), path
 
 describe('a new version', () => {
   it('is empty without an earlier version, and marked as Camunda marks it', async () => {
-    expect(await prepare(1)).toBe(at(1));
+    expect(await prepare(1)).toEqual({ path: at(1), restored: false });
     expect(manifest(root)).toHaveLength(4);
-    expect(readFileSync(join(root, 'nodelease.json'), 'utf8')).toBe('{"store":"s3://b/p"}\n');
+    expect(readFileSync(join(root, 'nodelease.json'), 'utf8')).toBe('{"store":"file:/leases"}\n');
     expect(readFileSync(join(at(1), 'directory-initialized.json'), 'utf8')).toBe(
       '{"initializedAt":1795351126653,"version":1,"initializedFrom":null}',
     );
@@ -103,6 +104,28 @@ describe('a new version', () => {
       files: 4,
       bytes: 17,
     });
+  });
+
+  it.each([
+    ['the last tenure, with the same key, left it here', 4, 'same', 3],
+    ['another host has held the node id since', 5, 'same', null],
+    ['the last tenure had another key', 4, 'other', null],
+    ['the last tenure is not known', 4, undefined, null],
+  ] as const)('on a local disk: %s', async (_, version, previous, from) => {
+    makeVersion(root, 3, 3, TREE);
+    const prepared = await prepare(version, { local: true, lease: held(version, 3, previous) });
+    expect(prepared).toEqual({ path: at(version), restored: from !== null });
+    expect(events.at(-1)).toMatchObject({ type: 'prepared', from });
+    expect(existsSync(join(at(version), 'a'))).toBe(from !== null);
+  });
+
+  it.each([
+    ['s3://b/p', undefined, ['looks-local', 'prepared']],
+    ['s3://b/p', true, ['prepared']],
+    ['file:/leases', undefined, ['prepared']],
+  ])('on a file system of one host, with the store %s, local %s: %s', async (store, local, types) => {
+    await prepare(1, { store, ...(local && { local }) });
+    expect(events.map(({ type }) => type)).toEqual(types);
   });
 
   it('keeps modes, times and, for root, owners', async () => {
@@ -268,7 +291,7 @@ describe('a start is refused with the reason, and nothing is changed, because of
     [
       'a link in place of it',
       /nodelease.json is a symbolic link, and no file/,
-      () => writeTree(root, { other: '{"store":"s3://b/p"}\n', 'nodelease.json': '-> other' }),
+      () => writeTree(root, { other: '{"store":"file:/leases"}\n', 'nodelease.json': '-> other' }),
     ],
     [
       'a FIFO in place of it',
@@ -371,7 +394,7 @@ describe('of other versions', () => {
     makeVersion(root, 3, 1, TREE);
     makeVersion(root, 3, 2, TREE);
     writeTree(root, { 'node-3/v1.removed': 'in the way' });
-    expect(await prepare(3)).toBe(at(3));
+    expect((await prepare(3)).path).toBe(at(3));
     expect(events.at(-1)).toMatchObject({ type: 'not-removed', path: at(1) });
   });
 });

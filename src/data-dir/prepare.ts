@@ -21,6 +21,8 @@ import { nodeDirOf, obsoleteOf, sourceFor, type VersionDir, versionsIn } from '.
 // - The lease makes the order. A version belongs to one task (rule 2). When it has been acquired, all earlier
 //   tenures are over (rule 4). So the directories below the own version have no living maker. Those above it
 //   do not concern this tenure: they are never touched.
+// - A local disk shows only its own host's tenures. So the version just before is the only source there, and
+//   only where the acquiring write has replaced a lease of the same sticky key: it was made on this disk.
 // - One store for each root. Its URL is recorded at the root: the versions of another store are not earlier
 //   tenures.
 // - Complete or absent. The marker comes last, when every file and every name of the directory has been
@@ -39,7 +41,7 @@ import { nodeDirOf, obsoleteOf, sourceFor, type VersionDir, versionsIn } from '.
 //   root. No path leads through what that user puts there meanwhile (`HeldTree`).
 
 export interface PrepareOptions extends DataDirOptions {
-  readonly lease: Pick<Lease, 'id' | 'version' | 'signal' | 'isValid'>;
+  readonly lease: Pick<Lease, 'id' | 'version' | 'previous' | 'signal' | 'isValid'>;
   /** The URL of the lease's store. */
   readonly store: string;
   /** Whether the previous tenure has released the node id. */
@@ -49,12 +51,29 @@ export interface PrepareOptions extends DataDirOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** File systems of one host, by the numbers of statfs(2). */
+const LOCAL_FILE_SYSTEMS: Readonly<Record<number, string>> = {
+  61267: 'ext4',
+  1481003842: 'xfs',
+  2435016766: 'btrfs',
+  801189825: 'zfs',
+  16914836: 'tmpfs',
+};
+
 /** From one report of progress to the next, in milliseconds. */
 const PROGRESS_INTERVAL_MS = 10_000;
 
+/** The data directory of a tenure. */
+export interface PreparedDataDir {
+  /** Absolute. */
+  readonly path: string;
+  /** Whether it was made from an older version; otherwise it was empty. */
+  readonly restored: boolean;
+}
+
 /**
- * Makes the data directory of a tenure. Resolves to its absolute path when it is complete, and older versions
- * have been removed as far as possible.
+ * Makes the data directory of a tenure. Resolves when it is complete, and older versions have been removed as
+ * far as possible.
  *
  * It rejects at once when the lease is lost or `signal` aborts, even if the file system hangs. The current
  * operation may then still finish, as that of a stale holder does.
@@ -64,7 +83,7 @@ const PROGRESS_INTERVAL_MS = 10_000;
  * @throws {LeaseLostError} as soon as the lease is lost
  * @throws `signal.reason`
  */
-export async function prepareDataDir(options: PrepareOptions): Promise<string> {
+export async function prepareDataDir(options: PrepareOptions): Promise<PreparedDataDir> {
   const { lease, signal } = options;
   const preparation = new Preparation(options);
   try {
@@ -105,11 +124,12 @@ class Preparation {
     return this.#full(this.#own);
   }
 
-  async run(): Promise<string> {
+  async run(): Promise<PreparedDataDir> {
     const tree = this.#tree;
     const { lease, clock, retention = DEFAULT_RETENTION } = this.options;
     const { version } = lease;
     await checkOwner(this.options);
+    await this.#warnOfLocalRoot();
     await this.#checkPlace(this.#nodeDir);
     const versions = await versionsIn(tree, this.#nodeDir);
     const source = await this.#source(versions);
@@ -142,14 +162,23 @@ class Preparation {
     this.#emit({ type: 'prepared', path: this.path, from: source?.dir.version ?? null, mode, ...counts });
     await this.#remove(obsoleteOf(await versionsIn(tree, this.#nodeDir), retention).map(({ path }) => path));
     this.#check();
-    return this.path;
+    return { path: this.path, restored: source !== undefined };
+  }
+
+  /** Where other hosts use the same store, a version here may be older than theirs. */
+  async #warnOfLocalRoot(): Promise<void> {
+    const { local, store } = this.options;
+    const isOfOneHost = store.startsWith('file:') || store === 'memory:';
+    const fileSystem = LOCAL_FILE_SYSTEMS[(await statfs(this.#tree.top)).type];
+    if (fileSystem !== undefined && !local && !isOfOneHost)
+      this.#emit({ type: 'looks-local', path: this.#tree.top, fileSystem });
   }
 
   /** The source version, and the files to be copied. Nothing is changed before that is known. */
   async #source(versions: readonly VersionDir[]): Promise<Source | undefined> {
     const { lease, exclude = [] } = this.options;
     const { version } = lease;
-    const dir = sourceFor(version, versions);
+    const dir = this.#sourceFor(versions);
     for (const each of versions) {
       if (each.version >= version && each.state === 'valid') {
         const why =
@@ -172,6 +201,14 @@ class Preparation {
       planCopy(this.#tree, dir.path, exclusionOf(exclude, 'exclude'), this.#check),
     );
     return { dir, plan };
+  }
+
+  /** On a local disk older versions prove nothing: other hosts may have had the id in between. */
+  #sourceFor(versions: readonly VersionDir[]): VersionDir | undefined {
+    const { lease, local = false } = this.options;
+    const newest = sourceFor(lease.version, versions);
+    const isLast = lease.previous === 'same' && newest?.version === lease.version - 1;
+    return local && !isLast ? undefined : newest;
   }
 
   async #checkPlace(path: string): Promise<void> {

@@ -141,7 +141,7 @@ describe('a cluster that is followed', () => {
       await same();
       hold(0, 'a', 1);
       hold(1, 'b', 7);
-      write(2, released(lease('c', 3), undefined));
+      write(2, released(lease('c', 3), undefined, 0));
       write(3, {
         kind: 'retired',
         version: 2,
@@ -175,7 +175,7 @@ describe('a cluster that is followed', () => {
     hold(0, 'a', 1);
     await clock.advance(1_000);
     expect([updates(), events()]).toEqual([2, []]);
-    write(0, released(lease('a', 1), undefined));
+    write(0, released(lease('a', 1), undefined, 0));
     await clock.advance(1_000);
     expect(events()).toEqual([['released', 0, 1]]);
     hold(0, 'b', 2);
@@ -263,7 +263,7 @@ describe('a cluster that is followed', () => {
     await clock.advance(1_000);
     expect(calls).toEqual([{ operation: 'list' }]);
 
-    write(4, retired(released(lease('b', 3), undefined), 1));
+    write(4, retired(released(lease('b', 3), undefined, 0), 1));
     await clock.advance(1_000);
     expect((await follower.snapshot()).report.draining).toEqual([]);
     expect(events()).toEqual([]);
@@ -454,7 +454,7 @@ describe('what following a cluster costs', () => {
     events();
     for (let round = 0; round < 5; round += 1) {
       for (let id = 0; id < 399; id += 1) hold(id, `t${id}`, 1);
-      if (round === 2) write(399, released(lease('t399', 1), undefined));
+      if (round === 2) write(399, released(lease('t399', 1), undefined, 0));
       if (round === 2) hold(450, 'new', 1);
       await clock.advance(1_000);
       expect(calls.filter(({ operation }) => operation === 'read').length).toBeLessThanOrEqual(100);

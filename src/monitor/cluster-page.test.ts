@@ -62,7 +62,7 @@ describe('a page of a large cluster', () => {
     for (let id = 0; id < 9_000; id += 1) write(id, heldBy(`task-${id}`));
     await clock.advance(17_000);
     for (let id = 0; id < 8_990; id += 1) write(id, heldBy(`task-${id}`, 1));
-    for (let id = 9_000; id < 9_100; id += 1) write(id, released(heldBy('gone'), undefined));
+    for (let id = 9_000; id < 9_100; id += 1) write(id, released(heldBy('gone'), undefined, 0));
     bucket.remove('9500.json');
     const seen = await pager().scan(going);
     expect(asked()).toEqual([
@@ -106,7 +106,7 @@ describe('a page of a large cluster', () => {
     write(3, heldBy('task'));
     write(4, heldBy('task'));
     beforeRead((key) => {
-      if (key === '3.json') write(3, released(heldBy('task'), undefined));
+      if (key === '3.json') write(3, released(heldBy('task'), undefined, 0));
     });
     const seen = await pager({ only: 'held' }).scan(going);
     expect(seen?.nodes.map(({ id }) => id)).toEqual([4]);
@@ -117,7 +117,7 @@ describe('a page of a large cluster', () => {
     write(900, heldBy('dead'));
     await clock.advance(17_000);
     write(800, heldBy('alive'));
-    write(850, released(heldBy('gone'), undefined));
+    write(850, released(heldBy('gone'), undefined, 0));
     bucket.remove('950.json');
     const seen = await pager({ telling: true, limit: 5 }).scan(going);
     expect(seen?.nodes.map(({ id, state }) => [id, state])).toEqual([
@@ -185,7 +185,7 @@ describe('a cluster that has shrunk', () => {
     expect(seen?.totals).toMatchObject({ free: 2, retired: 2 });
     // Its holder renews it, which changes nothing.
     write(2, heldBy('late', 1));
-    write(5, retired(released(heldBy('later'), undefined), 1));
+    write(5, retired(released(heldBy('later'), undefined, 0), 1));
     asked();
     expect((await pages.scan(going))?.draining.map(({ id }) => id)).toEqual([2]);
     expect(asked()).toEqual(['list']);
@@ -195,7 +195,7 @@ describe('a cluster that has shrunk', () => {
     const { pager, write, beforeRead } = scene(3, { size: 1, generation: 1 });
     for (const id of [1, 2]) write(id, heldBy('late'));
     beforeRead((key) => {
-      if (key === '1.json') write(1, retired(released(heldBy('late'), undefined), 1));
+      if (key === '1.json') write(1, retired(released(heldBy('late'), undefined, 0), 1));
     });
     expect((await pager().scan(going))?.draining.map(({ id }) => id)).toEqual([2]);
   });

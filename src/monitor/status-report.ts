@@ -116,6 +116,10 @@ export interface NodeReport {
    * the holder does not say.
    */
   readonly idWidth: number | null;
+  /**
+   * The first 16 hex digits of the SHA-256 of the last holder's sticky key; left out if it had none.
+   */
+  readonly sticky?: string;
   readonly problem: string | null;
   /**
    * The further facts in Camunda's cluster; left out in a cluster of nodelease, and if the object cannot be
@@ -207,7 +211,17 @@ export function clusterReport({
 
 /** The report on one node id, with its `problem`, if any. */
 export function nodeReport(node: NodeStatus, problem: string | undefined): NodeReport {
-  const { id, state, version, taskId = null, age, timestamp = null, knownNodes, idWidth = null } = node;
+  const {
+    id,
+    state,
+    version,
+    taskId = null,
+    age,
+    timestamp = null,
+    knownNodes,
+    idWidth = null,
+    sticky,
+  } = node;
   const expiresIn = expiresInMs(node);
   return {
     ...{ id, state, version, taskId },
@@ -215,6 +229,7 @@ export function nodeReport(node: NodeStatus, problem: string | undefined): NodeR
       age === undefined ? null : [Math.floor(age.min), Number.isFinite(age.max) ? Math.ceil(age.max) : null],
     expiresInMs: expiresIn === undefined ? null : Math.ceil(expiresIn),
     ...{ timestamp, knownNodes, idWidth },
+    ...(sticky !== undefined && { sticky }),
     problem: problem ?? null,
     ...(node.camunda && { camunda: node.camunda }),
   };

@@ -69,6 +69,20 @@ export interface AcquireOptions {
    * retired (`retiring`). Each read is a request. @default at each renewal
    */
   readonly settingsIntervalMs?: number;
+  /**
+   * Names this instance over its restarts, such as a volume id: 1 … 256 characters. Of the free node ids it
+   * gets the one that it held last. `file` is a key in the root of the data directory. It is a preference: two
+   * tasks with one key get two node ids.
+   * @default none
+   */
+  readonly sticky?: string;
+  /** The node id that is tried before all others where it is free. @default none */
+  readonly preferId?: number;
+  /**
+   * How long to wait for the own former node id where its lease has not been released, in milliseconds,
+   * 0 … 86400000. It needs `sticky`. @default 0
+   */
+  readonly stickyWaitMs?: number;
   /** URL of the store's server: S3-compatible, another cloud of Azure, an emulator. @default the cloud's */
   readonly endpoint?: string;
   /** Region of the S3 bucket. @default what the AWS environment says */

@@ -1,6 +1,7 @@
 import { withTimeout } from '../base/abort.js';
 import { ConfigError } from '../base/errors.js';
 import type { DataDirOptions } from '../data-dir/data-dir-options.js';
+import type { PreparedDataDir } from '../data-dir/prepare.js';
 import type { Announcement } from '../discovery/announcement.js';
 import type { Discoverer, DiscovererOptions } from '../discovery/discoverer.js';
 import type { Discovery, DiscoveryEvent, TenureOrigin } from '../discovery/discovery.js';
@@ -62,6 +63,8 @@ export interface HoldOptions
   readonly limited?: (what: string, limitMs: number, step: Promise<void>) => Promise<void>;
 }
 
+/** The value of `sticky` for a key that is in the root of the data directory. */
+const STICKY_FILE = 'file';
 /** How long the removal of the node from the discovery tree may delay the release, in milliseconds. */
 const LEAVE_TIMEOUT_MS = 1_500;
 /** How long the end of the data directory may delay the end, in milliseconds. */
@@ -78,6 +81,8 @@ export interface HeldNode {
   readonly discovery: Discovery | undefined;
   /** The absolute path of the data directory; undefined without one. */
   readonly dataDir: string | undefined;
+  /** Whether that directory was made from an older version. */
+  readonly dataRestored: boolean | undefined;
   /**
    * Removes the node from the discovery tree, so that no work is sent to a node id that another task may hold
    * by then. Then it releases the node id, and closes all that was opened for it.
@@ -145,13 +150,14 @@ export async function holdNode(options: HoldOptions): Promise<HeldNode> {
     await discoverer?.connected(signal);
     source = await leaseFrom(options, onEvent, discoverer);
     const { lease, leases, announcesNode } = source;
-    dataDir = options.dataDir && (await prepared(options.dataDir, lease, origin, options));
+    const data = options.dataDir && (await prepared(options.dataDir, lease, origin, options));
+    dataDir = data?.path;
     const discovery = await discoverer?.start(
       { lease, origin, leases, announcesNode, announcesService },
       signal,
     );
     monitor?.hold(lease, discovery, dataDir);
-    return { lease, discovery, dataDir, end };
+    return { lease, discovery, dataDir, dataRestored: data?.restored, end };
   } catch (error) {
     // Before the release is reported: a node id that was never handed over counts as failed.
     monitor?.failed(error);
@@ -160,13 +166,13 @@ export async function holdNode(options: HoldOptions): Promise<HeldNode> {
   }
 }
 
-/** The path of the data directory of a tenure, once it is complete. The lease is renewed meanwhile. */
+/** The data directory of a tenure, once it is complete. The lease is renewed meanwhile. */
 async function prepared(
   dataDir: DataDirOptions,
   lease: Lease,
   origin: TenureOrigin,
   options: HoldOptions,
-): Promise<string> {
+): Promise<PreparedDataDir> {
   const { clock, signal, monitor } = options;
   const store = givesOutIds(options);
   monitor?.waits(`node id ${lease.id} has been acquired, and its data directory is being prepared`);
@@ -218,7 +224,18 @@ async function leaseFrom(
     return { lease: staticLease({ id: nodeId, taskId }), announcesNode: true };
   }
   if (provider === 'zookeeper') return fromZooKeeper(options, onEvent, discoverer as Discoverer);
-  return keeper === 'worker' ? fromWorker(options, onEvent) : fromStore(options, onEvent);
+  const sticky = await stickyKey(options);
+  const wanted = { ...options, sticky };
+  return keeper === 'worker' ? fromWorker(wanted, onEvent) : fromStore(wanted, onEvent);
+}
+
+/** The key; `file` is the key in the root of the data directory. */
+async function stickyKey({ sticky, dataDir, random }: HoldOptions): Promise<string | undefined> {
+  if (sticky !== STICKY_FILE) return sticky;
+  if (dataDir === undefined)
+    throw new ConfigError('sticky', sticky, 'a data directory, too, which has the key');
+  const { stickyKeyAt } = await import('../data-dir/claim-root.js');
+  return stickyKeyAt(dataDir.root, random);
 }
 
 /** A node id from a store, kept in this thread. */
@@ -249,9 +266,10 @@ async function fromWorker(options: HoldOptions, onEvent: LeaseListener): Promise
     );
   }
   const { taskId, endpoint, region, etcd, cluster, nodes, durationMs, graceMs, probed } = options;
-  const { acquireTimeoutMs, waitPollMs, settingsIntervalMs } = options;
+  const { acquireTimeoutMs, waitPollMs, settingsIntervalMs, sticky, preferId, stickyWaitMs } = options;
   const access = { taskId, endpoint, region, etcd, acquireTimeoutMs, waitPollMs, settingsIntervalMs };
-  const wanted = { ...access, cluster, nodes, durationMs, graceMs, probed };
+  const preference = { sticky, preferId, stickyWaitMs };
+  const wanted = { ...access, ...preference, cluster, nodes, durationMs, graceMs, probed };
   const { acquireInWorker } = await import('./worker/worker-lease.js');
   const lease = await acquireInWorker({
     settings: { ...wanted, store: storeUrl, killOnLoss },

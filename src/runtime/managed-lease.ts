@@ -18,6 +18,8 @@ export interface ManagedLease extends Lease {
   readonly discovery: Discovery | undefined;
   /** The absolute path of the data directory of this tenure; undefined without the option of that name. */
   readonly dataDir: string | undefined;
+  /** Whether that directory was made from an older version; otherwise it was empty. */
+  readonly dataRestored: boolean | undefined;
 }
 
 /**
@@ -25,7 +27,7 @@ export interface ManagedLease extends Lease {
  * `onRelease` is called when that begins.
  */
 export function manage(node: HeldNode, onLost: LossPolicy, onRelease: () => void): ManagedLease {
-  const { lease, discovery, dataDir } = node;
+  const { lease, discovery, dataDir, dataRestored } = node;
   let ending: Promise<void> | undefined;
   const release = () => {
     if (ending === undefined) {
@@ -43,8 +45,10 @@ export function manage(node: HeldNode, onLost: LossPolicy, onRelease: () => void
     id: lease.id,
     version: lease.version,
     taskId: lease.taskId,
+    previous: lease.previous,
     discovery,
     dataDir,
+    dataRestored,
     signal: lease.signal,
     retiring: lease.retiring,
     get deadline() {

@@ -33,6 +33,13 @@ export const DATA_DIR_SETTINGS = {
     sentence:
       'copy files also where the predecessor has released the node id, instead of linking them, so that older versions never change',
   },
+  'data-local': {
+    kind: onOff,
+    option: 'dataDir.local',
+    needs: 'data-dir',
+    sentence:
+      'the root is on a disk that only this host has: a version is made from an older one only where this disk has that of the last tenure (see --sticky), otherwise it begins empty, with NODE_DATA_RESTORED=false',
+  },
 } satisfies Readonly<Record<string, Setting>>;
 
 /** What `--data-dir` and the settings that go with it say. */

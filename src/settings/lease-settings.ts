@@ -70,6 +70,30 @@ export const LEASE_SETTINGS = {
     sentence:
       'first pause between two listings of a store that tells of no changes while no node id is free; it grows to a third of the duration',
   },
+  sticky: {
+    kind: text('key', /^.{1,256}$/su, '1 to 256 characters'),
+    default: 'none',
+    option: 'sticky',
+    storeOnly: true,
+    sentence:
+      'names this instance over its restarts, such as a volume id: of the free node ids it gets the one that it held last; "file" is a key in the root of the data directory. A preference: two tasks with one key get two node ids',
+  },
+  'prefer-id': {
+    kind: integer(0, MAX_NODE_IDS - 1),
+    default: 'none',
+    option: 'preferId',
+    storeOnly: true,
+    sentence: 'the node id that is tried before all others where it is free',
+  },
+  'sticky-wait': {
+    kind: duration({ max: 86_400_000 }),
+    default: '0s',
+    option: 'stickyWaitMs',
+    needs: 'sticky',
+    storeOnly: true,
+    sentence:
+      'how long to wait for the own former node id where its lease has not been released, as after a kill',
+  },
   'settings-interval': {
     kind: duration({
       min: 1,

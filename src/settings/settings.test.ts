@@ -41,6 +41,7 @@ describe('settings', () => {
       retention: 3,
       exclude: ['runtime', '*.tmp'],
       copy: true,
+      local: false,
     });
   });
 
@@ -55,10 +56,14 @@ describe('settings', () => {
       'acquire-timeout': '2m',
       'wait-poll': '5s',
       'settings-interval': '1m',
+      sticky: 'volume-7',
+      'prefer-id': '7',
+      'sticky-wait': '30s',
       'data-dir': '/data',
       'data-retention': '3',
       'data-exclude': 'runtime,*.tmp',
       'data-copy': 'true',
+      'data-local': 'true',
       'on-retire': 'drain',
       'node-id': '3',
       endpoint: 'http://127.0.0.1:9000',
@@ -106,7 +111,10 @@ describe('settings', () => {
     const rounds = [
       { left: ['node-id', ...ofEtcd], store: 's3://bucket/prefix' },
       { left: ['node-id', 'endpoint'], store: 'etcds://etcd/prefix' },
-      { left: ['store', 'endpoint', ...ofEtcd, 'data-dir', 'data-exclude', 'data-copy'], store: 'file:x' },
+      {
+        left: ['store', 'endpoint', ...ofEtcd, 'data-dir', 'data-exclude', 'data-copy', 'data-local'],
+        store: 'file:x',
+      },
     ];
     for (const { left, store } of rounds) {
       const given = Object.entries({ ...values, store }).filter(([name]) => !left.includes(name));

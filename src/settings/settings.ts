@@ -43,6 +43,9 @@ const PLAIN = {
   /** Without limit when it is absent. */
   acquireTimeoutMs: 'acquire-timeout',
   waitPollMs: 'wait-poll',
+  sticky: 'sticky',
+  preferId: 'prefer-id',
+  stickyWaitMs: 'sticky-wait',
   /** At each renewal when it is absent. */
   settingsIntervalMs: 'settings-interval',
   onRetire: 'on-retire',
@@ -110,6 +113,8 @@ export function readSettings(sources: SettingSources): Settings {
   };
   checkGrace(sources, settings);
   checkNodeId(sources, settings);
+  if (settings.sticky === undefined)
+    refuseFlags(sources, ({ needs }) => needs === 'sticky', '--sticky KEY beside it');
   if (server && !takesEndpoint(store) && (server.flag || !find(sources, 'store')?.flag))
     refuse(server, `no endpoint with the store ${store.url} (only s3:, azblob: and gs: have one)`);
   checkProvider(sources, settings, server);
@@ -188,6 +193,7 @@ function readDataDir(sources: SettingSources): DataDirSettings | undefined {
     retention: readOrDefault(sources, 'data-retention'),
     exclude: read(sources, 'data-exclude') ?? [],
     copy: read(sources, 'data-copy') ?? false,
+    local: read(sources, 'data-local') ?? false,
   };
 }
 

@@ -99,7 +99,10 @@ function readTls(sources: SettingSources): ZooKeeperTls | undefined {
 }
 
 function checkNothingToAnnounce(sources: SettingSources, names: readonly Given[]): void {
-  const useless = firstFlag(sources, ({ needs }) => needs !== undefined && needs !== 'data-dir');
+  const useless = firstFlag(
+    sources,
+    ({ needs }) => needs !== undefined && needs !== 'data-dir' && needs !== 'sticky',
+  );
   if (useless) {
     // A password does not belong into a log.
     const shown = useless.label === '--zookeeper-auth' ? 'digest:…' : useless.text;

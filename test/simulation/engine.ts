@@ -18,3 +18,15 @@ export interface Engine {
 
 export const shippedEngine: Engine = { acquire: acquireLease };
 export const observedEngine: Engine = { acquire: acquireLease, observesAges: true };
+
+/** Each host has a sticky key, which two or three of them share. */
+export const stickyEngine: Engine = {
+  acquire: (options) => {
+    const host = Number(/^task-(\d+)/.exec(options.taskId)?.[1]);
+    return acquireLease({
+      ...options,
+      sticky: `volume-${host % 3}`,
+      stickyWaitMs: host % 2 === 0 ? 10_000 : 0,
+    });
+  },
+};

@@ -47,8 +47,8 @@ export const PLANTS: readonly Plant[] = [
     edits: [
       {
         file: claim,
-        from: 'return { id, held, etag: applied, sentAt, expiresAfterMs, stampedUntil };',
-        to: 'return { id, held, etag: applied, sentAt: clock.monotonic(), expiresAfterMs, stampedUntil };',
+        from: 'return { id, held, etag: applied, sentAt, expiresAfterMs, stampedUntil, previous: former };',
+        to: 'return { id, held, etag: applied, sentAt: clock.monotonic(), expiresAfterMs, stampedUntil, previous: former };',
       },
       {
         file: keeper,
@@ -118,7 +118,7 @@ export const PLANTS: readonly Plant[] = [
     edits: [
       {
         file: keeper,
-        from: 'const result = await session.write(key, nativeCodec.encode(released(last, this.#time.stampedUntil)), this.#etag);',
+        from: 'const result = await session.write(key, nativeCodec.encode(released(last, this.#time.stampedUntil, session.storeNow().min)), this.#etag);',
         to: "await session.store.discardProbe(key);\n                const result = { status: 'written' };",
       },
     ],
@@ -313,8 +313,8 @@ export const PLANTS: readonly Plant[] = [
     edits: [
       {
         file: keeper,
-        from: 'released(last, this.#time.stampedUntil)',
-        to: 'released(last, this.#time.after)',
+        from: 'released(last, this.#time.stampedUntil, ',
+        to: 'released(last, this.#time.after, ',
       },
     ],
   },
@@ -380,7 +380,7 @@ export const PLANTS: readonly Plant[] = [
     edits: [
       {
         file: retirement,
-        from: 'const result = await this.steps.options.session.write(leaseKey(id), nativeCodec.encode(tombstone), object.etag, call);',
+        from: 'const result = await session.write(leaseKey(id), nativeCodec.encode(tombstone), object.etag, call);',
         to: "await this.steps.options.session.store.discardProbe(leaseKey(id));\n        const result = { status: 'written', etag: object.etag };",
       },
     ],
@@ -400,7 +400,7 @@ export const PLANTS: readonly Plant[] = [
     name: 'retire-frees-at-once',
     breaks:
       'an id that was retired by force may be taken as soon as the cluster has grown, while its old holder still trusts its lease (rule 1)',
-    edits: [{ file: retirement, from: 'evicted(state, expired)', to: 'evicted(state, true)' }],
+    edits: [{ file: retirement, from: 'evicted(state, expired, [', to: 'evicted(state, true, [' }],
   },
   {
     name: 'retires-one-too-many',
@@ -449,6 +449,34 @@ export const PLANTS: readonly Plant[] = [
         file: partialListing,
         from: 'this.#after = last;',
         to: 'this.complete = true;',
+      },
+    ],
+  },
+  {
+    name: 'key-is-a-right',
+    breaks: 'a task takes a held id whose holder has the same sticky key (rule 4)',
+    engine: 'sticky',
+    edits: [
+      {
+        file: acquirer,
+        from: "if (chance.kind === 'free')",
+        to: "if (chance.kind === 'free' || (state.sticky !== undefined && state.sticky === this.options.sticky))",
+      },
+      {
+        file: candidates,
+        from: 'if (row.size > nativeCodec.tombstoneMaxBytes && !mayExceed(row.age, needMs))',
+        to: 'if (false)',
+      },
+    ],
+  },
+  {
+    name: 'history-without-evictions',
+    breaks: 'a forced release leaves the evicted tenure out of the history',
+    edits: [
+      {
+        file: leaseState,
+        from: 'history: expired ? historyOf(held) : withPast(held, ...ended)',
+        to: 'history: expired ? historyOf(held) : held.history',
       },
     ],
   },

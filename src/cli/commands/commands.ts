@@ -115,6 +115,20 @@ export const COMMANDS: readonly CommandRow[] = [
     load: async () => (await import('../status/status-command.js')).statusCommand,
   },
   {
+    name: 'history',
+    description: 'show who held which node id, and when',
+    arguments: [['[id]', 'the node id (default: all)']],
+    options: [
+      JSON_LINE,
+      [
+        '--at <time>',
+        'show only who held it then: 02:14, of the last 24 hours in UTC, or 2026-11-26T02:14:00Z',
+      ],
+    ],
+    settings: OF_STORE,
+    load: async () => (await import('../status/history-command.js')).historyCommand,
+  },
+  {
     name: 'scale',
     description: 'give the cluster more node ids, or fewer, with running tasks on it',
     arguments: [['<n>', 'how many node ids there are to be']],

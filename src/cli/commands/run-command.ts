@@ -143,15 +143,23 @@ class CommandWorkload implements Workload {
    * must not listen there, too.
    */
   #environment(
-    { lease: { id, version, taskId }, dataDir, url }: WorkloadNode,
+    { lease: { id, version, taskId, previous }, dataDir, dataRestored, url }: WorkloadNode,
     variables: Variables | undefined,
   ): Record<string, string | undefined> {
-    const own = { NODE_ID: String(id), NODE_ID_VERSION: String(version), NODELEASE_TASK_ID: taskId };
+    const own = {
+      NODE_ID: String(id),
+      NODE_ID_VERSION: String(version),
+      NODELEASE_TASK_ID: taskId,
+      NODE_PREVIOUS: previous,
+    };
     const templates = this.options.env.map(
       ({ name, value }) => [name, value({ id, version, taskId, url })] as const,
     );
     // An inherited one is of another node id.
-    const data = dataDir !== undefined && { NODE_DATA_DIR: dataDir };
+    const data = dataDir !== undefined && {
+      NODE_DATA_DIR: dataDir,
+      NODE_DATA_RESTORED: String(dataRestored),
+    };
     const http = { NODELEASE_URL: url, ...(url !== undefined && { NODELEASE_HTTP: undefined }) };
     return {
       ...this.options.io.env,

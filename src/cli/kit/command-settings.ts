@@ -37,6 +37,9 @@ export const ACQUIRING: Names = [
   'acquire-timeout',
   'wait-poll',
   'settings-interval',
+  'sticky',
+  'prefer-id',
+  'sticky-wait',
 ];
 /** Of the commands that have a console. */
 export const OF_CONSOLE: Names = [
@@ -57,6 +60,7 @@ export const HOLDING: Names = [
   'data-retention',
   'data-exclude',
   'data-copy',
+  'data-local',
   'zookeeper-required',
   'ready-timeout',
   'service',

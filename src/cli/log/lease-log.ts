@@ -101,9 +101,9 @@ function leaseLine(event: LeaseEvent): Line {
         { sleepMs: Math.round(event.sleepMs) },
       ];
     case 'acquired': {
-      const { id: nodeId, version, from, tookMs, requests, store } = event;
+      const { id: nodeId, version, from, previous, tookMs, requests, store } = event;
       const where = store === undefined ? '' : ` in ${store}`;
-      const facts = { nodeId, version, from, tookMs: Math.round(tookMs), requests, store };
+      const facts = { nodeId, version, from, previous, tookMs: Math.round(tookMs), requests, store };
       return ['info', `acquired node id ${nodeId} at version ${version}${where}`, facts];
     }
     case 'bootstrapped':

@@ -31,6 +31,8 @@ export interface WorkloadNode {
   readonly zookeeper: ZooKeeper | undefined;
   /** The path of the data directory; undefined where there is none. */
   readonly dataDir: string | undefined;
+  /** Whether that directory was made from an older version. */
+  readonly dataRestored: boolean | undefined;
   /** The URL by which programs on this host reach the HTTP server; undefined where there is none. */
   readonly url: string | undefined;
 }
@@ -178,7 +180,8 @@ async function runWith(
     routing = await routingOf(node, options);
     // No new work for a node id that is to go; its znode says who holds it, for as long as it is held.
     forgetRetirement = onRetirement(lease, () => void routing?.withdraw());
-    const held = { lease, log, routing, zookeeper: node.discovery?.zookeeper, dataDir: node.dataDir, url };
+    const { dataDir, dataRestored } = node;
+    const held = { lease, log, routing, zookeeper: node.discovery?.zookeeper, dataDir, dataRestored, url };
     await workload.prepare?.(held);
     workEnded = false;
     const end = await workload.run(held);

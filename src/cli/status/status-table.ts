@@ -27,6 +27,9 @@ const STATES: Readonly<Record<NodeStatus['state'], readonly [color: Color, rank:
 /** The width that every holder uses at least, also one that does not say. */
 const MIN_ID_WIDTH = 8;
 
+/** How many digits of the mark of a sticky key are shown: enough to tell those of a fleet apart. */
+const MARK_SHOWN = 8;
+
 /** Where a table goes. */
 interface StatusTableOptions {
   /** The terminal; undefined for text without colors and without limits. */
@@ -143,6 +146,8 @@ function nodeTable(
     [['AGE', 'right'], ({ age }) => ageText(age)],
     [['EXPIRES IN', 'right'], expiryCell],
   ];
+  if (nodes.some(({ sticky }) => sticky !== undefined))
+    columns.push(['STICKY', ({ sticky = '' }) => sticky.slice(0, MARK_SHOWN)]);
   if (nodes.some(({ camunda }) => camunda !== undefined)) columns.push([['AS WRITTEN', 'right'], claimText]);
   if (discovery !== undefined) {
     const announced = new Map(discovery.nodes.map((node) => [node.id, node]));

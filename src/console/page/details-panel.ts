@@ -21,7 +21,7 @@ export function detailsPanel(model: ClusterModel, seen: SeenNode, onClose: () =>
       knownVersions('Whose version its holder knows', '', own),
     ];
   };
-  const { id, version, taskId, idWidth, camunda, expiresInMs, ageMs, timestamp, ...node } = seen.node;
+  const { id, version, taskId, idWidth, sticky, camunda, expiresInMs, ageMs, timestamp, ...node } = seen.node;
   const { left, state } = model.look(seen);
   const problem = node.problem ?? camunda?.warning ?? null;
   const isCamundas = model.cluster?.format === 'camunda';
@@ -51,6 +51,7 @@ export function detailsPanel(model: ClusterModel, seen: SeenNode, onClose: () =>
       ageMs !== null && fact('Last write', ageText(ageMs, model.since(seen.receivedAt))),
       timestamp !== null && fact('Expiry', `${clockTime(timestamp)} ${whose}, as written`),
       idWidth !== null && fact('Unique ids', `${idWidth} bits for the node id`),
+      sticky !== undefined && fact('Sticky key', h('code', null, sticky.slice(0, 8)), '…, its hash'),
       camunda && fact('Acquirable', camunda.acquirable ? 'yes' : 'no'),
       !isCamundas && fact('In discovery', h('code', null, hexPath(id)), ` ${discoveryText(model, id)}`),
       problem !== null && fact('Problem', bad(problem)),

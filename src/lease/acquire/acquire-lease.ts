@@ -8,6 +8,7 @@ import { refuseCamunda } from '../model/foreign-cluster.js';
 import { detached, type Lease, type LeaseListener } from '../model/lease.js';
 import { leaseTiming } from '../model/lease-timing.js';
 import { harmless, type LeaseTracer, type NoteAttributes } from '../model/lease-tracer.js';
+import { type StickySettings, stickyMark } from '../model/sticky.js';
 import { readCluster, reportOverruled } from '../session/cluster-store.js';
 import { whileStoreIsAway } from '../session/store-retry.js';
 import { StoreSession } from '../session/store-session.js';
@@ -18,7 +19,7 @@ import type { AcquireContext } from './claim.js';
 import { ensureCluster } from './ensure-cluster.js';
 
 /** What the engine needs to acquire a node id. */
-export interface AcquireLeaseOptions extends WantedSettings {
+export interface AcquireLeaseOptions extends WantedSettings, StickySettings {
   readonly store: LeaseStore;
   readonly clock: Clock;
   readonly random: RandomSource;
@@ -86,7 +87,11 @@ async function acquire(
     const until =
       options.acquireTimeoutMs === undefined ? Number.POSITIVE_INFINITY : begun + options.acquireTimeoutMs;
     const retry = whileStoreIsAway({ clock, random, signal, until, emit });
-    const context: AcquireContext = { session, clock, random, taskId, emit, until, signal, retry };
+    const { sticky, preferId, stickyWaitMs } = options;
+    const context: AcquireContext = {
+      ...{ session, clock, random, taskId, emit, until, signal, retry },
+      ...{ sticky: sticky && stickyMark(sticky), preferId, stickyWaitMs },
+    };
     const beginning = await firstContact(options, context);
     const { cluster } = beginning;
     reportOverruled(options, cluster.config, emit);
@@ -107,7 +112,7 @@ async function acquire(
       await keeper.release();
       throw signal.reason;
     }
-    const { id, version, deadline } = keeper;
+    const { id, version, deadline, previous } = keeper;
     const { from } = acquisition;
     note({
       'nodelease.node_id': id,
@@ -121,6 +126,7 @@ async function acquire(
       id,
       version,
       from,
+      previous,
       tookMs,
       requests: session.requests,
       deadline,

@@ -8,6 +8,7 @@ import { type CandidateScan, CandidateScanner } from './candidate-scan.js';
 import { type Candidate, CandidateChoice } from './candidates.js';
 import { type AcquireContext, type Claim, Claimant } from './claim.js';
 import type { PartialListing } from './partial-listing.js';
+import { Preference } from './preference.js';
 import { type ScanPlan, WaitForFreeId } from './wait-for-free-id.js';
 
 /** An acquired node id, and its state before. */
@@ -40,6 +41,7 @@ export class Acquirer {
   readonly #choice: CandidateChoice;
   readonly #scanner: CandidateScanner;
   readonly #claimant: Claimant;
+  readonly #preference: Preference;
   #lateRounds = 0;
   /**
    * The problem of an object that belongs to another program. If there is one, the task fails instead of
@@ -51,6 +53,7 @@ export class Acquirer {
     this.#choice = new CandidateChoice(options.random);
     this.#scanner = new CandidateScanner(options, this.#choice);
     this.#claimant = new Claimant(options);
+    this.#preference = new Preference(options);
   }
 
   /**
@@ -68,7 +71,7 @@ export class Acquirer {
       this.#claimant.noteRefusal('If-None-Match');
     }
     try {
-      let scan = await this.#scanner.first(cluster, listing);
+      let scan = await this.#waitForFormer(await this.#scanner.first(cluster, listing));
       for (;;) {
         this.options.signal?.throwIfAborted();
         const taken = await this.#tryInTurn(scan);
@@ -101,26 +104,50 @@ export class Acquirer {
     }
   }
 
+  /**
+   * Waits for the lease of a task with the same key that has not been released, as after a kill: until it can
+   * be found expired, is renewed by a living task, or the sticky wait is over.
+   */
+  async #waitForFormer(first: CandidateScan): Promise<CandidateScan> {
+    const { clock, signal, emit, until, sticky, stickyWaitMs = 0 } = this.options;
+    const former =
+      sticky !== undefined && stickyWaitMs > 0 ? await this.#preference.former(first) : undefined;
+    const limit = Math.min(until, clock.monotonic() + stickyWaitMs);
+    let scan = first;
+    while (former !== undefined && clock.monotonic() < limit) {
+      const expiryAt = this.#preference.expiryOf(former, scan);
+      if (expiryAt === undefined) break;
+      // A living task renews more often than that.
+      const lookAt = clock.monotonic() + scan.cluster.config.durationMs / 2;
+      const sleepMs = Math.max(0, Math.min(limit, expiryAt, lookAt) - clock.monotonic());
+      emit({ type: 'waiting', sleepMs, why: `its former node id ${former.id} is not free yet` });
+      await clock.sleep(sleepMs, signal);
+      scan = await this.#scanner.again(scan.cluster, { pages: 'all' }, true);
+    }
+    return scan;
+  }
+
   /** Tries one id after the other; 'lost' means that the listing is out of date. */
   async #tryInTurn({
     candidates,
     cluster,
     listing,
   }: CandidateScan): Promise<Acquisition | 'lost' | undefined> {
-    const rest = [...candidates];
     const lossesBefore = this.#choice.losses;
+    const groups = await this.#preference.inOrder(candidates, lossesBefore > 0);
     // Reading one object is cheaper than listing many pages again.
     let spare = listing.pages - 1;
-    while (rest.length > 0) {
-      this.options.signal?.throwIfAborted();
-      const candidate = this.#choice.next(rest);
-      const attempt = await this.#try(candidate, cluster);
-      if (attempt.kind === 'acquired') return attempt.acquisition;
-      if (attempt.notBefore !== undefined) this.#scanner.dismiss(candidate, attempt.notBefore);
-      if (attempt.kind === 'not-free' || this.#choice.lost()) continue;
-      if (spare === 0) return 'lost';
-      spare -= 1;
-    }
+    for (const rest of groups)
+      while (rest.length > 0) {
+        this.options.signal?.throwIfAborted();
+        const candidate = this.#choice.next(rest);
+        const attempt = await this.#try(candidate, cluster);
+        if (attempt.kind === 'acquired') return attempt.acquisition;
+        if (attempt.notBefore !== undefined) this.#scanner.dismiss(candidate, attempt.notBefore);
+        if (attempt.kind === 'not-free' || this.#choice.lost()) continue;
+        if (spare === 0) return 'lost';
+        spare -= 1;
+      }
     return this.#choice.losses > lossesBefore ? 'lost' : undefined;
   }
 

@@ -6,18 +6,28 @@ import { StoreError, type WriteResult } from '../../store/lease-store.js';
 import type { Tenure } from '../hold/keeper.js';
 import type { LeaseListener } from '../model/lease.js';
 import { type EncodedLease, nativeCodec } from '../model/lease-codec.js';
-import { acquired, type HeldLease, type LeaseState, leaseKey, stampedUntilOf } from '../model/lease-state.js';
+import {
+  acquired,
+  type HeldLease,
+  type LeaseState,
+  leaseKey,
+  previousHolder,
+  stampedUntilOf,
+} from '../model/lease-state.js';
 import { leaseTiming } from '../model/lease-timing.js';
+import type { StickySettings } from '../model/sticky.js';
 import type { StoredCluster } from '../session/cluster-store.js';
 import { isStoreAway, whileStoreIsAway } from '../session/store-retry.js';
 import type { StoreSession } from '../session/store-session.js';
 
 /** The context that the parts of acquiring share. */
-export interface AcquireContext {
+export interface AcquireContext extends Omit<StickySettings, 'sticky'> {
   readonly session: StoreSession;
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly taskId: string;
+  /** The mark of the task's sticky key. */
+  readonly sticky?: string | undefined;
   readonly emit: LeaseListener;
   readonly signal?: AbortSignal | undefined;
   /** When to stop trying, on the monotonic clock. */
@@ -61,7 +71,7 @@ export class Claimant {
    * @throws {StoreError} when the store refuses, or is away until the time is up
    */
   async take({ id, previous, etag }: Claim, cluster: StoredCluster): Promise<Tenure | undefined> {
-    const { session, clock, random, taskId } = this.options;
+    const { session, clock, random, taskId, sticky } = this.options;
     const { durationMs, graceMs, idWidth, idFloor } = cluster.config;
     const expiresAfterMs = durationMs + graceMs;
     // Other node ids may have made narrower ids up to the floor.
@@ -73,6 +83,7 @@ export class Claimant {
       storeNow: session.storeNow().min,
       stampedUntil,
       idWidth,
+      sticky,
     });
     const object = nativeCodec.encode(held);
     const sentAt = clock.monotonic();
@@ -81,7 +92,8 @@ export class Claimant {
     if (applied === undefined || clock.monotonic() >= stopAt) return undefined;
     if (session.store.remote && !(await this.#provesConditions(leaseKey(id), object, etag, cluster, stopAt)))
       return undefined;
-    return { id, held, etag: applied, sentAt, expiresAfterMs, stampedUntil };
+    const former = previousHolder(previous, sticky);
+    return { id, held, etag: applied, sentAt, expiresAfterMs, stampedUntil, previous: former };
   }
 
   /** Notes that the store refused a write whose condition did not hold. The condition is not tested again. */

@@ -7,6 +7,7 @@ import {
   type KnownNodes,
   type LeaseState,
   leaseKey,
+  type PreviousHolder,
   released,
   renewed,
 } from '../model/lease-state.js';
@@ -30,6 +31,7 @@ export interface Tenure {
    * The last timestamp, in store time, of unique ids of other tasks that could equal an id of this tenure.
    */
   readonly stampedUntil: number;
+  readonly previous: PreviousHolder;
 }
 
 export interface KeeperOptions extends NodeHolderOptions {
@@ -44,6 +46,7 @@ export interface KeeperOptions extends NodeHolderOptions {
 
 /** Holds one node id by its lease object in a store. */
 export class Keeper extends NodeHolder {
+  readonly previous: PreviousHolder;
   #held: HeldLease;
   #etag: string;
   /** The monotonic clock before the last write was sent that is known to be applied. */
@@ -64,6 +67,7 @@ export class Keeper extends NodeHolder {
   ) {
     const { version, taskId } = tenure.held;
     super(tenure.id, version, taskId, options, { 'nodelease.store': options.session.store.url });
+    this.previous = tenure.previous;
     this.#held = tenure.held;
     this.#etag = tenure.etag;
     this.#sentAt = tenure.sentAt;
@@ -229,7 +233,7 @@ export class Keeper extends NodeHolder {
     this.#uncertain = true;
     const result = await session.write(
       key,
-      nativeCodec.encode(released(last, this.#time.stampedUntil)),
+      nativeCodec.encode(released(last, this.#time.stampedUntil, session.storeNow().min)),
       this.#etag,
     );
     if (result.status === 'conflict') throw new Overtaken('a renewal of our own came in between');

@@ -79,6 +79,7 @@ export const nativeCodec: LeaseCodec = {
         durationMs:
           fields.durationMs === undefined ? 0 : readInteger(fields, 'durationMs', 0, DURATION_MS.most),
         stampedUntil: fields.stampedUntil === undefined ? undefined : readTime(fields, 'stampedUntil'),
+        ...hints(metadata),
       };
       if (!isRetired) return { kind: 'released', ...tombstone };
       const generation = fields.generation === undefined ? undefined : readInteger(fields, 'generation', 0);
@@ -96,12 +97,33 @@ export const nativeCodec: LeaseCodec = {
       acquiredAt: fields.acquiredAt === undefined ? 0 : readTime(fields, 'acquiredAt'),
       idWidth: fields.idWidth === undefined ? 0 : readInteger(fields, 'idWidth', 0),
       narrowIdsUntil: fields.narrowIdsUntil === undefined ? undefined : readTime(fields, 'narrowIdsUntil'),
+      ...hints(metadata),
     };
   },
 };
 
-function facts(state: { version: number; timestamp: number }): Record<string, string> {
-  return { version: String(state.version), expiry: String(state.timestamp) };
+/** The mark of the last holder's sticky key. */
+export function readMark({ sticky }: Readonly<Record<string, string>>): string | undefined {
+  return sticky !== undefined && /^[\da-f]{16}$/.test(sticky) ? sticky : undefined;
+}
+
+/** What is in the metadata alone: in the body it would make a tombstone as large as a lease. */
+function hints(metadata: Readonly<Record<string, string>>): Pick<HeldLease, 'sticky' | 'history'> {
+  return { sticky: readMark(metadata), history: metadata.history };
+}
+
+function facts({
+  version,
+  timestamp,
+  sticky,
+  history,
+}: HeldLease | Omit<ReleasedLease, 'kind'>): Record<string, string> {
+  return {
+    version: `${version}`,
+    expiry: `${timestamp}`,
+    ...(sticky !== undefined && { sticky }),
+    ...(history && { history }),
+  };
 }
 
 function encodeTombstone(

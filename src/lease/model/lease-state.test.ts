@@ -47,11 +47,11 @@ describe('a new tenure', () => {
 
 describe('the last id timestamp', () => {
   it('is what the holder recorded at its release, and otherwise any time before its own timestamp', () => {
-    expect(stampedUntilOf(released(held, 990_000))).toBe(990_000);
+    expect(stampedUntilOf(released(held, 990_000, 0))).toBe(990_000);
     expect(
       [
         held,
-        released(held, undefined),
+        released(held, undefined, 0),
         evicted(held),
         {
           kind: 'retired',
@@ -95,7 +95,7 @@ describe('the last id timestamp', () => {
 describe('a contender (rule 4)', () => {
   it('may take an id that is vacant, or was released by its holder', () => {
     expect(availability({ kind: 'vacant' }, age(0), 1_000)).toEqual({ kind: 'free', from: 'vacant' });
-    expect(availability(released(held, 0), age(0), 1_000)).toEqual({ kind: 'free', from: 'released' });
+    expect(availability(released(held, 0, 0), age(0), 1_000)).toEqual({ kind: 'free', from: 'released' });
   });
 
   it('may take a held lease only when its minimum age exceeds duration and grace', () => {

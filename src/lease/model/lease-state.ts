@@ -1,4 +1,5 @@
 import type { Interval } from '../../store/lease-store.js';
+import { type TenureEnd, type TenureHistory, withPast } from './tenure-history.js';
 
 /** The versions of other nodes that a node knows: node id → version. */
 export type KnownNodes = Readonly<Record<number, number>>;
@@ -35,6 +36,10 @@ export interface HeldLease {
    * that does not say.
    */
   readonly narrowIdsUntil: number | undefined;
+  /** The mark of the holder's sticky key. A hint: it decides only which free id is tried first. */
+  readonly sticky?: string | undefined;
+  /** The tenures before. */
+  readonly history?: TenureHistory | undefined;
 }
 
 /** A tombstone: no task holds the id, and its version is kept. */
@@ -54,6 +59,10 @@ export interface ReleasedLease {
    * `timestamp`. Undefined where it is not known.
    */
   readonly stampedUntil: number | undefined;
+  /** That of the last holder. */
+  readonly sticky?: string | undefined;
+  /** The tenures so far. */
+  readonly history?: TenureHistory | undefined;
 }
 
 /**
@@ -160,10 +169,8 @@ export function mayExceed({ min, max }: Interval, limitMs: number): boolean {
 export function revived(state: LeaseState, generation: number): LeaseState {
   if (state.kind !== 'retired' || state.generation === undefined || state.generation >= generation)
     return state;
-  const { version, timestamp, durationMs, stampedUntil } = state;
-  return version === 0
-    ? { kind: 'vacant' }
-    : { kind: 'released', version, timestamp, durationMs, stampedUntil };
+  const { generation: _, ...tombstone } = state;
+  return state.version === 0 ? { kind: 'vacant' } : { ...tombstone, kind: 'released' };
 }
 
 /** The data of a task that takes an id. */
@@ -176,6 +183,7 @@ export interface NewTenure {
   /** The last timestamp of unique ids of other tasks that could equal an id of this tenure. */
   readonly stampedUntil: number;
   readonly idWidth: number;
+  readonly sticky?: string | undefined;
 }
 
 /** A new tenure: the next version (rule 2), and a `timestamp` beyond that of the previous tenure. */
@@ -196,7 +204,24 @@ export function acquired(previous: LeaseState, tenure: NewTenure): HeldLease {
     acquiredAt: Math.floor(tenure.storeNow),
     idWidth: tenure.idWidth,
     narrowIdsUntil: tenure.stampedUntil,
+    sticky: tenure.sticky,
+    history: historyOf(previous),
   };
+}
+
+/** The tenures of a lease that a task takes. A lease that is still held has expired then. */
+export function historyOf(state: LeaseState): TenureHistory | undefined {
+  if (state.kind === 'vacant') return undefined;
+  return state.kind === 'held' ? withPast(state, 'expired', state.timestamp) : state.history;
+}
+
+/** Whether the last holder of an id had the same sticky key, or another or none. `none`: there was no holder. */
+export type PreviousHolder = 'same' | 'other' | 'none';
+
+/** The last holder by the state that an acquiring write replaces, for a task with this mark. */
+export function previousHolder(previous: LeaseState, sticky: string | undefined): PreviousHolder {
+  if (previous.kind === 'vacant' || previous.version === 0) return 'none';
+  return sticky !== undefined && previous.sticky === sticky ? 'same' : 'other';
 }
 
 /** A width that a tenure has adopted. */
@@ -220,8 +245,10 @@ export function renewed(
  * The end of a tenure: a tombstone that keeps version and timestamp, so that neither its version nor its etag
  * ever repeats.
  */
-export function released(held: HeldLease, stampedUntil: number | undefined): ReleasedLease {
-  return { kind: 'released', version: held.version, timestamp: held.timestamp, durationMs: 0, stampedUntil };
+export function released(held: HeldLease, stampedUntil: number | undefined, endedAt: number): ReleasedLease {
+  const { version, timestamp, sticky } = held;
+  const history = withPast(held, 'released', endedAt);
+  return { kind: 'released', version, timestamp, durationMs: 0, stampedUntil, sticky, history };
 }
 
 /** A tombstone of an id that the cluster gives up. A holder must release first, or be {@link evicted}. */
@@ -234,9 +261,13 @@ export function retired(state: Exclude<LeaseState, HeldLease>, generation: numbe
 /**
  * An operator's forced release (rule 9): the version rises, and the holder finds a conflict when it renews.
  * No task may take the id while that holder can trust its lease (rule 1). That is one duration, or no time if
- * the lease has `expired` already.
+ * the lease has `expired` already. The history says how the tenure `ended`, and when.
  */
-export function evicted(held: HeldLease, expired = false): ReleasedLease {
+export function evicted(
+  held: HeldLease,
+  expired = false,
+  ended: readonly [end: TenureEnd, at: number] = ['expired', held.timestamp],
+): ReleasedLease {
   const durationMs = expired ? 0 : held.durationMs;
   return {
     kind: 'released',
@@ -244,5 +275,7 @@ export function evicted(held: HeldLease, expired = false): ReleasedLease {
     timestamp: held.timestamp,
     durationMs,
     stampedUntil: undefined,
+    sticky: held.sticky,
+    history: expired ? historyOf(held) : withPast(held, ...ended),
   };
 }

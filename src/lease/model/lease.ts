@@ -1,5 +1,6 @@
 import { NodeLeaseError } from '../../base/errors.js';
 import type { TenureTime } from '../hold/tenure-time.js';
+import type { PreviousHolder } from './lease-state.js';
 
 /**
  * A node id that this process holds. Dispose of it (`await using`) or call `release()` when the work has
@@ -17,6 +18,12 @@ export interface Lease extends AsyncDisposable {
 
   /** Names this run of this process. */
   readonly taskId: string;
+
+  /**
+   * Whether the last holder of this id had the same sticky key; `none` if there was no holder. Undefined for
+   * a static id and an id from ZooKeeper.
+   */
+  readonly previous?: PreviousHolder | undefined;
 
   /**
    * Aborts with a {@link LeaseLostError} once the lease is lost, and not on `release()`.
@@ -170,6 +177,7 @@ export type LeaseEvent =
       readonly id: number;
       readonly version: number;
       readonly from: 'vacant' | 'released' | 'expired';
+      readonly previous?: PreviousHolder | undefined;
       readonly tookMs: number;
       /** Requests made to the store for it. */
       readonly requests: number;

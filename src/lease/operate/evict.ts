@@ -53,7 +53,8 @@ export async function evictHolder(
     if (state.kind !== 'held') return { kind: 'not-held', state: state.kind };
     const expired =
       cluster !== undefined && availability(state, object.age, cluster.config.graceMs).kind === 'free';
-    written = { state: evicted(state, expired), taskId: state.taskId };
+    const tombstone = evicted(state, expired, ['evicted', session.storeNow().min]);
+    written = { state: tombstone, taskId: state.taskId };
     try {
       const result = await session.write(key, nativeCodec.encode(written.state), object.etag);
       if (result.status === 'written')

@@ -12,6 +12,7 @@ import {
   timestampOf,
   versionOf,
 } from '../model/lease-state.js';
+import type { TenureHistory } from '../model/tenure-history.js';
 import { readCluster } from '../session/cluster-store.js';
 import type { StoreSession } from '../session/store-session.js';
 
@@ -48,6 +49,12 @@ export interface NodeStatus {
    * holds it, or the holder does not say.
    */
   readonly idWidth: number | undefined;
+  /** The mark of the last holder's sticky key. */
+  readonly sticky?: string | undefined;
+  /** When the tenure of a lease that is held or expired began, in store time. */
+  readonly acquiredAt?: number | undefined;
+  /** The tenures before. */
+  readonly history?: TenureHistory | undefined;
   readonly problem: string | undefined;
   /** Only of a lease object of Camunda 8 that can be read. */
   readonly camunda?: CamundaNode | undefined;
@@ -181,7 +188,13 @@ export function nodeStatus(
     return { ...none, state: bootstrapped ? 'absent' : 'vacant' };
   if (reading.kind === 'unreadable') return { ...none, state: 'unreadable', age, problem: reading.problem };
   const { lease } = reading;
-  const facts = { ...none, age, version: versionOf(lease), timestamp: timestampOf(lease) || undefined };
+  const facts = {
+    ...none,
+    age,
+    version: versionOf(lease),
+    timestamp: timestampOf(lease) || undefined,
+    ...(lease.kind !== 'vacant' && { sticky: lease.sticky, history: lease.history }),
+  };
   const free = availability(lease, age, graceMs).kind === 'free';
   if (lease.kind === 'released' && !free) return { ...facts, state: 'evicted', durationMs: lease.durationMs };
   if (lease.kind !== 'held') return { ...facts, state: lease.kind };
@@ -193,5 +206,6 @@ export function nodeStatus(
     durationMs,
     knownNodes,
     idWidth: lease.idWidth || undefined,
+    acquiredAt: lease.acquiredAt || undefined,
   };
 }

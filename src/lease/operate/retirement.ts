@@ -173,14 +173,11 @@ export class Retirement {
       return;
     }
     if (this.#outdated) return;
-    const tombstone = retired(state.kind === 'held' ? evicted(state, expired) : state, cluster.generation);
+    const { session } = this.steps.options;
+    const over = state.kind === 'held' ? evicted(state, expired, ['retired', session.storeNow().min]) : state;
+    const tombstone = retired(over, cluster.generation);
     this.#tried.set(id, { version: tombstone.version, from: holder });
-    const result = await this.steps.options.session.write(
-      leaseKey(id),
-      nativeCodec.encode(tombstone),
-      object.etag,
-      call,
-    );
+    const result = await session.write(leaseKey(id), nativeCodec.encode(tombstone), object.etag, call);
     // After a refusal the settings are read again, then the object.
     if (result.status === 'written') this.#settle(id, result.etag, tombstone);
     else this.#tried.delete(id);

@@ -64,6 +64,7 @@ class KeeperThread {
         type: 'acquired',
         id: lease.id,
         version: lease.version,
+        previous: lease.previous,
         idWidth: lease.tenureTime?.idWidth ?? 0,
       });
     } catch (error) {

@@ -1,6 +1,6 @@
 import { AcquireTimeoutError, ConfigError, explain, StoreUnusableError } from '../../base/errors.js';
 import type { AcquireLeaseOptions } from '../../lease/acquire/acquire-lease.js';
-import { type LeaseEvent, LeaseLostError, LeaseReleasedError } from '../../lease/model/lease.js';
+import { type Lease, type LeaseEvent, LeaseLostError, LeaseReleasedError } from '../../lease/model/lease.js';
 import { LeaseUnreadableError } from '../../lease/model/lease-codec.js';
 import { StoreError } from '../../store/lease-store.js';
 import type { StoreOptions } from '../opened-store.js';
@@ -30,7 +30,7 @@ export type ToWorker =
 
 /** From the keeper's thread to the main one. */
 export type FromWorker =
-  | { readonly type: 'acquired'; readonly id: number; readonly version: number; readonly idWidth: number }
+  | ({ readonly type: 'acquired'; readonly idWidth: number } & Pick<Lease, 'id' | 'version' | 'previous'>)
   | { readonly type: 'failed'; readonly error: WireError }
   | { readonly type: 'event'; readonly event: WireEvent }
   /** With the reason if the preparation failed. */

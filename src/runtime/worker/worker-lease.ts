@@ -52,6 +52,7 @@ class WorkerLease implements Lease {
   readonly id: number;
   readonly version: number;
   readonly taskId: string;
+  readonly previous: Lease['previous'];
   readonly #lost = new AbortController();
   readonly #retiring = new AbortController();
   readonly #time: WorkerTenureTime;
@@ -65,6 +66,7 @@ class WorkerLease implements Lease {
     this.id = acquired.id;
     this.version = acquired.version;
     this.taskId = settings.taskId;
+    this.previous = acquired.previous;
     this.#time = new WorkerTenureTime({
       ...{ clock, shared, idWidth: acquired.idWidth },
       check: () => this.#check(),

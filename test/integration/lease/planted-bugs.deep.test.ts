@@ -52,6 +52,8 @@ const FOUND_BY: Readonly<Record<string, readonly string[]>> = {
   'untold-holder': ['retirement'],
   'never-revived': ['liveness'],
   'first-page-is-all': ['errors'],
+  'key-is-a-right': ['exclusion', 'fencing', 'deadline'],
+  'history-without-evictions': ['history'],
   // On a store that tells no time of writing.
   'age-from-request': ['age', 'exclusion'],
   'age-from-reply': ['age'],

@@ -37,6 +37,12 @@ it(
 );
 
 it(
+  `keeps them where tasks have sticky keys, some of them the same, for ${SECONDS / 4} s`,
+  () => simulate(SECONDS / 4, SECONDS / 4, '--engine', 'sticky'),
+  (SECONDS / 4 + 60) * 1_000,
+);
+
+it(
   `keeps those of the recipes on ZooKeeper, for ${SECONDS / 2} s`,
   () => simulate(SECONDS / 2, SECONDS / 2, '--engine', 'recipes'),
   (SECONDS / 2 + 60) * 1_000,

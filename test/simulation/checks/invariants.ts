@@ -9,6 +9,7 @@ import type { SimulatedProcess } from '../world/simulated-process.js';
 import type { World } from '../world/world.js';
 import { IdObserver } from './id-observer.js';
 import { described, NEVER_HELD, type ObservedObject, observed } from './observed-object.js';
+import { PastObserver } from './past-observer.js';
 import { ScaleObserver, type Sender, toldSize } from './scale-observer.js';
 
 const ROUNDING_MS = 5;
@@ -37,6 +38,10 @@ export type InvariantName =
   | 'retirement'
   /** Growing and shrinking takes nothing from tasks whose ids stay, nor from the others too soon. */
   | 'survivors'
+  /** A task knows whether the last holder of its id had the same sticky key. */
+  | 'previous'
+  /** A lease object says which tenures were before, and how they ended. */
+  | 'history'
   /** A task fails in no other way than the engine's contract says. */
   | 'errors'
   /** With the faults ended, no task waits while an id is free. */
@@ -92,6 +97,9 @@ export class Invariants {
   readonly #tasks = new Map<number, WatchedTask[]>();
   readonly #byProcess = new Map<SimulatedProcess, WatchedTask>();
   readonly #holders = new Map<string, string>();
+  /** What each tenure should be told of the one before. */
+  readonly #previous = new Map<string, Lease['previous']>();
+  readonly #past = new PastObserver((text) => this.#fail('history', text));
   readonly #unheard = new Map<SimulatedProcess, Unheard>();
   /** Until when each task may believe, on its machine's monotonic clock. */
   readonly #deadlines = new Map<SimulatedProcess, number>();
@@ -123,6 +131,12 @@ export class Invariants {
     if (other !== undefined)
       this.#fail('fencing', `node id ${tenure} is held by ${name}, and was by ${other}`);
     this.#holders.set(tenure, name);
+    const previous = this.#previous.get(tenure);
+    if (lease.previous !== undefined && lease.previous !== previous)
+      this.#fail(
+        'previous',
+        `${name} takes the last holder of ${tenure} for ${lease.previous}, not ${previous}`,
+      );
     const others = this.#tasks.get(lease.id) ?? [];
     others.push(task);
     this.#tasks.set(lease.id, others);
@@ -343,6 +357,9 @@ export class Invariants {
       const broken = this.#brokenFencing(key, known, now);
       if (broken !== undefined) this.#fail('fencing', broken);
       this.#objects.set(id, now);
+      this.#past.afterWrite(id, known, now);
+      if (now.held && now.nonce !== known.nonce)
+        this.#previous.set(`${id} version ${now.version}`, keeper(known, now));
       this.scales.afterWrite(id, known, now, sender);
     }
     return result;
@@ -430,6 +447,12 @@ export class Invariants {
 
 function believes({ process, lease, workRuns }: WatchedTask): boolean {
   return (process.alive && lease.isValid()) || workRuns();
+}
+
+/** Who held an id before, by what a new holder's write has replaced. */
+function keeper(before: ObservedObject, now: ObservedObject): Lease['previous'] {
+  if (before.version === 0) return 'none';
+  return now.sticky !== undefined && before.sticky === now.sticky ? 'same' : 'other';
 }
 
 function told({ name, lease, workRuns }: WatchedTask): string {

@@ -15,6 +15,10 @@ export interface ObservedObject {
    * How long a holder may trust what stands there, in milliseconds; undefined for objects that do not tell.
    */
   readonly durationMs: number | undefined;
+  /** The mark of the last holder's sticky key. */
+  readonly sticky?: string | undefined;
+  /** The tenures before, as the object says. */
+  readonly history?: string | undefined;
 }
 
 export const NEVER_HELD: ObservedObject = {
@@ -64,6 +68,8 @@ export function observed(
       retiredIn,
       durationMs,
       timestamp: held && nonce === undefined ? undefined : timestamp,
+      sticky: metadata.sticky,
+      history: metadata.history,
     };
   } catch {
     return undefined;

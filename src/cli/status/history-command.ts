@@ -1,0 +1,99 @@
+import { ConfigError } from '../../base/errors.js';
+import { MAX_NODE_IDS } from '../../lease/model/lease-state.js';
+import { type PastTenure, pastTenures } from '../../lease/model/tenure-history.js';
+import type { NodeStatus } from '../../lease/operate/inspect.js';
+import { whileStoreIsBusy } from '../../lease/session/store-retry.js';
+import type { StoreSession } from '../../lease/session/store-session.js';
+import { ClusterReader } from '../../monitor/cluster-reader.js';
+import type { ListedCluster } from '../../monitor/listed-cluster.js';
+import { parseInteger } from '../../settings/values.js';
+import { answer } from '../kit/answer.js';
+import type { Call } from '../kit/command-row.js';
+import { onStore } from '../kit/reported.js';
+import { ProgressLine } from '../terminal/progress-line.js';
+import type { Cell } from '../terminal/table.js';
+
+/** A tenure of an id; `endedAt` and `end` are null for one that is not known to be over. */
+interface Tenure extends Pick<PastTenure, 'version' | 'taskId'> {
+  /** Store time, in milliseconds since the Unix epoch; null where the object does not say. */
+  readonly acquiredAt: number | null;
+  readonly endedAt: number | null;
+  readonly end: PastTenure['end'] | null;
+}
+
+const DAY_MS = 86_400_000;
+
+/** What `history` shows: of all ids or one, all tenures or those at a time. */
+interface HistoryRequest {
+  readonly only?: number | undefined;
+  /** Milliseconds since the Unix epoch. */
+  readonly at?: number | undefined;
+}
+
+/** `nodelease history [ID]`: who held which node id, the newest tenure first, or who held it at a time. */
+export function historyCommand(call: Call<{ readonly at?: string }>, id?: string): Promise<number> {
+  const { options, io } = call;
+  const request: HistoryRequest = {
+    only: id === undefined ? undefined : parseInteger(id, 'node id', 0, MAX_NODE_IDS - 1),
+    at: options.at === undefined ? undefined : parseTime(options.at, io.clock.now()),
+  };
+  return onStore(call, (session) => showHistory(session, request, call));
+}
+
+/** Reads the lease objects, and shows their tenures. @throws {StoreError} */
+export async function showHistory(
+  session: StoreSession,
+  { only, at }: HistoryRequest,
+  { options, io }: Pick<Call, 'options' | 'io'>,
+): Promise<number> {
+  const { signal } = new AbortController();
+  const progress = new ProgressLine(io, 'reading lease objects', true);
+  const reader = new ClusterReader(session, io.clock, (read) => progress.update(read));
+  const choose = ({ leases }: ListedCluster) =>
+    leases.map((_, id) => id).filter((id) => only === undefined || id === only);
+  const scan = await whileStoreIsBusy({ ...io, signal })(() => reader.scan(signal, choose)).finally(() =>
+    progress.end(),
+  );
+  const nodes = scan.nodes
+    .map((node) => ({ id: node.id, tenures: tenuresOf(node).filter((tenure) => covers(tenure, at)) }))
+    .filter(({ tenures }) => tenures.length > 0);
+  const rows = nodes.flatMap(({ id, tenures }) => tenures.map((tenure) => rowOf(id, tenure)));
+  return answer(
+    { options, io },
+    {
+      report: { nodes },
+      empty: rows.length > 0 ? undefined : `no tenure is known${at === undefined ? '' : ` at ${shown(at)}`}`,
+      tables: [[[['ID', 'right'], ['VERSION', 'right'], ['TASK', 12], 'FROM', 'UNTIL', 'END'], rows]],
+    },
+  );
+}
+
+/** The newest first. */
+function tenuresOf({ version, taskId, state, timestamp, acquiredAt, history }: NodeStatus): Tenure[] {
+  const past = pastTenures(history);
+  if (taskId === undefined) return past;
+  const ended =
+    state === 'expired' ? { endedAt: timestamp ?? null, end: 'expired' } : { endedAt: null, end: null };
+  return [{ version, taskId, acquiredAt: acquiredAt ?? null, ...ended } as Tenure, ...past];
+}
+
+function covers({ acquiredAt, endedAt }: Tenure, at: number | undefined): boolean {
+  return at === undefined || ((acquiredAt ?? 0) <= at && at < (endedAt ?? Number.POSITIVE_INFINITY));
+}
+
+function rowOf(id: number, { version, taskId, acquiredAt, endedAt, end }: Tenure): Cell[] {
+  return [`${id}`, `${version}`, taskId, shown(acquiredAt), shown(endedAt), end ?? ''];
+}
+
+function shown(time: number | null): string {
+  return time === null ? '' : new Date(time).toISOString();
+}
+
+/** A time of the last 24 hours, `02:14` or `02:14:30`, in UTC; or a date with a time. */
+function parseTime(text: string, now: number): number {
+  const isTime = /^\d\d:\d\d(:\d\d(\.\d+)?)?$/.test(text);
+  const time = Date.parse(isTime ? `${new Date(now).toISOString().slice(0, 10)}T${text}Z` : text);
+  if (Number.isNaN(time))
+    throw new ConfigError('--at', text, 'a time such as 02:14 in UTC, or 2026-11-26T02:14:00Z');
+  return isTime && time > now ? time - DAY_MS : time;
+}

@@ -1,0 +1,46 @@
+import type { ObservedObject } from './observed-object.js';
+
+/** How many tenures an object tells of. */
+const KEPT = 8;
+
+/** The simulator's own record of the tenures of each id, which lease objects have to agree with. */
+export class PastObserver {
+  /** Of each id, the newest first: `version task end`, with every end that it may have been. */
+  readonly #past = new Map<number, readonly RegExp[]>();
+  /** Engines that keep no history never begin to. */
+  #isKept = false;
+
+  constructor(private readonly fail: (text: string) => void) {}
+
+  afterWrite(id: number, before: ObservedObject, now: ObservedObject): void {
+    const earlier = this.#past.get(id) ?? [];
+    const isOver = before.held && (!now.held || now.nonce !== before.nonce);
+    const past = isOver
+      ? [new RegExp(`^${before.version} ${before.taskId} ${endOf(before, now)}$`), ...earlier].slice(0, KEPT)
+      : earlier;
+    this.#past.set(id, past);
+    this.#isKept ||= now.history !== undefined;
+    if (!this.#isKept) return;
+    const told = toldBy(now.history);
+    const isRight = told.length === past.length && told.every((each, index) => past[index]?.test(each));
+    if (!isRight) this.fail(`${id}.json tells of [${told.join(', ')}], and there were [${past.join(', ')}]`);
+  }
+}
+
+function endOf(before: ObservedObject, now: ObservedObject): string {
+  if (now.held) return 'x';
+  if (now.version === before.version) return 'r';
+  // What was overdue has expired, whoever says so.
+  return now.durationMs ? (now.retiredIn === undefined ? 'e' : 't') : 'x';
+}
+
+function toldBy(history = ''): string[] {
+  return history
+    .split(' ')
+    .filter((word) => word !== '')
+    .map((word) => {
+      const [version = '', begun = '', ended = '', end, task] = word.split('/');
+      const isForwards = Number.parseInt(begun, 36) <= Number.parseInt(ended, 36);
+      return `${Number.parseInt(version, 36)} ${task} ${isForwards ? end : 'backwards'}`;
+    });
+}
