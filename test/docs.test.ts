@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -163,5 +164,27 @@ describe('the documentation', () => {
     expect(pieces.length).toBeGreaterThan(30);
     const system = ['connect ECONNREFUSED', 'nodelease health', 'lease-guard'];
     expect(pieces.filter((piece) => !system.includes(piece) && !sources.includes(piece))).toEqual([]);
+  });
+});
+
+describe('the notes of a release', () => {
+  const notes = (version: string) =>
+    spawnSync('sh', [join(packageRoot, '.github', 'release-notes.sh'), version], { encoding: 'utf8' });
+  const { version } = JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')) as {
+    version: string;
+  };
+
+  it('are refused for a version that the package does not have, or the changelog', () => {
+    expect(notes('99.0.0')).toMatchObject({
+      status: 1,
+      stdout: '',
+      stderr: `package.json has version ${version}, not 99.0.0\n`,
+    });
+    const changelog = pages.get(join(packageRoot, 'CHANGELOG.md')) ?? '';
+    const section = new RegExp(`^## \\[${version}\\].*\\n([^]*?)(?=^## \\[|(?![^]))`, 'm').exec(
+      changelog,
+    )?.[1];
+    const { status, stdout } = notes(version);
+    expect([status, stdout.trim()]).toEqual(section === undefined ? [1, ''] : [0, section.trim()]);
   });
 });
