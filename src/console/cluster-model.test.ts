@@ -147,6 +147,21 @@ describe('the leases', () => {
     expect(ids()).toEqual([0, 1, 3, 5]);
   });
 
+  it('are drawn from the same object after a renewal, and from another one after every visible change', () => {
+    begin();
+    const shown = () => model.lookAtAll().map(({ node }) => node);
+    const [before, other] = shown();
+    send('report', report([node(0, { ageMs: [1, 2], expiresInMs: 2_000, knownNodes: { 1: 1 } }), node(1)]));
+    expect(shown()[0]).toBe(before);
+    expect(lefts()).toEqual([2_000, 3_000]);
+    const changes = [{ version: 2 }, { taskId: 'b' }, { state: 'expired' }, { problem: 'damaged' }] as const;
+    for (const change of changes) {
+      send('report', report([node(0), node(1)]));
+      send('report', report([node(0, change), node(1)]));
+      expect(shown()).toEqual([node(0, change), other]);
+    }
+  });
+
   it('of groups in ZooKeeper are free where there is no znode', () => {
     const allocation = { zookeeper: 'zk:2181', groups: [1], idWidth: 9 };
     begin({ report: report([node(250)], { store: null, cluster: null, allocation }) });
