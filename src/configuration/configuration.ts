@@ -18,7 +18,7 @@ export interface ConfigurationOptions extends ConfigName {
   /** The reader's node id: its overrides count, and others can see which revisions it runs. @default none */
   readonly nodeId?: number | undefined;
   /**
-   * Whether the revisions are told as soon as they are read: else they are the caller's to tell, with a
+   * Whether it reports the revisions as soon as it has read them. Otherwise the caller does, with a
    * `SeenReporter`.
    * @default true
    */
@@ -32,7 +32,7 @@ export interface ConfigurationOptions extends ConfigName {
   readonly timeoutMs?: number | undefined;
   /** Gives up the start. */
   readonly signal?: AbortSignal | undefined;
-  /** Must not throw. @default problems are not told */
+  /** Must not throw. @default problems are not reported */
   readonly onEvent?: ((event: ConfigurationEvent) => void) | undefined;
   /** @default the clock of this machine */
   readonly clock?: Clock | undefined;
@@ -132,8 +132,8 @@ const ownerOf = ({ root }: ConfigPlace, contexts: readonly string[], nodeId?: nu
 
 /**
  * A configuration that follows ZooKeeper. Keys that were published together change together. Changes in quick
- * succession may be told as one; the last one told is the newest. While ZooKeeper is away the configuration
- * stays.
+ * succession may be reported as one; the last report has the newest values. While ZooKeeper is away the
+ * configuration stays.
  */
 export class Configuration implements AsyncIterable<ConfigurationChange>, AsyncDisposable {
   readonly #listeners = new Listeners<ConfigurationChange>();
@@ -228,7 +228,7 @@ export class Configuration implements AsyncIterable<ConfigurationChange>, AsyncD
     return this.close();
   }
 
-  /** Reads again after every change that a watch tells of. Never rejects. */
+  /** Reads again after every change that a watch reports. Never rejects. */
   async #follow(start: ReadConfig | undefined): Promise<void> {
     const { clock, random } = this.place;
     const { signal } = this.#closing;

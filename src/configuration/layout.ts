@@ -4,7 +4,7 @@ import { checkZnodeName, pathProblem } from '../zookeeper/znode-path.js';
 // The layout of Spring Cloud Zookeeper Config (ZookeeperPropertySources, ZookeeperPropertySource):
 //   /config/<app>,<profile> before /config/<app> before /config/application,<profile> before /config/application
 // Below a context the path of a znode, with "." for "/", is the key of a property, and its data the value, in
-// UTF-8. An empty znode with children is no property. Beside that, and not read by Spring:
+// UTF-8. An empty znode with children is no property. In addition, and not read by Spring:
 //   /config/<context>@nodes=0-3             a context too: the overrides of the other one for the readers with these node ids
 //   /config/.nodelease/history/<context>    the head of the context's history, and below it the revisions
 //   /config/.nodelease/locks/<context>      a lock for publishers that others keep coming before
