@@ -77,7 +77,7 @@ const states = () => model.nodes.map((seen) => model.look(seen).state);
 const lefts = () => model.nodes.map((seen) => model.look(seen).left);
 
 describe('the leases', () => {
-  it('run out by the time that has passed since the page was told, and are full again with a renewal', async () => {
+  it('run out by the time that has passed since the page received them, and are full again with a renewal', async () => {
     begin();
     await clock.advance(2_000);
     expect(lefts()).toEqual([1_000, 1_000]);
@@ -100,7 +100,7 @@ describe('the leases', () => {
     expect(states()).toEqual(['expired', 'overdue']);
   });
 
-  it('do not seem to run out while nothing is told of them: they stand as they were when last heard of', async () => {
+  it('do not seem to run out without news of them: they stay as they were in the last message', async () => {
     begin();
     await clock.advance(500);
     send('report', report([node(0), node(1)]));

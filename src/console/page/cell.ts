@@ -56,7 +56,7 @@ export function cell({ node, state, left }: NodeNow, view: CellView) {
   } as const;
   const part = (name: string, content: string) => h('span', { class: `cell-${name}` }, content);
   const draw = () => {
-    const holder = part('holder', taskId ?? (isCard ? (version > 0 ? 'nobody' : 'never held') : state));
+    const holder = part('holder', taskId ?? (isCard ? (version > 0 ? 'no task' : 'never held') : state));
     const ofVersion = part('version', version > 0 ? `v${version}` : '');
     const parts = {
       cards: [holder, part('state', state), mark(state), ofVersion, part('left', time)],
