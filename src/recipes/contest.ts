@@ -7,7 +7,7 @@ import type { Recipe, WaitOptions } from './recipe.js';
 import { foreignZnode, RecipeError } from './recipe-error.js';
 import { inTime, untilChildren, untilRemoved, type Wait } from './waiting.js';
 
-/** What tells one recipe from another. */
+/** How one recipe differs from another. */
 export interface ContestRules {
   /** The name of the own znode before its number: `lock-`. */
   readonly name: string;
@@ -107,7 +107,7 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
           return await this.#stand(session, own, deadline, wait);
         } catch (error) {
           void (own === undefined ? discard(recipe, session, protectedTo) : erase(recipe, session, own.path));
-          // Nothing is left of a contender whose session has ended: it stands anew in the next one.
+          // Nothing is left of a contender whose session has ended: it rejoins the queue in the next one.
           if (!(error === OWN_GONE || isFault(error, 'session-expired'))) throw error;
           signal?.throwIfAborted();
         }

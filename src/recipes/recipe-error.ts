@@ -33,7 +33,7 @@ export class RecipeError extends NodeLeaseError {
   }
 }
 
-/** @param what what it is that cannot be told, as the beginning of a sentence: "whether …" */
+/** @param what the unknown outcome, as the beginning of a sentence: "whether …" */
 export function outcomeUnknown(path: string, what: string, cause: unknown): RecipeError {
   return new RecipeError(`${what} cannot be told: the reply was lost`, 'outcome-unknown', path, cause);
 }

@@ -4,7 +4,7 @@ import { inOrder } from './contest.js';
 
 /** One that holds a lock, or waits for it. */
 export interface Contender {
-  /** What it says of itself; with Curator its host's address, unless told. */
+  /** What it says of itself; with Curator its host's address by default. */
   readonly data: string;
   /** 16 hex digits; null for a znode that no session keeps. */
   readonly sessionId: string | null;
@@ -17,7 +17,7 @@ export interface Contender {
   readonly since: number;
 }
 
-/** A lock that is held, or waited for. All of it can be told as JSON. */
+/** A lock that a task holds, or waits for. JSON can represent all of it. */
 export interface Standing {
   readonly path: string;
   readonly kind: 'lock' | 'election' | 'read-write lock' | 'semaphore';
@@ -44,7 +44,7 @@ const READS = 16;
 
 /**
  * The locks, elections and semaphores at these paths and below them that a task holds or waits for, by their
- * paths. They are read znode by znode: what changes meanwhile may be told half. Changes nothing.
+ * paths. They are read znode by znode: what changes meanwhile may be incomplete. Changes nothing.
  *
  * @throws {ZooKeeperError} when there is no answer, or something may not be read
  */
@@ -98,8 +98,8 @@ function queueOf(
 }
 
 /**
- * A semaphore's leases stand beside the lock under which they are taken: its head has one more than allowed,
- * until another is given back.
+ * A semaphore's leases are next to the lock under which they are taken. Its head has one more than allowed,
+ * until another one is given back.
  */
 function standingsOf(
   path: string,
