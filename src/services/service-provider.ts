@@ -221,6 +221,6 @@ function describe({ known, disabled, unacceptable, down, staleForMs }: NoInstanc
   ] as const;
   const counts = parts.filter(([count]) => count > 0).map(([count, what]) => `${count} ${what}`);
   const since =
-    staleForMs === undefined ? '' : `; ZooKeeper has told nothing for ${Math.round(staleForMs / 1_000)} s`;
+    staleForMs === undefined ? '' : `; ZooKeeper has not answered for ${Math.round(staleForMs / 1_000)} s`;
   return `${known === 0 ? 'none is known' : `${known} known: ${counts.join(', ')}`}${since}`;
 }
