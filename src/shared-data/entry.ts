@@ -68,7 +68,7 @@ export interface DatumRecord {
   readonly lifespan: Lifespan;
 }
 
-/** The document of a datum's own znode, to the byte; a scalar's type and value stand beside the record. */
+/** The document of a datum's own znode, to the byte; a scalar's type and value are next to the record. */
 export function encodeRecord(
   { address: { name, scope }, kind, lifespan }: DatumRecord,
   scalar?: Scalar,
