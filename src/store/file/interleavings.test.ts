@@ -297,7 +297,7 @@ describe('a decision that lands in a folder which somebody is just removing', ()
     expect(readFileSync(join(directory, '0.json'), 'utf8')).toBe('third');
   });
 
-  it('cannot be told from a decision that others have long succeeded: the outcome is unknown', async () => {
+  it('looks like a decision that others have long succeeded: the outcome is unknown', async () => {
     const { directory, a, go, b } = await startA('after');
     for (const body of ['second', 'third', 'fourth']) {
       const { etag } = (await b.read('0.json')) ?? { etag: '' };

@@ -35,7 +35,7 @@ describe('the probe of a store that is not S3', () => {
     ['trusts', false, 'as old as it has been seen unchanged'],
     ['refuses', true, 'gives a content that comes back its old etag'],
   ])(
-    '%s one that tells no time of writing, where a content that comes back has its old etag: %s',
+    '%s one without times of writing, where a content that comes back has its old etag: %s',
     async (_, isRepeating, detail) => {
       const etagOf = (body: string) => (isRepeating ? body : systemRandom.hex(12));
       const memory = new MemoryLeaseStore({ clock: systemClock }, new MemoryBucket(systemClock, 0, etagOf));
@@ -53,7 +53,7 @@ describe('the probe of a store that is not S3', () => {
     );
   });
 
-  it('lets as many writers race as it is told to', async () => {
+  it('lets as many writers race as configured', async () => {
     let replaces = 0;
     const inner = new MemoryLeaseStore({ clock: systemClock });
     const store = careless(inner, () => {
