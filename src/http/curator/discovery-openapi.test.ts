@@ -258,7 +258,7 @@ function badName(name: string): Error | undefined {
 }
 
 describe('every answer that the document names', () => {
-  it('is among the ones that are tried below, and none beside', () => {
+  it('is tried below, and no other answer is', () => {
     const documented = operations.map(({ name, operation }) => [
       name,
       Object.keys(operation.responses).sort(),

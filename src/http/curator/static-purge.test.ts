@@ -75,7 +75,7 @@ class FakeTree {
   } as unknown as ZooKeeper;
 
   #check(path: string): void {
-    if (this.away) throw new ZooKeeperError('nobody answers', { fault: 'timeout', outcome: 'not-applied' });
+    if (this.away) throw new ZooKeeperError('no answer', { fault: 'timeout', outcome: 'not-applied' });
     if (this.secret.has(path))
       throw new ZooKeeperError('not for you', { fault: this.secretFault, outcome: 'not-applied', path });
   }
