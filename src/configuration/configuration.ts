@@ -66,7 +66,7 @@ export interface ConfigurationChange {
 }
 
 const DEFAULT_TIMEOUT_MS = 5_000;
-/** How long to wait for watches to stand, in milliseconds. */
+/** How long to wait until watches are set, in milliseconds. */
 const WATCH_TIMEOUT_MS = 2_000;
 /** How many paths are begun to be watched in one turn of the event loop. */
 const WATCHES_AT_ONCE = 64;
@@ -261,9 +261,9 @@ export class Configuration implements AsyncIterable<ConfigurationChange>, AsyncD
   #checkAge({ revisions }: ReadConfig): void {
     if (this.source.from === 'snapshot') return;
     for (const [context, seen] of Object.entries(this.revisions)) {
-      const stands = revisions[context] ?? seen;
-      if (stands < seen)
-        throw new Error(`${context} is at revision ${stands}, where revision ${seen} was seen before`);
+      const current = revisions[context] ?? seen;
+      if (current < seen)
+        throw new Error(`${context} is at revision ${current}, where revision ${seen} was seen before`);
     }
   }
 
@@ -299,7 +299,7 @@ export class Configuration implements AsyncIterable<ConfigurationChange>, AsyncD
   }
 
   /**
-   * Watches what was read, and nothing else. Resolves once all watches stand, or after a while.
+   * Watches what was read, and nothing else. Resolves once all watches are set, or after a while.
    * @throws where it is closed before
    */
   async #watch({ paths, revisions }: ReadConfig): Promise<void> {
@@ -332,7 +332,7 @@ export class Configuration implements AsyncIterable<ConfigurationChange>, AsyncD
       this.#watches.set(path, watch(path));
     }
     const first = added.flatMap((path) => (this.#watches.get(path) ?? []).map((watch) => watch.first));
-    // One that is refused never stands, and must not hold up the others.
+    // A refused watch is never set, and must not delay the others.
     await withTimeout(this.place.clock, WATCH_TIMEOUT_MS, Promise.all(first), this.#closing.signal);
   }
 }

@@ -104,8 +104,8 @@ export const pathOfKey = (key: string) => `/${key.replaceAll('.', '/')}`;
 export const keyOfPath = (path: string) => path.slice(1).replaceAll('/', '.');
 
 /**
- * @throws {ConfigError} for a key that no path stands for, and a value that is no text or cannot be written
- * as UTF-8
+ * @throws {ConfigError} for a key that no path means, and a value that is no text or cannot be written as
+ * UTF-8
  */
 export function checkProperty(key: string, value: string | null): void {
   const expected = 'names with "." between them, such as db.pool-size, without "/" and control characters';
