@@ -266,7 +266,7 @@ describe('/api/leases', () => {
 });
 
 describe('/api/events', () => {
-  it('begins with everything, and goes on with what is different', async () => {
+  it('begins with everything, and continues with what is different', async () => {
     const { view, get } = scene();
     const response = await get('events');
     expect(response.headers.get('content-type')).toBe('text/event-stream');

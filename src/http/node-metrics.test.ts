@@ -19,7 +19,7 @@ import { NodeMetrics } from './node-metrics.js';
 const DURATION = 15_000;
 const open: NodeMetrics[] = [];
 
-/** The samples of a scrape by name and labels, as they stand there. */
+/** The samples of a scrape by name and labels, as in its text. */
 async function scrape(metrics: NodeMetrics): Promise<Map<string, number>> {
   const lines = (await metrics.text()).split('\n').filter((line) => line !== '' && !line.startsWith('#'));
   return new Map(

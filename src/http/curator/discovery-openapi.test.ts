@@ -12,7 +12,7 @@ import type { AnyInstance } from './provider-pool.js';
 const DOCUMENT = DISCOVERY_OPENAPI as unknown as OpenApiDocument;
 const { schemas, securitySchemes } = DOCUMENT.components;
 
-/** Every operation, and every schema that stands anywhere in it. */
+/** Every operation, and every schema anywhere in it. */
 const operations = Object.entries(DOCUMENT.paths).flatMap(([path, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({
     path,

@@ -64,7 +64,7 @@ function setUp(
   return { clock, pool, opened, followed };
 }
 
-describe('the services that somebody asks for', () => {
+describe('the requested services', () => {
   it('are followed from the first question on, once each', async () => {
     const { pool, opened } = setUp();
     expect(await pool.any('orders')).toEqual({ status: 'picked', instance: INSTANCE, staleMs: undefined });
@@ -167,7 +167,7 @@ describe('the services that somebody asks for', () => {
     pool.close();
   });
 
-  it('are let go when no client has asked for them for a while, and nothing goes on then', async () => {
+  it('are let go when no client has asked for them for a while, with all that they started', async () => {
     const { clock, pool, followed } = setUp();
     await pool.any('orders');
     await pool.any('billing');
