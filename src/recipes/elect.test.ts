@@ -27,7 +27,7 @@ function unbound(zookeeper: ScriptedZooKeeper): ZooKeeper {
   });
 }
 
-describe('those that watch an election', () => {
+describe('watchers of an election', () => {
   it('do not wait without end where ZooKeeper is away', async () => {
     const { clock, zookeeper, options } = scene();
     zookeeper.fault = () => Promise.reject(fails('connection-loss', 'not-applied'));

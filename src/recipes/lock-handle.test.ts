@@ -128,7 +128,7 @@ describe('a handle', () => {
     expect(standing()).toEqual([]);
   });
 
-  it('releases in time where ZooKeeper does not answer, and goes on deleting', async () => {
+  it('releases in time where ZooKeeper does not answer, and continues to delete', async () => {
     const held = await acquired();
     zookeeper.fault = () => Promise.reject(fails('connection-loss', 'unknown'));
     const releasing = held.release();
@@ -141,7 +141,7 @@ describe('a handle', () => {
 });
 
 describe('acquiring', () => {
-  it('makes certain of the session first where the process stood still during it', async () => {
+  it('checks the session first where the process was paused during it', async () => {
     let isStill = true;
     zookeeper.heardBy = (at) => (isStill ? Number.NEGATIVE_INFINITY : zookeeper.activity.heardBy(at));
     const acquiring = lock(zookeeper, PATH, options()).acquire();

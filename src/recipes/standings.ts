@@ -11,7 +11,7 @@ export interface Contender {
   /** The czxid of its znode, which is a holder's fencing token, in decimal. */
   readonly token: string;
   /**
-   * Since when it has been standing there, in milliseconds since the Unix epoch, by the clock of ZooKeeper's
+   * Since when it has been in the queue, in milliseconds since the Unix epoch, by the clock of ZooKeeper's
    * leader.
    */
   readonly since: number;
@@ -37,7 +37,7 @@ const KINDS = [
   ['semaphore', ['lease-']],
   ['read-write lock', ['__READ__', '__WRIT__']],
 ] as const;
-/** Items of queues end so, too: no locks stand below them. */
+/** Items of queues end so, too: no locks are below them. */
 const NUMBERED = /\d{10}$/;
 /** Reads under way at once, on each level. */
 const READS = 16;
