@@ -105,7 +105,7 @@ export class ServiceProvider<P = unknown> {
   }
 
   /**
-   * As {@link pick}, for callers that cannot go on without an instance.
+   * As {@link pick}, for callers that cannot continue without an instance.
    * @throws {NoInstanceError} when there is none
    */
   need(except?: ReadonlySet<ServiceInstance<P>>): ServiceInstance<P> {

@@ -30,7 +30,7 @@ export interface DataEntry {
   readonly problem: string | null;
 }
 
-/** A znode where data stands, or should. */
+/** A znode where data is, or should be. */
 export interface DatumHead {
   readonly path: string;
   /** These four are null where its data does not name them. */
@@ -154,7 +154,7 @@ export async function readSharedData(
   return { zookeeper: connect, root, exists: names !== undefined, data: data.sort(byName) };
 }
 
-/** Whether other data stands below it: a path strategy may put data into folders. */
+/** Whether other data is below it: a path strategy may put data into folders. */
 export function isFolder(found: Found): boolean {
   return found !== 'denied' && found.data.length === 0 && found.stat.childCount > 0;
 }
