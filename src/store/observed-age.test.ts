@@ -86,18 +86,18 @@ describe('the age of an object on a store without times of writing', () => {
     expect(await ageOf('0.json')).toEqual(reported);
   });
 
-  it('grows less on a clock that stands while the machine is suspended', async () => {
-    let stoodMs = 0;
-    const standing: Clock = {
+  it('grows less on a clock that stops while the machine is suspended', async () => {
+    let stoppedMs = 0;
+    const stopping: Clock = {
       now: () => clock.now(),
-      monotonic: () => clock.monotonic() - stoodMs,
+      monotonic: () => clock.monotonic() - stoppedMs,
       sleep: (ms) => clock.sleep(ms),
     };
-    store = observedAge(timeless(memory), standing);
+    store = observedAge(timeless(memory), stopping);
     await memory.create('0.json', 'x', {});
     await ageOf('0.json');
     await clock.advance(10_000);
-    stoodMs = 8_000;
+    stoppedMs = 8_000;
     expect((await ageOf('0.json'))?.min).toBe(2_000);
   });
 

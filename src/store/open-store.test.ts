@@ -59,7 +59,7 @@ describe('opening a store', () => {
     await expect(opening).rejects.toThrow(`endpoint: expected ${reason}`);
   });
 
-  it('never prints a password that stands in an endpoint', async () => {
+  it('never prints a password in an endpoint', async () => {
     const error = await openStore('s3://leases', {
       ...base,
       endpoint: 'http://user:hunter2@127.0.0.1',

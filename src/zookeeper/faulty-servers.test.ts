@@ -366,7 +366,7 @@ describe('a server', () => {
     expect(client.state).toMatchObject({ sessionId: '0123456789abcdef' });
   });
 
-  it('is not left because of an answer that waited in the socket while this process stood still', async () => {
+  it('is not left because of an answer that waited in the socket while this process was paused', async () => {
     const port = await scriptedServer({
       onRequest: ({ type }) => {
         // In the same process: the answer is on its way before nothing runs here for longer than the call may

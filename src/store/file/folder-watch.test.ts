@@ -26,7 +26,7 @@ afterEach(async () => {
 });
 
 describe('waiting for a change of the file store', () => {
-  it('wakes everybody who waits when another process has written', async () => {
+  it('wakes all waiting callers when another process has written', async () => {
     const { signal } = new AbortController();
     const waiting = Promise.all([store.changed(signal), store.changed(signal)]);
     await new FileLeaseStore({ directory, clock, random: systemRandom }).create('0.json', 'x', {});
@@ -34,7 +34,7 @@ describe('waiting for a change of the file store', () => {
     expect(getEventListeners(signal, 'abort')).toHaveLength(0);
   });
 
-  it('uses one watcher however often it is asked, holds the process only while somebody waits, and none after close', async () => {
+  it('uses one watcher however often it is asked, holds the process only while a caller waits, and has no watcher after close', async () => {
     const before = watchers();
     const given = new AbortController();
     const waiting = Array.from({ length: 8 }, () =>

@@ -69,7 +69,7 @@ describe('the probe of a store that is not S3', () => {
     const interrupt = new AbortController();
     const store: LeaseStore = Object.create(inner, {
       create: {
-        // As on a file system: what was begun goes on after the abort.
+        // As on a file system: what was begun continues after the abort.
         value: async (key: string, body: string, metadata: Record<string, string>) => {
           interrupt.abort(new Error('interrupted'));
           await systemClock.sleep(20);
