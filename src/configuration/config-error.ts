@@ -1,9 +1,9 @@
 import { NodeLeaseError } from '../base/errors.js';
 
-/** Another revision than the expected one stands: somebody else has published. */
+/** The current revision is not the expected one: another publisher has published since. */
 export class ConfigConflictError extends NodeLeaseError {
   readonly code = 'CONFIG_CONFLICT';
-  /** The revision that stands; 0 for none. */
+  /** The current revision; 0 for none. */
   readonly revision: number;
   /** Who published it; empty where there is none. */
   readonly author: string;
@@ -13,8 +13,8 @@ export class ConfigConflictError extends NodeLeaseError {
     readonly expected: number,
     { revision, author, at }: { readonly revision: number; readonly author: string; readonly at: string },
   ) {
-    const stands = revision === 0 ? 'there is none' : `${author} published revision ${revision} at ${at}`;
-    super(`${context}: expected revision ${expected}, but ${stands}`);
+    const current = revision === 0 ? 'there is none' : `${author} published revision ${revision} at ${at}`;
+    super(`${context}: expected revision ${expected}, but ${current}`);
     this.revision = revision;
     this.author = author;
   }

@@ -27,7 +27,7 @@ it('begins to watch a large configuration in many turns of the event loop, so th
     openConfiguration(zookeeper, { app: 'shop', clock, random: seededRandom(1) }),
   );
   expect(configuration.values.size).toBe(KEYS);
-  // Time stands still, and with it whatever waits for the next turn.
+  // Time does not move, nor does what waits for the next turn.
   await settled();
   expect(zookeeper.watches.size).toBeLessThan(KEYS / 4);
   await clock.advance(0);

@@ -18,7 +18,7 @@ export interface ConfigurationOptions extends ConfigName {
   /** The reader's node id: its overrides count, and others can see which revisions it runs. @default none */
   readonly nodeId?: number | undefined;
   /**
-   * Whether the revisions are told as soon as they are read: else they are the caller's to tell, with a
+   * Whether it reports the revisions as soon as it has read them. Otherwise the caller does, with a
    * `SeenReporter`.
    * @default true
    */
@@ -32,7 +32,7 @@ export interface ConfigurationOptions extends ConfigName {
   readonly timeoutMs?: number | undefined;
   /** Gives up the start. */
   readonly signal?: AbortSignal | undefined;
-  /** Must not throw. @default problems are not told */
+  /** Must not throw. @default problems are not reported */
   readonly onEvent?: ((event: ConfigurationEvent) => void) | undefined;
   /** @default the clock of this machine */
   readonly clock?: Clock | undefined;
@@ -66,7 +66,7 @@ export interface ConfigurationChange {
 }
 
 const DEFAULT_TIMEOUT_MS = 5_000;
-/** How long to wait for watches to stand, in milliseconds. */
+/** How long to wait until watches are set, in milliseconds. */
 const WATCH_TIMEOUT_MS = 2_000;
 /** How many paths are begun to be watched in one turn of the event loop. */
 const WATCHES_AT_ONCE = 64;
@@ -132,8 +132,8 @@ const ownerOf = ({ root }: ConfigPlace, contexts: readonly string[], nodeId?: nu
 
 /**
  * A configuration that follows ZooKeeper. Keys that were published together change together. Changes in quick
- * succession may be told as one; the last one told is the newest. While ZooKeeper is away the configuration
- * stays.
+ * succession may be reported as one; the last report has the newest values. While ZooKeeper is away the
+ * configuration stays.
  */
 export class Configuration implements AsyncIterable<ConfigurationChange>, AsyncDisposable {
   readonly #listeners = new Listeners<ConfigurationChange>();
@@ -228,7 +228,7 @@ export class Configuration implements AsyncIterable<ConfigurationChange>, AsyncD
     return this.close();
   }
 
-  /** Reads again after every change that a watch tells of. Never rejects. */
+  /** Reads again after every change that a watch reports. Never rejects. */
   async #follow(start: ReadConfig | undefined): Promise<void> {
     const { clock, random } = this.place;
     const { signal } = this.#closing;
@@ -261,9 +261,9 @@ export class Configuration implements AsyncIterable<ConfigurationChange>, AsyncD
   #checkAge({ revisions }: ReadConfig): void {
     if (this.source.from === 'snapshot') return;
     for (const [context, seen] of Object.entries(this.revisions)) {
-      const stands = revisions[context] ?? seen;
-      if (stands < seen)
-        throw new Error(`${context} is at revision ${stands}, where revision ${seen} was seen before`);
+      const current = revisions[context] ?? seen;
+      if (current < seen)
+        throw new Error(`${context} is at revision ${current}, where revision ${seen} was seen before`);
     }
   }
 
@@ -299,7 +299,7 @@ export class Configuration implements AsyncIterable<ConfigurationChange>, AsyncD
   }
 
   /**
-   * Watches what was read, and nothing else. Resolves once all watches stand, or after a while.
+   * Watches what was read, and nothing else. Resolves once all watches are set, or after a while.
    * @throws where it is closed before
    */
   async #watch({ paths, revisions }: ReadConfig): Promise<void> {
@@ -332,7 +332,7 @@ export class Configuration implements AsyncIterable<ConfigurationChange>, AsyncD
       this.#watches.set(path, watch(path));
     }
     const first = added.flatMap((path) => (this.#watches.get(path) ?? []).map((watch) => watch.first));
-    // One that is refused never stands, and must not hold up the others.
+    // A refused watch is never set, and must not delay the others.
     await withTimeout(this.place.clock, WATCH_TIMEOUT_MS, Promise.all(first), this.#closing.signal);
   }
 }

@@ -15,7 +15,7 @@ export interface TreeZnode {
   readonly version: number;
 }
 
-/** Reads a context as it stands. Changes meanwhile may be seen in part. */
+/** Reads the current content of a context. Changes meanwhile may be seen in part. */
 export async function readTree(
   zookeeper: Pick<ZooKeeper, 'read' | 'children'>,
   context: string,

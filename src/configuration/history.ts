@@ -22,7 +22,7 @@ export interface Revision {
   readonly author: string;
   readonly message: string;
   readonly changes: readonly KeyChange[];
-  /** Tells two publishers of the same revision apart. */
+  /** Distinguishes two publishers of the same revision. */
   readonly id: string;
 }
 
@@ -51,7 +51,7 @@ export function decodeRevision(path: string, data: Buffer): Revision {
       [at, author, message, id].every((text) => typeof text === 'string');
     if (isRevision && changes.every(isChange)) return { revision, base, at, author, message, changes, id };
   } catch {
-    // Told below.
+    // Reported below.
   }
   throw new ConfigHistoryError(`${path} is damaged: expected the JSON of a revision`, 'damaged');
 }

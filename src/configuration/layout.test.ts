@@ -23,7 +23,7 @@ describe('the contexts', () => {
     expect(contextsOf({ app: 'application' })).toEqual(['application']);
   });
 
-  it('have names that stand for one context each', () => {
+  it('have names that mean one context each', () => {
     for (const app of ['', '.', '.nodelease', 'a/b', 'a,b', 'a@nodes=1', 'a\u0000'])
       expect(() => contextsOf({ app })).toThrow(ConfigError);
     expect(() => contextsOf({ app: 'a', profile: 'b,c' })).toThrow(
@@ -46,7 +46,7 @@ describe('overrides for node ids', () => {
       );
   });
 
-  it('stand before their context, the narrowest range first, others left out', () => {
+  it('come before their context, the narrowest range first, others left out', () => {
     const names = [
       'shop',
       'shop@nodes=2-20',
@@ -69,7 +69,7 @@ describe('overrides for node ids', () => {
   });
 });
 
-it('keys and values are what a path can stand for, and UTF-8', () => {
+it('keys are what a path can mean, and values are UTF-8', () => {
   for (const key of ['a', 'db.pool-size', 'servers[0]', 'mit Ümlaut', 'a=b']) checkProperty(key, null);
   for (const key of ['', '.', 'a.', '.a', 'a..b', 'a/b', 'a.\u0007', 'a.\u{1f600}'])
     expect(() => checkProperty(key, '1')).toThrow(ConfigError);

@@ -4,7 +4,7 @@ import { checkZnodeName, pathProblem } from '../zookeeper/znode-path.js';
 // The layout of Spring Cloud Zookeeper Config (ZookeeperPropertySources, ZookeeperPropertySource):
 //   /config/<app>,<profile> before /config/<app> before /config/application,<profile> before /config/application
 // Below a context the path of a znode, with "." for "/", is the key of a property, and its data the value, in
-// UTF-8. An empty znode with children is no property. Beside that, and not read by Spring:
+// UTF-8. An empty znode with children is no property. In addition, and not read by Spring:
 //   /config/<context>@nodes=0-3             a context too: the overrides of the other one for the readers with these node ids
 //   /config/.nodelease/history/<context>    the head of the context's history, and below it the revisions
 //   /config/.nodelease/locks/<context>      a lock for publishers that others keep coming before
@@ -104,8 +104,8 @@ export const pathOfKey = (key: string) => `/${key.replaceAll('.', '/')}`;
 export const keyOfPath = (path: string) => path.slice(1).replaceAll('/', '.');
 
 /**
- * @throws {ConfigError} for a key that no path stands for, and a value that is no text or cannot be written
- * as UTF-8
+ * @throws {ConfigError} for a key that no path means, and a value that is no text or cannot be written as
+ * UTF-8
  */
 export function checkProperty(key: string, value: string | null): void {
   const expected = 'names with "." between them, such as db.pool-size, without "/" and control characters';

@@ -49,8 +49,8 @@ export interface PublishOptions {
   /** Why. @default empty */
   readonly message?: string | undefined;
   /**
-   * The revision that has to stand, 0 for none. Without it a publish is repeated on what another one has
-   * left.
+   * The revision that must be the current one, 0 for none. Without it a publish is repeated on the result of
+   * another one.
    */
   readonly expect?: number | undefined;
   /** How long it may take, in milliseconds. @default 10000 */

@@ -21,7 +21,7 @@ export interface ConfigValue {
   readonly context: string;
 }
 
-/** A configuration as it stood at one time. */
+/** A configuration at one time. */
 export interface ConfigValues {
   /** In the order of the keys. */
   readonly values: ReadonlyMap<string, ConfigValue>;
@@ -35,7 +35,7 @@ export interface ReadConfig extends ConfigValues {
 }
 
 /**
- * Reads the contexts, most specific first, as they stood between two revisions: several keys that were
+ * Reads the contexts, most specific first, as they were between two revisions: several keys that were
  * published together are seen together. What is changed without a revision may be seen in part.
  *
  * @param nodeId the reader's, for overrides

@@ -27,7 +27,7 @@ export interface SchemaIssue {
 /**
  * What a schema makes of the values.
  * @param prefix what was taken off their keys
- * @throws {InvalidConfigurationError} where it refuses them, or cannot tell at once
+ * @throws {InvalidConfigurationError} where it refuses them, or has no answer at once
  */
 export function validated<Output>(
   schema: StandardSchema<Output>,

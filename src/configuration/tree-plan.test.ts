@@ -9,7 +9,7 @@ const treeOf = (values: Readonly<Record<string, string>>) =>
   new Map(Object.entries(values).map(([path, value], version) => [path, { value, version }]));
 
 /**
- * What stands after the operations, which are carried out as a server does: strictly, one after the other.
+ * The content after the operations, which are carried out as a server does: strictly, one after the other.
  */
 function carriedOut(
   tree: ReturnType<typeof treeOf>,
@@ -86,7 +86,7 @@ describe('an edit', () => {
     expect(edited({ '': '', '/a': '1' }, { a: null, b: '' })).toEqual({ '': '', '/b': '' });
   });
 
-  it('changes a key wherever it stands', () => {
+  it('changes a key at each of its paths', () => {
     expect(edited({ '': '', '/a.b': '1', '/a': '', '/a/b': '2' }, { 'a.b': '3' })).toEqual({
       '': '',
       '/a': '',
@@ -96,7 +96,7 @@ describe('an edit', () => {
     expect(edited({ '': '', '/a.b': '1', '/a': '', '/a/b': '2' }, { 'a.b': null })).toEqual({ '': '' });
   });
 
-  it('of random keys leaves the properties that it should, whatever stood there', () => {
+  it('of random keys leaves the properties that it should, whatever the content was', () => {
     let seed = 1;
     const dice = (sides: number) => {
       seed = (seed * 48_271) % 2_147_483_647;

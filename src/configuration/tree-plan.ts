@@ -58,7 +58,7 @@ function edited(tree: ContextTree, edit: Edit): ReadonlyMap<string, string> {
   const folders = parentsIn(tree.keys());
   const properties = new Set([...tree.keys()].filter((path) => path === '' || !folders.has(path)));
   for (const [key, value] of edit) {
-    // A key may stand as a/b, as a.b, or both.
+    // A key may be at a/b, at a.b, or at both.
     for (const path of known.get(key) ?? (value === null ? [] : [pathOfKey(key)])) {
       after.set(path, value ?? '');
       if (value === null) properties.delete(path);

@@ -77,7 +77,7 @@ const states = () => model.nodes.map((seen) => model.look(seen).state);
 const lefts = () => model.nodes.map((seen) => model.look(seen).left);
 
 describe('the leases', () => {
-  it('run out by the time that has passed since the page was told, and are full again with a renewal', async () => {
+  it('run out by the time that has passed since the page received them, and are full again with a renewal', async () => {
     begin();
     await clock.advance(2_000);
     expect(lefts()).toEqual([1_000, 1_000]);
@@ -100,7 +100,7 @@ describe('the leases', () => {
     expect(states()).toEqual(['expired', 'overdue']);
   });
 
-  it('do not seem to run out while nothing is told of them: they stand as they were when last heard of', async () => {
+  it('do not seem to run out without news of them: they stay as they were in the last message', async () => {
     begin();
     await clock.advance(500);
     send('report', report([node(0), node(1)]));
@@ -145,6 +145,21 @@ describe('the leases', () => {
     send('page', { nodes: [node(3)], page: { from: 2, next: 5 } });
     send('page', { nodes: [node(5)], page: { from: 5, next: null } });
     expect(ids()).toEqual([0, 1, 3, 5]);
+  });
+
+  it('are drawn from the same object after a renewal, and from another one after every visible change', () => {
+    begin();
+    const shown = () => model.lookAtAll().map(({ node }) => node);
+    const [before, other] = shown();
+    send('report', report([node(0, { ageMs: [1, 2], expiresInMs: 2_000, knownNodes: { 1: 1 } }), node(1)]));
+    expect(shown()[0]).toBe(before);
+    expect(lefts()).toEqual([2_000, 3_000]);
+    const changes = [{ version: 2 }, { taskId: 'b' }, { state: 'expired' }, { problem: 'damaged' }] as const;
+    for (const change of changes) {
+      send('report', report([node(0), node(1)]));
+      send('report', report([node(0, change), node(1)]));
+      expect(shown()).toEqual([node(0, change), other]);
+    }
   });
 
   it('of groups in ZooKeeper are free where there is no znode', () => {

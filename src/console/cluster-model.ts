@@ -17,10 +17,13 @@ import type {
 export interface SeenNode {
   readonly node: WireNode;
   readonly receivedAt: number;
+  /** The same object until a cell shows something else: a renewal does not replace it. */
+  readonly shown: WireNode;
 }
 
 /** A node id at the moment of a drawing. */
 export interface NodeNow {
+  /** Its state, holder, version and problem are current; what a renewal changes may be older. */
   readonly node: WireNode;
   /** How much longer its lease is valid, in milliseconds; undefined where there is nothing to run out. */
   readonly left: number | undefined;
@@ -90,9 +93,15 @@ export class ClusterModel {
   /**
    * How much longer the lease of a node id is valid, and how it is to be shown; as of when it was last fresh.
    */
-  look({ node, receivedAt }: SeenNode): NodeNow {
-    const left = leftMs(node, receivedAt, this.staleSince ?? this.clock.monotonic());
-    return { node, left, state: stateOf(node, left) };
+  look({ node, receivedAt, shown }: SeenNode, at = this.staleSince ?? this.clock.monotonic()): NodeNow {
+    const left = leftMs(node, receivedAt, at);
+    return { node: shown, left, state: stateOf(node, left) };
+  }
+
+  /** All node ids, as of the same moment. */
+  lookAtAll(): readonly NodeNow[] {
+    const at = this.staleSince ?? this.clock.monotonic();
+    return this.nodes.map((seen) => this.look(seen, at));
   }
 
   /**
@@ -183,12 +192,17 @@ export class ClusterModel {
   #takePage({ nodes, page }: WirePage): void {
     const receivedAt = this.clock.monotonic();
     const [from, next] = [page?.from ?? 0, page?.next ?? Number.POSITIVE_INFINITY];
-    for (const id of this.#byId.keys()) if (id >= from && id < next) this.#byId.delete(id);
-    for (const node of nodes) this.#byId.set(node.id, { node, receivedAt });
+    const before = new Map(this.#byId);
+    const add = (node: WireNode) => {
+      const shown = before.get(node.id)?.shown;
+      this.#byId.set(node.id, { node, receivedAt, shown: shown && isShownAs(node, shown) ? shown : node });
+    };
+    for (const id of before.keys()) if (id >= from && id < next) this.#byId.delete(id);
+    nodes.forEach(add);
     // With ids from ZooKeeper alone, those of a group that have no znode are free.
     for (const group of this.cluster?.allocation?.groups ?? []) {
       for (let id = Math.max(0, group * 256 - RESERVED); id < group * 256 + 256 - RESERVED; id += 1) {
-        if (!this.#byId.has(id)) this.#byId.set(id, { node: vacancy(id), receivedAt });
+        if (!this.#byId.has(id)) add(vacancy(id));
       }
     }
     this.nodes = [...this.#byId.values()].sort((a, b) => a.node.id - b.node.id);
@@ -219,6 +233,11 @@ export class ClusterModel {
       ? undefined
       : (this.staleSince ?? (this.#connected ? this.#freshAt : this.heardAt) ?? now);
   }
+}
+
+function isShownAs(a: WireNode, b: WireNode): boolean {
+  const isSame = a.state === b.state && a.version === b.version && a.taskId === b.taskId;
+  return isSame && a.problem === b.problem && a.camunda?.warning === b.camunda?.warning;
 }
 
 function vacancy(id: number): WireNode {

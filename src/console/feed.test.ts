@@ -145,7 +145,7 @@ describe('the connection to the server', () => {
     expect(last()).toMatchObject({ kind: 'waiting', reason: 'the server has fallen silent' });
   });
 
-  it('is tried at once when somebody asks for it', async () => {
+  it('is tried at once on request', async () => {
     server.answer = () => new Response(null, { status: 500 });
     await start();
     expect(last()).toMatchObject({ reason: 'the server answered with status 500' });

@@ -21,7 +21,7 @@ it.each([
   [273_600_000, '3 d 4 h'],
 ])('a span of %d ms is %s', (ms, text) => expect(formatDuration(ms)).toBe(text));
 
-it('a setting is told exactly', () =>
+it('a setting is shown exactly', () =>
   expect([500, 1_500, 15_000].map(formatSetting)).toEqual(['500 ms', '1.5 s', '15 s']));
 
 it('a short span has three digits at most', () =>
@@ -61,14 +61,14 @@ it('an event is as old as the scan that saw it; after a gap it may be as old as 
     previousTaskId: null,
     text: 'it happened',
   };
-  const told = (since: number | null, now: number) => [
+  const texts = (since: number | null, now: number) => [
     eventText({ ...event, at, since }),
     eventAgo({ ...event, at, since }, at + now),
   ];
-  expect(told(at - 1_000, 14_900)).toEqual(['it happened', '14 s ago']);
-  expect(told(null, 100)).toEqual(['it happened', 'just now']);
+  expect(texts(at - 1_000, 14_900)).toEqual(['it happened', '14 s ago']);
+  expect(texts(null, 100)).toEqual(['it happened', 'just now']);
   const since = at - 20 * 60_000;
-  expect(told(since, 14_900)).toEqual([
+  expect(texts(since, 14_900)).toEqual([
     `it happened (last look: ${clockTime(since)})`,
     'up to 20 min 14 s ago',
   ]);

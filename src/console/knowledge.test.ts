@@ -14,7 +14,7 @@ const nodes = [
   { ...held(3, 1, { 1: 2 }), state: 'released', taskId: null } as const,
 ];
 
-it('tells of each holder whether it knows the version of a node id, an older one, or none', () => {
+it('has for each holder whether it knows the version of a node id, an older one, or no version', () => {
   const { others } = knowledgeOf(nodes[1] as WireNode, nodes);
   expect([...others]).toEqual([
     [0, { known: 'current', version: 2 }],
@@ -23,7 +23,7 @@ it('tells of each holder whether it knows the version of a node id, an older one
   expect(tally(others)).toEqual({ current: 1, behind: 1, unknown: 0 });
 });
 
-it('tells what the holder itself knows of the others that are held', () => {
+it('has what the holder itself knows of the other held node ids', () => {
   expect(tally(knowledgeOf(nodes[1] as WireNode, nodes).own)).toEqual({ current: 1, behind: 0, unknown: 1 });
   expect(knowledgeOf(nodes[3] as WireNode, nodes).own.size).toBe(0);
 });

@@ -27,7 +27,7 @@ it.each([
   ['billing-7', [12]],
   ['v3 held', [7]],
   ['  V3   ORDERS ', [7]],
-  ['nobody', []],
+  ['absent', []],
 ])('%j shows %j', (text, ids) => {
   const filter = parseFilter(text);
   expect(nodes.filter(([node, state]) => filter(node, state)).map(([{ id }]) => id)).toEqual(ids);

@@ -41,8 +41,8 @@ export function describeNode({ id, version, taskId, problem, camunda }: WireNode
   const parts = [`Node id ${id}`, state];
   if (taskId !== null) parts.push(`${state === 'held' || state === 'overdue' ? 'by' : 'last by'} ${taskId}`);
   parts.push(version > 0 ? `version ${version}` : 'never held');
-  const trouble = problem ?? camunda?.warning;
-  if (trouble) parts.push(trouble);
+  const warning = problem ?? camunda?.warning;
+  if (warning) parts.push(warning);
   return parts.join(', ');
 }
 

@@ -29,19 +29,19 @@ function entry(id: string | null, facts: Partial<ServiceEntry> = {}): ServiceEnt
 function setUp() {
   const clock = new VirtualClock();
   const model = new ServicesModel(clock);
-  const tell = (event: string, data: unknown) => model.apply({ event, data: JSON.stringify(data) });
-  const hello = () => tell('hello', { zookeeper: 'zk', path: '/services', writes: true });
+  const send = (event: string, data: unknown) => model.apply({ event, data: JSON.stringify(data) });
+  const hello = () => send('hello', { zookeeper: 'zk', path: '/services', writes: true });
   const put = (...entries: ServiceEntry[]) =>
-    tell('entries', {
+    send('entries', {
       set: entries.map((each) => [`/services/${each.service}${each.id === null ? '' : `/${each.id}`}`, each]),
       gone: [],
     });
-  const gone = (...paths: string[]) => tell('entries', { set: [], gone: paths });
+  const gone = (...paths: string[]) => send('entries', { set: [], gone: paths });
   const status = (facts = {}) =>
-    tell('status', { state: 'ok', problem: null, isWhole: true, isPartial: false, ...facts });
+    send('status', { state: 'ok', problem: null, isWhole: true, isPartial: false, ...facts });
   const ids = () =>
     servicesIn(model.entries).flatMap(({ instances }) => [...instances.values()].map(({ id }) => id));
-  return { clock, model, tell, hello, put, gone, status, ids };
+  return { clock, model, send, hello, put, gone, status, ids };
 }
 
 describe('what the page knows of the services', () => {
@@ -101,7 +101,7 @@ describe('what the page knows of the services', () => {
 });
 
 describe('an instance in words', () => {
-  it('tells its address and ports', () => {
+  it('has its address and ports', () => {
     expect(addressText(entry('a', { instance: { ...ENABLED, address: 'fd00::1', sslPort: 443 } }))).toBe(
       '[fd00::1]:80 TLS :443',
     );
@@ -109,7 +109,7 @@ describe('an instance in words', () => {
     expect(addressText(entry('a', { instance: null }))).toBe('');
   });
 
-  it('tells whose lease it is, and who says so', () => {
+  it('names the lease, and who says so', () => {
     const node = { nodeId: 7, version: 2, taskId: 't' };
     const claiming = (version: number | null): InstanceFacts => ({
       ...ENABLED,

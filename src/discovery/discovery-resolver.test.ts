@@ -72,8 +72,8 @@ describe('a node that offers an endpoint', () => {
       { sslPort: 65_536 },
       { port: -1 },
     ]) {
-      const told = decodeEndpoint('pay', '7', znode(encodeAssignment({ ...ASSIGNMENT, ...more })));
-      expect(told).toMatchObject({
+      const decoded = decodeEndpoint('pay', '7', znode(encodeAssignment({ ...ASSIGNMENT, ...more })));
+      expect(decoded).toMatchObject({
         status: 'readable',
         instance: { address: undefined, port: undefined, sslPort: undefined, payload: { ...more } },
       });
@@ -82,8 +82,8 @@ describe('a node that offers an endpoint', () => {
 
   it('may have any port there is, and as much to say as a znode holds', () => {
     const encoded = encodeAssignment({ ...ASSIGNMENT, port: 65_535, sslPort: 1 });
-    const told = decodeEndpoint('pay', '7', znode(encoded.padEnd(1_048_576)));
-    expect(told).toMatchObject({ status: 'readable', instance: { port: 65_535, sslPort: 1 } });
+    const decoded = decodeEndpoint('pay', '7', znode(encoded.padEnd(1_048_576)));
+    expect(decoded).toMatchObject({ status: 'readable', instance: { port: 65_535, sslPort: 1 } });
     expect(decodeEndpoint('pay', '7', znode(encoded.padEnd(1_048_577)))).toEqual({
       status: 'unreadable',
       problem: 'holds more than 1048576 bytes',

@@ -30,9 +30,9 @@ async function discover() {
     },
     onEvent: (event) => events.push(event),
   });
-  const told = () =>
+  const reported = () =>
     events.flatMap((event) => (event.type === 'synced' || event.type === 'degraded' ? [event] : []));
-  return { clock, zookeeper, discovery, told };
+  return { clock, zookeeper, discovery, reported };
 }
 
 /** Calls that concern this part of the tree fail. */
@@ -60,16 +60,16 @@ describe('a discovery', () => {
   });
 
   it('reports each problem once, and the end of all of them when none is left', async () => {
-    const { clock, zookeeper, told } = await discover();
+    const { clock, zookeeper, reported } = await discover();
     zookeeper.fault = failing('/services');
     await clock.advance(500);
-    expect(told()).toEqual([{ type: 'degraded', problem: expect.stringContaining('no-auth') }]);
+    expect(reported()).toEqual([{ type: 'degraded', problem: expect.stringContaining('no-auth') }]);
     zookeeper.fault = undefined;
     await clock.advance(2_000);
     zookeeper.become({ status: 'suspended', sessionId: 'a', timeoutMs: SESSION_MS });
     zookeeper.become(CONNECTED);
     await clock.advance(2_000);
-    const [, ...later] = told();
+    const [, ...later] = reported();
     expect(later).toEqual([
       { type: 'synced' },
       { type: 'degraded', problem: 'no connection to scripted' },

@@ -14,8 +14,8 @@ it('notifies once of a node that changes twice at a time', async () => {
   for (const above of ['/discovery/nodes', '/discovery/nodes/00']) zookeeper.put(above, '', undefined);
   zookeeper.put(pathOf(8), assigned(1), 'other');
   const watcher = new NodeWatcher({ zookeeper, clock });
-  const told: number[][] = [];
-  watcher.onChange((changed) => told.push([...changed]));
+  const changes: number[][] = [];
+  watcher.onChange((changed) => changes.push([...changed]));
   // The nodes, their groups, the data of each.
   for (let level = 0; level < 3; level += 1) zookeeper.fireWatches();
   await watcher.ready;
@@ -24,6 +24,6 @@ it('notifies once of a node that changes twice at a time', async () => {
     zookeeper.fireWatches();
   }
   await settled();
-  expect([told, watcher.knownVersions()]).toEqual([[[8], [8]], { 0: 3 }]);
+  expect([changes, watcher.knownVersions()]).toEqual([[[8], [8]], { 0: 3 }]);
   watcher.close();
 });

@@ -106,7 +106,7 @@ function scene({ withInstance = false } = {}) {
     fail: (error: Error | undefined) => {
       failure = error;
     },
-    tellMonitor: () => {
+    notifyMonitor: () => {
       for (const listener of monitors) listener({ type: 'phase', phase: 'held' });
     },
     get: (path: 'leases' | 'events') => api[path](new Request(`http://localhost/api/${path}`)),
@@ -182,7 +182,7 @@ describe('/api/leases', () => {
     expect(response.headers.has('age')).toBe(false);
   });
 
-  it('tells how old it is while the cluster cannot be looked at', async () => {
+  it('has its age while the cluster cannot be read', async () => {
     const { clock, view, get } = scene();
     view.answer = async () => ({
       ...EMPTY,
@@ -266,7 +266,7 @@ describe('/api/leases', () => {
 });
 
 describe('/api/events', () => {
-  it('begins with everything, and goes on with what is different', async () => {
+  it('begins with everything, and continues with what is different', async () => {
     const { view, get } = scene();
     const response = await get('events');
     expect(response.headers.get('content-type')).toBe('text/event-stream');
@@ -289,7 +289,7 @@ describe('/api/events', () => {
     expect(client.take()).toEqual([['store', { ...EMPTY.store, latencyMs: 4 }]]);
   });
 
-  it('tells more than a thousand node ids in pages', async () => {
+  it('sends more than a thousand node ids in pages', async () => {
     const { view, get } = scene();
     view.now = { ...view.now, report: reportOf(upTo(2_500)) };
     const client = new Client(await get('events'));
@@ -302,15 +302,15 @@ describe('/api/events', () => {
         ) as StatusReport;
         return [event, page, nodes[0]?.id, nodes.length, nodes[0]?.version];
       });
-    const told = (first: string, version: number) => [
+    const expectedPages = (first: string, version: number) => [
       [first, { from: 0, limit: 1_000, next: 1_000 }, 0, 1_000, version],
       ['page', { from: 1_000, limit: 1_000, next: 2_000 }, 1_000, 1_000, version],
       ['page', { from: 2_000, limit: 1_000, next: null }, 2_000, 500, version],
     ];
-    expect(pages(client.take())).toEqual(told('hello', 0));
+    expect(pages(client.take())).toEqual(expectedPages('hello', 0));
     view.set({ revision: 2, report: reportOf(upTo(2_500), 1) });
     await settled();
-    expect(pages(client.take())).toEqual(told('report', 1));
+    expect(pages(client.take())).toEqual(expectedPages('report', 1));
     view.set({ revision: 3, report: reportOf(upTo(1_000), 2) });
     await settled();
     expect(pages(client.take())).toEqual([['report', null, 0, 1_000, 2]]);
@@ -379,8 +379,8 @@ describe('/api/events', () => {
     expect(client.text.match(/^:$/gm)).toHaveLength(3);
   });
 
-  it('tells of the process’ own node id: when something happens, and when its time has passed', async () => {
-    const { get, clock, health, tellMonitor } = scene({ withInstance: true });
+  it('reports the process’ own node id: when something happens, and when its time has passed', async () => {
+    const { get, clock, health, notifyMonitor } = scene({ withInstance: true });
     const client = new Client(await get('events'));
     void client.read();
     await settled();
@@ -388,7 +388,7 @@ describe('/api/events', () => {
     health.validForMs = 14_000;
     await clock.advance(5_000);
     expect(client.take()).toEqual([]);
-    tellMonitor();
+    notifyMonitor();
     await settled();
     expect(client.take()).toEqual([['instance', health]]);
     health.state = 'lost';
@@ -471,7 +471,7 @@ describe('/api/events', () => {
     expect(clock.sleepers).toBe(0);
   });
 
-  it('keeps nothing for a client that is slow: it is told what there is when it reads on; the others do not notice', async () => {
+  it('buffers nothing for a slow client, which gets the current state when it reads again; the others do not notice', async () => {
     const { view, get } = scene();
     const [slow, quick] = [new Client(await get('events')), new Client(await get('events'))];
     void quick.read();
@@ -495,7 +495,7 @@ describe('/api/events', () => {
     expect(view.listeners.size).toBe(0);
   });
 
-  it('sends each message of a large cluster once, however many are told it', async () => {
+  it('makes each message of a large cluster once, for any number of clients', async () => {
     const { view, get } = scene();
     view.now = { ...view.now, report: reportOf(upTo(900)) };
     const streams = await Promise.all(

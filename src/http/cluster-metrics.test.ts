@@ -25,7 +25,7 @@ function scene() {
   return { clock, bucket, store, session, follower, scrape };
 }
 
-it('tells of every node id of a cluster', async () => {
+it('covers every node id of a cluster', async () => {
   const { clock, store, session, follower, scrape } = scene();
   const random = seededRandom(1);
   await initializeCluster({ session, clock, random, wanted: { nodes: 3, durationMs: 15_000 } });
@@ -48,7 +48,7 @@ it('tells of every node id of a cluster', async () => {
   await follower.close();
 });
 
-it('tells of a cluster of Camunda how far the holders’ clocks are apart', async () => {
+it('shows how far the holders’ clocks of a Camunda cluster are apart', async () => {
   const { clock, bucket, follower, scrape } = scene();
   const lease = (id: number, aheadMs: number) =>
     camundaHeld({ id, taskId: `task-${id}`, version: 2, timestamp: clock.now() + 15_000 + aheadMs });

@@ -28,7 +28,7 @@ function build(): void {
   writeFileSync(join(folder, 'main.html'), '<main>node ids</main>');
   writeFileSync(join(folder, 'console.css'), 'body {}');
   writeFileSync(join(folder, 'page/main.js'), 'export {};');
-  writeFileSync(join(folder, 'secret.txt'), 'nobody asked for it');
+  writeFileSync(join(folder, 'secret.txt'), 'not part of the page');
   writeFileSync(join(folder, '..', `${folder.split('/').at(-1)}.js`), 'outside');
 }
 
@@ -87,7 +87,7 @@ describe('the page', () => {
     expect((await other.request('/')).status).toBe(404);
   });
 
-  it('has nothing beside its own files', async () => {
+  it('has only its own files', async () => {
     build();
     const outside = encodeURIComponent(`../${folder.split('/').at(-1)}.js`);
     for (const path of [

@@ -69,7 +69,7 @@ function clusterView(snapshot: () => Promise<ClusterSnapshot>): ClusterView {
   return { epoch: 'e', snapshot, current, follow: () => () => {}, close: async () => {} };
 }
 
-it('who does not wait for an answer any more has given it up: that is no failure to be told of', async () => {
+it('a client that no longer waits for an answer has given it up: that is no failure to report', async () => {
   for (const given of [true, false]) {
     const abort = new AbortController();
     const snapshot = async (): Promise<ClusterSnapshot> => {
@@ -119,7 +119,7 @@ describe('a process that has no node id yet', () => {
 });
 
 describe('a process that holds a lease', () => {
-  it('is live and ready, and tells which, and for how much longer without a renewal', async () => {
+  it('is live and ready, and shows its lease, and for how much longer that is valid without a renewal', async () => {
     const { ask, acquire, clock } = setUp();
     await acquire();
     const facts = {
@@ -205,7 +205,7 @@ describe('a process that holds a lease', () => {
     expect(await statuses()).toEqual([200, 503, 503]);
   });
 
-  it('tells others that no lease is theirs to work with as soon as it is being stopped: no request of theirs is waited for', async () => {
+  it('answers others that there is no lease as soon as it is being stopped, without waiting for their requests', async () => {
     const { ask, acquire, monitor } = setUp({ heldForOthers: true });
     await acquire();
     expect((await ask('/lease')).status).toBe(200);
@@ -218,23 +218,23 @@ describe('a process that holds a lease', () => {
     expect((await ask('/livez')).status).toBe(200);
   });
 
-  it('tells of discovery, which decides about readiness only until the others know of a take-over', async () => {
+  it('shows discovery, which decides about readiness only until the others know of a take-over', async () => {
     const { ask, acquire } = setUp();
     const discovery = { isReady: false, state: { status: 'degraded', problem: 'ZooKeeper is away' } };
     await acquire(discovery as unknown as Discovery);
-    const told = { state: 'degraded', problem: 'ZooKeeper is away', ready: false };
+    const shown = { state: 'degraded', problem: 'ZooKeeper is away', ready: false };
     expect(await ask('/readyz')).toMatchObject({
       status: 503,
-      body: { state: 'held', live: true, ready: false, discovery: told },
+      body: { state: 'held', live: true, ready: false, discovery: shown },
     });
     discovery.isReady = true;
     expect(await ask('/readyz')).toMatchObject({
       status: 200,
-      body: { discovery: { ...told, ready: true } },
+      body: { discovery: { ...shown, ready: true } },
     });
   });
 
-  it('has no end to tell where the id is a fixed one', async () => {
+  it('has no end where the id is a fixed one', async () => {
     const { ask, monitor } = setUp();
     monitor.hold(staticLease({ id: 2, taskId: 'web-2' }));
     expect(await ask('/lease')).toMatchObject({ status: 200, body: { nodeId: 2, validForMs: null } });
@@ -254,7 +254,7 @@ describe('metrics', () => {
     });
   });
 
-  it('that fail are a fault of the server, which tells only its log', async () => {
+  it('that fail are a fault of the server, which only its log shows', async () => {
     const { ask, failures } = setUp({
       metrics: { contentType: 'x', text: () => Promise.reject(new TypeError('secret')) },
     });
@@ -280,7 +280,7 @@ describe('the cluster', () => {
     expect(failures).toHaveLength(1);
   });
 
-  it('is not told in pages that are none', async () => {
+  it('is not sent in invalid pages', async () => {
     const { ask, failures } = setUp({
       cluster: async () => clusterView(() => Promise.reject(new Error('not to be asked'))),
     });

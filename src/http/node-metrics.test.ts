@@ -19,7 +19,7 @@ import { NodeMetrics } from './node-metrics.js';
 const DURATION = 15_000;
 const open: NodeMetrics[] = [];
 
-/** The samples of a scrape by name and labels, as they stand there. */
+/** The samples of a scrape by name and labels, as in its text. */
 async function scrape(metrics: NodeMetrics): Promise<Map<string, number>> {
   const lines = (await metrics.text()).split('\n').filter((line) => line !== '' && !line.startsWith('#'));
   return new Map(
@@ -250,7 +250,7 @@ describe('the metrics of a node id', () => {
     });
   });
 
-  it("tell how far the store's clock is ahead of this host's, as long as the lease is held", async () => {
+  it("show how far the store's clock is ahead of this host's, while the lease is held", async () => {
     const { clock, metrics, acquire } = watched();
     const lease = await acquire();
     clock.wallOffset -= 90_000;
@@ -288,7 +288,7 @@ describe('the metrics of a node id', () => {
     });
   });
 
-  it('tell of discovery where there is one', async () => {
+  it('cover discovery where there is one', async () => {
     const { metrics, monitor } = watched();
     const discovery = { isReady: false, state: { status: 'degraded', problem: 'away' } };
     monitor.hold(staticLease({ id: 7, taskId: 'web-7' }), discovery as Discovery);
@@ -317,7 +317,7 @@ describe('the metrics of a node id', () => {
     });
   });
 
-  it('go into a registry of your own beside your metrics, and bring none of the process along', async () => {
+  it('go into your own registry with your metrics, without the metrics of the process', async () => {
     const registry = new Registry();
     registry.setDefaultLabels({ service: 'orders' });
     new Counter({ name: 'orders_total', help: 'Orders.', registers: [registry] }).inc();
@@ -347,7 +347,7 @@ describe('the metrics of a node id', () => {
     vi.restoreAllMocks();
   });
 
-  it('have those of the process beside them, the event loop among them, also in the second of two', async () => {
+  it('include the metrics of the process and its event loop, also in the second of two', async () => {
     const [, { metrics }] = [watched(), watched()];
     const names = [...(await scrape(metrics)).keys()].join('\n');
     for (const name of [

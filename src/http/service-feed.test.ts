@@ -6,18 +6,18 @@ const entry = (id: string): ServiceEntry => {
   return { service: 'orders', id, instance: null, text: null, sessionId: null, node: null, problem: null };
 };
 
-it('a client is told each entry once until it is another one, in messages of 200 at most, and what has gone', () => {
-  const told = new Map<string, ServiceEntry>();
+it('a client gets each entry once until it changes, in messages of 200 at most, and the paths that are gone', () => {
+  const sent = new Map<string, ServiceEntry>();
   const entries = new Map(Array.from({ length: 450 }, (_, id) => [`/${id}`, entry(`${id}`)]));
-  expect([...changesSince(told, entries)].map(({ set, gone }) => [set.length, gone.length])).toEqual([
+  expect([...changesSince(sent, entries)].map(({ set, gone }) => [set.length, gone.length])).toEqual([
     [200, 0],
     [200, 0],
     [50, 0],
   ]);
-  expect([...changesSince(told, entries)]).toEqual([]);
+  expect([...changesSince(sent, entries)]).toEqual([]);
   entries.delete('/3');
   entries.set('/4', entry('4'));
-  expect([...changesSince(told, entries)]).toEqual([
+  expect([...changesSince(sent, entries)]).toEqual([
     { set: [], gone: ['/3'] },
     { set: [['/4', entry('4')]], gone: [] },
   ]);

@@ -437,7 +437,7 @@ describe('wider ids', () => {
     await widen(10);
     await clock.advance(0);
     lease.tenureTime?.onWidth(() => undefined);
-    // Just then, in the middle of a millisecond: store time stands still.
+    // Just then, in the middle of a millisecond: store time does not move.
     ids.adopt(cluster16(10));
     const [, lastNarrow = 0] = timesOf(narrow);
     expect(timesOf([ids.next()])[0]).toBe(lastNarrow + 1);

@@ -6,7 +6,7 @@ import { isStoreAway, whileStoreIsAway } from '../lease/session/store-retry.js';
 import { acquireLock, checkLock, type LockOptions, type StoreLock } from './store-lock.js';
 
 /** The pauses between attempts to rejoin the election while the store is away, in milliseconds. */
-const STAND_AGAIN: Backoff = { first: 1_000, max: 10_000 };
+const AWAY_BACKOFF: Backoff = { first: 1_000, max: 10_000 };
 
 /**
  * Takes part in an election repeatedly: each term is a lock that is held. The loop's body is the work of the
@@ -34,8 +34,8 @@ export function electOnStore(
 }
 
 async function* terms(name: string, options: LockOptions): AsyncGenerator<StoreLock, never, void> {
-  for (let stand = acquireLock; ; stand = acquireAgain) {
-    const term = await stand(name, options);
+  for (let acquire = acquireLock; ; acquire = acquireAgain) {
+    const term = await acquire(name, options);
     try {
       yield term;
     } finally {
@@ -49,7 +49,7 @@ async function* terms(name: string, options: LockOptions): AsyncGenerator<StoreL
  */
 export function acquireAgain(name: string, options: LockOptions = {}): Promise<StoreLock> {
   const { clock = systemClock, random = systemRandom, signal, onEvent } = options;
-  const forever = { until: Number.POSITIVE_INFINITY, backoff: STAND_AGAIN, emit: detached(onEvent) };
+  const forever = { until: Number.POSITIVE_INFINITY, backoff: AWAY_BACKOFF, emit: detached(onEvent) };
   const retry = whileStoreIsAway({ clock, random, signal, ...forever }, isAway);
   return retry(() => acquireLock(name, options));
 }

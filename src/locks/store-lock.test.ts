@@ -22,10 +22,13 @@ afterEach(() => void vi.unstubAllEnvs());
 it.each([
   ['a lock', () => acquireLock('nightly')],
   ['an election', async () => electOnStore('leader')],
-])('%s requires the store in a container, where the default would exclude no other one', async (_, stand) => {
-  vi.stubEnv('KUBERNETES_SERVICE_HOST', '10.0.0.1');
-  await expect(stand()).rejects.toMatchObject({ code: 'CONFIG_INVALID', setting: 'store' });
-});
+])(
+  '%s requires the store in a container, where the default would exclude no other one',
+  async (_, acquire) => {
+    vi.stubEnv('KUBERNETES_SERVICE_HOST', '10.0.0.1');
+    await expect(acquire()).rejects.toMatchObject({ code: 'CONFIG_INVALID', setting: 'store' });
+  },
+);
 
 /** A store for locks in virtual time, as any number of tasks reach it. */
 function lockStore({ remote = false } = {}) {

@@ -3,7 +3,7 @@ import { inOrder } from './contest.js';
 import { createFence } from './fence.js';
 
 describe('the order of contenders', () => {
-  it("is that of what follows the recipe's name, whatever stands before it", () => {
+  it("is that of what follows the recipe's name, whatever comes before it", () => {
     const names = ['_c_b-lock-0000000002', '_c_z-lock-0000000000', '_c_a-lock-x-lock-0000000001'];
     expect(inOrder('/p', names, ['lock-'])).toEqual([names[1], names[2], names[0]]);
     expect(

@@ -7,17 +7,17 @@ import type { Recipe, WaitOptions } from './recipe.js';
 import { foreignZnode, RecipeError } from './recipe-error.js';
 import { inTime, untilChildren, untilRemoved, type Wait } from './waiting.js';
 
-/** What tells one recipe from another. */
+/** How one recipe differs from another. */
 export interface ContestRules {
   /** The name of the own znode before its number: `lock-`. */
   readonly name: string;
-  /** The names of all znodes that may stand under the path. */
+  /** The names of all znodes that may be under the path. */
   readonly kinds: readonly string[];
   /**
    * What the contender has to wait for: a znode that has to go, or any change of the children; undefined
    * where it has its turn.
    *
-   * @param ahead the names of all contenders that stand before it, the first one first
+   * @param ahead the names of all contenders ahead of it, the first one first
    */
   blocker(ahead: readonly string[]): Blocker | undefined;
 }
@@ -38,7 +38,7 @@ export const waitForPredecessor: ContestRules['blocker'] = (ahead) => {
 const FRESH_SHARE = 1 / 4;
 const BEAT_SHARE = 1 / 12;
 
-/** The own znode was deleted by somebody else. */
+/** Another client deleted the own znode. */
 const OWN_GONE = new Error('the own znode is gone');
 
 /**
@@ -57,7 +57,7 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
   ) {}
 
   /**
-   * Stands in the queue until it is this contender's turn, over as many sessions as it takes.
+   * Waits in the queue for this contender's turn, over as many sessions as it takes.
    *
    * @throws {WaitTimeoutError} others hold it for the whole time, or no heartbeat is answered soon enough
    * @throws {RecipeError} `already-held`, `foreign-znode` @throws {ZooKeeperError} no connection in time,
@@ -104,10 +104,10 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
           const sentAt = clock.monotonic();
           own = await createOwn(recipe, session, protectedTo, signal);
           deadline.answered(sentAt);
-          return await this.#stand(session, own, deadline, wait);
+          return await this.#waitForTurn(session, own, deadline, wait);
         } catch (error) {
           void (own === undefined ? discard(recipe, session, protectedTo) : erase(recipe, session, own.path));
-          // Nothing is left of a contender whose session has ended: it stands anew in the next one.
+          // Nothing is left of a contender whose session has ended: it rejoins the queue in the next one.
           if (!(error === OWN_GONE || isFault(error, 'session-expired'))) throw error;
           signal?.throwIfAborted();
         }
@@ -116,7 +116,12 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
   }
 
   /** Waits for the turn of an own znode. */
-  async #stand(session: BoundSession, own: OwnZnode, deadline: SessionDeadline, wait: Wait): Promise<H> {
+  async #waitForTurn(
+    session: BoundSession,
+    own: OwnZnode,
+    deadline: SessionDeadline,
+    wait: Wait,
+  ): Promise<H> {
     const { recipe } = this;
     const { signal } = wait;
     const { clock, path: parent } = recipe;

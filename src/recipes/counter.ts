@@ -12,8 +12,8 @@ import { briefly, inTime, type Wait, writeOnce } from './waiting.js';
  * A number of 64 bits with its sign, 0 until it is first changed. All methods may be given `timeoutMs`, 5 s
  * by default, and `signal`.
  *
- * A change is made once or not at all. Where the reply to it was lost, and the present value may be this
- * change as well as somebody else's, it fails as `outcome-unknown`.
+ * A change is made once or not at all. It fails as `outcome-unknown` where its reply was lost, and the
+ * present value may be this change or another client's.
  *
  * @throws {WaitTimeoutError} not done in time @throws {ZooKeeperError} no connection in time, access
  * denied, client closed @throws `signal.reason`

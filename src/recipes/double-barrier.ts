@@ -14,7 +14,7 @@ const READY = 'ready';
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 export interface DoubleBarrierOptions extends RecipeOptions {
-  /** How many have to enter before all go on, 1 … 1,000,000; the same for all users of the path. */
+  /** How many have to enter before all continue, 1 … 1,000,000; the same for all users of the path. */
   readonly members: number;
 }
 
@@ -61,7 +61,7 @@ class Member implements DoubleBarrier {
   readonly #ready: string;
   #isBusy = false;
   #place: { readonly session: BoundSession; readonly own: string } | undefined;
-  /** The end of the last stand: its znode must not be counted with the next one. */
+  /** The end of the last attempt: its znode must not be counted with the next one. */
   #erased: Promise<void> = Promise.resolve();
 
   constructor(
@@ -80,7 +80,7 @@ class Member implements DoubleBarrier {
       await inTime(this.recipe, options, `was not entered by ${this.members} members`, async (wait) => {
         while (this.#place === undefined) {
           await orAborted(this.#erased, wait.signal);
-          await this.#stand(wait);
+          await this.#tryToEnter(wait);
         }
       });
     } finally {
@@ -88,8 +88,8 @@ class Member implements DoubleBarrier {
     }
   }
 
-  /** Takes a place. It may have none afterwards, and has to stand again. */
-  async #stand(wait: Wait): Promise<void> {
+  /** Tries to take a place. Without one afterwards, the caller tries again. */
+  async #tryToEnter(wait: Wait): Promise<void> {
     const { recipe, members } = this;
     const { zookeeper, path, data, random } = recipe;
     const { sessionId } = await zookeeper.whenConnected({
@@ -110,7 +110,7 @@ class Member implements DoubleBarrier {
       if (znode === undefined) return;
       const foreign = names.find((name) => name !== READY && !UUID.test(name));
       if (foreign !== undefined) throw foreignZnode(path, foreign, `${READY} and UUIDs`);
-      // Made, or set, while the own znode stood, it is of this round. An older one may have been left behind,
+      // Made, or set, after the own znode, it is of this round. An older one may have been left behind,
       // or be of a round that others are leaving.
       const isOpen = (stat = ready?.stat) => stat !== undefined && stat.modifiedZxid > znode.stat.createdZxid;
       if (!isOpen() && membersOf(names).length >= members) {
@@ -137,7 +137,7 @@ class Member implements DoubleBarrier {
     }
   }
 
-  /** The members that stood when the round of this `ready` was opened, and still do. */
+  /** The members that were there when the round of this `ready` was opened, and still are. */
   async #madeBefore(
     { stat }: Znode,
     names: readonly string[],

@@ -27,7 +27,7 @@ function unbound(zookeeper: ScriptedZooKeeper): ZooKeeper {
   });
 }
 
-describe('those that watch an election', () => {
+describe('watchers of an election', () => {
   it('do not wait without end where ZooKeeper is away', async () => {
     const { clock, zookeeper, options } = scene();
     zookeeper.fault = () => Promise.reject(fails('connection-loss', 'not-applied'));
@@ -39,17 +39,17 @@ describe('those that watch an election', () => {
     expect(outcome).toMatchObject({ code: 'WAIT_TIMEOUT' });
   });
 
-  it('are told of a leader also where the session ends while that is being read', async () => {
+  it('are notified of a leader also where the session ends while that is being read', async () => {
     const { clock, zookeeper, options } = scene();
     let failures = 0;
     zookeeper.fault = async (operation) => {
       if (operation === 'read' && failures++ === 0) throw fails('session-expired', 'not-applied');
     };
-    const told: (string | undefined)[] = [];
-    const watch = watchLeader(unbound(zookeeper), PATH, (leader) => told.push(leader?.id), options);
+    const leaders: (string | undefined)[] = [];
+    const watch = watchLeader(unbound(zookeeper), PATH, (leader) => leaders.push(leader?.id), options);
     zookeeper.fireWatches();
     await clock.advance(10_000);
     watch.close();
-    expect(told).toEqual(['one']);
+    expect(leaders).toEqual(['one']);
   });
 });

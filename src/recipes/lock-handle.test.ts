@@ -38,7 +38,7 @@ describe('a handle', () => {
     expect(standing()).toEqual([]);
   });
 
-  it('tells a process that stood still past the deadline that it has lost, before anything else can run', async () => {
+  it('notifies a process that was paused past the deadline of the loss, before anything else can run', async () => {
     const held = await acquired();
     clock.freeze(SESSION_MS / 2);
     expect(held.isValid()).toBe(false);
@@ -58,7 +58,7 @@ describe('a handle', () => {
     expect(held.signal.reason).toMatchObject({ reason: 'paused' });
   });
 
-  it('tells so by its signal as soon as the process goes on, also where it stood still right after it was acquired', async () => {
+  it('aborts its signal as soon as the process continues, also where the pause came right after the acquisition', async () => {
     const held = await acquired();
     clock.freeze(SESSION_MS);
     await clock.advance(1);
@@ -128,7 +128,7 @@ describe('a handle', () => {
     expect(standing()).toEqual([]);
   });
 
-  it('releases in time where ZooKeeper does not answer, and goes on deleting', async () => {
+  it('releases in time where ZooKeeper does not answer, and continues to delete', async () => {
     const held = await acquired();
     zookeeper.fault = () => Promise.reject(fails('connection-loss', 'unknown'));
     const releasing = held.release();
@@ -141,7 +141,7 @@ describe('a handle', () => {
 });
 
 describe('acquiring', () => {
-  it('makes certain of the session first where the process stood still during it', async () => {
+  it('checks the session first where the process was paused during it', async () => {
     let isStill = true;
     zookeeper.heardBy = (at) => (isStill ? Number.NEGATIVE_INFINITY : zookeeper.activity.heardBy(at));
     const acquiring = lock(zookeeper, PATH, options()).acquire();

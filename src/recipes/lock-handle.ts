@@ -79,10 +79,10 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
   readonly token: bigint;
   #path: string;
   #watch: Watch | undefined;
-  /** The path that the znode is about to move to. It may stand there already. */
+  /** The path that the znode is about to move to. It may be there already. */
   #next: string | undefined;
   #moving: Promise<void> | undefined;
-  /** Where a znode of this tenure may stand. */
+  /** The possible paths of this tenure's znode. */
   readonly #paths = new Set<string>();
   readonly #forgetSession: () => void;
 
@@ -253,7 +253,7 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
     else if (state.status === 'connected') deadline.limit(state.timeoutMs);
   }
 
-  /** The work may go on until the deadline, so the znode stays until then. */
+  /** The work may continue until the deadline, so the znode stays until then. */
   async #eraseAfter(deadline: number): Promise<void> {
     await sleepUntil(this.recipe.clock, deadline);
     await this.#erase();

@@ -10,7 +10,7 @@ export interface ZooKeeperLock<H extends LockHandle = LockHandle> {
    * again; a second object is another contender.
    *
    * @throws {WaitTimeoutError} others hold it for the whole time, or with `timeoutMs: 0` now
-   * @throws {RecipeError} `already-held`; `foreign-znode` where another recipe's znodes stand under the path
+   * @throws {RecipeError} `already-held`; `foreign-znode` where another recipe's znodes are under the path
    * @throws {ZooKeeperError} no connection in time, access denied, client closed
    * @throws `signal.reason`
    */

@@ -17,7 +17,7 @@ export function protectedPath({ path, random }: Recipe, name: string): string {
 }
 
 /**
- * The own znode, its number included, and what stood in its folder right after it was made, where that is
+ * The own znode, its number included, and the content of its folder right after it was made, where that is
  * known.
  */
 export interface OwnZnode {
@@ -29,8 +29,8 @@ export interface OwnZnode {
 /**
  * Makes the znode, an ephemeral sequential one, once.
  *
- * @throws as {@link BoundSession.createWithParents} does, and `signal.reason`. It may stand then:
- * {@link discard} it
+ * @throws as {@link BoundSession.createWithParents} does, and `signal.reason`. The znode may exist
+ * then: {@link discard} it
  */
 export function createOwn(
   recipe: Recipe,

@@ -46,7 +46,7 @@ export function writeLock(
 ): ZooKeeperLock<WriteLockHandle> {
   const recipe = recipeOn(zookeeper, path, options);
   return new Contest(recipe, { name: WRITE, kinds: KINDS, blocker: waitForPredecessor }, (claim) => {
-    // The read lock takes the writer's number: a number of its own would stand behind the writers that wait.
+    // The read lock takes the writer's number: with a new number it would be behind the waiting writers.
     const number = claim.path.slice(claim.path.lastIndexOf(WRITE) + WRITE.length);
     return new WriteHolder(claim, recipe, protectedPath(recipe, READ) + number);
   });

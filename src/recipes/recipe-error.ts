@@ -1,6 +1,6 @@
 import { NodeLeaseError } from '../base/errors.js';
 
-/** Why a recipe cannot go on. */
+/** Why a recipe cannot continue. */
 export type RecipeFault =
   /**
    * The object holds already, or waits: these locks are not re-entrant. A second object is another contender.
@@ -11,14 +11,14 @@ export type RecipeFault =
    * deleted.
    */
   | 'not-held'
-  /** Under the recipe's path stands a znode that is not the recipe's. */
+  /** Under the recipe's path is a znode that is not the recipe's. */
   | 'foreign-znode'
   /** A znode has data that the recipe does not write. */
   | 'damaged'
   /** A write may have been carried out or not, and that cannot be found out any more. */
   | 'outcome-unknown';
 
-/** A recipe that cannot go on, for another reason than ZooKeeper itself. */
+/** A recipe that cannot continue, for another reason than ZooKeeper itself. */
 export class RecipeError extends NodeLeaseError {
   readonly code = 'RECIPE_FAILED';
 
@@ -33,12 +33,12 @@ export class RecipeError extends NodeLeaseError {
   }
 }
 
-/** @param what what it is that cannot be told, as the beginning of a sentence: "whether …" */
+/** @param what the unknown outcome, as the beginning of a sentence: "whether …" */
 export function outcomeUnknown(path: string, what: string, cause: unknown): RecipeError {
   return new RecipeError(`${what} cannot be told: the reply was lost`, 'outcome-unknown', path, cause);
 }
 
-/** @param expected what stands under this recipe's path */
+/** @param expected what may be under this recipe's path */
 export function foreignZnode(path: string, name: string, expected: string): RecipeError {
   const text = `${path} has a child ${JSON.stringify(name)}, which is not of this recipe: expected ${expected}`;
   return new RecipeError(text, 'foreign-znode', path);

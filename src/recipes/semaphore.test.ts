@@ -4,7 +4,7 @@ import { seededRandom, VirtualClock } from '../../test/support/virtual-clock.js'
 import { semaphore } from './semaphore.js';
 
 describe('a semaphore', () => {
-  it('says that it is held already, also where another contender stands in the way', async () => {
+  it('says that it is held already, also where another contender is ahead', async () => {
     const clock = new VirtualClock();
     const zookeeper = new ScriptedZooKeeper(clock);
     const options = { clock, random: seededRandom(1) };

@@ -65,7 +65,7 @@ class Semaphore implements ZooKeeperLock {
       try {
         return await this.#lease.acquire({ timeoutMs, signal: waiting.signal });
       } catch (error) {
-        // Without the lock it stands behind the contenders that wait for it.
+        // Without the lock it is behind the contenders that wait for it.
         if (!lock.signal.aborted || error !== lock.signal.reason) throw error;
       } finally {
         waiting.release();

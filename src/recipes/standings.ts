@@ -4,20 +4,20 @@ import { inOrder } from './contest.js';
 
 /** One that holds a lock, or waits for it. */
 export interface Contender {
-  /** What it says of itself; with Curator its host's address, unless told. */
+  /** What it says of itself; with Curator its host's address by default. */
   readonly data: string;
   /** 16 hex digits; null for a znode that no session keeps. */
   readonly sessionId: string | null;
   /** The czxid of its znode, which is a holder's fencing token, in decimal. */
   readonly token: string;
   /**
-   * Since when it has been standing there, in milliseconds since the Unix epoch, by the clock of ZooKeeper's
+   * Since when it has been in the queue, in milliseconds since the Unix epoch, by the clock of ZooKeeper's
    * leader.
    */
   readonly since: number;
 }
 
-/** A lock that is held, or waited for. All of it can be told as JSON. */
+/** A lock that a task holds, or waits for. JSON can represent all of it. */
 export interface Standing {
   readonly path: string;
   readonly kind: 'lock' | 'election' | 'read-write lock' | 'semaphore';
@@ -37,14 +37,14 @@ const KINDS = [
   ['semaphore', ['lease-']],
   ['read-write lock', ['__READ__', '__WRIT__']],
 ] as const;
-/** Items of queues end so, too: no locks stand below them. */
+/** Items of queues end so, too: no locks are below them. */
 const NUMBERED = /\d{10}$/;
 /** Reads under way at once, on each level. */
 const READS = 16;
 
 /**
  * The locks, elections and semaphores at these paths and below them that a task holds or waits for, by their
- * paths. They are read znode by znode: what changes meanwhile may be told half. Changes nothing.
+ * paths. They are read znode by znode: what changes meanwhile may be incomplete. Changes nothing.
  *
  * @throws {ZooKeeperError} when there is no answer, or something may not be read
  */
@@ -98,8 +98,8 @@ function queueOf(
 }
 
 /**
- * A semaphore's leases stand beside the lock under which they are taken: its head has one more than allowed,
- * until another is given back.
+ * A semaphore's leases are next to the lock under which they are taken. Its head has one more than allowed,
+ * until another one is given back.
  */
 function standingsOf(
   path: string,

@@ -100,7 +100,7 @@ export function transaction(zookeeper: ZooKeeper, path: string, options?: Recipe
           }
           if (look.sites.join('\n') !== names.join('\n') || !look.data.equals(Buffer.from(data)))
             throw new RecipeError(
-              `${path} is another transaction: each one takes a path of its own`,
+              `${path} is another transaction: each one takes its own path`,
               'foreign-znode',
               path,
             );
@@ -186,7 +186,7 @@ async function settle(
     // A vote may wait for something else, and have no time left for that.
     const isLate = error instanceof WaitTimeoutError && (error === over?.reason || wait.timeoutMs === 0);
     if (!look || !isLate) throw error;
-    return inTime(recipe, { ...wait, timeoutMs: CALL_MS }, 'told no outcome', (time) => decide(time, look));
+    return inTime(recipe, { ...wait, timeoutMs: CALL_MS }, 'had no outcome', (time) => decide(time, look));
   }
 }
 

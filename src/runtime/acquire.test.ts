@@ -234,7 +234,7 @@ describe('a data directory', () => {
       });
       const lost = once(lease.signal, 'abort');
       const { etag = '' } = (await store.read('0.json')) ?? {};
-      await store.replace('0.json', 'somebody else', {}, etag);
+      await store.replace('0.json', 'another task', {}, etag);
       await lost;
       await lease.release();
       expect(readdirSync(lease.dataDir ?? '')).toEqual(['directory-initialized.json']);

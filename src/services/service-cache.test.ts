@@ -80,7 +80,7 @@ describe('instances that are read over a slow link', () => {
     await clock.advance(1_100);
     expect([ids(), source.stale]).toEqual([['a', 'c'], undefined]);
     expect(reports).toEqual([`${PATH}/b has not let itself be read for 5 s`]);
-    // Its watch goes on.
+    // Its watch continues.
     answerData(['b']);
     await settled();
     expect(ids()).toEqual(['a', 'b', 'c']);

@@ -358,7 +358,7 @@ describe('the URL of an instance', () => {
     empty.source.stale = { since: 0 };
     await empty.clock.advance(3_200);
     expect(empty.message()).toBe(
-      'no instance of orders can be picked (none is known; ZooKeeper has told nothing for 3 s)',
+      'no instance of orders can be picked (none is known; ZooKeeper has not answered for 3 s)',
     );
     const some = none([
       ...instancesOf(2),

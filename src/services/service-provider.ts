@@ -105,7 +105,7 @@ export class ServiceProvider<P = unknown> {
   }
 
   /**
-   * As {@link pick}, for callers that cannot go on without an instance.
+   * As {@link pick}, for callers that cannot continue without an instance.
    * @throws {NoInstanceError} when there is none
    */
   need(except?: ReadonlySet<ServiceInstance<P>>): ServiceInstance<P> {
@@ -221,6 +221,6 @@ function describe({ known, disabled, unacceptable, down, staleForMs }: NoInstanc
   ] as const;
   const counts = parts.filter(([count]) => count > 0).map(([count, what]) => `${count} ${what}`);
   const since =
-    staleForMs === undefined ? '' : `; ZooKeeper has told nothing for ${Math.round(staleForMs / 1_000)} s`;
+    staleForMs === undefined ? '' : `; ZooKeeper has not answered for ${Math.round(staleForMs / 1_000)} s`;
   return `${known === 0 ? 'none is known' : `${known} known: ${counts.join(', ')}`}${since}`;
 }

@@ -11,7 +11,7 @@ import { removeScalar, writeScalar } from './scalar-writes.js';
 export interface ConditionalCall extends DataCall {
   /**
    * What {@link Entry.version} says, or `absent`. Not for ephemeral data.
-   * @default written whatever stands there
+   * @default written whatever the current content is
    */
   readonly ifVersion?: Condition | undefined;
 }
@@ -23,8 +23,8 @@ export interface ConditionalCall extends DataCall {
  * the replica shows it. A write whose reply is lost is repeated, and one that fails otherwise than by its
  * condition may have been carried out.
  *
- * Persistent data may be written by all nodes, an ephemeral entry only by the node that contributes it; it
- * stands there for as long as this client has a session, in each new one again.
+ * Persistent data may be written by all nodes, an ephemeral entry only by the node that contributes it. The
+ * entry exists while this client has a session, and is created again in each new session.
  */
 export abstract class SharedDatum<E extends Entry<unknown, unknown>> extends Replica<E> {
   /** @internal Use {@link SharedData}. */

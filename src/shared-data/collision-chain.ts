@@ -2,7 +2,7 @@ import type { MultiOperation, Znode } from '../zookeeper/zookeeper.js';
 import type { Attempt, DataCall, Datum } from './datum.js';
 import { decodeEntry, versionOf } from './entry.js';
 
-// Elements whose names are one hash stand at `hash`, `hash-1`, … without a gap. Every removal, and every
+// Elements whose names are one hash are at `hash`, `hash-1`, … without a gap. Every removal, and every
 // addition behind another element, also writes the collection's own znode, so that its version shows whether
 // a chain may have become another one since it was read. A write that relies on more than an absent first
 // place is bound to that version. The server that was read may lag behind all of this.

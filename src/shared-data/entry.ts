@@ -5,7 +5,7 @@ import { fromScalar, type Scalar, type SharedValue, scalarId, scalarOf } from '.
 /** One element as it was seen last. */
 export class Entry<K = SharedValue, V = SharedValue> {
   /**
-   * Equal for what may stand in a collection only once: the value of a set, the key of a map, the place in a
+   * Equal for what may be in a collection only once: the value of a set, the key of a map, the place in a
    * list.
    */
   readonly id: string;
@@ -68,7 +68,7 @@ export interface DatumRecord {
   readonly lifespan: Lifespan;
 }
 
-/** The document of a datum's own znode, to the byte; a scalar's type and value stand beside the record. */
+/** The document of a datum's own znode, to the byte; a scalar's type and value are next to the record. */
 export function encodeRecord(
   { address: { name, scope }, kind, lifespan }: DatumRecord,
   scalar?: Scalar,

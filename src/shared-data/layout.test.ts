@@ -82,7 +82,7 @@ describe('the documents', () => {
     });
   });
 
-  it('say of a datum its address, kind and lifespan, a scalar beside them', () => {
+  it('have the address, kind and lifespan of a datum, and its scalar', () => {
     const record = {
       address: { name: 'limit', scope: 'prod' },
       kind: 'scalar',
@@ -148,7 +148,7 @@ describe('the documents', () => {
     expect(fromScalar({ type: 'Double', value: '1.0E21' })).toBe(1e21);
   });
 
-  it('tell values of different types apart that have one text', () => {
+  it('distinguish values of different types that have one text', () => {
     const ids = [3, '3', 3n].map((value) => scalarId(toScalar(value)));
     expect(new Set(ids).size).toBe(3);
     expect(scalarId({ type: 'a', value: 'bc' })).not.toBe(scalarId({ type: 'ab', value: 'c' }));

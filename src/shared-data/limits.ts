@@ -7,8 +7,8 @@ import { SharedDataError } from './shared-data-error.js';
  */
 const PACKET_BYTES = 0xfffff - 1_024;
 /**
- * What one operation takes beside its path and data, its access list included, and one name of a listing
- * beside its text.
+ * What one operation takes in addition to its path and data, its access list included, and what one name of
+ * a listing takes in addition to its text.
  */
 const OPERATION_BYTES = 64;
 const NAME_BYTES = 4;

@@ -113,7 +113,7 @@ export class NodeSupervisor implements AsyncDisposable {
         `a number of milliseconds of at least backoffMs, ${first}`,
       );
     if (lease && options.data !== undefined)
-      throw new ConfigError('data', options.data, 'none beside a lease');
+      throw new ConfigError('data', options.data, 'none together with a lease');
     if (options.onState) this.#listeners.add(options.onState);
     data.contributions.refuses = (sessionId) => this.#refusal(sessionId);
     this.#ended = this.#keep(max, { first, max: longest });

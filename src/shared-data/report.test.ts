@@ -50,7 +50,7 @@ describe('the report of shared data', () => {
     expect(datumHead(ROOT, '/x', 'denied').problem).toBe('may not be read: no-auth');
   });
 
-  it('tells the place in a collision chain, and a name that is no hash of the element', () => {
+  it('shows the place in a collision chain, and a name that is no hash of the element', () => {
     const hash = sha256('3');
     expect(entryOf('set', hash, encodeScalar(toScalar(3)))).toMatchObject({
       place: 0,
@@ -72,7 +72,7 @@ describe('the report of shared data', () => {
     });
   });
 
-  it('tells unknown types, of keys too, texts that a type does not allow, and damage', () => {
+  it('shows unknown types, of keys too, texts that a type does not allow, and damage', () => {
     expect(entryOf('set', sha256('x'), '{"type":"Instant","value":"x"}').problem).toBe(
       'unknown type Instant',
     );

@@ -7,8 +7,8 @@ import type { Scalar } from './scalar-codec.js';
 import { scalarProblem } from './scalar-types.js';
 
 /**
- * An element of a collection, or a scalar; also a znode that is none, with its problem. All of it can be told
- * as JSON.
+ * An element of a collection, or a scalar; also a znode that is neither, with its problem. JSON can represent
+ * all of it.
  */
 export interface DataEntry {
   readonly path: string;
@@ -30,10 +30,10 @@ export interface DataEntry {
   readonly problem: string | null;
 }
 
-/** A znode where data stands, or should. */
+/** A znode where data is, or should be. */
 export interface DatumHead {
   readonly path: string;
-  /** These four are null where its data tells none. */
+  /** These four are null where its data does not name them. */
   readonly name: string | null;
   readonly scope: string | null;
   readonly kind: Kind | null;
@@ -43,9 +43,9 @@ export interface DatumHead {
 
 /** One datum with its elements; of a scalar, itself. */
 export interface DatumReport extends DatumHead {
-  /** How many entries it has, those included that are not told. */
+  /** How many entries it has, including those that `entries` omits. */
   readonly size: number;
-  /** Of its own znode and of the entries that are told. */
+  /** Of the datum's znode and of `entries`. */
   readonly bytes: number;
   readonly entries: readonly DataEntry[];
 }
@@ -63,7 +63,7 @@ export interface SharedDataQuery {
   /** What ZooKeeper is called. */
   readonly connect: string;
   readonly root: string;
-  /** Whose entries are read, and told. @default all */
+  /** Whose entries are read, and reported. @default all */
   readonly only?: ((head: DatumHead) => boolean) | undefined;
   /** The text of the only key, index or value whose entries are read. @default all */
   readonly key?: string | undefined;
@@ -80,7 +80,7 @@ const READS = { data: 8, entries: 32 };
 const EXCERPT = 40;
 
 /**
- * Reads the shared data below a root znode by znode: what changes meanwhile may be told half. Changes
+ * Reads the shared data below a root znode by znode: what changes meanwhile may be incomplete. Changes
  * nothing.
  *
  * @throws {ZooKeeperError} when there is no answer, or the folder of all data may not be listed
@@ -154,18 +154,18 @@ export async function readSharedData(
   return { zookeeper: connect, root, exists: names !== undefined, data: data.sort(byName) };
 }
 
-/** Whether other data stands below it: a path strategy may put data into folders. */
+/** Whether other data is below it: a path strategy may put data into folders. */
 export function isFolder(found: Found): boolean {
   return found !== 'denied' && found.data.length === 0 && found.stat.childCount > 0;
 }
 
-/** Whether an entry with that text would stand there, as far as the name tells. */
+/** Whether the name fits an entry with that text. */
 function isNamed({ kind }: DatumHead, path: string, text: string): boolean {
   const name = path.slice(path.lastIndexOf('/') + 1);
   return kind === 'list' ? name === text : name.startsWith(HASHED_PATHS.element(text));
 }
 
-/** What a znode says of the datum that stands there. Never throws. */
+/** What a znode says of the datum in it. Never throws. */
 export function datumHead(root: string, path: string, found: Found): DatumHead {
   const nothing = { path, name: null, scope: null, kind: null, lifespan: null };
   if (found === 'denied') return { ...nothing, problem: DENIED };
@@ -202,18 +202,18 @@ export function dataEntry(
   if (entry === undefined) return { ...facts, problem: `no element of a ${kind}: ${excerptOf(found)}` };
   const { scalar, keyScalar } = entry;
   const key = kind === 'list' ? { type: 'Integer', value: name } : keyScalar;
-  const told = {
+  const decoded = {
     ...facts,
     key: key ? { type: key.type, value: key.value } : null,
     scalar: { type: scalar.type, value: scalar.value },
   };
   const ofKey = keyScalar && scalarProblem(keyScalar);
   const ofTexts = (ofKey && `key: ${ofKey}`) ?? scalarProblem(scalar) ?? null;
-  if (kind === 'scalar' || kind === 'list') return { ...told, problem: ofTexts };
+  if (kind === 'scalar' || kind === 'list') return { ...decoded, problem: ofTexts };
   const [, hash, place = '0'] = /^(.*?)(?:-([1-9]\d*))?$/.exec(name) ?? [];
   const isHash = hash === HASHED_PATHS.element((keyScalar ?? scalar).value);
   return {
-    ...told,
+    ...decoded,
     place: isHash ? Number(place) : null,
     problem: ofTexts ?? (isHash ? null : 'its name is no hash of it'),
   };

@@ -17,7 +17,7 @@ export type ScalarType =
   | 'Bytes'
   | 'Null';
 
-/** A scalar as it stands in a znode: `{"type":"Integer","value":"3"}`. The value is always a text. */
+/** A scalar as a znode contains it: `{"type":"Integer","value":"3"}`. The value is always a text. */
 export interface Scalar {
   readonly type: string;
   readonly value: string;

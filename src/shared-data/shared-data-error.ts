@@ -2,7 +2,7 @@ import { NodeLeaseError } from '../base/errors.js';
 
 /** Why shared data cannot be read or written as asked. */
 export type SharedDataFault =
-  /** Under the name and scope stands data of another kind or lifespan. */
+  /** Under the name and scope is data of another kind or lifespan. */
   | 'kind-clash'
   /** The znode holds no shared data. */
   | 'foreign-znode'

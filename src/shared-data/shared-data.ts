@@ -24,9 +24,9 @@ import { Replica } from './replica.js';
 import type { SharedValue } from './scalar-codec.js';
 import { SharedList } from './shared-list.js';
 
-/** Where the shared data stand, and how. */
+/** Where the shared data is, and how. */
 export interface SharedDataOptions {
-  /** Below it stand `nodes` and `data`. @default /monastery/root */
+  /** `nodes` and `data` are below it. @default /monastery/root */
   readonly root?: string | undefined;
   /** Which znodes data has; the same for all nodes of a cluster. @default Monastery's hashes */
   readonly paths?: PathStrategy | undefined;

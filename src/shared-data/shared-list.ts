@@ -92,7 +92,7 @@ export class SharedList<V extends SharedValue = SharedValue> extends SharedDatum
    * Removes an element, and moves all behind it, in one request. Resolves to false where `ifVersion` does not
    * hold.
    *
-   * @throws {SharedDataError} `no-entry`; `too-large` where more stand behind it than one request can move
+   * @throws {SharedDataError} `no-entry`; `too-large` where more are behind it than one request can move
    * @throws as {@link append}
    */
   async remove(index: number, { ifVersion, ...call }: ConditionalCall = {}): Promise<boolean> {

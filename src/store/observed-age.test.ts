@@ -23,7 +23,7 @@ const etagOf = (result: WriteResult) => (result.status === 'written' ? result.et
 const ageOf = async (key: string) => (await store.read(key))?.age;
 const listedAges = async () => (await store.list()).objects.map(({ age }) => age.min);
 
-describe('the age of an object on a store that tells no time of writing', () => {
+describe('the age of an object on a store without times of writing', () => {
   it('is at least the time for which this process has seen the object unchanged', async () => {
     await memory.create('0.json', 'x', {});
     await clock.advance(5_000);
@@ -41,7 +41,7 @@ describe('the age of an object on a store that tells no time of writing', () => 
     expect((await ageOf('1.json'))?.min).toBe(3_000);
   });
 
-  it('begins anew with each write', async () => {
+  it('starts again with each write', async () => {
     const etag = etagOf(await memory.create('0.json', 'x', {}));
     await ageOf('0.json');
     await clock.advance(3_000);
@@ -49,7 +49,7 @@ describe('the age of an object on a store that tells no time of writing', () => 
     expect((await ageOf('0.json'))?.min).toBe(0);
   });
 
-  it('begins anew where the object was gone meanwhile', async () => {
+  it('starts again where the object was gone meanwhile', async () => {
     for (const look of [() => store.read('probe-a'), () => store.list()]) {
       await memory.create('probe-a', 'x', {});
       await ageOf('probe-a');
@@ -74,30 +74,30 @@ describe('the age of an object on a store that tells no time of writing', () => 
     expect(await listedAges()).toEqual([3_000, 3_000, 0, 3_000]);
   });
 
-  it('is what the store itself can tell, where that is more', async () => {
+  it('is the one that the store itself knows, where that is more', async () => {
     const inner = timeless(memory);
-    const told = { min: 16_001, max: Number.POSITIVE_INFINITY };
+    const reported = { min: 16_001, max: Number.POSITIVE_INFINITY };
     const read: LeaseStore['read'] = async (key) => ({
       ...((await memory.read(key)) ?? expect.fail()),
-      age: told,
+      age: reported,
     });
     store = observedAge({ ...inner, read }, clock);
     await memory.create('0.json', 'x', {});
-    expect(await ageOf('0.json')).toEqual(told);
+    expect(await ageOf('0.json')).toEqual(reported);
   });
 
-  it('grows less on a clock that stands while the machine is suspended', async () => {
-    let stoodMs = 0;
-    const standing: Clock = {
+  it('grows less on a clock that stops while the machine is suspended', async () => {
+    let stoppedMs = 0;
+    const stopping: Clock = {
       now: () => clock.now(),
-      monotonic: () => clock.monotonic() - stoodMs,
+      monotonic: () => clock.monotonic() - stoppedMs,
       sleep: (ms) => clock.sleep(ms),
     };
-    store = observedAge(timeless(memory), standing);
+    store = observedAge(timeless(memory), stopping);
     await memory.create('0.json', 'x', {});
     await ageOf('0.json');
     await clock.advance(10_000);
-    stoodMs = 8_000;
+    stoppedMs = 8_000;
     expect((await ageOf('0.json'))?.min).toBe(2_000);
   });
 
@@ -148,12 +148,12 @@ describe('the age of an object on a store that tells no time of writing', () => 
 describe('a store with observed ages', () => {
   it('writes, watches, removes and closes as the store below it does', async () => {
     const given = new AbortController();
-    const told: unknown[] = [];
-    const watch = store.changed?.(given.signal, (change) => told.push(change) === 2);
+    const changes: unknown[] = [];
+    const watch = store.changed?.(given.signal, (change) => changes.push(change) === 2);
     const etag = etagOf(await store.create('probe-a', 'x', { version: '1' }));
     await store.replace('probe-a', 'xy', {}, etag);
     await watch;
-    expect(told).toEqual([
+    expect(changes).toEqual([
       { key: 'probe-a', size: 1 },
       { key: 'probe-a', size: 2 },
     ]);

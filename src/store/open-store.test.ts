@@ -38,7 +38,7 @@ describe('opening a store', () => {
     await store.close();
   });
 
-  it('polls S3 as often as it is told, and every 1.2 s by default', async () => {
+  it('polls S3 as often as configured, and every 1.2 s by default', async () => {
     const stores = await Promise.all(
       [undefined, 20_000].map((pollMs) => openStore('s3://leases', { ...base, region: 'eu-west-1', pollMs })),
     );
@@ -59,7 +59,7 @@ describe('opening a store', () => {
     await expect(opening).rejects.toThrow(`endpoint: expected ${reason}`);
   });
 
-  it('never prints a password that stands in an endpoint', async () => {
+  it('never prints a password in an endpoint', async () => {
     const error = await openStore('s3://leases', {
       ...base,
       endpoint: 'http://user:hunter2@127.0.0.1',
@@ -99,7 +99,7 @@ describe('opening a store', () => {
     );
   });
 
-  it('asks for the region of an AWS bucket when nothing tells it', async () => {
+  it('asks for the region of an AWS bucket when no setting names it', async () => {
     withoutRegion();
     const opening = openStore('s3://leases', base);
     await expect(opening).rejects.toThrow(ConfigError);

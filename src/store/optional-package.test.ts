@@ -13,7 +13,7 @@ describe('a package that a store needs', () => {
     );
   });
 
-  it('is not taken for missing where one of its own imports is', async () => {
+  it('is not taken for missing where one of its imports is', async () => {
     const broken = Object.assign(new Error("Cannot find package 'other'"), { code: 'ERR_MODULE_NOT_FOUND' });
     await expect(optionalPackage('some-package', 'gs://leases', () => Promise.reject(broken))).rejects.toBe(
       broken,

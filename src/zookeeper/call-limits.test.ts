@@ -80,7 +80,7 @@ describe('a call that is given up', () => {
     for (const call of calls) limits.release(call);
     expect(listeners).toBe(0);
     begin('given up', 1_000, giving.signal);
-    begin('goes on', 1_000);
+    begin('continues', 1_000);
     giving.abort('enough');
     await settled();
     expect(ended).toEqual([[0, 'given up', 'enough']]);

@@ -35,7 +35,7 @@ export function parseConnectString(text: string, label: string): ConnectString {
   const fail = (why: string) => {
     // The wrong part is quoted, and may be part of a password.
     const shown = text.includes('@')
-      ? 'without credentials: digest:USER:PASSWORD is a setting of its own'
+      ? 'without credentials: digest:USER:PASSWORD is a separate setting'
       : why;
     return new ConfigError(label, text, `${FORM} (${shown})`);
   };

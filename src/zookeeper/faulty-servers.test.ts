@@ -353,20 +353,20 @@ describe('a server', () => {
     await clock.sleep(50);
     expect(states).toEqual(['connected']);
     const silent = client.read('/b', { timeoutMs: 5_000 });
-    const told = expect(silent).rejects.toMatchObject({
+    const lost = expect(silent).rejects.toMatchObject({
       fault: 'connection-loss',
       message: expect.stringContaining('no answer within 100 ms'),
     });
     await expect(client.read('/a', { timeoutMs: 100, reconnectOnTimeout: true })).rejects.toMatchObject({
       fault: 'timeout',
     });
-    await told;
+    await lost;
     expect(await client.read('/a', { timeoutMs: 5_000, reconnectOnTimeout: true })).toBeUndefined();
     expect(states).toEqual(['connected', 'suspended', 'connected']);
     expect(client.state).toMatchObject({ sessionId: '0123456789abcdef' });
   });
 
-  it('is not left because of an answer that waited in the socket while this process stood still', async () => {
+  it('is not left because of an answer that waited in the socket while this process was paused', async () => {
     const port = await scriptedServer({
       onRequest: ({ type }) => {
         // In the same process: the answer is on its way before nothing runs here for longer than the call may
@@ -433,9 +433,9 @@ describe('a server', () => {
       },
     });
     const { client, states } = open(`127.0.0.1:${port}`);
-    const told: unknown[] = [];
-    await client.watchData('/a', (znode) => told.push(znode)).first;
-    expect(told).toEqual([undefined]);
+    const reported: unknown[] = [];
+    await client.watchData('/a', (znode) => reported.push(znode)).first;
+    expect(reported).toEqual([undefined]);
     expect(refusals).toBe(3);
     expect(states).toEqual(['connected']);
   });

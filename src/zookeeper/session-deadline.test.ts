@@ -101,7 +101,7 @@ describe('the time until which a session surely lives', () => {
       const phase = random.next() * halfTick;
       const activity = new SessionActivity();
       const proof = new SessionDeadline(T, (at) => activity.heardBy(at));
-      // The session was opened a while ago, and then the process stood still, or the first request follows at
+      // The session was opened a while ago, and then the process was paused; or the first request follows at
       // once.
       const askedAt = -random.next() * T;
       activity.begin(askedAt, T);

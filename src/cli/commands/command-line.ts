@@ -104,7 +104,7 @@ function settleOutput(command: Command, io: Io, hint = ''): void {
       writeErr: io.stderr,
       outputError: (text, write) => {
         // A suggestion is on a line by itself, a sentence ends in a full stop: neither suits one line
-        // that may go on.
+        // that may continue.
         const line = text
           .replace(/^error: /, '')
           .trim()

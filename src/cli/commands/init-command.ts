@@ -77,7 +77,7 @@ async function makeFirstGroup(
  *
  * @throws {StoreUnusableError} when the probe finds a fault
  * @throws {StoreError}
- * @throws {Interrupted} when a signal arrives: objects that were written stay, and the next call goes on from
+ * @throws {Interrupted} when a signal arrives: objects that were written stay; the next call continues from
  * there
  */
 export async function initialize(

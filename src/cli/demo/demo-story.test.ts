@@ -194,7 +194,7 @@ describe('nodelease demo', () => {
       expect(pictures.length).toBeGreaterThan(100);
       for (const picture of pictures) {
         const rows = picture.replaceAll(/\p{Cc}\[\??\d*[A-Za-z]/gu, '').split('\n');
-        // The last one is where the cursor stands.
+        // The last one is where the cursor is.
         expect(rows.length).toBeLessThanOrEqual(screen.rows);
         const drawn = screen.columns === 80 ? Math.max(...rows.map((row) => row.length)) : 0;
         expect(drawn).toBeLessThanOrEqual(screen.columns);

@@ -69,7 +69,7 @@ describe('what sends work to a command', () => {
       await expect
         .poll(() => acts)
         .toEqual([expect.stringMatching(/^info .* answers: the service is announced$/), 'announces']);
-      // What has been announced is told of when it is out.
+      // The end of an announcement is logged when it is out.
       await entries.withdraw();
       expect(acts.slice(2)).toEqual(['withdraws within 1000', 'info discovery: the service is taken out']);
       entries.begin();

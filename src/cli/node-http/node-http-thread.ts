@@ -44,9 +44,9 @@ export type FromNodeHttp =
   | { readonly type: 'closed' };
 
 /**
- * What a command answers over HTTP, in a thread of its own: no number of requests delays the thread that
- * renews the lease. What it tells of the lease is mirrored; what it tells of the cluster comes by connections
- * of its own.
+ * What a command answers over HTTP, in a separate thread: no number of requests delays the thread that renews
+ * the lease. Its answers about the lease come from a mirror, those about the cluster from its own
+ * connections.
  */
 async function answer(
   port: MessagePort,

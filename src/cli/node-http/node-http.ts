@@ -24,14 +24,14 @@ export interface NodeHttpOptions {
 }
 
 /**
- * What the thread may take before it is started anew, so that the process, and the lease, do not end with it.
+ * What the thread may take before it is restarted, so that the process, and the lease, do not end with it.
  * In megabytes.
  */
 const MEMORY_LIMIT_MB = 256;
 
 /**
- * What a command that holds a node id answers over HTTP, in a thread of its own: no client can keep the lease
- * from being renewed. This side tells that thread of the node, collects metrics for it, and writes its log.
+ * What a command that holds a node id answers over HTTP, in a separate thread: no client can keep the lease
+ * from being renewed. This side sends that thread the node's health, collects metrics, and writes its log.
  */
 export class NodeHttp {
   readonly #publisher: HealthPublisher;

@@ -16,7 +16,7 @@ const METRICS_INTERVAL_MS = 100;
 const OVER = 'the lease is over: no renewal came through before its deadline';
 
 /**
- * Tells another thread of the health of this one's node, for a {@link HealthMirror} to answer from. It costs
+ * Sends the health of this thread's node to another thread, where a {@link HealthMirror} answers. It costs
  * a message at each event and never waits: what the other thread does cannot delay a renewal.
  */
 export class HealthPublisher {
@@ -41,7 +41,7 @@ export class HealthPublisher {
     return port2;
   }
 
-  /** Tells nothing any more. */
+  /** Sends nothing any more. */
   close(): void {
     this.#forget();
     this.#forgetRelease?.();
@@ -64,7 +64,7 @@ export class HealthPublisher {
 }
 
 /**
- * The health of another thread's node: what that thread told last, read when it is asked for. Past the
+ * The health of another thread's node: what that thread sent last, read when it is asked for. Past the
  * deadline, on the monotonic clock that all threads share, the lease is lost, whether the other thread is
  * there to say so or not.
  */
@@ -72,7 +72,7 @@ export class HealthMirror implements WatchedNode {
   readonly #listeners = new Listeners<void>();
   #told: NodeHealth;
 
-  /** @throws Error when the other thread has told nothing yet */
+  /** @throws Error when the other thread has sent nothing yet */
   constructor(
     private readonly port: MessagePort,
     private readonly clock: Pick<Clock, 'monotonic'>,
@@ -84,7 +84,7 @@ export class HealthMirror implements WatchedNode {
   }
 
   health(): NodeHealth {
-    // What has been told counts, also where this thread has not had the time to receive it.
+    // What has been sent counts, also where this thread has not had the time to receive it.
     for (
       let next = receiveMessageOnPort(this.port);
       next !== undefined;

@@ -27,7 +27,7 @@ export interface OwnClusterView {
   close(): Promise<void>;
 }
 
-/** A view with connections of its own: no renewal of a lease waits for them. */
+/** A view with its own connections: no renewal of a lease waits for them. */
 export function ownClusterView(
   settings: Settings,
   io: Pick<Io, 'clock' | 'random'>,

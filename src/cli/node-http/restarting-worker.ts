@@ -52,7 +52,7 @@ export class RestartingWorker {
     return thread;
   }
 
-  /** Ends the thread, for good: tells it `{ type: 'close' }`. Never rejects. */
+  /** Ends the thread, for good: sends it `{ type: 'close' }`. Never rejects. */
   async close(): Promise<void> {
     this.#closing.abort();
     if (this.#worker === undefined) return;

@@ -96,7 +96,7 @@ const CLOSE_ON_EXEC = 0o2000000;
 /**
  * The descriptors that this process was started with, and that every process started from here would have as
  * well: Node.js marks those below 16 as its own alone, and forgets the ones above a gap. Ask before anything
- * else opens files. Empty outside of Linux; macOS hands none of them down.
+ * else opens files. Empty outside of Linux; macOS passes no such files on.
  */
 export function inheritedFiles(): readonly number[] {
   try {

@@ -23,7 +23,7 @@ export const SHELL = '/bin/sh';
  * - SIGKILL runs no trap, so there are two timers: either strikes without the other. The next line replaces
  *   both.
  * - It sleeps for a second at most and looks at the time again: `sleep` does not count while the machine is
- *   suspended, /proc/uptime goes on.
+ *   suspended, /proc/uptime continues.
  * - The new timers run before the old ones are disarmed, so there are always two.
  * - `1${x#*.} - 1${y#*.}` subtracts hundredths such as 08, which would be bad octal numbers on their own;
  *   seconds are subtracted before they are multiplied, so that 32 bits suffice.

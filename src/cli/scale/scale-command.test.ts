@@ -307,7 +307,7 @@ describe('nodelease scale', () => {
     const folder = await mkdtemp(join(tmpdir(), 'nodelease-scale-'));
     const run = (...args: string[]) => runInProcess([...args, '--store', `file:${folder}`]);
     /**
-     * Time goes on while the command waits for it, twice as fast as it is, so that the files have time, too.
+     * Time passes while the command waits for it, twice as fast as it is, so that the files have time, too.
      */
     const runFaster = async (...args: string[]) => {
       const io = capturedIo();

@@ -92,7 +92,7 @@ export function checkOwnId(size: number, { env, hostname }: Pick<Io, 'env' | 'ho
  * @param checkStatic is called before anything is written, where the cluster is to have fewer node ids
  * @throws {StoreUnusableError} when a lease object is damaged and its holder's ids matter
  * @throws {StoreError}
- * @throws {Interrupted} when a signal arrives: the next call goes on from there
+ * @throws {Interrupted} when a signal arrives: the next call continues from there
  */
 export async function scale(
   session: StoreSession,

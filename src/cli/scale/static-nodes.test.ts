@@ -10,7 +10,7 @@ import { staticNodes } from './static-nodes.js';
 
 const FOLDER = '/discovery/nodes/00';
 
-/** A discovery tree, and a store, in which node ids stand as given. */
+/** A discovery tree, and a store, with the given node ids. */
 function scene(
   announced: Readonly<Record<number, string>>,
   leases: Readonly<Record<number, LeaseState | string>>,

@@ -93,7 +93,7 @@ export function asksToStop(signal: ForwardedSignal): boolean {
  * Lets the first signal that asks for an end wait until `prepare` has settled, and everything else through at
  * once. A second one that asks for an end does not wait, and takes the first one with it: its sender is in a
  * hurry. SIGHUP and SIGQUIT go through unprepared, though a program without a handler ends by them: what is
- * prepared for cannot be taken back, and most that have one go on.
+ * prepared for cannot be taken back, and most that have one continue.
  *
  * @param prepare settles soon: how long the child learns nothing is its business. One that rejects holds
  * nothing up, and has to report it itself

@@ -6,8 +6,8 @@ import { systemClock } from '../../base/system.js';
 import { StandardOutput } from './standard-output.js';
 
 /**
- * A standard output that fails with `code` from the second part of an answer on, and tells it late. As Node's
- * own, it is not destroyed by that.
+ * A standard output that fails with `code` from the second part of an answer on, and reports it late. Like
+ * Node's own, it is not destroyed by that.
  */
 function scene(code: string) {
   const told: string[] = [];

@@ -1,8 +1,7 @@
 import { h } from 'preact';
 import type { NodeNow } from '../cluster-model.js';
 import { formatDuration } from '../format.js';
-import type { KnownVersions } from '../knowledge.js';
-import { describeNode, type NodeFilter, type NodeState } from '../node-state.js';
+import { describeNode, type NodeState } from '../node-state.js';
 import { flag, mark, memo } from './ui.js';
 
 /** How much room a cell has: with everything in it, with the most important, or a number and a bar. */
@@ -13,70 +12,63 @@ const STEPS: Readonly<Record<Density, number>> = { cards: 300, tiles: 90, dots: 
 /** A lease is renewed every third of its duration: with less than this, two renewals have been missed. */
 const LATE = 0.3;
 
-/** What all cells have in common: the same object until something else than the time has changed. */
-export interface GridView {
+/** What a cell shows in addition to its node id. */
+export interface CellView {
   readonly density: Density;
   readonly durationMs: number;
   readonly graceMs: number;
-  readonly filter: NodeFilter;
-  readonly selected: number | undefined;
-  /** How far the holder of each node id knows the version of the selected one. */
-  readonly known: KnownVersions | undefined;
+  /** A text about the node id, on a card. */
+  readonly note: string;
+  readonly isHidden: boolean;
+  readonly isSelected: boolean;
+  /** Whether Tab leads to it. */
+  readonly isEntry: boolean;
+  /** How far its holder knows the version of the selected node id. */
+  readonly known: string | undefined;
 }
 
-/** One node id. It is drawn only where something has changed that can be seen. */
-export function cell({ node, state, left }: NodeNow, view: GridView, note: string, isEntry: boolean) {
+/** One node id. Its content is drawn only where something has changed that can be seen. */
+export function cell({ node, state, left }: NodeNow, view: CellView) {
   const { id, version, taskId } = node;
-  const { density, durationMs, graceMs } = view;
+  const { density, durationMs, graceMs, note } = view;
   const isCard = density === 'cards';
   const isOver = left !== undefined && left <= 0;
   // Past the deadline the bar shows what is left of the grace period.
   const whole = isOver ? graceMs : durationMs;
   const share = whole > 0 ? Math.min(1, Math.max(0, (isOver ? graceMs + left : (left ?? 0)) / whole)) : 0;
   const step = Math.ceil(share * STEPS[density]);
-  const late = flag(state === 'held' && left !== undefined && share < LATE);
   const time = isCard ? leftText(state, left, graceMs) : '';
-  const hidden = !view.filter(node, state);
-  const isSelected = id === view.selected;
-  const known = view.known?.get(id)?.known;
+  const label = describeNode(node, state);
+  const attributes = {
+    key: id,
+    id: `node-${id}`,
+    class: 'cell',
+    role: 'option',
+    tabIndex: view.isEntry ? 0 : -1,
+    'aria-selected': view.isSelected,
+    'aria-label': label,
+    title: isCard ? undefined : label,
+    hidden: view.isHidden,
+    'data-id': id,
+    'data-state': state,
+    'data-late': flag(state === 'held' && left !== undefined && share < LATE),
+    'data-known': view.known,
+  } as const;
+  const part = (name: string, content: string) => h('span', { class: `cell-${name}` }, content);
   const draw = () => {
-    const label = describeNode(node, state);
-    const attributes = {
-      id: `node-${id}`,
-      class: 'cell',
-      role: 'option',
-      tabIndex: isEntry ? 0 : -1,
-      'aria-selected': isSelected,
-      'aria-label': label,
-      title: isCard ? undefined : label,
-      hidden,
-      'data-id': id,
-      'data-state': state,
-      'data-late': late,
-      'data-known': known,
-    } as const;
-    const part = (name: string, content: string) => h('span', { class: `cell-${name}` }, content);
-    const holder = part('holder', taskId ?? (isCard ? (version > 0 ? 'nobody' : 'never held') : state));
+    const holder = part('holder', taskId ?? (isCard ? (version > 0 ? 'no task' : 'never held') : state));
     const ofVersion = part('version', version > 0 ? `v${version}` : '');
-    const style = { transform: `scaleX(${step / STEPS[density]})` };
-    const bar = h('span', { class: 'bar' }, h('i', { style }));
     const parts = {
-      cards: [
-        holder,
-        part('state', state),
-        mark(state),
-        ofVersion,
-        part('left', time),
-        bar,
-        part('note', note),
-      ],
-      tiles: [mark(state), holder, ofVersion, bar],
-      dots: [mark(state), bar],
+      cards: [holder, part('state', state), mark(state), ofVersion, part('left', time)],
+      tiles: [mark(state), holder, ofVersion],
+      dots: mark(state),
     }[density];
-    return h('div', attributes, part('id', `${id}`), parts);
+    return [part('id', `${id}`), parts];
   };
-  const seen = [node, state, density, step, late, time, note, hidden, isEntry, isSelected, known];
-  return memo(draw, seen, id);
+  const style = { transform: `scaleX(${step / STEPS[density]})` };
+  const bar = h('span', { class: 'bar' }, h('i', { style }));
+  const content = memo(draw, [node, state, density, time]);
+  return h('div', attributes, content, bar, isCard && part('note', note));
 }
 
 /** How much longer a lease is valid, in words. */

@@ -44,7 +44,7 @@ export function detailsPanel(model: ClusterModel, seen: SeenNode, onClose: () =>
     facts(
       fact(
         taskId !== null && state !== 'expired' ? 'Holder' : 'Last holder',
-        taskId === null ? 'nobody' : h('code', null, taskId),
+        taskId === null ? 'none' : h('code', null, taskId),
       ),
       fact('Version', version > 0 ? version : 'never held'),
       expiresInMs !== null && fact('Lease', leftText(state, left, model.graceMs)),

@@ -4,7 +4,7 @@ import type { ClusterModel, NodeNow, SeenNode } from '../cluster-model.js';
 import { knowledgeOf } from '../knowledge.js';
 import { NODE_STATES, parseFilter } from '../node-state.js';
 import type { WireNode } from '../wire.js';
-import { cell, type Density, type GridView } from './cell.js';
+import { cell, type Density } from './cell.js';
 import { flag, memo } from './ui.js';
 
 /** Maximum number of ids that are shown as cards, and as tiles; more of them are dots. */
@@ -12,10 +12,6 @@ const MAX_CARDS = 24;
 const MAX_TILES = 240;
 /** Ids in a group: people find number 742 in the eighth one. */
 const GROUP = 100;
-/** Groups are drawn once in this many drawings: short bars have few steps. */
-const EVERY: Readonly<Record<Density, number>> = { cards: 1, tiles: 2, dots: 4 };
-/** The same of groups out of sight. */
-const ALL_EVERY = 10;
 
 export function densityOf(size: number): Density {
   return size <= MAX_CARDS ? 'cards' : size <= MAX_TILES ? 'tiles' : 'dots';
@@ -27,36 +23,32 @@ interface GridProps {
   readonly filter: string;
   /** The node id that is selected. */
   readonly seen: SeenNode | undefined;
-  /** The number of this drawing. */
-  readonly drawing: number;
   /** The text about a node id that is on a card. */
   readonly note: (node: WireNode) => string;
   readonly onSelect: (id: number | undefined) => void;
 }
 
 /** All node ids as cells, of which one has the focus and one may be selected. */
-export function IdGrid({ model, nodes, filter, seen, drawing, note, onSelect }: GridProps) {
+export function IdGrid({ model, nodes, filter, seen, note, onSelect }: GridProps) {
   const density = densityOf(nodes.length);
   const [focused, setFocused] = useState<number>();
   const selected = seen?.node.id;
-  const view = useMemo((): GridView => {
+  const durationMs = model.cluster?.cluster?.durationMs ?? 0;
+  const { graceMs } = model;
+  const know = () => {
     const all = model.nodes.map(({ node }) => node);
-    return {
-      density,
-      durationMs: model.cluster?.cluster?.durationMs ?? 0,
-      graceMs: model.graceMs,
-      filter: parseFilter(filter),
-      selected,
-      known: seen && knowledgeOf(seen.node, all).others,
-    };
-  }, [model.nodes, filter, seen]);
+    return seen && knowledgeOf(seen.node, all).others;
+  };
+  const others = useMemo(know, [model.nodes, seen]);
   // When the cell with the focus has gone, another one gets it.
   const hadFocus = cellAt(document.activeElement) !== null;
   useLayoutEffect(() => {
     if (hadFocus && document.activeElement === document.body) focusGrid();
   });
   const groups = Map.groupBy(nodes, ({ node }) => Math.floor(node.id / GROUP));
-  const shown = nodes.filter(({ node, state }) => view.filter(node, state));
+  const fits = parseFilter(filter);
+  const shown = nodes.filter(({ node, state }) => fits(node, state));
+  const areShown = new Set(shown);
   // Tab leads to the cell that last had the focus, else to the first one.
   const entry = (shown.find(({ node }) => node.id === focused) ?? shown[0])?.node.id;
   const attributes = {
@@ -90,12 +82,24 @@ export function IdGrid({ model, nodes, filter, seen, drawing, note, onSelect }: 
   } as const;
   const drawn = [...groups].map(([number, members]) => {
     const path = `group-${number}`;
-    const isEntry = members.some(({ node }) => node.id === entry);
     const isSeen = document.getElementById(path)?.checkVisibility({ contentVisibilityAuto: true }) ?? true;
-    const at = Math.floor(drawing / (isSeen ? EVERY[density] : ALL_EVERY));
+    const [ownEntry, ownSelected] = [entry, selected].map((id) =>
+      members.some(({ node }) => node.id === id) ? id : undefined,
+    );
+    const hidden = members.map((now) => !areShown.has(now));
+    const known = members.map(({ node }) => others?.get(node.id)?.known);
     const draw = () => {
-      const cells = members.map((now) =>
-        cell(now, view, density === 'cards' ? note(now.node) : '', now.node.id === entry),
+      const cells = members.map((now, at) =>
+        cell(now, {
+          density,
+          durationMs,
+          graceMs,
+          note: density === 'cards' ? note(now.node) : '',
+          isHidden: hidden[at] ?? false,
+          isSelected: now.node.id === selected,
+          isEntry: now.node.id === entry,
+          known: known[at],
+        }),
       );
       const range = `${number * GROUP} – ${members.at(-1)?.node.id}`;
       const attributes = {
@@ -104,7 +108,7 @@ export function IdGrid({ model, nodes, filter, seen, drawing, note, onSelect }: 
         'aria-label': `Node ids ${range}`,
         // The browser reserves room for cells that it has not drawn yet.
         style: { '--count': `${members.length}` },
-        hidden: !members.some(({ node, state }) => view.filter(node, state)),
+        hidden: !hidden.includes(false),
       } as const;
       return h(
         'div',
@@ -113,7 +117,10 @@ export function IdGrid({ model, nodes, filter, seen, drawing, note, onSelect }: 
         h('div', { id: path, class: 'cells', role: 'presentation' }, cells),
       );
     };
-    return memo(draw, [view, at, isEntry && entry], number);
+    // Out of sight, bars do not run.
+    const own = [density, durationMs, graceMs, isSeen && nodes, ownEntry, ownSelected];
+    const facts = members.flatMap(({ node, state }) => [node, state]);
+    return memo(draw, [...own, ...facts, ...hidden, ...known], number);
   });
   const none = shown.length === 0 && h('p', { class: 'empty quiet' }, 'No node id fits the filter.');
   return h('div', attributes, drawn, none);

@@ -1,8 +1,9 @@
 import { h, render } from 'preact';
-import { ClusterModel } from '../cluster-model.js';
+import { ClusterModel, type NodeNow, type SeenNode } from '../cluster-model.js';
 import { eventAgo } from '../format.js';
 import { browserClock } from '../page-clock.js';
 import type { WireNode } from '../wire.js';
+import type { Density } from './cell.js';
 import { DataPanel } from './data-panel.js';
 import { detailsPanel } from './details-panel.js';
 import { type EventFilter, eventList } from './event-list.js';
@@ -12,7 +13,7 @@ import { densityOf, flash, focusGrid, focusNode, IdGrid } from './id-grid.js';
 import { instancePanel, storePanel } from './status-panels.js';
 import { settingsText, summary } from './summary.js';
 import { Now, treePanel } from './tree-panel.js';
-import { search } from './ui.js';
+import { memo, search } from './ui.js';
 
 /** Announced to screen readers: who comes and who goes; not what happens all the time. */
 const SPOKEN = new Set([
@@ -25,6 +26,9 @@ const SPOKEN = new Set([
   'store-failed',
   'store-ok',
 ]);
+
+/** The grid runs once in this many drawings: short bars have few steps. */
+const EVERY: Readonly<Record<Density, number>> = { cards: 1, tiles: 2, dots: 4 };
 
 /** The page of the node ids: draws what the stream brings, and what the reader selects. */
 class Console {
@@ -39,6 +43,9 @@ class Console {
   });
   /** The number of this drawing. */
   #drawing = 0;
+  /** What the grid and the summary show of `#received`. */
+  #nodes: readonly NodeNow[] = [];
+  #received: readonly SeenNode[] = [];
   /** The wall clock when the page was last fresh, in milliseconds. */
   #now = 0;
   #selected: number | undefined;
@@ -57,11 +64,15 @@ class Console {
     const model = this.#model;
     const frame = this.#frame;
     const news = model.takeNews();
-    const nodes = model.nodes.map((seen) => model.look(seen));
-    const byState = Map.groupBy(nodes, ({ state }) => state);
-    const density = densityOf(nodes.length);
-    const seen = model.node(this.#selected ?? -1);
+    const density = densityOf(model.nodes.length);
     this.#drawing += 1;
+    if (model.nodes !== this.#received || this.#drawing % EVERY[density] === 0) {
+      this.#received = model.nodes;
+      this.#nodes = model.lookAtAll();
+    }
+    const nodes = this.#nodes;
+    const byState = Map.groupBy(nodes, ({ state }) => state);
+    const seen = model.node(this.#selected ?? -1);
     if (model.staleSince === undefined) this.#now = browserClock.now();
     const root = document.documentElement;
     root.dataset.layout = nodes.length === 0 ? 'none' : density;
@@ -75,7 +86,6 @@ class Console {
       nodes,
       seen,
       filter: frame.filter,
-      drawing: this.#drawing,
       note: this.#note,
       onSelect: this.#select,
     };
@@ -89,7 +99,9 @@ class Console {
         summary(byState, frame),
         search('Filter the node ids', 'Filter: 10-20, overdue, …', frame.filter, frame.filterBy, true),
       ),
-      nodes.length > 0 ? h(IdGrid, grid) : h('p', { class: 'empty quiet', id: 'empty' }, emptyText(model)),
+      nodes.length > 0
+        ? memo(() => h(IdGrid, grid), [nodes, frame.filter, seen])
+        : h('p', { class: 'empty quiet', id: 'empty' }, emptyText(model)),
     );
     const events = eventList(model, this.#eventFilter, this.#filterEvents);
     // The events are below the node ids while there are few of those, and next to them where there are many.

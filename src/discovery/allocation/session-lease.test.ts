@@ -173,7 +173,7 @@ describe('an id that is held by a session', () => {
   it('records its holder, version and id width in its znode, and again when groups appear', async () => {
     const { pending, zookeeper, clock } = await hold({ data: { address: '10.0.0.1', version: 'not ours' } });
     const lease = await pending;
-    const told = () => JSON.parse(String(zookeeper.znodes.get(PATH)?.data)) as Record<string, unknown>;
+    const written = () => JSON.parse(String(zookeeper.znodes.get(PATH)?.data)) as Record<string, unknown>;
     const expected = {
       taskId: 'task',
       nodeId: 0,
@@ -182,12 +182,12 @@ describe('an id that is held by a session', () => {
       address: '10.0.0.1',
       nonce: expect.any(String),
     };
-    expect(told()).toEqual(expected);
+    expect(written()).toEqual(expected);
     expect(BigInt(lease.version)).toBe(zookeeper.znodes.get(PATH)?.stat.createdZxid);
     zookeeper.put('/discovery/nodes/02', '', undefined);
     zookeeper.fireWatches();
     await clock.advance(0);
-    expect(told()).toEqual({ ...expected, idWidth: 10 });
+    expect(written()).toEqual({ ...expected, idWidth: 10 });
   });
 
   it('is released once, for any number of calls, and leaves no timer, watch or listener behind', async () => {

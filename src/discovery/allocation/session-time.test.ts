@@ -534,7 +534,7 @@ describe('making ids ready', () => {
 
   it.each<[string, string, (zookeeper: ScriptedZooKeeper) => void]>([
     [
-      'the leader’s clock tells no time',
+      'the leader’s clock shows no usable time',
       '{"timestamp":5}',
       (zookeeper) => {
         zookeeper.leaderTime = () => -86_400_000;
@@ -587,7 +587,7 @@ describe('making ids ready', () => {
 });
 
 describe('the width of a tenure', () => {
-  const told = ({ znodes }: ScriptedZooKeeper) =>
+  const writtenWidth = ({ znodes }: ScriptedZooKeeper) =>
     (JSON.parse(String(znodes.get(CLAIM)?.data)) as { idWidth: number }).idWidth;
 
   it.each<[string, (zookeeper: ScriptedZooKeeper) => void]>([
@@ -608,7 +608,7 @@ describe('the width of a tenure', () => {
     const ids = await uniqueIds(lease);
     expect([time.idWidth, ids.layout.nodeBits]).toEqual([9, 9]);
     await clock.advance(0);
-    expect(told(zookeeper)).toBe(9);
+    expect(writtenWidth(zookeeper)).toBe(9);
   });
 
   it('is published only when the maker of ids uses it, not by a heartbeat either', async () => {
@@ -624,10 +624,10 @@ describe('the width of a tenure', () => {
     zookeeper.put('/discovery/nodes/01', '', undefined);
     zookeeper.fireWatches();
     await clock.advance(T);
-    expect([time.idWidth, widths, told(zookeeper)]).toEqual([9, [9], 8]);
+    expect([time.idWidth, widths, writtenWidth(zookeeper)]).toEqual([9, [9], 8]);
     done();
     await clock.advance(0);
-    expect(told(zookeeper)).toBe(9);
+    expect(writtenWidth(zookeeper)).toBe(9);
   });
 
   it('is never less than what was published: the groups that were there at the claim may be gone', async () => {
@@ -639,6 +639,6 @@ describe('the width of a tenure', () => {
     zookeeper.fireWatches();
     await time.prepare();
     await clock.advance(T);
-    expect([time.idWidth, told(zookeeper)]).toEqual([9, 9]);
+    expect([time.idWidth, writtenWidth(zookeeper)]).toEqual([9, 9]);
   });
 });

@@ -152,7 +152,7 @@ describe('a client that asks', () => {
     }
   });
 
-  it('is told that there is no such instance, or path', async () => {
+  it('gets a 404 for an unknown instance, or path', async () => {
     const { ask, any } = setUp();
     expect(await ask('/v1/service/orders/2')).toMatchObject({
       status: 404,
@@ -167,7 +167,7 @@ describe('a client that asks', () => {
       });
   });
 
-  it('is told for how long nothing has been heard of changes, and only then', async () => {
+  it('learns for how long there has been no news of changes, and only then', async () => {
     const { ask, any } = setUp();
     expect((await ask('/v1/anyservice/orders')).headers.get('age')).toBeNull();
     any.answer = { status: 'picked', instance: ORDERS, staleMs: 12_001 };
@@ -185,7 +185,7 @@ describe('a client that asks', () => {
     ['DELETE', '/v1/service/orders', 'GET, HEAD'],
     ['PUT', '/v1/anyservice/orders', 'GET, HEAD'],
     ['PUT', '/openapi.json', 'GET, HEAD'],
-  ])('is told what is allowed instead of %s %s', async (method, path, allow) => {
+  ])('learns what is allowed instead of %s %s', async (method, path, allow) => {
     const { status, headers, body } = await setUp().ask(path, { method });
     expect({ status, allow: headers.get('allow'), body }).toEqual({
       status: 405,
@@ -221,7 +221,7 @@ describe('a client that registers', () => {
     [{ ...JSON_OF_ORDERS, id: '2' }, 'instance.id: expected "1", as in the path, got "2"'],
     [{ ...JSON_OF_ORDERS, serviceType: 'DYNAMIC' }, 'instance.serviceType: expected "STATIC" or "PERMANENT"'],
     [{ ...JSON_OF_ORDERS, port: 0 }, 'instance.port: expected a whole number from 1 to 65535'],
-  ])('is told what is wrong with %j, and nothing is written', async (json, message) => {
+  ])('learns what is wrong with %j, and nothing is written', async (json, message) => {
     const { ask, directory } = setUp();
     const { status, body } = await ask('/v1/service/orders/1', put(json));
     expect({ status, body }).toEqual({
@@ -258,12 +258,12 @@ describe('a client that registers', () => {
       status: 413,
       body: { error: 'too-large' },
     });
-    const told = put('{}', { 'content-type': 'application/json', 'content-length': '1048577' });
-    expect(await ask('/v1/service/orders/1', told)).toMatchObject({ status: 413 });
+    const declared = put('{}', { 'content-type': 'application/json', 'content-length': '1048577' });
+    expect(await ask('/v1/service/orders/1', declared)).toMatchObject({ status: 413 });
     expect(directory.asked).toHaveLength(1);
   });
 
-  it('is refused by a server that is read-only, which is what an app is unless it is told otherwise', async () => {
+  it('is refused by a read-only server, which an app is by default', async () => {
     const { ask, directory } = setUp({ writes: undefined });
     for (const init of [put(JSON_OF_ORDERS), { method: 'DELETE' }])
       expect(await ask('/v1/service/orders/1', init)).toMatchObject({
@@ -387,7 +387,7 @@ describe('when something goes wrong', () => {
     expect(directory.calls).toEqual([{ timeoutMs: 2_000 }]);
   });
 
-  it('nothing of a fault in the program is told to the client, only to the log', async () => {
+  it('the client sees nothing of a fault in the program: only the log does', async () => {
     const { ask, directory, failures } = setUp();
     directory.failure = new TypeError('secret is not a function');
     const { status, body } = await ask('/v1/service');

@@ -12,7 +12,7 @@ import type { AnyInstance } from './provider-pool.js';
 const DOCUMENT = DISCOVERY_OPENAPI as unknown as OpenApiDocument;
 const { schemas, securitySchemes } = DOCUMENT.components;
 
-/** Every operation, and every schema that stands anywhere in it. */
+/** Every operation, and every schema anywhere in it. */
 const operations = Object.entries(DOCUMENT.paths).flatMap(([path, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({
     path,
@@ -258,7 +258,7 @@ function badName(name: string): Error | undefined {
 }
 
 describe('every answer that the document names', () => {
-  it('is among the ones that are tried below, and none beside', () => {
+  it('is tried below, and no other answer is', () => {
     const documented = operations.map(({ name, operation }) => [
       name,
       Object.keys(operation.responses).sort(),

@@ -204,7 +204,7 @@ export const DISCOVERY_OPENAPI: Readonly<Record<string, unknown>> = {
         operationId: 'getInstances',
         summary: 'All instances of a service',
         description:
-          'Disabled ones included; none of a service that does not exist. What cannot be understood is left out.',
+          'Disabled ones included; an empty list for a service that does not exist. What cannot be understood is left out.',
         parameters: [NAME],
         responses: { 200: answer('The instances.', 'ServiceInstances', [EXAMPLE]), ...QUERIED_BY_NAME },
       },

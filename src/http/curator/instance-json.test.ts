@@ -16,16 +16,16 @@ const CURATOR = {
 };
 
 /** What a client gets. */
-const told = (instance: ServiceInstance) => JSON.parse(JSON.stringify(instanceJson(instance)));
+const asJson = (instance: ServiceInstance) => JSON.parse(JSON.stringify(instanceJson(instance)));
 
 describe('an instance over HTTP', () => {
   it('has the fields of Curator’s discovery server, and comes back the same', () => {
-    expect(told(instanceOf(CURATOR, PLACE))).toEqual(CURATOR);
+    expect(asJson(instanceOf(CURATOR, PLACE))).toEqual(CURATOR);
     const { port, payload, ...rest } = CURATOR;
     const secure = { ...rest, sslPort: 1235 };
-    expect(told(instanceOf(secure, PLACE))).toStrictEqual({ ...secure, payload: null });
+    expect(asJson(instanceOf(secure, PLACE))).toStrictEqual({ ...secure, payload: null });
     // As Curator's server takes it.
-    expect(told(instanceOf(rest, PLACE))).toStrictEqual({ ...rest, payload: null });
+    expect(asJson(instanceOf(rest, PLACE))).toStrictEqual({ ...rest, payload: null });
   });
 
   it('keeps what Curator’s server would lose, only where there is any', () => {
@@ -36,8 +36,8 @@ describe('an instance over HTTP', () => {
       ],
     };
     const full = { ...CURATOR, uriSpec, enabled: false };
-    expect(told(instanceOf(full, PLACE))).toEqual(full);
-    expect(told(instanceOf({ ...CURATOR, enabled: true }, PLACE))).toEqual(CURATOR);
+    expect(asJson(instanceOf(full, PLACE))).toEqual(full);
+    expect(asJson(instanceOf({ ...CURATOR, enabled: true }, PLACE))).toEqual(CURATOR);
   });
 
   it('needs no time of registration, takes null as absent, and ignores what it does not know', () => {
@@ -62,7 +62,7 @@ describe('an instance over HTTP', () => {
     });
   });
 
-  it('tells of one that somebody registered without an address', () => {
+  it('has a null address where an instance was registered without one', () => {
     const bare = {
       name: 'a',
       id: 'b',
@@ -78,7 +78,7 @@ describe('an instance over HTTP', () => {
       registrationTimeUTC: 0,
       serviceType: 'DYNAMIC',
     };
-    expect(told(bare)).toStrictEqual(json);
+    expect(asJson(bare)).toStrictEqual(json);
   });
 
   it.each([

@@ -64,7 +64,7 @@ function setUp(
   return { clock, pool, opened, followed };
 }
 
-describe('the services that somebody asks for', () => {
+describe('the requested services', () => {
   it('are followed from the first question on, once each', async () => {
     const { pool, opened } = setUp();
     expect(await pool.any('orders')).toEqual({ status: 'picked', instance: INSTANCE, staleMs: undefined });
@@ -124,11 +124,11 @@ describe('the services that somebody asks for', () => {
     const signal = new AbortController().signal;
     const exists = async (name: string, call: unknown) => looked.push([name, call]) > 0 && name === 'orders';
     const { pool, followed } = setUp({ exists });
-    expect(await pool.any('nobody', signal)).toEqual({ status: 'none', staleMs: undefined });
+    expect(await pool.any('unknown', signal)).toEqual({ status: 'none', staleMs: undefined });
     for (let i = 0; i < 3; i += 1) expect(await pool.any('orders')).toMatchObject({ status: 'picked' });
     expect(followed()).toEqual(['orders']);
     expect(looked).toEqual([
-      ['nobody', { timeoutMs: 2_000, signal }],
+      ['unknown', { timeoutMs: 2_000, signal }],
       ['orders', { timeoutMs: 2_000, signal: undefined }],
     ]);
     pool.close();
@@ -167,7 +167,7 @@ describe('the services that somebody asks for', () => {
     pool.close();
   });
 
-  it('are let go when no client has asked for them for a while, and nothing goes on then', async () => {
+  it('are let go when no client has asked for them for a while, with all that they started', async () => {
     const { clock, pool, followed } = setUp();
     await pool.any('orders');
     await pool.any('billing');

@@ -75,7 +75,7 @@ class FakeTree {
   } as unknown as ZooKeeper;
 
   #check(path: string): void {
-    if (this.away) throw new ZooKeeperError('nobody answers', { fault: 'timeout', outcome: 'not-applied' });
+    if (this.away) throw new ZooKeeperError('no answer', { fault: 'timeout', outcome: 'not-applied' });
     if (this.secret.has(path))
       throw new ZooKeeperError('not for you', { fault: this.secretFault, outcome: 'not-applied', path });
   }
@@ -109,7 +109,7 @@ describe('a STATIC instance', () => {
     await purge.close();
   });
 
-  it('stays while somebody writes it again', async () => {
+  it('stays while a client writes it again', async () => {
     const { clock, tree, purged, purge } = setUp();
     for (let i = 0; i < 10; i += 1) {
       tree.put('/services/orders/1', 'STATIC');
@@ -143,7 +143,7 @@ describe('a STATIC instance', () => {
     await purge.close();
   });
 
-  it('stays when this process stood still for longer than that', async () => {
+  it('stays when this process was paused for longer than that', async () => {
     const { clock, tree, purged, purge } = setUp();
     tree.put('/services/orders/1', 'STATIC');
     await clock.advance(TIMEOUT_MS / 4);

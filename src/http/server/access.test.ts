@@ -12,7 +12,7 @@ describe('who may change anything', () => {
       expect(writeAccess({ host, port: 0 }, {}, '--http').kind).toBe('anybody');
   });
 
-  it('is nobody beyond it without a token: such a server is refused, with the reason', () => {
+  it('excludes other machines without a token: such a server is refused, with the reason', () => {
     for (const host of ['0.0.0.0', '::', '10.0.0.1', 'example.com']) {
       expect(() => writeAccess({ host, port: 80 }, {}, '--http')).toThrow(ConfigError);
       expect(() => writeAccess({ host, port: 80 }, {}, '--http')).toThrow(
@@ -44,7 +44,7 @@ describe('who may change anything', () => {
     }
   });
 
-  it('is nobody where the server is read-only, whatever they send', async () => {
+  it('is no client where the server is read-only, whatever it sends', async () => {
     const access = writeAccess({ host: '127.0.0.1', port: 80 }, { readOnly: true, token }, '--http');
     await expect(
       checkWrite(access, request({ authorization: 'Bearer the-right-token' })),

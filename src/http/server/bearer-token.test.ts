@@ -17,7 +17,7 @@ beforeEach(async () => {
 
 afterEach(() => rm(folder, { recursive: true }));
 
-describe('a token that stands in a file', () => {
+describe('a token in a file', () => {
   it('admits the token and nothing else', async () => {
     await writeFile(path, `${TOKEN}\n`);
     const token = await BearerTokenFile.open(path, '--bearer-token-file');

@@ -255,7 +255,7 @@ describe('a held lease', () => {
     expect(lease.signal.reason).toMatchObject({ reason: 'paused' });
   });
 
-  it('notices within a second of waking that the machine was suspended, although timers stood still meanwhile', async () => {
+  it('notices within a second of waking that the machine was suspended, although timers did not run meanwhile', async () => {
     class SuspendableClock extends VirtualClock {
       suspendedMs = 0;
       override monotonic() {

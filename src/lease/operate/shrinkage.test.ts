@@ -444,7 +444,7 @@ describe('a starter that has read older settings', () => {
 });
 
 describe('a cluster that grows again', () => {
-  it('has the former ids, with versions above the old ones, and writes none of them', async () => {
+  it('has the former ids, with versions above the old ones, and writes no lease of them', async () => {
     const it = await scene();
     it.put(5, released(7));
     await it.scale(FEW).end();

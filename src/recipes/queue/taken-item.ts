@@ -97,7 +97,7 @@ function share(items: readonly Buffer[], remove: (back: readonly Buffer[]) => Pr
   });
 }
 
-/** Removes an item that is locked, puts back what is to be had again, and unlocks it, in one transaction. */
+/** Removes a locked item, puts back what another taker may take, and unlocks it, in one transaction. */
 async function removeItem(
   recipe: Recipe,
   session: BoundSession,

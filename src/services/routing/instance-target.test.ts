@@ -56,7 +56,7 @@ describe('the target of an instance', () => {
     ['has no port', {}],
     ['has a uriSpec for a port that it has not', { uriSpec: template }],
     ['speaks something else', { port: 80, uriSpec: 'amqp://{address}:{port}' }],
-    ['has a uriSpec that makes no URL', { port: 80, uriSpec: 'http://{nobody knows}' }],
+    ['has a uriSpec that makes no URL', { port: 80, uriSpec: 'http://{no such variable}' }],
   ])('is none when the instance %s', (_what, init) => {
     expect(targetOf(instance(init))).toBeUndefined();
   });

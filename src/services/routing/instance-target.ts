@@ -77,7 +77,7 @@ export function pickTarget<P>(
 ): { readonly instance: ServiceInstance<P>; readonly target: InstanceTarget } | undefined {
   for (let passedOver = 0; passedOver < MAX_PASSED_OVER; passedOver += 1) {
     const instance = tried.size ? picker.pick(tried) : picker.pick();
-    // A picker that does not heed `tried` must not make this go on.
+    // A picker that does not heed `tried` must not keep this loop running.
     if (instance === undefined || tried.has(instance)) return undefined;
     const target = targetOf(instance);
     if (target !== undefined && fits(target)) return { instance, target };

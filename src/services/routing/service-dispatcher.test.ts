@@ -23,11 +23,11 @@ interface Sent {
 
 let sent: Sent[];
 let noted: string[];
-let told: string[];
+let events: string[];
 let abort: ((reason?: Error) => void) | undefined;
 
 beforeEach(() => {
-  [sent, noted, told, abort] = [[], [], [], undefined];
+  [sent, noted, events, abort] = [[], [], [], undefined];
 });
 
 const instances = ['a', 'b', 'c', 'd'].map((id, index) =>
@@ -45,12 +45,12 @@ const picker: InstancePicker = {
 
 const caller: LegacyHandler = {
   onConnect: (cancel) => {
-    told.push('connect');
+    events.push('connect');
     abort = cancel;
   },
-  onHeaders: (status) => told.push(`status ${status}`) > 0,
-  onComplete: () => told.push('complete'),
-  onError: (error) => told.push(`error ${error.message}`),
+  onHeaders: (status) => events.push(`status ${status}`) > 0,
+  onComplete: () => events.push('complete'),
+  onError: (error) => events.push(`error ${error.message}`),
 };
 
 function dispatch(
@@ -84,11 +84,11 @@ describe('an abort', () => {
     attempt(0).onConnect(() => {});
     attempt(0).onError(failure('ECONNRESET'));
     abort?.(new Error('enough'));
-    expect(told).toEqual(['connect', 'error enough']);
+    expect(events).toEqual(['connect', 'error enough']);
     const cancelled: unknown[] = [];
     attempt(1).onConnect((reason) => cancelled.push(reason?.message));
     attempt(1).onError(failure('UND_ERR_ABORTED'));
-    expect([cancelled, told, noted, sent.length]).toEqual([
+    expect([cancelled, events, noted, sent.length]).toEqual([
       ['enough'],
       ['connect', 'error enough'],
       ['a'],
@@ -101,7 +101,7 @@ describe('an abort', () => {
     attempt(0).onConnect(() => {});
     attempt(0).onError(failure('ECONNRESET'));
     abort?.();
-    expect(told).toEqual(['connect', 'error The request was aborted.']);
+    expect(events).toEqual(['connect', 'error The request was aborted.']);
   });
 
   it('blames no instance, whatever the dispatcher says of it', () => {
@@ -109,7 +109,7 @@ describe('an abort', () => {
     attempt(0).onConnect(() => attempt(0).onError(failure('ECONNRESET')));
     abort?.();
     abort?.();
-    expect([told, noted, sent.length]).toEqual([['connect', 'error ECONNRESET'], [], 1]);
+    expect([events, noted, sent.length]).toEqual([['connect', 'error ECONNRESET'], [], 1]);
   });
 
   it('after the end does nothing', () => {
@@ -121,7 +121,7 @@ describe('an abort', () => {
     attempt(0).onHeaders(200, [], () => {}, 'OK');
     attempt(0).onComplete([]);
     abort?.();
-    expect([told, cancelled]).toEqual([['connect', 'status 200', 'complete'], 0]);
+    expect([events, cancelled]).toEqual([['connect', 'status 200', 'complete'], 0]);
   });
 });
 
@@ -136,7 +136,7 @@ describe('a caller', () => {
     attempt(1).onHeaders(200, [], () => {}, 'OK');
     attempt(1).onComplete([]);
     attempt(1).onError(failure('ECONNRESET'));
-    expect(told).toEqual(['connect', 'status 200', 'complete']);
+    expect(events).toEqual(['connect', 'status 200', 'complete']);
   });
 
   it('does not receive an answer after which another instance is tried', () => {
@@ -147,7 +147,7 @@ describe('a caller', () => {
       attempt(0).onError(failure('UND_ERR_ABORTED'));
     });
     expect(attempt(0).onHeaders(503, [], () => {}, 'Busy')).toBe(false);
-    expect([told, cancelled, noted, sent.length]).toEqual([['connect'], 1, ['a'], 2]);
+    expect([events, cancelled, noted, sent.length]).toEqual([['connect'], 1, ['a'], 2]);
   });
 
   it('receives nothing of an attempt that was given up, though the dispatcher continues it', () => {
@@ -177,7 +177,7 @@ describe('a caller', () => {
     everything(1);
     attempt(0).onComplete([]);
     everything(0);
-    expect([heard, told]).toEqual([['body sent', 'request sent', 'started', 'from 1'], ['connect']]);
+    expect([heard, events]).toEqual([['body sent', 'request sent', 'started', 'from 1'], ['connect']]);
   });
 
   it('receives the same in the terms of undici 7', () => {
@@ -217,14 +217,14 @@ describe('a caller', () => {
 
   it('has the connection to itself after an upgrade: its later failure does not count', () => {
     let cancelled = 0;
-    dispatch({ upgrade: 'echo' }, {}, { ...caller, onUpgrade: (status) => told.push(`upgrade ${status}`) });
+    dispatch({ upgrade: 'echo' }, {}, { ...caller, onUpgrade: (status) => events.push(`upgrade ${status}`) });
     attempt(0).onConnect(() => {
       cancelled += 1;
     });
     attempt(0).onUpgrade(101, [], new PassThrough());
     attempt(0).onError(failure('ECONNRESET'));
     abort?.();
-    expect([told, noted, cancelled, sent.length]).toEqual([['connect', 'upgrade 101'], [], 0, 1]);
+    expect([events, noted, cancelled, sent.length]).toEqual([['connect', 'upgrade 101'], [], 0, 1]);
   });
 
   it('may have received an interim response from an instance that then failed', () => {
@@ -232,7 +232,7 @@ describe('a caller', () => {
     attempt(0).onConnect(() => {});
     attempt(0).onHeaders(103, [], () => {}, 'Early Hints');
     attempt(0).onError(failure('ECONNRESET'));
-    expect([told, sent.length]).toEqual([['connect', 'status 103'], 2]);
+    expect([events, sent.length]).toEqual([['connect', 'status 103'], 2]);
   });
 
   it('learns of an instance’s failure once, and the provider too', () => {
@@ -240,7 +240,7 @@ describe('a caller', () => {
     attempt(0).onConnect(() => {});
     attempt(0).onHeaders(503, [], () => {}, 'Busy');
     attempt(0).onError(failure('ECONNRESET'));
-    expect([told, noted]).toEqual([['connect', 'status 503', 'error ECONNRESET'], ['a']]);
+    expect([events, noted]).toEqual([['connect', 'status 503', 'error ECONNRESET'], ['a']]);
   });
 
   it('is notified when the dispatcher fails at the second attempt', () => {
@@ -251,7 +251,7 @@ describe('a caller', () => {
     };
     serviceInterceptor(picker)(base)({ origin: 'http://orders', path: '/', method: 'GET' }, caller);
     attempt(0).onError(failure('ECONNREFUSED'));
-    expect(told).toEqual(['error no more']);
+    expect(events).toEqual(['error no more']);
   });
 
   it('is notified of nothing by a dispatcher that returns nothing: each attempt has begun even so', () => {
@@ -259,9 +259,9 @@ describe('a caller', () => {
       sent.push({ options: given, handler: to as Required<LegacyHandler> });
     }) as Dispatch;
     serviceInterceptor(picker)(base)({ origin: 'http://orders', path: '/', method: 'GET' }, caller);
-    expect([sent.length, told]).toEqual([1, []]);
+    expect([sent.length, events]).toEqual([1, []]);
     attempt(0).onError(failure('ECONNREFUSED'));
-    expect([sent.length, told]).toEqual([2, []]);
+    expect([sent.length, events]).toEqual([2, []]);
   });
 });
 
@@ -273,7 +273,7 @@ it('asks each instance once, and as many as allowed', () => {
     'http://10.0.0.1:8001',
     'http://10.0.0.1:8002',
   ]);
-  expect([noted, told]).toEqual([['a', 'b', 'c'], ['error ECONNREFUSED']]);
+  expect([noted, events]).toEqual([['a', 'b', 'c'], ['error ECONNREFUSED']]);
 });
 
 it('keeps the time-out that a request has, and sets its own otherwise', () => {

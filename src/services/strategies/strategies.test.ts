@@ -117,8 +117,8 @@ describe('sticky', () => {
   it('does not take one for the same that has its id and was registered again', () => {
     const { strategy } = made(sticky(() => ({ pick: (candidates) => candidates[0] as ServiceInstance })));
     const before = strategy.pick([instanceOf('a')]);
-    const anew = instanceOf('a', { registrationTimeUTC: before.registrationTimeUTC + 1 });
-    expect(strategy.pick([instanceOf('b'), anew]).id).toBe('b');
+    const reregistered = instanceOf('a', { registrationTimeUTC: before.registrationTimeUTC + 1 });
+    expect(strategy.pick([instanceOf('b'), reregistered]).id).toBe('b');
   });
 });
 
@@ -250,8 +250,8 @@ describe('least recently failed', () => {
     strategy.noteError?.(instanceOf('0'));
     const updated = instancesOf(2, { payload: { weight: 2 } });
     expect(ids(times(4, () => strategy.pick(updated)))).toBe('1111');
-    const anew = instancesOf(2, { registrationTimeUTC: 1_800_000_000_000 });
-    expect(new Set(times(4, () => strategy.pick(anew).id)).size).toBe(2);
+    const reregistered = instancesOf(2, { registrationTimeUTC: 1_800_000_000_000 });
+    expect(new Set(times(4, () => strategy.pick(reregistered).id)).size).toBe(2);
   });
 
   it('refuses a memory that makes no sense', () => {

@@ -188,7 +188,7 @@ describe('an object of which something is damaged', () => {
     expect((await readdir(path('.cas/1.json'))).filter((each) => each.startsWith('trash-'))).toEqual([]);
   });
 
-  it('says in its body what there is instead, tells what it last knew, and is refused to who has not seen that', async () => {
+  it('says in its body what there is instead, keeps the last known version, and can be replaced only by a writer that has seen it', async () => {
     const etag = etagOf(await store.create('1.json', 'x', { version: '7' }));
     await rm(path('1.json'));
     await mkdir(path('1.json'));
@@ -281,7 +281,7 @@ describe('giving up', () => {
     const call = store.replace('0.json', 'second', {}, etag, { signal: given.signal });
     given.abort(new Error('given up'));
     await expect(call).rejects.toThrow('given up');
-    // The next writer finds the old state, or a conflict, but never loses a write of its own.
+    // The next writer finds the old state, or a conflict, but never loses its own write.
     expect(etagOf(await store.replace('0.json', 'third', {}, etag))).not.toBe('not written');
     expect((await store.read('0.json'))?.body).toBe('third');
   });

@@ -26,7 +26,7 @@ afterEach(async () => {
 });
 
 describe('waiting for a change of the file store', () => {
-  it('wakes everybody who waits when another process has written', async () => {
+  it('wakes all waiting callers when another process has written', async () => {
     const { signal } = new AbortController();
     const waiting = Promise.all([store.changed(signal), store.changed(signal)]);
     await new FileLeaseStore({ directory, clock, random: systemRandom }).create('0.json', 'x', {});
@@ -34,7 +34,7 @@ describe('waiting for a change of the file store', () => {
     expect(getEventListeners(signal, 'abort')).toHaveLength(0);
   });
 
-  it('uses one watcher however often it is asked, holds the process only while somebody waits, and none after close', async () => {
+  it('uses one watcher however often it is asked, holds the process only while a caller waits, and has no watcher after close', async () => {
     const before = watchers();
     const given = new AbortController();
     const waiting = Array.from({ length: 8 }, () =>
@@ -54,11 +54,11 @@ describe('waiting for a change of the file store', () => {
     expect(watchers()).toBe(before);
   });
 
-  it('tells how large the file is that has changed, and that one is gone; a burst of writes of one file costs a look or two', async () => {
+  it('reports the size of a changed file, and that a file is gone; a burst of writes of one file costs a scan or two', async () => {
     const other = new FileLeaseStore({ directory, clock, random: systemRandom });
-    const told: { key: string; size: number | undefined }[] = [];
+    const changes: { key: string; size: number | undefined }[] = [];
     const waiting = store.changed(new AbortController().signal, (change) => {
-      told.push(change);
+      changes.push(change);
       return change.key === '1.json' && change.size === undefined;
     });
     await writeFile(join(directory, '.hidden'), 'no object');
@@ -66,12 +66,12 @@ describe('waiting for a change of the file store', () => {
     for (let count = 1; count <= 200; count += 1) writeFileSync(join(directory, '0.json'), 'x'.repeat(count));
     await rm(join(directory, '1.json'));
     await waiting;
-    expect(told.filter(({ key }) => key === '0.json').at(-1)?.size).toBe(200);
-    expect(told.filter(({ key }) => key === '0.json').length).toBeLessThan(40);
-    expect(new Set(told.map(({ key }) => key))).toEqual(new Set(['0.json', '1.json']));
+    expect(changes.filter(({ key }) => key === '0.json').at(-1)?.size).toBe(200);
+    expect(changes.filter(({ key }) => key === '0.json').length).toBeLessThan(40);
+    expect(new Set(changes.map(({ key }) => key))).toEqual(new Set(['0.json', '1.json']));
   });
 
-  it('tells the others, and goes on telling, where one of the listeners fails', async () => {
+  it('notifies the others, and continues to, where one of the listeners fails', async () => {
     const { signal } = new AbortController();
     const fault = new Error('cannot bear it');
     const failing = store.changed(signal, () => {

@@ -11,7 +11,7 @@ import { FileLeaseStore } from './file-lease-store.js';
 
 // Processes in slow motion: every file operation waits for the scheduler below, which lets them pass one at a
 // time in an order drawn from a seed, keeps some processes waiting for long (SIGSTOP), and never lets others
-// go on (SIGKILL).
+// continue (SIGKILL).
 
 /** Runs an operation when its turn has come; replaced for each schedule. */
 let turn: <T>(operation: () => Promise<T>, step?: Step) => Promise<T> = (operation) => operation();
@@ -70,7 +70,7 @@ interface Waiting {
 
 const processOf = new AsyncLocalStorage<number>();
 
-/** Lets one process at a time pass one operation. `run` resolves when no process can go on. */
+/** Lets one process at a time pass one operation. `run` resolves when no process can continue. */
 class Scheduler {
   readonly killed = new Set<number>();
   readonly #stoppedUntil = new Map<number, number>();
@@ -204,7 +204,7 @@ async function schedule(seed: number, faults: { stop: number; kill: number }): P
   });
   await scheduler.run();
 
-  // The processes that are left go on at once, whatever the others left behind.
+  // The remaining processes continue at once, whatever the others left behind.
   const calm = new Scheduler(chance, { stop: 0, kill: 0 });
   let final: Tally = {};
   start(4, async () => {
@@ -241,7 +241,7 @@ const FIRST = Number(process.env.NODELEASE_FIRST_SEED ?? 1);
 describe('processes that share a folder, one file operation at a time', { timeout: 600_000 }, () => {
   it.each([
     ['run freely', { stop: 0, kill: 0 }],
-    ['are paused at any operation and go on later', { stop: 0.02, kill: 0 }],
+    ['are paused at any operation and continue later', { stop: 0.02, kill: 0 }],
     ['are killed at any operation', { stop: 0.01, kill: 0.002 }],
   ])('lose no update and never go back when they %s', async (_, faults) => {
     for (let seed = FIRST; seed < FIRST + SEEDS; seed += 1)
@@ -249,7 +249,7 @@ describe('processes that share a folder, one file operation at a time', { timeou
   });
 });
 
-describe('a decision that lands in a folder which somebody is just removing', () => {
+describe('a decision that lands in a folder which another process is just removing', () => {
   const write = (store: LeaseStore, body: string, from: WriteResult) =>
     store.replace('0.json', body, {}, from.status === 'written' ? from.etag : '');
 
@@ -297,7 +297,7 @@ describe('a decision that lands in a folder which somebody is just removing', ()
     expect(readFileSync(join(directory, '0.json'), 'utf8')).toBe('third');
   });
 
-  it('cannot be told from a decision that others have long succeeded: the outcome is unknown', async () => {
+  it('looks like a decision that others have long succeeded: the outcome is unknown', async () => {
     const { directory, a, go, b } = await startA('after');
     for (const body of ['second', 'third', 'fourth']) {
       const { etag } = (await b.read('0.json')) ?? { etag: '' };

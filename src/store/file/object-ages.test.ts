@@ -43,7 +43,7 @@ describe('the age of an object', () => {
     expect(ages.of('1.json', 'e', stamp, clock.monotonic()).min).toBe(0);
   });
 
-  it('begins anew when a state is seen again after another one', async () => {
+  it('starts again when a state is seen again after another one', async () => {
     for (const etag of ['e', 'other', 'e']) {
       expect(ages.of('0.json', etag, undefined, clock.monotonic()).min).toBe(0);
       await clock.advance(1000);
@@ -84,13 +84,13 @@ describe('the boot clock', () => {
   });
 
   it.each(['/proc/sys/kernel/random/boot_id', '/proc/uptime'])(
-    'has an id of its own in each process where %s cannot be read',
+    'has a separate id in each process where %s cannot be read',
     (hidden) => {
       expect(openWith({ hidden, seed: 1 }).id).not.toBe(openWith({ hidden, seed: 2 }).id);
     },
   );
 
-  it('has an id of its own where the uptime is not the kernel’s but shorter', async () => {
+  it('has a separate id where the uptime is not the kernel’s but shorter', async () => {
     const clock = new VirtualClock();
     await clock.advance(100_100);
     const openShort = (seed: number) =>
@@ -103,7 +103,7 @@ describe('the boot clock', () => {
     expect(openShort(1).id).not.toBe(openShort(2).id);
   });
 
-  it('tells whole seconds where the precise uptime cannot be read', () => {
+  it('has whole seconds where the precise uptime cannot be read', () => {
     expect(openWith().resolutionMs).toBe(10);
     expect(openWith({ hidden: '/proc/uptime' }).resolutionMs).toBe(1000);
   });

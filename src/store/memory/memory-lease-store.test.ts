@@ -130,13 +130,13 @@ describe('a memory store', () => {
     await first;
     expect(woken).toBe(1);
     expect(getEventListeners(given.signal, 'abort')).toHaveLength(0);
-    const told: unknown[] = [];
-    const wanted = store.changed(given.signal, (change) => told.push(change) === 3);
+    const changes: unknown[] = [];
+    const wanted = store.changed(given.signal, (change) => changes.push(change) === 3);
     await store.connect().create('probe-1.json', 'né', {});
     await store.discardProbe('probe-1.json');
     await store.create('1.json', '', {});
     await wanted;
-    expect(told).toEqual([
+    expect(changes).toEqual([
       { key: 'probe-1.json', size: 3 },
       { key: 'probe-1.json', size: undefined },
       { key: '1.json', size: 0 },

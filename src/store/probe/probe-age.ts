@@ -104,7 +104,7 @@ async function checkObservedAge(
   return checked(
     'age',
     'ok',
-    'observed: the store tells no time of writing, so an object is as old as it has been seen unchanged',
+    'observed: the store has no times of writing, so an object is as old as it has been seen unchanged',
   );
 }
 
@@ -134,6 +134,6 @@ async function readAge(session: ProbeSession, { key, wroteBetween }: WrittenObje
 }
 
 const REPEATED_ETAG =
-  'gives a content that comes back its old etag, and tells no time of writing: leases would be taken from their holders';
+  'gives a content that comes back its old etag, and has no times of writing: leases would be taken from their holders';
 const NO_AGE =
   'tells no age of an object just written (on S3: no usable Date and Last-Modified in its replies): no lease would ever be seen to expire';

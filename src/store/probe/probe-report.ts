@@ -56,7 +56,7 @@ const TITLES: Readonly<Record<ProbeCheckId, string>> = {
   races: 'lets exactly one of several concurrent writers win',
   'read-back': 'reads the last write at once',
   listing: 'lists an object that has just been written',
-  age: 'tells how old an object is',
+  age: 'shows how old an object is',
   'clean-up': 'removes the scratch objects',
 };
 

@@ -35,7 +35,7 @@ describe('the probe of a store that is not S3', () => {
     ['trusts', false, 'as old as it has been seen unchanged'],
     ['refuses', true, 'gives a content that comes back its old etag'],
   ])(
-    '%s one that tells no time of writing, where a content that comes back has its old etag: %s',
+    '%s one without times of writing, where a content that comes back has its old etag: %s',
     async (_, isRepeating, detail) => {
       const etagOf = (body: string) => (isRepeating ? body : systemRandom.hex(12));
       const memory = new MemoryLeaseStore({ clock: systemClock }, new MemoryBucket(systemClock, 0, etagOf));
@@ -53,7 +53,7 @@ describe('the probe of a store that is not S3', () => {
     );
   });
 
-  it('lets as many writers race as it is told to', async () => {
+  it('lets as many writers race as configured', async () => {
     let replaces = 0;
     const inner = new MemoryLeaseStore({ clock: systemClock });
     const store = careless(inner, () => {
@@ -69,7 +69,7 @@ describe('the probe of a store that is not S3', () => {
     const interrupt = new AbortController();
     const store: LeaseStore = Object.create(inner, {
       create: {
-        // As on a file system: what was begun goes on after the abort.
+        // As on a file system: what was begun continues after the abort.
         value: async (key: string, body: string, metadata: Record<string, string>) => {
           interrupt.abort(new Error('interrupted'));
           await systemClock.sleep(20);

@@ -60,7 +60,7 @@ describe('a host whose clock is hours off', () => {
     expect(server.requests).toHaveLength(1);
   });
 
-  it('is told so when the server refuses it again, and nothing was applied', async () => {
+  it('gets the refusal when the server refuses it again, and nothing was applied', async () => {
     server.next(refusal(10 * HOURS_MS), refusal(-10 * HOURS_MS));
     await expect(calls.create()).rejects.toMatchObject({ fault: 'denied', outcome: 'not-applied' });
     expect(server.requests).toHaveLength(2);

@@ -78,7 +78,7 @@ describe('credentials in a file', () => {
     expect(server.keys).toEqual(['p/0.json']);
   });
 
-  it('are not asked for where a right is missing, and what the store said is told where the file is gone', async () => {
+  it('are not asked for where a right is missing, and the store’s answer is reported where the file is gone', async () => {
     await keep('SECOND');
     server.next({ status: 403, code: 'AccessDenied' });
     await expect(store.read('0.json')).rejects.toMatchObject({ fault: 'denied' });

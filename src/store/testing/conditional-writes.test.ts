@@ -17,7 +17,7 @@ const fails = (outcome: StoreError['outcome']) => () => {
   throw new StoreError('socket hang up', { fault: 'unreachable', outcome });
 };
 const refused: Fate = () => CONFLICT;
-const toldTo = (reply: unknown): Fate => {
+const answersWith = (reply: unknown): Fate => {
   return (apply) => {
     apply();
     return reply;
@@ -67,13 +67,13 @@ describe.each(['creations', 'replacements'] as const)('ten concurrent %s', (writ
 
   it.each<[what: string, fates: [Fate, Fate, Fate], says: RegExp]>([
     [
-      'two writers are told that they have won',
-      [asUsual, toldTo(WRITTEN), asUsual],
+      'two writers get the answer that they have won',
+      [asUsual, answersWith(WRITTEN), asUsual],
       /"writer 0" was kept, though writer 0: written, writer 1: written/,
     ],
     [
-      'two are told so, and a third one’s connection is lost',
-      [toldTo(WRITTEN), toldTo(WRITTEN), fails('unknown')],
+      'two get that answer, and a third one’s connection is lost',
+      [answersWith(WRITTEN), answersWith(WRITTEN), fails('unknown')],
       /"writer 0" was kept, though/,
     ],
     [
@@ -88,12 +88,12 @@ describe.each(['creations', 'replacements'] as const)('ten concurrent %s', (writ
     ],
     [
       'the write of the winner is not kept, but another one',
-      [() => WRITTEN, toldTo(CONFLICT), asUsual],
+      [() => WRITTEN, answersWith(CONFLICT), asUsual],
       /"writer 1" was kept, though writer 0: written/,
     ],
     [
-      'the winner is told that it has lost',
-      [toldTo(CONFLICT), asUsual, asUsual],
+      'the winner gets the answer that it has lost',
+      [answersWith(CONFLICT), asUsual, asUsual],
       /"writer 0" was kept, though writer 0: conflict/,
     ],
     ['a write fails for certain', [asUsual, fails('not-applied'), asUsual], /^socket hang up$/],

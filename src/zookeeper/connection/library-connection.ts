@@ -236,7 +236,8 @@ export class LibraryConnection {
     socket.on('close', (hadError) => manager.onSocketClosed(hadError));
     socket.on('error', (error) => {
       const isNew = tls && attempt.confirmedAt === undefined;
-      attempt.problem ??= (isNew && tlsProblem(error, tls, attempt.askedAt !== undefined)) || told(error);
+      attempt.problem ??=
+        (isNew && tlsProblem(error, tls, attempt.askedAt !== undefined)) || messageOf(error);
     });
     let waitedMs = 0;
     const wait = async (ms: number) => {
@@ -338,6 +339,6 @@ export class LibraryConnection {
   }
 }
 
-function told(error: unknown): string {
+function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

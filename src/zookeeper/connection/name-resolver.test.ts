@@ -41,12 +41,12 @@ describe('the addresses of a host', () => {
 
   it('are looked up once at a time in the whole process, for any number of callers, however long no answer comes', async () => {
     const { clock, resolve, begun, most } = scripted();
-    const told = new Set<string>();
+    const outcomes = new Set<string>();
     let asked = 0;
     const ask = async (i: number) => {
       for (; clock.monotonic() < 60_000; asked += 1) {
         const resolution = await resolve(`zk${(asked + i) % 3}.test`, 1_111);
-        told.add(resolution.status === 'failed' ? resolution.problem : 'found');
+        outcomes.add(resolution.status === 'failed' ? resolution.problem : 'found');
       }
     };
     const all = Promise.all(Array.from({ length: 5 }, (_, i) => ask(i)));
@@ -54,7 +54,7 @@ describe('the addresses of a host', () => {
     await all;
     expect(asked).toBeGreaterThan(200);
     expect([begun.length, most()]).toEqual([1, 1]);
-    expect([...told]).toEqual(['the name was not resolved within 1111 ms']);
+    expect([...outcomes]).toEqual(['the name was not resolved within 1111 ms']);
   });
 
   it('are found for a waiting caller as soon as the earlier lookups have ended', async () => {
@@ -77,9 +77,9 @@ describe('the addresses of a host', () => {
     await clock.advance(4_999);
     expect(await resolve('a.test')).toEqual(found('10.0.0.1'));
     await clock.advance(1);
-    const anew = resolve('a.test');
+    const retried = resolve('a.test');
     await settle(({ answer }) => answer(['10.0.0.2']));
-    expect(await anew).toEqual(found('10.0.0.2'));
+    expect(await retried).toEqual(found('10.0.0.2'));
     expect(begun).toEqual(['a.test', 'a.test']);
   });
 
