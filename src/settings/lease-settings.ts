@@ -3,19 +3,10 @@ import { DEFAULT_STORE } from '../store/default-store.js';
 import { parseEtcdAuth } from '../store/etcd/etcd-access.js';
 import { parseStoreUrl, STORES } from '../store/store-url.js';
 import type { Setting } from './setting.js';
-import { checked, checkPath, choice, duration, integer, parsed, text } from './values.js';
+import { checked, choice, duration, integer, parsed, text } from './values.js';
 
-const OF_ETCDS = { storeOnly: true, kind: checked('path', checkPath) } as const;
-
-/** The settings of leases and of their store. */
+/** The settings of leases. */
 export const LEASE_SETTINGS = {
-  store: {
-    kind: parsed('url', parseStoreUrl),
-    default: DEFAULT_STORE,
-    option: 'store',
-    storeOnly: true,
-    sentence: `${STORES}, which is private to one process and for trials; in a container it has to be given`,
-  },
   cluster: {
     kind: choice('any', 'existing'),
     default: 'any',
@@ -95,13 +86,30 @@ export const LEASE_SETTINGS = {
     sentence:
       'a fixed node id instead of a leased one: a number, or "hostname" for the ordinal at the end of the host name',
   },
+  provider: {
+    kind: choice('store', 'zookeeper'),
+    default: 'store',
+    option: 'provider',
+    sentence: 'where node ids come from; those of ZooKeeper last as long as a session with it',
+  },
+} satisfies Readonly<Record<string, Setting>>;
+
+/** The settings of the store that the leases are in. */
+export const STORE_SETTINGS = {
+  store: {
+    kind: parsed('url', parseStoreUrl),
+    default: DEFAULT_STORE,
+    option: 'store',
+    storeOnly: true,
+    sentence: `${STORES}, which is private to one process and for trials; in a container it has to be given`,
+  },
   endpoint: {
-    kind: checked('url|name[:key]', () => undefined),
+    kind: checked('url', () => undefined),
     repeatable: true,
     default: 'the cloud of the store',
     option: 'endpoint',
     sentence:
-      'the server of an S3-compatible store, another cloud of Azure or an emulator, http(s)://HOST:PORT; for run and serve also, without ://, an endpoint to announce, NAME or NAME:KEY, any number of times (comma-separated in NODELEASE_ENDPOINTS)',
+      'the server of an S3-compatible store, another cloud of Azure or an emulator: http(s)://HOST:PORT',
   },
   region: {
     kind: text('name', /^[a-z0-9-]{1,64}$/, 'the name of a region such as eu-central-1'),
@@ -116,26 +124,5 @@ export const LEASE_SETTINGS = {
     option: 'etcd.auth',
     storeOnly: true,
     sentence: 'a user of the etcd cluster: USER:PASSWORD',
-  },
-  'etcd-ca': {
-    ...OF_ETCDS,
-    option: 'etcd.ca',
-    sentence: 'the PEM file of the CAs of the etcd servers, else those that Node trusts',
-  },
-  'etcd-cert': {
-    ...OF_ETCDS,
-    option: 'etcd.cert',
-    sentence: 'the PEM file of the client certificate for etcd',
-  },
-  'etcd-key': {
-    ...OF_ETCDS,
-    option: 'etcd.key',
-    sentence: 'the PEM file of its private key, without a passphrase',
-  },
-  provider: {
-    kind: choice('store', 'zookeeper'),
-    default: 'store',
-    option: 'provider',
-    sentence: 'where node ids come from; those of ZooKeeper last as long as a session with it',
   },
 } satisfies Readonly<Record<string, Setting>>;

@@ -1,7 +1,12 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { capturedIo } from '../../../test/support/captured-io.js';
 import type { Io } from '../terminal/io.js';
 import { runCommandLine } from './command-line.js';
+import { COMMANDS } from './commands.js';
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
 
 async function run(args: string[], env: Record<string, string> = {}, own: Partial<Io> = {}) {
   const io = capturedIo();
@@ -11,11 +16,22 @@ async function run(args: string[], env: Record<string, string> = {}, own: Partia
 
 describe('the command line', () => {
   it.each<[string, string[], RegExp]>([
-    ['nothing at all', [], /no command given: see nodelease --help/],
     ['an unknown command', ['walk'], /unknown command 'walk'/],
     ['an unknown option', ['run', '--wait', '--', 'true'], /unknown option '--wait'/],
     ['an unknown option before the command', ['--wait', 'run', '--', 'true'], /unknown option '--wait'/],
-    ['an option without its value', ['run', '--nodes'], /option '--nodes <n>' argument missing/],
+    ['an option without its value', ['run', '--nodes'], /--nodes needs a value/],
+    ['a short option without its value', ['id', '-n'], /--count needs a value/],
+    [
+      'an option in place of a value',
+      ['run', '--store', '--nodes', '5', '--', 'true'],
+      /--store needs a value, and is followed by --nodes/,
+    ],
+    [
+      'an option with its own value in place of a value',
+      ['id', '--store', '--nodes=5'],
+      /--store needs a value, and is followed by --nodes=5/,
+    ],
+    ['a short option in place of a value', ['id', '--store', '-n', '5'], /--store needs a value/],
     ['no command after --', ['run', '--store', 'memory:', '--'], /no command given: expected one after --/],
     ['no --', ['run', '--store', 'memory:'], /no command given: expected one after --/],
     ['a command without --', ['run', 'true'], /too many arguments/],
@@ -396,8 +412,82 @@ describe('the command line', () => {
     expect(help).toMatchObject({ code: 0, stderr: '' });
     for (const name of ['--store', 'NODELEASE_STORE', '--task-id', 'NODELEASE_TASK_ID'])
       expect(help.stdout).toContain(name);
-    for (const name of ['http(s)://HOST:PORT', 'NAME:KEY', 'NODELEASE_ENDPOINTS', '[NODELEASE_ENDPOINT]'])
+    for (const name of ['http(s)://HOST:PORT', '--announce <name[:key]>', '[NODELEASE_ENDPOINT]'])
       expect(help.stdout).toContain(name);
+  });
+
+  it('shows its help where no command is given, as the complaint that it is', async () => {
+    const { code, stdout, stderr } = await run([]);
+    expect(stderr).toMatch(
+      /^Usage: nodelease .*\n {2}run .*\nnodelease: no command given: see nodelease --help\n$/s,
+    );
+    expect({ code, stdout }).toEqual({ code: 64, stdout: '' });
+  });
+
+  describe('shows in its help', () => {
+    const screen = (columns: number) => ({ screen: () => ({ columns, rows: 24, color: false }) });
+    const helpOf = async (name: string, own: Partial<Io> = {}) =>
+      (await run([...name.split(' '), '--help'], {}, own)).stdout;
+    const longest = (text: string) => Math.max(...text.split('\n').map((line) => line.length));
+
+    it.each(COMMANDS.map(({ name }) => name))(
+      'lines that fit the terminal, 80 characters elsewhere, and 100 at the most: %s',
+      async (name) => {
+        expect(longest(await helpOf(name))).toBeLessThanOrEqual(80);
+        expect(longest(await helpOf(name, screen(90)))).toBeLessThanOrEqual(90);
+        expect(longest(await helpOf(name, screen(300)))).toBeLessThanOrEqual(100);
+      },
+    );
+
+    it('more on a line where the terminal has room', async () => {
+      expect(longest(await helpOf('run', screen(300)))).toBeGreaterThan(90);
+    });
+
+    it('the options in groups: its own first, and then the settings', async () => {
+      const headings = async (name: string) => (await helpOf(name)).match(/^\S.*(?=:$)/gm);
+      expect(await headings('run')).toEqual([
+        'Options',
+        'Lease',
+        'Store',
+        'Data directory',
+        'ZooKeeper',
+        'Announced in ZooKeeper',
+        'Configuration in ZooKeeper',
+        'TLS',
+        'HTTP',
+        'Logging',
+        'Examples',
+      ]);
+      expect(await headings('zk counter')).toEqual([
+        'Arguments',
+        'Options',
+        'ZooKeeper',
+        'TLS',
+        'Logging',
+        'Examples, with NODELEASE_ZOOKEEPER=zk1:2181,zk2:2181',
+      ]);
+    });
+
+    it.each(COMMANDS.map((row) => [row.name, row] as const))(
+      'two examples that the command takes: %s',
+      async (name, row) => {
+        const help = await helpOf(name);
+        const env: Record<string, string> =
+          row.zookeeper === 'required' ? { NODELEASE_ZOOKEEPER: 'zk1:2181,zk2:2181' } : {};
+        // The command line up to its command, which would need servers.
+        const load = vi.spyOn(row, 'load').mockResolvedValue(() => 0);
+        for (const example of row.examples) {
+          expect(help).toContain(`  $ nodelease ${example}\n`);
+          expect(example).toMatch(new RegExp(`^${name}( |$)`));
+          expect(await run(example.replace(/ < .*/, '').split(' '), env)).toEqual({
+            code: 0,
+            stdout: '',
+            stderr: '',
+          });
+        }
+        expect(load).toHaveBeenCalledTimes(2);
+      },
+    );
   });
 
   it('knows before it acquires anything that a command cannot be started', async () => {

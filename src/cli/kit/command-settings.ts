@@ -65,6 +65,7 @@ export const HOLDING: Names = [
   'payload',
   'payload-type',
   'uri-spec',
+  'announce',
   'check',
   'check-interval',
   'check-threshold',
