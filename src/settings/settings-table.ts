@@ -21,14 +21,15 @@ const HTTP_SETTINGS = {
     sentence: 'requests for more than health must send the token in this file; of use beyond loopback',
   },
   'console-locks': {
-    kind: parsed('path[,path]...', parsePaths),
+    kind: parsed('paths', parsePaths),
     needs: 'zookeeper',
-    sentence: 'paths of ZooKeeper whose locks the console shows, with those below them',
+    sentence: 'paths of ZooKeeper, with commas between, whose locks the console shows, with those below them',
   },
   'console-data': {
-    kind: parsed('path[,path]...', parsePaths),
+    kind: parsed('paths', parsePaths),
     needs: 'zookeeper',
-    sentence: "roots of Monastery's shared data that the console shows, such as /monastery/root",
+    sentence:
+      "roots of Monastery's shared data, with commas between, that the console shows, such as /monastery/root",
   },
 } satisfies Readonly<Record<string, Setting>>;
 

@@ -238,6 +238,17 @@ export const COMMANDS: readonly CommandRow[] = [
     load: async () => (await import('../demo/demo-command.js')).demoCommand,
   },
   {
+    name: 'completion',
+    description: 'print a script that completes the words of nodelease in a shell',
+    arguments: [['<shell>', 'bash, zsh or fish']],
+    examples: [
+      'completion bash > /etc/bash_completion.d/nodelease',
+      'completion fish > ~/.config/fish/completions/nodelease.fish',
+    ],
+    settings: [],
+    load: async () => (await import('./completion-command.js')).completionCommand(COMMANDS, GROUPS),
+  },
+  {
     name: 'data-dir ls',
     description:
       "show the versions of each node id's data directory, and which of them `gc` would remove, and why",

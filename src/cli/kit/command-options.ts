@@ -5,7 +5,7 @@ import type { CommandRow, OptionRow } from './command-row.js';
 export type GroupedOption = readonly [
   flags: string,
   help: string,
-  more: OptionRow[2] & { readonly group?: string },
+  more: OptionRow[2] & { readonly group?: string; readonly choices?: readonly string[] | undefined },
 ];
 
 /** All options of a command: its own, and its settings in the order of their table. */
@@ -19,7 +19,7 @@ export function optionsOf({ options = [], settings, defaults = {} }: CommandRow)
       .join('; ');
     const help = `${sentence}${facts && ` (${facts})`} [${environmentName(name)}]`;
     const flag = kind.argument === undefined ? `--${name}` : `--${name} <${kind.argument}>`;
-    return [flag, help, { group, ...(repeatable && { repeatable }) }];
+    return [flag, help, { group, choices: kind.choices, ...(repeatable && { repeatable }) }];
   });
   return [...own, ...others];
 }
