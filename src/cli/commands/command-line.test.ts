@@ -6,6 +6,7 @@ import { COMMANDS } from './commands.js';
 
 afterEach(() => {
   vi.restoreAllMocks();
+  vi.unstubAllEnvs();
 });
 
 async function run(args: string[], env: Record<string, string> = {}, own: Partial<Io> = {}) {
@@ -360,12 +361,24 @@ describe('the command line', () => {
     });
   });
 
+  it('says by which flag or variable the region of a bucket is given', async () => {
+    for (const name of ['AWS_REGION', 'AWS_DEFAULT_REGION', 'AWS_ENDPOINT_URL', 'AWS_ENDPOINT_URL_S3'])
+      vi.stubEnv(name, undefined);
+    for (const name of ['AWS_CONFIG_FILE', 'AWS_SHARED_CREDENTIALS_FILE']) vi.stubEnv(name, '/no/such/file');
+    expect(await run(['status', '--store', 's3://bucket'])).toEqual({
+      code: 64,
+      stdout: '',
+      stderr:
+        'nodelease: --region: expected the region of the bucket: set --region or AWS_REGION (for a server that is not AWS, set --endpoint)\n',
+    });
+  });
+
   it('warns of a variable that is no setting, and says which one is near', async () => {
     const { code, stderr } = await run(['status', '--store', 'memory:'], { NODELEASE_ZOOKEPER: 'zk:1' });
     expect(stderr).toBe(
       'nodelease: warning: NODELEASE_ZOOKEPER is no setting, and has no effect: the nearest is NODELEASE_ZOOKEEPER\n',
     );
-    expect(code).toBe(0);
+    expect(code).toBe(69);
   });
 
   it('leaves the endpoints that the surroundings want announced to the command that announces', async () => {
@@ -384,7 +397,9 @@ describe('the command line', () => {
       NODELEASE_NODE_ID: '3',
       NODELEASE_STORE: 'memory:',
     };
-    expect(await run(['status'], env)).toMatchObject({ code: 0, stderr: '' });
+    const { code, stdout, stderr } = await run(['status'], env);
+    expect(stdout).toMatch(/^There is no cluster/);
+    expect({ code, stderr }).toEqual({ code: 69, stderr: '' });
   });
 
   it.each(['init', 'status', 'status --watch', 'release 0 --force', 'doctor'])(

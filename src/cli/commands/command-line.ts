@@ -3,7 +3,7 @@ import { ConfigError } from '../../base/errors.js';
 import { withoutSecrets } from '../../base/redaction.js';
 import { OLD_ANNOUNCE_VARIABLE } from '../../settings/endpoints.js';
 import { readSettings, type Settings } from '../../settings/settings.js';
-import { environmentName } from '../../settings/settings-table.js';
+import { environmentName, withFlags } from '../../settings/settings-table.js';
 import { unknownVariables } from '../../settings/unknown-variables.js';
 import { whyNoDefaultStore } from '../../store/default-store.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
@@ -32,7 +32,7 @@ export async function runCommandLine(
   // Complaints may quote what was given, those of the command line's parser too.
   const io: Io = {
     ...surroundings,
-    stderr: (text) => surroundings.stderr(withoutSecrets(text)),
+    stderr: (text) => surroundings.stderr(withFlags(withoutSecrets(text))),
     onWarning: (listener) => {
       surroundings.onWarning(listener);
       for (const problem of [...unknownVariables(surroundings.env), ...oldNames])
@@ -98,7 +98,9 @@ export async function runCommandLine(
     // Below the command line a setting has its name, without dashes.
     const flag = 'setting' in error && `--${error.setting}`;
     const isFlag = called?.options.some(({ long }) => long === flag);
-    io.stderr(`nodelease: ${isFlag ? '--' : ''}${error.message}\n`);
+    const isMissing = error instanceof ConfigError && error.value === undefined;
+    const text = isMissing ? `${error.setting}: expected ${error.expected}` : error.message;
+    io.stderr(`nodelease: ${isFlag ? '--' : ''}${text}\n`);
     return ExitCode.usage;
   }
 }
