@@ -59,7 +59,7 @@ export const LEASE_SETTINGS = {
     option: 'waitPollMs',
     storeOnly: true,
     sentence:
-      'first pause between two listings of a store that tells of no changes while no node id is free; it grows to a third of the duration',
+      'first pause between two listings of a store that reports no changes while no node id is free; it grows to a third of the duration',
   },
   'settings-interval': {
     kind: duration({
@@ -71,14 +71,15 @@ export const LEASE_SETTINGS = {
     default: 'at each renewal',
     option: 'settingsIntervalMs',
     storeOnly: true,
-    sentence: 'how often a holder looks beside its renewals whether the cluster has grown or shrunk',
+    sentence:
+      'how often a holder reads, in addition to its renewals, whether the cluster has grown or shrunk',
   },
   'on-retire': {
     kind: choice('drain', 'stop'),
     default: 'stop; for serve drain',
     storeOnly: true,
     sentence:
-      'what happens when "nodelease scale" takes the node id out of use: stop tells the command to stop, drain lets it end by itself, without new work',
+      'what happens when "nodelease scale" takes the node id out of use: stop asks the command to stop, drain lets it end by itself, without new work',
   },
   'node-id': {
     kind: checked('id', () => undefined),

@@ -52,7 +52,7 @@ export const COMMANDS: readonly CommandRow[] = [
   },
   {
     name: 'serve',
-    description: 'hold a node id for the other containers of a task, and tell them of it over HTTP',
+    description: 'hold a node id for the other containers of a task, and show it over HTTP',
     examples: ['serve --http 127.0.0.1:7070', 'serve --store s3://bucket/prefix --wait-file /shared/node-id'],
     options: [['--wait-file <path>', 'a file that is there while the node id is held, and may be used']],
     settings: HOLDING,
@@ -189,7 +189,7 @@ export const COMMANDS: readonly CommandRow[] = [
   {
     name: 'id',
     description:
-      'print unique 64-bit ids, made with a node id that is acquired and released; logs only warnings unless told otherwise',
+      'print unique 64-bit ids, made with a node id that is acquired and released; logs only warnings unless configured',
     examples: ['id -n 3', 'id --store s3://bucket/prefix --format base32'],
     options: [
       ['-n, --count <k>', 'how many, 1 to 1000000000, one on a line', { default: '1' }],
@@ -214,7 +214,7 @@ export const COMMANDS: readonly CommandRow[] = [
     options: [
       [
         '--width <bits>',
-        'how many bits a node id had when the id was made, 8 to 16: nodelease status tells how many it has now',
+        'how many bits a node id had when the id was made, 8 to 16: nodelease status shows how many it has now',
       ],
       ['--layout <name>', 'cluster16, or snowflake (default: cluster16)'],
       EPOCH,
