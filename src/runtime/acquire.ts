@@ -240,11 +240,7 @@ const OTHER_OPTIONS = [
   'monitor',
   'signal',
 ] satisfies (keyof AcquireOptions)[];
-const OTHER_ZOOKEEPER_OPTIONS = [
-  'sslPort',
-  'endpoints',
-  'onEvent',
-] satisfies (keyof AcquireZooKeeperOptions)[];
+const OTHER_ZOOKEEPER_OPTIONS = ['sslPort', 'onEvent'] satisfies (keyof AcquireZooKeeperOptions)[];
 
 /**
  * Checks what the compiler checks in TypeScript: a misspelt `onLost` must not pass for the default, or the

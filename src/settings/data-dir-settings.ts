@@ -19,12 +19,12 @@ export const DATA_DIR_SETTINGS = {
     sentence: 'how many versions of the directory of a node id are kept, the new one included',
   },
   'data-exclude': {
-    kind: { ...parsed('pattern[,pattern]...', parsePatterns), check: checkPatterns },
+    kind: { ...parsed('patterns', parsePatterns), check: checkPatterns },
     default: 'nothing',
     option: 'dataDir.exclude',
     needs: 'data-dir',
     sentence:
-      'what a new version does not get: names at any depth (runtime, *.tmp), or paths from the top (logs/old)',
+      'what a new version does not get, with commas between: names at any depth (runtime, *.tmp), or paths from the top (logs/old)',
   },
   'data-copy': {
     kind: onOff,

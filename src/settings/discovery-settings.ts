@@ -3,17 +3,13 @@ import { MAX_PORT } from '../base/ports.js';
 import { parseUriSpec } from '../services/instance/uri-spec.js';
 import { checkBasePath, DEFAULT_BASE_PATH } from '../services/service-path.js';
 import { type ConnectString, parseAuth, parseConnectString } from '../zookeeper/connect-string.js';
-import { checkZnodeName, parsePaths } from '../zookeeper/znode-path.js';
+import { checkZnodeName } from '../zookeeper/znode-path.js';
 import { parseCheckTarget } from './listen-address.js';
 import type { Setting } from './setting.js';
-import { checked, checkPath, choice, duration, integer, onOff, parsed, text } from './values.js';
+import { checked, choice, duration, integer, onOff, parsed, text } from './values.js';
 
-const OF_TLS = {
-  needs: 'zookeeper-tls',
-  kind: checked('path', checkPath),
-} as const;
-/** The settings of ZooKeeper, and of what is there: announcements and services. */
-export const DISCOVERY_SETTINGS = {
+/** The settings of ZooKeeper. */
+export const ZOOKEEPER_SETTINGS = {
   zookeeper: {
     kind: parsed('servers', parseServers),
     option: 'zookeeper.connect',
@@ -25,33 +21,6 @@ export const DISCOVERY_SETTINGS = {
     option: 'zookeeper.auth',
     needs: 'zookeeper',
     sentence: 'credentials for ZooKeeper: digest:USER:PASSWORD',
-  },
-  'zookeeper-tls': {
-    kind: onOff,
-    option: 'zookeeper.tls',
-    needs: 'zookeeper',
-    sentence: 'connect to ZooKeeper with TLS; without it the four settings that follow are errors',
-  },
-  'zookeeper-ca': {
-    ...OF_TLS,
-    option: 'zookeeper.tls.ca',
-    sentence: 'the PEM file of the CAs of the ZooKeeper servers, else the CAs that Node trusts',
-  },
-  'zookeeper-cert': {
-    ...OF_TLS,
-    option: 'zookeeper.tls.cert',
-    sentence: 'the PEM file of the client certificate for ZooKeeper',
-  },
-  'zookeeper-key': {
-    ...OF_TLS,
-    option: 'zookeeper.tls.key',
-    sentence: 'the PEM file of its private key, without a passphrase',
-  },
-  'zookeeper-servername': {
-    ...OF_TLS,
-    kind: text('host', /^[\w.:-]{1,253}$/, 'a host name or an IP address'),
-    option: 'zookeeper.tls.servername',
-    sentence: 'the name in the certificates of all ZooKeeper servers, else the host of each',
   },
   'zookeeper-session-timeout': {
     kind: duration({
@@ -65,22 +34,24 @@ export const DISCOVERY_SETTINGS = {
     needs: 'zookeeper',
     sentence: 'how long a ZooKeeper session outlives its connection',
   },
-  'console-locks': {
-    kind: parsed('path[,path]...', parsePaths),
-    needs: 'zookeeper',
-    sentence: 'paths of ZooKeeper whose locks the console shows, with those below them',
-  },
-  'console-data': {
-    kind: parsed('path[,path]...', parsePaths),
-    needs: 'zookeeper',
-    sentence: "roots of Monastery's shared data that the console shows, such as /monastery/root",
-  },
   'zookeeper-required': {
     kind: onOff,
     option: 'zookeeper.required',
     needs: 'zookeeper',
     sentence: 'fail at the start when ZooKeeper cannot be reached, instead of working without it',
   },
+  'ready-timeout': {
+    kind: duration({ max: 86_400_000, open: true }),
+    default: '60s',
+    option: 'zookeeper.readyTimeoutMs',
+    needs: 'zookeeper',
+    storeOnly: true,
+    sentence: 'how long to wait, after taking over an expired lease, until all other nodes know of it',
+  },
+} satisfies Readonly<Record<string, Setting>>;
+
+/** The settings of what is announced in ZooKeeper, and of services. */
+export const ANNOUNCING_SETTINGS = {
   service: {
     kind: checked('name', checkZnodeName),
     option: 'zookeeper.service',
@@ -126,6 +97,13 @@ export const DISCOVERY_SETTINGS = {
     option: 'zookeeper.basePath',
     needs: 'service',
     sentence: 'the znode of the services that Curator knows of, within the chroot',
+  },
+  announce: {
+    kind: checked('name[:key]', () => undefined),
+    repeatable: true,
+    option: 'zookeeper.endpoints',
+    needs: 'zookeeper',
+    sentence: 'an endpoint to announce, any number of times; in NODELEASE_ANNOUNCE with commas between them',
   },
   check: {
     kind: parsed('target', parseCheckTarget),

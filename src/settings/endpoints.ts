@@ -2,13 +2,11 @@ import { isIP } from 'node:net';
 import { ConfigError } from '../base/errors.js';
 import type { AnnouncedEndpoint } from '../discovery/announcement.js';
 import { checkZnodeName } from '../zookeeper/znode-path.js';
+import { environmentName } from './settings-table.js';
 import { findAll, type Given, refuse, type SettingSources } from './sources.js';
 
-/**
- * The names of the endpoints to announce, with commas between them: the variable of `endpoint` itself is the
- * URL of a server and nothing else.
- */
-export const ENDPOINTS_VARIABLE = 'NODELEASE_ENDPOINTS';
+/** The variable of `announce` under its old name. */
+export const OLD_ANNOUNCE_VARIABLE = 'NODELEASE_ENDPOINTS';
 
 const URL_SUCH_AS = 'an http or https URL such as http://127.0.0.1:9000';
 const NAME_AND_KEY = 'NAME[:KEY] of an endpoint to announce';
@@ -16,12 +14,12 @@ const NAME_AND_KEY = 'NAME[:KEY] of an endpoint to announce';
 const MAX_ENDPOINTS = 100;
 
 /**
- * Sorts what is given about endpoints: the URL of a store's server, and the `NAME[:KEY]`s to announce. Flags
- * are of both kinds: what has a `://` is the URL, of several the last one. The variables have one kind each,
- * and count where there is no flag of that kind.
+ * The URL of a store's server, and the `NAME[:KEY]`s to announce. Of several URLs the last one counts. A name
+ * as a flag takes the place of the names in the variable. A flag `endpoint` without `://` is a name: that was
+ * the flag's other meaning, and is warned of.
  *
- * @throws {ConfigError} for a URL that is none, for a flag that may be a server without its `http://`, and
- * for flags with names where nothing is announced
+ * @throws {ConfigError} for a URL that is none, for a flag `endpoint` that may be a server without its
+ * `http://`, and for such a flag with a name where nothing is announced
  */
 export function readEndpoints(sources: SettingSources): {
   readonly url: Given | undefined;
@@ -30,13 +28,19 @@ export function readEndpoints(sources: SettingSources): {
   const given = findAll(sources, 'endpoint');
   const flags = given.filter(({ flag }) => flag);
   const url = flags.findLast(isUrl) ?? given.find(({ flag }) => !flag);
-  const names = flags.filter((each) => !isUrl(each));
+  const old = flags.filter((each) => !isUrl(each));
   if (url) checkUrl(url);
-  for (const each of names) checkNoServer(each);
-  if (sources.announces !== false) return { url, names: limited(names.length > 0 ? names : listed(sources)) };
-  const [misplaced] = names;
-  if (misplaced) refuse(misplaced, `${URL_SUCH_AS}: only nodelease run announces endpoints`);
-  return { url, names: [] };
+  for (const each of old) checkNoServer(each);
+  if (sources.announces === false) {
+    const [misplaced] = old;
+    if (misplaced) refuse(misplaced, `${URL_SUCH_AS}: only nodelease run announces endpoints`);
+    return { url, names: [] };
+  }
+  for (const { text } of old)
+    sources.warn?.(`--endpoint ${text} is an old name for --announce ${text}: use that`);
+  const announced = findAll(sources, 'announce');
+  const names = [...announced.filter(({ flag }) => flag), ...old];
+  return { url, names: limited(names.length > 0 ? names : listed(sources, announced[0])) };
 }
 
 /**
@@ -88,18 +92,16 @@ function checkNoServer(given: Given): void {
     /^(?:localhost|https?)$/i.test(name) ||
     /^\d+$/.test(key);
   if (!isServer) return;
-  refuse(
-    given,
-    `${URL_SUCH_AS} for the server of a store, http:// included, or ${NAME_AND_KEY} (${ENDPOINTS_VARIABLE} takes also the ones that look like a server)`,
-  );
+  refuse(given, `${URL_SUCH_AS}, http:// included (an endpoint to announce goes to --announce)`);
 }
 
-/** The names that the variable has. */
-function listed({ env }: SettingSources): readonly Given[] {
-  const text = env[ENDPOINTS_VARIABLE];
-  return text !== undefined
-    ? text.split(',').map((each) => ({ label: ENDPOINTS_VARIABLE, text: each.trim(), flag: false }))
-    : [];
+/** The names in the variable, or in the one with its old name. */
+function listed({ env, warn }: SettingSources, given: Given | undefined): readonly Given[] {
+  const old = env[OLD_ANNOUNCE_VARIABLE];
+  const { label, text } = given ?? { label: OLD_ANNOUNCE_VARIABLE, text: old };
+  if (text === undefined) return [];
+  if (given === undefined) warn?.(`${label} is an old name for ${environmentName('announce')}: use that`);
+  return text.split(',').map((each) => ({ label, text: each.trim(), flag: false }));
 }
 
 function limited(names: readonly Given[]): readonly Given[] {

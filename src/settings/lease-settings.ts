@@ -3,19 +3,10 @@ import { DEFAULT_STORE } from '../store/default-store.js';
 import { parseEtcdAuth } from '../store/etcd/etcd-access.js';
 import { parseStoreUrl, STORES } from '../store/store-url.js';
 import type { Setting } from './setting.js';
-import { checked, checkPath, choice, duration, integer, parsed, text } from './values.js';
+import { checked, choice, duration, integer, parsed, text } from './values.js';
 
-const OF_ETCDS = { storeOnly: true, kind: checked('path', checkPath) } as const;
-
-/** The settings of leases and of their store. */
+/** The settings of leases. */
 export const LEASE_SETTINGS = {
-  store: {
-    kind: parsed('url', parseStoreUrl),
-    default: DEFAULT_STORE,
-    option: 'store',
-    storeOnly: true,
-    sentence: `${STORES}, which is private to one process and for trials; in a container it has to be given`,
-  },
   cluster: {
     kind: choice('any', 'existing'),
     default: 'any',
@@ -68,7 +59,7 @@ export const LEASE_SETTINGS = {
     option: 'waitPollMs',
     storeOnly: true,
     sentence:
-      'first pause between two listings of a store that tells of no changes while no node id is free; it grows to a third of the duration',
+      'first pause between two listings of a store that reports no changes while no node id is free; it grows to a third of the duration',
   },
   sticky: {
     kind: text('key', /^.{1,256}$/su, '1 to 256 characters'),
@@ -104,14 +95,15 @@ export const LEASE_SETTINGS = {
     default: 'at each renewal',
     option: 'settingsIntervalMs',
     storeOnly: true,
-    sentence: 'how often a holder looks beside its renewals whether the cluster has grown or shrunk',
+    sentence:
+      'how often a holder reads, in addition to its renewals, whether the cluster has grown or shrunk',
   },
   'on-retire': {
     kind: choice('drain', 'stop'),
     default: 'stop; for serve drain',
     storeOnly: true,
     sentence:
-      'what happens when "nodelease scale" takes the node id out of use: stop tells the command to stop, drain lets it end by itself, without new work',
+      'what happens when "nodelease scale" takes the node id out of use: stop asks the command to stop, drain lets it end by itself, without new work',
   },
   'node-id': {
     kind: checked('id', () => undefined),
@@ -119,13 +111,30 @@ export const LEASE_SETTINGS = {
     sentence:
       'a fixed node id instead of a leased one: a number, or "hostname" for the ordinal at the end of the host name',
   },
+  provider: {
+    kind: choice('store', 'zookeeper'),
+    default: 'store',
+    option: 'provider',
+    sentence: 'where node ids come from; those of ZooKeeper last as long as a session with it',
+  },
+} satisfies Readonly<Record<string, Setting>>;
+
+/** The settings of the store that the leases are in. */
+export const STORE_SETTINGS = {
+  store: {
+    kind: parsed('url', parseStoreUrl),
+    default: DEFAULT_STORE,
+    option: 'store',
+    storeOnly: true,
+    sentence: `${STORES}, which is private to one process and for trials; in a container it has to be given`,
+  },
   endpoint: {
-    kind: checked('url|name[:key]', () => undefined),
+    kind: checked('url', () => undefined),
     repeatable: true,
     default: 'the cloud of the store',
     option: 'endpoint',
     sentence:
-      'the server of an S3-compatible store, another cloud of Azure or an emulator, http(s)://HOST:PORT; for run and serve also, without ://, an endpoint to announce, NAME or NAME:KEY, any number of times (comma-separated in NODELEASE_ENDPOINTS)',
+      'the server of an S3-compatible store, another cloud of Azure or an emulator: http(s)://HOST:PORT',
   },
   region: {
     kind: text('name', /^[a-z0-9-]{1,64}$/, 'the name of a region such as eu-central-1'),
@@ -140,26 +149,5 @@ export const LEASE_SETTINGS = {
     option: 'etcd.auth',
     storeOnly: true,
     sentence: 'a user of the etcd cluster: USER:PASSWORD',
-  },
-  'etcd-ca': {
-    ...OF_ETCDS,
-    option: 'etcd.ca',
-    sentence: 'the PEM file of the CAs of the etcd servers, else those that Node trusts',
-  },
-  'etcd-cert': {
-    ...OF_ETCDS,
-    option: 'etcd.cert',
-    sentence: 'the PEM file of the client certificate for etcd',
-  },
-  'etcd-key': {
-    ...OF_ETCDS,
-    option: 'etcd.key',
-    sentence: 'the PEM file of its private key, without a passphrase',
-  },
-  provider: {
-    kind: choice('store', 'zookeeper'),
-    default: 'store',
-    option: 'provider',
-    sentence: 'where node ids come from; those of ZooKeeper last as long as a session with it',
   },
 } satisfies Readonly<Record<string, Setting>>;

@@ -1,26 +1,15 @@
 import { ConfigError } from '../base/errors.js';
+import { parsePaths } from '../zookeeper/znode-path.js';
 import { CONFIG_SETTINGS } from './config-settings.js';
 import { DATA_DIR_SETTINGS } from './data-dir-settings.js';
-import { DISCOVERY_SETTINGS } from './discovery-settings.js';
-import { LEASE_SETTINGS } from './lease-settings.js';
+import { ANNOUNCING_SETTINGS, ZOOKEEPER_SETTINGS } from './discovery-settings.js';
+import { LEASE_SETTINGS, STORE_SETTINGS } from './lease-settings.js';
 import { parseListenAddress } from './listen-address.js';
 import type { Setting } from './setting.js';
-import { checked, checkPath, choice, duration, parsed, type SettingKind } from './values.js';
+import { TLS_SETTINGS } from './tls-settings.js';
+import { checked, checkPath, choice, parsed, type SettingKind } from './values.js';
 
-/** Every setting, in the order of the help. */
-const ROWS = {
-  ...LEASE_SETTINGS,
-  ...DATA_DIR_SETTINGS,
-  ...DISCOVERY_SETTINGS,
-  ...CONFIG_SETTINGS,
-  'ready-timeout': {
-    kind: duration({ max: 86_400_000, open: true }),
-    default: '60s',
-    option: 'zookeeper.readyTimeoutMs',
-    needs: 'zookeeper',
-    storeOnly: true,
-    sentence: 'how long to wait, after taking over an expired lease, until all other nodes know of it',
-  },
+const HTTP_SETTINGS = {
   http: {
     kind: parsed('host:port', parseListenAddress),
     default: '127.0.0.1:7070; for run nowhere',
@@ -31,6 +20,20 @@ const ROWS = {
     default: 'no token is asked for',
     sentence: 'requests for more than health must send the token in this file; of use beyond loopback',
   },
+  'console-locks': {
+    kind: parsed('paths', parsePaths),
+    needs: 'zookeeper',
+    sentence: 'paths of ZooKeeper, with commas between, whose locks the console shows, with those below them',
+  },
+  'console-data': {
+    kind: parsed('paths', parsePaths),
+    needs: 'zookeeper',
+    sentence:
+      "roots of Monastery's shared data, with commas between, that the console shows, such as /monastery/root",
+  },
+} satisfies Readonly<Record<string, Setting>>;
+
+const LOG_SETTINGS = {
   'log-level': {
     kind: choice('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'),
     default: 'info',
@@ -42,6 +45,31 @@ const ROWS = {
     sentence: 'how log lines look; pretty is for people',
   },
 } satisfies Readonly<Record<string, Setting>>;
+
+/** Every setting, by the headings of the help, in its order. */
+const GROUPS = {
+  Lease: LEASE_SETTINGS,
+  Store: STORE_SETTINGS,
+  'Data directory': DATA_DIR_SETTINGS,
+  ZooKeeper: ZOOKEEPER_SETTINGS,
+  'Announced in ZooKeeper': ANNOUNCING_SETTINGS,
+  'Configuration in ZooKeeper': CONFIG_SETTINGS,
+  TLS: TLS_SETTINGS,
+  HTTP: HTTP_SETTINGS,
+  Logging: LOG_SETTINGS,
+};
+
+const ROWS = {
+  ...LEASE_SETTINGS,
+  ...STORE_SETTINGS,
+  ...DATA_DIR_SETTINGS,
+  ...ZOOKEEPER_SETTINGS,
+  ...ANNOUNCING_SETTINGS,
+  ...CONFIG_SETTINGS,
+  ...TLS_SETTINGS,
+  ...HTTP_SETTINGS,
+  ...LOG_SETTINGS,
+};
 
 /** The settings, by their names on the command line: `task-id` is `--task-id` and `NODELEASE_TASK_ID`. */
 export type SettingName = keyof typeof ROWS;
@@ -67,17 +95,26 @@ export function defaultOf(name: SettingName): string {
 /** A row with its name. */
 export interface NamedSetting extends Setting {
   readonly name: SettingName;
+  /** Its heading in the help. */
+  readonly group: string;
 }
 
 /** Every setting, in the order of the help. */
-export const SETTINGS: readonly NamedSetting[] = Object.entries<Setting>(ROWS).map(([name, row]) => ({
-  name: name as SettingName,
-  ...row,
-}));
+export const SETTINGS: readonly NamedSetting[] = Object.entries(GROUPS).flatMap(([group, rows]) =>
+  Object.entries<Setting>(rows).map(([name, row]) => ({ name: name as SettingName, group, ...row })),
+);
 
 /** The name of the environment variable of a setting. */
 export function environmentName(name: SettingName): string {
   return `NODELEASE_${name.toUpperCase().replaceAll('-', '_')}`;
+}
+
+/** A message of the library, for the command line: an option in backticks, as `etcd.auth`, is named as its flag. */
+export function withFlags(message: string): string {
+  return message.replace(/`([a-z.]+)`/gi, (quoted, option) => {
+    const setting = SETTINGS.find((each) => each.option === option);
+    return setting === undefined ? quoted : `--${setting.name}`;
+  });
 }
 
 /** Where options are: those of `acquire()` itself, or those of one of its options. */

@@ -92,6 +92,7 @@ describe('settings', () => {
       payload: '{"weight":5}',
       'payload-type': 'spring',
       'uri-spec': '{scheme}://{address}:{port}/v1',
+      announce: 'pay:visa',
       'service-base-path': '/apps/services',
       check: 'tcp:8080',
       'check-interval': '500ms',
@@ -226,7 +227,7 @@ describe('settings', () => {
     ],
     [
       { store: 's3://bucket', endpoint: 'minio:9000' },
-      '--endpoint: expected an http or https URL such as http://127.0.0.1:9000 for the server of a store, http:// included, or NAME[:KEY] of an endpoint to announce (NODELEASE_ENDPOINTS takes also the ones that look like a server), got "minio:9000"',
+      '--endpoint: expected an http or https URL such as http://127.0.0.1:9000, http:// included (an endpoint to announce goes to --announce), got "minio:9000"',
     ],
     [
       { endpoint: 'http://x' },
@@ -690,7 +691,7 @@ describe('the settings of what is announced', () => {
     ],
     [
       { check: 'tcp:80' },
-      '--check: expected --service or --endpoint NAME beside it (it decides when these are announced), got "tcp:80"',
+      '--check: expected --service or --announce NAME beside it (it decides when these are announced), got "tcp:80"',
     ],
   ] satisfies [Partial<Record<SettingName, string>>, string][])(
     'are of no use without --service: %j',
@@ -707,34 +708,63 @@ describe('the settings of what is announced', () => {
     },
   );
 
-  it('tell the endpoints to announce from the server of the store, by ://', () => {
+  it('have names for the endpoints to announce that are not those of the server of the store', () => {
     const env = {
       NODELEASE_ENDPOINT: 'http://127.0.0.1:9000',
-      NODELEASE_ENDPOINTS: 'pay:visa, log,v1.users:10',
+      NODELEASE_ANNOUNCE: 'pay:visa, log,v1.users:10',
     };
-    const both = read({ zookeeper: 'zk', store: 's3://bucket' }, env);
+    const warnings: string[] = [];
+    const read = (flags: Record<string, string | string[]>, variables = env) => {
+      const sources = { flags: { zookeeper: 'zk', store: 's3://bucket', ...flags }, env: variables };
+      const { endpoint, zookeeper } = readSettings({
+        ...sources,
+        hostname: 'host',
+        warn: (problem) => warnings.push(problem),
+      });
+      return [endpoint, zookeeper?.endpoints];
+    };
     const named = [
       { endpoint: 'pay', key: 'visa' },
       { endpoint: 'log' },
       { endpoint: 'v1.users', key: '10' },
     ];
-    expect([both.endpoint, both.zookeeper?.endpoints]).toEqual(['http://127.0.0.1:9000', named]);
-    // A flag takes the place of its own kind only.
-    const mine = read({ zookeeper: 'zk', store: 's3://bucket', endpoint: 'mine' }, env);
-    expect([mine.endpoint, mine.zookeeper?.endpoints]).toEqual([
+    expect(read({})).toEqual(['http://127.0.0.1:9000', named]);
+    // A flag takes the place of its own variable only.
+    expect(read({ announce: ['mine', 'minio:9000'] })).toEqual([
       'http://127.0.0.1:9000',
-      [{ endpoint: 'mine' }],
+      [{ endpoint: 'mine' }, { endpoint: 'minio', key: '9000' }],
     ]);
-    const served = read({ zookeeper: 'zk', store: 's3://bucket', endpoint: 'http://other:9000' }, env);
-    expect([served.endpoint, served.zookeeper?.endpoints]).toEqual(['http://other:9000', named]);
+    expect(read({ endpoint: 'http://other:9000' })).toEqual(['http://other:9000', named]);
     // The last one counts, and a variable is not even looked at then.
-    const endpoint = ['http://first', 'pay', 'https://last'];
-    const last = readSettings({
-      flags: { store: 's3://bucket', zookeeper: 'zk', endpoint },
-      env: { NODELEASE_ENDPOINT: 'minio' },
-      hostname: '',
-    });
-    expect([last.endpoint, last.zookeeper?.endpoints]).toEqual(['https://last', [{ endpoint: 'pay' }]]);
+    expect(
+      read({ endpoint: ['http://first', 'https://last'] }, { ...env, NODELEASE_ENDPOINT: 'minio' }),
+    ).toEqual(['https://last', named]);
+    expect(warnings).toEqual([]);
+  });
+
+  it('take an endpoint to announce by its old names, and warn of them', () => {
+    const warnings: string[] = [];
+    const read = (flags: Record<string, string | string[]>, env: Record<string, string> = {}) =>
+      readSettings({
+        flags: { zookeeper: 'zk', store: 's3://bucket', ...flags },
+        env,
+        hostname: 'host',
+        warn: (problem) => warnings.push(problem),
+      });
+    const both = read({ endpoint: ['http://first', 'pay', 'https://last'], announce: ['log'] });
+    expect([both.endpoint, both.zookeeper?.endpoints]).toEqual([
+      'https://last',
+      [{ endpoint: 'log' }, { endpoint: 'pay' }],
+    ]);
+    expect(warnings.splice(0)).toEqual(['--endpoint pay is an old name for --announce pay: use that']);
+    const variable = read({}, { NODELEASE_ENDPOINTS: 'pay:visa, log' });
+    expect(variable.zookeeper?.endpoints).toEqual([{ endpoint: 'pay', key: 'visa' }, { endpoint: 'log' }]);
+    expect(warnings.splice(0)).toEqual([
+      'NODELEASE_ENDPOINTS is an old name for NODELEASE_ANNOUNCE: use that',
+    ]);
+    const newer = read({}, { NODELEASE_ENDPOINTS: 'pay', NODELEASE_ANNOUNCE: 'log' });
+    expect(newer.zookeeper?.endpoints).toEqual([{ endpoint: 'log' }]);
+    expect(warnings).toEqual([]);
   });
 
   it.each([

@@ -1,9 +1,9 @@
-import { ENDPOINTS_VARIABLE } from './endpoints.js';
+import { OLD_ANNOUNCE_VARIABLE } from './endpoints.js';
 import { environmentName, SETTINGS } from './settings-table.js';
 
 const PREFIX = 'NODELEASE_';
 /** The last one is of `run` for its command. */
-const KNOWN = [...SETTINGS.map(({ name }) => environmentName(name)), ENDPOINTS_VARIABLE, 'NODELEASE_URL'];
+const KNOWN = [...SETTINGS.map(({ name }) => environmentName(name)), OLD_ANNOUNCE_VARIABLE, 'NODELEASE_URL'];
 
 /** What Kubernetes gives every pod of a service whose name begins with nodelease. */
 const OF_KUBERNETES = /_(SERVICE_(HOST|PORT)|PORT(_\d+_(TCP|UDP|SCTP))?)(_|$)/;

@@ -48,6 +48,8 @@ export interface SettingKind<T> {
   readonly argument: string | undefined;
   /** Which values there are, for the help; undefined where the kind itself says it. */
   readonly range?: string | undefined;
+  /** All values, where they are a few names. */
+  readonly choices?: readonly string[] | undefined;
   /** @throws {ConfigError} that names the label, the text and what was expected */
   parse(text: string, label: string): T;
   /**
@@ -115,6 +117,7 @@ export function choice<Name extends string>(...names: readonly Name[]): SettingK
   const few = names.length === 2;
   return {
     argument: 'name',
+    choices: names,
     range: few ? names.join(' or ') : names.join(', ').replace(/, (\w+)$/, ' or $1'),
     parse: (text, label) => {
       if (isOne(text)) return text;

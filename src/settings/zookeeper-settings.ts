@@ -134,7 +134,7 @@ function readAnnouncing(sources: SettingSources, names: readonly Given[]) {
       refuseFlags(
         sources,
         isCheck,
-        '--service or --endpoint NAME beside it (it decides when these are announced)',
+        '--service or --announce NAME beside it (it decides when these are announced)',
       );
     }
   }

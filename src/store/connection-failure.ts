@@ -7,20 +7,27 @@ import type { Failing } from './store-request.js';
  * arrived or in the middle of its body: by the codes of the operating system and of Node.
  *
  * @param failing makes the failures with the cause that says most
+ * @param endpoint the option, where it is given
  */
-export function connectionFailure(error: unknown, failing: (cause: unknown) => Failing): StoreError {
+export function connectionFailure(
+  error: unknown,
+  failing: (cause: unknown) => Failing,
+  endpoint: string | undefined,
+): StoreError {
+  const where = endpoint === undefined ? '' : `\`endpoint\` ${endpoint}: `;
   const causes = networkErrors(error);
   const failed = failing(causes[0] ?? error);
   const codes = causes.map((cause) => textOf(cause, 'code') ?? '');
   const said = causes.map((cause) => messageOf(cause).slice(2) || textOf(cause, 'code')).join(', ');
   if (causes.length > 0 && causes.every(isBeforeConnection))
-    return failed('unreachable', 'not-applied', `cannot connect: ${said}`);
+    return failed('unreachable', 'not-applied', `${where}cannot connect: ${said}`);
   if (isTimeout(error)) return failing(error)('unreachable', 'unknown', messageOf(error).slice(2));
   // Node reports a certificate that it refuses before it sends the first byte of a request.
   if (codes.some((code) => /^(CERT_|ERR_TLS_CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/.test(code)))
     return failed('rejected', 'not-applied', `the server's certificate is not trusted: ${said}`);
   if (codes.some((code) => /^(HPE_|EPROTO$|ERR_SSL_)/.test(code))) {
-    const detail = `the server does not speak the protocol of the endpoint's URL: ${said}`;
+    const other = codes.some((code) => code.startsWith('HPE_')) ? 'https' : 'http';
+    const detail = `${where}the server does not speak the protocol of the URL (is it ${other}://?): ${said}`;
     return failed('rejected', 'unknown', detail);
   }
   const detail = `connection lost${causes.length > 0 ? `: ${said}` : messageOf(error)}`;

@@ -103,7 +103,9 @@ describe('opening a store', () => {
     withoutRegion();
     const opening = openStore('s3://leases', base);
     await expect(opening).rejects.toThrow(ConfigError);
-    await expect(opening).rejects.toThrow('region: expected the region of the bucket');
+    await expect(opening).rejects.toThrow(
+      'region: expected the region of the bucket: set `region` or AWS_REGION (for a server that is not AWS, set `endpoint`)',
+    );
   });
 
   it.each([

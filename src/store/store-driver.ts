@@ -24,6 +24,8 @@ export interface ObjectStoreOptions {
   readonly requestTimeoutMs: number;
   /** See {@link LeaseStore.pollMs}, in milliseconds. @default 1200 */
   readonly pollMs?: number | undefined;
+  /** The server, where the user has named one. */
+  readonly endpoint?: string | undefined;
 }
 
 /** The content of a conditional write. */
@@ -57,6 +59,7 @@ export abstract class StoreDriver implements Omit<LeaseStore, 'read' | 'list' | 
     readonly url: string,
     prefix: string,
     readonly pollMs = 1_200,
+    private readonly endpoint?: string,
   ) {
     this.keyPrefix = prefix === '' ? '' : `${prefix}/`;
   }
@@ -81,7 +84,7 @@ export abstract class StoreDriver implements Omit<LeaseStore, 'read' | 'list' | 
   }
 
   protected request<Of extends Operation>(operation: Of, key?: string): StoreRequest<Of> {
-    return { operation, url: this.url, key };
+    return { operation, url: this.url, key, endpoint: this.endpoint };
   }
 
   /**

@@ -24,6 +24,8 @@ export interface StoreRequest<Of = Exclude<Operation, 'watch' | 'authenticate' |
   readonly url: string;
   /** The object below the prefix; undefined for a request that is not about one object. */
   readonly key?: string | undefined;
+  /** The server, where the user has named one. */
+  readonly endpoint?: string | undefined;
 }
 
 /** The store and what a request does, as the beginning of a message. */

@@ -126,7 +126,7 @@ const ETCD_SUCH_AS = 'etcd://HOST:2379[,HOST:2379]…/prefix';
 
 function parseEtcd(scheme: string, servers: string, rest: string, fail: Fail): EtcdStoreUrl {
   if (servers.includes('@'))
-    fail(`no user and password in the URL, but in NODELEASE_ETCD_AUTH or --etcd-auth: ${ETCD_SUCH_AS}`);
+    fail(`no user and password in the URL, but in NODELEASE_ETCD_AUTH or \`etcd.auth\`: ${ETCD_SUCH_AS}`);
   const hosts = servers.split(',').map((server) => parseServer(server, fail));
   const prefix = parsePrefix(rest, ETCD_SUCH_AS, fail);
   if (prefix === '') fail(`a prefix, which nothing else in the cluster uses, in ${ETCD_SUCH_AS}`);

@@ -1,7 +1,13 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { capturedIo } from '../../../test/support/captured-io.js';
 import type { Io } from '../terminal/io.js';
 import { runCommandLine } from './command-line.js';
+import { COMMANDS } from './commands.js';
+
+afterEach(() => {
+  vi.restoreAllMocks();
+  vi.unstubAllEnvs();
+});
 
 async function run(args: string[], env: Record<string, string> = {}, own: Partial<Io> = {}) {
   const io = capturedIo();
@@ -11,11 +17,22 @@ async function run(args: string[], env: Record<string, string> = {}, own: Partia
 
 describe('the command line', () => {
   it.each<[string, string[], RegExp]>([
-    ['nothing at all', [], /no command given: see nodelease --help/],
     ['an unknown command', ['walk'], /unknown command 'walk'/],
     ['an unknown option', ['run', '--wait', '--', 'true'], /unknown option '--wait'/],
     ['an unknown option before the command', ['--wait', 'run', '--', 'true'], /unknown option '--wait'/],
-    ['an option without its value', ['run', '--nodes'], /option '--nodes <n>' argument missing/],
+    ['an option without its value', ['run', '--nodes'], /--nodes needs a value/],
+    ['a short option without its value', ['id', '-n'], /--count needs a value/],
+    [
+      'an option in place of a value',
+      ['run', '--store', '--nodes', '5', '--', 'true'],
+      /--store needs a value, and is followed by --nodes/,
+    ],
+    [
+      'an option with its own value in place of a value',
+      ['id', '--store', '--nodes=5'],
+      /--store needs a value, and is followed by --nodes=5/,
+    ],
+    ['a short option in place of a value', ['id', '--store', '-n', '5'], /--store needs a value/],
     ['no command after --', ['run', '--store', 'memory:', '--'], /no command given: expected one after --/],
     ['no --', ['run', '--store', 'memory:'], /no command given: expected one after --/],
     ['a command without --', ['run', 'true'], /too many arguments/],
@@ -84,6 +101,7 @@ describe('the command line', () => {
       ['run', '--zookeeper', 'zk', '--endpoint', 'minio.test', '--', 'true'],
       /--endpoint: expected an http/,
     ],
+    ['completion of an unknown shell', ['completion', 'csh'], /shell: expected bash, zsh or fish, got "csh"/],
     ['demo with an unknown option', ['demo', '--twice'], /unknown option '--twice'/],
     ['id -n 0', ['id', '-n', '0'], /-n: expected a whole number from 1 to 1000000000, got "0"/],
     ['id --node-id 3', ['id', '--node-id', '3'], /unknown option '--node-id'/],
@@ -343,12 +361,24 @@ describe('the command line', () => {
     });
   });
 
+  it('says by which flag or variable the region of a bucket is given', async () => {
+    for (const name of ['AWS_REGION', 'AWS_DEFAULT_REGION', 'AWS_ENDPOINT_URL', 'AWS_ENDPOINT_URL_S3'])
+      vi.stubEnv(name, undefined);
+    for (const name of ['AWS_CONFIG_FILE', 'AWS_SHARED_CREDENTIALS_FILE']) vi.stubEnv(name, '/no/such/file');
+    expect(await run(['status', '--store', 's3://bucket'])).toEqual({
+      code: 64,
+      stdout: '',
+      stderr:
+        'nodelease: --region: expected the region of the bucket: set --region or AWS_REGION (for a server that is not AWS, set --endpoint)\n',
+    });
+  });
+
   it('warns of a variable that is no setting, and says which one is near', async () => {
     const { code, stderr } = await run(['status', '--store', 'memory:'], { NODELEASE_ZOOKEPER: 'zk:1' });
     expect(stderr).toBe(
       'nodelease: warning: NODELEASE_ZOOKEPER is no setting, and has no effect: the nearest is NODELEASE_ZOOKEEPER\n',
     );
-    expect(code).toBe(0);
+    expect(code).toBe(69);
   });
 
   it('leaves the endpoints that the surroundings want announced to the command that announces', async () => {
@@ -367,7 +397,9 @@ describe('the command line', () => {
       NODELEASE_NODE_ID: '3',
       NODELEASE_STORE: 'memory:',
     };
-    expect(await run(['status'], env)).toMatchObject({ code: 0, stderr: '' });
+    const { code, stdout, stderr } = await run(['status'], env);
+    expect(stdout).toMatch(/^There is no cluster/);
+    expect({ code, stderr }).toEqual({ code: 69, stderr: '' });
   });
 
   it.each(['init', 'status', 'status --watch', 'release 0 --force', 'doctor'])(
@@ -396,8 +428,76 @@ describe('the command line', () => {
     expect(help).toMatchObject({ code: 0, stderr: '' });
     for (const name of ['--store', 'NODELEASE_STORE', '--task-id', 'NODELEASE_TASK_ID'])
       expect(help.stdout).toContain(name);
-    for (const name of ['http(s)://HOST:PORT', 'NAME:KEY', 'NODELEASE_ENDPOINTS', '[NODELEASE_ENDPOINT]'])
+    for (const name of ['http(s)://HOST:PORT', '--announce <name[:key]>', '[NODELEASE_ENDPOINT]'])
       expect(help.stdout).toContain(name);
+  });
+
+  it('shows its help where no command is given, as the complaint that it is', async () => {
+    const { code, stdout, stderr } = await run([]);
+    expect(stderr).toMatch(
+      /^Usage: nodelease .*\n {2}run .*\nnodelease: no command given: see nodelease --help\n$/s,
+    );
+    expect({ code, stdout }).toEqual({ code: 64, stdout: '' });
+  });
+
+  describe('shows in its help', () => {
+    const screen = (columns: number) => ({ screen: () => ({ columns, rows: 24, color: false }) });
+    const helpOf = async (name: string, own: Partial<Io> = {}) =>
+      (await run([...name.split(' '), '--help'], {}, own)).stdout;
+    const longest = (text: string) => Math.max(...text.split('\n').map((line) => line.length));
+
+    it('lines that fit the terminal, and 100 characters at the most', async () => {
+      expect(longest(await helpOf('run', screen(76)))).toBeLessThanOrEqual(76);
+      expect(longest(await helpOf('run', screen(300)))).toBeLessThanOrEqual(100);
+      expect(longest(await helpOf('run', screen(300)))).toBeGreaterThan(90);
+    });
+
+    it('the options in groups: its own first, and then the settings', async () => {
+      const headings = async (name: string) => (await helpOf(name)).match(/^\S.*(?=:$)/gm);
+      expect(await headings('run')).toEqual([
+        'Options',
+        'Lease',
+        'Store',
+        'Data directory',
+        'ZooKeeper',
+        'Announced in ZooKeeper',
+        'Configuration in ZooKeeper',
+        'TLS',
+        'HTTP',
+        'Logging',
+        'Examples',
+      ]);
+      expect(await headings('zk counter')).toEqual([
+        'Arguments',
+        'Options',
+        'ZooKeeper',
+        'TLS',
+        'Logging',
+        'Examples, with NODELEASE_ZOOKEEPER=zk1:2181,zk2:2181',
+      ]);
+    });
+
+    it.each(COMMANDS.map((row) => [row.name, row] as const))(
+      'lines of 80 characters at the most where there is no terminal, and two examples that the command takes: %s',
+      async (name, row) => {
+        const help = await helpOf(name);
+        expect(longest(help)).toBeLessThanOrEqual(80);
+        const env: Record<string, string> =
+          row.zookeeper === 'required' ? { NODELEASE_ZOOKEEPER: 'zk1:2181,zk2:2181' } : {};
+        // The command line up to its command, which would need servers.
+        const load = vi.spyOn(row, 'load').mockResolvedValue(() => 0);
+        for (const example of row.examples) {
+          expect(help).toContain(`  $ nodelease ${example}\n`);
+          expect(example).toMatch(new RegExp(`^${name}( |$)`));
+          expect(await run(example.replace(/ [<>] .*/, '').split(' '), env)).toEqual({
+            code: 0,
+            stdout: '',
+            stderr: '',
+          });
+        }
+        expect(load).toHaveBeenCalledTimes(2);
+      },
+    );
   });
 
   it('knows before it acquires anything that a command cannot be started', async () => {

@@ -1,15 +1,20 @@
 import { Command, CommanderError, Option } from 'commander';
 import { ConfigError } from '../../base/errors.js';
 import { withoutSecrets } from '../../base/redaction.js';
-import { ENDPOINTS_VARIABLE } from '../../settings/endpoints.js';
+import { OLD_ANNOUNCE_VARIABLE } from '../../settings/endpoints.js';
 import { readSettings, type Settings } from '../../settings/settings.js';
-import { environmentName, SETTINGS } from '../../settings/settings-table.js';
+import { environmentName, withFlags } from '../../settings/settings-table.js';
 import { unknownVariables } from '../../settings/unknown-variables.js';
 import { whyNoDefaultStore } from '../../store/default-store.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
-import type { CommandRow, OptionRow, WithZooKeeper } from '../kit/command-row.js';
+import { examplesOf, examplesText, type GroupedOption, optionsOf } from '../kit/command-options.js';
+import type { CommandRow, WithZooKeeper } from '../kit/command-row.js';
 import type { Io } from '../terminal/io.js';
 import { COMMANDS, GROUPS } from './commands.js';
+
+/** The widest line of the help; and the narrowest column of descriptions that is still wrapped. */
+const MAX_WIDTH = 100;
+const MIN_TEXT_WIDTH = 20;
 
 /**
  * Runs one command line. Resolves to the exit code and never rejects for what a user may do wrong: that is
@@ -23,25 +28,28 @@ export async function runCommandLine(
   surroundings: Io,
   version: string,
 ): Promise<number> {
+  const oldNames: string[] = [];
   // Complaints may quote what was given, those of the command line's parser too.
   const io: Io = {
     ...surroundings,
-    stderr: (text) => surroundings.stderr(withoutSecrets(text)),
+    stderr: (text) => surroundings.stderr(withFlags(withoutSecrets(text))),
     onWarning: (listener) => {
       surroundings.onWarning(listener);
-      for (const problem of unknownVariables(surroundings.env)) listener(new Error(problem));
+      for (const problem of [...unknownVariables(surroundings.env), ...oldNames])
+        listener(new Error(problem));
     },
   };
   let exitCode: number = ExitCode.ok;
   let called: Command | undefined;
   const program = new Command('nodelease')
     .description('Leases a small, unique, fenced node id to each container from a compare-and-swap store.')
-    .version(version);
+    .version(version)
+    .addHelpText('after', examplesText('Examples', ['demo', 'run -- node server.js']));
   settleOutput(program, io);
 
   // Split by hand: all words after the first -- are the child's.
   const runsAnother = COMMANDS.some(
-    ({ name, example }) => example !== undefined && name.split(' ').every((word, at) => args[at] === word),
+    ({ name, runs }) => runs && name.split(' ').every((word, at) => args[at] === word),
   );
   const split = runsAnother ? args.indexOf('--') : -1;
   const [own, childCommand] = split < 0 ? [args, undefined] : [args.slice(0, split), args.slice(split + 1)];
@@ -59,18 +67,19 @@ export async function runCommandLine(
   for (const row of COMMANDS) {
     const command = make(row.name, row.description);
     for (const argument of row.arguments ?? []) command.argument(...argument);
-    for (const option of [...(row.options ?? []), ...settingOptions(row)]) addOption(command, option);
-    if (row.example !== undefined) {
+    for (const option of optionsOf(row)) addOption(command, option);
+    command.addHelpText('after', examplesOf(row));
+    if (row.runs) {
       command.usage(
         `[options] ${(row.arguments ?? []).map(([name]) => `${name} `).join('')}-- command [argument...]`,
       );
       if (childCommand === undefined)
-        settleOutput(command, io, `; the command to run goes after --, as in "nodelease ${row.example}"`);
+        settleOutput(command, io, `; the command to run goes after --, as in "nodelease ${row.examples[0]}"`);
     }
     command.action(async () => {
       called = command;
       // A row that needs ZooKeeper gets settings with it.
-      const settings = settingsOf(command, row, io) as WithZooKeeper;
+      const settings = settingsOf(command, row, io, oldNames) as WithZooKeeper;
       const act = await row.load();
       const words = [...command.processedArgs.flat(), ...(childCommand ?? [])];
       exitCode = await act({ options: command.opts<never>(), settings, io }, ...words);
@@ -78,9 +87,9 @@ export async function runCommandLine(
   }
 
   try {
-    if (own.length === 0) throw new UsageError('no command given: see nodelease --help');
-    if (Object.hasOwn(GROUPS, own.join(' ')))
-      throw new UsageError(`no command given: see nodelease ${own.join(' ')} --help`);
+    if (own.length === 0) program.outputHelp({ error: true });
+    if (own.length === 0 || Object.hasOwn(GROUPS, own.join(' ')))
+      throw new UsageError(`no command given: see ${['nodelease', ...own].join(' ')} --help`);
     await program.parseAsync([...own], { from: 'user' });
     return exitCode;
   } catch (error) {
@@ -89,17 +98,23 @@ export async function runCommandLine(
     // Below the command line a setting has its name, without dashes.
     const flag = 'setting' in error && `--${error.setting}`;
     const isFlag = called?.options.some(({ long }) => long === flag);
-    io.stderr(`nodelease: ${isFlag ? '--' : ''}${error.message}\n`);
+    const isMissing = error instanceof ConfigError && error.value === undefined;
+    const text = isMissing ? `${error.setting}: expected ${error.expected}` : error.message;
+    io.stderr(`nodelease: ${isFlag ? '--' : ''}${text}\n`);
     return ExitCode.usage;
   }
 }
 
 /** Makes commander throw instead of ending the process, and complain in one line. */
 function settleOutput(command: Command, io: Io, hint = ''): void {
+  const width = () => Math.min(io.screen()?.columns ?? 80, MAX_WIDTH);
   command
     .exitOverride()
     .showSuggestionAfterError()
+    .configureHelp({ minWidthToWrap: MIN_TEXT_WIDTH })
     .configureOutput({
+      getOutHelpWidth: width,
+      getErrHelpWidth: width,
       writeOut: io.stdout,
       writeErr: io.stderr,
       outputError: (text, write) => {
@@ -109,38 +124,35 @@ function settleOutput(command: Command, io: Io, hint = ''): void {
           .replace(/^error: /, '')
           .trim()
           .replace(/\s+/g, ' ')
+          .replace(/^option '(?:-\w, )?(--[\w-]+) .*' argument missing$/, '$1 needs a value')
           .replace(/\.$/, '');
         write(`nodelease: ${line}${hint}\n`);
       },
     });
 }
 
-function addOption(command: Command, [flags, help, { default: standard, repeatable } = {}]: OptionRow): void {
+function addOption(
+  command: Command,
+  [flags, help, { default: standard, repeatable, group }]: GroupedOption,
+): void {
   const option = new Option(flags, help);
+  if (group !== undefined) option.helpGroup(`${group}:`);
   if (standard !== undefined) option.default(standard);
-  if (repeatable)
-    option.argParser((value, earlier: readonly string[] | undefined) => [...(earlier ?? []), value]);
+  if (option.required)
+    option.argParser((value, earlier: unknown) => {
+      // The parser takes the next word, whatever it is.
+      if (command.options.some(({ short, long }) => [short, long].includes(value.split('=', 1)[0])))
+        throw new UsageError(`${option.long} needs a value, and is followed by ${value}`);
+      return repeatable ? [...(Array.isArray(earlier) ? earlier : []), value] : value;
+    });
   command.addOption(option);
-}
-
-/** The settings of a command as its options, in the order of the settings' table. */
-function settingOptions({ settings, defaults = {} }: CommandRow): OptionRow[] {
-  const own = SETTINGS.filter(({ name }) => settings.includes(name));
-  return own.map(({ name, sentence, kind, default: usual, repeatable }) => {
-    const standard = defaults[name] ?? usual;
-    const facts = [kind.range, standard && `default: ${standard}`]
-      .filter((fact) => fact !== undefined)
-      .join('; ');
-    const help = `${sentence}${facts && ` (${facts})`} [${environmentName(name)}]`;
-    const flag = kind.argument === undefined ? `--${name}` : `--${name} <${kind.argument}>`;
-    return [flag, help, repeatable ? { repeatable } : {}];
-  });
 }
 
 /**
  * The settings that a command was given, as options and as variables. Variables of settings that it does not
  * have are not its business.
  *
+ * @param oldNames gets what to say of old names that were given
  * @throws {ConfigError} naming the setting as the user gave it, the value, and what was expected
  * @throws {UsageError} when the command has no use for what was given, or lacks ZooKeeper
  */
@@ -148,6 +160,7 @@ function settingsOf(
   command: Command,
   row: CommandRow,
   { env: surroundings, hostname, containerSign }: Io,
+  oldNames: string[],
 ): Settings {
   const flags: Record<string, string | readonly string[]> = {};
   const own = (row.options ?? []).filter(([, , more]) => more?.own).map(([text]) => new Option(text).long);
@@ -162,11 +175,12 @@ function settingsOf(
   // A run within a run does not take the outer one's id for its own name.
   const known = [
     'NODE_ID_VERSION',
-    ...(announces ? [ENDPOINTS_VARIABLE] : []),
+    ...(announces ? [OLD_ANNOUNCE_VARIABLE] : []),
     ...names.map(environmentName),
   ];
   const env = Object.fromEntries(known.map((name) => [name, surroundings[name]]));
-  const settings = readSettings({ flags, env, hostname, announces, defaults });
+  const warn = (problem: string) => oldNames.push(problem);
+  const settings = readSettings({ flags, env, hostname, announces, defaults, warn });
   const allocates = settings.provider === 'zookeeper';
   const takesDefault = names.includes('store') && (flags.store ?? env.NODELEASE_STORE) === undefined;
   const why =

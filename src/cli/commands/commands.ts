@@ -38,7 +38,8 @@ export const COMMANDS: readonly CommandRow[] = [
   {
     name: 'run',
     description: 'acquire a node id, run a command with it, release it when the command has ended',
-    example: 'run -- node server.js',
+    examples: ['run -- node server.js', 'run --store s3://bucket/prefix --nodes 20 -- node server.js'],
+    runs: true,
     options: [
       [
         '--env <name=template>',
@@ -51,7 +52,8 @@ export const COMMANDS: readonly CommandRow[] = [
   },
   {
     name: 'serve',
-    description: 'hold a node id for the other containers of a task, and tell them of it over HTTP',
+    description: 'hold a node id for the other containers of a task, and show it over HTTP',
+    examples: ['serve --http 127.0.0.1:7070', 'serve --store s3://bucket/prefix --wait-file /shared/node-id'],
     options: [['--wait-file <path>', 'a file that is there while the node id is held, and may be used']],
     settings: HOLDING,
     load: async () => (await import('./serve-command.js')).serveCommand,
@@ -60,7 +62,8 @@ export const COMMANDS: readonly CommandRow[] = [
     name: 'lock',
     description: 'run a command while a lock is held: no other task with this lock runs one at the same time',
     arguments: [['<name>', 'the lock: 1 to 200 letters, digits and ._-']],
-    example: 'lock nightly -- ./report.sh',
+    examples: ['lock nightly -- ./report.sh', 'lock nightly --store s3://bucket/prefix --try -- ./report.sh'],
+    runs: true,
     options: HOLDING_OPTIONS,
     settings: [...OF_STORE, 'task-id', 'duration', 'grace', 'wait-poll'],
     load: async () => (await import('./lock-command.js')).lockCommand,
@@ -68,6 +71,7 @@ export const COMMANDS: readonly CommandRow[] = [
   {
     name: 'health',
     description: 'ask a running instance whether it is ready: exit code 0 when it is, else 1',
+    examples: ['health', 'health --url http://127.0.0.1:7070 --live'],
     options: [
       [
         '--url <url>',
@@ -83,9 +87,14 @@ export const COMMANDS: readonly CommandRow[] = [
   {
     name: 'init',
     description: 'create the settings and all lease objects of a cluster',
+    examples: [
+      'init --store s3://bucket/prefix --nodes 20 --duration 30s',
+      'init --store s3://bucket/prefix --repair',
+    ],
     options: [
       ['--repair', 'restore damaged lease objects'],
       ['--above-version <n>', 'with --repair: a version that no tenure of a damaged node id has exceeded'],
+      JSON_LINE,
     ],
     zookeeper: 'as-provider',
     storeOnly: ['--repair'],
@@ -95,6 +104,7 @@ export const COMMANDS: readonly CommandRow[] = [
   {
     name: 'status',
     description: 'show who holds which node id',
+    examples: ['status --store s3://bucket/prefix --watch', 'status --held --json'],
     options: [
       JSON_LINE,
       ['--watch', 'look again every second, until interrupted'],
@@ -126,11 +136,13 @@ export const COMMANDS: readonly CommandRow[] = [
       ],
     ],
     settings: OF_STORE,
+    examples: ['history 3 --store s3://my-bucket/orders', 'history --at 02:14 --store s3://my-bucket/orders'],
     load: async () => (await import('../status/history-command.js')).historyCommand,
   },
   {
     name: 'scale',
     description: 'give the cluster more node ids, or fewer, with running tasks on it',
+    examples: ['scale 40 --store s3://bucket/prefix', 'scale 10 --drain-timeout 30m'],
     arguments: [['<n>', 'how many node ids there are to be']],
     options: [
       [
@@ -141,6 +153,7 @@ export const COMMANDS: readonly CommandRow[] = [
         '--drain-timeout <time>',
         'how long the tasks have to give node ids back that the cluster gives up, before those are taken from them, 0s to 24h (default: 10m; with --settings-interval that much more: so late they learn of it)',
       ],
+      JSON_LINE,
     ],
     settings: OF_NODE_IDS,
     load: async () => (await import('../scale/scale-command.js')).scaleCommand,
@@ -148,8 +161,9 @@ export const COMMANDS: readonly CommandRow[] = [
   {
     name: 'release',
     description: 'take a node id away from its holder',
+    examples: ['release 7 --force', 'release 7 --store s3://bucket/prefix --force --json'],
     arguments: [['<id>', 'the node id']],
-    options: [['--force', 'do it']],
+    options: [['--force', 'do it'], JSON_LINE],
     zookeeper: 'as-provider',
     settings: OF_NODE_IDS,
     load: async () => (await import('./release-command.js')).releaseCommand,
@@ -157,6 +171,7 @@ export const COMMANDS: readonly CommandRow[] = [
   {
     name: 'doctor',
     description: 'prove that the store keeps its conditions, look for damage, and examine ZooKeeper',
+    examples: ['doctor --store s3://bucket/prefix', 'doctor --zookeeper zk1:2181 --json'],
     options: [
       JSON_LINE,
       [
@@ -176,6 +191,7 @@ export const COMMANDS: readonly CommandRow[] = [
   {
     name: 'console',
     description: 'show in a browser who holds which node id, as it happens',
+    examples: ['console --store s3://bucket/prefix', 'console --zookeeper zk1:2181 --http 127.0.0.1:8080'],
     options: [
       [
         '--allow-writes',
@@ -188,7 +204,8 @@ export const COMMANDS: readonly CommandRow[] = [
   {
     name: 'id',
     description:
-      'print unique 64-bit ids, made with a node id that is acquired and released; logs only warnings unless told otherwise',
+      'print unique 64-bit ids, made with a node id that is acquired and released; logs only warnings unless configured',
+    examples: ['id -n 3', 'id --store s3://bucket/prefix --format base32'],
     options: [
       ['-n, --count <k>', 'how many, 1 to 1000000000, one on a line', { default: '1' }],
       ['--format <name>', 'decimal, base32 (13 digits) or hex (16 digits)', { default: 'decimal' }],
@@ -198,6 +215,7 @@ export const COMMANDS: readonly CommandRow[] = [
         { default: 'cluster16' },
       ],
       EPOCH,
+      ['--json', 'one JSON object for each id, on one line'],
     ],
     zookeeper: 'as-provider',
     settings: ACQUIRING,
@@ -206,11 +224,12 @@ export const COMMANDS: readonly CommandRow[] = [
   {
     name: 'decode',
     description: 'take a unique id apart: its time, its node, its place in the sequence',
+    examples: ['decode 116446380033343496 --width 8', 'decode 1541815603606036480 --layout snowflake'],
     arguments: [['<id>', 'the id: decimal, 13 base-32 digits, or 16 hex digits']],
     options: [
       [
         '--width <bits>',
-        'how many bits a node id had when the id was made, 8 to 16: nodelease status tells how many it has now',
+        'how many bits a node id had when the id was made, 8 to 16: nodelease status shows how many it has now',
       ],
       ['--layout <name>', 'cluster16, or snowflake (default: cluster16)'],
       EPOCH,
@@ -222,6 +241,7 @@ export const COMMANDS: readonly CommandRow[] = [
   {
     name: 'demo',
     description: 'run a local fleet on the embedded store, to see it work',
+    examples: ['demo', 'demo --once'],
     options: [
       ['--once', 'end when one take-over has been shown'],
       [
@@ -233,9 +253,21 @@ export const COMMANDS: readonly CommandRow[] = [
     load: async () => (await import('../demo/demo-command.js')).demoCommand,
   },
   {
+    name: 'completion',
+    description: 'print a script that completes the words of nodelease in a shell',
+    arguments: [['<shell>', 'bash, zsh or fish']],
+    examples: [
+      'completion bash > /etc/bash_completion.d/nodelease',
+      'completion fish > ~/.config/fish/completions/nodelease.fish',
+    ],
+    settings: [],
+    load: async () => (await import('./completion-command.js')).completionCommand(COMMANDS, GROUPS),
+  },
+  {
     name: 'data-dir ls',
     description:
       "show the versions of each node id's data directory, and which of them `gc` would remove, and why",
+    examples: ['data-dir ls /data', 'data-dir ls /data --data-retention 3 --json'],
     arguments: [ROOT],
     options: [JSON_LINE],
     settings: ['data-retention'],
@@ -244,6 +276,7 @@ export const COMMANDS: readonly CommandRow[] = [
   {
     name: 'data-dir gc',
     description: 'remove old versions of data directories, and what an ended task has left unfinished',
+    examples: ['data-dir gc /data', 'data-dir gc /data --data-retention 1'],
     arguments: [ROOT],
     options: [JSON_LINE],
     settings: ['data-retention'],
@@ -252,6 +285,7 @@ export const COMMANDS: readonly CommandRow[] = [
   {
     name: 'discovery ls',
     description: 'show the announced nodes, services and endpoints',
+    examples: ['discovery ls', 'discovery ls --locks /locks'],
     arguments: [['[path]', 'only what stands there, such as /discovery/nodes']],
     options: [
       JSON_LINE,
@@ -267,6 +301,7 @@ export const COMMANDS: readonly CommandRow[] = [
   {
     name: 'discovery watch',
     description: 'show what is announced, and then every change, until interrupted',
+    examples: ['discovery watch', 'discovery watch --json'],
     options: [JSON_CHANGES],
     zookeeper: 'required',
     settings: OF_ZOOKEEPER,
@@ -275,6 +310,7 @@ export const COMMANDS: readonly CommandRow[] = [
   {
     name: 'discovery services',
     description: 'show the services that Curator and Spring Cloud know of, and their instances',
+    examples: ['discovery services', 'discovery services orders --json'],
     arguments: [['[name]', 'only this service']],
     options: [JSON_LINE],
     zookeeper: 'required',
@@ -284,12 +320,13 @@ export const COMMANDS: readonly CommandRow[] = [
   {
     name: 'discovery resolve',
     description: 'print the URL of one instance of a service, as the strategy picks it',
+    examples: ['discovery resolve orders', 'discovery resolve pay:visa --kind endpoint'],
     arguments: [['<name>', 'the service, or NAME[:KEY] of an endpoint']],
     options: [
       ['--json', 'the whole instance, as one JSON object on one line'],
       [
         '--kind <kind>',
-        'what the name stands for: service, or endpoint, as nodelease run --endpoint announces',
+        'what the name stands for: service, or endpoint, as nodelease run --announce has it',
         { default: 'service' },
       ],
       [
@@ -305,6 +342,7 @@ export const COMMANDS: readonly CommandRow[] = [
   {
     name: 'discovery serve',
     description: 'answer over HTTP who offers which service, for programs without ZooKeeper',
+    examples: ['discovery serve --read-only', 'discovery serve --http 127.0.0.1:8080 --static-timeout 1h'],
     options: [
       ['--read-only', 'refuse to register and unregister instances'],
       [

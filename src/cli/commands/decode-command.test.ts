@@ -54,7 +54,7 @@ describe('decode', () => {
     [
       '1',
       {},
-      '--width: expected the bits that a node id had when the id was made, 8 to 16 (nodelease status tells them), got "none"',
+      '--width: expected the bits that a node id had when the id was made, 8 to 16: nodelease status shows them (8 where the cluster never had more than 248 node ids)',
     ],
     ['1', { width: '7' }, '--width: expected a whole number from 8 to 16, got "7"'],
     ['1', { width: 'x' }, '--width: expected a whole number from 8 to 16, got "x"'],

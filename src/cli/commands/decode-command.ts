@@ -47,8 +47,8 @@ function layoutOf({ layout = 'cluster16', width, epoch }: DecodeOptions): IdLayo
   if (width === undefined)
     throw new ConfigError(
       '--width',
-      'none',
-      'the bits that a node id had when the id was made, 8 to 16 (nodelease status tells them)',
+      undefined,
+      'the bits that a node id had when the id was made, 8 to 16: nodelease status shows them (8 where the cluster never had more than 248 node ids)',
     );
   return cluster16(parseInteger(width, '--width', 8, 16));
 }

@@ -100,6 +100,16 @@ describe('ids that are printed', () => {
     expect(lines(io.answer())).toHaveLength(300);
   });
 
+  it('are objects of JSON where that is wanted, one on a line, with the id as a text', async () => {
+    const io = capturedIo();
+    const wanted = { count: 2, format: 'hex', json: true } as const;
+    expect(await printIds(generator(io.clock), wanted, io, NEVER, unexpected)).toBe(true);
+    expect(lines(io.answer()).map((line) => JSON.parse(line))).toEqual([
+      { id: expect.stringMatching(/^[0-9a-f]{16}$/) },
+      { id: expect.stringMatching(/^[0-9a-f]{16}$/) },
+    ]);
+  });
+
   it('end with the reader', async () => {
     const io = capturedIo();
     expect(
@@ -159,14 +169,19 @@ describe('ids that are printed', () => {
 
 describe('the options of nodelease id', () => {
   it('ask for one decimal id of the default layout, without a log, unless they say otherwise', () => {
-    expect(readIdOptions({}, {})).toEqual({ count: 1, format: 'decimal', layout: undefined, quiet: true });
+    expect(readIdOptions({}, {})).toEqual({
+      ...{ count: 1, format: 'decimal', json: false, layout: undefined, quiet: true },
+    });
     expect(
       readIdOptions(
-        { count: '1000000000', format: 'hex', layout: 'snowflake', epoch: '1000', logLevel: 'info' },
+        {
+          ...{ count: '1000000000', format: 'hex', layout: 'snowflake', epoch: '1000', logLevel: 'info' },
+          json: true,
+        },
         {},
       ),
     ).toEqual({
-      ...{ count: 1_000_000_000, format: 'hex', layout: snowflake(1_000), quiet: false },
+      ...{ count: 1_000_000_000, format: 'hex', json: true, layout: snowflake(1_000), quiet: false },
     });
     expect(readIdOptions({}, { NODELEASE_LOG_LEVEL: 'info' }).quiet).toBe(false);
   });

@@ -64,8 +64,8 @@ export async function idCommand({ options, settings, io }: Call<IdOptions>): Pro
  * Checks what `id` is asked for, before anything is acquired for it.
  * @throws {ConfigError} naming the option
  */
-export function readIdOptions(options: IdOptions, env: Io['env']) {
-  const { count = '1', format = 'decimal', layout = 'cluster16', epoch, logLevel } = options;
+export function readIdOptions(options: Call<IdOptions>['options'], env: Io['env']) {
+  const { count = '1', format = 'decimal', layout = 'cluster16', epoch, logLevel, json } = options;
   const ids = parseInteger(count, '-n', 1, MAX_COUNT);
   if (!FORMATS.includes(format)) throw new ConfigError('--format', format, 'decimal, base32 or hex');
   const name = environmentName('node-id');
@@ -80,6 +80,8 @@ export function readIdOptions(options: IdOptions, env: Io['env']) {
     /** 1 … 10^9. */
     count: ids,
     format: format as IdFormat,
+    /** Whether each line is a JSON object. */
+    json: json === true,
     /** Undefined for `cluster16`, which has as many bits for a node id as the cluster says. */
     layout: fixedLayout(layout, epoch),
     /** No log level is given: for a script that wants the ids alone, only failures are logged. */
@@ -156,11 +158,12 @@ async function answer(
  */
 export async function printIds(
   ids: Pick<UniqueIdGenerator, 'fill'>,
-  { count, format }: Pick<WantedIds, 'count' | 'format'>,
+  { count, format, json }: Pick<WantedIds, 'count' | 'format'> & Pick<Call['options'], 'json'>,
   io: Pick<Io, 'stdout' | 'taken' | 'clock'>,
   signal: AbortSignal,
   onDrought: (lack: IdsExhaustedError) => void,
 ): Promise<boolean> {
+  const line = (id: bigint) => (json ? `{"id":"${formatId(id, format)}"}` : formatId(id, format));
   const chunk = new BigUint64Array(Math.min(count, CHUNK));
   let sayAt = io.clock.monotonic() + SAY_AFTER_MS;
   for (let left = count; left > 0; ) {
@@ -175,7 +178,7 @@ export async function printIds(
       lack = error;
     }
     if (made > 0) {
-      io.stdout(`${Array.from(chunk.subarray(0, made), (id) => formatId(id, format)).join('\n')}\n`);
+      io.stdout(`${Array.from(chunk.subarray(0, made), line).join('\n')}\n`);
       if (!(await orAborted(io.taken(), signal))) return false;
     }
     left -= made;

@@ -57,6 +57,37 @@ describe('nodelease init', () => {
     });
   });
 
+  it('says the same as JSON, damage included', async () => {
+    const { bucket, session, io, said } = scene();
+    const json = async (command: Promise<number>) => {
+      const { code, answer, complaints } = await said(command);
+      return { code, report: JSON.parse(answer), complaints };
+    };
+    const cluster = { store: 'memory:', nodes: 4, durationMs: 15_000, graceMs: 1_000 };
+    expect(await json(initialize(session, settings, io, { json: true }))).toEqual({
+      code: 0,
+      report: { ...cluster, created: true, written: 4, damaged: [] },
+      complaints: '',
+    });
+    bucket.remove('2.json');
+    const problem = expect.stringContaining('absent');
+    expect(await json(initialize(session, settings, io, { json: true }))).toEqual({
+      code: 69,
+      report: { ...cluster, created: false, written: 0, damaged: [{ id: 2, problem }] },
+      complaints: expect.stringContaining('init --repair'),
+    });
+    expect(await json(repair(session, undefined, io, { json: true }))).toEqual({
+      code: 69,
+      report: { store: 'memory:', repairs: [{ id: 2, problem, version: null, kept: 'unknown' }] },
+      complaints: expect.stringContaining('--above-version'),
+    });
+    expect(await json(repair(session, 9, io, { json: true }))).toEqual({
+      code: 0,
+      report: { store: 'memory:', repairs: [{ id: 2, problem, version: 10, kept: null }] },
+      complaints: '',
+    });
+  });
+
   it('warns of settings that the stored ones overrule', async () => {
     const { session, io, said } = scene();
     await initialize(session, settings, io);

@@ -14,8 +14,8 @@ import type { Settings } from '../../settings/settings.js';
 import { parseInteger } from '../../settings/values.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
-import { complain, say } from '../kit/answer.js';
-import type { Call } from '../kit/command-row.js';
+import { answer, complain, say, sayJson } from '../kit/answer.js';
+import type { Call, ZooKeeperCall } from '../kit/command-row.js';
 import { onAllocated, onZooKeeper } from '../kit/on-zookeeper.js';
 import { interruptible, onStore } from '../kit/reported.js';
 import type { Io } from '../terminal/io.js';
@@ -42,11 +42,10 @@ export function initCommand(call: Call<InitOptions>): Promise<number> {
   const aboveVersion = text === undefined ? undefined : parseInteger(text, '--above-version', 0, MAX_VERSION);
   const allocated = onAllocated(call);
   if (allocated !== undefined) {
-    const { text: where } = allocated.settings.zookeeper.connect;
-    return onZooKeeper(allocated, (zookeeper, signal) => makeFirstGroup(zookeeper, where, io, signal));
+    return onZooKeeper(allocated, (zookeeper, signal) => makeFirstGroup(zookeeper, allocated, signal));
   }
   return onStore(call, (session) =>
-    repairs ? repair(session, aboveVersion, io) : initialize(session, settings, io),
+    repairs ? repair(session, aboveVersion, io, options) : initialize(session, settings, io, options),
   );
 }
 
@@ -57,18 +56,17 @@ export function initCommand(call: Call<InitOptions>): Promise<number> {
  */
 async function makeFirstGroup(
   zookeeper: ZooKeeper,
-  where: string,
-  io: Io,
+  { options, settings, io }: ZooKeeperCall,
   signal: AbortSignal,
 ): Promise<number> {
+  const { text: where } = settings.zookeeper.connect;
   const path = groupPath(0);
-  if ((await zookeeper.children(path, { signal })) !== undefined)
-    say(io, `${path} is there already at ${where}: nothing to do`);
-  else {
-    await zookeeper.ensurePath(path, { signal });
-    say(io, `made ${path} at ${where}: the first group of node ids`);
-  }
-  return ExitCode.ok;
+  const created = (await zookeeper.children(path, { signal })) === undefined;
+  if (created) await zookeeper.ensurePath(path, { signal });
+  const line = created
+    ? `made ${path} at ${where}: the first group of node ids`
+    : `${path} is there already at ${where}: nothing to do`;
+  return answer({ options, io }, { report: { zookeeper: where, path, created }, lines: [line] });
 }
 
 /**
@@ -84,6 +82,7 @@ export async function initialize(
   session: StoreSession,
   wanted: Pick<Settings, 'nodes' | 'durationMs' | 'graceMs'>,
   io: Io,
+  { json }: Call['options'] = {},
 ): Promise<number> {
   const { clock, random } = io;
   const onEvent = (event: LeaseEvent) => {
@@ -98,25 +97,39 @@ export async function initialize(
   const report = await withProgress('writing lease objects', io, (onProgress, signal) =>
     initializeCluster({ session, clock, random, wanted, signal, onProgress, thorough: true }, onEvent),
   );
-  const { size, peak } = report.cluster.config;
-  for (const line of outcome(session.store.url, report)) say(io, line);
+  const { size, peak, durationMs, graceMs } = report.cluster.config;
+  const { url: store } = session.store;
+  if (!json) for (const line of outcome(store, report)) say(io, line);
   // Objects that were all created by this very call are known to be sound.
-  if (report.created.length === size) return ExitCode.ok;
-  const { nodes, hints } = await withProgress('reading lease objects', io, (onProgress, signal) =>
-    new ClusterReader(session, clock, onProgress).scan(signal),
-  );
-  const found = hints === undefined ? [] : damageOf({ cluster: hints.cluster, nodes });
-  // Node ids that the cluster has given up had an object as well, and need it when the cluster grows again.
-  const lost = report.damaged.filter((id) => id >= size);
-  const damage = [
-    ...found,
-    ...lost.map((id) => ({ id, problem: 'lease object is absent although the cluster had this node id' })),
-  ];
+  const damage = report.created.length === size ? [] : await damageIn(session, report, io);
+  const { clusterCreated: created } = report;
+  if (json)
+    sayJson(io, {
+      ...{ store, created, nodes: size, durationMs, graceMs },
+      written: report.created.length,
+      damaged: damage.map(({ id, problem }) => ({ id, problem })),
+    });
   for (const { id, problem } of damage.slice(0, NAMED)) complain(io, `node id ${id}: ${problem}`);
   if (damage.length === 0) return ExitCode.ok;
   if (damage.length > NAMED) complain(io, `and ${damage.length - NAMED} more`);
   complain(io, `${damage.length} of ${peak} node ids cannot be used: nodelease init --repair restores them`);
   return ExitCode.storeUnusable;
+}
+
+/** The node ids that cannot be used, and why. */
+async function damageIn(
+  session: StoreSession,
+  { cluster, damaged }: InitializeReport,
+  io: Io,
+): Promise<{ readonly id: number; readonly problem: string }[]> {
+  const { nodes, hints } = await withProgress('reading lease objects', io, (onProgress, signal) =>
+    new ClusterReader(session, io.clock, onProgress).scan(signal),
+  );
+  const found = hints === undefined ? [] : damageOf({ cluster: hints.cluster, nodes });
+  // Node ids that the cluster has given up had an object as well, and need it when the cluster grows again.
+  const lost = damaged.filter((id) => id >= cluster.config.size);
+  const problem = 'lease object is absent although the cluster had this node id';
+  return [...found, ...lost.map((id) => ({ id, problem }))];
 }
 
 type OnProgress = ProgressLine['update'];
@@ -151,12 +164,24 @@ export async function repair(
   session: StoreSession,
   aboveVersion: number | undefined,
   io: Io,
+  { json }: Call['options'] = {},
 ): Promise<number> {
   const onWait = (ms: number) =>
     complain(io, `watching damaged lease objects for ${formatDuration(ms)}: somebody may hold them`);
   const repairs = await repairCluster({ session, clock: io.clock, aboveVersion, onWait });
-  if (repairs.length === 0) say(io, `no lease object at ${session.store.url} is damaged: nothing to do`);
-  for (const done of repairs) sayRepair(done, io);
+  const { url: store } = session.store;
+  if (json)
+    sayJson(io, {
+      store,
+      repairs: repairs.map(({ id, problem, version = null, kept = null }) => ({
+        id,
+        problem,
+        version,
+        kept,
+      })),
+    });
+  else if (repairs.length === 0) say(io, `no lease object at ${store} is damaged: nothing to do`);
+  for (const done of repairs) if (!json || done.version === undefined) sayRepair(done, io);
   return repairs.every(({ version }) => version !== undefined) ? ExitCode.ok : ExitCode.storeUnusable;
 }
 

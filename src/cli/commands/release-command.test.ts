@@ -44,6 +44,30 @@ describe('nodelease release --force', () => {
     expect(lease.signal.aborted).toBe(true);
   });
 
+  it('says the same as JSON', async () => {
+    const { clock, session, io } = await scene();
+    const random = seededRandom(1);
+    const lease = await acquireLease({ store: session.store, clock, random, taskId: 'holder' });
+    expect(await releaseId(session, 0, io, { json: true })).toBe(0);
+    expect(await releaseId(session, 2, io, { json: true })).toBe(0);
+    const nowhere = new StoreSession(new MemoryLeaseStore({ clock }), clock, 1_000);
+    expect(await releaseId(nowhere, 2, io, { json: true })).toBe(0);
+    const none = { store: 'memory:', id: 2, evicted: false, taskId: null, version: null, freeInMs: null };
+    expect(
+      io
+        .answer()
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line)),
+    ).toEqual([
+      { store: 'memory:', id: 0, evicted: true, taskId: 'holder', version: 2, freeInMs: 16_000 },
+      none,
+      none,
+    ]);
+    await clock.advance(5_000);
+    expect(lease.signal.aborted).toBe(true);
+  });
+
   it('promises no task an id that the cluster has no more', async () => {
     const { clock, session, io } = await scene();
     const leases: Lease[] = [];

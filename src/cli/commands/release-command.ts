@@ -8,7 +8,7 @@ import type { StoreSession } from '../../lease/session/store-session.js';
 import { parseInteger } from '../../settings/values.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
-import { complain, say } from '../kit/answer.js';
+import { answer, complain } from '../kit/answer.js';
 import type { Call } from '../kit/command-row.js';
 import { onAllocated, onZooKeeper } from '../kit/on-zookeeper.js';
 import { onStore } from '../kit/reported.js';
@@ -27,47 +27,79 @@ export function releaseCommand(call: Call<{ force?: boolean }>, text: string): P
     const advice = 'It is not a way to stop a task: for that, send it SIGTERM. Add --force to do it';
     throw new UsageError(`release takes node id ${id} away from its holder, ${effect}. ${advice}`);
   }
-  if (allocated === undefined) return onStore(call, (session) => releaseId(session, id, io));
-  return onZooKeeper(allocated, (zookeeper, signal) => releaseAllocated(zookeeper, id, io, signal));
+  if (allocated === undefined) return onStore(call, (session) => releaseId(session, id, io, options));
+  return onZooKeeper(allocated, (zookeeper, signal) => releaseAllocated(zookeeper, id, allocated, signal));
+}
+
+/** The answer of `--json`. Each field is present, and null without a value. */
+interface ReleaseReport {
+  /** The store's URL; null where ZooKeeper gives out the node ids. */
+  readonly store: string | null;
+  readonly id: number;
+  /** Whether this call took the node id from its holder. */
+  readonly evicted: boolean;
+  readonly taskId: string | null;
+  /** The version of the lease, or with ZooKeeper that of the holder. */
+  readonly version: number | null;
+  /** How long until others may take the node id at the latest, in milliseconds. */
+  readonly freeInMs: number | null;
 }
 
 /**
  * Takes the node id away, and says what comes of it (rule 9).
  * @throws {ConfigError} when the cluster has no such node id, {StoreUnusableError}, {StoreError}
  */
-export async function releaseId(session: StoreSession, id: number, io: Io): Promise<number> {
+export async function releaseId(
+  session: StoreSession,
+  id: number,
+  io: Io,
+  options: Call['options'] = {},
+): Promise<number> {
+  const { url: store } = session.store;
+  const show = (lines: readonly string[], evicted?: Partial<ReleaseReport>) =>
+    answer({ options, io }, { report: { ...notEvicted(id), store, ...evicted }, lines });
   const cluster = await readCluster(session);
   if (cluster === undefined) {
     await refuseForeign(session, (await session.list()).objects);
-    say(io, `there is no cluster at ${session.store.url}: node id ${id} is not held`);
-    return ExitCode.ok;
+    return show([`there is no cluster at ${store}: node id ${id} is not held`]);
   }
   const { durationMs, graceMs, bootstrapped, size } = cluster.config;
   try {
     const eviction = await evictHolder(session, id, cluster);
     if (eviction.kind === 'evicted') {
       const { taskId, version } = eviction;
-      say(io, `node id ${id} is taken away from task ${taskId}: its version is ${version} now`);
+      const freeInMs = id < size ? durationMs + graceMs : null;
       const next =
-        id < size
-          ? `others may take the id in ${formatSetting(durationMs + graceMs)} at the latest`
-          : 'no task may take the id: the cluster has it no more';
-      say(io, `the task stops at its next renewal, ${next}`);
-    } else {
-      const { state } = eviction;
-      const why =
-        state === 'absent' && bootstrapped
-          ? ', and cannot be: its lease object is absent (nodelease init --repair restores it)'
-          : `: it is ${state === 'absent' ? 'vacant' : state}, nothing was changed`;
-      say(io, `node id ${id} is not held${why}`);
+        freeInMs === null
+          ? 'no task may take the id: the cluster has it no more'
+          : `others may take the id in ${formatSetting(freeInMs)} at the latest`;
+      const lines = [
+        `node id ${id} is taken away from task ${taskId}: its version is ${version} now`,
+        `the task stops at its next renewal, ${next}`,
+      ];
+      return show(lines, { evicted: true, taskId, version, freeInMs });
     }
-    return ExitCode.ok;
+    const { state } = eviction;
+    const why =
+      state === 'absent' && bootstrapped
+        ? ', and cannot be: its lease object is absent (nodelease init --repair restores it)'
+        : `: it is ${state === 'absent' ? 'vacant' : state}, nothing was changed`;
+    return show([`node id ${id} is not held${why}`]);
   } catch (error) {
     if (!(error instanceof LeaseUnreadableError)) throw error;
     complain(io, `node id ${id}: ${error.message}: left as it is (nodelease init --repair restores it)`);
     return ExitCode.storeUnusable;
   }
 }
+
+const notEvicted = (id: number): ReleaseReport => ({
+  store: null,
+  id,
+  evicted: false,
+  taskId: null,
+  version: null,
+  freeInMs: null,
+});
 
 /**
  * Takes away a node id that ZooKeeper has given out, and says what comes of it.
@@ -76,9 +108,11 @@ export async function releaseId(session: StoreSession, id: number, io: Io): Prom
 async function releaseAllocated(
   zookeeper: ZooKeeper,
   id: number,
-  io: Io,
+  { io, options }: Call,
   signal: AbortSignal,
 ): Promise<number> {
+  const show = (line: string | readonly string[], evicted?: Partial<ReleaseReport>) =>
+    answer({ options, io }, { report: { ...notEvicted(id), ...evicted }, lines: [line].flat() });
   // What the servers grant to this session is taken for what they have granted to the holder's.
   const { timeoutMs } = await zookeeper.whenConnected({ signal });
   const eviction = await evictAllocated({ zookeeper, clock: io.clock, signal }, id);
@@ -90,29 +124,19 @@ async function releaseAllocated(
     complain(io, `node id ${id}: ${path} ${reason}: left as it is`);
     return ExitCode.storeUnusable;
   }
-  if (eviction.kind === 'free') {
-    say(io, `node id ${id} is not held: it is free, nothing was changed`);
-    return ExitCode.ok;
-  }
-  const { version, taskId = 'that came to hold it just now' } = eviction;
-  const holder = `task ${taskId} (version ${version})`;
+  if (eviction.kind === 'free') return show(`node id ${id} is not held: it is free, nothing was changed`);
+  const { version, taskId } = eviction;
+  const holder = `task ${taskId ?? 'that came to hold it just now'} (version ${version})`;
+  const facts = { taskId: taskId ?? null, version };
   if (eviction.kind === 'ended') {
-    say(
-      io,
-      `node id ${id} is not held any more by ${holder}, whose session has just ended: nothing was changed`,
-    );
-    return ExitCode.ok;
+    const ended = `is not held any more by ${holder}, whose session has just ended`;
+    return show(`node id ${id} ${ended}: nothing was changed`, facts);
   }
-  if (eviction.earlier)
-    say(
-      io,
-      `node id ${id} was taken away before from ${holder}, whose session has not ended yet: nothing was changed`,
-    );
-  else say(io, `node id ${id} is taken away from ${holder}`);
-  say(
-    io,
+  const done = eviction.earlier
+    ? `node id ${id} was taken away before from ${holder}, whose session has not ended yet: nothing was changed`
+    : `node id ${id} is taken away from ${holder}`;
+  const next =
     `the task stops at its next heartbeat, others may take the id when its session has ended: right after that, or, if the task does not answer, ` +
-      `${formatSetting(timeoutMs)} after its last sign of life (its session's time-out, taken to be that of this one)`,
-  );
-  return ExitCode.ok;
+    `${formatSetting(timeoutMs)} after its last sign of life (its session's time-out, taken to be that of this one)`;
+  return show([done, next], { ...facts, evicted: !eviction.earlier, freeInMs: timeoutMs });
 }

@@ -33,6 +33,7 @@ const PUBLISHING: readonly OptionRow[] = [
 function row(
   name: string,
   description: string,
+  examples: CommandRow['examples'],
   options: readonly OptionRow[],
   load: () => Promise<Command<WithZooKeeper>>,
   args: CommandRow['arguments'] = [],
@@ -41,6 +42,7 @@ function row(
     name: `config ${name}`,
     description,
     arguments: args,
+    examples,
     options: [...WHICH, ...options],
     settings: OF_ZOOKEEPER,
     zookeeper: 'required',
@@ -57,25 +59,38 @@ export const CONFIG_COMMANDS: readonly CommandRow[] = [
   row(
     'ls',
     'show the keys, their values, and which context each comes from',
+    ['config ls --app shop', 'config ls --app shop --profile prod --node 3'],
     [...VIEW, JSON_LINE],
     command('ls'),
   ),
   row(
     'get',
     'print the value of a key: exit code 1 where it is not set',
+    ['config get --app shop db.pool-size', 'config get --app shop db.pool-size --node 3'],
     [...VIEW, JSON_LINE],
     command('get'),
     [['<key>', 'the key, such as db.pool-size']],
   ),
-  row('set', 'publish values, all of them together', PUBLISHING, command('set'), [
-    ['<key=value...>', 'the keys and their new values'],
-  ]),
-  row('unset', 'publish that keys are not set any more', PUBLISHING, command('unset'), [
-    ['[key...]', 'the keys; with --nodes by default all overrides of these nodes'],
-  ]),
+  row(
+    'set',
+    'publish values, all of them together',
+    ['config set --app shop db.pool-size=20 -m bigger', 'config set --app shop --nodes 0-3 debug=true'],
+    PUBLISHING,
+    command('set'),
+    [['<key=value...>', 'the keys and their new values']],
+  ),
+  row(
+    'unset',
+    'publish that keys are not set any more',
+    ['config unset --app shop debug', 'config unset --app shop --nodes 0-3'],
+    PUBLISHING,
+    command('unset'),
+    [['[key...]', 'the keys; with --nodes by default all overrides of these nodes']],
+  ),
   row(
     'import',
     'publish the values of a file, all of them together',
+    ['config import --app shop shop.properties', 'config import --app shop --replace --format json -'],
     [['--replace', 'unset all other keys of the context'], FORMAT, ...PUBLISHING],
     command('importFile'),
     [
@@ -85,11 +100,24 @@ export const CONFIG_COMMANDS: readonly CommandRow[] = [
       ],
     ],
   ),
-  row('export', 'print the values as a file', [FORMAT, ...VIEW], command('exportFile')),
-  row('history', 'show the revisions, the newest first', [NODES, JSON_LINE], command('history')),
+  row(
+    'export',
+    'print the values as a file',
+    ['config export --app shop', 'config export --app shop --node 3 --format env'],
+    [FORMAT, ...VIEW],
+    command('exportFile'),
+  ),
+  row(
+    'history',
+    'show the revisions, the newest first',
+    ['config history --app shop', 'config history --app shop --json'],
+    [NODES, JSON_LINE],
+    command('history'),
+  ),
   row(
     'diff',
     'show what was published after a revision, up to another one',
+    ['config diff --app shop 3', 'config diff --app shop 3 5'],
     [NODES, JSON_LINE],
     command('diff'),
     [
@@ -97,14 +125,26 @@ export const CONFIG_COMMANDS: readonly CommandRow[] = [
       ['[to]', 'another one (default: the newest)'],
     ],
   ),
-  row('rollback', 'publish what undoes all revisions after one', PUBLISHING, command('rollback'), [
-    ['<revision>', 'its number, as config history shows it'],
-  ]),
+  row(
+    'rollback',
+    'publish what undoes all revisions after one',
+    ['config rollback --app shop 3', 'config rollback --app shop 3 --expect 5'],
+    PUBLISHING,
+    command('rollback'),
+    [['<revision>', 'its number, as config history shows it']],
+  ),
   row(
     'watch',
     'print every change, until interrupted',
+    ['config watch --app shop', 'config watch --app shop --node 3 --json'],
     [NODE, JSON_CHANGES],
     async () => (await import('./config-watch-command.js')).watch,
   ),
-  row('status', 'show which revision each node runs', [JSON_LINE], command('status')),
+  row(
+    'status',
+    'show which revision each node runs',
+    ['config status --app shop', 'config status --app shop --json'],
+    [JSON_LINE],
+    command('status'),
+  ),
 ];

@@ -72,10 +72,11 @@ const PRICE_LISTS: Readonly<Record<string, string>> = {
 };
 
 /**
- * @param paid whether the store is one that lets itself be paid for requests, as S3 does
+ * @param paid whether the prices are those of the store itself, else of S3; undefined where requests cost
+ * nothing
  * @param store its URL
  */
-export function costFinding(report: CostReport, paid: boolean, store = ''): Finding {
+export function costFinding(report: CostReport, paid: boolean | undefined, store = ''): Finding {
   const { nodes, durationMs, settingsIntervalMs, dollarsPerMonth, putPrice, getPrice } = report;
   const held =
     nodes === 1
@@ -87,12 +88,13 @@ export function costFinding(report: CostReport, paid: boolean, store = ''): Find
   const list = PRICE_LISTS[store.slice(0, store.indexOf(':') + 1)] ?? 'S3 Standard, us-east-1';
   const prices = `$${plain(putPrice)} per 1,000 PUT and $${plain(getPrice)} per 1,000 GET${isList ? ` (${list})` : ''}`;
   const each = nodes === 1 ? '' : `, ${dollarsText(dollarsPerMonth / nodes)} for each of them`;
+  const cost = `${paid ? '' : 'on S3 '}${dollarsText(dollarsPerMonth)}${each}, at ${prices}`;
   return finding(
     'cost',
     'ok',
     `${held}, with a duration of ${formatSetting(durationMs)}${looks}: ` +
-      `${report.putsPerMonth.toLocaleString('en-US')} writes (PUT) and ${report.getsPerMonth.toLocaleString('en-US')} reads (GET) a month to renew them, ` +
-      `${paid ? '' : 'on S3 '}${dollarsText(dollarsPerMonth)}${each}, at ${prices}`,
+      `${report.putsPerMonth.toLocaleString('en-US')} writes (PUT) and ${report.getsPerMonth.toLocaleString('en-US')} reads (GET) a month to renew them` +
+      (paid === undefined ? '' : `, ${cost}`),
   );
 }
 

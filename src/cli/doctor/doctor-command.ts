@@ -117,11 +117,11 @@ export async function examine(
         const accepted = options.accept === true && facts.probe.ok && (await acceptStore(session));
         findings.push(refusalFinding(reason, facts.probe.ok, accepted));
       }
-      // The default prices are those of the clouds, and not those of another server.
-      const isPaid =
-        store.remote && (terms.prices !== undefined || (terms.endpoint === undefined && !isEtcd));
+      // The default prices are those of the clouds: not of another server, and of no server of one's own.
+      const isFree = terms.prices === undefined && (!store.remote || isEtcd);
+      const isPaid = terms.prices !== undefined || terms.endpoint === undefined;
       findings.push(
-        costFinding(facts.cost, isPaid, store.url),
+        costFinding(facts.cost, isFree ? undefined : isPaid, store.url),
         ...paceFindings(store, facts.cost.durationMs),
       );
     } catch (error) {

@@ -1,4 +1,5 @@
 import { NodeLeaseError } from '../../base/errors.js';
+import { withFlags } from '../../settings/settings-table.js';
 import type { ProbeStatus } from '../../store/probe/probe-report.js';
 
 /** One line of what `doctor` found. */
@@ -19,7 +20,7 @@ export function finding(
   detail: string,
   title = id.replace(/^zookeeper-/, '').replaceAll('-', ' '),
 ): Finding {
-  return { id, title, status, detail };
+  return { id, title, status, detail: withFlags(detail) };
 }
 
 /** Whether no finding is a fault. */

@@ -39,11 +39,12 @@ interface CommandFacts {
   readonly name: string;
   readonly description: string;
   readonly arguments?: readonly (readonly [name: string, description: string])[];
+  /** Calls of it, without the program's name. */
+  readonly examples: readonly [string, string];
   /**
-   * A call of it, for a command that runs another one. The words after the first `--` are that one's, further
-   * `--` included.
+   * Whether it runs another command: the words after the first `--` are that one's, further `--` included.
    */
-  readonly example?: string;
+  readonly runs?: true;
   /** Its own options, and settings that mean something else here. */
   readonly options?: readonly OptionRow[];
   readonly settings: readonly SettingName[];

@@ -69,6 +69,7 @@ export const HOLDING: Names = [
   'payload',
   'payload-type',
   'uri-spec',
+  'announce',
   'check',
   'check-interval',
   'check-threshold',

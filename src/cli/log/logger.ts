@@ -3,6 +3,7 @@ import { type DestinationStream, type Logger, pino, stdTimeFunctions } from 'pin
 import { explain } from '../../base/errors.js';
 import { REDACTED, withoutSecrets } from '../../base/redaction.js';
 import type { Settings } from '../../settings/settings.js';
+import { withFlags } from '../../settings/settings-table.js';
 import type { Io } from '../terminal/io.js';
 
 export type { Logger } from 'pino';
@@ -68,7 +69,7 @@ const PAUSE_MS = 5;
 // error of one that went away. Neither is a reason for the supervisor, and with it the child, to hang or to
 // end.
 function writeLine(line: string): void {
-  let rest = Buffer.from(withoutSecrets(line));
+  let rest = Buffer.from(withFlags(withoutSecrets(line)));
   for (let attempt = 0; attempt < ATTEMPTS && rest.length > 0; ) {
     try {
       rest = rest.subarray(writeSync(STANDARD_ERROR, rest));

@@ -29,7 +29,8 @@ function holding(
     name: `zk ${kind}`,
     description,
     arguments: [PATH],
-    example,
+    examples: [example, `zk ${kind} /locks/report ${flags}--timeout 1m -- ./report.sh`],
+    runs: true,
     options: [...own, ...HOLDING_OPTIONS],
     settings: [...OF_ZOOKEEPER, 'task-id'],
     defaults,
@@ -44,6 +45,7 @@ type RecipeCommands = typeof import('./recipe-commands.js');
 function single(
   name: string,
   description: string,
+  examples: CommandRow['examples'],
   options: readonly OptionRow[],
   choose: (commands: RecipeCommands) => Command<WithZooKeeper>,
   more: CommandRow['arguments'] = [],
@@ -52,6 +54,7 @@ function single(
     name: `zk ${name}`,
     description,
     arguments: [PATH, ...more],
+    examples,
     options: [...options, JSON_LINE],
     settings: OF_ZOOKEEPER,
     defaults,
@@ -79,22 +82,38 @@ export const RECIPE_COMMANDS: readonly CommandRow[] = [
     [['--leases <n>', 'how many may hold at a time, 1 to 1000000; the same for all users']],
     '--leases 3 ',
   ),
-  single('barrier set', "set a barrier, Curator's DistributedBarrier", [], ({ barrierCommand }) =>
-    barrierCommand('set'),
+  single(
+    'barrier set',
+    "set a barrier, Curator's DistributedBarrier",
+    ['zk barrier set /barriers/import', 'zk barrier set /barriers/import --json'],
+    [],
+    ({ barrierCommand }) => barrierCommand('set'),
   ),
-  single('barrier wait', 'wait until a barrier is open', WAITING_OPTIONS, ({ barrierCommand }) =>
-    barrierCommand('wait'),
+  single(
+    'barrier wait',
+    'wait until a barrier is open',
+    ['zk barrier wait /barriers/import', 'zk barrier wait /barriers/import --timeout 10m'],
+    WAITING_OPTIONS,
+    ({ barrierCommand }) => barrierCommand('wait'),
   ),
-  single('barrier remove', 'open a barrier', [], ({ barrierCommand }) => barrierCommand('remove')),
+  single(
+    'barrier remove',
+    'open a barrier',
+    ['zk barrier remove /barriers/import', 'zk barrier remove /barriers/import --json'],
+    [],
+    ({ barrierCommand }) => barrierCommand('remove'),
+  ),
   single(
     'counter',
     "print a counter of 64 bits, Curator's DistributedAtomicLong",
+    ['zk counter /counters/orders', 'zk counter /counters/orders --add 1'],
     [['--add <n>', 'add that first, such as 1 or -5']],
     ({ counterCommand }) => counterCommand,
   ),
   single(
     'queue put',
     'put an item at the end of a queue, and print how many',
+    ['zk queue put /queues/work job-17', 'zk queue put /queues/work --simple < jobs.txt'],
     [SIMPLE],
     ({ putCommand }) => putCommand,
     [['[item]', 'the item (default: each line of standard input)']],
@@ -102,6 +121,7 @@ export const RECIPE_COMMANDS: readonly CommandRow[] = [
   single(
     'queue take',
     'take the first items from a queue, and print each on a line',
+    ['zk queue take /queues/work', 'zk queue take /queues/work -n 10 --timeout 30s'],
     [
       ['-n, --count <k>', 'how many, 1 to 1000000000 (default: 1)'],
       SIMPLE,

@@ -60,6 +60,15 @@ describe('nodelease scale', () => {
     expect(io.complaints()).toBe('');
   });
 
+  it('says the same as JSON', async () => {
+    const { session, io } = await scene();
+    expect(await scale(session, { ...options, size: 10, json: true }, io)).toBe(0);
+    expect(JSON.parse(io.answer())).toEqual({
+      ...{ store: 'memory:', from: 3, to: 10, idWidth: 8, widened: false },
+      ...{ created: 7, reopened: 0, retired: 0, forced: [], damaged: [] },
+    });
+  });
+
   it('tells on standard error whom it waits for, and when that is over', async () => {
     const { session, store, io, clock } = await scene();
     const lease = await acquireLease({ store, clock, random: seededRandom(1), taskId: 'holder' });

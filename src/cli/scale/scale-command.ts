@@ -8,7 +8,7 @@ import { environmentName, readSettings, type ZooKeeperSettings } from '../../set
 import { duration, parseInteger } from '../../settings/values.js';
 import { ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
-import { complain, say } from '../kit/answer.js';
+import { complain, say, sayJson } from '../kit/answer.js';
 import type { Call } from '../kit/command-row.js';
 import { connectTo } from '../kit/on-zookeeper.js';
 import { interruptible, onStore } from '../kit/reported.js';
@@ -30,6 +30,8 @@ interface ScaleTarget {
   readonly waitTimeoutMs: number;
   /** How long the holders of node ids that go have to give them back, in milliseconds; 0 for not at all. */
   readonly drainTimeoutMs: number;
+  /** Whether the answer is JSON. */
+  readonly json?: boolean | undefined;
 }
 
 /** What the complaints about the number call it. */
@@ -62,12 +64,13 @@ export function scaleCommand(call: Call<ScaleOptions>, text: string): Promise<nu
 /** Reads the command line. @throws {ConfigError} naming what cannot be */
 export function scaleTarget(
   size: string,
-  { waitTimeout = '60s', drainTimeout = '10m' }: ScaleOptions,
+  { waitTimeout = '60s', drainTimeout = '10m', json }: Call<ScaleOptions>['options'],
 ): ScaleTarget {
   return {
     size: parseInteger(size, SIZE, 1, MAX_NODE_IDS),
     waitTimeoutMs: TIMEOUT.parse(waitTimeout, '--wait-timeout'),
     drainTimeoutMs: TIMEOUT.parse(drainTimeout, '--drain-timeout'),
+    json,
   };
 }
 
@@ -116,7 +119,7 @@ export async function scale(
       if (cluster !== undefined && size < cluster.config.size)
         await checkStatic?.([size, cluster.config.size], signal);
       const outcome = await scaleCluster({ ...target, session, clock, random, signal, onEvent });
-      return reportScaled(outcome, size, session.store.url, io);
+      return reportScaled(outcome, target, session.store.url, io);
     } catch (error) {
       if (isShrunk) {
         const again = `nodelease scale ${size} --drain-timeout ${formatSetting(drainTimeoutMs)}`;
@@ -208,7 +211,7 @@ function line(event: ScaleEvent): string {
 /** Reports the outcome. Returns its exit code. */
 function reportScaled(
   outcome: ScaleOutcome,
-  size: number,
+  { size, json }: ScaleTarget,
   url: string,
   io: Pick<Io, 'stdout' | 'stderr'>,
 ): number {
@@ -229,14 +232,15 @@ function reportScaled(
       return ExitCode.acquireTimeout;
     }
     case 'scaled':
-      return reportSize(outcome, url, io);
+      return reportSize(outcome, url, io, json);
   }
 }
 
 function reportSize(
-  outcome: Extract<ScaleOutcome, { kind: 'scaled' }>,
+  { kind, ...outcome }: Extract<ScaleOutcome, { kind: 'scaled' }>,
   url: string,
   io: Pick<Io, 'stdout' | 'stderr'>,
+  json = false,
 ): number {
   const { from, to, idWidth, widened, created, reopened, retired, forced, damaged } = outcome;
   const changes = [
@@ -246,10 +250,11 @@ function reportSize(
   ];
   const done = changes.filter((change) => change !== '').join(', ');
   const cluster = `the cluster at ${url} has ${pluralize(to, 'node id')}`;
-  if (from === to) say(io, `${cluster} already: ${done || 'nothing to do'}`);
+  if (json) sayJson(io, { store: url, ...outcome });
+  else if (from === to) say(io, `${cluster} already: ${done || 'nothing to do'}`);
   else say(io, `${cluster} now, and had ${from}: ${done || 'all lease objects are there'}`);
-  if (forced.length > 0) say(io, `taken from their holders by force: ${retiringText(forced)}`);
-  if (widened) say(io, `a node id takes ${idWidth} bits in unique ids`);
+  if (!json && forced.length > 0) say(io, `taken from their holders by force: ${retiringText(forced)}`);
+  if (!json && widened) say(io, `a node id takes ${idWidth} bits in unique ids`);
   if (damaged.length === 0) return ExitCode.ok;
   const ids = damaged.map(({ id }) => String(id));
   complain(

@@ -28,6 +28,7 @@ const TYPE_OF_ENTRY: OptionRow = [
 function row(
   name: string,
   description: string,
+  examples: CommandRow['examples'],
   args: CommandRow['arguments'] & {},
   options: readonly OptionRow[],
   load: () => Promise<Command<WithZooKeeper>>,
@@ -36,6 +37,7 @@ function row(
     name: `data ${name}`,
     description,
     arguments: args,
+    examples,
     options: [...WHERE, ...options],
     settings: OF_ZOOKEEPER,
     zookeeper: 'required',
@@ -52,6 +54,7 @@ export const DATA_COMMANDS: readonly CommandRow[] = [
   row(
     'ls',
     'show what shared data there is',
+    ['data ls', 'data ls --kind map --json'],
     [],
     [['--kind <kind>', 'scalar, set, list or map (default: all)'], JSON_LINE],
     command('ls'),
@@ -59,14 +62,23 @@ export const DATA_COMMANDS: readonly CommandRow[] = [
   row(
     'get',
     'print a scalar, the entries of a collection, or the value of one',
+    ['data get settings', 'data get settings color --json'],
     [NAME, ['[key]', 'the key of a map, the index of a list, or the value of a set']],
     [TYPE_OF_ENTRY, JSON_LINE],
     command('get'),
   ),
-  row('set', 'write a scalar', [NAME, VALUE], [TYPE, JSON_LINE], command('set')),
+  row(
+    'set',
+    'write a scalar',
+    ['data set motto hello', 'data set limit --type Integer 20'],
+    [NAME, VALUE],
+    [TYPE, JSON_LINE],
+    command('set'),
+  ),
   row(
     'put',
     'write an entry of a map',
+    ['data put settings color red', 'data put settings size --type Integer 20'],
     [NAME, ['<key>', 'its key'], VALUE],
     [TYPE, ['--key-type <type>', 'of the key', { default: 'String' }], JSON_LINE],
     command('put'),
@@ -74,6 +86,7 @@ export const DATA_COMMANDS: readonly CommandRow[] = [
   row(
     'add',
     'add a value to a set, or append it to a list',
+    ['data add members alice', 'data add steps build --kind list'],
     [NAME, VALUE],
     [['--kind <kind>', 'set or list (default: whichever it is, a new set)'], TYPE, JSON_LINE],
     command('add'),
@@ -81,6 +94,7 @@ export const DATA_COMMANDS: readonly CommandRow[] = [
   row(
     'rm',
     'remove an entry, or the whole of it',
+    ['data rm settings color', 'data rm settings'],
     [NAME, ['[key]', 'the key of a map, the index of a list, or the value of a set (default: all of it)']],
     [TYPE_OF_ENTRY, JSON_LINE],
     command('rm'),
@@ -88,6 +102,7 @@ export const DATA_COMMANDS: readonly CommandRow[] = [
   row(
     'watch',
     'show what shared data there is, and then every change, until interrupted',
+    ['data watch', 'data watch settings --json'],
     [['[name]', 'only this']],
     [JSON_CHANGES],
     async () => (await import('./data-watch.js')).watchData,

@@ -193,12 +193,12 @@ describe('nodelease status', () => {
     });
   });
 
-  it('says that there is no cluster yet and how to get one, which is no failure', async () => {
+  it('says that there is no cluster yet and how to get one, and ends with 69', async () => {
     const { session, io } = await scene({ nodes: 0 });
-    expect(await showStatus(session, once, io)).toBe(0);
+    expect(await showStatus(session, once, io)).toBe(69);
     expect(io.answer()).toMatch(/^There is no cluster at memory: yet: .*nodelease init.*nodelease run.*\n$/);
     const json = capturedIo();
-    expect(await showStatus(session, { ...once, json: true }, json)).toBe(0);
+    expect(await showStatus(session, { ...once, json: true }, json)).toBe(69);
     expect(JSON.parse(json.answer())).toEqual({
       ...{ store: 'memory:', cluster: null, nodes: [], discovery: null, allocation: null },
       ...{ draining: [], totals: null, page: null },

@@ -87,7 +87,7 @@ export function statusRequest(options: StatusOptions): StatusRequest {
 /**
  * Shows the leases, once or every second: a watch draws them in one place on a terminal, elsewhere one after
  * the other. It resolves to 0 when SIGINT or SIGTERM ends it. Only a failure of the first reading ends it;
- * later ones are shown.
+ * later ones are shown. Without a watch it resolves to 69 where there is no cluster.
  *
  * @param comparison reads the discovery tree, too; its failures are shown, and do not fail this command
  */
@@ -102,6 +102,8 @@ export function showStatus(
 
 /** What was read, in each of the forms in which it is shown. */
 interface Reading {
+  /** Whether there is no cluster. */
+  readonly none?: boolean;
   report(): StatusReport;
   lines(screen: Screen | undefined, maxLines?: number): readonly string[];
 }
@@ -123,6 +125,7 @@ function storeReader(
     );
     const discovery = await comparison?.compare(status);
     return {
+      none: status === undefined,
       report: () => statusReport(url, status, discovery),
       lines: (screen, maxLines) => {
         if (status !== undefined) return statusTable(status, { screen, maxLines, discovery });
@@ -172,7 +175,7 @@ async function show(
   const reading = await whileStoreIsBusy({ ...io, signal })(() => read(signal));
   if (request.json) sayJson(io, reading.report());
   else sayLines(io, reading.lines(screen, maxLines));
-  return ExitCode.ok;
+  return reading.none ? ExitCode.storeUnusable : ExitCode.ok;
 }
 
 async function watch(read: Reader, { json }: StatusRequest, io: Io): Promise<number> {

@@ -31,8 +31,8 @@ interface Reply {
  */
 export class AzureLeaseStore extends StoreDriver implements LeaseStore {
   constructor(private readonly options: AzureLeaseStoreOptions) {
-    const { account, container, prefix, pollMs } = options;
-    super(`azblob://${account}/${container}${below(prefix)}`, prefix, pollMs);
+    const { account, container, prefix, pollMs, endpoint } = options;
+    super(`azblob://${account}/${container}${below(prefix)}`, prefix, pollMs, endpoint);
   }
 
   async read(key: string, options?: StoreCallOptions): Promise<StoredObject | undefined> {

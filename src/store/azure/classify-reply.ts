@@ -19,7 +19,7 @@ export function classifyReply(error: unknown, request: StoreRequest): 'conflict'
     const why = textOf(error, 'name') === CHAIN_FAILED ? `: ${NO_SOURCE}` : shortMessageOf(error);
     throw failed(isDown ? 'unavailable' : 'denied', 'not-applied', `no Azure credentials to be had${why}`);
   }
-  if (typeof status !== 'number') throw connectionFailure(error, () => failed);
+  if (typeof status !== 'number') throw connectionFailure(error, () => failed, request.endpoint);
   const code = headerOf(error, 'response', 'x-ms-error-code') ?? '';
   const said = code === '' ? `HTTP ${status}` : `${code}${shortMessageOf(error)}`;
   if (status < 300) throw failed('rejected', 'unknown', `answered ${status}, but not as Blob Storage does`);

@@ -14,6 +14,8 @@ export interface Exchange {
   /** `HOST:PORT`. */
   readonly server: string;
   readonly hasCertificate: boolean;
+  /** Whether the requests are those of a user of etcd. */
+  readonly hasUser: boolean;
   /** The scheme of URLs that the store does not have, for as long as no server has answered. */
   readonly otherScheme?: string | undefined;
   /** False while no byte of the request can have reached the server. */
@@ -45,7 +47,7 @@ export function isTokenRefused(status: number | undefined, body: string): boolea
  * Says what a reply other than success means, by the gRPC code in it; never by the text. With
  * {@link withoutReply} the only place that knows these.
  */
-export function classifyReply({ request, server, status = 0 }: Exchange, body: string): StoreError {
+export function classifyReply({ request, server, hasUser, status = 0 }: Exchange, body: string): StoreError {
   const failed = failing(request);
   const denied = (detail: string) => failed('denied', 'not-applied', detail);
   const code = codeOf(body);
@@ -62,7 +64,7 @@ export function classifyReply({ request, server, status = 0 }: Exchange, body: s
   if (request.operation === 'authenticate') {
     if (code === CODE.invalid) return denied(`wrong user or password (${said})`);
     if (code === CODE.precondition)
-      return denied(`the cluster has no users (${said}): leave out --etcd-auth`);
+      return denied(`the cluster has no users (${said}): leave out \`etcd.auth\``);
   }
   switch (code) {
     case CODE.denied:
@@ -79,7 +81,8 @@ export function classifyReply({ request, server, status = 0 }: Exchange, body: s
   // The leader was lost, there is no quorum, the server is about to end, or it does not know the outcome.
   if (status >= 500 || status === 408)
     return failed('unavailable', 'unknown', `${server} answered HTTP ${status} (${said})`);
-  return failed('rejected', 'not-applied', `refused by ${server} (${said})`);
+  const hint = code === CODE.invalid && !hasUser ? 'if the cluster has users, set `etcd.auth`: ' : '';
+  return failed('rejected', 'not-applied', `${hint}refused by ${server} (${said})`);
 }
 
 /**

@@ -262,7 +262,16 @@ export class EtcdGateway {
 
   #exchange(request: EtcdRequest, endpoint: string): Exchange {
     const otherScheme = this.revision > 0n ? undefined : endpoint.startsWith('https:') ? 'etcd' : 'etcds';
-    const { hasCertificate = false } = this.options;
-    return { request, endpoint, server: new URL(endpoint).host, hasCertificate, otherScheme, sent: false };
+    const { hasCertificate = false, auth } = this.options;
+    const server = new URL(endpoint).host;
+    return {
+      request,
+      endpoint,
+      server,
+      hasCertificate,
+      hasUser: auth !== undefined,
+      otherScheme,
+      sent: false,
+    };
   }
 }

@@ -45,8 +45,8 @@ export class GcsLeaseStore extends StoreDriver implements LeaseStore {
   readonly #objects: string;
 
   constructor(private readonly options: GcsLeaseStoreOptions) {
-    const { bucket, prefix, pollMs } = options;
-    super(`gs://${bucket}${below(prefix)}`, prefix, pollMs);
+    const { bucket, prefix, pollMs, endpoint } = options;
+    super(`gs://${bucket}${below(prefix)}`, prefix, pollMs, endpoint);
     this.#objects = `/storage/v1/b/${bucket}/o`;
   }
 
@@ -177,7 +177,7 @@ export class GcsLeaseStore extends StoreDriver implements LeaseStore {
       const reply = await client
         .send(path, { ...send, headers: { ...send.headers, ...authorization }, signal })
         .catch((error: unknown) => {
-          throw connectionFailure(error, () => failing(request));
+          throw connectionFailure(error, () => failing(request), request.endpoint);
         });
       return reply.status === 200 || reply.status === 204 ? reply : classifyReply(reply, request);
     });

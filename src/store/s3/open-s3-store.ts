@@ -77,7 +77,7 @@ export async function createS3Client(options: S3ClientOptions): Promise<S3Reques
     client.destroy();
     if (endpoint !== undefined) return makeClient({ ...config, region: 'us-east-1' });
     const expected =
-      'the region of the bucket, here, in AWS_REGION or in the AWS profile (or --endpoint, for a server that is not AWS)';
+      'the region of the bucket: set `region` or AWS_REGION (for a server that is not AWS, set `endpoint`)';
     throw Object.assign(new ConfigError('region', undefined, expected), { cause });
   }
 }

@@ -65,8 +65,8 @@ type Answer<Output> = { readonly output: Output; readonly reply: ObservedReply }
  */
 export class S3LeaseStore extends StoreDriver implements LeaseStore {
   constructor(private readonly options: S3LeaseStoreOptions) {
-    const { bucket, prefix, pollMs } = options;
-    super(`s3://${bucket}${below(prefix)}`, prefix, pollMs);
+    const { bucket, prefix, pollMs, endpoint } = options;
+    super(`s3://${bucket}${below(prefix)}`, prefix, pollMs, endpoint);
   }
 
   async read(key: string, options?: StoreCallOptions): Promise<StoredObject | undefined> {

@@ -155,12 +155,13 @@ describe('a command that nodelease runs', () => {
       '::1',
       '--port',
       '80',
-      '--endpoint',
+      '--announce',
       'pay:visa',
       '--endpoint',
       'pay',
     ]);
     await task.started();
+    expect(task.stderr()).toContain('--endpoint pay is an old name for --announce pay: use that');
     await scene.reader.until('/discovery/endpoints/pay/_/orders:0', (seen) => seen?.version === 1);
     await scene.reader.until('/discovery/endpoints/pay/visa/orders:0', (seen) => seen?.version === 1);
     for (const name of ['pay', 'pay:visa']) {
@@ -175,7 +176,7 @@ describe('a command that nodelease runs', () => {
 
   it('is out of the tree, but for its node id, before it is told to stop', async () => {
     const begin = async () => {
-      const service = ['--service', 'orders', '--port', '80', '--endpoint', 'pay:visa'];
+      const service = ['--service', 'orders', '--port', '80', '--announce', 'pay:visa'];
       const begun = await scene.startWorker('none', 0, [...service, ...LONG_SESSION]);
       await scene.untilIds(['task']);
       await scene.reader.until('/discovery/endpoints/pay/visa/orders:0', (seen) => seen !== undefined);

@@ -94,7 +94,7 @@ export async function comesAndGoes(scene: RegisterScene, kind: 'http' | 'tcp'): 
     'orders',
     '--port',
     String(port),
-    '--endpoint',
+    '--announce',
     'pay:visa',
     '--zookeeper-session-timeout',
     LONGEST_SESSION,

@@ -160,7 +160,10 @@ it('etcd that does not let a task in: 69', async () => {
       env: { NODELEASE_ETCD_AUTH: auth },
     });
     await expectRefusals(69, {
-      'no user': { store: `etcd://${etcd.address}/prod/fleet`, says: /access denied|user name is empty/ },
+      'no user': {
+        store: `etcd://${etcd.address}/prod/fleet`,
+        says: /set --etcd-auth: .*user name is empty/,
+      },
       'an unknown user': { ...as('nobody:secret'), says: /wrong user or password/ },
       'a wrong password': { ...as('orders:wrong'), says: /wrong user or password/ },
       'no right to the prefix': {

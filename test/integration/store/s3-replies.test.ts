@@ -468,8 +468,16 @@ describe('a failure', () => {
     expect(await failureOf(mail.create('1.json', 'x', {}))).toMatchObject({
       fault: 'rejected',
       outcome: 'unknown',
+      message: expect.stringContaining('(is it https://?)'),
     });
     await mail.close();
+    const plain = await open(server.endpoint.replace('http:', 'https:'));
+    expect(await failureOf(plain.create('1.json', 'x', {}))).toMatchObject({
+      fault: 'rejected',
+      outcome: 'unknown',
+      message: expect.stringContaining('(is it http://?)'),
+    });
+    await plain.close();
     await new Promise((resolve) => other.close(resolve));
   });
 

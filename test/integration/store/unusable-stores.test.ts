@@ -61,7 +61,7 @@ describe.concurrent('a store that cannot be used ends a task with 69, soon, and 
     });
     expect(end.code).toBe(69);
     expect(tookMs).toBeLessThan(LIMIT_MS);
-    expect(line).toMatch(/credentials/);
+    expect(line).toMatch(/no AWS credentials found \(give the task a role, or set AWS_PROFILE, /);
   });
 
   it('nobody there', async () => {
@@ -69,7 +69,17 @@ describe.concurrent('a store that cannot be used ends a task with 69, soon, and 
     const { end, tookMs, line } = await complaint(options, awsEnvironment(inject('s3')));
     expect(end.code).toBe(69);
     expect(tookMs).toBeLessThan(LIMIT_MS);
-    expect(line).toMatch(/ECONNREFUSED/);
+    expect(line).toMatch(/: --endpoint http:\/\/127\.0\.0\.1:1: cannot connect: connect ECONNREFUSED/);
+  });
+
+  it('a server that speaks no TLS', async () => {
+    const { endpoint, ...s3 } = inject('s3');
+    const options = ['--store', 's3://some-bucket/x', '--endpoint', endpoint.replace('http:', 'https:')];
+    const { end, line } = await complaint(options, awsEnvironment({ endpoint, ...s3 }));
+    expect(end.code).toBe(69);
+    expect(line).toMatch(
+      /: --endpoint https:\/\/.* does not speak the protocol of the URL \(is it http:\/\/\?\): /,
+    );
   });
 
   it('somebody there who never answers', async () => {
