@@ -21,7 +21,7 @@ terraform {
 
 variable "name" {
   type        = string
-  description = "Name of the service, of its roles and of its log group."
+  description = "Name of the service: at most 27 lower-case letters, digits and hyphens."
 }
 
 variable "cluster" {
@@ -95,7 +95,8 @@ data "aws_ecs_cluster" "this" {
   cluster_name = var.cluster
 }
 
-# It stays: without it, versions (fencing tokens) would start at 1 again.
+# It stays: without it, versions (fencing tokens) would start at 1 again. Before terraform destroy, remove it
+# from the state.
 # Versioning is off: every renewal would leave an old version behind.
 resource "aws_s3_bucket" "leases" {
   bucket_prefix = "${var.name}-leases-"
