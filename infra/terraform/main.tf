@@ -64,7 +64,7 @@ variable "prefix" {
 variable "nodes" {
   type        = number
   default     = 4
-  description = "How many node ids the first task creates. Afterwards nodelease scale changes the number."
+  description = "How many node ids. The first task creates them. After nodelease scale, change it here, too."
 }
 
 variable "desired_count" {

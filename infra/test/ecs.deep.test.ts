@@ -137,7 +137,7 @@ function included(parameters: Document): Document {
   return Template.fromStack(stack).toJSON();
 }
 
-// CDK adds a parameter of its own.
+// CDK adds another parameter.
 const { BootstrapVersion: _, ...declared } = included({}).Parameters as Readonly<Record<string, Document>>;
 const defaults = Object.fromEntries(
   Object.entries(declared).flatMap(([name, { Default, Type }]) =>
