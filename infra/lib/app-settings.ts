@@ -11,6 +11,11 @@ export interface AppSettings {
   readonly drainTimeout: Duration;
   readonly stopTimeout: Duration;
   readonly prefix: string;
+  /** The id of an existing VPC, with the subnets of the tasks; empty for a new one. */
+  readonly vpc: string;
+  readonly subnets: readonly string[];
+  /** The name of an existing ECS cluster; empty for a new one. */
+  readonly cluster: string;
   /** The repository in ECR, and the tag, of the image with nodelease. */
   readonly repository: string;
   readonly tag: string;
@@ -29,6 +34,9 @@ const DEFAULTS: Readonly<Record<keyof AppSettings, string>> = {
   drainTimeout: '20s',
   stopTimeout: '30s',
   prefix: 'leases',
+  vpc: '',
+  subnets: '[]',
+  cluster: '',
   repository: 'nodelease',
   tag: '0.1.0',
   command: '["node","service.js"]',
@@ -79,6 +87,10 @@ export function readAppSettings(node: Node): AppSettings {
       /^(?!latest$)[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/,
       'a tag other than latest (tasks that start later would run another image)',
     );
+  const vpc = named('vpc', /^(vpc-[0-9a-f]{8,17})?$/, 'the id of a VPC, such as vpc-0a1b2c3d');
+  const subnets = listOf('subnets', text('subnets'), '["subnet-0a1b2c3d"]');
+  if ((vpc === '') !== (subnets.length === 0))
+    throw new SettingError('subnets', text('subnets'), 'subnets of vpc, and none without it');
   return {
     variant: named('variant', /^(run|sidecar)$/, 'run or sidecar') as AppSettings['variant'],
     nodes: count('nodes'),
@@ -87,6 +99,9 @@ export function readAppSettings(node: Node): AppSettings {
     drainTimeout: time('drainTimeout'),
     stopTimeout: time('stopTimeout'),
     prefix: text('prefix'),
+    vpc,
+    subnets,
+    cluster: named('cluster', /^[A-Za-z0-9_-]{0,255}$/, 'the name of an ECS cluster of this account'),
     repository: repository('repository'),
     tag: tag('tag'),
     command: commandOf(text('command')),
@@ -96,16 +111,23 @@ export function readAppSettings(node: Node): AppSettings {
 }
 
 function commandOf(text: string): readonly [string, ...string[]] {
-  const fail = () =>
-    new SettingError('command', text, 'a JSON array of texts, such as ["node","service.js"]');
+  const example = '["node","service.js"]';
+  const [file, ...rest] = listOf('command', text, example);
+  if (file === undefined || file === '') throw listError('command', text, example);
+  return [file, ...rest];
+}
+
+function listOf(name: keyof AppSettings, text: string, example: string): readonly string[] {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    throw fail();
+    throw listError(name, text, example);
   }
-  if (!Array.isArray(value) || !value.every((part): part is string => typeof part === 'string')) throw fail();
-  const [file, ...rest] = value;
-  if (file === undefined || file === '') throw fail();
-  return [file, ...rest];
+  if (!Array.isArray(value) || !value.every((part): part is string => typeof part === 'string'))
+    throw listError(name, text, example);
+  return value;
 }
+
+const listError = (name: keyof AppSettings, text: string, example: string) =>
+  new SettingError(name, text, `a JSON array of texts, such as ${example}`);

@@ -1,6 +1,6 @@
 import { CfnOutput, Stack, type StackProps } from 'aws-cdk-lib';
 import { SnsAction } from 'aws-cdk-lib/aws-cloudwatch-actions';
-import { GatewayVpcEndpointAwsService, Vpc } from 'aws-cdk-lib/aws-ec2';
+import { GatewayVpcEndpointAwsService, type IVpc, Vpc } from 'aws-cdk-lib/aws-ec2';
 import { Repository } from 'aws-cdk-lib/aws-ecr';
 import { Cluster, ContainerImage, ContainerInsights } from 'aws-cdk-lib/aws-ecs';
 import { PolicyStatement, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
@@ -18,8 +18,7 @@ export interface NodeLeaseStackProps extends StackProps {
 }
 
 /**
- * Everything for one service with node ids, in an account that has nothing yet: network, bucket, cluster,
- * service, alarms. Whoever has some of these takes the constructs on their own.
+ * Everything for one service with node ids: network and cluster unless they exist, bucket, service, alarms.
  *
  * Made without asking AWS anything. The images have to be in ECR before it is deployed.
  */
@@ -31,15 +30,11 @@ export class NodeLeaseStack extends Stack {
   /** @throws {@link SettingError} when the settings cannot be used beside each other */
   constructor(scope: Construct, id: string, { settings, ...props }: NodeLeaseStackProps) {
     super(scope, id, props);
-    const vpc = new Vpc(this, 'Vpc', {
-      maxAzs: 2,
-      natGateways: 1,
-      restrictDefaultSecurityGroup: false,
-      // The leases' requests stay inside of AWS' network, and off the NAT gateway, which is paid for by the
-      // byte and one more thing to fail.
-      gatewayEndpoints: { S3: { service: GatewayVpcEndpointAwsService.S3 } },
-    });
-    const cluster = new Cluster(this, 'Cluster', { vpc, containerInsightsV2: ContainerInsights.ENABLED });
+    const vpc = this.#vpc(settings);
+    const cluster =
+      settings.cluster === ''
+        ? new Cluster(this, 'Cluster', { vpc, containerInsightsV2: ContainerInsights.ENABLED })
+        : Cluster.fromClusterAttributes(this, 'Cluster', { clusterName: settings.cluster, vpc });
     this.leases = new LeaseBucket(this, 'Leases', { prefix: settings.prefix });
     this.service = new NodeLeaseService(this, 'Nodes', {
       cluster,
@@ -65,6 +60,23 @@ export class NodeLeaseStack extends Stack {
     new CfnOutput(this, 'AlertTopic', {
       value: topic.topicArn,
       description: 'subscribe here to hear of alarms',
+    });
+  }
+
+  #vpc({ vpc, subnets }: AppSettings): IVpc {
+    if (vpc !== '') {
+      // CDK wants as many zones as subnets; no template names them.
+      const availabilityZones = subnets.map(() => 'unknown');
+      const privateSubnetIds = [...subnets];
+      return Vpc.fromVpcAttributes(this, 'Vpc', { vpcId: vpc, availabilityZones, privateSubnetIds });
+    }
+    return new Vpc(this, 'Vpc', {
+      maxAzs: 2,
+      natGateways: 1,
+      restrictDefaultSecurityGroup: false,
+      // The leases' requests stay inside of AWS' network, and off the NAT gateway, which is paid for by the
+      // byte and one more thing to fail.
+      gatewayEndpoints: { S3: { service: GatewayVpcEndpointAwsService.S3 } },
     });
   }
 

@@ -67,6 +67,11 @@ describe('the settings of the app', () => {
     ['command', 'node service.js', /^command: expected a JSON array of texts/],
     ['command', '[]', /^command: expected a JSON array of texts/],
     ['command', '["node",1]', /^command: expected a JSON array of texts/],
+    ['vpc', 'my-vpc', /^vpc: expected the id of a VPC/],
+    ['vpc', 'vpc-0a1b2c3d', /^subnets: expected subnets of vpc, and none without it, got "\[\]"/],
+    ['subnets', '["subnet-0a1b2c3d"]', /^subnets: expected subnets of vpc/],
+    ['subnets', 'subnet-0a1b2c3d', /^subnets: expected a JSON array of texts, such as \["subnet-/],
+    ['cluster', 'my cluster', /^cluster: expected the name of an ECS cluster/],
   ])('%s=%s are refused with the reason', (name, value, message) => {
     expect(() => appTemplate({ [name]: value })).toThrow(message);
   });
@@ -105,6 +110,25 @@ describe('the settings of the app', () => {
     expect(endpoint?.Properties.RouteTableIds).toEqual(
       expect.arrayContaining(tables.map((Ref) => ({ Ref }))),
     );
+  });
+
+  it('take an existing VPC and cluster, and then no network is made', () => {
+    const template = appTemplate({
+      vpc: 'vpc-0a1b2c3d',
+      subnets: '["subnet-0a1b2c3d","subnet-4e5f6a7b"]',
+      cluster: 'shared',
+    });
+    template.hasResourceProperties('AWS::ECS::Service', {
+      Cluster: 'shared',
+      NetworkConfiguration: { AwsvpcConfiguration: { Subnets: ['subnet-0a1b2c3d', 'subnet-4e5f6a7b'] } },
+    });
+    template.hasResourceProperties('AWS::EC2::SecurityGroup', { VpcId: 'vpc-0a1b2c3d' });
+    for (const type of ['EC2::VPC', 'EC2::Subnet', 'EC2::NatGateway', 'EC2::VPCEndpoint', 'ECS::Cluster'])
+      template.resourceCountIs(`AWS::${type}`, 0);
+    template.hasResourceProperties('AWS::CloudWatch::Alarm', {
+      MetricName: 'RunningTaskCount',
+      Dimensions: [{ Name: 'ClusterName', Value: 'shared' }, { Name: 'ServiceName' }],
+    });
   });
 
   it('choose the sidecar', () => {

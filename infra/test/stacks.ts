@@ -91,7 +91,12 @@ export function plain(value: unknown): string {
   const [[intrinsic, argument] = []] = Object.entries(value as Readonly<Record<string, unknown>>);
   if (intrinsic === 'Fn::Join')
     return (argument as [string, unknown[]])[1].map(plain).join((argument as [string])[0]);
-  if (intrinsic === 'Fn::GetAtt') return `<${(argument as string[])[0]?.replace(/[0-9A-F]{8}$/, '')}>`;
+  if (intrinsic === 'Fn::GetAtt') {
+    // As a list, or as a text: Resource.Attribute.
+    const [name = ''] = [argument as string | string[]].flat().join('.').split('.');
+    return `<${name.replace(/[0-9A-F]{8}$/, '')}>`;
+  }
+  if (intrinsic === 'Fn::Sub') return (argument as string).replace(/\$\{(\w+)(\.Arn)?\}/g, '<$1>');
   if (intrinsic === 'Ref') return `<${String(argument).replace(/[0-9A-F]{8}$/, '')}>`;
   throw new Error(`no plain text for ${JSON.stringify(value)}`);
 }

@@ -253,7 +253,7 @@ describe('settings', () => {
     expect(() => read({}, { NODELEASE_STORE: 'nowhere' })).toThrow(/^NODELEASE_STORE: expected /);
   });
 
-  it('refuse a fixed node id beside a store, for another task may hold it there', () => {
+  it('refuse a fixed node id with a store, for another task may hold it there', () => {
     expect(() => read({}, { NODELEASE_NODE_ID: '3', NODELEASE_STORE: 's3://bucket' })).toThrow(
       /^NODELEASE_NODE_ID: expected no NODELEASE_STORE beside it/,
     );
@@ -532,7 +532,7 @@ describe('the settings of what is announced', () => {
     ['tcp:10.0.0.1:8080', { kind: 'tcp', host: '10.0.0.1', port: 8080 }],
     ['tcp:[::1]:8080', { kind: 'tcp', host: '::1', port: 8080 }],
     ['https://localhost/up', { kind: 'http', url: 'https://localhost/up' }],
-  ])('check the target %s, every 2 s and three times over unless told otherwise', (check, target) => {
+  ])('check the target %s, every 2 s and three times over by default', (check, target) => {
     expect(read({ ...announced, check }).zookeeper?.check).toEqual({
       target,
       intervalMs: 2_000,
@@ -856,7 +856,7 @@ describe('the settings of what is announced', () => {
     );
   });
 
-  it('tell of a service whose URL cannot be told', () => {
+  it('report a service whose URL is unknown', () => {
     expect(announcingProblem({ service: 'orders' })).toBe(
       'the service orders is announced without a port, so its URL is unknown: give --port',
     );

@@ -5,15 +5,14 @@ const TYPE = 'application/x-www-form-urlencoded';
 const SIGNED = 'content-type;host;x-amz-date';
 
 /**
- * The environment of a process that may do little on the test server: temporary credentials of a role, as a
- * task on ECS has them.
+ * {@link policyEnvironment} with a policy of few rights.
  *
  * @param rights what it may do, such as `s3:GetObject`, and with which buckets and objects, as in a policy:
  * an asterisk for all of them
  * @throws Error when the server gives out none
  */
-export async function restrictedEnvironment(
-  { endpoint, region, accessKeyId, secretAccessKey }: S3Access,
+export function restrictedEnvironment(
+  s3: S3Access,
   rights: Readonly<Record<string, string>>,
 ): Promise<Record<string, string>> {
   const statements = Object.entries(rights).map(([Action, of]) => ({
@@ -21,7 +20,19 @@ export async function restrictedEnvironment(
     Action,
     Resource: `arn:aws:s3:::${of}`,
   }));
-  const policy = { Version: '2012-10-17', Statement: statements };
+  return policyEnvironment(s3, { Version: '2012-10-17', Statement: statements });
+}
+
+/**
+ * The environment of a process that may do on the test server what a policy allows: temporary credentials of
+ * a role, as a task on ECS has them.
+ *
+ * @throws Error when the server gives out none
+ */
+export async function policyEnvironment(
+  { endpoint, region, accessKeyId, secretAccessKey }: S3Access,
+  policy: object,
+): Promise<Record<string, string>> {
   const form = {
     Action: 'AssumeRole',
     Version: '2011-06-15',

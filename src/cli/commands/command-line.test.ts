@@ -326,7 +326,7 @@ describe('the command line', () => {
     ].map((line) => [line] as const);
 
     it.each(commands)(
-      'asks for the store instead of making the container a cluster of its own: %s',
+      'asks for the store instead of making the container a separate cluster: %s',
       async (line) => {
         expect(await run(line.split(' '), {}, inContainer)).toEqual({
           code: 64,

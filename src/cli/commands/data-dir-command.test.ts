@@ -47,7 +47,7 @@ describe('data-dir ls', () => {
     expect(manifest(root)).toEqual(before);
   });
 
-  it('tells the same as JSON', async () => {
+  it('has the same as JSON', async () => {
     const { versions } = JSON.parse((await run('ls', root, '--json')).stdout);
     expect(versions[1]).toEqual({
       ...{ nodeId: 0, version: 3, state: 'valid', from: 1, made: '2026-11-22T12:38:46.653Z' },
@@ -92,7 +92,7 @@ it.each([
   ['missing', 'nowhere', 'a directory that is there'],
   ['a file', 'file', 'a directory, not a file'],
   ['below a file', 'file/x', 'a directory that is there'],
-])('a root that is %s is told in one line, with 64', async (_, name, expected) => {
+])('a root that is %s gets an error of one line, with 64', async (_, name, expected) => {
   writeTree(root, { file: '' });
   const at = join(root, name);
   for (const command of ['ls', 'gc']) {

@@ -12,13 +12,13 @@ function output(text: string, options: Parameters<typeof decodeCommand>[0]['opti
 const ID = (1_795_219_197_534n << 16n) | (5n << 9n) | 0x143n;
 
 describe('decode', () => {
-  it('tells time, node id, group, index and sequence', () => {
+  it('shows time, node id, group, index and sequence', () => {
     expect(output(String(ID), { width: '9' })).toBe(
       'time      2026-11-20T23:59:57.534Z (1795219197534 ms)\nnode id   315\ngroup     01\nindex     43\nsequence  5\n',
     );
   });
 
-  it('tells them as JSON, of an id in any format', () => {
+  it('shows them as JSON, of an id in any format', () => {
     const hex = ID.toString(16).padStart(16, '0');
     expect(JSON.parse(output(hex, { width: '9', json: true }))).toEqual({
       ...{ id: String(ID), time: '2026-11-20T23:59:57.534Z', timeMs: 1_795_219_197_534 },
@@ -26,7 +26,7 @@ describe('decode', () => {
     });
   });
 
-  it('tells as JSON that a number which is not leased is no node id', () => {
+  it('shows as JSON that a number which is not leased is no node id', () => {
     const report = JSON.parse(output(String(((ID >> 9n) << 9n) | 5n), { width: '9', json: true }));
     expect(report).toMatchObject({ node: 5, group: 0, index: 5, nodeId: null, sequence: 5 });
     expect(JSON.parse(output(String(((ID >> 9n) << 9n) | 8n), { width: '9', json: true }))).toMatchObject({

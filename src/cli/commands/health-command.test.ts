@@ -82,7 +82,7 @@ describe('nodelease health', () => {
     ]);
   });
 
-  it('knows where the instance is from what run tells its command, else from where it was told to listen', async () => {
+  it('knows where the instance is from the variables of run’s command, else from its listen address', async () => {
     const url = await instance(true);
     expect((await ask({}, { NODELEASE_URL: url, NODELEASE_HTTP: '127.0.0.1:1' })).code).toBe(0);
     expect((await ask({}, { NODELEASE_URL: '', NODELEASE_HTTP: `0.0.0.0:${new URL(url).port}` })).code).toBe(
@@ -147,7 +147,7 @@ describe('nodelease health', () => {
   });
 
   it.each(['before the head', 'in the middle of the body'])(
-    'waits no longer than it was told to for an answer that stops %s',
+    'waits no longer than its time-out for an answer that stops %s',
     async (when) => {
       const io = capturedIo();
       let heard = () => {};

@@ -53,21 +53,21 @@ describe('ids that are printed', () => {
   it('are said to be waited for when none has come for 5 seconds, with the reason, and then once a minute', async () => {
     const io = capturedIo();
     const ids = generator(io.clock, undefined, 150_000);
-    const told: [at: number, detail: string, waitMs: number][] = [];
-    const tell = ({ detail, waitMs }: IdsExhaustedError) => told.push([io.clock.monotonic(), detail, waitMs]);
-    const printing = printIds(ids, { count: 300, format: 'hex' }, io, NEVER, tell);
+    const reports: [at: number, detail: string, waitMs: number][] = [];
+    const report = ({ detail, waitMs }: IdsExhaustedError) => reports.push([io.clock.monotonic(), detail, waitMs]);
+    const printing = printIds(ids, { count: 300, format: 'hex' }, io, NEVER, report);
     await io.clock.advance(150_000);
     expect(io.answer()).toBe('');
-    expect(told.map(([at, , waitMs]) => [at, waitMs])).toEqual([
+    expect(reports.map(([at, , waitMs]) => [at, waitMs])).toEqual([
       [5_000, 60_000],
       [65_000, 60_000],
       [125_000, 25_001],
     ]);
-    expect(told[0]?.[1]).toContain(`may have used it up to ${new Date(1_700_000_150_000).toISOString()}`);
+    expect(reports[0]?.[1]).toContain(`may have used it up to ${new Date(1_700_000_150_000).toISOString()}`);
     await io.clock.advance(10);
     expect(await printing).toBe(true);
     expect(lines(io.answer())).toHaveLength(300);
-    expect(told).toHaveLength(3);
+    expect(reports).toHaveLength(3);
   });
 
   it('are not said to be waited for where it is the reader that takes its time', async () => {

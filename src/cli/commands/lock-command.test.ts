@@ -32,7 +32,7 @@ describe('nodelease lock', () => {
     ],
     ['no command behind --', ['nightly', '--'], 'no command given: expected one after --'],
     [
-      '--try beside --timeout',
+      '--try with --timeout',
       ['nightly', '--try', '--timeout', '1s', '--', 'true'],
       '--timeout: expected no --try beside it',
     ],

@@ -32,7 +32,7 @@ function row({ name, kind, option, default: standard, sentence, needs, storeOnly
   const value = [kind.argument ?? 'switch', kind.range].filter((each) => each !== undefined).join(': ');
   // Of these, `discovery` commands have the path of the services, and no `--service`.
   const of = needs === 'service' ? ` for ${code('run')} and ${code('serve')}` : '';
-  const beside = needs === undefined ? '' : `; with ${code(`--${needs}`)} only${of}`;
+  const condition = needs === undefined ? '' : `; with ${code(`--${needs}`)} only${of}`;
   const store = storeOnly ? `; not with ${code('--provider zookeeper')}` : '';
   const special = ROWS.find(({ defaults }) => defaults?.[name] !== undefined);
   const other = special ? `; ${special.defaults?.[name]} for ${code(`${special.name.split(' ')[0]} …`)}` : '';
@@ -42,7 +42,7 @@ function row({ name, kind, option, default: standard, sentence, needs, storeOnly
     option ? code(option) : '',
     value,
     (standard ?? '') + other,
-    sentence + beside + store,
+    sentence + condition + store,
   ];
   return `| ${cells.map(cell).join(' | ')} |`;
 }

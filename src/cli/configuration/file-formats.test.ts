@@ -118,7 +118,7 @@ describe('the format of env files', () => {
 });
 
 describe('the format', () => {
-  it('is told by the name of the file, unless it is named', () => {
+  it('follows from the name of the file, unless it is named', () => {
     const formatOf = (file: string, name?: string) =>
       Object.keys(Object.fromEntries(fileFormat(name, file).parse('{"a":\n"b"}', 'f')));
     expect(formatOf('x.json')).toEqual(['a']);

@@ -78,7 +78,7 @@ function scene({ once, screen, never = false }: { once: boolean; screen?: Screen
 const lines = (io: CapturedIo) => io.answer().trimEnd().split('\n');
 
 describe('nodelease demo --once', () => {
-  it('tells of each start, each node id with its version, the kill, the expiry and the take-over at the next version; then it ends', async () => {
+  it('shows each start, each node id with its version, the kill, the expiry and the take-over at the next version; then it ends', async () => {
     const { clock, io, story, abort } = scene({ once: true });
     const played = story.play(abort.signal);
     await clock.advance(12_000);

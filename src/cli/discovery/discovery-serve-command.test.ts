@@ -14,14 +14,14 @@ describe('what discovery serve logs', () => {
     const log = recorder();
     const listener = zookeeperLog(log, 'zoo:2181');
     listener({ status: 'connecting' });
-    for (let i = 0; i < 3; i += 1) listener({ status: 'connecting', problem: 'nobody answers' });
+    for (let i = 0; i < 3; i += 1) listener({ status: 'connecting', problem: 'no answer' });
     listener({ status: 'connected', sessionId: '1', timeoutMs: 1, server: 's' });
     listener({ status: 'suspended', sessionId: '1', timeoutMs: 1, problem: 'it hung up' });
     listener({ status: 'expired', sessionId: '1' });
-    listener({ status: 'connecting', problem: 'nobody answers' });
+    listener({ status: 'connecting', problem: 'no answer' });
     listener({ status: 'connected', sessionId: '2', timeoutMs: 1, server: 's' });
     expect(log.lines).toEqual([
-      'warn no connection to zoo:2181: nobody answers',
+      'warn no connection to zoo:2181: no answer',
       'info connected to zoo:2181',
       'warn no connection to zoo:2181: it hung up',
       'warn session 1 has expired',

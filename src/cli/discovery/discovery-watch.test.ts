@@ -26,18 +26,18 @@ function entry(
 const PATH = '/discovery/nodes/00/08';
 const first = entry(PATH, { taskId: 'a', nodeId: 0, version: 1, address: 'host', port: 80 });
 
-/** What is said of the way from one look to the next. */
-function told(previous: DiscoveryEntry | undefined, now: DiscoveryEntry | undefined): string | undefined {
+/** The text about a change. */
+function textOf(previous: DiscoveryEntry | undefined, now: DiscoveryEntry | undefined): string | undefined {
   const change = discoveryChange(previous, now);
   return change && changeText(change);
 }
 
 describe('a change in the discovery tree', () => {
-  it('is told in one line', () => {
-    expect(told(undefined, first)).toBe(
+  it('is reported in one line', () => {
+    expect(textOf(undefined, first)).toBe(
       'node 0 (00/08) joined: version 1, task a, address host:80, session 01',
     );
-    expect(told(first, undefined)).toBe(
+    expect(textOf(first, undefined)).toBe(
       'node 0 (00/08) left: version 1, task a, address host:80, session 01',
     );
     const successor = entry(
@@ -45,30 +45,30 @@ describe('a change in the discovery tree', () => {
       { taskId: 'b', nodeId: 0, version: 2, service: 'orders' },
       { zxid: 2n, owner: '02' },
     );
-    expect(told(first, successor)).toBe(
+    expect(textOf(first, successor)).toBe(
       'node 0 (00/08) changed: version 1 → 2, task a → b, service none → orders, address host:80 → none, session 01 → 02',
     );
     expect(
-      told(first, entry(PATH, { taskId: 'a', nodeId: 0, version: 1, address: 'host', port: 80, idWidth: 9 })),
+      textOf(first, entry(PATH, { taskId: 'a', nodeId: 0, version: 1, address: 'host', port: 80, idWidth: 9 })),
     ).toBe(
       'node 0 (00/08) changed: version 1, task a, address host:80, session 01, other fields of its data are new',
     );
     expect(
-      told(undefined, entry('/discovery/servicetypes/orders/7', { taskId: 'a', nodeId: 7, version: 1 })),
+      textOf(undefined, entry('/discovery/servicetypes/orders/7', { taskId: 'a', nodeId: 7, version: 1 })),
     ).toMatch(/^service orders of node 7 joined: version 1, task a,/);
-    expect(told(undefined, entry('/discovery/endpoints/pay/_/orders:7', 'x'))).toMatch(
+    expect(textOf(undefined, entry('/discovery/endpoints/pay/_/orders:7', 'x'))).toMatch(
       /^endpoint pay key _ of orders:7 joined: .*unreadable: "x"$/,
     );
   });
 
   it('is none when the same data is written again, as heartbeats do', () => {
-    expect(told(first, { ...first })).toBeUndefined();
-    expect(told(undefined, undefined)).toBeUndefined();
+    expect(textOf(first, { ...first })).toBeUndefined();
+    expect(textOf(undefined, undefined)).toBeUndefined();
   });
 
-  it('is one when a znode was made anew with the same data: it goes with another session', () => {
+  it('is one when a znode was made again with the same data: it goes with another session', () => {
     expect(
-      told(
+      textOf(
         first,
         entry(
           PATH,

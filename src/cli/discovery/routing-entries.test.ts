@@ -32,20 +32,20 @@ function scene({ check, gone = true }: { check?: CheckSettings; gone?: boolean }
 }
 
 describe('what sends work to a command', () => {
-  it('is taken out once, and the log tells that it is out', async () => {
+  it('is taken out once, and the log says that it is out', async () => {
     const { acts, entries } = scene();
     entries.begin();
     await Promise.all([entries.withdraw(), entries.withdraw()]);
     expect(acts).toEqual(['withdraws within 1000', 'info discovery: the service is taken out']);
   });
 
-  it('is not waited for where it takes too long, which the log tells', async () => {
+  it('is not waited for where it takes too long, which the log says', async () => {
     const { acts, entries } = scene({ gone: false });
     await entries.withdraw();
     expect(acts.at(-1)).toMatch(/^warn discovery: the service is not known to be out yet/);
   });
 
-  it('is nothing to tell of where it never was there, nor where the session has been ended with the lease', async () => {
+  it('is not logged where it never was there, nor where the session has been ended with the lease', async () => {
     const never = scene({ check: CHECK });
     await never.entries.withdraw();
     const ended = scene({ gone: false });

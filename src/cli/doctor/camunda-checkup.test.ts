@@ -123,7 +123,7 @@ describe('nodelease doctor of a cluster of Camunda 8', () => {
     expect(answer).not.toMatch(/renewals: node id 2/);
   });
 
-  it('tells the same as JSON', async () => {
+  it('has the same as JSON', async () => {
     hold(0, 'task-A');
     put({ ...camundaFree(1), body: '[]' });
     put(CAMUNDA_MARKER);

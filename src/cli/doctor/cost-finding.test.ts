@@ -5,14 +5,14 @@ const cluster = { size: 20, durationMs: 60_000 };
 
 describe('the cost that doctor shows', () => {
   it('is that of the cluster that there is, whatever the settings say of a new one', () => {
-    const told = { nodes: 5, durationMs: 15_000 };
-    expect(costReport(cluster, told)).toMatchObject({
+    const settings = { nodes: 5, durationMs: 15_000 };
+    expect(costReport(cluster, settings)).toMatchObject({
       nodes: 20,
       durationMs: 60_000,
       putsPerMonth: 2_592_000,
       dollarsPerMonth: 13.9968,
     });
-    expect(costReport(undefined, told)).toMatchObject({
+    expect(costReport(undefined, settings)).toMatchObject({
       nodes: 5,
       durationMs: 15_000,
       putsPerMonth: 2_592_000,
@@ -35,7 +35,7 @@ describe('the cost that doctor shows', () => {
     );
   });
 
-  it('is reckoned at the prices that are told, the list price taking the place of the one that is not', () => {
+  it('uses the given prices, and the list price for a missing one', () => {
     const report = costReport(
       { size: 1, durationMs: 86_400_000 },
       { prices: parsePrices('0.00000004', undefined) },

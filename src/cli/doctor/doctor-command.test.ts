@@ -55,7 +55,7 @@ describe('nodelease doctor', () => {
     expect(bucket.list()).toEqual(before);
   });
 
-  it('says that the prices are those of S3 where requests go to another server, unless it is told what that one asks for', async () => {
+  it('says that the prices are those of S3 where requests go to another server, unless that server’s prices are given', async () => {
     const clock = new VirtualClock();
     const session = () => new StoreSession(new MemoryLeaseStore({ clock, remote: true }), clock, 1_000);
     const prices = { put: 0.01, get: 0.01 };
@@ -107,7 +107,7 @@ describe('nodelease doctor', () => {
     });
   });
 
-  it('finds a cluster of Camunda 8 beside a cluster of ours', async () => {
+  it('finds a cluster of Camunda 8 next to a cluster of nodelease', async () => {
     const { session, bucket, clock, examined } = scene();
     await initializeCluster({ session, clock, random: seededRandom(1), wanted: { nodes: 2 } });
     bucket.create('node-ids-initialized', '', {});

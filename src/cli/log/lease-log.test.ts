@@ -60,8 +60,8 @@ describe('the log of a lease', () => {
     const levels = linesOf(
       ...Array.from({ length: 1_000 }, (): LeaseEvent => ({ type: 'waiting', sleepMs: 1_200 })),
     ).map((line) => line.slice(0, line.indexOf(' ')));
-    const told = levels.flatMap((level, at) => (level === 'info' ? [at * 1.2] : []));
-    expect(told).toEqual([0, 120, 240, 360, 480, 600, 720, 840, 960, 1_080]);
+    const logged = levels.flatMap((level, at) => (level === 'info' ? [at * 1.2] : []));
+    expect(logged).toEqual([0, 120, 240, 360, 480, 600, 720, 840, 960, 1_080]);
     expect(new Set(levels)).toEqual(new Set(['info', 'debug']));
   });
 

@@ -16,16 +16,16 @@ describe('the health mirror', () => {
   let monitor: NodeMonitor;
   let publisher: HealthPublisher;
   let mirror: HealthMirror;
-  let told: number;
+  let notified: number;
 
   beforeEach(() => {
     clock = new VirtualClock();
     monitor = new NodeMonitor();
     publisher = new HealthPublisher(monitor);
     mirror = new HealthMirror(publisher.connect(), clock);
-    told = 0;
+    notified = 0;
     mirror.onEvent(() => {
-      told += 1;
+      notified += 1;
     });
   });
 
@@ -44,7 +44,7 @@ describe('the health mirror', () => {
     return lease;
   };
 
-  it('is told as it is at any moment, also of what has not been received yet', async () => {
+  it('is current at any moment, also where a message has not been received yet', async () => {
     expect(mirror.health()).toEqual(monitor.health());
     const lease = await acquire();
     expect(mirror.health()).toEqual(monitor.health());
@@ -60,7 +60,7 @@ describe('the health mirror', () => {
     expect(mirror.health()).toMatchObject({ state: 'released', live: true });
   });
 
-  it('is told at once that the node id is being retired', async () => {
+  it('knows at once that the node id is being retired', async () => {
     const bucket = new MemoryBucket(clock, 1);
     const wanted = {
       clock,
@@ -128,17 +128,17 @@ describe('the health mirror', () => {
     expect(mirror.health()).toMatchObject({ state: 'held', ready: true, nodeId: 5, deadline: null });
   });
 
-  it('tells its followers of everything that happens, a renewal among it', async () => {
+  it('notifies its followers of everything that happens, renewals included', async () => {
     await acquire();
     await settled();
-    const before = told;
+    const before = notified;
     expect(before).toBeGreaterThan(0);
     await clock.advance(DURATION / 2);
     await settled();
-    expect(told).toBeGreaterThan(before);
+    expect(notified).toBeGreaterThan(before);
   });
 
-  it('is told as a whole to a thread that takes the place of another one', async () => {
+  it('goes as a whole to a thread that takes the place of another one', async () => {
     await acquire();
     const second = new HealthMirror(publisher.connect(), clock);
     expect(second.health()).toEqual(monitor.health());

@@ -70,7 +70,7 @@ export class HealthPublisher {
  */
 export class HealthMirror implements WatchedNode {
   readonly #listeners = new Listeners<void>();
-  #told: NodeHealth;
+  #received: NodeHealth;
 
   /** @throws Error when the other thread has sent nothing yet */
   constructor(
@@ -79,7 +79,7 @@ export class HealthMirror implements WatchedNode {
   ) {
     const first: { readonly message: NodeHealth } | undefined = receiveMessageOnPort(port);
     if (first === undefined) throw new Error('nothing is known of the node');
-    this.#told = first.message;
+    this.#received = first.message;
     port.on('message', (health: NodeHealth) => this.#receive(health));
   }
 
@@ -92,11 +92,11 @@ export class HealthMirror implements WatchedNode {
     ) {
       this.#receive(next.message);
     }
-    const told = this.#told;
+    const received = this.#received;
     // None is held, or one without a deadline.
-    if (told.deadline === null || this.clock.monotonic() < told.deadline) return told;
+    if (received.deadline === null || this.clock.monotonic() < received.deadline) return received;
     return {
-      ...told,
+      ...received,
       state: 'lost',
       live: false,
       ready: false,
@@ -116,7 +116,7 @@ export class HealthMirror implements WatchedNode {
   }
 
   #receive(health: NodeHealth): void {
-    this.#told = health;
+    this.#received = health;
     this.#listeners.notify();
   }
 }

@@ -23,7 +23,7 @@ describe('looking up a command', () => {
     expect(lookUpCommand('tool', `${folder}/a:${folder}/b`)).toBe('executable');
   });
 
-  it('tells what exists but cannot be executed from what does not exist', () => {
+  it('distinguishes what exists but cannot be executed from what does not exist', () => {
     expect(lookUpCommand('data', `${folder}/a:${folder}/b`)).toBe('not-executable');
     expect(lookUpCommand('nothing', `${folder}/a:${folder}/b`)).toBe('not-found');
     expect(lookUpCommand('tool', undefined)).toBe('not-found');

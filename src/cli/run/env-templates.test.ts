@@ -7,7 +7,7 @@ const render = (...texts: string[]) =>
   parseEnvTemplates(texts, true).map(({ name, value }) => `${name}=${value(FACTS)}`);
 
 describe('a variable made of what was acquired', () => {
-  it('has each placeholder, as often as it stands there', () => {
+  it('has each placeholder, as often as the text has it', () => {
     expect(render('ZEEBE_BROKER_CLUSTER_NODEID={id}')).toEqual(['ZEEBE_BROKER_CLUSTER_NODEID=3']);
     expect(render('A={id}-{id}/{version} {taskId} {url}/lease {clusterNodeId}')).toEqual([
       'A=3-3/7 me http://127.0.0.1:7070/lease 11',

@@ -89,38 +89,38 @@ describe('a health check', () => {
     expect([state.underWay, acts]).toEqual([0, ['5000 waits: Error: no answer within 5000 ms']]);
   });
 
-  it('tells nothing after its end, and leaves no sleeper behind', async () => {
+  it('reports nothing after its end, and leaves no sleeper behind', async () => {
     const { clock, acts, state, stop } = scene();
     state.answer = 'hangs';
     await clock.advance(2_000);
-    const told = acts.length;
+    const reported = acts.length;
     await stop();
     expect([state.underWay, clock.sleepers]).toEqual([0, 0]);
     const { probes } = state;
     state.answer = true;
     await clock.advance(60_000);
-    expect([acts.length, state.probes]).toEqual([told, probes]);
+    expect([acts.length, state.probes]).toEqual([reported, probes]);
   });
 
   it.each([true, false])(
-    'tells nothing of an answer that comes in the tick of its end: %j',
+    'reports no answer that comes in the tick of its end: %j',
     async (answer) => {
       const clock = new VirtualClock();
-      const told: string[] = [];
+      const calls: string[] = [];
       const ending = new AbortController();
       const check = {
         ...{ clock, intervalMs: 1_000, threshold: 1 },
         probe: async () => {
-          told.push('ended');
+          calls.push('ended');
           ending.abort();
           if (!answer) throw new Error('refused');
         },
-        onChange: () => told.push('changed'),
-        onWaiting: () => told.push('waits'),
+        onChange: () => calls.push('changed'),
+        onWaiting: () => calls.push('waits'),
       };
       void checkHealth(check, ending.signal);
       await clock.advance(5_000);
-      expect(told).toEqual(['ended']);
+      expect(calls).toEqual(['ended']);
     },
   );
 

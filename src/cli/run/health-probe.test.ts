@@ -90,7 +90,7 @@ describe('asking a URL', () => {
     await expect(http(url, asked.signal)).rejects.toThrow('too late');
   });
 
-  it('leaves no connection behind, so that each probe has one of its own', async () => {
+  it('leaves no connection behind, so that each probe has its own', async () => {
     const connections: Socket[] = [];
     const server = createServer((_, response) => void response.end('fine')).on('connection', (socket) =>
       connections.push(socket),
@@ -226,16 +226,16 @@ describe('a host whose name cannot be resolved', () => {
         http: { kind: 'http', url: 'http://app.internal/' },
         tcp: { kind: 'tcp', host: 'app.internal', port: 80 },
       } as const;
-      const told: string[] = [];
+      const reports: string[] = [];
       const ending = new AbortController();
       const check = {
         ...{ probe: healthProbe(target[kind], clock, names), clock, intervalMs: 1_000, threshold: 3 },
-        onChange: () => told.push('announced'),
-        onWaiting: (problem: unknown) => told.push(`${clock.monotonic()} ${problem}`),
+        onChange: () => reports.push('announced'),
+        onWaiting: (problem: unknown) => reports.push(`${clock.monotonic()} ${problem}`),
       };
       const ended = checkHealth(check, ending.signal);
       for (let i = 0; i < 20; i += 1) await clock.advance(500);
-      expect([told, underWay]).toEqual([['1000 Error: no answer within 1000 ms'], 1]);
+      expect([reports, underWay]).toEqual([['1000 Error: no answer within 1000 ms'], 1]);
       ending.abort();
       await ended;
       expect(clock.sleepers).toBe(0);

@@ -152,7 +152,7 @@ describe('a supervised child', () => {
     expect(result.value).toEqual({ exitCode: 76, workEnded: true });
   });
 
-  it('shares the keyboard with all of its group, as on a terminal of its own', async () => {
+  it('shares the keyboard with all of its group, as on a separate terminal', async () => {
     const { acts, arrive } = scene({ keyboard: true });
     await settled();
     arrive('SIGINT');
@@ -191,7 +191,7 @@ describe('a supervised child', () => {
   });
 });
 
-describe('what has to happen before a child is told to stop', () => {
+describe('what has to happen before a child gets its stop signal', () => {
   /** It takes half a second, as a slow server would. */
   function slowScene(options: Parameters<typeof scene>[0] = {}) {
     const act: { note: (what: string) => void; clock?: VirtualClock; begun: number } = {
@@ -302,7 +302,7 @@ describe('the retirement of a node id', () => {
     },
   );
 
-  it('asks a child that was only told to read its settings again', async () => {
+  it('asks a child that only had to read its settings again', async () => {
     const { acts, arrive, retire } = scene();
     await settled();
     arrive('SIGHUP');

@@ -154,7 +154,7 @@ describe('the wait file', () => {
     expect(readFileSync(join(folder, 'precious'), 'utf8')).toBe('kept');
   });
 
-  it('tells when it cannot be written, leaves nothing behind, and goes on', async () => {
+  it('reports when it cannot be written, leaves nothing behind, and continues', async () => {
     const file = await open();
     mkdirSync(join(folder, 'ready'));
     expect(await file.write('facts')).toBe(false);

@@ -69,7 +69,7 @@ describe('nodelease scale', () => {
     });
   });
 
-  it('tells on standard error whom it waits for, and when that is over', async () => {
+  it('says on standard error which holders it waits for, and when that is over', async () => {
     const { session, store, io, clock } = await scene();
     const lease = await acquireLease({ store, clock, random: seededRandom(1), taskId: 'holder' });
     const ended = scale(session, options, io);
@@ -312,7 +312,7 @@ describe('nodelease scale', () => {
     expect(asked).toHaveLength(1);
   });
 
-  it('changes nothing, with 69, where ZooKeeper cannot tell whether a fixed node id is in use; growing does not ask it', async () => {
+  it('changes nothing, with 69, where ZooKeeper does not answer whether a fixed node id is in use; growing does not ask it', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'nodelease-scale-'));
     const run = (...args: string[]) => runInProcess([...args, '--store', `file:${folder}`]);
     /**
@@ -361,20 +361,20 @@ describe('nodelease scale', () => {
     checkOwnId(4, own());
   });
 
-  it('tells how far it has got in few lines, however many node ids and holders there are', () => {
+  it('reports its progress in few lines, however many node ids and holders there are', () => {
     const clock = new VirtualClock();
     const io = capturedIo(undefined, clock);
-    const tell = scaleProgress(io);
-    tell({ type: 'shrunk', from: 60_000, to: 4 });
+    const report = scaleProgress(io);
+    report({ type: 'shrunk', from: 60_000, to: 4 });
     for (let retired = 0; retired <= 59_900; retired += 100) {
       clock.freeze(10);
-      tell({ type: 'retired', retired, total: 59_996 });
+      report({ type: 'retired', retired, total: 59_996 });
       const holders = Array.from({ length: 96 }, (_, index) => ({
         id: 100 + index,
         taskId: 't',
         version: 1,
       }));
-      tell({ type: 'draining', holders: holders.slice(retired / 1_000), leftMs: 60_000 - retired });
+      report({ type: 'draining', holders: holders.slice(retired / 1_000), leftMs: 60_000 - retired });
     }
     const lines = io.complaints().split('\n').slice(0, -1);
     expect(lines.length).toBeLessThan(8);

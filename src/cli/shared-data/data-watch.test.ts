@@ -26,25 +26,25 @@ describe('a change of shared data', () => {
     expect(dataChange(undefined, undefined)).toBeUndefined();
   });
 
-  it('is told with the value before and after', () => {
-    const told = (before: DataItem | undefined, after: DataItem | undefined) => {
+  it('is reported with the value before and after', () => {
+    const textOf = (before: DataItem | undefined, after: DataItem | undefined) => {
       const change = dataChange(before, after);
       return change && dataChangeText(change);
     };
     const named = 'map "limits" of scope "eu" entry "k"';
-    expect(told(undefined, item())).toBe(`${named} added: Integer 1`);
-    expect(told(item(), item({ scalar: text('one') }))).toBe(`${named} changed: Integer 1 → String one`);
-    expect(told(item(), undefined)).toBe(`${named} removed: Integer 1`);
-    expect(told(item(), item({ place: 2, owner: '0a' }))).toBe(
+    expect(textOf(undefined, item())).toBe(`${named} added: Integer 1`);
+    expect(textOf(item(), item({ scalar: text('one') }))).toBe(`${named} changed: Integer 1 → String one`);
+    expect(textOf(item(), undefined)).toBe(`${named} removed: Integer 1`);
+    expect(textOf(item(), item({ place: 2, owner: '0a' }))).toBe(
       `${named} changed: Integer 1, place 2 of its collision chain, session 0a`,
     );
-    expect(told(undefined, { head, entry: null })).toBe('map "limits" of scope "eu" added');
-    expect(told(undefined, item({ key: null }, { kind: 'scalar', scope: '' }))).toBe(
+    expect(textOf(undefined, { head, entry: null })).toBe('map "limits" of scope "eu" added');
+    expect(textOf(undefined, item({ key: null }, { kind: 'scalar', scope: '' }))).toBe(
       'scalar "limits" added: Integer 1',
     );
   });
 
-  it('is told of znodes that hold nothing of it by their paths', () => {
+  it('is reported by the path for znodes without data', () => {
     const foreign = { ...head, name: null, scope: null, kind: null, problem: 'no shared data: x' };
     const change = dataChange(undefined, { head: foreign, entry: null });
     expect(change && dataChangeText(change)).toBe('/m/data/a added: no shared data: x');

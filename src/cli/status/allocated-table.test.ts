@@ -36,7 +36,7 @@ describe('the table of node ids from ZooKeeper alone', () => {
     }
   });
 
-  it('leaves empty what ZooKeeper does not tell, and counts below what there is', () => {
+  it('leaves empty what ZooKeeper does not have, and counts below what there is', () => {
     const nodes = [
       node(0, { idWidth: 9 }),
       node(1, { state: 'evicted' }),
@@ -75,7 +75,7 @@ describe('the table of node ids from ZooKeeper alone', () => {
     expect(small.at(-2)).toBe('… and 2 more (nodelease status --all shows them)');
   });
 
-  it('keeps within a terminal, with the ids that tell most', () => {
+  it('keeps within a terminal, with the most important ids', () => {
     const nodes = Array.from({ length: 300 }, (_, id) => node(id));
     nodes[250] = node(250, { state: 'evicted', taskId: 'x'.repeat(100) });
     nodes[299] = node(299, { problem: 'its data names node id 5' });

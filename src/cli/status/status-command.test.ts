@@ -102,7 +102,7 @@ describe('nodelease status', () => {
     await staying;
   });
 
-  it('tells by the store’s clock how old each lease is and when it expires', async () => {
+  it('shows by the store’s clock how old each lease is and when it expires', async () => {
     const { session, io } = await mixed();
     expect(await showStatus(session, once, io)).toBe(0);
     expect(io.answer().split('\n')).toEqual([
@@ -133,7 +133,7 @@ describe('nodelease status', () => {
     expect(summary).toMatch(/^held 1, free 2, expired 0, damaged 0;/);
   });
 
-  it('says what is certain where the store tells no time of writing', async () => {
+  it('says what is certain where the store has no times of writing', async () => {
     const { io, clock, bucket } = await mixed();
     const session = new StoreSession(
       observedAge(timeless(new MemoryLeaseStore({ clock }, bucket)), clock),
@@ -248,7 +248,7 @@ describe('nodelease status', () => {
     expect(nodes.map(({ idWidth }) => idWidth)).toEqual([8, 9, null, 8]);
   });
 
-  it('keeps within a terminal, with the ids that tell most, and shows all of them to who asks', async () => {
+  it('keeps within a terminal, with the most important ids, and shows all of them on request', async () => {
     const { session, io, hold } = await scene({
       nodes: 300,
       screen: { columns: 60, rows: 12, color: false },
@@ -291,7 +291,7 @@ describe('nodelease status', () => {
   });
 });
 
-describe('nodelease status beside discovery', () => {
+describe('nodelease status with discovery', () => {
   const discovery: DiscoveryStatusReport = {
     state: 'degraded',
     problem: 'of 2 held node ids 1 shown with another version',
@@ -301,7 +301,7 @@ describe('nodelease status beside discovery', () => {
     ],
   };
 
-  it('has a column that tells how the tree shows each held id, and a line on discovery below', async () => {
+  it('has a column for how the tree shows each held id, and a line on discovery below', async () => {
     const status = await inspectCluster((await mixed()).session);
     expect(status && statusTable(wholeCluster(status), { screen: undefined, discovery })).toEqual([
       'ID  STATE    VERSION  TASK    AGE  EXPIRES IN  DISCOVERY  PROBLEM',
@@ -400,10 +400,10 @@ describe('nodelease status beside discovery', () => {
 
   it('gives JSON in which no field is ever left out', () => {
     const fields = ['store', 'cluster', 'nodes', 'discovery', 'allocation', 'draining', 'totals', 'page'];
-    const told = (report: StatusReport) => JSON.parse(JSON.stringify(report));
-    expect(Object.keys(told(statusReport('memory:')))).toEqual(fields);
-    expect(told(statusReport('memory:')).discovery).toBeNull();
-    expect(told(statusReport('memory:', undefined, discovery)).discovery).toEqual(discovery);
+    const asJson = (report: StatusReport) => JSON.parse(JSON.stringify(report));
+    expect(Object.keys(asJson(statusReport('memory:')))).toEqual(fields);
+    expect(asJson(statusReport('memory:')).discovery).toBeNull();
+    expect(asJson(statusReport('memory:', undefined, discovery)).discovery).toEqual(discovery);
   });
 });
 
@@ -453,14 +453,14 @@ describe('nodelease status --watch', () => {
       const { session, io, clock, setFailure } = await scene(screen ? { screen } : {});
       const ended = showStatus(session, watch, io);
       await clock.advance(500);
-      setFailure(new StoreError('memory: nobody there', { fault: 'unreachable', outcome: 'unknown' }));
+      setFailure(new StoreError('memory: no answer', { fault: 'unreachable', outcome: 'unknown' }));
       await clock.advance(1_000);
-      expect(screen ? io.answer() : io.complaints()).toContain('nobody there');
+      expect(screen ? io.answer() : io.complaints()).toContain('no answer');
       setFailure(undefined);
       const before = io.answer().length;
       await clock.advance(1_000);
       expect(io.answer().slice(before)).toMatch(/held 0, free 5/);
-      expect(io.answer().slice(before)).not.toContain('nobody there');
+      expect(io.answer().slice(before)).not.toContain('no answer');
       io.signals.emit('SIGINT');
       expect(await ended).toBe(0);
     }

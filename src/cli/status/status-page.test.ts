@@ -76,7 +76,7 @@ async function scene(nodes: number, held: readonly number[] = []) {
 }
 
 describe('nodelease status of a large cluster', () => {
-  it('is the ids of which there is most to tell on a terminal, and the totals by a LIST', async () => {
+  it('has the most important ids on a terminal, and the totals by a LIST', async () => {
     const { status } = await scene(10_000, [17, 9_876]);
     const { lines, reads } = await status({}, terminal);
     expect(lines.length).toBeLessThan(terminal.rows);

@@ -78,7 +78,7 @@ describe('the progress of long work', () => {
     expect(io.complaints()).toBe('');
   });
 
-  it('is not told of work that is soon over', async () => {
+  it('is not shown for work that is soon over', async () => {
     const { io, line, work } = scene('plain');
     await work(0.4);
     line.end();

@@ -10,7 +10,7 @@ import { StandardOutput } from './standard-output.js';
  * Node's own, it is not destroyed by that.
  */
 function scene(code: string) {
-  const told: string[] = [];
+  const reports: string[] = [];
   let opened = 0;
   let parts = 0;
   const stream = Object.assign(new EventEmitter(), {
@@ -32,10 +32,10 @@ function scene(code: string) {
     return stream as unknown as Writable;
   };
   const output = new StandardOutput(open, systemClock, {
-    readerGone: () => told.push('reader gone'),
-    failed: (error) => told.push(`failed: ${error.message}`),
+    readerGone: () => reports.push('reader gone'),
+    failed: (error) => reports.push(`failed: ${error.message}`),
   });
-  return { output, told, opened: () => opened };
+  return { output, reports, opened: () => opened };
 }
 
 describe('standard output', () => {
@@ -49,28 +49,28 @@ describe('standard output', () => {
   it.each(['EPIPE', 'ECONNRESET'])(
     'stops a command that does not ask whether somebody reads: %s',
     async (code) => {
-      const { output, told } = scene(code);
+      const { output, reports } = scene(code);
       for (let part = 0; part < 3; part += 1) output.write('x');
       await output.written();
-      expect(told).toEqual(['reader gone']);
+      expect(reports).toEqual(['reader gone']);
       expect(output.hasFailed).toBe(false);
     },
   );
 
   it('leaves it to a command that asks to end when its reader has gone', async () => {
-    const { output, told } = scene('EPIPE');
+    const { output, reports } = scene('EPIPE');
     output.write('x');
     expect(await output.taken()).toBe(true);
     output.write('x');
     expect(await output.taken()).toBe(false);
     await output.written();
-    expect(told).toEqual([]);
+    expect(reports).toEqual([]);
   });
 
   it.each([true, false])(
-    'tells once that the answer cannot be written, also of its last part: asked %s',
+    'reports once that the answer cannot be written, also of its last part: asked %s',
     async (isAsked) => {
-      const { output, told } = scene('ENOSPC');
+      const { output, reports } = scene('ENOSPC');
       output.write('x');
       if (isAsked) expect(await output.taken()).toBe(true);
       await output.written();
@@ -84,7 +84,7 @@ describe('standard output', () => {
       // The stream's own word comes after all.
       await setImmediate();
       await setImmediate();
-      expect(told).toEqual(['failed: write ENOSPC']);
+      expect(reports).toEqual(['failed: write ENOSPC']);
     },
   );
 });

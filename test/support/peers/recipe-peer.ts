@@ -139,7 +139,7 @@ export async function startCuratorRecipes(
 
 /** Starts a Python service with kazoo: `test/interop/kazoo_peer.py`. */
 export async function startKazooRecipes(options: RecipePeerOptions): Promise<RecipePeer> {
-  const folder = await installed('install-kazoo.sh', [], 'install Python 3 with pip');
+  const folder = await installed('install-python.sh', ['kazoo'], 'install Python 3 with pip');
   const program = join(packageRoot, 'test/interop/kazoo_peer.py');
   const env = { PYTHONPATH: folder, PYTHONDONTWRITEBYTECODE: '1' };
   return recipePeer(

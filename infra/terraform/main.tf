@@ -1,0 +1,422 @@
+# A service on ECS, each of whose tasks holds a node id: bucket, rights, log, task definition, service.
+# The VPC and the ECS cluster exist already. The image has nodelease in its PATH.
+#   module "orders" {
+#     source  = "./nodelease"
+#     name    = "orders"
+#     cluster = "my-cluster"
+#     vpc     = "vpc-0a1b2c3d"
+#     subnets = ["subnet-0a1b2c3d", "subnet-4e5f6a7b"]
+#     image   = "111122223333.dkr.ecr.eu-central-1.amazonaws.com/orders:0.1.0"
+#   }
+
+terraform {
+  required_version = ">= 1.5"
+  required_providers {
+    aws = {
+      source  = "hashicorp/aws"
+      version = ">= 6.0"
+    }
+  }
+}
+
+variable "name" {
+  type        = string
+  description = "Name of the service: at most 27 lower-case letters, digits and hyphens."
+}
+
+variable "cluster" {
+  type        = string
+  description = "Name of the ECS cluster."
+}
+
+variable "vpc" {
+  type        = string
+  description = "Give it a gateway endpoint of S3. Otherwise every renewal passes the NAT gateway."
+}
+
+variable "subnets" {
+  type = list(string)
+}
+
+variable "assign_public_ip" {
+  type        = bool
+  default     = false
+  description = "true in public subnets. Without it, tasks there reach neither the registry nor S3."
+}
+
+variable "image" {
+  type        = string
+  description = "An image with nodelease in its PATH, by a tag that does not move."
+}
+
+variable "command" {
+  type        = list(string)
+  default     = ["node", "service.js"]
+  description = "What runs with NODE_ID in its environment."
+}
+
+variable "prefix" {
+  type        = string
+  default     = "leases"
+  description = "The leases are the objects below this prefix."
+}
+
+variable "nodes" {
+  type        = number
+  default     = 4
+  description = "How many node ids. The first task creates them. After nodelease scale, change it here, too."
+}
+
+variable "desired_count" {
+  type        = number
+  default     = 3
+  description = "How many tasks run. At most nodes."
+}
+
+# With a spare node id, new tasks start first: 134 % of 3 tasks are 4 (ECS rounds down), for 4 node ids.
+# Without one, an old task stops first: maximum_percent = 100, minimum_healthy_percent = 66 for 3 tasks.
+variable "maximum_percent" {
+  type        = number
+  default     = 134
+  description = "At most nodes / desired_count, in percent. 100 if every node id is in use."
+}
+
+variable "minimum_healthy_percent" {
+  type        = number
+  default     = 100
+  description = "Below 100 if every node id is in use."
+}
+
+data "aws_region" "current" {}
+
+data "aws_partition" "current" {}
+
+data "aws_ecs_cluster" "this" {
+  cluster_name = var.cluster
+}
+
+# It stays: without it, versions (fencing tokens) would start at 1 again. Before terraform destroy, remove it
+# from the state.
+# Versioning is off: every renewal would leave an old version behind.
+resource "aws_s3_bucket" "leases" {
+  bucket_prefix = "${var.name}-leases-"
+
+  lifecycle {
+    prevent_destroy = true
+  }
+}
+
+resource "aws_s3_bucket_public_access_block" "leases" {
+  bucket                  = aws_s3_bucket.leases.id
+  block_public_acls       = true
+  block_public_policy     = true
+  ignore_public_acls      = true
+  restrict_public_buckets = true
+}
+
+resource "aws_s3_bucket_ownership_controls" "leases" {
+  bucket = aws_s3_bucket.leases.id
+
+  rule {
+    object_ownership = "BucketOwnerEnforced"
+  }
+}
+
+resource "aws_s3_bucket_lifecycle_configuration" "leases" {
+  bucket = aws_s3_bucket.leases.id
+
+  rule {
+    id     = "scratch-objects"
+    status = "Enabled"
+
+    filter {
+      prefix = "${var.prefix}/probe-"
+    }
+
+    expiration {
+      days = 1
+    }
+  }
+}
+
+# Refuses, to every user, what would break the leases. For repairs, remove the last two statements.
+data "aws_iam_policy_document" "bucket" {
+  statement {
+    sid       = "OnlyTls"
+    effect    = "Deny"
+    actions   = ["s3:*"]
+    resources = [aws_s3_bucket.leases.arn, "${aws_s3_bucket.leases.arn}/*"]
+
+    principals {
+      type        = "AWS"
+      identifiers = ["*"]
+    }
+
+    condition {
+      test     = "Bool"
+      variable = "aws:SecureTransport"
+      values   = ["false"]
+    }
+  }
+
+  statement {
+    sid       = "OnlyRecentTls"
+    effect    = "Deny"
+    actions   = ["s3:*"]
+    resources = [aws_s3_bucket.leases.arn, "${aws_s3_bucket.leases.arn}/*"]
+
+    principals {
+      type        = "AWS"
+      identifiers = ["*"]
+    }
+
+    condition {
+      test     = "NumericLessThan"
+      variable = "s3:TlsVersion"
+      values   = ["1.2"]
+    }
+  }
+
+  statement {
+    sid       = "OnlyConditionalWrites"
+    effect    = "Deny"
+    actions   = ["s3:PutObject"]
+    resources = ["${aws_s3_bucket.leases.arn}/${var.prefix}/*"]
+
+    principals {
+      type        = "AWS"
+      identifiers = ["*"]
+    }
+
+    condition {
+      test     = "Null"
+      variable = "s3:if-none-match"
+      values   = ["true"]
+    }
+
+    condition {
+      test     = "Null"
+      variable = "s3:if-match"
+      values   = ["true"]
+    }
+
+    condition {
+      test     = "Bool"
+      variable = "s3:ObjectCreationOperation"
+      values   = ["true"]
+    }
+  }
+
+  statement {
+    sid     = "LeasesAreNeverDeleted"
+    effect  = "Deny"
+    actions = ["s3:DeleteObject", "s3:DeleteObjectVersion"]
+    resources = [
+      "${aws_s3_bucket.leases.arn}/${var.prefix}/cluster.json",
+      "${aws_s3_bucket.leases.arn}/${var.prefix}/0*",
+      "${aws_s3_bucket.leases.arn}/${var.prefix}/1*",
+      "${aws_s3_bucket.leases.arn}/${var.prefix}/2*",
+      "${aws_s3_bucket.leases.arn}/${var.prefix}/3*",
+      "${aws_s3_bucket.leases.arn}/${var.prefix}/4*",
+      "${aws_s3_bucket.leases.arn}/${var.prefix}/5*",
+      "${aws_s3_bucket.leases.arn}/${var.prefix}/6*",
+      "${aws_s3_bucket.leases.arn}/${var.prefix}/7*",
+      "${aws_s3_bucket.leases.arn}/${var.prefix}/8*",
+      "${aws_s3_bucket.leases.arn}/${var.prefix}/9*",
+    ]
+
+    principals {
+      type        = "AWS"
+      identifiers = ["*"]
+    }
+  }
+}
+
+resource "aws_s3_bucket_policy" "leases" {
+  bucket = aws_s3_bucket.leases.id
+  policy = data.aws_iam_policy_document.bucket.json
+}
+
+data "aws_iam_policy_document" "task" {
+  # A pattern. With the bare prefix, S3 answers 403 to a read of what does not exist.
+  statement {
+    sid       = "ListLeases"
+    actions   = ["s3:ListBucket"]
+    resources = [aws_s3_bucket.leases.arn]
+
+    condition {
+      test     = "StringLike"
+      variable = "s3:prefix"
+      values   = ["${var.prefix}/*"]
+    }
+  }
+
+  statement {
+    sid       = "ReadLeases"
+    actions   = ["s3:GetObject"]
+    resources = ["${aws_s3_bucket.leases.arn}/${var.prefix}/*"]
+  }
+
+  statement {
+    sid       = "WriteLeases"
+    actions   = ["s3:PutObject"]
+    resources = ["${aws_s3_bucket.leases.arn}/${var.prefix}/*"]
+  }
+
+  # For the first task, which probes the bucket.
+  statement {
+    sid       = "RemoveScratchObjects"
+    actions   = ["s3:DeleteObject"]
+    resources = ["${aws_s3_bucket.leases.arn}/${var.prefix}/probe-*"]
+  }
+}
+
+data "aws_iam_policy_document" "ecs_tasks" {
+  statement {
+    actions = ["sts:AssumeRole"]
+
+    principals {
+      type        = "Service"
+      identifiers = ["ecs-tasks.amazonaws.com"]
+    }
+  }
+}
+
+# What the service itself may do: attach its own policies to the output task_role.
+resource "aws_iam_role" "task" {
+  name_prefix        = "${var.name}-task-"
+  assume_role_policy = data.aws_iam_policy_document.ecs_tasks.json
+}
+
+resource "aws_iam_role_policy" "leases" {
+  name   = "leases"
+  role   = aws_iam_role.task.id
+  policy = data.aws_iam_policy_document.task.json
+}
+
+# What ECS does for the task: it pulls the image and writes the log.
+resource "aws_iam_role" "execution" {
+  name_prefix        = "${var.name}-execution-"
+  assume_role_policy = data.aws_iam_policy_document.ecs_tasks.json
+}
+
+resource "aws_iam_role_policy_attachment" "execution" {
+  role       = aws_iam_role.execution.name
+  policy_arn = "arn:${data.aws_partition.current.partition}:iam::aws:policy/service-role/AmazonECSTaskExecutionRolePolicy"
+}
+
+resource "aws_cloudwatch_log_group" "this" {
+  name_prefix       = "${var.name}-"
+  retention_in_days = 30
+  skip_destroy      = true
+}
+
+locals {
+  container = {
+    name       = "nodelease"
+    image      = var.image
+    essential  = true
+    entryPoint = ["nodelease", "run", "--"]
+    command    = var.command
+    environment = [
+      { name = "NODELEASE_STORE", value = "s3://${aws_s3_bucket.leases.id}/${var.prefix}" },
+      { name = "NODELEASE_NODES", value = tostring(var.nodes) },
+      { name = "NODELEASE_HTTP", value = "127.0.0.1:7070" },
+      { name = "NODELEASE_LOG_FORMAT", value = "json" },
+    ]
+    # Healthy while the lease is valid. A task may wait for the node id of a killed one: 90 s.
+    healthCheck = {
+      command     = ["CMD", "nodelease", "health"]
+      interval    = 10
+      timeout     = 5
+      retries     = 3
+      startPeriod = 90
+    }
+    # 20 s for the command to end after SIGTERM, and 10 s for nodelease to release the node id.
+    stopTimeout            = 30
+    user                   = "1000"
+    readonlyRootFilesystem = true
+    # nodelease is process 1: no init process is needed.
+    linuxParameters = { capabilities = { drop = ["ALL"] }, initProcessEnabled = false }
+    # Non-blocking: a process that waits for its log driver does not renew.
+    logConfiguration = {
+      logDriver = "awslogs"
+      options = {
+        awslogs-group         = aws_cloudwatch_log_group.this.name
+        awslogs-region        = data.aws_region.current.region
+        awslogs-stream-prefix = "task"
+        mode                  = "non-blocking"
+        max-buffer-size       = "4m"
+      }
+    }
+  }
+}
+
+resource "aws_ecs_task_definition" "this" {
+  family                   = var.name
+  requires_compatibilities = ["FARGATE"]
+  network_mode             = "awsvpc"
+  cpu                      = "256"
+  memory                   = "512"
+  execution_role_arn       = aws_iam_role.execution.arn
+  task_role_arn            = aws_iam_role.task.arn
+  container_definitions    = jsonencode([local.container])
+
+  runtime_platform {
+    cpu_architecture        = "X86_64"
+    operating_system_family = "LINUX"
+  }
+}
+
+resource "aws_security_group" "this" {
+  name_prefix = "${var.name}-"
+  description = "The tasks; no way in"
+  vpc_id      = var.vpc
+
+  egress {
+    from_port   = 0
+    to_port     = 0
+    protocol    = "-1"
+    cidr_blocks = ["0.0.0.0/0"]
+  }
+
+  lifecycle {
+    create_before_destroy = true
+  }
+}
+
+resource "aws_ecs_service" "this" {
+  name                               = var.name
+  cluster                            = data.aws_ecs_cluster.this.arn
+  task_definition                    = aws_ecs_task_definition.this.arn
+  launch_type                        = "FARGATE"
+  platform_version                   = "1.4.0"
+  desired_count                      = var.desired_count
+  deployment_maximum_percent         = var.maximum_percent
+  deployment_minimum_healthy_percent = var.minimum_healthy_percent
+  # Rebalancing starts a task before it stops another one, so it needs a node id for it.
+  availability_zone_rebalancing = var.maximum_percent > 100 ? "ENABLED" : "DISABLED"
+
+  deployment_circuit_breaker {
+    enable   = true
+    rollback = true
+  }
+
+  network_configuration {
+    subnets          = var.subnets
+    security_groups  = [aws_security_group.this.id]
+    assign_public_ip = var.assign_public_ip
+  }
+
+  # Without their rights, the first tasks would fail.
+  depends_on = [aws_iam_role_policy.leases, aws_iam_role_policy_attachment.execution]
+}
+
+output "store" {
+  value       = "s3://${aws_s3_bucket.leases.id}/${var.prefix}"
+  description = "nodelease status --store …"
+}
+
+output "task_role" {
+  value = aws_iam_role.task.name
+}

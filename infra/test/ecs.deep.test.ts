@@ -1,0 +1,340 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { parse as parseTerraform } from '@cdktf/hcl2json';
+import { App, Stack } from 'aws-cdk-lib';
+import { Template } from 'aws-cdk-lib/assertions';
+import { CfnInclude } from 'aws-cdk-lib/cloudformation-include';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { CLUSTER_DEFAULTS } from '../../src/lease/model/cluster-config.js';
+import { environmentName, readSettings, SETTINGS } from '../../src/settings/settings.js';
+import { installed } from '../../test/support/installed.js';
+import { startS3Server } from '../../test/support/servers/s3-servers.js';
+import { appTemplate, plain } from './stacks.js';
+
+// Four ways to the same service: files for the AWS CLI, a template of CloudFormation, Terraform, the CDK app.
+
+const run = promisify(execFile);
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const TEMPLATE = join(root, 'infra/ecs/service.yaml');
+const TERRAFORM = join(root, 'infra/terraform/main.tf');
+const textOf = (path: string) => readFileSync(join(root, path), 'utf8');
+
+/** A part of a document. What it contains, the tests say. */
+type Document = ReturnType<Template['toJSON']>[string];
+type Texts = Readonly<Record<string, string>>;
+
+const VPC = 'vpc-0a1b2c3d';
+const SUBNETS = ['subnet-0a1b2c3d', 'subnet-4e5f6a7b'];
+const GIVEN = { Cluster: 'shared', Vpc: VPC, Subnets: SUBNETS, Image: 'image:1', Prefix: 'orders' };
+
+/** A text of any of the four, with the bucket and the prefix called the same. */
+const canonical = (value: unknown): string =>
+  plain(typeof value === 'number' ? String(value) : value)
+    .replace(/<Leases(Bucket)?>|(arn:aws:s3:::)?my-bucket|\$\{aws_s3_bucket\.leases\.\w+\}/, 'bucket')
+    .replace(`\${var.prefix}`, 'orders');
+
+const canonicalList = (value: unknown) => [value].flat().map(canonical).sort();
+
+/** A statement without its name: every value is a list, and the bucket has one name. */
+const statement = ({ Effect, Principal, Action, Resource, conditions }: Document) => ({
+  Effect,
+  Principal,
+  Action: canonicalList(Action),
+  Resource: canonicalList(Resource),
+  conditions: (conditions as Document[])
+    .map(([test, key, values]) => `${test} ${key} ${canonicalList(values)}`)
+    .sort(),
+});
+
+const statements = (all: readonly Document[]) =>
+  all.map(({ Condition = {}, ...rest }) => {
+    const tests = Object.entries<Document>(Condition);
+    const conditions = tests.flatMap(([test, keys]) =>
+      Object.entries(keys).map(([key, values]) => [test, key, values]),
+    );
+    return statement({ ...rest, conditions });
+  });
+
+const sids = (all: readonly Document[]) => all.map(({ Sid }) => Sid);
+
+/** A container without what each account has differently: the image, and the log's group and region. */
+function container({ image, entryPoint, command, environment, logConfiguration, ...rest }: Document) {
+  const { 'awslogs-group': _group, 'awslogs-region': _region, ...options } = logConfiguration.options;
+  return {
+    ...rest,
+    command: [...entryPoint, ...command],
+    environment: Object.fromEntries(
+      environment.map(({ name, value }: Document) => [name, canonical(value)]),
+    ) as Texts,
+    logConfiguration: {
+      ...logConfiguration,
+      // CDK writes it in bytes.
+      options: { ...options, 'max-buffer-size': options['max-buffer-size'].replace('4194304b', '4m') },
+    },
+  };
+}
+
+const taskOf = ({ cpu, memory, networkMode, requiresCompatibilities, runtimePlatform }: Document) => ({
+  cpu,
+  memory,
+  networkMode,
+  requiresCompatibilities,
+  runtimePlatform,
+});
+
+/** CloudFormation writes the fields of ECS with capitals. */
+function decapitalized(value: Document): Document {
+  if (Array.isArray(value)) return value.map(decapitalized);
+  if (typeof value !== 'object') return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, field]) => [
+      /^(Ref|Fn::)/.test(key) ? key : key.charAt(0).toLowerCase() + key.slice(1),
+      decapitalized(field),
+    ]),
+  );
+}
+
+/** What a template of CloudFormation says of the task, the service and the rights. */
+function fromTemplate(template: Document) {
+  const of = (type: string): Document[] =>
+    Object.values<Document>(template.Resources)
+      .filter(({ Type }) => Type === type)
+      .map(({ Properties }) => Properties);
+  const [task, service] = ['TaskDefinition', 'Service'].map((name) => of(`AWS::ECS::${name}`)[0]);
+  const policies = [
+    ...of('AWS::IAM::Policy'),
+    ...of('AWS::IAM::Role').flatMap(({ Policies = [] }) => Policies),
+  ];
+  const { MaximumPercent, MinimumHealthyPercent, DeploymentCircuitBreaker } = service.DeploymentConfiguration;
+  const rebalancing = service.AvailabilityZoneRebalancing;
+  const role = policies
+    .flatMap(({ PolicyDocument }) => PolicyDocument.Statement)
+    .filter(({ Action }) => [Action].flat().every((action) => action.startsWith('s3:')));
+  return {
+    sids: sids(role),
+    role: statements(role),
+    bucket: statements(of('AWS::S3::BucketPolicy')[0].PolicyDocument.Statement),
+    task: taskOf(decapitalized(task)),
+    container: container(decapitalized(task.ContainerDefinitions[0])),
+    service: {
+      counts: [service.DesiredCount, MaximumPercent, MinimumHealthyPercent],
+      circuitBreaker: [DeploymentCircuitBreaker.Enable, DeploymentCircuitBreaker.Rollback],
+      // With a spare node id.
+      rebalancing: rebalancing['Fn::If']?.[1] ?? rebalancing,
+      launch: [service.LaunchType, service.PlatformVersion],
+      publicIp: service.NetworkConfiguration.AwsvpcConfiguration.AssignPublicIp,
+    },
+  };
+}
+
+function included(parameters: Document): Document {
+  const stack = new Stack(new App(), 'Included');
+  new CfnInclude(stack, 'Template', { templateFile: TEMPLATE, parameters });
+  return Template.fromStack(stack).toJSON();
+}
+
+// CDK adds another parameter.
+const { BootstrapVersion: _, ...declared } = included({}).Parameters as Readonly<Record<string, Document>>;
+const defaults = Object.fromEntries(
+  Object.entries(declared).flatMap(([name, { Default, Type }]) =>
+    Default === undefined ? [] : [[name, Type === 'CommaDelimitedList' ? Default.split(',') : Default]],
+  ),
+);
+
+const terraformStatement = ({ effect = 'Allow', principals, condition = [], ...rest }: Document) =>
+  statement({
+    Effect: effect,
+    Principal: principals && { [principals[0].type]: principals[0].identifiers.join() },
+    Action: rest.actions,
+    Resource: rest.resources,
+    conditions: condition.map(({ test, variable, values }: Document) => [test, variable, values]),
+  });
+
+/** Terraform's module: the same, with variables at their defaults. */
+async function fromTerraform() {
+  const { variable, locals, resource, data } = await parseTerraform(
+    TERRAFORM,
+    readFileSync(TERRAFORM, 'utf8'),
+  );
+  const value = (given: Document): Document => {
+    if (Array.isArray(given)) return given.map(value);
+    if (typeof given === 'object')
+      return Object.fromEntries(Object.entries(given).map(([key, field]) => [key, value(field)]));
+    const [, name] = /^\$\{(?:tostring\()?var\.(\w+)\)?\}$/.exec(given) ?? [];
+    return name === undefined ? given : variable[name][0].default;
+  };
+  const policy = (name: string): Document[] => data.aws_iam_policy_document[name][0].statement;
+  const [task] = resource.aws_ecs_task_definition.this;
+  const service = value(resource.aws_ecs_service.this[0]);
+  const [{ enable, rollback }] = service.deployment_circuit_breaker;
+  return {
+    sids: policy('task').map(({ sid }) => sid),
+    role: policy('task').map(terraformStatement),
+    bucket: policy('bucket').map(terraformStatement),
+    task: {
+      cpu: task.cpu,
+      memory: task.memory,
+      networkMode: task.network_mode,
+      requiresCompatibilities: task.requires_compatibilities,
+      runtimePlatform: {
+        cpuArchitecture: task.runtime_platform[0].cpu_architecture,
+        operatingSystemFamily: task.runtime_platform[0].operating_system_family,
+      },
+    },
+    container: container(value(locals[0].container)),
+    service: {
+      counts: [
+        service.desired_count,
+        service.deployment_maximum_percent,
+        service.deployment_minimum_healthy_percent,
+      ],
+      circuitBreaker: [enable, rollback],
+      rebalancing: /\? "(\w+)"/.exec(service.availability_zone_rebalancing)?.[1],
+      launch: [service.launch_type, service.platform_version],
+      publicIp: service.network_configuration[0].assign_public_ip ? 'ENABLED' : 'DISABLED',
+    },
+    variable,
+  };
+}
+
+const context = { prefix: 'orders', vpc: VPC, subnets: JSON.stringify(SUBNETS), cluster: 'shared' };
+const app = fromTemplate(appTemplate(context).toJSON());
+const template = fromTemplate(included({ ...defaults, ...GIVEN }));
+const terraform = await fromTerraform();
+const policyOf = (name: string) => JSON.parse(textOf(`infra/ecs/${name}.json`)).Statement;
+const definition = JSON.parse(textOf('infra/ecs/task-definition.json'));
+const plainContainer = container(definition.containerDefinitions[0]);
+
+describe.each([
+  ['the CDK app', app],
+  ['the template', template],
+  ['Terraform', terraform],
+])(
+  '%s, compared with the files for the AWS CLI',
+  (_name, { role, bucket, sids: names, task, container: lease }) => {
+    it('grants the same rights, and has the same policy for its bucket', () => {
+      expect(names).toEqual(sids(policyOf('policy-init')));
+      expect(role).toEqual(statements(policyOf('policy-init')));
+      expect(bucket).toEqual(statements(policyOf('bucket-policy')));
+    });
+
+    it('has the same task, whose first start may create the cluster', () => {
+      expect(task).toEqual(taskOf(definition));
+      const { NODELEASE_NODES, NODELEASE_DURATION, NODELEASE_GRACE, ...others } = lease.environment;
+      expect(NODELEASE_NODES).toBe('4');
+      // Named by the app only, which has a setting for the duration.
+      const { durationMs, graceMs } = CLUSTER_DEFAULTS;
+      expect(NODELEASE_DURATION ?? `${durationMs}ms`).toBe(`${durationMs}ms`);
+      expect(NODELEASE_GRACE ?? `${graceMs}ms`).toBe(`${graceMs}ms`);
+      expect({ ...lease, environment: { ...others, NODELEASE_CLUSTER: 'existing' } }).toEqual(plainContainer);
+    });
+  },
+);
+
+it('the policies for run and doctor are parts of that for init', () => {
+  const [list, read, write, remove] = policyOf('policy-init');
+  expect(policyOf('policy-run')).toEqual([list, read, write]);
+  const scratch = { ...write, Sid: 'WriteScratchObjects', Resource: remove.Resource };
+  expect(policyOf('policy-doctor')).toEqual([list, read, scratch, remove]);
+});
+
+it('the template and Terraform deploy the service of the CDK app', () => {
+  expect(template.service).toEqual(app.service);
+  expect(terraform.service).toEqual(app.service);
+});
+
+it('the template and Terraform have the same settings with the same defaults', () => {
+  const { name: _name, ...variables } = terraform.variable;
+  const own = ({ default: given }: Document) => (typeof given === 'boolean' ? 'DISABLED' : given);
+  expect(
+    Object.fromEntries(
+      Object.entries<Document>(variables).map(([name, [declaration]]) => [
+        name.replace(/(^|_)(\w)/g, (_all, _start, letter) => letter.toUpperCase()),
+        own(declaration),
+      ]),
+    ),
+  ).toEqual(Object.fromEntries(Object.keys(declared).map((name) => [name, defaults[name]])));
+});
+
+it('the environment of the task is what nodelease reads', () => {
+  for (const { environment } of [plainContainer, template.container, terraform.container]) {
+    const known = SETTINGS.map(({ name }) => environmentName(name));
+    expect(Object.keys(environment).filter((name) => !known.includes(name))).toEqual([]);
+    expect(readSettings({ flags: {}, env: environment, hostname: 'host' }).store.kind).toBe('s3');
+  }
+});
+
+it('Terraform’s module refers to nothing that it does not declare', () => {
+  const text = readFileSync(TERRAFORM, 'utf8').replace(/#.*/g, '');
+  const declarations = new Set(
+    [...text.matchAll(/^(variable|resource|data) ((?:"\w+" ?)+)\{/gm)].map(([, kind, names = '']) =>
+      [kind === 'variable' ? 'var' : kind === 'data' ? 'data' : '', ...(names.match(/\w+/g) ?? [])]
+        .filter((part) => part !== '')
+        .join('.'),
+    ),
+  );
+  const references: readonly string[] =
+    text.match(/\b(?:var\.\w+|data\.aws_\w+\.\w+|(?<!data\.)aws_\w+\.\w+)/g) ?? [];
+  expect(references.length).toBeGreaterThan(40);
+  expect(references.filter((reference) => !declarations.has(reference))).toEqual([]);
+  expect([...declarations].filter((name) => name.startsWith('var.') && !references.includes(name))).toEqual(
+    [],
+  );
+});
+
+describe('the tools of AWS', () => {
+  let env: NodeJS.ProcessEnv;
+  let bin: string;
+  const place = mkdtempSync(join(tmpdir(), 'nodelease-ecs-'));
+  beforeAll(async () => {
+    const folder = await installed('install-python.sh', ['aws'], 'install Python 3 with pip');
+    bin = join(folder, 'bin');
+    const access = { AWS_ACCESS_KEY_ID: 'key', AWS_SECRET_ACCESS_KEY: 'secret' };
+    const path = { PATH: `${bin}:${process.env.PATH}`, PYTHONPATH: folder, PYTHONDONTWRITEBYTECODE: '1' };
+    env = { ...access, ...path, HOME: place, AWS_DEFAULT_REGION: 'eu-central-1', AWS_PAGER: '' };
+  }, 600_000);
+  afterAll(() => rmSync(place, { recursive: true, force: true }));
+
+  it('cfn-lint finds nothing in the template, not even by the way, and does find a misspelt field', async () => {
+    const lint = (file: string) => run('cfn-lint', ['--include-checks', 'I', '--', file], { env });
+    expect((await lint(TEMPLATE)).stdout).toBe('');
+    const misspelt = join(place, 'misspelt.yaml');
+    const text = readFileSync(TEMPLATE, 'utf8').replace('ReadonlyRootFilesystem', 'ReadOnlyRootFilesystem');
+    writeFileSync(misspelt, text);
+    await expect(lint(misspelt)).rejects.toMatchObject({ stdout: expect.stringContaining('E3002') });
+  });
+
+  it('the AWS CLI does what the page says, with these files, on moto', async () => {
+    const moto = await startS3Server('moto');
+    try {
+      const surroundings = { env: { ...env, AWS_ENDPOINT_URL: moto.endpoint }, cwd: root };
+      const aws = async (...args: string[]) =>
+        (await run('aws', [...args, '--output', 'text'], surroundings)).stdout.trim();
+      await aws('ecs', 'create-cluster', '--cluster-name', 'my-cluster');
+      const vpc = await aws('ec2', 'describe-vpcs', '--query', 'Vpcs[0].VpcId');
+      const subnets = await aws('ec2', 'describe-subnets', '--query', 'Subnets[0:2].SubnetId');
+      const group = await aws('ec2', 'describe-security-groups', '--query', 'SecurityGroups[0].GroupId');
+      const blocks = [...textOf('infra/README.md').matchAll(/^```sh\n(.*?)^```/gms)]
+        .map(([, block = '']) => block)
+        .filter((block) => block.includes('infra/ecs/'));
+      expect(blocks).toHaveLength(2);
+      for (const block of blocks) {
+        const typed = block
+          .replace(VPC, vpc)
+          .replace(SUBNETS.join(), subnets.split('\t').join())
+          .replace('sg-0a1b2c3d', group)
+          // Tried on its own, on a server that keeps conditions: ecs-policies.deep.test.ts.
+          .replace(/^nodelease .*$/gm, '');
+        await run('bash', ['-euc', typed], surroundings);
+      }
+      const services = await aws('ecs', 'list-services', '--cluster', 'my-cluster', '--query', 'serviceArns');
+      expect(services.split('\t')).toHaveLength(2);
+    } finally {
+      await moto.stop();
+    }
+  }, 600_000);
+});
