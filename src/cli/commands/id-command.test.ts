@@ -54,7 +54,8 @@ describe('ids that are printed', () => {
     const io = capturedIo();
     const ids = generator(io.clock, undefined, 150_000);
     const reports: [at: number, detail: string, waitMs: number][] = [];
-    const report = ({ detail, waitMs }: IdsExhaustedError) => reports.push([io.clock.monotonic(), detail, waitMs]);
+    const report = ({ detail, waitMs }: IdsExhaustedError) =>
+      reports.push([io.clock.monotonic(), detail, waitMs]);
     const printing = printIds(ids, { count: 300, format: 'hex' }, io, NEVER, report);
     await io.clock.advance(150_000);
     expect(io.answer()).toBe('');

@@ -49,7 +49,10 @@ describe('a change in the discovery tree', () => {
       'node 0 (00/08) changed: version 1 → 2, task a → b, service none → orders, address host:80 → none, session 01 → 02',
     );
     expect(
-      textOf(first, entry(PATH, { taskId: 'a', nodeId: 0, version: 1, address: 'host', port: 80, idWidth: 9 })),
+      textOf(
+        first,
+        entry(PATH, { taskId: 'a', nodeId: 0, version: 1, address: 'host', port: 80, idWidth: 9 }),
+      ),
     ).toBe(
       'node 0 (00/08) changed: version 1, task a, address host:80, session 01, other fields of its data are new',
     );

@@ -102,27 +102,24 @@ describe('a health check', () => {
     expect([acts.length, state.probes]).toEqual([reported, probes]);
   });
 
-  it.each([true, false])(
-    'reports no answer that comes in the tick of its end: %j',
-    async (answer) => {
-      const clock = new VirtualClock();
-      const calls: string[] = [];
-      const ending = new AbortController();
-      const check = {
-        ...{ clock, intervalMs: 1_000, threshold: 1 },
-        probe: async () => {
-          calls.push('ended');
-          ending.abort();
-          if (!answer) throw new Error('refused');
-        },
-        onChange: () => calls.push('changed'),
-        onWaiting: () => calls.push('waits'),
-      };
-      void checkHealth(check, ending.signal);
-      await clock.advance(5_000);
-      expect(calls).toEqual(['ended']);
-    },
-  );
+  it.each([true, false])('reports no answer that comes in the tick of its end: %j', async (answer) => {
+    const clock = new VirtualClock();
+    const calls: string[] = [];
+    const ending = new AbortController();
+    const check = {
+      ...{ clock, intervalMs: 1_000, threshold: 1 },
+      probe: async () => {
+        calls.push('ended');
+        ending.abort();
+        if (!answer) throw new Error('refused');
+      },
+      onChange: () => calls.push('changed'),
+      onWaiting: () => calls.push('waits'),
+    };
+    void checkHealth(check, ending.signal);
+    await clock.advance(5_000);
+    expect(calls).toEqual(['ended']);
+  });
 
   it('keeps no listener for its end but the one at work', async () => {
     const clock = new VirtualClock();
