@@ -24,17 +24,17 @@ export function readCommandConfig(sources: SettingSources): CommandConfigSetting
     refuseFlags(
       sources,
       ({ needs }) => needs === 'config',
-      '--config APP beside it (it is about the configuration of the command)',
+      '--config APP with it (it is about the configuration of the command)',
     );
     return undefined;
   }
   // A variable too: without a word, the command would run without its configuration.
   if (find(sources, 'zookeeper') === undefined)
-    refuse(given, '--zookeeper beside it, with the servers that have it');
+    refuse(given, '--zookeeper with it, with the servers that have it');
   const onChange = readOrDefault(sources, 'on-config-change');
   const oneByOne = read(sources, 'config-one-by-one') ?? false;
   if (oneByOne && onChange !== 'restart')
-    refuse({ label: '--config-one-by-one', text: 'true' }, '--on-config-change restart beside it');
+    refuse({ label: '--config-one-by-one', text: 'true' }, '--on-config-change restart with it');
   return {
     name: { ...name, root: read(sources, 'config-root') },
     onChange,

@@ -11,7 +11,7 @@ import { readTlsFiles } from './tls-files.js';
 export function readEtcd(sources: SettingSources, store: StoreUrl): EtcdAccess | undefined {
   if (store.kind !== 'etcd') {
     const useless = firstFlag(sources, ({ name }) => name.startsWith('etcd-'));
-    if (useless) refuse({ ...useless, text: '…' }, 'a store of etcd:// or etcds:// beside it');
+    if (useless) refuse({ ...useless, text: '…' }, 'a store of etcd:// or etcds:// with it');
     return undefined;
   }
   const given = (part: 'ca' | 'cert' | 'key') => find(sources, `etcd-${part}`);
@@ -19,6 +19,6 @@ export function readEtcd(sources: SettingSources, store: StoreUrl): EtcdAccess |
   if (store.url.startsWith('etcds:')) return { auth, ...readTlsFiles(given, '--etcd-') };
   // Variables too: without a word, what is meant to be encrypted would not be.
   const useless = given('ca') ?? given('cert') ?? given('key');
-  if (useless) refuse(useless, 'a store of etcds:// beside it (nothing is encrypted without)');
+  if (useless) refuse(useless, 'a store of etcds:// with it (nothing is encrypted without)');
   return { auth };
 }

@@ -172,11 +172,11 @@ describe('settings', () => {
       { 'data-dir': '/data', 'data-retention': '0' },
       '--data-retention: expected a whole number from 1 to 1000, got "0"',
     ],
-    [{ 'data-exclude': 'runtime' }, '--data-exclude: expected --data-dir ROOT beside it, got "runtime"'],
-    [{ 'data-copy': 'true' }, '--data-copy: expected --data-dir ROOT beside it, got "true"'],
+    [{ 'data-exclude': 'runtime' }, '--data-exclude: expected --data-dir ROOT with it, got "runtime"'],
+    [{ 'data-copy': 'true' }, '--data-copy: expected --data-dir ROOT with it, got "true"'],
     [
       { 'data-dir': '/data', 'node-id': '3' },
-      '--data-dir: expected no --node-id beside it (a fixed id has no versions), got "/data"',
+      '--data-dir: expected no --node-id with it (a fixed id has no versions), got "/data"',
     ],
     [
       { 'data-dir': '/data', 'data-exclude': 'a,,b' },
@@ -212,14 +212,14 @@ describe('settings', () => {
       { region: 'eu central' },
       '--region: expected the name of a region such as eu-central-1, got "eu central"',
     ],
-    [{ 'etcd-auth': 'me:secret' }, '--etcd-auth: expected a store of etcd:// or etcds:// beside it, got "…"'],
+    [{ 'etcd-auth': 'me:secret' }, '--etcd-auth: expected a store of etcd:// or etcds:// with it, got "…"'],
     [
       { store: 'etcd://h/p', 'etcd-auth': 'secret' },
       '--etcd-auth: expected USER:PASSWORD of a user of the etcd cluster, got "…"',
     ],
     [
       { store: 'etcd://h/p', 'etcd-key': 'key.pem' },
-      '--etcd-key: expected a store of etcds:// beside it (nothing is encrypted without), got "key.pem"',
+      '--etcd-key: expected a store of etcds:// with it (nothing is encrypted without), got "key.pem"',
     ],
     [
       { store: 'etcds://h/p', 'etcd-ca': '/nowhere/ca.pem' },
@@ -255,7 +255,7 @@ describe('settings', () => {
 
   it('refuse a fixed node id with a store, for another task may hold it there', () => {
     expect(() => read({}, { NODELEASE_NODE_ID: '3', NODELEASE_STORE: 's3://bucket' })).toThrow(
-      /^NODELEASE_NODE_ID: expected no NODELEASE_STORE beside it/,
+      /^NODELEASE_NODE_ID: expected no NODELEASE_STORE with it/,
     );
     expect(read({ 'node-id': '3' }, { NODELEASE_STORE: 's3://bucket' }).nodeId).toBe(3);
   });
@@ -404,16 +404,16 @@ describe('the settings of discovery', () => {
         'ready-timeout': '5s',
       }[setting];
       expect(() => read({ [setting]: value })).toThrow(
-        `--${setting}: expected --zookeeper beside it (it is of use with discovery only), got "${value}"`,
+        `--${setting}: expected --zookeeper with it (it is of use with discovery only), got "${value}"`,
       );
       expect(read({}, { [environmentName(setting)]: value }).zookeeper).toBeUndefined();
     },
   );
 
   it('are needed for the configuration of a command, also where that is a variable', () => {
-    expect(() => read({ config: 'shop' })).toThrow('--config: expected --zookeeper beside it');
+    expect(() => read({ config: 'shop' })).toThrow('--config: expected --zookeeper with it');
     expect(() => read({}, { NODELEASE_CONFIG: 'shop' })).toThrow(
-      'NODELEASE_CONFIG: expected --zookeeper beside it',
+      'NODELEASE_CONFIG: expected --zookeeper with it',
     );
   });
 
@@ -429,7 +429,7 @@ describe('the settings of discovery', () => {
 
   it('do not show a password that is given without --zookeeper', () => {
     expect(() => read({ 'zookeeper-auth': 'digest:me:secret' })).toThrow(
-      '--zookeeper-auth: expected --zookeeper beside it (it is of use with discovery only), got "digest:…"',
+      '--zookeeper-auth: expected --zookeeper with it (it is of use with discovery only), got "digest:…"',
     );
   });
 
@@ -447,23 +447,23 @@ describe('the settings of discovery', () => {
     (flags) => {
       const env = { NODELEASE_NODE_ID: '3', NODELEASE_PROVIDER: 'zookeeper' };
       expect(() => read({ zookeeper, ...flags }, env)).toThrow(
-        /^NODELEASE_NODE_ID: expected no .* zookeeper beside it .*, got "3"$/,
+        /^NODELEASE_NODE_ID: expected no .* zookeeper with it .*, got "3"$/,
       );
     },
   );
 
-  it('let ZooKeeper give out the node ids, with nothing beside it that is about leases in a store', () => {
+  it('let ZooKeeper give out the node ids, and nothing about leases in a store', () => {
     expect(read({ zookeeper, provider: 'zookeeper' })).toMatchObject({
       provider: 'zookeeper',
       zookeeper: { required: false },
     });
     expect(() => read({ provider: 'zookeeper' })).toThrow(
-      '--provider: expected --zookeeper beside it, with the servers that give out the node ids, got "zookeeper"',
+      '--provider: expected --zookeeper with it, with the servers that give out the node ids, got "zookeeper"',
     );
     // Where the surroundings name a store that has one.
     const env = { NODELEASE_STORE: 's3://bucket' };
     expect(() => read({ zookeeper, provider: 'zookeeper', endpoint: 'http://minio:9000' }, env)).toThrow(
-      '--endpoint: expected no --provider zookeeper beside it (it is about leases in a store), got "http://minio:9000"',
+      '--endpoint: expected no --provider zookeeper with it (it is about leases in a store), got "http://minio:9000"',
     );
     expect(
       read({ zookeeper, provider: 'zookeeper' }, { ...env, NODELEASE_ENDPOINT: 'http://minio:9000' })
@@ -483,7 +483,7 @@ describe('the settings of discovery', () => {
     };
     for (const [setting, value] of Object.entries(values)) {
       expect(() => read({ zookeeper, provider: 'zookeeper', [setting]: value })).toThrow(
-        `--${setting}: expected no --provider zookeeper beside it (it is about leases in a store), got "${value}"`,
+        `--${setting}: expected no --provider zookeeper with it (it is about leases in a store), got "${value}"`,
       );
     }
     // Variables may be there for other programs of the same surroundings.
@@ -578,7 +578,7 @@ describe('the settings of what is announced', () => {
     [{ payload: '{"version":3}' }, /^--payload: expected .* without version, which is added to it/],
     [
       { 'payload-type': 'spring' },
-      /^--payload-type: expected --port beside it \(Spring cannot read a service .*, got "spring"$/,
+      /^--payload-type: expected --port with it \(Spring cannot read a service .*, got "spring"$/,
     ],
     [{ 'uri-spec': 'http://{address' }, /^--uri-spec: expected each "{" to be closed by a "}"/],
     [{ 'payload-type': 'xml' }, '--payload-type: expected map or spring, got "xml"'],
@@ -628,7 +628,7 @@ describe('the settings of what is announced', () => {
       { check: 'tcp:80', 'check-threshold': '0' },
       '--check-threshold: expected a whole number from 1 to 1000, got "0"',
     ],
-    [{ 'check-interval': '2s' }, '--check-interval: expected --check beside it, got "2s"'],
+    [{ 'check-interval': '2s' }, '--check-interval: expected --check with it, got "2s"'],
     [{ config: 'a,b,c' }, '--config: expected APP or APP,PROFILE, got "a,b,c"'],
     [{ config: 'shop,' }, '--config: expected APP or APP,PROFILE, got "shop,"'],
     [
@@ -641,13 +641,13 @@ describe('the settings of what is announced', () => {
     ],
     [
       { 'on-config-change': 'restart' },
-      '--on-config-change: expected --config APP beside it (it is about the configuration of the command), got "restart"',
+      '--on-config-change: expected --config APP with it (it is about the configuration of the command), got "restart"',
     ],
     [
       { config: 'shop', 'config-one-by-one': 'true' },
-      '--config-one-by-one: expected --on-config-change restart beside it, got "true"',
+      '--config-one-by-one: expected --on-config-change restart with it, got "true"',
     ],
-    [{ 'check-threshold': '2' }, '--check-threshold: expected --check beside it, got "2"'],
+    [{ 'check-threshold': '2' }, '--check-threshold: expected --check with it, got "2"'],
     [{ endpoint: ['a/b'] }, /^--endpoint: expected NAME\[:KEY\] .* a name without "\/" .*, got "a\/b"$/],
     [{ endpoint: ['pay:a/b'] }, /^--endpoint: expected NAME\[:KEY\] .*, got "pay:a\/b"$/],
     [{ endpoint: ['pay:'] }, /^--endpoint: expected NAME\[:KEY\] .*, got "pay:"$/],
@@ -679,19 +679,19 @@ describe('the settings of what is announced', () => {
   it.each([
     [
       { payload: '{}' },
-      '--payload: expected --service beside it (it is about an instance of a service), got "{}"',
+      '--payload: expected --service with it (it is about an instance of a service), got "{}"',
     ],
     [
       { 'payload-type': 'map' },
-      '--payload-type: expected --service beside it (it is about an instance of a service), got "map"',
+      '--payload-type: expected --service with it (it is about an instance of a service), got "map"',
     ],
     [
       { 'service-base-path': '/x' },
-      '--service-base-path: expected --service beside it (it is about an instance of a service), got "/x"',
+      '--service-base-path: expected --service with it (it is about an instance of a service), got "/x"',
     ],
     [
       { check: 'tcp:80' },
-      '--check: expected --service or --announce NAME beside it (it decides when these are announced), got "tcp:80"',
+      '--check: expected --service or --announce NAME with it (it decides when these are announced), got "tcp:80"',
     ],
   ] satisfies [Partial<Record<SettingName, string>>, string][])(
     'are of no use without --service: %j',
@@ -827,7 +827,7 @@ describe('the settings of what is announced', () => {
 
   it('need ZooKeeper for an endpoint to announce, and a command that announces', () => {
     expect(() => read({ endpoint: 'pay' })).toThrow(
-      '--endpoint: expected --zookeeper beside it (to announce an endpoint), or http://HOST:PORT (the server of a store), got "pay"',
+      '--endpoint: expected --zookeeper with it (to announce an endpoint), or http://HOST:PORT (the server of a store), got "pay"',
     );
     expect(read({}, { NODELEASE_ENDPOINTS: 'pay,' }).zookeeper).toBeUndefined();
     const status = (flags: Record<string, string>, env = {}) =>

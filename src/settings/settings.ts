@@ -114,7 +114,7 @@ export function readSettings(sources: SettingSources): Settings {
   checkGrace(sources, settings);
   checkNodeId(sources, settings);
   if (settings.sticky === undefined)
-    refuseFlags(sources, ({ needs }) => needs === 'sticky', '--sticky KEY beside it');
+    refuseFlags(sources, ({ needs }) => needs === 'sticky', '--sticky KEY with it');
   if (server && !takesEndpoint(store) && (server.flag || !find(sources, 'store')?.flag))
     refuse(server, `no endpoint with the store ${store.url} (only s3:, azblob: and gs: have one)`);
   checkProvider(sources, settings, server);
@@ -148,7 +148,7 @@ function checkNodeId(sources: SettingSources, { nodeId, nodes }: Settings): void
   // A flag is meant for this run and wins over a store that the environment names for every run.
   if (store && !(given.flag && !store.flag)) {
     const why = 'a fixed id is not leased from a store, and may be held there by another task';
-    refuse(given, `no ${store.label} beside it (${why})`);
+    refuse(given, `no ${store.label} with it (${why})`);
   }
   if (nodes !== undefined && nodeId >= nodes) {
     const ids = `${find(sources, 'nodes')?.label} ${nodes} makes the ids 0 to ${nodes - 1}`;
@@ -165,14 +165,14 @@ function checkProvider(
   const given = find(sources, 'provider');
   if (given === undefined || provider === 'store') return;
   if (zookeeper === undefined)
-    refuse(given, '--zookeeper beside it, with the servers that give out the node ids');
+    refuse(given, '--zookeeper with it, with the servers that give out the node ids');
   const useless =
     firstFlag(sources, ({ storeOnly }) => storeOnly === true) ?? (server?.flag ? server : undefined);
-  if (useless) refuse(useless, `no ${given.label} zookeeper beside it (it is about leases in a store)`);
+  if (useless) refuse(useless, `no ${given.label} zookeeper with it (it is about leases in a store)`);
   // One of the two would be taken without a word, and a fixed id may be the one that ZooKeeper gives to
   // another task.
   const fixed = find(sources, 'node-id');
-  if (fixed) refuse(fixed, `no ${given.label} zookeeper beside it (a fixed id is not given out by anybody)`);
+  if (fixed) refuse(fixed, `no ${given.label} zookeeper with it (a fixed id is not given out by anybody)`);
 }
 
 /**
@@ -183,11 +183,11 @@ function readDataDir(sources: SettingSources): DataDirSettings | undefined {
   const given = find(sources, 'data-dir');
   const root = read(sources, 'data-dir');
   if (given === undefined || root === undefined) {
-    refuseFlags(sources, ({ needs }) => needs === 'data-dir', '--data-dir ROOT beside it');
+    refuseFlags(sources, ({ needs }) => needs === 'data-dir', '--data-dir ROOT with it');
     return undefined;
   }
   const fixed = find(sources, 'node-id');
-  if (fixed) refuse(given, `no ${fixed.label} beside it (a fixed id has no versions)`);
+  if (fixed) refuse(given, `no ${fixed.label} with it (a fixed id has no versions)`);
   return {
     root,
     retention: readOrDefault(sources, 'data-retention'),

@@ -99,7 +99,7 @@ describe('the settings of TLS to ZooKeeper', () => {
     expect(() => read(on, env)).toThrow(named);
   });
 
-  const without = '--zookeeper-tls beside it (nothing is encrypted without)';
+  const without = '--zookeeper-tls with it (nothing is encrypted without)';
   it.each<[SettingName, string]>([
     ['zookeeper-ca', ca],
     ['zookeeper-cert', cert],
@@ -115,7 +115,7 @@ describe('the settings of TLS to ZooKeeper', () => {
       expect(() => read({ zookeeper: 'zk' }, env)).toThrow(
         `${environmentName(name)}: expected ${without}, got "${value}"`,
       );
-      expect(() => read({ [name]: value })).toThrow(`--${name}: expected --zookeeper beside it`);
+      expect(() => read({ [name]: value })).toThrow(`--${name}: expected --zookeeper with it`);
       expect(read({}, env)).toBeUndefined();
     },
   );

@@ -92,7 +92,7 @@ function readTls(sources: SettingSources): ZooKeeperTls | undefined {
   if (!read(sources, 'zookeeper-tls')) {
     // Variables too: without a word, what is meant to be encrypted would not be.
     const useless = given('ca') ?? given('cert') ?? given('key') ?? given('servername');
-    if (useless) refuse(useless, '--zookeeper-tls beside it (nothing is encrypted without)');
+    if (useless) refuse(useless, '--zookeeper-tls with it (nothing is encrypted without)');
     return undefined;
   }
   return { ...readTlsFiles(given, '--zookeeper-'), servername: read(sources, 'zookeeper-servername') };
@@ -106,13 +106,13 @@ function checkNothingToAnnounce(sources: SettingSources, names: readonly Given[]
   if (useless) {
     // A password does not belong into a log.
     const shown = useless.label === '--zookeeper-auth' ? 'digest:…' : useless.text;
-    refuse({ ...useless, text: shown }, '--zookeeper beside it (it is of use with discovery only)');
+    refuse({ ...useless, text: shown }, '--zookeeper with it (it is of use with discovery only)');
   }
   const named = names.find(({ flag }) => flag);
   if (named)
     refuse(
       named,
-      '--zookeeper beside it (to announce an endpoint), or http://HOST:PORT (the server of a store)',
+      '--zookeeper with it (to announce an endpoint), or http://HOST:PORT (the server of a store)',
     );
 }
 
@@ -127,21 +127,21 @@ function readAnnouncing(sources: SettingSources, names: readonly Given[]) {
       refuseFlags(
         sources,
         ({ needs }) => needs === 'service',
-        '--service beside it (it is about an instance of a service)',
+        '--service with it (it is about an instance of a service)',
       );
     if (service === undefined && endpoints.length === 0) {
       const isCheck = ({ name, needs }: NamedSetting) => name === 'check' || needs === 'check';
       refuseFlags(
         sources,
         isCheck,
-        '--service or --announce NAME beside it (it decides when these are announced)',
+        '--service or --announce NAME with it (it decides when these are announced)',
       );
     }
   }
   const payloadType = read(sources, 'payload-type');
   const spring = find(sources, 'payload-type');
   if (spring && payloadType === 'spring' && service && port === undefined && sources.announces !== false)
-    refuse(spring, '--port beside it (Spring cannot read a service with an instance that has none)');
+    refuse(spring, '--port with it (Spring cannot read a service with an instance that has none)');
   const uriSpec = read(sources, 'uri-spec');
   const payload = find(sources, 'payload');
   return {
@@ -158,7 +158,7 @@ function readAnnouncing(sources: SettingSources, names: readonly Given[]) {
 
 function readCheck(sources: SettingSources): CheckSettings | undefined {
   const target = read(sources, 'check');
-  if (target === undefined) refuseFlags(sources, ({ needs }) => needs === 'check', '--check beside it');
+  if (target === undefined) refuseFlags(sources, ({ needs }) => needs === 'check', '--check with it');
   const intervalMs = readOrDefault(sources, 'check-interval');
   const threshold = readOrDefault(sources, 'check-threshold');
   return target && { target, intervalMs, threshold };

@@ -84,7 +84,7 @@ export async function removeEntry(
   if (datum.kind === 'scalar') throw fail('is a scalar, and has no entries', 'kind-clash');
   if (found.length > 1)
     throw fail(
-      `has ${found.length} entries ${JSON.stringify(entry.value)}: expected --type beside it`,
+      `has ${found.length} entries ${JSON.stringify(entry.value)}: expected --type with it`,
       'ambiguous',
     );
   const options = { scope, ...call };

@@ -95,7 +95,7 @@ describe('opening a store', () => {
     vi.stubEnv('AZURE_STORAGE_CONNECTION_STRING', '');
     const opening = openStore('azblob://acct1/leases', { ...base, endpoint: 'http://127.0.0.1:10000' });
     await expect(opening).rejects.toThrow(
-      'endpoint: expected https, or AZURE_STORAGE_CONNECTION_STRING beside it',
+      'endpoint: expected https, or AZURE_STORAGE_CONNECTION_STRING with it',
     );
   });
 

@@ -115,7 +115,7 @@ describe('the command line', () => {
     [
       'status with half of the settings of ZooKeeper',
       ['status', '--zookeeper-auth', 'digest:a:b'],
-      /--zookeeper-auth: expected --zookeeper beside it/,
+      /--zookeeper-auth: expected --zookeeper with it/,
     ],
     ...['run', 'status', 'doctor', 'release', 'init', 'id'].map((name): [string, string[], RegExp] => [
       `${name} with the provider zookeeper and no servers`,
@@ -126,13 +126,13 @@ describe('the command line', () => {
         'zookeeper',
         ...(name === 'run' ? ['--', 'true'] : []),
       ],
-      /--provider: expected --zookeeper beside it, with the servers that give out the node ids, got "zookeeper"/,
+      /--provider: expected --zookeeper with it, with the servers that give out the node ids, got "zookeeper"/,
     ]),
     ...['--nodes=3', '--duration=20s', '--grace=2s', '--store=memory:'].map(
       (flag): [string, string[], RegExp] => [
         `init with the provider zookeeper and ${flag}`,
         ['init', '--provider', 'zookeeper', '--zookeeper', 'zk:1', flag],
-        new RegExp(`${flag.split('=')[0]}: expected no --provider zookeeper beside it`),
+        new RegExp(`${flag.split('=')[0]}: expected no --provider zookeeper with it`),
       ],
     ),
     [
@@ -194,7 +194,7 @@ describe('the command line', () => {
     [
       'release without the provider zookeeper for an id of ZooKeeper',
       ['release', '3', '--force', '--zookeeper', 'zk:1'],
-      /--zookeeper: expected --provider zookeeper beside it \(nodelease release looks at the store otherwise\), got "zk:1"/,
+      /--zookeeper: expected --provider zookeeper with it \(nodelease release looks at the store otherwise\), got "zk:1"/,
     ],
     [
       'release with the provider zookeeper and without --force',
@@ -219,7 +219,7 @@ describe('the command line', () => {
     [
       'a token file without HTTP',
       ['run', '--bearer-token-file', 'x', '--', 'true'],
-      /--bearer-token-file: expected --http beside it/,
+      /--bearer-token-file: expected --http with it/,
     ],
     [
       'an address that is none',
@@ -244,7 +244,7 @@ describe('the command line', () => {
     [
       '{url} without HTTP',
       ['run', '--env', 'A={url}', '--', 'true'],
-      /--env: expected --http beside it.*, got "A=…"/,
+      /--env: expected --http with it.*, got "A=…"/,
     ],
     ['a command for serve', ['serve', 'true'], /too many arguments/],
     ['a wait file in no folder', ['serve', '--wait-file', '/no/such/file'], /--wait-file: expected .*ENOENT/],

@@ -199,7 +199,7 @@ function settingsOf(
     );
   // A variable may be there for other commands; an option is meant for this one.
   if (row.zookeeper === 'as-provider' && typeof flags.zookeeper === 'string' && !allocates) {
-    const expected = `--provider zookeeper beside it (nodelease ${row.name} looks at the store otherwise)`;
+    const expected = `--provider zookeeper with it (nodelease ${row.name} looks at the store otherwise)`;
     throw new ConfigError('--zookeeper', flags.zookeeper, expected);
   }
   const useless = row.storeOnly?.find((flag) => flag.slice('--'.length) in flags);

@@ -37,9 +37,8 @@ export async function consoleCommand(call: Call<ConsoleOptions>): Promise<number
       'a store that others see, too (what is in memory is seen by its holder alone)',
     );
   const lacking = !zookeeper
-    ? '--zookeeper beside it (only services and shared data can be changed)'
-    : bearerTokenFile === undefined &&
-      '--bearer-token-file beside it (a page changes nothing without a token)';
+    ? '--zookeeper with it (only services and shared data can be changed)'
+    : bearerTokenFile === undefined && '--bearer-token-file with it (a page changes nothing without a token)';
   if (allowWrites && lacking) throw new ConfigError('--allow-writes', true, lacking);
   const work = async (interrupted: AbortSignal) => {
     const log = await loggerFor(settings, io);

@@ -59,8 +59,8 @@ describe('decode', () => {
     ['1', { width: '7' }, '--width: expected a whole number from 8 to 16, got "7"'],
     ['1', { width: 'x' }, '--width: expected a whole number from 8 to 16, got "x"'],
     ['1', { layout: 'ulid' }, '--layout: expected cluster16 or snowflake, got "ulid"'],
-    ['1', { layout: 'snowflake', width: '8' }, '--width: expected no --layout snowflake beside it'],
-    ['1', { width: '8', epoch: '5' }, '--epoch: expected --layout snowflake beside it'],
+    ['1', { layout: 'snowflake', width: '8' }, '--width: expected no --layout snowflake with it'],
+    ['1', { width: '8', epoch: '5' }, '--epoch: expected --layout snowflake with it'],
     [
       '1',
       { layout: 'snowflake', epoch: '-1' },

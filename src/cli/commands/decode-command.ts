@@ -36,11 +36,7 @@ export function decodeCommand(call: Omit<Call<DecodeOptions>, 'settings'>, text:
 
 function layoutOf({ layout = 'cluster16', width, epoch }: DecodeOptions): IdLayout {
   if (layout === 'snowflake' && width !== undefined)
-    throw new ConfigError(
-      '--width',
-      width,
-      'no --layout snowflake beside it, which has 10 bits for the node',
-    );
+    throw new ConfigError('--width', width, 'no --layout snowflake with it, which has 10 bits for the node');
   const fixed = fixedLayout(layout, epoch);
   if (fixed !== undefined) return fixed;
   // A wrong one would give a wrong node without a word.
@@ -62,7 +58,7 @@ function layoutOf({ layout = 'cluster16', width, epoch }: DecodeOptions): IdLayo
 export function fixedLayout(layout: string, epoch: string | undefined): IdLayout | undefined {
   if (layout === 'cluster16') {
     if (epoch === undefined) return undefined;
-    throw new ConfigError('--epoch', epoch, '--layout snowflake beside it (cluster16 counts from 1970)');
+    throw new ConfigError('--epoch', epoch, '--layout snowflake with it (cluster16 counts from 1970)');
   }
   if (layout !== 'snowflake') throw new ConfigError('--layout', layout, 'cluster16 or snowflake');
   if (epoch === undefined) return snowflake();

@@ -186,7 +186,7 @@ describe('nodelease health', () => {
   });
 
   it.each<[HealthOptions, Record<string, string>, RegExp]>([
-    [{}, { NODELEASE_HTTP: '127.0.0.1:0' }, /NODELEASE_HTTP: expected --url beside it/],
+    [{}, { NODELEASE_HTTP: '127.0.0.1:0' }, /NODELEASE_HTTP: expected --url with it/],
     [{}, { NODELEASE_HTTP: 'x' }, /NODELEASE_HTTP: expected HOST:PORT/],
     [{}, { NODELEASE_URL: 'x' }, /NODELEASE_URL: expected the URL of a running instance/],
     [{ url: 'https://127.0.0.1' }, {}, /--url: expected the URL of a running instance/],

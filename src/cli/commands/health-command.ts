@@ -50,7 +50,7 @@ function urlOf(option: string | undefined, env: Io['env']): string {
     throw new ConfigError(
       'NODELEASE_HTTP',
       listening,
-      '--url beside it (with port 0 the port is not known here)',
+      '--url with it (with port 0 the port is not known here)',
     );
   return reachableUrl(address);
 }

@@ -34,7 +34,7 @@ describe('nodelease lock', () => {
     [
       '--try with --timeout',
       ['nightly', '--try', '--timeout', '1s', '--', 'true'],
-      '--timeout: expected no --try beside it',
+      '--timeout: expected no --try with it',
     ],
     [
       'a negative time',

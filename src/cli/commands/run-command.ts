@@ -36,7 +36,7 @@ export async function runCommand(
     throw new ConfigError(
       '--bearer-token-file',
       bearerTokenFile,
-      '--http beside it (nothing can be asked for without)',
+      '--http with it (nothing can be asked for without)',
     );
   const env = parseEnvTemplates(templates, settings.http !== undefined);
   const found = commandToRun(command, 'run -- node server.js', io);

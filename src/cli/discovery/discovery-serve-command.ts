@@ -46,7 +46,7 @@ function checkOptions({ readOnly, allowWrites, bearerTokenFile, staticTimeout, s
     throw new ConfigError(
       '--static-timeout',
       staticTimeout,
-      'no --read-only beside it (a read-only server unregisters nothing)',
+      'no --read-only with it (a read-only server unregisters nothing)',
     );
   return {
     readOnly,

@@ -25,6 +25,6 @@ const TIMEOUT = duration({ max: 31_536_000_000 });
 /** How long to wait, in milliseconds; undefined for without limit. @throws {ConfigError} */
 export function waitTimeout({ try: once, timeout }: HoldingOptions): number | undefined {
   if (timeout === undefined) return once ? 0 : undefined;
-  if (once) throw new ConfigError('--timeout', timeout, 'no --try beside it, which does not wait');
+  if (once) throw new ConfigError('--timeout', timeout, 'no --try with it, which does not wait');
   return TIMEOUT.parse(timeout, '--timeout');
 }

@@ -73,7 +73,7 @@ describe('where ZooKeeper cannot be reached', () => {
 describe('settings of ZooKeeper that cannot be', () => {
   it.each([
     [['--zookeeper', 'zk1:notaport'], /--zookeeper: expected HOST:PORT.*got "zk1:notaport"/],
-    [['--service', 'orders'], /--service: expected --zookeeper beside it.*got "orders"/],
+    [['--service', 'orders'], /--service: expected --zookeeper with it.*got "orders"/],
     [['--provider', 'etcd'], /--provider: expected store or zookeeper, got "etcd"/],
     [
       ['--zookeeper', 'zk1:2181', '--zookeeper-auth', 'digest:secret'],

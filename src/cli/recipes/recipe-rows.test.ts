@@ -16,7 +16,7 @@ describe('the commands of nodelease zk', () => {
     ['a path that is relative', 'lock locks --try -- true', /path: expected an absolute path .* got "locks"/],
     ['no path', 'lock -- true', /missing required argument 'path'/],
     ['the root', 'lock / --try -- true', /it is the root/],
-    ['--try with a time-out', 'lock /locks/report --try --timeout 1s -- true', /no --try beside it/],
+    ['--try with a time-out', 'lock /locks/report --try --timeout 1s -- true', /no --try with it/],
     [
       'a semaphore of 0 leases',
       'semaphore /locks/report --leases 0 -- true',
@@ -46,7 +46,7 @@ describe('the commands of nodelease zk', () => {
     ['an item too many', 'queue put /work a b', /too many arguments/],
     ['a relative barrier', 'barrier wait gate', /path: expected an absolute path/],
     ['the root as a counter', 'counter /', /it is the root/],
-    ['a barrier with --try and a time-out', 'barrier wait /gate --try --timeout 1s', /no --try beside it/],
+    ['a barrier with --try and a time-out', 'barrier wait /gate --try --timeout 1s', /no --try with it/],
     [
       'a step of more than 64 bits',
       'counter /jobs --add 1.5',

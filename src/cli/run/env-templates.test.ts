@@ -66,6 +66,6 @@ describe('a variable made of what was acquired', () => {
   });
 
   it('is refused with {url} where nothing is listened at', () => {
-    expect(() => parseEnvTemplates(['A={url}'], false)).toThrow(/--http beside it/);
+    expect(() => parseEnvTemplates(['A={url}'], false)).toThrow(/--http with it/);
   });
 });

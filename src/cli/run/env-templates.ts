@@ -68,7 +68,7 @@ export function parseEnvTemplates(texts: readonly string[], hasHttp: boolean): E
           );
         }
         const value = PLACEHOLDERS[placeholder]?.(facts);
-        if (value === undefined) throw refuse('--http beside it, for there is no {url} without');
+        if (value === undefined) throw refuse('--http with it, for there is no {url} without');
         return value;
       });
     // What is wrong is known before there is a node id.

@@ -75,7 +75,7 @@ it('a page changes nothing unless that was asked for, and then only with a token
     pageAccess(true, token, 'x').kind,
   ]).toEqual(['nobody', 'nobody', 'token']);
   expect(() => pageAccess(true, undefined, '--allow-writes')).toThrow(
-    /^--allow-writes: expected a bearer token file beside it/,
+    /^--allow-writes: expected a bearer token file with it/,
   );
 });
 

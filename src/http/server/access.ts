@@ -34,7 +34,7 @@ export function writeAccess(
   throw new ConfigError(
     label,
     formatListenAddress(listen),
-    'a loopback address such as 127.0.0.1:7070, or a bearer token file, or read-only, beside it (any client that reaches it could register and unregister instances otherwise)',
+    'a loopback address such as 127.0.0.1:7070, or a bearer token file, or read-only, with it (any client that reaches it could register and unregister instances otherwise)',
   );
 }
 
@@ -55,7 +55,7 @@ export function pageAccess(
     throw new ConfigError(
       label,
       true,
-      'a bearer token file beside it (a page changes nothing without a token)',
+      'a bearer token file with it (a page changes nothing without a token)',
     );
   return { kind: 'token', token };
 }

@@ -62,7 +62,7 @@ export async function openAzureStore(options: AzureStoreOptions): Promise<AzureL
     return open(`${containerUrl(endpoint, account, container)}${new URL(service.url).search}`, credential);
   }
   if (endpoint?.startsWith('http:')) {
-    const expected = 'https, or AZURE_STORAGE_CONNECTION_STRING beside it (tokens are not sent over http)';
+    const expected = 'https, or AZURE_STORAGE_CONNECTION_STRING with it (tokens are not sent over http)';
     throw new ConfigError('endpoint', endpoint, expected);
   }
   const { DefaultAzureCredential } = await optionalPackage(

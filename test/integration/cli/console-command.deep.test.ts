@@ -262,10 +262,10 @@ describe('nodelease console', () => {
       ],
       [['--provider', 'zookeeper'], /^nodelease: --provider: .*--zookeeper.*\n$/],
       [['--endpoint', 'http://127.0.0.1:9'], /^nodelease: --endpoint: .*\n$/],
-      [['--allow-writes'], /^nodelease: --allow-writes: expected --zookeeper beside it .*\n$/],
+      [['--allow-writes'], /^nodelease: --allow-writes: expected --zookeeper with it .*\n$/],
       [
         ['--allow-writes', '--zookeeper', '127.0.0.1:9'],
-        /^nodelease: --allow-writes: expected --bearer-token-file beside it .*\n$/,
+        /^nodelease: --allow-writes: expected --bearer-token-file with it .*\n$/,
       ],
     ] as const) {
       const env = { NODELEASE_STORE: `file:${folder}/leases` };

@@ -117,7 +117,7 @@ describe('the console with --console-locks', () => {
     });
     expect(await run('--console-locks', '/locks')).toMatchObject({
       code: 64,
-      complaints: expect.stringContaining('--zookeeper beside it'),
+      complaints: expect.stringContaining('--zookeeper with it'),
     });
   });
 });

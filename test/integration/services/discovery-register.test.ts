@@ -339,7 +339,7 @@ describe('what cannot be announced', () => {
     [['--service', 'orders', '--task-id', 'a/b'], /--task-id: expected a name without "\/"/],
     [['--service', 'orders', '--endpoint', 'localhost:9000'], /--endpoint: expected an http or https URL/],
     [['--service', 'orders', '--check', '8080'], /--check: expected http:\/\/HOST:PORT/],
-    [['--payload', '{}'], /--payload: expected --service beside it/],
+    [['--payload', '{}'], /--payload: expected --service with it/],
   ])('is refused with 64 and one line, and nothing is written: %j', async (options, message) => {
     const given = [...scene.store.options, '--zookeeper', scene.connect, ...options];
     const { code, complaints } = await runInProcess(['run', ...given, '--', 'true']);

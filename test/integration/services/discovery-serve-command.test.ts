@@ -208,7 +208,7 @@ describe('mistakes', () => {
     [['--bearer-token-file', '/nowhere/token'], '--bearer-token-file: expected a file that holds one token'],
     [['--static-timeout', 'soon'], '--static-timeout: expected a time such as'],
     [['--static-timeout', '1ms'], '--static-timeout: expected at least 1s'],
-    [['--static-timeout', '1h', '--read-only'], '--static-timeout: expected no --read-only beside it'],
+    [['--static-timeout', '1h', '--read-only'], '--static-timeout: expected no --read-only with it'],
     [['--strategy', 'best'], '--strategy: expected one of round-robin'],
     [['--service-base-path', 'services'], '--service-base-path: expected an absolute path'],
     [['--nodes', '3'], "unknown option '--nodes'"],

@@ -271,7 +271,7 @@ describe('a change by the page', () => {
 
   it('needs a token from the start, and a server that is not read-only', async () => {
     await expect(start({ allowWrites: true })).rejects.toThrow(
-      /^allowWrites: expected a bearer token file beside it/,
+      /^allowWrites: expected a bearer token file with it/,
     );
     await expect(start({ allowWrites: true, readOnly: true, bearerTokenFile })).rejects.toThrow(
       /^allowWrites: expected a server that is not read-only/,
@@ -354,7 +354,7 @@ describe('a change by the page', () => {
 it('a console tells the same behind its token, and names it in its own page', async () => {
   await tree.createWithParents('/services/orders/one', '{}', 'persistent');
   const options = { listen: LOOPBACK, clock: systemClock, services: { zookeeper: tree, allowWrites: true } };
-  await expect(startNodeServer(options)).rejects.toThrow(/a bearer token file beside it/);
+  await expect(startNodeServer(options)).rejects.toThrow(/a bearer token file with it/);
   const server = await startNodeServer({ ...options, bearerTokenFile });
   closed.push(() => server.close());
   expect((await fetch(`${server.url}/api/services`)).status).toBe(401);
