@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
+import { publint } from 'publint';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 const run = promisify(execFile);
@@ -12,6 +13,7 @@ const run = promisify(execFile);
 describe('the package, installed into an empty folder', () => {
   const place = mkdtempSync(join(tmpdir(), 'nodelease-package-'));
   const folder = join(place, 'project');
+  let tarball = '';
 
   beforeAll(async () => {
     await mkdir(folder);
@@ -34,12 +36,9 @@ describe('the package, installed into an empty folder', () => {
     expect(
       packed?.files.filter(({ path }) => /^(test|src|bench)\/|\.test\.|\.map$|tsbuildinfo/.test(path)),
     ).toEqual([]);
+    tarball = join(place, packed?.filename ?? '');
     await writeFile(join(folder, 'package.json'), '{"name":"consumer","private":true,"type":"module"}');
-    await run(
-      'npm',
-      ['install', '--no-audit', '--no-fund', '--prefer-offline', join(place, packed?.filename ?? '')],
-      { cwd: folder },
-    );
+    await run('npm', ['install', '--no-audit', '--no-fund', '--prefer-offline', tarball], { cwd: folder });
     // prom-client has it as a dependency. Moved there, it is not installed for anything else.
     await mkdir(join(folder, 'node_modules/prom-client/node_modules'), { recursive: true });
     await rename(
@@ -159,39 +158,52 @@ describe('the package, installed into an empty folder', () => {
     ]);
   });
 
-  it('has types that a strict consumer can compile against', async () => {
-    await writeFile(
-      join(folder, 'program.ts'),
-      `import { acquire, type Lease, type LeaseEvent } from 'nodelease';
-       import type { LeaseStore } from 'nodelease/store';
-       import { S3LeaseStore } from 'nodelease/store/s3';
-       import { FileLeaseStore } from 'nodelease/store/file';
-       import { MemoryLeaseStore } from 'nodelease/store/memory';
-       import { acquireLease } from 'nodelease/engine';
-       export async function program(): Promise<number> {
-         await using lease: Lease = await acquire({ onEvent: (event: LeaseEvent) => console.log(event.type) });
-         return lease.id;
-       }
-       export const all: unknown[] = [S3LeaseStore, FileLeaseStore, MemoryLeaseStore, acquireLease];
-       export type Store = LeaseStore;`,
-    );
-    await mkdir(join(folder, 'node_modules/@types'), { recursive: true });
-    await symlink(resolve('node_modules/@types/node'), join(folder, 'node_modules/@types/node'));
-    await symlink(resolve('node_modules/undici-types'), join(folder, 'node_modules/undici-types'));
-    const options = [
-      '--strict',
-      '--noEmit',
-      '--module',
-      'nodenext',
-      '--target',
-      'es2023',
-      '--lib',
-      'es2023,esnext.disposable',
-      '--types',
-      'node',
-    ];
-    await run(resolve('node_modules/.bin/tsc'), [...options, '--skipLibCheck', 'program.ts'], {
-      cwd: folder,
+  describe('has types that a strict consumer compiles, with those of all libraries', () => {
+    beforeAll(async () => {
+      const { exports } = JSON.parse(await readFile(resolve('package.json'), 'utf8')) as {
+        exports: Record<string, unknown>;
+      };
+      const entries = Object.keys(exports).filter((path) => path !== './package.json');
+      await writeFile(
+        join(folder, 'program.ts'),
+        `${entries.map((path, n) => `export * as entry${n} from 'nodelease${path.slice(1)}';`).join('\n')}
+         import { acquire, type Lease, type LeaseEvent } from 'nodelease';
+         export async function program(): Promise<number> {
+           await using lease: Lease = await acquire({ onEvent: (event: LeaseEvent) => console.log(event.type) });
+           return lease.id;
+         }`,
+      );
+      // The only types that it installs: those of Node.js, and of what fetch is declared in.
+      await mkdir(join(folder, 'node_modules/@types'), { recursive: true });
+      await symlink(resolve('node_modules/@types/node'), join(folder, 'node_modules/@types/node'));
+      await symlink(resolve('node_modules/undici-types'), join(folder, 'node_modules/undici-types'));
     });
+
+    it.each([
+      ['node16', 'node16'],
+      ['nodenext', 'nodenext'],
+      ['esnext', 'bundler'],
+    ])('as modules of %s, resolved for %s', async (module, moduleResolution) => {
+      const options = { strict: true, noEmit: true, skipLibCheck: false, module, moduleResolution };
+      await writeFile(
+        join(folder, 'tsconfig.json'),
+        JSON.stringify({
+          compilerOptions: {
+            ...options,
+            ...{ target: 'es2023', lib: ['es2023', 'esnext.disposable'], types: ['node'] },
+          },
+          files: ['program.ts'],
+        }),
+      );
+      await run(resolve('node_modules/.bin/tsc'), [], { cwd: folder });
+    });
+  });
+
+  it('has no fault that publint or are-the-types-wrong knows', async () => {
+    const { messages } = await publint({ pack: { tarball: new Uint8Array(await readFile(tarball)).buffer } });
+    // The command is a script for /bin/sh, and the shell stays where it is process 1 of a container.
+    expect(messages.filter(({ code }) => code !== 'BIN_FILE_NOT_EXECUTABLE')).toEqual([]);
+    // It exits with 1 for a fault. The package has ES modules only, which CommonJS gets by `import()`.
+    await run(resolve('node_modules/.bin/attw'), [tarball, '--profile', 'esm-only', '--no-definitely-typed']);
   });
 });
