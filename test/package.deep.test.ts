@@ -1,62 +1,47 @@
 import { execFile } from 'node:child_process';
-import { mkdtempSync } from 'node:fs';
-import { mkdir, readdir, readFile, rename, rm, symlink, unlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readdir, readFile, symlink, unlink, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { publint } from 'publint';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type InstalledPackage, installPackage } from './support/installed-package.js';
 
 const run = promisify(execFile);
 
 describe('the package, installed into an empty folder', () => {
-  const place = mkdtempSync(join(tmpdir(), 'nodelease-package-'));
-  const folder = join(place, 'project');
-  let tarball = '';
+  let installed: InstalledPackage;
+  let folder: string;
 
   beforeAll(async () => {
-    await mkdir(folder);
-    // What prepack would do has been done by the set-up of these tests, and is in use by them.
-    const { stdout } = await run('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', place]);
-    const listing: unknown = JSON.parse(stdout);
-    const [packed] = (Array.isArray(listing) ? listing : Object.values(listing as object)) as {
-      filename: string;
-      files: { path: string }[];
-    }[];
-    expect(packed?.files.map(({ path }) => path)).toEqual(
+    installed = await installPackage();
+    folder = installed.folder;
+  }, 240_000);
+
+  afterAll(() => installed.remove());
+
+  it('has what the build compiles, bundles and copies, and no sources or tests', () => {
+    expect(installed.files).toEqual(
       expect.arrayContaining([
         ...['LICENSE', 'README.md', 'CHANGELOG.md', 'dist/index.d.ts'],
-        // What the build copies or compiles apart from the rest.
         ...['dist/console/frame.html', 'dist/console/console.css', 'dist/console/page/main.js'],
         'dist/console/LICENSES',
         ...['dist/cli/nodelease.js', 'dist/cli/package.json', 'dist/cli/LICENSES'],
       ]),
     );
     expect(
-      packed?.files.filter(({ path }) => /^(test|src|bench)\/|\.test\.|\.map$|tsbuildinfo/.test(path)),
+      installed.files.filter((path) => /^(test|src|bench)\/|\.test\.|\.map$|tsbuildinfo/.test(path)),
     ).toEqual([]);
-    tarball = join(place, packed?.filename ?? '');
-    await writeFile(join(folder, 'package.json'), '{"name":"consumer","private":true,"type":"module"}');
-    await run('npm', ['install', '--no-audit', '--no-fund', '--prefer-offline', tarball], { cwd: folder });
-    // prom-client has it as a dependency. Moved there, it is not installed for anything else.
-    await mkdir(join(folder, 'node_modules/prom-client/node_modules'), { recursive: true });
-    await rename(
-      join(folder, 'node_modules/@opentelemetry'),
-      join(folder, 'node_modules/prom-client/node_modules/@opentelemetry'),
-    );
-  }, 240_000);
-
-  afterAll(() => rm(place, { recursive: true, force: true }));
+  });
 
   it('brings what the library needs, and not what is in the bundled command', async () => {
     const { dependencies } = JSON.parse(await readFile(resolve('package.json'), 'utf8')) as {
       dependencies: Record<string, string>;
     };
-    const installed = await readdir(join(folder, 'node_modules'));
-    for (const name of Object.keys(dependencies)) expect(installed).toContain(name.split('/')[0]);
+    const present = await readdir(join(folder, 'node_modules'));
+    for (const name of Object.keys(dependencies)) expect(present).toContain(name.split('/')[0]);
     expect(
-      installed.filter((name) =>
+      present.filter((name) =>
         ['@opentelemetry', 'commander', 'pino', 'pino-pretty', 'rolldown'].includes(name),
       ),
     ).toEqual([]);
@@ -200,6 +185,7 @@ describe('the package, installed into an empty folder', () => {
   });
 
   it('has no fault that publint or are-the-types-wrong knows', async () => {
+    const { tarball } = installed;
     const { messages } = await publint({ pack: { tarball: new Uint8Array(await readFile(tarball)).buffer } });
     // The command is a script for /bin/sh, and the shell stays where it is process 1 of a container.
     expect(messages.filter(({ code }) => code !== 'BIN_FILE_NOT_EXECUTABLE')).toEqual([]);
