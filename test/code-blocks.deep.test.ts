@@ -66,7 +66,7 @@ beforeAll(async () => {
   bucket = await createBucket(inject('s3'));
   await mkdir(folder, { recursive: true });
   for (const program of programs) {
-    // In a program of its own: its servers, its prefix and its chroot.
+    // The servers of this run, with a separate prefix and chroot.
     const code = program.code
       .replaceAll('s3://my-bucket', `s3://${bucket.name}/${fileOf(program)}`)
       .replaceAll("'my-bucket'", `'${bucket.name}'`)

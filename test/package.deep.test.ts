@@ -120,6 +120,16 @@ describe('the package, installed into an empty folder', () => {
     );
   });
 
+  it('loads no package of CommonJS, such as the ZooKeeper library, before it is used', async () => {
+    await writeFile(
+      join(folder, 'lean.mjs'),
+      `import 'nodelease';
+       import { createRequire } from 'node:module';
+       console.log(Object.keys(createRequire(import.meta.url).cache));`,
+    );
+    expect((await run(process.execPath, ['lean.mjs'], { cwd: folder })).stdout).toBe('[]\n');
+  });
+
   it('traces where the API of OpenTelemetry is installed', async () => {
     const api = join(folder, 'node_modules/@opentelemetry');
     await symlink(resolve('node_modules/@opentelemetry'), api);

@@ -19,7 +19,7 @@ export interface LibrarySessionOptions extends LibraryConnectionOptions {
 
 /** The part of a session that the client needs: the simulation has another implementation. */
 export type Session = Pick<LibrarySession, keyof LibrarySession>;
-export type OpenSession = (options: LibrarySessionOptions) => Session;
+export type OpenSession = (options: LibrarySessionOptions) => Session | Promise<Session>;
 
 /**
  * One session with ZooKeeper: one client of the library.
