@@ -1,4 +1,9 @@
 import { buffer } from 'node:stream/consumers';
+import type {
+  ContainerClient,
+  ContainerListBlobHierarchySegmentResponse,
+  HttpHeaders,
+} from '@azure/storage-blob';
 import { bounded } from '../bounded.js';
 import { ageFromHeaders, storeTime } from '../http-times.js';
 import type { LeaseStore, Listing, StoreCallOptions, StoredObject, WriteResult } from '../lease-store.js';
@@ -7,74 +12,29 @@ import { attempt, required, type StoreRequest, senseless } from '../store-reques
 import { below } from '../store-url.js';
 import { classifyReply } from './classify-reply.js';
 
-/** What the replies of the SDK have in common. */
-export interface AzureReply {
-  readonly _response: { readonly headers: { get(name: string): string | undefined } };
-  readonly etag?: string;
-}
-
-/** One blob, as far as the store uses the SDK's client. */
-export interface AzureBlob {
-  download(
-    offset: number,
-    count: undefined,
-    options: { readonly abortSignal: AbortSignal; readonly maxRetryRequests: number },
-  ): Promise<
-    AzureReply & {
-      readonly metadata?: Readonly<Record<string, string>>;
-      readonly readableStreamBody?: NodeJS.ReadableStream;
-    }
-  >;
-  upload(
-    body: Buffer,
-    length: number,
-    options: {
-      readonly abortSignal: AbortSignal;
-      readonly conditions: { readonly ifNoneMatch: string } | { readonly ifMatch: string };
-      readonly metadata: Record<string, string>;
-      readonly blobHTTPHeaders: { readonly blobContentType: string; readonly blobCacheControl: string };
-    },
-  ): Promise<AzureReply>;
-  delete(options: { readonly abortSignal: AbortSignal }): Promise<AzureReply>;
-}
-
-/** One page of a listing. */
-export interface AzurePage extends AzureReply {
-  readonly segment?: {
-    readonly blobItems: readonly {
-      readonly name: string;
-      readonly properties: {
-        readonly etag: string;
-        readonly contentLength?: number;
-        readonly lastModified: Date;
-      };
-    }[];
-  };
-  readonly continuationToken?: string;
-}
-
 /**
- * What the store uses of the SDK's `ContainerClient`. Declared here, since types that are published may not
- * refer to a package that only some users install.
+ * A `ContainerClient` of `@azure/storage-blob`, by what distinguishes it: published types do not refer to a
+ * package that only some users install.
  */
-export interface AzureRequests {
-  getBlockBlobClient(name: string): AzureBlob;
-  listBlobsByHierarchy(
-    delimiter: string,
-    options: { readonly prefix: string; readonly abortSignal: AbortSignal },
-  ): {
-    byPage(settings: { readonly maxPageSize: number; readonly continuationToken?: string }): {
-      next(): Promise<IteratorResult<AzurePage, undefined>>;
-    };
-  };
+export interface AzureContainer {
+  readonly accountName: string;
+  readonly containerName: string;
+  readonly url: string;
+  /** Makes the client of one blob. */
+  getBlockBlobClient(blobName: string): object;
 }
 
 /** Settings of an {@link AzureLeaseStore}. */
 export interface AzureLeaseStoreOptions extends ObjectStoreOptions {
   readonly account: string;
   readonly container: string;
-  /** A `ContainerClient` of the container. Its own retries are off (`maxTries: 1`). */
-  readonly client: AzureRequests;
+  /** Its own retries are off (`maxTries: 1`). */
+  readonly client: AzureContainer;
+}
+
+/** What the replies of the SDK have in common. */
+interface Reply {
+  readonly _response: { readonly headers: Pick<HttpHeaders, 'get'> };
 }
 
 /**
@@ -82,9 +42,12 @@ export interface AzureLeaseStoreOptions extends ObjectStoreOptions {
  * makes one request and repeats none; only a listing makes one a page, of 5,000 blobs.
  */
 export class AzureLeaseStore extends StoreDriver implements LeaseStore {
+  readonly #client: ContainerClient;
+
   constructor(private readonly options: AzureLeaseStoreOptions) {
-    const { account, container, prefix, pollMs } = options;
+    const { account, container, prefix, pollMs, client } = options;
     super(`azblob://${account}/${container}${below(prefix)}`, prefix, pollMs);
+    this.#client = client as ContainerClient;
   }
 
   async read(key: string, options?: StoreCallOptions): Promise<StoredObject | undefined> {
@@ -111,10 +74,10 @@ export class AzureLeaseStore extends StoreDriver implements LeaseStore {
     const request = this.request('list');
     return this.allPages(async (continuationToken) => {
       const page = await this.#call(request, options, async (abortSignal) => {
-        const pages = this.options.client
+        const pages = this.#client
           .listBlobsByHierarchy('/', { prefix: this.keyPrefix, abortSignal })
           .byPage({ maxPageSize: 5_000, ...(continuationToken !== undefined && { continuationToken }) });
-        return (await pages.next()).value;
+        return (await pages.next()).value as ContainerListBlobHierarchySegmentResponse;
       });
       if (typeof page === 'string' || page?.segment === undefined)
         throw senseless(request, 'no listing: is this Blob Storage?');
@@ -171,11 +134,11 @@ export class AzureLeaseStore extends StoreDriver implements LeaseStore {
   }
 
   #blob(key: string) {
-    return this.options.client.getBlockBlobClient(this.keyPrefix + key);
+    return this.#client.getBlockBlobClient(this.keyPrefix + key);
   }
 }
 
-function dateOf({ _response }: AzureReply): string | undefined {
+function dateOf({ _response }: Reply): string | undefined {
   return _response.headers.get('date');
 }
 
