@@ -1,7 +1,7 @@
 import { ConfigError } from '../base/errors.js';
 import { textOf } from './fields.js';
 
-/** Whether a package could not be loaded since it is not installed; not where one of its imports is missing. */
+/** Whether an import failed since this package is not installed, and not one of its own imports. */
 export function isNotInstalled(name: string, error: unknown): boolean {
   return (
     /^(ERR_)?MODULE_NOT_FOUND$/.test(textOf(error, 'code') ?? '') &&
