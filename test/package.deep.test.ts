@@ -5,59 +5,45 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
+import { publint } from 'publint';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type InstalledPackage, installPackage } from './support/installed-package.js';
 
 const run = promisify(execFile);
 
 describe('the package, installed into an empty folder', () => {
-  const place = mkdtempSync(join(tmpdir(), 'nodelease-package-'));
-  const folder = join(place, 'project');
+  let installed: InstalledPackage;
+  let folder: string;
 
   beforeAll(async () => {
-    await mkdir(folder);
-    // What prepack would do has been done by the set-up of these tests, and is in use by them.
-    const { stdout } = await run('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', place]);
-    const listing: unknown = JSON.parse(stdout);
-    const [packed] = (Array.isArray(listing) ? listing : Object.values(listing as object)) as {
-      filename: string;
-      files: { path: string }[];
-    }[];
-    expect(packed?.files.map(({ path }) => path)).toEqual(
+    installed = await installPackage();
+    folder = installed.folder;
+  }, 240_000);
+
+  afterAll(() => installed.remove());
+
+  it('has what the build compiles, bundles and copies, and no sources or tests', () => {
+    expect(installed.files).toEqual(
       expect.arrayContaining([
         ...['LICENSE', 'README.md', 'CHANGELOG.md', 'dist/index.d.ts'],
-        // What the build copies or compiles apart from the rest.
         ...['dist/console/frame.html', 'dist/console/console.css', 'dist/console/page/main.js'],
         'dist/console/LICENSES',
         ...['dist/cli/nodelease.js', 'dist/cli/package.json', 'dist/cli/LICENSES'],
       ]),
     );
     expect(
-      packed?.files.filter(({ path }) => /^(test|src|bench)\/|\.test\.|\.map$|tsbuildinfo/.test(path)),
+      installed.files.filter((path) => /^(test|src|bench)\/|\.test\.|\.map$|tsbuildinfo/.test(path)),
     ).toEqual([]);
-    await writeFile(join(folder, 'package.json'), '{"name":"consumer","private":true,"type":"module"}');
-    await run(
-      'npm',
-      ['install', '--no-audit', '--no-fund', '--prefer-offline', join(place, packed?.filename ?? '')],
-      { cwd: folder },
-    );
-    // prom-client has it as a dependency. Moved there, it is not installed for anything else.
-    await mkdir(join(folder, 'node_modules/prom-client/node_modules'), { recursive: true });
-    await rename(
-      join(folder, 'node_modules/@opentelemetry'),
-      join(folder, 'node_modules/prom-client/node_modules/@opentelemetry'),
-    );
-  }, 240_000);
-
-  afterAll(() => rm(place, { recursive: true, force: true }));
+  });
 
   it('brings what the library needs, and not what is in the bundled command', async () => {
     const { dependencies } = JSON.parse(await readFile(resolve('package.json'), 'utf8')) as {
       dependencies: Record<string, string>;
     };
-    const installed = await readdir(join(folder, 'node_modules'));
-    for (const name of Object.keys(dependencies)) expect(installed).toContain(name.split('/')[0]);
+    const present = await readdir(join(folder, 'node_modules'));
+    for (const name of Object.keys(dependencies)) expect(present).toContain(name.split('/')[0]);
     expect(
-      installed.filter((name) =>
+      present.filter((name) =>
         ['@opentelemetry', 'commander', 'pino', 'pino-pretty', 'rolldown'].includes(name),
       ),
     ).toEqual([]);
@@ -147,6 +133,16 @@ describe('the package, installed into an empty folder', () => {
     );
   });
 
+  it('loads no package of CommonJS, such as the ZooKeeper library, before it is used', async () => {
+    await writeFile(
+      join(folder, 'lean.mjs'),
+      `import 'nodelease';
+       import { createRequire } from 'node:module';
+       console.log(Object.keys(createRequire(import.meta.url).cache));`,
+    );
+    expect((await run(process.execPath, ['lean.mjs'], { cwd: folder })).stdout).toBe('[]\n');
+  });
+
   it('traces where the API of OpenTelemetry is installed', async () => {
     const api = join(folder, 'node_modules/@opentelemetry');
     await symlink(resolve('node_modules/@opentelemetry'), api);
@@ -170,39 +166,53 @@ describe('the package, installed into an empty folder', () => {
     ]);
   });
 
-  it('has types that a strict consumer can compile against', async () => {
-    await writeFile(
-      join(folder, 'program.ts'),
-      `import { acquire, type Lease, type LeaseEvent } from 'nodelease';
-       import type { LeaseStore } from 'nodelease/store';
-       import { S3LeaseStore } from 'nodelease/store/s3';
-       import { FileLeaseStore } from 'nodelease/store/file';
-       import { MemoryLeaseStore } from 'nodelease/store/memory';
-       import { acquireLease } from 'nodelease/engine';
-       export async function program(): Promise<number> {
-         await using lease: Lease = await acquire({ onEvent: (event: LeaseEvent) => console.log(event.type) });
-         return lease.id;
-       }
-       export const all: unknown[] = [S3LeaseStore, FileLeaseStore, MemoryLeaseStore, acquireLease];
-       export type Store = LeaseStore;`,
-    );
-    await mkdir(join(folder, 'node_modules/@types'), { recursive: true });
-    await symlink(resolve('node_modules/@types/node'), join(folder, 'node_modules/@types/node'));
-    await symlink(resolve('node_modules/undici-types'), join(folder, 'node_modules/undici-types'));
-    const options = [
-      '--strict',
-      '--noEmit',
-      '--module',
-      'nodenext',
-      '--target',
-      'es2023',
-      '--lib',
-      'es2023,esnext.disposable',
-      '--types',
-      'node',
-    ];
-    await run(resolve('node_modules/.bin/tsc'), [...options, '--skipLibCheck', 'program.ts'], {
-      cwd: folder,
+  describe('has types that a strict consumer compiles, with those of all libraries', () => {
+    beforeAll(async () => {
+      const { exports } = JSON.parse(await readFile(resolve('package.json'), 'utf8')) as {
+        exports: Record<string, unknown>;
+      };
+      const entries = Object.keys(exports).filter((path) => path !== './package.json');
+      await writeFile(
+        join(folder, 'program.ts'),
+        `${entries.map((path, n) => `export * as entry${n} from 'nodelease${path.slice(1)}';`).join('\n')}
+         import { acquire, type Lease, type LeaseEvent } from 'nodelease';
+         export async function program(): Promise<number> {
+           await using lease: Lease = await acquire({ onEvent: (event: LeaseEvent) => console.log(event.type) });
+           return lease.id;
+         }`,
+      );
+      // The only types that it installs: those of Node.js, and of what fetch is declared in.
+      await mkdir(join(folder, 'node_modules/@types'), { recursive: true });
+      await symlink(resolve('node_modules/@types/node'), join(folder, 'node_modules/@types/node'));
+      await symlink(resolve('node_modules/undici-types'), join(folder, 'node_modules/undici-types'));
     });
+
+    it.each([
+      ['node16', 'node16'],
+      ['nodenext', 'nodenext'],
+      ['esnext', 'bundler'],
+    ])('as modules of %s, resolved for %s', async (module, moduleResolution) => {
+      const options = { strict: true, noEmit: true, skipLibCheck: false, module, moduleResolution };
+      await writeFile(
+        join(folder, 'tsconfig.json'),
+        JSON.stringify({
+          compilerOptions: {
+            ...options,
+            ...{ target: 'es2023', lib: ['es2023', 'esnext.disposable'], types: ['node'] },
+          },
+          files: ['program.ts'],
+        }),
+      );
+      await run(resolve('node_modules/.bin/tsc'), [], { cwd: folder });
+    });
+  });
+
+  it('has no fault that publint or are-the-types-wrong knows', async () => {
+    const { tarball } = installed;
+    const { messages } = await publint({ pack: { tarball: new Uint8Array(await readFile(tarball)).buffer } });
+    // The command is a script for /bin/sh, and the shell stays where it is process 1 of a container.
+    expect(messages.filter(({ code }) => code !== 'BIN_FILE_NOT_EXECUTABLE')).toEqual([]);
+    // It exits with 1 for a fault. The package has ES modules only, which CommonJS gets by `import()`.
+    await run(resolve('node_modules/.bin/attw'), [tarball, '--profile', 'esm-only', '--no-definitely-typed']);
   });
 });

@@ -23,6 +23,8 @@ export default {
   excludePrivate: true,
   excludeProtected: true,
   excludeInternal: true,
+  // A parameter of two constructors that is for other rooms only.
+  intentionallyNotExported: ['ReconcileLoop'],
   validation: {
     notExported: true,
     invalidLink: true,

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { buffer } from 'node:stream/consumers';
 import { isatty } from 'node:tty';
@@ -6,16 +5,13 @@ import { fileURLToPath } from 'node:url';
 import { explain } from '../base/errors.js';
 import { containerSign } from '../base/host/container.js';
 import { systemClock, systemRandom } from '../base/system.js';
+import { VERSION } from '../base/version.js';
 import { runCommandLine } from './commands/command-line.js';
 import { ExitCode } from './exit-codes.js';
 import type { Screen } from './terminal/io.js';
 import { StandardOutput } from './terminal/standard-output.js';
 
 // The only file that touches the process' arguments, environment and exit.
-
-const packageFile: { version: string } = JSON.parse(
-  readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
-);
 
 const STANDARD_INPUT = 0;
 const STANDARD_OUTPUT = 1;
@@ -72,7 +68,7 @@ async function main(): Promise<void> {
       screen,
       program: [process.execPath, fileURLToPath(new URL('./nodelease.js', import.meta.url))],
     },
-    packageFile.version,
+    VERSION,
   );
   // A pipe whose reader is slow takes the rest of a long answer later. After a signal, a reader that has
   // stopped reading is not waited for.

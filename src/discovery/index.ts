@@ -1,3 +1,4 @@
+export type { ViewedZooKeeper } from '../zookeeper/children-view.js';
 export type { ReconcileEvent, ReconcileState } from '../zookeeper/reconcile-loop.js';
 export {
   type AnnouncedEndpoint,

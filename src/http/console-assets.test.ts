@@ -113,7 +113,10 @@ describe('the page', () => {
     const response = await app.request('/');
     expect([response.status, await response.json()]).toEqual([
       503,
-      { error: 'unavailable', message: 'the console is not there: it is made by npm run build' },
+      {
+        error: 'unavailable',
+        message: 'the console is not there: it is made by npm run build, and is in no bundle',
+      },
     ]);
     build();
     expect((await app.request('/')).status).toBe(200);

@@ -40,13 +40,14 @@ export type ConsolePage = 'main' | 'services';
 /**
  * Pages of the console and what they load, `/console/*`, as an app to be mounted. Their own paths are
  * relative: it may be mounted below a path that ends in a slash. Where the sources were not built, every
- * answer is a 503 that says so.
+ * answer is a 503 that says so; so it is in a bundle.
  *
  * @param pages by their paths
+ * @param folder esbuild's CommonJS has no `import.meta.url`
  */
 export function consoleAssets(
   pages: Readonly<Record<string, ConsolePage | undefined>>,
-  folder: URL = new URL('../console/', import.meta.url),
+  folder: URL = new URL('../console/', import.meta.url ?? 'file:///'),
 ): Hono {
   const root = fileURLToPath(folder);
   const app = new Hono();
@@ -56,7 +57,10 @@ export function consoleAssets(
       GET: async (context) => {
         // Sources have the page, too, but nothing that it could load.
         if (!existsSync(join(root, 'page/main.js')))
-          throw new HttpProblem('unavailable', 'the console is not there: it is made by npm run build');
+          throw new HttpProblem(
+            'unavailable',
+            'the console is not there: it is made by npm run build, and is in no bundle',
+          );
         // Browsers ask again each time, and get a 304 while it is the same.
         context.header('cache-control', 'no-cache');
         const found = await serve(context);

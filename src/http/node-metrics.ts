@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs';
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { Clock } from '../base/clock.js';
+import { VERSION } from '../base/version.js';
 import type { NodeHealth, NodeMonitor, NodePhase } from '../runtime/node-monitor.js';
 import type { MetricsText } from './node-app.js';
 import { nodeCounters } from './node-counters.js';
@@ -144,7 +144,7 @@ function registerGauges(
     labelNames: ['version'],
     registers,
   };
-  new Gauge(info).set({ version: packageVersion() }, 1);
+  new Gauge(info).set({ version: VERSION }, 1);
 }
 
 function isHeld({ state }: NodeHealth): boolean {
@@ -164,13 +164,6 @@ function offsetMs(monitor: NodeMonitor, clock: Pick<Clock, 'now'>): number {
   if (time === undefined || time.signal.aborted) return Number.NaN;
   const now = time.now();
   return now > 0 && Number.isFinite(now) ? now - clock.now() : Number.NaN;
-}
-
-function packageVersion(): string {
-  const { version }: { version: string } = JSON.parse(
-    readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
-  );
-  return version;
 }
 
 /**

@@ -17,7 +17,7 @@ import type { ZooKeeperTls } from '../zookeeper/connection/tls.js';
 import { holdNode } from './hold-node.js';
 import { type LossPolicy, type ManagedLease, manage } from './managed-lease.js';
 import { NodeMonitor } from './node-monitor.js';
-import { installedTracer } from './preloaded-sdk.js';
+import { installedTracer } from './open-telemetry-tracer.js';
 
 /** How to acquire a node id. */
 export interface AcquireOptions {

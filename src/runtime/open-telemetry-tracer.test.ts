@@ -1,3 +1,4 @@
+import * as api from '@opentelemetry/api';
 import { context, SpanStatusCode, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import {
@@ -38,7 +39,7 @@ async function hold() {
       }
     }),
   );
-  const tracer = new OpenTelemetryTracer(clock);
+  const tracer = new OpenTelemetryTracer(clock, api);
   const wanted = { nodes: 1, durationMs: 15_000, graceMs: 1_000 };
   // As within a request of a program: spans that outlive it must not become a part of its trace.
   const lease = await trace.getTracer('caller').startActiveSpan('start-up', async (span) => {
@@ -154,7 +155,7 @@ describe('the spans of a lease', () => {
   it('say why no node id was acquired', async () => {
     const { clock, session } = await hold();
     exporter.reset();
-    const tracer = new OpenTelemetryTracer(clock);
+    const tracer = new OpenTelemetryTracer(clock, api);
     const second = acquireLease({
       clock,
       random: seededRandom(2),
@@ -169,7 +170,7 @@ describe('the spans of a lease', () => {
   });
 
   it('do not contain the secrets of a store', async () => {
-    const tracer = new OpenTelemetryTracer(new VirtualClock());
+    const tracer = new OpenTelemetryTracer(new VirtualClock(), api);
     const shown = async (url: string) => {
       exporter.reset();
       await tracer.span('nodelease.acquire', { 'nodelease.store': url }, async () => undefined);
@@ -182,7 +183,7 @@ describe('the spans of a lease', () => {
 
   it('can be reported after their end, with their duration', () => {
     const clock = new VirtualClock();
-    const tracer = new OpenTelemetryTracer(clock);
+    const tracer = new OpenTelemetryTracer(clock, api);
     tracer.past('nodelease.renew', { 'nodelease.node_id': 3 }, 250);
     tracer.past('nodelease.renew', { 'nodelease.node_id': 3 }, 0, new Error('taken'));
     const [well, ill] = spans('nodelease.renew');
@@ -199,7 +200,7 @@ describe('without an SDK', () => {
   it('acquiring, renewing and releasing are as they were', async () => {
     const clock = new VirtualClock();
     const store = new MemoryLeaseStore({ clock }, new MemoryBucket(clock, 1));
-    const tracer = new OpenTelemetryTracer(clock);
+    const tracer = new OpenTelemetryTracer(clock, api);
     const lease = await acquireLease({
       clock,
       random: seededRandom(1),

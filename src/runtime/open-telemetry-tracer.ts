@@ -1,11 +1,5 @@
-import {
-  type Span,
-  SpanKind,
-  SpanStatusCode,
-  type Tracer,
-  type TracerProvider,
-  trace,
-} from '@opentelemetry/api';
+import type * as openTelemetry from '@opentelemetry/api';
+import type { Span, Tracer, TracerProvider } from '@opentelemetry/api';
 import type { Clock } from '../base/clock.js';
 import { explain } from '../base/errors.js';
 import type {
@@ -14,6 +8,7 @@ import type {
   LeaseTracer,
   NoteAttributes,
 } from '../lease/model/lease-tracer.js';
+import { isNotInstalled } from '../store/optional-package.js';
 
 /** The attribute whose value is a URL that may hold a password. */
 const STORE = 'nodelease.store';
@@ -30,10 +25,18 @@ const STORE = 'nodelease.store';
  */
 export class OpenTelemetryTracer implements LeaseTracer {
   /** The tracer of the registered SDK; without an SDK, spans are dropped. */
-  readonly #tracer: Tracer = trace.getTracer('nodelease');
+  readonly #tracer: Tracer;
 
-  /** @param clock the source of the start of a span that is reported after its end */
-  constructor(private readonly clock: Pick<Clock, 'now'>) {}
+  /**
+   * @param clock the source of the start of a span that is reported after its end
+   * @param api imported by the caller: the package is optional
+   */
+  constructor(
+    private readonly clock: Pick<Clock, 'now'>,
+    private readonly api: typeof openTelemetry,
+  ) {
+    this.#tracer = api.trace.getTracer('nodelease');
+  }
 
   span<T>(
     name: LeaseSpanName,
@@ -41,7 +44,7 @@ export class OpenTelemetryTracer implements LeaseTracer {
     run: (note: NoteAttributes) => Promise<T>,
   ): Promise<T> {
     const options = {
-      kind: SpanKind.INTERNAL,
+      kind: this.api.SpanKind.INTERNAL,
       attributes: presentable(attributes),
       root: name === 'nodelease.renew',
     };
@@ -49,7 +52,7 @@ export class OpenTelemetryTracer implements LeaseTracer {
       try {
         return await run((later) => span.setAttributes(presentable(later)));
       } catch (error) {
-        fail(span, error);
+        this.#fail(span, error);
         throw error;
       } finally {
         span.end();
@@ -65,7 +68,7 @@ export class OpenTelemetryTracer implements LeaseTracer {
       root: name === 'nodelease.renew',
     };
     const span = this.#tracer.startSpan(name, options);
-    if (failure !== undefined) fail(span, failure);
+    if (failure !== undefined) this.#fail(span, failure);
     span.end(endTime);
   }
 
@@ -76,20 +79,29 @@ export class OpenTelemetryTracer implements LeaseTracer {
    * @throws the error of the exporter
    */
   async flush(): Promise<void> {
-    const provider: Registered = trace.getTracerProvider();
+    const provider: Registered = this.api.trace.getTracerProvider();
     await (provider.getDelegate?.() ?? provider).forceFlush?.();
   }
+
+  #fail(span: Span, error: unknown): void {
+    span.recordException(error instanceof Error ? error : explain(error));
+    span.setStatus({ code: this.api.SpanStatusCode.ERROR, message: explain(error) });
+  }
+}
+
+/** A tracer; undefined where `@opentelemetry/api`, an optional peer dependency, is not installed. */
+export async function installedTracer(clock: Pick<Clock, 'now'>): Promise<OpenTelemetryTracer | undefined> {
+  const api = await import('@opentelemetry/api').catch((error) => {
+    if (isNotInstalled('@opentelemetry/api', error)) return undefined;
+    throw error;
+  });
+  return api && new OpenTelemetryTracer(clock, api);
 }
 
 /** A registered provider, or the API's own proxy for it. The API does not declare these methods of SDKs. */
 interface Registered extends TracerProvider {
   getDelegate?(): Registered;
   forceFlush?(): Promise<void>;
-}
-
-function fail(span: Span, error: unknown): void {
-  span.recordException(error instanceof Error ? error : explain(error));
-  span.setStatus({ code: SpanStatusCode.ERROR, message: explain(error) });
 }
 
 function presentable(attributes: LeaseAttributes): LeaseAttributes {

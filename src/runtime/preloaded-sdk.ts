@@ -1,6 +1,3 @@
-import type { Clock } from '../base/clock.js';
-import type { OpenTelemetryTracer } from './open-telemetry-tracer.js';
-
 /** What Node.js was started with: `process.execArgv`, and the value of `NODE_OPTIONS`. */
 export interface StartOptions {
   readonly execArgv: readonly string[];
@@ -16,15 +13,4 @@ const PRELOADING = /(?:^|\s)(?:--import|--require|--experimental-loader|--loader
  */
 export function mayHaveSdk({ execArgv, nodeOptions = '' }: StartOptions): boolean {
   return PRELOADING.test(execArgv.join(' ')) || PRELOADING.test(nodeOptions);
-}
-
-/** A tracer; undefined where `@opentelemetry/api`, an optional peer dependency, is not installed. */
-export async function installedTracer(clock: Pick<Clock, 'now'>): Promise<OpenTelemetryTracer | undefined> {
-  try {
-    const { OpenTelemetryTracer: Tracer } = await import('./open-telemetry-tracer.js');
-    return new Tracer(clock);
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND') return undefined;
-    throw error;
-  }
 }

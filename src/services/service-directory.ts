@@ -40,7 +40,7 @@ export const CALL_TIMEOUT_MS = 5_000;
 /**
  * Queries of Curator's tree, and single writes to it. It remembers only its reports.
  *
- * Every method rejects with a {@link ZooKeeperError} when ZooKeeper does not answer in time. An unreadable
+ * Every method rejects with a `ZooKeeperError` when ZooKeeper does not answer in time. An unreadable
  * instance, or one that this session may not read, is left out and reported.
  */
 export class ServiceDirectory<P> {

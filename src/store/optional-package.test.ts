@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { ConfigError } from '../base/errors.js';
-import { optionalPackage } from './optional-package.js';
+import { requiredBy } from './optional-package.js';
 
-const missing = (name: string) => optionalPackage(name, 'gs://leases', () => import(name));
+const missing = (name: string) => import(name).catch(requiredBy('gs://leases', name));
 
 describe('a package that a store needs', () => {
   it('is named with the way to install it, where it is missing', async () => {
@@ -15,7 +15,7 @@ describe('a package that a store needs', () => {
 
   it('is not taken for missing where one of its imports is', async () => {
     const broken = Object.assign(new Error("Cannot find package 'other'"), { code: 'ERR_MODULE_NOT_FOUND' });
-    await expect(optionalPackage('some-package', 'gs://leases', () => Promise.reject(broken))).rejects.toBe(
+    await expect(Promise.reject(broken).catch(requiredBy('gs://leases', 'some-package'))).rejects.toBe(
       broken,
     );
   });

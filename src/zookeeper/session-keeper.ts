@@ -22,7 +22,8 @@ const RENEW_MS = { first: 200, max: 5_000 };
 /** Keeps a session: opens a new one when the last has ended, and reports the state. */
 export class SessionKeeper {
   #state: SessionState = { status: 'connecting' };
-  #session: Session;
+  /** A promise while what it needs is being loaded. */
+  #session: Session | Promise<Session>;
   /** Since the last good one. */
   #shortSessions = 0;
   #connectedAt: number | undefined;
@@ -41,12 +42,21 @@ export class SessionKeeper {
 
   /** The session to send requests to; only while the state is `connected`. */
   get session(): Session {
-    return this.#session;
+    return this.#session as Session;
   }
 
   /** The current problem, for people; undefined without one. */
   get problem(): string | undefined {
-    return this.#session.problem;
+    return this.#loaded?.problem;
+  }
+
+  /** See `SessionActivity.heardBy()`. */
+  heardBy(at: number): number {
+    return this.#loaded?.activity.heardBy(at) ?? Number.NEGATIVE_INFINITY;
+  }
+
+  get #loaded(): Session | undefined {
+    return this.#session instanceof Promise ? undefined : this.#session;
   }
 
   onState(listener: (state: SessionState) => void): () => void {
@@ -66,16 +76,17 @@ export class SessionKeeper {
       CLOSE_WITHIN_MS,
       () => new Error(`not ended within ${CLOSE_WITHIN_MS} ms`),
     );
-    const end = session.end(limit.signal);
+    const { signal } = limit;
+    const end = session instanceof Promise ? session.then((it) => it.end(signal)) : session.end(signal);
     this.#become({ status: 'closed' });
     await end;
     limit.release();
     this.#listeners.clear();
   }
 
-  #open(): Session {
+  #open(): Session | Promise<Session> {
     const { connect, onChanged, openSession, ...options } = this.options;
-    return openSession({
+    const session = openSession({
       ...options,
       servers: connect.servers,
       listener: {
@@ -89,6 +100,12 @@ export class SessionKeeper {
         changed: onChanged,
       },
     });
+    if (session instanceof Promise) {
+      void session.then((loaded) => {
+        this.#session = loaded;
+      });
+    }
+    return session;
   }
 
   #suspend(): void {

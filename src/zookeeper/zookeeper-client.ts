@@ -2,7 +2,7 @@ import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
 import { type Call, CallQueue } from './call-queue.js';
 import { type ConnectString, parseAuth, parseConnectString } from './connect-string.js';
-import { LibrarySession, type OpenSession, type Session } from './connection/library-session.js';
+import type { OpenSession, Session } from './connection/library-session.js';
 import { prepareTls, type ZooKeeperTls } from './connection/tls.js';
 import { SessionKeeper } from './session-keeper.js';
 import type { SessionState } from './session-state.js';
@@ -68,6 +68,12 @@ export function openZooKeeper(options: ZooKeeperOptions): ZooKeeperClient {
   return new ZooKeeperClient(options);
 }
 
+/** Programs that only could use ZooKeeper do not load the library: it takes 12 MiB. */
+const openLibrarySession: OpenSession = async (options) => {
+  const { LibrarySession } = await import('./connection/library-session.js');
+  return new LibrarySession(options);
+};
+
 /**
  * A client of ZooKeeper over `node-zookeeper-client`.
  *
@@ -85,7 +91,7 @@ export class ZooKeeperClient implements ZooKeeper {
   /** @see openZooKeeper @internal */
   constructor(
     private readonly options: ZooKeeperOptions,
-    openSession: OpenSession = (session) => new LibrarySession(session),
+    openSession: OpenSession = openLibrarySession,
   ) {
     const { clock, random } = options;
     const sessionTimeoutMs = milliseconds(
@@ -138,7 +144,7 @@ export class ZooKeeperClient implements ZooKeeper {
   }
 
   heardBy(at: number): number {
-    return this.#keeper.session.activity.heardBy(at);
+    return this.#keeper.heardBy(at);
   }
 
   /** How many watches are open. */

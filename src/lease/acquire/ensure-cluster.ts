@@ -18,7 +18,7 @@ import { whileStoreIsAway } from '../session/store-retry.js';
 import { type StoreSession, UNHURRIED_LISTING_MS } from '../session/store-session.js';
 import { ProbeWait } from './probe-wait.js';
 
-/** Options of {@link ensureCluster}. */
+/** Options of `ensureCluster()`. */
 export interface EnsureClusterOptions {
   readonly session: StoreSession;
   readonly clock: Clock;

@@ -1,6 +1,8 @@
+import { existsSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import { onAbort } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
+import { ConfigError } from '../../base/errors.js';
 import type { TenureTime } from '../../lease/hold/tenure-time.js';
 import {
   type Lease,
@@ -210,7 +212,7 @@ async function startThread(
 ): Promise<Lease> {
   const { settings, emit, signal } = options;
   const shared = new SharedTenure();
-  const thread = new Worker(new URL('./keeper-thread.js', import.meta.url), {
+  const thread = new Worker(threadFile(), {
     workerData: { ...settings, tenure: shared.memory } satisfies WorkerSettings,
   });
   const cancel = onAbort(signal, () => thread.postMessage({ type: 'abort' } satisfies ToWorker));
@@ -249,4 +251,13 @@ async function startThread(
   } finally {
     cancel();
   }
+}
+
+/** @throws {ConfigError} in a bundle, which has no file for the thread */
+function threadFile(): URL {
+  // esbuild's CommonJS has no `import.meta.url`.
+  const file = new URL('./keeper-thread.js', import.meta.url ?? 'file:///');
+  if (existsSync(file)) return file;
+  const expected = "'inline', or nodelease marked as external to this bundle (--external:nodelease)";
+  throw new ConfigError('keeper', 'worker', expected);
 }

@@ -12,12 +12,24 @@ import { attempt, required, type StoreRequest, senseless } from '../store-reques
 import { below } from '../store-url.js';
 import { classifyReply } from './classify-reply.js';
 
+/**
+ * A `ContainerClient` of `@azure/storage-blob`, by what distinguishes it: published types do not refer to a
+ * package that only some users install.
+ */
+export interface AzureContainer {
+  readonly accountName: string;
+  readonly containerName: string;
+  readonly url: string;
+  /** Makes the client of one blob. */
+  getBlockBlobClient(blobName: string): object;
+}
+
 /** Settings of an {@link AzureLeaseStore}. */
 export interface AzureLeaseStoreOptions extends ObjectStoreOptions {
   readonly account: string;
   readonly container: string;
-  /** Of the container. Its own retries are off (`maxTries: 1`). */
-  readonly client: ContainerClient;
+  /** Its own retries are off (`maxTries: 1`). */
+  readonly client: AzureContainer;
 }
 
 /** What the replies of the SDK have in common. */
@@ -30,9 +42,12 @@ interface Reply {
  * makes one request and repeats none; only a listing makes one a page, of 5,000 blobs.
  */
 export class AzureLeaseStore extends StoreDriver implements LeaseStore {
+  readonly #client: ContainerClient;
+
   constructor(private readonly options: AzureLeaseStoreOptions) {
-    const { account, container, prefix, pollMs, endpoint } = options;
+    const { account, container, prefix, pollMs, endpoint, client } = options;
     super(`azblob://${account}/${container}${below(prefix)}`, prefix, pollMs, endpoint);
+    this.#client = client as ContainerClient;
   }
 
   async read(key: string, options?: StoreCallOptions): Promise<StoredObject | undefined> {
@@ -59,7 +74,7 @@ export class AzureLeaseStore extends StoreDriver implements LeaseStore {
     const request = this.request('list');
     return this.allPages(async (continuationToken) => {
       const page = await this.#call(request, options, async (abortSignal) => {
-        const pages = this.options.client
+        const pages = this.#client
           .listBlobsByHierarchy('/', { prefix: this.keyPrefix, abortSignal })
           .byPage({ maxPageSize: 5_000, ...(continuationToken !== undefined && { continuationToken }) });
         return (await pages.next()).value as ContainerListBlobHierarchySegmentResponse;
@@ -119,7 +134,7 @@ export class AzureLeaseStore extends StoreDriver implements LeaseStore {
   }
 
   #blob(key: string) {
-    return this.options.client.getBlockBlobClient(this.keyPrefix + key);
+    return this.#client.getBlockBlobClient(this.keyPrefix + key);
   }
 }
 

@@ -3,7 +3,7 @@ import * as https from 'node:https';
 import type { newPipeline, StoragePipelineOptions } from '@azure/storage-blob';
 import { ConfigError } from '../../base/errors.js';
 import { KEPT_CONNECTIONS } from '../http-client.js';
-import { optionalPackage } from '../optional-package.js';
+import { requiredBy } from '../optional-package.js';
 import { AzureLeaseStore, type AzureLeaseStoreOptions } from './azure-lease-store.js';
 
 /** Settings of {@link openAzureStore}: those of the store, and how to reach the service. */
@@ -41,10 +41,8 @@ const PROXY_VARIABLES = ['HTTPS_PROXY', 'HTTP_PROXY', 'ALL_PROXY'];
 export async function openAzureStore(options: AzureStoreOptions): Promise<AzureLeaseStore> {
   const { account, container, endpoint } = options;
   const url = `azblob://${account}/${container}`;
-  const { BlobServiceClient, ContainerClient, newPipeline } = await optionalPackage(
-    '@azure/storage-blob',
-    url,
-    () => import('@azure/storage-blob'),
+  const { BlobServiceClient, ContainerClient, newPipeline } = await import('@azure/storage-blob').catch(
+    requiredBy(url, '@azure/storage-blob'),
   );
   const open = (address: string, credential: Credential) =>
     new AzureLeaseStore({
@@ -65,10 +63,8 @@ export async function openAzureStore(options: AzureStoreOptions): Promise<AzureL
     const expected = 'https, or AZURE_STORAGE_CONNECTION_STRING with it (tokens are not sent over http)';
     throw new ConfigError('endpoint', endpoint, expected);
   }
-  const { DefaultAzureCredential } = await optionalPackage(
-    '@azure/identity',
-    url,
-    () => import('@azure/identity'),
+  const { DefaultAzureCredential } = await import('@azure/identity').catch(
+    requiredBy(url, '@azure/identity'),
   );
   const address = containerUrl(endpoint ?? `https://${account}.blob.core.windows.net`, account, container);
   return open(address, new DefaultAzureCredential());

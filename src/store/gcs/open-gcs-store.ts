@@ -1,5 +1,5 @@
 import { HttpClient } from '../http-client.js';
-import { optionalPackage } from '../optional-package.js';
+import { requiredBy } from '../optional-package.js';
 import { GcsLeaseStore, type GcsLeaseStoreOptions } from './gcs-lease-store.js';
 
 /** Settings of {@link openGcsStore}: those of the store, and how to reach the service. */
@@ -30,11 +30,7 @@ export async function openGcsStore(options: GcsStoreOptions): Promise<GcsLeaseSt
 }
 
 async function defaultCredentials(url: string): Promise<GcsLeaseStoreOptions['authorize']> {
-  const { GoogleAuth } = await optionalPackage(
-    'google-auth-library',
-    url,
-    () => import('google-auth-library'),
-  );
+  const { GoogleAuth } = await import('google-auth-library').catch(requiredBy(url, 'google-auth-library'));
   // Objects need no project: if none is given, the library looks for one with the first request, for seconds.
   const auth = new GoogleAuth({ scopes: SCOPE, projectId: 'unused' });
   return async () => Object.fromEntries(await auth.getRequestHeaders());

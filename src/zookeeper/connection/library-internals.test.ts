@@ -3,7 +3,7 @@ import zookeeper from 'node-zookeeper-client';
 import { describe, expect, it } from 'vitest';
 import { connectionOf, type LibraryClient } from './library-internals.js';
 
-const open = () => zookeeper.createClient('127.0.0.1:1') as LibraryClient;
+const open = () => zookeeper.createClient('127.0.0.1:1') as zookeeper.Client & LibraryClient;
 
 describe('the insides of the ZooKeeper library', () => {
   it('are those of the version that package.json pins', () => {

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { type Client, Exception } from 'node-zookeeper-client';
+import { Exception } from 'node-zookeeper-client';
 import { Answer, type Request } from './messages.js';
 
 // The internals of the library that are used and replaced, since its public interface does not allow a safe
@@ -9,11 +9,16 @@ import { Answer, type Request } from './messages.js';
 // - `onSocketData`: messages are cut and checked before the library sees them (`MessageGuard`, below).
 // package.json pins the version. Another version is refused when a client opens, see `connectionOf`.
 
-/** The library's client, its insides visible. */
-export type LibraryClient = Client & { readonly connectionManager: ConnectionManager };
-
-/** The argument of the library's callbacks in place of a result. */
-export type LibraryError = Error | Exception;
+/** The part of the library's client that is used, its insides visible. The library publishes no types. */
+export interface LibraryClient {
+  readonly connectionManager: ConnectionManager;
+  addAuthInfo(scheme: string, auth: Buffer): void;
+  connect(): void;
+  close(): void;
+  getSessionId(): Buffer;
+  getSessionTimeout(): number;
+  on(event: 'connected' | 'expired' | 'authenticationFailed', listener: () => void): this;
+}
 
 /** The library's connection: finds a server, speaks the protocol, and changes to another server by itself. */
 export interface ConnectionManager {
@@ -31,7 +36,7 @@ export interface ConnectionManager {
   /** Opens a socket to the next server. */
   connect(): void;
   /** Takes a request, which is written at once unless the socket takes no more. */
-  queue(request: Request, callback: (error: LibraryError | null) => void): void;
+  queue(request: Request, callback: (error: object | null) => void): void;
   onSocketConnected(): void;
   onSocketDrain(): void;
   /** The socket was idle for a third of the time-out: sends a ping. */

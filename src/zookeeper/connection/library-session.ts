@@ -1,4 +1,4 @@
-import { createClient } from 'node-zookeeper-client';
+import { type Client, createClient } from 'node-zookeeper-client';
 import { authData, type DigestAuth } from '../connect-string.js';
 import {
   type CreatedZnode,
@@ -19,7 +19,7 @@ export interface LibrarySessionOptions extends LibraryConnectionOptions {
 
 /** The part of a session that the client needs: the simulation has another implementation. */
 export type Session = Pick<LibrarySession, keyof LibrarySession>;
-export type OpenSession = (options: LibrarySessionOptions) => Session;
+export type OpenSession = (options: LibrarySessionOptions) => Session | Promise<Session>;
 
 /**
  * One session with ZooKeeper: one client of the library.
@@ -36,7 +36,7 @@ export class LibrarySession extends LibraryConnection {
     const client = createClient('127.0.0.1', {
       sessionTimeout: options.sessionTimeoutMs,
       retries: 0,
-    }) as LibraryClient;
+    }) as Client & LibraryClient;
     if (auth) client.addAuthInfo(auth.scheme, authData(auth));
     super(client, options);
     const anyone = (permissions: number) => ({ permissions, scheme: 'world', id: 'anyone' });
