@@ -17,7 +17,7 @@ const command = defineConfig({
   // The packages as ES modules, where they have them: only what is used of those gets into the bundle.
   resolve: { conditionNames: ['module', 'node'], mainFields: ['module', 'main'] },
   transform: { target: 'node20.9' },
-  plugins: [chosenSdk(), commonJs(), licenses()],
+  plugins: [chosenSdk(), requiredBuiltins(), commonJs(), latin1(), licenses()],
   // What one command imports when it is needed, another may import at once.
   checks: { ineffectiveDynamicImport: false },
   output: {
@@ -75,6 +75,33 @@ function chosenSdk() {
   return {
     name: 'chosen-sdk',
     resolveId: (id, importer) => (id === './sdk.js' && importer.includes('/src/store/s3/') ? choice : null),
+  };
+}
+
+/**
+ * Has the SDK require Node's own modules where it imports them on demand: the first `import()` loads Node's
+ * loader of ES modules, too.
+ */
+function requiredBuiltins() {
+  return {
+    name: 'required-builtins',
+    transform: {
+      filter: { code: /import\(['"]node:/ },
+      handler: (code) => code.replace(/\bimport\((['"]node:[^)]+)\)/g, 'require($1)'),
+    },
+  };
+}
+
+/** Escapes what is not Latin-1: one such character, and V8 keeps two bytes for each of the file. */
+function latin1() {
+  return {
+    name: 'latin-1',
+    generateBundle(_, bundle) {
+      for (const chunk of Object.values(bundle).filter(({ type }) => type === 'chunk')) {
+        const escaped = (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`;
+        chunk.code = chunk.code.replace(/[\u0100-\uffff]/g, escaped);
+      }
+    },
   };
 }
 

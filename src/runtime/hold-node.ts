@@ -55,6 +55,8 @@ export interface HoldOptions
    */
   readonly onRenewed?: ((deadline: number) => void) | undefined;
   readonly onLeaseEvent?: LeaseListener | undefined;
+  /** Called when the store of a URL and its SDK have been loaded, before the first request. */
+  readonly onStoreOpened?: (() => void) | undefined;
   readonly onDiscoveryEvent?: ((event: DiscoveryEvent) => void) | undefined;
   /**
    * Waits for a step of the end, at most `limitMs`; must not reject.
@@ -243,6 +245,7 @@ async function fromStore(options: HoldOptions, onEvent: LeaseListener): Promise<
   const { store: given } = options;
   const isOwn = isUrl(given);
   const store = isOwn ? await openedStore({ ...options, store: given }, options) : given;
+  options.onStoreOpened?.();
   const close = async () => (isOwn ? store.close() : undefined);
   try {
     const { acquireLease } = await import('../lease/acquire/acquire-lease.js');

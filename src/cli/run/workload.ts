@@ -112,11 +112,12 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
       dataDir,
       onRenewed: (deadline) => workload.renewed?.(deadline),
       onLeaseEvent: leaseLog(log),
+      // Before the store is probed: its requests would let the heap grow. After the SDK has been loaded: V8
+      // refuses Node's own compiled modules once a flag has changed.
+      onStoreOpened: isLean && !options.http ? keepMemoryLean : undefined,
       onDiscoveryEvent: settings.zookeeper && (await import('../log/discovery-log.js')).discoveryLog(log),
       limited: (what, limitMs, step) => withTimeout({ limitMs, clock, log, what }, step),
     });
-    // After the store's SDK has been loaded: V8 refuses Node's own compiled modules once a flag has changed.
-    if (isLean && !options.http) keepMemoryLean();
     return await runWith(node, workload, { ...options, log }, http?.url);
   } catch (error) {
     options.http?.monitor.failed(error);

@@ -131,6 +131,15 @@ describe('the bundled command', () => {
     expect(named.flat().filter((name) => !names.includes(name))).toEqual([]);
   });
 
+  it('needs one byte a character, and no loader of ES modules for what Node.js brings', async () => {
+    const names = (await readdir(bundle)).filter((name) => name.endsWith('.js'));
+    const costly = names.map(async (name) => {
+      const text = await readFile(join(bundle, name), 'utf8');
+      return /[\u0100-\uffff]|\bimport\(["']node:/.test(text) ? [name] : [];
+    });
+    expect((await Promise.all(costly)).flat()).toEqual([]);
+  });
+
   it('instruments the installed S3 client where an OpenTelemetry SDK was loaded before it', async () => {
     const store = await fleetStore('s3', inject('s3'));
     const sdk = pathToFileURL(join(packageRoot, 'test/fixtures/programs/instrumented-s3.mjs')).href;

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
-import { killAll } from '../../support/processes.js';
+import { afterEach, describe, expect, inject, it } from 'vitest';
+import { fleetStore } from '../../support/fleet.js';
+import { killAll, runCli } from '../../support/processes.js';
 import { newFolder, numbers, removeFolders, shell, untilDead } from './run-support.js';
 
 afterEach(async () => {
@@ -22,5 +23,16 @@ describe('nodelease run', () => {
     expect((await run.exit).code).toBe(4);
     await untilDead(left, 0);
     expect(run.stderr()).toMatch(/lease released/);
+  });
+
+  it('needs less than 88 MiB on S3 before its command begins, even where it is the first and probes the store', async () => {
+    const { options, env } = await fleetStore('s3', inject('s3'));
+    const peak = ['sh', '-c', 'grep VmHWM /proc/$PPID/status'];
+    const run = runCli(['run', '--nodes', '1', ...options, '--', ...peak], { env });
+    expect((await run.exit).code, run.stderr()).toBe(0);
+    expect(run.stderr()).toMatch(/cluster-created/);
+    const kib = Number(/VmHWM:\s+(\d+) kB/.exec(run.stdout())?.[1]);
+    expect(kib / 1024).toBeGreaterThan(40);
+    expect(kib / 1024).toBeLessThan(88);
   });
 });
