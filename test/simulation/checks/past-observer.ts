@@ -30,8 +30,9 @@ export class PastObserver {
 function endOf(before: ObservedObject, now: ObservedObject): string {
   if (now.held) return 'x';
   if (now.version === before.version) return 'r';
-  // What was overdue has expired, whoever says so.
-  return now.durationMs ? (now.retiredIn === undefined ? 'e' : 't') : 'x';
+  const taken = now.retiredIn === undefined ? 'e' : 't';
+  // A tombstone that may be taken at once is of a lease that had expired; what it takes for one is rule 9's.
+  return now.durationMs ? taken : `[x${taken}]`;
 }
 
 function toldBy(history = ''): string[] {
