@@ -5,6 +5,7 @@ import { nativeCodec } from '../model/lease-codec.js';
 import {
   type HeldLease,
   type KnownNodes,
+  type LeaseMark,
   type LeaseState,
   leaseKey,
   released,
@@ -13,6 +14,7 @@ import {
 import type { LeaseTiming } from '../model/lease-timing.js';
 import type { StoreSession } from '../session/store-session.js';
 import { Overtaken } from './holder.js';
+import { afterWork, setHome } from './lease-home.js';
 import { NodeHolder, type NodeHolderOptions } from './node-holder.js';
 import { StoreTenureTime } from './store-tenure-time.js';
 import type { TenureTime } from './tenure-time.js';
@@ -54,6 +56,7 @@ export class Keeper extends NodeHolder {
   /** True while the outcome of an own write is unknown: the object may be newer than the known state. */
   #uncertain = false;
   #known: KnownNodes = {};
+  #mark: LeaseMark = {};
   readonly #retiring = new AbortController();
   readonly #time: StoreTenureTime;
   readonly #expiresAfterMs: number;
@@ -76,6 +79,10 @@ export class Keeper extends NodeHolder {
       before: () => this.#held.timestamp,
       check: () => this.check(),
     });
+    const mark = (given: LeaseMark) => {
+      this.#mark = given;
+    };
+    setHome(this, { clock, random, session: async () => session, mark });
     this.start();
   }
 
@@ -93,6 +100,10 @@ export class Keeper extends NodeHolder {
 
   setKnownNodes(versions: Readonly<Record<number, number>>): void {
     this.#known = { ...versions };
+  }
+
+  override release(): Promise<void> {
+    return afterWork(this, () => super.release());
   }
 
   protected override get timing(): LeaseTiming {
@@ -154,6 +165,7 @@ export class Keeper extends NodeHolder {
       renewal: this.#renewal,
       storeNow: session.storeNow().min,
       knownNodes: this.#known,
+      mark: this.#mark,
       width,
     });
     const sentAt = clock.monotonic();

@@ -4,6 +4,7 @@ import {
   END_OF_TIME,
   type HeldLease,
   type KnownNodes,
+  type LeaseMark,
   type LeaseState,
   type ReleasedLease,
 } from './lease-state.js';
@@ -96,6 +97,7 @@ export const nativeCodec: LeaseCodec = {
       acquiredAt: fields.acquiredAt === undefined ? 0 : readTime(fields, 'acquiredAt'),
       idWidth: fields.idWidth === undefined ? 0 : readInteger(fields, 'idWidth', 0),
       narrowIdsUntil: fields.narrowIdsUntil === undefined ? undefined : readTime(fields, 'narrowIdsUntil'),
+      ...readMark(fields),
     };
   },
 };
@@ -130,6 +132,8 @@ function encodeHeld(held: HeldLease): string {
     acquiredAt: held.acquiredAt,
     idWidth: held.idWidth || undefined,
     narrowIdsUntil: held.narrowIdsUntil,
+    shards: held.shards,
+    address: held.address,
     nonce: held.nonce,
     renewal: held.renewal,
   });
@@ -211,4 +215,13 @@ function readKnownNodes(value: unknown): KnownNodes {
         /^\d+$/.test(id) && Number.isSafeInteger(version) && version >= 0 && version <= MOST_COUNT,
     ),
   );
+}
+
+/** A mark is a hint, too. */
+function readMark({ shards, address }: Record<string, unknown>): LeaseMark {
+  const { epoch } = Object(shards) as { epoch?: unknown };
+  return {
+    ...(Number.isSafeInteger(epoch) && { shards: { epoch: epoch as number } }),
+    ...(typeof address === 'string' && { address }),
+  };
 }
