@@ -5,7 +5,7 @@ import { nativeCodec } from '../lease/model/lease-codec.js';
 import { availability, type LeaseState, leaseKey, mayExceed, nodeIdOf } from '../lease/model/lease-state.js';
 import { readingOf } from '../lease/operate/inspect.js';
 import { type StoreSession, UNHURRIED_LISTING_MS } from '../lease/session/store-session.js';
-import type { Interval } from '../store/lease-store.js';
+import type { Interval, ListedObject } from '../store/lease-store.js';
 import type { Member } from './shard-map.js';
 
 /** The most leases that one look reads, and how many at a time. */
@@ -44,38 +44,37 @@ export interface Look {
 export async function findMembers({ session, random, config, members, me, signal }: Look): Promise<Member[]> {
   const { objects } = await session.list({ signal, timeoutMs: UNHURRIED_LISTING_MS });
   const { durationMs, graceMs } = config;
-  const held = new Set<number>();
-  for (const { key, size, age } of objects) {
-    const id = nodeIdOf(key);
-    const isHeld = size > nativeCodec.tombstoneMaxBytes && !mayExceed(age, durationMs + graceMs);
-    if (id !== undefined && isHeld) held.add(id);
-  }
-  const joins = !members.includes(me);
+  const looksHeld = ({ size, age }: ListedObject) =>
+    size > nativeCodec.tombstoneMaxBytes && !mayExceed(age, durationMs + graceMs);
+  const held = new Set(objects.filter(looksHeld).flatMap(({ key }) => nodeIdOf(key) ?? []));
   const drawn = members[Math.floor(random.next() * members.length)];
   const doubtful = members.filter(
     (member) => member !== me && (member === drawn || member.id === me.id || !held.has(member.id)),
   );
   for (const { id } of members) held.delete(id);
+  const joins = !members.includes(me);
   const ids = new Set([...doubtful.map(({ id }) => id), ...(joins ? held : [])]);
-  const read = await concurrently(
+  const found = await concurrently(
     [...ids].slice(0, MAX_READS),
     READS,
     async (id, own) => {
       const object = await session.read(leaseKey(id), { signal: own });
       const reading = readingOf(object);
-      return object && reading.kind === 'lease' ? { id, lease: reading.lease, age: object.age } : undefined;
+      // Neither an absent nor an unreadable object proves anything.
+      const lease: LeaseState = reading.kind === 'lease' ? reading.lease : { kind: 'vacant' };
+      return { id, lease, age: object?.age ?? { min: 0, max: 0 } };
     },
     signal,
   );
-  const found = read.filter((each) => each !== undefined);
-  const over = (member: Member) =>
-    found.some(({ id, lease, age }) => id === member.id && isOver(member, lease, age, graceMs));
-  const isKnown = (id: number, version: number) =>
-    [...members, me].some((member) => member.id === id && member.version === version);
-  const joiners = found.flatMap(({ id, lease, age }): Member[] => {
-    if (lease.kind !== 'held' || lease.shards === undefined || isKnown(id, lease.version)) return [];
-    const { version, address } = lease;
-    return availability(lease, age, graceMs).kind === 'held' ? [{ id, version, address }] : [];
-  });
-  return [...members.filter((member) => !over(member)), ...joiners, ...(joins ? [me] : [])];
+  const stay = members.filter(
+    (member) => !found.some(({ id, lease, age }) => id === member.id && isOver(member, lease, age, graceMs)),
+  );
+  if (joins) stay.push(me);
+  for (const { id, lease, age } of found) {
+    const isMember =
+      lease.kind === 'held' && lease.shards && availability(lease, age, graceMs).kind === 'held';
+    if (isMember && !stay.some((member) => member.id === id && member.version === lease.version))
+      stay.push({ id, version: lease.version, address: lease.address });
+  }
+  return stay;
 }

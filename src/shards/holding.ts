@@ -16,18 +16,16 @@ export type StartShard = (
   },
 ) => Promise<StopShard | undefined> | StopShard | undefined;
 
+type HoldingEvent =
+  | { readonly type: 'started' | 'stopped' }
+  /** To be stopped by `deadline`, on the monotonic clock: then the signal aborts. */
+  | { readonly type: 'stopping'; readonly deadline: number }
+  /** The work could not be begun, has failed to end, or has not ended in time. */
+  | { readonly type: 'failed'; readonly error: unknown };
+
 /** What happens to the shards of this node. Listeners must not block. */
 export type ShardEvent =
-  | { readonly type: 'started' | 'stopped'; readonly shard: number; readonly token: number }
-  /** To be stopped by `deadline`, on the monotonic clock: then the signal aborts. */
-  | {
-      readonly type: 'stopping';
-      readonly shard: number;
-      readonly token: number;
-      readonly deadline: number;
-    }
-  /** The work could not be begun, has failed to end, or has not ended in time. */
-  | { readonly type: 'failed'; readonly shard: number; readonly token: number; readonly error: unknown }
+  | (HoldingEvent & { readonly shard: number; readonly token: number })
   | Extract<LeaseEvent, { type: 'damaged' | 'store-failed' }>;
 
 export interface HoldingOptions {
@@ -41,7 +39,7 @@ export interface HoldingOptions {
 
 /** The work of one shard under one token. */
 export class Holding {
-  #state: 'starting' | 'running' | 'stopping' = 'starting';
+  state: 'starting' | 'running' | 'stopping' = 'starting';
   readonly #abort = new AbortController();
   readonly #begun: Promise<StopShard | undefined>;
   #ended: Promise<void> | undefined;
@@ -50,17 +48,9 @@ export class Holding {
     readonly shard: number,
     readonly token: number,
     private readonly options: HoldingOptions,
-    private readonly onEnded: (holding: Holding) => void,
+    private readonly onEnded: () => void,
   ) {
     this.#begun = this.#begin();
-  }
-
-  get isRunning(): boolean {
-    return this.#state === 'running';
-  }
-
-  get isStopping(): boolean {
-    return this.#state === 'stopping';
   }
 
   get isAborted(): boolean {
@@ -80,44 +70,42 @@ export class Holding {
   }
 
   async #begin(): Promise<StopShard | undefined> {
-    const { shard, token } = this;
-    const { start, emit, clock, pauseMs } = this.options;
+    const { start, clock, pauseMs } = this.options;
+    const { signal } = this.#abort;
     try {
-      const stop = await start(shard, { token, signal: this.#abort.signal });
-      if (this.#state === 'starting') {
-        this.#state = 'running';
-        emit({ type: 'started', shard, token });
+      const stop = await start(this.shard, { token: this.token, signal });
+      if (this.state === 'starting') {
+        this.state = 'running';
+        this.#emit({ type: 'started' });
       }
       return stop;
     } catch (error) {
-      emit({ type: 'failed', shard, token, error });
-      const pause = clock.sleep(pauseMs, this.#abort.signal).catch(() => undefined);
-      void pause.then(() => this.stop());
+      this.#emit({ type: 'failed', error });
+      const stop = () => void this.stop();
+      clock.sleep(pauseMs, signal).then(stop, stop);
       return undefined;
     }
   }
 
   async #end(): Promise<void> {
-    const { shard, token } = this;
-    const { emit, clock, stopTimeoutMs } = this.options;
-    this.#state = 'stopping';
-    emit({ type: 'stopping', shard, token, deadline: clock.monotonic() + stopTimeoutMs });
+    const { clock, stopTimeoutMs } = this.options;
+    this.state = 'stopping';
+    this.#emit({ type: 'stopping', deadline: clock.monotonic() + stopTimeoutMs });
     const work = this.#begun
       .then((stop) => stop?.())
-      .then(
-        () => true,
-        (error) => {
-          emit({ type: 'failed', shard, token, error });
-          return true;
-        },
-      );
-    if (!(await withTimeout(clock, stopTimeoutMs, work))) {
-      const error = new Error(`shard ${shard} has not stopped within ${stopTimeoutMs} ms`);
-      emit({ type: 'failed', shard, token, error });
+      .catch((error) => this.#emit({ type: 'failed', error }))
+      .then(() => true);
+    if ((await withTimeout(clock, stopTimeoutMs, work)) !== true) {
+      const error = new Error(`shard ${this.shard} has not stopped within ${stopTimeoutMs} ms`);
+      this.#emit({ type: 'failed', error });
       this.#abort.abort(error);
       await work;
     }
-    emit({ type: 'stopped', shard, token });
-    this.onEnded(this);
+    this.#emit({ type: 'stopped' });
+    this.onEnded();
+  }
+
+  #emit(event: HoldingEvent): void {
+    this.options.emit({ ...event, shard: this.shard, token: this.token });
   }
 }

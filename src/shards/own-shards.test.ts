@@ -2,14 +2,17 @@ import { describe, expect, it } from 'vitest';
 import { type ShardFault, type ShardTask, shardFleet } from '../../test/support/shard-fleet.js';
 import { inVirtualTime } from '../../test/support/virtual-clock.js';
 import { staticLease } from '../lease/hold/static-lease.js';
+import { evictHolder } from '../lease/operate/evict.js';
+import { StoreSession } from '../lease/session/store-session.js';
 import { StoreError } from '../store/lease-store.js';
+import { MemoryLeaseStore } from '../store/memory/memory-lease-store.js';
 import { ownShards } from './own-shards.js';
 import { encodeMap, SHARDS_KEY } from './shard-map.js';
 
 const lost = () => new StoreError('lost', { fault: 'unreachable', outcome: 'unknown' });
 const mapWrites = ({ calls }: ShardTask) =>
   calls.filter((call) => call.operation === 'replace' && call.key === SHARDS_KEY).length;
-const leave = async ({ shards }: ShardTask) => shards[Symbol.asyncDispose]();
+const leave = async ({ shards }: Pick<ShardTask, 'shards'>) => shards[Symbol.asyncDispose]();
 const newest = <T>(list: readonly T[]): T => list.at(-1) as T;
 
 describe('shards', () => {
@@ -198,8 +201,10 @@ describe('shards', () => {
     const releasing = first.lease.release().then(() => {
       isReleased = true;
     });
+    first.calls.length = 0;
     await fleet.clock.advance(19_000);
     expect([first.lease.isValid(), isReleased]).toEqual([true, false]);
+    expect(first.calls.length).toBeLessThan(30);
     await fleet.clock.advance(1_500);
     await releasing;
     expect(first.lease.isValid()).toBe(false);
@@ -252,19 +257,64 @@ describe('shards', () => {
     expect(failing.shards.owned).toEqual([]);
   });
 
-  it('run without a conflict of those that never take part: they keep their node ids', async () => {
+  it('are written of in the lease by its renewals, with the address, and not once the task has left', async () => {
     const fleet = shardFleet({ count: 4 });
-    await fleet.task();
-    await fleet.untilAllRun();
-    expect(fleet.map().members).toEqual([{ id: expect.any(Number), version: 1, address: 'task-0:80' }]);
-    expect(JSON.parse(fleet.bucket.read(`${fleet.tasks[0]?.lease.id}.json`)?.body ?? '')).not.toHaveProperty(
-      'x',
-    );
+    const { lease, shards } = await fleet.task();
+    const object = () => JSON.parse(fleet.bucket.read(`${lease.id}.json`)?.body ?? '');
+    expect(object()).not.toHaveProperty('shards');
+    await fleet.clock.advance(11_000);
+    expect(object()).toMatchObject({ shards: { epoch: 2 }, address: 'task-0:80' });
+    await inVirtualTime(fleet.clock, leave({ shards }));
     await fleet.clock.advance(6_000);
-    expect(JSON.parse(fleet.bucket.read(`${fleet.tasks[0]?.lease.id}.json`)?.body ?? '')).toMatchObject({
-      shards: { epoch: 2 },
-      address: 'task-0:80',
+    expect(object()).not.toHaveProperty('shards');
+    expect(object()).not.toHaveProperty('address');
+  });
+
+  it('are not given to tasks that do not take part, and are taken from a tenure whose node id such a task has', async () => {
+    const fleet = shardFleet({ count: 4, nodes: 3 });
+    const first = await fleet.task();
+    const second = await fleet.task();
+    const plain = await fleet.plainTask();
+    await fleet.clock.advance(40_000);
+    expect(fleet.counts()).toEqual([2, 2]);
+    expect(fleet.map().members.map(({ id }) => id)).not.toContain(plain.id);
+    // It ends without a word, and its node id is taken before anybody has looked.
+    first.network.fault = () => new Promise(() => undefined);
+    const key = `${first.lease.id}.json`;
+    const object = fleet.bucket.read(key);
+    const body = JSON.stringify({
+      ...JSON.parse(object?.body ?? ''),
+      version: 2,
+      nonce: 'x',
+      shards: undefined,
     });
+    fleet.bucket.replace(key, body, {}, object?.etag ?? '');
+    const renewing = fleet.clock.advance(60_000);
+    for (let second_ = 0; second_ < 12; second_ += 1) {
+      await fleet.clock.sleep(5_000);
+      const now = fleet.bucket.read(key);
+      fleet.bucket.replace(key, `${(now?.body ?? '').trim()} `, {}, now?.etag ?? '');
+    }
+    await renewing;
+    expect(second.shards.owned).toHaveLength(4);
+  });
+
+  it('of a holder that is evicted wait until it cannot trust its lease any more', async () => {
+    const fleet = shardFleet({ count: 4 });
+    const first = await fleet.task();
+    const second = await fleet.task();
+    await fleet.clock.advance(40_000);
+    first.network.fault = () => new Promise(() => undefined);
+    await evictHolder(
+      new StoreSession(new MemoryLeaseStore({ clock: fleet.clock }, fleet.bucket), fleet.clock, 1_000),
+      first.lease.id,
+    );
+    const evictedAt = fleet.clock.monotonic();
+    await fleet.clock.advance(45_000);
+    expect(second.shards.owned).toHaveLength(4);
+    const taken = fleet.runs.filter(({ task, from }) => task === second.name && from > evictedAt);
+    expect(Math.min(...taken.map(({ from }) => from - evictedAt))).toBeGreaterThan(16_000);
+    expect(fleet.violations).toEqual([]);
   });
 
   it('start at once elsewhere where the store reports changes', async () => {

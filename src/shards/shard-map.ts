@@ -60,26 +60,27 @@ export function decodeMap(body: string): ShardMap {
   const fields = parseObject(body);
   const epoch = readInteger(fields, 'epoch', 1);
   const count = readInteger(fields, 'count', 1, MAX_SHARDS);
-  const members = readList(fields, 'members').map(readMember);
+  const members = Object.values(readList(fields, 'members')).map(readMember);
   if (new Set(members.map(({ id, version }) => `${id}/${version}`)).size < members.length)
     unusable('members');
-  const [owners, sinces] = [readList(fields, 'owner', count), readList(fields, 'since', count)];
-  const next = Object(fields.next) as Record<string, unknown>;
+  const [owner, since] = [readList(fields, 'owner', count), readList(fields, 'since', count)];
+  const next = Object(fields.next) as Fields;
   if (Object.keys(next).some((shard) => !(Number(shard) < count))) unusable('next');
-  const memberAt = (list: object, shard: number) =>
-    members[readInteger(list as Record<string, unknown>, String(shard), -1, members.length - 1)];
-  const shards = owners.map((_, shard) => ({
-    owner: memberAt(owners, shard),
-    since: readInteger(sinces as unknown as Record<string, unknown>, String(shard), 0, epoch),
-    next: next[shard] === undefined ? undefined : memberAt(next, shard),
+  const memberOf = (list: Fields, shard: number) =>
+    members[readInteger(list, String(shard), -1, members.length - 1)];
+  const shards = Array.from({ length: count }, (_, shard) => ({
+    owner: memberOf(owner, shard),
+    since: readInteger(since, String(shard), 0, epoch),
+    next: shard in next ? memberOf(next, shard) : undefined,
   }));
   return { epoch, members, shards };
 }
 
+type Fields = Record<string, unknown>;
+
 function readMember(entry: unknown): Member {
-  const [id, version, address] = Array.isArray(entry) ? entry : [];
-  const isText = address === undefined || typeof address === 'string';
-  if (!isText) unusable('members');
+  const { 0: id, 1: version, 2: address } = Object(entry) as Fields;
+  if (address !== undefined && typeof address !== 'string') return unusable('members');
   const fields = { id, version };
   return {
     id: readInteger(fields, 'id', 0, MAX_NODE_IDS - 1),
@@ -88,9 +89,11 @@ function readMember(entry: unknown): Member {
   };
 }
 
-function readList(fields: Record<string, unknown>, name: string, length?: number): unknown[] {
+/** An array, by index. */
+function readList(fields: Fields, name: string, length?: number): Fields {
   const value = fields[name];
-  return Array.isArray(value) && (length ?? value.length) === value.length ? value : unusable(name);
+  if (!Array.isArray(value) || (length ?? value.length) !== value.length) return unusable(name);
+  return value as unknown as Fields;
 }
 
 function unusable(name: string): never {
@@ -117,11 +120,12 @@ export async function ensureMap(
     throw new ConfigError('count', count, `${shards.count}, the cluster's number of shards (${reason})`);
   }
   if (shards?.created) return cluster.config;
-  if (shards !== undefined) {
+  if (shards !== undefined && (await session.read(SHARDS_KEY, call)) === undefined) {
     const none = Array.from({ length: count }, () => ({ owner: undefined, since: 0, next: undefined }));
     const body = encodeMap({ epoch: 1, members: [], shards: none });
-    // A conflict shows that another task has made it.
-    await session.write(SHARDS_KEY, { body, metadata: {} }, undefined, call);
+    const { status } = await session.write(SHARDS_KEY, { body, metadata: {} }, undefined, call);
+    // It may also be that another task's write is under way, and comes to nothing.
+    if (status === 'conflict') throw new Overtaken('another task makes the map');
   }
   const change = { shards: { count, created: shards !== undefined } };
   if ((await changeCluster(session, cluster, change, call)) === undefined)

@@ -104,8 +104,14 @@ export function shardFleet({ count, nodes = 8, watches = false, durationMs = 15_
     tasks.push(made);
     return made;
   };
+  /** A task of a version that knows no shards. */
+  const plainTask = (): Promise<Lease> => {
+    const settings = { store: new MemoryLeaseStore({ clock }, bucket), clock, random: seededRandom(99) };
+    const acquiring = acquireLease({ ...settings, taskId: 'plain', nodes, durationMs, graceMs: 1_000 });
+    return inVirtualTime(clock, acquiring);
+  };
   return {
-    ...{ clock, bucket, runs, tasks, violations, task },
+    ...{ clock, bucket, runs, tasks, violations, task, plainTask },
     map: () => decodeMap(bucket.read(SHARDS_KEY)?.body ?? ''),
     /** How many shards run on each task. */
     counts: () =>
