@@ -14,7 +14,10 @@ export interface Engine {
    * @default false
    */
   readonly observesAges?: boolean;
+  /** Whether tasks take part in the ownership of shards. @default false */
+  readonly ownsShards?: boolean;
 }
 
 export const shippedEngine: Engine = { acquire: acquireLease };
 export const observedEngine: Engine = { acquire: acquireLease, observesAges: true };
+export const shardsEngine: Engine = { acquire: acquireLease, ownsShards: true };

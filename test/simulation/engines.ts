@@ -1,5 +1,5 @@
 import { plainProtocol } from './comparison/plain-protocol.js';
-import { type Engine, observedEngine, shippedEngine } from './engine.js';
+import { type Engine, observedEngine, shardsEngine, shippedEngine } from './engine.js';
 import { FAULT_KINDS } from './world/conditions.js';
 import { RECIPE_FAULTS } from './zookeeper/conditions.js';
 
@@ -7,6 +7,7 @@ import { RECIPE_FAULTS } from './zookeeper/conditions.js';
 export const ENGINES: Readonly<Record<string, Engine>> = {
   shipped: shippedEngine,
   observed: observedEngine,
+  shards: shardsEngine,
   plain: plainProtocol({ versionAfterRelease: 'cleared' }),
   'plain-kept-version': plainProtocol({ versionAfterRelease: 'kept' }),
 };

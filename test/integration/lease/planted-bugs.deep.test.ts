@@ -58,6 +58,20 @@ const FOUND_BY: Readonly<Record<string, readonly string[]>> = {
   'age-of-the-key': ['age', 'exclusion'],
   'repeating-etag': ['age', 'exclusion', 'fencing'],
   'standing-clock': ['exclusion', 'deadline'],
+  // In the ownership of shards.
+  'blind-map': ['shards'],
+  'map-goes-back': ['shards'],
+  'token-kept': ['shards'],
+  'owner-by-id': ['shards'],
+  'token-started-again': ['shards'],
+  // The owner finds out itself that a shard was taken which it runs (T8).
+  'handed-on-running': ['shards', 'errors'],
+  'handed-on-once': ['liveness'],
+  'doubt-is-proof': ['shards'],
+  'same-version-is-proof': ['shards'],
+  'eviction-is-proof': ['shards'],
+  'work-goes-on': ['shards'],
+  'no-look': ['liveness'],
   // In the recipes.
   'watch-all-children': ['watches'],
   'delete-once': ['liveness', 'orphan'],
