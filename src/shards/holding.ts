@@ -16,7 +16,8 @@ export type StartShard = (
   },
 ) => Promise<StopShard | undefined> | StopShard | undefined;
 
-type HoldingEvent =
+/** What happens to the work of one shard. */
+export type ShardWorkEvent =
   | { readonly type: 'started' | 'stopped' }
   /** To be stopped by `deadline`, on the monotonic clock: then the signal aborts. */
   | { readonly type: 'stopping'; readonly deadline: number }
@@ -25,7 +26,7 @@ type HoldingEvent =
 
 /** What happens to the shards of this node. Listeners must not block. */
 export type ShardEvent =
-  | (HoldingEvent & { readonly shard: number; readonly token: number })
+  | (ShardWorkEvent & { readonly shard: number; readonly token: number })
   | Extract<LeaseEvent, { type: 'damaged' | 'store-failed' }>;
 
 export interface HoldingOptions {
@@ -105,7 +106,7 @@ export class Holding {
     this.onEnded();
   }
 
-  #emit(event: HoldingEvent): void {
+  #emit(event: ShardWorkEvent): void {
     this.options.emit({ ...event, shard: this.shard, token: this.token });
   }
 }

@@ -1,6 +1,6 @@
 // Ownership of shards on the lease of a node id: `nodelease/shards`.
 
-export type { ShardEvent, StartShard, StopShard } from './holding.js';
+export type { ShardEvent, ShardWorkEvent, StartShard, StopShard } from './holding.js';
 export { ownShards } from './own-shards.js';
 export type { OwnedShard, OwnedShards, OwnShardsOptions } from './owned-shards.js';
 export { type ShardKey, shardOf } from './shard-of.js';

@@ -204,7 +204,7 @@ export class ShardMember implements OwnedShards {
 
   /**
    * Two looks for members that came or went, in a renewal period and in the whole fleet. A task that is no
-   * member looks each time, and so does each one where ages are observed: only who looks again sees them grow.
+   * member looks each time. So does every task where ages are observed: they grow for a task that looks again.
    */
   #isDrawn({ age }: StoredObject): boolean {
     const { clock, random } = this.options.home;

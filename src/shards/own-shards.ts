@@ -9,8 +9,8 @@ import { ensureMap } from './shard-map.js';
 import { checkCount } from './shard-of.js';
 
 /**
- * Takes part in the ownership of shards. Each shard runs on at most one node at a time; shards move when nodes
- * come and go, and each waits until its work has ended on the node before.
+ * Takes part in the ownership of shards. Each shard runs on at most one node at a time. Shards move when
+ * nodes come and go, and each waits until its work has ended on the node before.
  *
  * ```ts
  * await using shards = await ownShards(lease, {
@@ -25,8 +25,8 @@ import { checkCount } from './shard-of.js';
  * While the store is away it waits, as long as the lease is held. Not guaranteed: that work which ignores its
  * `signal` ends with the lease. A receiver that refuses smaller tokens refuses it.
  *
- * @throws {ConfigError} when an option is out of range, the cluster has another number of shards, or the lease
- * is a static id or one from ZooKeeper
+ * @throws {ConfigError} when an option is out of range, the cluster has another number of shards, or the
+ * lease is a static id or one from ZooKeeper
  * @throws {StoreUnusableError}, {StoreError} when the store cannot be used
  * @throws what ended the lease, if that comes first
  */

@@ -30,7 +30,8 @@ export interface Shard {
  * `shards.json`: who owns which shard. Each write is the next epoch (T1), and the object is never deleted.
  *
  * ```json
- * {"epoch":41, "count":4, "members":[[3,17,"10.0.0.7:8080"],[5,2]], "owner":[0,0,1,-1], "since":[12,12,41,0], "next":{"1":1}}
+ * {"epoch":41, "count":4, "members":[[3,17,"10.0.0.7:8080"],[5,2]],
+ *  "owner":[0,0,1,-1], "since":[12,12,41,0], "next":{"1":1}}
  * ```
  *
  * A member is its node id, its version, and its address if it has one. `owner` has an index of `members` for

@@ -3,13 +3,14 @@ import { StoreUnusableError } from '../base/errors.js';
 import { systemClock, systemRandom } from '../base/system.js';
 import { whileStoreIsBusy } from '../lease/session/store-retry.js';
 import { StoreSession } from '../lease/session/store-session.js';
-import { openedStore, REQUEST_TIMEOUT_MS, type StoreOptions } from '../runtime/opened-store.js';
+import type { AcquireOptions } from '../runtime/acquire.js';
+import { openedStore, REQUEST_TIMEOUT_MS } from '../runtime/opened-store.js';
 import type { LeaseStore } from '../store/lease-store.js';
 import { decodeMap, SHARDS_KEY, type ShardMap } from './shard-map.js';
 import { type ShardKey, shardOf } from './shard-of.js';
 
 /** How to reach the map of shards. */
-export interface ShardRouterOptions extends Omit<StoreOptions, 'store'> {
+export interface ShardRouterOptions extends Pick<AcquireOptions, 'endpoint' | 'region' | 'etcd'> {
   /** The store of the cluster: its URL, or your own, which is not closed. */
   readonly store: string | LeaseStore;
   /** How often the map is read, in milliseconds. @default 5000 */

@@ -3,7 +3,7 @@ import { SHARD_PLANTS } from './shard-plants.js';
 import { RECIPE_PLANTS } from './zookeeper/plants.js';
 
 /**
- * Every mistake that the simulator is known to find: in the lease engine, in the ownership of shards, and in the
- * recipes on ZooKeeper.
+ * Every mistake that the simulator is known to find: in the lease engine, in the ownership of shards, and in
+ * the recipes on ZooKeeper.
  */
 export const ALL_PLANTS: readonly Plant[] = [...PLANTS, ...SHARD_PLANTS, ...RECIPE_PLANTS];

@@ -11,7 +11,7 @@ export interface LeaseHome {
   session(): Promise<StoreSession>;
   /** Sets what further renewals write in addition. */
   mark(mark: LeaseMark): void;
-  /** Ends the work. `release()` awaits it first, while the lease is still renewed (rule 8). Must not reject. */
+  /** Ends the work. `release()` awaits it while the lease is still renewed (rule 8). Must not reject. */
   leave?: () => Promise<void>;
 }
 

@@ -6,8 +6,8 @@ import { packageRoot } from '../../support/package-root.js';
 import { killAll, runProcess, type TestProcess } from '../../support/processes.js';
 import { newFolder, removeFolders } from '../cli/run-support.js';
 
-// Real processes with shards, some of them killed. They append what they do to one file, whose order is that of
-// their acts.
+// Real processes with shards, some of them killed. They append what they do to one file, whose order is that
+// of their acts.
 
 const s3 = inject('s3');
 const COUNT = 12;

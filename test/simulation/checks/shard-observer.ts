@@ -17,7 +17,7 @@ export interface ShardRun extends ShardTask {
   hasEnded: boolean;
 }
 
-/** How long a process that goes on may need to notice that its lease is over, in milliseconds. */
+/** How long a process that continues may need to notice that its lease is over, in milliseconds. */
 const NOTICES_MS = 100;
 
 /** Sees every run of every shard, and looks whether two of them overlap, or a token comes back. */
@@ -44,15 +44,15 @@ export class ShardObserver {
   /** A task begins to work. */
   begin(task: ShardTask, shard: number, token: number): ShardRun {
     const run = { ...task, shard, token, hasEnded: false };
-    const told = `shard ${shard}: ${run.name} starts with token ${token}`;
-    if (this.world.recording) this.world.note(run.name, told);
+    const start = `shard ${shard}: ${run.name} starts with token ${token}`;
+    if (this.world.recording) this.world.note(run.name, start);
     const others = (this.#runs.get(shard) ?? []).filter((other) => !other.hasEnded && other.process.alive);
     for (const other of others)
       if (this.#acts(other))
-        this.fail('shards', `${told}, and ${other.name} runs it with token ${other.token}`);
-    if (!run.lease.isValid()) this.fail('shards', `${told}, without a valid lease`);
+        this.fail('shards', `${start}, and ${other.name} runs it with token ${other.token}`);
+    if (!run.lease.isValid()) this.fail('shards', `${start}, without a valid lease`);
     const last = this.#tokens.get(shard) ?? 0;
-    if (token <= last) this.fail('shards', `${told}, after ${last}`);
+    if (token <= last) this.fail('shards', `${start}, after ${last}`);
     this.#tokens.set(shard, Math.max(last, token));
     this.#runs.set(shard, [...others, run]);
     return run;

@@ -152,9 +152,11 @@ export class World {
     return apply();
   }
 
-  /** The map of shards as it was some writes ago. */
+  /** The map of shards as it was some writes ago; the reply is of now. */
   staleMap(): StoredObject | undefined {
-    return this.#maps[0] ?? this.read(SHARDS_KEY);
+    const map = this.read(SHARDS_KEY);
+    const { body, etag } = this.#maps[0] ?? map ?? {};
+    return map && { ...map, body: body ?? map.body, etag: etag ?? map.etag };
   }
 
   /** An object, or undefined. */
