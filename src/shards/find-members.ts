@@ -11,6 +11,8 @@ import type { Member } from './shard-map.js';
 /** The most leases that one look reads, and how many at a time. */
 const MAX_READS = 100;
 const READS = 16;
+/** How many members a look reads although they look held. */
+const DRAWN = 2;
 
 /**
  * T6: whether a GET of its node id's lease object proves that a tenure is over. When it was read does not
@@ -36,8 +38,8 @@ export interface Look {
 
 /**
  * The members from now on: those of the map whose tenures are not proven over, this one, and if this one
- * joins, all others that take part. One LIST, and a GET of each member that looks gone, and of one drawn at
- * random: the holder of its node id may be another one, which does not take part.
+ * joins, all others that take part. One LIST, and a GET of each member that looks gone, and of two drawn at
+ * random: the holder of their node ids may be another one, which does not take part.
  *
  * @throws {StoreError}
  */
@@ -47,9 +49,10 @@ export async function findMembers({ session, random, config, members, me, signal
   const looksHeld = ({ size, age }: ListedObject) =>
     size > nativeCodec.tombstoneMaxBytes && !mayExceed(age, durationMs + graceMs);
   const held = new Set(objects.filter(looksHeld).flatMap(({ key }) => nodeIdOf(key) ?? []));
-  const drawn = members[Math.floor(random.next() * members.length)];
+  const first = Math.floor(random.next() * members.length);
+  const isDrawn = (at: number) => (at - first + members.length) % members.length < DRAWN;
   const doubtful = members.filter(
-    (member) => member !== me && (member === drawn || member.id === me.id || !held.has(member.id)),
+    (member, at) => member !== me && (isDrawn(at) || member.id === me.id || !held.has(member.id)),
   );
   for (const { id } of members) held.delete(id);
   const joins = !members.includes(me);
