@@ -58,13 +58,12 @@ const FOUND_BY: Readonly<Record<string, readonly string[]>> = {
   'age-of-the-key': ['age', 'exclusion'],
   'repeating-etag': ['age', 'exclusion', 'fencing'],
   'standing-clock': ['exclusion', 'deadline'],
-  // In the ownership of shards.
+  // In the ownership of shards. An owner reports itself that a shard which it runs was taken (T8): errors.
   'blind-map': ['shards'],
   'map-goes-back': ['shards'],
   'token-kept': ['shards'],
-  'owner-by-id': ['shards'],
+  'owner-by-id': ['shards', 'errors'],
   'token-started-again': ['shards'],
-  // The owner finds out itself that a shard was taken which it runs (T8).
   'handed-on-running': ['shards', 'errors'],
   'handed-on-once': ['liveness'],
   'doubt-is-proof': ['shards'],
