@@ -115,18 +115,19 @@ describe('the package, installed into an empty folder', () => {
        import { discoveryApp } from 'nodelease/http';
        import { standaloneIds } from 'nodelease/ids';
        import { acquireLock } from 'nodelease/locks';
+       import { ownShards, shardRouter } from 'nodelease/shards';
        import { openZooKeeper } from 'nodelease/zookeeper';
        const lease = await acquire({ store: 'file:leases', nodes: 2, taskId: 'program' });
        console.log(lease.id, lease.version, lease.taskId, lease.isValid());
        await lease.release();
        console.log([observedAge, leaseStoreContract].map((it) => typeof it).join());
        console.log([acquireLease, openStore, probeStore, FileLeaseStore, MemoryLeaseStore, S3LeaseStore, staticLease, LeaseLostError].map((it) => typeof it).join());
-       console.log([Discovery, ServiceDiscovery, serviceDispatcher, discoveryApp, standaloneIds, acquireLock, openZooKeeper].map((it) => typeof it).join());
+       console.log([Discovery, ServiceDiscovery, serviceDispatcher, discoveryApp, standaloneIds, acquireLock, ownShards, shardRouter, openZooKeeper].map((it) => typeof it).join());
        console.log(typeof nativeCodec.decode);`,
     );
     const { stdout } = await run(process.execPath, ['program.mjs'], { cwd: folder });
     expect(stdout).toBe(
-      `0 1 program true\nfunction,function\n${Array(8).fill('function').join()}\n${Array(7).fill('function').join()}\nfunction\n`,
+      `0 1 program true\nfunction,function\n${Array(8).fill('function').join()}\n${Array(9).fill('function').join()}\nfunction\n`,
     );
   });
 

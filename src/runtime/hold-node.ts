@@ -8,6 +8,7 @@ import type { Discovery, DiscoveryEvent, TenureOrigin } from '../discovery/disco
 import type { AcquireLeaseOptions } from '../lease/acquire/acquire-lease.js';
 import type { Lease, LeaseListener } from '../lease/model/lease.js';
 import type { ClusterStatus } from '../lease/operate/inspect.js';
+import type { StoreSession } from '../lease/session/store-session.js';
 import type { Settings } from '../settings/settings.js';
 import type { LeaseStore } from '../store/lease-store.js';
 import type { StoreUrl } from '../store/store-url.js';
@@ -250,7 +251,8 @@ async function fromStore(options: HoldOptions, onEvent: LeaseListener): Promise<
   try {
     const { acquireLease } = await import('../lease/acquire/acquire-lease.js');
     const lease = await acquireLease({ ...options, store, onEvent });
-    return { lease, leases: () => inspect(store, options), announcesNode: true, close };
+    const leases = async () => inspect(await sessionOf(store, options));
+    return { lease, leases, announcesNode: true, close };
   } catch (error) {
     await close();
     throw error;
@@ -259,7 +261,7 @@ async function fromStore(options: HoldOptions, onEvent: LeaseListener): Promise<
 
 /** A node id from a store, renewed in a separate thread. */
 async function fromWorker(options: HoldOptions, onEvent: LeaseListener): Promise<LeaseSource> {
-  const { store, clock, signal, tracer, killOnLoss = false } = options;
+  const { store, clock, random, signal, tracer, killOnLoss = false } = options;
   const storeUrl = typeof store === 'string' ? store : store.url;
   if (!isUrl(store) || storeUrl === 'memory:') {
     throw new ConfigError(
@@ -274,20 +276,19 @@ async function fromWorker(options: HoldOptions, onEvent: LeaseListener): Promise
   const preference = { sticky, preferId, stickyWaitMs };
   const wanted = { ...access, ...preference, cluster, nodes, durationMs, graceMs, probed };
   const { acquireInWorker } = await import('./worker/worker-lease.js');
+  // This thread's own connection, opened when it is first used.
+  let second: Promise<StoreSession> | undefined;
+  const session = () => {
+    second ??= openedStore({ ...options, store }, options).then((opened) => sessionOf(opened, options));
+    return second;
+  };
   const lease = await acquireInWorker({
     settings: { ...wanted, store: storeUrl, killOnLoss },
-    clock,
+    ...{ clock, random, session, signal, tracer },
     emit: onEvent,
-    signal,
-    tracer,
   });
-  // This thread's own connection, opened when the leases are first read.
-  let second: Promise<LeaseStore> | undefined;
-  const leases = async () => {
-    second ??= openedStore({ ...options, store }, options);
-    return inspect(await second, options);
-  };
-  return { lease, leases, announcesNode: true, close: async () => (await second)?.close() };
+  const leases = async () => inspect(await session());
+  return { lease, leases, announcesNode: true, close: async () => (await second)?.store.close() };
 }
 
 /** A node id that is held as long as a session with ZooKeeper. */
@@ -301,10 +302,14 @@ async function fromZooKeeper(
   return { lease, announcesNode: false };
 }
 
-async function inspect(store: LeaseStore, { clock }: HoldOptions): Promise<ClusterStatus | undefined> {
-  const { inspectCluster } = await import('../lease/operate/inspect.js');
+async function sessionOf(store: LeaseStore, { clock }: HoldOptions): Promise<StoreSession> {
   const { StoreSession } = await import('../lease/session/store-session.js');
-  return inspectCluster(new StoreSession(store, clock, REQUEST_TIMEOUT_MS));
+  return new StoreSession(store, clock, REQUEST_TIMEOUT_MS);
+}
+
+async function inspect(session: StoreSession): Promise<ClusterStatus | undefined> {
+  const { inspectCluster } = await import('../lease/operate/inspect.js');
+  return inspectCluster(session);
 }
 
 function isUrl(store: HoldOptions['store']): store is Exclude<HoldOptions['store'], LeaseStore> {

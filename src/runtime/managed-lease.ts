@@ -2,6 +2,7 @@ import { onAbort } from '../base/abort.js';
 import { sleepUntil } from '../base/sleep-until.js';
 import { systemClock } from '../base/system.js';
 import type { Discovery } from '../discovery/discovery.js';
+import { afterWork, homeOf, setHome } from '../lease/hold/lease-home.js';
 import type { Lease, LeaseLostError } from '../lease/model/lease.js';
 import { graceAfterLoss } from '../lease/model/lease-timing.js';
 import type { HeldNode } from './hold-node.js';
@@ -32,7 +33,7 @@ export function manage(node: HeldNode, onLost: LossPolicy, onRelease: () => void
   const release = () => {
     if (ending === undefined) {
       onRelease();
-      ending = node.end({ workEnded: true });
+      ending = afterWork(lease, () => node.end({ workEnded: true }));
     }
     return ending;
   };
@@ -41,7 +42,7 @@ export function manage(node: HeldNode, onLost: LossPolicy, onRelease: () => void
     if (typeof onLost === 'function') onLost(error);
     else if (onLost === 'exit') void exitInTime(error);
   });
-  return {
+  const managed: ManagedLease = {
     id: lease.id,
     version: lease.version,
     taskId: lease.taskId,
@@ -60,6 +61,8 @@ export function manage(node: HeldNode, onLost: LossPolicy, onRelease: () => void
     release,
     [Symbol.asyncDispose]: release,
   };
+  setHome(managed, homeOf(lease));
+  return managed;
 }
 
 /**

@@ -14,6 +14,8 @@ export interface Engine {
    * @default false
    */
   readonly observesAges?: boolean;
+  /** Whether tasks take part in the ownership of shards. @default false */
+  readonly ownsShards?: boolean;
 }
 
 export const shippedEngine: Engine = { acquire: acquireLease };
@@ -30,3 +32,4 @@ export const stickyEngine: Engine = {
     });
   },
 };
+export const shardsEngine: Engine = { acquire: acquireLease, ownsShards: true };

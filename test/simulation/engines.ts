@@ -1,5 +1,5 @@
 import { plainProtocol } from './comparison/plain-protocol.js';
-import { type Engine, observedEngine, shippedEngine, stickyEngine } from './engine.js';
+import { type Engine, observedEngine, shardsEngine, shippedEngine, stickyEngine } from './engine.js';
 import { FAULT_KINDS } from './world/conditions.js';
 import { RECIPE_FAULTS } from './zookeeper/conditions.js';
 
@@ -8,6 +8,7 @@ export const ENGINES: Readonly<Record<string, Engine>> = {
   shipped: shippedEngine,
   observed: observedEngine,
   sticky: stickyEngine,
+  shards: shardsEngine,
   plain: plainProtocol({ versionAfterRelease: 'cleared' }),
   'plain-kept-version': plainProtocol({ versionAfterRelease: 'kept' }),
 };

@@ -8,6 +8,7 @@ import {
   type FaultKind,
   type PlannedFault,
   type SimulationSize,
+  shardsBoundMs,
 } from './world/conditions.js';
 import { Host } from './world/host.js';
 import { Machine } from './world/machine.js';
@@ -56,7 +57,7 @@ const JUST_AFTER_MS = 0.01;
 export async function simulate(seed: number, options: SimulationOptions = {}): Promise<SeedResult> {
   const conditions = drawConditions(seed, options.size, options.only);
   const { allowed, recording = false, engine = shippedEngine } = options;
-  const { observesAges = false } = engine;
+  const { observesAges = false, ownsShards = false } = engine;
   const world = new World(conditions, { allowed, recording, observesAges });
   const { scheduler, invariants } = world;
   const hosts = conditions.hosts.map((host, index) => new Host(world, index, host, engine));
@@ -76,7 +77,8 @@ export async function simulate(seed: number, options: SimulationOptions = {}): P
       befall(fault, `${number} ${described(fault)}`, world, started),
     );
   }
-  await scheduler.run(conditions.endAt, (actor) => {
+  const endAt = conditions.endAt + (ownsShards ? shardsBoundMs(conditions) : 0);
+  await scheduler.run(endAt, (actor) => {
     if (actor instanceof SimulatedProcess) invariants.afterStep(actor);
     return invariants.violation === undefined;
   });

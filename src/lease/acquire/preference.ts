@@ -1,7 +1,7 @@
 import { concurrently } from '../../base/concurrently.js';
 import type { ListedObject } from '../../store/lease-store.js';
 import type { ClusterConfig } from '../model/cluster-config.js';
-import { nativeCodec, readMark } from '../model/lease-codec.js';
+import { nativeCodec, readSticky } from '../model/lease-codec.js';
 import { nodeIdOf } from '../model/lease-state.js';
 import type { CandidateScan } from './candidate-scan.js';
 import type { Candidate } from './candidates.js';
@@ -66,7 +66,7 @@ export class Preference {
     const { session, retry } = this.context;
     const marks = await concurrently(candidates, READS.atOnce, async ({ key }) => {
       const object = await retry((call) => session.read(key, call));
-      return [key, object && readMark(object.metadata)] as const;
+      return [key, object && readSticky(object.metadata)] as const;
     });
     return new Map(marks);
   }

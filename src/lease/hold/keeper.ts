@@ -5,6 +5,7 @@ import { nativeCodec } from '../model/lease-codec.js';
 import {
   type HeldLease,
   type KnownNodes,
+  type LeaseMark,
   type LeaseState,
   leaseKey,
   type PreviousHolder,
@@ -14,6 +15,7 @@ import {
 import type { LeaseTiming } from '../model/lease-timing.js';
 import type { StoreSession } from '../session/store-session.js';
 import { Overtaken } from './holder.js';
+import { afterWork, setHome } from './lease-home.js';
 import { NodeHolder, type NodeHolderOptions } from './node-holder.js';
 import { StoreTenureTime } from './store-tenure-time.js';
 import type { TenureTime } from './tenure-time.js';
@@ -57,6 +59,7 @@ export class Keeper extends NodeHolder {
   /** True while the outcome of an own write is unknown: the object may be newer than the known state. */
   #uncertain = false;
   #known: KnownNodes = {};
+  #mark: LeaseMark = {};
   readonly #retiring = new AbortController();
   readonly #time: StoreTenureTime;
   readonly #expiresAfterMs: number;
@@ -80,6 +83,10 @@ export class Keeper extends NodeHolder {
       before: () => this.#held.timestamp,
       check: () => this.check(),
     });
+    const mark = (given: LeaseMark) => {
+      this.#mark = given;
+    };
+    setHome(this, { clock, random, session: async () => session, mark });
     this.start();
   }
 
@@ -97,6 +104,10 @@ export class Keeper extends NodeHolder {
 
   setKnownNodes(versions: Readonly<Record<number, number>>): void {
     this.#known = { ...versions };
+  }
+
+  override release(): Promise<void> {
+    return afterWork(this, () => super.release());
   }
 
   protected override get timing(): LeaseTiming {
@@ -158,6 +169,7 @@ export class Keeper extends NodeHolder {
       renewal: this.#renewal,
       storeNow: session.storeNow().min,
       knownNodes: this.#known,
+      mark: this.#mark,
       width,
     });
     const sentAt = clock.monotonic();

@@ -54,7 +54,15 @@ export interface ClusterConfig {
    * out.
    */
   readonly proofFailed?: string;
+  /**
+   * How many shards there are, which never changes, and whether `shards.json` has been made: from then on its
+   * absence is damage. Left out of the object until a task asks for shards.
+   */
+  readonly shards?: { readonly count: number; readonly created: boolean };
 }
+
+/** The greatest number of shards. */
+export const MAX_SHARDS = 4_096;
 
 /** The key of the cluster's settings. */
 export const CLUSTER_KEY = 'cluster.json';
@@ -163,5 +171,10 @@ export function decodeCluster(body: string): ClusterConfig {
     ...(fields.proofsTakenOver !== undefined && {
       proofsTakenOver: readInteger(fields, 'proofsTakenOver', 0),
     }),
+    ...(fields.shards !== undefined && { shards: readShards(Object(fields.shards)) }),
   };
+}
+
+function readShards(fields: Record<string, unknown>): NonNullable<ClusterConfig['shards']> {
+  return { count: readInteger(fields, 'count', 1, MAX_SHARDS), created: fields.created === true };
 }

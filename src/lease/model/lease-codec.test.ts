@@ -87,6 +87,15 @@ describe('the native lease format', () => {
     expect(nativeCodec.decode(body, {})).toEqual(held);
   });
 
+  it('keeps the mark and the address of a task that takes part in shards, and ignores invalid ones', () => {
+    const marked = { ...held, shards: { epoch: 41 }, address: '10.0.0.7:8080' };
+    const { body } = nativeCodec.encode(marked);
+    expect(JSON.parse(body)).toMatchObject({ shards: { epoch: 41 }, address: '10.0.0.7:8080' });
+    expect(nativeCodec.decode(body, {})).toEqual(marked);
+    for (const bad of [{ shards: null }, { shards: true, address: 7 }, { shards: { epoch: 'x' } }])
+      expect(nativeCodec.decode(JSON.stringify({ ...JSON.parse(golden('held')), ...bad }), {})).toEqual(held);
+  });
+
   it('reads an empty body with a version in the metadata as released at that version', () => {
     expect(nativeCodec.decode('', { version: '5', expiry: '1795219212534' })).toEqual({
       kind: 'released',
@@ -193,6 +202,18 @@ describe('cluster.json', () => {
 
   it('is corrected if it says that ids are narrower than its node ids need', () => {
     expect(decodeCluster(encodeCluster({ ...config, size: 300, idWidth: 8 })).idWidth).toBe(9);
+  });
+
+  it('says how many shards there are, once a task has asked for them', () => {
+    const shards = { count: 64, created: true };
+    const body = encodeCluster({ ...config, shards }, golden('cluster'));
+    expect(JSON.parse(body)).toEqual({ ...JSON.parse(golden('cluster')), shards });
+    expect(decodeCluster(body).shards).toEqual(shards);
+    expect(decodeCluster(encodeCluster(config, body))).toEqual({ ...config, shards });
+    for (const bad of ['null', '64', '{"count":0}', '{"count":4097}'])
+      expect(() => decodeCluster(`${golden('cluster').trim().slice(0, -1)},"shards":${bad}}`)).toThrow(
+        '"count"',
+      );
   });
 
   it('keeps fields of other versions when it is rewritten', () => {

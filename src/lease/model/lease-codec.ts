@@ -4,6 +4,7 @@ import {
   END_OF_TIME,
   type HeldLease,
   type KnownNodes,
+  type LeaseMark,
   type LeaseState,
   type ReleasedLease,
 } from './lease-state.js';
@@ -98,18 +99,19 @@ export const nativeCodec: LeaseCodec = {
       idWidth: fields.idWidth === undefined ? 0 : readInteger(fields, 'idWidth', 0),
       narrowIdsUntil: fields.narrowIdsUntil === undefined ? undefined : readTime(fields, 'narrowIdsUntil'),
       ...hints(metadata),
+      ...readMark(fields),
     };
   },
 };
 
 /** The mark of the last holder's sticky key. */
-export function readMark({ sticky }: Readonly<Record<string, string>>): string | undefined {
+export function readSticky({ sticky }: Readonly<Record<string, string>>): string | undefined {
   return sticky !== undefined && /^[\da-f]{16}$/.test(sticky) ? sticky : undefined;
 }
 
 /** What is in the metadata alone: in the body it would make a tombstone as large as a lease. */
 function hints(metadata: Readonly<Record<string, string>>): Pick<HeldLease, 'sticky' | 'history'> {
-  return { sticky: readMark(metadata), history: metadata.history };
+  return { sticky: readSticky(metadata), history: metadata.history };
 }
 
 function facts({
@@ -152,6 +154,8 @@ function encodeHeld(held: HeldLease): string {
     acquiredAt: held.acquiredAt,
     idWidth: held.idWidth || undefined,
     narrowIdsUntil: held.narrowIdsUntil,
+    shards: held.shards,
+    address: held.address,
     nonce: held.nonce,
     renewal: held.renewal,
   });
@@ -233,4 +237,13 @@ function readKnownNodes(value: unknown): KnownNodes {
         /^\d+$/.test(id) && Number.isSafeInteger(version) && version >= 0 && version <= MOST_COUNT,
     ),
   );
+}
+
+/** A mark is a hint, too. */
+function readMark({ shards, address }: Record<string, unknown>): LeaseMark {
+  const { epoch } = Object(shards) as { epoch?: unknown };
+  return {
+    ...(Number.isSafeInteger(epoch) && { shards: { epoch: epoch as number } }),
+    ...(typeof address === 'string' && { address }),
+  };
 }

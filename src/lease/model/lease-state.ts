@@ -40,7 +40,14 @@ export interface HeldLease {
   readonly sticky?: string | undefined;
   /** The tenures before. */
   readonly history?: TenureHistory | undefined;
+  /** Of a task that takes part in the ownership of shards: the epoch of `shards.json` that it follows. */
+  readonly shards?: { readonly epoch: number } | undefined;
+  /** Where the task is reached, as it says itself. */
+  readonly address?: string | undefined;
 }
+
+/** What work that is built on the lease adds to it. */
+export type LeaseMark = Pick<HeldLease, 'shards' | 'address'>;
 
 /** A tombstone: no task holds the id, and its version is kept. */
 export interface ReleasedLease {
@@ -230,10 +237,17 @@ export type AdoptedWidth = Pick<HeldLease, 'idWidth' | 'narrowIdsUntil'>;
 /** The same tenure, prolonged. `renewal` must be one that this tenure has not used yet. */
 export function renewed(
   held: HeldLease,
-  change: { renewal: number; storeNow: number; knownNodes: KnownNodes; width: AdoptedWidth },
+  change: {
+    renewal: number;
+    storeNow: number;
+    knownNodes: KnownNodes;
+    width: AdoptedWidth;
+    mark?: LeaseMark;
+  },
 ): HeldLease {
   return {
     ...held,
+    ...change.mark,
     ...(change.width.idWidth > held.idWidth && change.width),
     renewal: change.renewal,
     timestamp: Math.max(held.timestamp, Math.floor(change.storeNow) + held.durationMs),

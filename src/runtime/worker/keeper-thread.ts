@@ -2,6 +2,7 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { sleepUntil } from '../../base/sleep-until.js';
 import { systemClock, systemRandom } from '../../base/system.js';
 import { acquireLease } from '../../lease/acquire/acquire-lease.js';
+import { homeOf } from '../../lease/hold/lease-home.js';
 import { type Lease, type LeaseEvent, type LeaseLostError, leavesTime } from '../../lease/model/lease.js';
 import type { LeaseStore } from '../../store/lease-store.js';
 import { openedStore } from '../opened-store.js';
@@ -79,6 +80,9 @@ class KeeperThread {
         break;
       case 'known-nodes':
         this.#lease?.setKnownNodes(message.versions);
+        break;
+      case 'mark':
+        if (this.#lease) homeOf(this.#lease)?.mark(message.mark);
         break;
       case 'prepare':
         this.#makesIds = true;

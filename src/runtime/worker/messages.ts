@@ -2,6 +2,7 @@ import { AcquireTimeoutError, ConfigError, explain, StoreUnusableError } from '.
 import type { AcquireLeaseOptions } from '../../lease/acquire/acquire-lease.js';
 import { type Lease, type LeaseEvent, LeaseLostError, LeaseReleasedError } from '../../lease/model/lease.js';
 import { LeaseUnreadableError } from '../../lease/model/lease-codec.js';
+import type { LeaseMark } from '../../lease/model/lease-state.js';
 import { StoreError } from '../../store/lease-store.js';
 import type { StoreOptions } from '../opened-store.js';
 
@@ -22,6 +23,7 @@ export interface WorkerSettings extends Omit<AcquireLeaseOptions, OfOneThread>, 
 export type ToWorker =
   | { readonly type: 'abort' }
   | { readonly type: 'known-nodes'; readonly versions: Readonly<Record<number, number>> }
+  | { readonly type: 'mark'; readonly mark: LeaseMark }
   /** Unique ids are to be made; answered by `prepared`. */
   | { readonly type: 'prepare' }
   /** No further id has fewer bits for the node id than that. */

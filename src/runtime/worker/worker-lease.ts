@@ -1,8 +1,9 @@
 import { existsSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import { onAbort } from '../../base/abort.js';
-import type { Clock } from '../../base/clock.js';
+import type { Clock, RandomSource } from '../../base/clock.js';
 import { ConfigError } from '../../base/errors.js';
+import { afterWork, setHome } from '../../lease/hold/lease-home.js';
 import type { TenureTime } from '../../lease/hold/tenure-time.js';
 import {
   type Lease,
@@ -18,6 +19,7 @@ import {
   type LeaseTracer,
   type NoteAttributes,
 } from '../../lease/model/lease-tracer.js';
+import type { StoreSession } from '../../lease/session/store-session.js';
 import { type FromWorker, fromWire, type ToWorker, type WorkerSettings } from './messages.js';
 import { SharedTenure, WorkerTenureTime } from './shared-tenure.js';
 
@@ -25,6 +27,9 @@ import { SharedTenure, WorkerTenureTime } from './shared-tenure.js';
 export interface WorkerLeaseOptions {
   readonly settings: Omit<WorkerSettings, 'tenure'>;
   readonly clock: Clock;
+  readonly random: RandomSource;
+  /** A session of this thread with the store, closed by the caller. */
+  readonly session: () => Promise<StoreSession>;
   readonly emit: LeaseListener;
   readonly signal?: AbortSignal | undefined;
   /**
@@ -74,6 +79,8 @@ class WorkerLease implements Lease {
       check: () => this.#check(),
       send: (message) => this.#send(message),
     });
+    const { random, session } = parts;
+    setHome(this, { clock, random, session, mark: (mark) => this.#send({ type: 'mark', mark }) });
   }
 
   get signal(): AbortSignal {
@@ -102,7 +109,7 @@ class WorkerLease implements Lease {
 
   release(): Promise<void> {
     const { tracer, facts } = this.parts;
-    this.#releasing ??= tracer.span('nodelease.release', facts, () => this.#release());
+    this.#releasing ??= afterWork(this, () => tracer.span('nodelease.release', facts, () => this.#release()));
     return this.#releasing;
   }
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
 import { ConfigError } from '../../../src/base/errors.js';
-import { systemClock } from '../../../src/base/system.js';
+import { systemClock, systemRandom } from '../../../src/base/system.js';
 import { IdsExhaustedError } from '../../../src/id/id-time.js';
 import { uniqueIds } from '../../../src/id/lease-ids.js';
 import { staticLease } from '../../../src/lease/hold/static-lease.js';
@@ -209,7 +209,8 @@ describe('the generator of a lease that a worker thread keeps', () => {
         durationMs: DURATION_MS,
         killOnLoss: false,
       },
-      clock: systemClock,
+      ...{ clock: systemClock, random: systemRandom },
+      session: () => Promise.reject(new Error('not used')),
       emit: () => undefined,
     });
 

@@ -43,6 +43,12 @@ it(
 );
 
 it(
+  `keeps those of shards as well, for ${SECONDS / 2} s`,
+  () => simulate(SECONDS / 2, SECONDS / 2, '--engine', 'shards'),
+  (SECONDS / 2 + 60) * 1_000,
+);
+
+it(
   `keeps those of the recipes on ZooKeeper, for ${SECONDS / 2} s`,
   () => simulate(SECONDS / 2, SECONDS / 2, '--engine', 'recipes'),
   (SECONDS / 2 + 60) * 1_000,

@@ -2,6 +2,7 @@ import { CLUSTER_KEY } from '../../../src/lease/model/cluster-config.js';
 import { type Lease, type LeaseLostError, leavesTime } from '../../../src/lease/model/lease.js';
 import { leaseKey, nodeIdOf } from '../../../src/lease/model/lease-state.js';
 import { leaseTiming } from '../../../src/lease/model/lease-timing.js';
+import { SHARDS_KEY } from '../../../src/shards/shard-map.js';
 import type { StoredObject, WriteResult } from '../../../src/store/lease-store.js';
 import { livenessBoundMs, type NetworkFault } from '../world/conditions.js';
 import { GROWN_FROM } from '../world/scale-plan.js';
@@ -11,6 +12,7 @@ import { IdObserver } from './id-observer.js';
 import { described, NEVER_HELD, type ObservedObject, observed } from './observed-object.js';
 import { PastObserver } from './past-observer.js';
 import { ScaleObserver, type Sender, toldSize } from './scale-observer.js';
+import { ShardObserver } from './shard-observer.js';
 
 const ROUNDING_MS = 5;
 /** How far two clocks may drift apart. */
@@ -44,7 +46,9 @@ export type InvariantName =
   | 'history'
   /** A task fails in no other way than the engine's contract says. */
   | 'errors'
-  /** With the faults ended, no task waits while an id is free. */
+  /** No two tasks work on one shard at a time, and its tokens rise. */
+  | 'shards'
+  /** With the faults ended, no task waits while an id is free, and every shard runs. */
   | 'liveness';
 
 /** A promise that was broken. */
@@ -93,6 +97,8 @@ export class Invariants {
   readonly ids: IdObserver;
   /** Told of what the cluster's size has to do with. */
   readonly scales: ScaleObserver;
+  /** Told of the work on shards. */
+  readonly shards: ShardObserver;
   readonly #objects = new Map<number, ObservedObject>();
   readonly #tasks = new Map<number, WatchedTask[]>();
   readonly #byProcess = new Map<SimulatedProcess, WatchedTask>();
@@ -112,6 +118,7 @@ export class Invariants {
   readonly #lastSent = new Map<SimulatedProcess, number>();
 
   constructor(private readonly world: World) {
+    this.shards = new ShardObserver(world, (invariant, text) => this.#fail(invariant, text));
     this.ids = new IdObserver(world, (text) => this.#fail('ids', text));
     this.scales = new ScaleObserver({
       world,
@@ -159,6 +166,7 @@ export class Invariants {
         'deadline',
         `${name} reports its lease as lost (${error.detail}) and believes in it all the same`,
       );
+    this.shards.onLost(process);
     if (leavesTime(error.reason)) return;
     const { scheduler } = this.world;
     // Somebody else may be at work already.
@@ -347,6 +355,7 @@ export class Invariants {
   ): WriteResult {
     const id = nodeIdOf(key);
     if (result.status === 'written' && key === CLUSTER_KEY) this.#afterSettings(body);
+    if (result.status === 'written' && key === SHARDS_KEY) this.shards.afterWrite(body);
     if (result.status !== 'written' || id === undefined) return result;
     const known = this.#objects.get(id) ?? NEVER_HELD;
     const now = observed(body, metadata);
@@ -416,6 +425,7 @@ export class Invariants {
       if (this.world.bucket.read(leaseKey(id)) === undefined)
         this.#fail('objects', `${leaseKey(id)} is missing`);
     }
+    this.shards.atEnd();
     const unfinished = this.scales.unfinished();
     if (unfinished !== undefined) this.#fail('liveness', unfinished);
     const holders = [...this.#tasks.values()].flatMap((tasks) => tasks.filter(believes).slice(0, 1));

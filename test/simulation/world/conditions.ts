@@ -198,6 +198,14 @@ export function livenessBoundMs(durationMs: number, graceMs: number): number {
 }
 
 /**
+ * How much longer a shard may be without an owner that runs it, in milliseconds: its former owner's lease has
+ * to expire, a member has to look, and another to read the map, each in one of a few renewal periods.
+ */
+export function shardsBoundMs({ durationMs, graceMs }: Pick<Conditions, 'durationMs' | 'graceMs'>): number {
+  return 3 * durationMs + graceMs + 10_000;
+}
+
+/**
  * Draws what one seed is about.
  *
  * @param only faults of these kinds and no others; all when undefined

@@ -8,6 +8,7 @@ import { EPOCH_MS, type HostConditions } from './conditions.js';
 import type { Dice } from './dice.js';
 import { IdMaker } from './id-maker.js';
 import { Machine } from './machine.js';
+import { ShardWorker } from './shard-worker.js';
 import { SimulatedChild, SimulatedGuard } from './simulated-child.js';
 import { SimulatedProcess } from './simulated-process.js';
 import { SimulatedSignals } from './simulated-signals.js';
@@ -207,6 +208,10 @@ export class Host {
       world.invariants.onAcquired(run.watched);
       run.ids = new IdMaker({ world, process: run.process, dice: dice.fork(8), name: run.name, lease });
       run.ids.begin();
+      if (this.engine.ownsShards) {
+        const { name, process } = run;
+        new ShardWorker(world, { name, process, lease }, dice.fork(9)).begin();
+      }
       if (this.conditions.mode === 'library') await this.#use(run, lease, dice);
       else await this.#supervise(run, lease, dice);
     } catch (error) {

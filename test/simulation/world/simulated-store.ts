@@ -1,4 +1,5 @@
 import { CLUSTER_KEY } from '../../../src/lease/model/cluster-config.js';
+import { SHARDS_KEY } from '../../../src/shards/shard-map.js';
 import {
   type LeaseStore,
   type Listing,
@@ -37,7 +38,7 @@ interface Request<Reply> {
   /** The waiting caller has given it up. */
   readonly signal?: AbortSignal | undefined;
   readonly apply: (sender: Sender) => Reply;
-  /** For a listing: what there was some seconds ago. */
+  /** For a listing, and the map of shards: what there was some time ago. */
   readonly stale?: () => Reply;
 }
 
@@ -71,7 +72,8 @@ export class SimulatedStore implements LeaseStore {
     const { world } = this.options;
     // Of no interest, and there may be hundreds of them: not worth an event each.
     if (world.outside?.has(key)) return Promise.resolve(world.read(key));
-    return this.#send({ operation: 'read', key, signal, apply: () => world.read(key) });
+    const stale = key === SHARDS_KEY ? { stale: () => world.staleMap() } : {};
+    return this.#send({ operation: 'read', key, signal, apply: () => world.read(key), ...stale });
   }
 
   list(): Promise<Listing> {
@@ -160,7 +162,11 @@ export class SimulatedStore implements LeaseStore {
   }
 
   /** At most one fault for each request. */
-  #drawFault<Reply>(dice: Dice, { operation, key }: Call<Reply>, number: number): NetworkFault | undefined {
+  #drawFault<Reply>(
+    dice: Dice,
+    { operation, key, stale }: Call<Reply>,
+    number: number,
+  ): NetworkFault | undefined {
     const { world, name } = this.options;
     if (world.quiet) return undefined;
     let chance = dice.next();
@@ -169,7 +175,7 @@ export class SimulatedStore implements LeaseStore {
       chance -= rate;
       if (rate === 0 || chance >= 0) continue;
       if (kind === 'conflict-409' && operation !== 'create' && operation !== 'replace') return undefined;
-      if (kind === 'stale-list' && operation !== 'list') return undefined;
+      if (kind === 'stale-list' && stale === undefined) return undefined;
       return world.happens(kind, `${name} #${number} ${operation} ${key}: ${kind}`) ? kind : undefined;
     }
     return undefined;

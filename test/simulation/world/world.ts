@@ -1,6 +1,7 @@
 import type { Clock } from '../../../src/base/clock.js';
 import { encodeCluster, newCluster } from '../../../src/lease/model/cluster-config.js';
 import { leaseKey } from '../../../src/lease/model/lease-state.js';
+import { SHARDS_KEY } from '../../../src/shards/shard-map.js';
 import type {
   Interval,
   LeaseStore,
@@ -59,6 +60,8 @@ export class World {
   readonly outside: OutsideLeases | undefined;
 
   readonly #storeClock: StoreClock;
+  /** The last maps of shards that were read. */
+  #maps: readonly StoredObject[] = [];
   readonly #storeMachine: Machine;
   #listed: { readonly listing: Listing; readonly at: number } | undefined;
 
@@ -149,9 +152,19 @@ export class World {
     return apply();
   }
 
+  /** The map of shards as it was some writes ago; the reply is of now. */
+  staleMap(): StoredObject | undefined {
+    const map = this.read(SHARDS_KEY);
+    const { body, etag } = this.#maps[0] ?? map ?? {};
+    return map && { ...map, body: body ?? map.body, etag: etag ?? map.etag };
+  }
+
   /** An object, or undefined. */
   read(key: string): StoredObject | undefined {
-    return this.outside?.read(key, this.storeTime) ?? this.bucket.read(key);
+    const object = this.outside?.read(key, this.storeTime) ?? this.bucket.read(key);
+    if (key === SHARDS_KEY && object !== undefined && object.etag !== this.#maps.at(-1)?.etag)
+      this.#maps = [...this.#maps.slice(-2), object];
+    return object;
   }
 
   /** Writes if there is none of that key. */

@@ -1,0 +1,33 @@
+import type { Clock, RandomSource } from '../../base/clock.js';
+import type { Lease } from '../model/lease.js';
+import type { LeaseMark } from '../model/lease-state.js';
+import type { StoreSession } from '../session/store-session.js';
+
+/** What a lease in a store offers to work that is built on it, such as shards. */
+export interface LeaseHome {
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  /** A session with the store of the lease, closed with the lease: its own, where that is in this thread. */
+  session(): Promise<StoreSession>;
+  /** Sets what further renewals write in addition. */
+  mark(mark: LeaseMark): void;
+  /** Ends the work. `release()` awaits it while the lease is still renewed (rule 8). Must not reject. */
+  leave?: () => Promise<void>;
+}
+
+const homes = new WeakMap<Lease, LeaseHome>();
+
+/** Undefined for a static id, and for one from ZooKeeper. */
+export function homeOf(lease: Lease): LeaseHome | undefined {
+  return homes.get(lease);
+}
+
+export function setHome(lease: Lease, home: LeaseHome | undefined): void {
+  if (home !== undefined) homes.set(lease, home);
+}
+
+/** Ends the work that is built on the lease, if there is any, and then the lease. */
+export function afterWork(lease: Lease, release: () => Promise<void>): Promise<void> {
+  const leave = homes.get(lease)?.leave;
+  return leave === undefined ? release() : leave().then(release);
+}

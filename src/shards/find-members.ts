@@ -1,0 +1,83 @@
+import type { RandomSource } from '../base/clock.js';
+import { concurrently } from '../base/concurrently.js';
+import type { ClusterConfig } from '../lease/model/cluster-config.js';
+import { nativeCodec } from '../lease/model/lease-codec.js';
+import { availability, type LeaseState, leaseKey, mayExceed, nodeIdOf } from '../lease/model/lease-state.js';
+import { readingOf } from '../lease/operate/inspect.js';
+import { type StoreSession, UNHURRIED_LISTING_MS } from '../lease/session/store-session.js';
+import type { Interval, ListedObject } from '../store/lease-store.js';
+import type { Member } from './shard-map.js';
+
+/** The most leases that one look reads, and how many at a time. */
+const MAX_READS = 100;
+const READS = 16;
+/** How many members a look reads although they look held. */
+const DRAWN = 2;
+
+/**
+ * T6: whether a GET of its node id's lease object proves that a tenure is over. When it was read does not
+ * matter, since what is over stays so (rule 3).
+ */
+export function isOver({ version }: Member, lease: LeaseState, age: Interval, graceMs: number): boolean {
+  if (lease.kind === 'vacant' || lease.version < version) return false;
+  if (lease.kind === 'held' && lease.version > version) return true;
+  const state = lease.kind === 'retired' ? ({ ...lease, kind: 'released' } as const) : lease;
+  return availability(state, age, graceMs).kind === 'free';
+}
+
+/** What a look needs to know. */
+export interface Look {
+  readonly session: StoreSession;
+  readonly random: RandomSource;
+  readonly config: ClusterConfig;
+  /** The members of the map. */
+  readonly members: readonly Member[];
+  readonly me: Member;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * The members from now on: those of the map whose tenures are not proven over, this one, and if this one
+ * joins, all others that take part. One LIST, and a GET of each member that looks gone, and of two drawn at
+ * random: the holder of their node ids may be another one, which does not take part.
+ *
+ * @throws {StoreError}
+ */
+export async function findMembers({ session, random, config, members, me, signal }: Look): Promise<Member[]> {
+  const { objects } = await session.list({ signal, timeoutMs: UNHURRIED_LISTING_MS });
+  const { durationMs, graceMs } = config;
+  const looksHeld = ({ size, age }: ListedObject) =>
+    size > nativeCodec.tombstoneMaxBytes && !mayExceed(age, durationMs + graceMs);
+  const held = new Set(objects.filter(looksHeld).flatMap(({ key }) => nodeIdOf(key) ?? []));
+  const first = Math.floor(random.next() * members.length);
+  const isDrawn = (at: number) => (at - first + members.length) % members.length < DRAWN;
+  const doubtful = members.filter(
+    (member, at) => member !== me && (isDrawn(at) || member.id === me.id || !held.has(member.id)),
+  );
+  for (const { id } of members) held.delete(id);
+  const joins = !members.includes(me);
+  const ids = new Set([...doubtful.map(({ id }) => id), ...(joins ? held : [])]);
+  const found = await concurrently(
+    [...ids].slice(0, MAX_READS),
+    READS,
+    async (id, own) => {
+      const object = await session.read(leaseKey(id), { signal: own });
+      const reading = readingOf(object);
+      // Neither an absent nor an unreadable object proves anything.
+      const lease: LeaseState = reading.kind === 'lease' ? reading.lease : { kind: 'vacant' };
+      return { id, lease, age: object?.age ?? { min: 0, max: 0 } };
+    },
+    signal,
+  );
+  const stay = members.filter(
+    (member) => !found.some(({ id, lease, age }) => id === member.id && isOver(member, lease, age, graceMs)),
+  );
+  if (joins) stay.push(me);
+  for (const { id, lease, age } of found) {
+    const isMember =
+      lease.kind === 'held' && lease.shards && availability(lease, age, graceMs).kind === 'held';
+    if (isMember && !stay.some((member) => member.id === id && member.version === lease.version))
+      stay.push({ id, version: lease.version, address: lease.address });
+  }
+  return stay;
+}

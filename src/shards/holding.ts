@@ -1,0 +1,112 @@
+import { withTimeout } from '../base/abort.js';
+import type { Clock } from '../base/clock.js';
+import type { LeaseEvent } from '../lease/model/lease.js';
+
+/** Ends the work on a shard. It settles when the work has ended: then another node may run the shard. */
+export type StopShard = () => Promise<void> | void;
+
+/** Begins the work on a shard. Resolves to what ends it. */
+export type StartShard = (
+  shard: number,
+  holding: {
+    /** The fencing token: greater for every new holding of this shard, never used twice. */
+    readonly token: number;
+    /** Aborts when the work must end at once: the lease has ended, or the stop has taken too long. */
+    readonly signal: AbortSignal;
+  },
+) => Promise<StopShard | undefined> | StopShard | undefined;
+
+/** What happens to the work of one shard. */
+export type ShardWorkEvent =
+  | { readonly type: 'started' | 'stopped' }
+  /** To be stopped by `deadline`, on the monotonic clock: then the signal aborts. */
+  | { readonly type: 'stopping'; readonly deadline: number }
+  /** The work could not be begun, has failed to end, or has not ended in time. */
+  | { readonly type: 'failed'; readonly error: unknown };
+
+/** What happens to the shards of this node. Listeners must not block. */
+export type ShardEvent =
+  | (ShardWorkEvent & { readonly shard: number; readonly token: number })
+  | Extract<LeaseEvent, { type: 'damaged' | 'store-failed' }>;
+
+export interface HoldingOptions {
+  readonly clock: Clock;
+  readonly start: StartShard;
+  readonly stopTimeoutMs: number;
+  /** How long a shard that could not be begun stays here before it is handed on, in milliseconds. */
+  readonly pauseMs: number;
+  readonly emit: (event: ShardEvent) => void;
+}
+
+/** The work of one shard under one token. */
+export class Holding {
+  state: 'starting' | 'running' | 'stopping' = 'starting';
+  readonly #abort = new AbortController();
+  readonly #begun: Promise<StopShard | undefined>;
+  #ended: Promise<void> | undefined;
+
+  constructor(
+    readonly shard: number,
+    readonly token: number,
+    private readonly options: HoldingOptions,
+    private readonly onEnded: () => void,
+  ) {
+    this.#begun = this.#begin();
+  }
+
+  get isAborted(): boolean {
+    return this.#abort.signal.aborted;
+  }
+
+  /** Resolves when the work has ended. */
+  stop(): Promise<void> {
+    this.#ended ??= this.#end();
+    return this.#ended;
+  }
+
+  /** Ends the work at once. */
+  abort(reason: unknown): void {
+    this.#abort.abort(reason);
+    void this.stop();
+  }
+
+  async #begin(): Promise<StopShard | undefined> {
+    const { start, clock, pauseMs } = this.options;
+    const { signal } = this.#abort;
+    try {
+      const stop = await start(this.shard, { token: this.token, signal });
+      if (this.state === 'starting') {
+        this.state = 'running';
+        this.#emit({ type: 'started' });
+      }
+      return stop;
+    } catch (error) {
+      this.#emit({ type: 'failed', error });
+      const stop = () => void this.stop();
+      clock.sleep(pauseMs, signal).then(stop, stop);
+      return undefined;
+    }
+  }
+
+  async #end(): Promise<void> {
+    const { clock, stopTimeoutMs } = this.options;
+    this.state = 'stopping';
+    this.#emit({ type: 'stopping', deadline: clock.monotonic() + stopTimeoutMs });
+    const work = this.#begun
+      .then((stop) => stop?.())
+      .catch((error) => this.#emit({ type: 'failed', error }))
+      .then(() => true);
+    if ((await withTimeout(clock, stopTimeoutMs, work)) !== true) {
+      const error = new Error(`shard ${this.shard} has not stopped within ${stopTimeoutMs} ms`);
+      this.#emit({ type: 'failed', error });
+      this.#abort.abort(error);
+      await work;
+    }
+    this.#emit({ type: 'stopped' });
+    this.onEnded();
+  }
+
+  #emit(event: ShardWorkEvent): void {
+    this.options.emit({ ...event, shard: this.shard, token: this.token });
+  }
+}

@@ -1,0 +1,248 @@
+import { onAbort, withTimeout } from '../base/abort.js';
+import { type Backoff, backoffMs } from '../base/backoff.js';
+import { explain, NodeLeaseError } from '../base/errors.js';
+import { notify } from '../base/listeners.js';
+import { Overtaken } from '../lease/hold/holder.js';
+import type { LeaseHome } from '../lease/hold/lease-home.js';
+import type { ClusterConfig } from '../lease/model/cluster-config.js';
+import type { Lease } from '../lease/model/lease.js';
+import { leaseTiming } from '../lease/model/lease-timing.js';
+import type { StoreSession } from '../lease/session/store-session.js';
+import type { StoredObject } from '../store/lease-store.js';
+import { findMembers } from './find-members.js';
+import type { ShardEvent } from './holding.js';
+import { Holdings } from './holdings.js';
+import type { OwnedShard, OwnedShards, OwnShardsOptions } from './owned-shards.js';
+import { plan } from './plan.js';
+import { decodeMap, encodeMap, type Member, SHARDS_KEY, type ShardMap } from './shard-map.js';
+import { type ShardKey, shardOf } from './shard-of.js';
+
+/** The pauses between attempts to hand on, in milliseconds (T5). */
+const HAND_ON: Backoff = { first: 50, max: 500 };
+/** How far apart owners stop what is to move, in milliseconds for each owner (T9). */
+const STAGGER_MS = 200;
+/** How long the last hand-on may delay the release, in milliseconds (T7). */
+const LEAVE_TIMEOUT_MS = 2_000;
+
+export interface ShardMemberOptions extends OwnShardsOptions {
+  readonly stopTimeoutMs: number;
+  readonly lease: Lease;
+  readonly home: LeaseHome;
+  readonly session: StoreSession;
+  readonly config: ClusterConfig;
+  /** Aborts when the tenure ends in either way. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * A tenure that takes part in the ownership of shards: it runs what the map gives it, hands on, and plans for
+ * all when it is drawn. One loop, with one request in flight.
+ */
+export class ShardMember implements OwnedShards {
+  readonly count: number;
+  readonly #renewEveryMs: number;
+  readonly #holdings: Holdings;
+  readonly #emit: (event: ShardEvent) => void;
+  /** The map of the highest epoch that was read (T2). */
+  #map: ShardMap = { epoch: 0, members: [], shards: [] };
+  /** How many reads in a row have shown no map that can be followed. */
+  #unusable = 0;
+  /** When this member draws next, on the monotonic clock. */
+  #drawAt = Number.NEGATIVE_INFINITY;
+  #leaving: Promise<void> | undefined;
+  #handedOn: () => void = () => undefined;
+  #wake: () => void = () => undefined;
+  #isWatching = false;
+
+  constructor(private readonly options: ShardMemberOptions) {
+    const { count, lease, home, session, config, signal, onEvent } = options;
+    this.count = count;
+    this.#renewEveryMs = leaseTiming(config.durationMs).renewEveryMs;
+    this.#emit = (event) => onEvent && notify(onEvent, event);
+    this.#holdings = new Holdings({
+      ...{ ...options, ...home, emit: this.#emit, pauseMs: this.#renewEveryMs },
+      staggerMs: session.store.minWriteIntervalMs ?? STAGGER_MS,
+      onEnded: () => this.#wake(),
+    });
+    this.#mark();
+    const leave = () => this[Symbol.asyncDispose]();
+    home.leave = leave;
+    onAbort(lease.retiring, leave);
+    onAbort(signal, () => this.#holdings.abort(signal.reason));
+    void this.#run();
+  }
+
+  get epoch(): number {
+    return this.#map.epoch;
+  }
+
+  get owned(): readonly OwnedShard[] {
+    return this.#holdings.in('running');
+  }
+
+  get stopping(): readonly OwnedShard[] {
+    return this.#holdings.in('stopping');
+  }
+
+  shardOf(key: ShardKey): number {
+    return shardOf(key, this.count);
+  }
+
+  owns(key: ShardKey): boolean {
+    return this.#holdings.runs(this.shardOf(key)) && this.options.lease.isValid();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    this.#leaving ??= this.#leave();
+    return this.#leaving;
+  }
+
+  /** T7: stops all, hands all on, and takes part no more. */
+  async #leave(): Promise<void> {
+    const { home, signal } = this.options;
+    const handedOn = new Promise<void>((resolve) => {
+      this.#handedOn = resolve;
+    });
+    home.mark({ shards: undefined, address: undefined });
+    await this.#holdings.leave();
+    this.#wake();
+    await withTimeout(home.clock, LEAVE_TIMEOUT_MS, handedOn, signal).catch(() => undefined);
+  }
+
+  /** Continues after it has left: another task may take in a tenure whose leaving it has not seen. */
+  async #run(): Promise<void> {
+    const { home, signal } = this.options;
+    const nextWake = () =>
+      new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    let woken = nextWake();
+    // Tasks that start together do not all join: one takes in all that it sees.
+    let pauseMs = (home.random.next() * this.#renewEveryMs) / 2;
+    for (let failures = 0; !signal.aborted; pauseMs = this.#pauseMs(failures)) {
+      try {
+        if (pauseMs > 0) await withTimeout(home.clock, pauseMs, woken, signal);
+        woken = nextWake();
+        this.#watch();
+        await this.#round();
+        failures = 0;
+      } catch (error) {
+        if (signal.aborted) return;
+        failures += 1;
+        if (error instanceof NodeLeaseError)
+          this.#emit({ type: 'store-failed', error, sleepMs: this.#pauseMs(failures) });
+        else if (!(error instanceof Overtaken)) throw error;
+      }
+    }
+  }
+
+  /** One look at the map, and what follows from it. */
+  async #round(): Promise<void> {
+    const { session, home, config, lease, address, signal } = this.options;
+    const object = await session.read(SHARDS_KEY, { signal });
+    const map = this.#readMap(object);
+    if (object === undefined || map === undefined) return;
+    this.#follow(map);
+    const known = this.#me;
+    const { haveEnded } = this.#holdings;
+    if (haveEnded && known === undefined) return this.#handedOn();
+    const me = known ?? { id: lease.id, version: lease.version, address };
+    const given = this.#holdings.given(map, known);
+    const looks = this.#isDrawn(object) && this.#leaving === undefined;
+    if (!looks && !haveEnded && given.size === 0) return;
+    let members = map.members.filter((member) => !(haveEnded && member === me));
+    if (looks)
+      members = await findMembers({ ...{ session, config, me, signal, random: home.random }, members });
+    const next = plan(map, {
+      ...{ members, given, leaver: this.#leaving && me },
+      settled: looks && object.age.min > config.durationMs,
+    });
+    if (next === undefined) return;
+    const content = { body: encodeMap(next), metadata: {} };
+    // T1: an outcome that is not known is read in the next round.
+    const { status } = await session.write(SHARDS_KEY, content, object.etag, { signal });
+    if (status === 'conflict') throw new Overtaken('another task has changed the map');
+    this.#follow(next);
+    if (haveEnded) this.#handedOn();
+  }
+
+  /** T2: undefined for what cannot be followed. It is reported once, by the second read that shows it. */
+  #readMap(object: StoredObject | undefined): ShardMap | undefined {
+    let problem = 'is gone';
+    try {
+      const map = object && decodeMap(object.body);
+      if (map !== undefined && map.epoch >= this.epoch && map.shards.length === this.count) {
+        this.#unusable = 0;
+        return map;
+      }
+      if (map) problem = `has epoch ${map.epoch} after ${this.epoch}, and ${map.shards.length} shards`;
+    } catch (error) {
+      problem = explain(error);
+    }
+    this.#unusable += 1;
+    if (this.#unusable === 2) this.#emit({ type: 'damaged', key: SHARDS_KEY, problem });
+    return undefined;
+  }
+
+  #follow(map: ShardMap): void {
+    const isNew = map.epoch > this.epoch;
+    this.#map = map;
+    if (isNew && this.#leaving === undefined) this.#mark();
+    this.#holdings.follow(map, this.#me);
+  }
+
+  /** This tenure in the map that it follows. */
+  get #me(): Member | undefined {
+    const { id, version } = this.options.lease;
+    return this.#map.members.find((member) => member.id === id && member.version === version);
+  }
+
+  #mark(): void {
+    const { home, address } = this.options;
+    home.mark({ shards: { epoch: this.epoch }, address });
+  }
+
+  /**
+   * Two looks for members that came or went, in a renewal period and in the whole fleet. A task that is no
+   * member looks each time. So does every task where ages are observed: they grow for a task that looks again.
+   */
+  #isDrawn({ age }: StoredObject): boolean {
+    const { clock, random } = this.options.home;
+    if (this.#me === undefined) return true;
+    if (clock.monotonic() < this.#drawAt) return false;
+    this.#drawAt = clock.monotonic() + this.#renewEveryMs * (1 + random.next() / 10);
+    return age.max === Number.POSITIVE_INFINITY || random.next() < 2 / this.#map.members.length;
+  }
+
+  /** Until the next round, in milliseconds. */
+  #pauseMs(failures: number): number {
+    const { home, session } = this.options;
+    const { clock, random } = home;
+    const { haveEnded, moveAt } = this.#holdings;
+    const me = this.#me;
+    if (this.#unusable > 0) return this.#renewEveryMs;
+    if (me === undefined) return this.#renewEveryMs * (haveEnded ? 1 : random.next() / 2);
+    if (haveEnded || this.#holdings.given(this.#map, me).size > 0)
+      return failures === 0 ? 0 : backoffMs(HAND_ON, failures, random);
+    if (failures > 0) return this.#renewEveryMs;
+    const pollMs = this.#map.shards.some(({ next }) => next === me)
+      ? session.store.pollMs
+      : Number.POSITIVE_INFINITY;
+    return Math.min(Math.min(this.#drawAt, moveAt) - clock.monotonic(), pollMs);
+  }
+
+  /** Wakes the loop when a store that reports changes reports one of the map. */
+  #watch(): void {
+    const { session, signal } = this.options;
+    if (session.store.changed === undefined || this.#isWatching) return;
+    this.#isWatching = true;
+    const end = () => {
+      this.#isWatching = false;
+    };
+    const changed = session.store.changed(signal, ({ key }) => key === SHARDS_KEY);
+    changed.then(() => {
+      end();
+      this.#wake();
+    }, end);
+  }
+}

@@ -1,0 +1,53 @@
+import { ConfigError } from '../base/errors.js';
+import { Overtaken } from '../lease/hold/holder.js';
+import { homeOf } from '../lease/hold/lease-home.js';
+import type { Lease } from '../lease/model/lease.js';
+import { isStoreAway, whileStoreIsAway } from '../lease/session/store-retry.js';
+import { ShardMember } from './member.js';
+import type { OwnedShards, OwnShardsOptions } from './owned-shards.js';
+import { ensureMap } from './shard-map.js';
+import { checkCount } from './shard-of.js';
+
+/**
+ * Takes part in the ownership of shards. Each shard runs on at most one node at a time. Shards move when
+ * nodes come and go, and each waits until its work has ended on the node before.
+ *
+ * ```ts
+ * await using shards = await ownShards(lease, {
+ *   count: 64,
+ *   start: async (shard, { token, signal }) => {
+ *     const consumer = await consume(shard, { token, signal });
+ *     return () => consumer.close();
+ *   },
+ * });
+ * ```
+ *
+ * While the store is away it waits, as long as the lease is held. Not guaranteed: that work which ignores its
+ * `signal` ends with the lease. A receiver that refuses smaller tokens refuses it.
+ *
+ * @throws {ConfigError} when an option is out of range, the cluster has another number of shards, or the
+ * lease is a static id or one from ZooKeeper
+ * @throws {StoreUnusableError}, {StoreError} when the store cannot be used
+ * @throws what ended the lease, if that comes first
+ */
+export async function ownShards(lease: Lease, options: OwnShardsOptions): Promise<OwnedShards> {
+  const { count, stopTimeoutMs = 30_000 } = options;
+  checkCount(count);
+  if (!(stopTimeoutMs >= 0))
+    throw new ConfigError('stopTimeoutMs', stopTimeoutMs, 'milliseconds, at least 0');
+  const home = homeOf(lease);
+  const { tenureTime } = lease;
+  if (home === undefined || tenureTime === undefined || home.leave !== undefined) {
+    const given = home === undefined ? 'a static id, or one from ZooKeeper' : 'one that takes part already';
+    throw new ConfigError('lease', given, 'the lease of a node id in a store, once');
+  }
+  const session = await home.session();
+  const { clock, random } = home;
+  const { signal } = tenureTime;
+  const retry = whileStoreIsAway(
+    { clock, random, signal, until: Number.POSITIVE_INFINITY },
+    (error) => isStoreAway(error) || error instanceof Overtaken,
+  );
+  const config = await retry((call) => ensureMap(session, count, call));
+  return new ShardMember({ ...options, stopTimeoutMs, lease, home, session, config, signal });
+}

@@ -1,0 +1,59 @@
+import { describe, expect, it } from 'vitest';
+import { plan } from './plan.js';
+import { decodeMap, encodeMap, type Member, type ShardMap } from './shard-map.js';
+
+const BODY =
+  '{"epoch":41,"count":4,"members":[[3,17,"10.0.0.7:8080"],[5,2]],"owner":[0,0,1,-1],"since":[12,12,41,0],"next":{"1":1}}';
+
+describe('the map of shards', () => {
+  it('is read as it is written', () => {
+    const map = decodeMap(BODY);
+    const [a, b] = map.members as [Member, Member];
+    expect([a, b]).toEqual([
+      { id: 3, version: 17, address: '10.0.0.7:8080' },
+      { id: 5, version: 2 },
+    ]);
+    expect(map.shards).toEqual([
+      { owner: a, since: 12 },
+      { owner: a, since: 12, next: b },
+      { owner: b, since: 41 },
+      { owner: undefined, since: 0 },
+    ]);
+    expect(encodeMap(map)).toBe(BODY);
+  });
+
+  it.each([
+    ['no JSON', '{'],
+    ['a list', '[]'],
+    ['an empty body', ''],
+    ['no epoch', BODY.replace('"epoch":41', '"epoch":0')],
+    ['an epoch that is no number', BODY.replace('41,"count"', '"41","count"')],
+    ['no members', BODY.replace('"members"', '"x"')],
+    ['a member without a version', BODY.replace('[5,2]', '[5]')],
+    ['a member twice', BODY.replace('[5,2]', '[3,17]')],
+    ['an address that is no text', BODY.replace('"10.0.0.7:8080"', '7')],
+    ['a member that is no list', BODY.replace('[5,2]', '5')],
+    ['a node id out of range', BODY.replace('[5,2]', '[65528,2]')],
+    ['an owner that is no member', BODY.replace('[0,0,1,-1]', '[0,0,2,-1]')],
+    ['fewer owners than shards', BODY.replace('[0,0,1,-1]', '[0,0,1]')],
+    ['more shards than its count', BODY.replace('"count":4', '"count":3')],
+    ['a token above the epoch', BODY.replace('[12,12,41,0]', '[12,12,42,0]')],
+    ['a token that is no number', BODY.replace('[12,12,41,0]', '[12,12,null,0]')],
+    ['a next that is no member', BODY.replace('{"1":1}', '{"1":2}')],
+    ['a next of a shard that does not exist', BODY.replace('{"1":1}', '{"4":1}')],
+    ['a next of what is no shard', BODY.replace('{"1":1}', '{"x":1}')],
+  ])('is unreadable with %s', (_, body) => {
+    expect(() => decodeMap(body)).toThrow(expect.objectContaining({ code: 'LEASE_UNREADABLE' }));
+  });
+
+  it('stays below 64 KB with 4,096 shards on 100 members', () => {
+    const shards = Array.from({ length: 4_096 }, () => ({ owner: undefined, since: 0, next: undefined }));
+    const members = Array.from({ length: 100 }, (_, id) => ({
+      id: 65_000 + id,
+      version: 1_234,
+      address: '10.200.100.100:8080',
+    }));
+    const map = plan({ epoch: 1_000_000, members: [], shards }, { members }) as ShardMap;
+    expect(encodeMap(map).length).toBeLessThan(64_000);
+  });
+});

@@ -1,0 +1,135 @@
+import { ConfigError } from '../base/errors.js';
+import { Overtaken } from '../lease/hold/holder.js';
+import { type ClusterConfig, MAX_SHARDS } from '../lease/model/cluster-config.js';
+import { LeaseUnreadableError, parseObject, readInteger } from '../lease/model/lease-codec.js';
+import { MAX_NODE_IDS } from '../lease/model/lease-state.js';
+import { changeCluster, readExistingCluster } from '../lease/session/cluster-store.js';
+import type { SessionCall, StoreSession } from '../lease/session/store-session.js';
+
+/** The key of the map. */
+export const SHARDS_KEY = 'shards.json';
+
+/** A tenure that takes part in the ownership of shards. */
+export interface Member {
+  readonly id: number;
+  readonly version: number;
+  readonly address?: string | undefined;
+}
+
+/** What the map says of one shard (T3). Owner and next are members of the map. */
+export interface Shard {
+  /** The tenure that may run it; undefined for none. */
+  readonly owner: Member | undefined;
+  /** The epoch of the write that made it the owner: the token. 0 for a shard that never had one. */
+  readonly since: number;
+  /** The tenure to hand it on to: a wish. */
+  readonly next: Member | undefined;
+}
+
+/**
+ * `shards.json`: who owns which shard. Each write is the next epoch (T1), and the object is never deleted.
+ *
+ * ```json
+ * {"epoch":41, "count":4, "members":[[3,17,"10.0.0.7:8080"],[5,2]],
+ *  "owner":[0,0,1,-1], "since":[12,12,41,0], "next":{"1":1}}
+ * ```
+ *
+ * A member is its node id, its version, and its address if it has one. `owner` has an index of `members` for
+ * each shard, or -1; `next` has one for the shards that are to move.
+ */
+export interface ShardMap {
+  readonly epoch: number;
+  readonly members: readonly Member[];
+  readonly shards: readonly Shard[];
+}
+
+/** The body of the map. */
+export function encodeMap({ epoch, members, shards }: ShardMap): string {
+  const index = new Map<Member | undefined, number>(members.map((member, at) => [member, at]));
+  return JSON.stringify({
+    epoch,
+    count: shards.length,
+    members: members.map(({ id, version, address }) => [id, version, ...(address ? [address] : [])]),
+    owner: shards.map(({ owner }) => index.get(owner) ?? -1),
+    since: shards.map(({ since }) => since),
+    next: Object.fromEntries(shards.flatMap(({ next }, shard) => (next ? [[shard, index.get(next)]] : []))),
+  });
+}
+
+/** @throws {LeaseUnreadableError} when the object is no map, or contradicts itself */
+export function decodeMap(body: string): ShardMap {
+  const fields = parseObject(body);
+  const epoch = readInteger(fields, 'epoch', 1);
+  const count = readInteger(fields, 'count', 1, MAX_SHARDS);
+  const members = Object.values(readList(fields, 'members')).map(readMember);
+  if (new Set(members.map(({ id, version }) => `${id}/${version}`)).size < members.length)
+    unusable('members');
+  const [owner, since] = [readList(fields, 'owner', count), readList(fields, 'since', count)];
+  const next = Object(fields.next) as Fields;
+  if (Object.keys(next).some((shard) => !(Number(shard) < count))) unusable('next');
+  const memberOf = (list: Fields, shard: number) =>
+    members[readInteger(list, String(shard), -1, members.length - 1)];
+  const shards = Array.from({ length: count }, (_, shard) => ({
+    owner: memberOf(owner, shard),
+    since: readInteger(since, String(shard), 0, epoch),
+    next: shard in next ? memberOf(next, shard) : undefined,
+  }));
+  return { epoch, members, shards };
+}
+
+type Fields = Record<string, unknown>;
+
+function readMember(entry: unknown): Member {
+  const { 0: id, 1: version, 2: address } = Object(entry) as Fields;
+  if (address !== undefined && typeof address !== 'string') return unusable('members');
+  const fields = { id, version };
+  return {
+    id: readInteger(fields, 'id', 0, MAX_NODE_IDS - 1),
+    version: readInteger(fields, 'version', 1),
+    address,
+  };
+}
+
+/** An array, by index. */
+function readList(fields: Fields, name: string, length?: number): Fields {
+  const value = fields[name];
+  if (!Array.isArray(value) || (length ?? value.length) !== value.length) return unusable(name);
+  return value as unknown as Fields;
+}
+
+function unusable(name: string): never {
+  throw new LeaseUnreadableError(`has no usable "${name}"`);
+}
+
+/**
+ * Makes the map of a cluster that has none yet. The settings then say so, and from then on an absent map is
+ * damage.
+ *
+ * @throws {ConfigError} when the cluster has another number of shards
+ * @throws {Overtaken} when another task changes the settings meanwhile
+ * @throws {StoreUnusableError}, {StoreError}
+ */
+export async function ensureMap(
+  session: StoreSession,
+  count: number,
+  call: SessionCall,
+): Promise<ClusterConfig> {
+  const cluster = await readExistingCluster(session, call);
+  const { shards } = cluster.config;
+  if (shards !== undefined && shards.count !== count) {
+    const reason = 'keys belong to shards by that number, so it never changes';
+    throw new ConfigError('count', count, `${shards.count}, the cluster's number of shards (${reason})`);
+  }
+  if (shards?.created) return cluster.config;
+  if (shards !== undefined && (await session.read(SHARDS_KEY, call)) === undefined) {
+    const none = Array.from({ length: count }, () => ({ owner: undefined, since: 0, next: undefined }));
+    const body = encodeMap({ epoch: 1, members: [], shards: none });
+    const { status } = await session.write(SHARDS_KEY, { body, metadata: {} }, undefined, call);
+    // It may also be that another task's write is under way, and comes to nothing.
+    if (status === 'conflict') throw new Overtaken('another task makes the map');
+  }
+  const change = { shards: { count, created: shards !== undefined } };
+  if ((await changeCluster(session, cluster, change, call)) === undefined)
+    throw new Overtaken('another task has changed cluster.json');
+  return ensureMap(session, count, call);
+}

@@ -1,0 +1,39 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { packageRoot } from '../../test/support/package-root.js';
+import { chiSquare, chiSquareLimit } from '../../test/support/service-instances.js';
+import { shardOf } from './shard-of.js';
+
+const COUNTS = [64, 1_000, 4_096];
+
+/** The vectors of the guide, for programs in other languages. */
+function vectors(): [key: string | bigint, shards: number[]][] {
+  const page = readFileSync(join(packageRoot, 'docs/guide/shards.md'), 'utf8');
+  const rows = page.matchAll(
+    /^\| (?:`([^`]*)`|the id (\d+)|(`` \(empty\))) \| (\d+) \| (\d+) \| (\d+) \|$/gm,
+  );
+  return [...rows].map(([, text, id, , ...shards]) => [
+    id === undefined ? (text ?? '') : BigInt(id),
+    shards.map(Number),
+  ]);
+}
+
+describe('the shard of a key', () => {
+  it('is that of the vectors in the guide', () => {
+    const table = vectors();
+    expect(table).toHaveLength(7);
+    expect(table.map(([key]) => [key, COUNTS.map((count) => shardOf(key, count))])).toEqual(table);
+  });
+
+  it('of a bigint is its remainder, also of a negative one', () => {
+    expect([shardOf(130n, 64), shardOf(-1n, 64)]).toEqual([2, 63]);
+  });
+
+  it('spreads keys that differ only in their number', () => {
+    const counts = Array.from({ length: 64 }, () => 0);
+    for (let key = 0; key < 64_000; key += 1)
+      counts[shardOf(`customer-${key}`, 64)] = (counts[shardOf(`customer-${key}`, 64)] ?? 0) + 1;
+    expect(chiSquare(counts, Array(64).fill(1_000))).toBeLessThan(chiSquareLimit(63));
+  });
+});

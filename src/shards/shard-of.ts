@@ -1,0 +1,26 @@
+import { ConfigError } from '../base/errors.js';
+import { MAX_SHARDS } from '../lease/model/cluster-config.js';
+
+/** What decides on a shard: a text, or a number such as a unique id. */
+export type ShardKey = string | bigint;
+
+const UTF8 = new TextEncoder();
+
+/**
+ * The shard of a key, 0 … count - 1: for a bigint its remainder, for a text FNV-1a (32 bits, of UTF-8) with
+ * the final mix of MurmurHash3, so that similar keys spread. The same in every version and language.
+ */
+export function shardOf(key: ShardKey, count: number): number {
+  if (typeof key === 'bigint') return Number(BigInt.asUintN(64, key) % BigInt(count));
+  let hash = 0x811c9dc5;
+  for (const byte of UTF8.encode(key)) hash = Math.imul(hash ^ byte, 0x01000193);
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return ((hash ^ (hash >>> 16)) >>> 0) % count;
+}
+
+/** @throws {ConfigError} */
+export function checkCount(count: unknown): void {
+  if (!Number.isInteger(count) || (count as number) < 1 || (count as number) > MAX_SHARDS)
+    throw new ConfigError('count', count, `a whole number from 1 to ${MAX_SHARDS}`);
+}

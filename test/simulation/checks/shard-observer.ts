@@ -1,0 +1,100 @@
+import type { Lease } from '../../../src/lease/model/lease.js';
+import { decodeMap } from '../../../src/shards/shard-map.js';
+import type { SimulatedProcess } from '../world/simulated-process.js';
+import type { World } from '../world/world.js';
+
+/** A task that takes part in the ownership of shards. */
+export interface ShardTask {
+  readonly name: string;
+  readonly process: SimulatedProcess;
+  readonly lease: Lease;
+}
+
+/** The work on one shard, from its start to the end of its stop. */
+export interface ShardRun extends ShardTask {
+  readonly shard: number;
+  readonly token: number;
+  hasEnded: boolean;
+}
+
+/** How long a process that continues may need to notice that its lease is over, in milliseconds. */
+const NOTICES_MS = 100;
+
+/** Sees every run of every shard, and looks whether two of them overlap, or a token comes back. */
+export class ShardObserver {
+  readonly #runs = new Map<number, ShardRun[]>();
+  readonly #tokens = new Map<number, number>();
+  readonly #tasks = new Set<ShardTask>();
+  #epoch = 0;
+
+  constructor(
+    private readonly world: World,
+    private readonly fail: (invariant: 'shards' | 'liveness', text: string) => void,
+  ) {}
+
+  /** How many shards the cluster of this world has. */
+  get count(): number {
+    return [1, 5, 12][this.world.conditions.seed % 3] as number;
+  }
+
+  onMember(task: ShardTask): void {
+    this.#tasks.add(task);
+  }
+
+  /** A task begins to work. */
+  begin(task: ShardTask, shard: number, token: number): ShardRun {
+    const run = { ...task, shard, token, hasEnded: false };
+    const start = `shard ${shard}: ${run.name} starts with token ${token}`;
+    if (this.world.recording) this.world.note(run.name, start);
+    const others = (this.#runs.get(shard) ?? []).filter((other) => !other.hasEnded && other.process.alive);
+    for (const other of others)
+      if (this.#acts(other))
+        this.fail('shards', `${start}, and ${other.name} runs it with token ${other.token}`);
+    if (!run.lease.isValid()) this.fail('shards', `${start}, without a valid lease`);
+    const last = this.#tokens.get(shard) ?? 0;
+    if (token <= last) this.fail('shards', `${start}, after ${last}`);
+    this.#tokens.set(shard, Math.max(last, token));
+    this.#runs.set(shard, [...others, run]);
+    return run;
+  }
+
+  /** Its work has ended. */
+  end(run: ShardRun): void {
+    if (!run.hasEnded && this.world.recording) this.world.note(run.name, `shard ${run.shard} has ended`);
+    run.hasEnded = true;
+  }
+
+  /** A task has lost its lease: what it runs ends with it (T7). */
+  onLost(process: SimulatedProcess): void {
+    const { scheduler } = this.world;
+    scheduler.at(scheduler.now + NOTICES_MS, undefined, () => {
+      for (const run of [...this.#runs.values()].flat())
+        if (run.process === process && !run.lease.isValid() && this.#acts(run))
+          this.fail('shards', `${run.name} works on shard ${run.shard} after its lease was lost`);
+    });
+  }
+
+  /** The map has been written. */
+  afterWrite(body: string): void {
+    const { epoch, members } = decodeMap(body);
+    if (epoch !== this.#epoch + 1) this.fail('shards', `the map goes from epoch ${this.#epoch} to ${epoch}`);
+    this.#epoch = epoch;
+    if (!this.world.recording) return;
+    const names = members.map(({ id, version }) => `${id}/${version}`).join(' ');
+    this.world.note('store', `shards.json is now epoch ${epoch} of ${names}: ${body}`);
+  }
+
+  /** With the faults over for long enough, every shard runs, if there is a task to run it. */
+  atEnd(): void {
+    const tasks = [...this.#tasks].filter(({ process, lease }) => process.alive && lease.isValid());
+    for (let shard = 0; tasks.length > 0 && shard < this.count; shard += 1)
+      if (this.#runs.get(shard)?.some((run) => this.#acts(run)) !== true)
+        this.fail('liveness', `shard ${shard} does not run, with ${tasks.length} tasks that could run it`);
+  }
+
+  /** Whether the work may act: it does not know of its end, or need not. */
+  #acts({ hasEnded, process, lease }: ShardRun): boolean {
+    if (hasEnded || !process.alive) return false;
+    return lease.isValid() || (!process.stopped && this.world.scheduler.now - process.resumedAt > NOTICES_MS);
+  }
+}

@@ -1,0 +1,84 @@
+import type { Edit, Plant } from './plants.js';
+
+const member = 'src/shards/member.js';
+const holdings = 'src/shards/holdings.js';
+const findMembers = 'src/shards/find-members.js';
+
+function plant(name: string, breaks: string, ...edits: readonly Edit[]): Plant {
+  return { name, breaks, edits, engine: 'shards' };
+}
+
+/** Every mistake in the ownership of shards that the simulator is known to find. */
+export const SHARD_PLANTS: readonly Plant[] = [
+  plant('blind-map', 'the map is written whatever it is by then (T1)', {
+    file: member,
+    from: 'session.write(SHARDS_KEY, content, object.etag, { signal })',
+    to: 'session.write(SHARDS_KEY, content, (await session.read(SHARDS_KEY, { signal })).etag, { signal })',
+  }),
+  plant('map-goes-back', 'a tenure acts on an epoch below one that it has read (T2)', {
+    file: member,
+    from: 'map.epoch >= this.epoch && ',
+    to: '',
+  }),
+  plant('token-kept', 'a shard keeps its token when it gets another owner (T3)', {
+    file: 'src/shards/plan.js',
+    from: 'shards[at] = { owner: load.member, since: epoch, next: undefined };',
+    to: 'shards[at] = { owner: load.member, since: Math.max(2, map.shards[at].since), next: undefined };',
+  }),
+  plant('owner-by-id', 'a tenure starts what an earlier one of its node id owns (T4)', {
+    file: member,
+    from: 'member.id === id && member.version === version',
+    to: 'member.id === id',
+  }),
+  plant('token-started-again', 'a tenure starts a shard again that it has given up (T5)', {
+    file: holdings,
+    from: 'if (this.#all.has(shard) || this.#givenUp.get(shard) === token)',
+    to: 'if (this.#all.has(shard))',
+  }),
+  plant(
+    'handed-on-running',
+    'a shard is handed on while its work still ends (T5)',
+    {
+      file: holdings,
+      from: 'owner !== me || this.#all.has(shard))',
+      to: "owner !== me || (this.#all.has(shard) && this.#all.get(shard).state !== 'stopping'))",
+    },
+    {
+      file: holdings,
+      from: 'if (this.#givenUp.get(shard) === since)',
+      to: 'if (this.#all.has(shard) || this.#givenUp.get(shard) === since)',
+    },
+  ),
+  plant('handed-on-once', 'a hand-on that came to nothing is not sent again (T5, liveness)', {
+    file: member,
+    from: 'const given = this.#holdings.given(map, known);',
+    to: `const given = new Set([...this.#holdings.given(map, known)].filter((shard) => (this.sent ??= new Map()).get(shard) !== map.shards[shard].since));
+        for (const shard of given)
+            this.sent.set(shard, map.shards[shard].since);`,
+  }),
+  plant('doubt-is-proof', 'a shard is taken from a tenure whose lease has not expired (T6)', {
+    file: findMembers,
+    from: "return availability(state, age, graceMs).kind === 'free';",
+    to: 'return true;',
+  }),
+  plant('same-version-is-proof', 'a lease of the same version proves that the tenure is over (T6)', {
+    file: findMembers,
+    from: "lease.kind === 'held' && lease.version > version",
+    to: "lease.kind === 'held' && lease.version >= version",
+  }),
+  plant('eviction-is-proof', 'an eviction counts at once, while the holder still trusts its lease (T6)', {
+    file: findMembers,
+    from: "lease.kind === 'held' && lease.version > version",
+    to: "lease.kind !== 'held' || lease.version > version",
+  }),
+  plant('work-goes-on', 'work on shards is not ended at once when the lease is lost (T7)', {
+    file: member,
+    from: 'this.#holdings.abort(signal.reason)',
+    to: 'this.#holdings.leave()',
+  }),
+  plant('no-look', 'no member looks whether others have gone (T9, liveness)', {
+    file: member,
+    from: 'random.next() < 2 / this.#map.members.length',
+    to: 'false',
+  }),
+];

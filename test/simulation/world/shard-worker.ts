@@ -1,0 +1,65 @@
+import { LeaseLostError, LeaseReleasedError } from '../../../src/lease/model/lease.js';
+import { ownShards } from '../../../src/shards/index.js';
+import { StoreError } from '../../../src/store/lease-store.js';
+import type { ShardTask } from '../checks/shard-observer.js';
+import type { Dice } from './dice.js';
+import type { World } from './world.js';
+
+/** A task's work on shards: when it begins to take part, and how long each start and stop takes. */
+export class ShardWorker {
+  constructor(
+    private readonly world: World,
+    private readonly task: ShardTask,
+    private readonly dice: Dice,
+  ) {}
+
+  /** Once the lease is held: it takes part from some time on, or never. */
+  begin(): void {
+    const { dice } = this;
+    if (!dice.chance(0.1))
+      this.#after(dice.chance(0.5) ? 0 : dice.magnitude(1, 3_000), () => this.#takePart());
+  }
+
+  async #takePart(): Promise<void> {
+    const { world, task, dice } = this;
+    const { invariants } = world;
+    const { lease, process } = task;
+    if (!lease.isValid()) return;
+    try {
+      await ownShards(lease, {
+        count: invariants.shards.count,
+        stopTimeoutMs: 3_000,
+        address: task.name,
+        start: async (shard, { token, signal }) => {
+          const run = invariants.shards.begin(task, shard, token);
+          signal.addEventListener('abort', () => invariants.shards.end(run), { once: true });
+          await process.clock.sleep(dice.magnitude(1, 500));
+          if (!world.quiet && dice.chance(0.02)) {
+            invariants.shards.end(run);
+            throw new Error('this shard cannot be begun');
+          }
+          return async () => {
+            await process.clock.sleep(dice.magnitude(1, world.quiet ? 500 : 4_000));
+            invariants.shards.end(run);
+          };
+        },
+        onEvent: (event) => {
+          // A read of a map that is old may be taken for one.
+          if (event.type === 'damaged' && world.conditions.rates['stale-list'] === 0)
+            invariants.onUnexpected(task.name, new Error(`${event.key} ${event.problem}`));
+        },
+      });
+      invariants.shards.onMember(task);
+    } catch (error) {
+      // A store that refuses may allow it the next time.
+      if (error instanceof StoreError) this.#after(dice.magnitude(50, 2_000), () => this.#takePart());
+      else if (!(error instanceof LeaseLostError || error instanceof LeaseReleasedError) && lease.isValid())
+        invariants.onUnexpected(task.name, error);
+    }
+  }
+
+  #after(ms: number, act: () => Promise<void>): void {
+    const { scheduler } = this.world;
+    scheduler.at(scheduler.now + ms, this.task.process, () => void act());
+  }
+}
