@@ -137,17 +137,31 @@ describe('nodelease history', () => {
     expect(io.answer()).toMatch(/^ID +VERSION +TASK +FROM +UNTIL +END\n 0 +\d+ +task-\d+ +20\d\d-.*Z/);
     const nothing = capturedIo();
     await showHistory(session, { at: 5 }, { options: {}, io: nothing });
-    expect(nothing.answer()).toBe('no tenure is known at 1970-01-01T00:00:00.005Z\n');
+    expect(nothing.answer()).toMatch(
+      /^no tenure is known at 1970-01-01T00:00:00.005Z\nnode id \d: earlier tenures are forgotten; what is known begins at 20.*Z, version \d+\n/,
+    );
+    await expect(showHistory(session, { only: 5 }, { options: {}, io })).rejects.toThrow(
+      /^node id: expected a node id from 0 to 4, got 5$/,
+    );
   });
 
   it.each([
     [['--at', '25:00'], /--at: expected a time such as 02:14 in UTC, or 2026-.*, got "25:00"/],
     [['--at', 'yesterday'], /--at: expected a time/],
+    [['--at', '2999-01-01T00:00:00Z'], /--at: expected a time that has passed/],
     [['x'], /node id: expected a whole number/],
   ])('refuses %j', async (args, complaint) => {
     expect(await runInProcess(['history', ...args, '--store', 'memory:'], {})).toMatchObject({
       code: 64,
       complaints: expect.stringMatching(complaint),
+    });
+  });
+
+  it('ends with 69 where there is no cluster', async () => {
+    expect(await runInProcess(['history', '--json', '--store', 'memory:'], {})).toEqual({
+      code: 69,
+      answer: '',
+      complaints: 'nodelease: there is no cluster at memory:\n',
     });
   });
 });

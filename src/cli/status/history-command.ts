@@ -7,7 +7,8 @@ import type { StoreSession } from '../../lease/session/store-session.js';
 import { ClusterReader } from '../../monitor/cluster-reader.js';
 import type { ListedCluster } from '../../monitor/listed-cluster.js';
 import { parseInteger } from '../../settings/values.js';
-import { answer } from '../kit/answer.js';
+import { ExitCode } from '../exit-codes.js';
+import { answer, complain, withRows } from '../kit/answer.js';
 import type { Call } from '../kit/command-row.js';
 import { onStore } from '../kit/reported.js';
 import { ProgressLine } from '../terminal/progress-line.js';
@@ -54,16 +55,34 @@ export async function showHistory(
   const scan = await whileStoreIsBusy({ ...io, signal })(() => reader.scan(signal, choose)).finally(() =>
     progress.end(),
   );
-  const nodes = scan.nodes
-    .map((node) => ({ id: node.id, tenures: tenuresOf(node).filter((tenure) => covers(tenure, at)) }))
+  if (scan.hints === undefined) {
+    complain(io, `there is no cluster at ${session.store.url}`);
+    return ExitCode.storeUnusable;
+  }
+  const { size } = scan.hints.cluster;
+  if (only !== undefined && only >= size)
+    throw new ConfigError('node id', only, `a node id from 0 to ${size - 1}`);
+  const all = scan.nodes.map((node) => ({ id: node.id, tenures: tenuresOf(node) }));
+  const nodes = all
+    .map(({ id, tenures }) => ({ id, tenures: tenures.filter((tenure) => covers(tenure, at)) }))
     .filter(({ tenures }) => tenures.length > 0);
   const rows = nodes.flatMap(({ id, tenures }) => tenures.map((tenure) => rowOf(id, tenure)));
+  // What was before the oldest known tenure has been forgotten.
+  const forgotten = all.filter(({ tenures }) => {
+    const { version = 1, acquiredAt = 0 } = tenures.at(-1) ?? {};
+    return at !== undefined && version > 1 && at < (acquiredAt ?? 0);
+  });
+  const lost = forgotten.map(({ id, tenures }) => {
+    const { version, acquiredAt = null } = tenures.at(-1) ?? {};
+    return `node id ${id}: earlier tenures are forgotten; what is known begins at ${shown(acquiredAt)}, version ${version}`;
+  });
+  const none = `no tenure is known${at === undefined ? '' : ` at ${shown(at)}`}`;
   return answer(
     { options, io },
     {
       report: { nodes },
-      empty: rows.length > 0 ? undefined : `no tenure is known${at === undefined ? '' : ` at ${shown(at)}`}`,
-      tables: [[[['ID', 'right'], ['VERSION', 'right'], ['TASK', 12], 'FROM', 'UNTIL', 'END'], rows]],
+      tables: withRows([[['ID', 'right'], ['VERSION', 'right'], ['TASK', 12], 'FROM', 'UNTIL', 'END'], rows]),
+      lines: [...(rows.length > 0 ? [] : [none]), ...lost],
     },
   );
 }
@@ -95,5 +114,6 @@ function parseTime(text: string, now: number): number {
   const time = Date.parse(isTime ? `${new Date(now).toISOString().slice(0, 10)}T${text}Z` : text);
   if (Number.isNaN(time))
     throw new ConfigError('--at', text, 'a time such as 02:14 in UTC, or 2026-11-26T02:14:00Z');
-  return isTime && time > now ? time - DAY_MS : time;
+  if (!isTime && time > now) throw new ConfigError('--at', text, 'a time that has passed');
+  return time > now ? time - DAY_MS : time;
 }

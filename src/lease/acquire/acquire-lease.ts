@@ -137,7 +137,7 @@ async function acquire(
   } catch (error) {
     if (!(error instanceof StoreError)) throw error;
     signal?.throwIfAborted();
-    throw new StoreUnusableError('the store cannot be used', { cause: error });
+    throw new StoreUnusableError(`the store cannot be used: ${error.message}`, { cause: error });
   }
 }
 

@@ -132,6 +132,16 @@ describe('a task with a sticky key', () => {
     expect((await later.settled(later.start({ sticky: 'new' }))).id).toBe(2);
   });
 
+  it('gets the one that it held last, of several', async () => {
+    const { clock, start, settled, release } = cluster(5);
+    for (const preferId of [1, 4, 2]) {
+      await release(await settled(start({ sticky: 'mine', preferId })));
+      await clock.advance(1_000);
+    }
+    const again = await settled(start({ sticky: 'mine', stickyWaitMs: 30_000 }));
+    expect([again.id, again.previous]).toEqual([2, 'same']);
+  });
+
   it('gets the preferred id before all others where it is free', async () => {
     const { start, settled } = cluster(9, (id) => released(id === 1 ? 'mine' : undefined));
     expect((await settled(start({ sticky: 'mine', preferId: 6 }))).id).toBe(6);
@@ -190,6 +200,18 @@ describe('a task that was killed', () => {
     const lease = await settled(start({ sticky: 'mine', stickyWaitMs }), mostMs);
     expect(lease.id).toBe(1);
     expect(clock.monotonic() - begun).toBeLessThanOrEqual(mostMs);
+  });
+
+  it('is not waited for where the task has held another id since, which is free', async () => {
+    const { clock, start, settled, release } = cluster(3);
+    const killed = start({ sticky: 'mine', preferId: 2 });
+    await settled(killed);
+    killed.kill();
+    await clock.advance(3_000);
+    await release(await settled(start({ sticky: 'mine', preferId: 1 })));
+    const again = start({ sticky: 'mine', stickyWaitMs: 30_000 });
+    expect(await settled(again)).toMatchObject({ id: 1, version: 2, previous: 'same' });
+    expect(again.events.map(({ type }) => type)).not.toContain('waiting');
   });
 
   it.each([

@@ -12,39 +12,43 @@ const READS = { most: 64, atOnce: 16 } as const;
 
 /** Which of the free ids a task would rather have. It orders them and decides nothing else. */
 export class Preference {
+  /** By key and etag. */
+  readonly #marks = new Map<string, string | undefined>();
+
   constructor(private readonly context: Pick<AcquireContext, 'session' | 'retry' | 'sticky' | 'preferId'>) {}
 
   /**
    * The candidates in groups that are tried one after the other: the preferred id; those that a task with the
-   * same key held last; those without a key; others, the longest free first. Among many, and in a fleet where
-   * tasks compete, only the preferred id is told apart, so that a storm costs no request more.
+   * same key held last, one by one, the one that was written last first; those without a key; others, the
+   * longest free first. Among many, and in a fleet where tasks compete, only the preferred id is told apart,
+   * so that a storm costs no request more.
    */
   async inOrder(candidates: readonly Candidate[], isContended: boolean): Promise<Candidate[][]> {
     const { sticky, preferId } = this.context;
     const preferred = candidates.filter(({ id }) => id === preferId);
     const others = candidates.filter(({ id }) => id !== preferId);
-    const used = others.filter(({ row }) => row !== undefined && row.size > 0);
+    const used = others.filter(isUsed);
     if (sticky === undefined || isContended || used.length > READS.most) return [preferred, others];
-    const marks = await this.#marks(used);
-    const mine = used.filter(({ key }) => marks.get(key) === sticky);
-    const free = others.filter(({ key }) => marks.get(key) === undefined);
+    const mine = await this.#mine(used);
+    const free = others.filter((candidate) => this.#markOf(candidate) === undefined);
     const foreign = used.filter((candidate) => !mine.includes(candidate) && !free.includes(candidate));
-    return [preferred, mine, free, foreign.sort(byAge)];
+    return [preferred, ...mine.map((one) => [one]), free, foreign.sort(byAge)];
   }
 
   /**
-   * The lease with the own mark that cannot be taken yet, if there is one among the oldest: the task's former
-   * one, unless another task has the same key.
+   * The last lease with the own mark where that cannot be taken yet: the task's former one, unless another
+   * task has the same key.
    */
-  async former({ listing, cluster }: CandidateScan): Promise<Candidate | undefined> {
+  async former({ listing, candidates, cluster }: CandidateScan): Promise<Candidate | undefined> {
     const { size } = cluster.config;
     const held = listing.objects
       .map((row) => ({ id: nodeIdOf(row.key) ?? size, key: row.key, row }))
       .filter(({ id, row }) => id < size && isHeld(row, cluster.config))
       .sort(byAge)
       .slice(0, READS.most);
-    const marks = await this.#marks(held);
-    return held.find(({ key }) => marks.get(key) === this.context.sticky);
+    const free = candidates.filter(isUsed);
+    const [last] = await this.#mine([...held, ...(free.length > READS.most ? [] : free)]);
+    return last?.row && isHeld(last.row, cluster.config) ? last : undefined;
   }
 
   /**
@@ -62,14 +66,30 @@ export class Preference {
     return scannedAt + this.context.session.untilTold(inMs, { ...row, storeTime: listing.storeTime });
   }
 
-  async #marks(candidates: readonly Candidate[]): Promise<Map<string, string | undefined>> {
-    const { session, retry } = this.context;
-    const marks = await concurrently(candidates, READS.atOnce, async ({ key }) => {
+  /** Those with the own mark, the one that was written last first. */
+  async #mine(candidates: readonly Candidate[]): Promise<Candidate[]> {
+    const { session, retry, sticky } = this.context;
+    const unread = candidates.filter((candidate) => !this.#marks.has(stateOf(candidate)));
+    await concurrently(unread, READS.atOnce, async ({ key }) => {
       const object = await retry((call) => session.read(key, call));
-      return [key, object && readSticky(object.metadata)] as const;
+      if (object !== undefined) this.#marks.set(`${key} ${object.etag}`, readSticky(object.metadata));
     });
-    return new Map(marks);
+    return candidates.filter((candidate) => this.#markOf(candidate) === sticky).sort((a, b) => byAge(b, a));
   }
+
+  #markOf(candidate: Candidate): string | undefined {
+    return this.#marks.get(stateOf(candidate));
+  }
+}
+
+/** Objects of different ids may have equal etags. */
+function stateOf({ key, row }: Candidate): string {
+  return `${key} ${row?.etag}`;
+}
+
+/** Whether a task has held it before. */
+function isUsed({ row }: Candidate): boolean {
+  return row !== undefined && row.size > 0;
 }
 
 /** Whether no task can take it, by the lower bound of its age (rule 4). */
