@@ -130,7 +130,7 @@ bool calm;
 #define PROVEN(t) IS_OVER(t)
 #endif
 
-#ifdef WORK_CONTINUES /* T7: the work goes on when the lease has ended */
+#ifdef WORK_CONTINUES /* T7: the work continues when the lease has ended */
 #define END_WORK(n, s) skip
 #else
 #define END_WORK(n, s) works[AT(n, s)] = 0
