@@ -25,7 +25,7 @@ const proofs = [
   'test/integration/lease/{planted-bugs,simulation,chaos}.deep.test.ts',
   'test/integration/{id/id-proof,services/curator-interop,http/metrics}.deep.test.ts',
   'test/browser/demo.deep.test.ts',
-  'test/model/lease.deep.test.ts',
+  'test/model/{lease,shards}.deep.test.ts',
   'test/package.deep.test.ts',
 ];
 const deepTests = (all: string, kept: string[]) => (isTrimmed ? kept : [all]);

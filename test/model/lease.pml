@@ -95,6 +95,13 @@
 #define STILL_TRUSTED (TOLD_AGE < LIMIT)
 #endif
 
+#ifdef PROOF_AT_ONCE /* T6 of shards: a reader takes the tombstone of a forced release for a proof, whatever its age */
+#define PROOFS
+#define TRUST_ENDED true
+#else
+#define TRUST_ENDED (!object.trusted || object.age >= LIMIT)
+#endif
+
 /* ---- What there is ---- */
 
 /* Versions relative to the one in the object, which is NOW. NOW + 1 is the next one, OLD stands for all that are older. */
@@ -173,6 +180,25 @@ never {
 /* Rule 3: a tenure whose deadline has passed is over. Whoever reads that a lease has expired may rely on it. */
 #define NEVER_REVIVED(t) (known[t].left > 0)
 
+#ifdef PROOFS
+/* Whether a reader has been able to see that the lease of task t has expired. */
+bool expired[2];
+#define IN_TENURE(t) (works[t] || newest[t].claims)
+
+/*
+ * T0 and T6 of docs/design/shards.md: a tenure that the object shows to be over does not work, and never will. The object
+ * shows a later version, a tombstone that may be trusted no more, or the tenure's own lease, expired, now or earlier.
+ */
+#define PROVEN_OVER(t) (expired[t] || version[t] != NONE && \
+  (object.body == held && version[t] == OLD || object.body == tombstone && TRUST_ENDED))
+
+proctype reader(byte t) {
+  do
+  :: atomic { PROVEN_OVER(t) -> assert(!WORKING(t)) }
+  od
+}
+#endif
+
 /* ---- The store ---- */
 
 inline forget(w) {
@@ -211,6 +237,9 @@ inline apply(w, t) {
   object.holder = (w.body == held -> t : 0);
   object.trusted = false;
   object.age = 0;
+#ifdef PROOFS
+  if :: w.claims -> expired[t] = false :: else -> skip fi;
+#endif
   w.match = outdated;
   w.at = applied;
   object_changes();
@@ -315,6 +344,9 @@ inline leave(t) {
 /* Rule 7: the work ends with the tenure. What is late stays late. */
 inline end(t) {
   printf("task %d: has ended\n", t);
+#ifdef PROOFS
+  expired[t] = false;
+#endif
   works[t] = false; version[t] = NONE; known[t].left = 0; known[t].stands = false;
   make_room(t);
   if :: earlier[t].at == late -> earlier[t].left = 0 :: else -> forget(earlier[t]) fi
@@ -397,6 +429,9 @@ proctype clock() {
   :: atomic {
        printf("a tick\n");
        if :: (object.body == held || object.trusted) && object.age < LIMIT -> object.age++ :: else -> skip fi;
+#ifdef PROOFS
+       if :: object.body == held && object.age == LIMIT && IN_TENURE(object.holder) -> expired[object.holder] = true :: else -> skip fi;
+#endif
        count_down(known[0]); count_down(newest[0]); count_down(earlier[0]);
        count_down(known[1]); count_down(newest[1]); count_down(earlier[1]);
 #ifdef CREDIT_NEWEST
@@ -413,5 +448,8 @@ init {
     forget(known[0]); forget(newest[0]); forget(earlier[0]);
     forget(known[1]); forget(newest[1]); forget(earlier[1]);
     run task(0); run network(0); run task(1); run network(1); run operator(); run clock()
+#ifdef PROOFS
+    ; run reader(0); run reader(1)
+#endif
   }
 }

@@ -45,6 +45,17 @@ export async function verify(model: string, defines: readonly string[]): Promise
   }
 }
 
+/**
+ * The rows of a page's tables that have what is defined in the model's preprocessor, and how many states SPIN
+ * looks at: up to the violation, or all that there are.
+ */
+export function documentedStates(page: string): ReadonlyMap<string, number> {
+  const rows = page.matchAll(/^\| `([A-Z_][A-Z_=\d ]*)` \|.*?\| ([\d,]+) \| [\d,]+ \| [\d.]+ \|$/gm);
+  return new Map(
+    [...rows].map(([, defines = '', states = '']) => [defines, Number(states.replaceAll(',', ''))]),
+  );
+}
+
 function parse(output: string): Verification {
   const number = (pattern: RegExp) => Number(pattern.exec(output)?.[1] ?? Number.NaN);
   return {
