@@ -14,7 +14,7 @@ import type { ShardEvent } from './holding.js';
 import { Holdings } from './holdings.js';
 import type { OwnedShard, OwnedShards, OwnShardsOptions } from './owned-shards.js';
 import { plan } from './plan.js';
-import { decodeMap, encodeMap, type Member, SHARDS_KEY, type ShardMap } from './shard-map.js';
+import { decodeMap, encodeMap, floorOf, type Member, SHARDS_KEY, type ShardMap } from './shard-map.js';
 import { type ShardKey, shardOf } from './shard-of.js';
 
 /** The pauses between attempts to hand on, in milliseconds (T5). */
@@ -44,7 +44,7 @@ export class ShardMember implements OwnedShards {
   readonly #holdings: Holdings;
   readonly #emit: (event: ShardEvent) => void;
   /** The map of the highest epoch that was read (T2). */
-  #map: ShardMap = { epoch: 0, members: [], shards: [] };
+  #map: ShardMap;
   /** How many reads in a row have shown no map that can be followed. */
   #unusable = 0;
   /** When this member draws next, on the monotonic clock. */
@@ -57,6 +57,8 @@ export class ShardMember implements OwnedShards {
   constructor(private readonly options: ShardMemberOptions) {
     const { count, lease, home, session, config, signal, onEvent } = options;
     this.count = count;
+    // A map of an earlier series is damage (T10).
+    this.#map = { epoch: floorOf(config), members: [], shards: [] };
     this.#renewEveryMs = leaseTiming(config.durationMs).renewEveryMs;
     this.#emit = (event) => onEvent && notify(onEvent, event);
     this.#holdings = new Holdings({

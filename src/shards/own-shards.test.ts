@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { type ShardFault, type ShardTask, shardFleet } from '../../test/support/shard-fleet.js';
 import { inVirtualTime } from '../../test/support/virtual-clock.js';
 import { staticLease } from '../lease/hold/static-lease.js';
+import { encodeCluster, newCluster } from '../lease/model/cluster-config.js';
 import { evictHolder } from '../lease/operate/evict.js';
 import { StoreSession } from '../lease/session/store-session.js';
 import { StoreError } from '../store/lease-store.js';
@@ -171,6 +172,18 @@ describe('shards', () => {
     await fleet.clock.advance(60_000);
     expect(fleet.counts()).toEqual([2, 2]);
     expect(fleet.violations).toEqual([]);
+  });
+
+  it('are not begun by a late map of an earlier series (T10)', async () => {
+    const fleet = shardFleet({ count: 4 });
+    const shards = { count: 4, series: 1, created: true };
+    fleet.bucket.create('cluster.json', encodeCluster({ ...newCluster({ nodes: 4 }), shards }), {});
+    const none = Array.from({ length: 4 }, () => ({ owner: undefined, since: 0, next: undefined }));
+    fleet.bucket.create(SHARDS_KEY, encodeMap({ epoch: 1, members: [], shards: none }), {});
+    const { events } = await fleet.task();
+    await fleet.clock.advance(40_000);
+    expect(fleet.counts()).toEqual([0]);
+    expect(events.map(({ type }) => type)).toEqual(['damaged']);
   });
 
   it('stop at once where an epoch takes them from their owner, and that is reported', async () => {

@@ -48,6 +48,6 @@ export async function ownShards(lease: Lease, options: OwnShardsOptions): Promis
     { clock, random, signal, until: Number.POSITIVE_INFINITY },
     (error) => isStoreAway(error) || error instanceof Overtaken,
   );
-  const config = await retry((call) => ensureMap(session, count, call));
+  const config = await retry((call, attempt) => ensureMap(session, count, call, attempt));
   return new ShardMember({ ...options, stopTimeoutMs, lease, home, session, config, signal });
 }

@@ -1,9 +1,17 @@
 import { describe, expect, it } from 'vitest';
+import { VirtualClock } from '../../test/support/virtual-clock.js';
+import { type ClusterConfig, encodeCluster, newCluster } from '../lease/model/cluster-config.js';
+import { StoreSession } from '../lease/session/store-session.js';
+import { MemoryBucket } from '../store/memory/memory-bucket.js';
+import { MemoryLeaseStore } from '../store/memory/memory-lease-store.js';
 import { plan } from './plan.js';
-import { decodeMap, encodeMap, type Member, type ShardMap } from './shard-map.js';
+import { decodeMap, encodeMap, ensureMap, type Member, SHARDS_KEY, type ShardMap } from './shard-map.js';
 
 const BODY =
   '{"epoch":41,"count":4,"members":[[3,17,"10.0.0.7:8080"],[5,2]],"owner":[0,0,1,-1],"since":[12,12,41,0],"next":{"1":1}}';
+
+const empty = (count: number) =>
+  Array.from({ length: count }, () => ({ owner: undefined, since: 0, next: undefined }));
 
 describe('the map of shards', () => {
   it('is read as it is written', () => {
@@ -55,5 +63,52 @@ describe('the map of shards', () => {
     }));
     const map = plan({ epoch: 1_000_000, members: [], shards }, { members }) as ShardMap;
     expect(encodeMap(map).length).toBeLessThan(64_000);
+  });
+});
+
+describe('the beginning of a map (T10)', () => {
+  const SERIES = 2 ** 32;
+  function scene(shards?: ClusterConfig['shards']) {
+    const clock = new VirtualClock();
+    const bucket = new MemoryBucket(clock, 1);
+    const cluster = { ...newCluster({ nodes: 3 }), bootstrapped: true, ...(shards && { shards }) };
+    bucket.create('cluster.json', encodeCluster(cluster), {});
+    const session = new StoreSession(new MemoryLeaseStore({ clock }, bucket), clock, 1_000);
+    const begin = (attempt = 1, count = 4) => ensureMap(session, count, {}, attempt);
+    const epoch = () => decodeMap(bucket.read(SHARDS_KEY)?.body ?? '').epoch;
+    return { bucket, begin, epoch };
+  }
+
+  it('is in series 0, and is recorded in the settings', async () => {
+    const { begin, epoch } = scene();
+    expect((await begin()).shards).toEqual({ count: 4, created: true });
+    expect(epoch()).toBe(1);
+    expect((await begin()).shards).toEqual({ count: 4, created: true });
+    await expect(begin(1, 5)).rejects.toThrow(/^count: expected 4, the cluster's number of shards/);
+  });
+
+  it('is left to the task that has drawn, for some attempts, and then another series is drawn', async () => {
+    const { begin, epoch } = scene({ count: 4, created: false });
+    for (const attempt of [1, 2, 7])
+      await expect(begin(attempt)).rejects.toThrow('another task makes the map');
+    expect((await begin(8)).shards).toEqual({ count: 4, series: 1, created: true });
+    expect(epoch()).toBe(SERIES + 1);
+  });
+
+  it('is recorded by a task that finds the first map of another one', async () => {
+    const { bucket, begin } = scene({ count: 4, created: false });
+    bucket.create(SHARDS_KEY, encodeMap({ epoch: 1, members: [], shards: empty(4) }), {});
+    expect((await begin()).shards).toEqual({ count: 4, created: true });
+  });
+
+  it.each([
+    ['a late map of an earlier series', encodeMap({ epoch: 1, members: [], shards: empty(4) })],
+    ['what is no map', 'nonsense'],
+  ])('replaces %s', async (_, body) => {
+    const { bucket, begin, epoch } = scene({ count: 4, series: 1, created: false });
+    bucket.create(SHARDS_KEY, body, {});
+    await expect(begin()).rejects.toThrow('another task makes the map');
+    expect((await begin(8)).shards).toEqual({ count: 4, series: 2, created: true });
+    expect(epoch()).toBe(2 * SERIES + 1);
   });
 });

@@ -6,6 +6,9 @@ import { MAX_NODE_IDS } from '../lease/model/lease-state.js';
 import { changeCluster, readExistingCluster } from '../lease/session/cluster-store.js';
 import type { SessionCall, StoreSession } from '../lease/session/store-session.js';
 
+/** After how many attempts a task no longer waits for the map of another one. */
+const PATIENT_ATTEMPTS = 8;
+
 /** The key of the map. */
 export const SHARDS_KEY = 'shards.json';
 
@@ -101,18 +104,29 @@ function unusable(name: string): never {
   throw new LeaseUnreadableError(`has no usable "${name}"`);
 }
 
+/** Series n has the epochs after n times this number (T10). */
+const SERIES_EPOCHS = 2 ** 32;
+
+/** The greatest epoch of the series before: a map that is not above it is damaged, or makes no beginning. */
+export function floorOf({ shards }: ClusterConfig): number {
+  return (shards?.series ?? 0) * SERIES_EPOCHS;
+}
+
 /**
- * Makes the map of a cluster that has none yet. The settings then say so, and from then on an absent map is
- * damage.
+ * Makes the map of a cluster that has none yet (T10). A task first draws a series of epochs in the settings,
+ * and only that task writes the first map of the series, once. So no map that arrives late begins again with
+ * tokens that were given. The settings then say that there is a map, and from then on an absent one is damage.
  *
+ * @param attempt counts from 1: another task that has drawn gets time for its map
  * @throws {ConfigError} when the cluster has another number of shards
- * @throws {Overtaken} when another task changes the settings meanwhile
+ * @throws {Overtaken} when another task is at it
  * @throws {StoreUnusableError}, {StoreError}
  */
 export async function ensureMap(
   session: StoreSession,
   count: number,
   call: SessionCall,
+  attempt: number,
 ): Promise<ClusterConfig> {
   const cluster = await readExistingCluster(session, call);
   const { shards } = cluster.config;
@@ -121,15 +135,30 @@ export async function ensureMap(
     throw new ConfigError('count', count, `${shards.count}, the cluster's number of shards (${reason})`);
   }
   if (shards?.created) return cluster.config;
-  if (shards !== undefined && (await session.read(SHARDS_KEY, call)) === undefined) {
+  const object = shards && (await session.read(SHARDS_KEY, call));
+  const isMade = object !== undefined && epochOf(object.body) > floorOf(cluster.config);
+  if (shards !== undefined && !isMade && attempt < PATIENT_ATTEMPTS)
+    throw new Overtaken('another task makes the map');
+  const series = shards === undefined ? 0 : (shards.series ?? 0) + 1;
+  const drawn = { count, ...(series > 0 && { series }), created: false };
+  const change = { shards: isMade && shards ? { ...shards, created: true } : drawn };
+  const changed = await changeCluster(session, cluster, change, call);
+  if (changed === undefined) throw new Overtaken('another task has changed cluster.json');
+  if (!isMade) {
     const none = Array.from({ length: count }, () => ({ owner: undefined, since: 0, next: undefined }));
-    const body = encodeMap({ epoch: 1, members: [], shards: none });
-    const { status } = await session.write(SHARDS_KEY, { body, metadata: {} }, undefined, call);
-    // It may also be that another task's write is under way, and comes to nothing.
+    const body = encodeMap({ epoch: floorOf(changed.config) + 1, members: [], shards: none });
+    const { status } = await session.write(SHARDS_KEY, { body, metadata: {} }, object?.etag, call);
     if (status === 'conflict') throw new Overtaken('another task makes the map');
   }
-  const change = { shards: { count, created: shards !== undefined } };
-  if ((await changeCluster(session, cluster, change, call)) === undefined)
-    throw new Overtaken('another task has changed cluster.json');
-  return ensureMap(session, count, call);
+  return ensureMap(session, count, call, attempt);
+}
+
+/** 0 for an object that is no map. */
+function epochOf(body: string): number {
+  try {
+    return decodeMap(body).epoch;
+  } catch (error) {
+    if (error instanceof LeaseUnreadableError) return 0;
+    throw error;
+  }
 }

@@ -55,14 +55,17 @@ export interface ClusterConfig {
    */
   readonly proofFailed?: string;
   /**
-   * How many shards there are, which never changes, and whether `shards.json` has been made: from then on its
-   * absence is damage. Left out of the object until a task asks for shards.
+   * How many shards there are, which never changes; the series of the epochs of `shards.json`, left out while
+   * it is 0; and whether the map has been made: from then on its absence is damage (T10). Left out of the
+   * object until a task asks for shards.
    */
-  readonly shards?: { readonly count: number; readonly created: boolean };
+  readonly shards?: { readonly count: number; readonly series?: number; readonly created: boolean };
 }
 
 /** The greatest number of shards. */
 export const MAX_SHARDS = 4_096;
+/** The greatest series: its epochs are exact numbers still. */
+const MAX_SERIES = 2 ** 20 - 1;
 
 /** The key of the cluster's settings. */
 export const CLUSTER_KEY = 'cluster.json';
@@ -176,5 +179,9 @@ export function decodeCluster(body: string): ClusterConfig {
 }
 
 function readShards(fields: Record<string, unknown>): NonNullable<ClusterConfig['shards']> {
-  return { count: readInteger(fields, 'count', 1, MAX_SHARDS), created: fields.created === true };
+  return {
+    count: readInteger(fields, 'count', 1, MAX_SHARDS),
+    ...(fields.series !== undefined && { series: readInteger(fields, 'series', 1, MAX_SERIES) }),
+    created: fields.created === true,
+  };
 }

@@ -3,6 +3,9 @@ import { decodeMap } from '../../../src/shards/shard-map.js';
 import type { SimulatedProcess } from '../world/simulated-process.js';
 import type { World } from '../world/world.js';
 
+/** How many epochs a series of them has. */
+const SERIES_EPOCHS = 2 ** 32;
+
 /** A task that takes part in the ownership of shards. */
 export interface ShardTask {
   readonly name: string;
@@ -77,7 +80,10 @@ export class ShardObserver {
   /** The map has been written. */
   afterWrite(body: string): void {
     const { epoch, members } = decodeMap(body);
-    if (epoch !== this.#epoch + 1) this.fail('shards', `the map goes from epoch ${this.#epoch} to ${epoch}`);
+    // A beginning draws a later series where the task that drew before has not finished (T10).
+    const begins = members.length === 0 && epoch > this.#epoch && epoch % SERIES_EPOCHS === 1;
+    if (epoch !== this.#epoch + 1 && !begins)
+      this.fail('shards', `the map goes from epoch ${this.#epoch} to ${epoch}`);
     this.#epoch = epoch;
     if (!this.world.recording) return;
     const names = members.map(({ id, version }) => `${id}/${version}`).join(' ');
