@@ -1,5 +1,4 @@
-import { type ComponentChildren, h, type Key } from 'preact';
-import { useMemo } from 'preact/hooks';
+import { Component, type ComponentChildren, h, type Key } from 'preact';
 
 /** The sign of a state, with a shape for readers who see no colors. Hidden from screen readers. */
 export const mark = (kind: string) => h('i', { class: 'mark', 'data-mark': kind, 'aria-hidden': 'true' });
@@ -76,6 +75,13 @@ interface MemoProps {
   readonly on: readonly unknown[];
 }
 
-function Memo({ draw, on }: MemoProps) {
-  return useMemo(draw, on);
+/** Not `useMemo`: what that keeps refers to the tree in which it was drawn, and so to every earlier one. */
+class Memo extends Component<MemoProps> {
+  override shouldComponentUpdate({ on }: MemoProps): boolean {
+    return on.length !== this.props.on.length || on.some((value, at) => !Object.is(value, this.props.on[at]));
+  }
+
+  override render({ draw }: MemoProps): ComponentChildren {
+    return draw();
+  }
 }
