@@ -30,6 +30,7 @@ export {
   type LossReason,
   type TenureLostError,
 } from './lease/model/lease.js';
+export type { PreviousHolder } from './lease/model/lease-state.js';
 export { type AcquireOptions, type AcquireZooKeeperOptions, acquire } from './runtime/acquire.js';
 export {
   type ConnectedServices,

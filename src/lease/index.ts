@@ -9,7 +9,14 @@ export {
   LeaseUnreadableError,
   nativeCodec,
 } from './model/lease-codec.js';
-export type { HeldLease, KnownNodes, LeaseState, ReleasedLease, RetiredLease } from './model/lease-state.js';
+export type {
+  HeldLease,
+  KnownNodes,
+  LeaseState,
+  PreviousHolder,
+  ReleasedLease,
+  RetiredLease,
+} from './model/lease-state.js';
 export type { LeaseAttributes, LeaseSpanName, LeaseTracer, NoteAttributes } from './model/lease-tracer.js';
 export { type Eviction, evictHolder } from './operate/evict.js';
 export {
