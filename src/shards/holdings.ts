@@ -55,7 +55,7 @@ export class Holdings {
     );
   }
 
-  /** T5: the shards of this tenure that have ended here. None of them begins again under its token. */
+  /** T5: the shards of this tenure that have ended here. They do not begin again under their tokens. */
   given({ shards }: ShardMap, me: Member | undefined): ReadonlySet<number> {
     const given = new Set<number>();
     for (const [shard, { owner, since }] of me === undefined ? [] : shards.entries()) {

@@ -20,7 +20,7 @@ export class Preference {
   /**
    * The candidates in groups that are tried one after the other: the preferred id; those that a task with the
    * same key held last, one by one, the one that was written last first; those without a key; others, the
-   * longest free first. Among many, and in a fleet where tasks compete, only the preferred id is told apart,
+   * longest free first. Among many, and in a fleet where tasks compete, only the preferred id is distinguished,
    * so that a storm costs no request more.
    */
   async inOrder(candidates: readonly Candidate[], isContended: boolean): Promise<Candidate[][]> {

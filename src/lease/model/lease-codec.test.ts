@@ -96,6 +96,16 @@ describe('the native lease format', () => {
       expect(nativeCodec.decode(JSON.stringify({ ...JSON.parse(golden('held')), ...bad }), {})).toEqual(held);
   });
 
+  it.each([
+    ['that is one', '2/a/b/r/me 1/5/9/x/other', true],
+    ['with characters that a header cannot have', '2/a/b/r/m\u00e9', false],
+    ['with a line feed', '2/a/b/r/me\n1/5/9/x/other', false],
+    ['that is too long', 'x'.repeat(1_001), false],
+  ])('carries a history %s', (_, history, isKept) => {
+    const state = nativeCodec.decode(golden('held'), { history });
+    expect(nativeCodec.encode(state).metadata.history).toBe(isKept ? history : undefined);
+  });
+
   it('reads an empty body with a version in the metadata as released at that version', () => {
     expect(nativeCodec.decode('', { version: '5', expiry: '1795219212534' })).toEqual({
       kind: 'released',

@@ -42,6 +42,9 @@ export class LeaseUnreadableError extends NodeLeaseError {
   }
 }
 
+/** Of the texts that are taken for a history, in characters. */
+const MOST_HISTORY = 1_000;
+
 const camundas = () => new LeaseUnreadableError('is a lease of Camunda 8', undefined, true);
 
 /**
@@ -109,9 +112,16 @@ export function readSticky({ sticky }: Readonly<Record<string, string>>): string
   return sticky !== undefined && /^[\da-f]{16}$/.test(sticky) ? sticky : undefined;
 }
 
+/**
+ * Renewals write it again, so nothing passes that a store might refuse: a hint must not cost a lease.
+ */
+function readHistory({ history = '' }: Readonly<Record<string, string>>): string | undefined {
+  return history.length <= MOST_HISTORY && /^[!-~]+( [!-~]+)*$/.test(history) ? history : undefined;
+}
+
 /** What is in the metadata alone: in the body it would make a tombstone as large as a lease. */
 function hints(metadata: Readonly<Record<string, string>>): Pick<HeldLease, 'sticky' | 'history'> {
-  return { sticky: readSticky(metadata), history: metadata.history };
+  return { sticky: readSticky(metadata), history: readHistory(metadata) };
 }
 
 function facts({
