@@ -64,3 +64,16 @@ it('a listing that ran out of time gets twice as long the next time: a lost repl
   }
   expect(limits).toEqual([8_000, 16_000, 32_000]);
 });
+
+it('what lost replies of listings added is taken back by a listing that is answered', async () => {
+  const clock = new VirtualClock();
+  let lost = true;
+  const intercept: MemoryIntercept = async (_, apply) => (lost ? new Promise(() => undefined) : apply());
+  const session = new StoreSession(new MemoryLeaseStore({ clock, intercept }), clock, 4_000);
+  session.list().catch(() => undefined);
+  await clock.advance(4_000);
+  expect(session.listTimeoutMs).toBe(8_000);
+  lost = false;
+  await session.list();
+  expect(session.listTimeoutMs).toBe(4_000);
+});

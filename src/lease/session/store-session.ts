@@ -55,11 +55,8 @@ export class StoreSession {
 
   readonly #time: StoreTime;
   #expectedObjects = 0;
-  /**
-   * Minimum timeout of the next complete listing, in milliseconds: longer than that of a listing that timed
-   * out.
-   */
-  #listingMs = 0;
+  /** How long the last complete listing took, or its timeout if it ran out of time, in milliseconds. */
+  #lastListingMs = 0;
 
   constructor(
     readonly store: LeaseStore,
@@ -89,31 +86,29 @@ export class StoreSession {
 
   /** The timeout of a complete listing unless a call says otherwise, in milliseconds. */
   get listTimeoutMs(): number {
-    return Math.max(
-      this.timeoutMs,
-      this.#listingMs,
-      Math.min(LISTING_MS.max, LISTING_MS.perObject * this.#expectedObjects),
-    );
+    const longMs = Math.max(2 * this.#lastListingMs, LISTING_MS.perObject * this.#expectedObjects);
+    return Math.max(this.timeoutMs, Math.min(LISTING_MS.max, longMs));
   }
 
   /**
-   * Every object of the store. After a timeout the next listing gets twice the time, up to a minute: the
-   * cluster may be larger than is known.
+   * Every object of the store. A listing gets twice the time of the one before it, up to a minute: the cluster
+   * may be larger than is known.
    *
    * @throws {StoreError} when the store gave no definite answer in {@link listTimeoutMs}
    */
   async list(call: SessionCall = {}): Promise<Listing> {
     const sentAt = this.clock.monotonic();
     const timeoutMs = call.timeoutMs ?? this.listTimeoutMs;
+    const tookMs = () => this.clock.monotonic() - sentAt;
     try {
       const listing = await this.#bounded('listing', { ...call, timeoutMs }, (options) =>
         this.store.list(options),
       );
+      this.#lastListingMs = tookMs();
       this.#time.learn(listing.storeTime, sentAt);
       return listing;
     } catch (error) {
-      if (this.clock.monotonic() - sentAt >= timeoutMs)
-        this.#listingMs = Math.min(LISTING_MS.max, 2 * timeoutMs);
+      if (tookMs() >= timeoutMs) this.#lastListingMs = timeoutMs;
       throw error;
     }
   }

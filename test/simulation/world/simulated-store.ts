@@ -192,7 +192,7 @@ export class SimulatedStore implements LeaseStore {
     const unreachable = cutOff() || world.outages > 0;
     if (unreachable) world.invariants.onDisturbed(process);
     if (unreachable || fault === 'request-lost') {
-      if (!silent) this.#answer(thereMs, () => call.reject(brokenConnection()));
+      this.#lose(call, silent ? 'silently' : thereMs);
       return;
     }
     const sentAt = scheduler.now;
@@ -214,7 +214,7 @@ export class SimulatedStore implements LeaseStore {
       if (fault === 'duplicate') return this.#repeat(call, reply, server, dice, backMs);
       if (fault === 'error-applied') return this.#answer(backMs, () => call.reject(serverError()));
       if (fault === 'response-lost' || cutOff()) {
-        if (!silent) this.#answer(backMs, () => call.reject(brokenConnection()));
+        this.#lose(call, silent ? 'silently' : backMs);
         return;
       }
       this.#answer(backMs, () => call.resolve(reply));
@@ -235,6 +235,13 @@ export class SimulatedStore implements LeaseStore {
       const second = world.atStore(server, scheduler.now, () => call.apply(call.sender));
       if (!hearsFirst) this.#answer(backMs, () => call.resolve(second));
     });
+  }
+
+  /** A silent loss is noticed when the network works again, if the caller still waits then. */
+  #lose<Reply>({ reject }: Call<Reply>, noticed: number | 'silently'): void {
+    const { scheduler, conditions } = this.options.world;
+    const afterMs = noticed === 'silently' ? conditions.quietAt - scheduler.now : noticed;
+    this.#answer(afterMs, () => reject(brokenConnection()));
   }
 
   #answer(afterMs: number, settle: () => void): void {
