@@ -183,6 +183,7 @@ function decodeEmpty(metadata: Readonly<Record<string, string>>): LeaseState {
     timestamp: readTime(fields, 'expiry'),
     durationMs: 0,
     stampedUntil: undefined,
+    ...hints(metadata),
   };
 }
 

@@ -44,7 +44,8 @@ export function observed(
   body: string,
   metadata: Readonly<Record<string, string>>,
 ): ObservedObject | undefined {
-  if (body === '') return { ...NEVER_HELD, version: Number(metadata.version ?? 0) };
+  const { sticky, history } = metadata;
+  if (body === '') return { ...NEVER_HELD, version: Number(metadata.version ?? 0), sticky, history };
   try {
     const {
       version,
@@ -68,8 +69,8 @@ export function observed(
       retiredIn,
       durationMs,
       timestamp: held && nonce === undefined ? undefined : timestamp,
-      sticky: metadata.sticky,
-      history: metadata.history,
+      sticky,
+      history,
     };
   } catch {
     return undefined;
