@@ -162,6 +162,12 @@ describe('a store with observed ages', () => {
     await store.close();
   });
 
+  it('says how often an object may be written where the store below it does', () => {
+    const slow = Object.assign(timeless(memory), { minWriteIntervalMs: 1_000 });
+    expect(observedAge(slow, clock).minWriteIntervalMs).toBe(1_000);
+    expect(store).not.toHaveProperty('minWriteIntervalMs');
+  });
+
   it('lists in parts, and watches, only where the store below it does', () => {
     const { listPage, changed } = observedAge(inPages(timeless(memory), 2), clock);
     expect([listPage, changed]).toEqual([expect.any(Function), expect.any(Function)]);

@@ -83,12 +83,13 @@ export function observedAge(store: LeaseStore, clock: Clock): LeaseStore {
     ages.forgetAbsent(shown, after);
     return { ...shown, objects: shown.objects.map((row) => observed(row, sentAt, arrivedAt)) };
   };
-  const { listPage, changed, describe } = store;
+  const { listPage, changed, describe, minWriteIntervalMs } = store;
   return {
     url: store.url,
     remote: store.remote,
     pollMs: store.pollMs,
     timeStepMs: store.timeStepMs,
+    ...(minWriteIntervalMs !== undefined && { minWriteIntervalMs }),
     read: async (key, options) => {
       const sentAt = clock.monotonic();
       const object = await store.read(key, options);
