@@ -176,10 +176,10 @@ export class CasLog {
     signal?: AbortSignal,
   ): Promise<string | undefined> {
     const name = `${numberOf(head.name) + 1}-${this.random.hex(12)}`;
-    if (head.namedBy === undefined) await this.#found();
     let decided = false;
     let isDeciding = false;
     try {
+      if (head.namedBy === undefined) await this.#found();
       if (await this.#prepare(head, body, { name, ...about })) {
         await this.#moveBody(head.name);
         signal?.throwIfAborted();
@@ -193,8 +193,8 @@ export class CasLog {
     } catch (error) {
       if (isDeciding && error instanceof StoreError && error.outcome === 'unknown') throw error;
       await removeGeneration(this.#path(name));
-      // The folder vanishes only when another writer has got ahead, or the store was removed.
-      if (codeOf(error) === 'ENOENT') return undefined;
+      // The folder vanishes only when another writer has got ahead, or moves a damaged log aside.
+      if (codeOf(error) === 'ENOENT' && (await exists(dirname(this.#folder)))) return undefined;
       throw error;
     }
     try {

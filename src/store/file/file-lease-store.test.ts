@@ -221,19 +221,6 @@ describe('an object of which something is damaged', () => {
       age: unknownAge,
     });
   });
-
-  it('is mended once: who finds it sound by then has a conflict, and its history stays', async () => {
-    await store.create('1.json', 'x', {});
-    await rm(path('.cas/1.json/0'), { recursive: true });
-    await writeFile(path('.cas/1.json/0'), '');
-    const { etag } = (await store.read('1.json')) ?? { etag: '' };
-    const results = await Promise.all(
-      [store, open(), open()].map((each, i) => each.replace('1.json', `${i}`, {}, etag)),
-    );
-    const won = results.findIndex(({ status }) => status === 'written');
-    expect(results.filter(({ status }) => status === 'written').length).toBeLessThan(2);
-    if (won >= 0) expect((await store.read('1.json'))?.body).toBe(`${won}`);
-  });
 });
 
 describe('a folder that cannot be used', () => {

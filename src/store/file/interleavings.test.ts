@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
@@ -247,6 +247,34 @@ describe('processes that share a folder, one file operation at a time', { timeou
     for (let seed = FIRST; seed < FIRST + SEEDS; seed += 1)
       expect(await schedule(seed, faults)).toBeUndefined();
   });
+});
+
+it('processes that mend a damaged object at the same time: one writes, the others do not', async () => {
+  for (let seed = FIRST; seed < FIRST + 10 * SEEDS; seed += 1) {
+    const directory = mkdtempSync(join(folder, 'damaged-'));
+    const open = () => new FileLeaseStore({ directory, clock: systemClock, random: systemRandom });
+    turn = (operation) => operation();
+    await open().create('0.json', 'x', {});
+    rmSync(join(directory, '.cas/0.json/0'), { recursive: true });
+    writeFileSync(join(directory, '.cas/0.json/0'), '');
+    const etag = (await open().read('0.json'))?.etag ?? '';
+    const scheduler = new Scheduler(seededRandom(seed).next, { stop: 0.01, kill: 0 });
+    const results = Promise.allSettled(
+      [0, 1, 2].map((process) =>
+        processOf.run(process, () => open().replace('0.json', `${process}`, {}, etag)),
+      ),
+    );
+    await scheduler.run();
+    turn = (operation) => operation();
+    const ends = (await results).map((each) =>
+      each.status === 'fulfilled' ? each.value.status : each.reason,
+    );
+    const won = ends.indexOf('written');
+    const others = ends.filter((_, process) => process !== won);
+    const refused = others.filter((end) => end === 'conflict' || end.outcome === 'unknown');
+    expect(refused, `seed ${seed}`).toEqual(others);
+    if (won >= 0) expect((await open().read('0.json'))?.body, `seed ${seed}`).toBe(`${won}`);
+  }
 });
 
 describe('a decision that lands in a folder which another process is just removing', () => {

@@ -92,7 +92,10 @@ export class ShardObserver {
 
   /** With the faults over for long enough, every shard runs, if there is a task to run it. */
   atEnd(): void {
-    const tasks = [...this.#tasks].filter(({ process, lease }) => process.alive && lease.isValid());
+    // One whose id is being retired has left for good (T7).
+    const tasks = [...this.#tasks].filter(
+      ({ process, lease }) => process.alive && lease.isValid() && !lease.retiring.aborted,
+    );
     for (let shard = 0; tasks.length > 0 && shard < this.count; shard += 1)
       if (this.#runs.get(shard)?.some((run) => this.#acts(run)) !== true)
         this.fail('liveness', `shard ${shard} does not run, with ${tasks.length} tasks that could run it`);
