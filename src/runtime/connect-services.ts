@@ -1,4 +1,5 @@
 import { ConfigError } from '../base/errors.js';
+import { checkKnown } from '../base/option-check.js';
 import { systemClock, systemRandom } from '../base/system.js';
 import type { PayloadCodec } from '../services/instance/payload-codec.js';
 import { ServiceDiscovery, type ServiceEvent } from '../services/service-discovery.js';
@@ -108,8 +109,7 @@ const OPTION_NAMES: readonly OptionName[] = [
 function checkOptions(options: unknown): asserts options is ConnectServicesOptions<unknown> {
   if (typeof options !== 'object' || options === null)
     throw new ConfigError('options', options, "an object such as { connect: 'zk1:2181' }");
-  const unknown = Object.keys(options).find((name) => !OPTION_NAMES.some((known) => known === name));
-  if (unknown !== undefined) throw new ConfigError('options', unknown, `one of ${OPTION_NAMES.join(', ')}`);
+  checkKnown(options, OPTION_NAMES);
   const { connect, auth, basePath, payload, onEvent } = options as Readonly<Record<string, unknown>>;
   if (typeof connect !== 'string')
     throw new ConfigError('connect', connect, 'servers such as zk1:2181,zk2:2181/shop');
