@@ -452,9 +452,10 @@ describe('the command line', () => {
       expect(longest(await helpOf('run', screen(300)))).toBeGreaterThan(90);
     });
 
-    it('the options in groups: its own first, and then the settings', async () => {
+    it('the examples before the options, and these in groups: its own first, and then the settings', async () => {
       const headings = async (name: string) => (await helpOf(name)).match(/^\S.*(?=:$)/gm);
       expect(await headings('run')).toEqual([
+        'Examples',
         'Options',
         'Lease',
         'Store',
@@ -465,15 +466,14 @@ describe('the command line', () => {
         'TLS',
         'HTTP',
         'Logging',
-        'Examples',
       ]);
       expect(await headings('zk counter')).toEqual([
+        'Examples, with NODELEASE_ZOOKEEPER=zk1:2181,zk2:2181',
         'Arguments',
         'Options',
         'ZooKeeper',
         'TLS',
         'Logging',
-        'Examples, with NODELEASE_ZOOKEEPER=zk1:2181,zk2:2181',
       ]);
     });
 

@@ -67,7 +67,8 @@ export async function runCommandLine(
     const command = make(row.name, row.description);
     for (const argument of row.arguments ?? []) command.argument(...argument);
     for (const option of optionsOf(row)) addOption(command, option);
-    command.addHelpText('after', examplesOf(row));
+    // Before the options, which may fill screens.
+    command.summary(row.description).description(`${row.description}\n${examplesOf(row)}`);
     if (row.runs) {
       command.usage(
         `[options] ${(row.arguments ?? []).map(([name]) => `${name} `).join('')}-- command [argument...]`,
