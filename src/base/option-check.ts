@@ -4,8 +4,8 @@ import { ConfigError } from './errors.js';
 const MAX_EDITS = 1 / 2;
 
 /**
- * Checks what the compiler checks in TypeScript: options are an object, their names are known, and `signal` is
- * one.
+ * Checks what the compiler checks in TypeScript: options are an object, their names are known, and `signal` and
+ * `onEvent` are what they are everywhere.
  *
  * @param setting what the options are called
  * @throws {ConfigError} that names the option, and the nearest known name
@@ -18,9 +18,11 @@ export function checkKnown(options: object, names: readonly string[], setting = 
     const hint = near === undefined ? '' : ` (the nearest is ${near})`;
     throw new ConfigError(setting, unknown, `one of ${names.join(', ')}${hint}`);
   }
-  const { signal } = options as { readonly signal?: unknown };
+  const { signal, onEvent } = options as { readonly signal?: unknown; readonly onEvent?: unknown };
   if (signal !== undefined && typeof Object(signal).throwIfAborted !== 'function')
     throw new ConfigError('signal', signal, 'an AbortSignal');
+  if (onEvent !== undefined && typeof onEvent !== 'function')
+    throw new ConfigError('onEvent', onEvent, 'a function');
 }
 
 /** The known name that a misspelt one is most likely meant to be; undefined where none is near. */

@@ -44,6 +44,7 @@ describe('acquire', () => {
     ['sticky', { sticky: '' }],
     ['stickyWaitMs', { stickyWaitMs: 1_000 }],
     ['region', { region: 5 }],
+    ['onEvent', { onEvent: 5 }],
     ['signal', { signal: 5 }],
     ['signal', { signal: new AbortController() }],
     ['store', { store: 'memory:', keeper: 'worker' }],
@@ -103,7 +104,10 @@ describe('acquire', () => {
     'names an option that cannot be announced, and contacts neither store nor ZooKeeper: %s',
     async (setting, options) => {
       const asked: string[] = [];
-      const store = new Proxy<object>({ read: undefined }, { get: (_, name) => void asked.push(String(name)) });
+      const store = new Proxy<object>(
+        { read: undefined },
+        { get: (_, name) => void asked.push(String(name)) },
+      );
       const acquired = acquire({ store, ...options } as AcquireOptions);
       await expect(acquired).rejects.toMatchObject({ code: 'CONFIG_INVALID', setting });
       expect(asked).toEqual([]);

@@ -19,7 +19,11 @@ describe('the command line', () => {
   it.each<[string, string[], RegExp]>([
     ['an unknown command', ['walk'], /unknown command 'walk'/],
     ['an unknown option', ['run', '--wait', '--', 'true'], /unknown option '--wait'/],
-    ['an unknown option before the command', ['--wait', 'run', '--', 'true'], /unknown option '--wait'/],
+    [
+      'an unknown option before the command',
+      ['--wait', 'run', '--', 'true'],
+      /unknown option '--wait': options follow the command/,
+    ],
     ['an option without its value', ['run', '--nodes'], /--nodes needs a value/],
     ['a short option without its value', ['id', '-n'], /--count needs a value/],
     [

@@ -125,7 +125,11 @@ function settleOutput(command: Command, io: Io, hint = ''): void {
           .trim()
           .replace(/\s+/g, ' ')
           .replace(/^option '(?:-\w, )?(--[\w-]+) .*' argument missing$/, '$1 needs a value')
-          .replace(/\.$/, '');
+          .replace(/\.$/, '')
+          .replace(
+            /^unknown option .*/,
+            command.commands.length > 0 ? '$&: options follow the command' : '$&',
+          );
         write(`nodelease: ${line}${hint}\n`);
       },
     });
