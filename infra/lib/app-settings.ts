@@ -11,6 +11,8 @@ export interface AppSettings {
   readonly drainTimeout: Duration;
   readonly stopTimeout: Duration;
   readonly prefix: string;
+  /** The name of an existing bucket; empty for a new one. */
+  readonly bucket: string;
   /** The id of an existing VPC, with the subnets of the tasks; empty for a new one. */
   readonly vpc: string;
   readonly subnets: readonly string[];
@@ -34,6 +36,7 @@ const DEFAULTS: Readonly<Record<keyof AppSettings, string>> = {
   drainTimeout: '20s',
   stopTimeout: '30s',
   prefix: 'leases',
+  bucket: '',
   vpc: '',
   subnets: '[]',
   cluster: '',
@@ -99,6 +102,7 @@ export function readAppSettings(node: Node): AppSettings {
     drainTimeout: time('drainTimeout'),
     stopTimeout: time('stopTimeout'),
     prefix: text('prefix'),
+    bucket: named('bucket', /^([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])?$/, 'the name of a bucket'),
     vpc,
     subnets,
     cluster: named('cluster', /^[A-Za-z0-9_-]{0,255}$/, 'the name of an ECS cluster of this account'),

@@ -21,12 +21,12 @@ export interface LeaseBucketProps {
 export const REQUEST_METRICS = 'leases';
 
 /**
- * A bucket for lease objects, which stays when its stack goes: with it would go the versions, and with them
- * the fencing.
+ * A bucket for lease objects. It and its policy stay when their stack goes: with it would go the versions, and
+ * with them the fencing.
  *
  * Its policy refuses, to everybody, what would break the protocol whoever does it: requests without TLS,
  * writes of a lease without `If-None-Match` or `If-Match`, and the deletion of a lease (its versions would
- * start again at 1). An administrator who means it has to take the policy off first.
+ * start again at 1), of the settings and of the map of shards. An administrator who means it has to take the policy off first.
  *
  * It keeps no old versions of objects: a renewal every few seconds would pile up thousands of them a day
  * behind every key. What they would protect from, an overwrite or a deletion by mistake, is refused above.
@@ -61,6 +61,7 @@ export class LeaseBucket extends Construct {
     });
     this.bucket.addToResourcePolicy(this.#refuseUnconditionalWrites());
     this.bucket.addToResourcePolicy(this.#refuseDeletion());
+    this.bucket.policy?.applyRemovalPolicy(RemovalPolicy.RETAIN);
   }
 
   #refuseUnconditionalWrites(): PolicyStatement {
@@ -81,8 +82,8 @@ export class LeaseBucket extends Construct {
   }
 
   #refuseDeletion(): PolicyStatement {
-    // Everything that a lease or the cluster's settings can be called, and not the probes' scratch objects.
-    const keys = ['cluster.json', ...Array.from({ length: 10 }, (_, digit) => `${digit}*`)];
+    // Each name of a lease, the cluster's settings and the map of shards, and no scratch object of a probe.
+    const keys = ['cluster.json', 'shards.json', ...Array.from({ length: 10 }, (_, digit) => `${digit}*`)];
     return new PolicyStatement({
       sid: 'LeasesAreNeverDeleted',
       effect: Effect.DENY,

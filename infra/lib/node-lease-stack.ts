@@ -4,6 +4,7 @@ import { GatewayVpcEndpointAwsService, type IVpc, Vpc } from 'aws-cdk-lib/aws-ec
 import { Repository } from 'aws-cdk-lib/aws-ecr';
 import { Cluster, ContainerImage, ContainerInsights } from 'aws-cdk-lib/aws-ecs';
 import { PolicyStatement, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
+import { Bucket, type IBucket } from 'aws-cdk-lib/aws-s3';
 import { Topic } from 'aws-cdk-lib/aws-sns';
 import type { Construct } from 'constructs';
 import type { AppSettings } from './app-settings.js';
@@ -18,12 +19,12 @@ export interface NodeLeaseStackProps extends StackProps {
 }
 
 /**
- * Everything for one service with node ids: network and cluster unless they exist, bucket, service, alarms.
+ * Everything for one service with node ids: network, cluster and bucket unless they exist, service, alarms.
  *
  * Made without asking AWS anything. The images have to be in ECR before it is deployed.
  */
 export class NodeLeaseStack extends Stack {
-  readonly leases: LeaseBucket;
+  readonly leases: { readonly bucket: IBucket; readonly prefix: string };
   readonly service: NodeLeaseService;
   readonly alarms: LeaseAlarms;
 
@@ -35,7 +36,10 @@ export class NodeLeaseStack extends Stack {
       settings.cluster === ''
         ? new Cluster(this, 'Cluster', { vpc, containerInsightsV2: ContainerInsights.ENABLED })
         : Cluster.fromClusterAttributes(this, 'Cluster', { clusterName: settings.cluster, vpc });
-    this.leases = new LeaseBucket(this, 'Leases', { prefix: settings.prefix });
+    this.leases =
+      settings.bucket === ''
+        ? new LeaseBucket(this, 'Leases', { prefix: settings.prefix })
+        : { bucket: Bucket.fromBucketName(this, 'Leases', settings.bucket), prefix: settings.prefix };
     this.service = new NodeLeaseService(this, 'Nodes', {
       cluster,
       store: this.leases,

@@ -22,6 +22,11 @@ terraform {
 variable "name" {
   type        = string
   description = "Name of the service: at most 27 lower-case letters, digits and hyphens."
+
+  validation {
+    condition     = can(regex("^[a-z][a-z0-9-]{0,26}$", var.name))
+    error_message = "A name has 1 to 27 lower-case letters, digits and hyphens, and begins with a letter."
+  }
 }
 
 variable "cluster" {
@@ -59,6 +64,17 @@ variable "prefix" {
   type        = string
   default     = "leases"
   description = "The leases are the objects below this prefix."
+
+  validation {
+    condition     = can(regex("^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$", var.prefix))
+    error_message = "A prefix has letters, digits, dots, hyphens and underscores, with single slashes."
+  }
+}
+
+variable "bucket" {
+  type        = string
+  default     = ""
+  description = "An existing bucket, whose policy you keep. Empty for a new one, where versions begin at 1."
 }
 
 variable "nodes" {
@@ -95,10 +111,16 @@ data "aws_ecs_cluster" "this" {
   cluster_name = var.cluster
 }
 
-# It stays: without it, versions (fencing tokens) would start at 1 again. Before terraform destroy, remove it
-# from the state.
+locals {
+  bucket     = var.bucket == "" ? one(aws_s3_bucket.leases[*].id) : var.bucket
+  bucket_arn = "arn:${data.aws_partition.current.partition}:s3:::${local.bucket}"
+}
+
+# It and its policy stay: without it, versions (fencing tokens) would start at 1 again. Before terraform
+# destroy, remove every aws_s3_bucket… from the state. The next deployment takes it as the variable bucket.
 # Versioning is off: every renewal would leave an old version behind.
 resource "aws_s3_bucket" "leases" {
+  count         = var.bucket == "" ? 1 : 0
   bucket_prefix = "${var.name}-leases-"
 
   lifecycle {
@@ -107,7 +129,8 @@ resource "aws_s3_bucket" "leases" {
 }
 
 resource "aws_s3_bucket_public_access_block" "leases" {
-  bucket                  = aws_s3_bucket.leases.id
+  count                   = var.bucket == "" ? 1 : 0
+  bucket                  = local.bucket
   block_public_acls       = true
   block_public_policy     = true
   ignore_public_acls      = true
@@ -115,7 +138,8 @@ resource "aws_s3_bucket_public_access_block" "leases" {
 }
 
 resource "aws_s3_bucket_ownership_controls" "leases" {
-  bucket = aws_s3_bucket.leases.id
+  count  = var.bucket == "" ? 1 : 0
+  bucket = local.bucket
 
   rule {
     object_ownership = "BucketOwnerEnforced"
@@ -123,7 +147,8 @@ resource "aws_s3_bucket_ownership_controls" "leases" {
 }
 
 resource "aws_s3_bucket_lifecycle_configuration" "leases" {
-  bucket = aws_s3_bucket.leases.id
+  count  = var.bucket == "" ? 1 : 0
+  bucket = local.bucket
 
   rule {
     id     = "scratch-objects"
@@ -145,7 +170,7 @@ data "aws_iam_policy_document" "bucket" {
     sid       = "OnlyTls"
     effect    = "Deny"
     actions   = ["s3:*"]
-    resources = [aws_s3_bucket.leases.arn, "${aws_s3_bucket.leases.arn}/*"]
+    resources = [local.bucket_arn, "${local.bucket_arn}/*"]
 
     principals {
       type        = "AWS"
@@ -163,7 +188,7 @@ data "aws_iam_policy_document" "bucket" {
     sid       = "OnlyRecentTls"
     effect    = "Deny"
     actions   = ["s3:*"]
-    resources = [aws_s3_bucket.leases.arn, "${aws_s3_bucket.leases.arn}/*"]
+    resources = [local.bucket_arn, "${local.bucket_arn}/*"]
 
     principals {
       type        = "AWS"
@@ -181,7 +206,7 @@ data "aws_iam_policy_document" "bucket" {
     sid       = "OnlyConditionalWrites"
     effect    = "Deny"
     actions   = ["s3:PutObject"]
-    resources = ["${aws_s3_bucket.leases.arn}/${var.prefix}/*"]
+    resources = ["${local.bucket_arn}/${var.prefix}/*"]
 
     principals {
       type        = "AWS"
@@ -212,17 +237,18 @@ data "aws_iam_policy_document" "bucket" {
     effect  = "Deny"
     actions = ["s3:DeleteObject", "s3:DeleteObjectVersion"]
     resources = [
-      "${aws_s3_bucket.leases.arn}/${var.prefix}/cluster.json",
-      "${aws_s3_bucket.leases.arn}/${var.prefix}/0*",
-      "${aws_s3_bucket.leases.arn}/${var.prefix}/1*",
-      "${aws_s3_bucket.leases.arn}/${var.prefix}/2*",
-      "${aws_s3_bucket.leases.arn}/${var.prefix}/3*",
-      "${aws_s3_bucket.leases.arn}/${var.prefix}/4*",
-      "${aws_s3_bucket.leases.arn}/${var.prefix}/5*",
-      "${aws_s3_bucket.leases.arn}/${var.prefix}/6*",
-      "${aws_s3_bucket.leases.arn}/${var.prefix}/7*",
-      "${aws_s3_bucket.leases.arn}/${var.prefix}/8*",
-      "${aws_s3_bucket.leases.arn}/${var.prefix}/9*",
+      "${local.bucket_arn}/${var.prefix}/cluster.json",
+      "${local.bucket_arn}/${var.prefix}/shards.json",
+      "${local.bucket_arn}/${var.prefix}/0*",
+      "${local.bucket_arn}/${var.prefix}/1*",
+      "${local.bucket_arn}/${var.prefix}/2*",
+      "${local.bucket_arn}/${var.prefix}/3*",
+      "${local.bucket_arn}/${var.prefix}/4*",
+      "${local.bucket_arn}/${var.prefix}/5*",
+      "${local.bucket_arn}/${var.prefix}/6*",
+      "${local.bucket_arn}/${var.prefix}/7*",
+      "${local.bucket_arn}/${var.prefix}/8*",
+      "${local.bucket_arn}/${var.prefix}/9*",
     ]
 
     principals {
@@ -233,8 +259,13 @@ data "aws_iam_policy_document" "bucket" {
 }
 
 resource "aws_s3_bucket_policy" "leases" {
-  bucket = aws_s3_bucket.leases.id
+  count  = var.bucket == "" ? 1 : 0
+  bucket = local.bucket
   policy = data.aws_iam_policy_document.bucket.json
+
+  lifecycle {
+    prevent_destroy = true
+  }
 }
 
 data "aws_iam_policy_document" "task" {
@@ -242,7 +273,7 @@ data "aws_iam_policy_document" "task" {
   statement {
     sid       = "ListLeases"
     actions   = ["s3:ListBucket"]
-    resources = [aws_s3_bucket.leases.arn]
+    resources = [local.bucket_arn]
 
     condition {
       test     = "StringLike"
@@ -254,20 +285,20 @@ data "aws_iam_policy_document" "task" {
   statement {
     sid       = "ReadLeases"
     actions   = ["s3:GetObject"]
-    resources = ["${aws_s3_bucket.leases.arn}/${var.prefix}/*"]
+    resources = ["${local.bucket_arn}/${var.prefix}/*"]
   }
 
   statement {
     sid       = "WriteLeases"
     actions   = ["s3:PutObject"]
-    resources = ["${aws_s3_bucket.leases.arn}/${var.prefix}/*"]
+    resources = ["${local.bucket_arn}/${var.prefix}/*"]
   }
 
   # For the first task, which probes the bucket.
   statement {
     sid       = "RemoveScratchObjects"
     actions   = ["s3:DeleteObject"]
-    resources = ["${aws_s3_bucket.leases.arn}/${var.prefix}/probe-*"]
+    resources = ["${local.bucket_arn}/${var.prefix}/probe-*"]
   }
 }
 
@@ -319,7 +350,7 @@ locals {
     entryPoint = ["nodelease", "run", "--"]
     command    = var.command
     environment = [
-      { name = "NODELEASE_STORE", value = "s3://${aws_s3_bucket.leases.id}/${var.prefix}" },
+      { name = "NODELEASE_STORE", value = "s3://${local.bucket}/${var.prefix}" },
       { name = "NODELEASE_NODES", value = tostring(var.nodes) },
       { name = "NODELEASE_HTTP", value = "127.0.0.1:7070" },
       { name = "NODELEASE_LOG_FORMAT", value = "json" },
@@ -413,7 +444,7 @@ resource "aws_ecs_service" "this" {
 }
 
 output "store" {
-  value       = "s3://${aws_s3_bucket.leases.id}/${var.prefix}"
+  value       = "s3://${local.bucket}/${var.prefix}"
   description = "nodelease status --store …"
 }
 

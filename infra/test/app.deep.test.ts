@@ -62,6 +62,7 @@ describe('the settings of the app', () => {
     ['leaseDuration', '2m', /^stopTimeout: expected at least 2 minutes 10 seconds/],
     ['stopTimeout', '10s', /^stopTimeout: expected at least 30 seconds/],
     ['prefix', '/leases', /^prefix: expected letters/],
+    ['bucket', 'My_Bucket', /^bucket: expected the name of a bucket, got "My_Bucket"/],
     ['tag', 'latest', /^tag: expected a tag other than latest/],
     ['repository', 'No Such', /^repository: expected the name of a repository/],
     ['command', 'node service.js', /^command: expected a JSON array of texts/],

@@ -31,10 +31,11 @@ const VPC = 'vpc-0a1b2c3d';
 const SUBNETS = ['subnet-0a1b2c3d', 'subnet-4e5f6a7b'];
 const GIVEN = { Cluster: 'shared', Vpc: VPC, Subnets: SUBNETS, Image: 'image:1', Prefix: 'orders' };
 
-/** A text of any of the four, with the bucket and the prefix called the same. */
+/** A text of any of the four, with a new bucket and the prefix called the same. */
 const canonical = (value: unknown): string =>
   plain(typeof value === 'number' ? String(value) : value)
-    .replace(/<Leases(Bucket)?>|(arn:aws:s3:::)?my-bucket|\$\{aws_s3_bucket\.leases\.\w+\}/, 'bucket')
+    .replace(/arn:.*:s3:::/, '')
+    .replace(/<Leases(Bucket)?>|my-bucket|one\(aws_s3_bucket\.leases\[\*\]\.id\)/, 'bucket')
     .replace(`\${var.prefix}`, 'orders');
 
 const canonicalList = (value: unknown) => [value].flat().map(canonical).sort();
@@ -91,40 +92,60 @@ function decapitalized(value: Document): Document {
   if (Array.isArray(value)) return value.map(decapitalized);
   if (typeof value !== 'object') return value;
   return Object.fromEntries(
-    Object.entries(value).map(([key, field]) => [
-      /^(Ref|Fn::)/.test(key) ? key : key.charAt(0).toLowerCase() + key.slice(1),
-      decapitalized(field),
-    ]),
+    Object.entries(value).map(([key, field]) =>
+      /^(Ref|Fn::)/.test(key)
+        ? [key, field]
+        : [key.charAt(0).toLowerCase() + key.slice(1), decapitalized(field)],
+    ),
   );
+}
+
+/** A template's resources, with its conditions decided. */
+function decided({ Conditions = {}, Resources }: Document): Document[] {
+  const holds = (condition: Document): boolean =>
+    condition['Fn::Not'] ? !holds(condition['Fn::Not'][0]) : new Set(condition['Fn::Equals']).size === 1;
+  const decide = (value: Document): Document => {
+    if (Array.isArray(value)) return value.map(decide);
+    if (typeof value !== 'object') return value;
+    const [name, yes, no] = value['Fn::If'] ?? [];
+    if (name !== undefined) return decide(holds(Conditions[name]) ? yes : no);
+    return Object.fromEntries(Object.entries(value).map(([key, field]) => [key, decide(field)]));
+  };
+  return Object.values<Document>(Resources)
+    .filter(({ Condition }) => Condition === undefined || holds(Conditions[Condition]))
+    .map(decide);
 }
 
 /** What a template of CloudFormation says of the task, the service and the rights. */
 function fromTemplate(template: Document) {
+  const resources = decided(template);
   const of = (type: string): Document[] =>
-    Object.values<Document>(template.Resources)
-      .filter(({ Type }) => Type === type)
-      .map(({ Properties }) => Properties);
+    resources.filter(({ Type }) => Type === type).map(({ Properties }) => Properties);
+  const s3 = resources.filter(({ Type }) => Type.startsWith('AWS::S3::'));
   const [task, service] = ['TaskDefinition', 'Service'].map((name) => of(`AWS::ECS::${name}`)[0]);
   const policies = [
     ...of('AWS::IAM::Policy'),
     ...of('AWS::IAM::Role').flatMap(({ Policies = [] }) => Policies),
   ];
   const { MaximumPercent, MinimumHealthyPercent, DeploymentCircuitBreaker } = service.DeploymentConfiguration;
-  const rebalancing = service.AvailabilityZoneRebalancing;
   const role = policies
     .flatMap(({ PolicyDocument }) => PolicyDocument.Statement)
     .filter(({ Action }) => [Action].flat().every((action) => action.startsWith('s3:')));
   return {
     sids: sids(role),
     role: statements(role),
-    bucket: statements(of('AWS::S3::BucketPolicy')[0].PolicyDocument.Statement),
+    bucket: statements(of('AWS::S3::BucketPolicy').flatMap(({ PolicyDocument }) => PolicyDocument.Statement)),
+    s3: s3.length,
+    // What stays when the stack is deleted.
+    kept: s3
+      .filter((all) => all.DeletionPolicy === 'Retain' && all.UpdateReplacePolicy === 'Retain')
+      .map(({ Type }) => Type.replace('AWS::S3::', '').toLowerCase()),
     task: taskOf(decapitalized(task)),
     container: container(decapitalized(task.ContainerDefinitions[0])),
     service: {
       counts: [service.DesiredCount, MaximumPercent, MinimumHealthyPercent],
       circuitBreaker: [DeploymentCircuitBreaker.Enable, DeploymentCircuitBreaker.Rollback],
-      // With a spare node id.
-      rebalancing: rebalancing['Fn::If']?.[1] ?? rebalancing,
+      rebalancing: service.AvailabilityZoneRebalancing,
       launch: [service.LaunchType, service.PlatformVersion],
       publicIp: service.NetworkConfiguration.AwsvpcConfiguration.AssignPublicIp,
     },
@@ -154,11 +175,24 @@ const terraformStatement = ({ effect = 'Allow', principals, condition = [], ...r
     conditions: condition.map(({ test, variable, values }: Document) => [test, variable, values]),
   });
 
-/** Terraform's module: the same, with variables at their defaults. */
-async function fromTerraform() {
-  const { variable, locals, resource, data } = await parseTerraform(
-    TERRAFORM,
-    readFileSync(TERRAFORM, 'utf8'),
+/** Terraform's module: the same, with variables at their defaults, in a new bucket or in the one given. */
+async function fromTerraform(bucket = '') {
+  const parsed = await parseTerraform(TERRAFORM, readFileSync(TERRAFORM, 'utf8'));
+  const locals = Object.assign({}, ...parsed.locals);
+  const decide = (text: string) =>
+    /^\$\{var\.bucket == "" \? (.+) : (.+)\}$/.exec(text)?.[bucket === '' ? 1 : 2];
+  const {
+    variable,
+    resource,
+    data,
+    container: lease,
+  } = JSON.parse(
+    JSON.stringify({ ...parsed, container: locals.container })
+      .replaceAll(`\${local.bucket_arn}`, locals.bucket_arn)
+      .replaceAll(`\${local.bucket}`, decide(locals.bucket)?.replace('var.bucket', bucket) ?? ''),
+  );
+  const s3 = Object.entries<Document>(resource).filter(
+    ([type, { leases }]) => type.startsWith('aws_s3_') && decide(leases[0].count) === '1',
   );
   const value = (given: Document): Document => {
     if (Array.isArray(given)) return given.map(value);
@@ -174,7 +208,13 @@ async function fromTerraform() {
   return {
     sids: policy('task').map(({ sid }) => sid),
     role: policy('task').map(terraformStatement),
-    bucket: policy('bucket').map(terraformStatement),
+    bucket: s3.some(([type]) => type === 'aws_s3_bucket_policy')
+      ? policy('bucket').map(terraformStatement)
+      : [],
+    s3: s3.length,
+    kept: s3
+      .filter(([, { leases }]) => leases[0].lifecycle?.[0].prevent_destroy)
+      .map(([type]) => type.replace('aws_s3_', '').replace('_', '')),
     task: {
       cpu: task.cpu,
       memory: task.memory,
@@ -185,7 +225,7 @@ async function fromTerraform() {
         operatingSystemFamily: task.runtime_platform[0].operating_system_family,
       },
     },
-    container: container(value(locals[0].container)),
+    container: container(value(lease)),
     service: {
       counts: [
         service.desired_count,
@@ -205,21 +245,40 @@ const context = { prefix: 'orders', vpc: VPC, subnets: JSON.stringify(SUBNETS), 
 const app = fromTemplate(appTemplate(context).toJSON());
 const template = fromTemplate(included({ ...defaults, ...GIVEN }));
 const terraform = await fromTerraform();
+const KEPT = 'orders-kept';
+const existing = [
+  fromTemplate(appTemplate({ ...context, bucket: KEPT }).toJSON()),
+  fromTemplate(included({ ...defaults, ...GIVEN, Bucket: KEPT })),
+  await fromTerraform(KEPT),
+] as const;
 const policyOf = (name: string) => JSON.parse(textOf(`infra/ecs/${name}.json`)).Statement;
 const definition = JSON.parse(textOf('infra/ecs/task-definition.json'));
 const plainContainer = container(definition.containerDefinitions[0]);
 
 describe.each([
-  ['the CDK app', app],
-  ['the template', template],
-  ['Terraform', terraform],
+  ['the CDK app', app, existing[0]],
+  ['the template', template, existing[1]],
+  ['Terraform', terraform, existing[2]],
 ])(
   '%s, compared with the files for the AWS CLI',
-  (_name, { role, bucket, sids: names, task, container: lease }) => {
+  (_name, { role, bucket, kept, sids: names, task, container: lease }, other) => {
     it('grants the same rights, and has the same policy for its bucket', () => {
       expect(names).toEqual(sids(policyOf('policy-init')));
       expect(role).toEqual(statements(policyOf('policy-init')));
       expect(bucket).toEqual(statements(policyOf('bucket-policy')));
+    });
+
+    it('keeps its bucket and the policy when it is deleted', () => {
+      expect(kept.sort()).toEqual(['bucket', 'bucketpolicy']);
+    });
+
+    it('takes an existing bucket: no other one is made, no policy replaced, and the rights are there', () => {
+      expect({ s3: other.s3, bucket: other.bucket }).toEqual({ s3: 0, bucket: [] });
+      expect(other.role).toEqual(JSON.parse(JSON.stringify(role).replaceAll(/"bucket/g, `"${KEPT}`)));
+      expect(other.container.environment).toEqual({
+        ...lease.environment,
+        NODELEASE_STORE: `s3://${KEPT}/orders`,
+      });
     });
 
     it('has the same task, whose first start may create the cluster', () => {
@@ -284,6 +343,13 @@ it('Terraform’s module refers to nothing that it does not declare', () => {
   expect([...declarations].filter((name) => name.startsWith('var.') && !references.includes(name))).toEqual(
     [],
   );
+});
+
+it('Terraform’s module refuses a name that AWS would refuse after a part of the resources', () => {
+  const [{ condition }] = terraform.variable.name[0].validation;
+  const pattern = new RegExp(/regex\("(.+)", var\.name\)/.exec(condition)?.[1] ?? '');
+  const names = ['orders', 'a'.repeat(27), '', 'Orders', 'orders_1', '1-orders', 'a'.repeat(28)];
+  expect(names.filter((name) => pattern.test(name))).toEqual(names.slice(0, 2));
 });
 
 describe('the tools of AWS', () => {

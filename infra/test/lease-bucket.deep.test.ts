@@ -36,7 +36,7 @@ describe('the bucket of the leases', () => {
     });
   });
 
-  it('refuses the deletion of every lease and of the settings, but not of the probes’ scratch objects', () => {
+  it('refuses the deletion of every lease, of the settings and of the map of shards, but not of the probes’ scratch objects', () => {
     const statement = statementsOf(template, 'AWS::S3::BucketPolicy').find(
       ({ Sid }) => Sid === 'LeasesAreNeverDeleted',
     );
@@ -50,7 +50,7 @@ describe('the bucket of the leases', () => {
       patterns.some((pattern) =>
         pattern.endsWith('*') ? key.startsWith(pattern.slice(0, -1)) : key === pattern,
       );
-    for (const key of ['cluster.json', '0.json', '9.json', '12.json', '65527.json'])
+    for (const key of ['cluster.json', 'shards.json', '0.json', '9.json', '12.json', '65527.json'])
       expect(refused(`<LeasesBucket>/leases/${key}`), key).toBe(true);
     expect(refused('<LeasesBucket>/leases/probe-0123456789abcdef.json')).toBe(false);
   });
@@ -59,7 +59,11 @@ describe('the bucket of the leases', () => {
     expect(statementsOf(template, 'AWS::S3::BucketPolicy')).toHaveLength(4);
   });
 
-  it('is private, encrypted, without old versions, and stays when its stack goes', () => {
+  it('is private, encrypted, without old versions, and stays with its policy when its stack goes', () => {
+    template.hasResource('AWS::S3::BucketPolicy', {
+      DeletionPolicy: 'Retain',
+      UpdateReplacePolicy: 'Retain',
+    });
     template.hasResource('AWS::S3::Bucket', {
       DeletionPolicy: 'Retain',
       UpdateReplacePolicy: 'Retain',

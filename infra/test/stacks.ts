@@ -96,7 +96,11 @@ export function plain(value: unknown): string {
     const [name = ''] = [argument as string | string[]].flat().join('.').split('.');
     return `<${name.replace(/[0-9A-F]{8}$/, '')}>`;
   }
-  if (intrinsic === 'Fn::Sub') return (argument as string).replace(/\$\{(\w+)(\.Arn)?\}/g, '<$1>');
+  if (intrinsic === 'Fn::Sub') {
+    // As a text, or as a list: the text, and values for some of its names.
+    const [text, values = {}] = [argument].flat() as [string, Readonly<Record<string, unknown>>?];
+    return text.replace(/\$\{(\w+)(\.Arn)?\}/g, (_all, name: string) => plain(values[name] ?? `<${name}>`));
+  }
   if (intrinsic === 'Ref') return `<${String(argument).replace(/[0-9A-F]{8}$/, '')}>`;
   throw new Error(`no plain text for ${JSON.stringify(value)}`);
 }

@@ -73,6 +73,7 @@ export class WaitTimeoutError extends NodeLeaseError {
 }
 
 function describe(value: unknown): string {
+  if (typeof value === 'function') return 'a function';
   return typeof value === 'string' ? JSON.stringify(value) : String(value);
 }
 

@@ -388,6 +388,13 @@ describe('a lease with unique ids', () => {
     await expect(uniqueIds(staticLease({ id: 3, taskId: 'web-3' }))).rejects.toThrow(
       /^lease: expected a leased node id \(standaloneIds/,
     );
+    for (const [none, shown] of [
+      [undefined, 'undefined'],
+      [Promise.resolve(), '[object Promise]'],
+    ] as const)
+      await expect(uniqueIds(none as never)).rejects.toThrow(
+        `lease: expected a leased node id (standaloneIds makes ids for a fixed one, by the wall clock), got ${shown}`,
+      );
     const { tenureTime } = await start();
     await expect(uniqueIds({ id: 1_016, tenureTime }, { layout: snowflake() })).rejects.toThrow(
       'node id: expected a node id from 0 to 1015, since layout snowflake has 10 bits for it (8 are reserved), got 1016',

@@ -1,4 +1,5 @@
 import { ConfigError } from '../base/errors.js';
+import { checkKnown } from '../base/option-check.js';
 import type { TenureTime } from '../lease/hold/tenure-time.js';
 import type { Lease } from '../lease/model/lease.js';
 import { CLUSTER_NODE_ID_OFFSET, clusterNodeIdOf } from './cluster-node-id.js';
@@ -55,11 +56,11 @@ export async function uniqueIds(
   lease: Pick<Lease, 'id' | 'tenureTime'>,
   options: UniqueIdsOptions = {},
 ): Promise<UniqueIdGenerator> {
-  checkOptions(options);
-  const { id, tenureTime: time } = lease;
+  checkKnown(options, [...OPTION_NAMES, 'signal']);
+  const { id, tenureTime: time } = Object(lease) as typeof lease;
   if (time === undefined) {
     const expected = 'a leased node id (standaloneIds makes ids for a fixed one, by the wall clock)';
-    throw new ConfigError('lease', `the fixed node id ${id}`, expected);
+    throw new ConfigError('lease', id === undefined ? lease : `the fixed node id ${id}`, expected);
   }
   const { layout, lagMs, advanceMs, signal } = options;
   if (layout !== undefined) checkRoom(id, checkedLayout(layout));
@@ -102,14 +103,6 @@ export async function uniqueIds(
 /** How many ids the generator of a lease has made so far; 0 without a generator. */
 export function issuedIds({ tenureTime }: Pick<Lease, 'tenureTime'>): number {
   return (tenureTime && made.get(tenureTime)?.generator.issued) ?? 0;
-}
-
-function checkOptions(options: UniqueIdsOptions): void {
-  for (const name of Object.keys(options)) {
-    if (name !== 'signal' && !OPTION_NAMES.some((known) => known === name)) {
-      throw new ConfigError('options', name, `one of ${OPTION_NAMES.join(', ')}, signal`);
-    }
-  }
 }
 
 function checkRoom(nodeId: number, { name, nodeBits }: IdLayout): void {

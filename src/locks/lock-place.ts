@@ -23,7 +23,7 @@ const NAME = /^(?!.*\.json$)[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$/;
 /** @throws {ConfigError} when `name` is not allowed for a lock */
 export function checkLockName(name: string): void {
   const expected = '1 to 200 letters, digits and ._- (no dot in front, and no .json at the end)';
-  if (!NAME.test(name)) throw new ConfigError('name of the lock', name, expected);
+  if (typeof name !== 'string' || !NAME.test(name)) throw new ConfigError('name of the lock', name, expected);
 }
 
 /** A URL below which locks are kept, or a function that opens the store at such a path. */

@@ -242,7 +242,7 @@ describe('a lock on a store', () => {
     expect(a.network.open).toBe(0);
   });
 
-  it.each(['', '.', '..', '.a', 'a/b', 'a b', 'ä', 'a\n', 'x.json', 'a'.repeat(201)])(
+  it.each([undefined as never, '', '.', '..', '.a', 'a/b', 'a b', 'ä', 'a\n', 'x.json', 'a'.repeat(201)])(
     'refuses the name %j, and contacts no store',
     async (name) => {
       const { lock, network } = lockStore().task();

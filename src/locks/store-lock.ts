@@ -1,6 +1,7 @@
 import { onAbort } from '../base/abort.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { AcquireTimeoutError, ConfigError, StoreUnusableError, WaitTimeoutError } from '../base/errors.js';
+import { checkKnown } from '../base/option-check.js';
 import { systemClock, systemRandom } from '../base/system.js';
 import { checkWanted } from '../lease/model/cluster-config.js';
 import type { LeaseLostError } from '../lease/model/lease.js';
@@ -157,8 +158,7 @@ function handleOf(name: string, node: HeldNode, end: (node: HeldNode) => Promise
 export function checkLock(name: string, options: LockOptions): void {
   checkLockName(name);
   const names: readonly string[] = [...SHARED, ...OWN];
-  const unknown = Object.keys(options).find((option) => !names.includes(option));
-  if (unknown !== undefined) throw new ConfigError('options', unknown, `one of ${names.join(', ')}`);
+  checkKnown(options, names);
   checkWanted(options);
   checkOptions(options, '', names);
   const { timeoutMs = 0, keeper = 'inline' } = options;

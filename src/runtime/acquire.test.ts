@@ -37,6 +37,16 @@ describe('acquire', () => {
     ['monitor', { monitor: {} }],
     ['nodes', { nodes: 0 }],
     ['store', { store: 'ftp://x' }],
+    ['store', { store: null }],
+    ['store', { store: 5 }],
+    ['store', { store: {} }],
+    ['sticky', { sticky: 5 }],
+    ['sticky', { sticky: '' }],
+    ['stickyWaitMs', { stickyWaitMs: 1_000 }],
+    ['region', { region: 5 }],
+    ['onEvent', { onEvent: 5 }],
+    ['signal', { signal: 5 }],
+    ['signal', { signal: new AbortController() }],
     ['store', { store: 'memory:', keeper: 'worker' }],
     ['dataDir', { dataDir: '/data' }],
     ['dataDir', { dataDir: { root: '' } }],
@@ -50,6 +60,15 @@ describe('acquire', () => {
       code: 'CONFIG_INVALID',
       setting,
     });
+  });
+
+  it.each<[object | string, string]>([
+    [{ nods: 3 }, 'signal (the nearest is nodes), got "nods"'],
+    [{ duration: '15s' }, 'signal (the nearest is durationMs), got "duration"'],
+    [{ kubernetes: true }, 'signal, got "kubernetes"'],
+    ['s3://bucket/orders', 'options: expected an object, got "s3://bucket/orders"'],
+  ])('says what was most likely meant by %j', async (options, said) => {
+    await expect(acquire(options as AcquireOptions)).rejects.toThrow(said);
   });
 
   const zookeeper = { connect: '127.0.0.1:1', service: 'orders', address: 'host', port: 80, required: true };
@@ -85,7 +104,10 @@ describe('acquire', () => {
     'names an option that cannot be announced, and contacts neither store nor ZooKeeper: %s',
     async (setting, options) => {
       const asked: string[] = [];
-      const store = new Proxy({}, { get: (_, name) => void asked.push(String(name)) });
+      const store = new Proxy<object>(
+        { read: undefined },
+        { get: (_, name) => void asked.push(String(name)) },
+      );
       const acquired = acquire({ store, ...options } as AcquireOptions);
       await expect(acquired).rejects.toMatchObject({ code: 'CONFIG_INVALID', setting });
       expect(asked).toEqual([]);

@@ -11,7 +11,6 @@ import { checkOptions } from '../settings/settings-table.js';
 import { DEFAULT_STORE, defaultStore } from '../store/default-store.js';
 import type { EtcdAccess } from '../store/etcd/etcd-access.js';
 import type { LeaseStore } from '../store/lease-store.js';
-import { parseStoreUrl } from '../store/store-url.js';
 import { parseAuth, parseConnectString } from '../zookeeper/connect-string.js';
 import type { ZooKeeperTls } from '../zookeeper/connection/tls.js';
 import { holdNode } from './hold-node.js';
@@ -255,7 +254,6 @@ function checkAcquireOptions(options: AcquireOptions): void {
   if (onLost !== 'exit' && onLost !== 'signal' && typeof onLost !== 'function') {
     throw new ConfigError('onLost', onLost, "'exit', 'signal' or a function");
   }
-  if (typeof store === 'string') parseStoreUrl(store);
   if (etcd !== undefined) checkOptions(etcd, 'etcd.', []);
   if (dataDir !== undefined) checkDataDirOptions(dataDir);
   if (provider === 'zookeeper') {

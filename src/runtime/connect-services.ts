@@ -1,4 +1,5 @@
 import { ConfigError } from '../base/errors.js';
+import { checkKnown } from '../base/option-check.js';
 import { systemClock, systemRandom } from '../base/system.js';
 import type { PayloadCodec } from '../services/instance/payload-codec.js';
 import { ServiceDiscovery, type ServiceEvent } from '../services/service-discovery.js';
@@ -108,9 +109,8 @@ const OPTION_NAMES: readonly OptionName[] = [
 function checkOptions(options: unknown): asserts options is ConnectServicesOptions<unknown> {
   if (typeof options !== 'object' || options === null)
     throw new ConfigError('options', options, "an object such as { connect: 'zk1:2181' }");
-  const unknown = Object.keys(options).find((name) => !OPTION_NAMES.some((known) => known === name));
-  if (unknown !== undefined) throw new ConfigError('options', unknown, `one of ${OPTION_NAMES.join(', ')}`);
-  const { connect, auth, basePath, payload, onEvent } = options as Readonly<Record<string, unknown>>;
+  checkKnown(options, OPTION_NAMES);
+  const { connect, auth, basePath, payload } = options as Readonly<Record<string, unknown>>;
   if (typeof connect !== 'string')
     throw new ConfigError('connect', connect, 'servers such as zk1:2181,zk2:2181/shop');
   // The given value may be a password.
@@ -120,8 +120,6 @@ function checkOptions(options: unknown): asserts options is ConnectServicesOptio
     throw new ConfigError('basePath', basePath, 'a path such as /services');
   if (payload !== undefined && !isCodec(payload))
     throw new ConfigError('payload', payload, 'a codec with the methods encode and decode');
-  if (onEvent !== undefined && typeof onEvent !== 'function')
-    throw new ConfigError('onEvent', onEvent, 'a function');
 }
 
 function isCodec(value: unknown): boolean {

@@ -236,7 +236,7 @@ async function leaseFrom(
 async function stickyKey({ sticky, dataDir, random }: HoldOptions): Promise<string | undefined> {
   if (sticky !== STICKY_FILE) return sticky;
   if (dataDir === undefined)
-    throw new ConfigError('sticky', sticky, 'a data directory, too, which has the key');
+    throw new ConfigError('sticky', sticky, 'a data directory with it, which has the key: `dataDir.root`');
   const { stickyKeyAt } = await import('../data-dir/claim-root.js');
   return stickyKeyAt(dataDir.root, random);
 }

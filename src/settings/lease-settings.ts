@@ -1,7 +1,7 @@
 import { DURATION_MS, MAX_NODE_IDS, MOST_GRACE_MS } from '../lease/model/lease-state.js';
 import { DEFAULT_STORE } from '../store/default-store.js';
 import { parseEtcdAuth } from '../store/etcd/etcd-access.js';
-import { parseStoreUrl, STORES } from '../store/store-url.js';
+import { checkStore, parseStoreUrl, STORES } from '../store/store-url.js';
 import type { Setting } from './setting.js';
 import { checked, choice, duration, integer, parsed, text } from './values.js';
 
@@ -62,7 +62,7 @@ export const LEASE_SETTINGS = {
       'first pause between two listings of a store that reports no changes while no node id is free; it grows to a third of the duration',
   },
   sticky: {
-    kind: text('key', /^.{1,256}$/su, '1 to 256 characters'),
+    kind: text('key', /^.{1,256}$/su, 'a text of 1 to 256 characters'),
     default: 'none',
     option: 'sticky',
     storeOnly: true,
@@ -122,7 +122,7 @@ export const LEASE_SETTINGS = {
 /** The settings of the store that the leases are in. */
 export const STORE_SETTINGS = {
   store: {
-    kind: parsed('url', parseStoreUrl),
+    kind: { ...parsed('url', parseStoreUrl), check: checkStore },
     default: DEFAULT_STORE,
     option: 'store',
     storeOnly: true,
@@ -137,7 +137,7 @@ export const STORE_SETTINGS = {
       'the server of an S3-compatible store, another cloud of Azure or an emulator: http(s)://HOST:PORT',
   },
   region: {
-    kind: text('name', /^[a-z0-9-]{1,64}$/, 'the name of a region such as eu-central-1'),
+    kind: text('name', /^[\w-]{1,64}$/, 'the name of a region such as eu-central-1'),
     default: 'what the AWS environment says',
     option: 'region',
     storeOnly: true,

@@ -1,4 +1,5 @@
 import { ConfigError } from '../base/errors.js';
+import { checkKnown } from '../base/option-check.js';
 import { parsePaths } from '../zookeeper/znode-path.js';
 import { CONFIG_SETTINGS } from './config-settings.js';
 import { DATA_DIR_SETTINGS } from './data-dir-settings.js';
@@ -128,21 +129,17 @@ type Place = '' | 'zookeeper.' | 'etcd.' | 'dataDir.';
  * @throws {ConfigError} that names the option
  */
 export function checkOptions(options: object, place: Place, others: readonly string[]): void {
-  const settings = SETTINGS.flatMap(({ option = '', kind }) => {
+  const settings = SETTINGS.flatMap(({ option = '', ...row }) => {
     const name = option.slice(place.length);
-    return option.startsWith(place) && name !== '' && !name.includes('.') ? [{ name, option, kind }] : [];
+    return option.startsWith(place) && name !== '' && !name.includes('.') ? [{ ...row, name, option }] : [];
   });
-  const names = [...settings.map(({ name }) => name), ...others];
-  const unknown = Object.keys(options).find((name) => !names.includes(name));
-  if (unknown !== undefined) {
-    throw new ConfigError(
-      place === '' ? 'options' : place.slice(0, -1),
-      unknown,
-      `one of ${names.join(', ')}`,
-    );
-  }
-  for (const { name, option, kind } of settings) {
-    const value = (options as Readonly<Record<string, unknown>>)[name];
-    if (value !== undefined) kind.check?.(value, option);
+  checkKnown(options, [...settings.map(({ name }) => name), ...others], place.slice(0, -1) || undefined);
+  const given = options as Readonly<Record<string, unknown>>;
+  for (const { name, option, kind, needs } of settings) {
+    const value = given[name];
+    if (value === undefined) continue;
+    kind.check?.(value, option);
+    if (needs === 'sticky' && given.sticky === undefined)
+      throw new ConfigError(option, value, 'the option sticky with it');
   }
 }

@@ -140,9 +140,10 @@ export const onOff: SettingKind<boolean> = {
 
 /** A text that has to look like `pattern`. */
 export function text(argument: string, pattern: RegExp, expected: string): SettingKind<string> {
-  return checked(argument, (given, label) => {
-    if (!pattern.test(given)) throw new ConfigError(label, given, expected);
-  });
+  const check = (given: unknown, label: string) => {
+    if (typeof given !== 'string' || !pattern.test(given)) throw new ConfigError(label, given, expected);
+  };
+  return { ...checked(argument, check), check };
 }
 
 /** A text that stays as it is once `check` has not thrown. */

@@ -395,8 +395,10 @@ describe('ownShards', () => {
     await expect(ownShards(lease, { count: 4, start })).rejects.toMatchObject({ setting: 'lease' });
   });
 
-  it.each([
+  it.each<[string, object]>([
     ['count', { count: 0 }],
+    ['start', { start: undefined }],
+    ['options', { stopTimeout: 5 }],
     ['count', { count: 4_097 }],
     ['count', { count: 1.5 }],
     ['stopTimeoutMs', { stopTimeoutMs: -1 }],

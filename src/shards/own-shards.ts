@@ -1,4 +1,5 @@
 import { ConfigError } from '../base/errors.js';
+import { checkKnown } from '../base/option-check.js';
 import { Overtaken } from '../lease/hold/holder.js';
 import { homeOf } from '../lease/hold/lease-home.js';
 import type { Lease } from '../lease/model/lease.js';
@@ -7,6 +8,8 @@ import { ShardMember } from './member.js';
 import type { OwnedShards, OwnShardsOptions } from './owned-shards.js';
 import { ensureMap } from './shard-map.js';
 import { checkCount } from './shard-of.js';
+
+const NAMES = ['count', 'start', 'stopTimeoutMs', 'address', 'onEvent'] satisfies (keyof OwnShardsOptions)[];
 
 /**
  * Takes part in the ownership of shards. Each shard runs on at most one node at a time. Shards move when
@@ -31,8 +34,10 @@ import { checkCount } from './shard-of.js';
  * @throws what ended the lease, if that comes first
  */
 export async function ownShards(lease: Lease, options: OwnShardsOptions): Promise<OwnedShards> {
-  const { count, stopTimeoutMs = 30_000 } = options;
+  checkKnown(options, NAMES);
+  const { count, start, stopTimeoutMs = 30_000 } = options;
   checkCount(count);
+  if (typeof start !== 'function') throw new ConfigError('start', start, 'a function');
   if (!(stopTimeoutMs >= 0))
     throw new ConfigError('stopTimeoutMs', stopTimeoutMs, 'milliseconds, at least 0');
   const home = homeOf(lease);

@@ -44,6 +44,13 @@ it('finds the owner of a key with its token and address, without a lease, and fo
   );
 });
 
+it.each<[string, object]>([
+  ['store', {}],
+  ['options', { store: 'memory:', refresh: 5 }],
+])('names the option that is wrong: %s in %j', async (setting, options) => {
+  await expect(shardRouter(options as never)).rejects.toMatchObject({ code: 'CONFIG_INVALID', setting });
+});
+
 it('is refused where a store has no shards yet', async () => {
   const { clock, bucket } = shardFleet({ count: 8 });
   const store = new MemoryLeaseStore({ clock }, bucket);

@@ -1,11 +1,13 @@
 import type { Clock, RandomSource } from '../base/clock.js';
 import { StoreUnusableError } from '../base/errors.js';
+import { checkKnown } from '../base/option-check.js';
 import { systemClock, systemRandom } from '../base/system.js';
 import { whileStoreIsBusy } from '../lease/session/store-retry.js';
 import { StoreSession } from '../lease/session/store-session.js';
 import type { AcquireOptions } from '../runtime/acquire.js';
 import { openedStore, REQUEST_TIMEOUT_MS } from '../runtime/opened-store.js';
 import type { LeaseStore } from '../store/lease-store.js';
+import { checkStore } from '../store/store-url.js';
 import { decodeMap, SHARDS_KEY, type ShardMap } from './shard-map.js';
 import { type ShardKey, shardOf } from './shard-of.js';
 
@@ -45,6 +47,8 @@ export interface ShardRouter extends AsyncDisposable {
   refresh(): Promise<void>;
 }
 
+const NAMES = ['store', 'endpoint', 'region', 'etcd', 'refreshMs', 'clock', 'random'];
+
 /**
  * Routes keys to the nodes that own their shards, without a lease.
  *
@@ -52,6 +56,8 @@ export interface ShardRouter extends AsyncDisposable {
  * @throws {StoreError}, {LeaseUnreadableError}
  */
 export async function shardRouter(options: ShardRouterOptions): Promise<ShardRouter> {
+  checkKnown(options, NAMES);
+  checkStore(options.store, 'store');
   const { store: given, refreshMs = 5_000, clock = systemClock, random = systemRandom } = options;
   const isOwn = typeof given === 'string';
   const store = isOwn ? await openedStore({ ...options, store: given }, { clock, random }) : given;

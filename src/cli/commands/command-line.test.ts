@@ -19,7 +19,11 @@ describe('the command line', () => {
   it.each<[string, string[], RegExp]>([
     ['an unknown command', ['walk'], /unknown command 'walk'/],
     ['an unknown option', ['run', '--wait', '--', 'true'], /unknown option '--wait'/],
-    ['an unknown option before the command', ['--wait', 'run', '--', 'true'], /unknown option '--wait'/],
+    [
+      'an unknown option before the command',
+      ['--wait', 'run', '--', 'true'],
+      /unknown option '--wait': options follow the command/,
+    ],
     ['an option without its value', ['run', '--nodes'], /--nodes needs a value/],
     ['a short option without its value', ['id', '-n'], /--count needs a value/],
     [
@@ -452,9 +456,10 @@ describe('the command line', () => {
       expect(longest(await helpOf('run', screen(300)))).toBeGreaterThan(90);
     });
 
-    it('the options in groups: its own first, and then the settings', async () => {
+    it('the examples before the options, and these in groups: its own first, and then the settings', async () => {
       const headings = async (name: string) => (await helpOf(name)).match(/^\S.*(?=:$)/gm);
       expect(await headings('run')).toEqual([
+        'Examples',
         'Options',
         'Lease',
         'Store',
@@ -465,15 +470,14 @@ describe('the command line', () => {
         'TLS',
         'HTTP',
         'Logging',
-        'Examples',
       ]);
       expect(await headings('zk counter')).toEqual([
+        'Examples, with NODELEASE_ZOOKEEPER=zk1:2181,zk2:2181',
         'Arguments',
         'Options',
         'ZooKeeper',
         'TLS',
         'Logging',
-        'Examples, with NODELEASE_ZOOKEEPER=zk1:2181,zk2:2181',
       ]);
     });
 

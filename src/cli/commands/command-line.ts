@@ -67,7 +67,8 @@ export async function runCommandLine(
     const command = make(row.name, row.description);
     for (const argument of row.arguments ?? []) command.argument(...argument);
     for (const option of optionsOf(row)) addOption(command, option);
-    command.addHelpText('after', examplesOf(row));
+    // Before the options, which may fill screens.
+    command.summary(row.description).description(`${row.description}\n${examplesOf(row)}`);
     if (row.runs) {
       command.usage(
         `[options] ${(row.arguments ?? []).map(([name]) => `${name} `).join('')}-- command [argument...]`,
@@ -124,7 +125,11 @@ function settleOutput(command: Command, io: Io, hint = ''): void {
           .trim()
           .replace(/\s+/g, ' ')
           .replace(/^option '(?:-\w, )?(--[\w-]+) .*' argument missing$/, '$1 needs a value')
-          .replace(/\.$/, '');
+          .replace(/\.$/, '')
+          .replace(
+            /^unknown option .*/,
+            command.commands.length > 0 ? '$&: options follow the command' : '$&',
+          );
         write(`nodelease: ${line}${hint}\n`);
       },
     });

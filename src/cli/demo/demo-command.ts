@@ -79,7 +79,7 @@ async function play(
     `Console: ${reachableUrl(server.address)}  Leases, while it runs: ${store.url}`,
   ] as const;
   const view = new DemoView(title, clock, io);
-  const settings = ['--store', store.url, '--nodes', String(NODES), '--duration', '3s', '--grace', '1s'];
+  const settings = ['--store', store.url, '--nodes', String(NODES), '--duration', '5s', '--grace', '1s'];
   const story = new DemoStory({
     session: session(),
     clock,

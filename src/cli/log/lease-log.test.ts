@@ -70,6 +70,7 @@ describe('the log of a lease', () => {
     expect(
       linesOf(
         { type: 'setting-overruled', setting: 'durationMs', own: 5_000, stored: 15_000 },
+        { type: 'setting-overruled', setting: 'prefer-id', own: 9, stored: 4 },
         { type: 'cluster-created', size: 20, store: 's3://b/p' },
         { type: 'damaged', key: '3.json', problem: 'not JSON' },
         { type: 'waiting', sleepMs: 12.4 },
@@ -95,6 +96,7 @@ describe('the log of a lease', () => {
       ),
     ).toEqual([
       'warn durationMs 5000 is overruled: the cluster uses 15000',
+      'warn prefer-id 9 has no effect: the cluster has 4 node ids',
       'warn created a new cluster of 20 node ids in s3://b/p',
       'error 3.json cannot be used: not JSON',
       'info no node id is free: waiting',

@@ -79,7 +79,11 @@ function leaseLine(event: LeaseEvent): Line {
   switch (event.type) {
     case 'setting-overruled': {
       const { setting, own, stored } = event;
-      return ['warn', `${setting} ${own} is overruled: the cluster uses ${stored}`, { setting, own, stored }];
+      const why =
+        setting === 'prefer-id'
+          ? `has no effect: the cluster has ${pluralize(stored, 'node id')}`
+          : `is overruled: the cluster uses ${stored}`;
+      return ['warn', `${setting} ${own} ${why}`, { setting, own, stored }];
     }
     case 'cluster-created': {
       const { size, store } = event;

@@ -134,6 +134,20 @@ describe('acquiring', () => {
     expect(lease.deadline).toBe(DURATION);
   });
 
+  it('warns once of a preferred id that the cluster does not have, and acquires another one', async () => {
+    const { start } = cluster({ nodes: 2 });
+    const warnings = ({ events }: ReturnType<typeof start>) =>
+      events.filter(({ type }) => type === 'setting-overruled');
+    const beyond = start({ preferId: 2 });
+    expect((await beyond.lease).id).toBe(0);
+    expect(warnings(beyond)).toEqual([
+      { type: 'setting-overruled', setting: 'prefer-id', own: 2, stored: 2 },
+    ]);
+    const within = start({ preferId: 1 });
+    expect((await within.lease).id).toBe(1);
+    expect(warnings(within)).toEqual([]);
+  });
+
   it('takes a released id at the next version, as soon as it is released', async () => {
     const { start, clock } = cluster({ nodes: 1 });
     const first = await start().lease;

@@ -15,6 +15,13 @@ it('a static id has the same handle, and is valid until it is released', async (
   expect(lease.isValid()).toBe(false);
 });
 
+it('says what is wrong where it gets nothing, or a misspelt option', () => {
+  expect(() => staticLease(undefined as never)).toThrow('options: expected an object, got undefined');
+  expect(() => staticLease({ ids: 3, taskId: 'a' } as never)).toThrow(
+    'options: expected one of id, taskId, version (the nearest is id), got "ids"',
+  );
+});
+
 it.each([-1, 1.5, 65_528, Number.NaN])('refuses %d as a node id', (id) => {
   expect(() => staticLease({ id, taskId: 'a' })).toThrow('node id');
 });

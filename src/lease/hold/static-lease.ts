@@ -1,4 +1,5 @@
 import { ConfigError } from '../../base/errors.js';
+import { checkKnown } from '../../base/option-check.js';
 import type { Lease } from '../model/lease.js';
 import { MAX_NODE_IDS } from '../model/lease-state.js';
 
@@ -13,6 +14,7 @@ export function staticLease(options: {
   readonly taskId: string /** @default 1 */;
   readonly version?: number;
 }): Lease {
+  checkKnown(options, ['id', 'taskId', 'version']);
   const { id, taskId, version = 1 } = options;
   if (!Number.isInteger(id) || id < 0 || id >= MAX_NODE_IDS)
     throw new ConfigError('node id', id, `a whole number from 0 to ${MAX_NODE_IDS - 1}`);

@@ -131,7 +131,11 @@ async function write(
 }
 
 /** Reports each own setting that the cluster overrules. */
-export function reportOverruled(wanted: WantedSettings, stored: ClusterConfig, emit: LeaseListener): void {
+export function reportOverruled(
+  wanted: WantedSettings & { readonly preferId?: number | undefined },
+  stored: ClusterConfig,
+  emit: LeaseListener,
+): void {
   const pairs: [string, number | undefined, number][] = [
     ['nodes', wanted.nodes, stored.size],
     ['duration', wanted.durationMs, stored.durationMs],
@@ -140,4 +144,6 @@ export function reportOverruled(wanted: WantedSettings, stored: ClusterConfig, e
   for (const [setting, own, value] of pairs) {
     if (own !== undefined && own !== value) emit({ type: 'setting-overruled', setting, own, stored: value });
   }
+  const { preferId: own = 0 } = wanted;
+  if (own >= stored.size) emit({ type: 'setting-overruled', setting: 'prefer-id', own, stored: stored.size });
 }

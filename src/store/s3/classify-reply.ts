@@ -23,7 +23,7 @@ export function classifyReply(
   if (!sent) throw beforeSending(error, request, failed);
   const isCutOff = isTimeout(error) || networkErrors(error).length > 0;
   if (status === undefined || (status < 300 && isCutOff))
-    throw connectionFailure(error, failedBy, request.endpoint);
+    throw connectionFailure(error, failedBy, request.endpoint, 'is the region right?');
   if (status < 300) throw failed('rejected', 'unknown', `answered ${status}, but not as S3 does`);
 
   const code = textOf(error, 'Code') ?? '';
@@ -110,13 +110,16 @@ const DIRECTORY_BUCKET = /^s3:\/\/[^/]*--x-s3(\/|$)/;
 const CREDENTIAL_SOURCES =
   'give the task a role, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY';
 
+const credentialHint = (profile = process.env.AWS_PROFILE) =>
+  profile ? `AWS_PROFILE is ${profile}: is that profile in ~/.aws/config?` : CREDENTIAL_SOURCES;
+
 /** The SDK failed on the way: nearly always over the credentials, which it fetches with the first request. */
 function beforeSending(error: unknown, { url }: StoreRequest, failing: Failing): StoreError {
   const name = textOf(error, 'name') ?? '';
   const message = messageOf(error);
   const failed = (fault: StoreFault, detail: string) => failing(fault, 'not-applied', detail);
   if (name.endsWith('ProviderError'))
-    return failed('denied', `no AWS credentials found (${CREDENTIAL_SOURCES})${message}`);
+    return failed('denied', `no AWS credentials found (${credentialHint()})${message}`);
   if (isTimeout(error) || networkErrors(error).length > 0)
     return failed('unreachable', `not sent, for want of credentials or time${message}`);
   const status = fieldOf(fieldOf(error, '$metadata'), 'httpStatusCode');
