@@ -333,6 +333,17 @@ describe('what is not there', () => {
       });
   });
 
+  it('is a page for a browser', async () => {
+    const { app } = setUp({ monitor: undefined });
+    const response = await app.request('/nowhere', { headers: { accept: 'text/html,*/*' } });
+    expect([response.status, response.headers.get('content-type')]).toEqual([
+      404,
+      'text/html; charset=utf-8',
+    ]);
+    expect(response.headers.get('content-security-policy')).toBe("default-src 'none'");
+    expect(await response.text()).toContain('<h1>There is nothing at this address</h1>');
+  });
+
   it.each(['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'])(
     'to change anything: %s is 405 everywhere, and says what is allowed',
     async (method) => {

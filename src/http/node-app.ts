@@ -1,4 +1,4 @@
-import { Hono, type MiddlewareHandler } from 'hono';
+import { type Context, Hono, type MiddlewareHandler } from 'hono';
 import type { Clock } from '../base/clock.js';
 import type { ClusterView } from '../monitor/cluster-view.js';
 import { type NodeHealth, nodeHealthJson, type WatchedNode } from '../runtime/node-monitor.js';
@@ -142,9 +142,19 @@ export function nodeApp(options: NodeAppOptions): Hono {
   return app;
 }
 
-/** What is answered where there is nothing. */
-export function nothingThere({ req }: { readonly req: { readonly path: string } }): Response {
-  return problemResponse(new HttpProblem('not-found', `there is nothing at ${req.path}`));
+const NOTHING = `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="color-scheme" content="light dark">
+<title>Not found · nodelease</title></head><body><main><h1>There is nothing at this address</h1>
+<p><a href="/">To the console</a></p></main></body></html>`;
+
+/** What is answered where there is nothing: a page for a browser. */
+export function nothingThere({ req }: Pick<Context, 'req'>): Response {
+  if (!req.header('accept')?.includes('text/html'))
+    return problemResponse(new HttpProblem('not-found', `there is nothing at ${req.path}`));
+  const type = {
+    'content-type': 'text/html; charset=utf-8',
+    'content-security-policy': "default-src 'none'",
+  };
+  return new Response(NOTHING, { status: 404, headers: { ...PLAIN, ...type } });
 }
 
 function healthBody(health: NodeHealth, what: 'live' | 'ready', clock: Clock) {

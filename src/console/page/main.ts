@@ -1,6 +1,6 @@
 import { h, render } from 'preact';
 import { ClusterModel, type NodeNow, type SeenNode } from '../cluster-model.js';
-import { eventAgo } from '../format.js';
+import { eventAgo, shortName } from '../format.js';
 import { browserClock } from '../page-clock.js';
 import type { WireNode } from '../wire.js';
 import type { Density } from './cell.js';
@@ -132,7 +132,7 @@ class Console {
     if (camunda?.warning) return camunda.warning;
     const event = this.#model.events.find(({ nodeId }) => nodeId === id);
     if (event === undefined) return '';
-    const from = event.previousTaskId === null ? '' : ` from ${event.previousTaskId}`;
+    const from = event.previousTaskId === null ? '' : ` from ${shortName(event.previousTaskId)}`;
     const isOfHolder = event.kind === 'taken-over' && event.version === version;
     const what = isOfHolder ? `taken over${from}` : event.kind.replace('-', ' ');
     return `${what}, ${eventAgo(event, browserClock.now())}`;
