@@ -24,7 +24,8 @@ export interface NodeAppOptions {
   /** What `/metrics` answers. @default it is absent */
   readonly metrics?: MetricsText | undefined;
   /**
-   * Where `/api/leases`, `/api/events` and the console get the cluster from: called for the first request.
+   * Where `/api/leases`, `/api/history`, `/api/events` and the console get the cluster from: called for the first
+   * request.
    * @default they are not there
    */
   readonly cluster?: (() => Promise<ClusterView>) | undefined;
@@ -137,6 +138,7 @@ export function nodeApp(options: NodeAppOptions): Hono {
     const instance = monitor && { monitor, json: () => healthBody(monitor.health(), 'ready', clock) };
     const api = clusterApi({ clock, cluster, streams, instance, offers });
     route(app, '/api/leases', { GET: ({ req }) => api.leases(req.raw) });
+    route(app, '/api/history', { GET: ({ req }) => api.history(req.raw) });
     route(app, '/api/events', { GET: ({ req }) => api.events(req.raw) });
   }
   return app;

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Browser, Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import { packageRoot } from '../support/package-root.js';
 
 const AXE = readFileSync(join(packageRoot, 'node_modules/axe-core/axe.min.js'), 'utf8');
@@ -94,44 +94,4 @@ export async function workOf(page: Page): Promise<() => Promise<number>> {
 /** How far the content goes beyond the right edge of the window, in pixels. */
 export function overflow(page: Page): Promise<number> {
   return page.evaluate<number>('document.documentElement.scrollWidth - document.documentElement.clientWidth');
-}
-
-interface TraceEvent {
-  readonly name: string;
-  /** `b`: the beginning. */
-  readonly ph: string;
-  readonly ts: number;
-  readonly tid: number;
-  readonly pid: number;
-  /** The time of the thread, in microseconds: without what else the machine does. */
-  readonly tdur?: number;
-}
-
-/**
- * Resolves to a function that ends the measurement, and returns how long the page's own thread worked for
- * each frame of a page, in milliseconds, in ascending order.
- */
-export async function framesOf(browser: Browser, page: Page): Promise<() => Promise<number[]>> {
-  const categories = ['devtools.timeline', 'disabled-by-default-devtools.timeline', 'toplevel'];
-  await browser.startTracing(page, { categories });
-  return async () => {
-    const { traceEvents } = JSON.parse((await browser.stopTracing()).toString()) as {
-      traceEvents: readonly TraceEvent[];
-    };
-    const frames = traceEvents.filter(({ name, ph }) => name === 'AnimationFrame::Render' && ph === 'b');
-    const isOwn = ({ pid, tid }: TraceEvent) => pid === frames[0]?.pid && tid === frames[0]?.tid;
-    const tasks = traceEvents.filter((event) => event.name === 'RunTask' && isOwn(event));
-    const starts = frames
-      .filter(isOwn)
-      .map(({ ts }) => ts)
-      .sort((a, b) => a - b);
-    const times = starts.map(() => 0);
-    let frame = 0;
-    for (const { ts, tdur = 0 } of tasks.sort((a, b) => a.ts - b.ts)) {
-      // A task that draws a frame begins before the frame does.
-      while (frame < starts.length - 1 && (starts[frame + 1] ?? 0) <= ts) frame += 1;
-      times[frame] = (times[frame] ?? 0) + tdur / 1_000;
-    }
-    return times.sort((a, b) => a - b);
-  };
 }

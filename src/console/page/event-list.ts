@@ -50,7 +50,11 @@ export function eventList(
       );
     const item = (event: WireEvent) => {
       const { id, nodeId } = event;
-      const text = h('span', { class: 'event-text', title: event.text }, eventText(shortened(event)));
+      const text = h(
+        'span',
+        { class: 'event-text', title: event.text },
+        eventText(event).replace(/\S{21,}/g, shortName),
+      );
       const link = {
         type: 'button',
         class: 'event-link',
@@ -84,10 +88,4 @@ export function eventList(
     );
   };
   return memo(draw, [events, filter]);
-}
-
-/** An event with the names in its text shortened. */
-function shortened({ text, ...event }: WireEvent): WireEvent {
-  const names = [event.taskId, event.previousTaskId].filter((name) => name !== null);
-  return { ...event, text: names.reduce((short, name) => short.replace(name, () => shortName(name)), text) };
 }
