@@ -49,6 +49,11 @@ export function clockTime(at: number, precision: 's' | 'ms' = 's'): string {
   return precision === 'ms' ? `${seconds}.${String(date.getMilliseconds()).padStart(3, '0')}` : seconds;
 }
 
+/** The beginning and the end of a long name: names of tasks differ at either. */
+export function shortName(name: string): string {
+  return name.length > 20 ? `${name.slice(0, 10)}…${name.slice(-9)}` : name;
+}
+
 /**
  * Scans are closer together while a page is open, in milliseconds: after a longer time it is unknown when
  * something happened.

@@ -1,10 +1,12 @@
 import { expect, it } from 'vitest';
 import type { ReportPage } from '../http/report-pages.js';
 import type { ClusterEvent, ClusterSnapshot } from '../monitor/cluster-view.js';
+import type { NodeTenures } from '../monitor/tenures.js';
 import type { NodeHealthJson } from '../runtime/node-monitor.js';
 import type {
   WireEvent,
   WireHello,
+  WireHistory,
   WireInstance,
   WirePage,
   WireReport,
@@ -26,6 +28,7 @@ interface Sent {
   readonly store: ClusterSnapshot['store'];
   readonly tree: ClusterSnapshot['tree'];
   readonly change: ClusterEvent;
+  readonly history: { readonly nodes: readonly NodeTenures[] };
   readonly instance: NodeHealthJson;
 }
 
@@ -36,6 +39,7 @@ interface Read {
   readonly store: WireStore;
   readonly tree: WireTree | null;
   readonly change: WireEvent;
+  readonly history: WireHistory;
   readonly instance: WireInstance;
 }
 

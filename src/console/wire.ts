@@ -203,6 +203,19 @@ export interface WirePage {
   readonly page: { readonly from: number; readonly next: number | null } | null;
 }
 
+/** What `/api/history` answers. See `NodeTenures`: the newest tenure comes first. */
+export interface WireHistory {
+  readonly nodes: readonly { readonly id: number; readonly tenures: readonly WireTenure[] }[];
+}
+
+export interface WireTenure {
+  readonly version: number;
+  readonly taskId: string;
+  readonly acquiredAt: number | null;
+  readonly endedAt: number | null;
+  readonly end: 'released' | 'expired' | 'evicted' | 'retired' | null;
+}
+
 /** What comes first on every connection. */
 export interface WireHello {
   readonly epoch: string;

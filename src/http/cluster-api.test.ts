@@ -5,6 +5,7 @@ import { StoreSession } from '../lease/session/store-session.js';
 import { ClusterFollower } from '../monitor/cluster-follower.js';
 import type { ClusterEvent, ClusterSnapshot, ClusterView, CurrentCluster } from '../monitor/cluster-view.js';
 import type { StatusReport } from '../monitor/status-report.js';
+import type { NodeTenures } from '../monitor/tenures.js';
 import type { MonitorEvent } from '../runtime/node-monitor.js';
 import { StoreError } from '../store/lease-store.js';
 import { MemoryBucket } from '../store/memory/memory-bucket.js';
@@ -60,6 +61,10 @@ class ScriptedView implements ClusterView {
   current(): CurrentCluster {
     this.reads += 1;
     return this.now;
+  }
+
+  tenures(ids: ReadonlySet<number>): readonly NodeTenures[] {
+    return [...ids].map((id) => ({ id, tenures: [] }));
   }
 
   follow(listener: () => void): () => void {
@@ -263,6 +268,32 @@ describe('/api/leases', () => {
     await Promise.all([get('leases'), get('leases'), get('events')]);
     expect(opened()).toBe(2);
   });
+});
+
+describe('/api/history', () => {
+  const ask = (api: ReturnType<typeof scene>['api'], query: string) =>
+    api.history(new Request(`http://localhost/api/history?${query}`));
+
+  it('is who held the node ids that are asked for', async () => {
+    const { api } = scene();
+    const response = await ask(api, 'ids=3,17');
+    expect(response.headers.get('cache-control')).toBe('no-store');
+    expect(await response.json()).toEqual({
+      nodes: [
+        { id: 3, tenures: [] },
+        { id: 17, tenures: [] },
+      ],
+    });
+  });
+
+  it.each(['', 'ids=', 'ids=x', 'ids=1,', 'ids=65528'])(
+    'refuses %s without a look at the cluster',
+    async (query) => {
+      const { opened, api } = scene();
+      await expect(ask(api, query)).rejects.toThrow(ConfigError);
+      expect(opened()).toBe(0);
+    },
+  );
 });
 
 describe('/api/events', () => {

@@ -2,7 +2,7 @@ import type { Clock } from '../base/clock.js';
 import type { ClusterView } from '../monitor/cluster-view.js';
 import { type ConsoleOffers, clusterEvents, type FeedInstance } from './cluster-feed.js';
 import { PLAIN } from './problem.js';
-import { jsonOf, leasesPageOf, pagedReport } from './report-pages.js';
+import { idsOf, jsonOf, leasesPageOf, pagedReport } from './report-pages.js';
 import type { OpenStreams } from './server/open-streams.js';
 
 /** What {@link clusterApi} answers from. */
@@ -51,6 +51,18 @@ export function clusterApi({ clock, cluster, streams, instance, offers }: Cluste
       const json = jsonOf(report);
       const type = { 'content-type': 'application/json', 'content-length': String(json.length) };
       return new Response(ReadableStream.from([json]), { headers: { ...headers, ...type } });
+    },
+
+    /**
+     * `/api/history?ids=3,17`: who held these node ids, as `nodelease history --json` shows it, as of the
+     * last scan.
+     *
+     * @throws {ConfigError} when these are no node ids
+     */
+    async history({ url }: Request): Promise<Response> {
+      const ids = idsOf(url);
+      const view = await openView();
+      return Response.json({ nodes: view.tenures(ids) }, { headers: PLAIN });
     },
 
     /**

@@ -20,6 +20,7 @@ export type {
   ReportHead,
   StatusReport,
 } from '../monitor/status-report.js';
+export type { NodeTenures, Tenure } from '../monitor/tenures.js';
 export type { Contender, Standing } from '../recipes/standings.js';
 export type { NodeHealth, NodeHealthJson, NodePhase, WatchedNode } from '../runtime/node-monitor.js';
 export { type MonitorEvent, NodeMonitor } from '../runtime/node-monitor.js';

@@ -66,7 +66,7 @@ function clusterView(snapshot: () => Promise<ClusterSnapshot>): ClusterView {
     lookedAt: null,
   } as const;
   const current = () => ({ report: null, store, tree: null, events: [], revision: 0 });
-  return { epoch: 'e', snapshot, current, follow: () => () => {}, close: async () => {} };
+  return { epoch: 'e', snapshot, current, tenures: () => [], follow: () => () => {}, close: async () => {} };
 }
 
 it('a client that no longer waits for an answer has given it up: that is no failure to report', async () => {
@@ -333,6 +333,17 @@ describe('what is not there', () => {
       });
   });
 
+  it('is a page for a browser', async () => {
+    const { app } = setUp({ monitor: undefined });
+    const response = await app.request('/nowhere', { headers: { accept: 'text/html,*/*' } });
+    expect([response.status, response.headers.get('content-type')]).toEqual([
+      404,
+      'text/html; charset=utf-8',
+    ]);
+    expect(response.headers.get('content-security-policy')).toBe("default-src 'none'");
+    expect(await response.text()).toContain('<h1>There is nothing at this address</h1>');
+  });
+
   it.each(['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'])(
     'to change anything: %s is 405 everywhere, and says what is allowed',
     async (method) => {
@@ -340,7 +351,15 @@ describe('what is not there', () => {
         metrics: { contentType: 'x', text: async () => '' },
         cluster: () => Promise.reject(new Error('unused')),
       });
-      for (const path of ['/livez', '/readyz', '/lease', '/metrics', '/api/leases', '/api/events']) {
+      for (const path of [
+        '/livez',
+        '/readyz',
+        '/lease',
+        '/metrics',
+        '/api/leases',
+        '/api/history',
+        '/api/events',
+      ]) {
         const { status, headers, body } = await ask(path, { method });
         expect({ status, allow: headers.get('allow'), error: body.error }).toEqual({
           status: 405,
@@ -396,7 +415,15 @@ describe('with a token', () => {
     });
     const paths = [...new Set(app.routes.map(({ path }) => path))].filter((path) => !path.includes('*'));
     expect(paths).toEqual(
-      expect.arrayContaining(['/livez', '/readyz', '/lease', '/metrics', '/api/leases', '/api/events']),
+      expect.arrayContaining([
+        '/livez',
+        '/readyz',
+        '/lease',
+        '/metrics',
+        '/api/leases',
+        '/api/history',
+        '/api/events',
+      ]),
     );
     /** A stream is not waited for to its end. */
     const head = async (path: string, headers: Record<string, string>) => {

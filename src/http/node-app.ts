@@ -1,4 +1,4 @@
-import { Hono, type MiddlewareHandler } from 'hono';
+import { type Context, Hono, type MiddlewareHandler } from 'hono';
 import type { Clock } from '../base/clock.js';
 import type { ClusterView } from '../monitor/cluster-view.js';
 import { type NodeHealth, nodeHealthJson, type WatchedNode } from '../runtime/node-monitor.js';
@@ -24,7 +24,8 @@ export interface NodeAppOptions {
   /** What `/metrics` answers. @default it is absent */
   readonly metrics?: MetricsText | undefined;
   /**
-   * Where `/api/leases`, `/api/events` and the console get the cluster from: called for the first request.
+   * Where `/api/leases`, `/api/history`, `/api/events` and the console get the cluster from: called for the first
+   * request.
    * @default they are not there
    */
   readonly cluster?: (() => Promise<ClusterView>) | undefined;
@@ -137,14 +138,25 @@ export function nodeApp(options: NodeAppOptions): Hono {
     const instance = monitor && { monitor, json: () => healthBody(monitor.health(), 'ready', clock) };
     const api = clusterApi({ clock, cluster, streams, instance, offers });
     route(app, '/api/leases', { GET: ({ req }) => api.leases(req.raw) });
+    route(app, '/api/history', { GET: ({ req }) => api.history(req.raw) });
     route(app, '/api/events', { GET: ({ req }) => api.events(req.raw) });
   }
   return app;
 }
 
-/** What is answered where there is nothing. */
-export function nothingThere({ req }: { readonly req: { readonly path: string } }): Response {
-  return problemResponse(new HttpProblem('not-found', `there is nothing at ${req.path}`));
+const NOTHING = `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="color-scheme" content="light dark">
+<title>Not found · nodelease</title></head><body><main><h1>There is nothing at this address</h1>
+<p><a href="/">To the console</a></p></main></body></html>`;
+
+/** What is answered where there is nothing: a page for a browser. */
+export function nothingThere({ req }: Pick<Context, 'req'>): Response {
+  if (!req.header('accept')?.includes('text/html'))
+    return problemResponse(new HttpProblem('not-found', `there is nothing at ${req.path}`));
+  const type = {
+    'content-type': 'text/html; charset=utf-8',
+    'content-security-policy': "default-src 'none'",
+  };
+  return new Response(NOTHING, { status: 404, headers: { ...PLAIN, ...type } });
 }
 
 function healthBody(health: NodeHealth, what: 'live' | 'ready', clock: Clock) {

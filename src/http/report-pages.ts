@@ -26,6 +26,12 @@ export function leasesPageOf(url: string): { from: number; limit: number } | und
   };
 }
 
+/** Reads `?ids=3,17`. @throws {ConfigError} when these are no node ids */
+export function idsOf(url: string): ReadonlySet<number> {
+  const ids = new URL(url).searchParams.get('ids') ?? '';
+  return new Set(ids.split(',').map((id) => parseInteger(id, 'ids', 0, MAX_NODE_IDS - 1)));
+}
+
 /** The report with the node ids of the page only. One beyond all of them has none. */
 export function pagedReport(
   report: StatusReport,

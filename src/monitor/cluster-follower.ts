@@ -25,6 +25,7 @@ import {
   type StatusReport,
   withWrongVersions,
 } from './status-report.js';
+import { type NodeTenures, tenuresOf } from './tenures.js';
 import { VersionMemory } from './version-memory.js';
 
 /** What a {@link ClusterFollower} follows: a store, the discovery tree, or both. */
@@ -168,6 +169,10 @@ export class ClusterFollower implements ClusterView {
   current(): CurrentCluster {
     if (this.#isOutdated) return { ...this.#facts, report: null, store: UNKNOWN, tree: null };
     return { ...this.#facts, report: this.#currentReport() };
+  }
+
+  tenures(ids: ReadonlySet<number>): readonly NodeTenures[] {
+    return (this.#scanned?.scan.nodes ?? []).filter(({ id }) => ids.has(id)).map(tenuresOf);
   }
 
   follow(listener: () => void): () => void {

@@ -1,5 +1,6 @@
 import type { TreeReport } from './discovery/discovery-comparison.js';
 import type { StatusReport } from './status-report.js';
+import type { NodeTenures } from './tenures.js';
 
 /** The health of the store of the leases, according to the scans. */
 export interface StoreHealth {
@@ -94,6 +95,8 @@ export interface ClusterView {
   snapshot(signal?: AbortSignal): Promise<ClusterSnapshot>;
   /** The known state at this moment. Unchanged parts are the same objects, except for the report. */
   current(): CurrentCluster;
+  /** The tenures that the lease objects of these ids showed at the last scan; none before one. */
+  tenures(ids: ReadonlySet<number>): readonly NodeTenures[];
   /**
    * Scans while there are listeners, and calls them at every possible change. They must not throw. The
    * returned function ends it.

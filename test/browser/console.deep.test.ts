@@ -2,7 +2,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { HttpProblem } from '../../src/http/problem.js';
 import { launchBrowser } from '../support/programs/browser.js';
-import { nameless, overflow, pale, workOf } from './page-audit.js';
+import { nameless, overflow, pale, violations, workOf } from './page-audit.js';
 import { type Hello, ScriptedConsole } from './scripted-console.js';
 import { ScriptedFleet } from './scripted-fleet.js';
 import { scriptedTree } from './scripted-tree.js';
@@ -176,6 +176,42 @@ describe('the console shows', () => {
     expect(await page.locator('.event:visible').count()).toBe(1);
     await page.getByLabel('Events that contain').fill('nothing like it');
     expect(await page.getByText('No event fits the filter.').isVisible()).toBe(true);
+  });
+
+  it('the events of a mass expiry as one, which can be opened', async () => {
+    const fleet = fleetOf(12);
+    for (const { id, taskId } of fleet.nodes)
+      fleet.event('overdue', id, `${taskId} did not renew node id ${id}`);
+    fleet.events = fleet.events.map((event) => ({ ...event, at: Date.now() }));
+    fleet.event('taken-over', 0, 'successor took over node id 0');
+    const page = await openConsole(fleet);
+    const mass = page.locator('.event-list > .event', { hasText: /node ids?: overdue/ });
+    await mass.getByText('12 node ids').waitFor();
+    expect(await page.locator('.event-list > .event').count()).toBe(2);
+    await mass.locator('summary').click();
+    expect(await mass.locator('.event:visible').count()).toBe(12);
+    await page.getByLabel('Events that contain').fill('node id 11');
+    await expect.poll(() => page.locator('.event:visible').count()).toBe(1);
+    expect(await page.locator('.event:visible').innerText()).toContain('did not renew node id 11');
+  });
+
+  it('long names of tasks by their beginning and end, on a phone after the events', async () => {
+    const fleet = new ScriptedFleet({
+      ...{ size: 3, durationMs: HOUR_MS, graceMs: 60_000 },
+      taskOf: (id) => `4f0c2a91-77b0-4c3e-9f60-5d2a0000000${id}`,
+    });
+    const { event } = fleet.takeOver(1, '9b1f5e77-22aa-4c3e-9f60-5d2a00000009');
+    const page = await openConsole(fleet, {}, { viewport: { width: 360, height: 740 } });
+    const text = page.locator('.event', { hasText: '9b1f5e77-2…a00000009 took over node id 1 from' });
+    await text.waitFor();
+    expect(await text.locator('.event-text').getAttribute('title')).toBe(event.text);
+    // The end of a name has its room in every cell.
+    const end = await cell(page, 2).locator('.cell-holder span').last().boundingBox();
+    expect(end?.width).toBeGreaterThan(20);
+    const [events, ids] = await Promise.all(
+      ['#events', '.ids'].map((part) => page.locator(part).boundingBox()),
+    );
+    expect(events?.y).toBeLessThan(ids?.y ?? 0);
   });
 
   it('the discovery tree, the store, and the instance that serves it', async () => {
@@ -411,10 +447,13 @@ describe.each(['light', 'dark'] as const)('in %s colours', (colorScheme) => {
       await cell(page, 0).waitFor();
       await page.locator('#banner').evaluate((banner) => banner.removeAttribute('hidden'));
       expect(await pale(page)).toEqual([]);
+      expect(await violations(page)).toEqual([]);
       await cell(page, 0).click();
       expect(await nameless(page)).toEqual([]);
+      expect(await violations(page)).toEqual([]);
       await page.locator('#help-open').click();
       expect(await pale(page)).toEqual([]);
+      expect(await violations(page)).toEqual([]);
     },
   );
 });

@@ -1,4 +1,14 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Page } from 'playwright-core';
+import { packageRoot } from '../support/package-root.js';
+
+const AXE = readFileSync(join(packageRoot, 'node_modules/axe-core/axe.min.js'), 'utf8');
+/**
+ * The name of a cell is a sentence about a node id. Its visible text has abbreviations, and a countdown that a
+ * name must not repeat ten times a second.
+ */
+const AXE_OPTIONS = { rules: { 'label-content-name-mismatch': { enabled: false } } };
 
 // These run in the page, and are texts because the tests are compiled without a browser's types.
 
@@ -53,6 +63,14 @@ const PALE = `(() => {
 /** What can be operated and has no name, as the beginning of its markup. */
 export function nameless(page: Page): Promise<string[]> {
   return page.evaluate<string[]>(NAMELESS);
+}
+
+/** What axe finds, as its rules and the elements that break them. */
+export async function violations(page: Page): Promise<string[]> {
+  await page.evaluate(AXE);
+  return page.evaluate<string[]>(
+    `axe.run(${JSON.stringify(AXE_OPTIONS)}).then(({ violations }) => violations.flatMap(({ id, nodes }) => nodes.map(({ target }) => id + ': ' + target.join(' '))))`,
+  );
 }
 
 /** Texts whose contrast is too low, each with its ratio. */

@@ -4,6 +4,7 @@ import { packageRoot } from '../support/package-root.js';
 import { launchBrowser } from '../support/programs/browser.js';
 import { DRAFTS, SCENES } from './scenes.js';
 import { ScriptedConsole } from './scripted-console.js';
+import { scriptedTenures } from './scripted-tenures.js';
 
 // `npm run screenshots` makes the pictures of the documentation; with a folder, those and further ones are
 // put there.
@@ -15,6 +16,8 @@ for (const { name, theme, viewport, hello, services, play } of folder === undefi
   ? SCENES
   : [...SCENES, ...DRAFTS]) {
   const server = await new ScriptedConsole(hello, services).start();
+  const { report } = hello();
+  if (report) server.history = scriptedTenures(report, 3_000_000);
   const page = await browser.newPage({ viewport, colorScheme: theme });
   page.on('pageerror', (error) => process.stderr.write(`${name}: ${error.stack}\n`));
   page.on('console', (message) => process.stderr.write(`${name}: ${message.text()}\n`));

@@ -5,6 +5,7 @@ import { consoleAssets } from '../../src/http/console-assets.js';
 import { HttpProblem, problemOf, problemResponse } from '../../src/http/problem.js';
 import { listen } from '../../src/http/server/listen.js';
 import type { ClusterSnapshot } from '../../src/monitor/cluster-view.js';
+import type { NodeTenures } from '../../src/monitor/tenures.js';
 import { packageRoot } from '../support/package-root.js';
 
 /** What comes first on a stream. */
@@ -22,6 +23,8 @@ export class ScriptedConsole {
   asked = 0;
   /** Wanted of each client that asks for the stream. */
   token: string | undefined;
+  /** What is known of who held these ids. */
+  history: (ids: readonly number[]) => readonly NodeTenures[] = () => [];
   /** What a stream is refused with instead. */
   refusal: HttpProblem | undefined;
   url = '';
@@ -52,6 +55,10 @@ export class ScriptedConsole {
       return new Response(new ReadableStream({ start }), {
         headers: { 'content-type': 'text/event-stream' },
       });
+    });
+    app.get('/api/history', ({ req }) => {
+      const ids = (req.query('ids') ?? '').split(',').map(Number);
+      return Response.json({ nodes: this.history(ids) });
     });
     app.get('/api/events', ({ req }) => {
       this.asked += 1;

@@ -1,13 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { capturedIo } from '../../../test/support/captured-io.js';
 import { runInProcess } from '../../../test/support/in-process.js';
-import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
-import { acquireLease } from '../../lease/acquire/acquire-lease.js';
-import type { Lease } from '../../lease/model/lease.js';
-import { evictHolder } from '../../lease/operate/evict.js';
-import { StoreSession } from '../../lease/session/store-session.js';
-import { MemoryBucket } from '../../store/memory/memory-bucket.js';
-import { MemoryLeaseStore } from '../../store/memory/memory-lease-store.js';
+import { tenureScene } from '../../../test/support/tenure-scene.js';
 import { showHistory } from './history-command.js';
 
 interface Report {
@@ -23,70 +17,16 @@ interface Report {
   }[];
 }
 
-/** A tenure, as the test has seen it. */
-interface Seen {
-  readonly id: number;
-  readonly version: number;
-  readonly taskId: string;
-  readonly from: number;
-  until: number;
-  end: string | null;
-}
-
-/** How long requests take, here and back, in milliseconds. */
-const REQUEST_MS = 40;
-
-/** Five ids, and forty tenures on them that end in every way. */
+/** Forty tenures on five ids, and what the command shows of them. */
 async function scene() {
-  const clock = new VirtualClock();
-  const bucket = new MemoryBucket(clock, 1);
-  const random = seededRandom(7);
-  const session = new StoreSession(new MemoryLeaseStore({ clock }, bucket), clock, 1_000);
-  const seen: Seen[] = [];
-  const held: { lease: Lease; record: Seen; kill: () => void }[] = [];
-  const start = async () => {
-    let isDead = false;
-    const intercept = async <T>(_: unknown, apply: () => T) => {
-      await clock.sleep(REQUEST_MS / 2);
-      if (isDead) return new Promise<T>(() => undefined);
-      const reply = apply();
-      await clock.sleep(REQUEST_MS / 2);
-      return reply;
-    };
-    const taskId = `task-${seen.length + 1}`;
-    const acquiring = acquireLease({
-      ...{ clock, random, taskId, nodes: 5, durationMs: 4_000 },
-      store: new MemoryLeaseStore({ clock, intercept }, bucket),
-    });
-    await clock.advance(6_000);
-    const lease = await acquiring;
-    const { id, version } = lease;
-    const record: Seen = { id, version, taskId, from: clock.now() - 6_000, until: Infinity, end: null };
-    seen.push(record);
-    held.push({ lease, record, kill: () => (isDead = true) });
-  };
-  const endOne = async (end: string) => {
-    const [one] = held.splice(Math.floor(random.next() * held.length), 1);
-    if (one === undefined) return;
-    const { lease, record, kill } = one;
-    if (end === 'evicted') await evictHolder(session, record.id);
-    if (end === 'expired') kill();
-    const released = end === 'released' ? lease.release() : undefined;
-    Object.assign(record, { until: clock.now(), end });
-    await clock.advance(end === 'released' ? 1_000 : 9_000);
-    await released;
-  };
-  for (let tenure = 0; tenure < 40; tenure += 1) {
-    if (held.length === 5 || (held.length > 0 && random.next() < 0.4))
-      await endOne(['released', 'expired', 'evicted'][tenure % 3] as string);
-    await start();
-  }
+  const tenures = await tenureScene();
+  const { clock, session } = tenures;
   const history = async (request: Parameters<typeof showHistory>[1] = {}) => {
     const io = capturedIo(undefined, clock);
     expect(await showHistory(session, request, { options: { json: true }, io })).toBe(0);
     return (JSON.parse(io.answer()) as Report).nodes;
   };
-  return { clock, random, seen, session, history };
+  return { ...tenures, history };
 }
 
 describe('nodelease history', () => {

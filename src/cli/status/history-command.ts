@@ -1,11 +1,10 @@
 import { ConfigError } from '../../base/errors.js';
 import { MAX_NODE_IDS } from '../../lease/model/lease-state.js';
-import { type PastTenure, pastTenures } from '../../lease/model/tenure-history.js';
-import type { NodeStatus } from '../../lease/operate/inspect.js';
 import { whileStoreIsBusy } from '../../lease/session/store-retry.js';
 import type { StoreSession } from '../../lease/session/store-session.js';
 import { ClusterReader } from '../../monitor/cluster-reader.js';
 import type { ListedCluster } from '../../monitor/listed-cluster.js';
+import { type Tenure, tenuresOf } from '../../monitor/tenures.js';
 import { parseInteger } from '../../settings/values.js';
 import { ExitCode } from '../exit-codes.js';
 import { answer, complain, withRows } from '../kit/answer.js';
@@ -13,14 +12,6 @@ import type { Call } from '../kit/command-row.js';
 import { onStore } from '../kit/reported.js';
 import { ProgressLine } from '../terminal/progress-line.js';
 import type { Cell } from '../terminal/table.js';
-
-/** A tenure of an id; `endedAt` and `end` are null for one that is not known to be over. */
-interface Tenure extends Pick<PastTenure, 'version' | 'taskId'> {
-  /** Store time, in milliseconds since the Unix epoch; null where the object does not say. */
-  readonly acquiredAt: number | null;
-  readonly endedAt: number | null;
-  readonly end: PastTenure['end'] | null;
-}
 
 const DAY_MS = 86_400_000;
 
@@ -62,7 +53,7 @@ export async function showHistory(
   const { size } = scan.hints.cluster;
   if (only !== undefined && only >= size)
     throw new ConfigError('node id', only, `a node id from 0 to ${size - 1}`);
-  const all = scan.nodes.map((node) => ({ id: node.id, tenures: tenuresOf(node) }));
+  const all = scan.nodes.map(tenuresOf);
   const nodes = all
     .map(({ id, tenures }) => ({ id, tenures: tenures.filter((tenure) => covers(tenure, at)) }))
     .filter(({ tenures }) => tenures.length > 0);
@@ -85,15 +76,6 @@ export async function showHistory(
       lines: [...(rows.length > 0 ? [] : [none]), ...lost],
     },
   );
-}
-
-/** The newest first. */
-function tenuresOf({ version, taskId, state, timestamp, acquiredAt, history }: NodeStatus): Tenure[] {
-  const past = pastTenures(history);
-  if (taskId === undefined) return past;
-  const ended =
-    state === 'expired' ? { endedAt: timestamp ?? null, end: 'expired' } : { endedAt: null, end: null };
-  return [{ version, taskId, acquiredAt: acquiredAt ?? null, ...ended } as Tenure, ...past];
 }
 
 function covers({ acquiredAt, endedAt }: Tenure, at: number | undefined): boolean {

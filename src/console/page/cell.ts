@@ -1,4 +1,4 @@
-import { h } from 'preact';
+import { type ComponentChildren, h } from 'preact';
 import type { NodeNow } from '../cluster-model.js';
 import { formatDuration } from '../format.js';
 import { describeNode, type NodeState } from '../node-state.js';
@@ -47,16 +47,18 @@ export function cell({ node, state, left }: NodeNow, view: CellView) {
     tabIndex: view.isEntry ? 0 : -1,
     'aria-selected': view.isSelected,
     'aria-label': label,
-    title: isCard ? undefined : label,
+    title: label,
     hidden: view.isHidden,
     'data-id': id,
     'data-state': state,
     'data-late': flag(state === 'held' && left !== undefined && share < LATE),
     'data-known': view.known,
   } as const;
-  const part = (name: string, content: string) => h('span', { class: `cell-${name}` }, content);
+  const part = (name: string, content: ComponentChildren) => h('span', { class: `cell-${name}` }, content);
   const draw = () => {
-    const holder = part('holder', taskId ?? (isCard ? (version > 0 ? 'no task' : 'never held') : state));
+    const name = taskId ?? (isCard ? (version > 0 ? 'no task' : 'never held') : state);
+    // A name is cut before its end where there is no room: names of tasks differ at either end.
+    const holder = part('holder', [h('span', null, name.slice(0, -5)), h('span', null, name.slice(-5))]);
     const ofVersion = part('version', version > 0 ? `v${version}` : '');
     const parts = {
       cards: [holder, part('state', state), mark(state), ofVersion, part('left', time)],

@@ -3,11 +3,12 @@ import { useMemo, useRef, useState } from 'preact/hooks';
 import type { WireData, WireDataEntry, WireDatum, WireTree } from '../wire.js';
 import { type Folder, Folders, type Row, rowButton } from './folders.js';
 import type { Frame } from './frame.js';
+import { question } from './question.js';
 import { bad, note, panel, quiet, search } from './ui.js';
 
 /** A collection with more entries is closed at first. */
 const MAX_OPEN = 12;
-const COLUMNS = ['Key', 'Value', 'Type', 'Owner', ''];
+const COLUMNS = ['Key', 'Value', 'Type', 'Owner', 'Notes'];
 
 interface DataProps {
   readonly tree: WireTree | null;
@@ -70,6 +71,7 @@ function rowOf(entry: WireDataEntry, tools: ComponentChildren): Row {
     path,
     text: [keyText, key?.type, ...facts, problem].join('\n'),
     source: entry,
+    filled: [keyText, ...facts, collides || problem !== null || tools].map(Boolean),
     cells: () => [
       [keyText, hasType && note(` ${key.type}`)],
       ...facts,
@@ -87,12 +89,14 @@ function toolsOf(root: string, datum: WireDatum, entry: WireDataEntry, change: C
   const what = kind === 'scalar' ? `${name}` : `${named.value} of ${name}`;
   const ask = (method: 'PUT' | 'DELETE', facts: object) =>
     change({ method, body: JSON.stringify({ root, name, scope, kind, ifVersion, ...facts }) });
-  const set = () => {
-    const value = prompt(`${what}: the new text of the ${scalar.type}`, scalar.value);
-    if (value !== null) ask('PUT', { key, value: { type: scalar.type, value } });
+  const set = async () => {
+    const text = `The new text of the ${scalar.type}, for all nodes.`;
+    const value = await question(`Change ${what}`, text, 'Change', scalar.value);
+    if (value !== undefined) ask('PUT', { key, value: { type: scalar.type, value } });
   };
-  const remove = () => {
-    if (confirm(`Remove ${what} for all nodes?`)) ask('DELETE', { entry: named });
+  const remove = async () => {
+    const answer = await question(`Remove ${what}?`, 'It is removed for all nodes.', 'Remove');
+    if (answer !== undefined) ask('DELETE', { entry: named });
   };
   return [
     (kind === 'scalar' || kind === 'map') && rowButton('Change', what, path, set),

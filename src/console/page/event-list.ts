@@ -1,9 +1,11 @@
-import { h } from 'preact';
+import { type ComponentChildren, h } from 'preact';
 import type { ClusterModel } from '../cluster-model.js';
-import { clockTime, eventText } from '../format.js';
+import { clockTime, eventText, shortName } from '../format.js';
 import type { WireEvent } from '../wire.js';
 import { flag, mark, memo, panel, quiet, search } from './ui.js';
 
+/** More events of one kind in one scan are one entry, which can be opened. */
+const MAX_ALONE = 3;
 /** What the events can be filtered by. */
 const KINDS: Readonly<Record<string, readonly string[]>> = {
   'take-overs': ['taken-over'],
@@ -38,23 +40,38 @@ export function eventList(
       events.length > 0
         ? 'No event fits the filter.'
         : 'Nothing has happened since this console began to look.';
+    const row = ({ id, at, kind }: WireEvent, key: string, hidden: boolean, content: ComponentChildren) =>
+      h(
+        'li',
+        { key, class: 'event', 'data-kind': kind, 'data-new': flag(id > lastOld), hidden },
+        h('time', { datetime: new Date(at).toISOString() }, clockTime(at)),
+        mark(kind),
+        content,
+      );
     const item = (event: WireEvent) => {
-      const { id, at, kind, nodeId } = event;
-      const text = h('span', { class: 'event-text' }, eventText(event));
+      const { id, nodeId } = event;
+      const text = h(
+        'span',
+        { class: 'event-text', title: event.text },
+        eventText(event).replace(/\S{21,}/g, shortName),
+      );
       const link = {
         type: 'button',
         class: 'event-link',
         title: `Show node id ${nodeId}`,
         'data-node': nodeId,
       } as const;
-      return h(
-        'li',
-        { key: id, class: 'event', 'data-kind': kind, 'data-new': flag(id > lastOld), hidden: !fits(event) },
-        h('time', { datetime: new Date(at).toISOString() }, clockTime(at)),
-        mark(kind),
-        nodeId === null ? text : h('button', link, text),
-      );
+      return row(event, `${id}`, !fits(event), nodeId === null ? text : h('button', link, text));
     };
+    const group = ([key, all]: [string, readonly WireEvent[]]) => {
+      const { length } = all.filter(fits);
+      const [first] = all;
+      if (first === undefined || length <= MAX_ALONE) return all.map(item);
+      const text = eventText({ ...first, text: `${length} node ids: ${first.kind.replace('-', ' ')}` });
+      const summary = h('summary', { class: 'event-text' }, text);
+      return row(first, key, false, h('details', null, summary, h('ol', null, all.map(item))));
+    };
+    const sameScan = ({ at, kind }: WireEvent) => `${at} ${kind}`;
     return panel(
       'events',
       'Events',
@@ -66,7 +83,7 @@ export function eventList(
       h(
         'ol',
         { class: 'event-list', reversed: true, 'aria-label': 'Events, newest first' },
-        events.map(item),
+        [...Map.groupBy(events, sameScan)].flatMap(group),
       ),
     );
   };

@@ -89,6 +89,12 @@ export class Frame {
     }
   }
 
+  /** Reads JSON, with the token. */
+  async get<T>(path: string): Promise<T> {
+    const response = await fetch(path, { headers: authorization(this.#token) });
+    return (await response.json()) as T;
+  }
+
   async #ask(path: string, request: RequestInit): Promise<Response | undefined> {
     for (let token = this.#token, refused = false; ; refused = true) {
       if (refused || token === undefined) token = await this.#askForToken(refused);

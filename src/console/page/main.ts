@@ -1,8 +1,9 @@
 import { h, render } from 'preact';
 import { ClusterModel, type NodeNow, type SeenNode } from '../cluster-model.js';
-import { eventAgo } from '../format.js';
+import { eventAgo, shortName } from '../format.js';
 import { browserClock } from '../page-clock.js';
-import type { WireNode } from '../wire.js';
+import { TenureLog } from '../tenure-log.js';
+import type { WireHistory, WireNode } from '../wire.js';
 import type { Density } from './cell.js';
 import { DataPanel } from './data-panel.js';
 import { detailsPanel } from './details-panel.js';
@@ -12,6 +13,7 @@ import { Frame } from './frame.js';
 import { densityOf, flash, focusGrid, focusNode, IdGrid } from './id-grid.js';
 import { instancePanel, storePanel } from './status-panels.js';
 import { settingsText, summary } from './summary.js';
+import { Timeline } from './timeline-panel.js';
 import { Now, treePanel } from './tree-panel.js';
 import { memo, search } from './ui.js';
 
@@ -50,6 +52,7 @@ class Console {
   #now = 0;
   #selected: number | undefined;
   #eventFilter: EventFilter = { kind: '', text: '' };
+  readonly #log = new TenureLog();
 
   /** Continues while the page is open. */
   start(): void {
@@ -66,14 +69,19 @@ class Console {
     const news = model.takeNews();
     const density = densityOf(model.nodes.length);
     this.#drawing += 1;
-    if (model.nodes !== this.#received || this.#drawing % EVERY[density] === 0) {
+    if (model.staleSince === undefined) this.#now = browserClock.now();
+    // The time of the store, as far as the server knows it.
+    const [min, max] = model.store.clockOffsetMs ?? [0, 0];
+    const storeNow = this.#now + (min + max) / 2;
+    if (model.nodes !== this.#received) {
+      this.#drawing = 0;
       this.#received = model.nodes;
-      this.#nodes = model.lookAtAll();
+      void this.#log.see(model.nodes, storeNow, (ids) => frame.get<WireHistory>(`api/history?ids=${ids}`));
     }
+    if (this.#drawing % EVERY[density] === 0) this.#nodes = model.lookAtAll();
     const nodes = this.#nodes;
     const byState = Map.groupBy(nodes, ({ state }) => state);
     const seen = model.node(this.#selected ?? -1);
-    if (model.staleSince === undefined) this.#now = browserClock.now();
     const root = document.documentElement;
     root.dataset.layout = nodes.length === 0 ? 'none' : density;
     root.toggleAttribute('data-details', seen !== undefined);
@@ -104,11 +112,19 @@ class Console {
         : h('p', { class: 'empty quiet', id: 'empty' }, emptyText(model)),
     );
     const events = eventList(model, this.#eventFilter, this.#filterEvents);
+    const time = {
+      lanes: this.#log.lanes,
+      nodes,
+      filter: frame.filter,
+      selected: seen?.node.id,
+      now: Math.floor(storeNow / 2_000) * 2_000,
+    };
+    const timeline = nodes.length > 0 && memo(() => h(Timeline, time), Object.values(time));
     // The events are below the node ids while there are few of those, and next to them where there are many.
     const areFew = density === 'cards';
     const data = { tree: model.tree, frame, isWritable: model.hello?.writesData ?? false };
     const page = [
-      h('div', { class: 'left' }, ids, areFew && events, h(DataPanel, data)),
+      h('div', { class: 'left' }, areFew ? [ids, timeline, events] : [timeline, ids], h(DataPanel, data)),
       h(
         'div',
         { class: 'rail' },
@@ -132,7 +148,7 @@ class Console {
     if (camunda?.warning) return camunda.warning;
     const event = this.#model.events.find(({ nodeId }) => nodeId === id);
     if (event === undefined) return '';
-    const from = event.previousTaskId === null ? '' : ` from ${event.previousTaskId}`;
+    const from = event.previousTaskId === null ? '' : ` from ${shortName(event.previousTaskId)}`;
     const isOfHolder = event.kind === 'taken-over' && event.version === version;
     const what = isOfHolder ? `taken over${from}` : event.kind.replace('-', ' ');
     return `${what}, ${eventAgo(event, browserClock.now())}`;

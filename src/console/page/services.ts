@@ -13,13 +13,14 @@ import type { ServiceEntry } from '../services-wire.js';
 import { find } from './find.js';
 import { type Folder, Folders, type Row, rowButton } from './folders.js';
 import { Frame } from './frame.js';
+import { question } from './question.js';
 import { bad, mark, note, search } from './ui.js';
 
 /** With more instances than this altogether the services are closed at first. */
 const MAX_OPEN = 100;
 /** A text that is shown without having to be opened, in characters. */
 const SHORT = 60;
-const COLUMNS = ['Instance', 'Address', 'Lease', 'Payload', ''];
+const COLUMNS = ['Instance', 'Address', 'Lease', 'Payload', 'Actions'];
 const MARKS = { enabled: 'held', disabled: 'free', 'out of service': 'overdue', damaged: 'damaged' } as const;
 const API = 'api/services';
 const WARNING =
@@ -103,14 +104,17 @@ class ServicesPage {
     const toggle = instance?.state === 'disabled' ? 'Enable' : 'Disable';
     const url = `${API}/${encodeURIComponent(service)}/${encodeURIComponent(id ?? '')}`;
     const body = JSON.stringify(toggle === 'Enable');
-    const remove = () =>
-      confirm(`Remove ${service} ${id}? ${WARNING}`) && this.#change(url, { method: 'DELETE' });
+    const remove = async () => {
+      const answer = await question(`Remove ${service} ${id}?`, WARNING, 'Remove');
+      if (answer !== undefined) await this.#change(url, { method: 'DELETE' });
+    };
     const tool = (act: string, run: () => void) => rowButton(act, `${service} ${id}`, path, run);
     return {
       path,
       state,
       text: [id, state, address, type, lease, problem, text].join('\n'),
       source: entry,
+      filled: [true, address || type, lease, problem ?? text, this.#model.about?.writes].map(Boolean),
       cells: () => [
         [mark(MARKS[state]), ' ', h('b', null, id), note(` ${state}`)],
         [address, type && note(type)],
@@ -132,9 +136,19 @@ class ServicesPage {
 
 /** Others' text: at once where it is short, else behind its beginning. */
 function payload(path: string, text: string) {
-  if (text.length <= SHORT) return h('code', null, text);
-  const beginning = h('code', null, `${text.slice(0, SHORT)}…`);
-  return h('details', null, h('summary', { 'data-key': `text ${path}` }, beginning), h('code', null, text));
+  if (text.length <= SHORT) return code(text);
+  const beginning = code(`${text.slice(0, SHORT)}…`);
+  return h('details', null, h('summary', { 'data-key': `text ${path}` }, beginning), code(text));
+}
+
+/** A text whose lines may end at its punctuation: JSON has no spaces. */
+function code(text: string) {
+  const parts = text.split(/(?<=[,;:{}[\]&])/);
+  return h(
+    'code',
+    null,
+    parts.map((part) => [part, h('wbr', null)]),
+  );
 }
 
 new ServicesPage().start();

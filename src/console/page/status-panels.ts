@@ -2,7 +2,7 @@ import { h } from 'preact';
 import { agreementText } from '../agreement.js';
 import type { ClusterModel } from '../cluster-model.js';
 import { clockTime, formatDuration, formatOffset, formatShort } from '../format.js';
-import { bad, chip, fact, facts, nodeButton, panel } from './ui.js';
+import { bad, chip, fact, facts, nodeButton, panel, quiet } from './ui.js';
 
 const WIDTH = 120;
 const HEIGHT = 24;
@@ -28,6 +28,8 @@ export function storePanel({ store, cluster, tree, latencies }: ClusterModel) {
         fact(
           'Last request',
           h('span', { class: 'latency' }, latency, latencies.length > 1 && sparkline(latencies)),
+          latencies.length > 1 &&
+            quiet(`the last ${latencies.length}, ${formatShort(Math.max(...latencies))} at most`),
         ),
       clockOffsetMs !== null && fact('Its clock', formatOffset(clockOffsetMs)),
       state === 'failing' && lookedAt !== null && fact('Last read at', clockTime(lookedAt)),

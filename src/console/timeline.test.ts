@@ -1,0 +1,76 @@
+import { describe, expect, it } from 'vitest';
+import { laneParts, sumParts } from './timeline.js';
+import type { WireTenure } from './wire.js';
+
+const NEVER = Number.NEGATIVE_INFINITY;
+const tenure = (acquiredAt: number, endedAt: number | null, end: WireTenure['end'] = null): WireTenure => {
+  return { version: acquiredAt, taskId: `task-${acquiredAt}`, acquiredAt, endedAt, end };
+};
+
+describe('a lane', () => {
+  it('has its tenures and the gaps between them, and claims nothing of the time before', () => {
+    const lane = [
+      tenure(100, 200, 'expired'),
+      tenure(250, 300, 'released'),
+      tenure(300, 320),
+      tenure(320, null),
+    ];
+    expect(laneParts(lane, 500).map(({ kind, from, to }) => [kind, from, to])).toEqual([
+      ['no known tenure', NEVER, 100],
+      ['expired', 100, 200],
+      ['free', 200, 250],
+      ['released', 250, 300],
+      ['end not seen', 300, 320],
+      ['held', 320, 500],
+    ]);
+    expect(laneParts([], 500).map(({ kind }) => kind)).toEqual(['no known tenure']);
+    expect(laneParts([tenure(100, 200, 'retired')], 500).at(-1)?.kind).toBe('free');
+  });
+
+  it('marks a tenure that was taken over, not one after a release', () => {
+    const marked = (end: WireTenure['end']) =>
+      laneParts([tenure(100, 200, end), tenure(250, null)], 500).filter(({ isTakeOver }) => isTakeOver);
+    expect(marked('expired').map(({ from }) => from)).toEqual([250]);
+    expect(marked('released')).toEqual([]);
+  });
+
+  it('says who, which version, from when, until when, and how it ended', () => {
+    const at = new Date(2026, 10, 26, 2, 14).getTime();
+    const lane = [tenure(at - 60_000, at, 'expired'), tenure(at + 1_000, at + 5_000, 'evicted')];
+    const texts = laneParts(lane, at + 9_000).map(({ text }) => text());
+    expect(texts).toEqual([
+      'until 2026-11-26 02:13:00, no known tenure',
+      `task-${at - 60_000}, version ${at - 60_000}, from 2026-11-26 02:13:00, until 2026-11-26 02:14:00, expired`,
+      'from 2026-11-26 02:14:00, until 2026-11-26 02:14:01, free',
+      `task-${at + 1_000}, version ${at + 1_000}, taken over, from 2026-11-26 02:14:01, until 2026-11-26 02:14:05, evicted`,
+      'from 2026-11-26 02:14:05, free',
+    ]);
+  });
+});
+
+describe('sixty parts of a window', () => {
+  const window = [0, 3_600_000] as const;
+  const MINUTE = 60_000;
+
+  it('show how much of the ids was held', () => {
+    const lanes = [[tenure(0, 1.5 * MINUTE, 'released')], [tenure(MINUTE, null)], [], []];
+    const parts = sumParts(lanes, 'held', window, 3 * MINUTE);
+    expect(parts.slice(0, 4).map(({ share }) => share)).toEqual([0.25, 0.375, 0.25, 0]);
+    expect(parts.map(({ text }) => text()).slice(1, 2)).toEqual(['38 % known to be held']);
+  });
+
+  it('show the take-overs a minute, each once', () => {
+    const lanes = [
+      [tenure(0, 1_000, 'expired'), tenure(MINUTE, 30 * MINUTE, 'expired'), tenure(31 * MINUTE, null)],
+      [tenure(-9_000, -5_000, 'expired'), tenure(-4_000, MINUTE, 'expired'), tenure(1.5 * MINUTE, null)],
+    ];
+    const parts = sumParts(lanes, 'taken over', window, 60 * MINUTE);
+    const shown = parts.flatMap(({ share, from, text }) =>
+      share > 0 ? [[from / MINUTE, share, text()]] : [],
+    );
+    expect(shown).toEqual([
+      [1, 1, '2.0 a minute'],
+      [31, 0.5, '1.0 a minute'],
+    ]);
+  });
+});
