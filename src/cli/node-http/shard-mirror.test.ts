@@ -3,6 +3,7 @@ import { inVirtualTime, seededRandom, settled, VirtualClock } from '../../../tes
 import { nodeApp } from '../../http/node-app.js';
 import { acquireLease } from '../../lease/acquire/acquire-lease.js';
 import { NodeMonitor } from '../../runtime/node-monitor.js';
+import { decodeMap, SHARDS_KEY } from '../../shards/shard-map.js';
 import { StoreError } from '../../store/lease-store.js';
 import { MemoryBucket } from '../../store/memory/memory-bucket.js';
 import { MemoryLeaseStore } from '../../store/memory/memory-lease-store.js';
@@ -286,6 +287,11 @@ describe('the shards of a node', () => {
       [0, 0],
       [COUNT, 0],
     ]);
+    second.publisher.isWorking = false;
+    await inVirtualTime(clock, second.lease.release());
+    expect(decodeMap(bucket.read(SHARDS_KEY)?.body ?? '').shards.map(({ owner }) => owner)).toEqual(
+      Array.from({ length: COUNT }, () => undefined),
+    );
   });
 
   it('are known to a thread that takes the place of another one, which asks once it is followed', async () => {
