@@ -64,3 +64,4 @@ export {
 export { type HttpListener, type ListenOptions, listen } from './server/listen.js';
 export { OpenStreams } from './server/open-streams.js';
 export type { ServicesSource } from './services-api.js';
+export type { HeldShard, ServedShards, ShardsState } from './shards-api.js';

@@ -9,6 +9,7 @@ import { answerFailures, HttpProblem, PLAIN, problemResponse, route } from './pr
 import { type BearerToken, checkBearer, checkHost, pageAccess } from './server/access.js';
 import { OpenStreams } from './server/open-streams.js';
 import { type ServicesSource, servicesApi } from './services-api.js';
+import { type ServedShards, shardsApi } from './shards-api.js';
 
 /** What a {@link nodeApp} answers from; what is left out is not there. */
 export interface NodeAppOptions {
@@ -21,6 +22,8 @@ export interface NodeAppOptions {
    * @default false: it is 200 until the work has ended
    */
   readonly heldForOthers?: boolean | undefined;
+  /** What `/shards` answers, with a monitor. @default it is absent */
+  readonly shards?: ServedShards | undefined;
   /** What `/metrics` answers. @default it is absent */
   readonly metrics?: MetricsText | undefined;
   /**
@@ -58,7 +61,7 @@ export interface NodeAppOptions {
 }
 
 /** Paths that need the token. */
-const PROTECTED = ['/lease', '/metrics', '/api/*'];
+const PROTECTED = ['/lease', '/metrics', '/api/*', '/shards/*'];
 
 /**
  * Whether requests for a path are urgent, as health checks are: they are answered at once and with little.
@@ -77,6 +80,7 @@ export function nodeApp(options: NodeAppOptions): Hono {
     clock,
     monitor,
     heldForOthers = false,
+    shards,
     metrics,
     cluster,
     services,
@@ -118,6 +122,10 @@ export function nodeApp(options: NodeAppOptions): Hono {
         return answer(503, { error: 'unavailable', message: why, ...facts, validForMs: null });
       },
     });
+  }
+  if (monitor && shards) {
+    const writes = token ? ({ kind: 'token', token } as const) : ({ kind: 'anybody' } as const);
+    app.route('/', shardsApi({ clock, shards, monitor, writes, streams }));
   }
   if (metrics) {
     route(app, '/metrics', {

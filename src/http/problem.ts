@@ -9,6 +9,7 @@ const STATUS = {
   forbidden: 403,
   'not-found': 404,
   'method-not-allowed': 405,
+  conflict: 409,
   'too-large': 413,
   'unsupported-media-type': 415,
   internal: 500,
@@ -94,7 +95,7 @@ type Handle = (context: Context) => Promise<Response> | Response;
 export function route(
   app: Hono,
   path: string,
-  methods: Readonly<Partial<Record<'GET' | 'PUT' | 'DELETE', Handle>>>,
+  methods: Readonly<Partial<Record<'GET' | 'POST' | 'PUT' | 'DELETE', Handle>>>,
 ): void {
   for (const [method, handle] of Object.entries(methods)) app.on(method, path, handle);
   const allow = Object.keys(methods).flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));

@@ -1,3 +1,4 @@
+import { MAX_SHARDS } from '../lease/model/cluster-config.js';
 import { DURATION_MS, MAX_NODE_IDS, MOST_GRACE_MS } from '../lease/model/lease-state.js';
 import { DEFAULT_STORE } from '../store/default-store.js';
 import { parseEtcdAuth } from '../store/etcd/etcd-access.js';
@@ -104,6 +105,21 @@ export const LEASE_SETTINGS = {
     storeOnly: true,
     sentence:
       'what happens when "nodelease scale" takes the node id out of use: stop asks the command to stop, drain lets it end by itself, without new work',
+  },
+  shards: {
+    kind: integer(1, MAX_SHARDS),
+    default: 'none',
+    storeOnly: true,
+    sentence:
+      'how many shards the nodes of the cluster share, each with one owner: GET /shards, and /shards/events for a program that is to stop them one by one. The first task fixes the number',
+  },
+  'shard-stop-timeout': {
+    kind: duration({ max: 86_400_000 }),
+    default: '30s',
+    needs: 'shards',
+    storeOnly: true,
+    sentence:
+      'how long a program may take to stop a shard before the log reports it; the shard still waits for it',
   },
   'node-id': {
     kind: checked('id', () => undefined),

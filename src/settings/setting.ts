@@ -16,7 +16,15 @@ export interface Setting {
   /** The option of `acquire()` with the same meaning. Durations are in milliseconds there. */
   readonly option?: string;
   /** The setting without which it is of no use. Those of the others need `zookeeper` with them. */
-  readonly needs?: 'data-dir' | 'zookeeper' | 'zookeeper-tls' | 'service' | 'check' | 'config' | 'sticky';
+  readonly needs?:
+    | 'data-dir'
+    | 'zookeeper'
+    | 'zookeeper-tls'
+    | 'service'
+    | 'check'
+    | 'config'
+    | 'sticky'
+    | 'shards';
   /** Whether it is about leases in a store, and of no use where node ids come from ZooKeeper. */
   readonly storeOnly?: true;
   /** What it means, without its range and default. */

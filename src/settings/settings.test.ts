@@ -59,6 +59,8 @@ describe('settings', () => {
       sticky: 'volume-7',
       'prefer-id': '7',
       'sticky-wait': '30s',
+      shards: '64',
+      'shard-stop-timeout': '1m',
       'data-dir': '/data',
       'data-retention': '3',
       'data-exclude': 'runtime,*.tmp',
@@ -113,7 +115,10 @@ describe('settings', () => {
       { left: ['node-id', ...ofEtcd], store: 's3://bucket/prefix' },
       { left: ['node-id', 'endpoint'], store: 'etcds://etcd/prefix' },
       {
-        left: ['store', 'endpoint', ...ofEtcd, 'data-dir', 'data-exclude', 'data-copy', 'data-local'],
+        left: [
+          ...['store', 'endpoint', ...ofEtcd, 'data-dir', 'data-exclude', 'data-copy', 'data-local'],
+          ...['shards', 'shard-stop-timeout'],
+        ],
         store: 'file:x',
       },
     ];
@@ -125,6 +130,12 @@ describe('settings', () => {
       expect(read({}, env)).toEqual(read(Object.fromEntries(given)));
     }
     expect(SETTINGS.map(({ name }) => name).sort()).toEqual(Object.keys(values).sort());
+  });
+
+  it('of shards have 30 s for a stop, and are of use beyond loopback with a token', () => {
+    const given = { shards: '64', http: '0.0.0.0:7070', 'bearer-token-file': '/run/token' };
+    expect(read(given).shards).toEqual({ count: 64, stopTimeoutMs: 30_000 });
+    expect(() => read({}, { NODELEASE_SHARDS: '8', NODELEASE_NODE_ID: '3' })).toThrow(/^NODELEASE_SHARDS: /);
   });
 
   it('prefer the flag', () => {
@@ -189,6 +200,22 @@ describe('settings', () => {
     [
       { 'settings-interval': '61m' },
       '--settings-interval: expected at most 1h (so long a holder would not know that its node id is to go), got "61m"',
+    ],
+    [{ shards: '0' }, '--shards: expected a whole number from 1 to 4096, got "0"'],
+    [{ shards: '4097' }, '--shards: expected a whole number from 1 to 4096, got "4097"'],
+    [{ 'shard-stop-timeout': '5s' }, '--shard-stop-timeout: expected --shards N with it, got "5s"'],
+    [{ shards: '8', 'shard-stop-timeout': '25h' }, '--shard-stop-timeout: expected at most 24h, got "25h"'],
+    [
+      { shards: '8', 'node-id': '3' },
+      '--shards: expected a node id from a store with it (a fixed one, and one from ZooKeeper, have no lease there), got "8"',
+    ],
+    [
+      { shards: '8', provider: 'zookeeper', zookeeper: 'zk' },
+      '--shards: expected a node id from a store with it (a fixed one, and one from ZooKeeper, have no lease there), got "8"',
+    ],
+    [
+      { shards: '8', http: '0.0.0.0:7070' },
+      '--http: expected a loopback address such as 127.0.0.1:7070, or a bearer token file, with --shards (any client that reaches it could say that the work on a shard has ended), got "0.0.0.0:7070"',
     ],
     [{ 'on-retire': 'ignore' }, '--on-retire: expected drain or stop, got "ignore"'],
     [{ 'on-retire': 'Stop' }, '--on-retire: expected drain or stop, got "Stop"'],

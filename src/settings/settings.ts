@@ -8,6 +8,7 @@ import { type CommandConfigSettings, readCommandConfig } from './command-config-
 import type { DataDirSettings } from './data-dir-settings.js';
 import { readEndpoints } from './endpoints.js';
 import { readEtcd } from './etcd-settings.js';
+import { isLoopback } from './listen-address.js';
 import type { SettingName, SettingValue } from './settings-table.js';
 import {
   find,
@@ -76,6 +77,8 @@ export interface Settings extends PlainSettings {
   readonly logLevel: SettingValue<'log-level'>;
   /** The fixed node id that takes the place of a leased one. */
   readonly nodeId?: number | undefined;
+  /** Present where the node takes part in the ownership of shards. */
+  readonly shards?: ShardSettings | undefined;
   /** Present where there is a data directory. */
   readonly dataDir?: DataDirSettings | undefined;
   /** The server of a store that takes one. */
@@ -86,6 +89,12 @@ export interface Settings extends PlainSettings {
   readonly zookeeper?: ZooKeeperSettings | undefined;
   /** Present where the command of `run` has its configuration from ZooKeeper. */
   readonly config?: CommandConfigSettings | undefined;
+}
+
+/** How many shards there are, and how long the stop of one may take. */
+export interface ShardSettings {
+  readonly count: number;
+  readonly stopTimeoutMs: number;
 }
 
 /**
@@ -105,6 +114,7 @@ export function readSettings(sources: SettingSources): Settings {
     provider: readOrDefault(sources, 'provider'),
     logLevel: readOrDefault(sources, 'log-level'),
     nodeId: nodeId && staticNodeId(nodeId, sources.hostname),
+    shards: readShards(sources),
     dataDir: readDataDir(sources),
     endpoint: takesEndpoint(store) ? server?.text : undefined,
     etcd: readEtcd(sources, store),
@@ -195,6 +205,28 @@ function readDataDir(sources: SettingSources): DataDirSettings | undefined {
     copy: read(sources, 'data-copy') ?? false,
     local: read(sources, 'data-local') ?? false,
   };
+}
+
+/** Shards rest on a lease in a store, and the programs that run them say over HTTP when their work has ended. */
+function readShards(sources: SettingSources): ShardSettings | undefined {
+  const given = find(sources, 'shards');
+  const count = read(sources, 'shards');
+  if (given === undefined || count === undefined) {
+    refuseFlags(sources, ({ needs }) => needs === 'shards', '--shards N with it');
+    return undefined;
+  }
+  if (find(sources, 'node-id') || readOrDefault(sources, 'provider') === 'zookeeper')
+    refuse(
+      given,
+      'a node id from a store with it (a fixed one, and one from ZooKeeper, have no lease there)',
+    );
+  const at = find(sources, 'http');
+  if (at && !isLoopback(read(sources, 'http')?.host ?? '') && !find(sources, 'bearer-token-file'))
+    refuse(
+      at,
+      'a loopback address such as 127.0.0.1:7070, or a bearer token file, with --shards (any client that reaches it could say that the work on a shard has ended)',
+    );
+  return { count, stopTimeoutMs: readOrDefault(sources, 'shard-stop-timeout') };
 }
 
 function staticNodeId(given: Given, hostname: string): number {

@@ -27,6 +27,8 @@ export type ShardWorkEvent =
 /** What happens to the shards of this node. Listeners must not block. */
 export type ShardEvent =
   | (ShardWorkEvent & { readonly shard: number; readonly token: number })
+  /** A newer map is followed. What it starts and stops comes after this. */
+  | { readonly type: 'epoch'; readonly epoch: number }
   | Extract<LeaseEvent, { type: 'damaged' | 'store-failed' }>;
 
 export interface HoldingOptions {

@@ -189,6 +189,7 @@ export class ShardMember implements OwnedShards {
   #follow(map: ShardMap): void {
     const isNew = map.epoch > this.epoch;
     this.#map = map;
+    if (isNew) this.#emit({ type: 'epoch', epoch: map.epoch });
     if (isNew && this.#leaving === undefined) this.#mark();
     this.#holdings.follow(map, this.#me);
   }

@@ -27,10 +27,12 @@ interface RunOptions {
  * has ended.
  */
 export async function runCommand(
-  { options, settings, io }: Call<RunOptions>,
+  { options, settings: given, io }: Call<RunOptions>,
   ...command: string[]
 ): Promise<number> {
   const { env: templates = [], bearerTokenFile } = options;
+  // The command learns of its shards over HTTP.
+  const settings = given.shards && !given.http ? { ...given, http: { host: '127.0.0.1', port: 0 } } : given;
   // A variable may be there for other commands; an option is meant for this one.
   if (bearerTokenFile !== undefined && settings.http === undefined)
     throw new ConfigError(
@@ -117,17 +119,18 @@ class CommandWorkload implements Workload {
     }
   }
 
-  #runOnce(
+  async #runOnce(
     node: WorkloadNode,
     { variables, restart, onStart }: Partial<ConfiguredRun> = {},
   ): Promise<WorkEnd> {
-    const { lease, log, routing } = node;
+    const { lease, log, routing, shards } = node;
     const { monitor, onRetire } = this.options;
     const beforeStop = async () => {
       monitor?.stopping(whyStopping(lease));
       await routing?.withdraw();
     };
-    return this.#command.run({
+    if (shards) shards.isWorking = true;
+    const end = await this.#command.run({
       held: lease,
       env: this.#environment(node, variables),
       log,
@@ -136,11 +139,13 @@ class CommandWorkload implements Workload {
       beforeStop: routing || monitor ? beforeStop : undefined,
       onStart: onStart ?? (() => routing?.begin()),
     });
+    if (shards) shards.isWorking = !end.workEnded;
+    return end;
   }
 
   /**
-   * What the command finds in its environment. The URL says where this run listens: a run within it
-   * must not listen there, too.
+   * What the command finds in its environment. The URL says where this run listens: a run within it must not
+   * listen there, too, nor get shards of which its command does not know.
    */
   #environment(
     { lease: { id, version, taskId, previous }, dataDir, dataRestored, url }: WorkloadNode,
@@ -160,7 +165,10 @@ class CommandWorkload implements Workload {
       NODE_DATA_DIR: dataDir,
       NODE_DATA_RESTORED: String(dataRestored),
     };
-    const http = { NODELEASE_URL: url, ...(url !== undefined && { NODELEASE_HTTP: undefined }) };
+    const http = {
+      NODELEASE_URL: url,
+      ...(url !== undefined && { NODELEASE_HTTP: undefined, NODELEASE_SHARDS: undefined }),
+    };
     return {
       ...this.options.io.env,
       ...Object.fromEntries([...(variables ?? []), ...templates]),

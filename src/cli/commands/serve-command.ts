@@ -107,12 +107,13 @@ class Sidecar implements Workload {
     return ExitCode.leaseLost;
   }
 
-  async run({ lease, log, routing, url }: WorkloadNode): Promise<WorkEnd> {
+  async run({ lease, log, routing, url, shards }: WorkloadNode): Promise<WorkEnd> {
     const { io, signals, monitor, waitFile, onRetire } = this.options;
     // Also after a signal: the users of the node id may still be ending.
     void aborted(lease.signal).then((error) => this.#loss.abort(error));
     const forget = waitFile && this.#keepWritten(waitFile, url);
     routing?.begin();
+    if (shards) shards.isWorking = true;
     const retired = new AbortController();
     const forgetRetirement = onRetirement(lease, () => {
       if (onRetire === 'stop') return retired.abort(lease.retiring.reason);
@@ -133,7 +134,10 @@ class Sidecar implements Workload {
     this.#fileGone = waitFile && withTimeout(limit, waitFile.remove());
     await this.#fileGone;
     await routing?.withdraw();
-    if (end instanceof Interrupted && lease.isValid()) return { exitCode: logEnd(end, log), workEnded: true };
+    if (end instanceof Interrupted && lease.isValid()) {
+      if (shards) shards.isWorking = false;
+      return { exitCode: logEnd(end, log), workEnded: true };
+    }
     if (end instanceof LeaseRetiringError)
       log.warn('ending: the node id is being retired, and left to expire while its users are ended');
     return { exitCode: ExitCode.leaseLost, workEnded: false };

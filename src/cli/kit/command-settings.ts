@@ -55,6 +55,8 @@ export const HOLDING: Names = [
   ...ACQUIRING,
   ...OF_CONSOLE,
   'on-retire',
+  'shards',
+  'shard-stop-timeout',
   'node-id',
   'data-dir',
   'data-retention',

@@ -9,6 +9,7 @@ import type { Settings } from '../../settings/settings.js';
 import { BoundedLog, type LogLine } from './bounded-log.js';
 import { AskedMetrics, type CollectedMetrics, HealthMirror } from './node-mirror.js';
 import { isVisible, ownClusterView } from './own-cluster-view.js';
+import { ShardMirror } from './shard-mirror.js';
 
 /** What the thread that answers over HTTP is started with; everything in it can be cloned, or moved. */
 export interface NodeHttpData {
@@ -17,6 +18,8 @@ export interface NodeHttpData {
   readonly heldForOthers: boolean;
   /** Of a `HealthPublisher`. */
   readonly health: MessagePort;
+  /** Of a `ShardPublisher`; undefined without shards. */
+  readonly shards: MessagePort | undefined;
   /** Whether debug lines are logged. */
   readonly debug: boolean;
 }
@@ -50,13 +53,14 @@ export type FromNodeHttp =
  */
 async function answer(
   port: MessagePort,
-  { listen, settings, heldForOthers, health, debug }: NodeHttpData,
+  { listen, settings, heldForOthers, health, shards: shardPort, debug }: NodeHttpData,
 ): Promise<void> {
   const post = (message: FromNodeHttp) => port.postMessage(message);
   const log = new BoundedLog(clock, post);
   process.removeAllListeners('warning').on('warning', (warning) => log.write('warn', explain(warning)));
   const metrics = new AskedMetrics(clock, () => post({ type: 'metrics' }));
   const monitor = new HealthMirror(health, clock);
+  const shards = shardPort && new ShardMirror(shardPort);
   const warn = (message: string) => log.write('warn', message);
   const cluster = isVisible(settings) ? ownClusterView(settings, { clock, random }, { warn }) : undefined;
   let server: NodeServer | undefined;
@@ -65,6 +69,7 @@ async function answer(
     await server?.close();
     await cluster?.close();
     monitor.close();
+    shards?.close();
     post({ type: 'closed' });
   });
   const onFailure = (request: string, failure: unknown) => {
@@ -82,6 +87,7 @@ async function answer(
         heldForOthers,
         clock,
         monitor,
+        shards,
         metrics,
         onFailure,
       },

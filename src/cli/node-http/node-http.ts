@@ -12,6 +12,7 @@ import type { LogLine } from './bounded-log.js';
 import type { FromNodeHttp, NodeHttpData, ToNodeHttp } from './node-http-thread.js';
 import { HealthPublisher } from './node-mirror.js';
 import { RestartingWorker, type StartedThread } from './restarting-worker.js';
+import { ShardPublisher } from './shard-mirror.js';
 
 export interface NodeHttpOptions {
   readonly at: ListenAddress;
@@ -34,6 +35,8 @@ const MEMORY_LIMIT_MB = 256;
  * from being renewed. This side sends that thread the node's health, collects metrics, and writes its log.
  */
 export class NodeHttp {
+  /** The shards whose work is done by programs that ask here; undefined without `--shards`. */
+  readonly shards: ShardPublisher | undefined;
   readonly #publisher: HealthPublisher;
   #thread: RestartingWorker | undefined;
   /** Set once the first thread listens: all others do so on the same port. */
@@ -41,7 +44,9 @@ export class NodeHttp {
   #metrics: NodeMetrics | undefined;
 
   private constructor(private readonly options: NodeHttpOptions) {
-    this.#publisher = new HealthPublisher(options.monitor);
+    const { io, settings, monitor } = options;
+    this.#publisher = new HealthPublisher(monitor);
+    this.shards = settings.shards && new ShardPublisher(io.clock, settings.shards);
   }
 
   /**
@@ -90,6 +95,7 @@ export class NodeHttp {
   async close(): Promise<void> {
     await this.#thread?.close();
     this.#publisher.close();
+    this.shards?.close();
     this.#metrics?.close();
   }
 
@@ -97,16 +103,18 @@ export class NodeHttp {
     const { at, settings, log, heldForOthers = false, io } = this.options;
     const { port = at.port } = this.#listening?.address ?? {};
     const health = this.#publisher.connect();
+    const shards = this.shards?.connect();
     const data: NodeHttpData = {
       listen: { host: at.host, port },
       settings,
       heldForOthers,
       health,
+      shards,
       debug: log.isLevelEnabled('debug'),
     };
     const worker = new Worker(new URL('./node-http-thread.js', import.meta.url), {
       workerData: data,
-      transferList: [health],
+      transferList: shards ? [health, shards] : [health],
       ...{
         execArgv: [],
         env: environment(io.env),

@@ -16,94 +16,83 @@ const METRICS_INTERVAL_MS = 100;
 const OVER = 'the lease is over: no renewal came through before its deadline';
 
 /**
- * Sends the health of this thread's node to another thread, where a {@link HealthMirror} answers. It costs
- * a message at each event and never waits: what the other thread does cannot delay a renewal.
+ * Sends what is known in this thread to another thread, where a {@link Mirror} answers. It costs a message at
+ * each event and never waits: what the other thread does cannot delay a renewal.
  */
-export class HealthPublisher {
-  readonly #forget: () => void;
+export abstract class Publisher<T> {
   #port: MessagePort | undefined;
-  #forgetRelease: (() => void) | undefined;
-
-  constructor(private readonly monitor: NodeMonitor) {
-    this.#forget = monitor.onEvent((event) => this.#onEvent(event));
-  }
 
   /**
-   * A port for one thread at a time, with the health as it is: the thread that was connected before hears
+   * A port for one thread at a time, with what is known now: the thread that was connected before hears
    * nothing any more.
    */
   connect(): MessagePort {
     this.#port?.close();
     const { port1, port2 } = new MessageChannel();
     this.#port = port1;
+    port1.on('message', (answer: unknown) => this.received(answer));
     port1.unref();
-    this.#send();
+    this.send();
     return port2;
   }
 
   /** Sends nothing any more. */
   close(): void {
-    this.#forget();
-    this.#forgetRelease?.();
     this.#port?.close();
     this.#port = undefined;
+  }
+
+  protected send(): void {
+    this.#port?.postMessage(this.current());
+  }
+
+  protected abstract current(): T;
+
+  /** The other thread has sent something. */
+  protected received(_answer: unknown): void {}
+}
+
+/** Publishes the health of this thread's node. */
+export class HealthPublisher extends Publisher<NodeHealth> {
+  readonly #forget: () => void;
+  #forgetRelease: (() => void) | undefined;
+
+  constructor(private readonly monitor: NodeMonitor) {
+    super();
+    this.#forget = monitor.onEvent((event) => this.#onEvent(event));
+  }
+
+  override close(): void {
+    this.#forget();
+    this.#forgetRelease?.();
+    super.close();
+  }
+
+  protected current(): NodeHealth {
+    return this.monitor.health();
   }
 
   #onEvent(event: MonitorEvent): void {
     const ending = this.monitor.lease?.tenureTime?.signal;
     // The release begins without an event: from then on nothing is held, however long it takes.
-    if (ending?.aborted === false) this.#forgetRelease ??= onAbort(ending, () => this.#send());
-    if (event.type === 'phase') this.#send();
+    if (ending?.aborted === false) this.#forgetRelease ??= onAbort(ending, () => this.send());
+    if (event.type === 'phase') this.send();
     // When all of what belongs to the event has happened.
-    else queueMicrotask(() => this.#send());
-  }
-
-  #send(): void {
-    this.#port?.postMessage(this.monitor.health());
+    else queueMicrotask(() => this.send());
   }
 }
 
-/**
- * The health of another thread's node: what that thread sent last, read when it is asked for. Past the
- * deadline, on the monotonic clock that all threads share, the lease is lost, whether the other thread is
- * there to say so or not.
- */
-export class HealthMirror implements WatchedNode {
+/** What another thread knows: what its {@link Publisher} has sent last, read when it is asked for. */
+export abstract class Mirror<T> {
   readonly #listeners = new Listeners<void>();
-  #received: NodeHealth;
+  #received: T;
 
   /** @throws Error when the other thread has sent nothing yet */
-  constructor(
-    private readonly port: MessagePort,
-    private readonly clock: Pick<Clock, 'monotonic'>,
-  ) {
-    const first: { readonly message: NodeHealth } | undefined = receiveMessageOnPort(port);
+  constructor(protected readonly port: MessagePort) {
+    const first: { readonly message: T } | undefined = receiveMessageOnPort(port);
     if (first === undefined) throw new Error('nothing is known of the node');
     this.#received = first.message;
-    port.on('message', (health: NodeHealth) => this.#receive(health));
-  }
-
-  health(): NodeHealth {
-    // What has been sent counts, also where this thread has not had the time to receive it.
-    for (
-      let next = receiveMessageOnPort(this.port);
-      next !== undefined;
-      next = receiveMessageOnPort(this.port)
-    ) {
-      this.#receive(next.message);
-    }
-    const received = this.#received;
-    // None is held, or one without a deadline.
-    if (received.deadline === null || this.clock.monotonic() < received.deadline) return received;
-    return {
-      ...received,
-      state: 'lost',
-      live: false,
-      ready: false,
-      reason: OVER,
-      retiring: false,
-      deadline: null,
-    };
+    port.on('message', (news: T) => this.#receive(news));
   }
 
   onEvent(listener: () => void): () => void {
@@ -115,9 +104,49 @@ export class HealthMirror implements WatchedNode {
     this.port.close();
   }
 
-  #receive(health: NodeHealth): void {
-    this.#received = health;
+  protected newest(): T {
+    // What has been sent counts, also where this thread has not had the time to receive it.
+    for (
+      let next = receiveMessageOnPort(this.port);
+      next !== undefined;
+      next = receiveMessageOnPort(this.port)
+    ) {
+      this.#receive(next.message);
+    }
+    return this.#received;
+  }
+
+  #receive(news: T): void {
+    this.#received = news;
     this.#listeners.notify();
+  }
+}
+
+/**
+ * The health of another thread's node. Past the deadline, on the monotonic clock that all threads share, the
+ * lease is lost, whether the other thread is there to say so or not.
+ */
+export class HealthMirror extends Mirror<NodeHealth> implements WatchedNode {
+  constructor(
+    port: MessagePort,
+    private readonly clock: Pick<Clock, 'monotonic'>,
+  ) {
+    super(port);
+  }
+
+  health(): NodeHealth {
+    const received = this.newest();
+    // None is held, or one without a deadline.
+    if (received.deadline === null || this.clock.monotonic() < received.deadline) return received;
+    return {
+      ...received,
+      state: 'lost',
+      live: false,
+      ready: false,
+      reason: OVER,
+      retiring: false,
+      deadline: null,
+    };
   }
 }
 

@@ -1,4 +1,5 @@
 import { setFlagsFromString } from 'node:v8';
+import { orAborted } from '../../base/abort.js';
 import type { DataDirOptions } from '../../data-dir/data-dir-options.js';
 import { type HeldNode, holdNode } from '../../runtime/hold-node.js';
 import type { NodeMonitor } from '../../runtime/node-monitor.js';
@@ -11,6 +12,7 @@ import type { RoutingEntries } from '../discovery/routing-entries.js';
 import { leaseLog, logSource, taskIdOf } from '../log/lease-log.js';
 import type { Logger } from '../log/logger.js';
 import type { NodeHttp } from '../node-http/node-http.js';
+import type { ShardPublisher } from '../node-http/shard-mirror.js';
 import type { Io } from '../terminal/io.js';
 import type { SignalRelay } from '../terminal/signal-relay.js';
 import { withTimeout } from '../terminal/with-timeout.js';
@@ -35,6 +37,8 @@ export interface WorkloadNode {
   readonly dataRestored: boolean | undefined;
   /** The URL by which programs on this host reach the HTTP server; undefined where there is none. */
   readonly url: string | undefined;
+  /** Has to know whether work on shards may be under way; undefined without `--shards`. */
+  readonly shards: ShardPublisher | undefined;
 }
 
 /** What a command holds a node id for. */
@@ -118,7 +122,7 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
       onDiscoveryEvent: settings.zookeeper && (await import('../log/discovery-log.js')).discoveryLog(log),
       limited: (what, limitMs, step) => withTimeout({ limitMs, clock, log, what }, step),
     });
-    return await runWith(node, workload, { ...options, log }, http?.url);
+    return await runWith(node, workload, { ...options, log }, http);
   } catch (error) {
     options.http?.monitor.failed(error);
     throw error;
@@ -168,9 +172,10 @@ async function runWith(
   node: HeldNode,
   workload: Workload,
   options: WorkloadOptions,
-  url: string | undefined,
+  server: NodeHttp | undefined,
 ): Promise<number> {
   const { log, http, signals } = options;
+  const { url, shards } = server ?? {};
   const { lease } = node;
   let routing: RoutingEntries | undefined;
   let forgetRetirement = () => {};
@@ -182,7 +187,9 @@ async function runWith(
     // No new work for a node id that is to go; its znode says who holds it, for as long as it is held.
     forgetRetirement = onRetirement(lease, () => void routing?.withdraw());
     const { dataDir, dataRestored } = node;
-    const held = { lease, log, routing, zookeeper: node.discovery?.zookeeper, dataDir, dataRestored, url };
+    const zookeeper = node.discovery?.zookeeper;
+    const held = { lease, log, routing, zookeeper, dataDir, dataRestored, url, shards };
+    if (shards) await orAborted(shards.takePart(lease, log, options.settings.zookeeper), signals.interrupted);
     await workload.prepare?.(held);
     workEnded = false;
     const end = await workload.run(held);

@@ -1,0 +1,314 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { inVirtualTime, seededRandom, settled, VirtualClock } from '../../../test/support/virtual-clock.js';
+import { nodeApp } from '../../http/node-app.js';
+import { acquireLease } from '../../lease/acquire/acquire-lease.js';
+import { NodeMonitor } from '../../runtime/node-monitor.js';
+import { decodeMap, SHARDS_KEY } from '../../shards/shard-map.js';
+import { StoreError } from '../../store/lease-store.js';
+import { MemoryBucket } from '../../store/memory/memory-bucket.js';
+import { MemoryLeaseStore } from '../../store/memory/memory-lease-store.js';
+import { HealthMirror, HealthPublisher } from './node-mirror.js';
+import { ShardMirror, ShardPublisher } from './shard-mirror.js';
+
+// Nodes of `run --shards` on one store in virtual time: what their programs ask over HTTP, and its answers.
+
+const COUNT = 8;
+const RIGHT = 'the-right-token-of-all';
+
+interface ShardsAnswer {
+  readonly count: number;
+  readonly epoch: number;
+  readonly owned: { shard: number; token: number }[];
+  readonly stopping: { shard: number; token: number }[];
+}
+interface ShardNews {
+  readonly event: string;
+  readonly data: { shard: number; token: number; deadline: number | null };
+}
+
+let clock: VirtualClock;
+let bucket: MemoryBucket;
+let closing: (() => void)[];
+
+beforeEach(() => {
+  clock = new VirtualClock();
+  bucket = new MemoryBucket(clock, 1);
+  closing = [];
+});
+afterEach(() => {
+  for (const close of closing.splice(0)) close();
+});
+
+/** A node whose work on shards may be under way. */
+async function node({ hasToken = false } = {}) {
+  const monitor = new NodeMonitor();
+  const lines: [string, string][] = [];
+  const line = (level: string) => (_: unknown, text?: string) => void lines.push([level, text ?? String(_)]);
+  const log = { debug: line('debug'), info: line('info'), warn: line('warn'), error: line('error') };
+  const isAway = { value: false };
+  const store = new MemoryLeaseStore(
+    {
+      clock,
+      intercept: async (_, apply) => {
+        await clock.sleep(20);
+        if (isAway.value) throw new StoreError('away', { fault: 'unreachable', outcome: 'unknown' });
+        return apply();
+      },
+    },
+    bucket,
+  );
+  const publisher = new ShardPublisher(clock, { count: COUNT, stopTimeoutMs: 30_000 });
+  const health = new HealthPublisher(monitor);
+  /** The thread that answers; a further one takes the place of the one before. */
+  const thread = () => {
+    const shards = new ShardMirror(publisher.connect());
+    const mirror = new HealthMirror(health.connect(), clock);
+    const token = hasToken ? { token: { admits: async (given: string) => given === RIGHT } } : {};
+    closing.push(
+      () => shards.close(),
+      () => mirror.close(),
+    );
+    return nodeApp({ clock, monitor: mirror, shards, ...token });
+  };
+  let app = thread();
+  closing.push(
+    () => publisher.close(),
+    () => health.close(),
+  );
+  const acquiring = acquireLease({
+    ...{ store, clock, random: seededRandom(closing.length), taskId: `task-${closing.length}` },
+    ...{ nodes: 4, durationMs: 15_000, graceMs: 1_000, onEvent: monitor.onLeaseEvent },
+  });
+  const lease = await inVirtualTime(clock, acquiring);
+  monitor.hold(lease);
+  await inVirtualTime(clock, publisher.takePart(lease, log));
+  publisher.isWorking = true;
+  return {
+    ...{ lease, publisher, lines, isAway },
+    ask: (path: string, init?: RequestInit) => app.request(path, init),
+    shards: async () => (await (await app.request('/shards')).json()) as ShardsAnswer,
+    /** A program that says that a shard has stopped. */
+    stopped: async ({ shard, token }: { shard: number; token?: number }) => {
+      const query = token === undefined ? '' : `?token=${token}`;
+      return (await app.request(`/shards/${shard}/stopped${query}`, { method: 'POST' })).status;
+    },
+    /** A program that follows the events: what it has been sent, and how it goes away. */
+    follow: async () => {
+      const response = await app.request('/shards/events');
+      const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+      let text = '';
+      const read = async () => {
+        for (let next = await reader.read(); !next.done; next = await reader.read())
+          text += new TextDecoder().decode(next.value);
+      };
+      void read().catch(() => undefined);
+      const leave = () => void reader.cancel().catch(() => undefined);
+      closing.push(leave);
+      await settled();
+      const news = (): ShardNews[] =>
+        [...text.matchAll(/^event: (\w+)\ndata: (.*)\n\n/gm)].map(([, event = '', data = '']) => ({
+          event,
+          data: JSON.parse(data),
+        }));
+      return { leave, news, of: (event: string) => news().filter((each) => each.event === event) };
+    },
+    restartThread: () => {
+      app = thread();
+    },
+  };
+}
+
+type TestNode = Awaited<ReturnType<typeof node>>;
+const counts = async ({ shards }: TestNode) => {
+  const { owned, stopping } = await shards();
+  return [owned.length, stopping.length];
+};
+const warnings = ({ lines }: TestNode) => lines.filter(([level]) => level === 'warn' || level === 'error');
+
+describe('the shards of a node', () => {
+  it('are reported with their tokens, and nothing else', async () => {
+    const first = await node();
+    expect(await first.shards()).toEqual({ count: COUNT, epoch: 0, owned: [], stopping: [] });
+    await clock.advance(5_000);
+    const owned = Array.from({ length: COUNT }, (_, shard) => ({ shard, token: 2 }));
+    expect(await first.shards()).toEqual({ count: COUNT, epoch: 2, owned, stopping: [] });
+    expect(first.lines.filter(([level]) => level === 'info')).toEqual([
+      ['info', expect.stringMatching(/follows \/shards\/events .* without one, they move when the work or/)],
+    ]);
+  });
+
+  it('are stopped by a program that follows the events, and start elsewhere once it has answered', async () => {
+    const first = await node();
+    const program = await first.follow();
+    await clock.advance(5_000);
+    expect(program.news()).toEqual(
+      Array.from({ length: COUNT }, (_, shard) => ({
+        event: 'start',
+        data: { shard, token: 2, deadline: null },
+      })),
+    );
+    const second = await node();
+    const other = await second.follow();
+    await clock.advance(30_000);
+    expect(await counts(first)).toEqual([4, 4]);
+    const { stopping } = await first.shards();
+    const stops = program.of('stop').map(({ data }) => data);
+    expect(stops.map(({ shard, token }) => ({ shard, token }))).toEqual(stopping);
+    // They were asked some time in the last 20 s.
+    for (const { deadline } of stops) {
+      expect(deadline).toBeGreaterThan(clock.now() + 10_000);
+      expect(deadline).toBeLessThanOrEqual(clock.now() + 30_000);
+    }
+    expect(await counts(second)).toEqual([0, 0]);
+    for (const each of stopping) expect(await first.stopped(each)).toBe(204);
+    await clock.advance(5_000);
+    expect(await counts(first)).toEqual([4, 0]);
+    const { owned, epoch } = await second.shards();
+    expect(owned.map(({ shard }) => shard)).toEqual(stopping.map(({ shard }) => shard));
+    expect(Math.min(...owned.map(({ token }) => token))).toBeGreaterThan(2);
+    expect(other.news().map(({ data: { deadline: _, ...held } }) => held)).toEqual(owned);
+    expect((await first.shards()).epoch).toBe(epoch);
+    expect(warnings(first)).toEqual([]);
+  });
+
+  it('stay as they are where no program follows, and move when the work ends, or when one follows', async () => {
+    const first = await node();
+    await clock.advance(5_000);
+    await node();
+    await clock.advance(90_000);
+    expect(await counts(first)).toEqual([COUNT, 0]);
+    expect(warnings(first)).toEqual([]);
+    // One that comes late is asked now, and has all of the time.
+    const program = await first.follow();
+    await clock.advance(0);
+    expect(program.of('stop')).toHaveLength(4);
+    expect(program.of('stop')[0]?.data.deadline).toBe(clock.now() + 30_000);
+    first.publisher.isWorking = false;
+    await clock.advance(5_000);
+    expect(await counts(first)).toEqual([4, 0]);
+  });
+
+  it('wait for the answer of a program that is late, which the log reports', async () => {
+    const first = await node();
+    await first.follow();
+    await clock.advance(5_000);
+    const second = await node();
+    await clock.advance(70_000);
+    expect(warnings(first)).toHaveLength(4);
+    expect(warnings(first)[0]?.[1]).toMatch(/^shard \d has not stopped within 30000 ms$/);
+    expect([await counts(first), await counts(second)]).toEqual([
+      [4, 4],
+      [0, 0],
+    ]);
+    for (const { shard } of (await first.shards()).stopping) await first.stopped({ shard });
+    await clock.advance(5_000);
+    expect([await counts(first), await counts(second)]).toEqual([
+      [4, 0],
+      [4, 0],
+    ]);
+  });
+
+  it('are stopped by an answer for a shard that is to stop, under its token, and by no other', async () => {
+    const first = await node();
+    await first.follow();
+    await clock.advance(5_000);
+    await node();
+    await clock.advance(30_000);
+    const { owned, stopping } = await first.shards();
+    const [running, { shard }] = [owned[0]?.shard ?? -1, stopping[0] ?? { shard: -1 }];
+    const refused = async (path: string, init: RequestInit = { method: 'POST' }) => {
+      const response = await first.ask(path, init);
+      const { error } = (await response.json()) as { error: string };
+      return [response.status, error];
+    };
+    expect(await refused(`/shards/${running}/stopped`)).toEqual([404, 'not-found']);
+    expect(await refused(`/shards/${shard}/stopped?token=1`)).toEqual([409, 'conflict']);
+    for (const path of ['x', '-1', String(COUNT), '1.5'])
+      expect(await refused(`/shards/${path}/stopped`)).toEqual([400, 'bad-request']);
+    expect(await refused(`/shards/${shard}/stopped?token=x`)).toEqual([400, 'bad-request']);
+    expect(await refused(`/shards/${shard}/stopped`, {})).toEqual([405, 'method-not-allowed']);
+    // A page of another origin.
+    const headers = { origin: 'http://evil.example', host: '127.0.0.1' };
+    expect(await refused(`/shards/${shard}/stopped`, { method: 'POST', headers })).toEqual([
+      403,
+      'forbidden',
+    ]);
+    await clock.advance(1_000);
+    expect((await first.shards()).stopping).toEqual(stopping);
+  });
+
+  it('are shown to programs with the token only, and stopped by them only, where there is one', async () => {
+    const first = await node({ hasToken: true });
+    const headers = { authorization: `Bearer ${RIGHT}` };
+    const statuses = async (init: RequestInit) => [
+      (await first.ask('/shards', init)).status,
+      (await first.ask('/shards/events', { ...init, method: 'HEAD' })).status,
+      (await first.ask('/shards/0/stopped', { ...init, method: 'POST' })).status,
+    ];
+    expect(await statuses({})).toEqual([401, 401, 401]);
+    expect(await statuses({ headers })).toEqual([200, 200, 404]);
+  });
+
+  it('are not owned in the first answer after a pause that has outlasted the lease', async () => {
+    const first = await node();
+    await clock.advance(5_000);
+    clock.freeze(15_000);
+    expect(await counts(first)).toEqual([0, 0]);
+  });
+
+  it('are to be stopped at once when the lease is lost', async () => {
+    const first = await node();
+    const program = await first.follow();
+    await clock.advance(5_000);
+    first.isAway.value = true;
+    await clock.advance(15_000);
+    expect(first.lease.signal.aborted).toBe(true);
+    const deadlines = program.of('stop').map(({ data }) => data.deadline ?? Number.POSITIVE_INFINITY);
+    expect(deadlines).toHaveLength(COUNT);
+    expect(Math.max(...deadlines)).toBeLessThanOrEqual(clock.now());
+    expect(await counts(first)).toEqual([0, 0]);
+  });
+
+  it('are handed on when the work has ended, before the lease is released', async () => {
+    const first = await node();
+    await clock.advance(5_000);
+    const second = await node();
+    let isReleased = false;
+    const releasing = first.lease.release().then(() => {
+      isReleased = true;
+    });
+    await clock.advance(10_000);
+    // Without work that has ended it is renewed, and nothing moves.
+    expect([isReleased, await counts(first), await counts(second)]).toEqual([false, [COUNT, 0], [0, 0]]);
+    first.publisher.isWorking = false;
+    await inVirtualTime(clock, releasing);
+    await clock.advance(5_000);
+    expect([await counts(first), await counts(second)]).toEqual([
+      [0, 0],
+      [COUNT, 0],
+    ]);
+    second.publisher.isWorking = false;
+    await inVirtualTime(clock, second.lease.release());
+    expect(decodeMap(bucket.read(SHARDS_KEY)?.body ?? '').shards.map(({ owner }) => owner)).toEqual(
+      Array.from({ length: COUNT }, () => undefined),
+    );
+  });
+
+  it('are known to a thread that takes the place of another one, which asks once it is followed', async () => {
+    const first = await node();
+    const before = await first.follow();
+    await clock.advance(5_000);
+    first.restartThread();
+    await node();
+    await clock.advance(30_000);
+    expect(await counts(first)).toEqual([COUNT, 0]);
+    expect(before.of('stop')).toEqual([]);
+    const program = await first.follow();
+    await clock.advance(0);
+    expect([program.of('start').length, program.of('stop').length]).toEqual([COUNT, 4]);
+    // A further program, or the same again, gets all that there is.
+    first.restartThread();
+    const again = await first.follow();
+    expect([again.of('start').length, again.of('stop').length]).toEqual([4, 4]);
+  });
+});
