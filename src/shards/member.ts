@@ -1,6 +1,6 @@
 import { onAbort, withTimeout } from '../base/abort.js';
 import { type Backoff, backoffMs } from '../base/backoff.js';
-import { explain, NodeLeaseError } from '../base/errors.js';
+import { NodeLeaseError } from '../base/errors.js';
 import { notify } from '../base/listeners.js';
 import { Overtaken } from '../lease/hold/holder.js';
 import type { LeaseHome } from '../lease/hold/lease-home.js';
@@ -14,7 +14,7 @@ import type { ShardEvent } from './holding.js';
 import { Holdings } from './holdings.js';
 import type { OwnedShard, OwnedShards, OwnShardsOptions } from './owned-shards.js';
 import { plan } from './plan.js';
-import { decodeMap, encodeMap, floorOf, type Member, SHARDS_KEY, type ShardMap } from './shard-map.js';
+import { encodeMap, floorOf, type Member, SHARDS_KEY, type ShardMap, usableMap } from './shard-map.js';
 import { type ShardKey, shardOf } from './shard-of.js';
 
 /** The pauses between attempts to hand on, in milliseconds (T5). */
@@ -170,19 +170,13 @@ export class ShardMember implements OwnedShards {
 
   /** T2: undefined for what cannot be followed. It is reported once, by the second read that shows it. */
   #readMap(object: StoredObject | undefined): ShardMap | undefined {
-    let problem = 'is gone';
-    try {
-      const map = object && decodeMap(object.body);
-      if (map !== undefined && map.epoch >= this.epoch && map.shards.length === this.count) {
-        this.#unusable = 0;
-        return map;
-      }
-      if (map) problem = `has epoch ${map.epoch} after ${this.epoch}, and ${map.shards.length} shards`;
-    } catch (error) {
-      problem = explain(error);
+    const map = usableMap(object, this.epoch, this.count);
+    if (!('problem' in map)) {
+      this.#unusable = 0;
+      return map;
     }
     this.#unusable += 1;
-    if (this.#unusable === 2) this.#emit({ type: 'damaged', key: SHARDS_KEY, problem });
+    if (this.#unusable === 2) this.#emit({ type: 'damaged', key: SHARDS_KEY, ...map });
     return undefined;
   }
 

@@ -1,5 +1,6 @@
 import { acquireLease } from '../../src/lease/acquire/acquire-lease.js';
 import type { Lease } from '../../src/lease/model/lease.js';
+import { StoreSession } from '../../src/lease/session/store-session.js';
 import {
   type OwnedShards,
   type OwnShardsOptions,
@@ -112,6 +113,8 @@ export function shardFleet({ count, nodes = 8, watches = false, durationMs = 15_
   };
   return {
     ...{ clock, bucket, runs, tasks, violations, task, plainTask },
+    /** An operator's session with the store. */
+    session: () => new StoreSession(new MemoryLeaseStore({ clock }, bucket), clock, 1_000),
     map: () => decodeMap(bucket.read(SHARDS_KEY)?.body ?? ''),
     /** How many shards run on each task. */
     counts: () =>

@@ -140,6 +140,14 @@ export const COMMANDS: readonly CommandRow[] = [
     load: async () => (await import('../status/history-command.js')).historyCommand,
   },
   {
+    name: 'shards',
+    description: 'show which node owns which shard, and what is waited for',
+    examples: ['shards --store s3://bucket/prefix --watch', 'shards --json'],
+    options: [JSON_LINE, ['--watch', 'look again every second, until interrupted']],
+    settings: OF_STORE,
+    load: async () => (await import('../status/shards-command.js')).shardsCommand,
+  },
+  {
     name: 'scale',
     description: 'give the cluster more node ids, or fewer, with running tasks on it',
     examples: ['scale 40 --store s3://bucket/prefix', 'scale 10 --drain-timeout 30m'],

@@ -7,7 +7,7 @@ import { allocatedReport, inspectAllocated } from '../../monitor/allocated-statu
 import { type PageRequest, scanPage } from '../../monitor/cluster-page.js';
 import { ClusterReader } from '../../monitor/cluster-reader.js';
 import { DiscoveryComparison } from '../../monitor/discovery/discovery-comparison.js';
-import { type StatusReport, statusReport } from '../../monitor/status-report.js';
+import { statusReport } from '../../monitor/status-report.js';
 import { parseInteger } from '../../settings/values.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
@@ -101,10 +101,10 @@ export function showStatus(
 }
 
 /** What was read, in each of the forms in which it is shown. */
-interface Reading {
+export interface Reading {
   /** Whether there is no cluster. */
   readonly none?: boolean;
-  report(): StatusReport;
+  report(): unknown;
   lines(screen: Screen | undefined, maxLines?: number): readonly string[];
 }
 
@@ -162,9 +162,10 @@ function allocatedReader(zookeeper: ZooKeeper, where: string): Reader {
   };
 }
 
-async function show(
+/** Shows readings as {@link showStatus} does, once or every second. */
+export async function show(
   read: Reader,
-  request: StatusRequest,
+  request: Pick<StatusRequest, 'json' | 'watch' | 'all' | 'limit'>,
   io: Io,
   signal = new AbortController().signal,
 ): Promise<number> {
@@ -178,7 +179,7 @@ async function show(
   return reading.none ? ExitCode.storeUnusable : ExitCode.ok;
 }
 
-async function watch(read: Reader, { json }: StatusRequest, io: Io): Promise<number> {
+async function watch(read: Reader, { json }: Pick<StatusRequest, 'json'>, io: Io): Promise<number> {
   const frame = new Frame(io);
   let reading: Reading | undefined;
   try {

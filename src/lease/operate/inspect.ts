@@ -14,7 +14,7 @@ import {
 } from '../model/lease-state.js';
 import type { TenureHistory } from '../model/tenure-history.js';
 import { readCluster } from '../session/cluster-store.js';
-import type { StoreSession } from '../session/store-session.js';
+import type { SessionCall, StoreSession } from '../session/store-session.js';
 
 /** The status of one node id, from its lease object. */
 export interface NodeStatus {
@@ -98,13 +98,15 @@ export async function inspectCluster(session: StoreSession): Promise<ClusterStat
   return { cluster: cluster.config, nodes };
 }
 
-async function inspectNode(
+/** Reads the lease object of one node id. @throws {StoreError} */
+export async function inspectNode(
   session: StoreSession,
   id: number,
   cluster: ClusterConfig,
-  knowledge: SharedKnowledge,
+  knowledge?: SharedKnowledge,
+  call?: SessionCall,
 ): Promise<NodeStatus> {
-  const object = await session.read(leaseKey(id));
+  const object = await session.read(leaseKey(id), call);
   const reading = readingOf(object, knowledge);
   const judged =
     reading.kind === 'lease' ? { ...reading, lease: revived(reading.lease, cluster.generation) } : reading;
