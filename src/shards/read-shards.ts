@@ -41,3 +41,10 @@ export function shardCounts({ shards }: Pick<ShardMap, 'shards'>) {
   const moving = shards.filter(({ next }) => next !== undefined).length;
   return { owned, moving, orphaned: shards.length - owned };
 }
+
+/** The shards in one line, with what is wrong with their map. */
+export function shardsText({ map, problem }: ShardsReading): string {
+  const { owned, moving, orphaned } = shardCounts(map);
+  const advice = problem === undefined ? '' : `; ${SHARDS_KEY} ${problem}: nodelease init --repair mends it`;
+  return `shards: owned ${owned}, moving ${moving}, orphaned ${orphaned}${advice}`;
+}

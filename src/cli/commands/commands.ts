@@ -92,7 +92,7 @@ export const COMMANDS: readonly CommandRow[] = [
       'init --store s3://bucket/prefix --repair',
     ],
     options: [
-      ['--repair', 'restore damaged lease objects'],
+      ['--repair', 'restore damaged lease objects, and the map of shards'],
       ['--above-version <n>', 'with --repair: a version that no tenure of a damaged node id has exceeded'],
       JSON_LINE,
     ],

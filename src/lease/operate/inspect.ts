@@ -14,7 +14,7 @@ import {
 } from '../model/lease-state.js';
 import type { TenureHistory } from '../model/tenure-history.js';
 import { readCluster } from '../session/cluster-store.js';
-import type { SessionCall, StoreSession } from '../session/store-session.js';
+import type { StoreSession } from '../session/store-session.js';
 
 /** The status of one node id, from its lease object. */
 export interface NodeStatus {
@@ -104,9 +104,8 @@ export async function inspectNode(
   id: number,
   cluster: ClusterConfig,
   knowledge?: SharedKnowledge,
-  call?: SessionCall,
 ): Promise<NodeStatus> {
-  const object = await session.read(leaseKey(id), call);
+  const object = await session.read(leaseKey(id));
   const reading = readingOf(object, knowledge);
   const judged =
     reading.kind === 'lease' ? { ...reading, lease: revived(reading.lease, cluster.generation) } : reading;
