@@ -9,6 +9,7 @@ import { ClusterReader } from '../../monitor/cluster-reader.js';
 import { DiscoveryComparison } from '../../monitor/discovery/discovery-comparison.js';
 import { statusReport } from '../../monitor/status-report.js';
 import { parseInteger } from '../../settings/values.js';
+import { readShards, type ShardsReading, shardCounts } from '../../shards/read-shards.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
 import { complain, sayJson, sayLines } from '../kit/answer.js';
@@ -124,16 +125,24 @@ function storeReader(
       progress.end(),
     );
     const discovery = await comparison?.compare(status);
+    const shards = status && (await readShards(session, status.cluster, { signal }));
     return {
       none: status === undefined,
-      report: () => statusReport(url, status, discovery),
+      report: () => ({ ...statusReport(url, status, discovery), ...shardsReport(shards) }),
       lines: (screen, maxLines) => {
-        if (status !== undefined) return statusTable(status, { screen, maxLines, discovery });
+        if (status !== undefined) return statusTable(status, { screen, maxLines, discovery, shards });
         const none = `There is no cluster at ${url} yet: nodelease init creates one, and so does the first nodelease run.`;
         return [printable(none), ...(discovery === undefined ? [] : [discoverySummary(discovery, screen)])];
       },
     };
   };
+}
+
+/** Left out for a cluster without shards. */
+function shardsReport(shards: ShardsReading | undefined) {
+  if (shards === undefined) return undefined;
+  const { map, problem = null } = shards;
+  return { shards: { count: map.shards.length, epoch: map.epoch, ...shardCounts(map), problem } };
 }
 
 function pageRequest(
