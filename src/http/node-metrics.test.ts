@@ -3,6 +3,7 @@ import performance from 'node:perf_hooks';
 import { Counter, Registry } from 'prom-client';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { shrinkSettings } from '../../test/support/shrunk-cluster.js';
+import { shardFleet } from '../../test/support/shard-fleet.js';
 import { seededRandom, VirtualClock } from '../../test/support/virtual-clock.js';
 import type { Discovery } from '../discovery/discovery.js';
 import { uniqueIds } from '../id/lease-ids.js';
@@ -11,6 +12,7 @@ import { staticLease } from '../lease/hold/static-lease.js';
 import { evictHolder } from '../lease/operate/evict.js';
 import { StoreSession } from '../lease/session/store-session.js';
 import { NodeMonitor } from '../runtime/node-monitor.js';
+import { encodeMap, ownerless, SHARDS_KEY } from '../shards/shard-map.js';
 import { StoreError } from '../store/lease-store.js';
 import { MemoryBucket } from '../store/memory/memory-bucket.js';
 import { MemoryLeaseStore } from '../store/memory/memory-lease-store.js';
@@ -102,6 +104,33 @@ describe('the metrics of a node id', () => {
       expect(Object.keys(text)).not.toContain(`nodelease_lease_${name}`);
     }
     expect(Object.keys(text).join()).not.toMatch(/clock_offset|discovery_state|discovery_ready/);
+  });
+
+  it('show the shards that a node runs, that are to move, and that have no owner, and how old the map is', async () => {
+    const fleet = shardFleet({ count: 4 });
+    const { lease } = await fleet.task({ stopMs: 60_000 });
+    await fleet.untilAllRun();
+    const monitor = new NodeMonitor();
+    const metrics = new NodeMetrics({ monitor, clock: fleet.clock });
+    open.push(metrics);
+    expect(Object.keys(await ours(metrics)).join()).not.toContain('shards');
+    monitor.hold(lease);
+    await fleet.clock.advance(2_000);
+    const before = await ours(metrics);
+    expect(before).toMatchObject({ nodelease_shards_owned: 4, nodelease_shards_moving: 0 });
+    expect(before).toMatchObject({ nodelease_shards_orphaned: 0 });
+    await fleet.clock.advance(2_000);
+    const age = 'nodelease_shards_epoch_age_seconds';
+    expect((await ours(metrics))[age]).toBeCloseTo((before[age] ?? 0) + 2, 3);
+    await fleet.task();
+    await fleet.clock.advance(30_000);
+    expect(await ours(metrics)).toMatchObject({ nodelease_shards_owned: 2, nodelease_shards_moving: 2 });
+    fleet.bucket.remove(SHARDS_KEY);
+    const { epoch } = fleet.tasks[0]?.shards ?? { epoch: 0 };
+    const none = { ...ownerless(epoch + 1, 4), frozen: true };
+    fleet.bucket.create(SHARDS_KEY, encodeMap(none), {});
+    await fleet.clock.advance(6_000);
+    expect(await ours(metrics)).toMatchObject({ nodelease_shards_owned: 0, nodelease_shards_orphaned: 4 });
   });
 
   it('say which version of the package it is', async () => {

@@ -1,6 +1,7 @@
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { Clock } from '../base/clock.js';
 import { VERSION } from '../base/version.js';
+import { homeOf, type ShardFigures } from '../lease/hold/lease-home.js';
 import type { NodeHealth, NodeMonitor, NodePhase } from '../runtime/node-monitor.js';
 import type { MetricsText } from './node-app.js';
 import { nodeCounters } from './node-counters.js';
@@ -137,6 +138,19 @@ function registerGauges(
     'nodelease_discovery_ready',
     'Whether the other nodes know of this tenure, or do not have to: 1 or 0. Absent without ZooKeeper.',
     ({ discovery }) => discovery && Number(discovery.ready),
+  );
+  const ofShards = (name: string, help: string, ask: (figures: ShardFigures) => number) =>
+    value(name, `${help} Absent where the node takes part in no shards.`, () => {
+      const figures = monitor.lease && homeOf(monitor.lease)?.shards?.();
+      return figures ? ask(figures) : null;
+    });
+  ofShards('nodelease_shards_owned', 'Shards that this node runs.', ({ owned }) => owned);
+  ofShards('nodelease_shards_moving', 'Shards of this node that are to move.', ({ moving }) => moving);
+  ofShards('nodelease_shards_orphaned', 'Shards of all that have no owner.', ({ orphaned }) => orphaned);
+  ofShards(
+    'nodelease_shards_epoch_age_seconds',
+    'How long ago the map of shards was changed that this node follows.',
+    ({ epochAgeMs }) => epochAgeMs / 1_000,
   );
   const info = {
     name: 'nodelease_build_info',

@@ -3,7 +3,7 @@ import { concurrently } from '../base/concurrently.js';
 import type { ClusterConfig } from '../lease/model/cluster-config.js';
 import { nativeCodec } from '../lease/model/lease-codec.js';
 import { availability, type LeaseState, leaseKey, mayExceed, nodeIdOf } from '../lease/model/lease-state.js';
-import { readingOf } from '../lease/operate/inspect.js';
+import { type LeaseReading, readingOf } from '../lease/operate/inspect.js';
 import { type StoreSession, UNHURRIED_LISTING_MS } from '../lease/session/store-session.js';
 import type { Interval, ListedObject } from '../store/lease-store.js';
 import type { Member } from './shard-map.js';
@@ -23,6 +23,30 @@ export function isOver({ version }: Member, lease: LeaseState, age: Interval, gr
   if (lease.kind === 'held' && lease.version > version) return true;
   const state = lease.kind === 'retired' ? ({ ...lease, kind: 'released' } as const) : lease;
   return availability(state, age, graceMs).kind === 'free';
+}
+
+/** A lease, as one GET has shown it. */
+export interface ShownLease {
+  readonly id: number;
+  readonly kind: LeaseReading['kind'];
+  /** Vacant for an absent or unreadable object, which proves nothing. */
+  readonly lease: LeaseState;
+  readonly age: Interval;
+}
+
+/** Reads the lease objects of these node ids. @throws {StoreError} */
+export function readLeases(
+  session: StoreSession,
+  ids: readonly number[],
+  signal?: AbortSignal,
+): Promise<ShownLease[]> {
+  const read = async (id: number, own: AbortSignal): Promise<ShownLease> => {
+    const object = await session.read(leaseKey(id), { signal: own });
+    const reading = readingOf(object);
+    const lease: LeaseState = reading.kind === 'lease' ? reading.lease : { kind: 'vacant' };
+    return { id, kind: reading.kind, lease, age: object?.age ?? { min: 0, max: 0 } };
+  };
+  return concurrently(ids, READS, read, signal);
 }
 
 /** What a look needs to know. */
@@ -57,18 +81,7 @@ export async function findMembers({ session, random, config, members, me, signal
   for (const { id } of members) held.delete(id);
   const joins = !members.includes(me);
   const ids = new Set([...doubtful.map(({ id }) => id), ...(joins ? held : [])]);
-  const found = await concurrently(
-    [...ids].slice(0, MAX_READS),
-    READS,
-    async (id, own) => {
-      const object = await session.read(leaseKey(id), { signal: own });
-      const reading = readingOf(object);
-      // Neither an absent nor an unreadable object proves anything.
-      const lease: LeaseState = reading.kind === 'lease' ? reading.lease : { kind: 'vacant' };
-      return { id, lease, age: object?.age ?? { min: 0, max: 0 } };
-    },
-    signal,
-  );
+  const found = await readLeases(session, [...ids].slice(0, MAX_READS), signal);
   const stay = members.filter(
     (member) => !found.some(({ id, lease, age }) => id === member.id && isOver(member, lease, age, graceMs)),
   );

@@ -2,7 +2,10 @@ import { withTimeout } from '../base/abort.js';
 import type { Clock } from '../base/clock.js';
 import type { LeaseEvent } from '../lease/model/lease.js';
 
-/** Ends the work on a shard. It settles when the work has ended: then another node may run the shard. */
+/**
+ * Ends the work on a shard. It resolves when the work has ended: then another node may run the shard. Where it
+ * rejects, the shard stays with this node until its lease ends.
+ */
 export type StopShard = () => Promise<void> | void;
 
 /** Begins the work on a shard. Resolves to what ends it. */
@@ -60,7 +63,7 @@ export class Holding {
     return this.#abort.signal.aborted;
   }
 
-  /** Resolves when the work has ended. */
+  /** Resolves when the work has ended, or its stop has failed. */
   stop(): Promise<void> {
     this.#ended ??= this.#end();
     return this.#ended;
@@ -94,15 +97,19 @@ export class Holding {
     const { clock, stopTimeoutMs } = this.options;
     this.state = 'stopping';
     this.#emit({ type: 'stopping', deadline: clock.monotonic() + stopTimeoutMs });
-    const work = this.#begun
-      .then((stop) => stop?.())
-      .catch((error) => this.#emit({ type: 'failed', error }))
-      .then(() => true);
-    if ((await withTimeout(clock, stopTimeoutMs, work)) !== true) {
-      const error = new Error(`shard ${this.shard} has not stopped within ${stopTimeoutMs} ms`);
+    const work = this.#begun.then((stop) => stop?.()).then(() => true);
+    const fail = (error: unknown) => {
       this.#emit({ type: 'failed', error });
       this.#abort.abort(error);
-      await work;
+    };
+    try {
+      if ((await withTimeout(clock, stopTimeoutMs, work)) !== true) {
+        fail(new Error(`shard ${this.shard} has not stopped within ${stopTimeoutMs} ms`));
+        await work;
+      }
+    } catch (error) {
+      // The work may still run. So it is not handed on, and the end of the lease ends it (T5, T7).
+      return fail(error);
     }
     this.#emit({ type: 'stopped' });
     this.onEnded();

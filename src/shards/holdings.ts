@@ -5,7 +5,7 @@ import type { OwnedShard } from './owned-shards.js';
 import { type Member, SHARDS_KEY, type ShardMap } from './shard-map.js';
 
 export interface HoldingsOptions extends HoldingOptions {
-  readonly lease: Lease;
+  readonly lease: Pick<Lease, 'isValid'>;
   readonly random: RandomSource;
   /** How far apart owners stop what is to move, in milliseconds for each owner (T9). */
   readonly staggerMs: number;
@@ -24,9 +24,14 @@ export class Holdings {
 
   constructor(private readonly options: HoldingsOptions) {}
 
+  /** Whether nothing runs, and nothing still ends. */
+  get areIdle(): boolean {
+    return this.#all.size === 0;
+  }
+
   /** Whether all work has ended, and no more begins. */
   get haveEnded(): boolean {
-    return this.#isLeaving && this.#all.size === 0;
+    return this.#isLeaving && this.areIdle;
   }
 
   runs(shard: number): boolean {
@@ -66,7 +71,7 @@ export class Holdings {
     return given;
   }
 
-  /** Stops all, and begins no more. Resolves when the work has ended. */
+  /** Stops all, and begins no more. Resolves when the work has ended, or its stop has failed. */
   async leave(): Promise<void> {
     this.#isLeaving = true;
     await Promise.all([...this.#all.values()].map((holding) => holding.stop()));

@@ -1,6 +1,6 @@
 import { onAbort, withTimeout } from '../base/abort.js';
 import { type Backoff, backoffMs } from '../base/backoff.js';
-import { explain, NodeLeaseError } from '../base/errors.js';
+import { NodeLeaseError } from '../base/errors.js';
 import { notify } from '../base/listeners.js';
 import { Overtaken } from '../lease/hold/holder.js';
 import type { LeaseHome } from '../lease/hold/lease-home.js';
@@ -14,7 +14,8 @@ import type { ShardEvent } from './holding.js';
 import { Holdings } from './holdings.js';
 import type { OwnedShard, OwnedShards, OwnShardsOptions } from './owned-shards.js';
 import { plan } from './plan.js';
-import { decodeMap, encodeMap, floorOf, type Member, SHARDS_KEY, type ShardMap } from './shard-map.js';
+import { shardCounts } from './read-shards.js';
+import { encodeMap, floorOf, type Member, SHARDS_KEY, type ShardMap, usableMap } from './shard-map.js';
 import { type ShardKey, shardOf } from './shard-of.js';
 
 /** The pauses between attempts to hand on, in milliseconds (T5). */
@@ -43,8 +44,9 @@ export class ShardMember implements OwnedShards {
   readonly #renewEveryMs: number;
   readonly #holdings: Holdings;
   readonly #emit: (event: ShardEvent) => void;
-  /** The map of the highest epoch that was read (T2). */
+  /** The map of the highest epoch that was read (T2), and when it was written, on the monotonic clock. */
   #map: ShardMap;
+  #writtenAt = Number.NaN;
   /** How many reads in a row have shown no map that can be followed. */
   #unusable = 0;
   /** When this member draws next, on the monotonic clock. */
@@ -66,7 +68,12 @@ export class ShardMember implements OwnedShards {
       staggerMs: session.store.minWriteIntervalMs ?? STAGGER_MS,
       onEnded: () => this.#wake(),
     });
-    this.#mark();
+    home.shards = () => ({
+      owned: this.owned.length,
+      moving: this.#map.shards.filter(({ owner, next }) => next && owner === this.#me).length,
+      orphaned: shardCounts(this.#map).orphaned,
+      epochAgeMs: home.clock.monotonic() - this.#writtenAt,
+    });
     const leave = () => this[Symbol.asyncDispose]();
     home.leave = leave;
     onAbort(lease.retiring, leave);
@@ -105,8 +112,9 @@ export class ShardMember implements OwnedShards {
     const handedOn = new Promise<void>((resolve) => {
       this.#handedOn = resolve;
     });
-    home.mark({ shards: undefined, address: undefined });
     await this.#holdings.leave();
+    // Without the mark, no repair waits for this tenure (T10, 7).
+    if (this.#holdings.areIdle) void home.mark({});
     this.#wake();
     await withTimeout(home.clock, LEAVE_TIMEOUT_MS, handedOn, signal).catch(() => undefined);
   }
@@ -144,11 +152,13 @@ export class ShardMember implements OwnedShards {
     const object = await session.read(SHARDS_KEY, { signal });
     const map = this.#readMap(object);
     if (object === undefined || map === undefined) return;
-    this.#follow(map);
+    this.#follow(map, object.age.min);
     const known = this.#me;
     const { haveEnded } = this.#holdings;
     if (haveEnded && known === undefined) return this.#handedOn();
     const me = known ?? { id: lease.id, version: lease.version, address };
+    // T10, 6: it has no owner, and gets none.
+    if (map.frozen) return;
     const given = this.#holdings.given(map, known);
     const looks = this.#isDrawn(object) && this.#leaving === undefined;
     if (!looks && !haveEnded && given.size === 0) return;
@@ -164,45 +174,38 @@ export class ShardMember implements OwnedShards {
     // T1: an outcome that is not known is read in the next round.
     const { status } = await session.write(SHARDS_KEY, content, object.etag, { signal });
     if (status === 'conflict') throw new Overtaken('another task has changed the map');
-    this.#follow(next);
+    this.#follow(next, 0);
     if (haveEnded) this.#handedOn();
   }
 
   /** T2: undefined for what cannot be followed. It is reported once, by the second read that shows it. */
   #readMap(object: StoredObject | undefined): ShardMap | undefined {
-    let problem = 'is gone';
-    try {
-      const map = object && decodeMap(object.body);
-      if (map !== undefined && map.epoch >= this.epoch && map.shards.length === this.count) {
-        this.#unusable = 0;
-        return map;
-      }
-      if (map) problem = `has epoch ${map.epoch} after ${this.epoch}, and ${map.shards.length} shards`;
-    } catch (error) {
-      problem = explain(error);
+    const map = usableMap(object, this.epoch, this.count);
+    if (!('problem' in map)) {
+      this.#unusable = 0;
+      return map;
     }
     this.#unusable += 1;
-    if (this.#unusable === 2) this.#emit({ type: 'damaged', key: SHARDS_KEY, problem });
+    if (this.#unusable === 2) this.#emit({ type: 'damaged', key: SHARDS_KEY, ...map });
     return undefined;
   }
 
-  #follow(map: ShardMap): void {
+  #follow(map: ShardMap, ageMs: number): void {
+    const { home, address } = this.options;
     const isNew = map.epoch > this.epoch;
+    if (isNew) this.#writtenAt = home.clock.monotonic() - ageMs;
     this.#map = map;
     if (isNew) this.#emit({ type: 'epoch', epoch: map.epoch });
-    if (isNew && this.#leaving === undefined) this.#mark();
     this.#holdings.follow(map, this.#me);
+    // T10, 6: a repair takes the epoch of a frozen map for the proof that nothing runs any more.
+    if (this.#leaving === undefined && (!map.frozen || this.#holdings.areIdle))
+      void home.mark({ shards: { epoch: map.epoch }, address });
   }
 
   /** This tenure in the map that it follows. */
   get #me(): Member | undefined {
     const { id, version } = this.options.lease;
     return this.#map.members.find((member) => member.id === id && member.version === version);
-  }
-
-  #mark(): void {
-    const { home, address } = this.options;
-    home.mark({ shards: { epoch: this.epoch }, address });
   }
 
   /**

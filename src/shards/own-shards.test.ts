@@ -139,6 +139,9 @@ describe('shards', () => {
     await inVirtualTime(fleet.clock, leave(first));
     await fleet.clock.advance(60_000);
     expect(fleet.running()).toBe(16);
+    await inVirtualTime(fleet.clock, leave(fleet.tasks[1] as ShardTask));
+    await fleet.clock.advance(60_000);
+    expect(fleet.running()).toBe(16);
     expect(writes).toBeGreaterThan(8);
     expect(fleet.violations).toEqual([]);
   });
@@ -257,6 +260,31 @@ describe('shards', () => {
     expect(fleet.violations).toEqual([]);
   });
 
+  it('whose stop rejects stay with their owner until its lease ends, since the work may still run', async () => {
+    const fleet = shardFleet({ count: 4 });
+    const signals: AbortSignal[] = [];
+    const failing = await fleet.task({
+      start: (_, { signal }) => {
+        signals.push(signal);
+        return () => Promise.reject(new Error('cannot close'));
+      },
+    });
+    await fleet.clock.advance(10_000);
+    const other = await fleet.task();
+    await fleet.clock.advance(60_000);
+    expect(fleet.map().shards.filter(({ next }) => next !== undefined)).toHaveLength(2);
+    expect(failing.shards.stopping).toHaveLength(2);
+    expect(other.shards.owned).toEqual([]);
+    expect(signals.filter(({ aborted }) => aborted)).toHaveLength(2);
+    expect(failing.events.filter(({ type }) => type === 'failed')).toHaveLength(2);
+    // The release ends the tenure, also where each stop fails.
+    const begun = fleet.clock.monotonic();
+    await inVirtualTime(fleet.clock, failing.lease.release());
+    expect(fleet.clock.monotonic() - begun).toBeLessThan(2_500);
+    await fleet.clock.advance(10_000);
+    expect(other.shards.owned).toHaveLength(4);
+  });
+
   it('that cannot be begun are reported, and handed on after a renewal period', async () => {
     const fleet = shardFleet({ count: 2 });
     const start = async () => {
@@ -274,7 +302,8 @@ describe('shards', () => {
     const fleet = shardFleet({ count: 4 });
     const { lease, shards } = await fleet.task();
     const object = () => JSON.parse(fleet.bucket.read(`${lease.id}.json`)?.body ?? '');
-    expect(object()).not.toHaveProperty('shards');
+    // Before it has read the map.
+    expect(object()).toMatchObject({ shards: { epoch: 0 } });
     await fleet.clock.advance(11_000);
     expect(object()).toMatchObject({ shards: { epoch: 2 }, address: 'task-0:80' });
     await inVirtualTime(fleet.clock, leave({ shards }));

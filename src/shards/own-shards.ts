@@ -1,8 +1,10 @@
+import { orAborted } from '../base/abort.js';
 import { ConfigError } from '../base/errors.js';
 import { checkKnown } from '../base/option-check.js';
 import { Overtaken } from '../lease/hold/holder.js';
 import { homeOf } from '../lease/hold/lease-home.js';
 import type { Lease } from '../lease/model/lease.js';
+import { readExistingCluster } from '../lease/session/cluster-store.js';
 import { isStoreAway, whileStoreIsAway } from '../lease/session/store-retry.js';
 import { ShardMember } from './member.js';
 import type { OwnedShards, OwnShardsOptions } from './owned-shards.js';
@@ -53,6 +55,13 @@ export async function ownShards(lease: Lease, options: OwnShardsOptions): Promis
     { clock, random, signal, until: Number.POSITIVE_INFINITY },
     (error) => isStoreAway(error) || error instanceof Overtaken,
   );
-  const config = await retry((call, attempt) => ensureMap(session, count, call, attempt));
+  await retry((call, attempt) => ensureMap(session, count, call, attempt));
+  // T10, 5: a repair waits for each lease with the mark. So the mark comes first, and nothing that was read
+  // before is used.
+  await orAborted(home.mark({ shards: { epoch: 0 }, address: options.address }), signal);
+  const { config } = await retry((call) => readExistingCluster(session, call)).catch((error) => {
+    void home.mark({});
+    throw error;
+  });
   return new ShardMember({ ...options, stopTimeoutMs, lease, home, session, config, signal });
 }

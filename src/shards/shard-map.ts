@@ -1,10 +1,11 @@
-import { ConfigError } from '../base/errors.js';
+import { ConfigError, explain } from '../base/errors.js';
 import { Overtaken } from '../lease/hold/holder.js';
 import { type ClusterConfig, MAX_SHARDS } from '../lease/model/cluster-config.js';
 import { LeaseUnreadableError, parseObject, readInteger } from '../lease/model/lease-codec.js';
 import { MAX_NODE_IDS } from '../lease/model/lease-state.js';
 import { changeCluster, readExistingCluster } from '../lease/session/cluster-store.js';
 import type { SessionCall, StoreSession } from '../lease/session/store-session.js';
+import type { StoredObject } from '../store/lease-store.js';
 
 /** After how many attempts a task no longer waits for the map of another one. */
 const PATIENT_ATTEMPTS = 8;
@@ -42,15 +43,18 @@ export interface Shard {
  */
 export interface ShardMap {
   readonly epoch: number;
+  /** During a repair: no shard has an owner, or gets one (T10). */
+  readonly frozen?: boolean;
   readonly members: readonly Member[];
   readonly shards: readonly Shard[];
 }
 
 /** The body of the map. */
-export function encodeMap({ epoch, members, shards }: ShardMap): string {
+export function encodeMap({ epoch, frozen, members, shards }: ShardMap): string {
   const index = new Map<Member | undefined, number>(members.map((member, at) => [member, at]));
   return JSON.stringify({
     epoch,
+    ...(frozen && { frozen }),
     count: shards.length,
     members: members.map(({ id, version, address }) => [id, version, ...(address ? [address] : [])]),
     owner: shards.map(({ owner }) => index.get(owner) ?? -1),
@@ -67,6 +71,8 @@ export function decodeMap(body: string): ShardMap {
   const members = Object.values(readList(fields, 'members')).map(readMember);
   if (new Set(members.map(({ id, version }) => `${id}/${version}`)).size < members.length)
     unusable('members');
+  const frozen = fields.frozen === true;
+  if (frozen && members.length > 0) unusable('frozen');
   const [owner, since] = [readList(fields, 'owner', count), readList(fields, 'since', count)];
   const next = Object(fields.next) as Fields;
   if (Object.keys(next).some((shard) => !(Number(shard) < count))) unusable('next');
@@ -77,7 +83,31 @@ export function decodeMap(body: string): ShardMap {
     since: readInteger(since, String(shard), 0, epoch),
     next: shard in next ? memberOf(next, shard) : undefined,
   }));
-  return { epoch, members, shards };
+  return { epoch, ...(frozen && { frozen }), members, shards };
+}
+
+/**
+ * The map, or why it cannot be followed: it has an epoch from this one on, and that many shards (T2).
+ */
+export function usableMap(
+  object: StoredObject | undefined,
+  from: number,
+  count: number,
+): ShardMap | { readonly problem: string } {
+  if (object === undefined) return { problem: 'is gone' };
+  try {
+    const map = decodeMap(object.body);
+    if (map.epoch >= from && map.shards.length === count) return map;
+    return { problem: `has epoch ${map.epoch} after ${from}, and ${map.shards.length} shards` };
+  } catch (error) {
+    return { problem: error instanceof LeaseUnreadableError ? error.problem : explain(error) };
+  }
+}
+
+/** The first map of a series, or one that follows it: no shard has an owner. */
+export function ownerless(epoch: number, count: number, frozen = false): ShardMap {
+  const shards = Array.from({ length: count }, () => ({ owner: undefined, since: 0, next: undefined }));
+  return { epoch, frozen, members: [], shards };
 }
 
 type Fields = Record<string, unknown>;
@@ -136,7 +166,7 @@ export async function ensureMap(
   }
   if (shards?.created) return cluster.config;
   const object = shards && (await session.read(SHARDS_KEY, call));
-  const isMade = object !== undefined && epochOf(object.body) > floorOf(cluster.config);
+  const isMade = !('problem' in usableMap(object, floorOf(cluster.config) + 1, count));
   if (shards !== undefined && !isMade && attempt < PATIENT_ATTEMPTS)
     throw new Overtaken('another task makes the map');
   const series = shards === undefined ? 0 : (shards.series ?? 0) + 1;
@@ -145,20 +175,9 @@ export async function ensureMap(
   const changed = await changeCluster(session, cluster, change, call);
   if (changed === undefined) throw new Overtaken('another task has changed cluster.json');
   if (!isMade) {
-    const none = Array.from({ length: count }, () => ({ owner: undefined, since: 0, next: undefined }));
-    const body = encodeMap({ epoch: floorOf(changed.config) + 1, members: [], shards: none });
+    const body = encodeMap(ownerless(floorOf(changed.config) + 1, count));
     const { status } = await session.write(SHARDS_KEY, { body, metadata: {} }, object?.etag, call);
     if (status === 'conflict') throw new Overtaken('another task makes the map');
   }
   return ensureMap(session, count, call, attempt);
-}
-
-/** 0 for an object that is no map. */
-function epochOf(body: string): number {
-  try {
-    return decodeMap(body).epoch;
-  } catch (error) {
-    if (error instanceof LeaseUnreadableError) return 0;
-    throw error;
-  }
 }

@@ -1,6 +1,6 @@
 import { plainProtocol } from './comparison/plain-protocol.js';
 import { type Engine, observedEngine, shardsEngine, shippedEngine, stickyEngine } from './engine.js';
-import { FAULT_KINDS } from './world/conditions.js';
+import { FAULT_KINDS, MAP_DAMAGED } from './world/conditions.js';
 import { RECIPE_FAULTS } from './zookeeper/conditions.js';
 
 /** The engines that a simulation can run, by the name that `--engine` takes. */
@@ -21,5 +21,6 @@ export const ENGINE_NAMES: readonly string[] = [...Object.keys(ENGINES), RECIPES
 
 /** The kinds of faults that there are in the world of this engine. */
 export function faultKindsOf(engine: string): readonly string[] {
-  return engine === RECIPES ? RECIPE_FAULTS : FAULT_KINDS;
+  if (engine === RECIPES) return RECIPE_FAULTS;
+  return ENGINES[engine]?.ownsShards ? [...FAULT_KINDS, MAP_DAMAGED] : FAULT_KINDS;
 }

@@ -17,8 +17,8 @@ export const SHARD_PLANTS: readonly Plant[] = [
   }),
   plant('map-goes-back', 'a tenure acts on an epoch below one that it has read (T2)', {
     file: member,
-    from: 'map.epoch >= this.epoch && ',
-    to: '',
+    from: 'usableMap(object, this.epoch, this.count)',
+    to: 'usableMap(object, 1, this.count)',
   }),
   plant('token-kept', 'a shard keeps its token when it gets another owner (T3)', {
     file: 'src/shards/plan.js',
@@ -34,6 +34,11 @@ export const SHARD_PLANTS: readonly Plant[] = [
     file: holdings,
     from: 'if (this.#all.has(shard) || this.#givenUp.get(shard) === token)',
     to: 'if (this.#all.has(shard))',
+  }),
+  plant('start-without-lease', 'a shard begins although the lease is not valid any more (T4)', {
+    file: holdings,
+    from: 'if (this.#isLeaving || !this.options.lease.isValid())',
+    to: 'if (this.#isLeaving)',
   }),
   plant(
     'handed-on-running',
@@ -75,6 +80,26 @@ export const SHARD_PLANTS: readonly Plant[] = [
     file: member,
     from: 'this.#holdings.abort(signal.reason)',
     to: 'this.#holdings.leave()',
+  }),
+  plant('takes-no-notice', 'a shard that a followed map takes away runs on (T8, T10)', {
+    file: holdings,
+    from: 'if (!isMine && !holding.isAborted)',
+    to: 'if (false)',
+  }),
+  plant('mark-late', 'a task reads the map before its lease shows that it takes part (T10, 5)', {
+    file: 'src/shards/own-shards.js',
+    from: 'await orAborted(home.mark({ shards: { epoch: 0 }, address: options.address }), signal);',
+    to: 'void home.mark({ shards: { epoch: 0 }, address: options.address });',
+  }),
+  plant('shows-early', 'a lease shows a frozen epoch while work still ends (T10, 6)', {
+    file: member,
+    from: '(!map.frozen || this.#holdings.areIdle)',
+    to: 'true',
+  }),
+  plant('repair-without-waiting', 'a repair opens the map while shards run by an earlier one (T10, 7)', {
+    file: 'src/shards/repair-shards.js',
+    from: '.filter((lease) => !hasStopped(lease, first, drawn.config))',
+    to: '.filter(() => false)',
   }),
   plant('no-look', 'no member looks whether others have gone (T9, liveness)', {
     file: member,

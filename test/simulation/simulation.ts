@@ -6,12 +6,14 @@ import {
   drawConditions,
   EPOCH_MS,
   type FaultKind,
+  MAP_DAMAGED,
   type PlannedFault,
   type SimulationSize,
   shardsBoundMs,
 } from './world/conditions.js';
 import { Host } from './world/host.js';
 import { Machine } from './world/machine.js';
+import { planMapDamage } from './world/map-damage.js';
 import { Scaling } from './world/scaling.js';
 import { SimulatedProcess } from './world/simulated-process.js';
 import { SimulatedStore } from './world/simulated-store.js';
@@ -77,6 +79,8 @@ export async function simulate(seed: number, options: SimulationOptions = {}): P
       befall(fault, `${number} ${described(fault)}`, world, started),
     );
   }
+  const only: ReadonlySet<string> | undefined = options.only;
+  if (ownsShards && only?.has(MAP_DAMAGED) !== false) planMapDamage(world);
   const endAt = conditions.endAt + (ownsShards ? shardsBoundMs(conditions) : 0);
   await scheduler.run(endAt, (actor) => {
     if (actor instanceof SimulatedProcess) invariants.afterStep(actor);

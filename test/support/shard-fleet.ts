@@ -1,5 +1,6 @@
 import { acquireLease } from '../../src/lease/acquire/acquire-lease.js';
 import type { Lease } from '../../src/lease/model/lease.js';
+import { StoreSession } from '../../src/lease/session/store-session.js';
 import {
   type OwnedShards,
   type OwnShardsOptions,
@@ -57,9 +58,11 @@ export function shardFleet({ count, nodes = 8, watches = false, durationMs = 15_
   const violations: string[] = [];
   const lastToken = new Map<number, number>();
 
-  const task = async (own: Partial<OwnShardsOptions> & { stopMs?: number } = {}): Promise<ShardTask> => {
+  const task = async (
+    own: Partial<OwnShardsOptions> & { stopMs?: number; fault?: ShardFault } = {},
+  ): Promise<ShardTask> => {
     const name = `task-${tasks.length}`;
-    const network: ShardTask['network'] = { fault: undefined };
+    const network: ShardTask['network'] = { fault: own.fault };
     const calls: MemoryCall[] = [];
     const events: ShardEvent[] = [];
     const intercept: MemoryIntercept = async (call, apply) => {
@@ -79,7 +82,7 @@ export function shardFleet({ count, nodes = 8, watches = false, durationMs = 15_
     const settings = { store, clock, random: seededRandom(tasks.length + 1), taskId: name };
     const acquiring = acquireLease({ ...settings, nodes, durationMs, graceMs: 1_000 });
     const lease = await inVirtualTime(clock, acquiring);
-    const { stopMs = 200, ...options } = own;
+    const { stopMs = 200, fault: _, ...options } = own;
     const start = (shard: number, { token, signal }: { token: number; signal: AbortSignal }): StopShard => {
       const run = { task: name, shard, token, signal, from: clock.monotonic(), to: Number.POSITIVE_INFINITY };
       for (const other of runs)
@@ -112,6 +115,8 @@ export function shardFleet({ count, nodes = 8, watches = false, durationMs = 15_
   };
   return {
     ...{ clock, bucket, runs, tasks, violations, task, plainTask },
+    /** An operator's session with the store. */
+    session: () => new StoreSession(new MemoryLeaseStore({ clock }, bucket), clock, 1_000),
     map: () => decodeMap(bucket.read(SHARDS_KEY)?.body ?? ''),
     /** How many shards run on each task. */
     counts: () =>

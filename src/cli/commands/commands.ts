@@ -92,7 +92,7 @@ export const COMMANDS: readonly CommandRow[] = [
       'init --store s3://bucket/prefix --repair',
     ],
     options: [
-      ['--repair', 'restore damaged lease objects'],
+      ['--repair', 'restore damaged lease objects, and the map of shards'],
       ['--above-version <n>', 'with --repair: a version that no tenure of a damaged node id has exceeded'],
       JSON_LINE,
     ],
@@ -138,6 +138,14 @@ export const COMMANDS: readonly CommandRow[] = [
     settings: OF_STORE,
     examples: ['history 3 --store s3://my-bucket/orders', 'history --at 02:14 --store s3://my-bucket/orders'],
     load: async () => (await import('../status/history-command.js')).historyCommand,
+  },
+  {
+    name: 'shards',
+    description: 'show which node owns which shard, and what is waited for',
+    examples: ['shards --store s3://bucket/prefix --watch', 'shards --json'],
+    options: [JSON_LINE, ['--watch', 'look again every second, until interrupted']],
+    settings: OF_STORE,
+    load: async () => (await import('../status/shards-command.js')).shardsCommand,
   },
   {
     name: 'scale',

@@ -1,10 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { capturedIo } from '../../../test/support/captured-io.js';
+import { shardFleet } from '../../../test/support/shard-fleet.js';
 import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
 import { StoreUnusableError } from '../../base/errors.js';
 import { acquireLease } from '../../lease/acquire/acquire-lease.js';
 import { encodeCluster, newCluster } from '../../lease/model/cluster-config.js';
 import { StoreSession } from '../../lease/session/store-session.js';
+import { SHARDS_KEY } from '../../shards/shard-map.js';
 import { MemoryBucket } from '../../store/memory/memory-bucket.js';
 import { type MemoryIntercept, MemoryLeaseStore } from '../../store/memory/memory-lease-store.js';
 import type { Io } from '../terminal/io.js';
@@ -189,6 +191,44 @@ describe('nodelease init --repair', () => {
       complaints: '',
     });
     expect((await said(repair(session, 9, io))).answer).toMatch(/nothing to do/);
+  });
+
+  it('mends the map of shards after the leases, and names the nodes that it waits for', async () => {
+    const fleet = shardFleet({ count: 4 });
+    await fleet.task();
+    const crashed = await fleet.task();
+    await fleet.clock.advance(40_000);
+    crashed.network.fault = () => new Promise(() => undefined);
+    fleet.bucket.remove(SHARDS_KEY);
+    const io = capturedIo(undefined, fleet.clock);
+    expect(await inTime(fleet.clock, repair(fleet.session(), undefined, io, { json: true }))).toBe(0);
+    expect(JSON.parse(io.answer())).toEqual({
+      store: 'memory:',
+      shards: { problem: 'is gone', epoch: 2 ** 32 + 2 },
+      repairs: [],
+    });
+    const waits = io.complaints().trimEnd().split('\n');
+    expect(waits.at(-1)).toBe(
+      'nodelease: shards.json: no shard runs until all nodes have stopped theirs: waiting for node id ' +
+        `${crashed.lease.id}; nodelease release ID --force ends the wait for a node that hangs`,
+    );
+    expect(await repair(fleet.session(), undefined, io)).toBe(0);
+    expect(io.answer()).toContain('no lease object at memory: is damaged: nothing to do\n');
+    fleet.bucket.remove(SHARDS_KEY);
+    await inTime(fleet.clock, repair(fleet.session(), undefined, io));
+    expect(io.answer()).toContain(`shards.json is gone: mended, from epoch ${2 ** 33 + 2} on\n`);
+  });
+
+  it('leaves the map of shards as it is while a lease object cannot be restored', async () => {
+    const fleet = shardFleet({ count: 4, nodes: 3 });
+    await fleet.task();
+    await fleet.clock.advance(40_000);
+    fleet.bucket.remove(SHARDS_KEY);
+    fleet.bucket.remove('2.json');
+    const io = capturedIo(undefined, fleet.clock);
+    expect(await inTime(fleet.clock, repair(fleet.session(), undefined, io))).toBe(69);
+    expect(fleet.bucket.read(SHARDS_KEY)).toBeUndefined();
+    expect(fleet.running()).toBe(4);
   });
 
   it('fails where there is no cluster', async () => {

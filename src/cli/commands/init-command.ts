@@ -12,6 +12,8 @@ import { ClusterReader } from '../../monitor/cluster-reader.js';
 import { damageOf } from '../../monitor/listed-cluster.js';
 import type { Settings } from '../../settings/settings.js';
 import { parseInteger } from '../../settings/values.js';
+import { repairShards } from '../../shards/repair-shards.js';
+import { SHARDS_KEY } from '../../shards/shard-map.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
 import { answer, complain, say, sayJson } from '../kit/answer.js';
@@ -20,7 +22,7 @@ import { onAllocated, onZooKeeper } from '../kit/on-zookeeper.js';
 import { interruptible, onStore } from '../kit/reported.js';
 import type { Io } from '../terminal/io.js';
 import { ProgressLine } from '../terminal/progress-line.js';
-import { formatDuration, formatSetting, pluralize } from '../terminal/text.js';
+import { formatDuration, formatSetting, pluralize, someOf } from '../terminal/text.js';
 
 /** The options of `init`, as they are on the command line. */
 interface InitOptions {
@@ -169,10 +171,19 @@ export async function repair(
   const onWait = (ms: number) =>
     complain(io, `watching damaged lease objects for ${formatDuration(ms)}: somebody may hold them`);
   const repairs = await repairCluster({ session, clock: io.clock, aboveVersion, onWait });
+  const isRestored = repairs.every(({ version }) => version !== undefined);
+  const onWaitFor = (ids: readonly number[]) =>
+    complain(
+      io,
+      `${SHARDS_KEY}: no shard runs until all nodes have stopped theirs: waiting for node id ${someOf(ids.map(String))}; ` +
+        'nodelease release ID --force ends the wait for a node that hangs',
+    );
+  const shards = isRestored ? await repairShards({ session, ...io, onWait: onWaitFor }) : undefined;
   const { url: store } = session.store;
   if (json)
     sayJson(io, {
       store,
+      ...(shards && { shards }),
       repairs: repairs.map(({ id, problem, version = null, kept = null }) => ({
         id,
         problem,
@@ -180,9 +191,10 @@ export async function repair(
         kept,
       })),
     });
+  else if (shards) say(io, `${SHARDS_KEY} ${shards.problem}: mended, from epoch ${shards.epoch} on`);
   else if (repairs.length === 0) say(io, `no lease object at ${store} is damaged: nothing to do`);
   for (const done of repairs) if (!json || done.version === undefined) sayRepair(done, io);
-  return repairs.every(({ version }) => version !== undefined) ? ExitCode.ok : ExitCode.storeUnusable;
+  return isRestored ? ExitCode.ok : ExitCode.storeUnusable;
 }
 
 const WHY_KEPT: Readonly<Record<NonNullable<Repair['kept']>, string>> = {

@@ -4,6 +4,7 @@ import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.
 import { decodeCluster, encodeCluster, newCluster } from '../../lease/model/cluster-config.js';
 import { initializeCluster } from '../../lease/operate/initialize.js';
 import { StoreSession } from '../../lease/session/store-session.js';
+import { encodeMap, ownerless, SHARDS_KEY } from '../../shards/shard-map.js';
 import { StoreError } from '../../store/lease-store.js';
 import { MemoryBucket } from '../../store/memory/memory-bucket.js';
 import { type MemoryIntercept, MemoryLeaseStore } from '../../store/memory/memory-lease-store.js';
@@ -53,6 +54,22 @@ describe('nodelease doctor', () => {
     );
     expect(lines.at(-1)).toBe('All is well.');
     expect(bucket.list()).toEqual(before);
+  });
+
+  it('shows the shards of a cluster that has some, and a map that needs a repair as a fault', async () => {
+    const { session, bucket, examined } = scene();
+    const config = { ...newCluster({ nodes: 1 }), shards: { count: 2, created: true } };
+    bucket.create('cluster.json', encodeCluster(config), {});
+    bucket.create(SHARDS_KEY, encodeMap(ownerless(1, 2)), {});
+    const ofShards = ({ findings }: Diagnosis) => findings.filter(({ id }) => id === 'shards');
+    expect(ofShards(await examined())).toEqual([
+      { id: 'shards', title: 'shards', status: 'ok', detail: 'shards: owned 0, moving 0, orphaned 2' },
+    ]);
+    bucket.remove(SHARDS_KEY);
+    const { code, complaints } = shown(await examined());
+    expect(code).toBe(69);
+    expect(complaints).toContain('shards.json is gone: nodelease init --repair mends it');
+    expect(ofShards(await examine(session, { ...quick, clock: new VirtualClock() }))[0]?.status).toBe('fault');
   });
 
   it('says that the prices are those of S3 where requests go to another server, unless that server’s prices are given', async () => {

@@ -2,6 +2,7 @@ import { explain } from '../../base/errors.js';
 import { markCluster, readCluster } from '../../lease/session/cluster-store.js';
 import { whileStoreIsBusy } from '../../lease/session/store-retry.js';
 import { type StoreSession, UNHURRIED_LISTING_MS } from '../../lease/session/store-session.js';
+import { readShards, shardsText } from '../../shards/read-shards.js';
 import { type ProbeOptions, probeStore, THOROUGH } from '../../store/probe/probe.js';
 import { ExitCode } from '../exit-codes.js';
 import { complain, sayJson, sayLines } from '../kit/answer.js';
@@ -112,6 +113,10 @@ export async function examine(
       facts.status = await whenNotBusy(() => checkUp(session, options));
       facts.cost = costReport(facts.status?.cluster, terms);
       findings.push(...clusterFindings(facts.status));
+      const { cluster } = facts.status ?? {};
+      const shards = cluster && (await whenNotBusy(() => readShards(session, cluster, { signal })));
+      if (shards)
+        findings.push(finding('shards', shards.problem ? 'fault' : 'ok', shardsText(shards), 'shards'));
       const reason = facts.status?.cluster.proofFailed;
       if (reason !== undefined) {
         const accepted = options.accept === true && facts.probe.ok && (await acceptStore(session));

@@ -7,8 +7,9 @@ import { allocatedReport, inspectAllocated } from '../../monitor/allocated-statu
 import { type PageRequest, scanPage } from '../../monitor/cluster-page.js';
 import { ClusterReader } from '../../monitor/cluster-reader.js';
 import { DiscoveryComparison } from '../../monitor/discovery/discovery-comparison.js';
-import { type StatusReport, statusReport } from '../../monitor/status-report.js';
+import { statusReport } from '../../monitor/status-report.js';
 import { parseInteger } from '../../settings/values.js';
+import { readShards, type ShardsReading, shardCounts } from '../../shards/read-shards.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
 import { complain, sayJson, sayLines } from '../kit/answer.js';
@@ -101,10 +102,10 @@ export function showStatus(
 }
 
 /** What was read, in each of the forms in which it is shown. */
-interface Reading {
+export interface Reading {
   /** Whether there is no cluster. */
   readonly none?: boolean;
-  report(): StatusReport;
+  report(): unknown;
   lines(screen: Screen | undefined, maxLines?: number): readonly string[];
 }
 
@@ -124,16 +125,24 @@ function storeReader(
       progress.end(),
     );
     const discovery = await comparison?.compare(status);
+    const shards = status && (await readShards(session, status.cluster, { signal }));
     return {
       none: status === undefined,
-      report: () => statusReport(url, status, discovery),
+      report: () => ({ ...statusReport(url, status, discovery), ...shardsReport(shards) }),
       lines: (screen, maxLines) => {
-        if (status !== undefined) return statusTable(status, { screen, maxLines, discovery });
+        if (status !== undefined) return statusTable(status, { screen, maxLines, discovery, shards });
         const none = `There is no cluster at ${url} yet: nodelease init creates one, and so does the first nodelease run.`;
         return [printable(none), ...(discovery === undefined ? [] : [discoverySummary(discovery, screen)])];
       },
     };
   };
+}
+
+/** Left out for a cluster without shards. */
+function shardsReport(shards: ShardsReading | undefined) {
+  if (shards === undefined) return undefined;
+  const { map, problem = null } = shards;
+  return { shards: { count: map.shards.length, epoch: map.epoch, ...shardCounts(map), problem } };
 }
 
 function pageRequest(
@@ -162,9 +171,10 @@ function allocatedReader(zookeeper: ZooKeeper, where: string): Reader {
   };
 }
 
-async function show(
+/** Shows readings as {@link showStatus} does, once or every second. */
+export async function show(
   read: Reader,
-  request: StatusRequest,
+  request: Pick<StatusRequest, 'json' | 'watch' | 'all' | 'limit'>,
   io: Io,
   signal = new AbortController().signal,
 ): Promise<number> {
@@ -178,7 +188,7 @@ async function show(
   return reading.none ? ExitCode.storeUnusable : ExitCode.ok;
 }
 
-async function watch(read: Reader, { json }: StatusRequest, io: Io): Promise<number> {
+async function watch(read: Reader, { json }: Pick<StatusRequest, 'json'>, io: Io): Promise<number> {
   const frame = new Frame(io);
   let reading: Reading | undefined;
   try {

@@ -6,6 +6,7 @@ import { type AllocatedStatus, widthNeededBy } from '../../monitor/allocated-sta
 import type { RestoreReport } from '../../monitor/camunda-cluster.js';
 import { type PagedCluster, problemOf } from '../../monitor/listed-cluster.js';
 import { type DiscoveryStatusReport, expiresInMs, type NodeDiscovery } from '../../monitor/status-report.js';
+import { type ShardsReading, shardsText } from '../../shards/read-shards.js';
 import type { Interval } from '../../store/lease-store.js';
 import { type Color, type Paint, paintFor } from '../terminal/color.js';
 import type { Screen } from '../terminal/io.js';
@@ -38,6 +39,8 @@ interface StatusTableOptions {
   readonly maxLines?: number | undefined;
   /** How the discovery tree shows the node ids; undefined without discovery. */
   readonly discovery?: DiscoveryStatusReport | undefined;
+  /** The map of shards; undefined for a cluster without. */
+  readonly shards?: ShardsReading | undefined;
 }
 
 /** What a table shows, wherever the node ids come from. */
@@ -60,7 +63,7 @@ interface NodeTable {
  */
 export function statusTable(status: PagedCluster, options: StatusTableOptions): string[] {
   const { nodes, cluster, page, draining, camunda } = status;
-  const { screen, discovery } = options;
+  const { screen, discovery, shards } = options;
   const holders = someOf(draining.map(({ id, taskId }) => `${id} (${taskId ?? 'unknown task'})`));
   const beyond = `draining: ${pluralize(draining.length, 'node id')} beyond the cluster's size held still: ${holders}`;
   const more =
@@ -84,6 +87,9 @@ export function statusTable(status: PagedCluster, options: StatusTableOptions): 
             restore.problem === null ? 'dim' : 'red',
           ),
         ),
+        ...(shards
+          ? [fitLine(shardsText(shards), screen, shards.problem === undefined ? undefined : 'red')]
+          : []),
         ...(discovery === undefined ? [] : [discoverySummary(discovery, screen)]),
       ],
     },

@@ -180,7 +180,7 @@ export abstract class Holder<E extends TenureLostError> implements AsyncDisposab
     const { clock, tracer } = this.holding;
     while (this.isHeld) {
       try {
-        await sleepUntil(clock, this.renewAt, this.ending);
+        await sleepUntil(clock, () => this.renewAt, this.ending);
         if (clock.monotonic() >= this.#stopAt) this.#giveUp('no renewal came through in time');
         else await tracer.span('nodelease.renew', this.facts, () => this.renew());
       } catch (error) {

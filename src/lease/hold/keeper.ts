@@ -60,6 +60,7 @@ export class Keeper extends NodeHolder {
   #uncertain = false;
   #known: KnownNodes = {};
   #mark: LeaseMark = {};
+  #marked: () => void = () => undefined;
   readonly #retiring = new AbortController();
   readonly #time: StoreTenureTime;
   readonly #expiresAfterMs: number;
@@ -85,6 +86,9 @@ export class Keeper extends NodeHolder {
     });
     const mark = (given: LeaseMark) => {
       this.#mark = given;
+      return new Promise<void>((resolve) => {
+        this.#marked = resolve;
+      });
     };
     setHome(this, { clock, random, session: async () => session, mark });
     this.start();
@@ -123,9 +127,13 @@ export class Keeper extends NodeHolder {
     await this.#readSettings();
   }
 
-  /** Whether this node makes wider ids that its lease does not record yet. `scale` waits for the record. */
+  /**
+   * Whether this node makes wider ids that its lease does not record yet, for which `scale` waits, or takes
+   * part in shards, and its lease does not show it yet.
+   */
   get #hasNews(): boolean {
-    return this.#time.adopted.idWidth > this.#held.idWidth;
+    const { shards } = this.#mark;
+    return this.#time.adopted.idWidth > this.#held.idWidth || (!this.#held.shards && shards !== undefined);
   }
 
   /**
@@ -226,6 +234,7 @@ export class Keeper extends NodeHolder {
     this.#held = held;
     this.#etag = etag;
     this.#sentAt = sentAt;
+    if (held.shards?.epoch === this.#mark.shards?.epoch) this.#marked();
     for (const renewal of this.#sent.keys()) if (renewal < held.renewal) this.#sent.delete(renewal);
   }
 

@@ -9,10 +9,27 @@ export interface LeaseHome {
   readonly random: RandomSource;
   /** A session with the store of the lease, closed with the lease: its own, where that is in this thread. */
   session(): Promise<StoreSession>;
-  /** Sets what further renewals write in addition. */
-  mark(mark: LeaseMark): void;
+  /**
+   * Sets what further renewals write in addition: the first mark at once. Resolves when the lease shows it,
+   * unless another one has replaced it.
+   */
+  mark(mark: LeaseMark): Promise<void>;
+  /** For the metrics, where the node takes part in shards. */
+  shards?: () => ShardFigures;
   /** Ends the work. `release()` awaits it while the lease is still renewed (rule 8). Must not reject. */
   leave?: () => Promise<void>;
+}
+
+/** The shards as this node knows them. */
+export interface ShardFigures {
+  /** How many it runs. */
+  readonly owned: number;
+  /** How many of its own are to move to another node. */
+  readonly moving: number;
+  /** How many have no owner, of all. */
+  readonly orphaned: number;
+  /** How long ago the map was changed, in milliseconds. */
+  readonly epochAgeMs: number;
 }
 
 const homes = new WeakMap<Lease, LeaseHome>();

@@ -247,7 +247,8 @@ export function renewed(
 ): HeldLease {
   return {
     ...held,
-    ...change.mark,
+    shards: change.mark?.shards,
+    address: change.mark?.address,
     ...(change.width.idWidth > held.idWidth && change.width),
     renewal: change.renewal,
     timestamp: Math.max(held.timestamp, Math.floor(change.storeNow) + held.durationMs),

@@ -98,11 +98,12 @@ export async function inspectCluster(session: StoreSession): Promise<ClusterStat
   return { cluster: cluster.config, nodes };
 }
 
-async function inspectNode(
+/** Reads the lease object of one node id. @throws {StoreError} */
+export async function inspectNode(
   session: StoreSession,
   id: number,
   cluster: ClusterConfig,
-  knowledge: SharedKnowledge,
+  knowledge?: SharedKnowledge,
 ): Promise<NodeStatus> {
   const object = await session.read(leaseKey(id));
   const reading = readingOf(object, knowledge);

@@ -82,7 +82,10 @@ class KeeperThread {
         this.#lease?.setKnownNodes(message.versions);
         break;
       case 'mark':
-        if (this.#lease) homeOf(this.#lease)?.mark(message.mark);
+        if (this.#lease)
+          void homeOf(this.#lease)
+            ?.mark(message.mark)
+            .then(() => this.#post({ type: 'marked' }));
         break;
       case 'prepare':
         this.#makesIds = true;

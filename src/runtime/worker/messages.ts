@@ -39,6 +39,8 @@ export type FromWorker =
   | { readonly type: 'prepared'; readonly error?: WireError }
   /** The number of bits that ids must have for the node id; answered by `adopted`. */
   | { readonly type: 'width'; readonly idWidth: number }
+  /** The lease shows the last mark. */
+  | { readonly type: 'marked' }
   | { readonly type: 'lost'; readonly error: WireError }
   | { readonly type: 'released' };
 

@@ -3,7 +3,7 @@ import { Worker } from 'node:worker_threads';
 import { onAbort } from '../../base/abort.js';
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { ConfigError } from '../../base/errors.js';
-import { afterWork, setHome } from '../../lease/hold/lease-home.js';
+import { afterWork, type LeaseHome, setHome } from '../../lease/hold/lease-home.js';
 import type { TenureTime } from '../../lease/hold/tenure-time.js';
 import {
   type Lease,
@@ -66,6 +66,7 @@ class WorkerLease implements Lease {
   #state: 'held' | 'lost' | 'released' = 'held';
   #releasing: Promise<void> | undefined;
   #ended: () => void = () => undefined;
+  #marked: () => void = () => undefined;
   #threadGone = false;
 
   constructor(private readonly parts: WorkerLeaseParts) {
@@ -80,7 +81,13 @@ class WorkerLease implements Lease {
       send: (message) => this.#send(message),
     });
     const { random, session } = parts;
-    setHome(this, { clock, random, session, mark: (mark) => this.#send({ type: 'mark', mark }) });
+    const mark: LeaseHome['mark'] = (given) => {
+      this.#send({ type: 'mark', mark: given });
+      return new Promise((resolve) => {
+        this.#marked = resolve;
+      });
+    };
+    setHome(this, { clock, random, session, mark });
   }
 
   get signal(): AbortSignal {
@@ -135,6 +142,7 @@ class WorkerLease implements Lease {
     else if (message.type === 'lost') this.#lose(fromWire(message.error) as LeaseLostError);
     else if (message.type === 'width') this.#time.widen(message.idWidth);
     else if (message.type === 'prepared') this.#time.prepared(message.error && fromWire(message.error));
+    else if (message.type === 'marked') this.#marked();
     else if (message.type === 'released') this.#ended();
   }
 

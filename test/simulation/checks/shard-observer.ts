@@ -1,5 +1,6 @@
 import type { Lease } from '../../../src/lease/model/lease.js';
-import { decodeMap } from '../../../src/shards/shard-map.js';
+import { decodeMap, SHARDS_KEY } from '../../../src/shards/shard-map.js';
+import { MAP_DAMAGED } from '../world/conditions.js';
 import type { SimulatedProcess } from '../world/simulated-process.js';
 import type { World } from '../world/world.js';
 
@@ -92,6 +93,11 @@ export class ShardObserver {
 
   /** With the faults over for long enough, every shard runs, if there is a task to run it. */
   atEnd(): void {
+    const { bucket, counts } = this.world;
+    if (counts.faults.has(MAP_DAMAGED) && bucket.read(SHARDS_KEY)?.body.includes('"owner"') !== true)
+      this.fail('liveness', 'the map of shards is not repaired');
+    else if (bucket.read(SHARDS_KEY)?.body.includes('"frozen"'))
+      this.fail('liveness', 'the map of shards is frozen');
     // One whose id is being retired has left for good (T7).
     const tasks = [...this.#tasks].filter(
       ({ process, lease }) => process.alive && lease.isValid() && !lease.retiring.aborted,

@@ -70,6 +70,9 @@ export const STANDING_FAULTS = [
   'release',
 ] as const;
 
+/** With shards only: their map is deleted or overwritten, and operators repair it. */
+export const MAP_DAMAGED = 'map-damaged';
+
 export type NetworkFault = (typeof NETWORK_FAULTS)[number];
 export type PlannedFaultKind = (typeof PLANNED_FAULTS)[number];
 export type FaultKind = NetworkFault | PlannedFaultKind | (typeof STANDING_FAULTS)[number];

@@ -13,7 +13,7 @@ import { MemoryBucket } from '../../../src/store/memory/memory-bucket.js';
 import { observedAge } from '../../../src/store/observed-age.js';
 import { timeless, UNKNOWN_AGE } from '../../support/timeless-store.js';
 import { Invariants } from '../checks/invariants.js';
-import { type Conditions, EPOCH_MS, type FaultKind } from './conditions.js';
+import { type Conditions, EPOCH_MS, type FaultKind, type MAP_DAMAGED } from './conditions.js';
 import { Dice } from './dice.js';
 import { Machine } from './machine.js';
 import { OutsideLeases } from './outside-leases.js';
@@ -31,7 +31,7 @@ export interface Counts {
   /** Unique ids that were made. */
   ids: number;
   /** How often a fault of each kind happened; 1 for one that is there from the beginning on. */
-  readonly faults: Map<FaultKind, number>;
+  readonly faults: Map<FaultKind | typeof MAP_DAMAGED, number>;
 }
 
 export interface WorldOptions {
@@ -126,7 +126,7 @@ export class World {
    *
    * @param name the same in every run of the seed in which it is drawn
    */
-  happens(kind: FaultKind, name: string): boolean {
+  happens(kind: FaultKind | typeof MAP_DAMAGED, name: string): boolean {
     if (this.options.allowed?.has(name) === false) return false;
     this.counts.faults.set(kind, (this.counts.faults.get(kind) ?? 0) + 1);
     this.happened.push(name);

@@ -1,0 +1,50 @@
+import type { ClusterConfig } from '../lease/model/cluster-config.js';
+import type { SessionCall, StoreSession } from '../lease/session/store-session.js';
+import type { StoredObject } from '../store/lease-store.js';
+import { floorOf, ownerless, SHARDS_KEY, type ShardMap, usableMap } from './shard-map.js';
+
+/** The map of a cluster with shards, as its operators see it. */
+export interface ShardsReading {
+  /** Without owners, and of epoch 0, while it cannot be used, or no task has made it yet. */
+  readonly map: ShardMap;
+  readonly object: StoredObject | undefined;
+  /** Why a repair is due, as a sentence without its subject and full stop (T10). */
+  readonly problem: string | undefined;
+}
+
+/**
+ * Reads the map.
+ *
+ * @param shown the highest epoch that a lease is known to show
+ * @returns undefined for a cluster without shards
+ * @throws {StoreError}
+ */
+export async function readShards(
+  session: StoreSession,
+  config: ClusterConfig,
+  call: SessionCall = {},
+  shown = 0,
+): Promise<ShardsReading | undefined> {
+  const { shards } = config;
+  if (shards === undefined) return undefined;
+  const object = await session.read(SHARDS_KEY, call);
+  const found = usableMap(object, Math.max(floorOf(config) + 1, shown), shards.count);
+  if (!('problem' in found))
+    return { map: found, object, problem: found.frozen ? 'is frozen by a repair' : undefined };
+  // Until then an absent map is no damage.
+  return { map: ownerless(0, shards.count), object, problem: shards.created ? found.problem : undefined };
+}
+
+/** How many shards have an owner, are to move to another one, and have no owner. */
+export function shardCounts({ shards }: Pick<ShardMap, 'shards'>) {
+  const owned = shards.filter(({ owner }) => owner !== undefined).length;
+  const moving = shards.filter(({ next }) => next !== undefined).length;
+  return { owned, moving, orphaned: shards.length - owned };
+}
+
+/** The shards in one line, with what is wrong with their map. */
+export function shardsText({ map, problem }: ShardsReading): string {
+  const { owned, moving, orphaned } = shardCounts(map);
+  const advice = problem === undefined ? '' : `; ${SHARDS_KEY} ${problem}: nodelease init --repair mends it`;
+  return `shards: owned ${owned}, moving ${moving}, orphaned ${orphaned}${advice}`;
+}
