@@ -4,9 +4,6 @@ import { packageRoot } from '../../test/support/package-root.js';
 import type { Cell } from './cell.js';
 import { stormChart } from './chart.js';
 
-const PAGE = join(packageRoot, 'docs/storm.md');
-const CHART = join(packageRoot, 'docs/images/storm.svg');
-
 /**
  * Puts tables into the page of the documentation, between the comments that bear their names, and the chart
  * beside it.
@@ -14,8 +11,14 @@ const CHART = join(packageRoot, 'docs/images/storm.svg');
  * @throws Error when the page has no place for one of them
  */
 export function writePage(tables: Readonly<Record<string, string>>, charted: readonly Cell[]): void {
-  writeFileSync(PAGE, withTables(readFileSync(PAGE, 'utf8'), tables));
-  writeFileSync(CHART, stormChart(charted));
+  writeTables('docs/storm.md', tables);
+  writeFileSync(join(packageRoot, 'docs/images/storm.svg'), stormChart(charted));
+}
+
+/** @throws Error when the page has no place for one of them */
+export function writeTables(page: string, tables: Readonly<Record<string, string>>): void {
+  const path = join(packageRoot, page);
+  writeFileSync(path, withTables(readFileSync(path, 'utf8'), tables));
 }
 
 /** @throws Error when the page has no place for one of them */
@@ -23,7 +26,7 @@ export function withTables(page: string, tables: Readonly<Record<string, string>
   return Object.entries(tables).reduce((text, [name, table]) => {
     const [before, after] = [`<!-- ${name} -->\n`, `\n<!-- end of ${name} -->`];
     const [begin, end] = [text.indexOf(before), text.indexOf(after)];
-    if (begin < 0 || end < begin) throw new Error(`${PAGE}: there is no ${before.trim()} … ${after.trim()}`);
+    if (begin < 0 || end < begin) throw new Error(`there is no ${before.trim()} … ${after.trim()}`);
     return text.slice(0, begin + before.length) + table + text.slice(end);
   }, page);
 }

@@ -22,6 +22,8 @@ export interface ShapedStoreOptions {
   readonly random: RandomSource;
   /** Whether its conditions have to be put to the test before anybody relies on them, as those of S3. */
   readonly remote: boolean;
+  /** Called for each write that is sent. */
+  readonly onWrite?: (key: string) => void;
 }
 
 /**
@@ -74,6 +76,7 @@ export class ShapedStore implements LeaseStore {
     metadata: Readonly<Record<string, string>>,
     options?: StoreCallOptions,
   ): Promise<WriteResult> {
+    this.options.onWrite?.(key);
     return this.#request('put', () => this.options.bucket.create(key, body, metadata), options);
   }
 
@@ -84,6 +87,7 @@ export class ShapedStore implements LeaseStore {
     etag: string,
     options?: StoreCallOptions,
   ): Promise<WriteResult> {
+    this.options.onWrite?.(key);
     return this.#request('put', () => this.options.bucket.replace(key, body, metadata, etag), options);
   }
 

@@ -7,12 +7,22 @@ import { closeSync, constants, openSync, writeSync } from 'node:fs';
  */
 export type ActorKind = 'run' | 'library';
 
+/** The numbers of shards and locks in acts. Node ids are smaller. */
+export const FIRST = { shard: 10_000, lock: 20_000 };
+
+/** What a number in acts means. */
+export function describeId(id: number): string {
+  if (id >= FIRST.lock) return `lock ${id - FIRST.lock}`;
+  return id >= FIRST.shard ? `shard ${id - FIRST.shard}` : `node id ${id}`;
+}
+
 /**
- * Something done under a node id: what must not happen twice at a time. Times are microseconds of the
+ * Something done under a node id, a shard or a lock: what must not happen twice at a time. Times are microseconds of the
  * machine's CLOCK_MONOTONIC.
  */
 export interface Act {
   readonly nodeId: number;
+  /** The fencing token. */
   readonly version: number;
   readonly taskId: string;
   readonly kind: ActorKind;

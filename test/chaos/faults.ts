@@ -1,7 +1,7 @@
 import type { RandomSource } from '../../src/base/clock.js';
 import type { ProxyFaults } from '../support/network/proxies.js';
 import type { ActorKind } from './act.js';
-import type { Task } from './slot.js';
+import type { SlotSpec, Task } from './slot.js';
 
 /** What a fault hits. */
 export interface Target {
@@ -17,7 +17,7 @@ export interface FaultKind {
   /** A task has at most one fault of its network and one of its processes at a time. */
   readonly of: 'network' | 'processes';
   /** Which tasks it can hit; all unless it is given. */
-  readonly only?: ActorKind;
+  readonly only?: ActorKind | 'shards';
   /** How long it lasts, in lease durations; a fault without it is over at once. */
   readonly lasts?: readonly [least: number, most: number];
   /** Brings it about. */
@@ -122,6 +122,13 @@ export const FAULTS: readonly FaultKind[] = [
     happened: proxy.dropNextReply((head) => /^(PUT |POST \/v3\/kv\/txn )/.test(head)),
     end: () => proxy.heal(),
   })),
+  {
+    ...network('lost reply to a write of the map', 12, [1, 3], ({ proxy }) => ({
+      happened: proxy.dropNextReply(isMapWrite),
+      end: () => proxy.heal(),
+    })),
+    only: 'shards',
+  },
   pause('supervisor', 6, 'run'),
   pause('child', 3, 'run'),
   pause('group', 6, 'run'),
@@ -134,14 +141,22 @@ export const FAULTS: readonly FaultKind[] = [
   signal('SIGTERM', 'supervisor', 'SIGTERM', 16),
 ];
 
+/** Whether a request writes the map of shards, to S3 or to etcd. */
+function isMapWrite(head: string, body: string): boolean {
+  const keys = [...body.matchAll(/"key":"([^"]+)"/g)].map(([, key = '']) => Buffer.from(key, 'base64'));
+  return head.startsWith('POST /v3/kv/txn ')
+    ? keys.some((key) => key.toString().endsWith('/shards.json'))
+    : /^PUT \S+\/shards\.json/.test(head);
+}
+
 /** Draws one of the faults that can hit a task of this kind. */
 export function drawFault(
-  kind: ActorKind,
+  { kind, shards }: SlotSpec,
   busy: ReadonlySet<FaultKind['of']>,
   random: RandomSource,
 ): FaultKind | undefined {
   const possible = FAULTS.filter(
-    (fault) => !busy.has(fault.of) && (fault.only === undefined || fault.only === kind),
+    ({ of, only = kind }) => !busy.has(of) && (only === 'shards' ? shards > 0 : only === kind),
   );
   let left = random.next() * possible.reduce((sum, { weight }) => sum + weight, 0);
   return possible.find(({ weight }) => {

@@ -2,8 +2,12 @@
 // nothing was wrong, 1 otherwise, 64 for a wrong call.
 
 import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { killAll } from '../support/processes.js';
+import { nonlinear } from '../support/programs/porcupine.js';
 import { startEtcdCluster } from '../support/servers/etcd-cluster.js';
 import { startMinio } from '../support/servers/minio.js';
 import { type ChaosStore, etcdChaosStore, s3ChaosStore } from './chaos-store.js';
@@ -20,6 +24,8 @@ interface Flags {
   readonly tasks: number;
   readonly ids: number;
   readonly duration: number;
+  readonly shards: number;
+  readonly linear?: boolean;
 }
 
 function readFlags(args: readonly string[]): Flags {
@@ -35,6 +41,8 @@ function readFlags(args: readonly string[]): Flags {
       randomBytes(4).readUInt32LE(),
     )
     .addOption(new Option('--store <kind>', 'what holds the leases').choices(['s3', 'etcd']).default('s3'))
+    .option('--shards <n>', 'how many shards they share as well, each with a lock', number(0, 4_096, true), 0)
+    .option('--linear', 'checks the history of all acts with Porcupine, which needs Go')
     .option('--tasks <n>', 'how many tasks there are at a time', number(2, 100, true), 10)
     .option('--ids <n>', 'how many node ids they share', number(1, 100, true), 5)
     .option('--duration <time>', 'how long a lease lasts, such as 3s or 1500ms', duration, 3_000)
@@ -70,10 +78,12 @@ async function startStore(
   return { store: await s3ChaosStore(s3), description: s3.description, stop };
 }
 
-async function chaos({ minutes, seed, store: kind, tasks, ids, duration }: Flags): Promise<number> {
+async function chaos({ minutes, seed, store: kind, duration, linear, ...fleet }: Flags): Promise<number> {
   const interrupted = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interrupted.abort());
   const { store, description, stop } = await startStore(kind);
+  const folder = linear ? await mkdtemp(join(tmpdir(), 'nodelease-history-')) : undefined;
+  const history = folder && join(folder, 'acts');
   const terminal = process.stderr.isTTY;
   console.log(`seed ${seed}, on ${description}`);
   const onProgress: ChaosOptions['onProgress'] = (progress) => {
@@ -86,21 +96,22 @@ async function chaos({ minutes, seed, store: kind, tasks, ids, duration }: Flags
       store,
       lengthMs: minutes * 60_000,
       seed,
-      tasks,
-      ids,
+      ...fleet,
+      ...(history && { history }),
       durationMs: duration,
       onProgress,
       signal,
     });
     if (terminal) process.stderr.write('\r\x1b[K');
     console.log(summary(result));
-    const failures = failuresOf(result);
+    const failures = [...failuresOf(result), ...(history ? await nonlinear(history) : [])];
     for (const failure of failures) console.log(`\nFAILED: ${failure}`);
     if (interrupted.signal.aborted) console.log('\nFAILED: interrupted');
     return failures.length > 0 || interrupted.signal.aborted ? EXIT.failed : EXIT.passed;
   } finally {
     await killAll();
     await stop();
+    if (folder) await rm(folder, { recursive: true });
   }
 }
 

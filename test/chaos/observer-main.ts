@@ -1,7 +1,7 @@
-// The observer's process: `node observer-main.js PIPE`. Judges what comes through the pipe and tells its
+// The observer's process: `node observer-main.js PIPE [HISTORY]`. Judges what comes through the pipe and tells its
 // parent what it found.
 
-import { constants, openSync } from 'node:fs';
+import { appendFileSync, constants, openSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { parseAct } from './act.js';
 import { Judge } from './judge.js';
@@ -10,7 +10,7 @@ import { END_OF_ACTS, type Observation } from './observer.js';
 /** How often the parent is told, in milliseconds. */
 const TELL_EVERY_MS = 500;
 
-const [path = ''] = process.argv.slice(2);
+const [path = '', history] = process.argv.slice(2);
 const judge = new Judge();
 const tell = (observation: Observation, then?: () => void) =>
   process.send?.(observation, undefined, undefined, then);
@@ -26,6 +26,8 @@ let rest = '';
 pipe.setEncoding('latin1').on('data', (text: string) => {
   const lines = (rest + text).split('\n');
   rest = lines.pop() ?? '';
+  const acts = lines.filter((line) => line !== END_OF_ACTS);
+  if (history !== undefined) appendFileSync(history, acts.map((line) => `${line}\n`).join(''));
   for (const line of lines) {
     if (line !== END_OF_ACTS) judge.see(parseAct(line));
     else tell({ type: 'findings', findings: judge.findings }, () => process.exit());

@@ -37,12 +37,13 @@ export interface Observer {
  * Starts an observer in a process of its own, so that neither the tasks nor the troublemakers can hold it up.
  *
  * @param folder where its pipe is made
+ * @param history a file that gets each act as a line
  * @throws Error when it does not get ready
  */
-export async function startObserver(folder: string): Promise<Observer> {
+export async function startObserver(folder: string, history?: string): Promise<Observer> {
   const pipe = join(folder, 'acts');
   await promisify(execFile)('mkfifo', ['-m', '600', pipe]);
-  const observer = fork(harnessFile('test/chaos/observer-main.ts'), [pipe], {
+  const observer = fork(harnessFile('test/chaos/observer-main.ts'), [pipe, ...(history ? [history] : [])], {
     execArgv: [],
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   });

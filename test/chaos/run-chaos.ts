@@ -30,6 +30,10 @@ export interface ChaosOptions {
   readonly tasks?: number;
   /** How many node ids they share. @default 5 */
   readonly ids?: number;
+  /** How many shards they share; then each task is a program, and contends for a lock. @default 0 */
+  readonly shards?: number;
+  /** A file that gets each act as a line. @default none */
+  readonly history?: string;
   /** The lease's duration, in milliseconds. @default 3000 */
   readonly durationMs?: number;
   /** Called every now and then. */
@@ -52,6 +56,7 @@ export interface ChaosResult extends Omit<ChaosProgress, 'glance'> {
   readonly findings: Findings;
   readonly specs: readonly SlotSpec[];
   readonly ids: number;
+  readonly shards: number;
   readonly durationMs: number;
   readonly graceMs: number;
   /** What was wrong with the objects in the store. */
@@ -63,6 +68,8 @@ export interface ChaosResult extends Omit<ChaosProgress, 'glance'> {
 }
 
 const GRACE_MS = 1_000;
+/** How much slower the faults of a fleet with shards follow each other. */
+const SHARDS_PACE = 4;
 const TELL_EVERY_MS = 500;
 /** How often the time is looked at, in milliseconds. */
 const LOOK_EVERY_MS = 50;
@@ -79,7 +86,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
   const folder = await mkdtemp(join(tmpdir(), 'nodelease-chaos-'));
   let observer: Observer | undefined;
   try {
-    observer = await startObserver(folder);
+    observer = await startObserver(folder, options.history);
     return await observed(options, observer);
   } finally {
     observer?.kill();
@@ -88,7 +95,8 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 }
 
 async function observed(options: ChaosOptions, observer: Observer): Promise<ChaosResult> {
-  const { store, lengthMs, patienceMs = 0, seed, tasks = 10, ids = 5, durationMs = 3_000 } = options;
+  const { store, lengthMs, patienceMs = 0, seed, durationMs = 3_000 } = options;
+  const { shards = 0, tasks = 10, ids = 5 } = options;
   const { url, endpoint } = store.address();
   const operator = {
     options: ['--store', url, ...(endpoint === '' ? [] : ['--endpoint', endpoint])],
@@ -98,7 +106,7 @@ async function observed(options: ChaosOptions, observer: Observer): Promise<Chao
 
   const random = seededRandom(seed);
   const surroundings: Surroundings = { store, pipe: observer.pipe };
-  const slots = slotSpecs(tasks).map((spec) => new Slot(spec, surroundings, random));
+  const slots = slotSpecs(tasks, shards).map((spec) => new Slot(spec, surroundings, random));
   const faults: FaultRecord[] = [];
   const watch = new StoreWatch(store.read, ids);
   // Aborts when the time is up, when the caller wants it, or when something failed. Not made by
@@ -118,7 +126,9 @@ async function observed(options: ChaosOptions, observer: Observer): Promise<Chao
     faults,
     ends: slots.flatMap(({ ends }) => ends),
   });
-  const least = leastTenures({ elapsedMs: lengthMs, lengthMs, ids, durationMs, graceMs: GRACE_MS });
+  const leases = leastTenures({ elapsedMs: lengthMs, lengthMs, ids, durationMs, graceMs: GRACE_MS });
+  // Each shard is to change hands, and locks count as well.
+  const least = leases + 3 * shards;
   const isTelling = () => {
     const acted = slots.filter(
       ({ task, ends }) => task?.acting !== undefined || ends.some(({ taskId }) => taskId !== undefined),
@@ -137,7 +147,10 @@ async function observed(options: ChaosOptions, observer: Observer): Promise<Chao
   try {
     for (const slot of slots) await slot.open();
     await Promise.all([
-      makeTrouble({ slots, random, durationMs, ids, operator, signal }, (fault) => faults.push(fault)),
+      makeTrouble(
+        { slots, random, durationMs, ids, operator, signal, pace: shards > 0 ? SHARDS_PACE : 1 },
+        (fault) => faults.push(fault),
+      ),
       watch.watch(signal),
       store.harm?.(seededRandom(seed ^ 1), signal, (fault) => faults.push(fault)),
     ]);
@@ -150,13 +163,14 @@ async function observed(options: ChaosOptions, observer: Observer): Promise<Chao
   }
   const leftovers = await endLeftovers(slots);
   const findings = await observer.finish();
-  await watch.finish(findings.tenures);
+  await watch.finish(findings.tenures.filter(({ nodeId }) => nodeId < ids));
   const { glance: _, ...facts } = progress();
   return {
     ...facts,
     findings,
     specs: slots.map(({ spec }) => spec),
     ids,
+    shards,
     durationMs,
     graceMs: GRACE_MS,
     storeProblems: [...watch.problems],
@@ -167,13 +181,14 @@ async function observed(options: ChaosOptions, observer: Observer): Promise<Chao
 
 /**
  * Every other one runs `nodelease run`; two of each kind have a host whose wall clock is wrong; library tasks
- * renew inline and in a worker by turns.
+ * renew inline and in a worker by turns. With shards all are library tasks.
  */
-export function slotSpecs(tasks: number): SlotSpec[] {
+export function slotSpecs(tasks: number, shards = 0): SlotSpec[] {
   return Array.from({ length: tasks }, (_, number) => ({
     number,
-    kind: number % 2 === 0 ? ('run' as const) : ('library' as const),
-    keeper: number % 4 === 1 ? ('inline' as const) : ('worker' as const),
+    kind: shards === 0 && number % 2 === 0 ? ('run' as const) : ('library' as const),
+    shards,
+    keeper: number % 4 < 2 ? ('inline' as const) : ('worker' as const),
     clockHours: ([10, 10, -10, -10] as const)[number % 10] ?? (0 as const),
   }));
 }

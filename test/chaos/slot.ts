@@ -16,6 +16,8 @@ export interface SlotSpec {
   readonly kind: ActorKind;
   /** Where a library task renews its lease; of no meaning for `run`. */
   readonly keeper: 'inline' | 'worker';
+  /** How many shards its tasks share, each of them with a lock as well; 0 for node ids alone. */
+  readonly shards: number;
   /** How far the wall clock of its host is off, in hours. */
   readonly clockHours: 0 | 10 | -10;
 }
@@ -163,7 +165,7 @@ export class Slot {
     const program = harnessFile('test/chaos/library-actor.ts');
     return runProcess(
       process.execPath,
-      [program, pipe, url, endpoint, this.spec.keeper, String(ACQUIRE_TIMEOUT_MS)],
+      [program, pipe, url, endpoint, this.spec.keeper, `${ACQUIRE_TIMEOUT_MS}`, `${this.spec.shards}`],
       { env },
     );
   }

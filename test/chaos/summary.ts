@@ -1,3 +1,4 @@
+import { describeId, FIRST } from './act.js';
 import type { Tenure, Violation } from './judge.js';
 import type { ChaosProgress, ChaosResult } from './run-chaos.js';
 import type { SlotSpec } from './slot.js';
@@ -36,7 +37,7 @@ export function leastTenures({
 
 /** What is wrong with a run; nothing, when it passed. */
 export function failuresOf(result: ChaosResult): string[] {
-  const { findings, storeProblems, specs, ends, leftovers, faults } = result;
+  const { findings, storeProblems, specs, ends, leftovers, faults, shards } = result;
   const failures = [
     ...findings.violations.map((violation) => describeViolation(violation, result)),
     ...storeProblems,
@@ -48,6 +49,8 @@ export function failuresOf(result: ChaosResult): string[] {
     );
   const acted = ends.filter(({ taskId }) => taskId !== undefined).map(({ spec }) => spec);
   if (least >= TELLING_TENURES) failures.push(...absentees(specs, acted));
+  const moved = shardTenures(result);
+  if (moved < 2 * shards) failures.push(`only ${moved} tenures of ${shards} shards were seen`);
   if (faults.length === 0) failures.push('no fault happened');
   if (findings.disordered > 0)
     failures.push(`${findings.disordered} acts came out of order: the observer cannot be trusted`);
@@ -60,6 +63,11 @@ export function failuresOf(result: ChaosResult): string[] {
     if (UNSENT.includes(signal)) failures.push(`a ${describeSpec(spec)} ended with ${signal}:\n${log}`);
   }
   return failures;
+}
+
+/** How many times a shard had another owner. */
+function shardTenures({ findings }: ChaosResult): number {
+  return findings.tenures.filter(({ nodeId }) => nodeId >= FIRST.shard && nodeId < FIRST.lock).length;
 }
 
 /** One line about a run that goes on. */
@@ -89,12 +97,15 @@ export function summary(result: ChaosResult): string {
       `${clockOf(Math.min(elapsedMs, lengthMs))}, ${specs.length} tasks at a time, ${result.ids} node ids, leases of ${result.durationMs} ms`,
     ],
     ['tenures', `${findings.tenures.length} (run: ${tenures('run')}, library: ${tenures('library')})`],
+    ...(result.shards > 0
+      ? [['shards', `${result.shards}, ${shardTenures(result)} tenures`] as [string, string]]
+      : []),
     ['on wrong clocks', `${onClock(10)} tenures at +10 h, ${onClock(-10)} at -10 h`],
     ['take-overs', `${takeOvers(ends)} of expired leases`],
     ['tasks', `${ends.length} ended: ${tally(ends.map(({ code, signal }) => String(signal ?? code)))}`],
     [
       'acts',
-      `${findings.acts} seen, ${findings.lost} lost, ${findings.late} late (decided on before a pause)`,
+      `${findings.acts} seen, ${findings.lost} lost, ${findings.late} refused by their token (decided on before a pause)`,
     ],
     ['store', `${storeLooks} looks at lease objects`],
     ['faults', faults.length],
@@ -144,8 +155,8 @@ function describeViolation(violation: Violation, { faults, ends }: ChaosResult):
     violation.type === 'overlap' ? [violation.earlier, violation.later] : [violation.first, violation.second];
   const headline =
     violation.type === 'overlap'
-      ? `overlap of node id ${one.nodeId}, told by ${violation.by}, by ${violation.byMicros} µs`
-      : `version ${one.version} of node id ${one.nodeId} was used twice`;
+      ? `overlap of ${describeId(one.nodeId)}, told by ${violation.by}, by ${violation.byMicros} µs`
+      : `version ${one.version} of ${describeId(one.nodeId)} was used twice`;
   const lines = [headline];
   for (const tenure of [one, two]) {
     lines.push(`  ${describeTenure(tenure)}`);

@@ -25,6 +25,8 @@ export interface TroubleOptions {
   /** The lease's duration, in milliseconds. */
   readonly durationMs: number;
   readonly ids: number;
+  /** How many times as long the pauses between faults are: a task that joins gets shards some seconds later. */
+  readonly pace: number;
   /** Options and environment with which an operator's command reaches the store. */
   readonly operator: { readonly options: readonly string[]; readonly env: Readonly<Record<string, string>> };
   /** Ends it. */
@@ -50,7 +52,7 @@ export async function makeTrouble(
   options: TroubleOptions,
   record: (fault: FaultRecord) => void,
 ): Promise<void> {
-  const { random, signal } = options;
+  const { random, signal, pace } = options;
   const ongoing = new Set<Promise<void>>();
   const busy = new Map<Slot, Set<FaultKind['of']>>(options.slots.map((slot) => [slot, new Set()]));
   const run = (work: Promise<void>) => {
@@ -58,7 +60,7 @@ export async function makeTrouble(
     void work.finally(() => ongoing.delete(work));
   };
   while (!signal.aborted) {
-    await pause(EVERY_MS.least + random.next() * (EVERY_MS.most - EVERY_MS.least), signal);
+    await pause(pace * (EVERY_MS.least + random.next() * (EVERY_MS.most - EVERY_MS.least)), signal);
     if (signal.aborted) break;
     const draw = random.next();
     if (draw < EVICTION_SHARE) run(evict(options, busy, record));
@@ -81,7 +83,7 @@ async function hitOne(
   const task = slot?.task;
   const taken = slot && busy.get(slot);
   if (!slot || !task || !taken) return;
-  const fault = drawFault(slot.spec.kind, taken, random);
+  const fault = drawFault(slot.spec, taken, random);
   // Before its command runs there is no child to be harmed, and no guard.
   if (!fault || (/child|guard/.test(fault.name) && !task.child)) return;
   const [least, most] = fault.lasts ?? [0, 0];

@@ -23,7 +23,7 @@ interface Link {
 }
 
 interface PendingDrop {
-  readonly match: (requestHead: string) => boolean;
+  readonly match: (requestHead: string, body: string) => boolean;
   readonly resolve: (dropped: DroppedReply) => void;
   readonly reject: (error: Error) => void;
 }
@@ -129,7 +129,7 @@ export class FaultProxy {
    * @throws Error when the server breaks the connection without an answer, or the proxy is healed or stopped
    * before
    */
-  dropNextReply(match: (requestHead: string) => boolean): Promise<DroppedReply> {
+  dropNextReply(match: (requestHead: string, body: string) => boolean): Promise<DroppedReply> {
     const dropped = new Promise<DroppedReply>((resolve, reject) =>
       this.#drops.push({ match, resolve, reject }),
     );
@@ -160,8 +160,8 @@ export class FaultProxy {
     server.on('error', () => {});
     // The drop that has taken hold of this connection, and what the server has answered to it so far.
     let drop: { pending: PendingDrop; requestHead: string; reply: Buffer } | undefined;
-    const heads = new HttpRequestHeads((requestHead) => {
-      const at = this.#drops.findIndex(({ match }) => match(requestHead));
+    const heads = new HttpRequestHeads((requestHead, body) => {
+      const at = this.#drops.findIndex(({ match }) => match(requestHead, body));
       const [pending] = at < 0 ? [] : this.#drops.splice(at, 1);
       if (pending) drop = { pending, requestHead, reply: Buffer.alloc(0) };
     });

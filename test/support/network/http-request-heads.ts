@@ -12,15 +12,15 @@ const HEAD_END = '\r\n\r\n';
  * Follows one HTTP/1.1 connection from the client's side and tells where each request's head begins and ends.
  */
 export class HttpRequestHeads {
-  readonly #onHead: (head: string) => void;
+  readonly #onHead: (head: string, body: string) => void;
   #state: State = { in: 'head' };
   #text = '';
 
   /**
-   * @param onHead called with every request line and its headers, without the empty line, before its body is
-   * looked at
+   * @param onHead called with every request line and its headers, without the empty line, and with what has
+   * come after it so far
    */
-  constructor(onHead: (head: string) => void) {
+  constructor(onHead: (head: string, body: string) => void) {
     this.#onHead = onHead;
   }
 
@@ -38,7 +38,7 @@ export class HttpRequestHeads {
       case 'head': {
         const head = this.#takeThrough(HEAD_END);
         if (head === undefined) return false;
-        this.#onHead(head);
+        this.#onHead(head, this.#text);
         this.#state = bodyOf(head);
         return true;
       }
