@@ -132,6 +132,8 @@ describe('an instance in words', () => {
 
   it('is counted by its state', () => {
     expect(countText([entry('a'), entry('b'), entry('c', { instance: null })])).toBe('2 enabled, 1 damaged');
+    const folder = entry('providers', { instance: null, isDubboFolder: true });
+    expect(countText([entry('a'), folder])).toBe('1 enabled, 1 of a Dubbo interface');
     expect(countText([])).toBe('no instances');
   });
 });

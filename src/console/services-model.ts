@@ -6,7 +6,7 @@ import type { ServiceChanges, ServiceEntry, ServicesHello, ServicesStatus } from
  * How something below a service is shown, in the order in which it is counted; `damaged` is what is no
  * instance.
  */
-const STATES = ['enabled', 'disabled', 'out of service', 'damaged'] as const;
+const STATES = ['enabled', 'disabled', 'out of service', 'of a Dubbo interface', 'damaged'] as const;
 export type InstanceState = (typeof STATES)[number];
 
 /** What the page knows of the services, from the events of the stream. */
@@ -105,8 +105,8 @@ export function servicesIn(entries: ReadonlyMap<string, ServiceEntry>): readonly
   return [...services.values()];
 }
 
-export function stateOf({ instance }: ServiceEntry): InstanceState {
-  return instance?.state ?? 'damaged';
+export function stateOf({ instance, isDubboFolder }: ServiceEntry): InstanceState {
+  return instance?.state ?? (isDubboFolder ? 'of a Dubbo interface' : 'damaged');
 }
 
 /** What has happened to an instance, as a verb; undefined where that is not announced. */

@@ -44,6 +44,8 @@ export interface ServiceEntry {
    * task; null where there is none.
    */
   readonly node: { readonly nodeId: number; readonly version: number; readonly taskId: string } | null;
+  /** Present where it is a folder of a Dubbo interface, and nothing is wrong with it. */
+  readonly isDubboFolder?: true;
   /** What is wrong with it, as the rest of the sentence "<path> …". */
   readonly problem: string | null;
 }
@@ -59,6 +61,8 @@ export interface InstanceFacts {
   readonly state: 'enabled' | 'disabled' | 'out of service';
   /** The node id that its payload names. */
   readonly claim: LeaseClaim | null;
+  /** What it is for Dubbo, in words; absent if it is not Dubbo's, whose consumers ignore `disabled`. */
+  readonly dubbo?: string;
 }
 
 /** What a payload says of a lease: in itself, or as texts in the metadata of Spring's. */

@@ -1,5 +1,5 @@
 import type { Clock, RandomSource } from '../base/clock.js';
-import { MAX_PORT } from '../base/ports.js';
+import { isPort } from '../base/ports.js';
 import type { DecodedInstance, OnUnreadable } from '../services/instance/instance-codec.js';
 import type { InstanceSource } from '../services/instance-source.js';
 import { WatchedInstances, type WatchedInstancesOptions } from '../services/service-cache.js';
@@ -138,7 +138,5 @@ export function decodeEndpoint(
 }
 
 function portOf(value: unknown): number | undefined {
-  return Number.isInteger(value) && (value as number) >= 1 && (value as number) <= MAX_PORT
-    ? (value as number)
-    : undefined;
+  return isPort(value) ? value : undefined;
 }

@@ -108,7 +108,8 @@ export class Discovery {
       {
         ...{ zookeeper, lease, clock, random, basePath: options.announcement.basePath, payload: jsonPayload },
         onEvent: (event) => {
-          const isOfService = event.type === 'superseded' || event.type === 'restored';
+          const isOfService =
+            event.type === 'superseded' || event.type === 'restored' || event.type === 'mixed-payloads';
           this.#emit(isOfService ? { type: 'service', event } : event);
         },
       },

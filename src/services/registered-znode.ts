@@ -32,7 +32,12 @@ export type RegistrationEvent =
    * Our znode was removed, or overwritten, by another client, and has been restored. `problem` is the rest of
    * the sentence "<path> …".
    */
-  | { readonly type: 'restored'; readonly path: string; readonly problem: string };
+  | { readonly type: 'restored'; readonly path: string; readonly problem: string }
+  /**
+   * The service at `path` has an instance whose payload is of another class, so that Java programs cannot
+   * read the service. `problem` is the rest of the sentence "<path> …".
+   */
+  | { readonly type: 'mixed-payloads'; readonly path: string; readonly problem: string };
 
 /** The context of a registration. */
 export interface RegistrationContext {

@@ -5,15 +5,16 @@ import type { Lease } from '../lease/model/lease.js';
 import { type ReconcileEvent, ReconcileLoop, type ReconcileState } from '../zookeeper/reconcile-loop.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
+import { isDubboFolder } from './instance/dubbo-instance.js';
 import { encodeInstance, UnreadableReports } from './instance/instance-codec.js';
 import { newInstance, type ServiceInstanceInit } from './instance/new-instance.js';
-import { jsonPayload, type PayloadCodec } from './instance/payload-codec.js';
+import { jsonPayload, mixedPayloads, type PayloadCodec } from './instance/payload-codec.js';
 import type { ServiceInstance } from './instance/service-instance.js';
 import type { RegistrationEvent, WantedZnode } from './registered-znode.js';
 import { Registration } from './registration.js';
 import { ServiceCache } from './service-cache.js';
 import { createModeOf, type ServiceCall, ServiceDirectory } from './service-directory.js';
-import { instancePath } from './service-path.js';
+import { instancePath, servicePath } from './service-path.js';
 import { type ProviderChoices, ServiceProvider } from './service-provider.js';
 
 /** Events of service discovery, for logs. */
@@ -297,7 +298,21 @@ export class ServiceDiscovery<P = unknown> {
       onGone: () => this.#registrations.delete(wanted.path),
     });
     this.#registrations.set(wanted.path, registration);
+    // The registration itself reports why ZooKeeper cannot be used.
+    this.#compare(wanted).catch(() => undefined);
     return registration;
+  }
+
+  /** Compares the payload of a new instance with that of one present instance. */
+  async #compare({ instance: { name, id }, data }: WantedZnode): Promise<void> {
+    const path = servicePath(this.basePath, name);
+    const ids = await this.options.zookeeper.children(path);
+    const other = ids?.find((each) => each !== id && !isDubboFolder(each));
+    if (other === undefined) return;
+    const directory = new ServiceDirectory({ ...this.options, payload: jsonPayload });
+    const present = await directory.instance(name, other);
+    const problem = present && mixedPayloads([present.payload, JSON.parse(data).payload]);
+    if (problem !== undefined) this.#emit({ type: 'mixed-payloads', path, problem });
   }
 
   #wantedFor(instance: ServiceInstance<P>): WantedZnode {

@@ -193,7 +193,7 @@ export const COMMANDS: readonly CommandRow[] = [
       ['--get-price <dollars>', 'what 1,000 GET requests cost (default: 0.0004)'],
     ],
     storeOnly: ['--accept', '--put-price', '--get-price'],
-    settings: [...OF_NODE_IDS, 'nodes', 'duration', 'settings-interval'],
+    settings: [...OF_NODE_IDS, 'nodes', 'duration', 'settings-interval', 'service-base-path'],
     load: async () => (await import('../doctor/doctor-command.js')).doctorCommand,
   },
   {
@@ -317,13 +317,23 @@ export const COMMANDS: readonly CommandRow[] = [
   },
   {
     name: 'discovery services',
-    description: 'show the services that Curator and Spring Cloud know of, and their instances',
+    description: 'show the services that Curator, Spring Cloud and Dubbo know of, and their instances',
     examples: ['discovery services', 'discovery services orders --json'],
     arguments: [['[name]', 'only this service']],
     options: [JSON_LINE],
     zookeeper: 'required',
     settings: OF_SERVICES,
     load: async () => (await import('../discovery/discovery-services-command.js')).listServices,
+  },
+  {
+    name: 'discovery prune',
+    description: 'remove the names of services that have no instance',
+    examples: ['discovery prune', 'discovery prune orders --json'],
+    arguments: [['[name]', 'only this service']],
+    options: [JSON_LINE],
+    zookeeper: 'required',
+    settings: OF_SERVICES,
+    load: async () => (await import('../discovery/discovery-prune-command.js')).pruneServices,
   },
   {
     name: 'discovery resolve',

@@ -36,7 +36,7 @@ const READ_TIMEOUT_MS = 15_000;
 
 /**
  * `nodelease discovery resolve NAME`: prints the URL of one instance, as the strategy picks it. Other
- * programs take it as an argument, so it is an http or https URL without user information. Resolves to the
+ * programs take it as an argument, so it is an http or https URL, or a Dubbo application's, without user information. Resolves to the
  * exit code: 1 where no instance can be used, with the reason on standard error.
  *
  * @throws {ConfigError} when the name, the kind or the strategy is invalid
@@ -92,7 +92,9 @@ function requestableUrl(instance: ServiceInstance): string | undefined {
   // Programs differ about the end of a host: nothing that one of them could take for user information, or for
   // several arguments.
   const isPlain =
-    url !== undefined && /^https?:\/\/[^/?#@]+(?:[/?#]|$)/i.test(url) && !/[\\\s\p{Cc}\p{Cf}]/u.test(url);
+    url !== undefined &&
+    /^(?:https?|dubbo|tri):\/\/[^/?#@]+(?:[/?#]|$)/i.test(url) &&
+    !/[\\\s\p{Cc}\p{Cf}]/u.test(url);
   return isPlain && URL.canParse(url) ? url : undefined;
 }
 

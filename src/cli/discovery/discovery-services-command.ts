@@ -1,5 +1,6 @@
+import { dubboFacts, dubboText, isDubboFolder } from '../../services/instance/dubbo-instance.js';
 import { checkServiceName } from '../../services/instance/new-instance.js';
-import { isInService, jsonPayload } from '../../services/instance/payload-codec.js';
+import { isInService, jsonPayload, mixedPayloads } from '../../services/instance/payload-codec.js';
 import type { ServiceInstance } from '../../services/instance/service-instance.js';
 import { instanceUrl } from '../../services/instance/uri-spec.js';
 import { ServiceDirectory } from '../../services/service-directory.js';
@@ -10,7 +11,7 @@ import { answer, complain, withRows } from '../kit/answer.js';
 import type { ZooKeeperCall } from '../kit/command-row.js';
 import { onZooKeeper } from '../kit/on-zookeeper.js';
 import type { Cell, Column } from '../terminal/table.js';
-import { formatAddress, pluralize } from '../terminal/text.js';
+import { formatAddress, pluralize, someOf } from '../terminal/text.js';
 
 /** A service, and who offers it. */
 interface ServiceReport {
@@ -40,8 +41,12 @@ export async function listServices(call: ZooKeeperCall, name?: string): Promise<
   if (name !== undefined) checkServiceName(name, 'name');
   const { basePath, connect } = settings.zookeeper;
   return onZooKeeper(call, async (zookeeper, signal) => {
-    const onUnreadable = (path: string, problem: string) =>
-      complain(io, `warning: ${path} ${problem}: left out`);
+    const interfaces = new Set<string>();
+    const onUnreadable = (path: string, problem: string) => {
+      const [id, service = ''] = path.split('/').reverse();
+      if (isDubboFolder(id)) interfaces.add(service);
+      else complain(io, `warning: ${path} ${problem}: left out`);
+    };
     const directory = new ServiceDirectory<unknown>({
       zookeeper,
       clock: io.clock,
@@ -63,21 +68,33 @@ export async function listServices(call: ZooKeeperCall, name?: string): Promise<
     const total = services.reduce((sum, { instances }) => sum + instances.length, 0);
     const none = `Nobody is registered ${name === undefined ? '' : `as ${name} `}at ${where}.`;
     answer(call, {
-      report: { zookeeper: connect.text, path: basePath, services: services.map(withUrls) },
+      report: { zookeeper: connect.text, path: basePath, services: services.map(reportOf) },
       empty: denied.length === 0 && total === 0 ? none : undefined,
       tables: withRows([COLUMNS, services.flatMap(rowsOf)]),
       lines:
         services.length === 0
           ? []
-          : [`${pluralize(services.length, 'service')}, ${pluralize(total, 'instance')} at ${where}`],
+          : [
+              `${pluralize(services.length, 'service')}, ${pluralize(total, 'instance')} at ${where}`,
+              ...(interfaces.size > 0
+                ? [`With folders of Dubbo interfaces: ${someOf([...interfaces])}`]
+                : []),
+            ],
     });
+    for (const service of services) {
+      const problem = mixedPayloads(service.instances.map(({ payload }) => payload));
+      if (problem) complain(io, `warning: ${servicePath(basePath, service.name)} ${problem}`);
+    }
     for (const path of denied) complain(io, `${path}: no-auth: these credentials may not list the instances`);
     return denied.length === 0 ? ExitCode.ok : ExitCode.storeUnusable;
   });
 }
 
-function withUrls({ name, instances }: ServiceReport) {
-  return { name, instances: instances.map((instance) => ({ ...instance, url: instanceUrl(instance) })) };
+function reportOf({ name, instances }: ServiceReport) {
+  const detailed = (instance: ServiceInstance) => {
+    return { ...instance, url: instanceUrl(instance), dubbo: dubboFacts(instance) };
+  };
+  return { name, instances: instances.map(detailed) };
 }
 
 function rowsOf({ name, instances }: ServiceReport): Cell[][] {
@@ -91,7 +108,7 @@ function rowsOf({ name, instances }: ServiceReport): Cell[][] {
       `${sslPort ?? ''}`,
       [serviceType, 'dim'],
       stateOf(instance),
-      payload === undefined ? '' : JSON.stringify(payload),
+      dubboText(instance) ?? (payload === undefined ? '' : JSON.stringify(payload)),
     ];
   });
 }

@@ -1,9 +1,14 @@
 import { connect as connectSocket } from 'node:net';
 import { withTimeout } from '../../base/abort.js';
 import { explain } from '../../base/errors.js';
+import { jsonPayload, mixedPayloads } from '../../services/instance/payload-codec.js';
+import { ServiceDirectory } from '../../services/service-directory.js';
+import { servicePath } from '../../services/service-path.js';
 import type { ZooKeeperSettings } from '../../settings/settings.js';
 import { formatServer, type ServerAddress } from '../../zookeeper/connect-string.js';
-import { isFault } from '../../zookeeper/zookeeper-error.js';
+import { withinChroot } from '../../zookeeper/znode-path.js';
+import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
+import { ignoring, isFault } from '../../zookeeper/zookeeper-error.js';
 import { connectTo } from '../kit/on-zookeeper.js';
 import type { Io } from '../terminal/io.js';
 import { formatSetting } from '../terminal/text.js';
@@ -50,7 +55,7 @@ export async function examineZooKeeper(options: ExamineZooKeeperOptions): Promis
         granted === asked ? (['ok', ''] as const) : (['warning', ', by the bounds of the servers'] as const);
       findings.push(finding('zookeeper-session', status, times + why));
       rights = await checkRights({ ...options, zookeeper, chroot: connect.chroot });
-      findings.push(...rightsFindings(rights, settings));
+      findings.push(...rightsFindings(rights, settings), ...(await payloadFindings(zookeeper, options)));
     } catch (error) {
       findings.push(finding('zookeeper-session', 'fault', explain(failureOf(error, signal))));
     } finally {
@@ -112,6 +117,25 @@ function rightsFindings(
       'scratch znodes',
     );
   return findings;
+}
+
+/** The services that Java programs cannot read. One that may not be read, or not in time, is left out. */
+async function payloadFindings(
+  zookeeper: ZooKeeper,
+  { settings: { connect, basePath }, clock, signal }: ExamineZooKeeperOptions,
+): Promise<Finding[]> {
+  const directory = new ServiceDirectory({
+    ...{ zookeeper, clock, payload: jsonPayload, basePath: withinChroot(connect.chroot, basePath) },
+  });
+  const found: Finding[] = [];
+  const unread = ignoring('no-auth', 'timeout');
+  for (const name of (await directory.names({ signal }).catch(unread)) ?? []) {
+    const instances = await directory.instances(name, { signal }).catch(unread);
+    const problem = instances && mixedPayloads(instances.map(({ payload }) => payload));
+    if (problem)
+      found.push(finding('mixed-payloads', 'warning', `${servicePath(basePath, name)} ${problem}`));
+  }
+  return found;
 }
 
 /**

@@ -11,6 +11,10 @@ describe('the log of discovery', () => {
       { type: 'restored', path: '/services/orders/task', problem: 'was removed by somebody else' },
       '/services/orders/task was removed by somebody else: it stands there again',
     ],
+    [
+      { type: 'mixed-payloads', path: '/services/orders', problem: 'has instances of different classes' },
+      '/services/orders has instances of different classes: use another service name, or the same --payload-type',
+    ],
   ] as const)('warns of what others do to a registration: %j', (event, line) => {
     const lines: unknown[] = [];
     const other = () => void lines.push('not a warning');

@@ -38,6 +38,11 @@ export function discoveryLog(log: Pick<Logger, 'info' | 'warn' | 'error'>): (eve
 function logRegistration(event: RegistrationEvent, log: Pick<Logger, 'warn'>): void {
   const { path } = event;
   if (event.type === 'restored') log.warn({ path }, `${path} ${event.problem}: it stands there again`);
+  else if (event.type === 'mixed-payloads')
+    log.warn(
+      { path, warning: event.type },
+      `${path} ${event.problem}: use another service name, or the same --payload-type`,
+    );
   else
     log.warn(
       { path, by: event.by },

@@ -21,7 +21,13 @@ const MAX_OPEN = 100;
 /** A text that is shown without having to be opened, in characters. */
 const SHORT = 60;
 const COLUMNS = ['Instance', 'Address', 'Lease', 'Payload', 'Actions'];
-const MARKS = { enabled: 'held', disabled: 'free', 'out of service': 'overdue', damaged: 'damaged' } as const;
+const MARKS = {
+  enabled: 'held',
+  disabled: 'free',
+  'out of service': 'overdue',
+  'of a Dubbo interface': 'free',
+  damaged: 'damaged',
+} as const;
 const API = 'api/services';
 const WARNING =
   'Its clients do not find it any more. A live task of nodelease registers it again at once; another program may do so only in its next session.';
@@ -112,16 +118,18 @@ class ServicesPage {
     return {
       path,
       state,
-      text: [id, state, address, type, lease, problem, text].join('\n'),
+      text: [id, state, address, type, lease, problem, instance?.dubbo, text].join('\n'),
       source: entry,
       filled: [true, address || type, lease, problem ?? text, this.#model.about?.writes].map(Boolean),
       cells: () => [
         [mark(MARKS[state]), ' ', h('b', null, id), note(` ${state}`)],
         [address, type && note(type)],
         lease,
-        [problem !== null && bad(`It ${problem} `), text !== null && payload(path, text)],
+        [problem !== null && bad(`It ${problem} `), text !== null && payload(path, text, instance?.dubbo)],
         this.#model.about?.writes && [
-          instance && tool(toggle, () => this.#change(`${url}/enabled`, { method: 'PUT', body })),
+          instance?.dubbo
+            ? note('Dubbo cannot disable it')
+            : instance && tool(toggle, () => this.#change(`${url}/enabled`, { method: 'PUT', body })),
           ' ',
           tool('Remove', remove),
         ],
@@ -134,11 +142,10 @@ class ServicesPage {
   }
 }
 
-/** Others' text: at once where it is short, else behind its beginning. */
-function payload(path: string, text: string) {
+/** Others' text: at once where it is short, else behind its beginning, or what it says in short. */
+function payload(path: string, text: string, short = `${text.slice(0, SHORT)}…`) {
   if (text.length <= SHORT) return code(text);
-  const beginning = code(`${text.slice(0, SHORT)}…`);
-  return h('details', null, h('summary', { 'data-key': `text ${path}` }, beginning), code(text));
+  return h('details', null, h('summary', { 'data-key': `text ${path}` }, code(short)), code(text));
 }
 
 /** A text whose lines may end at its punctuation: JSON has no spaces. */

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { claimIn } from './service-entry.js';
+import type { ZnodeStat } from '../../zookeeper/zookeeper.js';
+import { claimIn, readEntry } from './service-entry.js';
 
 it.each([
   ['its own fields', { nodeId: 1, version: 7 }, { nodeId: 1, version: 7 }],
@@ -27,4 +28,29 @@ it.each([
   [{ nodeId: {} }],
 ])('a payload %j names none', (payload) => {
   expect(claimIn(payload)).toBeNull();
+});
+
+it('an instance of Dubbo is shown as what it is, and a folder of Dubbo as nothing wrong', () => {
+  const stat = { owner: '1', childCount: 0 } as ZnodeStat;
+  const payload = {
+    '@class': 'org.apache.dubbo.registry.zookeeper.ZookeeperInstance',
+    metadata: {
+      'dubbo.endpoints': '[{"port":20880,"protocol":"dubbo"}]',
+      'dubbo.metadata.revision': '6c3b99',
+    },
+  };
+  const json = JSON.stringify({ name: 'shop', id: 'a:20880', address: 'a', port: 20880, payload });
+  expect(readEntry('shop', 'a:20880', { data: Buffer.from(json), stat })).toMatchObject({
+    instance: { state: 'enabled', dubbo: 'dubbo:20880 · revision 6c3b' },
+    text: JSON.stringify(payload),
+    problem: null,
+  });
+  expect(readEntry('shop', 'a', { data: Buffer.from('{}'), stat }).instance).not.toHaveProperty('dubbo');
+  const data = Buffer.from('10.0.0.7');
+  expect(readEntry('shop', 'providers', { data, stat })).toEqual({
+    sessionId: '1',
+    text: '10.0.0.7',
+    isDubboFolder: true,
+  });
+  expect(readEntry('shop', 'other', { data, stat })).toMatchObject({ problem: 'is not JSON' });
 });

@@ -1,4 +1,5 @@
 import type { LeaseClaim, ServiceEntry } from '../../console/services-wire.js';
+import { dubboText, isDubboFolder } from '../../services/instance/dubbo-instance.js';
 import { decodeInstance } from '../../services/instance/instance-codec.js';
 import { isInService, jsonPayload } from '../../services/instance/payload-codec.js';
 import { shortened } from '../../services/shortened.js';
@@ -11,7 +12,11 @@ export function readEntry(service: string, id: string, { data, stat }: Znode): P
   const sessionId = stat.owner ?? null;
   const decoded = decodeInstance({ name: service, id, data }, jsonPayload);
   if (decoded.status === 'unreadable')
-    return { sessionId, text: excerpt(data.toString('utf8', 0, 4 * MAX_TEXT)), problem: decoded.problem };
+    return {
+      sessionId,
+      text: excerpt(data.toString('utf8', 0, 4 * MAX_TEXT)),
+      ...(isDubboFolder(id) ? { isDubboFolder: true } : { problem: decoded.problem }),
+    };
   const {
     name,
     id: ownId,
@@ -23,6 +28,7 @@ export function readEntry(service: string, id: string, { data, stat }: Znode): P
     payload,
   } = decoded.instance;
   const state = !enabled ? 'disabled' : isInService(decoded.instance) ? 'enabled' : 'out of service';
+  const dubbo = dubboText(decoded.instance);
   const isElsewhere = name !== service || !id.startsWith(ownId);
   const identity = {
     id: excerpt(ownId),
@@ -32,7 +38,7 @@ export function readEntry(service: string, id: string, { data, stat }: Znode): P
     serviceType,
   };
   return {
-    instance: { ...identity, state, claim: claimIn(payload) },
+    instance: { ...identity, state, claim: claimIn(payload), ...(dubbo && { dubbo: excerpt(dubbo) }) },
     text: payload === undefined ? null : excerpt(JSON.stringify(payload)),
     sessionId,
     problem: isElsewhere

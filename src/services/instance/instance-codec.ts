@@ -1,7 +1,9 @@
 import { ConfigError, explain } from '../../base/errors.js';
 import { parseExactJson } from '../../base/exact-json.js';
+import { isPort } from '../../base/ports.js';
 import { Kind, shortened } from '../shortened.js';
-import { checkInstance, isPort, SERVICE_TYPES } from './new-instance.js';
+import { isDubboFolder } from './dubbo-instance.js';
+import { checkInstance, SERVICE_TYPES } from './new-instance.js';
 import {
   isSpringPayload,
   MAX_NESTING,
@@ -123,7 +125,8 @@ export function decodeInstance<P>(
     };
     return { status: 'readable', instance };
   } catch (error) {
-    return { status: 'unreadable', problem: explain(error) };
+    const problem = isDubboFolder(id) ? 'is a folder of a Dubbo interface' : explain(error);
+    return { status: 'unreadable', problem };
   }
 }
 

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { ConfigError } from '../../base/errors.js';
-import { MAX_PORT } from '../../base/ports.js';
+import { isPort, MAX_PORT } from '../../base/ports.js';
 import { randomUuid } from '../../base/uuid.js';
 import { checkZnodeName } from '../../zookeeper/znode-path.js';
 import { shortened } from '../shortened.js';
@@ -126,11 +126,6 @@ function isHost(text: string): boolean {
 function checkPort(port: unknown, label: string): void {
   if (port === undefined || isPort(port)) return;
   throw new ConfigError(label, shortened(port), `a whole number from 1 to ${MAX_PORT}, or none`);
-}
-
-/** Whether a value is the number of a port. */
-export function isPort(value: unknown): value is number {
-  return Number.isInteger(value) && (value as number) >= 1 && (value as number) <= MAX_PORT;
 }
 
 function checkUriSpec(uriSpec: UriSpec): void {

@@ -1,5 +1,6 @@
 import { ConfigError } from '../../base/errors.js';
 import { Kind, shortened } from '../shortened.js';
+import { DUBBO_CLASS } from './dubbo-instance.js';
 import type { ServiceInstance, UriSpec } from './service-instance.js';
 import { bracketed, parseUriSpec } from './uri-spec.js';
 
@@ -154,6 +155,25 @@ export function checkPayloadClass(payload: unknown): void {
       shortened(type),
       'java.util.TreeMap or another map, which every Java reader has',
     );
+}
+
+/**
+ * Why Java programs cannot read a service whose instances have these payloads, as the rest of the sentence
+ * "<path> …": they cast each payload to one class, and one that is not of it fails the query for all
+ * instances. Only Dubbo needs a payload. Undefined where all are of one kind.
+ */
+export function mixedPayloads(payloads: readonly unknown[]): string | undefined {
+  const kinds = new Set(
+    payloads.map((json) => {
+      const type = classOf(json);
+      if (type === undefined || MAP_CLASSES.includes(type)) return json == null ? 'no payload' : 'plain JSON';
+      return `${shortened(type)}`;
+    }),
+  );
+  if (!kinds.has(DUBBO_CLASS)) kinds.delete('no payload');
+  return kinds.size < 2
+    ? undefined
+    : `has instances of different payload classes, so Java programs cannot read it: ${[...kinds].join(', ')}`;
 }
 
 /**

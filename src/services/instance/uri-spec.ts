@@ -1,6 +1,7 @@
 import { isIPv6 } from 'node:net';
 import { ConfigError } from '../../base/errors.js';
 import { shortened } from '../shortened.js';
+import { dubboFacts } from './dubbo-instance.js';
 import type { ServiceInstance, UriPart, UriSpec } from './service-instance.js';
 
 /** Values of variables, which win over an instance's own fields. */
@@ -42,8 +43,8 @@ export function buildUri(spec: UriSpec, instance: ServiceInstance, variables: Ur
 }
 
 /**
- * The URL of an instance: from its uriSpec, otherwise `https` with its sslPort, otherwise `http` with its
- * port. An IPv6 address gets its brackets, which Curator leaves to the uriSpec; `{port}` of an instance
+ * The URL of an instance: from its uriSpec, otherwise the first endpoint of a Dubbo application
+ * (`dubbo://10.0.0.7:20880`), otherwise `https` with its sslPort, otherwise `http` with its port. An IPv6 address gets its brackets, which Curator leaves to the uriSpec; `{port}` of an instance
  * without a port is its sslPort, where Curator has nothing.
  *
  * @returns undefined when the instance has no address, or no port and no uriSpec
@@ -61,8 +62,9 @@ export function instanceUrl(instance: ServiceInstance, variables: UriVariables =
   }
   if (address === undefined || address === '') return undefined;
   const host = isIPv6(address) ? `[${address}]` : address;
-  if (sslPort !== undefined) return `https://${host}:${sslPort}`;
-  return port === undefined ? undefined : `http://${host}:${port}`;
+  const http = sslPort === undefined ? { protocol: 'http', port } : { protocol: 'https', port: sslPort };
+  const { protocol, port: at } = dubboFacts(instance)?.endpoints[0] ?? http;
+  return at === undefined ? undefined : `${protocol}://${host}:${at}`;
 }
 
 /** The same with brackets around an IPv6 address, unless it has them already. */

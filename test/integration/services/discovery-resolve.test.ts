@@ -1,4 +1,6 @@
+import { readFile } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
+import type { Diagnosis } from '../../../src/cli/doctor/diagnosis.js';
 import { runInProcess } from '../../support/in-process.js';
 import { killAll, runCli } from '../../support/processes.js';
 import { TreeReader } from '../../support/tree-reader.js';
@@ -258,6 +260,121 @@ describe('discovery services', () => {
 
   it('refuses a name that no service can have', async () => {
     const { code, complaints } = await services('a/b');
+    expect(code).toBe(64);
+    expect(complaints).toMatch(/^nodelease: name: expected a name without "\/" .*, got "a\/b"\n$/);
+  });
+});
+
+describe('applications of Dubbo', () => {
+  const PATH = '/services/demo-provider/192.0.2.2:20880';
+  const run = async (...args: string[]) => {
+    const { code, answer, complaints } = await runInProcess([...args, '--zookeeper', connect]);
+    expect(code).toBe(0);
+    return { answer: answer.replaceAll(/ +/g, ' '), complaints };
+  };
+  const write = (path: string, data: string | Buffer) =>
+    reader.zookeeper.createWithParents(path, data, 'persistent');
+
+  beforeEach(async () => {
+    await write(PATH, await readFile('test/fixtures/dubbo/registered.znode'));
+    for (const folder of ['providers', 'consumers', 'routers', 'configurators'])
+      await write(`/services/demo-provider/${folder}`, '10.0.0.7');
+  });
+
+  it('are shown and resolved as what they are, and the folders of their interfaces are no damage', async () => {
+    const { answer, complaints } = await run('discovery', 'services');
+    expect(answer.split('\n')).toEqual([
+      'SERVICE ID ADDRESS TLS TYPE STATE PAYLOAD',
+      'demo-provider 192.0.2.2:20880 192.0.2.2:20880 DYNAMIC enabled dubbo:20880, tri:50051 · revision b049',
+      '',
+      `1 service, 1 instance at /services of ${connect}`,
+      'With folders of Dubbo interfaces: demo-provider',
+      '',
+    ]);
+    expect(complaints).toBe('');
+    expect(JSON.parse((await run('discovery', 'services', '--json')).answer).services[0].instances).toEqual([
+      expect.objectContaining({
+        url: 'dubbo://192.0.2.2:20880',
+        payload: expect.objectContaining({ metadata: expect.anything() }),
+        dubbo: {
+          endpoints: [
+            { protocol: 'dubbo', port: 20880 },
+            { protocol: 'tri', port: 50051 },
+          ],
+          revision: 'b0490fb4071ab9eb4494f7509c25743c',
+        },
+      }),
+    ]);
+    expect((await run('discovery', 'resolve', 'demo-provider')).answer).toBe('dubbo://192.0.2.2:20880\n');
+    expect((await run('doctor', '--provider', 'zookeeper')).answer).toMatch(/All is well\.\n$/);
+  });
+
+  it('are warned of where another payload makes them unreadable for Dubbo', async () => {
+    await write('/services/demo-provider/other', '{"address":"10.0.0.7","port":80,"payload":{}}');
+    await write('/services/orders/one', '{"address":"10.0.0.7","port":80,"payload":{}}');
+    const problem =
+      '/services/demo-provider has instances of different payload classes, so Java programs cannot read it: org.apache.dubbo.registry.zookeeper.ZookeeperInstance, plain JSON';
+    expect((await run('discovery', 'services')).complaints).toBe(`nodelease: warning: ${problem}\n`);
+    const diagnosis = JSON.parse(
+      (await run('doctor', '--provider', 'zookeeper', '--json')).answer,
+    ) as Diagnosis;
+    expect(diagnosis.zookeeper?.findings.filter(({ status }) => status === 'warning')).toEqual([
+      { id: 'mixed-payloads', title: 'mixed payloads', status: 'warning', detail: problem },
+    ]);
+  });
+});
+
+describe('discovery prune', () => {
+  const prune = async (...args: string[]) => {
+    const end = await runInProcess(['discovery', 'prune', ...args, '--zookeeper', connect]);
+    expect(end).toMatchObject({ code: 0, complaints: '' });
+    return end.answer;
+  };
+
+  it('removes the services that have no instance, and nothing else', async () => {
+    const { zookeeper } = reader;
+    expect(await prune()).toBe(
+      `Nothing removed: no service without an instance at /services of ${connect}.\n`,
+    );
+    for (const path of ['a', 'b', 'c', 'orders/one', 'interface/providers', 'd'])
+      await zookeeper.createWithParents(`/services/${path}`, '', 'persistent');
+    await zookeeper.create('/services/lock', '', 'ephemeral');
+    await zookeeper.create('/services/property', 'value', 'persistent');
+    expect(await prune('orders')).toBe(
+      `Nothing removed: no service orders without an instance at /services of ${connect}.\n`,
+    );
+    expect(await prune('d')).toBe(`Removed 1 service without an instance at /services of ${connect}: d\n`);
+    expect(JSON.parse(await prune('--json'))).toEqual({
+      zookeeper: connect,
+      path: '/services',
+      removed: ['a', 'b', 'c'],
+    });
+    expect((await zookeeper.children('/services'))?.toSorted()).toEqual([
+      'interface',
+      'lock',
+      'orders',
+      'property',
+    ]);
+  });
+
+  it('does no harm to an instance that is registered meanwhile', async () => {
+    const { zookeeper } = reader;
+    let prunings = 0;
+    const pruning = (async () => {
+      for (; prunings < 20; prunings += 1) await prune();
+    })();
+    for (let instance = 0; prunings < 20; instance += 1) {
+      const path = `/services/orders/${instance}`;
+      await zookeeper.createWithParents(path, '{}', 'ephemeral');
+      expect(await zookeeper.remove(path)).toBe(true);
+    }
+    await pruning;
+    await prune();
+    expect(await zookeeper.children('/services')).toEqual([]);
+  });
+
+  it('refuses a name that no service can have', async () => {
+    const { code, complaints } = await runInProcess(['discovery', 'prune', 'a/b', '--zookeeper', connect]);
     expect(code).toBe(64);
     expect(complaints).toMatch(/^nodelease: name: expected a name without "\/" .*, got "a\/b"\n$/);
   });

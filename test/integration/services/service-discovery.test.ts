@@ -1,5 +1,7 @@
+import { readFile } from 'node:fs/promises';
 import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
+import { type PayloadCodec, springPayload } from '../../../src/services/instance/payload-codec.js';
 import type { ServiceInstance } from '../../../src/services/instance/service-instance.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
 import { ZooKeeperError } from '../../../src/zookeeper/zookeeper-error.js';
@@ -20,6 +22,7 @@ import {
 } from './services-support.js';
 
 const PATH = '/services/orders/one';
+const SPRING = { id: 'three', name: 'users', metadata: {} };
 
 let connect: string;
 let reader: ZooKeeperClient;
@@ -93,6 +96,29 @@ describe('registering an instance', () => {
       expect(types(one)).not.toContain('superseded');
     },
   );
+
+  it('warns once where a present instance has a payload that Java programs cannot read together with it', async () => {
+    const dubbo = await readFile('test/fixtures/dubbo/registered.znode');
+    await reader.createWithParents('/services/orders/192.0.2.2:20880', dubbo, 'persistent');
+    await reader.createWithParents('/services/orders/providers', '10.0.0.7', 'persistent');
+    const one = registrant(connect);
+    await one.discovery.register(orders());
+    const kinds = 'org.apache.dubbo.registry.zookeeper.ZookeeperInstance, no payload';
+    const warning = {
+      type: 'mixed-payloads',
+      path: '/services/orders',
+      problem: `has instances of different payload classes, so Java programs cannot read it: ${kinds}`,
+    };
+    const warnings = () => one.events.filter(({ type }) => type === 'mixed-payloads');
+    await expect.poll(warnings).toEqual([warning]);
+    await one.discovery.register(orders({ port: 9090 }));
+    await one.discovery.register(orders({ name: 'users' }));
+    await one.discovery.register(orders({ name: 'users', id: 'two', payload: {} }));
+    expect(warnings()).toEqual([warning]);
+    const other = registrant(connect, { payload: springPayload as PayloadCodec<unknown> });
+    await other.discovery.register(orders({ name: 'users', id: 'three', payload: SPRING }));
+    await expect.poll(() => types(other)).toContain('mixed-payloads');
+  });
 
   it('lets the servers number a DYNAMIC_SEQUENTIAL one, and takes back its own number only', async () => {
     const one = registrant(connect);

@@ -1,0 +1,41 @@
+import { checkServiceName } from '../../services/instance/new-instance.js';
+import { servicePath } from '../../services/service-path.js';
+import { ignoring } from '../../zookeeper/zookeeper-error.js';
+import { answer } from '../kit/answer.js';
+import type { ZooKeeperCall } from '../kit/command-row.js';
+import { onZooKeeper } from '../kit/on-zookeeper.js';
+import { pluralize } from '../terminal/text.js';
+
+/**
+ * `nodelease discovery prune [NAME]`: removes the znodes of services that have no instance. The servers refuse
+ * to remove one with children, and a registrant makes its parents again. One with data, or of a session, is
+ * no service's: with a wrong base path it would be another program's.
+ *
+ * @throws {ConfigError} when no service could have the name
+ */
+export async function pruneServices(call: ZooKeeperCall, name?: string): Promise<number> {
+  if (name !== undefined) checkServiceName(name, 'name');
+  const { basePath, connect } = call.settings.zookeeper;
+  const where = `${basePath} of ${connect.text}`;
+  return onZooKeeper(call, async (zookeeper, signal) => {
+    const removed: string[] = [];
+    for (const each of name ? [name] : ((await zookeeper.children(basePath, { signal })) ?? [])) {
+      const path = servicePath(basePath, each);
+      const { data, stat } = (await zookeeper.read(path, { signal })) ?? {};
+      if (stat === undefined || stat.childCount > 0 || stat.owner !== undefined || data?.length) continue;
+      const changed = ignoring('not-empty', 'bad-version');
+      if (await zookeeper.remove(path, stat.version, { signal }).catch(changed)) removed.push(each);
+    }
+    const which = name === undefined ? '' : ` ${name}`;
+    return answer(call, {
+      report: { zookeeper: connect.text, path: basePath, removed },
+      empty:
+        removed.length > 0
+          ? undefined
+          : `Nothing removed: no service${which} without an instance at ${where}.`,
+      lines: [
+        `Removed ${pluralize(removed.length, 'service')} without an instance at ${where}: ${removed.join(', ')}`,
+      ],
+    });
+  });
+}
