@@ -27,6 +27,7 @@ export interface ShardsState {
 
 /** The shards of a node whose work the clients of its server do. */
 export interface ServedShards {
+  /** The shards at this moment. */
   state(): ShardsState;
   /**
    * A client stops shards when it is asked to, until the returned function is called. `wake` is called when
