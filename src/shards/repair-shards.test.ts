@@ -93,7 +93,7 @@ describe('the repair of a map of shards (T10)', () => {
     const begun = clock.monotonic();
     const repairing = repair();
     await clock.advance(15_000);
-    // The work was told to end at once, and has not: no lease shows the frozen epoch.
+    // The work has to end at once, and has not: no lease shows the frozen epoch.
     expect(runs.every(({ signal }) => signal.aborted)).toBe(true);
     expect(fleet.map()).toMatchObject({ epoch: SERIES + 1, frozen: true });
     expect(tasks.map(shown)).not.toContain(SERIES + 1);
@@ -175,7 +175,7 @@ describe('the repair of a map of shards (T10)', () => {
     expect(violations).toEqual([]);
   });
 
-  it('ends where another map has come into the place of its own before it opens that', async () => {
+  it('ends where another map has replaced its map before it opens that', async () => {
     const { repair, damage, clock, tasks } = await scene(1);
     cutOff(tasks[0] as ShardTask);
     damage();

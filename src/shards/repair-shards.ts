@@ -1,10 +1,9 @@
 import type { Clock, RandomSource } from '../base/clock.js';
 import { StoreUnusableError } from '../base/errors.js';
-import { Overtaken } from '../lease/hold/holder.js';
 import type { ClusterConfig } from '../lease/model/cluster-config.js';
 import { versionOf } from '../lease/model/lease-state.js';
 import { changeCluster, readExistingCluster } from '../lease/session/cluster-store.js';
-import { isStoreAway, whileStoreIsAway } from '../lease/session/store-retry.js';
+import { whileStoreIsAway } from '../lease/session/store-retry.js';
 import type { StoreSession } from '../lease/session/store-session.js';
 import { isOver, readLeases, type ShownLease } from './find-members.js';
 import { readShards } from './read-shards.js';
@@ -31,12 +30,11 @@ export interface ShardsRepair {
  *
  * @returns undefined where nothing is to be mended
  * @throws {StoreUnusableError} when another repair has come in between
- * @throws {StoreError} the map may be frozen then: the next call continues with a series of its own
+ * @throws {StoreError} the map may be frozen then: the next call draws another series
  */
 export function repairShards(options: RepairShardsOptions): Promise<ShardsRepair | undefined> {
-  const mayPass = (error: unknown) => isStoreAway(error) || error instanceof Overtaken;
   // Each attempt draws its own series, so after an unknown outcome nothing is sent again.
-  return whileStoreIsAway(options, mayPass)(() => attempt(options));
+  return whileStoreIsAway(options)(() => attempt(options));
 }
 
 async function attempt(options: RepairShardsOptions): Promise<ShardsRepair | undefined> {
@@ -55,7 +53,8 @@ async function attempt(options: RepairShardsOptions): Promise<ShardsRepair | und
   if (problem === undefined) return undefined;
 
   const drawn = await changeCluster(session, cluster, { shards: { ...shards, series: series + 1 } });
-  if (drawn === undefined) throw new Overtaken('another task has changed cluster.json');
+  // Another task has changed cluster.json.
+  if (drawn === undefined) return attempt(options);
   const first = floorOf(drawn.config) + 1;
   const superseded = () =>
     new StoreUnusableError(`${session.store.url}: another repair has replaced ${SHARDS_KEY}`);

@@ -69,7 +69,9 @@ describe('nodelease doctor', () => {
     const { code, complaints } = shown(await examined());
     expect(code).toBe(69);
     expect(complaints).toContain('shards.json is gone: nodelease init --repair mends it');
-    expect(ofShards(await examine(session, { ...quick, clock: new VirtualClock() }))[0]?.status).toBe('fault');
+    expect(ofShards(await examine(session, { ...quick, clock: new VirtualClock() }))[0]?.status).toBe(
+      'fault',
+    );
   });
 
   it('says that the prices are those of S3 where requests go to another server, unless that server’s prices are given', async () => {

@@ -24,7 +24,7 @@ export interface LeaseHome {
 export interface ShardFigures {
   /** How many it runs. */
   readonly owned: number;
-  /** How many of its own are to move to another node. */
+  /** How many of the node's shards are to move to another one. */
   readonly moving: number;
   /** How many have no owner, of all. */
   readonly orphaned: number;

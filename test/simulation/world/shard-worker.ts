@@ -1,3 +1,4 @@
+import { onAbort } from '../../../src/base/abort.js';
 import { LeaseLostError, LeaseReleasedError } from '../../../src/lease/model/lease.js';
 import { ownShards } from '../../../src/shards/index.js';
 import { StoreError } from '../../../src/store/lease-store.js';
@@ -33,7 +34,9 @@ export class ShardWorker {
         address: task.name,
         start: async (shard, { token, signal }) => {
           const run = invariants.shards.begin(task, shard, token);
-          signal.addEventListener('abort', () => invariants.shards.end(run), { once: true });
+          // Work that has to end at once although the lease is valid takes until its stop has ended.
+          const end = () => invariants.shards.end(run);
+          onAbort(signal, () => (lease.isValid() ? onAbort(lease.signal, end) : end()));
           await process.clock.sleep(dice.magnitude(1, 500));
           if (!world.quiet && dice.chance(0.02)) {
             invariants.shards.end(run);
