@@ -2,7 +2,7 @@ import type { RequestCount } from '../storm/request-count.js';
 import { ShapedStore } from '../storm/shaped-store.js';
 import { DURATION_MS, GRACE_MS, type NodeOptions, type ShardNode, STOP_MS } from './shard-node.js';
 
-/** The worker that each shard's lease names. KCL reads this from its table; here it is known without a request. */
+/** The worker that each shard's lease names. KCL reads its table; here it is known without a request. */
 export type ShardTable = Map<number, LeaseAShard>;
 
 /** How often a worker looks at all leases, in durations, and renews its own: as KCL does. */

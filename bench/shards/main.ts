@@ -1,5 +1,5 @@
-// `npm run bench:shards`: what shards cost, compared with a lease for each shard, in virtual time. Exits with 1
-// where a promise is not kept.
+// `npm run bench:shards`: what shards cost, compared with a lease for each shard, in virtual time. Exits
+// with 1 where a promise is not kept.
 
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

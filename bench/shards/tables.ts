@@ -63,10 +63,10 @@ export function changeTable(rows: readonly CountCosts[]): string {
     '',
     'shards',
     ...[`writes: ${shards.title}`, plain.title],
-    ...['starts', plain.title],
-    ...['until a shard runs again: median', 'p99', 'worst'],
-    ...[`${plain.title}: median`, 'p99', 'worst'],
-    ...['two owners for up to', plain.title],
+    ...[`starts: ${shards.title}`, plain.title],
+    ...[`until a shard runs again: ${shards.title}, median`, 'p99', 'worst'],
+    ...[`${plain.title}, median`, 'p99', 'worst'],
+    ...[`two owners for up to: ${shards.title}`, plain.title],
   ];
   return markdownTable(
     head,

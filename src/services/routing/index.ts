@@ -6,6 +6,7 @@ export {
   serviceLookup,
   serviceRequestOptions,
 } from './node-requests.js';
+export { type KeyOwners, ownerOf } from './owner-of.js';
 export type { RoutingOptions, ServiceHosts } from './routing-options.js';
 export {
   type ComposableDispatcher,
