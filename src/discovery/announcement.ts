@@ -1,6 +1,7 @@
 import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
+import { isObject } from '../base/json-object.js';
 import type { Lease } from '../lease/model/lease.js';
 import { encodeInstance } from '../services/instance/instance-codec.js';
 import { newInstance } from '../services/instance/new-instance.js';
@@ -263,10 +264,6 @@ function checkFields(fields: unknown, label: string): void {
   const bytes = Buffer.byteLength(text);
   if (bytes > MAX_BYTES)
     throw new ConfigError(label, shortened(text), `at most ${MAX_BYTES} bytes of JSON, not ${bytes}`);
-}
-
-function isObject(value: unknown): value is Readonly<Partial<Record<string, unknown>>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /**

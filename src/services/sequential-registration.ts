@@ -2,7 +2,7 @@ import { concurrently } from '../base/concurrently.js';
 import { CALLS_AT_ONCE } from '../zookeeper/call-limits.js';
 import type { ReconcileCall } from '../zookeeper/reconcile-loop.js';
 import { catchUp } from '../zookeeper/retry.js';
-import { parentOf } from '../zookeeper/znode-path.js';
+import { nameAt, parentOf } from '../zookeeper/znode-path.js';
 import type { Znode } from '../zookeeper/zookeeper.js';
 import { ignoring } from '../zookeeper/zookeeper-error.js';
 import { isNotApplied, type OwnZnode, RegisteredZnode, type WantedZnode } from './registered-znode.js';
@@ -86,7 +86,7 @@ export class SequentialRegistration extends RegisteredZnode {
     if (lost === undefined) return this.own;
     const { sessionId } = lost;
     const parent = parentOf(this.wantedPath) ?? '/';
-    const name = this.wantedPath.slice(this.wantedPath.lastIndexOf('/') + 1);
+    const name = nameAt(this.wantedPath);
     await catchUp(zookeeper, parent, call);
     const names = (await zookeeper.children(parent, call)) ?? [];
     const numbered = names.filter((each) => each.startsWith(name) && NUMBER.test(each.slice(name.length)));

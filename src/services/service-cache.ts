@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.js';
 import { Listeners } from '../base/listeners.js';
 import { ChildrenView, type ChildrenViewOptions, type ViewedZooKeeper } from '../zookeeper/children-view.js';
+import { nameAt } from '../zookeeper/znode-path.js';
 import type { Znode } from '../zookeeper/zookeeper.js';
 import {
   type DecodedInstance,
@@ -67,7 +68,7 @@ export class WatchedInstances<P> implements InstanceSource<P> {
     const reports = UnreadableReports.of(onUnreadable);
     const read = (path: string, znode: Znode): Read<P> => ({
       data: znode.data,
-      instance: reports.instanceOf(path, decode(path.slice(path.lastIndexOf('/') + 1), znode)),
+      instance: reports.instanceOf(path, decode(nameAt(path), znode)),
     });
     this.#view = new ChildrenView<Read<P>>({
       ...followed,

@@ -1,5 +1,6 @@
 import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
+import { objectIn } from '../base/json-object.js';
 import { notify } from '../base/listeners.js';
 import type { Lease } from '../lease/model/lease.js';
 import { type ReconcileEvent, ReconcileLoop, type ReconcileState } from '../zookeeper/reconcile-loop.js';
@@ -306,13 +307,12 @@ export class ServiceDiscovery<P = unknown> {
   /** Compares the payload of a new instance with that of one present instance. */
   async #compare({ instance: { name, id }, data }: WantedZnode): Promise<void> {
     const path = servicePath(this.basePath, name);
-    const ids = await this.options.zookeeper.children(path);
+    const { zookeeper } = this.options;
+    const ids = await zookeeper.children(path);
     const other = ids?.find((each) => each !== id && !isDubboFolder(each));
-    if (other === undefined) return;
-    const directory = new ServiceDirectory({ ...this.options, payload: jsonPayload });
-    const present = await directory.instance(name, other);
-    const problem = present && mixedPayloads([present.payload, JSON.parse(data).payload]);
-    if (problem !== undefined) this.#emit({ type: 'mixed-payloads', path, problem });
+    const present = other && (await zookeeper.read(`${path}/${other}`));
+    const problem = present && mixedPayloads([present.data, data].map((json) => objectIn(json) ?? {}));
+    if (problem) this.#emit({ type: 'mixed-payloads', path, problem });
   }
 
   #wantedFor(instance: ServiceInstance<P>): WantedZnode {

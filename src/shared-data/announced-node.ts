@@ -2,6 +2,7 @@ import { Listeners } from '../base/listeners.js';
 import { BoundSession } from '../zookeeper/bound-session.js';
 import { catchUp } from '../zookeeper/retry.js';
 import type { SessionState } from '../zookeeper/session-state.js';
+import { nameAt } from '../zookeeper/znode-path.js';
 import type { CallOptions, Watch, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { type Attempt, attempted, type DataCall, type DataContext } from './datum.js';
 import { versionOf } from './entry.js';
@@ -59,7 +60,7 @@ export class AnnouncedNode {
 
   /** The last path element: `node-0000000007`. */
   get id(): string {
-    return this.path.slice(this.path.lastIndexOf('/') + 1);
+    return nameAt(this.path);
   }
 
   /** Whether it is announced. */

@@ -1,3 +1,4 @@
+import { nameAt } from '../zookeeper/znode-path.js';
 import { type Condition, type Element, put, remove } from './collision-chain.js';
 import { type Contributions, checkNoCondition } from './contributions.js';
 import type { DataCall, Datum } from './datum.js';
@@ -92,7 +93,7 @@ abstract class ValuedDatum<E extends Entry<unknown, unknown>> extends SharedDatu
 export class SharedScalar<V extends SharedValue = SharedValue> extends ValuedDatum<Entry<undefined, V>> {
   /** It is its own only element. */
   get #element() {
-    const id = this.path.slice(this.path.lastIndexOf('/') + 1);
+    const id = nameAt(this.path);
     return { id, hash: id };
   }
 

@@ -64,15 +64,14 @@ export function put(
     const collection = await datum.ensured(attempt);
     const places = await read(datum, attempt, hash, id);
     const found = places.find((place) => place.id === id);
-    if (condition !== undefined && !holds(datum, condition, found?.znode, document, attempt))
-      return attempt.answer(false);
+    if (!holds(datum, condition, found?.znode, document, attempt)) return attempt.answer(false);
     if (found === undefined) {
       const create = datum.creation(hash, places.length, document, collection);
       await datum.multi(attempt, places.length === 0 ? [create] : [reordered(datum, collection), create]);
     } else if (condition === undefined && found.znode.data.toString('utf8') === document) {
       return attempt.answer(true);
     } else {
-      const version = condition === undefined ? -1 : found.znode.stat.version;
+      const version = versionFor(condition, found.znode);
       await datum.multi(attempt, [
         unmoved(datum, collection),
         { type: 'set', path: found.path, data: document, version },
@@ -98,12 +97,12 @@ export function remove(
     const places = await read(datum, attempt, hash);
     const found = places.find((place) => place.id === id);
     const last = places.at(-1);
-    const isMet = condition === undefined || holds(datum, condition, found?.znode, undefined, attempt);
+    const isMet = holds(datum, condition, found?.znode, undefined, attempt);
     if (!isMet || found === undefined || last === undefined)
       return attempt.answer(isMet && attempt.mayBeDone);
     const cut = reordered(datum, collection);
     const removal: MultiOperation = { type: 'remove', path: last.path, version: last.znode.stat.version };
-    const version = condition === undefined ? -1 : found.znode.stat.version;
+    const version = versionFor(condition, found.znode);
     const move: MultiOperation = { type: 'set', path: found.path, data: last.znode.data, version };
     await datum.multi(attempt, found === last ? [cut, removal] : [cut, move, removal]);
     return true;
@@ -111,20 +110,20 @@ export function remove(
 }
 
 /**
- * Whether a condition holds of the present znode.
+ * Whether a condition, if there is one, holds of the present znode.
  *
  * @param document what an attempt before may have written; undefined where that removed it
  * @throws {SharedDataError} `outcome-unknown` where it does not hold, and an attempt before may be the reason
  */
 export function holds(
   datum: Datum,
-  condition: Condition,
+  condition: Condition | undefined,
   znode: Znode | undefined,
   document: string | undefined,
   { mayBeDone }: Attempt,
 ): boolean {
   const version = znode ? versionOf(znode.stat) : 'absent';
-  if (version === condition) return true;
+  if (condition === undefined || version === condition) return true;
   const text = znode?.data.toString('utf8');
   // Every attempt was for the same version, and one of them alone can have been carried out. The present
   // znode may have been written after it.
@@ -132,6 +131,10 @@ export function holds(
     throw datum.outcomeUnknown('the write was carried out');
   return false;
 }
+
+/** The version that a write is bound to: under a condition that of the present znode, else any. */
+export const versionFor = (condition: Condition | undefined, { stat }: Znode) =>
+  condition === undefined ? -1 : stat.version;
 
 /** Whether the znode has been written just once since it had that version. */
 function isNext(condition: Condition, znode: Znode | undefined): boolean {

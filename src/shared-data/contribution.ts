@@ -201,8 +201,7 @@ export class Contribution implements Reconciled {
       element.at = undefined;
       // A set has what is wanted then.
       if (unwanted || datum.record.kind === 'set') return;
-      const text = `${datum.title}: another node contributes this entry, in session ${first?.owner ?? 'none'}`;
-      throw new SharedDataError(text, 'owned-by-other', this.path);
+      throw datum.ownedByOther(first?.owner);
     }
     const taken = new Set(chain.map(({ n }) => n));
     let n = place?.n ?? (id === undefined ? (chain.at(-1)?.n ?? -1) + 1 : 0);

@@ -5,7 +5,6 @@ import { Contribution, type OwnElement, type SeenElements } from './contribution
 import { CALL_TIMEOUT_MS, checkTimeout, type DataCall, type DataContext, type Datum } from './datum.js';
 import type { Entry } from './entry.js';
 import { checkRequest } from './limits.js';
-import { SharedDataError } from './shared-data-error.js';
 
 /** Problems of the ephemeral data, and their end. For logs. */
 export type ContributionEvent =
@@ -99,8 +98,7 @@ export class Contributions {
         : item?.elements.get(id);
     if (item === undefined || element === undefined) {
       if (entry === undefined) return false;
-      const text = `${datum.title}: another node contributes this entry, in session ${entry.owner ?? 'none'}`;
-      throw new SharedDataError(text, 'owned-by-other', datum.path);
+      throw datum.ownedByOther(entry.owner);
     }
     item.unwant(element);
     await this.#done(item, element, 'the entry is not removed', call);

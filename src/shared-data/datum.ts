@@ -141,6 +141,12 @@ export class Datum {
     return attempted(this.context, this.path, `${this.title}: ${what}`, call, attempt);
   }
 
+  /** To be thrown where another node contributes an element. @param session that it goes with */
+  ownedByOther(session = 'none'): SharedDataError {
+    const text = `${this.title}: another node contributes this entry, in session ${session}`;
+    return new SharedDataError(text, 'owned-by-other', this.path);
+  }
+
   /** To be thrown where another program's znode is. */
   foreign(): SharedDataError {
     return new SharedDataError(`${this.path} holds no shared data`, 'foreign-znode', this.path);

@@ -1,3 +1,4 @@
+import { objectIn } from '../base/json-object.js';
 import type { Znode } from '../zookeeper/zookeeper.js';
 import { type Address, isIndex, KINDS, type Kind, type Lifespan } from './layout.js';
 import { fromScalar, type Scalar, type SharedValue, scalarId, scalarOf } from './scalar-codec.js';
@@ -54,7 +55,7 @@ export function decodeEntry(kind: Kind, name: string, znode: Znode): Entry | und
     return scalar && new Entry(name, kind, undefined, scalar, znode);
   }
   if (kind === 'list' && !isIndex(name)) return undefined;
-  const json = parseObject(znode.data);
+  const json = objectIn(znode.data);
   const key = kind === 'map' ? scalarOf(json?.key) : undefined;
   const scalar = scalarOf(kind === 'map' ? json?.value : json);
   if (scalar === undefined || (kind === 'map' && key === undefined)) return undefined;
@@ -85,7 +86,7 @@ export function encodeRecord(
 export function decodeRecord(
   data: Buffer,
 ): (DatumRecord & { readonly scalar: Scalar | undefined }) | undefined {
-  const json = parseObject(data);
+  const json = objectIn(data);
   const address = json?.address as Partial<Record<string, unknown>> | null | undefined;
   const { name, scope } = address ?? {};
   const kind = KINDS.find((each) => each === json?.kind);
@@ -93,14 +94,4 @@ export function decodeRecord(
   if (typeof name !== 'string' || typeof scope !== 'string' || kind === undefined || lifespan === undefined)
     return undefined;
   return { address: { name, scope }, kind, lifespan, scalar: scalarOf(json) };
-}
-
-/** The JSON object in the data; undefined for anything else. */
-export function parseObject(data: Buffer): Partial<Record<string, unknown>> | undefined {
-  try {
-    const json: unknown = JSON.parse(data.toString('utf8'));
-    return typeof json === 'object' && json !== null && !Array.isArray(json) ? json : undefined;
-  } catch {
-    return undefined;
-  }
 }

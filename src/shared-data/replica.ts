@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.js';
 import { Listeners } from '../base/listeners.js';
 import { ChildrenView, type ViewedZooKeeper } from '../zookeeper/children-view.js';
+import { nameAt } from '../zookeeper/znode-path.js';
 import type { Znode } from '../zookeeper/zookeeper.js';
 
 /** What has changed since the last report. A change and its opposite in between are not reported. */
@@ -52,7 +53,7 @@ export class Replica<E extends Replicated> {
       path,
       follow: of === 'itself' ? () => 'data' : undefined,
       decode: (at, znode, before) => {
-        const entry = decode(at.slice(at.lastIndexOf('/') + 1), znode);
+        const entry = decode(nameAt(at), znode);
         return entry?.version === before?.version ? before : entry;
       },
       onValue: (_, entry, before) => {

@@ -1,4 +1,5 @@
 import { concurrently } from '../base/concurrently.js';
+import { nameAt } from '../zookeeper/znode-path.js';
 import type { Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
 import { type DatumRecord, decodeEntry, decodeRecord, versionOf } from './entry.js';
@@ -90,14 +91,11 @@ export async function readSharedData(
   { connect, root, only = () => true, key, limits }: SharedDataQuery,
   signal?: AbortSignal,
 ): Promise<SharedDataReport> {
-  const unlessDenied = async <T>(answer: Promise<T>): Promise<T | 'denied'> => {
-    try {
-      return await answer;
-    } catch (error) {
+  const unlessDenied = <T>(answer: Promise<T>): Promise<T | 'denied'> =>
+    answer.catch((error) => {
       if (isFault(error, 'no-auth')) return 'denied';
       throw error;
-    }
-  };
+    });
   const list = async (path: string, own = signal) => {
     const names = await unlessDenied(zookeeper.children(path, { signal: own }));
     return names === 'denied' ? names : (names ?? []).map((name) => `${path}/${name}`);
@@ -146,7 +144,7 @@ export async function readSharedData(
     async (path, own) => {
       const found = await unlessDenied(zookeeper.read(path, { signal: own }));
       if (found !== undefined && found !== 'denied' && found.stat.owner)
-        nodes.set(found.stat.owner, path.slice(path.lastIndexOf('/') + 1));
+        nodes.set(found.stat.owner, nameAt(path));
     },
   );
   let level: readonly string[] = (names ?? []).map((name) => `${dataFolder(root)}/${name}`);
@@ -161,7 +159,7 @@ export function isFolder(found: Found): boolean {
 
 /** Whether the name fits an entry with that text. */
 function isNamed({ kind }: DatumHead, path: string, text: string): boolean {
-  const name = path.slice(path.lastIndexOf('/') + 1);
+  const name = nameAt(path);
   return kind === 'list' ? name === text : name.startsWith(HASHED_PATHS.element(text));
 }
 
@@ -197,7 +195,7 @@ export function dataEntry(
     return { ...nothing, owner: null, node: null, version: null, problem: DENIED };
   const { owner = null } = found.stat;
   const facts = { ...nothing, owner, node: nodes.get(owner ?? '') ?? null, version: versionOf(found.stat) };
-  const name = path.slice(path.lastIndexOf('/') + 1);
+  const name = nameAt(path);
   const entry = decodeEntry(kind, name, found);
   if (entry === undefined) return { ...facts, problem: `no element of a ${kind}: ${excerptOf(found)}` };
   const { scalar, keyScalar } = entry;

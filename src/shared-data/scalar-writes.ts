@@ -13,8 +13,7 @@ export function writeScalar(
   checkRequest(path, [{ type: 'set', path, data }]);
   return datum.attempted('it could not be written', call, async (attempt) => {
     const znode = await datum.collection(attempt);
-    if (condition !== undefined && !holds(datum, condition, znode, data, attempt))
-      return attempt.answer(false);
+    if (!holds(datum, condition, znode, data, attempt)) return attempt.answer(false);
     if (znode === undefined) await attempt.session.createWithParents(path, data, 'shared', attempt.call);
     else await attempt.session.setData(path, data, znode.stat.version, attempt.call);
     return true;
@@ -30,7 +29,7 @@ export function removeScalar(
 ): Promise<boolean> {
   return datum.attempted('it could not be removed', call, async (attempt) => {
     const znode = await datum.collection(attempt);
-    const isMet = condition === undefined || holds(datum, condition, znode, undefined, attempt);
+    const isMet = holds(datum, condition, znode, undefined, attempt);
     if (!isMet || znode === undefined) return attempt.answer(isMet && attempt.mayBeDone);
     return attempt.session.remove(datum.path, znode.stat.version, attempt.call);
   });

@@ -4,7 +4,7 @@ import { CALLS_AT_ONCE } from '../zookeeper/call-limits.js';
 import type { MultiOperation, Znode } from '../zookeeper/zookeeper.js';
 import { isUnknown } from '../zookeeper/zookeeper-error.js';
 import { type ConditionalCall, SharedDatum } from './collections.js';
-import { holds, reordered, unmoved } from './collision-chain.js';
+import { holds, reordered, unmoved, versionFor } from './collision-chain.js';
 import { checkNoCondition } from './contributions.js';
 import type { Attempt, DataCall } from './datum.js';
 import type { Entry } from './entry.js';
@@ -74,12 +74,11 @@ export class SharedList<V extends SharedValue = SharedValue> extends SharedDatum
     return datum.attempted('the element could not be written', call, async (attempt) => {
       const collection = await datum.collection(attempt);
       const znode = collection && (await this.#read(index, attempt));
-      const isMet =
-        znode !== undefined && (ifVersion === undefined || holds(datum, ifVersion, znode, data, attempt));
+      const isMet = znode !== undefined && holds(datum, ifVersion, znode, data, attempt);
       if (!isMet) await attempt.answer(false);
       if (znode === undefined) throw this.#absent(index);
       if (!isMet) return false;
-      const version = ifVersion === undefined ? -1 : znode.stat.version;
+      const version = versionFor(ifVersion, znode);
       await this.#once(attempt, [
         unmoved(datum, collection as Znode),
         { type: 'set', path: `${datum.path}/${index}`, data, version },
@@ -113,16 +112,11 @@ export class SharedList<V extends SharedValue = SharedValue> extends SharedDatum
       const read = await concurrently(indexes, CALLS_AT_ONCE, (n) => this.#read(n, attempt));
       const end = read.indexOf(undefined);
       const [first, ...rest] = read.slice(0, end === -1 ? read.length : end) as Znode[];
-      const isMet =
-        first !== undefined &&
-        (ifVersion === undefined || holds(datum, ifVersion, first, undefined, attempt));
+      const isMet = first !== undefined && holds(datum, ifVersion, first, undefined, attempt);
       if (!isMet) await attempt.answer(false);
       if (collection === undefined || first === undefined) throw this.#absent(index);
       if (!isMet) return false;
-      const versions = [
-        ifVersion === undefined ? -1 : first.stat.version,
-        ...rest.map(({ stat }) => stat.version),
-      ];
+      const versions = [versionFor(ifVersion, first), ...rest.map(({ stat }) => stat.version)];
       const path = (n: number) => `${datum.path}/${index + n}`;
       await this.#once(attempt, [
         reordered(datum, collection),

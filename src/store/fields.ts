@@ -1,3 +1,5 @@
+import { isObject } from '../base/json-object.js';
+
 // Reading of what has no known shape: errors of SDKs, and replies in JSON.
 
 /** The value of a JSON text; undefined if it is not JSON. */
@@ -22,8 +24,7 @@ export function textOf(value: unknown, field: string): string | undefined {
 
 /** A map whose values are all texts; undefined for anything else. */
 export function textsOf(value: unknown): Readonly<Record<string, string>> | undefined {
-  const isMap = typeof value === 'object' && value !== null && !Array.isArray(value);
-  return isMap && Object.values(value).every((each) => typeof each === 'string')
+  return isObject(value) && Object.values(value).every((each) => typeof each === 'string')
     ? (value as Record<string, string>)
     : undefined;
 }

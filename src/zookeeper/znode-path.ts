@@ -57,6 +57,9 @@ export function parentOf(path: string): string | undefined {
   return end === 0 ? '/' : path.slice(0, end);
 }
 
+/** The last name in a path. */
+export const nameAt = (path: string): string => path.slice(path.lastIndexOf('/') + 1);
+
 /** A path within a chroot as the servers know it. */
 export function withinChroot(chroot: string, path: string): string {
   if (chroot === '') return path;

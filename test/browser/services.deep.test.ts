@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
@@ -190,4 +190,23 @@ it('the console leads to the same page, which is read-only without --allow-write
   expect(await page.locator('#services th').allInnerTexts()).not.toContain('Actions');
   await page.getByRole('link', { name: 'Node ids' }).click();
   await page.getByText('There is no cluster').waitFor();
+});
+
+it('applications of Dubbo are shown as what they are, and cannot be disabled, which Dubbo would ignore', async () => {
+  const tree = client(address);
+  const json = await readFile('test/fixtures/dubbo/registered.znode');
+  await tree.createWithParents('/services/demo-provider/192.0.2.2:20880', json, 'persistent');
+  await tree.createWithParents('/services/demo-provider/providers', '10.0.0.7', 'persistent');
+  await tree.createWithParents('/services/demo-provider/other', '{}', 'persistent');
+  const { page } = await open('/', ['discovery', 'serve', ...writable()]);
+  await page.getByText('2 enabled, 1 of a Dubbo interface').waitFor();
+  expect(await page.getByText('dubbo:20880, tri:50051 · revision b049').count()).toBe(1);
+  const buttons = page.getByRole('button', { name: /^(Disable|Remove) demo-provider/ });
+  expect(await buttons.evaluateAll((all) => all.map((each) => each.getAttribute('aria-label')))).toEqual([
+    'Remove demo-provider 192.0.2.2:20880',
+    'Disable demo-provider other',
+    'Remove demo-provider other',
+    'Remove demo-provider providers',
+  ]);
+  expect(await nameless(page)).toEqual([]);
 });

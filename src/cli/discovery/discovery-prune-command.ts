@@ -16,26 +16,19 @@ import { pluralize } from '../terminal/text.js';
 export async function pruneServices(call: ZooKeeperCall, name?: string): Promise<number> {
   if (name !== undefined) checkServiceName(name, 'name');
   const { basePath, connect } = call.settings.zookeeper;
-  const where = `${basePath} of ${connect.text}`;
   return onZooKeeper(call, async (zookeeper, signal) => {
     const removed: string[] = [];
     for (const each of name ? [name] : ((await zookeeper.children(basePath, { signal })) ?? [])) {
       const path = servicePath(basePath, each);
       const { data, stat } = (await zookeeper.read(path, { signal })) ?? {};
-      if (stat === undefined || stat.childCount > 0 || stat.owner !== undefined || data?.length) continue;
+      if (!stat || stat.childCount > 0 || stat.owner || data?.length) continue;
       const changed = ignoring('not-empty', 'bad-version');
       if (await zookeeper.remove(path, stat.version, { signal }).catch(changed)) removed.push(each);
     }
-    const which = name === undefined ? '' : ` ${name}`;
+    const count = pluralize(removed.length, 'service');
     return answer(call, {
       report: { zookeeper: connect.text, path: basePath, removed },
-      empty:
-        removed.length > 0
-          ? undefined
-          : `Nothing removed: no service${which} without an instance at ${where}.`,
-      lines: [
-        `Removed ${pluralize(removed.length, 'service')} without an instance at ${where}: ${removed.join(', ')}`,
-      ],
+      lines: [`Removed ${count} without an instance at ${basePath} of ${connect.text}`, ...removed],
     });
   });
 }

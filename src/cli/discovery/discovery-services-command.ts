@@ -81,9 +81,9 @@ export async function listServices(call: ZooKeeperCall, name?: string): Promise<
                 : []),
             ],
     });
-    for (const service of services) {
-      const problem = mixedPayloads(service.instances.map(({ payload }) => payload));
-      if (problem) complain(io, `warning: ${servicePath(basePath, service.name)} ${problem}`);
+    for (const { name: each, instances } of services) {
+      const problem = mixedPayloads(instances);
+      if (problem) complain(io, `warning: ${servicePath(basePath, each)} ${problem}`);
     }
     for (const path of denied) complain(io, `${path}: no-auth: these credentials may not list the instances`);
     return denied.length === 0 ? ExitCode.ok : ExitCode.storeUnusable;

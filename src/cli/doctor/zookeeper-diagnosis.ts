@@ -131,7 +131,7 @@ async function payloadFindings(
   const unread = ignoring('no-auth', 'timeout');
   for (const name of (await directory.names({ signal }).catch(unread)) ?? []) {
     const instances = await directory.instances(name, { signal }).catch(unread);
-    const problem = instances && mixedPayloads(instances.map(({ payload }) => payload));
+    const problem = mixedPayloads(instances ?? []);
     if (problem)
       found.push(finding('mixed-payloads', 'warning', `${servicePath(basePath, name)} ${problem}`));
   }

@@ -1,3 +1,4 @@
+import { objectIn } from '../../base/json-object.js';
 import type { Assignment } from '../../discovery/assignment.js';
 import { type DiscoveryEntry, type DiscoverySnapshot, nodeIdOfRef } from './discovery-snapshot.js';
 
@@ -103,20 +104,9 @@ export function entryReport({
     address: typeof address === 'string' ? address : null,
     port: typeof port === 'number' ? port : null,
     sessionId: sessionId ?? null,
-    data: assignment ?? objectIn(text),
+    data: assignment ?? objectIn(text ?? '') ?? null,
     problem: problem ?? null,
   };
-}
-
-function objectIn(text: string | undefined): Readonly<Record<string, unknown>> | null {
-  try {
-    const value: unknown = JSON.parse(text ?? '');
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : null;
-  } catch {
-    return null;
-  }
 }
 
 function ensure<K, V>(map: Map<K, V>, key: K, fresh: V): V {

@@ -111,7 +111,7 @@ describe('Java programs', () => {
     ['Spring’s and maps', [spring, map], `${spring['@class']}, plain JSON`],
     ['two classes', [{ '@class': 'a.B' }, { '@class': 'a.C' }], 'a.B, a.C'],
   ])('cannot read a service with payloads of %s', (_, payloads, kinds) => {
-    expect(mixedPayloads(payloads)).toBe(
+    expect(mixedPayloads(payloads.map((payload) => ({ payload })))).toBe(
       `has instances of different payload classes, so Java programs cannot read it: ${kinds}`,
     );
   });
@@ -122,6 +122,6 @@ describe('Java programs', () => {
     ['Spring’s and none', [null, spring, undefined]],
     ['maps of several classes, texts and none', [map, {}, { '@class': 'java.util.HashMap' }, 'text', null]],
   ])('can read a service with payloads of %s', (_, payloads) => {
-    expect(mixedPayloads(payloads)).toBeUndefined();
+    expect(mixedPayloads(payloads.map((payload) => ({ payload })))).toBeUndefined();
   });
 });

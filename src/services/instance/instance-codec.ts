@@ -1,5 +1,6 @@
 import { ConfigError, explain } from '../../base/errors.js';
 import { parseExactJson } from '../../base/exact-json.js';
+import { isObject } from '../../base/json-object.js';
 import { isPort } from '../../base/ports.js';
 import { Kind, shortened } from '../shortened.js';
 import { isDubboFolder } from './dubbo-instance.js';
@@ -165,10 +166,6 @@ function isNestedTooDeeply(value: unknown): boolean {
     level = level.flatMap((each) => Object.values(each as object)).filter(isNested);
   }
   return false;
-}
-
-function isObject(value: unknown): value is Partial<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** The longest excerpt of foreign data in a message. */

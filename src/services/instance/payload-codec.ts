@@ -158,15 +158,16 @@ export function checkPayloadClass(payload: unknown): void {
 }
 
 /**
- * Why Java programs cannot read a service whose instances have these payloads, as the rest of the sentence
- * "<path> …": they cast each payload to one class, and one that is not of it fails the query for all
- * instances. Only Dubbo needs a payload. Undefined where all are of one kind.
+ * Why Java programs cannot read a service with these instances, as the rest of the sentence "<path> …": they
+ * cast each payload to one class, and one that is not of it fails the query for all instances. Only Dubbo
+ * needs a payload. Undefined where all payloads are of one kind.
  */
-export function mixedPayloads(payloads: readonly unknown[]): string | undefined {
+export function mixedPayloads(instances: readonly Partial<ServiceInstance>[]): string | undefined {
   const kinds = new Set(
-    payloads.map((json) => {
-      const type = classOf(json);
-      if (type === undefined || MAP_CLASSES.includes(type)) return json == null ? 'no payload' : 'plain JSON';
+    instances.map(({ payload }) => {
+      const type = classOf(payload);
+      if (type === undefined || MAP_CLASSES.includes(type))
+        return payload == null ? 'no payload' : 'plain JSON';
       return `${shortened(type)}`;
     }),
   );

@@ -27,7 +27,7 @@ interface Library {
   /** The variable that gives its class path. */
   readonly variable: string;
   /** What prints its class path, having installed it at need. */
-  readonly installer: string;
+  readonly installer: readonly [script: string, ...args: string[]];
   /** What to do where that fails, for people. */
   readonly wanted: string;
 }
@@ -35,24 +35,27 @@ interface Library {
 const CURATOR: Library = {
   folder: '.',
   variable: 'NODELEASE_TEST_CURATOR_CLASSPATH',
-  installer: 'install-curator.sh',
+  installer: ['install-curator.sh'],
   wanted:
     'Debian or Ubuntu: apt-get install libcurator-discovery-java libcurator-framework-java libcurator-client-java libcurator-recipes-java default-jdk-headless',
 };
-const SPRING: Library = {
-  folder: 'spring',
-  variable: 'NODELEASE_TEST_SPRING_CLASSPATH',
-  installer: 'install-spring.sh',
+const ofMaven = (folder: string, variable: string): Library => ({
+  folder,
+  variable,
+  installer: ['install-maven.sh', folder],
   wanted: 'Debian or Ubuntu: apt-get install maven default-jdk-headless',
-};
+});
+const SPRING = ofMaven('spring', 'NODELEASE_TEST_SPRING_CLASSPATH');
+const DUBBO = ofMaven('dubbo', 'NODELEASE_TEST_DUBBO_CLASSPATH');
 
 /** @throws Error when there is none and it cannot be installed; tests are never skipped for that */
 async function findClassPath({ variable, installer, wanted }: Library): Promise<string> {
   const given = process.env[variable];
   if (given) return given;
+  const [script, ...args] = installer;
   return installed(
-    installer,
-    [],
+    script,
+    args,
     `${wanted}, or set ${variable} to the jars, with those that they need, beside a JDK`,
   );
 }
@@ -71,6 +74,11 @@ export function compileCuratorPrograms(): Promise<string> {
 /** The same for Spring Cloud Zookeeper. */
 export function compileSpringPrograms(): Promise<string> {
   return compile(SPRING);
+}
+
+/** The same for Dubbo. */
+export function compileDubboPrograms(): Promise<string> {
+  return compile(DUBBO);
 }
 
 async function compile(library: Library): Promise<string> {

@@ -2,6 +2,8 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 
 const ANSWERS_WITHIN_MS = 60_000;
+/** Java loads thousands of classes, which takes long on a loaded machine. */
+const READY_WITHIN_MS = 240_000;
 
 /** What the program threw, by its class. */
 export class PeerError extends Error {
@@ -112,7 +114,7 @@ function talkTo(
   void ended.then(() => process.off('exit', onExit));
 
   return {
-    ready: withinTime(ready.promise, 'its start', ANSWERS_WITHIN_MS).then(() => undefined),
+    ready: withinTime(ready.promise, 'its start', READY_WITHIN_MS).then(() => undefined),
     events,
     get pid() {
       return child.pid;

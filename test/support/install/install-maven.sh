@@ -1,6 +1,6 @@
 #!/bin/sh
-# Prints the class path of Spring Cloud Zookeeper's discovery, as test/interop/spring/pom.xml names it: Maven fetches it. Installs Maven and a
-# JDK first when one is missing (Debian or Ubuntu, as root).
+# Prints the class path of the libraries that test/interop/$1/pom.xml names: Maven fetches them. Installs Maven and a JDK first when one is
+# missing (Debian or Ubuntu, as root).
 set -eu
 
 packages='maven default-jdk-headless'
@@ -23,5 +23,5 @@ if ! found; then
 fi
 told=$(mktemp)
 trap 'rm -f "$told"' EXIT
-mvn --batch-mode --quiet --file "$(dirname "$0")/../../interop/spring/pom.xml" dependency:build-classpath "-Dmdep.outputFile=$told" >&2
+mvn --batch-mode --quiet --file "$(dirname "$0")/../../interop/$1/pom.xml" dependency:build-classpath "-Dmdep.outputFile=$told" >&2
 cat "$told"
