@@ -1,0 +1,279 @@
+import { isIP } from 'node:net';
+import { type Answer, encode, type SrvAnswer } from 'dns-packet';
+import type { RandomSource } from '../base/clock.js';
+import { MAX_PORT } from '../base/ports.js';
+
+/**
+ * What a view knows of a name: its facts, undefined where there is no such name, `unknown` while that cannot
+ * be said. A promise is for facts that are being read: it resolves when the view should be asked again.
+ */
+export type Known<T> = T | undefined | 'unknown' | Promise<unknown>;
+
+/** Where something can be reached. */
+export interface Endpoint {
+  /** An IP address, or a host name with labels that DNS can carry. */
+  readonly host: string;
+  readonly port?: number | undefined;
+  /** The node that it says it is. */
+  readonly claim?: { readonly nodeId: number; readonly version: number | null } | null;
+}
+
+/** An endpoint of a task that need not have said one. */
+export interface Reachable {
+  readonly host?: string | undefined;
+  readonly port?: number | undefined;
+}
+
+/** The holder of a node id. */
+export interface Holder extends Reachable {
+  readonly version: number;
+  readonly taskId?: string | undefined;
+}
+
+/** The owner of a shard. */
+export interface ShardOwner extends Reachable {
+  readonly token: number;
+  readonly nodeId: number;
+}
+
+/** What answers are made of. It answers from memory, and its methods do not throw. */
+export interface DnsView {
+  /** The instances of a service that are enabled and in service. @param name in lower case */
+  service(name: string): Known<readonly Endpoint[]>;
+  node(id: number): Known<Holder>;
+  shard(shard: number): Known<ShardOwner>;
+  /** The addresses of a host name; undefined where none are found. */
+  addressesOf(host: string): Known<readonly string[]>;
+  /** How long changes may have gone unnoticed, in milliseconds; 0 while every change is seen. */
+  readonly staleMs: number;
+}
+
+/** The settings of the answers. */
+export interface ZoneSettings {
+  /** In lower case, without a dot at its end. */
+  readonly domain: string;
+  /** How long others may keep an answer, in seconds. */
+  readonly ttl: number;
+  /** How long others may keep it that a name or a type does not exist, in seconds. */
+  readonly negativeTtl: number;
+}
+
+/** What names are answered from. */
+export interface Zone extends ZoneSettings {
+  readonly view: DnsView;
+  readonly random: Pick<RandomSource, 'next'>;
+}
+
+/** The result of a lookup, before it is written as a message. */
+export interface Lookup {
+  readonly code: 'NOERROR' | 'NXDOMAIN' | 'SERVFAIL' | 'REFUSED';
+  readonly answers: readonly Answer[];
+  readonly authorities?: readonly Answer[];
+  readonly additionals?: readonly Answer[];
+  /** Resolves when the same question may have another answer. */
+  readonly again?: Promise<unknown>;
+}
+
+/** What is at a name. */
+interface Entry {
+  readonly endpoints: readonly Endpoint[];
+  readonly text?: readonly string[];
+}
+
+/** How many addresses an answer has: one is enough for its reader, and a few spread the load. */
+const MAX_ADDRESSES = 8;
+const MAX_TEXT_BYTES = 255;
+const NONE: Lookup = { code: 'NOERROR', answers: [] };
+/** A name that only has names below it: to deny it would deny those (RFC 8020). */
+const NOTHING: Entry = { endpoints: [] };
+
+/** Answers a question from what is known now. Never throws. */
+export function lookUp(question: { readonly name: string; readonly type: string }, zone: Zone): Lookup {
+  const { name, type } = question;
+  const labels = labelsBelow(name.toLowerCase(), zone.domain);
+  if (labels === undefined) return { code: 'REFUSED', answers: [] };
+  const found = labels.length === 0 ? NOTHING : entryAt(labels, zone);
+  const lookup = hasFacts(found) ? recordsOf(found, name, type, labels.length === 0, zone) : without(found);
+  const isNegative = lookup.answers.length === 0 && lookup.code !== 'SERVFAIL';
+  return isNegative ? { ...lookup, authorities: [apexRecord('SOA', zone)] } : lookup;
+}
+
+function hasFacts<T extends object>(known: Known<T>): known is T {
+  return typeof known === 'object' && !(known instanceof Promise);
+}
+
+/** The answer without facts. */
+function without(found: Known<never>): Lookup {
+  if (found === undefined) return { code: 'NXDOMAIN', answers: [] };
+  return { code: 'SERVFAIL', answers: [], ...(found instanceof Promise && { again: found }) };
+}
+
+/** Undefined for a name of others. */
+function labelsBelow(name: string, domain: string): string[] | undefined {
+  if (name === domain) return [];
+  return name.endsWith(`.${domain}`) ? name.slice(0, -domain.length - 1).split('.') : undefined;
+}
+
+function entryAt(labels: readonly string[], zone: Zone): Known<Entry> {
+  const { view } = zone;
+  const kind = labels.at(-1) as string;
+  const rest = labels.slice(0, -1);
+  if (kind === '_tcp') return serviceAt(labels, view);
+  if (kind === 'service') return rest.length === 0 ? NOTHING : serviceAt(rest, view);
+  if (kind !== 'node' && kind !== 'shard' && kind !== 'addr') return undefined;
+  const [key = '', more] = rest;
+  if (rest.length === 0) return NOTHING;
+  if (kind === 'addr') return more === undefined ? addressIn(key) : undefined;
+  if (more !== undefined || !/^(?:0|[1-9]\d{0,5})$/.test(key)) return undefined;
+  const found = kind === 'node' ? view.node(Number(key)) : view.shard(Number(key));
+  if (!hasFacts(found)) return found;
+  const { host } = found;
+  const text =
+    'token' in found
+      ? [`token=${found.token}`, `node=${found.nodeId}`]
+      : [`version=${found.version}`, ...(found.taskId === undefined ? [] : [`task=${found.taskId}`])];
+  const claim = 'token' in found ? { nodeId: found.nodeId, version: null } : undefined;
+  return { endpoints: host === undefined ? [] : [{ host, port: found.port, ...(claim && { claim }) }], text };
+}
+
+/** `orders`, or `_orders._tcp`; every label that is left is the service's. */
+function serviceAt(labels: readonly string[], view: DnsView): Known<Entry> {
+  const isRfc2782 = labels.at(-1) === '_tcp';
+  const name = (isRfc2782 ? labels.slice(0, -1) : labels).join('.');
+  if (isRfc2782 && name === '') return NOTHING;
+  if (isRfc2782 && !name.startsWith('_')) return undefined;
+  const endpoints = view.service(isRfc2782 ? name.slice(1) : name);
+  if (!hasFacts(endpoints)) return endpoints;
+  return endpoints.length === 0 ? undefined : { endpoints };
+}
+
+function addressIn(hex: string): Entry | undefined {
+  if (!/^(?:[0-9a-f]{8}|[0-9a-f]{32})$/.test(hex)) return undefined;
+  const host =
+    hex.length === 8 ? Buffer.from(hex, 'hex').join('.') : (hex.match(/.{4}/g) as string[]).join(':');
+  return { endpoints: [{ host }] };
+}
+
+function recordsOf(entry: Entry, name: string, type: string, isApex: boolean, zone: Zone): Lookup {
+  const { endpoints, text } = entry;
+  switch (type) {
+    case 'A':
+    case 'AAAA':
+      return addressRecords(endpoints, name, type, zone);
+    case 'SRV':
+      return serverRecords(endpoints, name, zone);
+    case 'TXT':
+      return text === undefined ? NONE : found([{ type, name, ttl: ttlOf(zone), data: text.map(cut) }]);
+    case 'SOA':
+    case 'NS':
+      return isApex ? found([{ ...apexRecord(type, zone), name }]) : NONE;
+    case 'ANY': {
+      // One record is a full answer, and no amplifier (RFC 8482).
+      for (const each of isApex ? ['SOA'] : ['A', 'AAAA', 'TXT']) {
+        const lookup = recordsOf(entry, name, each, isApex, zone);
+        if (lookup.code !== 'NOERROR' || lookup.answers.length > 0)
+          return { ...lookup, answers: lookup.answers.slice(0, 1) };
+      }
+      return NONE;
+    }
+    default:
+      return NONE;
+  }
+}
+
+function found(answers: readonly Answer[], additionals: readonly Answer[] = []): Lookup {
+  return { code: 'NOERROR', answers, additionals };
+}
+
+function addressRecords(
+  endpoints: readonly Endpoint[],
+  name: string,
+  type: 'A' | 'AAAA',
+  zone: Zone,
+): Lookup {
+  const ttl = ttlOf(zone);
+  const records = (owner: string, hosts: Iterable<string>): Answer[] =>
+    [...hosts].filter((host) => typeOf(host) === type).map((data) => ({ type, name: owner, ttl, data }));
+  const hosts = new Set<string>();
+  for (const { host } of fromAnywhere(endpoints, zone)) {
+    if (hosts.size === MAX_ADDRESSES) break;
+    if ([type, undefined].includes(typeOf(host))) hosts.add(host);
+  }
+  // A name has addresses or one other name: the first one decides.
+  for (const host of hosts) {
+    if (typeOf(host) !== undefined) return found(records(name, hosts));
+    const addresses = zone.view.addressesOf(host);
+    if (addresses === undefined) continue;
+    if (!hasFacts(addresses)) return without(addresses);
+    return found([{ type: 'CNAME', name, ttl, data: host }, ...records(host, addresses)]);
+  }
+  return hosts.size === 0 ? NONE : without('unknown');
+}
+
+function serverRecords(endpoints: readonly Endpoint[], name: string, zone: Zone): Lookup {
+  const ttl = ttlOf(zone);
+  const targets = new Map<string, Answer[]>();
+  const answers: Answer[] = [];
+  for (const endpoint of fromAnywhere(endpoints, zone)) {
+    const { host, port } = endpoint;
+    if (port === undefined || port < 1 || port > MAX_PORT) continue;
+    const type = typeOf(host);
+    const target = type === undefined ? host : `${ownNameOf(endpoint, type, zone)}.${zone.domain}`;
+    const data: SrvAnswer['data'] = { priority: 1, weight: 1, port, target };
+    answers.push({ type: 'SRV', name, ttl, data });
+    targets.set(target, type === undefined ? [] : [{ type, name: target, ttl, data: host }]);
+  }
+  return found(answers, [...targets.values()].flat());
+}
+
+/** The name of an address: that of its node, where the tree agrees, or one that says the address. */
+function ownNameOf({ host, claim }: Endpoint, type: 'A' | 'AAAA', { view }: Zone): string {
+  const holder = claim ? view.node(claim.nodeId) : undefined;
+  const isHolder =
+    hasFacts(holder) && holder.host === host && [null, holder.version].includes(claim?.version ?? null);
+  if (isHolder) return `${claim?.nodeId}.node`;
+  // The end of a message with such a record is its address.
+  const bytes =
+    type === 'A'
+      ? Buffer.from(host.split('.').map(Number))
+      : encode({ answers: [{ type, name: '.', data: host }] }).subarray(-16);
+  return `${bytes.toString('hex')}.addr`;
+}
+
+/** Whether it is an IP address without a zone, or a host name whose labels DNS can carry. */
+export function isHost(text: string): boolean {
+  const isName = text.length <= 253 && text.split('.').every((label) => /^[A-Za-z0-9_-]{1,63}$/.test(label));
+  return isIP(text) === 0 ? isName && !/^[\d.]+$/.test(text) : !text.includes('%');
+}
+
+/** The type of the record of an address; undefined for a host name. */
+function typeOf(host: string): 'A' | 'AAAA' | undefined {
+  const version = isIP(host);
+  return version === 0 ? undefined : version === 4 ? 'A' : 'AAAA';
+}
+
+/** What may be old already is not kept. */
+function ttlOf({ ttl, view }: Zone): number {
+  return ttl > 0 && view.staleMs > 0 ? 0 : ttl;
+}
+
+/** All of them, from one on that is drawn at random. */
+function* fromAnywhere<T>(all: readonly T[], { random }: Zone): Iterable<T> {
+  const first = all.length < 2 ? 0 : Math.floor(random.next() * all.length);
+  for (let at = 0; at < all.length; at += 1) yield all[(first + at) % all.length] as T;
+}
+
+/**
+ * Resolvers keep a negative answer for the lesser of the TTL of this record and its minimum (RFC 2308), so
+ * both are the same.
+ */
+function apexRecord(type: 'SOA' | 'NS', { domain, negativeTtl: ttl }: Zone): Answer {
+  const mname = `ns.${domain}`;
+  if (type === 'NS') return { type, name: domain, ttl, data: mname };
+  const times = { serial: 1, refresh: 3_600, retry: 600, expire: 86_400, minimum: ttl };
+  return { type, name: domain, ttl, data: { mname, rname: `hostmaster.${domain}`, ...times } };
+}
+
+function cut(text: string): Buffer {
+  return Buffer.from(text).subarray(0, MAX_TEXT_BYTES);
+}
