@@ -118,12 +118,7 @@ export function nodeApp(options: NodeAppOptions): Hono {
       },
     });
   }
-  if (metrics) {
-    route(app, '/metrics', {
-      GET: async () =>
-        new Response(await metrics.text(), { headers: { ...PLAIN, 'content-type': metrics.contentType } }),
-    });
-  }
+  if (metrics) metricsRoute(app, metrics);
   if (cluster || services)
     app.route('/', consoleAssets({ '/': cluster && 'main', '/services': services && 'services' }));
   if (services) {
@@ -145,6 +140,14 @@ export function nodeApp(options: NodeAppOptions): Hono {
 /** What is answered where there is nothing. */
 export function nothingThere({ req }: { readonly req: { readonly path: string } }): Response {
   return problemResponse(new HttpProblem('not-found', `there is nothing at ${req.path}`));
+}
+
+/** Answers `/metrics`. */
+export function metricsRoute(app: Hono, metrics: MetricsText): void {
+  route(app, '/metrics', {
+    GET: async () =>
+      new Response(await metrics.text(), { headers: { ...PLAIN, 'content-type': metrics.contentType } }),
+  });
 }
 
 function healthBody(health: NodeHealth, what: 'live' | 'ready', clock: Clock) {
