@@ -1,6 +1,6 @@
 import { createSocket, type RemoteInfo, type Socket as UdpSocket } from 'node:dgram';
 import { once } from 'node:events';
-import { createServer, isIPv6, type Server, type Socket } from 'node:net';
+import { type AddressInfo, createServer, isIPv6, type Server, type Socket } from 'node:net';
 import { withTimeout } from '../base/abort.js';
 import type { Clock } from '../base/clock.js';
 import { listenProblem } from '../http/server/listen.js';
@@ -34,8 +34,6 @@ const MAX_ROUNDS = 4;
 const MAX_CONNECTIONS = 256;
 /** Silence after which a connection is closed, in milliseconds. */
 const IDLE_MS = 10_000;
-/** How many ports are tried where any will do: one that is free for UDP may be taken for TCP. */
-const PORT_ATTEMPTS = 5;
 
 /**
  * Answers by UDP and TCP (RFC 7766). Resolves once it listens.
@@ -45,30 +43,31 @@ const PORT_ATTEMPTS = 5;
 export async function startDnsServer(options: DnsServerOptions): Promise<DnsServer> {
   const { at, label } = options;
   const replies = new Replies(options);
-  for (let attempt = 1; ; attempt += 1) {
-    const udp = createSocket(isIPv6(at.host) ? 'udp6' : 'udp4');
-    const tcp = createServer({ noDelay: true }, (socket) => void serve(socket, replies));
-    tcp.maxConnections = MAX_CONNECTIONS;
-    try {
-      udp.bind({ address: at.host, port: at.port });
-      await once(udp, 'listening');
-      const { address: host, port } = udp.address();
-      tcp.listen({ host, port });
-      await once(tcp, 'listening');
-      return answering(udp, tcp, replies);
-    } catch (error) {
-      udp.close();
-      const isTaken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE';
-      if (!isTaken || at.port !== 0 || attempt === PORT_ATTEMPTS) throw listenProblem(error, at, label);
-    }
+  const udp = createSocket(isIPv6(at.host) ? 'udp6' : 'udp4');
+  const tcp = createServer({ noDelay: true, allowHalfOpen: true }, (socket) => void serve(socket, replies));
+  tcp.maxConnections = MAX_CONNECTIONS;
+  try {
+    tcp.listen(at);
+    await once(tcp, 'listening');
+    const { address, port } = tcp.address() as AddressInfo;
+    udp.bind({ address, port });
+    await once(udp, 'listening');
+    return answering(udp, tcp, replies);
+  } catch (error) {
+    for (const socket of [udp, tcp]) socket.close();
+    throw listenProblem(error, at, label);
   }
 }
 
 function answering(udp: UdpSocket, tcp: Server, replies: Replies): DnsServer {
   // Such as a client that is gone, or a lack of buffers for a while: the client asks again.
   for (const server of [udp, tcp]) server.on('error', () => undefined);
+  let isClosed = false;
   udp.on('message', (query: Buffer, { port, address }: RemoteInfo) =>
-    replies.give(query, 'udp', (reply) => reply && udp.send(reply.bytes, port, address)),
+    replies.give(query, 'udp', (reply) => {
+      // A forged query may come from a port that nothing can be sent to.
+      if (reply && port > 0 && !isClosed) udp.send(reply.bytes, port, address);
+    }),
   );
   const sockets = new Set<Socket>();
   tcp.on('connection', (socket) => {
@@ -76,7 +75,6 @@ function answering(udp: UdpSocket, tcp: Server, replies: Replies): DnsServer {
     socket.once('close', () => sockets.delete(socket));
   });
   const { address: host, port } = udp.address();
-  let isClosed = false;
   const close = () => {
     if (isClosed) return;
     isClosed = true;
@@ -105,6 +103,7 @@ async function serve(socket: Socket, replies: Replies): Promise<void> {
         if (!socket.write(Buffer.concat([length, reply.bytes]))) await once(socket, 'drain');
       }
     }
+    socket.end();
   } catch {
     // The client has gone, or was silent.
     socket.destroy();

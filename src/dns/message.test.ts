@@ -85,14 +85,14 @@ describe('a service', () => {
   });
 
   it('has up to 8 addresses, drawn at random, and they are never truncated', () => {
-    const zone = zoneOf({ services: { orders: instances(300) } });
+    const zone = zoneOf({ services: { orders: instances(100) } });
     const seen = new Set<unknown>();
-    for (let round = 0; round < 500; round += 1) {
+    for (let round = 0; round < 300; round += 1) {
       const { data, truncated } = ask(zone, 'orders.service.nodelease');
       expect([new Set(data).size, truncated]).toEqual([8, false]);
       for (const address of data) seen.add(address);
     }
-    expect(seen.size).toBe(300);
+    expect(seen.size).toBe(100);
   });
 
   it('has all instances as SRV, with the names of nodes only where the tree agrees', () => {
@@ -320,7 +320,7 @@ describe('EDNS and malformed queries', () => {
   it('never throws, and no reply is longer than allowed: a hundred thousand mutated packets', () => {
     const zones = [
       zoneOf({
-        services: { orders: instances(40) },
+        services: { orders: instances(20) },
         nodes: { 7: { version: 1, taskId: 'x'.repeat(999), host: '10.0.0.7' } },
       }),
       zoneOf({

@@ -154,31 +154,20 @@ function addressIn(hex: string): Entry | undefined {
   return { endpoints: [{ host }] };
 }
 
-function recordsOf(entry: Entry, name: string, type: string, isApex: boolean, zone: Zone): Lookup {
-  const { endpoints, text } = entry;
-  switch (type) {
-    case 'A':
-    case 'AAAA':
-      return addressRecords(endpoints, name, type, zone);
-    case 'SRV':
-      return serverRecords(endpoints, name, zone);
-    case 'TXT':
-      return text === undefined ? NONE : found([{ type, name, ttl: ttlOf(zone), data: text.map(cut) }]);
-    case 'SOA':
-    case 'NS':
-      return isApex ? found([{ ...apexRecord(type, zone), name }]) : NONE;
-    case 'ANY': {
-      // One record is a full answer, and no amplifier (RFC 8482).
-      for (const each of isApex ? ['SOA'] : ['A', 'AAAA', 'TXT']) {
-        const lookup = recordsOf(entry, name, each, isApex, zone);
-        if (lookup.code !== 'NOERROR' || lookup.answers.length > 0)
-          return { ...lookup, answers: lookup.answers.slice(0, 1) };
-      }
-      return NONE;
-    }
-    default:
-      return NONE;
-  }
+function recordsOf(
+  { endpoints, text }: Entry,
+  name: string,
+  type: string,
+  isApex: boolean,
+  zone: Zone,
+): Lookup {
+  // One record set is a full answer to ANY, and no amplifier (RFC 8482).
+  const asked = type !== 'ANY' ? type : isApex ? 'SOA' : 'A';
+  if (asked === 'A' || asked === 'AAAA') return addressRecords(endpoints, name, asked, zone);
+  if (asked === 'SRV') return serverRecords(endpoints, name, zone);
+  if (asked === 'TXT' && text) return found([{ type: asked, name, ttl: ttlOf(zone), data: text.map(cut) }]);
+  if ((asked === 'SOA' || asked === 'NS') && isApex) return found([{ ...apexRecord(asked, zone), name }]);
+  return NONE;
 }
 
 function found(answers: readonly Answer[], additionals: readonly Answer[] = []): Lookup {

@@ -69,7 +69,7 @@ async function serve(
   const log = await loggerFor(settings, io);
   const { basePath } = settings.zookeeper;
   const { clock, random } = io;
-  const dns = settings.dns && (await dnsAt(settings.dns, { settings, io, log, zookeeper }));
+  const dns = settings.dns && (await dnsAt(settings.dns, { settings, io, log }));
   const server = await startDiscoveryServer({
     ...options,
     metrics: dns?.metrics,

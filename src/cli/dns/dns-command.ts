@@ -24,30 +24,26 @@ export function dnsCommand(call: Call<{ readonly listen: string }>): Promise<num
     );
   const work = async (interrupted: AbortSignal) => {
     const log = await loggerFor(settings, io);
-    const zookeeper = settings.zookeeper && (await connectTo(settings.zookeeper, io));
-    const ends = [() => zookeeper?.close()];
+    const connect: typeof connectTo = async (...to) => {
+      const zookeeper = await connectTo(...to);
+      zookeeper.onState(zookeeperLog(log, zookeeper.description));
+      return zookeeper;
+    };
+    const dns = await openDns({ listen, label: '--listen', settings, io, log, connect });
     try {
-      zookeeper?.onState(zookeeperLog(log, zookeeper.description));
-      const dns = await openDns({ listen, label: '--listen', settings, io, log, zookeeper });
-      ends.push(() => dns.close());
-      if (settings.http !== undefined) {
-        const { startNodeServer } = await import('../../http/node-server.js');
-        const { http, bearerTokenFile } = settings;
-        const labels = { listen: '--http', bearerTokenFile: '--bearer-token-file' };
-        const server = await startNodeServer({
-          listen: http,
-          bearerTokenFile,
-          labels,
-          clock: io.clock,
-          metrics: dns.metrics,
-        });
-        ends.push(() => server.close());
-        log.info({ url: server.url }, `the metrics are at ${server.url}/metrics`);
-      }
+      const { http, bearerTokenFile } = settings;
+      const { startNodeServer } = await import('../../http/node-server.js');
+      const labels = { listen: '--http', bearerTokenFile: '--bearer-token-file' };
+      const { metrics } = dns;
+      const server =
+        http && (await startNodeServer({ listen: http, bearerTokenFile, labels, clock: io.clock, metrics }));
+      if (server) log.info({ url: server.url }, `the metrics are at ${server.url}/metrics`);
       say(io, formatListenAddress(dns.address));
-      return logEnd(await interruption(interrupted), log);
+      const end = await interruption(interrupted);
+      await server?.close();
+      return logEnd(end, log);
     } finally {
-      for (const end of ends.reverse()) await end();
+      await dns.close();
     }
   };
   return reported(call, () => interruptible(io, work));

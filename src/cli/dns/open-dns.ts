@@ -1,11 +1,14 @@
-import { startDns } from '../../dns/start-dns.js';
+import { startDnsServer } from '../../dns/dns-server.js';
+import { HostNames } from '../../dns/host-names.js';
+import { replyTo } from '../../dns/message.js';
+import { StoreView } from '../../dns/store-view.js';
+import { TreeView } from '../../dns/tree-view.js';
+import type { DnsView } from '../../dns/zone.js';
 import { DnsMetrics } from '../../http/dns-metrics.js';
 import { StoreSession } from '../../lease/session/store-session.js';
 import { openedStore, REQUEST_TIMEOUT_MS } from '../../runtime/opened-store.js';
-import { DEFAULT_BASE_PATH } from '../../services/service-path.js';
 import { formatListenAddress, isLoopback, type ListenAddress } from '../../settings/listen-address.js';
 import type { Settings } from '../../settings/settings.js';
-import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { connectTo } from '../kit/on-zookeeper.js';
 import { isVisible } from '../node-http/own-cluster-view.js';
 import type { Io } from '../terminal/io.js';
@@ -17,15 +20,15 @@ export interface OpenDnsOptions {
   readonly settings: Settings;
   readonly io: Pick<Io, 'clock' | 'random'>;
   readonly log: { readonly info: (message: string) => void; readonly warn: (message: string) => void };
-  /** A session that stays open. @default its own, where the settings have ZooKeeper */
-  readonly zookeeper?: ZooKeeper | undefined;
+  /** How to reach ZooKeeper. @default by the settings */
+  readonly connect?: typeof connectTo;
 }
 
 /** DNS as the settings have it. */
 export interface OpenDns {
   readonly address: ListenAddress;
   readonly metrics: DnsMetrics;
-  /** Ends it, and what it has opened. */
+  /** Ends it, and its connections. */
   close(): Promise<void>;
 }
 
@@ -36,45 +39,69 @@ export interface OpenDns {
  * @throws {ConfigError} when it cannot listen there, or a setting turns out to be unusable
  */
 export async function openDns(options: OpenDnsOptions): Promise<OpenDns> {
-  const { listen, label, settings, io, log } = options;
-  const { zookeeper: toZooKeeper, provider } = settings;
-  const {
-    dnsDomain: domain = 'nodelease',
-    dnsTtlMs = 0,
-    dnsNegativeTtlMs = 1_000,
-    dnsStaleMs = 600_000,
-  } = settings;
-  const own = options.zookeeper ? undefined : toZooKeeper && (await connectTo(toZooKeeper, io));
-  const store = isVisible(settings) && provider === 'store' ? await openedStore(settings, io) : undefined;
-  const metrics = new DnsMetrics();
-  const disconnect = async () => {
-    await Promise.all([own?.close(), store?.close()]);
+  const { listen: at, label, settings, io, log, connect = connectTo } = options;
+  const { clock } = io;
+  const { dnsDomain: domain = 'nodelease', dnsTtlMs = 0, dnsNegativeTtlMs = 1_000 } = settings;
+  const { dnsStaleMs: maxStaleMs = 600_000, zookeeper: toZooKeeper, provider } = settings;
+  const opened: (() => void | Promise<void>)[] = [];
+  const close = async () => {
+    for (const end of opened.splice(0).reverse()) await end();
   };
   try {
-    const dns = await startDns({
-      ...{ ...io, listen, label, domain },
-      ttl: Math.floor(dnsTtlMs / 1_000),
-      negativeTtl: Math.floor(dnsNegativeTtlMs / 1_000),
-      maxStaleMs: dnsStaleMs,
-      zookeeper: options.zookeeper ?? own,
-      basePath: toZooKeeper?.basePath ?? DEFAULT_BASE_PATH,
-      session: store && new StoreSession(store, io.clock, REQUEST_TIMEOUT_MS),
+    let tree: TreeView | undefined;
+    if (toZooKeeper) {
+      const zookeeper = await connect(toZooKeeper, io);
+      opened.push(() => zookeeper.close());
+      const { basePath } = toZooKeeper;
+      const view = new TreeView({ zookeeper, clock, basePath, maxStaleMs });
+      opened.push(() => view.close());
+      tree = view;
+    }
+    let leases: StoreView | undefined;
+    if (isVisible(settings) && provider === 'store') {
+      const store = await openedStore(settings, io);
+      opened.push(() => store.close());
+      const session = new StoreSession(store, clock, REQUEST_TIMEOUT_MS);
+      const view = new StoreView({ session, clock, maxStaleMs });
+      opened.push(() => view.close());
+      leases = view;
+    }
+    const hosts = new HostNames(clock);
+    opened.push(() => hosts.close());
+    const view: DnsView = {
+      service: (name) => tree?.service(name),
+      node: (id) => {
+        const found = tree?.node(id);
+        return found === undefined || found === 'unknown' ? (leases?.node(id) ?? found) : found;
+      },
+      shard: (shard) => leases?.shard(shard),
+      addressesOf: (host) => hosts.addressesOf(host),
+      get staleMs() {
+        return Math.max(tree?.staleMs ?? 0, leases?.staleMs ?? 0);
+      },
+    };
+    const [ttl, negativeTtl] = [dnsTtlMs, dnsNegativeTtlMs].map((ms) => Math.floor(ms / 1_000)) as [
+      number,
+      number,
+    ];
+    const zone = { domain, ttl, negativeTtl, view, random: io.random };
+    const metrics = new DnsMetrics(() => view.staleMs);
+    const server = await startDnsServer({
+      ...{ at, label, clock },
+      reply: (query, transport) => replyTo(query, zone, transport),
       onReply: (reply) => metrics.count(reply),
     });
-    metrics.staleMs = () => dns.staleMs;
-    const at = formatListenAddress(dns.address);
-    log.info(`answering DNS for ${domain} at ${at}`);
-    if (!isLoopback(dns.address.host))
+    opened.push(() => server.close());
+    const { address } = server;
+    const where = formatListenAddress(address);
+    log.info(`answering DNS for ${domain} at ${where}`);
+    if (!isLoopback(address.host))
       log.warn(
-        `every host that reaches ${at} can look up all services and nodes: a loopback address keeps others out`,
+        `every host that reaches ${where} can look up all services and nodes: a loopback address keeps others out`,
       );
-    const close = async () => {
-      await dns.close();
-      await disconnect();
-    };
-    return { address: dns.address, metrics, close };
+    return { address, metrics, close };
   } catch (error) {
-    await disconnect();
+    await close();
     throw error;
   }
 }

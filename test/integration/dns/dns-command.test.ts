@@ -1,11 +1,16 @@
+import { createSocket } from 'node:dgram';
 import { connect as openSocket } from 'node:net';
+import { buffer } from 'node:stream/consumers';
 import { streamEncode } from 'dns-packet';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { systemClock, systemRandom } from '../../../src/base/system.js';
-import { startDns } from '../../../src/dns/start-dns.js';
+import { openDns } from '../../../src/cli/dns/open-dns.js';
+import { startDnsServer } from '../../../src/dns/dns-server.js';
+import { readSettings } from '../../../src/settings/settings.js';
 import { runInProcess } from '../../support/in-process.js';
 import { killAll, runCli } from '../../support/processes.js';
 import { freePort } from '../../support/servers/free-ports.js';
+import { VirtualClock } from '../../support/virtual-clock.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 import { client, closeClients, data } from '../discovery/discovery-support.js';
 import { ask, listening, listeningToo, messagesOf, outcome, register, resolverOf } from './dns-support.js';
@@ -116,16 +121,14 @@ describe('nodelease dns', () => {
         };
       },
     });
-    const dns = await startDns({
+    const dns = await openDns({
       ...{
-        clock: systemClock,
-        random: systemRandom,
-        zookeeper: counting,
-        basePath: '/services',
-        label: 'at',
+        listen: { host: '127.0.0.1', port: 0 },
+        label: '--listen',
+        io: { clock: systemClock, random: systemRandom },
       },
-      ...{ domain: 'nodelease', ttl: 0, negativeTtl: 1, maxStaleMs: 600_000 },
-      listen: { host: '127.0.0.1', port: 0 },
+      settings: readSettings({ flags: { zookeeper: connect, store: 'memory:' }, env: {}, hostname: '' }),
+      ...{ log: { info: () => {}, warn: () => {} }, connect: async () => counting },
     });
     try {
       const address = `127.0.0.1:${dns.address.port}`;
@@ -139,6 +142,34 @@ describe('nodelease dns', () => {
     } finally {
       await dns.close();
     }
+  });
+
+  it('ends while a question waits, and answers one that comes with the end of its connection', async () => {
+    const clock = new VirtualClock();
+    let asked = () => {};
+    const isAsked = new Promise<void>((resolve) => {
+      asked = resolve;
+    });
+    const never = new Promise<void>(() => {});
+    const known = { type: 'A', code: 'NOERROR', bytes: Buffer.from('reply'), truncated: false } as const;
+    const server = await startDnsServer({
+      ...{ at: { host: '127.0.0.1', port: 0 }, label: 'at', clock },
+      reply: (query) => {
+        if (query.length > 1) asked();
+        return query.length === 1 ? known : { ...known, again: never };
+      },
+    });
+    const socket = openSocket({ ...server.address, allowHalfOpen: true });
+    socket.end(Buffer.of(0, 1, 0));
+    expect(await buffer(socket)).toEqual(Buffer.from('\0\x05reply'));
+    const late = createSocket('udp4');
+    late.send('long', server.address.port, server.address.host);
+    await isAsked;
+    server.close();
+    server.close();
+    // Its time is up, and there is no socket any more.
+    await clock.advance(10_000);
+    late.close();
   });
 
   it('answers host names as what they mean to this machine', async () => {
