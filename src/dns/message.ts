@@ -6,6 +6,7 @@ import {
   encode,
   encodingLength,
   type OptAnswer,
+  type Packet,
   RECURSION_DESIRED,
   TRUNCATED_RESPONSE,
 } from 'dns-packet';
@@ -42,7 +43,7 @@ const RESPONSE = 0x80;
 const MAX_RECORDS = 16;
 /** What every client takes by UDP, what is sent to those that take more, and what TCP can carry. */
 const [MIN_BYTES, UDP_BYTES, TCP_BYTES] = [512, 1_232, 65_535];
-const TYPES = ['A', 'AAAA', 'SRV', 'TXT', 'SOA', 'NS', 'ANY'];
+const TYPES = new Set(['A', 'AAAA', 'SRV', 'TXT', 'SOA', 'NS', 'ANY']);
 
 /**
  * The reply to a query; undefined for what must not be answered: a response, and less than a head. Never
@@ -81,39 +82,60 @@ function decoded(query: Buffer): DecodedPacket | undefined {
 function written(
   head: { readonly id: number; readonly flags: number },
   questions: NonNullable<DecodedPacket['questions']>,
-  { code, again, ...lookup }: Omit<Lookup, 'code'> & { readonly code: Reply['code'] },
+  lookup: Omit<Lookup, 'code'> & { readonly code: Reply['code'] },
   asked: OptAnswer | undefined,
   transport: Transport,
 ): Reply {
+  const { code, answers, authorities = [], additionals = [], again } = lookup;
   const opt: Answer[] = asked ? [optOf(code)] : [];
   const clientBytes = Math.max(MIN_BYTES, Math.min(asked?.udpPayloadSize ?? 0, UDP_BYTES));
-  let left =
-    (transport === 'tcp' ? TCP_BYTES : clientBytes) - encodingLength({ questions, additionals: opt });
-  const fitting = (records: readonly Answer[] = []) => {
-    const end = records.findIndex((record) => {
-      left -= encodingLength({ answers: [record] }) - HEAD_BYTES;
-      return left < 0;
-    });
-    return end < 0 ? [...records] : records.slice(0, end);
-  };
-  const answers = fitting(lookup.answers);
-  const truncated = answers.length < lookup.answers.length;
+  const limit = transport === 'tcp' ? TCP_BYTES : clientBytes;
   const isOwn = code === 'NOERROR' || code === 'NXDOMAIN';
-  const bytes = encode({
+  const packet: Packet = {
     type: 'response',
     id: head.id,
     flags:
-      (head.flags & (0x7800 | RECURSION_DESIRED)) |
-      (isOwn ? AUTHORITATIVE_ANSWER : 0) |
-      (truncated ? TRUNCATED_RESPONSE : 0) |
-      (CODES[code] & 0xf),
+      (head.flags & (0x7800 | RECURSION_DESIRED)) | (isOwn ? AUTHORITATIVE_ANSWER : 0) | (CODES[code] & 0xf),
     questions,
     answers,
-    authorities: fitting(lookup.authorities),
-    additionals: [...fitting(lookup.additionals), ...opt],
-  });
-  const [{ type = '' } = {}] = questions;
-  return { bytes, type: TYPES.includes(type) ? type : 'other', code, truncated, again };
+    authorities,
+    additionals: asked ? [...additionals, ...opt] : additionals,
+  };
+  let bytes = encoded(packet, limit);
+  let truncated = false;
+  if (bytes === undefined) {
+    let left = limit - encodingLength({ questions, additionals: opt });
+    const fitting = (records: Answer[]) => {
+      const end = records.findIndex((record) => {
+        left -= encodingLength({ answers: [record] }) - HEAD_BYTES;
+        return left < 0;
+      });
+      return end < 0 ? records : records.slice(0, end);
+    };
+    packet.answers = fitting(answers);
+    packet.authorities = fitting(authorities);
+    packet.additionals = [...fitting(additionals), ...opt];
+    truncated = packet.answers.length < answers.length;
+    if (truncated) packet.flags = (packet.flags ?? 0) | TRUNCATED_RESPONSE;
+    bytes = encode(packet);
+  }
+  const type = questions[0]?.type ?? '';
+  return { bytes, type: TYPES.has(type) ? type : 'other', code, truncated, again };
+}
+
+const scratch = Buffer.alloc(TCP_BYTES);
+
+/** Undefined where it is longer. To measure it first would take as long. */
+function encoded(packet: Packet, limit: number): Buffer | undefined {
+  try {
+    encode(packet, scratch, 0);
+  } catch {
+    return undefined;
+  }
+  if (encode.bytes > limit) return undefined;
+  const bytes = Buffer.allocUnsafe(encode.bytes);
+  scratch.copy(bytes);
+  return bytes;
 }
 
 /** The OPT record of a reply (RFC 6891). */

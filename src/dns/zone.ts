@@ -1,4 +1,4 @@
-import { isIP } from 'node:net';
+import { isIP, isIPv4 } from 'node:net';
 import { type Answer, encode, type SrvAnswer } from 'dns-packet';
 import type { RandomSource } from '../base/clock.js';
 import { MAX_PORT } from '../base/ports.js';
@@ -67,9 +67,9 @@ export interface Zone extends ZoneSettings {
 /** The result of a lookup, before it is written as a message. */
 export interface Lookup {
   readonly code: 'NOERROR' | 'NXDOMAIN' | 'SERVFAIL' | 'REFUSED';
-  readonly answers: readonly Answer[];
-  readonly authorities?: readonly Answer[];
-  readonly additionals?: readonly Answer[];
+  readonly answers: Answer[];
+  readonly authorities?: Answer[];
+  readonly additionals?: Answer[];
   /** Resolves when the same question may have another answer. */
   readonly again?: Promise<unknown>;
 }
@@ -170,7 +170,7 @@ function recordsOf(
   return NONE;
 }
 
-function found(answers: readonly Answer[], additionals: readonly Answer[] = []): Lookup {
+function found(answers: Answer[], additionals: Answer[] = []): Lookup {
   return { code: 'NOERROR', answers, additionals };
 }
 
@@ -181,29 +181,38 @@ function addressRecords(
   zone: Zone,
 ): Lookup {
   const ttl = ttlOf(zone);
-  const records = (owner: string, hosts: Iterable<string>): Answer[] =>
-    [...hosts].filter((host) => typeOf(host) === type).map((data) => ({ type, name: owner, ttl, data }));
-  const hosts = new Set<string>();
-  for (const { host } of fromAnywhere(endpoints, zone)) {
-    if (hosts.size === MAX_ADDRESSES) break;
-    if ([type, undefined].includes(typeOf(host))) hosts.add(host);
+  const hosts: string[] = [];
+  const first = anyOf(endpoints, zone);
+  for (let at = 0; at < endpoints.length && hosts.length < MAX_ADDRESSES; at += 1) {
+    const { host } = endpoints[(first + at) % endpoints.length] as Endpoint;
+    if ((typeOf(host) ?? type) === type && !hosts.includes(host)) hosts.push(host);
   }
+  const answers: Answer[] = [];
+  const add = (owner: string, addresses: readonly string[]) => {
+    for (const data of addresses) if (typeOf(data) === type) answers.push({ type, name: owner, ttl, data });
+  };
   // A name has addresses or one other name: the first one decides.
   for (const host of hosts) {
-    if (typeOf(host) !== undefined) return found(records(name, hosts));
+    if (typeOf(host) !== undefined) {
+      add(name, hosts);
+      return found(answers);
+    }
     const addresses = zone.view.addressesOf(host);
     if (addresses === undefined) continue;
     if (!hasFacts(addresses)) return without(addresses);
-    return found([{ type: 'CNAME', name, ttl, data: host }, ...records(host, addresses)]);
+    answers.push({ type: 'CNAME', name, ttl, data: host });
+    add(host, addresses);
+    return found(answers);
   }
-  return hosts.size === 0 ? NONE : without('unknown');
+  return hosts.length === 0 ? NONE : without('unknown');
 }
 
 function serverRecords(endpoints: readonly Endpoint[], name: string, zone: Zone): Lookup {
   const ttl = ttlOf(zone);
   const targets = new Map<string, Answer[]>();
   const answers: Answer[] = [];
-  for (const endpoint of fromAnywhere(endpoints, zone)) {
+  const first = anyOf(endpoints, zone);
+  for (const endpoint of [...endpoints.slice(first), ...endpoints.slice(0, first)]) {
     const { host, port } = endpoint;
     if (port === undefined || port < 1 || port > MAX_PORT) continue;
     const type = typeOf(host);
@@ -235,10 +244,10 @@ export function isHost(text: string): boolean {
   return isIP(text) === 0 ? isName && !/^[\d.]+$/.test(text) : !text.includes('%');
 }
 
-/** The type of the record of an address; undefined for a host name. */
+/** The type of the record of an address; undefined for a host name. The text is one of {@link isHost}. */
 function typeOf(host: string): 'A' | 'AAAA' | undefined {
-  const version = isIP(host);
-  return version === 0 ? undefined : version === 4 ? 'A' : 'AAAA';
+  if (host.includes(':')) return 'AAAA';
+  return isIPv4(host) ? 'A' : undefined;
 }
 
 /** What may be old already is not kept. */
@@ -246,10 +255,9 @@ function ttlOf({ ttl, view }: Zone): number {
   return ttl > 0 && view.staleMs > 0 ? 0 : ttl;
 }
 
-/** All of them, from one on that is drawn at random. */
-function* fromAnywhere<T>(all: readonly T[], { random }: Zone): Iterable<T> {
-  const first = all.length < 2 ? 0 : Math.floor(random.next() * all.length);
-  for (let at = 0; at < all.length; at += 1) yield all[(first + at) % all.length] as T;
+/** Where to begin, so that each one comes first as often: an answer may not have room for all. */
+function anyOf(all: readonly unknown[], { random }: Zone): number {
+  return Math.floor(random.next() * all.length);
 }
 
 /**

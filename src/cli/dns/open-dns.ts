@@ -7,6 +7,7 @@ import type { DnsView } from '../../dns/zone.js';
 import { DnsMetrics } from '../../http/dns-metrics.js';
 import { StoreSession } from '../../lease/session/store-session.js';
 import { openedStore, REQUEST_TIMEOUT_MS } from '../../runtime/opened-store.js';
+import { QuickRandom } from '../../services/strategies/provider-strategy.js';
 import { formatListenAddress, isLoopback, type ListenAddress } from '../../settings/listen-address.js';
 import type { Settings } from '../../settings/settings.js';
 import { connectTo } from '../kit/on-zookeeper.js';
@@ -84,7 +85,7 @@ export async function openDns(options: OpenDnsOptions): Promise<OpenDns> {
       number,
       number,
     ];
-    const zone = { domain, ttl, negativeTtl, view, random: io.random };
+    const zone = { domain, ttl, negativeTtl, view, random: new QuickRandom(io.random) };
     const metrics = new DnsMetrics(() => view.staleMs);
     const server = await startDnsServer({
       ...{ at, label, clock },

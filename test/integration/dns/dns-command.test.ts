@@ -76,7 +76,7 @@ describe('nodelease dns', () => {
     expect(server.stdout()).toBe(`${address}\n`);
   });
 
-  it('gives all of 40 instances to a resolver that goes on by TCP, and takes length bytes apart from the rest', async () => {
+  it('gives all of 40 instances to a resolver that continues by TCP, and takes length bytes apart from the rest', async () => {
     const zookeeper = client(connect);
     const ids = Array.from({ length: 40 }, (_, at) => at);
     await Promise.all(
