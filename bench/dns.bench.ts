@@ -16,7 +16,7 @@ const WINDOW = 64;
 /** As many answers a second as this share of what a process can take and send. */
 const BOUND = 0.5;
 
-/** Sends a question for each answer, in a thread of its own; an answer that was lost is made up for. */
+/** A thread that sends a question for each answer, and further ones when answers were lost. */
 const CLIENT = `
 const { createSocket } = require('node:dgram');
 const { parentPort, workerData } = require('node:worker_threads');
