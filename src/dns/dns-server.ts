@@ -43,18 +43,19 @@ const IDLE_MS = 10_000;
 export async function startDnsServer(options: DnsServerOptions): Promise<DnsServer> {
   const { at, label } = options;
   const replies = new Replies(options);
-  const udp = createSocket(isIPv6(at.host) ? 'udp6' : 'udp4');
   const tcp = createServer({ noDelay: true, allowHalfOpen: true }, (socket) => void serve(socket, replies));
   tcp.maxConnections = MAX_CONNECTIONS;
+  const opened: (Server | UdpSocket)[] = [tcp];
   try {
     tcp.listen(at);
     await once(tcp, 'listening');
     const { address, port } = tcp.address() as AddressInfo;
-    udp.bind({ address, port });
-    await once(udp, 'listening');
+    const udp = createSocket(isIPv6(address) ? 'udp6' : 'udp4');
+    opened.push(udp);
+    await once(udp.bind({ address, port }), 'listening');
     return answering(udp, tcp, replies);
   } catch (error) {
-    for (const socket of [udp, tcp]) socket.close();
+    for (const each of opened) each.close();
     throw listenProblem(error, at, label);
   }
 }

@@ -108,6 +108,8 @@ describe('dig', () => {
 });
 
 it('gives a host name of a Java service as it is, with its addresses', async () => {
+  // Java makes no chroot.
+  await client(connect).createWithParents('/services', '', 'persistent');
   const java = await startCuratorPeer({ connect, basePath: '/services' });
   await java.register({ name: 'orders', id: 'java', address: 'localhost', port: 8_080 });
   const address = await serve();

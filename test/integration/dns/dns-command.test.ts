@@ -1,4 +1,5 @@
 import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
 import { connect as openSocket } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { streamEncode } from 'dns-packet';
@@ -194,10 +195,15 @@ describe('nodelease dns', () => {
     expect(await complaint('--zookeeper', connect, '--dns-domain', 'a..b')).toContain(
       '--dns-domain: expected a domain',
     );
+    // By TCP, and by UDP alone.
     const taken = await listening(runCli(['dns', '--zookeeper', connect, '--listen', '127.0.0.1:0']));
-    expect(await complaint('--zookeeper', connect, '--listen', taken)).toContain(
-      `64: nodelease: --listen: expected a port that no other program listens on (this one is taken), got "${taken}"`,
-    );
+    const socket = createSocket('udp4');
+    await once(socket.bind(0, '127.0.0.1'), 'listening');
+    for (const address of [taken, `127.0.0.1:${socket.address().port}`])
+      expect(await complaint('--zookeeper', connect, '--listen', address)).toContain(
+        `64: nodelease: --listen: expected a port that no other program listens on (this one is taken), got "${address}"`,
+      );
+    socket.close();
   });
 });
 
