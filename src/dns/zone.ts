@@ -84,16 +84,31 @@ interface Entry {
 const MAX_ADDRESSES = 8;
 const MAX_TEXT_BYTES = 255;
 const NONE: Lookup = { code: 'NOERROR', answers: [] };
-/** A name that only has names below it: to deny it would deny those (RFC 8020). */
-const NOTHING: Entry = { endpoints: [] };
+
+/**
+ * The names below the domain. Those without a group have only names below them: to deny one would deny these
+ * (RFC 8020).
+ */
+const NAMES = new RegExp(
+  [
+    '^(?:|_tcp\\.service|_tcp|service|node|shard|addr',
+    '_(?<service>.+)\\._tcp(?:\\.service)?',
+    '(?<plain>.+)\\.service',
+    '(?<node>0|[1-9]\\d{0,5})\\.node',
+    '(?<shard>0|[1-9]\\d{0,5})\\.shard',
+    '(?<hex>[0-9a-f]{8}|[0-9a-f]{32})\\.addr)$',
+  ].join('|'),
+);
 
 /** Answers a question from what is known now. Never throws. */
 export function lookUp(question: { readonly name: string; readonly type: string }, zone: Zone): Lookup {
   const { name, type } = question;
-  const labels = labelsBelow(name.toLowerCase(), zone.domain);
-  if (labels === undefined) return { code: 'REFUSED', answers: [] };
-  const found = labels.length === 0 ? NOTHING : entryAt(labels, zone);
-  const lookup = hasFacts(found) ? recordsOf(found, name, type, labels.length === 0, zone) : without(found);
+  const { domain, view } = zone;
+  const [lower, below] = [name.toLowerCase(), `.${domain}`];
+  const isApex = lower === domain;
+  if (!isApex && !lower.endsWith(below)) return { code: 'REFUSED', answers: [] };
+  const entry = entryAt(isApex ? '' : lower.slice(0, -below.length), view);
+  const lookup = hasFacts(entry) ? recordsOf(entry, name, type, isApex, zone) : without(entry);
   const isNegative = lookup.answers.length === 0 && lookup.code !== 'SERVFAIL';
   return isNegative ? { ...lookup, authorities: [apexRecord('SOA', zone)] } : lookup;
 }
@@ -108,50 +123,34 @@ function without(found: Known<never>): Lookup {
   return { code: 'SERVFAIL', answers: [], ...(found instanceof Promise && { again: found }) };
 }
 
-/** Undefined for a name of others. */
-function labelsBelow(name: string, domain: string): string[] | undefined {
-  if (name === domain) return [];
-  return name.endsWith(`.${domain}`) ? name.slice(0, -domain.length - 1).split('.') : undefined;
+function entryAt(name: string, view: DnsView): Known<Entry> {
+  const match = NAMES.exec(name);
+  if (match === null) return undefined;
+  const { plain, service = plain, node, shard, hex } = match.groups as Partial<Record<string, string>>;
+  if (service !== undefined) {
+    const endpoints = view.service(service);
+    if (!hasFacts(endpoints)) return endpoints;
+    return endpoints.length === 0 ? undefined : { endpoints };
+  }
+  if (hex !== undefined) {
+    const host = hex.length === 8 ? Buffer.from(hex, 'hex').join('.') : hex.replace(/.{4}(?=.)/g, '$&:');
+    return { endpoints: [{ host }] };
+  }
+  if (node !== undefined) {
+    const holder = view.node(Number(node));
+    if (!hasFacts(holder)) return holder;
+    const { version, taskId } = holder;
+    return entryOf(holder, [`version=${version}`, ...(taskId === undefined ? [] : [`task=${taskId}`])]);
+  }
+  if (shard === undefined) return { endpoints: [] };
+  const owner = view.shard(Number(shard));
+  if (!hasFacts(owner)) return owner;
+  const { token, nodeId } = owner;
+  return entryOf(owner, [`token=${token}`, `node=${nodeId}`], { nodeId, version: null });
 }
 
-function entryAt(labels: readonly string[], zone: Zone): Known<Entry> {
-  const { view } = zone;
-  const kind = labels.at(-1) as string;
-  const rest = labels.slice(0, -1);
-  if (kind === '_tcp') return serviceAt(labels, view);
-  if (kind === 'service') return rest.length === 0 ? NOTHING : serviceAt(rest, view);
-  if (kind !== 'node' && kind !== 'shard' && kind !== 'addr') return undefined;
-  const [key = '', more] = rest;
-  if (rest.length === 0) return NOTHING;
-  if (kind === 'addr') return more === undefined ? addressIn(key) : undefined;
-  if (more !== undefined || !/^(?:0|[1-9]\d{0,5})$/.test(key)) return undefined;
-  const found = kind === 'node' ? view.node(Number(key)) : view.shard(Number(key));
-  if (!hasFacts(found)) return found;
-  const { host } = found;
-  const text =
-    'token' in found
-      ? [`token=${found.token}`, `node=${found.nodeId}`]
-      : [`version=${found.version}`, ...(found.taskId === undefined ? [] : [`task=${found.taskId}`])];
-  const claim = 'token' in found ? { nodeId: found.nodeId, version: null } : undefined;
-  return { endpoints: host === undefined ? [] : [{ host, port: found.port, ...(claim && { claim }) }], text };
-}
-
-/** `orders`, or `_orders._tcp`; every label that is left is the service's. */
-function serviceAt(labels: readonly string[], view: DnsView): Known<Entry> {
-  const isRfc2782 = labels.at(-1) === '_tcp';
-  const name = (isRfc2782 ? labels.slice(0, -1) : labels).join('.');
-  if (isRfc2782 && name === '') return NOTHING;
-  if (isRfc2782 && !name.startsWith('_')) return undefined;
-  const endpoints = view.service(isRfc2782 ? name.slice(1) : name);
-  if (!hasFacts(endpoints)) return endpoints;
-  return endpoints.length === 0 ? undefined : { endpoints };
-}
-
-function addressIn(hex: string): Entry | undefined {
-  if (!/^(?:[0-9a-f]{8}|[0-9a-f]{32})$/.test(hex)) return undefined;
-  const host =
-    hex.length === 8 ? Buffer.from(hex, 'hex').join('.') : (hex.match(/.{4}/g) as string[]).join(':');
-  return { endpoints: [{ host }] };
+function entryOf({ host, port }: Reachable, text: readonly string[], claim: Endpoint['claim'] = null): Entry {
+  return { endpoints: host === undefined ? [] : [{ host, port, claim }], text };
 }
 
 function recordsOf(

@@ -1,4 +1,4 @@
-import { startDnsServer } from '../../dns/dns-server.js';
+import { type DnsServerOptions, startDnsServer } from '../../dns/dns-server.js';
 import { HostNames } from '../../dns/host-names.js';
 import { replyTo } from '../../dns/message.js';
 import { StoreView } from '../../dns/store-view.js';
@@ -7,6 +7,7 @@ import type { DnsView } from '../../dns/zone.js';
 import { DnsMetrics } from '../../http/dns-metrics.js';
 import { StoreSession } from '../../lease/session/store-session.js';
 import { openedStore, REQUEST_TIMEOUT_MS } from '../../runtime/opened-store.js';
+import { DEFAULT_BASE_PATH } from '../../services/service-path.js';
 import { QuickRandom } from '../../services/strategies/provider-strategy.js';
 import { formatListenAddress, isLoopback, type ListenAddress } from '../../settings/listen-address.js';
 import type { Settings } from '../../settings/settings.js';
@@ -44,31 +45,23 @@ export async function openDns(options: OpenDnsOptions): Promise<OpenDns> {
   const { clock } = io;
   const { dnsDomain: domain = 'nodelease', dnsTtlMs = 0, dnsNegativeTtlMs = 1_000 } = settings;
   const { dnsStaleMs: maxStaleMs = 600_000, zookeeper: toZooKeeper, provider } = settings;
-  const opened: (() => void | Promise<void>)[] = [];
+  const opened: { close(): unknown }[] = [];
+  const keep = <T extends { close(): unknown }>(each: T): T => {
+    opened.push(each);
+    return each;
+  };
   const close = async () => {
-    for (const end of opened.splice(0).reverse()) await end();
+    for (const each of opened.splice(0).reverse()) await each.close();
   };
   try {
-    let tree: TreeView | undefined;
-    if (toZooKeeper) {
-      const zookeeper = await connect(toZooKeeper, io);
-      opened.push(() => zookeeper.close());
-      const { basePath } = toZooKeeper;
-      const view = new TreeView({ zookeeper, clock, basePath, maxStaleMs });
-      opened.push(() => view.close());
-      tree = view;
-    }
-    let leases: StoreView | undefined;
-    if (isVisible(settings) && provider === 'store') {
-      const store = await openedStore(settings, io);
-      opened.push(() => store.close());
-      const session = new StoreSession(store, clock, REQUEST_TIMEOUT_MS);
-      const view = new StoreView({ session, clock, maxStaleMs });
-      opened.push(() => view.close());
-      leases = view;
-    }
-    const hosts = new HostNames(clock);
-    opened.push(() => hosts.close());
+    const zookeeper = toZooKeeper && keep(await connect(toZooKeeper, io));
+    const basePath = toZooKeeper?.basePath ?? DEFAULT_BASE_PATH;
+    const tree = zookeeper && keep(new TreeView({ zookeeper, clock, basePath, maxStaleMs }));
+    const isRead = isVisible(settings) && provider === 'store';
+    const store = isRead ? keep(await openedStore(settings, io)) : undefined;
+    const session = store && new StoreSession(store, clock, REQUEST_TIMEOUT_MS);
+    const leases = session && keep(new StoreView({ session, clock, maxStaleMs }));
+    const hosts = keep(new HostNames(clock));
     const view: DnsView = {
       service: (name) => tree?.service(name),
       node: (id) => {
@@ -87,13 +80,9 @@ export async function openDns(options: OpenDnsOptions): Promise<OpenDns> {
     ];
     const zone = { domain, ttl, negativeTtl, view, random: new QuickRandom(io.random) };
     const metrics = new DnsMetrics(() => view.staleMs);
-    const server = await startDnsServer({
-      ...{ at, label, clock },
-      reply: (query, transport) => replyTo(query, zone, transport),
-      onReply: (reply) => metrics.count(reply),
-    });
-    opened.push(() => server.close());
-    const { address } = server;
+    const reply: DnsServerOptions['reply'] = (query, transport) => replyTo(query, zone, transport);
+    const onReply: DnsServerOptions['onReply'] = (each) => metrics.count(each);
+    const { address } = keep(await startDnsServer({ at, label, clock, reply, onReply }));
     const where = formatListenAddress(address);
     log.info(`answering DNS for ${domain} at ${where}`);
     if (!isLoopback(address.host))
