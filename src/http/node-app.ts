@@ -127,12 +127,7 @@ export function nodeApp(options: NodeAppOptions): Hono {
     const writes = token ? ({ kind: 'token', token } as const) : ({ kind: 'anybody' } as const);
     app.route('/', shardsApi({ clock, shards, monitor, writes, streams }));
   }
-  if (metrics) {
-    route(app, '/metrics', {
-      GET: async () =>
-        new Response(await metrics.text(), { headers: { ...PLAIN, 'content-type': metrics.contentType } }),
-    });
-  }
+  if (metrics) metricsRoute(app, metrics);
   if (cluster || services)
     app.route('/', consoleAssets({ '/': cluster && 'main', '/services': services && 'services' }));
   if (services) {
@@ -165,6 +160,14 @@ export function nothingThere({ req }: Pick<Context, 'req'>): Response {
     'content-security-policy': "default-src 'none'",
   };
   return new Response(NOTHING, { status: 404, headers: { ...PLAIN, ...type } });
+}
+
+/** Answers `/metrics`. */
+export function metricsRoute(app: Hono, metrics: MetricsText): void {
+  route(app, '/metrics', {
+    GET: async () =>
+      new Response(await metrics.text(), { headers: { ...PLAIN, 'content-type': metrics.contentType } }),
+  });
 }
 
 function healthBody(health: NodeHealth, what: 'live' | 'ready', clock: Clock) {

@@ -4,6 +4,7 @@ import { parsePaths } from '../zookeeper/znode-path.js';
 import { CONFIG_SETTINGS } from './config-settings.js';
 import { DATA_DIR_SETTINGS } from './data-dir-settings.js';
 import { ANNOUNCING_SETTINGS, ZOOKEEPER_SETTINGS } from './discovery-settings.js';
+import { DNS_SETTINGS } from './dns-settings.js';
 import { LEASE_SETTINGS, STORE_SETTINGS } from './lease-settings.js';
 import { parseListenAddress } from './listen-address.js';
 import type { Setting } from './setting.js';
@@ -57,6 +58,7 @@ const GROUPS = {
   'Configuration in ZooKeeper': CONFIG_SETTINGS,
   TLS: TLS_SETTINGS,
   HTTP: HTTP_SETTINGS,
+  DNS: DNS_SETTINGS,
   Logging: LOG_SETTINGS,
 };
 
@@ -69,6 +71,7 @@ const ROWS = {
   ...CONFIG_SETTINGS,
   ...TLS_SETTINGS,
   ...HTTP_SETTINGS,
+  ...DNS_SETTINGS,
   ...LOG_SETTINGS,
 };
 

@@ -108,6 +108,11 @@ describe('settings', () => {
       'ready-timeout': '30s',
       http: '127.0.0.1:7070',
       'bearer-token-file': '/run/token',
+      dns: '127.0.0.1:8600',
+      'dns-domain': 'nodelease.internal',
+      'dns-ttl': '5s',
+      'dns-negative-ttl': '3s',
+      'dns-stale': '1m',
       'log-format': 'pretty',
     };
     const ofEtcd = ['etcd-auth', 'etcd-ca', 'etcd-cert', 'etcd-key'];

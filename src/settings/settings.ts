@@ -61,6 +61,12 @@ const PLAIN = {
   /** Where to listen for HTTP requests; port 0 for any that is free. */
   http: 'http',
   bearerTokenFile: 'bearer-token-file',
+  /** Where to answer DNS. */
+  dns: 'dns',
+  dnsDomain: 'dns-domain',
+  dnsTtlMs: 'dns-ttl',
+  dnsNegativeTtlMs: 'dns-negative-ttl',
+  dnsStaleMs: 'dns-stale',
   /** Absent for what suits standard error: pretty on a terminal, else json. */
   logFormat: 'log-format',
 } as const satisfies Readonly<Record<string, SettingName>>;

@@ -363,6 +363,11 @@ describe('the command line', () => {
           (await run(['run', ...options.split(' '), '--', 'no-such-command'], {}, inContainer)).code,
         ).toBe(127);
     });
+
+    it('needs none for DNS from ZooKeeper', async () => {
+      const line = ['dns', '--zookeeper', '127.0.0.1:1', '--listen', 'nowhere'];
+      expect((await run(line, {}, inContainer)).stderr).toMatch(/^nodelease: --listen: expected HOST:PORT/);
+    });
   });
 
   it('says by which flag or variable the region of a bucket is given', async () => {

@@ -186,7 +186,10 @@ function settingsOf(
   const warn = (problem: string) => oldNames.push(problem);
   const settings = readSettings({ flags, env, hostname, announces, defaults, warn });
   const allocates = settings.provider === 'zookeeper';
-  const takesDefault = names.includes('store') && (flags.store ?? env.NODELEASE_STORE) === undefined;
+  const takesDefault =
+    names.includes('store') &&
+    defaults?.store === undefined &&
+    (flags.store ?? env.NODELEASE_STORE) === undefined;
   const why =
     takesDefault && !allocates && settings.nodeId === undefined
       ? whyNoDefaultStore(containerSign())

@@ -6,6 +6,7 @@ import {
   HOLDING,
   OF_CONFIG,
   OF_CONSOLE,
+  OF_DNS,
   OF_NODE_IDS,
   OF_SERVICES,
   OF_STORE,
@@ -55,7 +56,7 @@ export const COMMANDS: readonly CommandRow[] = [
     description: 'hold a node id for the other containers of a task, and show it over HTTP',
     examples: ['serve --http 127.0.0.1:7070', 'serve --store s3://bucket/prefix --wait-file /shared/node-id'],
     options: [['--wait-file <path>', 'a file that is there while the node id is held, and may be used']],
-    settings: HOLDING,
+    settings: [...HOLDING, 'dns', ...OF_DNS],
     load: async () => (await import('./serve-command.js')).serveCommand,
   },
   {
@@ -208,6 +209,16 @@ export const COMMANDS: readonly CommandRow[] = [
     ],
     settings: [...OF_NODE_IDS, ...OF_CONSOLE],
     load: async () => (await import('./console-command.js')).consoleCommand,
+  },
+  {
+    name: 'dns',
+    description:
+      'answer DNS questions for services and node ids in ZooKeeper, and for node ids and shards in a store',
+    examples: ['dns --zookeeper zk1:2181', 'dns --store s3://bucket/prefix --listen 127.0.0.1:5353'],
+    options: [['--listen <host:port>', 'where to answer, by UDP and TCP', { default: '127.0.0.1:8600' }]],
+    settings: [...OF_STORE, ...OF_SERVICES, ...OF_DNS, 'http', 'bearer-token-file'],
+    defaults: { store: 'memory:', http: 'nowhere' },
+    load: async () => (await import('../dns/dns-command.js')).dnsCommand,
   },
   {
     name: 'id',
@@ -381,7 +392,8 @@ export const COMMANDS: readonly CommandRow[] = [
       ],
     ],
     zookeeper: 'required',
-    settings: [...OF_SERVICES, 'http'],
+    settings: [...OF_SERVICES, 'http', 'dns', ...OF_DNS],
+    defaults: { store: 'memory:' },
     load: async () => (await import('../discovery/discovery-serve-command.js')).serveDiscovery,
   },
   ...RECIPE_COMMANDS,

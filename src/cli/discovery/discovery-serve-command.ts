@@ -2,10 +2,11 @@ import { ConfigError, explain } from '../../base/errors.js';
 import type { DiscoveryServer, DiscoveryServerEvent } from '../../http/curator/discovery-server.js';
 import { problemOf } from '../../http/problem.js';
 import { parseStrategy } from '../../services/strategies/strategies.js';
-import { DEFAULT_LISTEN_ADDRESS } from '../../settings/listen-address.js';
+import { DEFAULT_LISTEN_ADDRESS, type ListenAddress } from '../../settings/listen-address.js';
 import { duration } from '../../settings/values.js';
 import type { SessionState } from '../../zookeeper/session-state.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
+import type { OpenDns, OpenDnsOptions } from '../dns/open-dns.js';
 import { say } from '../kit/answer.js';
 import type { WithZooKeeper, ZooKeeperCall } from '../kit/command-row.js';
 import { onConnecting } from '../kit/on-zookeeper.js';
@@ -68,8 +69,10 @@ async function serve(
   const log = await loggerFor(settings, io);
   const { basePath } = settings.zookeeper;
   const { clock, random } = io;
+  const dns = settings.dns && (await dnsAt(settings.dns, { settings, io, log }));
   const server = await startDiscoveryServer({
     ...options,
+    metrics: dns?.metrics,
     zookeeper,
     clock,
     random,
@@ -77,6 +80,9 @@ async function serve(
     listen: settings.http ?? DEFAULT_LISTEN_ADDRESS,
     onEvent: discoveryServeLog(log),
     labels: { listen: '--http', bearerTokenFile: '--bearer-token-file', allowWrites: '--allow-writes' },
+  }).catch(async (error: unknown) => {
+    await dns?.close();
+    throw error;
   });
   const forget = zookeeper.onState(zookeeperLog(log, zookeeper.description));
   try {
@@ -86,8 +92,16 @@ async function serve(
     return logEnd(await interruption(signal), log);
   } finally {
     forget();
-    await server.close();
+    await Promise.all([server.close(), dns?.close()]);
   }
+}
+
+async function dnsAt(
+  listen: ListenAddress,
+  options: Omit<OpenDnsOptions, 'listen' | 'label'>,
+): Promise<OpenDns> {
+  const { openDns } = await import('../dns/open-dns.js');
+  return openDns({ ...options, listen, label: '--dns' });
 }
 
 const ACCESS: Readonly<Record<DiscoveryServer['writes'], string>> = {

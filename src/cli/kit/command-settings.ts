@@ -76,6 +76,8 @@ export const HOLDING: Names = [
   'check-interval',
   'check-threshold',
 ];
+/** Of the names that DNS answers. */
+export const OF_DNS: Names = ['dns-domain', 'dns-ttl', 'dns-negative-ttl', 'dns-stale'];
 /** Of the configuration of the command that is run. */
 export const OF_CONFIG: Names = [
   'config',

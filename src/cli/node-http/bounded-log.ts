@@ -3,7 +3,7 @@ import type { Clock } from '../../base/clock.js';
 /** Something for the log of another thread. */
 export interface LogLine {
   readonly type: 'log';
-  readonly level: 'debug' | 'warn' | 'error';
+  readonly level: 'debug' | 'info' | 'warn' | 'error';
   readonly message: string;
   /** Of a fault. */
   readonly stack?: string | undefined;

@@ -1,11 +1,13 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { explain } from '../../base/errors.js';
 import { systemClock as clock, systemRandom as random } from '../../base/system.js';
+import type { MetricsText } from '../../http/node-app.js';
 import { type NodeServer, startNodeServer } from '../../http/node-server.js';
 import { problemOf } from '../../http/problem.js';
 import { toWire, type WireError } from '../../runtime/worker/messages.js';
 import type { ListenAddress } from '../../settings/listen-address.js';
 import type { Settings } from '../../settings/settings.js';
+import type { OpenDns } from '../dns/open-dns.js';
 import { BoundedLog, type LogLine } from './bounded-log.js';
 import { AskedMetrics, type CollectedMetrics, HealthMirror } from './node-mirror.js';
 import { isVisible, ownClusterView } from './own-cluster-view.js';
@@ -64,10 +66,11 @@ async function answer(
   const warn = (message: string) => log.write('warn', message);
   const cluster = isVisible(settings) ? ownClusterView(settings, { clock, random }, { warn }) : undefined;
   let server: NodeServer | undefined;
+  let dns: OpenDns | undefined;
   port.on('message', async (message: ToNodeHttp) => {
     if (message.type === 'metrics') return metrics.answered(message.metrics);
     await server?.close();
-    await cluster?.close();
+    await Promise.all([cluster?.close(), dns?.close()]);
     monitor.close();
     shards?.close();
     post({ type: 'closed' });
@@ -80,6 +83,15 @@ async function answer(
     else if (debug) log.write('debug', text);
   };
   try {
+    if (settings.dns) {
+      const { openDns } = await import('../dns/open-dns.js');
+      const dnsLog = { info: (message: string) => log.write('info', message), warn };
+      dns = await openDns({
+        ...{ settings, io: { clock, random }, log: dnsLog },
+        listen: settings.dns,
+        label: '--dns',
+      });
+    }
     server = await startNodeServer({
       ...{
         listen,
@@ -88,7 +100,7 @@ async function answer(
         clock,
         monitor,
         shards,
-        metrics,
+        metrics: dns ? joined(metrics, dns.metrics) : metrics,
         onFailure,
       },
       cluster: cluster && (() => cluster.open()),
@@ -99,6 +111,16 @@ async function answer(
   } catch (error) {
     post({ type: 'refused', error: toWire(error) });
   }
+}
+
+/** Two in one answer; their names differ. */
+function joined(first: MetricsText, second: MetricsText): MetricsText {
+  return {
+    get contentType() {
+      return first.contentType;
+    },
+    text: async () => (await Promise.all([first.text(), second.text()])).join('\n'),
+  };
 }
 
 if (parentPort === null) throw new Error('this module runs as a worker thread only');

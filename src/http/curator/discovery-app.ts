@@ -5,6 +5,7 @@ import type { ServiceInstance } from '../../services/instance/service-instance.j
 import type { ServiceCall, ServiceDirectory } from '../../services/service-directory.js';
 import { shortened } from '../../services/shortened.js';
 import { consoleAssets } from '../console-assets.js';
+import { type MetricsText, metricsRoute } from '../node-app.js';
 import { answerFailures, HttpProblem, PLAIN, problemResponse, route } from '../problem.js';
 import { checkHost, checkWrite, type PageAccess, type WriteAccess } from '../server/access.js';
 import { OpenStreams } from '../server/open-streams.js';
@@ -30,6 +31,8 @@ export interface DiscoveryAppOptions {
   readonly page?: (ServicesSource & { readonly writes: PageAccess }) | undefined;
   /** Bounds the followers of the page's data. @default 128 of them */
   readonly streams?: OpenStreams | undefined;
+  /** What `/metrics` answers. @default it is absent */
+  readonly metrics?: MetricsText | undefined;
   /**
    * The names, in addition to those of loopback, by which a server on a loopback address may be called: see
    * `checkHost`.
@@ -156,6 +159,7 @@ export function discoveryApp(options: DiscoveryAppOptions): Hono {
       return answer(instanceJson(any.instance), age);
     },
   });
+  if (options.metrics) metricsRoute(app, options.metrics);
   if (page) {
     app.route('/', consoleAssets({ '/': 'services' }));
     app.route('/', servicesApi({ ...page, clock, streams }));

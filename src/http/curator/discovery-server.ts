@@ -14,6 +14,7 @@ import {
   type ListenAddress,
 } from '../../settings/listen-address.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
+import type { MetricsText } from '../node-app.js';
 import { BearerTokenFile, pageAccess, type WriteAccess, writeAccess } from '../server/access.js';
 import { listen } from '../server/listen.js';
 import { OpenStreams } from '../server/open-streams.js';
@@ -60,6 +61,8 @@ export interface DiscoveryServerOptions {
    * @default without limit
    */
   readonly staticTimeoutMs?: number | undefined;
+  /** What `/metrics` answers. @default it is absent */
+  readonly metrics?: MetricsText | undefined;
   /** How `v1/anyservice` chooses. @default round robin */
   readonly strategy?: StrategyFactory | undefined;
   /** Must not throw and must not block. */
@@ -130,6 +133,7 @@ export async function startDiscoveryServer(options: DiscoveryServerOptions): Pro
   const app = discoveryApp({
     ...{ directory, pool, clock, writes, streams },
     page: { zookeeper, basePath, writes: pageWrites },
+    metrics: options.metrics,
     connected: (call) => zookeeper.whenConnected(call),
     ...(isLoopback(at.host) && { hosts: new Set([at.host.toLowerCase()]) }),
     onFailure: (request, error) => onEvent?.({ type: 'request-failed', request, error }),

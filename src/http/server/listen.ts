@@ -118,10 +118,7 @@ export async function listen(options: ListenOptions): Promise<HttpListener> {
 
 function listening(server: Server, at: ListenAddress, label: string): Promise<ListenAddress> {
   return new Promise((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => {
-      const expected = EXPECTATIONS[error.code ?? ''];
-      reject(expected === undefined ? error : new ConfigError(label, formatListenAddress(at), expected));
-    });
+    server.once('error', (error) => reject(listenProblem(error, at, label)));
     server.listen({ host: at.host, port: at.port }, () => {
       server.removeAllListeners('error');
       // Such as a lack of file descriptors for a while: clients that wait are accepted later.
@@ -130,6 +127,12 @@ function listening(server: Server, at: ListenAddress, label: string): Promise<Li
       resolve({ host: address, port });
     });
   });
+}
+
+/** Why a server cannot listen, as an error of the setting; as it is where that is not the reason. */
+export function listenProblem(error: unknown, at: ListenAddress, label: string): unknown {
+  const expected = EXPECTATIONS[(error as NodeJS.ErrnoException).code ?? ''];
+  return expected === undefined ? error : new ConfigError(label, formatListenAddress(at), expected);
 }
 
 /** The expected value, by the system's code for what is wrong. */

@@ -51,6 +51,8 @@ export interface NodeStatus {
   readonly idWidth: number | undefined;
   /** The mark of the last holder's sticky key. */
   readonly sticky?: string | undefined;
+  /** Where the holder is reached, as it says itself. */
+  readonly address?: string | undefined;
   /** When the tenure of a lease that is held or expired began, in store time. */
   readonly acquiredAt?: number | undefined;
   /** The tenures before. */
@@ -208,5 +210,6 @@ export function nodeStatus(
     knownNodes,
     idWidth: lease.idWidth || undefined,
     acquiredAt: lease.acquiredAt || undefined,
+    address: lease.address,
   };
 }

@@ -1,0 +1,143 @@
+import type { Clock } from '../base/clock.js';
+import { NodeWatcher } from '../discovery/node-watcher.js';
+import { CLUSTER_NODE_ID_OFFSET } from '../id/cluster-node-id.js';
+import { claimIn } from '../monitor/discovery/service-entry.js';
+import { isInService, jsonPayload } from '../services/instance/payload-codec.js';
+import type { ServiceInstance } from '../services/instance/service-instance.js';
+import { ServiceCache } from '../services/service-cache.js';
+import { ChildrenView } from '../zookeeper/children-view.js';
+import type { SessionState } from '../zookeeper/session-state.js';
+import type { ZooKeeper } from '../zookeeper/zookeeper.js';
+import { type DnsView, type Endpoint, type Holder, isHost, type Known } from './zone.js';
+
+export interface TreeViewOptions {
+  /** The caller closes it. */
+  readonly zookeeper: ZooKeeper;
+  readonly clock: Clock;
+  /** The parent of the services, within the chroot. */
+  readonly basePath: string;
+  /** After how long without news nothing is answered, in milliseconds. */
+  readonly maxStaleMs: number;
+}
+
+/** What is followed in ZooKeeper. */
+interface Followed {
+  readonly ready: Promise<void>;
+  readonly stale: { readonly since: number } | undefined;
+}
+
+/**
+ * The services in Curator's tree, and the nodes in the discovery tree. A service is followed from the first
+ * question for it on, until it is gone. For a name that is no service, no watch is opened.
+ */
+export class TreeView implements Pick<DnsView, 'service' | 'node' | 'staleMs'> {
+  /** By their names in lower case. */
+  #names = new Map<string, string>();
+  readonly #list: ChildrenView<undefined>;
+  readonly #nodes: NodeWatcher;
+  readonly #services = new Map<string, ServiceCache>();
+  readonly #read = new WeakSet<Followed>();
+  readonly #endpoints = new WeakMap<readonly ServiceInstance[], readonly Endpoint[]>();
+
+  constructor(private readonly options: TreeViewOptions) {
+    const { zookeeper, clock, basePath: path } = options;
+    let listed = new Map<string, string>();
+    this.#list = new ChildrenView({
+      ...{ zookeeper, clock, path },
+      // Called for every child when the children have changed: it follows none, and keeps the names.
+      follow: (child, depth) => {
+        if (depth === 0) return 'children';
+        const name = child.slice(child.lastIndexOf('/') + 1);
+        listed.set(name.toLowerCase(), name);
+        return undefined;
+      },
+      listed: () => {
+        this.#names = listed;
+        listed = new Map();
+        this.#forgetGone();
+        return undefined;
+      },
+      decode: () => undefined,
+    });
+    this.#nodes = new NodeWatcher({ zookeeper, clock });
+    this.#follow(this.#list).start();
+    this.#follow(this.#nodes);
+  }
+
+  service(key: string): Known<readonly Endpoint[]> {
+    const names = this.#known(this.#list, () => this.#names);
+    if (!(names instanceof Map)) return names;
+    const name = names.get(key);
+    if (name === undefined) return undefined;
+    const cache = this.#services.get(name) ?? this.#open(name);
+    return this.#known(cache, () => this.#endpointsOf(cache.instances));
+  }
+
+  node(id: number): Known<Holder> {
+    return this.#known(this.#nodes, () => {
+      const assignment = this.#nodes.nodes.get(id + CLUSTER_NODE_ID_OFFSET);
+      if (assignment === undefined) return undefined;
+      const { version, taskId, address, port } = assignment;
+      const host = typeof address === 'string' && isHost(address) ? address : undefined;
+      return { version, taskId, host, port: typeof port === 'number' ? port : undefined };
+    });
+  }
+
+  get staleMs(): number {
+    const { clock } = this.options;
+    const since = [this.#list, this.#nodes, ...this.#services.values()].flatMap(
+      ({ stale }) => stale?.since ?? [],
+    );
+    return since.length === 0 ? 0 : clock.monotonic() - Math.min(...since);
+  }
+
+  /** Ends all watches. */
+  close(): void {
+    for (const followed of [this.#list, this.#nodes, ...this.#services.values()]) followed.close();
+  }
+
+  #open(name: string): ServiceCache {
+    const cache = new ServiceCache({ ...this.options, name, payload: jsonPayload });
+    this.#services.set(name, cache);
+    return this.#follow(cache);
+  }
+
+  #forgetGone(): void {
+    const names = new Set(this.#names.values());
+    for (const [name, cache] of this.#services) {
+      if (names.has(name)) continue;
+      cache.close();
+      this.#services.delete(name);
+    }
+  }
+
+  #follow<T extends Followed>(followed: T): T {
+    void followed.ready.then(() => this.#read.add(followed));
+    return followed;
+  }
+
+  #known<T>(followed: Followed, value: () => T): T | 'unknown' | Promise<unknown> {
+    const { zookeeper, clock, maxStaleMs } = this.options;
+    const { stale, ready } = followed;
+    if (!this.#read.has(followed)) return isAway(zookeeper.state) ? 'unknown' : ready;
+    return stale && clock.monotonic() - stale.since > maxStaleMs ? 'unknown' : value();
+  }
+
+  #endpointsOf(instances: readonly ServiceInstance[]): readonly Endpoint[] {
+    const known = this.#endpoints.get(instances);
+    if (known) return known;
+    const endpoints = instances.flatMap((instance): Endpoint[] => {
+      const { address: host, port, sslPort, enabled, payload } = instance;
+      if (!enabled || !isInService(instance) || host === undefined || !isHost(host)) return [];
+      return [{ host, port: port ?? sslPort, claim: claimIn(payload) }];
+    });
+    this.#endpoints.set(instances, endpoints);
+    return endpoints;
+  }
+}
+
+/** False while the first connection is still being made. */
+function isAway(state: SessionState): boolean {
+  const isBeginning = state.status === 'connecting' && state.problem === undefined;
+  return state.status !== 'connected' && !isBeginning;
+}
