@@ -35,11 +35,6 @@ export const SHARD_PLANTS: readonly Plant[] = [
     from: 'if (this.#all.has(shard) || this.#givenUp.get(shard) === token)',
     to: 'if (this.#all.has(shard))',
   }),
-  plant('start-without-lease', 'a shard begins although the lease is not valid any more (T4)', {
-    file: holdings,
-    from: 'if (this.#isLeaving || !this.options.lease.isValid())',
-    to: 'if (this.#isLeaving)',
-  }),
   plant(
     'handed-on-running',
     'a shard is handed on while its work still ends (T5)',
@@ -85,16 +80,6 @@ export const SHARD_PLANTS: readonly Plant[] = [
     file: holdings,
     from: 'if (!isMine && !holding.isAborted)',
     to: 'if (false)',
-  }),
-  plant('mark-late', 'a task reads the map before its lease shows that it takes part (T10, 5)', {
-    file: 'src/shards/own-shards.js',
-    from: 'await orAborted(home.mark({ shards: { epoch: 0 }, address: options.address }), signal);',
-    to: 'void home.mark({ shards: { epoch: 0 }, address: options.address });',
-  }),
-  plant('shows-early', 'a lease shows a frozen epoch while work still ends (T10, 6)', {
-    file: member,
-    from: '(!map.frozen || this.#holdings.areIdle)',
-    to: 'true',
   }),
   plant('repair-without-waiting', 'a repair opens the map while shards run by an earlier one (T10, 7)', {
     file: 'src/shards/repair-shards.js',

@@ -72,10 +72,7 @@ const FOUND_BY: Readonly<Record<string, readonly string[]>> = {
   'same-version-is-proof': ['shards', 'errors'],
   'eviction-is-proof': ['shards'],
   'work-goes-on': ['shards'],
-  'start-without-lease': ['shards'],
   'takes-no-notice': ['liveness', 'shards'],
-  'mark-late': ['shards'],
-  'shows-early': ['shards'],
   'repair-without-waiting': ['shards'],
   'no-look': ['liveness'],
   // In the recipes.
