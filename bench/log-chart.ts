@@ -57,7 +57,7 @@ const STYLE = `
       .plain { stroke: #f0883e; fill: #f0883e }
     }`;
 
-/** An SVG document of two panels, for light and dark pages: for each series a line, in a band of min and max. */
+/** An SVG document of two panels, for light and dark pages: each series is a line in a band of min and max. */
 export function drawLogChart(chart: LogChart): string {
   const { width, height } = SIZE;
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" role="img" aria-labelledby="title desc">

@@ -4,12 +4,12 @@ import { type CountCosts, moreThanLeases } from './tables.js';
 
 /** GETs a node and minute that shards may add. */
 const MORE_GETS = 12;
-/** Until half of the shards run again, after a leave, and after the end of a crashed node's lease. Milliseconds. */
+/** Until half of the shards run again: after a leave, and after a crashed node's lease has ended. In ms. */
 const LEFT_MS = 5_000;
 const FOUND_MS = 10_000;
 /** Until a shard that has stopped to move runs again: 99 of 100. */
 const MOVED_MS = 1_500;
-/** A node reads the map once in a renewal period and up to a tenth of it; then come requests. Milliseconds. */
+/** A node reads the map once in a renewal period and up to a tenth of it; then come requests. In ms. */
 const READ_MS = (DURATION_MS / 3) * 1.1 + 500;
 /** Two lots a renewal period: none is drawn in so many of them once in ten thousand times. */
 const PERIODS_WITHOUT_A_LOOK = 5;

@@ -17,8 +17,8 @@ export function describeId(id: number): string {
 }
 
 /**
- * Something done under a node id, a shard or a lock: what must not happen twice at a time. Times are microseconds of the
- * machine's CLOCK_MONOTONIC.
+ * Something done under a node id, a shard or a lock: what must not happen twice at a time. Times are
+ * microseconds of the machine's CLOCK_MONOTONIC.
  */
 export interface Act {
   readonly nodeId: number;

@@ -1,6 +1,6 @@
 // A program that uses the library:
-// `node library-actor.js PIPE STORE ENDPOINT inline|worker [ACQUIRE_TIMEOUT_MS [SHARDS]]`. Acts under its node
-// id while `isValid()` says so; with SHARDS also under the shards that it owns, and under one of two locks.
+// `node library-actor.js PIPE STORE ENDPOINT inline|worker [ACQUIRE_TIMEOUT_MS [SHARDS]]`. Acts under its
+// node id while `isValid()` says so; with SHARDS also under the shards that it owns, and under one of two locks.
 // SIGTERM ends it in order.
 
 import { join } from 'node:path';

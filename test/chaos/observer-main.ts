@@ -1,5 +1,5 @@
-// The observer's process: `node observer-main.js PIPE [HISTORY]`. Judges what comes through the pipe and tells its
-// parent what it found.
+// The observer's process: `node observer-main.js PIPE [HISTORY]`. Judges what comes through the pipe and
+// reports to its parent what it found.
 
 import { appendFileSync, constants, openSync } from 'node:fs';
 import { Socket } from 'node:net';

@@ -25,7 +25,7 @@ export interface TroubleOptions {
   /** The lease's duration, in milliseconds. */
   readonly durationMs: number;
   readonly ids: number;
-  /** How many times as long the pauses between faults are: a task that joins gets shards some seconds later. */
+  /** A factor for the pauses between faults: a task that joins gets shards some seconds later. */
   readonly pace: number;
   /** Options and environment with which an operator's command reaches the store. */
   readonly operator: { readonly options: readonly string[]; readonly env: Readonly<Record<string, string>> };

@@ -15,7 +15,7 @@ export interface KeyOwners<K> {
  * await fetch(url, { dispatcher: serviceDispatcher(ownerOf(provider, router, 'customer-17')) });
  * ```
  *
- * The answer may be old: a node that does not own the key answers 421. Then `router.refresh()`, and try again.
+ * The answer may be old: a node that does not own the key answers 421. Call `router.refresh()` then.
  */
 export function ownerOf<K, P>(
   provider: Required<InstancePicker<P>>,

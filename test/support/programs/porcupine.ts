@@ -6,8 +6,8 @@ import { describeId } from '../../chaos/act.js';
 import { installed } from '../installed.js';
 
 /**
- * Checks a history of acts with Porcupine, a published checker of linearizability: whether each node id, shard
- * and lock behaves like a register of its owner, whose token rises.
+ * Checks a history of acts with Porcupine, a published checker of linearizability: whether each node id,
+ * shard and lock behaves like a register of its owner, whose token rises.
  *
  * @param file an act a line
  * @returns what is wrong, a line each
