@@ -6,8 +6,8 @@ export type Lane = readonly WireTenure[];
 
 /** Ids in one request: about a megabyte is answered. */
 const MAX_IDS = 1_000;
-/** Tenures that are kept of all ids together, and of each id at least: a lease object has that many. */
-const [KEPT, KEPT_OF_EACH] = [100_000, 9];
+/** Tenures of an id that are kept. */
+const KEPT = 100;
 /** After a longer time without a report, in milliseconds, more may have happened than histories say. */
 const GAP_MS = 10_000;
 
@@ -17,8 +17,7 @@ const GAP_MS = 10_000;
  */
 export class TenureLog {
   lanes: ReadonlyMap<number, Lane> = new Map();
-  /** Up to when nothing was missed, in store time. */
-  #readAt = 0;
+  #seenAt = 0;
   /** The ids as they were shown when their histories were read. */
   #read = new WeakSet<WireNode>();
   #isReading = false;
@@ -29,39 +28,33 @@ export class TenureLog {
     at: number,
     ask: (ids: readonly number[]) => Promise<WireHistory>,
   ): Promise<void> {
-    if (this.#isReading) return;
-    if (at - this.#readAt > GAP_MS) {
+    if (at - this.#seenAt > GAP_MS) {
       this.lanes = new Map();
       this.#read = new WeakSet();
     }
+    this.#seenAt = at;
     const unread = nodes.filter(({ shown }) => !this.#read.has(shown)).slice(0, MAX_IDS);
-    if (unread.length === 0) {
-      this.#readAt = at;
-      return;
-    }
+    if (this.#isReading || unread.length === 0) return;
     this.#isReading = true;
     const answer = await ask(unread.map(({ node }) => node.id)).catch(() => undefined);
     this.#isReading = false;
     // A refusal has none.
     if (!answer?.nodes) return;
-    this.#readAt = at;
     for (const { shown } of unread) this.#read.add(shown);
-    const kept = Math.max(KEPT_OF_EACH, KEPT / nodes.length);
     const lanes = new Map(this.lanes);
-    for (const { id, tenures } of answer.nodes)
-      lanes.set(id, merged(lanes.get(id), tenures, at).slice(-kept));
+    for (const { id, tenures } of answer.nodes) lanes.set(id, merged(lanes.get(id), tenures, at));
     this.lanes = lanes;
   }
 }
 
 /** @param at when begins and ends what does not say when */
-function merged(lane: Lane = [], read: readonly WireTenure[], at: number): WireTenure[] {
+function merged(lane: Lane = [], read: readonly WireTenure[], at: number): Lane {
   const known = new Map<number, WireTenure>(
     lane.map((each) => [each.version, { ...each, endedAt: each.endedAt ?? at }]),
   );
-  for (const { version, acquiredAt, ...each } of read) {
-    const from = acquiredAt ?? known.get(version)?.acquiredAt ?? at;
-    known.set(version, { ...each, version, acquiredAt: from });
+  for (const each of read) {
+    const acquiredAt = each.acquiredAt ?? known.get(each.version)?.acquiredAt ?? at;
+    known.set(each.version, { ...each, acquiredAt });
   }
-  return [...known.values()].sort((a, b) => a.version - b.version);
+  return [...known.values()].sort((a, b) => a.version - b.version).slice(-KEPT);
 }

@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import { laneParts, sumParts } from './timeline.js';
 import type { WireTenure } from './wire.js';
 
-const NEVER = Number.NEGATIVE_INFINITY;
 const tenure = (acquiredAt: number, endedAt: number | null, end: WireTenure['end'] = null): WireTenure => {
   return { version: acquiredAt, taskId: `task-${acquiredAt}`, acquiredAt, endedAt, end };
 };
@@ -16,7 +15,7 @@ describe('a lane', () => {
       tenure(320, null),
     ];
     expect(laneParts(lane, 500).map(({ kind, from, to }) => [kind, from, to])).toEqual([
-      ['no known tenure', NEVER, 100],
+      ['no known tenure', 0, 100],
       ['expired', 100, 200],
       ['free', 200, 250],
       ['released', 250, 300],
@@ -49,24 +48,27 @@ describe('a lane', () => {
 });
 
 describe('sixty parts of a window', () => {
-  const window = [0, 3_600_000] as const;
   const MINUTE = 60_000;
+  const begin = 60 * MINUTE;
+  const window = [begin, 2 * begin] as const;
+  const later = (from: number, to: number | null, end: WireTenure['end'] = null) =>
+    tenure(begin + from, to === null ? null : begin + to, end);
 
   it('show how much of the ids was held', () => {
-    const lanes = [[tenure(0, 1.5 * MINUTE, 'released')], [tenure(MINUTE, null)], [], []];
-    const parts = sumParts(lanes, 'held', window, 3 * MINUTE);
+    const lanes = [[later(0, 1.5 * MINUTE, 'released')], [later(MINUTE, null)], [], []];
+    const parts = sumParts(lanes, 'held', window, begin + 3 * MINUTE);
     expect(parts.slice(0, 4).map(({ share }) => share)).toEqual([0.25, 0.375, 0.25, 0]);
     expect(parts.map(({ text }) => text()).slice(1, 2)).toEqual(['38 % known to be held']);
   });
 
   it('show the take-overs a minute, each once', () => {
     const lanes = [
-      [tenure(0, 1_000, 'expired'), tenure(MINUTE, 30 * MINUTE, 'expired'), tenure(31 * MINUTE, null)],
-      [tenure(-9_000, -5_000, 'expired'), tenure(-4_000, MINUTE, 'expired'), tenure(1.5 * MINUTE, null)],
+      [later(0, 1_000, 'expired'), later(MINUTE, 30 * MINUTE, 'expired'), later(31 * MINUTE, null)],
+      [later(-9_000, -5_000, 'expired'), later(-4_000, MINUTE, 'expired'), later(1.5 * MINUTE, null)],
     ];
-    const parts = sumParts(lanes, 'taken over', window, 60 * MINUTE);
+    const parts = sumParts(lanes, 'taken over', window, 2 * begin);
     const shown = parts.flatMap(({ share, from, text }) =>
-      share > 0 ? [[from / MINUTE, share, text()]] : [],
+      share > 0 ? [[(from - begin) / MINUTE, share, text()]] : [],
     );
     expect(shown).toEqual([
       [1, 1, '2.0 a minute'],

@@ -3,6 +3,7 @@ import type { WireTenure } from './wire.js';
 
 /** A part of a row of the timeline, in store time. */
 export interface Part {
+  /** 0 where it has no known beginning. */
   readonly from: number;
   readonly to: number;
   /** `held`, how a tenure ended, `free`, `no known tenure`, or what is summed up. */
@@ -25,12 +26,12 @@ export const timeText = (at: number) => new Date(at).toLocaleString('sv');
 export function laneParts(lane: Lane, now: number): Part[] {
   const parts: Part[] = [];
   const add = (kind: string, to: number, tenure?: WireTenure, isTakeOver = false) => {
-    const from = parts.at(-1)?.to ?? Number.NEGATIVE_INFINITY;
+    const from = parts.at(-1)?.to ?? 0;
     const text = () =>
       [
         tenure && `${tenure.taskId}, version ${tenure.version}`,
         isTakeOver && 'taken over',
-        Number.isFinite(from) && `from ${timeText(from)}`,
+        from > 0 && `from ${timeText(from)}`,
         to < now && `until ${timeText(to)}`,
         kind,
       ]
@@ -57,18 +58,20 @@ export function sumParts(
 ): Part[] {
   const ms = (to - from) / PARTS;
   const sums = new Array<number>(PARTS).fill(0);
-  for (const part of lanes.flatMap((lane) => laneParts(lane, now)).filter(({ tenure }) => tenure)) {
-    const [begin = 0, end = 0] = [part.from, part.to].map((at) => (at - from) / ms);
-    for (let at = Math.max(0, Math.floor(begin)); at < Math.min(PARTS, end); at += 1) {
+  for (const { tenure, isTakeOver, ...part } of lanes.flatMap((lane) => laneParts(lane, now))) {
+    const [begin, end] = [(part.from - from) / ms, (part.to - from) / ms];
+    for (let at = Math.max(0, Math.floor(begin)); tenure && at < Math.min(PARTS, end); at += 1) {
       const held = Math.min(end, at + 1) - Math.max(begin, at);
-      const takeOvers = part.isTakeOver && begin >= at ? 60_000 / ms : 0;
-      sums[at] = (sums[at] ?? 0) + (kind === 'held' ? held / lanes.length : takeOvers);
+      sums[at] = (sums[at] ?? 0) + (kind === 'held' ? held : Number(isTakeOver && begin >= at));
     }
   }
-  const max = kind === 'held' ? 1 : Math.max(1, ...sums);
+  const max = kind === 'held' ? lanes.length : Math.max(1, ...sums);
   return sums.map((sum, index) => {
-    const text = () =>
-      kind === 'held' ? `${Math.round(sum * 100)} % known to be held` : `${sum.toFixed(1)} a minute`;
-    return { from: from + index * ms, to: from + (index + 1) * ms, kind, share: sum / max, text };
+    const texts = {
+      held: `${Math.round((sum / max) * 100)} % known to be held`,
+      'taken over': `${((sum * 60_000) / ms).toFixed(1)} a minute`,
+    };
+    const begin = from + index * ms;
+    return { from: begin, to: begin + ms, kind, share: sum / max, text: () => texts[kind] };
   });
 }

@@ -213,7 +213,7 @@ export interface WireTenure {
   readonly taskId: string;
   readonly acquiredAt: number | null;
   readonly endedAt: number | null;
-  readonly end: 'released' | 'expired' | 'evicted' | 'retired' | null;
+  readonly end: string | null;
 }
 
 /** What comes first on every connection. */

@@ -155,11 +155,12 @@ const NOTHING = `<!doctype html><html lang="en"><head><meta charset="utf-8"><met
 export function nothingThere({ req }: Pick<Context, 'req'>): Response {
   if (!req.header('accept')?.includes('text/html'))
     return problemResponse(new HttpProblem('not-found', `there is nothing at ${req.path}`));
-  const type = {
+  const headers = {
+    ...PLAIN,
     'content-type': 'text/html; charset=utf-8',
     'content-security-policy': "default-src 'none'",
   };
-  return new Response(NOTHING, { status: 404, headers: { ...PLAIN, ...type } });
+  return new Response(NOTHING, { status: 404, headers });
 }
 
 /** Answers `/metrics`. */

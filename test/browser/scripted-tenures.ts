@@ -26,7 +26,7 @@ export function scriptedTenures(
         const seed = id * 31 + before;
         const endedAt = Math.floor(at - (4_000 + chance(seed) * 30_000));
         at = endedAt - (0.3 + chance(seed + 7)) * (spanMs / 9);
-        const end = ENDS[Math.floor(chance(seed + 3) * ENDS.length)] ?? 'released';
+        const end = ENDS[(id + before) % ENDS.length] ?? 'released';
         tenures.push({
           version: before,
           taskId: `task-${id}-${before}`,

@@ -163,7 +163,7 @@ describe('the timeline', () => {
     await span(page, 1, 'no known tenure').waitFor();
     await span(page, 1, 'held').waitFor();
     const track = await page.locator('[data-lane="id 1"]').boundingBox();
-    await page.mouse.move((track?.x ?? 0) + 40, (track?.y ?? 0) + 5);
+    await page.mouse.click((track?.x ?? 0) + 40, (track?.y ?? 0) + 5);
     await expect.poll(() => cursor(page)).toMatch(/^id 1 at \S+ \S+: until \S+ \S+, no known tenure$/);
   });
 
@@ -189,12 +189,19 @@ describe('the timeline', () => {
       .locator('.cursor')
       .evaluate((line) => (line as unknown as { style: { left: string } }).style.left);
     expect(Number.parseFloat(place)).toBeCloseTo(50, 0);
-    const { to } = await shown();
-    await page.getByRole('button', { name: 'Earlier' }).click();
-    expect((await shown()).to).toBe(to - 150_000);
-    await page.getByLabel('How much time').selectOption({ label: '7 d 0 h' });
-    await page.getByRole('button', { name: 'Later' }).click();
-    expect(Math.abs((await shown()).to - Date.now())).toBeLessThan(60_000);
+    // To yesterday, and to the present again.
+    const at = async (label: string, share: number) => {
+      await page.getByLabel('How much time').selectOption({ label });
+      const { width = 0 } = (await page.locator('[data-lane="id 0"]').boundingBox()) ?? {};
+      await page.locator('[data-lane="id 0"]').click({ position: { x: share * width, y: 5 }, force: true });
+      await page.getByLabel('How much time').selectOption({ label: '5 min' });
+    };
+    await at('1 d 0 h', 0.1);
+    expect(await cursor(page)).toMatch(/^id 0 at \S+ \S+: until \S+ \S+, no known tenure$/);
+    expect(Date.now() - (await shown()).to).toBeGreaterThan(10 * HOUR_MS);
+    await at('7 d 0 h', 0.999);
+    await at('1 d 0 h', 0.999);
+    expect(Date.now() - (await shown()).to).toBeLessThan(HOUR_MS);
   });
 
   it('of many ids has a lane for a hundred, and one for each that is selected or fits the filter', async () => {

@@ -71,7 +71,6 @@ function rowOf(entry: WireDataEntry, tools: ComponentChildren): Row {
     path,
     text: [keyText, key?.type, ...facts, problem].join('\n'),
     source: entry,
-    filled: [keyText, ...facts, collides || problem !== null || tools].map(Boolean),
     cells: () => [
       [keyText, hasType && note(` ${key.type}`)],
       ...facts,

@@ -67,7 +67,7 @@ export function eventList(
       const { length } = all.filter(fits);
       const [first] = all;
       if (first === undefined || length <= MAX_ALONE) return all.map(item);
-      const text = eventText({ ...first, text: `${length} node ids: ${first.kind.replace('-', ' ')}` });
+      const text = `${length} node ids: ${first.kind.replace('-', ' ')}`;
       const summary = h('summary', { class: 'event-text' }, text);
       return row(first, key, false, h('details', null, summary, h('ol', null, all.map(item))));
     };

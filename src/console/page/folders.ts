@@ -22,8 +22,6 @@ export interface Row {
   readonly text: string;
   /** Another object where the cells may be other ones. */
   readonly source: unknown;
-  /** Whether there is anything in each column. */
-  readonly filled: readonly boolean[];
   /** One content for each column. */
   readonly cells: () => readonly ComponentChildren[];
 }
@@ -64,8 +62,6 @@ function FolderDetails({ folder, columns, filter }: FolderProps) {
   const heading = [title, folder.note, problem, count].join('\n');
   const fits = (text: string) => words.every((word) => text.toLowerCase().includes(word));
   let hidden = !fits(heading);
-  // A column without content is left out.
-  const used = columns.map((_, at) => rows.some(({ filled }) => filled[at]));
   const drawn = rows.map((row) => {
     const { path: title, state, text, source } = row;
     const key = keyOf(row);
@@ -81,11 +77,11 @@ function FolderDetails({ folder, columns, filter }: FolderProps) {
       h(
         'tr',
         attributes,
-        row.cells().map((cell, at) => used[at] && h('td', { 'data-column': columns[at] }, cell)),
+        row.cells().map((cell, at) => h('td', { 'data-column': columns[at] }, cell)),
       );
-    return memo(draw, [source, isHidden, ...used], key);
+    return memo(draw, [source, isHidden], key);
   });
-  const head = columns.map((column, at) => used[at] && h('th', { scope: 'col' }, column));
+  const head = columns.map((column) => h('th', { scope: 'col', 'data-column': column }, column));
   return h(
     'details',
     { class: 'branch', open: words.length > 0 || isOpenAtFirst, hidden },

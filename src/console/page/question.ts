@@ -7,12 +7,7 @@ import { find } from './find.js';
  * @param value the text that the reader may change; none without it
  * @returns the text, or undefined where the reader gives up
  */
-export async function question(
-  title: string,
-  text: string,
-  act: string,
-  value?: string,
-): Promise<string | undefined> {
+export async function question(title: string, text: string, act: string, value?: string) {
   const dialog = find('question', HTMLDialogElement);
   const input = find('question-input', HTMLInputElement);
   for (const [part, content] of Object.entries({ title, text, act }))

@@ -120,7 +120,6 @@ class ServicesPage {
       state,
       text: [id, state, address, type, lease, problem, instance?.dubbo, text].join('\n'),
       source: entry,
-      filled: [true, address || type, lease, problem ?? text, this.#model.about?.writes].map(Boolean),
       cells: () => [
         [mark(MARKS[state]), ' ', h('b', null, id), note(` ${state}`)],
         [address, type && note(type)],

@@ -12,6 +12,7 @@ const MAX_LANES = 200;
 const HOUR_MS = 3_600_000;
 /** How much time the width may show. */
 const SPANS = [1 / 12, 1 / 4, 1, 6, 24, 168].map((hours) => hours * HOUR_MS);
+
 interface TimelineProps {
   readonly lanes: ReadonlyMap<number, Lane>;
   readonly nodes: readonly NodeNow[];
@@ -33,10 +34,10 @@ interface Row {
 /** Who held which id when: a lane for each id, or for hundreds of them. */
 export function Timeline({ lanes, nodes, filter, selected, now }: TimelineProps) {
   const [spanMs, setSpan] = useState(HOUR_MS);
-  /** The end of the shown time; undefined while it moves with the time. */
-  const [end, setEnd] = useState<number>();
+  /** The end of the shown time, which moves with the time until then. */
+  const [end, setEnd] = useState(Number.POSITIVE_INFINITY);
   const [cursor, setCursor] = useState({ name: '', at: now });
-  const to = end ?? now;
+  const to = Math.min(end, now);
   const from = to - spanMs;
 
   const laneOf = ({ node }: NodeNow) => lanes.get(node.id) ?? [];
@@ -61,7 +62,6 @@ export function Timeline({ lanes, nodes, filter, selected, now }: TimelineProps)
   const current = rows.findIndex((row) => row.name === name);
   const parts = rows[current]?.parts() ?? [];
   const part = parts.findLastIndex((each) => each.from <= at);
-  const endAt = (next: number) => setEnd(next < now ? next : undefined);
   const onKeyDown = (event: KeyboardEvent) => {
     const { key, altKey, metaKey } = event;
     if (!key.startsWith('Arrow') || altKey || metaKey) return;
@@ -70,12 +70,12 @@ export function Timeline({ lanes, nodes, filter, selected, now }: TimelineProps)
     const isVertical = key === 'ArrowDown' || key === 'ArrowUp';
     const row = rows[current + (isVertical ? step : 0)];
     const next = isVertical ? at : (parts[part + step]?.from ?? at);
-    if (!row || !Number.isFinite(next)) return;
+    if (!row || next === 0) return;
     setCursor({ name: row.name, at: next });
-    if (next < from || next > to) endAt(next + spanMs / 2);
+    if (next < from || next > to) setEnd(next + spanMs / 2);
     document.querySelector(`[data-lane="${row.name}"]`)?.scrollIntoView({ block: 'nearest' });
   };
-  const onMouseMove = ({ target, offsetX }: MouseEvent) => {
+  const onClick = ({ target, offsetX }: MouseEvent) => {
     const { dataset, offsetWidth } = target as HTMLElement;
     if (dataset.lane) setCursor({ name: dataset.lane, at: from + (offsetX / offsetWidth) * spanMs });
   };
@@ -97,42 +97,31 @@ export function Timeline({ lanes, nodes, filter, selected, now }: TimelineProps)
     ];
     return memo(content, [from, to, isAt, ...on], name);
   });
-  const move = (name: string, sign: string, share: number) => {
-    const onClick = () => endAt(to + share * spanMs);
-    return h('button', { type: 'button', class: 'icon', 'aria-label': name, onClick }, sign);
-  };
   const onChange = ({ target }: Event) => {
     const next = Number((target as HTMLSelectElement).value);
     setSpan(next);
-    if (current >= 0) endAt(at + next / 2);
+    if (current >= 0) setEnd(at + next / 2);
   };
   const options = SPANS.map((value) => h('option', { value }, formatDuration(value)));
-  const attributes = {
-    class: 'lanes',
-    role: 'application',
-    tabIndex: 0,
-    'aria-label': 'Timeline. Arrow keys lead from tenure to tenure, and from lane to lane.',
-    'aria-describedby': 'timeline-cursor',
-    onKeyDown,
-    onMouseMove,
-  } as const;
+  const label = 'Timeline. Arrow keys lead from tenure to tenure, and from lane to lane.';
   const line = h('i', { class: 'cursor', hidden: current < 0, style: { left: `${place(at)}%` } });
   const labels = [0, 0.25, 0.5, 0.75, 1].map((share) => h('span', null, timeText(from + share * spanMs)));
   const text = `${name} at ${timeText(at)}: ${parts[part]?.text()}`;
   return panel(
     'timeline',
     'Timeline',
-    [
-      h('select', { value: spanMs, 'aria-label': 'How much time', onChange }, options),
-      move('Earlier', '‹', -0.5),
-      move('Later', '›', 0.5),
-    ],
-    h('div', attributes, drawn, h('div', { class: 'over-tracks' }, line)),
+    h('select', { value: spanMs, 'aria-label': 'How much time', onChange }, options),
+    h(
+      'div',
+      { class: 'lanes', role: 'application', tabIndex: 0, 'aria-label': label, onKeyDown, onClick },
+      drawn,
+      h('div', { class: 'over-tracks' }, line),
+    ),
     h('div', { class: 'axis quiet', 'aria-hidden': 'true' }, labels),
     h(
       'p',
       { id: 'timeline-cursor', role: 'status' },
-      part < 0 ? 'Point at a lane, or press arrow keys.' : text,
+      part < 0 ? 'Click on a lane, or press arrow keys.' : text,
     ),
   );
 }
