@@ -1,4 +1,5 @@
 export type { FleetReport, NodeRevisions } from '../configuration/fleet.js';
+export type { TenureEnd } from '../lease/model/tenure-history.js';
 export type { RestoreReport } from '../monitor/camunda-cluster.js';
 export { ClusterFollower, type ClusterFollowerOptions } from '../monitor/cluster-follower.js';
 export type {
