@@ -3,6 +3,7 @@ import { concurrently } from '../base/concurrently.js';
 import type { ClusterConfig } from '../lease/model/cluster-config.js';
 import { nativeCodec } from '../lease/model/lease-codec.js';
 import { availability, type LeaseState, leaseKey, mayExceed, nodeIdOf } from '../lease/model/lease-state.js';
+import { leaseTiming } from '../lease/model/lease-timing.js';
 import { type LeaseReading, readingOf } from '../lease/operate/inspect.js';
 import { type StoreSession, UNHURRIED_LISTING_MS } from '../lease/session/store-session.js';
 import type { Interval, ListedObject } from '../store/lease-store.js';
@@ -13,6 +14,8 @@ const MAX_READS = 100;
 const READS = 16;
 /** How many members a look reads although they look held. */
 const DRAWN = 2;
+/** Of a renewal period: a held lease that is older than that has probably lost its holder. */
+const OVERDUE = 1.5;
 
 /**
  * T6: whether a GET of its node id's lease object proves that a tenure is over. When it was read does not
@@ -60,6 +63,13 @@ export interface Look {
   readonly signal: AbortSignal;
 }
 
+/** What a look has found. */
+export interface Found {
+  readonly members: Member[];
+  /** In how many milliseconds a lease can be proven over that is overdue now; infinity where none is. */
+  readonly dueMs: number;
+}
+
 /**
  * The members from now on: those of the map whose tenures are not proven over, this one, and if this one
  * joins, all others that take part. One LIST, and a GET of each member that looks gone, and of two drawn at
@@ -67,12 +77,17 @@ export interface Look {
  *
  * @throws {StoreError}
  */
-export async function findMembers({ session, random, config, members, me, signal }: Look): Promise<Member[]> {
+export async function findMembers({ session, random, config, members, me, signal }: Look): Promise<Found> {
   const { objects } = await session.list({ signal, timeoutMs: UNHURRIED_LISTING_MS });
   const { durationMs, graceMs } = config;
   const looksHeld = ({ size, age }: ListedObject) =>
     size > nativeCodec.tombstoneMaxBytes && !mayExceed(age, durationMs + graceMs);
-  const held = new Set(objects.filter(looksHeld).flatMap(({ key }) => nodeIdOf(key) ?? []));
+  const holds = objects.filter(looksHeld);
+  const held = new Set(holds.flatMap(({ key }) => nodeIdOf(key) ?? []));
+  const overdueMs = OVERDUE * leaseTiming(durationMs).renewEveryMs + session.store.timeStepMs;
+  const oldest = Math.max(...holds.map(({ age }) => age.min));
+  const dueMs =
+    oldest > overdueMs ? session.store.timeStepMs + durationMs + graceMs - oldest : Number.POSITIVE_INFINITY;
   const first = Math.floor(random.next() * members.length);
   const isDrawn = (at: number) => (at - first + members.length) % members.length < DRAWN;
   const doubtful = members.filter(
@@ -92,5 +107,5 @@ export async function findMembers({ session, random, config, members, me, signal
     if (isMember && !stay.some((member) => member.id === id && member.version === lease.version))
       stay.push({ id, version: lease.version, address: lease.address });
   }
-  return stay;
+  return { members: stay, dueMs };
 }

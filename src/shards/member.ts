@@ -51,6 +51,8 @@ export class ShardMember implements OwnedShards {
   #unusable = 0;
   /** When this member draws next, on the monotonic clock. */
   #drawAt = Number.NEGATIVE_INFINITY;
+  /** When this member looks without being drawn, since a lease can be proven over then. */
+  #lookAt = Number.POSITIVE_INFINITY;
   #leaving: Promise<void> | undefined;
   #handedOn: () => void = () => undefined;
   #wake: () => void = () => undefined;
@@ -163,8 +165,11 @@ export class ShardMember implements OwnedShards {
     const looks = this.#isDrawn(object) && this.#leaving === undefined;
     if (!looks && !haveEnded && given.size === 0) return;
     let members = map.members.filter((member) => !(haveEnded && member === me));
-    if (looks)
-      members = await findMembers({ ...{ session, config, me, signal, random: home.random }, members });
+    if (looks) {
+      const found = await findMembers({ ...{ session, config, me, signal, random: home.random }, members });
+      members = found.members;
+      this.#lookAt = home.clock.monotonic() + found.dueMs;
+    }
     const next = plan(map, {
       ...{ members, given, leaver: this.#leaving && me },
       settled: looks && object.age.min > config.durationMs,
@@ -209,12 +214,17 @@ export class ShardMember implements OwnedShards {
   }
 
   /**
-   * Two looks for members that came or went, in a renewal period and in the whole fleet. A task that is no
-   * member looks each time. So does every task where ages are observed: they grow for a task that looks again.
+   * Two looks for members that came or went, in a renewal period and in the whole fleet, and another one by a
+   * task that has seen an overdue lease. A task that is no member looks each time. So does every task where
+   * ages are observed: they grow for a task that looks again.
    */
   #isDrawn({ age }: StoredObject): boolean {
     const { clock, random } = this.options.home;
     if (this.#me === undefined) return true;
+    if (clock.monotonic() >= this.#lookAt) {
+      this.#lookAt = Number.POSITIVE_INFINITY;
+      return true;
+    }
     if (clock.monotonic() < this.#drawAt) return false;
     this.#drawAt = clock.monotonic() + this.#renewEveryMs * (1 + random.next() / 10);
     return age.max === Number.POSITIVE_INFINITY || random.next() < 2 / this.#map.members.length;
@@ -234,7 +244,7 @@ export class ShardMember implements OwnedShards {
     const pollMs = this.#map.shards.some(({ next }) => next === me)
       ? session.store.pollMs
       : Number.POSITIVE_INFINITY;
-    return Math.min(Math.min(this.#drawAt, moveAt) - clock.monotonic(), pollMs);
+    return Math.min(Math.min(this.#drawAt, this.#lookAt, moveAt) - clock.monotonic(), pollMs);
   }
 
   /** Wakes the loop when a store that reports changes reports one of the map. */

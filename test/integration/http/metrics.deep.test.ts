@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/system.js';
+import { DnsMetrics } from '../../../src/http/dns-metrics.js';
 import { NodeMetrics } from '../../../src/http/node-metrics.js';
 import { startNodeServer } from '../../../src/http/node-server.js';
 import { uniqueIds } from '../../../src/id/lease-ids.js';
@@ -112,7 +113,9 @@ describe('a process that tells Prometheus of its node id', () => {
   });
 
   it('is described in docs/metrics.md: every metric with its type and labels, and no other', async () => {
-    const text = await scrape();
+    const dns = new DnsMetrics(() => 0);
+    dns.count({ type: 'other', code: 'NOERROR', truncated: false });
+    const text = `${await scrape()}\n${await dns.text()}`;
     const types = [...namesIn(text)].filter(([name]) => name.startsWith('nodelease_'));
     const docs = await readFile(join(packageRoot, 'docs/metrics.md'), 'utf8');
     const rows = [...docs.matchAll(/^\| `(nodelease_(?!cluster_)\w+)` \| (\w+) \|/gm)].map(

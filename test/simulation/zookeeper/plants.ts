@@ -146,8 +146,8 @@ export const RECIPE_PLANTS: readonly Plant[] = [
   }),
   plant('condition-unread', 'a conditional write of shared data is made whatever version stands there', {
     file: 'src/shared-data/collision-chain.js',
-    from: 'if (version === condition)',
-    to: "if (version !== 'absent')",
+    from: '|| version === condition)',
+    to: "|| version !== 'absent')",
   }),
   plant(
     'version-without-creation',
