@@ -176,7 +176,7 @@ export async function show(
   read: Reader,
   request: Pick<StatusRequest, 'json' | 'watch' | 'all' | 'limit'>,
   io: Io,
-  signal = new AbortController().signal,
+  signal: AbortSignal = new AbortController().signal,
 ): Promise<number> {
   if (request.watch) return watch(read, request, io);
   const screen = io.screen();
