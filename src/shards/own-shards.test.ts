@@ -422,6 +422,10 @@ describe('ownShards', () => {
     const fleet = shardFleet({ count: 4 });
     const { lease } = await fleet.task();
     await expect(ownShards(lease, { count: 4, start })).rejects.toMatchObject({ setting: 'lease' });
+    const plain = await fleet.plainTask();
+    const first = ownShards(plain, { count: 4, start });
+    await expect(ownShards(plain, { count: 4, start })).rejects.toMatchObject({ setting: 'lease' });
+    await inVirtualTime(fleet.clock, first);
   });
 
   it.each<[string, object]>([

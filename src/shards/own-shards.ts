@@ -6,7 +6,7 @@ import { homeOf } from '../lease/hold/lease-home.js';
 import type { Lease } from '../lease/model/lease.js';
 import { readExistingCluster } from '../lease/session/cluster-store.js';
 import { isStoreAway, whileStoreIsAway } from '../lease/session/store-retry.js';
-import { ShardMember } from './member.js';
+import { ShardMember, type ShardMemberOptions } from './member.js';
 import type { OwnedShards, OwnShardsOptions } from './owned-shards.js';
 import { ensureMap } from './shard-map.js';
 import { checkCount } from './shard-of.js';
@@ -48,9 +48,20 @@ export async function ownShards(lease: Lease, options: OwnShardsOptions): Promis
     const given = home === undefined ? 'a static id, or one from ZooKeeper' : 'one that takes part already';
     throw new ConfigError('lease', given, 'the lease of a node id in a store, once');
   }
-  const session = await home.session();
+  // Before anything is awaited: two members of one tenure would each start every shard.
+  home.leave = async () => undefined;
+  try {
+    return await takePart({ ...options, stopTimeoutMs, lease, home, signal: tenureTime.signal });
+  } catch (error) {
+    delete home.leave;
+    throw error;
+  }
+}
+
+async function takePart(options: Omit<ShardMemberOptions, 'session' | 'config'>): Promise<ShardMember> {
+  const { count, home, signal, address } = options;
   const { clock, random } = home;
-  const { signal } = tenureTime;
+  const session = await home.session();
   const retry = whileStoreIsAway(
     { clock, random, signal, until: Number.POSITIVE_INFINITY },
     (error) => isStoreAway(error) || error instanceof Overtaken,
@@ -58,10 +69,10 @@ export async function ownShards(lease: Lease, options: OwnShardsOptions): Promis
   await retry((call, attempt) => ensureMap(session, count, call, attempt));
   // T10, 5: a repair waits for each lease with the mark. So the mark comes first, and nothing that was read
   // before is used.
-  await orAborted(home.mark({ shards: { epoch: 0 }, address: options.address }), signal);
+  await orAborted(home.mark({ shards: { epoch: 0 }, address }), signal);
   const { config } = await retry((call) => readExistingCluster(session, call)).catch((error) => {
     void home.mark({});
     throw error;
   });
-  return new ShardMember({ ...options, stopTimeoutMs, lease, home, session, config, signal });
+  return new ShardMember({ ...options, session, config });
 }

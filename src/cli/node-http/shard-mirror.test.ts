@@ -269,6 +269,21 @@ describe('the shards of a node', () => {
     expect(await counts(first)).toEqual([0, 0]);
   });
 
+  it('are to be stopped at once when the lease is lost, also where a stop had more time', async () => {
+    const first = await node();
+    const program = await first.follow();
+    await clock.advance(5_000);
+    await node();
+    await clock.advance(30_000);
+    expect(await counts(first)).toEqual([4, 4]);
+    first.isAway.value = true;
+    await clock.advance(13_000);
+    expect(first.lease.signal.aborted).toBe(true);
+    const last = new Map(program.of('stop').map(({ data: { shard, deadline } }) => [shard, deadline]));
+    expect(last.size).toBe(COUNT);
+    expect(Math.max(...[...last.values()].map(Number))).toBeLessThanOrEqual(clock.now());
+  });
+
   it('are handed on when the work has ended, before the lease is released', async () => {
     const first = await node();
     await clock.advance(5_000);

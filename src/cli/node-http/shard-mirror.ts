@@ -1,4 +1,5 @@
 import type { MessagePort } from 'node:worker_threads';
+import { onAbort } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
 import { ConfigError, explain } from '../../base/errors.js';
 import type { Announcement } from '../../discovery/announcement.js';
@@ -88,13 +89,18 @@ export class ShardPublisher extends Publisher<ShardsState> {
 
   #start(work: Work, signal: AbortSignal): StopShard {
     this.#held.set(work.shard, work);
+    // The lease is lost, or the map is damaged: a stop that is under way is to end at once, too.
+    onAbort(signal, () => {
+      if (work.deadline === null) return;
+      work.deadline = Math.min(work.deadline, this.clock.now());
+      this.#changed();
+    });
     return () =>
       new Promise((resolve) => {
         work.end = () => {
           this.#held.delete(work.shard);
           resolve();
         };
-        // The lease is lost, or the map is damaged: the work is to end at once.
         if (signal.aborted) work.deadline = this.clock.now();
         if (!this.#isWorking) work.end();
         this.#changed();

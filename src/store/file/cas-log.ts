@@ -1,4 +1,4 @@
-import { link, lstat, mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises';
+import { link, lstat, mkdir, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { RandomSource } from '../../base/clock.js';
 import {
@@ -194,7 +194,7 @@ export class CasLog {
       if (isDeciding && error instanceof StoreError && error.outcome === 'unknown') throw error;
       await removeGeneration(this.#path(name));
       // The folder vanishes only when another writer has got ahead, or moves a damaged log aside.
-      if (codeOf(error) === 'ENOENT' && (await exists(dirname(this.#folder)))) return undefined;
+      if (codeOf(error) === 'ENOENT' && (await isFolder(dirname(this.#folder)))) return undefined;
       throw error;
     }
     try {
@@ -326,6 +326,11 @@ export class CasLog {
     }
     throw unknownOutcome(`${next}: nothing shows whether this write was decided`, failure);
   }
+}
+
+/** Not a link that leads nowhere. */
+async function isFolder(path: string): Promise<boolean> {
+  return (await unless(['ENOENT'], stat(path))) !== undefined;
 }
 
 function unknownOutcome(message: string, cause?: unknown): StoreError {
