@@ -7,7 +7,8 @@ const SECONDS = isTrimmed ? 20 : 120;
 
 /**
  * In the trimmed tier the first ones, which are known to hold. Seed 3674 makes unique ids with a time that is too
- * old, after a pause during a renewal: that is still to be explained, and the deep tier may meet another such seed.
+ * old: a reply that waited through a pause, from a server whose clock disagrees with the one before, takes the place
+ * of narrower bounds (`StoreTime.learn`). The deep tier may meet another such seed.
  */
 const SHARD_SEEDS = isTrimmed ? ['--from', '0'] : [];
 
