@@ -31,11 +31,21 @@ export class StoreTime {
   learn(time: Interval, sentAt: number): void {
     if (!Number.isFinite(time.min) || !Number.isFinite(time.max)) return;
     const now = this.clock.monotonic();
-    const known = this.now();
+    const { min, max } = this.now();
+    const known = { min: min - now, max: max - now };
     const heard = { min: time.min - now, max: time.max - sentAt };
-    const narrowed = { min: Math.max(heard.min, known.min - now), max: Math.min(heard.max, known.max - now) };
-    // If the bounds have nothing in common, the clock was stepped, or another server with another clock
-    // answered. The newest answer counts.
-    this.#offset = { interval: narrowed.min <= narrowed.max ? narrowed : heard, learnedAt: now };
+    const narrowed = { min: Math.max(heard.min, known.min), max: Math.min(heard.max, known.max) };
+    const agrees = narrowed.min <= narrowed.max;
+    this.#offset = { interval: agrees ? narrowed : corrected(known, heard), learnedAt: now };
   }
+}
+
+/**
+ * The bounds where the newest answer has nothing in common with what was known: the clock was stepped, or
+ * another server with another clock answered. The answer counts. An earlier one is taken to be no less exact
+ * than what was known, since a pause of this process while it waited makes its lower bound far too low.
+ */
+function corrected(known: Interval, { min, max }: Interval): Interval {
+  const isEarlier = max < known.min;
+  return { min: isEarlier ? Math.max(min, max - (known.max - known.min)) : min, max };
 }
