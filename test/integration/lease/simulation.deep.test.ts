@@ -5,13 +5,6 @@ import { isTrimmed } from '../../support/setup/tiers.js';
 
 const SECONDS = isTrimmed ? 20 : 120;
 
-/**
- * In the trimmed tier the first ones, which are known to hold. Seed 3674 makes unique ids with a time that is too
- * old: a reply that waited through a pause, from a server whose clock disagrees with the one before, takes the place
- * of narrower bounds (`StoreTime.learn`). The deep tier may meet another such seed.
- */
-const SHARD_SEEDS = isTrimmed ? ['--from', '0'] : [];
-
 afterEach(killAll);
 
 /**
@@ -51,7 +44,7 @@ it(
 
 it(
   `keeps those of shards as well, for ${SECONDS / 2} s`,
-  () => simulate(SECONDS / 2, SECONDS / 2, '--engine', 'shards', ...SHARD_SEEDS),
+  () => simulate(SECONDS / 2, SECONDS / 2, '--engine', 'shards'),
   (SECONDS / 2 + 60) * 1_000,
 );
 
