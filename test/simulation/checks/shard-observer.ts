@@ -7,6 +7,8 @@ import type { World } from '../world/world.js';
 /** How many epochs a series of them has. */
 const SERIES_EPOCHS = 2 ** 32;
 
+const seriesOf = (epoch: number) => Math.floor(epoch / SERIES_EPOCHS);
+
 /** A task that takes part in the ownership of shards. */
 export interface ShardTask {
   readonly name: string;
@@ -82,10 +84,13 @@ export class ShardObserver {
   afterWrite(body: string): void {
     const { epoch, members } = decodeMap(body);
     // A beginning draws a later series where the task that drew before has not finished (T10).
-    const begins = members.length === 0 && epoch > this.#epoch && epoch % SERIES_EPOCHS === 1;
-    if (epoch !== this.#epoch + 1 && !begins)
+    const isFirst = members.length === 0 && epoch % SERIES_EPOCHS === 1;
+    // The first map of an earlier series, which arrives after the map has been deleted, is damage: no task
+    // follows it.
+    const isLate = isFirst && seriesOf(epoch) < seriesOf(this.#epoch);
+    if (epoch !== this.#epoch + 1 && !(isFirst && epoch > this.#epoch) && !(isLate && this.#wasDamaged))
       this.fail('shards', `the map goes from epoch ${this.#epoch} to ${epoch}`);
-    this.#epoch = epoch;
+    if (!isLate) this.#epoch = epoch;
     if (!this.world.recording) return;
     const names = members.map(({ id, version }) => `${id}/${version}`).join(' ');
     this.world.note('store', `shards.json is now epoch ${epoch} of ${names}: ${body}`);
@@ -93,8 +98,8 @@ export class ShardObserver {
 
   /** With the faults over for long enough, every shard runs, if there is a task to run it. */
   atEnd(): void {
-    const { bucket, counts } = this.world;
-    if (counts.faults.has(MAP_DAMAGED) && bucket.read(SHARDS_KEY)?.body.includes('"owner"') !== true)
+    const { bucket } = this.world;
+    if (this.#wasDamaged && bucket.read(SHARDS_KEY)?.body.includes('"owner"') !== true)
       this.fail('liveness', 'the map of shards is not repaired');
     else if (bucket.read(SHARDS_KEY)?.body.includes('"frozen"'))
       this.fail('liveness', 'the map of shards is frozen');
@@ -105,6 +110,10 @@ export class ShardObserver {
     for (let shard = 0; tasks.length > 0 && shard < this.count; shard += 1)
       if (this.#runs.get(shard)?.some((run) => this.#acts(run)) !== true)
         this.fail('liveness', `shard ${shard} does not run, with ${tasks.length} tasks that could run it`);
+  }
+
+  get #wasDamaged(): boolean {
+    return this.world.counts.faults.has(MAP_DAMAGED);
   }
 
   /** Whether the work may act: it does not know of its end, or need not. */
