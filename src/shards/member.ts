@@ -108,7 +108,8 @@ export class ShardMember implements OwnedShards {
 
   /** T7: stops all, hands all on, and takes part no more. Resolves to whether all work has ended. */
   #leave(): Promise<boolean> {
-    // Not in this call: listeners of the events of the stops may call it again.
+    this.#holdings.isLeaving = true;
+    // The rest is not in this call: listeners of the events of the stops may call it again.
     this.#leaving ??= Promise.resolve().then(() => this.#end());
     return this.#leaving;
   }
@@ -118,7 +119,7 @@ export class ShardMember implements OwnedShards {
     const handedOn = new Promise<void>((resolve) => {
       this.#handedOn = resolve;
     });
-    await this.#holdings.leave();
+    await this.#holdings.stop();
     // Without the mark, no repair waits for this tenure (T10, 7).
     if (this.#holdings.areIdle) void home.mark({});
     this.#wake();
