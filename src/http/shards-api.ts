@@ -53,6 +53,8 @@ interface ShardsApiOptions {
  */
 export function shardsApi({ clock, shards, monitor, writes, streams }: ShardsApiOptions): Hono {
   const app = new Hono();
+  /** The last answered stop of each shard: until its deadline the answer may be repeated. */
+  const answered = new Map<number, HeldShard>();
   route(app, '/shards', {
     GET: () => {
       const { held, ...facts } = shards.state();
@@ -85,6 +87,13 @@ export function shardsApi({ clock, shards, monitor, writes, streams }: ShardsApi
           'conflict',
           `token: expected ${token}, which shard ${shard} has now, got ${given}`,
         );
+      const before = answered.get(shard);
+      if (given === undefined && before?.token !== token && (before?.deadline ?? 0) > clock.now())
+        throw new HttpProblem(
+          'conflict',
+          `token: expected ${token}, got none, and this may answer an earlier stop of shard ${shard}`,
+        );
+      answered.set(shard, asked);
       shards.stopped(shard, token);
       return new Response(null, { status: 204, headers: PLAIN });
     },

@@ -5,6 +5,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { newRoot, removeRoot } from '../../test/support/data-dirs.js';
 import { systemClock } from '../base/system.js';
 import type { DataDirEvent } from '../data-dir/data-dir-options.js';
+import { homeOf } from '../lease/hold/lease-home.js';
 import { MemoryLeaseStore } from '../store/memory/index.js';
 import { type AcquireOptions, acquire } from './acquire.js';
 import { type MonitorEvent, NodeMonitor } from './node-monitor.js';
@@ -237,6 +238,24 @@ describe('a data directory', () => {
       rmSync(join(dataDir, 'out'));
       await (await start()).release();
       expect(prepared.at(-1)).toMatchObject({ from: 1, mode });
+    } finally {
+      removeRoot(root);
+    }
+  });
+
+  it('does not record the end of its work where work on the lease is left, which then expires', async () => {
+    const root = newRoot();
+    const store = new MemoryLeaseStore({ clock: systemClock });
+    try {
+      const lease = await acquire({ store, nodes: 1, taskId: 'me', onLost: 'signal', dataDir: { root } });
+      Object.assign(homeOf(lease) ?? {}, { leave: async () => false });
+      await lease.release();
+      expect(lease.isValid()).toBe(false);
+      expect(JSON.parse((await store.read('0.json'))?.body ?? '')).toMatchObject({
+        taskId: 'me',
+        version: 1,
+      });
+      expect(readdirSync(lease.dataDir ?? '')).toEqual(['directory-initialized.json']);
     } finally {
       removeRoot(root);
     }

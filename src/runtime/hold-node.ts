@@ -96,7 +96,7 @@ export interface HeldNode {
 export interface NodeEnd {
   /** Whether no work is left that relies on the node id: only then may another task hold it (rule 8). */
   readonly workEnded: boolean;
-  /** Whether to release the lease. @default `workEnded` */
+  /** Whether to end the lease. One that knows of work that has not ended is left to expire. @default `workEnded` */
   readonly release?: boolean;
 }
 
@@ -139,7 +139,7 @@ export async function holdNode(options: HoldOptions): Promise<HeldNode> {
     } finally {
       // A mark that is written after the release could declare linked files as unused although a process
       // writes to them. So the lease is left to expire in that case.
-      const isSettled = !release || (await markedEnd());
+      const isSettled = !release || !workEnded || (await markedEnd());
       if (source && release && isSettled)
         await limited('the release', RELEASE_TIMEOUT_MS, source.lease.release());
       if (source?.close) await limited('closing the store', CLOSE_TIMEOUT_MS, source.close());

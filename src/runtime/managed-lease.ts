@@ -33,7 +33,7 @@ export function manage(node: HeldNode, onLost: LossPolicy, onRelease: () => void
   const release = () => {
     if (ending === undefined) {
       onRelease();
-      ending = afterWork(lease, () => node.end({ workEnded: true }));
+      ending = afterWork(lease, (workEnded) => node.end({ workEnded, release: true }));
     }
     return ending;
   };

@@ -6,13 +6,13 @@ import { availability, type LeaseState, leaseKey, mayExceed, nodeIdOf } from '..
 import { leaseTiming } from '../lease/model/lease-timing.js';
 import { type LeaseReading, readingOf } from '../lease/operate/inspect.js';
 import { type StoreSession, UNHURRIED_LISTING_MS } from '../lease/session/store-session.js';
-import type { Interval, ListedObject } from '../store/lease-store.js';
+import type { Interval } from '../store/lease-store.js';
 import type { Member } from './shard-map.js';
 
 /** The most leases that one look reads, and how many at a time. */
 const MAX_READS = 100;
 const READS = 16;
-/** How many members a look reads although they look held. */
+/** How many members a look reads although their leases are renewed. */
 const DRAWN = 2;
 /** Of a renewal period: a held lease that is older than that has probably lost its holder. */
 const OVERDUE = 1.5;
@@ -72,22 +72,20 @@ export interface Found {
 
 /**
  * The members from now on: those of the map whose tenures are not proven over, this one, and if this one
- * joins, all others that take part. One LIST, and a GET of each member that looks gone, and of two drawn at
- * random: the holder of their node ids may be another one, which does not take part.
+ * joins, all others that take part. One LIST, and a GET of each member whose lease is overdue or gone, and of
+ * two drawn at random: the holder of their node ids may be another one, which does not take part.
  *
  * @throws {StoreError}
  */
 export async function findMembers({ session, random, config, members, me, signal }: Look): Promise<Found> {
   const { objects } = await session.list({ signal, timeoutMs: UNHURRIED_LISTING_MS });
   const { durationMs, graceMs } = config;
-  const looksHeld = ({ size, age }: ListedObject) =>
-    size > nativeCodec.tombstoneMaxBytes && !mayExceed(age, durationMs + graceMs);
-  const holds = objects.filter(looksHeld);
-  const held = new Set(holds.flatMap(({ key }) => nodeIdOf(key) ?? []));
-  const overdueMs = OVERDUE * leaseTiming(durationMs).renewEveryMs + session.store.timeStepMs;
-  const oldest = Math.max(...holds.map(({ age }) => age.min));
-  const dueMs =
-    oldest > overdueMs ? session.store.timeStepMs + durationMs + graceMs - oldest : Number.POSITIVE_INFINITY;
+  const { timeStepMs } = session.store;
+  const overdueMs = OVERDUE * leaseTiming(durationMs).renewEveryMs + timeStepMs;
+  const renewed = objects.filter(
+    ({ size, age }) => size > nativeCodec.tombstoneMaxBytes && !mayExceed(age, overdueMs),
+  );
+  const held = new Set(renewed.flatMap(({ key }) => nodeIdOf(key) ?? []));
   const first = Math.floor(random.next() * members.length);
   const isDrawn = (at: number) => (at - first + members.length) % members.length < DRAWN;
   const doubtful = members.filter(
@@ -101,10 +99,12 @@ export async function findMembers({ session, random, config, members, me, signal
     (member) => !found.some(({ id, lease, age }) => id === member.id && isOver(member, lease, age, graceMs)),
   );
   if (joins) stay.push(me);
+  let dueMs = Number.POSITIVE_INFINITY;
   for (const { id, lease, age } of found) {
-    const isMember =
-      lease.kind === 'held' && lease.shards && availability(lease, age, graceMs).kind === 'held';
-    if (isMember && !stay.some((member) => member.id === id && member.version === lease.version))
+    const state = availability(lease, age, graceMs);
+    if (lease.kind !== 'held' || state.kind !== 'held') continue;
+    if (age.min > overdueMs) dueMs = Math.min(dueMs, state.waitMs + timeStepMs);
+    if (lease.shards && !stay.some((member) => member.id === id && member.version === lease.version))
       stay.push({ id, version: lease.version, address: lease.address });
   }
   return { members: stay, dueMs };

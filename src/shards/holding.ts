@@ -65,7 +65,12 @@ export class Holding {
 
   /** Resolves when the work has ended, or its stop has failed. */
   stop(): Promise<void> {
-    this.#ended ??= this.#end();
+    if (this.#ended === undefined) {
+      this.state = 'stopping';
+      this.#ended = this.#end();
+      // A listener may call this again.
+      this.#emit({ type: 'stopping', deadline: this.options.clock.monotonic() + this.options.stopTimeoutMs });
+    }
     return this.#ended;
   }
 
@@ -95,8 +100,6 @@ export class Holding {
 
   async #end(): Promise<void> {
     const { clock, stopTimeoutMs } = this.options;
-    this.state = 'stopping';
-    this.#emit({ type: 'stopping', deadline: clock.monotonic() + stopTimeoutMs });
     const work = this.#begun.then((stop) => stop?.()).then(() => true);
     const fail = (error: unknown) => {
       this.#emit({ type: 'failed', error });

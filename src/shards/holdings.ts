@@ -18,7 +18,8 @@ export class Holdings {
   readonly #all = new Map<number, Holding>();
   /** By shard: the last token that this tenure has given up for good (T5). */
   readonly #givenUp = new Map<number, number>();
-  #isLeaving = false;
+  /** Once true, no work begins. */
+  isLeaving = false;
   /** When what is to move stops, on the monotonic clock. */
   moveAt = Number.POSITIVE_INFINITY;
 
@@ -31,7 +32,7 @@ export class Holdings {
 
   /** Whether all work has ended, and no more begins. */
   get haveEnded(): boolean {
-    return this.#isLeaving && this.areIdle;
+    return this.isLeaving && this.areIdle;
   }
 
   runs(shard: number): boolean {
@@ -65,15 +66,14 @@ export class Holdings {
     const given = new Set<number>();
     for (const [shard, { owner, since }] of me === undefined ? [] : shards.entries()) {
       if (owner !== me || this.#all.has(shard)) continue;
-      if (this.#isLeaving) this.#givenUp.set(shard, since);
+      if (this.isLeaving) this.#givenUp.set(shard, since);
       if (this.#givenUp.get(shard) === since) given.add(shard);
     }
     return given;
   }
 
-  /** Stops all, and begins no more. Resolves when the work has ended, or its stop has failed. */
-  async leave(): Promise<void> {
-    this.#isLeaving = true;
+  /** Stops all. Resolves when the work has ended, or its stop has failed. */
+  async stop(): Promise<void> {
     await Promise.all([...this.#all.values()].map((holding) => holding.stop()));
   }
 
@@ -84,7 +84,7 @@ export class Holdings {
 
   /** T4 */
   #begin(shard: number, token: number): void {
-    if (this.#isLeaving || !this.options.lease.isValid()) return;
+    if (this.isLeaving || !this.options.lease.isValid()) return;
     if (this.#all.has(shard) || this.#givenUp.get(shard) === token) return;
     const onEnded = () => {
       this.#all.delete(shard);

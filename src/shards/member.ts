@@ -53,7 +53,7 @@ export class ShardMember implements OwnedShards {
   #drawAt = Number.NEGATIVE_INFINITY;
   /** When this member looks without being drawn, since a lease can be proven over then. */
   #lookAt = Number.POSITIVE_INFINITY;
-  #leaving: Promise<void> | undefined;
+  #leaving: Promise<boolean> | undefined;
   #handedOn: () => void = () => undefined;
   #wake: () => void = () => undefined;
   #isWatching = false;
@@ -76,9 +76,8 @@ export class ShardMember implements OwnedShards {
       orphaned: shardCounts(this.#map).orphaned,
       epochAgeMs: home.clock.monotonic() - this.#writtenAt,
     });
-    const leave = () => this[Symbol.asyncDispose]();
-    home.leave = leave;
-    onAbort(lease.retiring, leave);
+    home.leave = () => this.#leave();
+    onAbort(lease.retiring, home.leave);
     onAbort(signal, () => this.#holdings.abort(signal.reason));
     void this.#run();
   }
@@ -103,22 +102,29 @@ export class ShardMember implements OwnedShards {
     return this.#holdings.runs(this.shardOf(key)) && this.options.lease.isValid();
   }
 
-  [Symbol.asyncDispose](): Promise<void> {
-    this.#leaving ??= this.#leave();
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#leave();
+  }
+
+  /** T7: stops all, hands all on, and takes part no more. Resolves to whether all work has ended. */
+  #leave(): Promise<boolean> {
+    this.#holdings.isLeaving = true;
+    // The rest is not in this call: listeners of the events of the stops may call it again.
+    this.#leaving ??= Promise.resolve().then(() => this.#end());
     return this.#leaving;
   }
 
-  /** T7: stops all, hands all on, and takes part no more. */
-  async #leave(): Promise<void> {
+  async #end(): Promise<boolean> {
     const { home, signal } = this.options;
     const handedOn = new Promise<void>((resolve) => {
       this.#handedOn = resolve;
     });
-    await this.#holdings.leave();
+    await this.#holdings.stop();
     // Without the mark, no repair waits for this tenure (T10, 7).
     if (this.#holdings.areIdle) void home.mark({});
     this.#wake();
     await withTimeout(home.clock, LEAVE_TIMEOUT_MS, handedOn, signal).catch(() => undefined);
+    return this.#holdings.areIdle;
   }
 
   /** Continues after it has left: another task may take in a tenure whose leaving it has not seen. */
@@ -162,25 +168,26 @@ export class ShardMember implements OwnedShards {
     // T10, 6: it has no owner, and gets none.
     if (map.frozen) return;
     const given = this.#holdings.given(map, known);
-    const looks = this.#isDrawn(object) && this.#leaving === undefined;
+    const looks = this.#leaving === undefined && this.#isDrawn(object);
     if (!looks && !haveEnded && given.size === 0) return;
-    let members = map.members.filter((member) => !(haveEnded && member === me));
-    if (looks) {
-      const found = await findMembers({ ...{ session, config, me, signal, random: home.random }, members });
-      members = found.members;
-      this.#lookAt = home.clock.monotonic() + found.dueMs;
-    }
+    const staying = map.members.filter((member) => !(haveEnded && member === me));
+    const { members, dueMs } = looks
+      ? await findMembers({ session, config, me, signal, random: home.random, members: staying })
+      : { members: staying, dueMs: Number.POSITIVE_INFINITY };
     const next = plan(map, {
       ...{ members, given, leaver: this.#leaving && me },
       settled: looks && object.age.min > config.durationMs,
     });
-    if (next === undefined) return;
-    const content = { body: encodeMap(next), metadata: {} };
-    // T1: an outcome that is not known is read in the next round.
-    const { status } = await session.write(SHARDS_KEY, content, object.etag, { signal });
-    if (status === 'conflict') throw new Overtaken('another task has changed the map');
-    this.#follow(next, 0);
-    if (haveEnded) this.#handedOn();
+    if (next !== undefined) {
+      const content = { body: encodeMap(next), metadata: {} };
+      // T1: an outcome that is not known is read in the next round.
+      const { status } = await session.write(SHARDS_KEY, content, object.etag, { signal });
+      if (status === 'conflict') throw new Overtaken('another task has changed the map');
+      this.#follow(next, 0);
+      if (haveEnded) this.#handedOn();
+    }
+    // Until then a look that was due is due again.
+    if (looks) this.#lookAt = home.clock.monotonic() + dueMs;
   }
 
   /** T2: undefined for what cannot be followed. It is reported once, by the second read that shows it. */
@@ -221,10 +228,7 @@ export class ShardMember implements OwnedShards {
   #isDrawn({ age }: StoredObject): boolean {
     const { clock, random } = this.options.home;
     if (this.#me === undefined) return true;
-    if (clock.monotonic() >= this.#lookAt) {
-      this.#lookAt = Number.POSITIVE_INFINITY;
-      return true;
-    }
+    if (clock.monotonic() >= this.#lookAt) return true;
     if (clock.monotonic() < this.#drawAt) return false;
     this.#drawAt = clock.monotonic() + this.#renewEveryMs * (1 + random.next() / 10);
     return age.max === Number.POSITIVE_INFINITY || random.next() < 2 / this.#map.members.length;
@@ -240,7 +244,7 @@ export class ShardMember implements OwnedShards {
     if (me === undefined) return this.#renewEveryMs * (haveEnded ? 1 : random.next() / 2);
     if (haveEnded || this.#holdings.given(this.#map, me).size > 0)
       return failures === 0 ? 0 : backoffMs(HAND_ON, failures, random);
-    if (failures > 0) return this.#renewEveryMs;
+    if (failures > 0 || this.#leaving) return this.#renewEveryMs;
     const pollMs = this.#map.shards.some(({ next }) => next === me)
       ? session.store.pollMs
       : Number.POSITIVE_INFINITY;

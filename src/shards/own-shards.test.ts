@@ -277,12 +277,61 @@ describe('shards', () => {
     expect(other.shards.owned).toEqual([]);
     expect(signals.filter(({ aborted }) => aborted)).toHaveLength(2);
     expect(failing.events.filter(({ type }) => type === 'failed')).toHaveLength(2);
-    // The release ends the tenure, also where each stop fails.
+  });
+
+  it.each<[string, (task: ShardTask) => Promise<void>]>([
+    ['the release of the lease', ({ lease }) => lease.release()],
+    [
+      'the end of a block with `await using`',
+      async ({ lease, shards }) => {
+        await shards[Symbol.asyncDispose]();
+        await lease[Symbol.asyncDispose]();
+      },
+    ],
+    [
+      'a loss of the lease, and its release',
+      async (task) => {
+        task.network.fault = () => new Promise(() => undefined);
+        await new Promise((resolve) => task.lease.signal.addEventListener('abort', resolve));
+        await task.lease.release();
+      },
+    ],
+  ])(
+    'whose stop rejects run elsewhere only when the lease has expired, also after %s (T5)',
+    async (_, end) => {
+      const fleet = shardFleet({ count: 4 });
+      const failing = await fleet.task({
+        start: (shard) => () => (shard === 0 ? Promise.resolve() : Promise.reject(new Error('cannot close'))),
+      });
+      await fleet.clock.advance(10_000);
+      const other = await fleet.task();
+      const { id, deadline } = failing.lease;
+      await inVirtualTime(fleet.clock, end(failing));
+      expect(failing.lease.isValid()).toBe(false);
+      expect(fleet.clock.monotonic()).toBeLessThan(deadline);
+      expect(JSON.parse(fleet.bucket.read(`${id}.json`)?.body ?? '')).not.toHaveProperty('released');
+      await fleet.clock.advance(60_000);
+      expect(other.shards.owned).toHaveLength(4);
+      const starts = fleet.runs.flatMap(({ task, shard, from }) =>
+        task === other.name && shard > 0 ? [from] : [],
+      );
+      expect(Math.min(...starts)).toBeGreaterThan(deadline);
+    },
+  );
+
+  it('may be released by a listener of the stop, which stops each once', async () => {
+    const fleet = shardFleet({ count: 4 });
+    const releases: Promise<void>[] = [];
+    const task: ShardTask = await fleet.task({
+      onEvent: ({ type }) => void (type === 'stopping' && releases.push(task.lease.release())),
+    });
+    await fleet.untilAllRun();
     const begun = fleet.clock.monotonic();
-    await inVirtualTime(fleet.clock, failing.lease.release());
-    expect(fleet.clock.monotonic() - begun).toBeLessThan(2_500);
-    await fleet.clock.advance(10_000);
-    expect(other.shards.owned).toHaveLength(4);
+    await inVirtualTime(fleet.clock, task.lease.release());
+    expect(fleet.clock.monotonic() - begun).toBeLessThan(1_000);
+    expect(releases).toHaveLength(4);
+    await Promise.all(releases);
+    expect(fleet.map().members).toEqual([]);
   });
 
   it('that cannot be begun are reported, and handed on after a renewal period', async () => {

@@ -49,7 +49,7 @@ export async function ownShards(lease: Lease, options: OwnShardsOptions): Promis
     throw new ConfigError('lease', given, 'the lease of a node id in a store, once');
   }
   // Before anything is awaited: two members of one tenure would each start every shard.
-  home.leave = async () => undefined;
+  home.leave = async () => true;
   try {
     return await takePart({ ...options, stopTimeoutMs, lease, home, signal: tenureTime.signal });
   } catch (error) {

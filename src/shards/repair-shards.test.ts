@@ -145,6 +145,20 @@ describe('the repair of a map of shards (T10)', () => {
     await fleet.untilAllRun();
   });
 
+  it('waits for a lease that was emptied by force, until its holder cannot trust it any more', async () => {
+    const { repair, damage, clock, bucket, waits, tasks, runs } = await scene(1);
+    const [first] = tasks as [ShardTask];
+    cutOff(first);
+    const key = `${first.lease.id}.json`;
+    bucket.replace(key, '', {}, bucket.read(key)?.etag ?? '');
+    damage();
+    const begun = clock.monotonic();
+    await inVirtualTime(clock, repair());
+    expect(waits).toEqual([[first.lease.id]]);
+    expect(clock.monotonic() - begun).toBeGreaterThan(16_000);
+    expect(Math.max(...runs.slice(0, 4).map(({ to }) => to))).toBeLessThan(clock.monotonic());
+  });
+
   it('waits for a task that leaves while its work still ends', async () => {
     const { repair, damage, clock, waits, tasks, violations } = await scene(1, {}, 30_000);
     const [first] = tasks as [ShardTask];

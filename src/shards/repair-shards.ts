@@ -86,6 +86,8 @@ function hasStopped({ id, kind, lease, age }: ShownLease, epoch: number, config:
   // Before the bootstrap is complete, an absent one was never held.
   if (kind !== 'lease') return kind === 'absent' && !config.bootstrapped;
   const version = versionOf(lease);
-  if (version === 0 || isOver({ id, version }, lease, age, config.graceMs)) return true;
+  // One that was emptied by force may still have a holder, which trusts it until then.
+  if (version === 0) return age.min > config.durationMs + config.graceMs;
+  if (isOver({ id, version }, lease, age, config.graceMs)) return true;
   return lease.kind === 'held' && (lease.shards === undefined || lease.shards.epoch === epoch);
 }

@@ -74,7 +74,7 @@ export const SHARD_PLANTS: readonly Plant[] = [
   plant('work-goes-on', 'work on shards is not ended at once when the lease is lost (T7)', {
     file: member,
     from: 'this.#holdings.abort(signal.reason)',
-    to: 'this.#holdings.leave()',
+    to: 'this.#holdings.stop()',
   }),
   plant('takes-no-notice', 'a shard that a followed map takes away runs on (T8, T10)', {
     file: holdings,
@@ -85,6 +85,21 @@ export const SHARD_PLANTS: readonly Plant[] = [
     file: 'src/shards/repair-shards.js',
     from: '.filter((lease) => !hasStopped(lease, first, drawn.config))',
     to: '.filter(() => false)',
+  }),
+  plant('start-without-lease', 'a tenure whose lease is over starts what the map gives it (T4)', {
+    file: holdings,
+    from: 'if (this.isLeaving || !this.options.lease.isValid())',
+    to: 'if (this.isLeaving)',
+  }),
+  plant('released-running', 'a release gives the lease back although a stop has rejected (T5, T7)', {
+    file: 'src/lease/hold/keeper.js',
+    from: 'if (!this.#workEnded)',
+    to: 'if (false)',
+  }),
+  plant('shows-early', 'a lease shows the frozen epoch while work still ends (T10, 6)', {
+    file: member,
+    from: '(!map.frozen || this.#holdings.areIdle)',
+    to: 'true',
   }),
   plant('no-look', 'no member looks whether others have gone (T9, liveness)', {
     file: member,

@@ -1,3 +1,4 @@
+import type { RandomSource } from '../../src/base/clock.js';
 import { acquireLease } from '../../src/lease/acquire/acquire-lease.js';
 import type { Lease } from '../../src/lease/model/lease.js';
 import { StoreSession } from '../../src/lease/session/store-session.js';
@@ -47,19 +48,22 @@ export interface ShardFleetOptions {
   /** Whether the store reports changes. @default false */
   readonly watches?: boolean;
   readonly durationMs?: number;
+  /** What the store's times are cut to. @default 1 */
+  readonly timeStepMs?: number;
 }
 
 /** Tasks with shards on one store in virtual time; a request takes 40 ms. */
-export function shardFleet({ count, nodes = 8, watches = false, durationMs = 15_000 }: ShardFleetOptions) {
+export function shardFleet(options: ShardFleetOptions) {
+  const { count, nodes = 8, watches = false, durationMs = 15_000, timeStepMs = 1 } = options;
   const clock = new VirtualClock();
-  const bucket = new MemoryBucket(clock, 1);
+  const bucket = new MemoryBucket(clock, timeStepMs);
   const runs: ShardRun[] = [];
   const tasks: ShardTask[] = [];
   const violations: string[] = [];
   const lastToken = new Map<number, number>();
 
   const task = async (
-    own: Partial<OwnShardsOptions> & { stopMs?: number; fault?: ShardFault } = {},
+    own: Partial<OwnShardsOptions> & { stopMs?: number; fault?: ShardFault; random?: RandomSource } = {},
   ): Promise<ShardTask> => {
     const name = `task-${tasks.length}`;
     const network: ShardTask['network'] = { fault: own.fault };
@@ -79,10 +83,11 @@ export function shardFleet({ count, nodes = 8, watches = false, durationMs = 15_
     };
     const store = new MemoryLeaseStore({ clock, intercept }, bucket);
     if (!watches) Object.defineProperty(store, 'changed', { value: undefined });
-    const settings = { store, clock, random: seededRandom(tasks.length + 1), taskId: name };
+    const { random = seededRandom(tasks.length + 1) } = own;
+    const settings = { store, clock, random, taskId: name };
     const acquiring = acquireLease({ ...settings, nodes, durationMs, graceMs: 1_000 });
     const lease = await inVirtualTime(clock, acquiring);
-    const { stopMs = 200, fault: _, ...options } = own;
+    const { stopMs = 200, fault: _, random: __, ...asked } = own;
     const start = (shard: number, { token, signal }: { token: number; signal: AbortSignal }): StopShard => {
       const run = { task: name, shard, token, signal, from: clock.monotonic(), to: Number.POSITIVE_INFINITY };
       for (const other of runs)
@@ -101,7 +106,7 @@ export function shardFleet({ count, nodes = 8, watches = false, durationMs = 15_
       };
     };
     const onEvent = (event: ShardEvent) => void events.push(event);
-    const owning = ownShards(lease, { count, start, onEvent, address: `${name}:80`, ...options });
+    const owning = ownShards(lease, { count, start, onEvent, address: `${name}:80`, ...asked });
     const shards = await inVirtualTime(clock, owning);
     const made = { name, lease, shards, calls, events, network };
     tasks.push(made);

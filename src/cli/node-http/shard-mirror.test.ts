@@ -40,7 +40,7 @@ afterEach(() => {
 });
 
 /** A node whose work on shards may be under way. */
-async function node({ hasToken = false } = {}) {
+async function node({ hasToken = false, stopTimeoutMs = 30_000 } = {}) {
   const monitor = new NodeMonitor();
   const lines: [string, string][] = [];
   const line = (level: string) => (_: unknown, text?: string) => void lines.push([level, text ?? String(_)]);
@@ -57,7 +57,7 @@ async function node({ hasToken = false } = {}) {
     },
     bucket,
   );
-  const publisher = new ShardPublisher(clock, { count: COUNT, stopTimeoutMs: 30_000 });
+  const publisher = new ShardPublisher(clock, { count: COUNT, stopTimeoutMs });
   const health = new HealthPublisher(monitor);
   /** The thread that answers; a further one takes the place of the one before. */
   const thread = () => {
@@ -235,6 +235,36 @@ describe('the shards of a node', () => {
     ]);
     await clock.advance(1_000);
     expect((await first.shards()).stopping).toEqual(stopping);
+  });
+
+  it('are not stopped by an answer without a token that may repeat the one to an earlier stop', async () => {
+    const first = await node({ stopTimeoutMs: 120_000 });
+    await first.follow();
+    await clock.advance(5_000);
+    /** Another node joins, and shards are to move to it. */
+    const join = async () => {
+      const other = await node();
+      await clock.advance(30_000);
+      return { other, stopping: (await first.shards()).stopping };
+    };
+    const { other, stopping } = await join();
+    for (const { shard } of stopping) expect(await first.stopped({ shard })).toBe(204);
+    await clock.advance(5_000);
+    other.publisher.isWorking = false;
+    await inVirtualTime(clock, other.lease.release());
+    await clock.advance(6_000);
+    const again = await join();
+    const [repeated, ...rest] = again.stopping.filter(({ shard }) =>
+      stopping.some((each) => each.shard === shard),
+    );
+    expect(rest.length).toBeGreaterThan(0);
+    const { shard, token } = repeated ?? expect.unreachable();
+    expect(await first.stopped({ shard })).toBe(409);
+    expect((await first.shards()).stopping).toEqual(again.stopping);
+    expect(await first.stopped({ shard, token })).toBe(204);
+    // Once the deadline of the earlier stop has passed, it is clear.
+    await clock.advance(90_000);
+    expect(await first.stopped({ shard: rest[0]?.shard ?? -1 })).toBe(204);
   });
 
   it('are shown to programs with the token only, and stopped by them only, where there is one', async () => {

@@ -12,6 +12,7 @@ import { leaseTiming } from '../model/lease-timing.js';
 import { evictHolder } from '../operate/evict.js';
 import { readCluster } from '../session/cluster-store.js';
 import { StoreSession } from '../session/store-session.js';
+import { homeOf } from './lease-home.js';
 
 const DURATION = 15_000;
 
@@ -81,6 +82,29 @@ describe('a held lease', () => {
     lease.setKnownNodes({ 7: 3 });
     await clock.advance(5_000);
     expect(JSON.parse((await direct.read('0.json'))?.body ?? '').knownNodesMapping).toEqual({ 7: 3 });
+  });
+
+  it('shows a mark only once a renewal with it is applied, not by an earlier one with an equal mark', async () => {
+    const { clock, direct, lease, network } = await hold();
+    const shown = async () => JSON.parse((await direct.read('0.json'))?.body ?? '').shards;
+    const mark = homeOf(lease)?.mark ?? expect.unreachable();
+    const equal = { shards: { epoch: 0 } };
+    await Promise.all([mark(equal), clock.advance(1_500)]);
+    expect(await shown()).toEqual({ epoch: 0 });
+    // The write that takes it back gets no reply, and may still be applied.
+    void mark({});
+    const order: string[] = [];
+    let again: Promise<unknown> | undefined;
+    network.fault = onWrites(async () => {
+      if (again === undefined) {
+        again = mark(equal).then(() => order.push('marked'));
+        throw lost('unknown');
+      }
+      await settled();
+      order.push('written');
+    });
+    await clock.advance(6_000);
+    expect(order).toEqual(['written', 'marked']);
   });
 
   it('gives the store with each write the age from which other tasks may take it, and none with the tombstone', async () => {

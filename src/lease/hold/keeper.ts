@@ -60,7 +60,10 @@ export class Keeper extends NodeHolder {
   #uncertain = false;
   #known: KnownNodes = {};
   #mark: LeaseMark = {};
+  /** The first renewal with that mark. */
+  #markedBy = 0;
   #marked: () => void = () => undefined;
+  #workEnded = true;
   readonly #retiring = new AbortController();
   readonly #time: StoreTenureTime;
   readonly #expiresAfterMs: number;
@@ -86,6 +89,7 @@ export class Keeper extends NodeHolder {
     });
     const mark = (given: LeaseMark) => {
       this.#mark = given;
+      this.#markedBy = this.#renewal + 1;
       return new Promise<void>((resolve) => {
         this.#marked = resolve;
       });
@@ -111,7 +115,10 @@ export class Keeper extends NodeHolder {
   }
 
   override release(): Promise<void> {
-    return afterWork(this, () => super.release());
+    return afterWork(this, (workEnded) => {
+      this.#workEnded = workEnded;
+      return super.release();
+    });
   }
 
   protected override get timing(): LeaseTiming {
@@ -234,11 +241,13 @@ export class Keeper extends NodeHolder {
     this.#held = held;
     this.#etag = etag;
     this.#sentAt = sentAt;
-    if (held.shards?.epoch === this.#mark.shards?.epoch) this.#marked();
+    // An earlier write without a reply may have had an equal mark, and a later one without a reply none.
+    if (held.renewal >= this.#markedBy) this.#marked();
     for (const renewal of this.#sent.keys()) if (renewal < held.renewal) this.#sent.delete(renewal);
   }
 
   protected override async giveBack(): Promise<void> {
+    if (!this.#workEnded) throw new Error('work that relies on it may not have ended');
     const { session } = this.options;
     const key = leaseKey(this.id);
     let last = this.#held;

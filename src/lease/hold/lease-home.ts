@@ -16,8 +16,11 @@ export interface LeaseHome {
   mark(mark: LeaseMark): Promise<void>;
   /** For the metrics, where the node takes part in shards. */
   shards?: () => ShardFigures;
-  /** Ends the work. `release()` awaits it while the lease is still renewed (rule 8). Must not reject. */
-  leave?: () => Promise<void>;
+  /**
+   * Ends the work. `release()` awaits it while the lease is still renewed (rule 8). Resolves to whether all work
+   * has ended: otherwise the lease is not given back, and expires. Must not reject.
+   */
+  leave?: () => Promise<boolean>;
 }
 
 /** The shards as this node knows them. */
@@ -44,7 +47,7 @@ export function setHome(lease: Lease, home: LeaseHome | undefined): void {
 }
 
 /** Ends the work that is built on the lease, if there is any, and then the lease. */
-export function afterWork(lease: Lease, release: () => Promise<void>): Promise<void> {
+export function afterWork(lease: Lease, end: (workEnded: boolean) => Promise<void>): Promise<void> {
   const leave = homes.get(lease)?.leave;
-  return leave === undefined ? release() : leave().then(release);
+  return leave === undefined ? end(true) : leave().then(end);
 }

@@ -2,7 +2,7 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { sleepUntil } from '../../base/sleep-until.js';
 import { systemClock, systemRandom } from '../../base/system.js';
 import { acquireLease } from '../../lease/acquire/acquire-lease.js';
-import { homeOf } from '../../lease/hold/lease-home.js';
+import { homeOf, type LeaseHome } from '../../lease/hold/lease-home.js';
 import { type Lease, type LeaseEvent, type LeaseLostError, leavesTime } from '../../lease/model/lease.js';
 import type { LeaseStore } from '../../store/lease-store.js';
 import { openedStore } from '../opened-store.js';
@@ -27,7 +27,7 @@ const KILL_MARGIN_MS = 30;
 class KeeperThread {
   readonly #shared: SharedTenure;
   readonly #stopWaiting = new AbortController();
-  /** Aborts when the main thread requests the release: its work has ended, and it must not be killed. */
+  /** Aborts when the main thread's work has ended: it must not be killed any more. */
   readonly #workEnded = new AbortController();
   #store: LeaseStore | undefined;
   #lease: Lease | undefined;
@@ -82,10 +82,9 @@ class KeeperThread {
         this.#lease?.setKnownNodes(message.versions);
         break;
       case 'mark':
-        if (this.#lease)
-          void homeOf(this.#lease)
-            ?.mark(message.mark)
-            .then(() => this.#post({ type: 'marked' }));
+        void this.#home
+          ?.mark(message.mark)
+          .then(() => this.#post({ type: 'marked', number: message.number }));
         break;
       case 'prepare':
         this.#makesIds = true;
@@ -98,12 +97,17 @@ class KeeperThread {
         if (message.idWidth >= (this.#lease?.tenureTime?.idWidth ?? 0)) this.#adopted();
         break;
       case 'release':
-        this.#workEnded.abort();
+        if (message.workEnded) this.#workEnded.abort();
+        if (this.#home) this.#home.leave = async () => message.workEnded;
         this.#shared.end();
         // The main thread had stopped making ids when it sent this.
         this.#lease?.tenureTime?.stamp(this.#shared.stampedUntil);
         void this.#lease?.release().then(() => this.#finish({ type: 'released' }));
     }
+  }
+
+  get #home(): LeaseHome | undefined {
+    return this.#lease && homeOf(this.#lease);
   }
 
   async #prepare(): Promise<void> {

@@ -23,12 +23,14 @@ export interface WorkerSettings extends Omit<AcquireLeaseOptions, OfOneThread>, 
 export type ToWorker =
   | { readonly type: 'abort' }
   | { readonly type: 'known-nodes'; readonly versions: Readonly<Record<number, number>> }
-  | { readonly type: 'mark'; readonly mark: LeaseMark }
+  /** Answered by `marked` with its number. */
+  | { readonly type: 'mark'; readonly mark: LeaseMark; readonly number: number }
   /** Unique ids are to be made; answered by `prepared`. */
   | { readonly type: 'prepare' }
   /** No further id has fewer bits for the node id than that. */
   | { readonly type: 'adopted'; readonly idWidth: number }
-  | { readonly type: 'release' };
+  /** Where work has not ended, the lease is left to expire. */
+  | { readonly type: 'release'; readonly workEnded: boolean };
 
 /** From the keeper's thread to the main one. */
 export type FromWorker =
@@ -39,8 +41,8 @@ export type FromWorker =
   | { readonly type: 'prepared'; readonly error?: WireError }
   /** The number of bits that ids must have for the node id; answered by `adopted`. */
   | { readonly type: 'width'; readonly idWidth: number }
-  /** The lease shows the last mark. */
-  | { readonly type: 'marked' }
+  /** The lease shows the mark of this number. */
+  | { readonly type: 'marked'; readonly number: number }
   | { readonly type: 'lost'; readonly error: WireError }
   | { readonly type: 'released' };
 

@@ -66,6 +66,7 @@ class WorkerLease implements Lease {
   #state: 'held' | 'lost' | 'released' = 'held';
   #releasing: Promise<void> | undefined;
   #ended: () => void = () => undefined;
+  #marks = 0;
   #marked: () => void = () => undefined;
   #threadGone = false;
 
@@ -82,7 +83,8 @@ class WorkerLease implements Lease {
     });
     const { random, session } = parts;
     const mark: LeaseHome['mark'] = (given) => {
-      this.#send({ type: 'mark', mark: given });
+      this.#marks += 1;
+      this.#send({ type: 'mark', mark: given, number: this.#marks });
       return new Promise((resolve) => {
         this.#marked = resolve;
       });
@@ -116,11 +118,13 @@ class WorkerLease implements Lease {
 
   release(): Promise<void> {
     const { tracer, facts } = this.parts;
-    this.#releasing ??= afterWork(this, () => tracer.span('nodelease.release', facts, () => this.#release()));
+    this.#releasing ??= afterWork(this, (workEnded) =>
+      tracer.span('nodelease.release', facts, () => this.#release(workEnded)),
+    );
     return this.#releasing;
   }
 
-  #release(): Promise<void> {
+  #release(workEnded: boolean): Promise<void> {
     return new Promise<void>((resolve) => {
       if (this.#threadGone) return resolve();
       this.#ended = resolve;
@@ -129,7 +133,7 @@ class WorkerLease implements Lease {
         this.#state = 'released';
         this.#time.end(new LeaseReleasedError(this.id, this.version));
       }
-      this.#send({ type: 'release' });
+      this.#send({ type: 'release', workEnded });
     });
   }
 
@@ -142,8 +146,10 @@ class WorkerLease implements Lease {
     else if (message.type === 'lost') this.#lose(fromWire(message.error) as LeaseLostError);
     else if (message.type === 'width') this.#time.widen(message.idWidth);
     else if (message.type === 'prepared') this.#time.prepared(message.error && fromWire(message.error));
-    else if (message.type === 'marked') this.#marked();
-    else if (message.type === 'released') this.#ended();
+    else if (message.type === 'marked') {
+      // The answer to an earlier mark may have been on its way.
+      if (message.number === this.#marks) this.#marked();
+    } else if (message.type === 'released') this.#ended();
   }
 
   /** The thread has ended: the lease is not renewed any more. */

@@ -74,6 +74,9 @@ const FOUND_BY: Readonly<Record<string, readonly string[]>> = {
   'work-goes-on': ['shards'],
   'takes-no-notice': ['liveness', 'shards'],
   'repair-without-waiting': ['shards'],
+  'start-without-lease': ['shards'],
+  'released-running': ['shards'],
+  'shows-early': ['shards'],
   'no-look': ['liveness'],
   // In the recipes.
   'watch-all-children': ['watches'],

@@ -1,7 +1,9 @@
+import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { systemClock, systemRandom } from '../../../src/base/system.js';
+import type { homeOf } from '../../../src/lease/hold/lease-home.js';
 import { scaleCluster } from '../../../src/lease/operate/scale.js';
 import type { AcquireOptions } from '../../../src/runtime/acquire.js';
 import { packageRoot } from '../../support/package-root.js';
@@ -24,6 +26,39 @@ async function acquireBuilt(options: AcquireOptions) {
     ...options,
   });
 }
+
+/** What work on a lease of the build gets, and the lease object. */
+async function homeOfBuilt(...[lease]: Parameters<typeof homeOf>) {
+  const file = join(packageRoot, 'dist/lease/hold/lease-home.js');
+  const built = (await import(file)) as { homeOf: typeof homeOf };
+  const object = () => JSON.parse(readFileSync(join(scene.folder, 'store', `${lease.id}.json`), 'utf8'));
+  return { home: built.homeOf(lease) ?? expect.unreachable(), object };
+}
+
+describe('a lease that a worker thread renews', () => {
+  it('is left to expire by its release where work on it has not ended', async () => {
+    const events: string[] = [];
+    const lease = await acquireBuilt({ nodes: 1, onEvent: ({ type }) => events.push(type) });
+    const { home, object } = await homeOfBuilt(lease);
+    home.leave = async () => false;
+    await lease.release();
+    expect([lease.isValid(), events.at(-1)]).toEqual([false, 'release-failed']);
+    expect(object()).toMatchObject({ version: 1, taskId: lease.taskId });
+    expect(object()).not.toHaveProperty('released');
+  });
+
+  it('shows a mark once its object has it, whatever answer to an earlier mark comes first', async () => {
+    const lease = await acquireBuilt({ nodes: 1 });
+    const { home, object } = await homeOfBuilt(lease);
+    void home.mark({ shards: { epoch: 0 } });
+    // This thread is blocked, so the answer waits behind the next mark.
+    while (object().shards === undefined);
+    for (const until = performance.now() + 200; performance.now() < until; );
+    await home.mark({ shards: { epoch: 7 } });
+    expect(object().shards).toEqual({ epoch: 7 });
+    await lease.release();
+  });
+});
 
 describe('a process whose main thread is blocked', () => {
   /** For longer than the lease lasts without a renewal. */

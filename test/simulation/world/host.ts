@@ -28,6 +28,8 @@ interface Run {
   ids: IdMaker | undefined;
   /** Ends the work of a program that uses the library. */
   stop: (() => void) | undefined;
+  /** Whether it ends although its work on shards may go on until then. */
+  leavesWork: boolean;
 }
 
 /** A machine, with an orchestrator that starts its task again whenever it has ended. */
@@ -81,6 +83,7 @@ export class Host {
       watched: undefined,
       ids: undefined,
       stop: undefined,
+      leavesWork: false,
     };
     this.#runs.push(run);
     this.#current = run;
@@ -210,7 +213,17 @@ export class Host {
       run.ids.begin();
       if (this.engine.ownsShards) {
         const { name, process } = run;
-        new ShardWorker(world, { name, process, lease }, dice.fork(9)).begin();
+        const giveUp = () => {
+          run.leavesWork = true;
+          run.stop?.();
+        };
+        const isProgram = this.conditions.mode === 'library';
+        new ShardWorker(
+          world,
+          { name, process, lease },
+          dice.fork(9),
+          isProgram ? giveUp : undefined,
+        ).begin();
       }
       if (this.conditions.mode === 'library') await this.#use(run, lease, dice);
       else await this.#supervise(run, lease, dice);
@@ -279,6 +292,8 @@ export class Host {
       lease.retiring.addEventListener('abort', onRetiring, { once: true });
     });
     if (next === 'release') await this.#release(run, lease);
+    // By its own clock: no other task may start the shards that it has left before.
+    if (run.leavesWork) await run.process.clock.sleep(lease.deadline - run.process.clock.monotonic());
   }
 
   /** A command under `nodelease run`. */

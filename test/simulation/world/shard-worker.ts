@@ -13,6 +13,8 @@ export class ShardWorker {
     private readonly world: World,
     private readonly task: ShardTask,
     private readonly dice: Dice,
+    /** Ends the program, whose work may not have ended; undefined where it cannot. */
+    private readonly giveUp: (() => void) | undefined,
   ) {}
 
   /** Once the lease is held: it takes part from some time on, or never. */
@@ -43,7 +45,13 @@ export class ShardWorker {
             throw new Error('this shard cannot be begun');
           }
           return async () => {
-            await process.clock.sleep(dice.magnitude(1, world.quiet ? 500 : 4_000));
+            const isSlow = !world.quiet && world.counts.faults.has(MAP_DAMAGED);
+            const stopMs = isSlow ? dice.between(1, 12_000) : dice.magnitude(1, world.quiet ? 500 : 4_000);
+            await process.clock.sleep(stopMs);
+            if (this.giveUp && !world.quiet && dice.chance(0.02)) {
+              this.giveUp();
+              throw new Error('this shard cannot be stopped');
+            }
             invariants.shards.end(run);
           };
         },

@@ -158,7 +158,23 @@ export class SimulatedStore implements LeaseStore {
       const fault = this.#drawFault(dice, call, number);
       world.invariants.onRequest(process, operation, key, fault);
       this.#carry(call, fault, dice);
+      if (key === SHARDS_KEY && isWrite(call)) this.#pauseSometimes(dice.fork(1), number);
     });
+  }
+
+  /**
+   * The sender is stopped until its lease is over, with the reply to its write of the map on the way: where it
+   * reads that before its timers run, it still believes to be the owner (T4).
+   */
+  #pauseSometimes(dice: Dice, number: number): void {
+    const { world, name, process } = this.options;
+    const { scheduler, conditions, invariants } = world;
+    if (world.quiet || !conditions.hearsFirst || !dice.chance(0.05)) return;
+    if (!world.happens('pause', `${name} #${number}: pause with a write of the map on its way`)) return;
+    process.stop();
+    invariants.onDisturbed(process);
+    const lastsMs = conditions.durationMs * dice.between(1, 2);
+    scheduler.at(Math.min(scheduler.now + lastsMs, conditions.quietAt), undefined, () => process.resume());
   }
 
   /** At most one fault for each request. */
