@@ -7,8 +7,9 @@ import { environmentName, withFlags } from '../../settings/settings-table.js';
 import { unknownVariables } from '../../settings/unknown-variables.js';
 import { whyNoDefaultStore } from '../../store/default-store.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
+import type { WithZooKeeper } from '../kit/call.js';
 import { examplesOf, examplesText, type GroupedOption, optionsOf } from '../kit/command-options.js';
-import type { CommandRow, WithZooKeeper } from '../kit/command-row.js';
+import type { CommandRow } from '../kit/command-row.js';
 import type { Io } from '../terminal/io.js';
 import { COMMANDS, GROUPS } from './commands.js';
 

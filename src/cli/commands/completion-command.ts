@@ -1,8 +1,9 @@
 import { Option } from 'commander';
 import { ConfigError } from '../../base/errors.js';
 import { ExitCode } from '../exit-codes.js';
+import type { Call } from '../kit/call.js';
 import { optionsOf } from '../kit/command-options.js';
-import type { Call, CommandRow } from '../kit/command-row.js';
+import type { CommandRow } from '../kit/command-row.js';
 
 /** A word that may follow: a command, or an option. */
 interface Word {

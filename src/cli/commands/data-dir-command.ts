@@ -7,8 +7,7 @@ import { HeldTree } from '../../data-dir/held-tree.js';
 import { nodeDirOf, nodeIdsIn, obsoleteOf, type VersionDir, versionsIn } from '../../data-dir/versions.js';
 import { ExitCode } from '../exit-codes.js';
 import { answer, complain, type Table } from '../kit/answer.js';
-import type { Call } from '../kit/command-row.js';
-import { reported } from '../kit/reported.js';
+import { type Call, reported } from '../kit/call.js';
 
 /** The facts of a version, by the titles of their columns. */
 type Row = Readonly<Record<string, string | number | null>>;

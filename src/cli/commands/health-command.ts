@@ -5,7 +5,7 @@ import { DEFAULT_LISTEN_ADDRESS, parseListenAddress, reachableUrl } from '../../
 import { parseDuration } from '../../settings/values.js';
 import { ExitCode } from '../exit-codes.js';
 import { answer } from '../kit/answer.js';
-import type { Call } from '../kit/command-row.js';
+import type { Call } from '../kit/call.js';
 import type { Io } from '../terminal/io.js';
 import { callWithTimeout } from '../terminal/with-timeout.js';
 

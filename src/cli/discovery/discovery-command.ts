@@ -7,8 +7,7 @@ import {
 import { parseDiscoveryPath, parsePath, readDiscovery } from '../../monitor/discovery/discovery-snapshot.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
 import { answer, complain, type Table, tableLines, withRows } from '../kit/answer.js';
-import type { ZooKeeperCall } from '../kit/command-row.js';
-import { onZooKeeper } from '../kit/on-zookeeper.js';
+import { onZooKeeper, type ZooKeeperCall } from '../kit/call.js';
 import type { Screen } from '../terminal/io.js';
 import { type Cell, type Column, textOf } from '../terminal/table.js';
 import { formatAddress, pluralize } from '../terminal/text.js';

@@ -8,8 +8,7 @@ import { servicePath } from '../../services/service-path.js';
 import { isFault } from '../../zookeeper/zookeeper-error.js';
 import { ExitCode } from '../exit-codes.js';
 import { answer, complain, withRows } from '../kit/answer.js';
-import type { ZooKeeperCall } from '../kit/command-row.js';
-import { onZooKeeper } from '../kit/on-zookeeper.js';
+import { onZooKeeper, type ZooKeeperCall } from '../kit/call.js';
 import type { Cell, Column } from '../terminal/table.js';
 import { formatAddress, pluralize, someOf } from '../terminal/text.js';
 

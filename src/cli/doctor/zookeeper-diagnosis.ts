@@ -9,7 +9,7 @@ import { formatServer, type ServerAddress } from '../../zookeeper/connect-string
 import { withinChroot } from '../../zookeeper/znode-path.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { ignoring, isFault } from '../../zookeeper/zookeeper-error.js';
-import { connectTo } from '../kit/on-zookeeper.js';
+import { connectTo } from '../kit/call.js';
 import type { Io } from '../terminal/io.js';
 import { formatSetting } from '../terminal/text.js';
 import type { ServerCheck, ZooKeeperDiagnosis } from './diagnosis.js';

@@ -1,4 +1,5 @@
-import type { Command, CommandRow, OptionRow, WithZooKeeper } from './command-row.js';
+import type { WithZooKeeper } from './call.js';
+import type { Command, CommandRow, OptionRow } from './command-row.js';
 import { OF_ZOOKEEPER } from './command-settings.js';
 
 /**

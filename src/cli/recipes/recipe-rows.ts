@@ -1,10 +1,5 @@
-import {
-  type Command,
-  type CommandRow,
-  JSON_LINE,
-  type OptionRow,
-  type WithZooKeeper,
-} from '../kit/command-row.js';
+import type { WithZooKeeper } from '../kit/call.js';
+import { type Command, type CommandRow, JSON_LINE, type OptionRow } from '../kit/command-row.js';
 import { OF_ZOOKEEPER } from '../kit/command-settings.js';
 import { zooKeeperRows } from '../kit/group-rows.js';
 import { HOLDING_OPTIONS, WAITING_OPTIONS } from '../kit/holding.js';

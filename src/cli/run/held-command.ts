@@ -1,9 +1,8 @@
 import type { Clock } from '../../base/clock.js';
 import { WaitTimeoutError } from '../../base/errors.js';
 import { ExitCode } from '../exit-codes.js';
-import type { Call } from '../kit/command-row.js';
+import { type Call, logFailure } from '../kit/call.js';
 import type { HoldingOptions } from '../kit/holding.js';
-import { logFailure } from '../kit/reported.js';
 import { type Logger, loggerFor } from '../log/logger.js';
 import type { Io } from '../terminal/io.js';
 import { SignalRelay } from '../terminal/signal-relay.js';

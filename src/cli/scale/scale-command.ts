@@ -9,9 +9,7 @@ import { duration, parseInteger } from '../../settings/values.js';
 import { ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
 import { complain, say, sayJson } from '../kit/answer.js';
-import type { Call } from '../kit/command-row.js';
-import { connectTo } from '../kit/on-zookeeper.js';
-import { interruptible, onStore } from '../kit/reported.js';
+import { type Call, connectTo, interruptible, onStore } from '../kit/call.js';
 import { holdersText } from '../status/status-table.js';
 import type { Io } from '../terminal/io.js';
 import { formatDuration, formatSetting, pluralize, someOf } from '../terminal/text.js';
@@ -78,7 +76,7 @@ export function scaleTarget(
  * Refuses a size that leaves out the fixed node id in this command's own environment.
  * @throws {ConfigError}
  */
-export function checkOwnId(size: number, { env, hostname }: Pick<Io, 'env' | 'hostname'>): void {
+export function checkOwnId(size: number, { env, hostname }: Io): void {
   const name = environmentName('node-id');
   const { nodeId } = readSettings({ flags: {}, env: { [name]: env[name] }, hostname });
   if (nodeId === undefined || nodeId < size) return;
@@ -167,7 +165,7 @@ async function checkStaticNodes(
 }
 
 /** The listener of `scaleCluster` that shows on standard error how far it has got, in few lines. */
-export function scaleProgress(io: Pick<Io, 'stderr' | 'clock'>): (event: ScaleEvent) => void {
+export function scaleProgress(io: Io): (event: ScaleEvent) => void {
   let shownAt = io.clock.monotonic();
   let isDraining = false;
   return (event) => {
@@ -209,12 +207,7 @@ function line(event: ScaleEvent): string {
 }
 
 /** Reports the outcome. Returns its exit code. */
-function reportScaled(
-  outcome: ScaleOutcome,
-  { size, json }: ScaleTarget,
-  url: string,
-  io: Pick<Io, 'stdout' | 'stderr'>,
-): number {
+function reportScaled(outcome: ScaleOutcome, { size, json }: ScaleTarget, url: string, io: Io): number {
   switch (outcome.kind) {
     case 'no-cluster':
       complain(io, `there is no cluster at ${url} yet: nodelease init --nodes ${size} makes one`);
@@ -239,7 +232,7 @@ function reportScaled(
 function reportSize(
   { kind, ...outcome }: Extract<ScaleOutcome, { kind: 'scaled' }>,
   url: string,
-  io: Pick<Io, 'stdout' | 'stderr'>,
+  io: Io,
   json = false,
 ): number {
   const { from, to, idWidth, widened, created, reopened, retired, forced, damaged } = outcome;
