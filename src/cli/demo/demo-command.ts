@@ -49,7 +49,7 @@ export async function demoCommand({ options, settings, io }: Call<{ once?: boole
   } catch (error) {
     if (error instanceof ConfigError) throw error;
     if (error instanceof Interrupted) return exitCodeOfStop(error.signal);
-    if (!(error instanceof DemoFailure)) return reportFailure(error, { logLevel: 'info' }, io);
+    if (!(error instanceof DemoFailure)) return reportFailure(error, settings, io);
     complain(io, `the demo failed: ${error.message}`);
     return ExitCode.internal;
   }

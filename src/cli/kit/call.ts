@@ -94,7 +94,7 @@ export async function watching(signal: AbortSignal, work: () => Promise<void>): 
  * Reports a failure in one line. Returns its exit code. A stack trace follows at the log level debug, and for
  * a fault of nodelease itself.
  */
-export function reportFailure(error: unknown, { logLevel }: Pick<Settings, 'logLevel'>, io: Io): number {
+export function reportFailure(error: unknown, { logLevel }: Settings, io: Io): number {
   const code = exitCodeOf(error);
   complain(io, explain(error));
   if (logLevel === 'debug' || logLevel === 'trace' || code === ExitCode.internal)

@@ -179,7 +179,7 @@ function allocatedReader(zookeeper: ZooKeeper, { settings }: ZooKeeperCall): Rea
 /** Shows readings as {@link showStatus} does, once or every second. */
 export async function show(
   read: Reader,
-  request: Pick<StatusRequest, 'json' | 'watch' | 'all' | 'limit'>,
+  request: StatusRequest,
   io: Io,
   signal: AbortSignal = new AbortController().signal,
 ): Promise<number> {
@@ -193,7 +193,7 @@ export async function show(
   return reading.none ? ExitCode.storeUnusable : ExitCode.ok;
 }
 
-async function watch(read: Reader, { json }: Pick<StatusRequest, 'json'>, io: Io): Promise<number> {
+async function watch(read: Reader, { json }: StatusRequest, io: Io): Promise<number> {
   const frame = new Frame(io);
   let reading: Reading | undefined;
   try {
