@@ -71,10 +71,8 @@ export async function resolveService(call: ZooKeeperCall<ResolveOptions>, name: 
       const refused = source.instances.some(
         (each) => each.enabled && instanceUrl(each) !== undefined && requestableUrl(each) === undefined,
       );
-      complain(
-        io,
-        `${error.message}${refused ? ': only http and https URLs without user information are printed' : ''}`,
-      );
+      const why = refused ? ': only http and https URLs without user information are printed' : '';
+      complain(io, error.message + why);
       return ExitCode.nothing;
     } finally {
       source.close();

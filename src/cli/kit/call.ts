@@ -121,7 +121,7 @@ export function logFailure(error: unknown, log: Logger, whenInterrupted = ''): n
 }
 
 /** Logs the end of a command that works until a signal ends it. Returns the exit code. */
-export function logEnd({ signal }: Interrupted, log: Pick<Logger, 'info'>): number {
+export function logEnd({ signal }: Interrupted, log: Logger): number {
   log.info({ signal }, `${signal}: ending`);
   return exitCodeOfStop(signal);
 }

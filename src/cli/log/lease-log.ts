@@ -43,7 +43,7 @@ export async function taskIdOf(
 }
 
 /** Logs where node ids come from. */
-export function logSource({ nodeId, provider, store, zookeeper }: Settings, log: Pick<Logger, Level>): void {
+export function logSource({ nodeId, provider, store, zookeeper }: Settings, log: Logger): void {
   if (nodeId !== undefined) log.info({ nodeId }, `node id ${nodeId} is fixed: no lease, no store`);
   else if (provider === 'store') log.info({ store: store.url }, `node ids come from ${store.url}`);
   else log.info(`node ids come from ZooKeeper at ${zookeeper?.connect.text}`);
