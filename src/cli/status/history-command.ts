@@ -38,14 +38,11 @@ export async function showHistory(
   call: Asker,
 ): Promise<number> {
   const { io } = call;
-  const { signal } = new AbortController();
   const progress = new ProgressLine(io, 'reading lease objects', true);
   const reader = new ClusterReader(session, io.clock, progress.update);
   const choose = ({ leases }: ListedCluster) =>
     leases.map((_, id) => id).filter((id) => only === undefined || id === only);
-  const scan = await whileStoreIsBusy({ ...io, signal })(() => reader.scan(signal, choose)).finally(
-    progress.end,
-  );
+  const scan = await whileStoreIsBusy(io)(() => reader.scan(undefined, choose)).finally(progress.end);
   if (scan.hints === undefined) {
     complain(io, `there is no cluster at ${session.store.url}`);
     return ExitCode.storeUnusable;

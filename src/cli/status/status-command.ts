@@ -114,7 +114,7 @@ export interface Reading {
   lines(screen: Screen | undefined, maxLines?: number): readonly string[];
 }
 
-type Reader = (signal: AbortSignal) => Promise<Reading>;
+type Reader = (signal?: AbortSignal) => Promise<Reading>;
 
 function storeReader(
   session: StoreSession,
@@ -181,7 +181,7 @@ export async function show(
   read: Reader,
   request: StatusRequest,
   io: Io,
-  signal: AbortSignal = new AbortController().signal,
+  signal?: AbortSignal,
 ): Promise<number> {
   if (request.watch) return watch(read, request, io);
   const screen = io.screen();

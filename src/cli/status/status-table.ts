@@ -170,7 +170,7 @@ function mostImportant(
   limit: number,
 ): NodeStatus[] {
   const rank = (node: NodeStatus) => (problem(node) === undefined ? STATES[node.state][1] : 0);
-  const ordered = [...nodes].sort((a, b) => rank(a) - rank(b) || a.id - b.id);
+  const ordered = nodes.toSorted((a, b) => rank(a) - rank(b) || a.id - b.id);
   return ordered.slice(0, limit).sort((a, b) => a.id - b.id);
 }
 
