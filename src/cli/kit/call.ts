@@ -170,7 +170,8 @@ export function onConnecting(
 }
 
 /**
- * Begins to connect to ZooKeeper, in the background; its code is loaded then.
+ * Begins to connect to ZooKeeper, in the background; its code is loaded then. The first connection, and each
+ * request, may take five seconds.
  * @throws {ConfigError} when a setting turns out to be unusable
  */
 export async function connectTo(
