@@ -133,7 +133,7 @@ function clockWarning(offsetMs: number, durationMs: number): string | null {
 /** Reads the restores. @throws {StoreError} */
 export async function readRestores(
   session: StoreSession,
-  signal: AbortSignal,
+  signal?: AbortSignal,
 ): Promise<readonly RestoreReport[]> {
   const { objects } = await session.listPage(RESTORES, { signal, folders: true });
   const keys = objects.map(({ key }) => key).filter((key) => key.startsWith(RESTORES));

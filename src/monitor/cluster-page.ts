@@ -46,7 +46,7 @@ const RANKS: Readonly<Record<ListedState, number>> = {
 export async function scanPage(
   reader: ClusterReader,
   request: PageRequest,
-  signal: AbortSignal,
+  signal?: AbortSignal,
 ): Promise<PagedCluster | undefined> {
   let page: PageReport | null = null;
   const {

@@ -110,7 +110,7 @@ export class ClusterReader {
    * @throws {StoreUnusableError} when `cluster.json` is unreadable
    * @throws `signal.reason`
    */
-  async scan(signal: AbortSignal, choose = allIds): Promise<ClusterScan> {
+  async scan(signal?: AbortSignal, choose = allIds): Promise<ClusterScan> {
     const { session, clock } = this;
     const { url } = session.store;
     const begun = clock.monotonic();
@@ -166,7 +166,7 @@ export class ClusterReader {
   /** The settings: read again only when they were written. */
   async #readCluster(
     objects: readonly ListedObject[],
-    signal: AbortSignal,
+    signal: AbortSignal | undefined,
   ): Promise<ClusterConfig | undefined> {
     const row = objects.find(({ key }) => key === CLUSTER_KEY);
     if (row === undefined && camundaCluster(objects) !== undefined) return undefined;
@@ -186,7 +186,7 @@ export class ClusterReader {
   /** The facts of Camunda's cluster; undefined without one. */
   async #readCamunda(
     objects: readonly ListedObject[],
-    signal: AbortSignal,
+    signal: AbortSignal | undefined,
   ): Promise<CamundaReport | undefined> {
     if ((await findCamunda(this.session, objects, { signal })) === undefined) return undefined;
     return { restores: await readRestores(this.session, signal) };
@@ -233,7 +233,7 @@ export class ClusterReader {
     );
   }
 
-  async #readAll(ids: readonly number[], signal: AbortSignal): Promise<void> {
+  async #readAll(ids: readonly number[], signal?: AbortSignal): Promise<void> {
     let done = 0;
     const read = async (id: number, own: AbortSignal) => {
       const object = await this.session.read(leaseKey(id), { signal: own });

@@ -7,8 +7,9 @@ import { environmentName, withFlags } from '../../settings/settings-table.js';
 import { unknownVariables } from '../../settings/unknown-variables.js';
 import { whyNoDefaultStore } from '../../store/default-store.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
+import type { WithZooKeeper } from '../kit/call.js';
 import { examplesOf, examplesText, type GroupedOption, optionsOf } from '../kit/command-options.js';
-import type { CommandRow, WithZooKeeper } from '../kit/command-row.js';
+import type { CommandRow } from '../kit/command-row.js';
 import type { Io } from '../terminal/io.js';
 import { COMMANDS, GROUPS } from './commands.js';
 
@@ -79,7 +80,8 @@ export async function runCommandLine(
     command.action(async () => {
       called = command;
       // A row that needs ZooKeeper gets settings with it.
-      const settings = settingsOf(command, row, io, oldNames) as WithZooKeeper;
+      const warn = (problem: string) => oldNames.push(problem);
+      const settings = settingsOf(command, row, io, warn) as WithZooKeeper;
       const act = await row.load();
       const words = [...command.processedArgs.flat(), ...(childCommand ?? [])];
       exitCode = await act({ options: command.opts<never>(), settings, io }, ...words);
@@ -156,7 +158,7 @@ function addOption(
  * The settings that a command was given, as options and as variables. Variables of settings that it does not
  * have are not its business.
  *
- * @param oldNames gets what to say of old names that were given
+ * @param warn gets what to say of old names that were given
  * @throws {ConfigError} naming the setting as the user gave it, the value, and what was expected
  * @throws {UsageError} when the command has no use for what was given, or lacks ZooKeeper
  */
@@ -164,7 +166,7 @@ function settingsOf(
   command: Command,
   row: CommandRow,
   { env: surroundings, hostname, containerSign }: Io,
-  oldNames: string[],
+  warn: (problem: string) => void,
 ): Settings {
   const flags: Record<string, string | readonly string[]> = {};
   const own = (row.options ?? []).filter(([, , more]) => more?.own).map(([text]) => new Option(text).long);
@@ -183,18 +185,16 @@ function settingsOf(
     ...names.map(environmentName),
   ];
   const env = Object.fromEntries(known.map((name) => [name, surroundings[name]]));
-  const warn = (problem: string) => oldNames.push(problem);
   const settings = readSettings({ flags, env, hostname, announces, defaults, warn });
   const allocates = settings.provider === 'zookeeper';
   const takesDefault =
     names.includes('store') &&
     defaults?.store === undefined &&
-    (flags.store ?? env.NODELEASE_STORE) === undefined;
-  const why =
-    takesDefault && !allocates && settings.nodeId === undefined
-      ? whyNoDefaultStore(containerSign())
-      : undefined;
-  if (why !== undefined) {
+    (flags.store ?? env.NODELEASE_STORE) === undefined &&
+    !allocates &&
+    settings.nodeId === undefined;
+  const why = takesDefault && whyNoDefaultStore(containerSign());
+  if (why) {
     const reasons = [why, ...unknownVariables(surroundings)].join('; ');
     throw new UsageError(
       `no store given: expected --store s3://bucket/prefix, or NODELEASE_STORE (${reasons})`,

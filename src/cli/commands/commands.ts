@@ -1,5 +1,6 @@
 import { CONFIG_COMMANDS } from '../configuration/config-rows.js';
-import { type CommandRow, JSON_CHANGES, JSON_LINE, type OptionRow } from '../kit/command-row.js';
+import { DISCOVERY_COMMANDS } from '../discovery/discovery-rows.js';
+import { type CommandRow, JSON_LINE, type OptionRow } from '../kit/command-row.js';
 import {
   ACQUIRING,
   CREATING,
@@ -10,7 +11,6 @@ import {
   OF_NODE_IDS,
   OF_SERVICES,
   OF_STORE,
-  OF_ZOOKEEPER,
 } from '../kit/command-settings.js';
 import { HOLDING_OPTIONS } from '../kit/holding.js';
 import { RECIPE_COMMANDS } from '../recipes/recipe-rows.js';
@@ -301,101 +301,7 @@ export const COMMANDS: readonly CommandRow[] = [
     settings: ['data-retention'],
     load: async () => (await import('./data-dir-command.js')).cleanDataDirs,
   },
-  {
-    name: 'discovery ls',
-    description: 'show the announced nodes, services and endpoints',
-    examples: ['discovery ls', 'discovery ls --locks /locks'],
-    arguments: [['[path]', 'only what stands there, such as /discovery/nodes']],
-    options: [
-      JSON_LINE,
-      [
-        '--locks <path[,path]...>',
-        'instead, who holds the locks of nodelease zk or Curator there and below, and who waits',
-      ],
-    ],
-    zookeeper: 'required',
-    settings: OF_ZOOKEEPER,
-    load: async () => (await import('../discovery/discovery-command.js')).listDiscovery,
-  },
-  {
-    name: 'discovery watch',
-    description: 'show what is announced, and then every change, until interrupted',
-    examples: ['discovery watch', 'discovery watch --json'],
-    options: [JSON_CHANGES],
-    zookeeper: 'required',
-    settings: OF_ZOOKEEPER,
-    load: async () => (await import('../discovery/discovery-watch.js')).watchDiscovery,
-  },
-  {
-    name: 'discovery services',
-    description: 'show the services that Curator, Spring Cloud and Dubbo know of, and their instances',
-    examples: ['discovery services', 'discovery services orders --json'],
-    arguments: [['[name]', 'only this service']],
-    options: [JSON_LINE],
-    zookeeper: 'required',
-    settings: OF_SERVICES,
-    load: async () => (await import('../discovery/discovery-services-command.js')).listServices,
-  },
-  {
-    name: 'discovery prune',
-    description: 'remove the names of services that have no instance',
-    examples: ['discovery prune', 'discovery prune orders --json'],
-    arguments: [['[name]', 'only this service']],
-    options: [JSON_LINE],
-    zookeeper: 'required',
-    settings: OF_SERVICES,
-    load: async () => (await import('../discovery/discovery-prune-command.js')).pruneServices,
-  },
-  {
-    name: 'discovery resolve',
-    description: 'print the URL of one instance of a service, as the strategy picks it',
-    examples: ['discovery resolve orders', 'discovery resolve pay:visa --kind endpoint'],
-    arguments: [['<name>', 'the service, or NAME[:KEY] of an endpoint']],
-    options: [
-      ['--json', 'the whole instance, as one JSON object on one line'],
-      [
-        '--kind <kind>',
-        'what the name stands for: service, or endpoint, as nodelease run --announce has it',
-        { default: 'service' },
-      ],
-      [
-        '--strategy <name>',
-        'round-robin, random, sticky, weighted or least-recently-failed',
-        { default: 'random' },
-      ],
-    ],
-    zookeeper: 'required',
-    settings: OF_SERVICES,
-    load: async () => (await import('../discovery/discovery-resolve-command.js')).resolveService,
-  },
-  {
-    name: 'discovery serve',
-    description: 'answer over HTTP who offers which service, for programs without ZooKeeper',
-    examples: ['discovery serve --read-only', 'discovery serve --http 127.0.0.1:8080 --static-timeout 1h'],
-    options: [
-      ['--read-only', 'refuse to register and unregister instances'],
-      [
-        '--allow-writes',
-        'the page at / may enable, disable and remove instances, with the token of --bearer-token-file',
-      ],
-      [
-        '--bearer-token-file <path>',
-        'changes need the token in this file; required beyond loopback, or else --read-only',
-      ],
-      [
-        '--static-timeout <time>',
-        'unregister STATIC instances that were not written for that long, 1s to 720h (default: never)',
-      ],
-      [
-        '--strategy <name>',
-        'how /v1/anyservice chooses: round-robin (default), random, sticky, weighted or least-recently-failed',
-      ],
-    ],
-    zookeeper: 'required',
-    settings: [...OF_SERVICES, 'http', 'dns', ...OF_DNS],
-    defaults: { store: 'memory:' },
-    load: async () => (await import('../discovery/discovery-serve-command.js')).serveDiscovery,
-  },
+  ...DISCOVERY_COMMANDS,
   ...RECIPE_COMMANDS,
   ...CONFIG_COMMANDS,
   ...DATA_COMMANDS,

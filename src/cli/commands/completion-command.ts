@@ -1,8 +1,9 @@
 import { Option } from 'commander';
 import { ConfigError } from '../../base/errors.js';
 import { ExitCode } from '../exit-codes.js';
+import type { Call } from '../kit/call.js';
 import { optionsOf } from '../kit/command-options.js';
-import type { Call, CommandRow } from '../kit/command-row.js';
+import type { CommandRow } from '../kit/command-row.js';
 
 /** A word that may follow: a command, or an option. */
 interface Word {
@@ -17,6 +18,9 @@ interface Word {
 /** The words that may follow, by the words before them: `zk barrier`. */
 type Words = ReadonlyMap<string, readonly Word[]>;
 
+/** The commands that only hold others, and what their help says. */
+type Groups = Readonly<Record<string, string>>;
+
 const SCRIPTS: Readonly<Record<string, (words: Words) => string>> = {
   bash: bashScript,
   // Its bashcompinit runs completions of bash.
@@ -25,13 +29,9 @@ const SCRIPTS: Readonly<Record<string, (words: Words) => string>> = {
   fish: fishScript,
 };
 
-/**
- * `nodelease completion SHELL`: prints a script for that shell, made from the table of commands.
- *
- * @param groups the commands that only hold others, and what their help says
- */
+/** `nodelease completion SHELL`: prints a script for that shell, made from the table of commands. */
 export const completionCommand =
-  (rows: readonly CommandRow[], groups: Readonly<Record<string, string>>) =>
+  (rows: readonly CommandRow[], groups: Groups) =>
   ({ io }: Call, shell: string): number => {
     const script = Object.hasOwn(SCRIPTS, shell) ? SCRIPTS[shell] : undefined;
     if (script === undefined) throw new ConfigError('shell', shell, 'bash, zsh or fish');
@@ -39,7 +39,7 @@ export const completionCommand =
     return ExitCode.ok;
   };
 
-function wordsOf(rows: readonly CommandRow[], groups: Readonly<Record<string, string>>): Words {
+function wordsOf(rows: readonly CommandRow[], groups: Groups): Words {
   const all = new Map<string, Word[]>();
   for (const row of rows) {
     const names = row.name.split(' ');

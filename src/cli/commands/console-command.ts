@@ -2,9 +2,7 @@ import { ConfigError, explain } from '../../base/errors.js';
 import type { NodeServer } from '../../http/node-server.js';
 import { DEFAULT_LISTEN_ADDRESS, reachableUrl } from '../../settings/listen-address.js';
 import { say } from '../kit/answer.js';
-import type { Call } from '../kit/command-row.js';
-import { connectTo } from '../kit/on-zookeeper.js';
-import { interruptible, interruption, logEnd, reported } from '../kit/reported.js';
+import { type Call, connectTo, interruptible, interruption, logEnd, reported } from '../kit/call.js';
 import { loggerFor } from '../log/logger.js';
 import { isVisible, ownClusterView } from '../node-http/own-cluster-view.js';
 

@@ -7,24 +7,22 @@ import { HeldTree } from '../../data-dir/held-tree.js';
 import { nodeDirOf, nodeIdsIn, obsoleteOf, type VersionDir, versionsIn } from '../../data-dir/versions.js';
 import { ExitCode } from '../exit-codes.js';
 import { answer, complain, type Table } from '../kit/answer.js';
-import type { Call } from '../kit/command-row.js';
-import { reported } from '../kit/reported.js';
+import { type Call, reported } from '../kit/call.js';
 
 /** The facts of a version, by the titles of their columns. */
 type Row = Readonly<Record<string, string | number | null>>;
-type DataDirCall = Call;
 
 /** `nodelease data-dir ls ROOT`. */
-export const listDataDirs = (call: DataDirCall, root: string) => dataDirs(call, 'ls', root);
+export const listDataDirs = (call: Call, root: string) => dataDirs(call, 'ls', root);
 /** `nodelease data-dir gc ROOT`. */
-export const cleanDataDirs = (call: DataDirCall, root: string) => dataDirs(call, 'gc', root);
+export const cleanDataDirs = (call: Call, root: string) => dataDirs(call, 'gc', root);
 
 /**
  * Shows every version of every node id, the newest first. `gc` removes what a task would that has just made
  * the newest valid version. It holds no lease, so it touches nothing above that
  * version: its maker may be at work. Resolves to 69 when something could not be removed.
  */
-function dataDirs(call: DataDirCall, verb: 'ls' | 'gc', root: string): Promise<number> {
+function dataDirs(call: Call, verb: 'ls' | 'gc', root: string): Promise<number> {
   const { io } = call;
   const { dataRetention: retention = DEFAULT_RETENTION } = call.settings;
   return reported(call, async () => {
@@ -73,13 +71,13 @@ function why(dir: VersionDir, goes: boolean, retention: number): string {
 }
 
 function factsOf(dir: VersionDir): Row {
-  const { initializedFrom: from, initializedAt } =
-    dir.state === 'valid' ? dir.marker : { initializedFrom: null, initializedAt: null };
+  const { version, state } = dir;
+  const marker = dir.state === 'valid' ? dir.marker : undefined;
   return {
-    version: dir.version,
-    state: dir.state,
-    from,
-    made: initializedAt === null ? null : new Date(initializedAt).toISOString(),
+    version,
+    state,
+    from: marker?.initializedFrom ?? null,
+    made: marker ? new Date(marker.initializedAt).toISOString() : null,
   };
 }
 

@@ -4,7 +4,7 @@ import { formatId, parseId } from '../../id/id-format.js';
 import { cluster16, decodeId, type IdLayout, snowflake } from '../../id/id-layout.js';
 import { parseInteger } from '../../settings/values.js';
 import { answer } from '../kit/answer.js';
-import type { Call } from '../kit/command-row.js';
+import type { Call } from '../kit/call.js';
 
 /** The options of `decode`, as they are on the command line. */
 interface DecodeOptions {

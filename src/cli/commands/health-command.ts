@@ -1,11 +1,12 @@
 import type { Clock } from '../../base/clock.js';
 import { ConfigError, explain } from '../../base/errors.js';
 import { type HttpReply, httpGet } from '../../base/http-get.js';
+import { objectIn } from '../../base/json-object.js';
 import { DEFAULT_LISTEN_ADDRESS, parseListenAddress, reachableUrl } from '../../settings/listen-address.js';
 import { parseDuration } from '../../settings/values.js';
 import { ExitCode } from '../exit-codes.js';
 import { answer } from '../kit/answer.js';
-import type { Call } from '../kit/command-row.js';
+import type { Call } from '../kit/call.js';
 import type { Io } from '../terminal/io.js';
 import { callWithTimeout } from '../terminal/with-timeout.js';
 
@@ -77,7 +78,7 @@ async function ask(url: string, timeoutMs: number, clock: Clock) {
 }
 
 function verdict({ status, body }: HttpReply) {
-  const facts = objectIn(body);
+  const facts = objectIn(body) ?? {};
   const { status: said, state, nodeId, version, reason } = facts;
   if ((said !== 'ok' && said !== 'unavailable') || typeof state !== 'string') {
     return { ok: false, text: `status ${status}, and not the answer of a nodelease instance`, facts: {} };
@@ -86,13 +87,4 @@ function verdict({ status, body }: HttpReply) {
   const why = typeof reason === 'string' ? `: ${reason}` : '';
   const ok = status === 200 && said === 'ok';
   return { ok, text: `${ok ? 'ok' : 'not ok'}, ${state}${node}${why}`, facts };
-}
-
-function objectIn(body: string): Record<string, unknown> {
-  try {
-    const value: unknown = JSON.parse(body);
-    return typeof value === 'object' && value !== null ? { ...value } : {};
-  } catch {
-    return {};
-  }
 }

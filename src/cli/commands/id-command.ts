@@ -10,8 +10,7 @@ import { mayHaveSdk } from '../../runtime/preloaded-sdk.js';
 import { environmentName, type Settings } from '../../settings/settings.js';
 import { parseInteger } from '../../settings/values.js';
 import { ExitCode, exitCodeOfSignal } from '../exit-codes.js';
-import type { Call } from '../kit/command-row.js';
-import { interruptible, logFailure } from '../kit/reported.js';
+import { type Call, interruptible, logFailure } from '../kit/call.js';
 import { leaseLog, logSource, taskIdOf } from '../log/lease-log.js';
 import { type Logger, loggerFor } from '../log/logger.js';
 import type { Io } from '../terminal/io.js';
@@ -160,7 +159,7 @@ async function answer(
 export async function printIds(
   ids: Pick<UniqueIdGenerator, 'fill'>,
   { count, format, json }: Pick<WantedIds, 'count' | 'format'> & Pick<Call['options'], 'json'>,
-  io: Pick<Io, 'stdout' | 'taken' | 'clock'>,
+  io: Io,
   signal: AbortSignal,
   onDrought: (lack: IdsExhaustedError) => void,
 ): Promise<boolean> {

@@ -17,9 +17,14 @@ import { SHARDS_KEY } from '../../shards/shard-map.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
 import { answer, complain, say, sayJson } from '../kit/answer.js';
-import type { Call, ZooKeeperCall } from '../kit/command-row.js';
-import { onAllocated, onZooKeeper } from '../kit/on-zookeeper.js';
-import { interruptible, onStore } from '../kit/reported.js';
+import {
+  type Call,
+  interruptible,
+  onAllocated,
+  onStore,
+  onZooKeeper,
+  type ZooKeeperCall,
+} from '../kit/call.js';
 import type { Io } from '../terminal/io.js';
 import { ProgressLine } from '../terminal/progress-line.js';
 import { formatDuration, formatSetting, pluralize, someOf } from '../terminal/text.js';
@@ -43,9 +48,8 @@ export function initCommand(call: Call<InitOptions>): Promise<number> {
   if (text !== undefined && !repairs) throw new UsageError('--above-version is of use with --repair only');
   const aboveVersion = text === undefined ? undefined : parseInteger(text, '--above-version', 0, MAX_VERSION);
   const allocated = onAllocated(call);
-  if (allocated !== undefined) {
+  if (allocated)
     return onZooKeeper(allocated, (zookeeper, signal) => makeFirstGroup(zookeeper, allocated, signal));
-  }
   return onStore(call, (session) =>
     repairs ? repair(session, aboveVersion, io, options) : initialize(session, settings, io, options),
   );
@@ -58,17 +62,17 @@ export function initCommand(call: Call<InitOptions>): Promise<number> {
  */
 async function makeFirstGroup(
   zookeeper: ZooKeeper,
-  { options, settings, io }: ZooKeeperCall,
+  call: ZooKeeperCall,
   signal: AbortSignal,
 ): Promise<number> {
-  const { text: where } = settings.zookeeper.connect;
+  const { text: where } = call.settings.zookeeper.connect;
   const path = groupPath(0);
   const created = (await zookeeper.children(path, { signal })) === undefined;
   if (created) await zookeeper.ensurePath(path, { signal });
   const line = created
     ? `made ${path} at ${where}: the first group of node ids`
     : `${path} is there already at ${where}: nothing to do`;
-  return answer({ options, io }, { report: { zookeeper: where, path, created }, lines: [line] });
+  return answer(call, { report: { zookeeper: where, path, created }, lines: [line] });
 }
 
 /**
@@ -86,18 +90,14 @@ export async function initialize(
   io: Io,
   { json }: Call['options'] = {},
 ): Promise<number> {
-  const { clock, random } = io;
   const onEvent = (event: LeaseEvent) => {
     if (event.type !== 'setting-overruled') return;
     const show = (value: number) => (event.setting === 'nodes' ? String(value) : formatSetting(value));
-    const own = `--${event.setting} ${show(event.own)}`;
-    complain(
-      io,
-      `warning: ${own} is overruled: the cluster exists, and its stored ${show(event.stored)} counts`,
-    );
+    const own = `--${event.setting} ${show(event.own)} is overruled`;
+    complain(io, `warning: ${own}: the cluster exists, and its stored ${show(event.stored)} counts`);
   };
   const report = await withProgress('writing lease objects', io, (onProgress, signal) =>
-    initializeCluster({ session, clock, random, wanted, signal, onProgress, thorough: true }, onEvent),
+    initializeCluster({ ...io, session, wanted, signal, onProgress, thorough: true }, onEvent),
   );
   const { size, peak, durationMs, graceMs } = report.cluster.config;
   const { url: store } = session.store;
@@ -134,22 +134,15 @@ async function damageIn(
   return [...found, ...lost.map((id) => ({ id, problem }))];
 }
 
-type OnProgress = ProgressLine['update'];
-
 /** Shows the progress of `work`, and lets a signal end it. */
-async function withProgress<T>(
+function withProgress<T>(
   what: string,
   io: Io,
-  work: (onProgress: OnProgress, signal: AbortSignal) => Promise<T>,
+  work: (onProgress: ProgressLine['update'], signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const line = new ProgressLine(io, what);
-  try {
-    // Not all requests under way heed the signal.
-    const onProgress: OnProgress = (progress) => line.update(progress);
-    return await interruptible(io, (signal) => orAborted(work(onProgress, signal), signal));
-  } finally {
-    line.end();
-  }
+  const { update, end } = new ProgressLine(io, what);
+  // Not all requests under way heed the signal.
+  return interruptible(io, (signal) => orAborted(work(update, signal), signal)).finally(end);
 }
 
 function outcome(url: string, { cluster: { config }, clusterCreated, created }: InitializeReport): string[] {

@@ -1,7 +1,7 @@
 import { acquireAgain } from '../../locks/elect.js';
 import { checkLockName } from '../../locks/lock-place.js';
 import { acquireLock } from '../../locks/store-lock.js';
-import type { Call } from '../kit/command-row.js';
+import type { Call } from '../kit/call.js';
 import { type HoldingOptions, waitTimeout } from '../kit/holding.js';
 import { lockLog, taskIdOf } from '../log/lease-log.js';
 import { runHeldCommand } from '../run/held-command.js';

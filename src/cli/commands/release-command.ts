@@ -8,10 +8,8 @@ import type { StoreSession } from '../../lease/session/store-session.js';
 import { parseInteger } from '../../settings/values.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
-import { answer, complain } from '../kit/answer.js';
-import type { Call } from '../kit/command-row.js';
-import { onAllocated, onZooKeeper } from '../kit/on-zookeeper.js';
-import { onStore } from '../kit/reported.js';
+import { type Asker, answer, complain } from '../kit/answer.js';
+import { type Call, onAllocated, onStore, onZooKeeper } from '../kit/call.js';
 import type { Io } from '../terminal/io.js';
 import { formatSetting } from '../terminal/text.js';
 
@@ -45,6 +43,18 @@ interface ReleaseReport {
   readonly freeInMs: number | null;
 }
 
+const notEvicted = (id: number, store: string | null): ReleaseReport => ({
+  store,
+  id,
+  evicted: false,
+  taskId: null,
+  version: null,
+  freeInMs: null,
+});
+
+const show = (call: Asker, report: ReleaseReport, ...lines: readonly string[]) =>
+  answer(call, { report, lines });
+
 /**
  * Takes the node id away, and says what comes of it (rule 9).
  * @throws {ConfigError} when the cluster has no such node id, {StoreUnusableError}, {StoreError}
@@ -56,12 +66,12 @@ export async function releaseId(
   options: Call['options'] = {},
 ): Promise<number> {
   const { url: store } = session.store;
-  const show = (lines: readonly string[], evicted?: Partial<ReleaseReport>) =>
-    answer({ options, io }, { report: { ...notEvicted(id), store, ...evicted }, lines });
+  const report = notEvicted(id, store);
+  const call = { options, io };
   const cluster = await readCluster(session);
   if (cluster === undefined) {
     await refuseForeign(session, (await session.list()).objects);
-    return show([`there is no cluster at ${store}: node id ${id} is not held`]);
+    return show(call, report, `there is no cluster at ${store}: node id ${id} is not held`);
   }
   const { durationMs, graceMs, bootstrapped, size } = cluster.config;
   try {
@@ -73,33 +83,25 @@ export async function releaseId(
         freeInMs === null
           ? 'no task may take the id: the cluster has it no more'
           : `others may take the id in ${formatSetting(freeInMs)} at the latest`;
-      const lines = [
+      return show(
+        call,
+        { ...report, evicted: true, taskId, version, freeInMs },
         `node id ${id} is taken away from task ${taskId}: its version is ${version} now`,
         `the task stops at its next renewal, ${next}`,
-      ];
-      return show(lines, { evicted: true, taskId, version, freeInMs });
+      );
     }
     const { state } = eviction;
     const why =
       state === 'absent' && bootstrapped
         ? ', and cannot be: its lease object is absent (nodelease init --repair restores it)'
         : `: it is ${state === 'absent' ? 'vacant' : state}, nothing was changed`;
-    return show([`node id ${id} is not held${why}`]);
+    return show(call, report, `node id ${id} is not held${why}`);
   } catch (error) {
     if (!(error instanceof LeaseUnreadableError)) throw error;
     complain(io, `node id ${id}: ${error.message}: left as it is (nodelease init --repair restores it)`);
     return ExitCode.storeUnusable;
   }
 }
-
-const notEvicted = (id: number): ReleaseReport => ({
-  store: null,
-  id,
-  evicted: false,
-  taskId: null,
-  version: null,
-  freeInMs: null,
-});
 
 /**
  * Takes away a node id that ZooKeeper has given out, and says what comes of it.
@@ -108,11 +110,11 @@ const notEvicted = (id: number): ReleaseReport => ({
 async function releaseAllocated(
   zookeeper: ZooKeeper,
   id: number,
-  { io, options }: Call,
+  call: Call,
   signal: AbortSignal,
 ): Promise<number> {
-  const show = (line: string | readonly string[], evicted?: Partial<ReleaseReport>) =>
-    answer({ options, io }, { report: { ...notEvicted(id), ...evicted }, lines: [line].flat() });
+  const { io } = call;
+  const none = notEvicted(id, null);
   // What the servers grant to this session is taken for what they have granted to the holder's.
   const { timeoutMs } = await zookeeper.whenConnected({ signal });
   const eviction = await evictAllocated({ zookeeper, clock: io.clock, signal }, id);
@@ -124,13 +126,14 @@ async function releaseAllocated(
     complain(io, `node id ${id}: ${path} ${reason}: left as it is`);
     return ExitCode.storeUnusable;
   }
-  if (eviction.kind === 'free') return show(`node id ${id} is not held: it is free, nothing was changed`);
+  if (eviction.kind === 'free')
+    return show(call, none, `node id ${id} is not held: it is free, nothing was changed`);
   const { version, taskId } = eviction;
   const holder = `task ${taskId ?? 'that came to hold it just now'} (version ${version})`;
-  const facts = { taskId: taskId ?? null, version };
+  const report = { ...none, taskId: taskId ?? null, version };
   if (eviction.kind === 'ended') {
     const ended = `is not held any more by ${holder}, whose session has just ended`;
-    return show(`node id ${id} ${ended}: nothing was changed`, facts);
+    return show(call, report, `node id ${id} ${ended}: nothing was changed`);
   }
   const done = eviction.earlier
     ? `node id ${id} was taken away before from ${holder}, whose session has not ended yet: nothing was changed`
@@ -138,5 +141,5 @@ async function releaseAllocated(
   const next =
     `the task stops at its next heartbeat, others may take the id when its session has ended: right after that, or, if the task does not answer, ` +
     `${formatSetting(timeoutMs)} after its last sign of life (its session's time-out, taken to be that of this one)`;
-  return show([done, next], { ...facts, evicted: !eviction.earlier, freeInMs: timeoutMs });
+  return show(call, { ...report, evicted: !eviction.earlier, freeInMs: timeoutMs }, done, next);
 }

@@ -1,8 +1,7 @@
 import { ConfigError } from '../../base/errors.js';
 import type { NodeMonitor } from '../../runtime/node-monitor.js';
 import type { CommandConfigSettings, RetirePolicy, Settings } from '../../settings/settings.js';
-import type { Call } from '../kit/command-row.js';
-import { logFailure } from '../kit/reported.js';
+import { type Call, logFailure } from '../kit/call.js';
 import { type Logger, loggerFor } from '../log/logger.js';
 import { inheritedFiles } from '../run/child.js';
 import type { CommandConfig, ConfiguredRun } from '../run/command-config.js';

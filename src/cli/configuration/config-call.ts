@@ -3,8 +3,7 @@ import { type ConfigPublisher, configPublisher } from '../../configuration/publi
 import type { ConfigPlace } from '../../configuration/read-contexts.js';
 import { parseInteger } from '../../settings/values.js';
 import { UsageError } from '../exit-codes.js';
-import type { ZooKeeperCall } from '../kit/command-row.js';
-import { onConnecting } from '../kit/on-zookeeper.js';
+import { onConnecting, type ZooKeeperCall } from '../kit/call.js';
 
 /** The options of the commands of the group `config`, as they are on the command line. */
 interface ConfigOptions {

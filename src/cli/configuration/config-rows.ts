@@ -1,12 +1,5 @@
-import {
-  type Command,
-  type CommandRow,
-  JSON_CHANGES,
-  JSON_LINE,
-  type OptionRow,
-  type WithZooKeeper,
-} from '../kit/command-row.js';
-import { OF_ZOOKEEPER } from '../kit/command-settings.js';
+import { JSON_CHANGES, JSON_LINE, type OptionRow } from '../kit/command-row.js';
+import { zooKeeperRows } from '../kit/group-rows.js';
 
 const WHICH: readonly OptionRow[] = [
   ['--app <name>', 'the application whose configuration is meant; "application" is what all of them share'],
@@ -29,37 +22,19 @@ const PUBLISHING: readonly OptionRow[] = [
   JSON_LINE,
 ];
 
-/** A command of the group, whose code is loaded when it is called. */
-function row(
-  name: string,
-  description: string,
-  examples: CommandRow['examples'],
-  options: readonly OptionRow[],
-  load: () => Promise<Command<WithZooKeeper>>,
-  args: CommandRow['arguments'] = [],
-): CommandRow {
-  return {
-    name: `config ${name}`,
-    description,
-    arguments: args,
-    examples,
-    options: [...WHICH, ...options],
-    settings: OF_ZOOKEEPER,
-    zookeeper: 'required',
-    load,
-  };
-}
+const row = zooKeeperRows('config', WHICH);
 
 type Commands = Omit<typeof import('./config-commands.js'), 'changeRow' | 'revisionsText'>;
 
 const command = (name: keyof Commands) => async () => (await import('./config-commands.js'))[name];
 
 /** The commands of the group `config`. */
-export const CONFIG_COMMANDS: readonly CommandRow[] = [
+export const CONFIG_COMMANDS = [
   row(
     'ls',
     'show the keys, their values, and which context each comes from',
     ['config ls --app shop', 'config ls --app shop --profile prod --node 3'],
+    [],
     [...VIEW, JSON_LINE],
     command('ls'),
   ),
@@ -67,43 +42,44 @@ export const CONFIG_COMMANDS: readonly CommandRow[] = [
     'get',
     'print the value of a key: exit code 1 where it is not set',
     ['config get --app shop db.pool-size', 'config get --app shop db.pool-size --node 3'],
+    [['<key>', 'the key, such as db.pool-size']],
     [...VIEW, JSON_LINE],
     command('get'),
-    [['<key>', 'the key, such as db.pool-size']],
   ),
   row(
     'set',
     'publish values, all of them together',
     ['config set --app shop db.pool-size=20 -m bigger', 'config set --app shop --nodes 0-3 debug=true'],
+    [['<key=value...>', 'the keys and their new values']],
     PUBLISHING,
     command('set'),
-    [['<key=value...>', 'the keys and their new values']],
   ),
   row(
     'unset',
     'publish that keys are not set any more',
     ['config unset --app shop debug', 'config unset --app shop --nodes 0-3'],
+    [['[key...]', 'the keys; with --nodes by default all overrides of these nodes']],
     PUBLISHING,
     command('unset'),
-    [['[key...]', 'the keys; with --nodes by default all overrides of these nodes']],
   ),
   row(
     'import',
     'publish the values of a file, all of them together',
     ['config import --app shop shop.properties', 'config import --app shop --replace --format json -'],
-    [['--replace', 'unset all other keys of the context'], FORMAT, ...PUBLISHING],
-    command('importFile'),
     [
       [
         '<file>',
         'the file, - for standard input; without --format its name tells the format, which is else properties',
       ],
     ],
+    [['--replace', 'unset all other keys of the context'], FORMAT, ...PUBLISHING],
+    command('importFile'),
   ),
   row(
     'export',
     'print the values as a file',
     ['config export --app shop', 'config export --app shop --node 3 --format env'],
+    [],
     [FORMAT, ...VIEW],
     command('exportFile'),
   ),
@@ -111,6 +87,7 @@ export const CONFIG_COMMANDS: readonly CommandRow[] = [
     'history',
     'show the revisions, the newest first',
     ['config history --app shop', 'config history --app shop --json'],
+    [],
     [NODES, JSON_LINE],
     command('history'),
   ),
@@ -118,25 +95,26 @@ export const CONFIG_COMMANDS: readonly CommandRow[] = [
     'diff',
     'show what was published after a revision, up to another one',
     ['config diff --app shop 3', 'config diff --app shop 3 5'],
-    [NODES, JSON_LINE],
-    command('diff'),
     [
       ['<from>', 'a revision, 0 for before the first'],
       ['[to]', 'another one (default: the newest)'],
     ],
+    [NODES, JSON_LINE],
+    command('diff'),
   ),
   row(
     'rollback',
     'publish what undoes all revisions after one',
     ['config rollback --app shop 3', 'config rollback --app shop 3 --expect 5'],
+    [['<revision>', 'its number, as config history shows it']],
     PUBLISHING,
     command('rollback'),
-    [['<revision>', 'its number, as config history shows it']],
   ),
   row(
     'watch',
     'print every change, until interrupted',
     ['config watch --app shop', 'config watch --app shop --node 3 --json'],
+    [],
     [NODE, JSON_CHANGES],
     async () => (await import('./config-watch-command.js')).watch,
   ),
@@ -144,6 +122,7 @@ export const CONFIG_COMMANDS: readonly CommandRow[] = [
     'status',
     'show which revision each node runs',
     ['config status --app shop', 'config status --app shop --json'],
+    [],
     [JSON_LINE],
     command('status'),
   ),

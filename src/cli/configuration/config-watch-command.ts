@@ -3,9 +3,9 @@ import {
   type ConfigurationEvent,
   openConfiguration,
 } from '../../configuration/configuration.js';
-import { complain, sayJson, sayLines } from '../kit/answer.js';
-import { interruption, watching } from '../kit/reported.js';
-import { printable } from '../terminal/text.js';
+import { complain } from '../kit/answer.js';
+import { interruption, watching } from '../kit/call.js';
+import { showChanges } from '../kit/changes.js';
 import { type ConfigCall, onConfig } from './config-call.js';
 import { changeRow, revisionsText } from './config-commands.js';
 
@@ -14,20 +14,15 @@ import { changeRow, revisionsText } from './config-commands.js';
  * `--node` it counts as that node.
  */
 export function watch(call: ConfigCall): Promise<number> {
-  const { io, options } = call;
+  const showChange = showChanges(call);
   return onConfig(call, async ({ name, nodeId, place, signal }) => {
     const { zookeeper, clock, random } = place;
-    const onEvent = (event: ConfigurationEvent) => 'problem' in event && complain(io, event.problem);
+    const onEvent = (event: ConfigurationEvent) => 'problem' in event && complain(call.io, event.problem);
     const show = ({ changes, revisions }: ConfigurationChange, state?: string) => {
-      const time = new Date(clock.now()).toISOString();
       const shown = changes.map(({ key, old = null, new: value = null }) => ({ key, old, new: value }));
-      if (options.json) return sayJson(io, { time, change: state ?? 'changed', revisions, changes: shown });
       const lines = shown.map(changeRow).map(([key, old, now]) => `${key}: ${old} -> ${now}`);
       if (lines.length === 0) lines.push(`${revisionsText(revisions)}: ${state ?? 'no other values'}`);
-      sayLines(
-        io,
-        lines.map((line) => printable(`${time}  ${line}`)),
-      );
+      showChange({ change: state ?? 'changed', revisions, changes: shown }, undefined, ...lines);
     };
     return watching(signal, async () => {
       await using config = await openConfiguration(zookeeper, {

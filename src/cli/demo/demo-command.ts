@@ -11,8 +11,7 @@ import { DEFAULT_LISTEN_ADDRESS, type ListenAddress, reachableUrl } from '../../
 import { FileLeaseStore } from '../../store/file/file-lease-store.js';
 import { ExitCode, exitCodeOfStop } from '../exit-codes.js';
 import { complain } from '../kit/answer.js';
-import type { Call } from '../kit/command-row.js';
-import { interruptible, reportFailure } from '../kit/reported.js';
+import { type Call, interruptible, reportFailure } from '../kit/call.js';
 import type { Io } from '../terminal/io.js';
 import { Interrupted } from '../terminal/signal-relay.js';
 import { DemoFailure, DemoStory, type DemoTask } from './demo-story.js';
@@ -50,7 +49,7 @@ export async function demoCommand({ options, settings, io }: Call<{ once?: boole
   } catch (error) {
     if (error instanceof ConfigError) throw error;
     if (error instanceof Interrupted) return exitCodeOfStop(error.signal);
-    if (!(error instanceof DemoFailure)) return reportFailure(error, { logLevel: 'info' }, io);
+    if (!(error instanceof DemoFailure)) return reportFailure(error, settings, io);
     complain(io, `the demo failed: ${error.message}`);
     return ExitCode.internal;
   }

@@ -27,7 +27,7 @@ export class DemoView {
   constructor(
     private readonly title: readonly [string, string],
     private readonly clock: Clock,
-    private readonly io: Pick<Io, 'stdout' | 'screen'>,
+    private readonly io: Io,
   ) {
     this.#frame = new Frame(io);
     this.#begun = clock.monotonic();

@@ -8,8 +8,9 @@ import {
   parsePath,
 } from '../../monitor/discovery/discovery-snapshot.js';
 import type { Znode } from '../../zookeeper/zookeeper.js';
+import { tableLines } from '../kit/answer.js';
 import { formatAddress } from '../terminal/text.js';
-import { discoveryTables } from './discovery-command.js';
+import { shownTree } from './discovery-command.js';
 
 const SESSION = '0100000000000001';
 
@@ -39,12 +40,10 @@ function entry(path: string, data: unknown, owner?: string | null): DiscoveryEnt
   );
 }
 
-function tables(
-  snapshot: Partial<DiscoverySnapshot>,
-  screen?: Parameters<typeof discoveryTables>[1],
-): string[] {
+function tables(snapshot: Partial<DiscoverySnapshot>, screen?: Parameters<typeof shownTree>[1]): string[] {
   const whole = { entries: [], emptyFolders: [], foreign: [], denied: [], ...snapshot };
-  return discoveryTables(discoveryReport('zk:2181/app', '/discovery', whole), screen);
+  const shown = shownTree(discoveryReport('zk:2181/app', '/discovery', whole), screen);
+  return tableLines(shown.tables, shown.lines, screen);
 }
 
 const entries = [

@@ -6,9 +6,8 @@ import {
 } from '../../monitor/discovery/discovery-report.js';
 import { parseDiscoveryPath, parsePath, readDiscovery } from '../../monitor/discovery/discovery-snapshot.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
-import { answer, complain, type Table, tableLines, withRows } from '../kit/answer.js';
-import type { ZooKeeperCall } from '../kit/command-row.js';
-import { onZooKeeper } from '../kit/on-zookeeper.js';
+import { answer, complain, type Table, withRows } from '../kit/answer.js';
+import { onZooKeeper, type ZooKeeperCall } from '../kit/call.js';
 import type { Screen } from '../terminal/io.js';
 import { type Cell, type Column, textOf } from '../terminal/table.js';
 import { formatAddress, pluralize } from '../terminal/text.js';
@@ -44,13 +43,11 @@ export async function listDiscovery(call: ZooKeeperCall<ListOptions>, at?: strin
     else if (snapshot && parsePath(path).kind === 'internal')
       empty = `No task announces anything at ${path}: nodelease keeps it for itself.`;
     else if (nothing) empty = `There is nothing at ${path} of ${where}.`;
-    answer(call, { report, empty, tables: tablesOf(report, io.screen()), lines: [summary(report)] });
+    answer(call, { report, empty, ...shownTree(report, io.screen()) });
     const [first, ...more] = snapshot?.denied ?? [];
     if (first === undefined) return ExitCode.ok;
-    complain(
-      io,
-      `${first}${more.length > 0 ? ` and ${more.length} more` : ''}: no-auth: these credentials may not read the data`,
-    );
+    const others = more.length > 0 ? ` and ${more.length} more` : '';
+    complain(io, `${first}${others}: no-auth: these credentials may not read the data`);
     return ExitCode.storeUnusable;
   });
 }
@@ -76,52 +73,44 @@ const ENDPOINT_COLUMNS: readonly Column[] = [['ENDPOINT', 8], ['KEY', 4], ['REF'
  * A part of the tree as tables of nodes, services and endpoints, as far as there are any; one summary line
  * below them.
  */
-export function discoveryTables(report: DiscoveryReport, screen: Screen | undefined): string[] {
-  return tableLines(tablesOf(report, screen), [summary(report)], screen);
-}
-
-function tablesOf(
-  { nodes, services, endpoints, foreign }: DiscoveryReport,
-  screen: Screen | undefined,
-): Table[] {
+export function shownTree(report: DiscoveryReport, screen: Screen | undefined) {
+  const { nodes, services, endpoints, foreign } = report;
   const tables = withRows(
-    [
-      NODE_COLUMNS,
-      nodes.map((node) => [
-        number(node.nodeId),
-        node.path.slice(NODES_PATH.length + 1),
-        ...common(node, true),
-      ]),
-    ],
+    [NODE_COLUMNS, nodes.map((node) => [number(node.nodeId), pairOf(node), ...common(node, true)])],
     [
       SERVICE_COLUMNS,
       services.flatMap(({ service, nodes: members }) =>
-        orNone([service], members, (member) => [number(member.nodeId), ...common(member, false)]),
+        orNone([service], members, (member) => [[number(member.nodeId), ...common(member, false)]]),
       ),
     ],
     [
       ENDPOINT_COLUMNS,
       endpoints.flatMap(({ endpoint, keys }) =>
-        keys.length === 0
-          ? [[endpoint, NONE]]
-          : keys.flatMap(({ key, refs }) =>
-              orNone([endpoint, key], refs, (ref) => [ref.ref, ...common(ref, false)]),
-            ),
+        orNone([endpoint], keys, ({ key, refs }) =>
+          orNone([key], refs, (ref) => [[ref.ref, ...common(ref, false)]]),
+        ),
       ),
     ],
     [[['FOREIGN ZNODE', 16]], foreign.map((path) => [[path, 'dim']])],
   );
-  return tables.map(([columns, rows]) => [fitting(columns, rows, screen), rows]);
+  return {
+    tables: tables.map(([columns, rows]): Table => [fitting(columns, rows, screen), rows]),
+    lines: [summary(report)],
+  };
 }
 
-/** A row for each member, or one without where there are none; `names` come first. */
+/** The rows of all members, or one without where there are none; `names` come first. */
 function orNone<T>(
   names: readonly string[],
   members: readonly T[],
-  cells: (member: T) => readonly Cell[],
+  rowsOf: (member: T) => readonly (readonly Cell[])[],
 ): (readonly Cell[])[] {
-  return members.length === 0 ? [[...names, NONE]] : members.map((member) => [...names, ...cells(member)]);
+  const rows = members.length === 0 ? [[NONE]] : members.flatMap(rowsOf);
+  return rows.map((row) => [...names, ...row]);
 }
+
+/** The two hex pairs of a node id, as they are in the path of its znode. */
+const pairOf = ({ path }: EntryReport) => path.slice(NODES_PATH.length + 1);
 
 const NONE: Cell = ['-', 'dim'];
 

@@ -1,8 +1,7 @@
 import { type Contender, standingsBelow } from '../../recipes/standings.js';
 import { parsePaths } from '../../zookeeper/znode-path.js';
 import { answer } from '../kit/answer.js';
-import type { ZooKeeperCall } from '../kit/command-row.js';
-import { onZooKeeper } from '../kit/on-zookeeper.js';
+import { onZooKeeper, type ZooKeeperCall } from '../kit/call.js';
 import type { Column } from '../terminal/table.js';
 import { formatDuration, someOf } from '../terminal/text.js';
 

@@ -2,8 +2,7 @@ import { checkServiceName } from '../../services/instance/new-instance.js';
 import { servicePath } from '../../services/service-path.js';
 import { ignoring } from '../../zookeeper/zookeeper-error.js';
 import { answer } from '../kit/answer.js';
-import type { ZooKeeperCall } from '../kit/command-row.js';
-import { onZooKeeper } from '../kit/on-zookeeper.js';
+import { onZooKeeper, type ZooKeeperCall } from '../kit/call.js';
 import { pluralize } from '../terminal/text.js';
 
 /**

@@ -16,8 +16,7 @@ import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import { ExitCode } from '../exit-codes.js';
 import { answer, complain } from '../kit/answer.js';
-import type { ZooKeeperCall } from '../kit/command-row.js';
-import { onZooKeeper } from '../kit/on-zookeeper.js';
+import { onZooKeeper, type ZooKeeperCall } from '../kit/call.js';
 import type { Io } from '../terminal/io.js';
 import { callWithTimeout } from '../terminal/with-timeout.js';
 
@@ -72,10 +71,8 @@ export async function resolveService(call: ZooKeeperCall<ResolveOptions>, name: 
       const refused = source.instances.some(
         (each) => each.enabled && instanceUrl(each) !== undefined && requestableUrl(each) === undefined,
       );
-      complain(
-        io,
-        `${error.message}${refused ? ': only http and https URLs without user information are printed' : ''}`,
-      );
+      const why = refused ? ': only http and https URLs without user information are printed' : '';
+      complain(io, error.message + why);
       return ExitCode.nothing;
     } finally {
       source.close();

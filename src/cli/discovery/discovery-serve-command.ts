@@ -8,9 +8,7 @@ import type { SessionState } from '../../zookeeper/session-state.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import type { OpenDns, OpenDnsOptions } from '../dns/open-dns.js';
 import { say } from '../kit/answer.js';
-import type { WithZooKeeper, ZooKeeperCall } from '../kit/command-row.js';
-import { onConnecting } from '../kit/on-zookeeper.js';
-import { interruption, logEnd } from '../kit/reported.js';
+import { interruption, logEnd, onConnecting, type WithZooKeeper, type ZooKeeperCall } from '../kit/call.js';
 import { type Logger, loggerFor } from '../log/logger.js';
 import type { Io } from '../terminal/io.js';
 

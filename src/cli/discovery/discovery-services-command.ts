@@ -8,8 +8,7 @@ import { servicePath } from '../../services/service-path.js';
 import { isFault } from '../../zookeeper/zookeeper-error.js';
 import { ExitCode } from '../exit-codes.js';
 import { answer, complain, withRows } from '../kit/answer.js';
-import type { ZooKeeperCall } from '../kit/command-row.js';
-import { onZooKeeper } from '../kit/on-zookeeper.js';
+import { onZooKeeper, type ZooKeeperCall } from '../kit/call.js';
 import type { Cell, Column } from '../terminal/table.js';
 import { formatAddress, pluralize, someOf } from '../terminal/text.js';
 
@@ -67,19 +66,13 @@ export async function listServices(call: ZooKeeperCall, name?: string): Promise<
     const where = `${basePath} of ${connect.text}`;
     const total = services.reduce((sum, { instances }) => sum + instances.length, 0);
     const none = `Nobody is registered ${name === undefined ? '' : `as ${name} `}at ${where}.`;
+    const lines = [`${pluralize(services.length, 'service')}, ${pluralize(total, 'instance')} at ${where}`];
+    if (interfaces.size > 0) lines.push(`With folders of Dubbo interfaces: ${someOf([...interfaces])}`);
     answer(call, {
       report: { zookeeper: connect.text, path: basePath, services: services.map(reportOf) },
       empty: denied.length === 0 && total === 0 ? none : undefined,
       tables: withRows([COLUMNS, services.flatMap(rowsOf)]),
-      lines:
-        services.length === 0
-          ? []
-          : [
-              `${pluralize(services.length, 'service')}, ${pluralize(total, 'instance')} at ${where}`,
-              ...(interfaces.size > 0
-                ? [`With folders of Dubbo interfaces: ${someOf([...interfaces])}`]
-                : []),
-            ],
+      lines: services.length === 0 ? [] : lines,
     });
     for (const { name: each, instances } of services) {
       const problem = mixedPayloads(instances);

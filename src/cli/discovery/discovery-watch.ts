@@ -7,14 +7,11 @@ import {
   readDiscovery,
 } from '../../monitor/discovery/discovery-snapshot.js';
 import { ChildrenView, type ChildrenViewOptions } from '../../zookeeper/children-view.js';
-import type { SessionState } from '../../zookeeper/session-state.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
-import { complain, sayJson, sayLines } from '../kit/answer.js';
-import type { ZooKeeperCall } from '../kit/command-row.js';
-import { onConnecting } from '../kit/on-zookeeper.js';
-import { interruption, watching } from '../kit/reported.js';
-import { type Color, paintFor } from '../terminal/color.js';
-import { formatAddress, pluralize, printable } from '../terminal/text.js';
+import { complain } from '../kit/answer.js';
+import { interruption, onConnecting, watching, type ZooKeeperCall } from '../kit/call.js';
+import { followConnection, showChanges, showConnection } from '../kit/changes.js';
+import { formatAddress, pluralize } from '../terminal/text.js';
 
 /** A change of an announcement. */
 interface DiscoveryChange {
@@ -26,30 +23,10 @@ interface DiscoveryChange {
   readonly previous: DiscoveryEntry | undefined;
 }
 
-/** A change of an announcement as one line of JSON. Every field is always there, or null. */
+/** A change of an announcement for programs, without its time. Every field is always there, or null. */
 export type ChangeReport = ReturnType<typeof changeReport>;
 
-/** A change of the connection as one line of JSON. */
-export type ConnectionReport = ReturnType<typeof connectionReport>;
-
-/**
- * `watching`: all announcements of the beginning have been shown. `expired`: the session has ended; a new one
- * shows what follows.
- */
-type ConnectionChange = 'watching' | 'lost' | 'expired' | 'restored';
-
-/** The colors of the changes on a terminal. */
-export const CHANGE_COLORS: Readonly<Record<DiscoveryChange['kind'] | ConnectionChange, Color | undefined>> =
-  {
-    present: undefined,
-    joined: 'green',
-    changed: 'cyan',
-    left: 'yellow',
-    watching: 'dim',
-    lost: 'red',
-    expired: 'red',
-    restored: 'green',
-  };
+const COLORS = { present: undefined, joined: 'green', changed: 'cyan', left: 'yellow' } as const;
 
 /**
  * `nodelease discovery watch`: shows what is announced and then every change, one on a line, until a signal
@@ -60,64 +37,24 @@ export function watchDiscovery(call: ZooKeeperCall): Promise<number> {
   return onConnecting(call, (zookeeper, signal) => watching(signal, () => follow(call, zookeeper, signal)));
 }
 
-async function follow(
-  { options: { json }, io }: ZooKeeperCall,
-  zookeeper: ZooKeeper,
-  signal: AbortSignal,
-): Promise<void> {
+async function follow(call: ZooKeeperCall, zookeeper: ZooKeeper, signal: AbortSignal): Promise<void> {
+  const { io } = call;
   const { description } = zookeeper;
-  const line = (time: string, kind: keyof typeof CHANGE_COLORS, text: string) =>
-    sayLines(io, [`${time}  ${paintFor(io.screen())(printable(text), CHANGE_COLORS[kind])}`]);
-  const onChange = (change: DiscoveryChange) => {
-    const time = new Date(io.clock.now()).toISOString();
-    if (json) sayJson(io, changeReport(time, change));
-    else line(time, change.kind, changeText(change));
-  };
-  const onConnection = (change: ConnectionChange, state: SessionState, text: string) => {
-    const report = connectionReport(new Date(io.clock.now()).toISOString(), change, state);
-    if (json) sayJson(io, report);
-    else line(report.time, change, text);
-  };
+  const show = showChanges(call);
+  const onChange = (change: DiscoveryChange) =>
+    show(changeReport(change), COLORS[change.kind], changeText(change));
   await zookeeper.whenConnected({ signal });
-  const forget = onConnectionChange(zookeeper, onConnection);
+  const forget = followConnection(zookeeper, show);
   const { entries = [], denied = [] } = (await readDiscovery(zookeeper, DISCOVERY_PATH, signal)) ?? {};
   for (const path of denied) complain(io, `${path}: no-auth: these credentials may not read the data`);
   for (const entry of entries) onChange({ kind: 'present', entry, previous: undefined });
   const count =
     entries.length === 0 ? 'no task announces anything' : pluralize(entries.length, 'announcement');
-  onConnection('watching', zookeeper.state, `${count} at ${description}: watching`);
+  showConnection(show, 'watching', zookeeper.state, `${count} at ${description}: watching`);
   const end = followDiscovery({ zookeeper, clock: io.clock }, entries, onChange);
   await interruption(signal);
   end();
   forget();
-}
-
-/** A change of the connection for programs. */
-export function connectionReport(time: string, change: ConnectionChange, state: SessionState) {
-  const sessionId = 'sessionId' in state ? state.sessionId : null;
-  const problem = 'problem' in state ? (state.problem ?? null) : null;
-  return { time, change, kind: 'connection' as const, sessionId, problem };
-}
-
-/**
- * Reports when the connection is lost, its session expires, and it is restored, until the returned function
- * is called.
- */
-export function onConnectionChange(
-  zookeeper: Pick<ZooKeeper, 'description' | 'onState'>,
-  report: (change: ConnectionChange, state: SessionState, text: string) => void,
-): () => void {
-  const { description } = zookeeper;
-  let isLost = false;
-  return zookeeper.onState((state) => {
-    const because = 'problem' in state && state.problem !== undefined ? `: ${state.problem}` : '';
-    if (state.status === 'suspended') report('lost', state, `connection to ${description} lost${because}`);
-    else if (state.status === 'expired') report('expired', state, `session ${state.sessionId} has expired`);
-    else if (state.status === 'connected' && isLost)
-      report('restored', state, `connection to ${description} restored, session ${state.sessionId}`);
-    isLost =
-      state.status === 'suspended' || state.status === 'expired' || (isLost && state.status === 'connecting');
-  });
 }
 
 /**
@@ -179,13 +116,11 @@ export function discoveryChange(
 }
 
 /** A change for programs. */
-export function changeReport(time: string, { kind: change, entry, previous }: DiscoveryChange) {
+export function changeReport({ kind: change, entry, previous }: DiscoveryChange) {
   const { parsed } = entry;
   const { endpoint, key, ref } =
     parsed.kind === 'endpoint' ? parsed : { endpoint: null, key: null, ref: null };
   return {
-    /** When it was seen, by this host's clock, ISO 8601. */
-    time,
     change,
     kind: parsed.kind,
     /** Null unless it is a node. */

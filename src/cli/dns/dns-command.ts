@@ -2,9 +2,7 @@ import { formatListenAddress, parseListenAddress } from '../../settings/listen-a
 import { zookeeperLog } from '../discovery/discovery-serve-command.js';
 import { UsageError } from '../exit-codes.js';
 import { say } from '../kit/answer.js';
-import type { Call } from '../kit/command-row.js';
-import { connectTo } from '../kit/on-zookeeper.js';
-import { interruptible, interruption, logEnd, reported } from '../kit/reported.js';
+import { type Call, connectTo, interruptible, interruption, logEnd, reported } from '../kit/call.js';
 import { loggerFor } from '../log/logger.js';
 import { isVisible } from '../node-http/own-cluster-view.js';
 import { openDns } from './open-dns.js';

@@ -11,7 +11,7 @@ import { DEFAULT_BASE_PATH } from '../../services/service-path.js';
 import { QuickRandom } from '../../services/strategies/provider-strategy.js';
 import { formatListenAddress, isLoopback, type ListenAddress } from '../../settings/listen-address.js';
 import type { Settings } from '../../settings/settings.js';
-import { connectTo } from '../kit/on-zookeeper.js';
+import { connectTo } from '../kit/call.js';
 import { isVisible } from '../node-http/own-cluster-view.js';
 import type { Io } from '../terminal/io.js';
 

@@ -37,7 +37,7 @@ export async function isCamundas(session: StoreSession, signal?: AbortSignal): P
  */
 export async function examineCamunda(
   session: StoreSession,
-  { clock, signal = new AbortController().signal }: Pick<ProbeOptions, 'clock' | 'signal'>,
+  { clock, signal }: Pick<ProbeOptions, 'clock' | 'signal'>,
 ): Promise<{ readonly findings: readonly Finding[]; readonly status?: ClusterCheckup }> {
   const reader = new ClusterReader(session, clock);
   const { hints, nodes, camunda, clockOffsetMs } = await reader.scan(signal);

@@ -40,9 +40,7 @@ export async function checkUp(
   { clock, random, signal }: ProbeOptions,
 ): Promise<ClusterCheckup | undefined> {
   const reader = new ClusterReader(session, clock);
-  const { nodes, hints } = await reader.scan(signal ?? new AbortController().signal, (found) =>
-    chosen(found, random),
-  );
+  const { nodes, hints } = await reader.scan(signal, (found) => chosen(found, random));
   if (hints === undefined) return undefined;
   const { cluster, foreign } = hints;
   return { cluster, nodes, totals: totalsOf(nodes, hints), foreign };

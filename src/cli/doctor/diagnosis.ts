@@ -1,64 +1,13 @@
 import { leaseTiming } from '../../lease/model/lease-timing.js';
-import { type Damage, damageOf } from '../../monitor/listed-cluster.js';
-import { type ClusterReport, clusterReport } from '../../monitor/status-report.js';
+import { damageOf } from '../../monitor/listed-cluster.js';
+import { clusterReport } from '../../monitor/status-report.js';
 import type { Interval, LeaseStore } from '../../store/lease-store.js';
 import type { ProbeReport } from '../../store/probe/probe-report.js';
 import { formatDuration, formatSetting } from '../terminal/text.js';
 import type { ClusterCheckup } from './cluster-checkup.js';
 import type { CostReport } from './cost-finding.js';
 import { type Finding, finding, isSound } from './finding.js';
-
-/** What `doctor --json` prints. Every field is always there, null where there is nothing to say. */
-export interface Diagnosis {
-  /** Null where node ids come from ZooKeeper alone: then there is nothing to say of a store. */
-  readonly store: string | null;
-  /** False: at least one finding, of the store or of ZooKeeper, is a fault. */
-  readonly ok: boolean;
-  /** On the store and the cluster in it. */
-  readonly findings: readonly Finding[];
-  /** The median time of a request, in milliseconds; null when the store could not be probed. */
-  readonly latencyMs: number | null;
-  /** The store's clock minus this host's, in milliseconds; null when the store gives no time. */
-  readonly clockOffsetMs: readonly [min: number, max: number] | null;
-  /** Null when there is no cluster, or it could not be read. */
-  readonly cluster: ClusterReport | null;
-  /** Of all node ids, or of a new cluster where there is none; null when that is unknown. */
-  readonly cost: CostReport | null;
-  readonly damaged: readonly Damage[];
-  /** Null when there is no discovery. */
-  readonly zookeeper: ZooKeeperDiagnosis | null;
-}
-
-/**
- * What `doctor --json` prints of ZooKeeper: every field is always there, null where there is nothing to say.
- */
-export interface ZooKeeperDiagnosis {
-  /** The connect string. */
-  readonly zookeeper: string;
-  /** False: at least one finding is a fault. */
-  readonly ok: boolean;
-  readonly findings: readonly Finding[];
-  /** Each by itself, in the order of the connect string. */
-  readonly servers: readonly ServerCheck[];
-  /** How long a session outlives its connection, in milliseconds: as asked for, and as granted. */
-  readonly sessionTimeoutMs: { readonly asked: number; readonly granted: number | null };
-  /**
-   * The median times of requests that read, and that write, in milliseconds; null when they did not get
-   * through.
-   */
-  readonly latencyMs: { readonly read: number; readonly write: number } | null;
-}
-
-/** Whether one of the servers can be used, by itself. */
-export interface ServerCheck {
-  /** As it is in the connect string: host and port. */
-  readonly server: string;
-  readonly ok: boolean;
-  /** From the first packet until there is a session, in milliseconds; null where there is none. */
-  readonly latencyMs: number | null;
-  /** Why it cannot be used; null where it can. */
-  readonly problem: string | null;
-}
+import type { ZooKeeperDiagnosis } from './zookeeper-diagnosis.js';
 
 /** A smaller offset between the clocks counts as none, in milliseconds. */
 const NOTEWORTHY_OFFSET_MS = 1_000;
@@ -79,9 +28,11 @@ export function probeFindings(
   return [...checks, finding('latency', 'ok', latency), clockFinding(clockOffsetMs, signs)];
 }
 
+const isTime = ({ min, max }: Interval) => Number.isFinite(min) && Number.isFinite(max);
+
 /** How the store's clock and this host's compare. No lease depends on that; signatures of AWS do. */
 export function clockFinding({ min, max }: Interval, signs = true): Finding {
-  if (!Number.isFinite(min) || !Number.isFinite(max)) return finding('clock', 'ok', 'tells no time');
+  if (!isTime({ min, max })) return finding('clock', 'ok', 'tells no time');
   const offset = min > 0 ? min : max < 0 ? -max : 0;
   if (offset <= NOTEWORTHY_OFFSET_MS) return finding('clock', 'ok', 'agrees with that of this host');
   const harm =
@@ -118,19 +69,14 @@ export function clusterFindings(status: ClusterCheckup | undefined): Finding[] {
   const held = totals.hints ? `about ${totals.held}` : `${totals.held}`;
   const settings = `duration ${formatSetting(cluster.durationMs)}, grace ${formatSetting(cluster.graceMs)}`;
   const pending = cluster.bootstrapped ? '' : ', not all lease objects have been created yet';
-  return [
+  const findings = [
     finding('cluster', 'ok', `${cluster.size} node ids, ${held} of them held; ${settings}${pending}`),
-    ...(foreign === undefined
-      ? []
-      : [
-          finding(
-            'cluster',
-            'fault',
-            `${foreign}, beside the cluster of nodelease: one of the two has to move`,
-          ),
-        ]),
-    ...damageFindings(status),
   ];
+  if (foreign !== undefined) {
+    const clash = `${foreign}, beside the cluster of nodelease: one of the two has to move`;
+    findings.push(finding('cluster', 'fault', clash));
+  }
+  return [...findings, ...damageFindings(status)];
 }
 
 /** The finding that an earlier probe has failed, so that no task uses the store. */
@@ -176,24 +122,36 @@ export interface DiagnosisFacts {
   zookeeper?: ZooKeeperDiagnosis | undefined;
 }
 
-/** Puts the findings together. */
+/** What `doctor --json` prints. Every field is always there, null where there is nothing to say. */
+export type Diagnosis = ReturnType<typeof diagnosis>;
+
+/**
+ * Puts the findings together.
+ * @param store its URL; null where node ids come from ZooKeeper alone: then there is nothing to say of a store
+ * @param findings on the store and the cluster in it
+ */
 export function diagnosis(
   store: string | null,
   findings: readonly Finding[],
-  facts: DiagnosisFacts,
-): Diagnosis {
-  const { probe, status, cost, zookeeper } = facts;
+  { probe, status, cost, zookeeper }: DiagnosisFacts,
+) {
   const offset = probe?.clockOffsetMs;
-  const tellsTime = offset !== undefined && Number.isFinite(offset.min) && Number.isFinite(offset.max);
   return {
     store,
+    /** False: at least one finding, of the store or of ZooKeeper, is a fault. */
     ok: isSound(findings) && zookeeper?.ok !== false,
     findings,
+    /** The median time of a request, in milliseconds; null when the store could not be probed. */
     latencyMs: probe?.latencyMs ?? null,
-    clockOffsetMs: tellsTime ? [Math.floor(offset.min), Math.ceil(offset.max)] : null,
+    /** The store's clock minus this host's, in milliseconds; null when the store gives no time. */
+    clockOffsetMs:
+      offset && isTime(offset) ? ([Math.floor(offset.min), Math.ceil(offset.max)] as const) : null,
+    /** Null when there is no cluster, or it could not be read. */
     cluster: status ? clusterReport(status.cluster) : null,
+    /** Of all node ids, or of a new cluster where there is none; null when that is unknown. */
     cost: cost ?? null,
     damaged: status ? damageOf(status) : [],
+    /** Null when there is no discovery. */
     zookeeper: zookeeper ?? null,
   };
 }

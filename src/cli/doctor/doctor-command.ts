@@ -6,9 +6,7 @@ import { readShards, shardsText } from '../../shards/read-shards.js';
 import { type ProbeOptions, probeStore, THOROUGH } from '../../store/probe/probe.js';
 import { ExitCode } from '../exit-codes.js';
 import { complain, sayJson, sayLines } from '../kit/answer.js';
-import type { Call } from '../kit/command-row.js';
-import { onAllocated } from '../kit/on-zookeeper.js';
-import { interruptible, onStore, reported } from '../kit/reported.js';
+import { type Call, interruptible, onAllocated, onStore, reported } from '../kit/call.js';
 import { type Color, paintFor } from '../terminal/color.js';
 import type { Io } from '../terminal/io.js';
 import { pluralize, printable } from '../terminal/text.js';
@@ -23,10 +21,9 @@ import {
   paceFindings,
   probeFindings,
   refusalFinding,
-  type ZooKeeperDiagnosis,
 } from './diagnosis.js';
 import { type Finding, failureOf, finding } from './finding.js';
-import { examineZooKeeper } from './zookeeper-diagnosis.js';
+import { examineZooKeeper, type ZooKeeperDiagnosis } from './zookeeper-diagnosis.js';
 
 /** The options of `doctor`, as they are on the command line. */
 interface DoctorOptions {
@@ -59,12 +56,8 @@ export function doctorCommand(call: Call<DoctorOptions>): Promise<number> {
       const races = session.store.remote ? THOROUGH : {};
       const lookAtZooKeeper =
         zookeeper && (() => examineZooKeeper({ ...io, settings: zookeeper, allocates: false, signal }));
-      const result = await examine(
-        session,
-        { ...io, ...races, signal, terms, accept: options.accept },
-        lookAtZooKeeper,
-      );
-      return showDiagnosis(result, options, io);
+      const how = { ...io, ...races, signal, terms, accept: options.accept };
+      return showDiagnosis(await examine(session, how, lookAtZooKeeper), options, io);
     }),
   );
 }
@@ -145,12 +138,10 @@ async function acceptStore(session: StoreSession): Promise<boolean> {
 
 /** Shows a diagnosis, its faults once more on standard error, in one line. Returns the exit code. */
 export function showDiagnosis(result: Diagnosis, { json }: Call['options'], io: Io): number {
-  const { store, ok, zookeeper } = result;
-  const ofStore =
-    store === null ? [] : [{ subject: store, title: `The store ${store}`, findings: result.findings }];
+  const { store, ok, findings, zookeeper } = result;
   const subject = `ZooKeeper at ${zookeeper?.zookeeper}`;
   const parts = [
-    ...ofStore,
+    ...(store === null ? [] : [{ subject: store, title: `The store ${store}`, findings }]),
     ...(zookeeper ? [{ subject, title: subject, findings: zookeeper.findings }] : []),
   ];
   if (json) sayJson(io, result);

@@ -9,10 +9,9 @@ import { formatServer, type ServerAddress } from '../../zookeeper/connect-string
 import { withinChroot } from '../../zookeeper/znode-path.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { ignoring, isFault } from '../../zookeeper/zookeeper-error.js';
-import { connectTo } from '../kit/on-zookeeper.js';
+import { connectTo } from '../kit/call.js';
 import type { Io } from '../terminal/io.js';
 import { formatSetting } from '../terminal/text.js';
-import type { ServerCheck, ZooKeeperDiagnosis } from './diagnosis.js';
 import { type Finding, failureOf, finding, isSound } from './finding.js';
 import { checkRights, type RightsCheck } from './zookeeper-rights-check.js';
 
@@ -28,13 +27,18 @@ interface ExamineZooKeeperOptions extends Pick<Io, 'clock' | 'random'> {
 }
 
 /**
+ * What `doctor --json` prints of ZooKeeper: every field is always there, null where there is nothing to say.
+ */
+export type ZooKeeperDiagnosis = Awaited<ReturnType<typeof examineZooKeeper>>;
+
+/**
  * Examines ZooKeeper: each server by itself, the session, and the rights in the tree. What it finds, failures
  * included, are findings; its scratch znodes are gone afterwards.
  *
  * @throws {ConfigError} when a setting turns out to be unusable
  * @throws `options.signal.reason` when it aborts
  */
-export async function examineZooKeeper(options: ExamineZooKeeperOptions): Promise<ZooKeeperDiagnosis> {
+export async function examineZooKeeper(options: ExamineZooKeeperOptions) {
   const { settings, signal } = options;
   const { connect, sessionTimeoutMs: asked } = settings;
   const checks = connect.servers.map((server) => checkServer(server, options));
@@ -51,9 +55,11 @@ export async function examineZooKeeper(options: ExamineZooKeeperOptions): Promis
     try {
       ({ timeoutMs: granted } = await zookeeper.whenConnected({ signal }));
       const times = `asked to outlive its connection by ${formatSetting(asked)}, granted ${formatSetting(granted)}`;
-      const [status, why] =
-        granted === asked ? (['ok', ''] as const) : (['warning', ', by the bounds of the servers'] as const);
-      findings.push(finding('zookeeper-session', status, times + why));
+      findings.push(
+        granted === asked
+          ? finding('zookeeper-session', 'ok', times)
+          : finding('zookeeper-session', 'warning', `${times}, by the bounds of the servers`),
+      );
       rights = await checkRights({ ...options, zookeeper, chroot: connect.chroot });
       findings.push(...rightsFindings(rights, settings), ...(await payloadFindings(zookeeper, options)));
     } catch (error) {
@@ -63,15 +69,33 @@ export async function examineZooKeeper(options: ExamineZooKeeperOptions): Promis
     }
   }
   signal.throwIfAborted();
-  const sessionTimeoutMs = { asked, granted };
   return {
+    /** The connect string. */
     zookeeper: connect.text,
+    /** False: at least one finding is a fault. */
     ok: isSound(findings),
     findings,
+    /** Each by itself, in the order of the connect string. */
     servers,
-    sessionTimeoutMs,
+    /** How long a session outlives its connection, in milliseconds: as asked for, and as granted. */
+    sessionTimeoutMs: { asked, granted },
+    /**
+     * The median times of requests that read, and that write, in milliseconds; null when they did not get
+     * through.
+     */
     latencyMs: rights?.latencyMs ?? null,
   };
+}
+
+/** Whether one of the servers can be used, by itself. */
+interface ServerCheck {
+  /** As it is in the connect string: host and port. */
+  readonly server: string;
+  readonly ok: boolean;
+  /** From the first packet until there is a session, in milliseconds; null where there is none. */
+  readonly latencyMs: number | null;
+  /** Why it cannot be used; null where it can. */
+  readonly problem: string | null;
 }
 
 /** One server out of several may be down: the others serve. */
@@ -103,11 +127,8 @@ function rightsFindings(
     found('zookeeper-rights', 'ok', 'znodes can be made, read, changed and removed everywhere');
   if (latencyMs !== undefined) {
     const { read, write } = latencyMs;
-    found(
-      'zookeeper-latency',
-      'ok',
-      `${read.toFixed(1)} ms to read, ${write.toFixed(1)} ms to write (medians)`,
-    );
+    const medians = `${read.toFixed(1)} ms to read, ${write.toFixed(1)} ms to write (medians)`;
+    found('zookeeper-latency', 'ok', medians);
   }
   if (left.length > 0)
     found(
@@ -124,9 +145,8 @@ async function payloadFindings(
   zookeeper: ZooKeeper,
   { settings: { connect, basePath }, clock, signal }: ExamineZooKeeperOptions,
 ): Promise<Finding[]> {
-  const directory = new ServiceDirectory({
-    ...{ zookeeper, clock, payload: jsonPayload, basePath: withinChroot(connect.chroot, basePath) },
-  });
+  const root = withinChroot(connect.chroot, basePath);
+  const directory = new ServiceDirectory({ zookeeper, clock, payload: jsonPayload, basePath: root });
   const found: Finding[] = [];
   const unread = ignoring('no-auth', 'timeout');
   for (const name of (await directory.names({ signal }).catch(unread)) ?? []) {
@@ -142,10 +162,8 @@ async function payloadFindings(
  * Connects to one server, and has it give a session, which is ended again.
  * @throws `options.signal.reason` when it aborts
  */
-async function checkServer(
-  server: ServerAddress,
-  { settings, signal, clock, random }: ExamineZooKeeperOptions,
-): Promise<ServerCheck> {
+async function checkServer(server: ServerAddress, options: ExamineZooKeeperOptions): Promise<ServerCheck> {
+  const { settings, signal, clock } = options;
   const text = formatServer(server);
   // The first handshake of a server may take seconds.
   const timeoutMs = settings.tls ? 2 * LIMIT_MS : LIMIT_MS;
@@ -158,10 +176,8 @@ async function checkServer(
   });
   const problem = await withTimeout(clock, LIMIT_MS, connected, signal).finally(() => socket.destroy());
   if (problem !== '') return unusable(problem ?? 'no answer: neither a connection nor a refusal');
-  const zookeeper = await connectTo(
-    { ...settings, connect: { servers: [server], chroot: '', text } },
-    { clock, random },
-  );
+  const alone = { servers: [server], chroot: '', text };
+  const zookeeper = await connectTo({ ...settings, connect: alone }, options);
   try {
     await zookeeper.whenConnected({ timeoutMs, signal });
     return { server: text, ok: true, latencyMs: clock.monotonic() - begun, problem: null };

@@ -1,19 +1,6 @@
-import type { Settings, ZooKeeperSettings } from '../../settings/settings.js';
+import type { Settings } from '../../settings/settings.js';
 import type { SettingDefaults, SettingName } from '../../settings/settings-table.js';
-import type { Io } from '../terminal/io.js';
-
-/** One call of a command. */
-export interface Call<Options = object, Needed extends Settings = Settings> {
-  /** As they are on the command line. */
-  readonly options: Options & { readonly json?: boolean };
-  readonly settings: Needed;
-  readonly io: Io;
-}
-
-/** The settings of a command that cannot do without ZooKeeper. */
-export type WithZooKeeper = Settings & { readonly zookeeper: ZooKeeperSettings };
-/** One call of such a command. */
-export type ZooKeeperCall<Options = object> = Call<Options, WithZooKeeper>;
+import type { Call, WithZooKeeper } from './call.js';
 
 /**
  * Resolves to the exit code; a failure has been reported on standard error by then.

@@ -43,7 +43,7 @@ export async function taskIdOf(
 }
 
 /** Logs where node ids come from. */
-export function logSource({ nodeId, provider, store, zookeeper }: Settings, log: Pick<Logger, Level>): void {
+export function logSource({ nodeId, provider, store, zookeeper }: Settings, log: Logger): void {
   if (nodeId !== undefined) log.info({ nodeId }, `node id ${nodeId} is fixed: no lease, no store`);
   else if (provider === 'store') log.info({ store: store.url }, `node ids come from ${store.url}`);
   else log.info(`node ids come from ZooKeeper at ${zookeeper?.connect.text}`);
@@ -56,22 +56,24 @@ type Line = readonly [level: Level, text: string, fields?: object];
 export function lockLog(log: Pick<Logger, Level>, lock: string): LeaseListener {
   return leaseLog(log, (event) => {
     const [level, text, fields] = leaseLine(event);
-    return [...lockLine(event, lock, level, text), { lock, ...fields }];
+    // A new lock is usual, other than a new cluster.
+    const ownLevel = event.type === 'cluster-created' ? 'info' : level;
+    return [ownLevel, lockText(event, lock) ?? text, { lock, ...fields }];
   });
 }
 
-function lockLine(event: LeaseEvent, lock: string, level: Level, text: string): [level: Level, text: string] {
+function lockText(event: LeaseEvent, lock: string): string | undefined {
   switch (event.type) {
     case 'cluster-created':
-      return ['info', `lock ${lock} is new: no task has used it in ${event.store}`];
+      return `lock ${lock} is new: no task has used it in ${event.store}`;
     case 'waiting':
-      return [level, event.why === undefined ? `lock ${lock} is held by another task: waiting` : text];
+      return event.why === undefined ? `lock ${lock} is held by another task: waiting` : undefined;
     case 'acquired':
-      return [level, `acquired lock ${lock} with token ${event.version} in ${event.store}`];
+      return `acquired lock ${lock} with token ${event.version} in ${event.store}`;
     case 'lost':
-      return [level, `lock ${lock} (token ${event.error.version}) is lost: ${event.error.detail}`];
+      return `lock ${lock} (token ${event.error.version}) is lost: ${event.error.detail}`;
     default:
-      return [level, text];
+      return undefined;
   }
 }
 

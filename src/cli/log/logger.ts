@@ -1,6 +1,7 @@
 import { writeSync } from 'node:fs';
 import { type DestinationStream, type Logger, pino, stdTimeFunctions } from 'pino';
 import { explain } from '../../base/errors.js';
+import { codeOf } from '../../base/files.js';
 import { REDACTED, withoutSecrets } from '../../base/redaction.js';
 import type { Settings } from '../../settings/settings.js';
 import { withFlags } from '../../settings/settings-table.js';
@@ -74,7 +75,7 @@ function writeLine(line: string): void {
     try {
       rest = rest.subarray(writeSync(STANDARD_ERROR, rest));
     } catch (error) {
-      if (!(error instanceof Error && 'code' in error && error.code === 'EAGAIN')) return;
+      if (codeOf(error) !== 'EAGAIN') return;
       attempt += 1;
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, PAUSE_MS);
     }

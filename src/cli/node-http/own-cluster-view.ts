@@ -3,7 +3,7 @@ import { StoreSession } from '../../lease/session/store-session.js';
 import type { ClusterView } from '../../monitor/cluster-view.js';
 import { openedStore, REQUEST_TIMEOUT_MS } from '../../runtime/opened-store.js';
 import type { Settings } from '../../settings/settings.js';
-import { connectTo } from '../kit/on-zookeeper.js';
+import { connectTo } from '../kit/call.js';
 import type { Logger } from '../log/logger.js';
 import type { Io } from '../terminal/io.js';
 import { withTimeout } from '../terminal/with-timeout.js';

@@ -8,9 +8,8 @@ import { semaphore } from '../../recipes/semaphore.js';
 import { parseInteger } from '../../settings/values.js';
 import type { Watch, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { UsageError } from '../exit-codes.js';
-import type { ZooKeeperCall } from '../kit/command-row.js';
+import { connectTo, type ZooKeeperCall } from '../kit/call.js';
 import { type HoldingOptions, waitTimeout } from '../kit/holding.js';
-import { connectTo } from '../kit/on-zookeeper.js';
 import { type Hold, runHeldCommand } from '../run/held-command.js';
 
 /** The options, as they are on the command line; those of read/write locks and semaphores among them. */

@@ -8,9 +8,8 @@ import type { TakenItem } from '../../recipes/queue/taken-item.js';
 import { parseInteger } from '../../settings/values.js';
 import { ExitCode, exitCodeOfSignal } from '../exit-codes.js';
 import { answer, complain, sayJson, sayValue } from '../kit/answer.js';
-import type { ZooKeeperCall } from '../kit/command-row.js';
+import { onConnecting, type ZooKeeperCall } from '../kit/call.js';
 import { type HoldingOptions, waitTimeout } from '../kit/holding.js';
-import { onConnecting } from '../kit/on-zookeeper.js';
 
 /** The options, as they are on the command line. */
 interface RecipeCommandOptions extends Pick<HoldingOptions, 'try' | 'timeout'> {

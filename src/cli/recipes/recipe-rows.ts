@@ -1,16 +1,12 @@
-import {
-  type Command,
-  type CommandRow,
-  JSON_LINE,
-  type OptionRow,
-  type WithZooKeeper,
-} from '../kit/command-row.js';
+import type { WithZooKeeper } from '../kit/call.js';
+import { type Command, type CommandRow, JSON_LINE, type OptionRow } from '../kit/command-row.js';
 import { OF_ZOOKEEPER } from '../kit/command-settings.js';
+import { zooKeeperRows } from '../kit/group-rows.js';
 import { HOLDING_OPTIONS, WAITING_OPTIONS } from '../kit/holding.js';
 import type { HeldKind } from './hold-command.js';
 
-/** A lock is lost for sure after half a session of silence, an entry of discovery after a whole one. */
-const defaults = { 'zookeeper-session-timeout': '20s' };
+// A lock is lost for sure after half a session of silence, an entry of discovery after a whole one.
+const row = zooKeeperRows('zk', [], { defaults: { 'zookeeper-session-timeout': '20s' } });
 const PATH = ['<path>', 'its path, absolute within the chroot'] as const;
 const SIMPLE: OptionRow = [
   '--simple',
@@ -25,46 +21,23 @@ function holding(
   flags = '',
 ): CommandRow {
   const example = `zk ${kind} /locks/report ${flags}-- ./report.sh`;
+  const examples = [example, `zk ${kind} /locks/report ${flags}--timeout 1m -- ./report.sh`] as const;
+  const load = async () => (await import('./hold-command.js')).holdRecipe(kind, example);
   return {
-    name: `zk ${kind}`,
-    description,
-    arguments: [PATH],
-    examples: [example, `zk ${kind} /locks/report ${flags}--timeout 1m -- ./report.sh`],
+    ...row(kind, description, examples, [PATH], [...own, ...HOLDING_OPTIONS], load),
     runs: true,
-    options: [...own, ...HOLDING_OPTIONS],
     settings: [...OF_ZOOKEEPER, 'task-id'],
-    defaults,
-    zookeeper: 'required',
-    load: async () => (await import('./hold-command.js')).holdRecipe(kind, example),
   };
 }
 
 type RecipeCommands = typeof import('./recipe-commands.js');
 
-/** A command that does one thing with a recipe. */
-function single(
-  name: string,
-  description: string,
-  examples: CommandRow['examples'],
-  options: readonly OptionRow[],
-  choose: (commands: RecipeCommands) => Command<WithZooKeeper>,
-  more: CommandRow['arguments'] = [],
-): CommandRow {
-  return {
-    name: `zk ${name}`,
-    description,
-    arguments: [PATH, ...more],
-    examples,
-    options: [...options, JSON_LINE],
-    settings: OF_ZOOKEEPER,
-    defaults,
-    zookeeper: 'required',
-    load: async () => choose(await import('./recipe-commands.js')),
-  };
-}
+/** The code of a command that does one thing with a recipe. */
+const command = (choose: (commands: RecipeCommands) => Command<WithZooKeeper>) => async () =>
+  choose(await import('./recipe-commands.js'));
 
 /** The commands of the group `zk`. */
-export const RECIPE_COMMANDS: readonly CommandRow[] = [
+export const RECIPE_COMMANDS = [
   holding('lock', "run a command while a lock is held: Curator's InterProcessMutex"),
   holding('elect', "run a command while this task leads: Curator's LeaderLatch"),
   holding(
@@ -82,46 +55,51 @@ export const RECIPE_COMMANDS: readonly CommandRow[] = [
     [['--leases <n>', 'how many may hold at a time, 1 to 1000000; the same for all users']],
     '--leases 3 ',
   ),
-  single(
+  row(
     'barrier set',
     "set a barrier, Curator's DistributedBarrier",
     ['zk barrier set /barriers/import', 'zk barrier set /barriers/import --json'],
-    [],
-    ({ barrierCommand }) => barrierCommand('set'),
+    [PATH],
+    [JSON_LINE],
+    command(({ barrierCommand }) => barrierCommand('set')),
   ),
-  single(
+  row(
     'barrier wait',
     'wait until a barrier is open',
     ['zk barrier wait /barriers/import', 'zk barrier wait /barriers/import --timeout 10m'],
-    WAITING_OPTIONS,
-    ({ barrierCommand }) => barrierCommand('wait'),
+    [PATH],
+    [...WAITING_OPTIONS, JSON_LINE],
+    command(({ barrierCommand }) => barrierCommand('wait')),
   ),
-  single(
+  row(
     'barrier remove',
     'open a barrier',
     ['zk barrier remove /barriers/import', 'zk barrier remove /barriers/import --json'],
-    [],
-    ({ barrierCommand }) => barrierCommand('remove'),
+    [PATH],
+    [JSON_LINE],
+    command(({ barrierCommand }) => barrierCommand('remove')),
   ),
-  single(
+  row(
     'counter',
     "print a counter of 64 bits, Curator's DistributedAtomicLong",
     ['zk counter /counters/orders', 'zk counter /counters/orders --add 1'],
-    [['--add <n>', 'add that first, such as 1 or -5']],
-    ({ counterCommand }) => counterCommand,
+    [PATH],
+    [['--add <n>', 'add that first, such as 1 or -5'], JSON_LINE],
+    command(({ counterCommand }) => counterCommand),
   ),
-  single(
+  row(
     'queue put',
     'put an item at the end of a queue, and print how many',
     ['zk queue put /queues/work job-17', 'zk queue put /queues/work --simple < jobs.txt'],
-    [SIMPLE],
-    ({ putCommand }) => putCommand,
-    [['[item]', 'the item (default: each line of standard input)']],
+    [PATH, ['[item]', 'the item (default: each line of standard input)']],
+    [SIMPLE, JSON_LINE],
+    command(({ putCommand }) => putCommand),
   ),
-  single(
+  row(
     'queue take',
     'take the first items from a queue, and print each on a line',
     ['zk queue take /queues/work', 'zk queue take /queues/work -n 10 --timeout 30s'],
+    [PATH],
     [
       ['-n, --count <k>', 'how many, 1 to 1000000000 (default: 1)'],
       SIMPLE,
@@ -130,7 +108,8 @@ export const RECIPE_COMMANDS: readonly CommandRow[] = [
         'the path of all takers for their locks: an item is had at least once then, and else at most once',
       ],
       ...WAITING_OPTIONS,
+      JSON_LINE,
     ],
-    ({ takeCommand }) => takeCommand,
+    command(({ takeCommand }) => takeCommand),
   ),
 ];

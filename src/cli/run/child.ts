@@ -1,7 +1,8 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, readdirSync, readFileSync } from 'node:fs';
 import { Writable } from 'node:stream';
+import { codeOf } from '../../base/files.js';
 import { SHELL } from './guard.js';
 import { type ProcessGroup, systemProcessGroup } from './process-group.js';
 
@@ -47,7 +48,7 @@ export class ChildStartError extends Error {
   constructor(file: string, cause: unknown) {
     super(`${file} could not be started`, { cause });
     this.name = 'ChildStartError';
-    this.missing = cause instanceof Error && 'code' in cause && cause.code === 'ENOENT';
+    this.missing = codeOf(cause) === 'ENOENT';
   }
 }
 
@@ -59,12 +60,8 @@ export class ChildStartError extends Error {
  */
 export async function startChild({ command, env, gated }: ChildOptions): Promise<Child> {
   const [file, ...args] = gated ? ([SHELL, '-c', GATE_SCRIPT, 'sh', ...command] as const) : command;
-  const stdio: ('inherit' | 'pipe')[] = [
-    'inherit',
-    'inherit',
-    'inherit',
-    ...(gated ? (['pipe'] as const) : []),
-  ];
+  const stdio: StdioOptions = ['inherit', 'inherit', 'inherit'];
+  if (gated) stdio.push('pipe');
   let started: ChildProcess;
   try {
     started = spawn(file, args, { detached: true, stdio, env: { ...env } });

@@ -94,11 +94,8 @@ export class CommandConfig {
       // Thousands of properties become variables in one turn of the event loop: a lease may be due for
       // renewal before.
       await clock.sleep(0, signal);
-      const seen = new SeenReporter(
-        { zookeeper, clock, random, root: rootOf(name) },
-        contextsOf(name)[0],
-        lease.id,
-      );
+      const place = { zookeeper, clock, random, root: rootOf(name) };
+      const seen = new SeenReporter(place, contextsOf(name)[0], lease.id);
       return new CommandConfig(settings, node, surroundings, configuration, seen);
     } catch (error) {
       await configuration.close();
@@ -163,10 +160,8 @@ export class CommandConfig {
         if (changed.length === 0) continue;
         const facts = { variables: changed, revisions: this.#wanted.revisions };
         if (onChange === 'ignore') {
-          log.warn(
-            facts,
-            'the configuration has changed: the command keeps what it has (--on-config-change ignore)',
-          );
+          const kept = 'the command keeps what it has (--on-config-change ignore)';
+          log.warn(facts, `the configuration has changed: ${kept}`);
           continue;
         }
         log.info(facts, `the configuration has changed: ${onChange}`);
@@ -214,9 +209,8 @@ export class CommandConfig {
     while (!this.#turn?.isValid()) {
       try {
         const path = turnsPath(rootOf(name), contextsOf(name)[0]);
-        this.#turn = await lock(zookeeper as ZooKeeper, path, { clock, random, data: lease.taskId }).acquire({
-          signal: ended,
-        });
+        const turn = lock(zookeeper as ZooKeeper, path, { clock, random, data: lease.taskId });
+        this.#turn = await turn.acquire({ signal: ended });
       } catch (error) {
         ended.throwIfAborted();
         log.warn(`waiting for the turn to restart: ${explain(error)}`);
@@ -232,7 +226,7 @@ export class CommandConfig {
   }
 }
 
-function logEvent(event: ConfigurationEvent, log: Pick<Logger, 'info' | 'warn'>): void {
+function logEvent(event: ConfigurationEvent, log: Logger): void {
   if (event.type === 'read-again') log.info('the configuration can be read again');
   else if (event.type === 'read-failed')
     log.warn(`the configuration could not be read, and stays as it is: ${event.problem}`);

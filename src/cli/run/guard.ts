@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import type { Clock } from '../../base/clock.js';
 import { lookUpCommand } from './command-lookup.js';
@@ -143,20 +143,16 @@ export function startGuard({ clock, path, uptime = readUptime }: GuardOptions): 
       finished = true;
       shell.stdin.end();
     },
-    failed: untilFailure(shell, () => finished),
+    failed: new Promise<string>((resolve) => {
+      const report = (reason: string) => {
+        if (!finished) resolve(reason);
+      };
+      shell.once('error', (error) => report(error.message));
+      shell.once('exit', (code, signal) =>
+        report(signal === null ? `it exited with code ${code}` : `it was ended by ${signal}`),
+      );
+    }),
   };
-}
-
-function untilFailure(shell: ChildProcess, isExpected: () => boolean): Promise<string> {
-  return new Promise<string>((resolve) => {
-    const report = (reason: string) => {
-      if (!isExpected()) resolve(reason);
-    };
-    shell.once('error', (error) => report(error.message));
-    shell.once('exit', (code, signal) =>
-      report(signal === null ? `it exited with code ${code}` : `it was ended by ${signal}`),
-    );
-  });
 }
 
 /** Milliseconds as whole seconds and exactly two further digits, cut and never rounded up. */

@@ -1,16 +1,13 @@
 import type { Clock } from '../../base/clock.js';
 import { WaitTimeoutError } from '../../base/errors.js';
 import { ExitCode } from '../exit-codes.js';
-import type { Call } from '../kit/command-row.js';
+import { type Call, logFailure } from '../kit/call.js';
 import type { HoldingOptions } from '../kit/holding.js';
-import { logFailure } from '../kit/reported.js';
 import { type Logger, loggerFor } from '../log/logger.js';
-import type { Io } from '../terminal/io.js';
 import { SignalRelay } from '../terminal/signal-relay.js';
 import { inheritedFiles } from './child.js';
 import type { Held } from './held.js';
 import { commandToRun, SupervisedCommand } from './supervised-command.js';
-import type { WorkEnd } from './supervisor.js';
 
 /** What a command runs for: a lock, or whatever else has a fencing token and may be lost. */
 export interface Hold extends Held {
@@ -58,13 +55,11 @@ export async function runHeldCommand(
   try {
     for (let again = false; ; again = true) {
       const hold = await acquire({ log, signal: signals.interrupted, again });
-      const { exitCode, workEnded } = await runOnce(
-        supervised,
-        hold,
-        log,
-        { ...io.env, ...variables(hold) },
-        io.clock,
-      );
+      const ended = new AbortController();
+      void followDeadline(supervised, hold, io.clock, ended.signal);
+      const env = { ...io.env, ...variables(hold) };
+      const run = supervised.run({ held: hold, env, log });
+      const { exitCode, workEnded } = await run.finally(() => ended.abort());
       const isLost = exitCode === ExitCode.leaseLost && !hold.isValid();
       // Where work may be left, it is not for others before it has expired (rule 8).
       if (workEnded) await hold.release();
@@ -81,22 +76,6 @@ export async function runHeldCommand(
     return logFailure(error, log, ' before the command was started');
   } finally {
     signals.close();
-  }
-}
-
-async function runOnce(
-  command: SupervisedCommand,
-  hold: Hold,
-  log: Logger,
-  env: Io['env'],
-  clock: Clock,
-): Promise<WorkEnd> {
-  const ended = new AbortController();
-  void followDeadline(command, hold, clock, ended.signal);
-  try {
-    return await command.run({ held: hold, env, log });
-  } finally {
-    ended.abort();
   }
 }
 

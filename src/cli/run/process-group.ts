@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import type { Clock } from '../../base/clock.js';
+import { codeOf } from '../../base/files.js';
 import { leavesTime } from '../../lease/model/lease.js';
 import { type Held, lossOf } from './held.js';
 
@@ -28,7 +29,7 @@ export function systemProcessGroup(id: number): ProcessGroup {
       try {
         process.kill(-id, signal);
       } catch (error) {
-        if (errorCode(error) === 'ESRCH') gone = true;
+        if (codeOf(error) === 'ESRCH') gone = true;
       }
     },
     isAlive() {
@@ -43,7 +44,7 @@ function hasMembers(id: number): boolean {
     process.kill(-id, 0);
   } catch (error) {
     // EPERM: there are members, and none that may be signalled.
-    return errorCode(error) !== 'ESRCH';
+    return codeOf(error) !== 'ESRCH';
   }
   // Ended members that their parent has not collected count for kill(2). Where process 1 collects none they
   // stay for ever.
@@ -75,10 +76,6 @@ function statOf(pid: string): string[] {
 /** The 20th field of all is the number of threads. */
 function hasEnded(stat: readonly string[]): boolean {
   return stat[0] === 'X' || (stat[0] === 'Z' && Number(stat[17]) <= 1);
-}
-
-function errorCode(error: unknown): unknown {
-  return error instanceof Error && 'code' in error ? error.code : undefined;
 }
 
 /** How a process group is to be ended. */

@@ -22,7 +22,7 @@ type CommandWords = readonly [file: string, ...args: string[]];
 export function commandToRun(
   [file, ...args]: readonly string[],
   example: string,
-  io: Pick<Io, 'env' | 'stderr'>,
+  io: Io,
 ): CommandWords | number {
   if (file === undefined)
     throw new UsageError(`no command given: expected one after --, as in "nodelease ${example}"`);

@@ -127,7 +127,7 @@ export async function supervise(options: SuperviseOptions): Promise<WorkEnd> {
     const next = await Promise.race([
       child.ended.then((end) => () => afterTheChild(end, child, options)),
       loss.lost.then((reason) => () => afterTheLease(reason, child, options)),
-      guardFailure(guard).then((reason) => () => afterTheGuard(reason, child, options)),
+      (guard?.failed ?? never()).then((reason) => () => afterTheGuard(reason, child, options)),
       restart.then(() => (isAsked || lease.retiring?.aborted ? never() : endToRestart)),
     ]);
     forgetRetirement();
@@ -229,10 +229,6 @@ async function endToRestart(child: Child, options: SuperviseOptions): Promise<Wo
 
 function never(): Promise<never> {
   return new Promise(() => {});
-}
-
-function guardFailure(guard: Guard | undefined): Promise<string> {
-  return guard ? guard.failed : never();
 }
 
 /** The loss of a lease as a promise, and a way to drop the listener. */

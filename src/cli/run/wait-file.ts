@@ -2,10 +2,14 @@ import { constants } from 'node:fs';
 import { lstat, open, rename, rm } from 'node:fs/promises';
 import type { RandomSource } from '../../base/clock.js';
 import { ConfigError, explain } from '../../base/errors.js';
+import { unless } from '../../base/files.js';
+import { objectIn } from '../../base/json-object.js';
 
 const OPTION = '--wait-file';
 /** More than any wait file has, in bytes. */
 const MAX_BYTES = 65_536;
+/** A link that is not followed counts as absent. */
+const ABSENT = ['ENOENT', 'ELOOP'];
 
 /**
  * A file that is there while a node id is held, for programs that wait for one: written all at once, never
@@ -130,17 +134,11 @@ function unusable(path: string, why: string): ConfigError {
  * something empty, or a link.
  */
 async function isLeftOver(path: string): Promise<boolean> {
-  const there = await lstat(path).catch(unlessAbsent);
+  const there = await unless(ABSENT, lstat(path));
   // A link is only unlinked: what it leads to stays.
   if (there === undefined || there.isSymbolicLink()) return true;
   const text = await textIn(path);
-  if (text === '') return true;
-  try {
-    const value: unknown = text && JSON.parse(text);
-    return typeof value === 'object' && value !== null && 'nodeId' in value;
-  } catch {
-    return false;
-  }
+  return text === '' || (text !== undefined && 'nodeId' in (objectIn(text) ?? {}));
 }
 
 /**
@@ -149,14 +147,8 @@ async function isLeftOver(path: string): Promise<boolean> {
  */
 async function textIn(path: string): Promise<string | undefined> {
   // Neither a link is followed nor is a pipe waited for, whatever another user of the folder puts there.
-  await using file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(
-    unlessAbsent,
-  );
+  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+  await using file = await unless(ABSENT, open(path, flags));
   const there = await file?.stat();
   return there?.isFile() && there.size <= MAX_BYTES ? file?.readFile('utf8') : undefined;
-}
-
-/** A link that is not followed counts as absent. */
-function unlessAbsent(error: NodeJS.ErrnoException): undefined {
-  if (error.code !== 'ENOENT' && error.code !== 'ELOOP') throw error;
 }

@@ -352,7 +352,7 @@ describe('nodelease scale', () => {
   });
 
   it('refuses to leave out the node id that is fixed in its own surroundings', () => {
-    const own = (nodeId?: string) => ({ env: { NODELEASE_NODE_ID: nodeId }, hostname: 'host' });
+    const own = (nodeId?: string) => ({ ...capturedIo(), env: { NODELEASE_NODE_ID: nodeId } });
     expect(() => checkOwnId(9, own('9'))).toThrow(
       'number of node ids: expected at least 10, for NODELEASE_NODE_ID makes 9 a fixed node id in use, got 9',
     );

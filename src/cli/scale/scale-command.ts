@@ -9,9 +9,7 @@ import { duration, parseInteger } from '../../settings/values.js';
 import { ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
 import { complain, say, sayJson } from '../kit/answer.js';
-import type { Call } from '../kit/command-row.js';
-import { connectTo } from '../kit/on-zookeeper.js';
-import { interruptible, onStore } from '../kit/reported.js';
+import { type Call, connectTo, interruptible, onStore } from '../kit/call.js';
 import { holdersText } from '../status/status-table.js';
 import type { Io } from '../terminal/io.js';
 import { formatDuration, formatSetting, pluralize, someOf } from '../terminal/text.js';
@@ -34,6 +32,9 @@ interface ScaleTarget {
   readonly json?: boolean | undefined;
 }
 
+/** Looks for fixed node ids among these, from the first to before the second. */
+type CheckStatic = (ids: readonly [from: number, to: number], signal: AbortSignal) => Promise<void>;
+
 /** What the complaints about the number call it. */
 const SIZE = 'number of node ids';
 const TIMEOUT = duration({ max: 86_400_000 });
@@ -52,12 +53,7 @@ export function scaleCommand(call: Call<ScaleOptions>, text: string): Promise<nu
     );
   }
   return onStore(call, (session) =>
-    scale(
-      session,
-      target,
-      io,
-      zookeeper && ((ids, signal) => checkStaticNodes(session, zookeeper, io, ids, signal)),
-    ),
+    scale(session, target, io, zookeeper && staticCheck(session, zookeeper, io)),
   );
 }
 
@@ -78,7 +74,7 @@ export function scaleTarget(
  * Refuses a size that leaves out the fixed node id in this command's own environment.
  * @throws {ConfigError}
  */
-export function checkOwnId(size: number, { env, hostname }: Pick<Io, 'env' | 'hostname'>): void {
+export function checkOwnId(size: number, { env, hostname }: Io): void {
   const name = environmentName('node-id');
   const { nodeId } = readSettings({ flags: {}, env: { [name]: env[name] }, hostname });
   if (nodeId === undefined || nodeId < size) return;
@@ -101,10 +97,9 @@ export async function scale(
   session: StoreSession,
   target: ScaleTarget,
   io: Io,
-  checkStatic?: (ids: readonly [from: number, to: number], signal: AbortSignal) => Promise<void>,
+  checkStatic?: CheckStatic,
 ): Promise<number> {
   const { size, drainTimeoutMs } = target;
-  const { clock, random } = io;
   const show = scaleProgress(io);
   // Whether the cluster has its smaller size already, so that only the node ids beyond it are left to be
   // released.
@@ -118,7 +113,7 @@ export async function scale(
       const cluster = checkStatic && (await readCluster(session, { signal }));
       if (cluster !== undefined && size < cluster.config.size)
         await checkStatic?.([size, cluster.config.size], signal);
-      const outcome = await scaleCluster({ ...target, session, clock, random, signal, onEvent });
+      const outcome = await scaleCluster({ ...io, ...target, session, signal, onEvent });
       return reportScaled(outcome, target, session.store.url, io);
     } catch (error) {
       if (isShrunk) {
@@ -132,42 +127,37 @@ export async function scale(
 }
 
 /**
- * Makes sure that no node id of these is in use as a fixed one. Only those are found that are announced in
- * the discovery tree at this moment.
- *
- * @throws {ConfigError} when one is, {StoreUnusableError} when that is unknown, {StoreError}
+ * How to make sure that no node id of a range is in use as a fixed one. Only those are found that are announced
+ * in the discovery tree at this moment. It throws {ConfigError} when one is, {StoreUnusableError} when that is
+ * unknown, {StoreError}.
  */
-async function checkStaticNodes(
-  session: StoreSession,
-  settings: ZooKeeperSettings,
-  io: Io,
-  ids: readonly [from: number, to: number],
-  signal: AbortSignal,
-): Promise<void> {
-  const { staticNodes } = await import('./static-nodes.js');
-  const zookeeper = await connectTo(settings, io);
-  try {
-    const found = await staticNodes({ zookeeper, session, ids, signal });
-    const highest = found.at(-1);
-    if (highest === undefined) return;
-    const who = highest.taskId === undefined ? 'a task' : `task ${highest.taskId}`;
-    throw new ConfigError(
-      SIZE,
-      ids[0],
-      `at least ${highest.id + 1}, for node id ${highest.id} is in use without a lease: ${who} announces it at ${settings.connect.text} ` +
-        '(a fixed id; or what is left of a task that was killed, which goes by itself within some seconds)',
-    );
-  } catch (error) {
-    if (!(error instanceof ZooKeeperError) || signal.aborted) throw error;
-    const what = `whether a node id from ${ids[0]} on is in use as a fixed one cannot be told, and nothing was changed`;
-    throw new StoreUnusableError(what, { cause: error });
-  } finally {
-    await zookeeper.close();
-  }
+function staticCheck(session: StoreSession, settings: ZooKeeperSettings, io: Io): CheckStatic {
+  return async (ids, signal) => {
+    const { staticNodes } = await import('./static-nodes.js');
+    const zookeeper = await connectTo(settings, io);
+    try {
+      const found = await staticNodes({ zookeeper, session, ids, signal });
+      const highest = found.at(-1);
+      if (highest === undefined) return;
+      const who = highest.taskId === undefined ? 'a task' : `task ${highest.taskId}`;
+      throw new ConfigError(
+        SIZE,
+        ids[0],
+        `at least ${highest.id + 1}, for node id ${highest.id} is in use without a lease: ${who} announces it at ${settings.connect.text} ` +
+          '(a fixed id; or what is left of a task that was killed, which goes by itself within some seconds)',
+      );
+    } catch (error) {
+      if (!(error instanceof ZooKeeperError) || signal.aborted) throw error;
+      const what = `whether a node id from ${ids[0]} on is in use as a fixed one cannot be told, and nothing was changed`;
+      throw new StoreUnusableError(what, { cause: error });
+    } finally {
+      await zookeeper.close();
+    }
+  };
 }
 
 /** The listener of `scaleCluster` that shows on standard error how far it has got, in few lines. */
-export function scaleProgress(io: Pick<Io, 'stderr' | 'clock'>): (event: ScaleEvent) => void {
+export function scaleProgress(io: Io): (event: ScaleEvent) => void {
   let shownAt = io.clock.monotonic();
   let isDraining = false;
   return (event) => {
@@ -209,12 +199,7 @@ function line(event: ScaleEvent): string {
 }
 
 /** Reports the outcome. Returns its exit code. */
-function reportScaled(
-  outcome: ScaleOutcome,
-  { size, json }: ScaleTarget,
-  url: string,
-  io: Pick<Io, 'stdout' | 'stderr'>,
-): number {
+function reportScaled(outcome: ScaleOutcome, { size, json }: ScaleTarget, url: string, io: Io): number {
   switch (outcome.kind) {
     case 'no-cluster':
       complain(io, `there is no cluster at ${url} yet: nodelease init --nodes ${size} makes one`);
@@ -239,16 +224,16 @@ function reportScaled(
 function reportSize(
   { kind, ...outcome }: Extract<ScaleOutcome, { kind: 'scaled' }>,
   url: string,
-  io: Pick<Io, 'stdout' | 'stderr'>,
+  io: Io,
   json = false,
 ): number {
   const { from, to, idWidth, widened, created, reopened, retired, forced, damaged } = outcome;
   const changes = [
-    created > 0 ? `${pluralize(created, 'lease object')} written` : '',
-    reopened > 0 ? `${pluralize(reopened, 'retired lease object')} made acquirable again` : '',
-    retired > 0 ? `${pluralize(retired, 'lease object')} retired` : '',
+    created > 0 && `${pluralize(created, 'lease object')} written`,
+    reopened > 0 && `${pluralize(reopened, 'retired lease object')} made acquirable again`,
+    retired > 0 && `${pluralize(retired, 'lease object')} retired`,
   ];
-  const done = changes.filter((change) => change !== '').join(', ');
+  const done = changes.filter(Boolean).join(', ');
   const cluster = `the cluster at ${url} has ${pluralize(to, 'node id')}`;
   if (json) sayJson(io, { store: url, ...outcome });
   else if (from === to) say(io, `${cluster} already: ${done || 'nothing to do'}`);
@@ -256,11 +241,9 @@ function reportSize(
   if (!json && forced.length > 0) say(io, `taken from their holders by force: ${retiringText(forced)}`);
   if (!json && widened) say(io, `a node id takes ${idWidth} bits in unique ids`);
   if (damaged.length === 0) return ExitCode.ok;
-  const ids = damaged.map(({ id }) => String(id));
-  complain(
-    io,
-    `${pluralize(damaged.length, 'lease object')} left as damaged: ${someOf(ids)}; nodelease init --repair restores them`,
-  );
+  const left = `${pluralize(damaged.length, 'lease object')} left as damaged`;
+  const ids = someOf(damaged.map(({ id }) => String(id)));
+  complain(io, `${left}: ${ids}; nodelease init --repair restores them`);
   return ExitCode.storeUnusable;
 }
 

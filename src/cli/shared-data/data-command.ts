@@ -13,8 +13,7 @@ import { type SharedData, sharedData } from '../../shared-data/shared-data.js';
 import { SharedDataError } from '../../shared-data/shared-data-error.js';
 import { ExitCode } from '../exit-codes.js';
 import { type Answer, answer, complain, sayValue } from '../kit/answer.js';
-import type { ZooKeeperCall } from '../kit/command-row.js';
-import { onZooKeeper } from '../kit/on-zookeeper.js';
+import { onZooKeeper, type ZooKeeperCall } from '../kit/call.js';
 import type { Cell, Column } from '../terminal/table.js';
 import { someOf } from '../terminal/text.js';
 
@@ -152,10 +151,10 @@ function changed(
   done: string,
   change: (shared: SharedData, scope: string, signal: AbortSignal) => Promise<boolean>,
 ): Promise<number> {
-  const { clock, random, ...io } = call.io;
+  const { io } = call;
   const { root, scope = '' } = checkOptions(call.options, name);
   return onZooKeeper(call, async (zookeeper, signal) => {
-    const shared = sharedData(zookeeper, { root, clock, random });
+    const shared = sharedData(zookeeper, { root, clock: io.clock, random: io.random });
     try {
       if (!(await change(shared, scope, signal))) {
         complain(io, `${titleOf({ name, scope })}: there is no such entry at ${root}`);

@@ -1,12 +1,5 @@
-import {
-  type Command,
-  type CommandRow,
-  JSON_CHANGES,
-  JSON_LINE,
-  type OptionRow,
-  type WithZooKeeper,
-} from '../kit/command-row.js';
-import { OF_ZOOKEEPER } from '../kit/command-settings.js';
+import { JSON_CHANGES, JSON_LINE, type OptionRow } from '../kit/command-row.js';
+import { zooKeeperRows } from '../kit/group-rows.js';
 
 const NAME = ['<name>', 'its name'] as const;
 const VALUE = ['<value>', 'the value'] as const;
@@ -24,33 +17,14 @@ const TYPE_OF_ENTRY: OptionRow = [
   'of the key, and of the value of a set, where several entries have the same text',
 ];
 
-/** A command of the group, whose code is loaded when it is called. */
-function row(
-  name: string,
-  description: string,
-  examples: CommandRow['examples'],
-  args: CommandRow['arguments'] & {},
-  options: readonly OptionRow[],
-  load: () => Promise<Command<WithZooKeeper>>,
-): CommandRow {
-  return {
-    name: `data ${name}`,
-    description,
-    arguments: args,
-    examples,
-    options: [...WHERE, ...options],
-    settings: OF_ZOOKEEPER,
-    zookeeper: 'required',
-    load,
-  };
-}
+const row = zooKeeperRows('data', WHERE);
 
 type Commands = Pick<typeof import('./data-command.js'), 'ls' | 'get' | 'set' | 'put' | 'add' | 'rm'>;
 
 const command = (name: keyof Commands) => async () => (await import('./data-command.js'))[name];
 
 /** The commands of the group `data`. */
-export const DATA_COMMANDS: readonly CommandRow[] = [
+export const DATA_COMMANDS = [
   row(
     'ls',
     'show what shared data there is',

@@ -7,12 +7,9 @@ import {
 } from '../../shared-data/report.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault } from '../../zookeeper/zookeeper-error.js';
-import { CHANGE_COLORS, connectionReport, onConnectionChange } from '../discovery/discovery-watch.js';
-import { sayJson, sayLines } from '../kit/answer.js';
-import { onConnecting } from '../kit/on-zookeeper.js';
-import { watching } from '../kit/reported.js';
-import { type Color, paintFor } from '../terminal/color.js';
-import { pluralize, printable } from '../terminal/text.js';
+import { onConnecting, watching } from '../kit/call.js';
+import { followConnection, showChanges, showConnection } from '../kit/changes.js';
+import { pluralize } from '../terminal/text.js';
 import { checkOptions, type DataCall } from './data-command.js';
 
 /** A datum, or one entry of it. A scalar is an entry, too. */
@@ -48,16 +45,10 @@ export function watchData(call: DataCall, name?: string): Promise<number> {
     name === undefined
       ? (head: DatumHead) => scope === undefined || head.scope === scope
       : isNamed(name, scope ?? '');
-  const say = (report: (time: string) => object, text: string, color: Color | undefined) => {
-    const time = new Date(io.clock.now()).toISOString();
-    if (options.json) sayJson(io, report(time));
-    else sayLines(io, [`${time}  ${paintFor(io.screen())(printable(text), color)}`]);
-  };
-  const onConnection: Parameters<typeof onConnectionChange>[1] = (change, state, text) =>
-    say((time) => connectionReport(time, change, state), text, CHANGE_COLORS[change]);
+  const show = showChanges(call);
   const follow = async (zookeeper: ZooKeeper, signal: AbortSignal): Promise<never> => {
     await zookeeper.whenConnected({ signal });
-    onConnectionChange(zookeeper, onConnection);
+    followConnection(zookeeper, show);
     const { description } = zookeeper;
     let known: ReadonlyMap<string, DataItem> | undefined;
     for (;;) {
@@ -66,9 +57,9 @@ export function watchData(call: DataCall, name?: string): Promise<number> {
         await zookeeper.whenConnected({ signal });
         const items = itemsOf(await readSharedData(zookeeper, { connect: description, root, only }, signal));
         for (const change of changesBetween(known, items))
-          say((time) => dataChangeReport(time, change), dataChangeText(change), COLORS[change.kind]);
+          show(dataChangeReport(change), COLORS[change.kind], dataChangeText(change));
         const summary = `${pluralize(items.size, 'znode')} of shared data at ${root} of ${description}: watching`;
-        if (known === undefined) onConnection('watching', zookeeper.state, summary);
+        if (known === undefined) showConnection(show, 'watching', zookeeper.state, summary);
         known = items;
       } catch (error) {
         if (known === undefined || !isFault(error, 'connection-loss', 'timeout', 'session-expired'))
@@ -128,9 +119,9 @@ function visible({ head, entry }: DataItem): string {
   ]);
 }
 
-/** A change for programs. */
-function dataChangeReport(time: string, { kind: change, item, previous }: DataChange): object {
-  return { time, change, ...item.head, entry: item.entry, previous: previous ? previous.entry : null };
+/** A change for programs, without its time. */
+function dataChangeReport({ kind: change, item, previous }: DataChange): object {
+  return { change, ...item.head, entry: item.entry, previous: previous ? previous.entry : null };
 }
 
 /** A change for people, without its time: `map "limits": entry "eu" changed: Integer 3 → Integer 5`. */

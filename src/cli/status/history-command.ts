@@ -7,9 +7,8 @@ import type { ListedCluster } from '../../monitor/listed-cluster.js';
 import { type Tenure, tenuresOf } from '../../monitor/tenures.js';
 import { parseInteger } from '../../settings/values.js';
 import { ExitCode } from '../exit-codes.js';
-import { answer, complain, withRows } from '../kit/answer.js';
-import type { Call } from '../kit/command-row.js';
-import { onStore } from '../kit/reported.js';
+import { type Asker, answer, complain, withRows } from '../kit/answer.js';
+import { type Call, onStore } from '../kit/call.js';
 import { ProgressLine } from '../terminal/progress-line.js';
 import type { Cell } from '../terminal/table.js';
 
@@ -36,16 +35,14 @@ export function historyCommand(call: Call<{ readonly at?: string }>, id?: string
 export async function showHistory(
   session: StoreSession,
   { only, at }: HistoryRequest,
-  { options, io }: Pick<Call, 'options' | 'io'>,
+  call: Asker,
 ): Promise<number> {
-  const { signal } = new AbortController();
+  const { io } = call;
   const progress = new ProgressLine(io, 'reading lease objects', true);
-  const reader = new ClusterReader(session, io.clock, (read) => progress.update(read));
+  const reader = new ClusterReader(session, io.clock, progress.update);
   const choose = ({ leases }: ListedCluster) =>
     leases.map((_, id) => id).filter((id) => only === undefined || id === only);
-  const scan = await whileStoreIsBusy({ ...io, signal })(() => reader.scan(signal, choose)).finally(() =>
-    progress.end(),
-  );
+  const scan = await whileStoreIsBusy(io)(() => reader.scan(undefined, choose)).finally(progress.end);
   if (scan.hints === undefined) {
     complain(io, `there is no cluster at ${session.store.url}`);
     return ExitCode.storeUnusable;
@@ -59,23 +56,18 @@ export async function showHistory(
     .filter(({ tenures }) => tenures.length > 0);
   const rows = nodes.flatMap(({ id, tenures }) => tenures.map((tenure) => rowOf(id, tenure)));
   // What was before the oldest known tenure has been forgotten.
-  const forgotten = all.filter(({ tenures }) => {
-    const { version = 1, acquiredAt = 0 } = tenures.at(-1) ?? {};
-    return at !== undefined && version > 1 && at < (acquiredAt ?? 0);
-  });
-  const lost = forgotten.map(({ id, tenures }) => {
-    const { version, acquiredAt = null } = tenures.at(-1) ?? {};
-    return `node id ${id}: earlier tenures are forgotten; what is known begins at ${shown(acquiredAt)}, version ${version}`;
+  const lost = all.flatMap(({ id, tenures }) => {
+    const { version = 1, acquiredAt = null } = tenures.at(-1) ?? {};
+    const isForgotten = at !== undefined && version > 1 && at < (acquiredAt ?? 0);
+    const known = `what is known begins at ${shown(acquiredAt)}, version ${version}`;
+    return isForgotten ? [`node id ${id}: earlier tenures are forgotten; ${known}`] : [];
   });
   const none = `no tenure is known${at === undefined ? '' : ` at ${shown(at)}`}`;
-  return answer(
-    { options, io },
-    {
-      report: { nodes },
-      tables: withRows([[['ID', 'right'], ['VERSION', 'right'], ['TASK', 12], 'FROM', 'UNTIL', 'END'], rows]),
-      lines: [...(rows.length > 0 ? [] : [none]), ...lost],
-    },
-  );
+  return answer(call, {
+    report: { nodes },
+    tables: withRows([[['ID', 'right'], ['VERSION', 'right'], ['TASK', 12], 'FROM', 'UNTIL', 'END'], rows]),
+    lines: [...(rows.length > 0 ? [] : [none]), ...lost],
+  });
 }
 
 function covers({ acquiredAt, endedAt }: Tenure, at: number | undefined): boolean {

@@ -13,9 +13,16 @@ import { readShards, type ShardsReading, shardCounts } from '../../shards/read-s
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
 import { complain, sayJson, sayLines } from '../kit/answer.js';
-import type { Call } from '../kit/command-row.js';
-import { connectTo, onAllocated, onConnecting } from '../kit/on-zookeeper.js';
-import { interruptible, onStore, watching } from '../kit/reported.js';
+import {
+  type Call,
+  connectTo,
+  interruptible,
+  onAllocated,
+  onConnecting,
+  onStore,
+  watching,
+  type ZooKeeperCall,
+} from '../kit/call.js';
 import { Frame } from '../terminal/frame.js';
 import type { Io, Screen } from '../terminal/io.js';
 import { ProgressLine } from '../terminal/progress-line.js';
@@ -54,12 +61,10 @@ export function statusCommand(call: Call<StatusOptions>): Promise<number> {
   const { settings, io } = call;
   const request = statusRequest(call.options);
   const allocated = onAllocated(call);
-  if (allocated !== undefined) {
-    const { text: where } = allocated.settings.zookeeper.connect;
+  if (allocated)
     return onConnecting(allocated, (zookeeper, signal) =>
-      show(allocatedReader(zookeeper, where), request, io, signal),
+      show(allocatedReader(zookeeper, allocated), request, io, signal),
     );
-  }
   return onStore(call, async (session) => {
     const comparison =
       settings.zookeeper && new DiscoveryComparison(await connectTo(settings.zookeeper, io), io.clock);
@@ -109,7 +114,7 @@ export interface Reading {
   lines(screen: Screen | undefined, maxLines?: number): readonly string[];
 }
 
-type Reader = (signal: AbortSignal) => Promise<Reading>;
+type Reader = (signal?: AbortSignal) => Promise<Reading>;
 
 function storeReader(
   session: StoreSession,
@@ -119,11 +124,10 @@ function storeReader(
 ): Reader {
   const { url } = session.store;
   const progress = new ProgressLine(io, 'reading lease objects', true);
-  const reader = new ClusterReader(session, io.clock, (read) => progress.update(read));
+  const reader = new ClusterReader(session, io.clock, progress.update);
   return async (signal) => {
-    const status = await scanPage(reader, pageRequest(request, io.screen()), signal).finally(() =>
-      progress.end(),
-    );
+    const page = pageRequest(request, io.screen());
+    const status = await scanPage(reader, page, signal).finally(progress.end);
     const discovery = await comparison?.compare(status);
     const shards = status && (await readShards(session, status.cluster, { signal }));
     return {
@@ -161,7 +165,8 @@ function pageRequest(
   };
 }
 
-function allocatedReader(zookeeper: ZooKeeper, where: string): Reader {
+function allocatedReader(zookeeper: ZooKeeper, { settings }: ZooKeeperCall): Reader {
+  const { text: where } = settings.zookeeper.connect;
   return async (signal) => {
     const status = await inspectAllocated(zookeeper, signal);
     return {
@@ -174,9 +179,9 @@ function allocatedReader(zookeeper: ZooKeeper, where: string): Reader {
 /** Shows readings as {@link showStatus} does, once or every second. */
 export async function show(
   read: Reader,
-  request: Pick<StatusRequest, 'json' | 'watch' | 'all' | 'limit'>,
+  request: StatusRequest,
   io: Io,
-  signal: AbortSignal = new AbortController().signal,
+  signal?: AbortSignal,
 ): Promise<number> {
   if (request.watch) return watch(read, request, io);
   const screen = io.screen();
@@ -188,7 +193,7 @@ export async function show(
   return reading.none ? ExitCode.storeUnusable : ExitCode.ok;
 }
 
-async function watch(read: Reader, { json }: Pick<StatusRequest, 'json'>, io: Io): Promise<number> {
+async function watch(read: Reader, { json }: StatusRequest, io: Io): Promise<number> {
   const frame = new Frame(io);
   let reading: Reading | undefined;
   try {

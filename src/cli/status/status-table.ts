@@ -1,7 +1,6 @@
 import { hexPair } from '../../discovery/tree-paths.js';
 import { CAMUNDA_MARKER } from '../../lease/model/camunda-codec.js';
 import type { NodeStatus } from '../../lease/operate/inspect.js';
-import type { NarrowHolder } from '../../lease/operate/scaling.js';
 import { type AllocatedStatus, widthNeededBy } from '../../monitor/allocated-status.js';
 import type { RestoreReport } from '../../monitor/camunda-cluster.js';
 import { type PagedCluster, problemOf } from '../../monitor/listed-cluster.js';
@@ -73,25 +72,19 @@ export function statusTable(status: PagedCluster, options: StatusTableOptions): 
       nodes,
       problemOf: (node) => problemOf(node, cluster) ?? node.camunda?.warning ?? undefined,
       idWidth: cluster.idWidth,
-      pageLine:
-        page === null
-          ? undefined
-          : (shown) => `… ${shown} of ${cluster.size} node ids (${more}, --all all of them)`,
+      pageLine: page
+        ? (shown) => `… ${shown} of ${cluster.size} node ids (${more}, --all all of them)`
+        : undefined,
       foot: [
-        ...(draining.length === 0 ? [] : [fitLine(beyond, screen, 'yellow')]),
+        draining.length > 0 && fitLine(beyond, screen, 'yellow'),
         summaryLine(status, screen),
-        ...(camunda?.restores ?? []).map((restore) =>
-          fitLine(
-            `restore ${restore.restoreId}: ${restoredText(restore)}`,
-            screen,
-            restore.problem === null ? 'dim' : 'red',
-          ),
-        ),
-        ...(shards
-          ? [fitLine(shardsText(shards), screen, shards.problem === undefined ? undefined : 'red')]
-          : []),
-        ...(discovery === undefined ? [] : [discoverySummary(discovery, screen)]),
-      ],
+        ...(camunda?.restores ?? []).map((restore) => {
+          const text = `restore ${restore.restoreId}: ${restoredText(restore)}`;
+          return fitLine(text, screen, restore.problem === null ? 'dim' : 'red');
+        }),
+        shards && fitLine(shardsText(shards), screen, shards.problem === undefined ? undefined : 'red'),
+        discovery && discoverySummary(discovery, screen),
+      ].filter((line) => typeof line === 'string'),
     },
     options,
   );
@@ -109,11 +102,8 @@ export function allocatedTable(
   options: StatusTableOptions,
 ): string[] {
   if (groups === undefined) {
-    return [
-      printable(
-        `No node id has been given out at ${where} yet: the first nodelease run --provider zookeeper takes one.`,
-      ),
-    ];
+    const first = 'the first nodelease run --provider zookeeper takes one';
+    return [printable(`No node id has been given out at ${where} yet: ${first}.`)];
   }
   const { screen } = options;
   const count = (state: NodeStatus['state']) =>
@@ -123,10 +113,8 @@ export function allocatedTable(
   const counts = (paint: Paint) => `held ${count('held')}, ${damagedText(damaged, paint)}${evicted}`;
   const foot = [fittedLine(counts, [`; ${groupsText(groups)}, node ids ${idWidth} bits wide`], screen)];
   // Wider ids of before hold no task up: what makes ids learns of them first.
-  return nodeTable(
-    { nodes, problemOf: ({ problem }) => problem, idWidth: widthNeededBy(groups), foot },
-    options,
-  );
+  const needed = widthNeededBy(groups);
+  return nodeTable({ nodes, problemOf: ({ problem }) => problem, idWidth: needed, foot }, options);
 }
 
 function nodeTable(
@@ -162,13 +150,11 @@ function nodeTable(
   // A terminal has no room for an empty column; programs that read a pipe want the same columns every time.
   if (screen === undefined || shown.some((node) => problem(node) !== undefined))
     columns.push([['PROBLEM', 16], (node) => [problem(node) ?? '', 'red']]);
+  const titles = columns.map(([column]) => column);
+  const rows = shown.map((node) => columns.map(([, cellOf]) => cellOf(node)));
   return [
     ...head,
-    ...renderTable(
-      columns.map(([column]) => column),
-      shown.map((node) => columns.map(([, cellOf]) => cellOf(node))),
-      screen,
-    ),
+    ...renderTable(titles, rows, screen),
     ...(note === undefined ? [] : [fitLine(note, screen, 'dim')]),
     ...foot,
   ];
@@ -184,35 +170,27 @@ function mostImportant(
   limit: number,
 ): NodeStatus[] {
   const rank = (node: NodeStatus) => (problem(node) === undefined ? STATES[node.state][1] : 0);
-  const ordered = [...nodes].sort((a, b) => rank(a) - rank(b) || a.id - b.id);
+  const ordered = nodes.toSorted((a, b) => rank(a) - rank(b) || a.id - b.id);
   return ordered.slice(0, limit).sort((a, b) => a.id - b.id);
 }
 
 /** While the number of node ids grows: the live holders whose unique ids are narrower than they are to be. */
 function headLine(nodes: readonly NodeStatus[], idWidth: number, screen: Screen | undefined): string[] {
-  const holders = nodes
-    .filter(
-      (node) =>
-        node.state === 'held' && node.problem === undefined && (node.idWidth ?? MIN_ID_WIDTH) < idWidth,
-    )
-    .map((node) => ({ id: node.id, taskId: node.taskId ?? '', idWidth: node.idWidth }));
+  const holders = nodes.filter(
+    (node) => node.state === 'held' && node.problem === undefined && (node.idWidth ?? MIN_ID_WIDTH) < idWidth,
+  );
   if (holders.length === 0) return [];
   const wanted = `growing: node ids are to take ${idWidth} bits in unique ids`;
-  return [
-    fitLine(
-      `${wanted}, ${pluralize(holders.length, 'holder')} not there yet: ${holdersText(holders)}`,
-      screen,
-      'yellow',
-    ),
-  ];
+  const late = `${pluralize(holders.length, 'holder')} not there yet: ${holdersText(holders)}`;
+  return [fitLine(`${wanted}, ${late}`, screen, 'yellow')];
 }
 
 /**
  * Who holds which node id, and makes ids of how many bits: `0 (task-a, 8 bits), 7 (task-b, does not say)`.
  */
-export function holdersText(holders: readonly NarrowHolder[]): string {
+export function holdersText(holders: readonly Pick<NodeStatus, 'id' | 'taskId' | 'idWidth'>[]): string {
   const width = (bits: number | undefined) => (bits === undefined ? 'does not say' : pluralize(bits, 'bit'));
-  return someOf(holders.map(({ id, taskId, idWidth }) => `${id} (${taskId}, ${width(idWidth)})`));
+  return someOf(holders.map(({ id, taskId = '', idWidth }) => `${id} (${taskId}, ${width(idWidth)})`));
 }
 
 /**

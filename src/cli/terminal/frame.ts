@@ -12,7 +12,7 @@ const TO_END_OF_SCREEN = '\x1b[J';
 export class Frame {
   #begun = false;
 
-  constructor(private readonly io: Pick<Io, 'stdout'>) {}
+  constructor(private readonly io: Io) {}
 
   /** Draws the lines, which must fit the terminal, less one row. */
   draw(lines: readonly string[]): void {

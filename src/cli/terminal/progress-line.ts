@@ -30,7 +30,7 @@ export class ProgressLine {
    * @param onlyTerminal whether a log gets nothing
    */
   constructor(
-    private readonly io: Pick<Io, 'stderr' | 'logFormat' | 'screen' | 'clock'>,
+    private readonly io: Io,
     private readonly what: string,
     private readonly onlyTerminal = false,
   ) {
@@ -39,7 +39,7 @@ export class ProgressLine {
   }
 
   /** Shows the progress, if that is due. Work of another extent begins again. */
-  update(progress: Progress): void {
+  readonly update = (progress: Progress): void => {
     const now = this.io.clock.monotonic();
     if (this.#first?.progress.of !== progress.of) {
       this.#first = { progress, at: now };
@@ -50,14 +50,14 @@ export class ProgressLine {
     const text = this.#text(progress, progress.done - this.#first.progress.done, now - this.#first.at);
     if (this.#isTerminal) this.#draw(text);
     else if (!this.onlyTerminal) this.io.stderr(`nodelease: ${text}\n`);
-  }
+  };
 
   /** Removes the line from a terminal. Idempotent. */
-  end(): void {
+  readonly end = (): void => {
     if (this.#drawn > 0) this.io.stderr(`\r${' '.repeat(this.#drawn)}\r`);
     this.#drawn = 0;
     this.#first = undefined;
-  }
+  };
 
   #text({ done, of }: Progress, doneSince: number, tookMs: number): string {
     const perSecond = tookMs > 0 ? (doneSince * 1_000) / tookMs : 0;

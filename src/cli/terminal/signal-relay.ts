@@ -31,7 +31,8 @@ export class SignalRelay {
   readonly #interrupted = new AbortController();
   readonly #listeners: (readonly [ForwardedSignal, () => void])[];
   #pending: ForwardedSignal | undefined;
-  #hasAskedToStop = false;
+  /** Whether a signal to any process of the command has asked for an end so far. */
+  hasAskedToStop = false;
   #receive: ((signal: ForwardedSignal) => void) | undefined;
 
   constructor(private readonly source: SignalSource) {
@@ -44,11 +45,6 @@ export class SignalRelay {
    */
   get interrupted(): AbortSignal {
     return this.#interrupted.signal;
-  }
-
-  /** Whether a signal to any process of the command has asked for an end so far. */
-  get hasAskedToStop(): boolean {
-    return this.#hasAskedToStop;
   }
 
   /**
@@ -69,7 +65,7 @@ export class SignalRelay {
   }
 
   #arrived(signal: ForwardedSignal): void {
-    this.#hasAskedToStop ||= asksToStop(signal);
+    this.hasAskedToStop ||= asksToStop(signal);
     if (this.#receive) this.#receive(signal);
     else if (signal !== 'SIGWINCH') {
       this.#pending ??= signal;

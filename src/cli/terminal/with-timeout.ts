@@ -43,10 +43,9 @@ interface CallTimeout {
  * @throws what `work` rejects with, an error that there was no answer in time, or `signal.reason`
  */
 export async function callWithTimeout<T>(
-  timeout: CallTimeout,
+  { clock, timeoutMs, signal }: CallTimeout,
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const { clock, timeoutMs, signal } = timeout;
   const limit = timeoutSignal(clock, timeoutMs, () => new Error(`no answer within ${timeoutMs} ms`), signal);
   try {
     return await orAborted(work(limit.signal), limit.signal);

@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
-import type { ChangeReport, ConnectionReport } from '../../../src/cli/discovery/discovery-watch.js';
+import type { ChangeReport } from '../../../src/cli/discovery/discovery-watch.js';
+import type { ConnectionReport } from '../../../src/cli/kit/changes.js';
 import type { DiscoveryReport } from '../../../src/monitor/discovery/discovery-report.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
 import { runInProcess } from '../../support/in-process.js';

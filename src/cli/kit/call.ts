@@ -3,13 +3,26 @@ import { aborted } from '../../base/abort.js';
 import { ConfigError, explain } from '../../base/errors.js';
 import { StoreSession } from '../../lease/session/store-session.js';
 import { openedStore, REQUEST_TIMEOUT_MS } from '../../runtime/opened-store.js';
-import type { Settings } from '../../settings/settings.js';
+import type { Settings, ZooKeeperSettings } from '../../settings/settings.js';
+import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { ExitCode, exitCodeOf, exitCodeOfSignal, exitCodeOfStop } from '../exit-codes.js';
 import type { Logger } from '../log/logger.js';
 import type { Io } from '../terminal/io.js';
 import { Interrupted, SignalRelay } from '../terminal/signal-relay.js';
 import { complain } from './answer.js';
-import type { Call } from './command-row.js';
+
+/** One call of a command. */
+export interface Call<Options = object, Needed extends Settings = Settings> {
+  /** As they are on the command line. */
+  readonly options: Options & { readonly json?: boolean };
+  readonly settings: Needed;
+  readonly io: Io;
+}
+
+/** The settings of a command that cannot do without ZooKeeper. */
+export type WithZooKeeper = Settings & { readonly zookeeper: ZooKeeperSettings };
+/** One call of such a command. */
+export type ZooKeeperCall<Options = object> = Call<Options, WithZooKeeper>;
 
 /** Opens the store, lets `act` work on it, and closes it. Resolves and throws as {@link reported} does. */
 export function onStore(call: Call, act: (session: StoreSession) => Promise<number>): Promise<number> {
@@ -46,11 +59,8 @@ export async function reported({ settings, io }: Call, act: () => Promise<number
  *
  * @throws {Interrupted} when `work` has failed after that
  */
-export async function interruptible<T>(
-  { signals }: Pick<Io, 'signals'>,
-  work: (interrupted: AbortSignal) => Promise<T>,
-): Promise<T> {
-  const relay = new SignalRelay(signals);
+export async function interruptible<T>(io: Io, work: (interrupted: AbortSignal) => Promise<T>): Promise<T> {
+  const relay = new SignalRelay(io.signals);
   try {
     return await work(relay.interrupted);
   } catch (error) {
@@ -84,11 +94,7 @@ export async function watching(signal: AbortSignal, work: () => Promise<void>): 
  * Reports a failure in one line. Returns its exit code. A stack trace follows at the log level debug, and for
  * a fault of nodelease itself.
  */
-export function reportFailure(
-  error: unknown,
-  { logLevel }: Pick<Settings, 'logLevel'>,
-  io: Pick<Io, 'stderr'>,
-): number {
+export function reportFailure(error: unknown, { logLevel }: Settings, io: Io): number {
   const code = exitCodeOf(error);
   complain(io, explain(error));
   if (logLevel === 'debug' || logLevel === 'trace' || code === ExitCode.internal)
@@ -115,7 +121,63 @@ export function logFailure(error: unknown, log: Logger, whenInterrupted = ''): n
 }
 
 /** Logs the end of a command that works until a signal ends it. Returns the exit code. */
-export function logEnd({ signal }: Interrupted, log: Pick<Logger, 'info'>): number {
+export function logEnd({ signal }: Interrupted, log: Logger): number {
   log.info({ signal }, `${signal}: ending`);
   return exitCodeOfStop(signal);
+}
+
+/** The call, where ZooKeeper gives out the node ids; undefined where they are leased from a store. */
+export function onAllocated<Options>({
+  settings,
+  ...call
+}: Call<Options>): ZooKeeperCall<Options> | undefined {
+  const { provider, zookeeper } = settings;
+  return provider === 'zookeeper' && zookeeper
+    ? { ...call, settings: { ...settings, zookeeper } }
+    : undefined;
+}
+
+/**
+ * Connects to ZooKeeper, lets `act` work with it, and ends the session. Resolves and throws as
+ * {@link reported} does. A signal of the process aborts the signal that `act` gets.
+ */
+export function onZooKeeper(
+  call: ZooKeeperCall,
+  act: (zookeeper: ZooKeeper, signal: AbortSignal) => Promise<number>,
+): Promise<number> {
+  return onConnecting(call, async (zookeeper, signal) => {
+    await zookeeper.whenConnected({ signal });
+    return act(zookeeper, signal);
+  });
+}
+
+/** The same, without waiting for the connection. */
+export function onConnecting(
+  call: ZooKeeperCall,
+  act: (zookeeper: ZooKeeper, signal: AbortSignal) => Promise<number>,
+): Promise<number> {
+  const { settings, io } = call;
+  return reported(call, () =>
+    interruptible(io, async (signal) => {
+      const zookeeper = await connectTo(settings.zookeeper, io);
+      try {
+        return await act(zookeeper, signal);
+      } finally {
+        await zookeeper.close();
+      }
+    }),
+  );
+}
+
+/**
+ * Begins to connect to ZooKeeper, in the background; its code is loaded then. The first connection, and each
+ * request, may take five seconds.
+ * @throws {ConfigError} when a setting turns out to be unusable
+ */
+export async function connectTo(
+  settings: ZooKeeperSettings,
+  { clock, random }: Pick<Io, 'clock' | 'random'>,
+): Promise<ZooKeeper> {
+  const { openZooKeeper } = await import('../../zookeeper/zookeeper-client.js');
+  return openZooKeeper({ ...settings, operationTimeoutMs: REQUEST_TIMEOUT_MS, clock, random });
 }
