@@ -40,6 +40,8 @@ export interface HoldingOptions {
   readonly stopTimeoutMs: number;
   /** How long a shard that could not be begun stays here before it is handed on, in milliseconds. */
   readonly pauseMs: number;
+  /** By shard: 1 where the work has begun, and its stop has not. Small, so that it stays in the cache. */
+  readonly running: Uint8Array;
   readonly emit: (event: ShardEvent) => void;
 }
 
@@ -82,6 +84,7 @@ export class Holding {
       const stop = await start(this.shard, { token: this.token, signal });
       if (this.state === 'starting') {
         this.state = 'running';
+        this.options.running[this.shard] = 1;
         this.#emit({ type: 'started' });
       }
       return stop;
@@ -94,8 +97,9 @@ export class Holding {
   }
 
   async #end(): Promise<void> {
-    const { clock, stopTimeoutMs } = this.options;
+    const { clock, stopTimeoutMs, running } = this.options;
     this.state = 'stopping';
+    running[this.shard] = 0;
     this.#emit({ type: 'stopping', deadline: clock.monotonic() + stopTimeoutMs });
     const work = this.#begun.then((stop) => stop?.()).then(() => true);
     const fail = (error: unknown) => {
