@@ -18,7 +18,11 @@ export const systemClock: Clock = {
 
   monotonic: suspendProof({
     wall: () => Date.now(),
-    running: () => Number(process.hrtime.bigint()) / 1e6,
+    // Without a bigint, which takes half as long again.
+    running: () => {
+      const [seconds, nanoseconds] = process.hrtime();
+      return seconds * 1_000 + nanoseconds / 1e6;
+    },
     uptime: () => uptime() * 1000,
   }),
 

@@ -9,6 +9,7 @@ import type {
   WireNode,
   WirePage,
   WireReport,
+  WireShards,
   WireStore,
   WireTree,
 } from './wire.js';
@@ -49,6 +50,8 @@ export class ClusterModel {
   cluster: WireCluster | null = null;
   store: WireStore = NOTHING_KNOWN;
   tree: WireTree | null = null;
+  /** Null for a cluster without shards. */
+  shards: WireShards | null = null;
   instance: WireInstance | null = null;
   /** What the server has said at the beginning of this connection. */
   hello: WireHello | undefined;
@@ -140,6 +143,9 @@ export class ClusterModel {
       case 'tree':
         this.tree = json as WireTree | null;
         break;
+      case 'shards':
+        this.shards = json as WireShards | null;
+        break;
       case 'change':
         this.#takeEvent(json as WireEvent);
         break;
@@ -165,6 +171,7 @@ export class ClusterModel {
     this.nodes = [];
     if (report !== null) this.#takeReport(report);
     this.tree = tree;
+    this.shards = hello.shards ?? null;
     this.#takeInstance(instance);
     // What a server sends that cannot read the store is older than the message; only the wall clocks can say
     // by how much.

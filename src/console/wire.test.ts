@@ -10,6 +10,7 @@ import type {
   WireInstance,
   WirePage,
   WireReport,
+  WireShards,
   WireStore,
   WireTree,
 } from './wire.js';
@@ -27,6 +28,7 @@ interface Sent {
   readonly page: ReportPage;
   readonly store: ClusterSnapshot['store'];
   readonly tree: ClusterSnapshot['tree'];
+  readonly shards: ClusterSnapshot['shards'] | null;
   readonly change: ClusterEvent;
   readonly history: { readonly nodes: readonly NodeTenures[] };
   readonly instance: NodeHealthJson;
@@ -38,6 +40,7 @@ interface Read {
   readonly page: WirePage;
   readonly store: WireStore;
   readonly tree: WireTree | null;
+  readonly shards: WireShards | undefined | null;
   readonly change: WireEvent;
   readonly history: WireHistory;
   readonly instance: WireInstance;

@@ -162,6 +162,19 @@ interface WireKey {
   readonly refs: readonly WireEntry[];
 }
 
+/** See `ShardsReport`. */
+export interface WireShards {
+  readonly epoch: number;
+  readonly problem: string | null;
+  readonly members: readonly WireMember[];
+  readonly shards: readonly (readonly [owner: number, token: number, next: number])[];
+}
+
+export interface WireMember {
+  readonly id: number;
+  readonly version: number;
+}
+
 /** Something that happened. See `ClusterEvent`. */
 export interface WireEvent {
   readonly id: number;
@@ -227,5 +240,6 @@ export interface WireHello {
   readonly report: WireReport | null;
   readonly store: WireStore;
   readonly tree: WireTree | null;
+  readonly shards?: WireShards | undefined;
   readonly events: readonly WireEvent[];
 }

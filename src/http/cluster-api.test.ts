@@ -320,6 +320,32 @@ describe('/api/events', () => {
     expect(client.take()).toEqual([['store', { ...EMPTY.store, latencyMs: 4 }]]);
   });
 
+  it('has the shards of a cluster that has some, and again when their map is another one', async () => {
+    const { view, get } = scene();
+    const shards = {
+      epoch: 2,
+      problem: null,
+      members: [{ id: 0, version: 1 }],
+      shards: [[0, 2, -1]] as const,
+    };
+    view.now = { ...view.now, shards };
+    const client = new Client(await get('events'));
+    void client.read();
+    await settled();
+    expect(client.take()).toEqual([['hello', { epoch: 'e1', instance: null, ...EMPTY, shards }]]);
+    view.set(store(2));
+    view.set({ revision: 2, shards: { ...shards, epoch: 3 } });
+    await settled();
+    expect(client.take()).toEqual([
+      ['store', { ...EMPTY.store, latencyMs: 2 }],
+      ['report', EMPTY.report],
+      ['shards', { ...shards, epoch: 3 }],
+    ]);
+    view.set({ revision: 3, shards: undefined });
+    await settled();
+    expect(client.take().at(-1)).toEqual(['shards', null]);
+  });
+
   it('sends more than a thousand node ids in pages', async () => {
     const { view, get } = scene();
     view.now = { ...view.now, report: reportOf(upTo(2_500)) };

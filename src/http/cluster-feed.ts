@@ -39,7 +39,7 @@ type InstanceNow = Readonly<Record<'json' | 'facts', string>>;
  * Shows whether a client knows something already. The report is not kept: clients that are slow would
  * keep one each.
  */
-interface Sent extends Pick<CurrentCluster, 'revision' | 'store' | 'tree'> {
+interface Sent extends Pick<CurrentCluster, 'revision' | 'store' | 'tree' | 'shards'> {
   readonly lastEventId: number;
   readonly instanceFacts: string;
 }
@@ -99,16 +99,16 @@ export function clusterEvents(
  */
 function newsFor(before: Sent | undefined, view: ClusterView, own: InstanceNow, offers: ConsoleOffers) {
   const now = view.current();
-  const { revision, store, tree, events } = now;
+  const { revision, store, tree, shards, events } = now;
   const lastEventId = events.at(-1)?.id ?? 0;
   const chunks = before ? differences(before, now, own) : hello({ epoch: view.epoch, ...offers }, now, own);
-  const sent: Sent = { revision, store, tree, lastEventId, instanceFacts: own.facts };
+  const sent: Sent = { revision, store, tree, shards, lastEventId, instanceFacts: own.facts };
   return { chunks: [...chunks], sent };
 }
 
 function* hello(
   facts: object,
-  { report, store, events, tree }: CurrentCluster,
+  { report, store, events, tree, shards }: CurrentCluster,
   own: InstanceNow,
 ): Generator<Uint8Array> {
   yield Buffer.from(
@@ -119,17 +119,19 @@ function* hello(
     `,\ndata: "store":${JSON.stringify(store)},"events":${JSON.stringify(events)},\ndata: "tree":`,
   );
   yield tree ? jsonOf(tree) : NULL;
+  if (shards) yield* [Buffer.from(',\ndata: "shards":'), jsonOf(shards)];
   yield Buffer.from('}\n\n');
 }
 
 function* differences(
   before: Sent,
-  { revision, report, store, tree, events }: CurrentCluster,
+  { revision, report, store, tree, shards, events }: CurrentCluster,
   own: InstanceNow,
 ): Generator<Uint8Array> {
   if (store !== before.store) yield* message('store', store);
   if (revision !== before.revision && report) yield* message('report', partsOf(report)[0]);
   if (tree !== before.tree) yield* message('tree', tree);
+  if (shards !== before.shards) yield* message('shards', shards ?? null);
   for (const event of events)
     if (event.id > before.lastEventId) yield* message('change', event, `id: ${event.id}\n`);
   if (own.facts !== before.instanceFacts) yield Buffer.from(`event: instance\ndata: ${own.json}\n\n`);

@@ -7,6 +7,7 @@ export type {
   ClusterSnapshot,
   ClusterView,
   CurrentCluster,
+  ShardsReport,
   StoreHealth,
 } from '../monitor/cluster-view.js';
 export type { TreeReport } from '../monitor/discovery/discovery-comparison.js';

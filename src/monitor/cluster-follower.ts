@@ -2,6 +2,7 @@ import { withTimeout } from '../base/abort.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { explain } from '../base/errors.js';
 import { notify } from '../base/listeners.js';
+import type { ClusterConfig } from '../lease/model/cluster-config.js';
 import type { NodeStatus } from '../lease/operate/inspect.js';
 import type { StoreSession } from '../lease/session/store-session.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
@@ -12,6 +13,7 @@ import type {
   ClusterSnapshot,
   ClusterView,
   CurrentCluster,
+  ShardsReport,
   StoreHealth,
 } from './cluster-view.js';
 import { scanTree, type TreeReport } from './discovery/discovery-comparison.js';
@@ -50,6 +52,12 @@ export interface ClusterFollowerOptions {
   readonly data?: readonly string[] | undefined;
   /** The parent of the configurations whose nodes are followed, too. @default none */
   readonly configRoot?: string | undefined;
+  /** Reads who owns which shard: `shardsReport` of `nodelease/shards`. @default shards are not followed */
+  readonly shards?: (
+    session: StoreSession,
+    cluster: ClusterConfig,
+    signal: AbortSignal,
+  ) => Promise<ShardsReport | undefined>;
 }
 
 /** Minimum time from the beginning of one scan to the beginning of the next, in milliseconds. */
@@ -89,8 +97,8 @@ type EventFacts = Pick<ClusterEvent, 'kind' | 'text'> & Partial<ClusterEvent>;
 
 /**
  * Follows a cluster in a store, or, without one, in ZooKeeper alone. It scans about once a second as long as
- * it has listeners, and once for a snapshot if the last scan is not fresh. A scan costs the store a LIST, and
- * a GET for each lease that was written, a hundred at most.
+ * it has listeners, and once for a snapshot if the last scan is not fresh. A scan costs the store a LIST,
+ * a GET for each lease that was written, a hundred at most, and in a cluster with shards a GET of their map.
  *
  * Changes between two scans are reported as far as the scans show them: a holder of less than a second may
  * not be seen.
@@ -99,6 +107,7 @@ export class ClusterFollower implements ClusterView {
   readonly epoch: string;
   readonly #clock: Clock;
   readonly #read: (signal: AbortSignal) => Promise<ClusterScan>;
+  readonly #readShards: (scan: ClusterScan, signal: AbortSignal) => Promise<ShardsReport | undefined>;
   readonly #leases: ScanLoop;
   readonly #tree: ScanLoop | undefined;
   readonly #listeners = new Set<() => void>();
@@ -124,6 +133,7 @@ export class ClusterFollower implements ClusterView {
     session,
     zookeeper,
     connect = zookeeper?.description ?? '',
+    shards,
     ...shown
   }: ClusterFollowerOptions) {
     this.epoch = random.hex(8);
@@ -133,6 +143,8 @@ export class ClusterFollower implements ClusterView {
     if (reader) this.#read = (signal) => reader.scan(signal);
     else if (zookeeper) this.#read = (signal) => scanAllocated(zookeeper, connect, clock, signal);
     else throw new TypeError('expected a store or ZooKeeper to follow');
+    this.#readShards = async ({ hints }, signal) =>
+      session && hints && shards?.(session, hints.cluster, signal);
     this.#leases = new ScanLoop((signal) => this.#scan(signal), clock);
     if (!zookeeper) return;
     this.#tree = new ScanLoop(async (signal) => {
@@ -167,7 +179,8 @@ export class ClusterFollower implements ClusterView {
   }
 
   current(): CurrentCluster {
-    if (this.#isOutdated) return { ...this.#facts, report: null, store: UNKNOWN, tree: null };
+    if (this.#isOutdated)
+      return { ...this.#facts, report: null, store: UNKNOWN, tree: null, shards: undefined };
     return { ...this.#facts, report: this.#currentReport() };
   }
 
@@ -197,9 +210,10 @@ export class ClusterFollower implements ClusterView {
     const begun = this.#clock.monotonic();
     try {
       const scan = await this.#read(signal);
+      const shards = await this.#readShards(scan, signal);
       signal.throwIfAborted();
       this.#failures = 0;
-      this.#onScan(scan);
+      this.#onScan(scan, shards);
     } catch (error) {
       signal.throwIfAborted();
       this.#failure = error;
@@ -221,7 +235,7 @@ export class ClusterFollower implements ClusterView {
     return Math.min(pauseMs, LONGEST_PAUSE_MS);
   }
 
-  #onScan(scan: ClusterScan): void {
+  #onScan(scan: ClusterScan, read: ShardsReport | undefined): void {
     const before = this.#scanned;
     const { latencyMs, clockOffsetMs } = scan;
     this.#scanned = { scan, at: this.#clock.monotonic() };
@@ -230,7 +244,10 @@ export class ClusterFollower implements ClusterView {
     const since = this.#facts.store.lookedAt;
     if (before) this.#addEvents(eventsBetween(before, this.#scanned, this.#countsVersions), since);
     if (scan.camunda) this.#addEvents(this.#versions.repeats(scan.nodes), since);
+    const { shards } = this.#facts;
+    const isSame = read?.epoch === shards?.epoch && read?.problem === shards?.problem;
     this.#change({
+      shards: isSame ? shards : read,
       store: { state: 'ok', problem: null, latencyMs, clockOffsetMs, lookedAt: this.#clock.now() },
     });
   }

@@ -60,6 +60,17 @@ export interface ClusterEvent {
   readonly text: string;
 }
 
+/** Who owns which shard. */
+export interface ShardsReport {
+  readonly epoch: number;
+  /** Why a repair is due, as a sentence without its subject and full stop; null without a reason. */
+  readonly problem: string | null;
+  /** The tenures that take part. */
+  readonly members: readonly { readonly id: number; readonly version: number }[];
+  /** Of each shard: its owner and the one to move to, as indices of `members` or -1, and between them the token. */
+  readonly shards: readonly (readonly [owner: number, token: number, next: number])[];
+}
+
 /** Everything that a console shows of a cluster at one moment. */
 export interface ClusterSnapshot {
   /**
@@ -70,6 +81,8 @@ export interface ClusterSnapshot {
   readonly store: StoreHealth;
   /** The discovery tree; null without ZooKeeper, and while it cannot be read. */
   readonly tree: TreeReport | null;
+  /** Undefined for a cluster without shards, and where they are not followed. */
+  readonly shards?: ShardsReport | undefined;
   /** The last 200 events, oldest first. */
   readonly events: readonly ClusterEvent[];
 }

@@ -40,6 +40,8 @@ export interface HoldingOptions {
   readonly stopTimeoutMs: number;
   /** How long a shard that could not be begun stays here before it is handed on, in milliseconds. */
   readonly pauseMs: number;
+  /** By shard: 1 where the work has begun, and its stop has not. Small, so that it stays in the cache. */
+  readonly running: Uint8Array;
   readonly emit: (event: ShardEvent) => void;
 }
 
@@ -66,10 +68,12 @@ export class Holding {
   /** Resolves when the work has ended, or its stop has failed. */
   stop(): Promise<void> {
     if (this.#ended === undefined) {
+      const { clock, stopTimeoutMs, running } = this.options;
       this.state = 'stopping';
+      running[this.shard] = 0;
       this.#ended = this.#end();
       // A listener may call this again.
-      this.#emit({ type: 'stopping', deadline: this.options.clock.monotonic() + this.options.stopTimeoutMs });
+      this.#emit({ type: 'stopping', deadline: clock.monotonic() + stopTimeoutMs });
     }
     return this.#ended;
   }
@@ -87,6 +91,7 @@ export class Holding {
       const stop = await start(this.shard, { token: this.token, signal });
       if (this.state === 'starting') {
         this.state = 'running';
+        this.options.running[this.shard] = 1;
         this.#emit({ type: 'started' });
       }
       return stop;

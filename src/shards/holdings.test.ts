@@ -8,7 +8,7 @@ describe('what a tenure runs', () => {
     const lease = { isValid: () => false };
     const holdings = new Holdings({
       ...{ lease, clock: new VirtualClock(), random: seededRandom(1) },
-      ...{ stopTimeoutMs: 1_000, pauseMs: 1_000, staggerMs: 200 },
+      ...{ stopTimeoutMs: 1_000, pauseMs: 1_000, staggerMs: 200, running: new Uint8Array(1) },
       start: (shard) => void started.push(shard),
       emit: () => undefined,
       onEnded: () => undefined,

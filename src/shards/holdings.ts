@@ -36,7 +36,7 @@ export class Holdings {
   }
 
   runs(shard: number): boolean {
-    return this.#all.get(shard)?.state === 'running';
+    return this.options.running[shard] === 1;
   }
 
   in(state: Holding['state']): readonly OwnedShard[] {

@@ -67,6 +67,7 @@ export class ShardMember implements OwnedShards {
     this.#emit = (event) => onEvent && notify(onEvent, event);
     this.#holdings = new Holdings({
       ...{ ...options, ...home, emit: this.#emit, pauseMs: this.#renewEveryMs },
+      running: new Uint8Array(count),
       staggerMs: session.store.minWriteIntervalMs ?? STAGGER_MS,
       onEnded: () => this.#wake(),
     });

@@ -1,7 +1,8 @@
 import type { ClusterConfig } from '../lease/model/cluster-config.js';
 import type { SessionCall, StoreSession } from '../lease/session/store-session.js';
+import type { ShardsReport } from '../monitor/cluster-view.js';
 import type { StoredObject } from '../store/lease-store.js';
-import { floorOf, ownerless, SHARDS_KEY, type ShardMap, usableMap } from './shard-map.js';
+import { floorOf, type Member, ownerless, SHARDS_KEY, type ShardMap, usableMap } from './shard-map.js';
 
 /** The map of a cluster with shards, as its operators see it. */
 export interface ShardsReading {
@@ -33,6 +34,27 @@ export async function readShards(
     return { map: found, object, problem: found.frozen ? 'is frozen by a repair' : undefined };
   // Until then an absent map is no damage.
   return { map: ownerless(0, shards.count), object, problem: shards.created ? found.problem : undefined };
+}
+
+/**
+ * Reads who owns which shard, for a console. One GET; no request for a cluster without shards.
+ *
+ * @throws {StoreError}
+ */
+export async function shardsReport(
+  session: StoreSession,
+  config: ClusterConfig,
+  signal: AbortSignal,
+): Promise<ShardsReport | undefined> {
+  const found = await readShards(session, config, { signal });
+  if (found === undefined) return undefined;
+  const { map, problem = null } = found;
+  const index = new Map<Member | undefined, number>(map.members.map((member, at) => [member, at]));
+  const at = (member: Member | undefined) => index.get(member) ?? -1;
+  return {
+    ...{ epoch: map.epoch, problem, members: map.members },
+    shards: map.shards.map(({ owner, since, next }) => [at(owner), since, at(next)]),
+  };
 }
 
 /** How many shards have an owner, are to move to another one, and have no owner. */

@@ -30,6 +30,14 @@ describe('the map of shards', () => {
     expect(encodeMap(map)).toBe(BODY);
   });
 
+  it('has a list of what is to move if that is more than a third of the shards', () => {
+    const many = BODY.replace('{"1":1}', '[-1,1,0,-1]');
+    const map = decodeMap(many);
+    const [a, b] = map.members;
+    expect(map.shards.map(({ next }) => next)).toEqual([undefined, b, a, undefined]);
+    expect(encodeMap(map)).toBe(many);
+  });
+
   it.each([
     ['no JSON', '{'],
     ['a list', '[]'],
@@ -54,7 +62,7 @@ describe('the map of shards', () => {
     expect(() => decodeMap(body)).toThrow(expect.objectContaining({ code: 'LEASE_UNREADABLE' }));
   });
 
-  it('stays below 64 KB with 4,096 shards on 100 members', () => {
+  it('stays below 64 KB with 4,096 shards on 100 members, also while nearly all move', () => {
     const shards = Array.from({ length: 4_096 }, () => ({ owner: undefined, since: 0, next: undefined }));
     const members = Array.from({ length: 100 }, (_, id) => ({
       id: 65_000 + id,
@@ -63,6 +71,10 @@ describe('the map of shards', () => {
     }));
     const map = plan({ epoch: 1_000_000, members: [], shards }, { members }) as ShardMap;
     expect(encodeMap(map).length).toBeLessThan(64_000);
+    const alone = plan({ ...map, members: [] }, { members: members.slice(0, 1) }) as ShardMap;
+    const moving = plan(alone, { members, settled: true }) as ShardMap;
+    expect(moving.shards.filter(({ next }) => next)).toHaveLength(4_055);
+    expect(encodeMap(moving).length).toBeLessThan(64_000);
   });
 });
 

@@ -39,7 +39,8 @@ export interface Shard {
  * ```
  *
  * A member is its node id, its version, and its address if it has one. `owner` has an index of `members` for
- * each shard, or -1; `next` has one for the shards that are to move.
+ * each shard, or -1; `next` has one for the shards that are to move. If these are more than a third, it is a list
+ * like `owner`, which is shorter.
  */
 export interface ShardMap {
   readonly epoch: number;
@@ -52,6 +53,8 @@ export interface ShardMap {
 /** The body of the map. */
 export function encodeMap({ epoch, frozen, members, shards }: ShardMap): string {
   const index = new Map<Member | undefined, number>(members.map((member, at) => [member, at]));
+  const next = shards.map(({ next }) => (next && index.get(next)) ?? -1);
+  const moves = [...next.entries()].filter(([, to]) => to >= 0);
   return JSON.stringify({
     epoch,
     ...(frozen && { frozen }),
@@ -59,7 +62,7 @@ export function encodeMap({ epoch, frozen, members, shards }: ShardMap): string 
     members: members.map(({ id, version, address }) => [id, version, ...(address ? [address] : [])]),
     owner: shards.map(({ owner }) => index.get(owner) ?? -1),
     since: shards.map(({ since }) => since),
-    next: Object.fromEntries(shards.flatMap(({ next }, shard) => (next ? [[shard, index.get(next)]] : []))),
+    next: moves.length > shards.length / 3 ? next : Object.fromEntries(moves),
   });
 }
 

@@ -3,6 +3,7 @@ import type { Hello, ScriptedConsole } from './scripted-console.js';
 import { scriptedData } from './scripted-data.js';
 import { ScriptedFleet } from './scripted-fleet.js';
 import { scriptedServices } from './scripted-services.js';
+import { scriptedShards } from './scripted-shards.js';
 import { scriptedTree } from './scripted-tree.js';
 
 /** Something worth a picture. */
@@ -58,6 +59,7 @@ async function latencies(server: ScriptedConsole, fleet: ScriptedFleet): Promise
 }
 
 const calm = three();
+const dozen = new ScriptedFleet({ size: 12, durationMs: 15_000, graceMs: 3_000 });
 const taken = three();
 const thousand = new ScriptedFleet({
   size: 1_000,
@@ -137,6 +139,18 @@ export const SCENES: readonly Scene[] = [
     viewport: { width: 1440, height: 1_000 },
     hello: () => hello(thousand, undefined),
     play: (_page, server) => latencies(server, thousand),
+  },
+  {
+    name: 'console-shards',
+    theme: 'dark',
+    viewport: { width: 1280, height: 460 },
+    hello: () => ({ ...hello(dozen, undefined), shards: scriptedShards(256, 12) }),
+    play: async (page, server) => {
+      await latencies(server, dozen);
+      await page.locator('.shard-map').focus();
+      for (let step = 0; step < 8; step += 1) await page.keyboard.press('ArrowRight');
+      await page.locator('#shards').evaluate((panel) => panel.scrollIntoView());
+    },
   },
   {
     name: 'services-light',

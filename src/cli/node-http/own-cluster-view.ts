@@ -40,6 +40,7 @@ export function ownClusterView(
   let isClosed = false;
   const open = async () => {
     const { ClusterFollower } = await import('../../monitor/cluster-follower.js');
+    const { shardsReport } = await import('../../shards/read-shards.js');
     if (isClosed) throw new Error('this command is ending');
     const zookeeper = toZooKeeper && (await connectTo(toZooKeeper, io));
     if (zookeeper) opened.push(() => zookeeper.close());
@@ -56,6 +57,7 @@ export function ownClusterView(
       locks,
       data,
       configRoot: rootOf({ root: settings.configRoot }),
+      shards: shardsReport,
     });
     opened.push(() => follower.close());
     return follower;

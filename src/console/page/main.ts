@@ -3,7 +3,7 @@ import { ClusterModel, type NodeNow, type SeenNode } from '../cluster-model.js';
 import { eventAgo, shortName } from '../format.js';
 import { browserClock } from '../page-clock.js';
 import { TenureLog } from '../tenure-log.js';
-import type { WireHistory, WireNode } from '../wire.js';
+import type { WireHistory, WireMember, WireNode } from '../wire.js';
 import type { Density } from './cell.js';
 import { DataPanel } from './data-panel.js';
 import { detailsPanel } from './details-panel.js';
@@ -11,6 +11,7 @@ import { type EventFilter, eventList } from './event-list.js';
 import { find } from './find.js';
 import { Frame } from './frame.js';
 import { densityOf, flash, focusGrid, focusNode, IdGrid } from './id-grid.js';
+import { ShardsPanel } from './shards-panel.js';
 import { instancePanel, storePanel } from './status-panels.js';
 import { settingsText, summary } from './summary.js';
 import { Timeline } from './timeline-panel.js';
@@ -120,11 +121,19 @@ class Console {
       now: Math.floor(storeNow / 2_000) * 2_000,
     };
     const timeline = nodes.length > 0 && memo(() => h(Timeline, time), Object.values(time));
+    const shards =
+      model.shards &&
+      h(ShardsPanel, { map: model.shards, isNarrow: root.clientWidth < 700, leaseOf: this.#leaseOf });
     // The events are below the node ids while there are few of those, and next to them where there are many.
     const areFew = density === 'cards';
     const data = { tree: model.tree, frame, isWritable: model.hello?.writesData ?? false };
     const page = [
-      h('div', { class: 'left' }, areFew ? [ids, timeline, events] : [timeline, ids], h(DataPanel, data)),
+      h(
+        'div',
+        { class: 'left' },
+        areFew ? [ids, timeline, shards, events] : [timeline, shards, ids],
+        h(DataPanel, data),
+      ),
       h(
         'div',
         { class: 'rail' },
@@ -152,6 +161,14 @@ class Console {
     const isOfHolder = event.kind === 'taken-over' && event.version === version;
     const what = isOfHolder ? `taken over${from}` : event.kind.replace('-', ' ');
     return `${what}, ${eventAgo(event, browserClock.now())}`;
+  };
+
+  /** The state of the lease of a tenure. A tenure that another one has followed is over. */
+  readonly #leaseOf = ({ id, version }: WireMember): string => {
+    const seen = this.#model.node(id);
+    if (seen === undefined) return 'not known';
+    const { node, state } = this.#model.look(seen);
+    return state === 'held' && node.version > version ? 'replaced' : state;
   };
 
   readonly #filterEvents = (filter: EventFilter): void => {

@@ -1,0 +1,100 @@
+import { h } from 'preact';
+import { useMemo, useState } from 'preact/hooks';
+import { cellsPath, partsOf, shardText } from '../shards.js';
+import type { WireMember, WireShards } from '../wire.js';
+import { bad, chip, memo, note, panel, quiet } from './ui.js';
+
+/** More shards than this have no room for the node id of their owner. */
+const MAX_NAMED = 256;
+const CELL = 'h9v9h-9z';
+const CORNER = 'm9 3v6h-6z';
+const CROSS = 'm2 2l5 5m0 -5l-5 5';
+
+interface ShardsProps {
+  readonly map: WireShards;
+  readonly isNarrow: boolean;
+  /** The state of a member's lease, in a word. */
+  readonly leaseOf: (member: WireMember) => string;
+}
+
+/** Who owns which shard: a cell for each, in its owner's colour. */
+export function ShardsPanel({ map, isNarrow, leaseOf }: ShardsProps) {
+  const { members, shards, epoch, problem } = map;
+  const [cursor, setCursor] = useState(-1);
+  const { owners, moving, orphaned } = useMemo(() => partsOf(map), [map]);
+  const columns = Math.ceil(Math.sqrt(shards.length * (isNarrow ? 1 : 4)));
+  const size = `0 0 ${columns * 10} ${Math.ceil(shards.length / columns) * 10}`;
+  const current = owners.find(({ shards: own }) => own.includes(cursor));
+  const move = (shard: number) => shard >= 0 && shard < shards.length && setCursor(shard);
+  const path = (kind: string, found: readonly number[], figure = CELL, style?: object) =>
+    h('path', { class: kind, d: cellsPath(found, columns, figure), style });
+  const drawCells = () => [
+    owners.map(({ member, shards: own }) => path('owned', own, CELL, color(member))),
+    path('moving', moving, CORNER),
+    path('orphaned', orphaned, CROSS),
+    shards.length <= MAX_NAMED &&
+      shards.map(([owner], shard) => {
+        const [x, y] = [(shard % columns) * 10 + 4.5, Math.floor(shard / columns) * 10 + 5.5];
+        return h('text', { x, y }, members[owner]?.id);
+      }),
+  ];
+  const onPointer = ({ currentTarget, clientX, clientY }: PointerEvent) => {
+    const { left, top, width } = (currentTarget as Element).getBoundingClientRect();
+    const cell = (at: number) => Math.floor((at / width) * columns);
+    move(cell(clientY - top) * columns + cell(clientX - left));
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    const [x, y] =
+      { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key] ?? [];
+    if (x === undefined || y === undefined || event.altKey || event.metaKey) return;
+    event.preventDefault();
+    move(cursor < 0 ? 0 : cursor + x + y * columns);
+  };
+  const drawOwners = () =>
+    owners.map(({ member, shards: own }) => {
+      const lease = leaseOf(member);
+      const attributes = {
+        type: 'button',
+        class: 'owner',
+        style: color(member),
+        'aria-pressed': member === current?.member,
+        onClick: () => move(own[0] ?? -1),
+      } as const;
+      const width = `${(own.length / (owners[0]?.shards.length || 1)) * 100}%`;
+      const bar = h('i', { class: 'share', style: { width } });
+      const count = h('span', null, own.length);
+      const state = lease !== 'held' && bad(lease);
+      return h('li', null, h('button', attributes, h('b', null, `node ${member.id}`), bar, count, state));
+    });
+  const label = 'Shards. Arrow keys lead from shard to shard.';
+  const onPointers = { onPointerMove: onPointer, onPointerDown: onPointer };
+  const text = cursor < 0 ? 'Point at a shard, or press arrow keys.' : shardText(map, cursor, leaseOf);
+  return panel(
+    'shards',
+    'Shards',
+    [
+      moving.length > 0 && chip('moving', `${moving.length} moving`),
+      orphaned.length > 0 && chip('orphaned', `${orphaned.length} without an owner`),
+      note(`${shards.length} shards · epoch ${epoch}`),
+    ],
+    problem && quiet(bad(`shards.json ${problem}: nodelease init --repair mends it.`)),
+    h(
+      'div',
+      { class: 'shard-map', role: 'application', tabIndex: 0, 'aria-label': label, onKeyDown },
+      h(
+        'svg',
+        { viewBox: size, 'aria-hidden': 'true', ...onPointers },
+        memo(drawCells, [map, columns]),
+        memo(() => current && path('current', current.shards), [current, columns]),
+        cursor >= 0 && path('at', [cursor]),
+      ),
+    ),
+    h('p', { id: 'shards-cursor', role: 'status' }, text),
+    h('ol', { class: 'owners' }, memo(drawOwners, [map, current, ...members.map(leaseOf)])),
+  );
+}
+
+/** Owners differ in their hue, and neighbours in their lightness too. */
+function color({ id }: WireMember): object {
+  return { '--hue': `${(id * 137.5) % 360}deg`, '--step': id % 3 };
+}

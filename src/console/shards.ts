@@ -1,0 +1,46 @@
+import type { WireMember, WireShards } from './wire.js';
+
+/** A member, and the shards that it owns. */
+export interface Owner {
+  readonly member: WireMember;
+  readonly shards: readonly number[];
+}
+
+/** All members, those with the most shards first; the shards that are to move; those without an owner. */
+export function partsOf({ members, shards }: WireShards) {
+  const owned = members.map((): number[] => []);
+  const moving: number[] = [];
+  const orphaned: number[] = [];
+  for (const [shard, [owner, , next]] of shards.entries()) {
+    (owned[owner] ?? orphaned).push(shard);
+    if (next >= 0) moving.push(shard);
+  }
+  const owners = members
+    .map((member, at): Owner => ({ member, shards: owned[at] ?? [] }))
+    .sort((a, b) => b.shards.length - a.shards.length || a.member.id - b.member.id);
+  return { owners, moving, orphaned };
+}
+
+const nameOf = ({ id, version }: WireMember) => `node ${id} (version ${version})`;
+
+/** A shard in one line: its owner, its token, the owner to be, and what is waited for. */
+export function shardText(
+  { members, shards }: WireShards,
+  shard: number,
+  leaseOf: (member: WireMember) => string,
+): string {
+  const [owner, token, next] = shards[shard] ?? [-1, 0, -1];
+  const [from, to] = [members[owner], members[next]];
+  if (!from) return `shard ${shard}: no owner, token ${token}, waits for a node that takes it`;
+  const lease = leaseOf(from);
+  const move = to ? `, waits for node ${from.id} to stop it` : '';
+  const proof = `, waits for the proof that node ${from.id} is over: its lease is ${lease}`;
+  const then = to ? `, next ${nameOf(to)}` : '';
+  return `shard ${shard}: ${nameOf(from)}, token ${token}${then}${lease === 'held' ? move : proof}`;
+}
+
+/** A figure in the cell of each of these shards, as an SVG path. A cell is ten units wide. */
+export function cellsPath(shards: readonly number[], columns: number, figure: string): string {
+  const cell = (shard: number) => `M${(shard % columns) * 10} ${Math.floor(shard / columns) * 10}${figure}`;
+  return shards.map(cell).join('');
+}
