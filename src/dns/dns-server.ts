@@ -1,4 +1,4 @@
-import { createSocket, type RemoteInfo, type Socket as UdpSocket } from 'node:dgram';
+import { createSocket, type RemoteInfo, type SocketOptions, type Socket as UdpSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { type AddressInfo, createServer, isIPv6, type Server, type Socket } from 'node:net';
 import { withTimeout } from '../base/abort.js';
@@ -50,9 +50,14 @@ export async function startDnsServer(options: DnsServerOptions): Promise<DnsServ
     tcp.listen(at);
     await once(tcp, 'listening');
     const { address, port } = tcp.address() as AddressInfo;
-    const udp = createSocket(isIPv6(address) ? 'udp6' : 'udp4');
+    const type = isIPv6(address) ? 'udp6' : 'udp4';
+    // Clients are known by addresses: nothing is looked up.
+    const lookup: SocketOptions['lookup'] = (client, _, found) => found(null, client, 0);
+    const udp = createSocket({ type, lookup });
     opened.push(udp);
-    await once(udp.bind({ address, port }), 'listening');
+    const listening = once(udp, 'listening');
+    udp.bind({ address, port });
+    await listening;
     return answering(udp, tcp, replies);
   } catch (error) {
     for (const each of opened) each.close();

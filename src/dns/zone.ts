@@ -64,7 +64,7 @@ export interface Zone extends ZoneSettings {
   readonly random: Pick<RandomSource, 'next'>;
 }
 
-/** The result of a lookup, before it is written as a message. */
+/** The result of a lookup, before it is written as a message. The name of a record is '' for the one asked for. */
 export interface Lookup {
   readonly code: 'NOERROR' | 'NXDOMAIN' | 'SERVFAIL' | 'REFUSED';
   readonly answers: Answer[];
@@ -108,7 +108,7 @@ export function lookUp(question: { readonly name: string; readonly type: string 
   const isApex = lower === domain;
   if (!isApex && !lower.endsWith(below)) return { code: 'REFUSED', answers: [] };
   const entry = entryAt(isApex ? '' : lower.slice(0, -below.length), view);
-  const lookup = hasFacts(entry) ? recordsOf(entry, name, type, isApex, zone) : without(entry);
+  const lookup = hasFacts(entry) ? recordsOf(entry, type, isApex, zone) : without(entry);
   const isNegative = lookup.answers.length === 0 && lookup.code !== 'SERVFAIL';
   return isNegative ? { ...lookup, authorities: [apexRecord('SOA', zone)] } : lookup;
 }
@@ -153,19 +153,14 @@ function entryOf({ host, port }: Reachable, text: readonly string[], claim: Endp
   return { endpoints: host === undefined ? [] : [{ host, port, claim }], text };
 }
 
-function recordsOf(
-  { endpoints, text }: Entry,
-  name: string,
-  type: string,
-  isApex: boolean,
-  zone: Zone,
-): Lookup {
+function recordsOf({ endpoints, text }: Entry, type: string, isApex: boolean, zone: Zone): Lookup {
   // One record set is a full answer to ANY, and no amplifier (RFC 8482).
   const asked = type !== 'ANY' ? type : isApex ? 'SOA' : 'A';
-  if (asked === 'A' || asked === 'AAAA') return addressRecords(endpoints, name, asked, zone);
-  if (asked === 'SRV') return serverRecords(endpoints, name, zone);
-  if (asked === 'TXT' && text) return found([{ type: asked, name, ttl: ttlOf(zone), data: text.map(cut) }]);
-  if ((asked === 'SOA' || asked === 'NS') && isApex) return found([{ ...apexRecord(asked, zone), name }]);
+  if (asked === 'A' || asked === 'AAAA') return addressRecords(endpoints, asked, zone);
+  if (asked === 'SRV') return serverRecords(endpoints, zone);
+  if (asked === 'TXT' && text)
+    return found([{ type: asked, name: '', ttl: ttlOf(zone), data: text.map(cut) }]);
+  if ((asked === 'SOA' || asked === 'NS') && isApex) return found([{ ...apexRecord(asked, zone), name: '' }]);
   return NONE;
 }
 
@@ -173,12 +168,7 @@ function found(answers: Answer[], additionals: Answer[] = []): Lookup {
   return { code: 'NOERROR', answers, additionals };
 }
 
-function addressRecords(
-  endpoints: readonly Endpoint[],
-  name: string,
-  type: 'A' | 'AAAA',
-  zone: Zone,
-): Lookup {
+function addressRecords(endpoints: readonly Endpoint[], type: 'A' | 'AAAA', zone: Zone): Lookup {
   const ttl = ttlOf(zone);
   const hosts: string[] = [];
   const first = anyOf(endpoints, zone);
@@ -193,20 +183,20 @@ function addressRecords(
   // A name has addresses or one other name: the first one decides.
   for (const host of hosts) {
     if (typeOf(host) !== undefined) {
-      add(name, hosts);
+      add('', hosts);
       return found(answers);
     }
     const addresses = zone.view.addressesOf(host);
     if (addresses === undefined) continue;
     if (!hasFacts(addresses)) return without(addresses);
-    answers.push({ type: 'CNAME', name, ttl, data: host });
+    answers.push({ type: 'CNAME', name: '', ttl, data: host });
     add(host, addresses);
     return found(answers);
   }
   return hosts.length === 0 ? NONE : without('unknown');
 }
 
-function serverRecords(endpoints: readonly Endpoint[], name: string, zone: Zone): Lookup {
+function serverRecords(endpoints: readonly Endpoint[], zone: Zone): Lookup {
   const ttl = ttlOf(zone);
   const targets = new Map<string, Answer[]>();
   const answers: Answer[] = [];
@@ -217,7 +207,7 @@ function serverRecords(endpoints: readonly Endpoint[], name: string, zone: Zone)
     const type = typeOf(host);
     const target = type === undefined ? host : `${ownNameOf(endpoint, type, zone)}.${zone.domain}`;
     const data: SrvAnswer['data'] = { priority: 1, weight: 1, port, target };
-    answers.push({ type: 'SRV', name, ttl, data });
+    answers.push({ type: 'SRV', name: '', ttl, data });
     targets.set(target, type === undefined ? [] : [{ type, name: target, ttl, data: host }]);
   }
   return found(answers, [...targets.values()].flat());
