@@ -29,8 +29,6 @@ export interface DnsServer {
 /** How long a reply may wait for facts, in milliseconds, and how many may at a time. */
 const WAIT_MS = 2_000;
 const MAX_WAITING = 1_000;
-/** A name may need the list of services, the instances of one, and the addresses of a host name. */
-const MAX_ROUNDS = 4;
 const MAX_CONNECTIONS = 256;
 /** Silence after which a connection is closed, in milliseconds. */
 const IDLE_MS = 10_000;
@@ -144,8 +142,9 @@ class Replies {
     const until = clock.monotonic() + WAIT_MS;
     let last: Reply | undefined = first;
     this.#waiting += 1;
-    for (let round = 0; round < MAX_ROUNDS && last?.again && clock.monotonic() < until; round += 1) {
-      await withTimeout(clock, until - clock.monotonic(), last.again).catch(() => undefined);
+    // A name may need the list of services, the instances of one, and the addresses of a host name.
+    for (let leftMs = WAIT_MS; last?.again && leftMs > 0; leftMs = until - clock.monotonic()) {
+      await withTimeout(clock, leftMs, last.again).catch(() => undefined);
       last = reply(query, transport);
     }
     this.#waiting -= 1;

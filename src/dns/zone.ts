@@ -171,9 +171,8 @@ function found(answers: Answer[], additionals: Answer[] = []): Lookup {
 function addressRecords(endpoints: readonly Endpoint[], type: 'A' | 'AAAA', zone: Zone): Lookup {
   const ttl = ttlOf(zone);
   const hosts: string[] = [];
-  const first = anyOf(endpoints, zone);
-  for (let at = 0; at < endpoints.length && hosts.length < MAX_ADDRESSES; at += 1) {
-    const { host } = endpoints[(first + at) % endpoints.length] as Endpoint;
+  for (const { host } of turned(endpoints, zone)) {
+    if (hosts.length === MAX_ADDRESSES) break;
     if ((typeOf(host) ?? type) === type && !hosts.includes(host)) hosts.push(host);
   }
   const answers: Answer[] = [];
@@ -200,8 +199,7 @@ function serverRecords(endpoints: readonly Endpoint[], zone: Zone): Lookup {
   const ttl = ttlOf(zone);
   const targets = new Map<string, Answer[]>();
   const answers: Answer[] = [];
-  const first = anyOf(endpoints, zone);
-  for (const endpoint of [...endpoints.slice(first), ...endpoints.slice(0, first)]) {
+  for (const endpoint of turned(endpoints, zone)) {
     const { host, port } = endpoint;
     if (port === undefined || port < 1 || port > MAX_PORT) continue;
     const type = typeOf(host);
@@ -244,9 +242,10 @@ function ttlOf({ ttl, view }: Zone): number {
   return ttl > 0 && view.staleMs > 0 ? 0 : ttl;
 }
 
-/** Where to begin, so that each one comes first as often: an answer may not have room for all. */
-function anyOf(all: readonly unknown[], { random }: Zone): number {
-  return Math.floor(random.next() * all.length);
+/** From a random one on, so that each comes first as often: an answer may not have room for all. */
+function turned<T>(all: readonly T[], { random }: Zone): readonly T[] {
+  const first = Math.floor(random.next() * all.length);
+  return all.slice(first).concat(all.slice(0, first));
 }
 
 /**
