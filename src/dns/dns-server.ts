@@ -1,4 +1,4 @@
-import { createSocket, type RemoteInfo, type Socket as UdpSocket } from 'node:dgram';
+import { createSocket, type RemoteInfo, type SocketOptions, type Socket as UdpSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { type AddressInfo, createServer, isIPv6, type Server, type Socket } from 'node:net';
 import { withTimeout } from '../base/abort.js';
@@ -29,8 +29,6 @@ export interface DnsServer {
 /** How long a reply may wait for facts, in milliseconds, and how many may at a time. */
 const WAIT_MS = 2_000;
 const MAX_WAITING = 1_000;
-/** A name may need the list of services, the instances of one, and the addresses of a host name. */
-const MAX_ROUNDS = 4;
 const MAX_CONNECTIONS = 256;
 /** Silence after which a connection is closed, in milliseconds. */
 const IDLE_MS = 10_000;
@@ -50,9 +48,14 @@ export async function startDnsServer(options: DnsServerOptions): Promise<DnsServ
     tcp.listen(at);
     await once(tcp, 'listening');
     const { address, port } = tcp.address() as AddressInfo;
-    const udp = createSocket(isIPv6(address) ? 'udp6' : 'udp4');
+    const type = isIPv6(address) ? 'udp6' : 'udp4';
+    // Clients are known by addresses: nothing is looked up.
+    const lookup: SocketOptions['lookup'] = (client, _, found) => found(null, client, 0);
+    const udp = createSocket({ type, lookup });
     opened.push(udp);
-    await once(udp.bind({ address, port }), 'listening');
+    const listening = once(udp, 'listening');
+    udp.bind({ address, port });
+    await listening;
     return answering(udp, tcp, replies);
   } catch (error) {
     for (const each of opened) each.close();
@@ -139,8 +142,9 @@ class Replies {
     const until = clock.monotonic() + WAIT_MS;
     let last: Reply | undefined = first;
     this.#waiting += 1;
-    for (let round = 0; round < MAX_ROUNDS && last?.again && clock.monotonic() < until; round += 1) {
-      await withTimeout(clock, until - clock.monotonic(), last.again).catch(() => undefined);
+    // A name may need the list of services, the instances of one, and the addresses of a host name.
+    for (let leftMs = WAIT_MS; last?.again && leftMs > 0; leftMs = until - clock.monotonic()) {
+      await withTimeout(clock, leftMs, last.again).catch(() => undefined);
       last = reply(query, transport);
     }
     this.#waiting -= 1;

@@ -10,10 +10,7 @@ const TIMEOUT_MS = 2_000;
 
 /** The addresses of host names, as this machine's resolver finds them, by `/etc/hosts` too. */
 export class HostNames implements Pick<DnsView, 'addressesOf'> {
-  readonly #known = new Map<
-    string,
-    { readonly addresses: Known<readonly string[]>; readonly until: number }
-  >();
+  readonly #known = new Map<string, Known<readonly string[]>>();
   readonly #closed = new AbortController();
 
   constructor(
@@ -22,13 +19,8 @@ export class HostNames implements Pick<DnsView, 'addressesOf'> {
   ) {}
 
   addressesOf(host: string): Known<readonly string[]> {
-    const now = this.clock.monotonic();
-    const known = this.#known.get(host);
-    if (known && now < known.until) return known.addresses;
-    for (const [each, { until }] of this.#known) if (until <= now) this.#known.delete(each);
-    const addresses = this.#resolve(host);
-    this.#known.set(host, { addresses, until: Number.POSITIVE_INFINITY });
-    return addresses;
+    if (!this.#known.has(host)) this.#known.set(host, this.#resolve(host));
+    return this.#known.get(host);
   }
 
   close(): void {
@@ -37,10 +29,12 @@ export class HostNames implements Pick<DnsView, 'addressesOf'> {
 
   async #resolve(host: string): Promise<void> {
     const { clock } = this;
-    const call = { clock, limitMs: TIMEOUT_MS, signal: this.#closed.signal };
+    const { signal } = this.#closed;
+    const call = { clock, limitMs: TIMEOUT_MS, signal };
     const resolution = await this.resolver.resolve(host, call).catch(() => undefined);
     const addresses = resolution?.status === 'found' ? resolution.addresses.filter(isHost) : undefined;
-    const keptMs = addresses === undefined ? NONE_KEPT_MS : KEPT_MS;
-    this.#known.set(host, { addresses, until: clock.monotonic() + keptMs });
+    this.#known.set(host, addresses);
+    const isKept = clock.sleep(addresses ? KEPT_MS : NONE_KEPT_MS, signal).catch(() => undefined);
+    void isKept.then(() => this.#known.delete(host));
   }
 }

@@ -95,6 +95,12 @@ describe('a service', () => {
     expect(seen.size).toBe(100);
   });
 
+  it('is named by a pointer to the question, so that an address takes 16 bytes', () => {
+    const zone = zoneOf({ services: { orders: instances(8) } });
+    const asked = query('Orders.service.nodelease').length;
+    expect(ask(zone, 'Orders.service.nodelease').bytes).toBe(asked + 8 * 16);
+  });
+
   it('has all instances as SRV, with the names of nodes only where the tree agrees', () => {
     const node = (nodeId: number, version: number) => ({ nodeId, version });
     const zone = zoneOf({
@@ -311,6 +317,16 @@ describe('EDNS and malformed queries', () => {
     expect(replyTo(Buffer.alloc(11), zone, 'udp')).toBeUndefined();
     const torn = query('orders.service.nodelease').subarray(0, -3);
     expect(replyTo(torn, zone, 'udp')).toMatchObject({ code: 'FORMERR' });
+    // Its name ends with a pointer to a zero of the head.
+    const pointing = query('orders.service.nodelease');
+    const end = pointing.length - 5;
+    const pointer = Buffer.concat([
+      pointing.subarray(0, end),
+      Buffer.of(0xc0, 6),
+      pointing.subarray(end + 1),
+    ]);
+    expect(replyTo(pointer, zone, 'udp')).toMatchObject({ code: 'FORMERR' });
+    expect(ask(zone, 'örders.service.nodelease').code).toBe('FORMERR');
     // It says that it has some hundred thousand records.
     const large = query('orders.service.nodelease');
     large.fill(0xff, 6, 12);

@@ -6,7 +6,7 @@ import {
   encode,
   encodingLength,
   type OptAnswer,
-  type Packet,
+  type Question,
   RECURSION_DESIRED,
   TRUNCATED_RESPONSE,
 } from 'dns-packet';
@@ -38,11 +38,13 @@ export interface Reply {
 export type Transport = 'udp' | 'tcp';
 
 const HEAD_BYTES = 12;
-const RESPONSE = 0x80;
+/** Of the second two bytes of the head. */
+const [RESPONSE, OPCODE] = [0x8000, 0x7800];
 /** A query has one question and an OPT record. More records are decoded so far, to find the OPT. */
 const MAX_RECORDS = 16;
 /** What every client takes by UDP, what is sent to those that take more, and what TCP can carry. */
 const [MIN_BYTES, UDP_BYTES, TCP_BYTES] = [512, 1_232, 65_535];
+const OPT_BYTES = 11;
 const TYPES = new Set(['A', 'AAAA', 'SRV', 'TXT', 'SOA', 'NS', 'ANY']);
 
 /**
@@ -50,22 +52,16 @@ const TYPES = new Set(['A', 'AAAA', 'SRV', 'TXT', 'SOA', 'NS', 'ANY']);
  * throws. No reply is longer than the transport and the client allow.
  */
 export function replyTo(query: Buffer, zone: Zone, transport: Transport): Reply | undefined {
-  if (query.length < HEAD_BYTES || (query.readUInt8(2) & RESPONSE) !== 0) return undefined;
-  const head = { id: query.readUInt16BE(0), flags: query.readUInt16BE(2) };
-  const packet = decoded(query);
-  if (packet === undefined) return written(head, [], { code: 'FORMERR', answers: [] }, undefined, transport);
-  const { questions = [], additionals = [] } = packet;
+  if (query.length < HEAD_BYTES || (query.readUInt16BE(2) & RESPONSE) !== 0) return undefined;
+  const { questions: [question, another] = [], additionals = [] } = decoded(query) ?? {};
   const [opt, second] = additionals.filter((record) => record.type === 'OPT');
-  const [question] = questions;
-  const refused = (code: Reply['code']) => written(head, [], { code, answers: [] }, opt, transport);
-  if (((head.flags >> 11) & 0xf) !== 0) return refused('NOTIMP');
-  // A name that is no ASCII would not be the same again in the reply.
-  const isWellFormed =
-    questions.length === 1 && second === undefined && /^[!-~]+$/.test(question?.name ?? '');
-  if (question === undefined || !isWellFormed) return refused('FORMERR');
+  const refused = (code: Reply['code']) => written(query, undefined, { code, answers: [] }, opt, transport);
+  if ((query.readUInt16BE(2) & OPCODE) !== 0) return refused('NOTIMP');
+  const isOne = another === undefined && second === undefined;
+  if (question === undefined || !isOne || !isPlain(question, query)) return refused('FORMERR');
   if (opt !== undefined && opt.ednsVersion > 0) return refused('BADVERS');
   const lookup: Lookup = question.class === 'IN' ? lookUp(question, zone) : { code: 'REFUSED', answers: [] };
-  return written(head, [question], lookup, opt, transport);
+  return written(query, question, lookup, opt, transport);
 }
 
 /** Undefined for a message that is malformed. */
@@ -79,63 +75,63 @@ function decoded(query: Buffer): DecodedPacket | undefined {
   }
 }
 
+/** Whether it is the question as it is read: a name of another encoding is not, nor one with a pointer. */
+function isPlain(question: Question, query: Buffer): boolean {
+  return /^[!-~]+$/.test(question.name) && query[endOf(question) - 5] === 0;
+}
+
+/** Where a plain question ends: with a zero for the root, its type and its class. */
+function endOf(question: Question | undefined): number {
+  return encodingLength({ questions: question ? [question] : [] });
+}
+
 function written(
-  head: { readonly id: number; readonly flags: number },
-  questions: NonNullable<DecodedPacket['questions']>,
+  query: Buffer,
+  question: Question | undefined,
   lookup: Omit<Lookup, 'code'> & { readonly code: Reply['code'] },
   asked: OptAnswer | undefined,
   transport: Transport,
 ): Reply {
   const { code, answers, authorities = [], additionals = [], again } = lookup;
-  const opt: Answer[] = asked ? [optOf(code)] : [];
   const clientBytes = Math.max(MIN_BYTES, Math.min(asked?.udpPayloadSize ?? 0, UDP_BYTES));
   const limit = transport === 'tcp' ? TCP_BYTES : clientBytes;
-  const isOwn = code === 'NOERROR' || code === 'NXDOMAIN';
-  const packet: Packet = {
-    type: 'response',
-    id: head.id,
-    flags:
-      (head.flags & (0x7800 | RECURSION_DESIRED)) | (isOwn ? AUTHORITATIVE_ANSWER : 0) | (CODES[code] & 0xf),
-    questions,
-    answers,
-    authorities,
-    additionals: asked ? [...additionals, ...opt] : additionals,
+  let end = query.copy(message, 0, 0, endOf(question));
+  // As many records as fit.
+  const append = (records: readonly Answer[], max: number): number => {
+    const cut = records.findIndex((each) => {
+      const bytes = encoded(each);
+      if (end + bytes.length > max) return true;
+      end += bytes.copy(message, end);
+      return false;
+    });
+    return cut < 0 ? records.length : cut;
   };
-  let bytes = encoded(packet, limit);
-  let truncated = false;
-  if (bytes === undefined) {
-    let left = limit - encodingLength({ questions, additionals: opt });
-    const fitting = (records: Answer[]) => {
-      const end = records.findIndex((record) => {
-        left -= encodingLength({ answers: [record] }) - HEAD_BYTES;
-        return left < 0;
-      });
-      return end < 0 ? records : records.slice(0, end);
-    };
-    packet.answers = fitting(answers);
-    packet.authorities = fitting(authorities);
-    packet.additionals = [...fitting(additionals), ...opt];
-    truncated = packet.answers.length < answers.length;
-    if (truncated) packet.flags = (packet.flags ?? 0) | TRUNCATED_RESPONSE;
-    bytes = encode(packet);
-  }
-  const type = questions[0]?.type ?? '';
+  const rest = limit - OPT_BYTES;
+  const count = append(answers, rest);
+  const truncated = count < answers.length;
+  const isOwn = code === 'NOERROR' || code === 'NXDOMAIN';
+  const flags =
+    (isOwn ? AUTHORITATIVE_ANSWER : 0) | (truncated ? TRUNCATED_RESPONSE : 0) | (CODES[code] & 0xf);
+  const counts = [question ? 1 : 0, count, append(authorities, rest)];
+  counts.push(append(additionals, rest) + append(asked ? [optOf(code)] : [], limit));
+  const head = [RESPONSE | (query.readUInt16BE(2) & (OPCODE | RECURSION_DESIRED)) | flags, ...counts];
+  let at = 2;
+  for (const value of head) at = message.writeUInt16BE(value, at);
+  const { type = '' } = question ?? {};
+  const bytes = Buffer.from(message.subarray(0, end));
   return { bytes, type: TYPES.has(type) ? type : 'other', code, truncated, again };
 }
 
-const scratch = Buffer.alloc(TCP_BYTES);
+/** The message and the record that are being written; no record is longer. */
+const [message, record] = [Buffer.alloc(TCP_BYTES), Buffer.alloc(2_048)];
 
-/** Undefined where it is longer. To measure it first would take as long. */
-function encoded(packet: Packet, limit: number): Buffer | undefined {
-  try {
-    encode(packet, scratch, 0);
-  } catch {
-    return undefined;
-  }
-  if (encode.bytes > limit) return undefined;
-  const bytes = Buffer.allocUnsafe(encode.bytes);
-  scratch.copy(bytes);
-  return bytes;
+/** A record of a message: the name in question is a pointer to the question (RFC 1035, 4.1.4). */
+function encoded(each: Answer): Buffer {
+  encode({ answers: [each] }, record, 0);
+  if (each.name !== '') return record.subarray(HEAD_BYTES, encode.bytes);
+  // It takes one byte more than the empty name, which follows the head.
+  record.writeUInt16BE(0xc000 | HEAD_BYTES, HEAD_BYTES - 1);
+  return record.subarray(HEAD_BYTES - 1, encode.bytes);
 }
 
 /** The OPT record of a reply (RFC 6891). */

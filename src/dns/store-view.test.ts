@@ -64,7 +64,7 @@ it('has the holders of node ids and the owners of shards, with their addresses, 
   expect(await known(() => view.node(gone?.lease.id ?? -1))).toBeUndefined();
   for (const shard of [0, 1, 2, 3])
     expect(await known(() => view.shard(shard))).toMatchObject({ host: '2001:db8::1' });
-  await view.close();
+  view.close();
 });
 
 it('reads at most once in 5 seconds, and nothing while there are no questions', async () => {
@@ -81,7 +81,7 @@ it('reads at most once in 5 seconds, and nothing while there are no questions', 
   const before = calls.length;
   await fleet.clock.advance(600_000);
   expect(calls.length).toBe(before);
-  await view.close();
+  view.close();
 });
 
 it('answers from the last read while the store is away, and says for how long, until that is too old', async () => {
@@ -101,5 +101,5 @@ it('answers from the last read while the store is away, and says for how long, u
   await fleet.clock.advance(6_000);
   expect(await known(() => view.shard(1))).toMatchObject({ host: '10.0.0.1' });
   expect(view.staleMs).toBe(0);
-  await view.close();
+  view.close();
 });

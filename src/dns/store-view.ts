@@ -2,7 +2,6 @@ import { isIP } from 'node:net';
 import type { Clock } from '../base/clock.js';
 import type { StoreSession } from '../lease/session/store-session.js';
 import { ClusterReader } from '../monitor/cluster-reader.js';
-import { ScanLoop } from '../monitor/scan-loop.js';
 import { decodeMap, SHARDS_KEY } from '../shards/shard-map.js';
 import { type DnsView, type Holder, isHost, type Known, type Reachable, type ShardOwner } from './zone.js';
 
@@ -25,12 +24,14 @@ const PATIENCE_MS = 1_000;
 export class StoreView implements Pick<DnsView, 'node' | 'shard' | 'staleMs'> {
   readonly #leases;
   readonly #shards;
+  readonly #closing = new AbortController();
 
   constructor(options: StoreViewOptions) {
     const { session, clock } = options;
+    const { signal } = this.#closing;
     const reader = new ClusterReader(session, clock);
-    this.#leases = new Reading((signal) => reader.scan(signal), options);
-    this.#shards = new Reading(async (signal) => {
+    this.#leases = new Reading(() => reader.scan(signal), options);
+    this.#shards = new Reading(async () => {
       const object = await session.read(SHARDS_KEY, { signal });
       return object === undefined ? [] : decodeMap(object.body).shards;
     }, options);
@@ -56,40 +57,27 @@ export class StoreView implements Pick<DnsView, 'node' | 'shard' | 'staleMs'> {
   }
 
   /** Aborts the reads under way. The store is closed by its owner. */
-  async close(): Promise<void> {
-    await Promise.all([this.#leases.close(), this.#shards.close()]);
+  close(): void {
+    this.#closing.abort();
   }
 }
 
 /** Something that is read again when it is asked for, and the last read is no longer fresh. */
 class Reading<T> {
-  readonly #loop: ScanLoop;
   #last: { readonly value: T; readonly at: number } | undefined;
   #hasFailed = false;
   #next: { readonly done: Promise<void>; readonly since: number } | undefined;
+  #freshUntil = Number.NEGATIVE_INFINITY;
 
   constructor(
-    read: (signal: AbortSignal) => Promise<T>,
+    private readonly read: () => Promise<T>,
     private readonly options: StoreViewOptions,
-  ) {
-    const { clock } = options;
-    this.#loop = new ScanLoop(async (signal) => {
-      const at = clock.monotonic();
-      try {
-        this.#last = { value: await read(signal), at };
-        this.#hasFailed = false;
-      } catch {
-        signal.throwIfAborted();
-        this.#hasFailed = true;
-      }
-      return PAUSE_MS;
-    }, clock);
-  }
+  ) {}
 
   facts<F>(of: (value: T) => F): F | 'unknown' | Promise<unknown> {
     const now = this.options.clock.monotonic();
-    if (!this.#loop.isFresh) {
-      this.#next ??= { done: this.#readAgain(), since: now };
+    if (now >= this.#freshUntil) {
+      this.#next ??= { done: this.#readAgain(now), since: now };
       if (now - this.#next.since < PATIENCE_MS) return this.#next.done;
     }
     if (this.#last === undefined || now - this.#last.at > this.options.maxStaleMs) return 'unknown';
@@ -100,12 +88,11 @@ class Reading<T> {
     return this.#hasFailed && this.#last ? this.options.clock.monotonic() - this.#last.at : 0;
   }
 
-  close(): Promise<void> {
-    return this.#loop.close();
-  }
-
-  async #readAgain(): Promise<void> {
-    await this.#loop.next();
+  async #readAgain(at: number): Promise<void> {
+    const value = await this.read().catch(() => undefined);
+    this.#hasFailed = value === undefined;
+    if (value !== undefined) this.#last = { value, at };
+    this.#freshUntil = this.options.clock.monotonic() + PAUSE_MS;
     this.#next = undefined;
   }
 }

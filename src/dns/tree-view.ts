@@ -41,19 +41,12 @@ export class TreeView implements Pick<DnsView, 'service' | 'node' | 'staleMs'> {
 
   constructor(private readonly options: TreeViewOptions) {
     const { zookeeper, clock, basePath: path } = options;
-    let listed = new Map<string, string>();
     this.#list = new ChildrenView({
       ...{ zookeeper, clock, path },
-      // Called for every child when the children have changed: it follows none, and keeps the names.
-      follow: (child, depth) => {
-        if (depth === 0) return 'children';
-        const name = child.slice(child.lastIndexOf('/') + 1);
-        listed.set(name.toLowerCase(), name);
-        return undefined;
-      },
-      listed: () => {
-        this.#names = listed;
-        listed = new Map();
+      // The names are enough: no child is followed.
+      follow: (_, depth) => (depth === 0 ? 'children' : undefined),
+      listed: (_path, _before, names) => {
+        this.#names = new Map(names.map((name) => [name.toLowerCase(), name]));
         this.#forgetGone();
         return undefined;
       },
@@ -103,9 +96,8 @@ export class TreeView implements Pick<DnsView, 'service' | 'node' | 'staleMs'> {
   }
 
   #forgetGone(): void {
-    const names = new Set(this.#names.values());
     for (const [name, cache] of this.#services) {
-      if (names.has(name)) continue;
+      if (this.#names.get(name.toLowerCase()) === name) continue;
       cache.close();
       this.#services.delete(name);
     }

@@ -64,7 +64,7 @@ export interface Zone extends ZoneSettings {
   readonly random: Pick<RandomSource, 'next'>;
 }
 
-/** The result of a lookup, before it is written as a message. */
+/** The result of a lookup, before it is written as a message. The name of a record is '' for the one asked for. */
 export interface Lookup {
   readonly code: 'NOERROR' | 'NXDOMAIN' | 'SERVFAIL' | 'REFUSED';
   readonly answers: Answer[];
@@ -108,7 +108,7 @@ export function lookUp(question: { readonly name: string; readonly type: string 
   const isApex = lower === domain;
   if (!isApex && !lower.endsWith(below)) return { code: 'REFUSED', answers: [] };
   const entry = entryAt(isApex ? '' : lower.slice(0, -below.length), view);
-  const lookup = hasFacts(entry) ? recordsOf(entry, name, type, isApex, zone) : without(entry);
+  const lookup = hasFacts(entry) ? recordsOf(entry, type, isApex, zone) : without(entry);
   const isNegative = lookup.answers.length === 0 && lookup.code !== 'SERVFAIL';
   return isNegative ? { ...lookup, authorities: [apexRecord('SOA', zone)] } : lookup;
 }
@@ -153,19 +153,14 @@ function entryOf({ host, port }: Reachable, text: readonly string[], claim: Endp
   return { endpoints: host === undefined ? [] : [{ host, port, claim }], text };
 }
 
-function recordsOf(
-  { endpoints, text }: Entry,
-  name: string,
-  type: string,
-  isApex: boolean,
-  zone: Zone,
-): Lookup {
+function recordsOf({ endpoints, text }: Entry, type: string, isApex: boolean, zone: Zone): Lookup {
   // One record set is a full answer to ANY, and no amplifier (RFC 8482).
   const asked = type !== 'ANY' ? type : isApex ? 'SOA' : 'A';
-  if (asked === 'A' || asked === 'AAAA') return addressRecords(endpoints, name, asked, zone);
-  if (asked === 'SRV') return serverRecords(endpoints, name, zone);
-  if (asked === 'TXT' && text) return found([{ type: asked, name, ttl: ttlOf(zone), data: text.map(cut) }]);
-  if ((asked === 'SOA' || asked === 'NS') && isApex) return found([{ ...apexRecord(asked, zone), name }]);
+  if (asked === 'A' || asked === 'AAAA') return addressRecords(endpoints, asked, zone);
+  if (asked === 'SRV') return serverRecords(endpoints, zone);
+  if (asked === 'TXT' && text)
+    return found([{ type: asked, name: '', ttl: ttlOf(zone), data: text.map(cut) }]);
+  if ((asked === 'SOA' || asked === 'NS') && isApex) return found([{ ...apexRecord(asked, zone), name: '' }]);
   return NONE;
 }
 
@@ -173,17 +168,11 @@ function found(answers: Answer[], additionals: Answer[] = []): Lookup {
   return { code: 'NOERROR', answers, additionals };
 }
 
-function addressRecords(
-  endpoints: readonly Endpoint[],
-  name: string,
-  type: 'A' | 'AAAA',
-  zone: Zone,
-): Lookup {
+function addressRecords(endpoints: readonly Endpoint[], type: 'A' | 'AAAA', zone: Zone): Lookup {
   const ttl = ttlOf(zone);
   const hosts: string[] = [];
-  const first = anyOf(endpoints, zone);
-  for (let at = 0; at < endpoints.length && hosts.length < MAX_ADDRESSES; at += 1) {
-    const { host } = endpoints[(first + at) % endpoints.length] as Endpoint;
+  for (const { host } of turned(endpoints, zone)) {
+    if (hosts.length === MAX_ADDRESSES) break;
     if ((typeOf(host) ?? type) === type && !hosts.includes(host)) hosts.push(host);
   }
   const answers: Answer[] = [];
@@ -193,31 +182,30 @@ function addressRecords(
   // A name has addresses or one other name: the first one decides.
   for (const host of hosts) {
     if (typeOf(host) !== undefined) {
-      add(name, hosts);
+      add('', hosts);
       return found(answers);
     }
     const addresses = zone.view.addressesOf(host);
     if (addresses === undefined) continue;
     if (!hasFacts(addresses)) return without(addresses);
-    answers.push({ type: 'CNAME', name, ttl, data: host });
+    answers.push({ type: 'CNAME', name: '', ttl, data: host });
     add(host, addresses);
     return found(answers);
   }
   return hosts.length === 0 ? NONE : without('unknown');
 }
 
-function serverRecords(endpoints: readonly Endpoint[], name: string, zone: Zone): Lookup {
+function serverRecords(endpoints: readonly Endpoint[], zone: Zone): Lookup {
   const ttl = ttlOf(zone);
   const targets = new Map<string, Answer[]>();
   const answers: Answer[] = [];
-  const first = anyOf(endpoints, zone);
-  for (const endpoint of [...endpoints.slice(first), ...endpoints.slice(0, first)]) {
+  for (const endpoint of turned(endpoints, zone)) {
     const { host, port } = endpoint;
     if (port === undefined || port < 1 || port > MAX_PORT) continue;
     const type = typeOf(host);
     const target = type === undefined ? host : `${ownNameOf(endpoint, type, zone)}.${zone.domain}`;
     const data: SrvAnswer['data'] = { priority: 1, weight: 1, port, target };
-    answers.push({ type: 'SRV', name, ttl, data });
+    answers.push({ type: 'SRV', name: '', ttl, data });
     targets.set(target, type === undefined ? [] : [{ type, name: target, ttl, data: host }]);
   }
   return found(answers, [...targets.values()].flat());
@@ -254,9 +242,10 @@ function ttlOf({ ttl, view }: Zone): number {
   return ttl > 0 && view.staleMs > 0 ? 0 : ttl;
 }
 
-/** Where to begin, so that each one comes first as often: an answer may not have room for all. */
-function anyOf(all: readonly unknown[], { random }: Zone): number {
-  return Math.floor(random.next() * all.length);
+/** From a random one on, so that each comes first as often: an answer may not have room for all. */
+function turned<T>(all: readonly T[], { random }: Zone): readonly T[] {
+  const first = Math.floor(random.next() * all.length);
+  return all.slice(first).concat(all.slice(0, first));
 }
 
 /**

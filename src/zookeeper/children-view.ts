@@ -27,8 +27,10 @@ export interface ChildrenViewOptions<T> {
    * no change. Must not throw.
    */
   readonly decode: (path: string, znode: Znode, before: T | undefined) => T | undefined;
-  /** The value of a znode whose children have been listed. @default none */
-  readonly listed?: ((path: string, before: T | undefined) => T | undefined) | undefined;
+  /** The value of a znode whose children have been listed, by their names, in order. @default none */
+  readonly listed?:
+    | ((path: string, before: T | undefined, names: readonly string[]) => T | undefined)
+    | undefined;
   /**
    * The value of a znode whose name no client can request, or that the servers have refused for 5 seconds
    * with a connection. For a refused list at the top it is called again every 5 seconds. `problem` is the rest
@@ -212,11 +214,12 @@ export class ChildrenView<T> {
     this.#end(znode);
   };
 
-  readonly #onNames = (names: readonly string[] | undefined, path: string): void => {
+  readonly #onNames = (listed: readonly string[] = [], path: string): void => {
     const znode = this.#znodes.get(path);
     if (znode === undefined) return;
     const gone = new Set(znode.children);
-    znode.children = [...(names ?? [])].sort().flatMap((name) => {
+    const names = [...listed].sort();
+    znode.children = names.flatMap((name) => {
       const below = `${path === '/' ? '' : path}/${name}`;
       const child = this.#znodes.get(below) ?? this.#add(below, znode.depth + 1);
       if (child) gone.delete(child);
@@ -228,7 +231,7 @@ export class ChildrenView<T> {
       this.#staleSince ??= this.options.clock.monotonic();
     this.#read(unread);
     for (const child of gone) this.#remove(child);
-    this.#set(znode, this.options.listed?.(path, znode.value));
+    this.#set(znode, this.options.listed?.(path, znode.value, names));
     this.#end(znode);
     this.#changed();
   };

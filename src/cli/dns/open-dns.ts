@@ -1,4 +1,4 @@
-import { type DnsServerOptions, startDnsServer } from '../../dns/dns-server.js';
+import { startDnsServer } from '../../dns/dns-server.js';
 import { HostNames } from '../../dns/host-names.js';
 import { replyTo } from '../../dns/message.js';
 import { StoreView } from '../../dns/store-view.js';
@@ -74,15 +74,16 @@ export async function openDns(options: OpenDnsOptions): Promise<OpenDns> {
         return Math.max(tree?.staleMs ?? 0, leases?.staleMs ?? 0);
       },
     };
-    const [ttl, negativeTtl] = [dnsTtlMs, dnsNegativeTtlMs].map((ms) => Math.floor(ms / 1_000)) as [
-      number,
-      number,
-    ];
+    const ttl = Math.floor(dnsTtlMs / 1_000);
+    const negativeTtl = Math.floor(dnsNegativeTtlMs / 1_000);
     const zone = { domain, ttl, negativeTtl, view, random: new QuickRandom(io.random) };
     const metrics = new DnsMetrics(() => view.staleMs);
-    const reply: DnsServerOptions['reply'] = (query, transport) => replyTo(query, zone, transport);
-    const onReply: DnsServerOptions['onReply'] = (each) => metrics.count(each);
-    const { address } = keep(await startDnsServer({ at, label, clock, reply, onReply }));
+    const server = await startDnsServer({
+      ...{ at, label, clock },
+      reply: (query, transport) => replyTo(query, zone, transport),
+      onReply: (each) => metrics.count(each),
+    });
+    const { address } = keep(server);
     const where = formatListenAddress(address);
     log.info(`answering DNS for ${domain} at ${where}`);
     if (!isLoopback(address.host))
