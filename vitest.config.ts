@@ -81,6 +81,9 @@ export default defineConfig({
           exclude: [timing, deep, ...unit],
           // Most of them wait for leases to expire and sessions to end, more than they compute.
           maxWorkers: 4,
+          // Starting a worker and loading everything again takes longer than many a file.
+          isolate: false,
+          setupFiles: ['test/support/setup/end-of-file.ts'],
           sequence: { groupOrder: 1 },
         },
       },

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { packageRoot } from '../support/package-root.js';
-import { documentedStates, verify } from '../support/programs/spin.js';
+import { documentedStates, firstOfEach, verify } from '../support/programs/spin.js';
 import { isTrimmed } from '../support/setup/tiers.js';
 
 // docs/design/shards.md says what the models show. A run is what is defined in the model's preprocessor.
@@ -116,7 +116,7 @@ describe.each(Object.entries(MODELS))(
       },
     );
 
-    it.each(Object.entries(foundBy))('shows what breaks with %s: %s', async (run, property) => {
+    it.each(firstOfEach(foundBy))('shows what breaks with %s: %s', async (run, property) => {
       const { errors, violated, states, output } = await verify(model, run.split(' '));
       expect(errors, output).toBe(1);
       expect(violated).toMatch(PROPERTIES[property]);

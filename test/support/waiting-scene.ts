@@ -28,11 +28,14 @@ export const TELLING: readonly Telling[] = [
   'telling nothing',
 ];
 
+/** Tests count its listeners, also where the engine's own controllers are quick ones. */
+const PlatformAbortController = AbortController;
+
 /** A task that wants an id, and what it asks for. */
 export class Waiter {
   readonly calls: { readonly at: number; readonly call: MemoryCall }[] = [];
   readonly events: LeaseEvent[] = [];
-  readonly stop = new AbortController();
+  readonly stop = new PlatformAbortController();
   lease: Lease | undefined;
   error: unknown;
   takenAt = Number.NaN;

@@ -1,4 +1,5 @@
-import { describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { useQuickAbort } from '../../../test/simulation/world/quick-abort.js';
 import { inVirtualTime, seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
 import { explain } from '../../base/errors.js';
 import { StoreError } from '../../store/lease-store.js';
@@ -12,6 +13,9 @@ import { ensureCluster } from './ensure-cluster.js';
 
 // Hundreds of tasks start at once on a bucket that no task has probed yet. A probe is some 400 requests, and
 // one probe is enough.
+
+// The event objects of so many would take a third of the time.
+beforeAll(useQuickAbort);
 
 const STARTERS = 300;
 const MINUTE_MS = 60_000;

@@ -1,5 +1,6 @@
 import { getEventListeners } from 'node:events';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { useQuickAbort } from '../../../test/simulation/world/quick-abort.js';
 import { seededRandom, settled, VirtualClock } from '../../../test/support/virtual-clock.js';
 import {
   DURATION,
@@ -25,6 +26,8 @@ import { evictHolder } from '../operate/evict.js';
 import { StoreSession } from '../session/store-session.js';
 import { type FruitlessScan, WaitForFreeId } from './wait-for-free-id.js';
 
+// The event objects of a hundred tasks would take a third of the time.
+beforeAll(useQuickAbort);
 afterEach(endScenes);
 
 describe.each(TELLING)('waiting tasks on a store %s', (telling) => {

@@ -100,6 +100,8 @@ describe('a listener', () => {
     await start();
     expect(globalThis.Request).toBe(GLOBALS[0]);
     expect(globalThis.Response).toBe(GLOBALS[1]);
+    // Files share their process, and Hono's own would extend those of the platform.
+    expect(GLOBALS.every((type) => Object.getPrototypeOf(type) === Function.prototype)).toBe(true);
   });
 });
 

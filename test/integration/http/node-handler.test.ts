@@ -113,6 +113,8 @@ describe('the health of a node, as a part of a server of one’s own', () => {
     const url = await serve(nodeHandler({ monitor: held() }).handle);
     expect((await ask(`${url}/%zz`))[0]).toBe(404);
     expect([globalThis.Request, globalThis.Response]).toEqual(GLOBALS);
+    // Files share their process, and Hono's own would extend those of the platform.
+    expect(GLOBALS.every((type) => Object.getPrototypeOf(type) === Function.prototype)).toBe(true);
   });
 
   it('has the page at the path with a slash at its end, and sends clients there that leave it out', async () => {

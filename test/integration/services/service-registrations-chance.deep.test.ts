@@ -1,3 +1,3 @@
 import { describeChance } from './registrations-suite.js';
 
-describeChance([9, 13, 31]);
+describeChance([1, 9, 13, 31]);

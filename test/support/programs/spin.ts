@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { installed } from '../installed.js';
+import { isTrimmed } from '../setup/tiers.js';
 
 const run = promisify(execFile);
 
@@ -54,6 +55,15 @@ export function documentedStates(page: string): ReadonlyMap<string, number> {
   return new Map(
     [...rows].map(([, defines = '', states = '']) => [defines, Number(states.replaceAll(',', ''))]),
   );
+}
+
+/** Planted bugs and what finds them: all, and in the trimmed tier the first one that each property finds. */
+export function firstOfEach<Property extends string>(
+  foundBy: Readonly<Record<string, Property>>,
+): [string, Property][] {
+  const bugs = Object.entries(foundBy);
+  const properties = Object.values(foundBy);
+  return isTrimmed ? bugs.filter(([, property], index) => properties.indexOf(property) === index) : bugs;
 }
 
 function parse(output: string): Verification {

@@ -1,3 +1,0 @@
-import { describeChance } from './registrations-suite.js';
-
-describeChance([1]);
