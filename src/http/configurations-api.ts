@@ -1,17 +1,22 @@
 import { Hono } from 'hono';
+import type { Clock, RandomSource } from '../base/clock.js';
 import { between, readHistory } from '../configuration/history.js';
 import { rootOf } from '../configuration/layout.js';
-import { type ConfigPlace, repeated } from '../configuration/read-contexts.js';
+import { repeated } from '../configuration/read-contexts.js';
 import type { ConfigHistory } from '../console/entries-wire.js';
 import { ConfigurationTree } from '../monitor/discovery/configuration-tree.js';
 import { parseInteger } from '../settings/values.js';
 import { checkZnodeName } from '../zookeeper/znode-path.js';
+import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { entryEvents } from './entry-feed.js';
 import { PLAIN, route } from './problem.js';
 import type { OpenStreams } from './server/open-streams.js';
 
 /** What the page of configurations shows. */
-export interface ConfigurationsSource extends Pick<ConfigPlace, 'zookeeper' | 'random'> {
+export interface ConfigurationsSource {
+  /** The caller closes it. */
+  readonly zookeeper: ZooKeeper;
+  readonly random: RandomSource;
   /** The parent of all contexts, within the chroot. @default "/config" */
   readonly root?: string | undefined;
 }
@@ -27,7 +32,7 @@ export function configurationsApi({
   streams,
   root,
   ...source
-}: ConfigurationsSource & Pick<ConfigPlace, 'clock'> & { readonly streams: OpenStreams }): Hono {
+}: ConfigurationsSource & { readonly clock: Clock; readonly streams: OpenStreams }): Hono {
   const place = { ...source, root: rootOf({ root }) };
   const { clock, zookeeper } = place;
   const tree = new ConfigurationTree(place);
