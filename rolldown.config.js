@@ -52,7 +52,7 @@ const command = defineConfig({
 // Bundles the console's pages with Preact: browsers find modules by their paths alone, and these pages load
 // nothing from other servers.
 const consolePages = defineConfig({
-  input: { main: 'src/console/page/main.ts', services: 'src/console/page/services.ts' },
+  input: ['main', 'services', 'configurations'].map((page) => `src/console/page/${page}.ts`),
   platform: 'browser',
   plugins: [licenses()],
   output: {

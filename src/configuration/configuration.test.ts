@@ -1,19 +1,7 @@
 import { expect, it } from 'vitest';
-import { ScriptedZooKeeper } from '../../test/support/scripted-zookeeper.js';
+import { AnySession } from '../../test/support/scripted-zookeeper.js';
 import { inVirtualTime, seededRandom, settled, VirtualClock } from '../../test/support/virtual-clock.js';
-import type { CallOptions } from '../zookeeper/zookeeper.js';
 import { openConfiguration } from './configuration.js';
-
-/** Of a client that names no session. */
-class AnySession extends ScriptedZooKeeper {
-  override read(path: string, call: CallOptions = {}) {
-    return super.read(path, { ...call, sessionId: 'a' });
-  }
-
-  override children(path: string, call: CallOptions = {}) {
-    return super.children(path, { ...call, sessionId: 'a' });
-  }
-}
 
 it('begins to watch a large configuration in many turns of the event loop, so that a lease is renewed meanwhile', async () => {
   const KEYS = 600;

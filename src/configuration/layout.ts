@@ -82,7 +82,9 @@ export function rootOf({ root = DEFAULT_ROOT }: Partial<ConfigName>, label = 'ro
   throw new ConfigError(label, root, `an absolute path of ZooKeeper, such as ${DEFAULT_ROOT} (${problem})`);
 }
 
-export const historyPath = (root: string, context: string) => `${root}/.nodelease/history/${context}`;
+/** The history of a context, or the parent of all. */
+export const historyPath = (root: string, context?: string) =>
+  `${root}/.nodelease/history${context === undefined ? '' : `/${context}`}`;
 export const lockPath = (root: string, context: string) => `${root}/.nodelease/locks/${context}`;
 export const turnsPath = (root: string, context: string) => `${root}/.nodelease/turns/${context}`;
 /** Below it the nodes of each context, or those of one. */

@@ -1,6 +1,4 @@
-import type { StreamEvent } from './feed.js';
-import type { PageClock } from './page-clock.js';
-import type { ServiceChanges, ServiceEntry, ServicesHello, ServicesStatus } from './services-wire.js';
+import type { ServiceEntry } from './entries-wire.js';
 
 /**
  * How something below a service is shown, in the order in which it is counted; `damaged` is what is no
@@ -8,83 +6,6 @@ import type { ServiceChanges, ServiceEntry, ServicesHello, ServicesStatus } from
  */
 const STATES = ['enabled', 'disabled', 'out of service', 'of a Dubbo interface', 'damaged'] as const;
 export type InstanceState = (typeof STATES)[number];
-
-/** What the page knows of the services, from the events of the stream. */
-export class ServicesModel {
-  about: ServicesHello | undefined;
-  store: ServicesStatus = { state: 'ok', problem: null, isWhole: false, isPartial: false };
-  /**
-   * Since when what there is has not been renewed, on the page's monotonic clock; undefined while it is
-   * fresh.
-   */
-  staleSince: number | undefined;
-  /** Services, instances, and what is none, by their paths. What is no different stays the same object. */
-  readonly entries = new Map<string, ServiceEntry>();
-  /** The paths of the last connection that this one has not confirmed. */
-  #unconfirmed = new Set<string>();
-  #isChanged = true;
-  #spoken: string[] = [];
-
-  constructor(private readonly clock: PageClock) {}
-
-  get isKnown(): boolean {
-    return this.about !== undefined;
-  }
-
-  /** Called when the connection comes and goes. */
-  connection(isLive: boolean): void {
-    const isFresh = isLive && this.store.state === 'ok';
-    this.staleSince = isFresh ? undefined : (this.staleSince ?? this.clock.monotonic());
-  }
-
-  /**
-   * Takes in an event of the stream; one that the page does not know is left out.
-   * @throws {SyntaxError} when its data is no JSON
-   */
-  apply({ event, data }: StreamEvent): void {
-    const json: unknown = JSON.parse(data);
-    if (event === 'hello') {
-      this.about = json as ServicesHello;
-      this.#unconfirmed = new Set(this.entries.keys());
-    } else if (event === 'status') {
-      this.store = json as ServicesStatus;
-      this.#isChanged = true;
-      if (this.store.isWhole) for (const path of this.#unconfirmed) this.#put(path, undefined);
-    } else if (event === 'entries') {
-      const { set, gone } = json as ServiceChanges;
-      for (const [path, entry] of set) this.#put(path, entry);
-      for (const path of gone) this.#put(path, undefined);
-    }
-    this.connection(true);
-  }
-
-  /** Whether anything is different since the last call. */
-  takeChange(): boolean {
-    const isChanged = this.#isChanged;
-    this.#isChanged = false;
-    return isChanged;
-  }
-
-  /**
-   * What has happened since the last call, for screen readers: nothing of what was there when the page began.
-   */
-  takeSpoken(): readonly string[] {
-    return this.#spoken.splice(0);
-  }
-
-  #put(path: string, entry: ServiceEntry | undefined): void {
-    const before = this.entries.get(path);
-    this.#unconfirmed.delete(path);
-    if (JSON.stringify(entry) === JSON.stringify(before)) return;
-    this.#isChanged = true;
-    if (entry) this.entries.set(path, entry);
-    else this.entries.delete(path);
-    const { service, id } = entry ?? before ?? {};
-    const change = changeOf(before, entry);
-    if (id != null && this.store.isWhole && change !== undefined)
-      this.#spoken.push(`${service} ${id} ${change}`);
-  }
-}
 
 /** Instances that are shown together. */
 export interface SeenService {
@@ -109,11 +30,15 @@ export function stateOf({ instance, isDubboFolder }: ServiceEntry): InstanceStat
   return instance?.state ?? (isDubboFolder ? 'of a Dubbo interface' : 'damaged');
 }
 
-/** What has happened to an instance, as a verb; undefined where that is not announced. */
-function changeOf(before: ServiceEntry | undefined, after: ServiceEntry | undefined): string | undefined {
-  if (before === undefined || after === undefined) return after ? 'has come' : 'has gone';
-  const state = stateOf(after);
-  return state === stateOf(before) ? undefined : `is ${state}`;
+/** What has happened to an instance; undefined where that is not announced. */
+export function changeText(
+  before: ServiceEntry | undefined,
+  after: ServiceEntry | undefined,
+): string | undefined {
+  const { service, id = null } = after ?? before ?? {};
+  const state = after && stateOf(after);
+  if (id === null || (before && after && state === stateOf(before))) return undefined;
+  return `${service} ${id} ${!before ? 'has come' : !after ? 'has gone' : `is ${state}`}`;
 }
 
 /** Whose lease an instance is, in words; none where neither it nor the discovery tree says. */

@@ -234,6 +234,7 @@ export interface WireHello {
   readonly epoch: string;
   /** @default false */
   readonly hasServices?: boolean;
+  readonly hasConfigurations?: boolean;
   readonly writesData?: boolean;
   readonly instance: WireInstance | null;
   /** Null while the cluster has never been read. */

@@ -13,11 +13,12 @@ export interface FeedInstance {
 }
 
 /**
- * What a console has in addition to the cluster: a page of services, and whether holders of the token may change
+ * What a console has in addition to the cluster: its further pages, and whether holders of the token may change
  * shared data.
  */
 export interface ConsoleOffers {
   readonly hasServices?: true | undefined;
+  readonly hasConfigurations?: true | undefined;
   readonly writesData?: true | undefined;
 }
 

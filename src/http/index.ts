@@ -37,6 +37,7 @@ export type { DatumRecord } from '../shared-data/entry.js';
 export type { Address, Kind, Lifespan } from '../shared-data/layout.js';
 export type { DataEntry, DatumHead, DatumReport, SharedDataReport } from '../shared-data/report.js';
 export type { Scalar } from '../shared-data/scalar-codec.js';
+export type { ConfigurationsSource } from './configurations-api.js';
 export { type DiscoveryAppOptions, discoveryApp } from './curator/discovery-app.js';
 export { DISCOVERY_OPENAPI } from './curator/discovery-openapi.js';
 export {

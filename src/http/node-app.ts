@@ -3,6 +3,7 @@ import type { Clock } from '../base/clock.js';
 import type { ClusterView } from '../monitor/cluster-view.js';
 import { type NodeHealth, nodeHealthJson, type WatchedNode } from '../runtime/node-monitor.js';
 import { clusterApi } from './cluster-api.js';
+import { type ConfigurationsSource, configurationsApi } from './configurations-api.js';
 import { consoleAssets } from './console-assets.js';
 import { type DataSource, dataApi } from './data-api.js';
 import { answerFailures, HttpProblem, PLAIN, problemResponse, route } from './problem.js';
@@ -38,6 +39,8 @@ export interface NodeAppOptions {
    * @default no page
    */
   readonly services?: (ServicesSource & { readonly allowWrites?: boolean | undefined }) | undefined;
+  /** What the page of configurations at `/configurations` shows, secrets too. @default no page */
+  readonly configurations?: ConfigurationsSource | undefined;
   /**
    * Which shared data the console may change, and whether it may, with the token, which is needed then.
    * @default none
@@ -84,6 +87,7 @@ export function nodeApp(options: NodeAppOptions): Hono {
     metrics,
     cluster,
     services,
+    configurations,
     data,
     token,
     hosts,
@@ -128,8 +132,13 @@ export function nodeApp(options: NodeAppOptions): Hono {
     app.route('/', shardsApi({ clock, shards, monitor, writes, streams }));
   }
   if (metrics) metricsRoute(app, metrics);
-  if (cluster || services)
-    app.route('/', consoleAssets({ '/': cluster && 'main', '/services': services && 'services' }));
+  const pages = {
+    '/': cluster && ('main' as const),
+    '/services': services && ('services' as const),
+    '/configurations': configurations && ('configurations' as const),
+  };
+  if (cluster || services || configurations) app.route('/', consoleAssets(pages));
+  if (configurations) app.route('/', configurationsApi({ ...configurations, clock, streams }));
   if (services) {
     const writes = pageAccess(services.allowWrites, token, 'allowWrites');
     app.route('/', servicesApi({ ...services, clock, writes, streams }));
@@ -137,7 +146,11 @@ export function nodeApp(options: NodeAppOptions): Hono {
   if (data)
     app.route('/', dataApi({ ...data, clock, writes: pageAccess(data.allowWrites, token, 'allowWrites') }));
   if (cluster) {
-    const offers = { hasServices: services && (true as const), writesData: data?.allowWrites || undefined };
+    const offers = {
+      hasServices: services && (true as const),
+      hasConfigurations: configurations && (true as const),
+      writesData: data?.allowWrites || undefined,
+    };
     const instance = monitor && { monitor, json: () => healthBody(monitor.health(), 'ready', clock) };
     const api = clusterApi({ clock, cluster, streams, instance, offers });
     route(app, '/api/leases', { GET: ({ req }) => api.leases(req.raw) });

@@ -7,10 +7,10 @@ import { ServiceDirectory } from '../services/service-directory.js';
 import { DEFAULT_BASE_PATH } from '../services/service-path.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { readJson } from './curator/instance-json.js';
+import { entryEvents } from './entry-feed.js';
 import { HttpProblem, PLAIN, route } from './problem.js';
 import { checkWrite, type PageAccess } from './server/access.js';
 import type { OpenStreams } from './server/open-streams.js';
-import { serviceEvents } from './service-feed.js';
 
 /** What the page of services shows. */
 export interface ServicesSource {
@@ -56,7 +56,7 @@ export function servicesApi({
       return new Response(null, { status: 204, headers: PLAIN });
     };
   route(app, '/api/services', {
-    GET: ({ req }) => streams.answer(req.raw, (gone) => serviceEvents({ clock, tree, hello }, gone)),
+    GET: ({ req }) => streams.answer(req.raw, (gone) => entryEvents({ clock, tree, hello }, gone)),
   });
   route(app, '/api/services/:name/:id/enabled', {
     PUT: change(async (name, id, request) => {

@@ -1,11 +1,12 @@
 import { systemClock } from '../../src/base/system.js';
+import { EntriesModel } from '../../src/console/entries-model.js';
+import type { ServiceEntry } from '../../src/console/entries-wire.js';
 import { Feed, type FeedState } from '../../src/console/feed.js';
-import { ServicesModel } from '../../src/console/services-model.js';
-import type { ServiceEntry } from '../../src/console/services-wire.js';
+import { changeText } from '../../src/console/services-model.js';
 
 /** What the page of services would know, read from a server as the page does it. */
 export interface FollowedServices {
-  readonly model: ServicesModel;
+  readonly model: EntriesModel<ServiceEntry>;
   /** The states of the connection, in order. */
   readonly states: FeedState[];
   /** What stands at the place of an instance of the service `orders`. */
@@ -20,7 +21,7 @@ export function followServices(
   url: string,
   headers: Readonly<Record<string, string>> = {},
 ): FollowedServices {
-  const model = new ServicesModel(systemClock);
+  const model = new EntriesModel<ServiceEntry>(systemClock, changeText);
   const states: FeedState[] = [];
   const closing = new AbortController();
   const feed = new Feed({

@@ -256,3 +256,23 @@ export class ScriptedZooKeeper implements ZooKeeper {
     }
   }
 }
+
+/** Of a client that names no session. */
+export class AnySession extends ScriptedZooKeeper {
+  override read(path: string, call: CallOptions = {}) {
+    return super.read(path, { ...call, sessionId: 'a' });
+  }
+
+  override children(path: string, call: CallOptions = {}) {
+    return super.children(path, { ...call, sessionId: 'a' });
+  }
+
+  override ensurePath(path: string, call: CallOptions = {}) {
+    return super.ensurePath(path, { ...call, sessionId: 'a' });
+  }
+
+  /** One after the other: an operation may create the parent of the next one. */
+  override async multi(operations: readonly MultiOperation[], call: CallOptions = {}) {
+    for (const each of operations) await super.multi([each], { ...call, sessionId: 'a' });
+  }
+}

@@ -1,6 +1,6 @@
 import { ConfigError, explain } from '../../base/errors.js';
 import type { NodeServer } from '../../http/node-server.js';
-import { DEFAULT_LISTEN_ADDRESS, reachableUrl } from '../../settings/listen-address.js';
+import { DEFAULT_LISTEN_ADDRESS, isLoopback, reachableUrl } from '../../settings/listen-address.js';
 import { say } from '../kit/answer.js';
 import { type Call, connectTo, interruptible, interruption, logEnd, reported } from '../kit/call.js';
 import { loggerFor } from '../log/logger.js';
@@ -27,6 +27,7 @@ export async function consoleCommand(call: Call<ConsoleOptions>): Promise<number
     provider,
     zookeeper,
     consoleData,
+    configRoot,
   } = settings;
   if (!isVisible(settings))
     throw new ConfigError(
@@ -57,6 +58,11 @@ export async function consoleCommand(call: Call<ConsoleOptions>): Promise<number
         cluster: () => cluster.open(),
         metrics: new ClusterMetrics(() => cluster.open()),
         services: connected && { zookeeper: connected, basePath: zookeeper?.basePath, allowWrites },
+        // A page with secrets is for this machine, or for holders of the token.
+        configurations:
+          connected && (bearerTokenFile !== undefined || isLoopback(listen.host))
+            ? { zookeeper: connected, random: io.random, root: configRoot }
+            : undefined,
         data: connected &&
           consoleData && { zookeeper: connected, roots: consoleData, random: io.random, allowWrites },
         // The page shows that the store is away: no line for every request.

@@ -41,7 +41,7 @@ export function DataPanel({ tree, frame, isWritable }: DataProps) {
     search('Entries that contain', 'containing …', filter, setFilter),
     quiet(tree?.data ? sum : 'It cannot be read at present.'),
     h('p', { role: 'status' }, notice),
-    h('div', { class: 'folders' }, h(Folders, { folders, columns: COLUMNS, filter })),
+    h('div', { class: 'folders' }, h(Folders, { folders, filter })),
   );
 }
 
@@ -55,6 +55,7 @@ function folderOf(root: string, datum: WireDatum, change: Change | undefined): F
     note: [scope ? `of scope ${scope}` : '', lifespan, kind ?? 'unknown'].filter(Boolean).join(' '),
     problem,
     count: String(size),
+    columns: COLUMNS,
     rows: entries.map((entry) => rowOf(entry, change && toolsOf(root, datum, entry, change))),
     more: size - entries.length,
     isOpenAtFirst: size <= MAX_OPEN && kind !== null,

@@ -1,6 +1,11 @@
-import { type ComponentChildren, h } from 'preact';
+import { type ComponentChildren, Fragment, h, render } from 'preact';
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { bad, flag, mark, memo, note, quiet } from './ui.js';
+import { find } from './find.js';
+import type { Frame } from './frame.js';
+import { bad, flag, mark, memo, note, quiet, search } from './ui.js';
+
+/** A text that is shown without having to be opened, in characters. */
+const SHORT = 60;
 
 /** Rows under a heading that can be closed. */
 export interface Folder {
@@ -9,6 +14,8 @@ export interface Folder {
   readonly note: string;
   readonly problem: string | null;
   readonly count: string;
+  /** The headings of the columns. */
+  readonly columns: readonly string[];
   readonly rows: readonly Row[];
   /** How many more there are than these. */
   readonly more: number;
@@ -28,21 +35,19 @@ export interface Row {
 
 interface FoldersProps {
   readonly folders: readonly Folder[];
-  /** The headings of the columns. */
-  readonly columns: readonly string[];
   /** Words: only rows that have all of them, with their headings, are shown, in folders that are open. */
   readonly filter: string;
 }
 
 /** Folders of rows that change while one looks at them, and can be filtered. */
-export function Folders({ folders, columns, filter }: FoldersProps) {
+export function Folders({ folders, filter }: FoldersProps) {
   // A button is replaced with its row: the keyboard focus goes to the new one.
   const focused = document.activeElement?.closest<HTMLElement>('[data-key]')?.dataset.key;
   useLayoutEffect(() => {
     if (focused !== undefined && document.activeElement === document.body)
       document.querySelector<HTMLElement>(`[data-key="${CSS.escape(focused)}"]`)?.focus();
   });
-  const draw = () => folders.map((folder) => h(FolderDetails, { key: folder.key, folder, columns, filter }));
+  const draw = () => folders.map((folder) => h(FolderDetails, { key: folder.key, folder, filter }));
   return useMemo(draw, [folders, filter]);
 }
 
@@ -51,8 +56,8 @@ interface FolderProps extends Omit<FoldersProps, 'folders'> {
 }
 
 /** The filter opens and closes it; in between it stays as the reader leaves it. */
-function FolderDetails({ folder, columns, filter }: FolderProps) {
-  const { title, problem, count, rows, more } = folder;
+function FolderDetails({ folder, filter }: FolderProps) {
+  const { title, problem, count, columns, rows, more } = folder;
   const [isOpenAtFirst] = useState(folder.isOpenAtFirst);
   const keyOf = ({ path, text }: Row) => `${path}\n${text}`;
   // The first rows are not new.
@@ -104,3 +109,61 @@ export function rowButton(act: string, what: string, path: string, onClick: () =
   const key = { 'aria-label': `${act} ${what}`, 'data-key': `${act} ${path}` };
   return h('button', { type: 'button', ...key, onClick }, act);
 }
+
+/** Others' text: at once where it is short, else behind its beginning, or what it says in short. */
+export function payload(path: string, text: string, short = `${text.slice(0, SHORT)}…`) {
+  if (text.length <= SHORT) return code(text);
+  return h('details', null, h('summary', { 'data-key': `text ${path}` }, code(short)), code(text));
+}
+
+/** A text whose lines may end at its punctuation: JSON has no spaces. */
+function code(text: string) {
+  const parts = text.split(/(?<=[,;:{}[\]&])/);
+  return h(
+    'code',
+    null,
+    parts.map((part) => [part, h('wbr', null)]),
+  );
+}
+
+interface FoldersPageProps {
+  readonly frame: Frame;
+  readonly heading: string;
+  /** The text in the header. */
+  readonly settings: string;
+  /** What is next to the heading. */
+  readonly tools: ComponentChildren;
+  readonly placeholder: string;
+  readonly notice: string;
+  /** Undefined while they are not known. */
+  readonly folders: readonly Folder[] | undefined;
+  /** Shown without folders. */
+  readonly none: string;
+}
+
+/** Draws a page that consists of folders. */
+export function drawFoldersPage({ frame, heading, folders, ...texts }: FoldersPageProps): void {
+  const { settings, tools, placeholder, notice, none } = texts;
+  const content = [
+    h(
+      'div',
+      { class: 'bar-of-tools' },
+      h('h2', null, heading),
+      tools,
+      search('Filter', `Filter: ${placeholder}`, frame.filter, frame.filterBy, true),
+    ),
+    h('p', { class: 'bad', id: 'notice', role: 'alert' }, notice),
+    !folders?.length && h('p', { class: 'empty quiet' }, none),
+    h(
+      'div',
+      { class: 'panel folders', id: heading.toLowerCase() },
+      folders && h(Folders, { folders, filter: frame.filter }),
+    ),
+  ];
+  render(settings, find('settings'));
+  render(h(Fragment, null, content), find('content'));
+}
+
+/** Leads to the first folder that the filter has left. */
+export const focusFolder = () =>
+  document.querySelector<HTMLElement>('.folders details:not([hidden]) summary')?.focus();

@@ -71,9 +71,12 @@ export class Frame {
     this.page.draw();
   };
 
-  /** Leads to another page. */
-  link(href: string, text: string): void {
-    render(h('a', { href }, text), find('pages'));
+  /** Leads to other pages. */
+  links(pages: readonly (readonly [href: string, text: string])[]): void {
+    render(
+      pages.map(([href, text]) => h('a', { href }, text)),
+      find('pages'),
+    );
   }
 
   /**

@@ -87,7 +87,9 @@ class Console {
     root.dataset.layout = nodes.length === 0 ? 'none' : density;
     root.toggleAttribute('data-details', seen !== undefined);
     document.title = `${nodes.length > 0 ? `${byState.get('held')?.length ?? 0}/${nodes.length} held · ` : ''}nodelease`;
-    if (model.hello?.hasServices) frame.link('services', 'Services');
+    const { hasServices, hasConfigurations } = model.hello ?? {};
+    const pages = [hasServices && 'Services', hasConfigurations && 'Configurations'];
+    frame.links(pages.flatMap((page) => (page ? [[page.toLowerCase(), page]] : [])));
     render(settingsText(model), find('settings'));
 
     const grid = {

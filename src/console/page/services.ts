@@ -1,25 +1,23 @@
-import { Fragment, h, render } from 'preact';
+import { h } from 'preact';
+import { EntriesModel } from '../entries-model.js';
+import type { ServiceEntry } from '../entries-wire.js';
 import { browserClock } from '../page-clock.js';
 import {
   addressText,
+  changeText,
   countText,
   leaseText,
   type SeenService,
-  ServicesModel,
   servicesIn,
   stateOf,
 } from '../services-model.js';
-import type { ServiceEntry } from '../services-wire.js';
-import { find } from './find.js';
-import { type Folder, Folders, type Row, rowButton } from './folders.js';
+import { drawFoldersPage, type Folder, focusFolder, payload, type Row, rowButton } from './folders.js';
 import { Frame } from './frame.js';
 import { question } from './question.js';
-import { bad, mark, note, search } from './ui.js';
+import { bad, mark, note } from './ui.js';
 
 /** With more instances than this altogether the services are closed at first. */
 const MAX_OPEN = 100;
-/** A text that is shown without having to be opened, in characters. */
-const SHORT = 60;
 const COLUMNS = ['Instance', 'Address', 'Lease', 'Payload', 'Actions'];
 const MARKS = {
   enabled: 'held',
@@ -34,13 +32,13 @@ const WARNING =
 
 /** The page of services: draws what the stream brings, and asks for changes. */
 class ServicesPage {
-  readonly #model = new ServicesModel(browserClock);
+  readonly #model = new EntriesModel<ServiceEntry>(browserClock, changeText);
   readonly #frame: Frame = new Frame({
     stream: API,
     what: 'the services',
     model: this.#model,
     draw: () => this.#draw(),
-    focusFound: () => document.querySelector<HTMLElement>('#services details:not([hidden]) summary')?.focus(),
+    focusFound: focusFolder,
     onEscape: () => this.#frame.filterBy(''),
   });
   /** Undefined until all services have been read once: how many there are decides what is open at first. */
@@ -50,37 +48,29 @@ class ServicesPage {
   /** Continues while the page is open. */
   start(): void {
     document.title = 'services · nodelease';
-    if (location.pathname.endsWith('/services')) this.#frame.link('./', 'Node ids');
+    if (location.pathname.endsWith('/services')) this.#frame.links([['./', 'Node ids']]);
     this.#frame.start();
   }
 
   #draw(): void {
     const { about, store, entries } = this.#model;
-    const { announcer, filter, filterBy } = this.#frame;
-    for (const text of this.#model.takeSpoken()) announcer.say(text);
+    for (const text of this.#model.takeSpoken()) this.#frame.announcer.say(text);
     if ((this.#folders || store.isWhole) && this.#model.takeChange()) {
       const services = servicesIn(entries);
       const isOpenAtFirst = entries.size - services.length <= MAX_OPEN;
       this.#folders = services.map((service) => this.#folder(service, isOpenAtFirst));
     }
-    const folders = this.#folders;
     const access = about?.writes ? 'Changes need the token' : 'Read-only: started without --allow-writes';
-    const none = folders ? `There are no services below ${about?.path}.` : 'Connecting …';
-    const list = folders && h(Folders, { folders, columns: COLUMNS, filter });
-    const content = [
-      h(
-        'div',
-        { class: 'bar-of-tools' },
-        h('h2', null, 'Services'),
-        h('p', { class: 'quiet', id: 'access' }, about && access),
-        search('Filter the instances', 'Filter: orders, disabled, …', filter, filterBy, true),
-      ),
-      h('p', { class: 'bad', id: 'notice', role: 'alert' }, this.#notice),
-      !folders?.length && h('p', { class: 'empty quiet' }, none),
-      h('div', { class: 'panel folders', id: 'services' }, list),
-    ];
-    render(this.#settings(), find('settings'));
-    render(h(Fragment, null, content), find('content'));
+    drawFoldersPage({
+      frame: this.#frame,
+      heading: 'Services',
+      settings: this.#settings(),
+      tools: h('p', { class: 'quiet', id: 'access' }, about && access),
+      placeholder: 'orders, disabled, …',
+      notice: this.#notice,
+      folders: this.#folders,
+      none: this.#folders ? `There are no services below ${about?.path}.` : 'Connecting …',
+    });
   }
 
   #settings(): string {
@@ -96,7 +86,17 @@ class ServicesPage {
   #folder({ service: { service, problem }, instances }: SeenService, isOpenAtFirst: boolean): Folder {
     const rows = [...instances].map(([path, entry]) => this.#row(entry, path));
     const count = countText([...instances.values()]);
-    return { key: service, title: service, note: '', problem, count, rows, more: 0, isOpenAtFirst };
+    return {
+      key: service,
+      title: service,
+      note: '',
+      problem,
+      count,
+      columns: COLUMNS,
+      rows,
+      more: 0,
+      isOpenAtFirst,
+    };
   }
 
   #row(entry: ServiceEntry, path: string): Row {
@@ -139,22 +139,6 @@ class ServicesPage {
   async #change(url: string, request: RequestInit): Promise<void> {
     this.#notice = await this.#frame.change(url, request);
   }
-}
-
-/** Others' text: at once where it is short, else behind its beginning, or what it says in short. */
-function payload(path: string, text: string, short = `${text.slice(0, SHORT)}…`) {
-  if (text.length <= SHORT) return code(text);
-  return h('details', null, h('summary', { 'data-key': `text ${path}` }, code(short)), code(text));
-}
-
-/** A text whose lines may end at its punctuation: JSON has no spaces. */
-function code(text: string) {
-  const parts = text.split(/(?<=[,;:{}[\]&])/);
-  return h(
-    'code',
-    null,
-    parts.map((part) => [part, h('wbr', null)]),
-  );
 }
 
 new ServicesPage().start();

@@ -1,4 +1,4 @@
-import type { LeaseClaim, ServiceEntry } from '../../console/services-wire.js';
+import type { LeaseClaim, ServiceEntry } from '../../console/entries-wire.js';
 import { dubboText, isDubboFolder } from '../../services/instance/dubbo-instance.js';
 import { decodeInstance } from '../../services/instance/instance-codec.js';
 import { isInService, jsonPayload } from '../../services/instance/payload-codec.js';
@@ -62,7 +62,7 @@ function countOf(value: unknown): number | null {
   return Number.isSafeInteger(count) && (count as number) >= 0 ? (count as number) : null;
 }
 
-/** A copy of the beginning: a substring keeps the whole text in memory. */
-function excerpt(text: string): string {
-  return Buffer.from(text.slice(0, MAX_TEXT)).toString();
+/** A copy of the beginning, where it is long: a substring keeps the whole text in memory. */
+export function excerpt(text: string): string {
+  return text.length > MAX_TEXT ? `${Buffer.from(text.slice(0, MAX_TEXT - 1))}…` : text;
 }

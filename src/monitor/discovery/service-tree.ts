@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../base/clock.js';
 import { Listeners } from '../../base/listeners.js';
-import type { ServiceEntry, ServicesStatus } from '../../console/services-wire.js';
+import type { EntriesStatus, ServiceEntry } from '../../console/entries-wire.js';
 import { NodeWatcher } from '../../discovery/node-watcher.js';
 import { ChildrenView } from '../../zookeeper/children-view.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
@@ -42,7 +42,7 @@ export class ServiceTree {
     return this.#entries;
   }
 
-  get status(): ServicesStatus {
+  get status(): EntriesStatus {
     const { zookeeper, basePath } = this.options;
     const { state } = zookeeper;
     const away = ('problem' in state && state.problem) || 'there is no connection to ZooKeeper';

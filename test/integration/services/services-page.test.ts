@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { systemClock, systemRandom } from '../../../src/base/system.js';
+import type { ServiceEntry } from '../../../src/console/entries-wire.js';
 import { leaseText, servicesIn } from '../../../src/console/services-model.js';
-import type { ServiceEntry } from '../../../src/console/services-wire.js';
 import {
   type DiscoveryServer,
   type DiscoveryServerOptions,

@@ -1,6 +1,5 @@
 import type { Clock } from '../base/clock.js';
-import type { ServiceChanges, ServiceEntry, ServicesHello } from '../console/services-wire.js';
-import type { ServiceTree } from '../monitor/discovery/service-tree.js';
+import type { EntriesHello, EntriesStatus, EntryChanges } from '../console/entries-wire.js';
 import { eventStream, message, RETRY } from './event-stream.js';
 
 /** Entries in one message at most: the memory that a slow client takes, at some 3 KB each. */
@@ -8,19 +7,29 @@ const ENTRIES = 200;
 /** A tree that is being read has news all the time. */
 const PAUSE_MS = 100;
 
+/** What is followed: `follow` calls its listener whenever something may have changed. */
+interface EntryTree<Entry> {
+  /** By path. An entry that has not changed is the same object. */
+  readonly entries: ReadonlyMap<string, Entry>;
+  readonly status: EntriesStatus;
+  follow(listener: () => void): () => void;
+}
+
+interface EntryFeedOptions<Entry> {
+  readonly clock: Clock;
+  readonly tree: EntryTree<Entry>;
+  readonly hello: EntriesHello;
+}
+
 /**
- * The services as server-sent events, for one client: `hello`, then `entries` and `status` whenever they are
- * different.
+ * The entries of a tree as server-sent events, for one client: `hello`, then `entries` and `status` whenever
+ * they are different.
  */
-export function serviceEvents(
-  {
-    clock,
-    tree,
-    hello,
-  }: { readonly clock: Clock; readonly tree: ServiceTree; readonly hello: ServicesHello },
+export function entryEvents<Entry>(
+  { clock, tree, hello }: EntryFeedOptions<Entry>,
   gone: AbortSignal,
 ): AsyncGenerator<Uint8Array, void> {
-  const sent = new Map<string, ServiceEntry>();
+  const sent = new Map<string, Entry>();
   let sentStatus: string | undefined;
   function* news() {
     if (sentStatus === undefined) yield* message('hello', hello, RETRY);
@@ -34,10 +43,10 @@ export function serviceEvents(
 }
 
 /** Notes in `sent` what is yielded. */
-export function* changesSince(
-  sent: Map<string, ServiceEntry>,
-  entries: ReadonlyMap<string, ServiceEntry>,
-): Generator<ServiceChanges> {
+export function* changesSince<Entry>(
+  sent: Map<string, Entry>,
+  entries: ReadonlyMap<string, Entry>,
+): Generator<EntryChanges<Entry>> {
   const gone = [...sent.keys()].filter((path) => !entries.has(path));
   for (const path of gone) sent.delete(path);
   if (gone.length > 0) yield { set: [], gone };

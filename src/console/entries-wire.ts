@@ -1,18 +1,18 @@
-// What `/api/services` sends to the page of services. These shapes are here because the page is compiled
-// for browsers, without the server's types; the server writes by them.
+// What `/api/services` and `/api/configurations` send to their pages. These shapes are here because the pages
+// are compiled for browsers, without the server's types; the server writes by them.
 
 /** The first event, `hello`. */
-export interface ServicesHello {
+export interface EntriesHello {
   /** The connect string. */
   readonly zookeeper: string;
-  /** The parent of all services, within the chroot. */
+  /** The parent of all services, or contexts, within the chroot. */
   readonly path: string;
   /** Whether clients with the token may change anything. */
   readonly writes: boolean;
 }
 
-/** The event `status`: how far the tree of services is known. */
-export interface ServicesStatus {
+/** The event `status`: how far the tree is known. */
+export interface EntriesStatus {
   readonly state: 'ok' | 'failing';
   /** Why it cannot be read. */
   readonly problem: string | null;
@@ -23,8 +23,8 @@ export interface ServicesStatus {
 }
 
 /** The event `entries`: new or different ones, and the paths of the ones that have gone. */
-export interface ServiceChanges {
-  readonly set: readonly (readonly [path: string, entry: ServiceEntry])[];
+export interface EntryChanges<Entry> {
+  readonly set: readonly (readonly [path: string, entry: Entry])[];
   readonly gone: readonly string[];
 }
 
@@ -69,4 +69,57 @@ export interface InstanceFacts {
 export interface LeaseClaim {
   readonly nodeId: number;
   readonly version: number | null;
+}
+
+/** An entry of `/api/configurations`: a context by its name, a key by `<context>/<key>`. */
+export type ConfigEntry = ConfigContext | ConfigKey;
+
+export interface ConfigContext {
+  readonly context: string;
+  /** The current one; 0 for none. */
+  readonly revision: number;
+  /** How many it has. */
+  readonly keys: number;
+  /** The nodes that run it, and those that should. */
+  readonly nodes: readonly ConfigNode[];
+  readonly problem: string | null;
+}
+
+/** See `NodeRevisions`. */
+export interface ConfigNode {
+  readonly nodeId: number;
+  /** The most specific context that it follows. */
+  readonly follows: string;
+  /** What it runs, by context. */
+  readonly revisions: Readonly<Record<string, number>>;
+  readonly at: string;
+  /** The contexts of which it runs an earlier revision than the current one. */
+  readonly behind: readonly string[];
+}
+
+export interface ConfigKey {
+  readonly context: string;
+  readonly key: string;
+  /** At most 2,000 characters. */
+  readonly value: string;
+}
+
+/** What `/api/configurations/<context>?from=3&to=5` answers. */
+export interface ConfigHistory {
+  /** Those that are kept, the newest first. */
+  readonly revisions: readonly {
+    readonly revision: number;
+    readonly at: string;
+    readonly author: string;
+    readonly message: string;
+    readonly keys: readonly string[];
+  }[];
+  readonly from: number;
+  readonly to: number;
+  /** What differs between the two; null: not set. */
+  readonly changes: readonly {
+    readonly key: string;
+    readonly old: string | null;
+    readonly new: string | null;
+  }[];
 }

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import type { ServiceEntry } from '../console/services-wire.js';
-import { changesSince } from './service-feed.js';
+import type { ServiceEntry } from '../console/entries-wire.js';
+import { changesSince } from './entry-feed.js';
 
 const entry = (id: string): ServiceEntry => {
   return { service: 'orders', id, instance: null, text: null, sessionId: null, node: null, problem: null };

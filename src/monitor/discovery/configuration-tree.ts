@@ -1,0 +1,109 @@
+import { isDeepStrictEqual } from 'node:util';
+import { concurrently } from '../../base/concurrently.js';
+import { explain } from '../../base/errors.js';
+import { Listeners } from '../../base/listeners.js';
+import { type FleetReport, readFleet } from '../../configuration/fleet.js';
+import { historyPath } from '../../configuration/layout.js';
+import { type ConfigPlace, readContexts } from '../../configuration/read-contexts.js';
+import type { ConfigEntry, EntriesStatus } from '../../console/entries-wire.js';
+import { CALLS_AT_ONCE } from '../../zookeeper/call-limits.js';
+import { isFault } from '../../zookeeper/zookeeper-error.js';
+import { ScanLoop } from '../scan-loop.js';
+import { excerpt } from './service-entry.js';
+
+/** How long a scan waits for a connection, in milliseconds. */
+const CONNECT_MS = 2_000;
+/** The pause after a scan, in multiples of its duration, and its minimum: a key takes two requests. */
+const PAUSE = { factor: 4, minMs: 2_000 };
+const UNREAD: EntriesStatus = { state: 'ok', problem: null, isWhole: false, isPartial: false };
+
+/**
+ * All contexts below a root, their keys, and the nodes that run them, read every two seconds while there is a
+ * listener. Changes nothing.
+ */
+export class ConfigurationTree {
+  /** A context by its name, a key by `<context>/<key>`. An entry that has not changed is the same object. */
+  entries: ReadonlyMap<string, ConfigEntry> = new Map();
+  status = UNREAD;
+  readonly #listeners = new Listeners<void>();
+  readonly #loop: ScanLoop;
+  #followers = 0;
+
+  constructor(private readonly place: ConfigPlace) {
+    this.#loop = new ScanLoop((signal) => this.#scan(signal), place.clock);
+  }
+
+  /** Calls `listener` after each scan until the returned function is called. It must not throw. */
+  follow(listener: () => void): () => void {
+    // What was read for earlier followers may be old.
+    if (this.#followers === 0) [this.entries, this.status] = [new Map(), UNREAD];
+    this.#followers += 1;
+    const forget = this.#listeners.add(listener);
+    const release = this.#loop.use();
+    return () => {
+      this.#followers -= 1;
+      forget();
+      release();
+    };
+  }
+
+  async #scan(signal: AbortSignal): Promise<number> {
+    const { zookeeper, clock } = this.place;
+    const begun = clock.monotonic();
+    try {
+      await zookeeper.whenConnected({ timeoutMs: CONNECT_MS, signal });
+      this.entries = await this.#read(signal);
+      this.status = { ...UNREAD, isWhole: true };
+    } catch (error) {
+      signal.throwIfAborted();
+      this.status = { ...this.status, state: 'failing', problem: explain(error) };
+    }
+    this.#listeners.notify();
+    return Math.max(PAUSE.minMs, PAUSE.factor * (clock.monotonic() - begun));
+  }
+
+  async #read(signal: AbortSignal): Promise<ReadonlyMap<string, ConfigEntry>> {
+    const { zookeeper, root } = this.place;
+    const fleets = await readFleet(zookeeper, root, { signal });
+    // A context without values may still have its history.
+    const names = [root, historyPath(root)].map((path) => zookeeper.children(path, { signal }));
+    const found = (await Promise.all(names)).flatMap((each) => each ?? []).filter((name) => name[0] !== '.');
+    const contexts = [...new Set([...found, ...fleets.map(({ context }) => context)])].sort();
+    const read = await concurrently(
+      contexts,
+      CALLS_AT_ONCE,
+      async (context, own) => {
+        const { values, ...facts } = await this.#readContext(context, own);
+        const keys = values.map(([key, { value }]) => ({ context, key, value: excerpt(value) }));
+        return [{ context, nodes: nodesOf(context, fleets), ...facts }, ...keys];
+      },
+      signal,
+    );
+    return new Map(
+      read.flat().map((entry: ConfigEntry) => {
+        const path = 'key' in entry ? `${entry.context}/${entry.key}` : entry.context;
+        const before = this.entries.get(path);
+        return [path, before && isDeepStrictEqual(entry, before) ? before : entry];
+      }),
+    );
+  }
+
+  async #readContext(context: string, signal: AbortSignal) {
+    try {
+      const { values, revisions } = await readContexts(this.place, [context], undefined, { signal });
+      const revision = revisions[context] ?? 0;
+      return { revision, keys: values.size, problem: null, values: [...values] };
+    } catch (error) {
+      if (!isFault(error, 'no-auth')) throw error;
+      return { revision: 0, keys: 0, problem: 'may not be read', values: [] };
+    }
+  }
+}
+
+/** The nodes that run a context, or should. */
+const nodesOf = (context: string, fleets: readonly FleetReport[]) =>
+  fleets.flatMap(({ context: follows, nodes }) =>
+    nodes
+      .filter(({ revisions, behind }) => context in revisions || behind.includes(context))
+      .map((node) => ({ ...node, follows })),
+  );
