@@ -127,9 +127,9 @@ export async function scale(
 }
 
 /**
- * How to make sure that no node id of a range is in use as a fixed one. Only those are found that are announced
- * in the discovery tree at this moment. It throws {ConfigError} when one is, {StoreUnusableError} when that is
- * unknown, {StoreError}.
+ * How to make sure that no node id of a range is in use as a fixed one. Only those are found that are
+ * announced in the discovery tree at this moment. It throws {ConfigError} when one is, {StoreUnusableError}
+ * when that is unknown, {StoreError}.
  */
 function staticCheck(session: StoreSession, settings: ZooKeeperSettings, io: Io): CheckStatic {
   return async (ids, signal) => {
