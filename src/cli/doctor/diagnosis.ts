@@ -127,7 +127,8 @@ export type Diagnosis = ReturnType<typeof diagnosis>;
 
 /**
  * Puts the findings together.
- * @param store its URL; null where node ids come from ZooKeeper alone: then there is nothing to say of a store
+ * @param store its URL; null where node ids come from ZooKeeper alone: then there is nothing to say of a
+ * store
  * @param findings on the store and the cluster in it
  */
 export function diagnosis(

@@ -6,7 +6,8 @@ import { capturedIo } from '../../../test/support/captured-io.js';
 import { inVirtualTime, seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
 import { holdNode } from '../../runtime/hold-node.js';
 import { runCommandLine } from '../commands/command-line.js';
-// Loaded before: while a library is loaded, the refusal of the connection may come later than the virtual time-out.
+// Loaded before: while a library is loaded, the refusal of the connection may come later than the virtual
+// time-out.
 import '../../zookeeper/connection/library-session.js';
 
 /** A port that takes no connections: the system refuses them at once. */

@@ -22,8 +22,8 @@ export function showChanges({ options, io }: Asker): ShowChange {
 }
 
 /**
- * The changes of the connection, and their colors. `watching`: all of the beginning has been shown. `expired`:
- * the session has ended; a new one shows what follows.
+ * The changes of the connection, and their colors. `watching`: all of the beginning has been shown.
+ * `expired`: the session has ended; a new one shows what follows.
  */
 const CONNECTION_COLORS = { watching: 'dim', lost: 'red', expired: 'red', restored: 'green' } as const;
 

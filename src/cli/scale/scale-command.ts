@@ -127,9 +127,9 @@ export async function scale(
 }
 
 /**
- * How to make sure that no node id of a range is in use as a fixed one. Only those are found that are announced
- * in the discovery tree at this moment. It throws {ConfigError} when one is, {StoreUnusableError} when that is
- * unknown, {StoreError}.
+ * How to make sure that no node id of a range is in use as a fixed one. Only those are found that are
+ * announced in the discovery tree at this moment. It throws {ConfigError} when one is, {StoreUnusableError}
+ * when that is unknown, {StoreError}.
  */
 function staticCheck(session: StoreSession, settings: ZooKeeperSettings, io: Io): CheckStatic {
   return async (ids, signal) => {
@@ -241,9 +241,9 @@ function reportSize(
   if (!json && forced.length > 0) say(io, `taken from their holders by force: ${retiringText(forced)}`);
   if (!json && widened) say(io, `a node id takes ${idWidth} bits in unique ids`);
   if (damaged.length === 0) return ExitCode.ok;
-  const left = `${pluralize(damaged.length, 'lease object')} left as damaged`;
   const ids = someOf(damaged.map(({ id }) => String(id)));
-  complain(io, `${left}: ${ids}; nodelease init --repair restores them`);
+  const left = `${pluralize(damaged.length, 'lease object')} left as damaged: ${ids}`;
+  complain(io, `${left}; nodelease init --repair restores them`);
   return ExitCode.storeUnusable;
 }
 
