@@ -102,7 +102,7 @@ function written(
   const append = (records: readonly Answer[], max: number): number => {
     const cut = records.findIndex((each) => {
       encode({ answers: [each] }, record, 0);
-      // The name in question is a pointer to it (RFC 1035, 4.1.4): a byte more than the empty name after the head.
+      // The name in question is a pointer to it (RFC 1035, 4.1.4): a byte more than the empty name.
       const start = each.name === '' ? record.writeUInt16BE(QUESTION, HEAD_BYTES - 1) - 2 : HEAD_BYTES;
       const fits = end + encode.bytes - start <= max;
       if (fits) end += record.copy(message, end, start, encode.bytes);
