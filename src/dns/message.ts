@@ -40,6 +40,8 @@ export type Transport = 'udp' | 'tcp';
 const HEAD_BYTES = 12;
 /** Of the second two bytes of the head. */
 const [RESPONSE, OPCODE] = [0x8000, 0x7800];
+/** A pointer to the question, which follows the head. */
+const QUESTION = 0xc000 | HEAD_BYTES;
 /** A query has one question and an OPT record. More records are decoded so far, to find the OPT. */
 const MAX_RECORDS = 16;
 /** What every client takes by UDP, what is sent to those that take more, and what TCP can carry. */
@@ -99,10 +101,12 @@ function written(
   // As many records as fit.
   const append = (records: readonly Answer[], max: number): number => {
     const cut = records.findIndex((each) => {
-      const bytes = encoded(each);
-      if (end + bytes.length > max) return true;
-      end += bytes.copy(message, end);
-      return false;
+      encode({ answers: [each] }, record, 0);
+      // The name in question is a pointer to it (RFC 1035, 4.1.4): a byte more than the empty name.
+      const start = each.name === '' ? record.writeUInt16BE(QUESTION, HEAD_BYTES - 1) - 2 : HEAD_BYTES;
+      const fits = end + encode.bytes - start <= max;
+      if (fits) end += record.copy(message, end, start, encode.bytes);
+      return !fits;
     });
     return cut < 0 ? records.length : cut;
   };
@@ -118,21 +122,13 @@ function written(
   let at = 2;
   for (const value of head) at = message.writeUInt16BE(value, at);
   const { type = '' } = question ?? {};
-  const bytes = Buffer.from(message.subarray(0, end));
+  const bytes = Buffer.allocUnsafe(end);
+  message.copy(bytes);
   return { bytes, type: TYPES.has(type) ? type : 'other', code, truncated, again };
 }
 
 /** The message and the record that are being written; no record is longer. */
 const [message, record] = [Buffer.alloc(TCP_BYTES), Buffer.alloc(2_048)];
-
-/** A record of a message: the name in question is a pointer to the question (RFC 1035, 4.1.4). */
-function encoded(each: Answer): Buffer {
-  encode({ answers: [each] }, record, 0);
-  if (each.name !== '') return record.subarray(HEAD_BYTES, encode.bytes);
-  // It takes one byte more than the empty name, which follows the head.
-  record.writeUInt16BE(0xc000 | HEAD_BYTES, HEAD_BYTES - 1);
-  return record.subarray(HEAD_BYTES - 1, encode.bytes);
-}
 
 /** The OPT record of a reply (RFC 6891). */
 function optOf(code: Reply['code']): OptAnswer {

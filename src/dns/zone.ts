@@ -1,4 +1,4 @@
-import { isIP, isIPv4 } from 'node:net';
+import { isIP } from 'node:net';
 import { type Answer, encode, type SrvAnswer } from 'dns-packet';
 import type { RandomSource } from '../base/clock.js';
 import { MAX_PORT } from '../base/ports.js';
@@ -48,23 +48,19 @@ export interface DnsView {
   readonly staleMs: number;
 }
 
-/** The settings of the answers. */
-export interface ZoneSettings {
+/** What names are answered from. */
+export interface Zone {
   /** In lower case, without a dot at its end. */
   readonly domain: string;
   /** How long others may keep an answer, in seconds. */
   readonly ttl: number;
   /** How long others may keep it that a name or a type does not exist, in seconds. */
   readonly negativeTtl: number;
-}
-
-/** What names are answered from. */
-export interface Zone extends ZoneSettings {
   readonly view: DnsView;
   readonly random: Pick<RandomSource, 'next'>;
 }
 
-/** The result of a lookup, before it is written as a message. The name of a record is '' for the one asked for. */
+/** The result of a lookup, before it is written. The name '' of a record is the name in question. */
 export interface Lookup {
   readonly code: 'NOERROR' | 'NXDOMAIN' | 'SERVFAIL' | 'REFUSED';
   readonly answers: Answer[];
@@ -169,30 +165,23 @@ function found(answers: Answer[], additionals: Answer[] = []): Lookup {
 }
 
 function addressRecords(endpoints: readonly Endpoint[], type: 'A' | 'AAAA', zone: Zone): Lookup {
-  const ttl = ttlOf(zone);
-  const hosts: string[] = [];
+  const hosts = new Set<string>();
   for (const { host } of turned(endpoints, zone)) {
-    if (hosts.length === MAX_ADDRESSES) break;
-    if ((typeOf(host) ?? type) === type && !hosts.includes(host)) hosts.push(host);
+    if ((typeOf(host) ?? type) === type) hosts.add(host);
+    if (hosts.size === MAX_ADDRESSES) break;
   }
-  const answers: Answer[] = [];
-  const add = (owner: string, addresses: readonly string[]) => {
-    for (const data of addresses) if (typeOf(data) === type) answers.push({ type, name: owner, ttl, data });
-  };
+  const ttl = ttlOf(zone);
+  const records = (name: string, addresses: Iterable<string>) =>
+    [...addresses].filter((data) => typeOf(data) === type).map((data) => ({ type, name, ttl, data }));
   // A name has addresses or one other name: the first one decides.
   for (const host of hosts) {
-    if (typeOf(host) !== undefined) {
-      add('', hosts);
-      return found(answers);
-    }
+    if (typeOf(host) !== undefined) return found(records('', hosts));
     const addresses = zone.view.addressesOf(host);
     if (addresses === undefined) continue;
     if (!hasFacts(addresses)) return without(addresses);
-    answers.push({ type: 'CNAME', name: '', ttl, data: host });
-    add(host, addresses);
-    return found(answers);
+    return found([{ type: 'CNAME', name: '', ttl, data: host }, ...records(host, addresses)]);
   }
-  return hosts.length === 0 ? NONE : without('unknown');
+  return hosts.size === 0 ? NONE : without('unknown');
 }
 
 function serverRecords(endpoints: readonly Endpoint[], zone: Zone): Lookup {
@@ -218,23 +207,22 @@ function ownNameOf({ host, claim }: Endpoint, type: 'A' | 'AAAA', { view }: Zone
     hasFacts(holder) && holder.host === host && [null, holder.version].includes(claim?.version ?? null);
   if (isHolder) return `${claim?.nodeId}.node`;
   // The end of a message with such a record is its address.
-  const bytes =
-    type === 'A'
-      ? Buffer.from(host.split('.').map(Number))
-      : encode({ answers: [{ type, name: '.', data: host }] }).subarray(-16);
-  return `${bytes.toString('hex')}.addr`;
+  const message = encode({ answers: [{ type, name: '.', data: host }] });
+  return `${message.subarray(type === 'A' ? -4 : -16).toString('hex')}.addr`;
 }
+
+const DIGITS = /^[\d.]+$/;
 
 /** Whether it is an IP address without a zone, or a host name whose labels DNS can carry. */
 export function isHost(text: string): boolean {
   const isName = text.length <= 253 && text.split('.').every((label) => /^[A-Za-z0-9_-]{1,63}$/.test(label));
-  return isIP(text) === 0 ? isName && !/^[\d.]+$/.test(text) : !text.includes('%');
+  return isIP(text) === 0 ? isName && !DIGITS.test(text) : !text.includes('%');
 }
 
 /** The type of the record of an address; undefined for a host name. The text is one of {@link isHost}. */
 function typeOf(host: string): 'A' | 'AAAA' | undefined {
   if (host.includes(':')) return 'AAAA';
-  return isIPv4(host) ? 'A' : undefined;
+  return DIGITS.test(host) ? 'A' : undefined;
 }
 
 /** What may be old already is not kept. */
