@@ -44,11 +44,11 @@ export function ShardsPanel({ map, isNarrow, leaseOf }: ShardsProps) {
     move(cell(clientY - top) * columns + cell(clientX - left));
   };
   const onKeyDown = (event: KeyboardEvent) => {
-    const [x, y] =
-      { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key] ?? [];
-    if (x === undefined || y === undefined || event.altKey || event.metaKey) return;
+    const steps = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns };
+    const step = steps[event.key as keyof typeof steps];
+    if (!step || event.altKey || event.metaKey) return;
     event.preventDefault();
-    move(cursor < 0 ? 0 : cursor + x + y * columns);
+    move(cursor < 0 ? 0 : cursor + step);
   };
   const drawOwners = () =>
     owners.map(({ member, shards: own }) => {
@@ -62,12 +62,10 @@ export function ShardsPanel({ map, isNarrow, leaseOf }: ShardsProps) {
       } as const;
       const width = `${(own.length / (owners[0]?.shards.length || 1)) * 100}%`;
       const bar = h('i', { class: 'share', style: { width } });
-      const count = h('span', null, own.length);
-      const state = lease !== 'held' && bad(lease);
-      return h('li', null, h('button', attributes, h('b', null, `node ${member.id}`), bar, count, state));
+      const name = h('b', null, `node ${member.id}`);
+      return h('li', null, h('button', attributes, name, bar, own.length, lease !== 'held' && bad(lease)));
     });
   const label = 'Shards. Arrow keys lead from shard to shard.';
-  const onPointers = { onPointerMove: onPointer, onPointerDown: onPointer };
   const text = cursor < 0 ? 'Point at a shard, or press arrow keys.' : shardText(map, cursor, leaseOf);
   return panel(
     'shards',
@@ -83,7 +81,7 @@ export function ShardsPanel({ map, isNarrow, leaseOf }: ShardsProps) {
       { class: 'shard-map', role: 'application', tabIndex: 0, 'aria-label': label, onKeyDown },
       h(
         'svg',
-        { viewBox: size, 'aria-hidden': 'true', ...onPointers },
+        { viewBox: size, 'aria-hidden': 'true', onPointerMove: onPointer, onPointerDown: onPointer },
         memo(drawCells, [map, columns]),
         memo(() => current && path('current', current.shards), [current, columns]),
         cursor >= 0 && path('at', [cursor]),
