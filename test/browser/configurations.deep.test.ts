@@ -108,6 +108,7 @@ it('the page of configurations has the values, nodes, history and differences of
         [],
       ]);
       expect([await page.title(), faults]).toEqual(['configurations · nodelease', []]);
+      await page.screenshot({ path: `/tmp/conf-${colorScheme}-${width}.png`, fullPage: true });
       await page.context().close();
     }
   }
@@ -136,8 +137,8 @@ it('the page of configurations has the values, nodes, history and differences of
     '3 2 AT shop,prod',
   ]);
   expect((await rowsOf('History')).map((row) => row.replace(/\S+Z/, 'AT'))).toEqual([
-    '2 AT ada why size, long fromto',
-    '1 AT ada why db.url, html, size fromto',
+    '2 AT ada why size, long from to',
+    '1 AT ada why db.url, html, size from to',
   ]);
   expect(await rowsOf('Differences')).toEqual(['size changed 10 20', `long added ${long.slice(0, 60)}…`]);
   await page.getByRole('button', { name: 'to revision 1' }).click();
@@ -149,7 +150,7 @@ it('the page of configurations has the values, nodes, history and differences of
   // What is published, and what is changed by hand, comes by itself.
   await publish({ html: null, size: '40' });
   await page.getByText('from 1 to 3').waitFor();
-  expect((await rowsOf('History'))[0]?.replace(/\S+Z/, 'AT')).toBe('3 AT ada why html, size fromto');
+  expect((await rowsOf('History'))[0]?.replace(/\S+Z/, 'AT')).toBe('3 AT ada why html, size from to');
   await client.setData('/config/shop,prod/db/url', 'pg://db2');
   await expect
     .poll(() => rowsOf('Values'))

@@ -111,7 +111,7 @@ class ConfigurationsPage {
       return [key, old === null ? 'added' : now === null ? 'removed' : 'changed', old ?? '', now ?? ''];
     });
     return [
-      table('Contexts', '', ['Context', 'Revision', 'Keys', 'Nodes', 'Notes'], contexts),
+      table('Contexts', '', ['Context', 'Revision', 'Values', 'Nodes', 'Notes'], contexts),
       table('Values', `of ${name}`, ['Key', 'Value'], values),
       table('Nodes', `of ${name}`, ['Node id', 'Revision', 'Since', 'Follows', 'Notes'], nodes),
       table(
@@ -151,7 +151,10 @@ function cell(column: string, text: string, path: string): ComponentChildren {
   if (column === 'Context') return h('a', { href: `#${new URLSearchParams({ context: text })}` }, text);
   if (column === 'Notes') return text && bad(mark('damaged'), ` ${text}`);
   if (column === 'Compare')
-    return ['from', 'to'].map((end) => rowButton(end, `revision ${text}`, text, () => compare(end, text)));
+    return ['from', 'to'].map((end) => [
+      rowButton(end, `revision ${text}`, text, () => compare(end, text)),
+      ' ',
+    ]);
   return OTHERS.has(column) && text ? payload(`${column} ${path}`, text) : text;
 }
 
