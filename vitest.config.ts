@@ -1,7 +1,6 @@
 import { defineConfig } from 'vitest/config';
 import { isTrimmed } from './test/support/setup/tiers.js';
 
-const build = 'test/support/setup/build-setup.ts';
 const harness = 'test/support/setup/harness-setup.ts';
 const servers = 'test/support/setup/server-setup.ts';
 const infra = 'test/support/setup/infra-setup.ts';
@@ -41,7 +40,7 @@ const report = process.env.NODELEASE_TEST_TIER ?? 'run';
  */
 const expect = { poll: { timeout: 30_000 } };
 const real = { expect, testTimeout: 120_000, hookTimeout: 120_000 };
-const onServers = { ...real, globalSetup: [build, servers] };
+const onServers = { ...real, globalSetup: [servers] };
 
 // CONTRIBUTING.md says what each tier is for. The groups of a run follow each other.
 export default defineConfig({
@@ -102,7 +101,7 @@ export default defineConfig({
           name: 'deep',
           include: deepTests(deep, proofs),
           exclude: [needsContainers, needsMachine],
-          globalSetup: [build, harness, servers],
+          globalSetup: [harness, servers],
           // The chaos waits, and the other proofs compute.
           maxWorkers: isTrimmed ? 3 : 2,
           sequence: { groupOrder: 3 },

@@ -6,6 +6,7 @@ import { systemClock, systemRandom } from '../../src/base/system.js';
 import type { StatusReport } from '../../src/monitor/status-report.js';
 import { openStore } from '../../src/store/open-store.js';
 import { awsEnvironment, createBucket } from './bucket.js';
+import { runInProcess } from './in-process.js';
 import { runCli, type TestProcess } from './processes.js';
 import type { S3Access } from './servers/minio.js';
 import type { ServerKind, StoreServer } from './stores/store-server.js';
@@ -97,9 +98,8 @@ export async function removeStores(): Promise<void> {
 
 /** What `nodelease status --json` says. */
 export async function statusOf(store: FleetStore): Promise<StatusReport> {
-  const status = runCli(['status', '--json', ...store.options], { env: store.env });
-  await status.exit;
-  return JSON.parse(status.stdout()) as StatusReport;
+  const { answer } = await runInProcess(['status', '--json', ...store.options], { env: store.env });
+  return JSON.parse(answer) as StatusReport;
 }
 
 /** Takes node id 0 from its holder. */
@@ -113,8 +113,8 @@ export async function evict(store: FleetStore): Promise<void> {
  * free id.
  */
 export async function initCluster(store: FleetStore, ...options: string[]): Promise<void> {
-  const init = runCli(['init', ...options, ...store.options], { env: store.env });
-  if ((await init.exit).code !== 0) throw new Error(`init failed: ${init.stderr()}`);
+  const { code, complaints } = await runInProcess(['init', ...options, ...store.options], { env: store.env });
+  if (code !== 0) throw new Error(`init failed: ${complaints}`);
 }
 
 /** One line of a task's log. */

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, inject, it } from 'vitest';
-import { newStore, removeStores } from '../../support/fleet.js';
+import { newStore, removeStores, statusOf } from '../../support/fleet.js';
 import { stopProxies, throughProxy } from '../../support/network/proxies.js';
 import { ProcessHandle } from '../../support/process-handle.js';
 import { killAll, runCli } from '../../support/processes.js';
@@ -16,7 +16,7 @@ import {
   urlOf,
   waitFileAt,
 } from './ecs-support.js';
-import { newFolder, removeFolders } from './run-support.js';
+import { newFolder, outside, removeFolders } from './run-support.js';
 
 afterEach(async () => {
   await killAll();
@@ -46,6 +46,28 @@ describe('a container on ECS with nodelease as its process 1', () => {
     proxy.stall('both');
     expect(await followStates(url, '/livez').all).toEqual(['200 held', '503 lost']);
     expect((await task.exit).code, task.stderr()).toBe(76);
+  });
+
+  it('answers that it takes no work until the node id has been given back', async () => {
+    const { proxy, through } = await throughProxy(inject('s3').endpoint);
+    const store = await newStore('s3', through);
+    const script = "trap 'echo ending; exit 0' TERM; echo begun; while :; do sleep 0.05; done";
+    const task = await container(store, ['run', '--', 'sh', '-c', script]);
+    const url = await urlOf(task);
+    await task.waitForOutput(/begun/);
+    // The release gets no answer for as long as this lasts, and up to 5 seconds.
+    proxy.stall('to-server');
+    process.kill(outside(task), 'SIGTERM');
+    await task.waitForOutput(/ending/);
+    await expect.poll(() => proxy.holds).toBe(true);
+    for (let asked = 0; asked < 3; asked += 1) {
+      const answer = await fetch(`${url}/readyz`, { headers: { connection: 'close' } });
+      expect(await answer.json()).toMatchObject({ status: 'unavailable', ready: false, live: true });
+    }
+    proxy.heal({ deliverHeld: true });
+    expect((await task.exit).code, task.stderr()).toBe(0);
+    await expect(fetch(`${url}/readyz`)).rejects.toThrow();
+    expect((await statusOf(store)).nodes[0]).toMatchObject({ state: 'released' });
   });
 });
 

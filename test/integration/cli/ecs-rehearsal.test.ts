@@ -1,8 +1,7 @@
 import { existsSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, describe, expect, inject, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { evict, type FleetStore, newStore, removeStores, statusOf } from '../../support/fleet.js';
-import { stopProxies, throughProxy } from '../../support/network/proxies.js';
 import { killAll, runCli, type TestProcess } from '../../support/processes.js';
 import {
   container,
@@ -25,7 +24,6 @@ const RENEWING = ['--duration', '6s'];
 afterEach(async () => {
   await killAll();
   stopMetadata();
-  await stopProxies();
   await removeStores();
   removeFolders();
 });
@@ -97,28 +95,6 @@ describe('a container on ECS with nodelease as its process 1', () => {
     expect((await live.all).slice(0, 2)).toEqual(['200 held', '200 stopping']);
     expect((await ready.all).slice(0, 2)).toEqual(['200 held', '503 stopping']);
   });
-
-  it('answers that it takes no work until the node id has been given back', async () => {
-    const { proxy, through } = await throughProxy(inject('s3').endpoint);
-    const store = await newStore('s3', through);
-    const script = "trap 'echo ending; exit 0' TERM; echo begun; while :; do sleep 0.05; done";
-    const task = await container(store, ['run', '--', 'sh', '-c', script]);
-    const url = await urlOf(task);
-    await task.waitForOutput(/begun/);
-    // The release gets no answer for as long as this lasts, and up to 5 seconds.
-    proxy.stall('to-server');
-    process.kill(outside(task), 'SIGTERM');
-    await task.waitForOutput(/ending/);
-    await expect.poll(() => proxy.holds).toBe(true);
-    for (let asked = 0; asked < 3; asked += 1) {
-      const answer = await fetch(`${url}/readyz`, { headers: { connection: 'close' } });
-      expect(await answer.json()).toMatchObject({ status: 'unavailable', ready: false, live: true });
-    }
-    proxy.heal({ deliverHeld: true });
-    expect((await task.exit).code, task.stderr()).toBe(0);
-    await expect(fetch(`${url}/readyz`)).rejects.toThrow();
-    expect(await nodeIn(store)).toMatchObject({ state: 'released' });
-  });
 });
 
 describe('a sidecar on ECS', () => {
@@ -126,7 +102,7 @@ describe('a sidecar on ECS', () => {
     container(store, ['serve', '--wait-file', file, ...options]);
 
   it('tells the other containers of the node id, and ends with 76 at once when it is lost, so that the task goes down', async () => {
-    const store = await newStore('s3');
+    const store = await newStore('file');
     const file = join(newFolder(), 'ready.json');
     const sidecar = await serve(store, file, ...RENEWING);
     const url = await urlOf(sidecar);

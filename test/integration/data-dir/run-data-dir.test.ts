@@ -110,7 +110,7 @@ describe('nodelease run --data-dir', () => {
   });
 
   it('keeps a stale holder and its successor apart: neither sees what the other writes at the same time', async () => {
-    const writer = 'i=0; while :; do i=$((i+1)); echo $0 $i >>$NODE_DATA_DIR/log; done';
+    const writer = 'i=0; while :; do i=$((i+1)); echo $0 $i >>$NODE_DATA_DIR/log; sleep 0.01; done';
     // A daemon, which has left the group when it says its number, and outlives its lease.
     const first = run(`echo first >$NODE_DATA_DIR/log; setsid sh -c 'echo $$; ${writer}' stale & sleep 60`);
     const [, pid] = await first.waitForOutput(/^(\d+)$/m);

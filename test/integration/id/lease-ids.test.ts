@@ -20,7 +20,7 @@ import { expectIncreasing } from './id-support.js';
 const DURATION_MS = 4_000;
 /** Of one that is to run out. */
 const SHORT_MS = 2_000;
-/** How long the first id may take: on S3, the store is probed before. */
+/** How long the first id may take on a loaded machine. */
 const FIRST_ID_MS = 60_000;
 
 afterEach(async () => {
@@ -83,7 +83,7 @@ const timeOf = (id: bigint | undefined) => Number((id ?? 0n) >> 16n);
 
 describe('the ids of the next tenure of a node id', () => {
   it('are greater than all before when the lease was released, although it was ahead of the time, whichever thread keeps it', async () => {
-    const store = await newStore('s3');
+    const store = await newStore('file');
     const ids: bigint[] = [];
     for (const keeper of ['inline', 'worker'] as const) {
       const maker = await burst(store, { keeper, durationMs: DURATION_MS });
@@ -161,7 +161,7 @@ describe('a wider width, where a worker thread keeps the lease', () => {
     };
 
   it('is used by the main thread before others are told of it: while that is blocked they are not', async () => {
-    const store = await newStore('s3');
+    const store = await newStore('file');
     const file = join(newFolder(), 'go-on');
     const maker = startMaker(store, 'blocked', { keeper: 'worker', file, durationMs: DURATION_MS });
     await maker.waitForOutput(/^\d+ 8$/m, FIRST_ID_MS);

@@ -19,7 +19,7 @@ import { isAlive, newFolder, removeFolders } from '../cli/run-support.js';
 
 /** How long anything may take on a loaded machine, in milliseconds. */
 const PATIENCE_MS = 60_000;
-const LEASE = ['--nodes', '2', '--duration', '6s'];
+const LEASE = ['--nodes', '2', '--duration', '5s'];
 const HTTP = ['--http', '127.0.0.1:0'];
 
 const cleanUps: (() => Promise<unknown>)[] = [];

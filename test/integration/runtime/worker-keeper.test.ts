@@ -62,7 +62,7 @@ describe('a lease that a worker thread renews', () => {
 
 describe('a process whose main thread is blocked', () => {
   /** For longer than the lease lasts without a renewal. */
-  const BLOCK_MS = 2 * DURATION_MS;
+  const BLOCK_MS = 1.5 * DURATION_MS;
   const blocked = (keeper: string, ms = BLOCK_MS) =>
     scene.program('blocked-main-thread', scene.store, keeper, String(DURATION_MS), String(ms));
 

@@ -2,6 +2,7 @@ import type { TestProject } from 'vitest/node';
 import { type EtcdServers, startEtcd } from '../etcd.js';
 import { type S3Access, startMinio } from '../servers/minio.js';
 import { startZooKeeper, type ZooKeeperAccess } from '../zookeeper.js';
+import { npmBuild } from './npm-build.js';
 import { oncePerRun } from './once-per-run.js';
 
 declare module 'vitest' {
@@ -17,10 +18,14 @@ declare module 'vitest' {
 
 /**
  * Starts the servers that the tests of a project need, once for all projects, and stops them after the last
- * one.
+ * one. Meanwhile it builds `dist/`: some tests run the command as its users do.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const [s3, zookeeper, etcd] = await Promise.allSettled([
+  const [build, s3, zookeeper, etcd] = await Promise.allSettled([
+    oncePerRun('build', async () => {
+      await npmBuild('build');
+      return { value: undefined, tearDown: async () => {} };
+    }),
     oncePerRun('minio', async () => {
       const server = await startMinio();
       process.stderr.write(`S3 server for this run: ${server.description}\n`);
@@ -38,15 +43,21 @@ export default async function setup(project: TestProject): Promise<() => Promise
       return { value: { address }, tearDown: stop };
     }),
   ]);
-  const shares = [s3, zookeeper, etcd];
+  const shares = [build, s3, zookeeper, etcd];
   const giveUp = async () => {
     await Promise.all(
       shares.map((share) => (share.status === 'fulfilled' ? share.value.giveUp() : undefined)),
     );
   };
-  if (s3.status === 'rejected' || zookeeper.status === 'rejected' || etcd.status === 'rejected') {
+  const [failed] = shares.filter((share) => share.status === 'rejected');
+  if (
+    failed ||
+    s3.status !== 'fulfilled' ||
+    zookeeper.status !== 'fulfilled' ||
+    etcd.status !== 'fulfilled'
+  ) {
     await giveUp();
-    throw shares.find((share) => share.status === 'rejected')?.reason;
+    throw failed?.reason;
   }
   project.provide('s3', s3.value.value);
   project.provide('zookeeper', zookeeper.value.value);
