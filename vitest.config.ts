@@ -79,7 +79,7 @@ export default defineConfig({
           include: ['test/**/*.test.ts'],
           exclude: [timing, deep, ...unit],
           // Most of them wait for leases to expire and sessions to end, more than they compute.
-          maxWorkers: 4,
+          maxWorkers: 5,
           // Starting a worker and loading everything again takes longer than many a file.
           isolate: false,
           setupFiles: ['test/support/setup/end-of-file.ts'],
