@@ -376,7 +376,7 @@ it('a token is asked for where the server wants one, and again when it was the w
   await page.keyboard.press('Enter');
   await page.getByText('That is not the right token.').waitFor();
   await input.fill('open-sesame');
-  await page.getByRole('button', { name: 'Connect' }).click();
+  await page.getByRole('button', { name: 'Connect', exact: true }).click();
   await expect.poll(() => page.locator('.cell').count()).toBe(3);
   expect(
     await page.evaluate('JSON.stringify([localStorage, sessionStorage, document.cookie])'),
