@@ -247,8 +247,13 @@ export class SimulatedStore implements LeaseStore {
       Math.max(scheduler.now + 1, conditions.quietAt),
     );
     if (hearsFirst) this.#answer(backMs, () => call.resolve(first));
+    // Where the map was deleted in between, a copy of its first write would put back old content, which is not
+    // promised.
+    const madeMap =
+      call.key === SHARDS_KEY && call.operation === 'create' && (first as WriteResult).status === 'written';
     scheduler.at(againAt, undefined, () => {
-      const second = world.atStore(server, scheduler.now, () => call.apply(call.sender));
+      const apply = () => (madeMap ? ({ status: 'conflict' } as Reply) : call.apply(call.sender));
+      const second = world.atStore(server, scheduler.now, apply);
       if (!hearsFirst) this.#answer(backMs, () => call.resolve(second));
     });
   }
