@@ -35,3 +35,13 @@ it('keeps the addresses of a host name for 30 seconds, and for one second that t
   expect(counted('db.example.com')).toBe(2);
   names.close();
 });
+
+it('answers a question at the end at once: closed names are not looked up again', async () => {
+  const clock = new VirtualClock();
+  const names = new HostNames(clock, new NameResolver(() => new Promise(() => undefined)));
+  const lookup = names.addressesOf('db.example.com');
+  names.close();
+  await lookup;
+  await clock.advance(0);
+  expect(names.addressesOf('db.example.com')).toBeUndefined();
+});

@@ -34,7 +34,7 @@ export class HostNames implements Pick<DnsView, 'addressesOf'> {
     const resolution = await this.resolver.resolve(host, call).catch(() => undefined);
     const addresses = resolution?.status === 'found' ? resolution.addresses.filter(isHost) : undefined;
     this.#known.set(host, addresses);
-    const isKept = clock.sleep(addresses ? KEPT_MS : NONE_KEPT_MS, signal).catch(() => undefined);
-    void isKept.then(() => this.#known.delete(host));
+    const keep = () => undefined;
+    clock.sleep(addresses ? KEPT_MS : NONE_KEPT_MS, signal).then(() => this.#known.delete(host), keep);
   }
 }

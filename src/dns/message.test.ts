@@ -326,6 +326,10 @@ describe('EDNS and malformed queries', () => {
       pointing.subarray(end + 1),
     ]);
     expect(replyTo(pointer, zone, 'udp')).toMatchObject({ code: 'FORMERR' });
+    // Its name is n, and x, which is read from the id of the message.
+    const head = Buffer.from([1, 0x78, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
+    const intoHead = Buffer.concat([head, Buffer.from([1, 0x6e, 0xc0, 0, 0, 1, 0, 1])]);
+    expect(replyTo(intoHead, zone, 'udp')).toMatchObject({ code: 'FORMERR' });
     expect(ask(zone, 'örders.service.nodelease').code).toBe('FORMERR');
     // It says that it has some hundred thousand records.
     const large = query('orders.service.nodelease');

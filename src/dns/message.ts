@@ -42,6 +42,8 @@ const HEAD_BYTES = 12;
 const [RESPONSE, OPCODE] = [0x8000, 0x7800];
 /** A pointer to the question, which follows the head. */
 const QUESTION = 0xc000 | HEAD_BYTES;
+/** The least first byte of such a pointer. */
+const POINTER = 0xc0;
 /** A query has one question and an OPT record. More records are decoded so far, to find the OPT. */
 const MAX_RECORDS = 16;
 /** What every client takes by UDP, what is sent to those that take more, and what TCP can carry. */
@@ -79,7 +81,8 @@ function decoded(query: Buffer): DecodedPacket | undefined {
 
 /** Whether it is the question as it is read: a name of another encoding is not, nor one with a pointer. */
 function isPlain(question: Question, query: Buffer): boolean {
-  return /^[!-~]+$/.test(question.name) && query[endOf(question) - 5] === 0;
+  const name = query.subarray(HEAD_BYTES, endOf(question) - 4);
+  return /^[!-~]+$/.test(question.name) && name.at(-1) === 0 && name.every((byte) => byte < POINTER);
 }
 
 /** Where a plain question ends: with a zero for the root, its type and its class. */

@@ -84,14 +84,18 @@ export class Holdings {
 
   /** T4 */
   #begin(shard: number, token: number): void {
-    if (this.isLeaving || !this.options.lease.isValid()) return;
+    const { lease } = this.options;
+    if (this.isLeaving || !lease.isValid()) return;
     if (this.#all.has(shard) || this.#givenUp.get(shard) === token) return;
     const onEnded = () => {
       this.#all.delete(shard);
       this.#givenUp.set(shard, token);
       this.options.onEnded();
     };
-    this.#all.set(shard, new Holding(shard, token, this.options, onEnded));
+    const holding = new Holding(shard, token, this.options, onEnded);
+    this.#all.set(shard, holding);
+    // T7: the start itself may have found that the lease is lost.
+    if (!lease.isValid()) holding.abort(new Error('the lease is lost'));
   }
 
   /** T8: only this tenure may give it up, so the map is damaged, or has been repaired. */

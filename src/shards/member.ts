@@ -169,7 +169,8 @@ export class ShardMember implements OwnedShards {
     // T10, 6: it has no owner, and gets none.
     if (map.frozen) return;
     const given = this.#holdings.given(map, known);
-    const looks = this.#leaving === undefined && this.#isDrawn(object);
+    // What has stopped is not kept waiting.
+    const looks = given.size === 0 && this.#leaving === undefined && this.#isDrawn(object);
     if (!looks && !haveEnded && given.size === 0) return;
     const staying = map.members.filter((member) => !(haveEnded && member === me));
     const { members, dueMs } = looks
