@@ -88,7 +88,7 @@ export const SHARD_PLANTS: readonly Plant[] = [
   }),
   plant('start-without-lease', 'a tenure whose lease is over starts what the map gives it (T4)', {
     file: holdings,
-    from: 'if (this.isLeaving || !this.options.lease.isValid())',
+    from: 'if (this.isLeaving || !lease.isValid())',
     to: 'if (this.isLeaving)',
   }),
   plant('released-running', 'a release gives the lease back although a stop has rejected (T5, T7)', {
