@@ -112,7 +112,7 @@ describe('nodelease id', () => {
   ] as const)('releases the lease on %s, and ends with %i', async (signal, code) => {
     const store = await storeWithCluster();
     const call = startId(store, ['-n', '1000000000']);
-    await call.waitForOutput(/\n/);
+    await call.waitForOutput(/^\d+\n/);
     call.kill(signal);
     expect(await call.exit).toEqual({ code, signal: null });
     expect(await tombstone(store)).toMatchObject({ released: true, stampedUntil: expect.any(Number) });
@@ -139,7 +139,7 @@ describe('nodelease id', () => {
   it('ends with 76 when the lease is taken away in the middle, and what it printed is not made again', async () => {
     const store = await newStore();
     const call = startId(store, ['-n', '1000000000', '--nodes', '1', '--duration', '1s']);
-    await call.waitForOutput(/\n/);
+    await call.waitForOutput(/^\d+\n/);
     // Its ids come faster than this process can take them and do anything else.
     call.kill('SIGSTOP');
     expect(await runInProcess(['release', '0', '--force', ...store.options])).toMatchObject({ code: 0 });

@@ -24,6 +24,8 @@ if (!Number.isInteger(rounds) || rounds < 1)
 const loops = Array.from({ length: BUSY_LOOPS }, () =>
   spawn(process.execPath, ['-e', 'for (;;);'], { stdio: 'ignore' }),
 );
+// It ends when the last round has.
+for (const loop of loops) loop.unref();
 /** The run of this round. */
 let vitest;
 process.once('exit', () => {
