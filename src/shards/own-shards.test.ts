@@ -98,6 +98,28 @@ describe('shards', () => {
     expect(owned).toHaveLength(6);
   });
 
+  it('are handed on by a task whose look is due and fails: what has stopped does not wait for it', async () => {
+    const fleet = shardFleet({ count: 9 });
+    const first = await fleet.task();
+    await fleet.task();
+    const third = await fleet.task();
+    await fleet.clock.advance(40_000);
+    third.network.fault = () => new Promise(() => undefined);
+    await fleet.clock.advance(8_000);
+    // It sees that the lease is overdue, and no listing after that one.
+    let looks = 0;
+    first.network.fault = async ({ operation }) => {
+      if (operation !== 'list') return;
+      looks += 1;
+      if (looks > 1) throw lost();
+    };
+    await fleet.clock.advance(34_000);
+    await fleet.task();
+    await fleet.clock.advance(40_000);
+    expect(fleet.counts()).toEqual([3, 3, 0, 3]);
+    expect(fleet.violations).toEqual([]);
+  });
+
   it('stay with an owner that is slow to stop, which blocks no other shard', async () => {
     const fleet = shardFleet({ count: 8 });
     const slow = await fleet.task({ stopMs: 40_000, stopTimeoutMs: 30_000 });
