@@ -1,16 +1,25 @@
 import {
   type Answer,
   AUTHORITATIVE_ANSWER,
+  answer,
   type DecodedPacket,
   decode,
-  encode,
-  encodingLength,
   type OptAnswer,
   type Question,
   RECURSION_DESIRED,
   TRUNCATED_RESPONSE,
 } from 'dns-packet';
 import { type Lookup, lookUp, type Zone } from './zone.js';
+
+declare module 'dns-packet' {
+  /** Writes one record. The package exports it, its types do not. */
+  export const answer: {
+    readonly encode: {
+      (record: Answer, message: Buffer, at: number): Buffer;
+      readonly bytes: number;
+    };
+  };
+}
 
 /** The response codes, as on the wire; the one above 15 has its upper bits in the OPT record. */
 const CODES = {
@@ -70,7 +79,8 @@ export function replyTo(query: Buffer, zone: Zone, transport: Transport): Reply 
 
 /** Undefined for a message that is malformed. */
 function decoded(query: Buffer): DecodedPacket | undefined {
-  const records = [4, 6, 8, 10].reduce((sum, at) => sum + query.readUInt16BE(at), 0);
+  let records = 0;
+  for (let at = 4; at < HEAD_BYTES; at += 2) records += query.readUInt16BE(at);
   if (records > MAX_RECORDS) return undefined;
   try {
     return decode(query);
@@ -81,13 +91,15 @@ function decoded(query: Buffer): DecodedPacket | undefined {
 
 /** Whether it is the question as it is read: a name of another encoding is not, nor one with a pointer. */
 function isPlain(question: Question, query: Buffer): boolean {
-  const name = query.subarray(HEAD_BYTES, endOf(question) - 4);
-  return /^[!-~]+$/.test(question.name) && name.at(-1) === 0 && name.every((byte) => byte < POINTER);
+  const end = endOf(question) - 4;
+  for (let at = HEAD_BYTES; at < end; at += 1) if ((query[at] ?? POINTER) >= POINTER) return false;
+  return /^[!-~]+$/.test(question.name) && query[end - 1] === 0;
 }
 
-/** Where a plain question ends: with a zero for the root, its type and its class. */
+/** Where a plain question ends: with its name, which is the root or has a length and a zero, type, and class. */
 function endOf(question: Question | undefined): number {
-  return encodingLength({ questions: question ? [question] : [] });
+  if (question === undefined) return HEAD_BYTES;
+  return HEAD_BYTES + (question.name === '.' ? 1 : question.name.length + 2) + 4;
 }
 
 function written(
@@ -103,15 +115,18 @@ function written(
   let end = query.copy(message, 0, 0, endOf(question));
   // As many records as fit.
   const append = (records: readonly Answer[], max: number): number => {
-    const cut = records.findIndex((each) => {
-      encode({ answers: [each] }, record, 0);
+    let count = 0;
+    for (const each of records) {
       // The name in question is a pointer to it (RFC 1035, 4.1.4): a byte more than the empty name.
-      const start = each.name === '' ? record.writeUInt16BE(QUESTION, HEAD_BYTES - 1) - 2 : HEAD_BYTES;
-      const fits = end + encode.bytes - start <= max;
-      if (fits) end += record.copy(message, end, start, encode.bytes);
-      return !fits;
-    });
-    return cut < 0 ? records.length : cut;
+      const start = each.name === '' ? end + 1 : end;
+      answer.encode(each, message, start);
+      const next = start + answer.encode.bytes;
+      if (next > max) break;
+      if (start > end) message.writeUInt16BE(QUESTION, end);
+      end = next;
+      count += 1;
+    }
+    return count;
   };
   const rest = limit - OPT_BYTES;
   const count = append(answers, rest);
@@ -126,12 +141,12 @@ function written(
   for (const value of head) at = message.writeUInt16BE(value, at);
   const { type = '' } = question ?? {};
   const bytes = Buffer.allocUnsafe(end);
-  message.copy(bytes);
+  message.copy(bytes, 0, 0, end);
   return { bytes, type: TYPES.has(type) ? type : 'other', code, truncated, again };
 }
 
-/** The message and the record that are being written; no record is longer. */
-const [message, record] = [Buffer.alloc(TCP_BYTES), Buffer.alloc(2_048)];
+/** The message that is being written, with room for a record that does not fit. */
+const message = Buffer.alloc(TCP_BYTES + 2_048);
 
 /** The OPT record of a reply (RFC 6891). */
 function optOf(code: Reply['code']): OptAnswer {

@@ -172,7 +172,7 @@ function addressRecords(endpoints: readonly Endpoint[], type: 'A' | 'AAAA', zone
   }
   const ttl = ttlOf(zone);
   const records = (name: string, addresses: Iterable<string>) =>
-    [...addresses].filter((data) => typeOf(data) === type).map((data) => ({ type, name, ttl, data }));
+    Array.from(addresses).flatMap((data) => (typeOf(data) === type ? { type, name, ttl, data } : []));
   // A name has addresses or one other name: the first one decides.
   for (const host of hosts) {
     if (typeOf(host) !== undefined) return found(records('', hosts));
@@ -233,7 +233,7 @@ function ttlOf({ ttl, view }: Zone): number {
 /** From a random one on, so that each comes first as often: an answer may not have room for all. */
 function turned<T>(all: readonly T[], { random }: Zone): readonly T[] {
   const first = Math.floor(random.next() * all.length);
-  return all.slice(first).concat(all.slice(0, first));
+  return all.map((_, at) => all[(first + at) % all.length] as T);
 }
 
 /**

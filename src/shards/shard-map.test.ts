@@ -62,14 +62,28 @@ describe('the map of shards', () => {
     expect(() => decodeMap(body)).toThrow(expect.objectContaining({ code: 'LEASE_UNREADABLE' }));
   });
 
-  it('stays below 64 KB with 4,096 shards on 100 members, also while nearly all move', () => {
+  it('has short tokens in a later series, too', () => {
+    const map = decodeMap(BODY);
+    const [epoch, shards] = [
+      2 ** 33 + map.epoch,
+      map.shards.map((each) => ({ ...each, since: each.since && 2 ** 33 + each.since })),
+    ];
+    const body = encodeMap({ ...map, epoch, shards });
+    expect(body).toBe(BODY.replace('"epoch":41', `"epoch":${epoch}`));
+    expect(decodeMap(body)).toEqual({ ...map, epoch, shards });
+  });
+
+  it.each([
+    ['', 0],
+    [', after a repair as well', 2 ** 32],
+  ])('stays below 64 KB with 4,096 shards on 100 members, also while nearly all move%s', (_, series) => {
     const shards = Array.from({ length: 4_096 }, () => ({ owner: undefined, since: 0, next: undefined }));
     const members = Array.from({ length: 100 }, (_, id) => ({
       id: 65_000 + id,
       version: 1_234,
       address: '10.200.100.100:8080',
     }));
-    const map = plan({ epoch: 1_000_000, members: [], shards }, { members }) as ShardMap;
+    const map = plan({ epoch: series + 1_000_000, members: [], shards }, { members }) as ShardMap;
     expect(encodeMap(map).length).toBeLessThan(64_000);
     const alone = plan({ ...map, members: [] }, { members: members.slice(0, 1) }) as ShardMap;
     const moving = plan(alone, { members, settled: true }) as ShardMap;

@@ -39,8 +39,8 @@ export interface Shard {
  * ```
  *
  * A member is its node id, its version, and its address if it has one. `owner` has an index of `members` for
- * each shard, or -1; `next` has one for the shards that are to move. If these are more than a third, it is a list
- * like `owner`, which is shorter.
+ * each shard, or -1. `since` has its token, less the epochs of earlier series (T10), or 0. `next` has an index
+ * for the shards that are to move. If these are more than a third, it is a list like `owner`, which is shorter.
  */
 export interface ShardMap {
   readonly epoch: number;
@@ -61,7 +61,7 @@ export function encodeMap({ epoch, frozen, members, shards }: ShardMap): string 
     count: shards.length,
     members: members.map(({ id, version, address }) => [id, version, ...(address ? [address] : [])]),
     owner: shards.map(({ owner }) => index.get(owner) ?? -1),
-    since: shards.map(({ since }) => since),
+    since: shards.map(({ since }) => since && since - earlierEpochs(epoch)),
     next: moves.length > shards.length / 3 ? next : Object.fromEntries(moves),
   });
 }
@@ -81,9 +81,10 @@ export function decodeMap(body: string): ShardMap {
   if (Object.keys(next).some((shard) => !(Number(shard) < count))) unusable('next');
   const memberOf = (list: Fields, shard: number) =>
     members[readInteger(list, String(shard), -1, members.length - 1)];
+  const tokenOf = (since: number) => since && earlierEpochs(epoch) + since;
   const shards = Array.from({ length: count }, (_, shard) => ({
     owner: memberOf(owner, shard),
-    since: readInteger(since, String(shard), 0, epoch),
+    since: tokenOf(readInteger(since, String(shard), 0, epoch - earlierEpochs(epoch))),
     next: shard in next ? memberOf(next, shard) : undefined,
   }));
   return { epoch, ...(frozen && { frozen }), members, shards };
@@ -139,6 +140,11 @@ function unusable(name: string): never {
 
 /** Series n has the epochs after n times this number (T10). */
 const SERIES_EPOCHS = 2 ** 32;
+
+/** How many epochs the series before that of an epoch have. */
+function earlierEpochs(epoch: number): number {
+  return Math.floor(epoch / SERIES_EPOCHS) * SERIES_EPOCHS;
+}
 
 /** The greatest epoch of the series before: a map that is not above it is damaged, or makes no beginning. */
 export function floorOf({ shards }: ClusterConfig): number {
