@@ -1,7 +1,7 @@
 import { ConfigError } from '../base/errors.js';
 import { parseListenAddress } from './listen-address.js';
 import type { Setting } from './setting.js';
-import { duration, parsed } from './values.js';
+import { duration, parsed, type SettingKind } from './values.js';
 
 /** The settings of the names that are answered by DNS. */
 export const DNS_SETTINGS = {
@@ -17,12 +17,12 @@ export const DNS_SETTINGS = {
     sentence: 'the domain of all names that DNS answers',
   },
   'dns-ttl': {
-    kind: duration({ max: 3_600_000, maxWhy: 'that long an instance that has gone is still used' }),
+    kind: ttl({ max: 3_600_000, maxWhy: 'that long an instance that has gone is still used' }),
     default: '0s',
     sentence: 'how long others may keep an answer, in whole seconds',
   },
   'dns-negative-ttl': {
-    kind: duration({ max: 3_600_000, maxWhy: 'that long a new service is not seen' }),
+    kind: ttl({ max: 3_600_000, maxWhy: 'that long a new service is not seen' }),
     default: '1s',
     sentence: 'how long others may keep it that a name or a record does not exist, in whole seconds',
   },
@@ -33,6 +33,17 @@ export const DNS_SETTINGS = {
       'how long to answer from what was read last while ZooKeeper or the store is away; then SERVFAIL',
   },
 } satisfies Readonly<Record<string, Setting>>;
+
+/** DNS has whole seconds. */
+function ttl(bounds: Parameters<typeof duration>[0]): SettingKind<number> {
+  const kind = duration(bounds);
+  const parse = (text: string, label: string) => {
+    const ms = kind.parse(text, label);
+    if (ms % 1_000 !== 0) throw new ConfigError(label, text, 'whole seconds, such as 2s');
+    return ms;
+  };
+  return { ...kind, parse };
+}
 
 /** Every name below it, and the SOA record, must fit the smallest message. */
 const MAX_DOMAIN = 64;

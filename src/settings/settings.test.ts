@@ -166,6 +166,7 @@ describe('settings', () => {
   });
 
   it.each([
+    [{ 'dns-ttl': '1500ms' }, '--dns-ttl: expected whole seconds, such as 2s, got "1500ms"'],
     [{ nodes: '0' }, '--nodes: expected a whole number from 1 to 65528, got "0"'],
     [{ nodes: '65529' }, '--nodes: expected a whole number from 1 to 65528, got "65529"'],
     [{ nodes: '1e3' }, '--nodes: expected a whole number from 1 to 65528, got "1e3"'],

@@ -74,8 +74,7 @@ export async function openDns(options: OpenDnsOptions): Promise<OpenDns> {
         return Math.max(tree?.staleMs ?? 0, leases?.staleMs ?? 0);
       },
     };
-    const ttl = Math.floor(dnsTtlMs / 1_000);
-    const negativeTtl = Math.floor(dnsNegativeTtlMs / 1_000);
+    const [ttl, negativeTtl] = [dnsTtlMs / 1_000, dnsNegativeTtlMs / 1_000];
     const zone = { domain, ttl, negativeTtl, view, random: new QuickRandom(io.random) };
     const metrics = new DnsMetrics(() => view.staleMs);
     const server = await startDnsServer({
