@@ -88,6 +88,7 @@ const forbiddenImports: readonly (readonly [folder: string, module: string, rule
   ['src/runtime', '../dns/dns-server.js', RING],
   ['src/console', '../lease/model/lease.js', RING],
   ['src/console/page', '../../lease/model/lease.js', RING],
+  ['src/console/model', '../../lease/model/lease.js', RING],
   ['src/lease', '@aws-sdk/client-s3', PLUGIN],
   ['src/cli/kit', '../commands/commands.js', RING],
   ['src/cli/run', '../commands/run-command.js', RING],

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { ReportPage } from '../http/report-pages.js';
+import type { ReportPage } from '../http/console/report-pages.js';
 import type { ClusterEvent, ClusterSnapshot } from '../monitor/cluster-view.js';
 import type { NodeTenures } from '../monitor/tenures.js';
 import type { NodeHealthJson } from '../runtime/node-monitor.js';

@@ -1,6 +1,6 @@
 import { withTimeout } from '../base/abort.js';
 import type { Clock } from '../base/clock.js';
-import { jsonOf } from './report-pages.js';
+import { jsonOf } from './console/report-pages.js';
 
 /** What one client is sent. */
 export interface EventSource {

@@ -37,7 +37,9 @@ export type { DatumRecord } from '../shared-data/entry.js';
 export type { Address, Kind, Lifespan } from '../shared-data/layout.js';
 export type { DataEntry, DatumHead, DatumReport, SharedDataReport } from '../shared-data/report.js';
 export type { Scalar } from '../shared-data/scalar-codec.js';
-export type { ConfigurationsSource } from './configurations-api.js';
+export type { ConfigurationsSource } from './console/configurations-api.js';
+export type { DataSource } from './console/data-api.js';
+export type { ServicesSource } from './console/services-api.js';
 export { type DiscoveryAppOptions, discoveryApp } from './curator/discovery-app.js';
 export { DISCOVERY_OPENAPI } from './curator/discovery-openapi.js';
 export {
@@ -52,7 +54,6 @@ export {
   ProviderPool,
   type ProviderPoolOptions,
 } from './curator/provider-pool.js';
-export type { DataSource } from './data-api.js';
 export { type MetricsText, type NodeAppOptions, nodeApp } from './node-app.js';
 export { type NodeHandler, type NodeHandlerOptions, nodeHandler } from './node-handler.js';
 export { NodeMetrics, type NodeMetricsOptions } from './node-metrics.js';
@@ -66,5 +67,4 @@ export {
 } from './server/access.js';
 export { type HttpListener, type ListenOptions, listen } from './server/listen.js';
 export { OpenStreams } from './server/open-streams.js';
-export type { ServicesSource } from './services-api.js';
 export type { HeldShard, ServedShards, ShardsState } from './shards-api.js';

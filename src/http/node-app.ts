@@ -2,14 +2,14 @@ import { type Context, Hono, type MiddlewareHandler } from 'hono';
 import type { Clock } from '../base/clock.js';
 import type { ClusterView } from '../monitor/cluster-view.js';
 import { type NodeHealth, nodeHealthJson, type WatchedNode } from '../runtime/node-monitor.js';
-import { clusterApi } from './cluster-api.js';
-import { type ConfigurationsSource, configurationsApi } from './configurations-api.js';
+import { clusterApi } from './console/cluster-api.js';
+import { type ConfigurationsSource, configurationsApi } from './console/configurations-api.js';
+import { type DataSource, dataApi } from './console/data-api.js';
+import { type ServicesSource, servicesApi } from './console/services-api.js';
 import { consoleAssets } from './console-assets.js';
-import { type DataSource, dataApi } from './data-api.js';
 import { answerFailures, HttpProblem, PLAIN, problemResponse, route } from './problem.js';
 import { type BearerToken, checkBearer, checkHost, pageAccess } from './server/access.js';
 import { OpenStreams } from './server/open-streams.js';
-import { type ServicesSource, servicesApi } from './services-api.js';
 import { type ServedShards, shardsApi } from './shards-api.js';
 
 /** What a {@link nodeApp} answers from; what is left out is not there. */

@@ -1,8 +1,8 @@
 import { systemClock } from '../../src/base/system.js';
-import { EntriesModel } from '../../src/console/entries-model.js';
+import { EntriesModel } from '../../src/console/model/entries-model.js';
 import type { ServiceEntry } from '../../src/console/entries-wire.js';
 import { Feed, type FeedState } from '../../src/console/feed.js';
-import { changeText } from '../../src/console/services-model.js';
+import { changeText } from '../../src/console/model/services-model.js';
 
 /** What the page of services would know, read from a server as the page does it. */
 export interface FollowedServices {

@@ -46,6 +46,8 @@ describe('the properties of a configuration', () => {
     ...[
       'node.id',
       'node-id-version',
+      'node.previous',
+      'node.data-restored',
       'nodelease.store',
       'path',
       'PATH',

@@ -1,7 +1,7 @@
 import { type ComponentChildren, h } from 'preact';
-import type { NodeNow } from '../cluster-model.js';
-import { formatDuration } from '../format.js';
-import { describeNode, type NodeState } from '../node-state.js';
+import type { NodeNow } from '../model/cluster-model.js';
+import { formatDuration } from '../model/format.js';
+import { describeNode, type NodeState } from '../model/node-state.js';
 import { flag, mark, memo } from './ui.js';
 
 /** How much room a cell has: with everything in it, with the most important, or a number and a bar. */

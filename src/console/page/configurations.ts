@@ -1,6 +1,6 @@
 import { type ComponentChildren, h } from 'preact';
-import { EntriesModel } from '../entries-model.js';
 import type { ConfigContext, ConfigEntry, ConfigHistory, ConfigNode } from '../entries-wire.js';
+import { EntriesModel } from '../model/entries-model.js';
 import { browserClock } from '../page-clock.js';
 import { drawFoldersPage, type Folder, focusFolder, payload, type Row, rowButton } from './folders.js';
 import { Frame } from './frame.js';

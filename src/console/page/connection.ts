@@ -1,6 +1,6 @@
 import { render } from 'preact';
 import type { FeedState } from '../feed.js';
-import { formatDuration } from '../format.js';
+import { formatDuration } from '../model/format.js';
 import { browserClock } from '../page-clock.js';
 import { find } from './find.js';
 

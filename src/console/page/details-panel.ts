@@ -1,8 +1,8 @@
 import { h } from 'preact';
-import type { ClusterModel, SeenNode } from '../cluster-model.js';
-import { clockTime, formatDuration } from '../format.js';
-import { type KnownVersions, knowledgeOf, tally } from '../knowledge.js';
-import { STATE_MEANINGS } from '../node-state.js';
+import type { ClusterModel, SeenNode } from '../model/cluster-model.js';
+import { clockTime, formatDuration } from '../model/format.js';
+import { type KnownVersions, knowledgeOf, tally } from '../model/knowledge.js';
+import { STATE_MEANINGS } from '../model/node-state.js';
 import { leftText } from './cell.js';
 import { bad, chip, fact, facts, mark, memo, note, panel, quiet } from './ui.js';
 

@@ -1,6 +1,6 @@
 import { type ComponentChildren, h } from 'preact';
-import type { ClusterModel } from '../cluster-model.js';
-import { clockTime, eventText, shortName } from '../format.js';
+import type { ClusterModel } from '../model/cluster-model.js';
+import { clockTime, eventText, shortName } from '../model/format.js';
 import type { WireEvent } from '../wire.js';
 import { flag, mark, memo, panel, quiet, search } from './ui.js';
 

@@ -1,8 +1,8 @@
 import { h, render } from 'preact';
-import { ClusterModel, type NodeNow, type SeenNode } from '../cluster-model.js';
-import { eventAgo, shortName } from '../format.js';
+import { ClusterModel, type NodeNow, type SeenNode } from '../model/cluster-model.js';
+import { eventAgo, shortName } from '../model/format.js';
+import { TenureLog } from '../model/tenure-log.js';
 import { browserClock } from '../page-clock.js';
-import { TenureLog } from '../tenure-log.js';
 import type { WireHistory, WireMember, WireNode } from '../wire.js';
 import type { Density } from './cell.js';
 import { DataPanel } from './data-panel.js';

@@ -1,7 +1,6 @@
 import { h } from 'preact';
-import { EntriesModel } from '../entries-model.js';
 import type { ServiceEntry } from '../entries-wire.js';
-import { browserClock } from '../page-clock.js';
+import { EntriesModel } from '../model/entries-model.js';
 import {
   addressText,
   changeText,
@@ -10,7 +9,8 @@ import {
   type SeenService,
   servicesIn,
   stateOf,
-} from '../services-model.js';
+} from '../model/services-model.js';
+import { browserClock } from '../page-clock.js';
 import { drawFoldersPage, type Folder, focusFolder, payload, type Row, rowButton } from './folders.js';
 import { Frame } from './frame.js';
 import { question } from './question.js';

@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
-import { cellsPath, partsOf, shardText } from '../shards.js';
+import { cellsPath, partsOf, shardText } from '../model/shards.js';
 import type { WireMember, WireShards } from '../wire.js';
 import { bad, chip, memo, note, panel, quiet } from './ui.js';
 

@@ -1,7 +1,7 @@
 import { h } from 'preact';
-import { agreementText } from '../agreement.js';
-import type { ClusterModel } from '../cluster-model.js';
-import { clockTime, formatDuration, formatOffset, formatShort } from '../format.js';
+import { agreementText } from '../model/agreement.js';
+import type { ClusterModel } from '../model/cluster-model.js';
+import { clockTime, formatDuration, formatOffset, formatShort } from '../model/format.js';
 import { bad, chip, fact, facts, nodeButton, panel, quiet } from './ui.js';
 
 const WIDTH = 120;

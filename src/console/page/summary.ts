@@ -1,7 +1,7 @@
 import { h } from 'preact';
-import type { ClusterModel } from '../cluster-model.js';
-import { drainingText, formatSetting } from '../format.js';
-import { NODE_STATES, type NodeState, STATE_MEANINGS } from '../node-state.js';
+import type { ClusterModel } from '../model/cluster-model.js';
+import { drainingText, formatSetting } from '../model/format.js';
+import { NODE_STATES, type NodeState, STATE_MEANINGS } from '../model/node-state.js';
 import type { Frame } from './frame.js';
 import { mark } from './ui.js';
 

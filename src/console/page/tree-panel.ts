@@ -1,7 +1,7 @@
 import { type ComponentChildren, createContext, h } from 'preact';
 import { useContext, useState } from 'preact/hooks';
-import type { ClusterModel } from '../cluster-model.js';
-import { formatDuration } from '../format.js';
+import type { ClusterModel } from '../model/cluster-model.js';
+import { formatDuration } from '../model/format.js';
 import type { WireConfiguration, WireContender, WireEntry, WireLock, WireTree } from '../wire.js';
 import { bad, mark, memo, nodeButton, note, panel, quiet } from './ui.js';
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { systemClock, systemRandom } from '../../../src/base/system.js';
 import type { ServiceEntry } from '../../../src/console/entries-wire.js';
-import { leaseText, servicesIn } from '../../../src/console/services-model.js';
+import { leaseText, servicesIn } from '../../../src/console/model/services-model.js';
 import {
   type DiscoveryServer,
   type DiscoveryServerOptions,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import type { WireShards } from '../wire.js';
 import { cellsPath, partsOf, shardText } from './shards.js';
-import type { WireShards } from './wire.js';
 
 const a = { id: 3, version: 17 };
 const b = { id: 5, version: 2 };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { settled } from '../../test/support/virtual-clock.js';
+import { settled } from '../../../test/support/virtual-clock.js';
 import { SharedQueries } from './shared-queries.js';
 
 function setUp() {

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
+import type { WireNode } from '../wire.js';
 import { knowledgeOf, tally } from './knowledge.js';
-import type { WireNode } from './wire.js';
 
 function held(id: number, version: number, knownNodes: Record<number, number>): WireNode {
   const facts = { ageMs: null, expiresInMs: 1_000, timestamp: null, idWidth: 8, problem: null };

@@ -1,5 +1,5 @@
+import type { WireHistory, WireNode, WireTenure } from '../wire.js';
 import type { SeenNode } from './cluster-model.js';
-import type { WireHistory, WireNode, WireTenure } from './wire.js';
 
 /** The known tenures of a node id, the oldest first. Another object when one changes. */
 export type Lane = readonly WireTenure[];

@@ -1,16 +1,16 @@
 import { type Context, Hono } from 'hono';
-import type { Clock } from '../base/clock.js';
-import { ConfigError } from '../base/errors.js';
-import { ServiceTree } from '../monitor/discovery/service-tree.js';
-import { jsonPayload } from '../services/instance/payload-codec.js';
-import { ServiceDirectory } from '../services/service-directory.js';
-import { DEFAULT_BASE_PATH } from '../services/service-path.js';
-import type { ZooKeeper } from '../zookeeper/zookeeper.js';
-import { readJson } from './curator/instance-json.js';
+import type { Clock } from '../../base/clock.js';
+import { ConfigError } from '../../base/errors.js';
+import { ServiceTree } from '../../monitor/discovery/service-tree.js';
+import { jsonPayload } from '../../services/instance/payload-codec.js';
+import { ServiceDirectory } from '../../services/service-directory.js';
+import { DEFAULT_BASE_PATH } from '../../services/service-path.js';
+import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
+import { readJson } from '../curator/instance-json.js';
+import { HttpProblem, PLAIN, route } from '../problem.js';
+import { checkWrite, type PageAccess } from '../server/access.js';
+import type { OpenStreams } from '../server/open-streams.js';
 import { entryEvents } from './entry-feed.js';
-import { HttpProblem, PLAIN, route } from './problem.js';
-import { checkWrite, type PageAccess } from './server/access.js';
-import type { OpenStreams } from './server/open-streams.js';
 
 /** What the page of services shows. */
 export interface ServicesSource {

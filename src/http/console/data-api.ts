@@ -1,13 +1,13 @@
 import { Hono } from 'hono';
-import type { Clock, RandomSource } from '../base/clock.js';
-import { ConfigError } from '../base/errors.js';
-import { type EntryEdit, type EntryRemoval, removeEntry, writeEntry } from '../shared-data/edit.js';
-import { type SharedData, sharedData } from '../shared-data/shared-data.js';
-import { SharedDataError } from '../shared-data/shared-data-error.js';
-import type { ZooKeeper } from '../zookeeper/zookeeper.js';
-import { readJson } from './curator/instance-json.js';
-import { HttpProblem, PLAIN, route } from './problem.js';
-import { checkWrite, type PageAccess } from './server/access.js';
+import type { Clock, RandomSource } from '../../base/clock.js';
+import { ConfigError } from '../../base/errors.js';
+import { type EntryEdit, type EntryRemoval, removeEntry, writeEntry } from '../../shared-data/edit.js';
+import { type SharedData, sharedData } from '../../shared-data/shared-data.js';
+import { SharedDataError } from '../../shared-data/shared-data-error.js';
+import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
+import { readJson } from '../curator/instance-json.js';
+import { HttpProblem, PLAIN, route } from '../problem.js';
+import { checkWrite, type PageAccess } from '../server/access.js';
 
 /** Which shared data may be changed through the console. */
 export interface DataSource {

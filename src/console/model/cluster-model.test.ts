@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { VirtualClock } from '../../test/support/virtual-clock.js';
+import { VirtualClock } from '../../../test/support/virtual-clock.js';
+import type { WireEvent, WireHello, WireNode, WireReport, WireStore } from '../wire.js';
 import { ClusterModel } from './cluster-model.js';
-import type { WireEvent, WireHello, WireNode, WireReport, WireStore } from './wire.js';
 
 const OK: WireStore = { state: 'ok', problem: null, latencyMs: 5, clockOffsetMs: null, lookedAt: 1 };
 

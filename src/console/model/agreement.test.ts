@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
+import type { WireTree } from '../wire.js';
 import { agreementText } from './agreement.js';
-import type { WireTree } from './wire.js';
 
 function text(held: readonly number[], shown: readonly number[] | undefined): string {
   const nothing = { version: 1, taskId: null, address: null, port: null, problem: null };

@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
-import { AnySession, fails } from '../../test/support/scripted-zookeeper.js';
-import { inVirtualTime, seededRandom, VirtualClock } from '../../test/support/virtual-clock.js';
-import { ConfigPublisher } from '../configuration/publisher.js';
-import { EntriesModel } from '../console/entries-model.js';
-import type { ConfigEntry } from '../console/entries-wire.js';
-import { nodeApp } from './node-app.js';
+import { AnySession, fails } from '../../../test/support/scripted-zookeeper.js';
+import { inVirtualTime, seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
+import { ConfigPublisher } from '../../configuration/publisher.js';
+import type { ConfigEntry } from '../../console/entries-wire.js';
+import { EntriesModel } from '../../console/model/entries-model.js';
+import { nodeApp } from '../node-app.js';
 
 const RANDOM = seededRandom(1);
 

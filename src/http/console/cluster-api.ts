@@ -1,9 +1,9 @@
-import type { Clock } from '../base/clock.js';
-import type { ClusterView } from '../monitor/cluster-view.js';
+import type { Clock } from '../../base/clock.js';
+import type { ClusterView } from '../../monitor/cluster-view.js';
+import { PLAIN } from '../problem.js';
+import type { OpenStreams } from '../server/open-streams.js';
 import { type ConsoleOffers, clusterEvents, type FeedInstance } from './cluster-feed.js';
-import { PLAIN } from './problem.js';
 import { idsOf, jsonOf, leasesPageOf, pagedReport } from './report-pages.js';
-import type { OpenStreams } from './server/open-streams.js';
 
 /** What {@link clusterApi} answers from. */
 interface ClusterApiOptions {

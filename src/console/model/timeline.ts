@@ -1,5 +1,5 @@
+import type { WireTenure } from '../wire.js';
 import type { Lane } from './tenure-log.js';
-import type { WireTenure } from './wire.js';
 
 /** A part of a row of the timeline, in store time. */
 export interface Part {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { InstanceFacts, ServiceEntry } from './entries-wire.js';
+import type { InstanceFacts, ServiceEntry } from '../entries-wire.js';
 import { addressText, countText, leaseText } from './services-model.js';
 
 const ENABLED: InstanceFacts = {

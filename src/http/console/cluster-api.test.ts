@@ -1,17 +1,22 @@
 import { describe, expect, it } from 'vitest';
-import { seededRandom, settled, VirtualClock } from '../../test/support/virtual-clock.js';
-import { ConfigError } from '../base/errors.js';
-import { StoreSession } from '../lease/session/store-session.js';
-import { ClusterFollower } from '../monitor/cluster-follower.js';
-import type { ClusterEvent, ClusterSnapshot, ClusterView, CurrentCluster } from '../monitor/cluster-view.js';
-import type { StatusReport } from '../monitor/status-report.js';
-import type { NodeTenures } from '../monitor/tenures.js';
-import type { MonitorEvent } from '../runtime/node-monitor.js';
-import { StoreError } from '../store/lease-store.js';
-import { MemoryBucket } from '../store/memory/memory-bucket.js';
-import { MemoryLeaseStore } from '../store/memory/memory-lease-store.js';
+import { seededRandom, settled, VirtualClock } from '../../../test/support/virtual-clock.js';
+import { ConfigError } from '../../base/errors.js';
+import { StoreSession } from '../../lease/session/store-session.js';
+import { ClusterFollower } from '../../monitor/cluster-follower.js';
+import type {
+  ClusterEvent,
+  ClusterSnapshot,
+  ClusterView,
+  CurrentCluster,
+} from '../../monitor/cluster-view.js';
+import type { StatusReport } from '../../monitor/status-report.js';
+import type { NodeTenures } from '../../monitor/tenures.js';
+import type { MonitorEvent } from '../../runtime/node-monitor.js';
+import { StoreError } from '../../store/lease-store.js';
+import { MemoryBucket } from '../../store/memory/memory-bucket.js';
+import { MemoryLeaseStore } from '../../store/memory/memory-lease-store.js';
+import { OpenStreams } from '../server/open-streams.js';
 import { clusterApi } from './cluster-api.js';
-import { OpenStreams } from './server/open-streams.js';
 
 const EMPTY: ClusterSnapshot = {
   report: {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import type { WireTenure } from '../wire.js';
 import { laneParts, sumParts } from './timeline.js';
-import type { WireTenure } from './wire.js';
 
 const tenure = (acquiredAt: number, endedAt: number | null, end: WireTenure['end'] = null): WireTenure => {
   return { version: acquiredAt, taskId: `task-${acquiredAt}`, acquiredAt, endedAt, end };

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { VirtualClock } from '../../test/support/virtual-clock.js';
+import { VirtualClock } from '../../../test/support/virtual-clock.js';
+import type { InstanceFacts, ServiceEntry } from '../entries-wire.js';
 import { EntriesModel } from './entries-model.js';
-import type { InstanceFacts, ServiceEntry } from './entries-wire.js';
 import { changeText, servicesIn } from './services-model.js';
 
 const ENABLED: InstanceFacts = {

@@ -1,8 +1,8 @@
-import { withTimeout } from '../base/abort.js';
-import type { Clock } from '../base/clock.js';
-import type { ClusterView, CurrentCluster } from '../monitor/cluster-view.js';
-import type { WatchedNode } from '../runtime/node-monitor.js';
-import { eventStream, message, RETRY } from './event-stream.js';
+import { withTimeout } from '../../base/abort.js';
+import type { Clock } from '../../base/clock.js';
+import type { ClusterView, CurrentCluster } from '../../monitor/cluster-view.js';
+import type { WatchedNode } from '../../runtime/node-monitor.js';
+import { eventStream, message, RETRY } from '../event-stream.js';
 import { jsonOf, partsOf } from './report-pages.js';
 
 /** The process' own node id. */

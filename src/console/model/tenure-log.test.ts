@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import type { WireHistory, WireNode, WireTenure } from '../wire.js';
 import type { SeenNode } from './cluster-model.js';
 import { TenureLog } from './tenure-log.js';
-import type { WireHistory, WireNode, WireTenure } from './wire.js';
 
 const node = (id: number, version: number): SeenNode => {
   const nothing = { ageMs: null, expiresInMs: null, timestamp: null, knownNodes: {}, idWidth: null };

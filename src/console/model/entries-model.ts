@@ -1,6 +1,6 @@
-import type { EntriesHello, EntriesStatus, EntryChanges } from './entries-wire.js';
-import type { StreamEvent } from './feed.js';
-import type { PageClock } from './page-clock.js';
+import type { EntriesHello, EntriesStatus, EntryChanges } from '../entries-wire.js';
+import type { StreamEvent } from '../feed.js';
+import type { PageClock } from '../page-clock.js';
 
 /** What a page knows of a tree in ZooKeeper, from the events of its stream. */
 export class EntriesModel<Entry> {

@@ -1,16 +1,16 @@
 import { Hono } from 'hono';
-import type { Clock, RandomSource } from '../base/clock.js';
-import { between, readHistory } from '../configuration/history.js';
-import { rootOf } from '../configuration/layout.js';
-import { repeated } from '../configuration/read-contexts.js';
-import type { ConfigHistory } from '../console/entries-wire.js';
-import { ConfigurationTree } from '../monitor/discovery/configuration-tree.js';
-import { parseInteger } from '../settings/values.js';
-import { checkZnodeName } from '../zookeeper/znode-path.js';
-import type { ZooKeeper } from '../zookeeper/zookeeper.js';
+import type { Clock, RandomSource } from '../../base/clock.js';
+import { between, readHistory } from '../../configuration/history.js';
+import { rootOf } from '../../configuration/layout.js';
+import { repeated } from '../../configuration/read-contexts.js';
+import type { ConfigHistory } from '../../console/entries-wire.js';
+import { ConfigurationTree } from '../../monitor/discovery/configuration-tree.js';
+import { parseInteger } from '../../settings/values.js';
+import { checkZnodeName } from '../../zookeeper/znode-path.js';
+import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
+import { PLAIN, route } from '../problem.js';
+import type { OpenStreams } from '../server/open-streams.js';
 import { entryEvents } from './entry-feed.js';
-import { PLAIN, route } from './problem.js';
-import type { OpenStreams } from './server/open-streams.js';
 
 /** What the page of configurations shows. */
 export interface ConfigurationsSource {

@@ -1,6 +1,5 @@
-import type { StreamEvent } from './feed.js';
-import { leftMs, type NodeState, stateOf } from './node-state.js';
-import type { PageClock } from './page-clock.js';
+import type { StreamEvent } from '../feed.js';
+import type { PageClock } from '../page-clock.js';
 import type {
   WireCluster,
   WireEvent,
@@ -12,7 +11,8 @@ import type {
   WireShards,
   WireStore,
   WireTree,
-} from './wire.js';
+} from '../wire.js';
+import { leftMs, type NodeState, stateOf } from './node-state.js';
 
 /** A node id, and when the page received it, on its monotonic clock. */
 export interface SeenNode {

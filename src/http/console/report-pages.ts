@@ -1,6 +1,6 @@
-import { MAX_NODE_IDS } from '../lease/model/lease-state.js';
-import type { StatusReport } from '../monitor/status-report.js';
-import { parseInteger } from '../settings/values.js';
+import { MAX_NODE_IDS } from '../../lease/model/lease-state.js';
+import type { StatusReport } from '../../monitor/status-report.js';
+import { parseInteger } from '../../settings/values.js';
 
 /** Node ids in one page at most: the memory that a slow client takes, at some 400 bytes a node id. */
 const PAGE_SIZE = 1_000;

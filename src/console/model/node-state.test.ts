@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
+import type { WireNode } from '../wire.js';
 import { type NodeState, parseFilter } from './node-state.js';
-import type { WireNode } from './wire.js';
 
 const facts = {
   state: 'held',

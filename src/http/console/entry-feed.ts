@@ -1,6 +1,6 @@
-import type { Clock } from '../base/clock.js';
-import type { EntriesHello, EntriesStatus, EntryChanges } from '../console/entries-wire.js';
-import { eventStream, message, RETRY } from './event-stream.js';
+import type { Clock } from '../../base/clock.js';
+import type { EntriesHello, EntriesStatus, EntryChanges } from '../../console/entries-wire.js';
+import { eventStream, message, RETRY } from '../event-stream.js';
 
 /** Entries in one message at most: the memory that a slow client takes, at some 3 KB each. */
 const ENTRIES = 200;
