@@ -41,7 +41,7 @@ export async function startNodeServer(options: NodeServerOptions): Promise<NodeS
   const streams = new OpenStreams();
   const app = nodeApp({ ...rest, clock, token, hosts, streams });
   const listener = await listen({
-    fetch: (request) => app.fetch(request),
+    fetch: (request, env) => app.fetch(request, env),
     at,
     label: labels?.listen,
     clock,

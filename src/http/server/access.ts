@@ -93,7 +93,7 @@ function unauthorized(message: string, challenge: string): HttpProblem {
  */
 export function checkHost(request: Request, names: ReadonlySet<string>): void {
   const header = request.headers.get('host');
-  const hosts = [new URL(request.url).host, ...(header === null ? [] : [header])];
+  const hosts = new Set([new URL(request.url).host, ...(header === null ? [] : [header])]);
   for (const host of hosts) {
     const name = hostName(host);
     if (name === undefined || !(isLoopback(name) || names.has(name)))

@@ -11,8 +11,8 @@ import { RequestLimiter } from './request-limiter.js';
 
 /** Settings of {@link listen}. */
 export interface ListenOptions {
-  /** Answers a request: an app's `fetch`. */
-  readonly fetch: (request: Request) => Response | Promise<Response>;
+  /** Answers a request: an app's `fetch`. The bindings are Node's own request and response. */
+  readonly fetch: (request: Request, bindings: object) => Response | Promise<Response>;
   readonly at: ListenAddress;
   /** The setting that the address comes from, as its user knows it. @default "listen" */
   readonly label?: string | undefined;
@@ -78,7 +78,7 @@ export async function listen(options: ListenOptions): Promise<HttpListener> {
     errorHandler: () => problemResponse(NO_REQUEST),
   };
   const busy = new HttpProblem('unavailable', 'too many requests are under way', { 'retry-after': '1' });
-  const answer = getRequestListener((request) => fetch(request), adapter);
+  const answer = getRequestListener(fetch, adapter);
   const refuse = getRequestListener(() => problemResponse(busy), adapter);
   const limiter = new RequestLimiter({ ...HTTP_LIMITS, connections: maxConnections, requests: maxRequests });
   const server = createServer(
