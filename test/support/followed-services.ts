@@ -1,7 +1,7 @@
 import { systemClock } from '../../src/base/system.js';
-import { EntriesModel } from '../../src/console/model/entries-model.js';
 import type { ServiceEntry } from '../../src/console/entries-wire.js';
 import { Feed, type FeedState } from '../../src/console/feed.js';
+import { EntriesModel } from '../../src/console/model/entries-model.js';
 import { changeText } from '../../src/console/model/services-model.js';
 
 /** What the page of services would know, read from a server as the page does it. */
