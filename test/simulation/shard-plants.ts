@@ -23,7 +23,7 @@ export const SHARD_PLANTS: readonly Plant[] = [
   plant('token-kept', 'a shard keeps its token when it gets another owner (T3)', {
     file: 'src/shards/plan.js',
     from: 'shards[at] = { owner: load.member, since: epoch, next: undefined };',
-    to: 'shards[at] = { owner: load.member, since: Math.max(2, map.shards[at].since), next: undefined };',
+    to: 'shards[at] = { owner: load.member, since: map.shards[at].since || epoch, next: undefined };',
   }),
   plant('owner-by-id', 'a tenure starts what an earlier one of its node id owns (T4)', {
     file: member,
