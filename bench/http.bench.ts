@@ -14,7 +14,7 @@ const CONNECTIONS = 16;
 /**
  * The whole of routing, health, and what protects the server may cost so many times what Node itself does.
  */
-const BOUND = 8;
+const BOUND = 3;
 
 /**
  * Asks one request after the other on each of its connections, in a thread of its own, and counts the
