@@ -14,7 +14,7 @@ import type { LeaseStore } from '../store/lease-store.js';
 import type { StoreUrl } from '../store/store-url.js';
 import { parseConnectString } from '../zookeeper/connect-string.js';
 import type { NodeMonitor } from './node-monitor.js';
-import { openedStore, REQUEST_TIMEOUT_MS, type StoreOptions } from './opened-store.js';
+import { openedStore, REQUEST_TIMEOUT_MS, type StoreOptions, storeAccess } from './opened-store.js';
 
 /** How to reach ZooKeeper, and what to announce there. */
 export type ZooKeeperAccess = Omit<DiscovererOptions, 'announcement' | 'clock' | 'random' | 'onEvent'> &
@@ -270,11 +270,10 @@ async function fromWorker(options: HoldOptions, onEvent: LeaseListener): Promise
       "the URL of a store outside this process when keeper is 'worker'",
     );
   }
-  const { taskId, endpoint, region, etcd, cluster, nodes, durationMs, graceMs, probed } = options;
+  const { taskId, cluster, nodes, durationMs, graceMs, probed } = options;
   const { acquireTimeoutMs, waitPollMs, settingsIntervalMs, sticky, preferId, stickyWaitMs } = options;
-  const access = { taskId, endpoint, region, etcd, acquireTimeoutMs, waitPollMs, settingsIntervalMs };
-  const preference = { sticky, preferId, stickyWaitMs };
-  const wanted = { ...access, ...preference, cluster, nodes, durationMs, graceMs, probed };
+  const waiting = { acquireTimeoutMs, waitPollMs, settingsIntervalMs, sticky, preferId, stickyWaitMs };
+  const wanted = { ...waiting, taskId, cluster, nodes, durationMs, graceMs, probed };
   const { acquireInWorker } = await import('./worker/worker-lease.js');
   // This thread's own connection, opened when it is first used.
   let second: Promise<StoreSession> | undefined;
@@ -283,7 +282,7 @@ async function fromWorker(options: HoldOptions, onEvent: LeaseListener): Promise
     return second;
   };
   const lease = await acquireInWorker({
-    settings: { ...wanted, store: storeUrl, killOnLoss },
+    settings: { ...storeAccess(options), ...wanted, store: storeUrl, killOnLoss },
     ...{ clock, random, session, signal, tracer },
     emit: onEvent,
   });

@@ -1,6 +1,6 @@
 import type { Clock, RandomSource } from '../base/clock.js';
-import type { EtcdAccess } from '../store/etcd/etcd-access.js';
 import type { LeaseStore } from '../store/lease-store.js';
+import type { OpenStoreOptions } from '../store/open-store.js';
 import type { StoreUrl } from '../store/store-url.js';
 
 /**
@@ -9,13 +9,18 @@ import type { StoreUrl } from '../store/store-url.js';
  */
 export const REQUEST_TIMEOUT_MS = 5_000;
 
+/** How to reach a store. */
+type StoreAccess = Omit<OpenStoreOptions, 'clock' | 'random' | 'requestTimeoutMs' | 'pollMs'>;
+
 /** Which store, and how to reach it. */
-export interface StoreOptions {
+export interface StoreOptions extends StoreAccess {
   readonly store: StoreUrl | string;
-  readonly endpoint?: string | undefined;
-  readonly region?: string | undefined;
-  readonly etcd?: EtcdAccess | undefined;
   readonly waitPollMs?: number | undefined;
+}
+
+/** Of settings that have more, how to reach the store. A field that is forgotten here does not compile. */
+export function storeAccess({ endpoint, region, etcd }: StoreAccess): Required<StoreAccess> {
+  return { endpoint, region, etcd };
 }
 
 /**
@@ -23,14 +28,12 @@ export interface StoreOptions {
  * @throws {ConfigError} when a setting is unusable
  */
 export async function openedStore(
-  { store, endpoint, region, etcd, waitPollMs: pollMs }: StoreOptions,
+  { store, waitPollMs: pollMs, ...settings }: StoreOptions,
   { clock, random }: { readonly clock: Clock; readonly random: RandomSource },
 ): Promise<LeaseStore> {
   const { openStore } = await import('../store/open-store.js');
   return openStore(store, {
+    ...storeAccess(settings),
     ...{ clock, random, requestTimeoutMs: REQUEST_TIMEOUT_MS, pollMs },
-    endpoint,
-    region,
-    etcd,
   });
 }

@@ -1,6 +1,7 @@
 import { acquireAgain } from '../../locks/elect.js';
 import { checkLockName } from '../../locks/lock-place.js';
 import { acquireLock } from '../../locks/store-lock.js';
+import { storeAccess } from '../../runtime/opened-store.js';
 import type { Call } from '../kit/call.js';
 import { type HoldingOptions, waitTimeout } from '../kit/holding.js';
 import { lockLog, taskIdOf } from '../log/lease-log.js';
@@ -15,7 +16,7 @@ export async function lockCommand(
   const { options, settings, io } = call;
   checkLockName(name);
   const timeoutMs = waitTimeout(options);
-  const { store, endpoint, region, etcd, waitPollMs, durationMs, graceMs } = settings;
+  const { store, waitPollMs, durationMs, graceMs } = settings;
   return runHeldCommand(call, {
     command,
     example: 'lock nightly -- ./report.sh',
@@ -28,10 +29,8 @@ export async function lockCommand(
         );
       const taskId = await taskIdOf(settings, io, log, signal);
       return (again ? acquireAgain : acquireLock)(name, {
+        ...storeAccess(settings),
         store: store.url,
-        endpoint,
-        region,
-        etcd,
         waitPollMs,
         durationMs,
         graceMs,
