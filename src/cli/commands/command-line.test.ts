@@ -9,6 +9,13 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
+/** A call of every command. */
+const CALLS = COMMANDS.map(({ name, arguments: words = [], runs }) => {
+  const args = [...name.split(' '), ...words.map(() => '3')];
+  return [name, args, runs ? ['--', 'true'] : []] as const;
+});
+const settingsOf = (command: string) => COMMANDS.find(({ name }) => name === command)?.settings ?? [];
+
 async function run(args: string[], env: Record<string, string> = {}, own: Partial<Io> = {}) {
   const io = capturedIo();
   const code = await runCommandLine(args, { ...io, ...own, env }, '1.2.3');
@@ -314,25 +321,12 @@ describe('the command line', () => {
 
   describe('in a container', () => {
     const inContainer = { containerSign: () => 'there is /.dockerenv' };
-    const commands = [
-      ...[
-        'run -- true',
-        'serve',
-        'lock nightly -- true',
-        'id',
-        'init',
-        'status',
-        'scale 3',
-        'release 0 --force',
-        'doctor',
-        'console',
-      ],
-    ].map((line) => [line] as const);
+    const commands = CALLS.filter(([name]) => settingsOf(name).includes('store') && name !== 'dns');
 
     it.each(commands)(
       'asks for the store instead of making the container a separate cluster: %s',
-      async (line) => {
-        expect(await run(line.split(' '), {}, inContainer)).toEqual({
+      async (_, args, end) => {
+        expect(await run([...args, ...end], {}, inContainer)).toEqual({
           code: 64,
           stdout: '',
           stderr:
@@ -524,22 +518,7 @@ describe('the command line', () => {
 });
 
 describe('credentials in the wrong place', () => {
-  const commands: readonly (readonly [command: string, args: readonly string[]])[] = [
-    ['run', ['run']],
-    ['serve', ['serve']],
-    ['init', ['init']],
-    ['status', ['status']],
-    ['scale', ['scale', '3']],
-    ['release', ['release', '0', '--force']],
-    ['doctor', ['doctor']],
-    ['console', ['console']],
-    ['id', ['id']],
-    ['discovery ls', ['discovery', 'ls']],
-    ['discovery watch', ['discovery', 'watch']],
-    ['discovery resolve', ['discovery', 'resolve', 'orders']],
-    ['discovery services', ['discovery', 'services']],
-    ['discovery serve', ['discovery', 'serve']],
-  ];
+  const commands = CALLS.filter(([name]) => /^(store|zookeeper)$/m.test(settingsOf(name).join('\n')));
   const given: readonly (readonly [flag: string, value: string])[] = [
     ['--store', 's3://KEY:HIDDEN@bucket'],
     ['--store', 's3://KEY:HID/HIDDEN@bucket/prefix'],
@@ -555,6 +534,7 @@ describe('credentials in the wrong place', () => {
     ['--zookeeper', 'digest:user:HIDDEN'],
     ['--zookeeper-auth', 'digest:HIDDEN'],
     ['--zookeeper-auth', 'user:HIDDEN'],
+    ['--etcd-auth', "root:HIDDEN@'HIDDEN"],
     ['--endpoint', 'user:HIDDEN@host.test'],
     ['--endpoint', 's3://user:HIDDEN@host'],
     ['--stor', 's3://KEY:HIDDEN@bucket'],
@@ -584,8 +564,8 @@ describe('credentials in the wrong place', () => {
 
   it.each(commands)(
     'are not shown by %s, whether they come as options, as variables or as arguments',
-    async (_, args) => {
-      const end = args[0] === 'run' ? ['--', 'true'] : [];
+    async (command, args, end) => {
+      const read: readonly string[] = settingsOf(command);
       for (const [flag, value] of given) {
         const env = {
           ...(flag === '--endpoint' && { NODELEASE_STORE: 's3://bucket', AWS_REGION: 'us-east-1' }),
@@ -596,7 +576,8 @@ describe('credentials in the wrong place', () => {
           await run([...args, `${flag}=${value}`, ...end], env),
           await run([...args, value, ...end], { NODELEASE_STORE: 'x' }),
         ];
-        if (variables.includes(flag)) answers.push(await run([...args, ...end], { ...env, [name]: value }));
+        if (variables.includes(flag) && read.includes(flag.slice(2)))
+          answers.push(await run([...args, ...end], { ...env, [name]: value }));
         for (const answer of answers) {
           expect({ flag, value, ...answer }).toMatchObject({ code: 64, stdout: '' });
           expect(answer.stderr).not.toContain('HIDDEN');

@@ -128,6 +128,8 @@ function settleOutput(command: Command, io: Io, hint = ''): void {
           .replace(/\s+/g, ' ')
           .replace(/^option '(?:-\w, )?(--[\w-]+) .*' argument missing$/, '$1 needs a value')
           .replace(/\.$/, '')
+          // Its value may be a secret in any form.
+          .replace(/^(unknown option '[^'=]*)=.*'/, "$1'")
           .replace(
             /^unknown option .*/,
             command.commands.length > 0 ? '$&: options follow the command' : '$&',
