@@ -149,8 +149,9 @@ function addOption(
   if (option.required)
     option.argParser((value, earlier: unknown) => {
       // The parser takes the next word, whatever it is.
-      if (command.options.some(({ short, long }) => [short, long].includes(value.split('=', 1)[0])))
-        throw new UsageError(`${option.long} needs a value, and is followed by ${value}`);
+      const [next = ''] = value.split('=', 1);
+      if (command.options.some(({ short, long }) => [short, long].includes(next)))
+        throw new UsageError(`${option.long} needs a value, and is followed by ${next}`);
       return repeatable ? [...(Array.isArray(earlier) ? earlier : []), value] : value;
     });
   command.addOption(option);
