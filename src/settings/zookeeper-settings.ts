@@ -10,7 +10,7 @@ import type { ConnectString } from '../zookeeper/connect-string.js';
 import type { ZooKeeperTls } from '../zookeeper/connection/tls.js';
 import { parseEndpointName } from './endpoints.js';
 import type { CheckTarget } from './listen-address.js';
-import type { NamedSetting } from './settings-table.js';
+import { type NamedSetting, SETTINGS } from './settings-table.js';
 import {
   find,
   firstFlag,
@@ -98,10 +98,10 @@ function readTls(sources: SettingSources): ZooKeeperTls | undefined {
 }
 
 function checkNothingToAnnounce(sources: SettingSources, names: readonly Given[]): void {
-  const useless = firstFlag(
-    sources,
-    ({ needs }) => needs !== undefined && needs !== 'data-dir' && needs !== 'sticky',
-  );
+  // By itself, or since the setting that it belongs to does.
+  const needsZooKeeper = ({ needs }: NamedSetting) =>
+    needs === 'zookeeper' || SETTINGS.some(({ name, needs: own }) => name === needs && own === 'zookeeper');
+  const useless = firstFlag(sources, needsZooKeeper);
   if (useless) {
     // A password does not belong into a log.
     const shown = useless.label === '--zookeeper-auth' ? 'digest:…' : useless.text;
