@@ -27,7 +27,6 @@ export class ConfigurationTree {
   status = UNREAD;
   readonly #listeners = new Listeners<void>();
   readonly #loop: ScanLoop;
-  #followers = 0;
 
   constructor(private readonly place: ConfigPlace) {
     this.#loop = new ScanLoop((signal) => this.#scan(signal), place.clock);
@@ -36,14 +35,10 @@ export class ConfigurationTree {
   /** Calls `listener` after each scan until the returned function is called. It must not throw. */
   follow(listener: () => void): () => void {
     // What was read for earlier followers may be old.
-    if (this.#followers === 0) [this.entries, this.status] = [new Map(), UNREAD];
-    this.#followers += 1;
-    const forget = this.#listeners.add(listener);
-    const release = this.#loop.use();
+    if (this.#listeners.size === 0) [this.entries, this.status] = [new Map(), UNREAD];
+    const ends = [this.#listeners.add(listener), this.#loop.use()];
     return () => {
-      this.#followers -= 1;
-      forget();
-      release();
+      for (const end of ends) end();
     };
   }
 
