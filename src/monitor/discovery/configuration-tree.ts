@@ -63,11 +63,11 @@ export class ConfigurationTree {
     const lists = [seenPath(root), root, historyPath(root)].map((path) =>
       zookeeper.children(path, { signal }),
     );
-    const [followed = [], ...found] = (await Promise.all(lists)).map((each) => each ?? []);
-    const readFleetOf = (context: string, own: AbortSignal) => this.#fleetOf(context, own);
+    const [followed = [], names = [], kept = []] = await Promise.all(lists);
+    const readFleetOf = (context: string, own: AbortSignal) => this.#fleetOf(context, names, own);
     const fleets = (await concurrently(followed, CALLS_AT_ONCE, readFleetOf, signal)).flat();
-    const names = found.flat().filter((name) => name[0] !== '.');
-    const contexts = [...new Set([...names, ...fleets.map(({ context }) => context)])].sort();
+    const found = [...names, ...kept].filter((name) => name[0] !== '.');
+    const contexts = [...new Set([...found, ...fleets.map(({ context }) => context)])].sort();
     const read = await concurrently(
       contexts,
       CALLS_AT_ONCE,
@@ -93,11 +93,14 @@ export class ConfigurationTree {
     );
   }
 
-  /** The nodes that follow a context, or why they are unknown; none for a foreign znode. */
-  async #fleetOf(context: string, signal: AbortSignal): Promise<readonly Fleet[]> {
+  /**
+   * The nodes that follow a context, or why they are unknown; none for a foreign znode.
+   * @param names what is below the root
+   */
+  async #fleetOf(context: string, names: readonly string[], signal: AbortSignal): Promise<readonly Fleet[]> {
     const { zookeeper, root } = this.place;
     try {
-      return await readFleet(zookeeper, root, { signal }, context);
+      return await readFleet(zookeeper, root, { signal }, context, names);
     } catch (error) {
       if (!isFault(error, 'no-auth')) throw error;
       return [{ context, nodes: [], problem: `its nodes are unknown: ${explain(error)}` }];
