@@ -16,6 +16,11 @@ export function notify<T>(listener: (news: T) => void, news: T): void {
 export class Listeners<T> {
   readonly #all = new Set<(news: T) => void>();
 
+  /** How many there are. */
+  get size(): number {
+    return this.#all.size;
+  }
+
   /** Adds a listener, until the returned function is called. The same function may be added twice. */
   add(listener: (news: T) => void): () => void {
     const own = (news: T) => listener(news);

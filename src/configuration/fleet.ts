@@ -67,16 +67,19 @@ export class SeenReporter implements Reconciled {
 /**
  * The configurations that nodes run, by their most specific contexts: those below a root, or one. Foreign
  * znodes are left out.
+ *
+ * @param listed what is below the root, where that is known
  */
 export async function readFleet(
   zookeeper: Pick<ZooKeeper, 'read' | 'children'>,
   root: string,
   call: CallOptions,
   only?: string,
+  listed?: readonly string[],
 ): Promise<readonly FleetReport[]> {
   const all = only === undefined ? ((await zookeeper.children(seenPath(root), call)) ?? []) : [only];
   const followed = all.filter((name) => !/^\.|,.*,|@nodes=/.test(name)).sort();
-  const names = (await zookeeper.children(root, call)) ?? [];
+  const names = listed ?? (await zookeeper.children(root, call)) ?? [];
   return Promise.all(
     followed.map(async (context) => {
       const [app = '', profile] = context.split(',');

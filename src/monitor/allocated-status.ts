@@ -6,7 +6,7 @@ import { NODES_PATH, parseHexPair } from '../discovery/tree-paths.js';
 import { widthOfGroup } from '../id/cluster-node-id.js';
 import type { NodeStatus } from '../lease/operate/inspect.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
-import { isFault } from '../zookeeper/zookeeper-error.js';
+import { ignoring } from '../zookeeper/zookeeper-error.js';
 import type { ClusterScan } from './cluster-reader.js';
 import { type DiscoveryEntry, readDiscovery, type TreeReader } from './discovery/discovery-snapshot.js';
 import { type AllocationReport, nodeReport, reportOf, type StatusReport } from './status-report.js';
@@ -44,11 +44,8 @@ export async function inspectAllocated(
     snapshot?.entries.flatMap((entry) =>
       entry.parsed.kind === 'node' ? [nodeStatus(entry.parsed.nodeId, entry)] : [],
     ) ?? [];
-  const recorded = await readWidest(zookeeper, { signal }).catch((error: unknown) => {
-    if (isFault(error, 'no-auth')) return 0;
-    throw error;
-  });
-  const widths = [widthNeededBy(groups), recorded, ...nodes.map(({ idWidth = 0 }) => idWidth)];
+  const recorded = await readWidest(zookeeper, { signal }).catch(ignoring('no-auth'));
+  const widths = [widthNeededBy(groups), recorded ?? 0, ...nodes.map(({ idWidth = 0 }) => idWidth)];
   return { groups, idWidth: Math.max(...widths), nodes: nodes.sort((a, b) => a.id - b.id) };
 }
 

@@ -1,7 +1,7 @@
 import { withTimeout } from '../base/abort.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { explain } from '../base/errors.js';
-import { notify } from '../base/listeners.js';
+import { Listeners } from '../base/listeners.js';
 import type { ClusterConfig } from '../lease/model/cluster-config.js';
 import type { NodeStatus } from '../lease/operate/inspect.js';
 import type { StoreSession } from '../lease/session/store-session.js';
@@ -110,7 +110,7 @@ export class ClusterFollower implements ClusterView {
   readonly #readShards: (scan: ClusterScan, signal: AbortSignal) => Promise<ShardsReport | undefined>;
   readonly #leases: ScanLoop;
   readonly #tree: ScanLoop | undefined;
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new Listeners<void>();
   readonly #closed = new AbortController();
   #failure: unknown;
   /** How many scans have failed in a row. */
@@ -191,12 +191,9 @@ export class ClusterFollower implements ClusterView {
   follow(listener: () => void): () => void {
     if (this.#closed.signal.aborted) return () => undefined;
     if (this.#listeners.size === 0 && !this.#leases.isFresh) this.#isOutdated = true;
-    const own = () => listener();
-    this.#listeners.add(own);
-    const releases = [this.#leases.use(), this.#tree?.use()];
+    const ends = [this.#listeners.add(listener), this.#leases.use(), this.#tree?.use()];
     return () => {
-      this.#listeners.delete(own);
-      for (const release of releases) release?.();
+      for (const end of ends) end?.();
     };
   }
 
@@ -226,7 +223,7 @@ export class ClusterFollower implements ClusterView {
       this.#change({ store: { ...store, state: 'failing', problem } });
     }
     this.#isOutdated = false;
-    this.#notify();
+    this.#listeners.notify();
     const took = this.#clock.monotonic() - begun;
     const pauseMs =
       this.#failures > 0
@@ -258,11 +255,7 @@ export class ClusterFollower implements ClusterView {
     if (isNewTree) this.#facts = { ...this.#facts, tree };
     this.#discovery = discovery;
     if (isNewDiscovery) this.#change({});
-    if (isNewTree || isNewDiscovery) this.#notify();
-  }
-
-  #notify(): void {
-    for (const listener of this.#listeners) notify(listener, undefined);
+    if (isNewTree || isNewDiscovery) this.#listeners.notify();
   }
 
   #change(facts: Partial<CurrentCluster>): void {

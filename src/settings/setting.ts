@@ -15,7 +15,7 @@ export interface Setting {
   readonly default?: string;
   /** The option of `acquire()` with the same meaning. Durations are in milliseconds there. */
   readonly option?: string;
-  /** The setting without which it is of no use. Those of the others need `zookeeper` with them. */
+  /** The setting without which it is of no use. That may need another one itself. */
   readonly needs?:
     | 'data-dir'
     | 'zookeeper'

@@ -443,6 +443,11 @@ describe('the settings of discovery', () => {
     },
   );
 
+  it('are not needed for shards, nor for how long the stop of one may take', () => {
+    const { shards } = read({ shards: '8', 'shard-stop-timeout': '1m' });
+    expect(shards).toEqual({ count: 8, stopTimeoutMs: 60_000 });
+  });
+
   it('are needed for the configuration of a command, also where that is a variable', () => {
     expect(() => read({ config: 'shop' })).toThrow('--config: expected --zookeeper with it');
     expect(() => read({}, { NODELEASE_CONFIG: 'shop' })).toThrow(

@@ -1,17 +1,16 @@
-import { ConfigError } from '../base/errors.js';
 import {
   type AnnouncedEndpoint,
   type Announcement,
   checkPayload,
   type PayloadType,
 } from '../discovery/announcement.js';
-import { newInstance } from '../services/instance/new-instance.js';
+import { checkAddress, checkServiceName } from '../services/instance/new-instance.js';
 import { shortened } from '../services/shortened.js';
 import type { ConnectString } from '../zookeeper/connect-string.js';
 import type { ZooKeeperTls } from '../zookeeper/connection/tls.js';
 import { parseEndpointName } from './endpoints.js';
 import type { CheckTarget } from './listen-address.js';
-import type { NamedSetting, SettingName } from './settings-table.js';
+import { type NamedSetting, SETTINGS } from './settings-table.js';
 import {
   find,
   firstFlag,
@@ -99,10 +98,10 @@ function readTls(sources: SettingSources): ZooKeeperTls | undefined {
 }
 
 function checkNothingToAnnounce(sources: SettingSources, names: readonly Given[]): void {
-  const useless = firstFlag(
-    sources,
-    ({ needs }) => needs !== undefined && needs !== 'data-dir' && needs !== 'sticky',
-  );
+  // By itself, or since the setting that it belongs to does.
+  const needsZooKeeper = ({ needs }: NamedSetting) =>
+    needs === 'zookeeper' || SETTINGS.some(({ name, needs: own }) => name === needs && own === 'zookeeper');
+  const useless = firstFlag(sources, needsZooKeeper);
   if (useless) {
     // A password does not belong into a log.
     const shown = useless.label === '--zookeeper-auth' ? 'digest:…' : useless.text;
@@ -122,7 +121,7 @@ function readAnnouncing(sources: SettingSources, names: readonly Given[]) {
   const port = read(sources, 'port');
   const endpoints = distinct(names.map(parseEndpointName));
   if (sources.announces !== false) {
-    if (service !== undefined) checkInstance(sources, service, address);
+    if (service !== undefined) checkInstance(sources);
     else
       refuseFlags(
         sources,
@@ -165,23 +164,13 @@ function readCheck(sources: SettingSources): CheckSettings | undefined {
 }
 
 /** Other programs must be able to read what the instance is registered with; its id is the task's. */
-function checkInstance(sources: SettingSources, name: string, address = 'localhost'): void {
-  const settings: Readonly<Record<string, SettingName>> = {
-    'instance.name': 'service',
-    'instance.id': 'task-id',
-    'instance.address': 'address',
-  };
-  const clock = { now: () => 0 };
-  const random = { hex: (bytes: number) => '0'.repeat(2 * bytes) };
-  try {
-    newInstance({ name, address, id: find(sources, 'task-id')?.text }, { clock, random });
-  } catch (error) {
-    const setting = error instanceof ConfigError ? settings[error.setting] : undefined;
-    const given = setting && find(sources, setting);
-    throw error instanceof ConfigError && given
-      ? new ConfigError(given.label, error.value, error.expected)
-      : error;
+function checkInstance(sources: SettingSources): void {
+  for (const name of ['service', 'task-id'] as const) {
+    const given = find(sources, name);
+    if (given) checkServiceName(given.text, given.label);
   }
+  const address = find(sources, 'address');
+  if (address) checkAddress(address.text, address.label);
 }
 
 function parsePayload(given: Given, type: PayloadType): Readonly<Record<string, unknown>> {

@@ -1,31 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { ENABLED, serviceEntry as entry } from '../../../test/support/service-entries.js';
 import { VirtualClock } from '../../../test/support/virtual-clock.js';
-import type { InstanceFacts, ServiceEntry } from '../entries-wire.js';
+import type { ServiceEntry } from '../entries-wire.js';
 import { EntriesModel } from './entries-model.js';
 import { changeText, servicesIn } from './services-model.js';
-
-const ENABLED: InstanceFacts = {
-  id: 'a',
-  claim: null,
-  address: '10.0.0.1',
-  port: 80,
-  sslPort: null,
-  serviceType: 'DYNAMIC',
-  state: 'enabled',
-};
-
-function entry(id: string | null, facts: Partial<ServiceEntry> = {}): ServiceEntry {
-  return {
-    service: 'orders',
-    id,
-    instance: id === null ? null : ENABLED,
-    text: null,
-    sessionId: null,
-    node: null,
-    problem: null,
-    ...facts,
-  };
-}
 
 function setUp() {
   const clock = new VirtualClock();

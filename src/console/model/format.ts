@@ -41,13 +41,8 @@ export function formatShort(ms: number): string {
   return ms < 1_000 ? `${Math.round(ms)} ms` : `${Math.round(ms / 100) / 10} s`;
 }
 
-/** A moment as people here write it: the time of day, with milliseconds where they matter. */
-export function clockTime(at: number, precision: 's' | 'ms' = 's'): string {
-  const date = new Date(at);
-  const two = (value: number) => String(value).padStart(2, '0');
-  const seconds = `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
-  return precision === 'ms' ? `${seconds}.${String(date.getMilliseconds()).padStart(3, '0')}` : seconds;
-}
+/** A moment as people here write it: the time of day. */
+export const clockTime = (at: number) => new Date(at).toLocaleTimeString('sv');
 
 /** The beginning and the end of a long name: names of tasks differ at either. */
 export function shortName(name: string): string {

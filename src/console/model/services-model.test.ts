@@ -1,29 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { InstanceFacts, ServiceEntry } from '../entries-wire.js';
+import { ENABLED, serviceEntry as entry } from '../../../test/support/service-entries.js';
+import type { InstanceFacts } from '../entries-wire.js';
 import { addressText, countText, leaseText } from './services-model.js';
-
-const ENABLED: InstanceFacts = {
-  id: 'a',
-  claim: null,
-  address: '10.0.0.1',
-  port: 80,
-  sslPort: null,
-  serviceType: 'DYNAMIC',
-  state: 'enabled',
-};
-
-function entry(id: string | null, facts: Partial<ServiceEntry> = {}): ServiceEntry {
-  return {
-    service: 'orders',
-    id,
-    instance: id === null ? null : ENABLED,
-    text: null,
-    sessionId: null,
-    node: null,
-    problem: null,
-    ...facts,
-  };
-}
 
 describe('an instance in words', () => {
   it('has its address and ports', () => {

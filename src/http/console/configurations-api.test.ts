@@ -136,6 +136,30 @@ it('what may not be read, and a ZooKeeper that is away, are shown as such', asyn
   expect([model.store.state, model.staleSince]).toEqual(['ok', undefined]);
 });
 
+it('a context whose nodes may not be read has its values all the same, and says why they are unknown', async () => {
+  const { zookeeper, publish, seen, follow } = setUp();
+  await publish('shop', { a: '1' });
+  await publish('cart', { b: '2' });
+  seen('shop,prod', 7, { 'shop,prod': 1 });
+  seen('cart,prod', 8, { 'cart,prod': 1 });
+  seen('secret', 9, { secret: 1 });
+  seen('a,foreign,name', 9, {});
+  zookeeper.fault = async (_operation, path) => {
+    if (/seen\/(cart,prod|secret)$|history\/secret$/.test(path)) throw fails('no-auth', 'not-applied');
+  };
+  const { model } = await follow();
+  expect([model.store.state, model.store.isWhole]).toEqual(['ok', true]);
+  const problem = 'its nodes are unknown: no-auth';
+  expect(Object.fromEntries(model.entries)).toMatchObject({
+    'cart,prod': { revision: 1, keys: 1, nodes: [], problem },
+    'cart,prod/b': { value: '2' },
+    secret: { revision: 0, keys: 0, nodes: [], problem: 'may not be read' },
+    'shop,prod': { revision: 1, nodes: [{ nodeId: 7, behind: [] }], problem: null },
+    'shop,prod/a': { value: '1' },
+  });
+  expect(model.entries.size).toBe(5);
+});
+
 it('has the history of a context, and the differences between two of its revisions', async () => {
   const { zookeeper, publish, get } = setUp();
   await publish('shop', { a: '1', b: '1' });

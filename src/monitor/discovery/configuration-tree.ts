@@ -3,11 +3,11 @@ import { concurrently } from '../../base/concurrently.js';
 import { explain } from '../../base/errors.js';
 import { Listeners } from '../../base/listeners.js';
 import { type FleetReport, readFleet } from '../../configuration/fleet.js';
-import { historyPath } from '../../configuration/layout.js';
+import { historyPath, seenPath } from '../../configuration/layout.js';
 import { type ConfigPlace, readContexts } from '../../configuration/read-contexts.js';
 import type { ConfigEntry, EntriesStatus } from '../../console/entries-wire.js';
 import { CALLS_AT_ONCE } from '../../zookeeper/call-limits.js';
-import { isFault } from '../../zookeeper/zookeeper-error.js';
+import { ignoring, isFault } from '../../zookeeper/zookeeper-error.js';
 import { ScanLoop } from '../scan-loop.js';
 import { excerpt } from './service-entry.js';
 
@@ -27,7 +27,6 @@ export class ConfigurationTree {
   status = UNREAD;
   readonly #listeners = new Listeners<void>();
   readonly #loop: ScanLoop;
-  #followers = 0;
 
   constructor(private readonly place: ConfigPlace) {
     this.#loop = new ScanLoop((signal) => this.#scan(signal), place.clock);
@@ -36,14 +35,10 @@ export class ConfigurationTree {
   /** Calls `listener` after each scan until the returned function is called. It must not throw. */
   follow(listener: () => void): () => void {
     // What was read for earlier followers may be old.
-    if (this.#followers === 0) [this.entries, this.status] = [new Map(), UNREAD];
-    this.#followers += 1;
-    const forget = this.#listeners.add(listener);
-    const release = this.#loop.use();
+    if (this.#listeners.size === 0) [this.entries, this.status] = [new Map(), UNREAD];
+    const ends = [this.#listeners.add(listener), this.#loop.use()];
     return () => {
-      this.#followers -= 1;
-      forget();
-      release();
+      for (const end of ends) end();
     };
   }
 
@@ -64,18 +59,28 @@ export class ConfigurationTree {
 
   async #read(signal: AbortSignal): Promise<ReadonlyMap<string, ConfigEntry>> {
     const { zookeeper, root } = this.place;
-    const fleets = await readFleet(zookeeper, root, { signal });
-    // A context without values may still have its history.
-    const names = [root, historyPath(root)].map((path) => zookeeper.children(path, { signal }));
-    const found = (await Promise.all(names)).flatMap((each) => each ?? []).filter((name) => name[0] !== '.');
+    // A context without values may still have its history, or nodes that follow it.
+    const lists = [seenPath(root), root, historyPath(root)].map((path) =>
+      zookeeper.children(path, { signal }),
+    );
+    const [followed = [], names = [], kept = []] = await Promise.all(lists);
+    const readFleetOf = (context: string, own: AbortSignal) => this.#fleetOf(context, names, own);
+    const fleets = (await concurrently(followed, CALLS_AT_ONCE, readFleetOf, signal)).flat();
+    const found = [...names, ...kept].filter((name) => name[0] !== '.');
     const contexts = [...new Set([...found, ...fleets.map(({ context }) => context)])].sort();
     const read = await concurrently(
       contexts,
       CALLS_AT_ONCE,
       async (context, own) => {
-        const { values, ...facts } = await this.#readContext(context, own);
-        const keys = values.map(([key, { value }]) => ({ context, key, value: excerpt(value) }));
-        return [{ context, nodes: nodesOf(context, fleets), ...facts }, ...keys];
+        const reading = readContexts(this.place, [context], undefined, { signal: own });
+        const known = await reading.catch(ignoring('no-auth'));
+        const keys = [...(known?.values ?? [])].map(([key, { value }]) => {
+          return { context, key, value: excerpt(value) };
+        });
+        const ofNodes = fleets.find((fleet) => fleet.context === context)?.problem ?? null;
+        const facts = { revision: known?.revisions[context] ?? 0, keys: keys.length };
+        const problem = known ? ofNodes : 'may not be read';
+        return [{ context, nodes: nodesOf(context, fleets), ...facts, problem }, ...keys];
       },
       signal,
     );
@@ -88,20 +93,25 @@ export class ConfigurationTree {
     );
   }
 
-  async #readContext(context: string, signal: AbortSignal) {
+  /**
+   * The nodes that follow a context, or why they are unknown; none for a foreign znode.
+   * @param names what is below the root
+   */
+  async #fleetOf(context: string, names: readonly string[], signal: AbortSignal): Promise<readonly Fleet[]> {
+    const { zookeeper, root } = this.place;
     try {
-      const { values, revisions } = await readContexts(this.place, [context], undefined, { signal });
-      const revision = revisions[context] ?? 0;
-      return { revision, keys: values.size, problem: null, values: [...values] };
+      return await readFleet(zookeeper, root, { signal }, context, names);
     } catch (error) {
       if (!isFault(error, 'no-auth')) throw error;
-      return { revision: 0, keys: 0, problem: 'may not be read', values: [] };
+      return [{ context, nodes: [], problem: `its nodes are unknown: ${explain(error)}` }];
     }
   }
 }
 
+type Fleet = Pick<FleetReport, 'context' | 'nodes'> & { readonly problem?: string };
+
 /** The nodes that run a context, or should. */
-const nodesOf = (context: string, fleets: readonly FleetReport[]) =>
+const nodesOf = (context: string, fleets: readonly Fleet[]) =>
   fleets.flatMap(({ context: follows, nodes }) =>
     nodes
       .filter(({ revisions, behind }) => context in revisions || behind.includes(context))

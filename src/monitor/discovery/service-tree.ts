@@ -31,7 +31,6 @@ export class ServiceTree {
   readonly #nodes = new Map<number | string, ServiceEntry['node']>();
   #hasNewNodes: NodeWatcher | undefined;
   #isPartial = false;
-  #followers = 0;
   #close: () => void = () => undefined;
 
   constructor(private readonly options: ServiceTreeOptions) {}
@@ -58,12 +57,10 @@ export class ServiceTree {
    */
   follow(listener: () => void): () => void {
     const forget = this.#listeners.add(listener);
-    this.#followers += 1;
-    if (this.#followers === 1) this.#open();
+    if (this.#listeners.size === 1) this.#open();
     return () => {
       forget();
-      this.#followers -= 1;
-      if (this.#followers === 0) this.#close();
+      if (this.#listeners.size === 0) this.#close();
     };
   }
 

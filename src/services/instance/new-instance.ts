@@ -63,7 +63,7 @@ export function newInstance<P = unknown>(
 export function checkInstance(instance: ServiceInstance): void {
   checkServiceName(instance.name, 'instance.name');
   checkServiceName(instance.id, 'instance.id');
-  checkAddress(instance.address);
+  checkAddress(instance.address, 'instance.address');
   checkPort(instance.port, 'instance.port');
   checkPort(instance.sslPort, 'instance.sslPort');
   const { registrationTimeUTC, serviceType, uriSpec, enabled } = instance;
@@ -96,16 +96,20 @@ export function checkServiceName(name: unknown, label = 'service name'): void {
   checkZnodeName(name, label);
 }
 
-function checkAddress(address: unknown): void {
+/**
+ * @param label where the address comes from, as its user knows it
+ * @throws {ConfigError} when no client could connect to it
+ */
+export function checkAddress(address: unknown, label: string): void {
   if (typeof address !== 'string' || !isHost(address))
     throw new ConfigError(
-      'instance.address',
+      label,
       shortened(address),
       'a host name or an IP address, without scheme, port and brackets',
     );
   if (address === '0.0.0.0' || address === '::')
     throw new ConfigError(
-      'instance.address',
+      label,
       address,
       'an address that others can connect to (this one means all of a host’s own)',
     );
