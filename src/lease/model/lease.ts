@@ -102,7 +102,7 @@ export abstract class TenureLostError extends NodeLeaseError {
     readonly detail: string,
     cause?: unknown,
   ) {
-    super(`${what} is lost: ${detail}`, cause === undefined ? undefined : { cause });
+    super(`${what} is lost: ${detail}`, { cause });
   }
 }
 
