@@ -1,4 +1,5 @@
 import type { Clock } from './clock.js';
+import { notify } from './listeners.js';
 
 // Ends waiting early. `AbortSignal.any` is not used: on Node 20 its signals stay in memory as long as their
 // sources live.
@@ -36,16 +37,7 @@ function listenTo(signal: AbortSignal): Callbacks {
   const all = new Set<() => void>();
   const listener = () => {
     callbacksOf.delete(signal);
-    for (const callback of all) {
-      try {
-        callback();
-      } catch (error) {
-        // As with any other listener, the error becomes an uncaught one, and the other callbacks are called.
-        queueMicrotask(() => {
-          throw error;
-        });
-      }
-    }
+    for (const callback of all) notify(callback, undefined);
   };
   const stop = () => {
     callbacksOf.delete(signal);

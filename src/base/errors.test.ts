@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ConfigError } from './errors.js';
+import { ConfigError, StoreUnusableError } from './errors.js';
 
 describe('an error about a setting', () => {
   it.each([
@@ -19,4 +19,11 @@ describe('an error about a setting', () => {
       expect(new ConfigError('--x', value, 'something else').value).toBe(value);
     },
   );
+});
+
+describe('an error without a cause', () => {
+  it('has no such property, which would be printed', () => {
+    expect(new StoreUnusableError('no', { cause: undefined })).not.toHaveProperty('cause');
+    expect(new StoreUnusableError('no', { cause: 'why' })).toHaveProperty('cause', 'why');
+  });
 });

@@ -28,7 +28,8 @@ export abstract class NodeLeaseError extends Error {
   abstract readonly code: NodeLeaseErrorCode;
 
   constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
+    // A cause that is undefined would be printed.
+    super(message, options?.cause === undefined ? undefined : options);
     this.name = new.target.name;
   }
 }

@@ -29,7 +29,7 @@ export class RecipeError extends NodeLeaseError {
     readonly path: string,
     cause?: unknown,
   ) {
-    super(message, cause === undefined ? undefined : { cause });
+    super(message, { cause });
   }
 }
 

@@ -30,6 +30,6 @@ export class SharedDataError extends NodeLeaseError {
     readonly path: string,
     cause?: unknown,
   ) {
-    super(message, cause === undefined ? undefined : { cause });
+    super(message, { cause });
   }
 }

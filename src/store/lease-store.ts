@@ -202,7 +202,7 @@ export class StoreError extends NodeLeaseError {
     message: string,
     options: { fault: StoreFault; outcome: 'unknown' | 'not-applied'; cause?: unknown },
   ) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    super(message, options);
     this.fault = options.fault;
     this.outcome = options.outcome;
   }

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { ConfigError } from '../base/errors.js';
-import { MAX_PORT } from '../base/ports.js';
+import { isPort } from '../base/ports.js';
 
 /** A bucket of an S3 service, and the part of it below `prefix`. */
 export interface S3StoreUrl {
@@ -143,7 +143,7 @@ function parseEtcd(scheme: string, servers: string, rest: string, fail: Fail): E
 
 function parseServer(server: string, fail: Fail): string {
   const [, host = '', port = '2379'] = /^([\w.-]+|\[[\da-f:.]+\])(?::(\d{1,5}))?$/i.exec(server) ?? [];
-  if (host === '' || Number(port) < 1 || Number(port) > MAX_PORT || !URL.canParse(`http://${host}`)) {
+  if (host === '' || !isPort(Number(port)) || !URL.canParse(`http://${host}`)) {
     fail(`servers, each HOST or HOST:PORT, with commas between them, in ${ETCD_SUCH_AS}`);
   }
   return `${host}:${Number(port)}`;

@@ -1,5 +1,6 @@
 import { isIPv4, isIPv6 } from 'node:net';
 import { ConfigError } from '../base/errors.js';
+import { isPort } from '../base/ports.js';
 import { isReserved, pathProblem } from './znode-path.js';
 
 /** One server. */
@@ -71,7 +72,7 @@ function parseServer(item: string): ServerAddress | string {
   const host = ipv6 ?? name ?? '';
   if (ipv6 === undefined ? !isHost(host) : !isIPv6(host)) return `${JSON.stringify(host)} is no host`;
   if (port === undefined) return { host, port: DEFAULT_PORT };
-  if (!/^[0-9]{1,5}$/.test(port) || Number(port) < 1 || Number(port) > 65_535)
+  if (!/^[0-9]{1,5}$/.test(port) || !isPort(Number(port)))
     return `${JSON.stringify(port)} is no port, 1 to 65535`;
   return { host, port: Number(port) };
 }

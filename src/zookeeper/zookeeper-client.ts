@@ -20,7 +20,7 @@ import type {
   ZnodeStat,
   ZooKeeper,
 } from './zookeeper.js';
-import { isFault, ZooKeeperError } from './zookeeper-error.js';
+import { ignoring, isFault, ZooKeeperError } from './zookeeper-error.js';
 
 /** How to reach ZooKeeper. */
 export interface ZooKeeperOptions {
@@ -200,15 +200,15 @@ export class ZooKeeperClient implements ZooKeeper {
   }
 
   read(path: string, options: CallOptions = {}): Promise<Znode | undefined> {
-    return orUndefined(
-      this.#call('read', path, false, options, (session, full) => session.read(full, false)),
-    );
+    const reading = this.#call('read', path, false, options, (session, full) => session.read(full, false));
+    return reading.catch(ignoringAbsent);
   }
 
   children(path: string, options: CallOptions = {}): Promise<readonly string[] | undefined> {
-    return orUndefined(
-      this.#call('children', path, false, options, (session, full) => session.children(full, false)),
+    const listing = this.#call('children', path, false, options, (session, full) =>
+      session.children(full, false),
     );
+    return listing.catch(ignoringAbsent);
   }
 
   setData(path: string, data: ZnodeData, version = -1, options: CallOptions = {}): Promise<ZnodeStat> {
@@ -218,10 +218,10 @@ export class ZooKeeperClient implements ZooKeeper {
   }
 
   async remove(path: string, version = -1, options: CallOptions = {}): Promise<boolean> {
-    const removed = this.#call('remove', path, true, options, (session, full) =>
-      session.remove(full, version).then(() => true as const),
+    const removing = this.#call('remove', path, true, options, (session, full) =>
+      session.remove(full, version).then(() => true),
     );
-    return (await orUndefined(removed)) ?? false;
+    return (await removing.catch(ignoringAbsent)) ?? false;
   }
 
   async multi(operations: readonly MultiOperation[], options: CallOptions = {}): Promise<void> {
@@ -284,17 +284,12 @@ export class ZooKeeperClient implements ZooKeeper {
    * Makes a znode by its path on the servers, and before it the parents that turn out to be missing: existing
    * ones need not be writable.
    */
-  #ensure(full: string, path: string, call: () => CallOptions): Promise<void> {
-    return this.#withParents(full, path, call, async (options) => {
-      try {
-        const request: Call = { operation: 'create', path, writes: true };
-        await this.#calls.call(request, options, (session) =>
-          session.create(full, Buffer.alloc(0), 'shared'),
-        );
-      } catch (error) {
-        if (!isFault(error, 'node-exists')) throw error;
-      }
-    });
+  #ensure(full: string, path: string, call: () => CallOptions): Promise<unknown> {
+    const request: Call = { operation: 'create', path, writes: true };
+    const create = (session: Session) => session.create(full, Buffer.alloc(0), 'shared');
+    return this.#withParents(full, path, call, (options) =>
+      this.#calls.call(request, options, create).catch(ignoring('node-exists')),
+    );
   }
 
   async #call<T>(
@@ -339,14 +334,7 @@ export class ZooKeeperClient implements ZooKeeper {
 type Send<T> = (session: Session, full: string) => Promise<T>;
 
 /** An absent znode as a value. */
-async function orUndefined<T>(result: Promise<T>): Promise<T | undefined> {
-  try {
-    return await result;
-  } catch (error) {
-    if (isFault(error, 'no-node')) return undefined;
-    throw error;
-  }
-}
+const ignoringAbsent = ignoring('no-node');
 
 function milliseconds(name: string, value: number, min: number, max: number): number {
   if (Number.isInteger(value) && value >= min && value <= max) return value;

@@ -55,7 +55,7 @@ export class ZooKeeperError extends NodeLeaseError {
       readonly cause?: unknown;
     },
   ) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    super(message, options);
     this.fault = options.fault;
     this.outcome = options.outcome;
     this.path = options.path;

@@ -11,6 +11,7 @@ import {
   createCluster,
   markCluster,
   readCluster,
+  readExistingCluster,
   recordProbeFailure,
   type StoredCluster,
 } from '../session/cluster-store.js';
@@ -186,16 +187,15 @@ async function probed(options: EnsureClusterOptions, cluster: StoredCluster): Pr
   const { session, thorough } = options;
   const retry = whileStoreIsAway(options);
   await passProbe(options, cluster);
-  for (let known: StoredCluster | undefined = cluster; known !== undefined; ) {
-    const seen: StoredCluster = known;
+  for (let known = cluster; ; ) {
+    const seen = known;
     const marked = await retry((call) => markCluster(session, seen, 'proven', call));
     if (marked !== undefined) return marked;
-    known = await retry((call) => readCluster(session, call));
+    known = await retry((call) => readExistingCluster(session, call));
     // Another task has probed as well, and found a fault.
-    if (known?.config.proofFailed !== undefined && !thorough)
+    if (known.config.proofFailed !== undefined && !thorough)
       throw refusedBefore(session, known.config.proofFailed);
   }
-  throw new StoreUnusableError(`${session.store.url}: cluster.json is gone`);
 }
 
 function refusedBefore({ store }: StoreSession, reason: string): StoreUnusableError {
@@ -214,10 +214,10 @@ async function passProbe(options: EnsureClusterOptions, cluster?: StoredCluster)
     ...(cluster?.config.proofFailed !== undefined && THOROUGH),
     // Starters do not check that ages grow: if the store's clock has stopped, no lease expires, which is
     // safe.
-    ...(!thorough && { watchAgeMs: 0 }),
-    ...(signal && { signal }),
-    ...(until !== undefined && { until }),
-    ...(emit && { onFailure: (error, sleepMs) => emit({ type: 'store-failed', error, sleepMs }) }),
+    watchAgeMs: thorough ? undefined : 0,
+    signal,
+    until,
+    onFailure: (error, sleepMs) => emit?.({ type: 'store-failed', error, sleepMs }),
   });
   if (report.ok) return;
   const faults = report.checks.filter((check) => check.status === 'fault').map((check) => check.detail);

@@ -38,7 +38,7 @@ export class LeaseUnreadableError extends NodeLeaseError {
     /** Whether it belongs to another program's cluster: then it is never overwritten, in any state. */
     readonly isForeign = false,
   ) {
-    super(`lease object ${problem}`, cause === undefined ? undefined : { cause });
+    super(`lease object ${problem}`, { cause });
   }
 }
 

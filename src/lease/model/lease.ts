@@ -1,4 +1,5 @@
 import { NodeLeaseError } from '../../base/errors.js';
+import { notify } from '../../base/listeners.js';
 import type { TenureTime } from '../hold/tenure-time.js';
 import type { PreviousHolder } from './lease-state.js';
 
@@ -101,7 +102,7 @@ export abstract class TenureLostError extends NodeLeaseError {
     readonly detail: string,
     cause?: unknown,
   ) {
-    super(`${what} is lost: ${detail}`, cause === undefined ? undefined : { cause });
+    super(`${what} is lost: ${detail}`, { cause });
   }
 }
 
@@ -207,12 +208,6 @@ export type LeaseListener = (event: LeaseEvent) => void;
  */
 export function detached(listener: LeaseListener | undefined): LeaseListener {
   return (event) => {
-    try {
-      listener?.(event);
-    } catch (error) {
-      queueMicrotask(() => {
-        throw error;
-      });
-    }
+    if (listener) notify(listener, event);
   };
 }

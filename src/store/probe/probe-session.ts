@@ -58,12 +58,12 @@ export interface WrittenObject {
 export interface ProbeSessionOptions {
   readonly clock: Clock;
   readonly random: RandomSource;
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /**
    * Until when a store that is away is asked again, in milliseconds on the monotonic clock.
    * @default ten seconds for each request
    */
-  readonly until?: number;
+  readonly until?: number | undefined;
   /** Called with each failure that is followed by another attempt. */
   readonly onFailure?: (error: StoreError, pauseMs: number) => void;
 }

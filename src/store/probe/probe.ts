@@ -28,7 +28,7 @@ export interface ProbeOptions extends ProbeSessionOptions {
    * this out.
    * @default 2100
    */
-  readonly watchAgeMs?: number;
+  readonly watchAgeMs?: number | undefined;
 }
 
 /**
