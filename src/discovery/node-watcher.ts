@@ -1,8 +1,8 @@
 import type { Clock } from '../base/clock.js';
-import { Listeners } from '../base/listeners.js';
 import { CLUSTER_NODE_ID_OFFSET, nodeIdOf } from '../id/cluster-node-id.js';
 import { UnreadableReports } from '../services/instance/instance-codec.js';
-import { ChildrenView, type Followed, type ViewedZooKeeper } from '../zookeeper/children-view.js';
+import type { Followed, ViewedZooKeeper } from '../zookeeper/children-view.js';
+import { FollowedZnodes } from '../zookeeper/followed-znodes.js';
 import type { Znode } from '../zookeeper/zookeeper.js';
 import { type Assignment, decodeAssignment } from './assignment.js';
 import { NODES_PATH, parseHexPair } from './tree-paths.js';
@@ -45,20 +45,17 @@ interface Seen {
  * The tree mirrors the leases and decides nothing. Not guaranteed: that each change is seen, only that the
  * last one is.
  */
-export class NodeWatcher {
+export class NodeWatcher extends FollowedZnodes<Seen, ReadonlySet<number>> {
   readonly #nodes = new Map<number, Assignment>();
   readonly #unreadable = new Map<number, UnreadableNode>();
   /** There are several znodes of one id only if its hex digits are written in upper and lower case. */
   readonly #seen = new Map<number, readonly Seen[]>();
-  readonly #view: ChildrenView<Seen>;
   readonly #reports: UnreadableReports;
-  readonly #listeners = new Listeners<ReadonlySet<number>>();
   #changed = new Set<number>();
   #hasReported = false;
 
   constructor({ zookeeper, clock, onUnreadable }: NodeWatcherOptions) {
-    this.#reports = new UnreadableReports(onUnreadable);
-    this.#view = new ChildrenView<Seen>({
+    super({
       zookeeper,
       clock,
       path: NODES_PATH,
@@ -68,15 +65,8 @@ export class NodeWatcher {
       onValue: (path, seen, before) => this.#update(path, seen, before),
       onChange: () => this.#report(),
     });
-    this.#view.start();
-  }
-
-  /**
-   * Resolves once the whole tree has been seen. Znodes that the servers refuse delay it by 5 seconds. Never
-   * rejects, and never resolves when closed before.
-   */
-  get ready(): Promise<void> {
-    return this.#view.ready;
+    this.#reports = new UnreadableReports(onUnreadable);
+    this.view.start();
   }
 
   /**
@@ -92,14 +82,6 @@ export class NodeWatcher {
     return this.#unreadable;
   }
 
-  /**
-   * Undefined while everything has been read since the last gap; otherwise the beginning of the gap, in
-   * milliseconds on the monotonic clock. Meanwhile the nodes are the last known ones.
-   */
-  get stale(): { readonly since: number } | undefined {
-    return this.#view.stale;
-  }
-
   /** Whether a znode was seen at a cluster node id, readable or not. */
   isTaken(clusterNodeId: number): boolean {
     return this.#seen.has(clusterNodeId);
@@ -110,20 +92,6 @@ export class NodeWatcher {
     const versions: Record<number, number> = {};
     for (const { nodeId, version } of this.#nodes.values()) versions[nodeId] = version;
     return versions;
-  }
-
-  /**
-   * Calls `listener` just before {@link ready} resolves, with whatever there is, and after changes from then
-   * on, until the returned function is called. Changes in quick succession are reported as one.
-   */
-  onChange(listener: NodesListener): () => void {
-    return this.#listeners.add(listener);
-  }
-
-  /** Ends all watches. The last state can still be read. */
-  close(): void {
-    this.#view.close();
-    this.#listeners.clear();
   }
 
   #followed(path: string, depth: number): Followed | undefined {
@@ -174,7 +142,7 @@ export class NodeWatcher {
     if (changed.size === 0 && this.#hasReported) return;
     this.#hasReported = true;
     this.#changed = new Set();
-    this.#listeners.notify(changed);
+    this.notify(changed);
   }
 }
 

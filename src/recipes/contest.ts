@@ -5,7 +5,7 @@ import { type Claim, ZnodeHolder } from './lock-handle.js';
 import { createOwn, discard, erase, type OwnZnode, protectedPath } from './own-znode.js';
 import type { Recipe, WaitOptions } from './recipe.js';
 import { foreignZnode, RecipeError } from './recipe-error.js';
-import { inTime, untilChildren, untilRemoved, type Wait } from './waiting.js';
+import { inTime, untilChange, untilRemoved, type Wait } from './waiting.js';
 
 /** How one recipe differs from another. */
 export interface ContestRules {
@@ -122,7 +122,7 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
     deadline: SessionDeadline,
     wait: Wait,
   ): Promise<H> {
-    const { recipe } = this;
+    const { recipe, rules } = this;
     const { signal } = wait;
     const { clock, path: parent } = recipe;
     const { path } = own;
@@ -144,12 +144,13 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
     let names = own.names ?? (await list());
     for (;;) {
       if (!names?.includes(name) || token === undefined) throw OWN_GONE;
-      const blocker = this.#blocker(names, name);
+      const blocker = rules.blocker(inOrder(parent, names, rules.kinds, name));
       if (blocker === undefined) break;
       if (wait.isTry) throw wait.late();
-      names = await this.#wait(session, blocker, names, wait, () =>
-        isFresh() ? list() : both(list(), beat()),
-      );
+      const next = () => (isFresh() ? list() : both(list(), beat()));
+      names = await (blocker === 'children'
+        ? untilChange(wait, parent, names, session, next)
+        : untilRemoved(wait, `${parent}/${blocker.gone}`, session, next));
     }
     while (!isFresh()) {
       await clock.sleep(deadline.timeoutMs * BEAT_SHARE, signal);
@@ -161,33 +162,9 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
     };
     return this.hold({ session, path, token, deadline, onEnd }, recipe);
   }
-
-  #blocker(names: readonly string[], own: string): Blocker | undefined {
-    return this.rules.blocker(inOrder(this.recipe.path, names, this.rules.kinds, own));
-  }
-
-  /**
-   * Until the blocker is gone, or may be; then does `next`.
-   * @param names the children, as just listed
-   * @throws {ZooKeeperError} `session-expired`, too
-   */
-  #wait<T>(
-    session: BoundSession,
-    blocker: Blocker,
-    names: readonly string[],
-    wait: Wait,
-    next: () => Promise<T>,
-  ): Promise<T> {
-    const { path } = this.recipe;
-    if (blocker !== 'children') return untilRemoved(wait, `${path}/${blocker.gone}`, session, next);
-    const seen = fingerprint(names);
-    return untilChildren(wait, path, (now) => fingerprint(now) !== seen, session, next);
-  }
 }
 
 const both = async <T>(first: Promise<T>, second: Promise<void>) => (await Promise.all([first, second]))[0];
-
-const fingerprint = (names: readonly string[]) => [...names].sort().join('/');
 
 /**
  * The contenders, the first one first: by the text that follows the last occurrence of their recipe's name.

@@ -3,8 +3,7 @@ import { ConfigError } from '../base/errors.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { Contest, type ContestRules } from './contest.js';
 import { LOCK_RULES, type ZooKeeperLock } from './lock.js';
-import type { LockHandle } from './lock-handle.js';
-import { type Recipe, type RecipeOptions, recipeOn, type WaitOptions } from './recipe.js';
+import { type RecipeOptions, recipeOn } from './recipe.js';
 import { inTime } from './waiting.js';
 
 const LEASE = 'lease-';
@@ -16,7 +15,8 @@ export interface SemaphoreOptions extends RecipeOptions {
 
 /**
  * One of a number of leases, first come, first served: Curator's InterProcessSemaphoreV2. Each object is one
- * contender for one lease.
+ * contender for one lease: it has the lease once it has the lock of the semaphore, and there are no more leases
+ * than allowed with it.
  *
  * @throws {ConfigError} where `path` is no absolute path below the root, or `leases` is out of range
  */
@@ -27,51 +27,32 @@ export function semaphore(
 ): ZooKeeperLock {
   if (!Number.isInteger(leases) || leases < 1 || leases > 1_000_000)
     throw new ConfigError('leases', leases, 'a whole number, 1 to 1000000');
-  return new Semaphore(recipeOn(zookeeper, path, options), leases);
-}
-
-/**
- * The contender with the lock of the semaphore has a lease once there are no more leases than allowed with
- * it.
- */
-class Semaphore implements ZooKeeperLock {
-  readonly #lock: Contest;
-  readonly #lease: Contest;
-
-  constructor(
-    private readonly recipe: Recipe,
-    leases: number,
-  ) {
-    const blocker: ContestRules['blocker'] = ({ length }) => (length < leases ? undefined : 'children');
-    this.#lock = new Contest({ ...recipe, path: `${recipe.path}/locks` }, LOCK_RULES);
-    this.#lease = new Contest(
-      { ...recipe, path: `${recipe.path}/leases` },
-      { name: LEASE, kinds: [LEASE], blocker },
-    );
-  }
-
-  async acquire(options: WaitOptions = {}): Promise<LockHandle> {
-    // Before it waits behind others, who may wait for this very lease.
-    this.#lease.checkFree();
-    return inTime(this.recipe, options, 'could not be had', ({ signal, isTry }) =>
-      this.#acquire(signal, isTry ? 0 : undefined),
-    );
-  }
-
-  async #acquire(signal: AbortSignal | undefined, timeoutMs: 0 | undefined): Promise<LockHandle> {
-    for (;;) {
-      const lock = await this.#lock.acquire({ timeoutMs, signal });
-      const waiting = anySignal(signal, lock.signal);
-      try {
-        return await this.#lease.acquire({ timeoutMs, signal: waiting.signal });
-      } catch (error) {
-        // Without the lock it is behind the contenders that wait for it.
-        if (!lock.signal.aborted || error !== lock.signal.reason) throw error;
-      } finally {
-        waiting.release();
-        // Its end is not waited for: it takes long where ZooKeeper is away.
-        void lock.release();
-      }
-    }
-  }
+  const recipe = recipeOn(zookeeper, path, options);
+  const blocker: ContestRules['blocker'] = ({ length }) => (length < leases ? undefined : 'children');
+  const lock = new Contest({ ...recipe, path: `${path}/locks` }, LOCK_RULES);
+  const rules = { name: LEASE, kinds: [LEASE], blocker };
+  const lease = new Contest({ ...recipe, path: `${path}/leases` }, rules);
+  return {
+    async acquire(wait = {}) {
+      // Before it waits behind others, who may wait for this very lease.
+      lease.checkFree();
+      return inTime(recipe, wait, 'could not be had', async ({ signal, isTry }) => {
+        const timeoutMs = isTry ? 0 : undefined;
+        for (;;) {
+          const turn = await lock.acquire({ timeoutMs, signal });
+          const either = anySignal(signal, turn.signal);
+          try {
+            return await lease.acquire({ timeoutMs, signal: either.signal });
+          } catch (error) {
+            // Without the lock it is behind the contenders that wait for it.
+            if (!turn.signal.aborted || error !== turn.signal.reason) throw error;
+          } finally {
+            either.release();
+            // Its end is not waited for: it takes long where ZooKeeper is away.
+            void turn.release();
+          }
+        }
+      });
+    },
+  };
 }

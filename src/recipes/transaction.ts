@@ -7,7 +7,7 @@ import { ignoring } from '../zookeeper/zookeeper-error.js';
 import { erase } from './own-znode.js';
 import { type Recipe, type RecipeOptions, recipeOn, type WaitOptions } from './recipe.js';
 import { RecipeError } from './recipe-error.js';
-import { CALL_MS, inTime, untilChildren, type Wait } from './waiting.js';
+import { CALL_MS, inTime, untilChange, type Wait } from './waiting.js';
 
 // P the data of the transaction P/sites the names of all sites, one a line P/coordinator-<hex> ephemeral: the
 // coordinator is there P/vote-SITE its vote, until it has carried out the outcome P/decision the outcome
@@ -200,12 +200,9 @@ async function follow<T>(wait: Wait, find: (look: Look | undefined) => Promise<T
     const names = await wait.retry((call) => zookeeper.children(path, call));
     const found = await find(names && (await read(wait, names)));
     if (found !== undefined) return found;
-    const seen = fingerprint(names);
-    await untilChildren(wait, path, (now) => fingerprint(now) !== seen);
+    await untilChange(wait, path, names ?? []);
   }
 }
-
-const fingerprint = (names: readonly string[] = []) => [...names].sort().join('/');
 
 /** @throws {RecipeError} `foreign-znode` */
 async function read({ recipe, retry }: Wait, names: readonly string[]): Promise<Look | undefined> {

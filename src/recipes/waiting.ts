@@ -133,6 +133,19 @@ export function untilChildren<T = void>(
   return untilSeen(wait, path, watch, (now = []) => isIt(now), session, next);
 }
 
+/** Waits until its children have other names than these. @param next as of {@link untilSeen} */
+export function untilChange<T = void>(
+  wait: Wait,
+  path: string,
+  names: readonly string[],
+  session?: BoundSession,
+  next?: () => Promise<T>,
+) {
+  const seen = new Set(names);
+  const differs = (now: readonly string[]) => now.length !== seen.size || now.some((name) => !seen.has(name));
+  return untilChildren(wait, path, differs, session, next);
+}
+
 /** Where nothing comes next, T is void. */
 const nothing = () => Promise.resolve(undefined as never);
 

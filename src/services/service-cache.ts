@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.js';
-import { Listeners } from '../base/listeners.js';
-import { ChildrenView, type ChildrenViewOptions, type ViewedZooKeeper } from '../zookeeper/children-view.js';
+import type { ChildrenViewOptions, ViewedZooKeeper } from '../zookeeper/children-view.js';
+import { FollowedZnodes } from '../zookeeper/followed-znodes.js';
 import { nameAt } from '../zookeeper/znode-path.js';
 import type { Znode } from '../zookeeper/zookeeper.js';
 import {
@@ -53,24 +53,22 @@ interface Read<P> {
  * `ready` resolves once all instances have been read. An instance that the servers refuse delays it by 5
  * seconds. While they refuse the list, it waits.
  */
-export class WatchedInstances<P> implements InstanceSource<P> {
+export class WatchedInstances<P>
+  extends FollowedZnodes<Read<P>, readonly ServiceInstance<P>[]>
+  implements InstanceSource<P>
+{
   readonly name: string;
   readonly #options: WatchedInstancesOptions<P>;
-  readonly #view: ChildrenView<Read<P>>;
-  readonly #listeners = new Listeners<readonly ServiceInstance<P>[]>();
   #instances: readonly ServiceInstance<P>[] = [];
-  #isClosed = false;
 
   constructor(options: WatchedInstancesOptions<P>) {
     const { name, decode, onUnreadable, ...followed } = options;
-    this.#options = options;
-    this.name = name;
     const reports = UnreadableReports.of(onUnreadable);
     const read = (path: string, znode: Znode): Read<P> => ({
       data: znode.data,
       instance: reports.instanceOf(path, decode(nameAt(path), znode)),
     });
-    this.#view = new ChildrenView<Read<P>>({
+    super({
       ...followed,
       decode: (path, znode, before) => (before?.data?.equals(znode.data) ? before : read(path, znode)),
       unreadable: (path, problem) => {
@@ -80,11 +78,9 @@ export class WatchedInstances<P> implements InstanceSource<P> {
       onValue: (path, value) => value ?? reports.clear(path),
       onChange: () => this.#report(),
     });
-    this.#view.start();
-  }
-
-  get ready(): Promise<void> {
-    return this.#view.ready;
+    this.#options = options;
+    this.name = name;
+    this.view.start();
   }
 
   /** Empty until {@link ready}. */
@@ -92,37 +88,23 @@ export class WatchedInstances<P> implements InstanceSource<P> {
     return this.#instances;
   }
 
-  get stale(): { readonly since: number } | undefined {
-    return this.#view.stale;
-  }
-
   /** How long changes may have gone unnoticed, in milliseconds; 0 while every change is seen. */
   get ageMs(): number {
     return this.stale === undefined ? 0 : this.#options.clock.monotonic() - this.stale.since;
   }
 
-  /**
-   * Calls `listener` after every change, from {@link ready} on. Changes in one packet of the servers are
-   * reported as one.
-   */
-  onChange(listener: (instances: readonly ServiceInstance<P>[]) => void): () => void {
-    return this.#isClosed ? () => undefined : this.#listeners.add(listener);
-  }
-
-  close(): void {
-    if (this.#isClosed) return;
-    this.#isClosed = true;
-    this.#view.close();
-    this.#listeners.clear();
+  override close(): void {
+    if (this.isClosed) return;
+    super.close();
     this.#options.onClose?.();
   }
 
   #report(): void {
     const before = this.#instances;
-    const now = this.#view.values().flatMap(({ instance }) => instance ?? []);
+    const now = this.view.values().flatMap(({ instance }) => instance ?? []);
     if (now.length === before.length && now.every((instance, index) => instance === before[index])) return;
     this.#instances = now;
-    this.#listeners.notify(now);
+    this.notify(now);
   }
 }
 

@@ -119,31 +119,29 @@ export class SharedScalar<V extends SharedValue = SharedValue> extends ValuedDat
 }
 
 /** What set and map have in common: elements that are found by a hash. */
-abstract class HashedCollection<E extends Entry<unknown, unknown>> extends ValuedDatum<E> {
-  /** @internal */
-  protected entryOf(identity: SharedValue): E | undefined {
+abstract class HashedCollection<
+  I extends SharedValue,
+  E extends Entry<unknown, unknown>,
+> extends ValuedDatum<E> {
+  /** Whether this process knows of the value of a set, or the key of a map. */
+  has(identity: I): boolean {
+    return this.entry(identity) !== undefined;
+  }
+
+  /** The element with its version, as this process knows it. */
+  entry(identity: I): E | undefined {
     return this.find(scalarId(toScalar(identity)));
   }
 
   /** @internal */
-  protected element(identity: SharedValue) {
+  protected element(identity: I) {
     const scalar = toScalar(identity, 'key');
     return { id: scalarId(scalar), hash: this.datum.context.paths.element(scalar.value) };
   }
 }
 
 /** A set of values. */
-export class SharedSet<V extends SharedValue = SharedValue> extends HashedCollection<Entry<undefined, V>> {
-  /** Whether this process knows of it. */
-  has(value: V): boolean {
-    return this.entryOf(value) !== undefined;
-  }
-
-  /** The element with its version, as this process knows it. */
-  entry(value: V): Entry<undefined, V> | undefined {
-    return this.entryOf(value);
-  }
-
+export class SharedSet<V extends SharedValue = SharedValue> extends HashedCollection<V, Entry<undefined, V>> {
   /** The elements, in no order. */
   values(): V[] {
     return this.entries().map(({ value }) => value);
@@ -168,20 +166,10 @@ export class SharedSet<V extends SharedValue = SharedValue> extends HashedCollec
 export class SharedMap<
   K extends SharedValue = SharedValue,
   V extends SharedValue = SharedValue,
-> extends HashedCollection<Entry<K, V>> {
-  /** Whether this process knows of the key. */
-  has(key: K): boolean {
-    return this.entryOf(key) !== undefined;
-  }
-
+> extends HashedCollection<K, Entry<K, V>> {
   /** Undefined for none. */
   get(key: K): V | undefined {
-    return this.entryOf(key)?.value;
-  }
-
-  /** The entry with its version, as this process knows it. */
-  entry(key: K): Entry<K, V> | undefined {
-    return this.entryOf(key);
+    return this.entry(key)?.value;
   }
 
   /**

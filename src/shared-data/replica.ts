@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.js';
-import { Listeners } from '../base/listeners.js';
-import { ChildrenView, type ViewedZooKeeper } from '../zookeeper/children-view.js';
+import type { ViewedZooKeeper } from '../zookeeper/children-view.js';
+import { FollowedZnodes } from '../zookeeper/followed-znodes.js';
 import { nameAt } from '../zookeeper/znode-path.js';
 import type { Znode } from '../zookeeper/zookeeper.js';
 
@@ -35,19 +35,16 @@ export interface ReplicaOptions<E> {
  * next one all is read again. Not guaranteed: that each change is seen, only the last one; that two elements
  * are seen at one moment.
  */
-export class Replica<E extends Replicated> {
-  readonly #view: ChildrenView<E>;
-  readonly #listeners = new Listeners<readonly Change<E>[]>();
+export class Replica<E extends Replicated> extends FollowedZnodes<E, readonly Change<E>[]> {
   /** The znodes of each element: several for a moment, when two nodes make it at once or it moves. */
   readonly #byId = new Map<string, E[]>();
   /** What was last reported of the elements that may have changed since. */
   readonly #changed = new Map<string, E | undefined>();
-  #isClosed = false;
 
   /** @internal */
   constructor(private readonly options: ReplicaOptions<E>) {
     const { zookeeper, clock, path, of, decode } = options;
-    this.#view = new ChildrenView<E>({
+    super({
       zookeeper,
       clock,
       path,
@@ -66,23 +63,7 @@ export class Replica<E extends Replicated> {
       },
       onChange: () => this.#report(),
     });
-    this.#view.start();
-  }
-
-  /**
-   * Resolves once all elements have been read. One that the servers refuse delays it by 5 seconds. Never
-   * rejects.
-   */
-  get ready(): Promise<void> {
-    return this.#view.ready;
-  }
-
-  /**
-   * Undefined while all has been read since the last gap, so that every change is seen; else since when it
-   * has not, in milliseconds on the monotonic clock.
-   */
-  get stale(): { readonly since: number } | undefined {
-    return this.#view.stale;
+    this.view.start();
   }
 
   /** How many elements this process knows of. */
@@ -107,26 +88,11 @@ export class Replica<E extends Replicated> {
 
   /** @internal Whether there is a znode of that name, which may not have been read yet. */
   hasZnode(name: string): boolean {
-    return this.#view.has(`${this.options.path}/${name}`);
+    return this.view.has(`${this.options.path}/${name}`);
   }
 
   /** @internal Called before changes are reported, also where there are none. Must not throw. */
   protected onSeen(): void {}
-
-  /**
-   * Calls `listener` with the changes, from `ready` on, at first with all there is, until the returned
-   * function is called. It must not throw.
-   */
-  onChange(listener: (changes: readonly Change<E>[]) => void): () => void {
-    return this.#isClosed ? () => undefined : this.#listeners.add(listener);
-  }
-
-  /** Follows no changes any more. What was seen last can still be asked for. Idempotent. */
-  close(): void {
-    this.#isClosed = true;
-    this.#view.close();
-    this.#listeners.clear();
-  }
 
   #index(id: string, change: (all: readonly E[]) => E[]): void {
     const before = this.#byId.get(id) ?? [];
@@ -147,6 +113,6 @@ export class Replica<E extends Replicated> {
       else if (before && !entry) changes.push({ type: 'removed', entry: before });
     }
     this.#changed.clear();
-    if (changes.length > 0) this.#listeners.notify(changes);
+    if (changes.length > 0) this.notify(changes);
   }
 }

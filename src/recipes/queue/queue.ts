@@ -4,7 +4,7 @@ import { LARGEST_DATA, type ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault, isUnknown } from '../../zookeeper/zookeeper-error.js';
 import { type Recipe, type RecipeOptions, recipeOn, type WaitOptions } from '../recipe.js';
 import { outcomeUnknown } from '../recipe-error.js';
-import { briefly, inTime, untilChildren, type Wait, writeOnce } from '../waiting.js';
+import { briefly, inTime, untilChange, type Wait, writeOnce } from '../waiting.js';
 import { decodeItems, encodeItems, type OnDamaged, reportDamaged } from './queue-items.js';
 import { claimItem, type TakenItem } from './taken-item.js';
 
@@ -208,19 +208,12 @@ class ZnodeQueue<T extends Buffer | TakenItem> implements Queue<T> {
     if (wait.isTry) throw wait.late();
     const over = new AbortController();
     const { signal, release } = anySignal(wait.signal, over.signal);
-    const untilChange = (path: string, seen: readonly string[]) => {
-      const before = new Set(seen);
-      return untilChildren(
-        { ...wait, signal },
-        path,
-        (now) => now.length !== before.size || now.some((name) => !before.has(name)),
-      );
-    };
+    const own = { ...wait, signal };
     try {
       // That a taker has died shows only among the locks.
       await Promise.race([
-        untilChange(recipe.path, names),
-        ...(lockPath === undefined ? [] : [untilChange(lockPath, locked)]),
+        untilChange(own, recipe.path, names),
+        ...(lockPath === undefined ? [] : [untilChange(own, lockPath, locked)]),
       ]);
     } finally {
       over.abort();
