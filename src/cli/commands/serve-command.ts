@@ -54,10 +54,12 @@ export async function serveCommand({
     // successor's, too.
     const dataDir = settings.dataDir && { ...settings.dataDir, copy: true };
     const sidecar = new Sidecar({ io, signals, monitor, waitFile, onRetire });
-    return await Promise.race([
+    const exitCode = await Promise.race([
       runWorkload({ settings: { ...settings, dataDir }, io, signals, log, http: { monitor, open } }, sidecar),
       sidecar.overdue(),
     ]);
+    // Lost on the way to its release.
+    return sidecar.hasLost ? ExitCode.leaseLost : exitCode;
   } catch (error) {
     return error instanceof Interrupted ? logEnd(error, log) : logFailure(error, log);
   } finally {
@@ -89,6 +91,10 @@ class Sidecar implements Workload {
   readonly #loss = new AbortController();
 
   constructor(private readonly options: SidecarOptions) {}
+
+  get hasLost(): boolean {
+    return this.#loss.signal.aborted;
+  }
 
   /**
    * Resolves to the exit code when the lease has been lost and tidying up takes too long (rule 7): only the

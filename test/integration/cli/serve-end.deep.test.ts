@@ -20,6 +20,8 @@ describe('a sidecar that is told to end', () => {
     const sidecar = serve(store, '--duration', '3s', ...options);
     const url = await announcedAt(sidecar);
     const page = await EventClient.open(url);
+    // Later, it would wait for ZooKeeper.
+    await expect.poll(() => page.hellos).toBe(1);
     zookeeper.stall('both');
     sidecar.kill('SIGTERM');
     // It has not been taken out for a second then.
