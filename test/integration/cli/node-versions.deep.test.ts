@@ -34,6 +34,7 @@ describe.each([22, 24])('Node.js %i', (major) => {
       NODELEASE_TEST_S3_ENDPOINT: s3.endpoint,
       NODELEASE_TEST_ZOOKEEPER: inject('zookeeper').connect,
       NODELEASE_TEST_TIER: tier,
+      NODELEASE_TEST_BUILT: 'yes',
       ...{ VITEST: '', VITEST_POOL_ID: '', VITEST_WORKER_ID: '', VITEST_MODE: '', NODE_ENV: '' },
     };
     const vitest = join(packageRoot, 'node_modules/vitest/vitest.mjs');
