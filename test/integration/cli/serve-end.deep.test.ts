@@ -33,4 +33,20 @@ describe('a sidecar that is told to end', () => {
     expect((await sidecar.exit).code, sidecar.stderr()).toBe(76);
     expect(sidecar.stderr()).not.toMatch(/SIGTERM: ending|lease released/);
   });
+
+  it('says 76 where its deadline passes on the way to its release', async () => {
+    const { proxy: zookeeper, options } = await announced();
+    const sidecar = serve(await newStore('file'), '--duration', '3s', ...options);
+    await announcedAt(sidecar);
+    zookeeper.stall('both');
+    sidecar.kill('SIGTERM');
+    await sidecar.waitForOutput(/SIGTERM: ending/);
+    // It leaves the tree first, for a second and a half.
+    await new ProcessHandle(sidecar.pid).pause();
+    await sleep(3_500);
+    zookeeper.heal({ deliverHeld: true });
+    sidecar.kill('SIGCONT');
+    expect((await sidecar.exit).code, sidecar.stderr()).toBe(76);
+    expect(sidecar.stderr()).not.toContain('lease released');
+  });
 });
