@@ -30,8 +30,8 @@ export interface DnsServer {
 const WAIT_MS = 2_000;
 const MAX_WAITING = 1_000;
 const MAX_CONNECTIONS = 256;
-/** Silence after which a connection is closed, in milliseconds. */
-const IDLE_MS = 10_000;
+/** How long a connection may take for its next message, or for the reply to one, in milliseconds. */
+const MESSAGE_MS = 10_000;
 
 /**
  * Answers by UDP and TCP (RFC 7766). Resolves once it listens.
@@ -41,8 +41,7 @@ const IDLE_MS = 10_000;
 export async function startDnsServer(options: DnsServerOptions): Promise<DnsServer> {
   const { at, label } = options;
   const replies = new Replies(options);
-  const tcp = createServer({ noDelay: true, allowHalfOpen: true }, (socket) => void serve(socket, replies));
-  tcp.maxConnections = MAX_CONNECTIONS;
+  const tcp = createServer({ noDelay: true, allowHalfOpen: true });
   const opened: (Server | UdpSocket)[] = [tcp];
   try {
     tcp.listen(at);
@@ -56,14 +55,19 @@ export async function startDnsServer(options: DnsServerOptions): Promise<DnsServ
     const listening = once(udp, 'listening');
     udp.bind({ address, port });
     await listening;
-    return answering(udp, tcp, replies);
+    return answering(udp, tcp, replies, options.clock);
   } catch (error) {
     for (const each of opened) each.close();
     throw listenProblem(error, at, label);
   }
 }
 
-function answering(udp: UdpSocket, tcp: Server, replies: Replies): DnsServer {
+function answering(
+  udp: UdpSocket,
+  tcp: Server,
+  replies: Replies,
+  clock: DnsServerOptions['clock'],
+): DnsServer {
   // Such as a client that is gone, or a lack of buffers for a while: the client asks again.
   for (const server of [udp, tcp]) server.on('error', () => undefined);
   let isClosed = false;
@@ -74,9 +78,19 @@ function answering(udp: UdpSocket, tcp: Server, replies: Replies): DnsServer {
     }),
   );
   const sockets = new Set<Socket>();
+  /** Those without a whole message, in the order in which they have begun to wait for one. */
+  const waiting = new Set<Socket>();
   tcp.on('connection', (socket) => {
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
+    const [oldest = socket] = waiting;
+    // Clients that are slow, or silent, shut no other one out.
+    if (sockets.size > MAX_CONNECTIONS) {
+      sockets.delete(oldest);
+      waiting.delete(oldest);
+      oldest.destroy();
+    }
+    void serve(socket, { replies, clock, waiting });
   });
   const { address: host, port } = udp.address();
   const close = () => {
@@ -89,28 +103,48 @@ function answering(udp: UdpSocket, tcp: Server, replies: Replies): DnsServer {
   return { address: { host, port }, close };
 }
 
+interface Serving {
+  readonly replies: Replies;
+  readonly clock: DnsServerOptions['clock'];
+  readonly waiting: Set<Socket>;
+}
+
 /** Answers the queries of a connection one after the other, as fast as the client takes the replies. */
-async function serve(socket: Socket, replies: Replies): Promise<void> {
-  socket.setTimeout(IDLE_MS, () => socket.destroy());
-  let rest = Buffer.alloc(0);
+async function serve(socket: Socket, { replies, clock, waiting }: Serving): Promise<void> {
+  const queries = queriesOf(socket);
+  const answerNext = async (): Promise<boolean> => {
+    waiting.add(socket);
+    const { value: query } = await queries.next();
+    waiting.delete(socket);
+    if (query === undefined) return false;
+    const reply = await new Promise<Reply | undefined>((resolve) => replies.give(query, 'tcp', resolve));
+    if (reply === undefined) return false;
+    const length = Buffer.alloc(2);
+    length.writeUInt16BE(reply.bytes.length);
+    // One write: some clients take the length and the message for one segment (RFC 7766, 8).
+    if (!socket.write(Buffer.concat([length, reply.bytes]))) await once(socket, 'drain');
+    return true;
+  };
   try {
-    for await (const chunk of socket) {
-      rest = Buffer.concat([rest, chunk as Buffer]);
-      for (let end = endOf(rest); end <= rest.length; end = endOf(rest)) {
-        const query = rest.subarray(2, end);
-        rest = rest.subarray(end);
-        const reply = await new Promise<Reply | undefined>((resolve) => replies.give(query, 'tcp', resolve));
-        if (reply === undefined) return void socket.destroy();
-        const length = Buffer.alloc(2);
-        length.writeUInt16BE(reply.bytes.length);
-        // One write: some clients take the length and the message for one segment (RFC 7766, 8).
-        if (!socket.write(Buffer.concat([length, reply.bytes]))) await once(socket, 'drain');
-      }
-    }
-    socket.end();
+    let isOpen: boolean | undefined = true;
+    while (isOpen) isOpen = await withTimeout(clock, MESSAGE_MS, answerNext());
   } catch {
-    // The client has gone, or was silent.
-    socket.destroy();
+    // The client has gone.
+  }
+  waiting.delete(socket);
+  if (socket.readableEnded) socket.end();
+  else socket.destroy();
+}
+
+/** The messages of a connection, without their lengths. */
+async function* queriesOf(socket: Socket): AsyncGenerator<Buffer, undefined> {
+  let rest = Buffer.alloc(0);
+  for await (const chunk of socket) {
+    rest = Buffer.concat([rest, chunk as Buffer]);
+    for (let end = endOf(rest); end <= rest.length; end = endOf(rest)) {
+      yield rest.subarray(2, end);
+      rest = rest.subarray(end);
+    }
   }
 }
 

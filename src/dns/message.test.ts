@@ -202,6 +202,30 @@ describe('a service', () => {
       expect(ask(half, 'orders.service.nodelease').data).toEqual(['10.0.0.7']);
   });
 
+  it('of a host name has its CNAME for all types without records of their own', () => {
+    const services = { orders: [{ host: 'db.example.com', port: 5_432 }], plain: [{ host: '10.0.0.7' }] };
+    const zone = zoneOf({ services, hosts: { 'db.example.com': ['192.0.2.1'] } });
+    const cname = [{ type: 'CNAME', name: 'orders.service.nodelease', data: 'db.example.com' }];
+    for (const type of ['CNAME', 'MX', 'TXT']) {
+      expect(ask(zone, 'orders.service.nodelease', type)).toMatchObject({ answers: cname, authorities: [] });
+      expect(ask(zone, 'plain.service.nodelease', type)).toMatchObject({ answers: [], authorities: [SOA] });
+    }
+    expect(ask(zone, 'orders.service.nodelease', 'SRV').answers).toMatchObject([{ type: 'SRV' }]);
+  });
+
+  it('has at most 25 times the size of its question by UDP, and says that it is cut', () => {
+    const zone = zoneOf({ services: { o: instances(40) } }, { domain: 'n' });
+    const more = { additionals: [OPT] };
+    const { bytes, truncated } = ask(zone, 'o.service.n', 'SRV', more);
+    const asked = query('o.service.n', 'SRV', more).length;
+    expect([bytes > 512, bytes <= 25 * asked, 25 * asked < 1_232, truncated]).toEqual([
+      true,
+      true,
+      true,
+      true,
+    ]);
+  });
+
   it('may be kept for the TTL of the settings, but not while the data are old', () => {
     const services = { orders: [{ host: '10.0.0.7' }] };
     expect(ask(zoneOf({ services }, { ttl: 5 }), 'orders.service.nodelease').answers[0]).toMatchObject({
@@ -308,6 +332,26 @@ describe('EDNS and malformed queries', () => {
     const reply = ask(zone, 'orders.service.nodelease', 'A', later);
     expect(reply).toMatchObject({ code: 'BADVERS', answers: [], opt: { extendedRcode: 1, ednsVersion: 0 } });
     expect((reply.packet.flags ?? 0) & 0xf).toBe(0);
+  });
+
+  it('takes an OPT record at the root only', () => {
+    const plain = query('orders.service.nodelease', 'A', edns);
+    // The record has eleven bytes, of which the first one is the root.
+    const named = Buffer.concat([plain.subarray(0, -11), Buffer.from('\x01n\0'), plain.subarray(-10)]);
+    expect(replyTo(plain, zone, 'udp')).toMatchObject({ code: 'NOERROR' });
+    expect(replyTo(named, zone, 'udp')).toMatchObject({ code: 'FORMERR' });
+  });
+
+  it('reads a label with a dot in it as one label', () => {
+    const asked = (...labels: string[]) => {
+      const name = labels.map((label) => String.fromCharCode(label.length) + label).join('');
+      const head = Buffer.from([0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
+      return replyTo(Buffer.concat([head, Buffer.from(`${name}\0\0\x01\0\x01`)]), zone, 'udp');
+    };
+    expect(asked('orders', 'service', 'nodelease')).toMatchObject({ code: 'NOERROR' });
+    expect(asked('orders.service', 'nodelease')).toMatchObject({ code: 'NXDOMAIN' });
+    expect(asked('orders', 'service.nodelease')).toMatchObject({ code: 'REFUSED' });
+    expect(asked('orders.service.nodelease')).toMatchObject({ code: 'REFUSED' });
   });
 
   it('answers nothing to a response and to less than a head, and FORMERR to what cannot be read', () => {

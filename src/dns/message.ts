@@ -57,6 +57,8 @@ const POINTER = 0xc0;
 const MAX_RECORDS = 16;
 /** What every client takes by UDP, what is sent to those that take more, and what TCP can carry. */
 const [MIN_BYTES, UDP_BYTES, TCP_BYTES] = [512, 1_232, 65_535];
+/** The most bytes of an answer by UDP for a byte of its question, whose sender may be forged. */
+const AMPLIFICATION = 25;
 const OPT_BYTES = 11;
 const TYPES = new Set(['A', 'AAAA', 'SRV', 'TXT', 'SOA', 'NS', 'ANY']);
 
@@ -70,10 +72,11 @@ export function replyTo(query: Buffer, zone: Zone, transport: Transport): Reply 
   const [opt, second] = additionals.filter((record) => record.type === 'OPT');
   const refused = (code: Reply['code']) => written(query, undefined, { code, answers: [] }, opt, transport);
   if ((query.readUInt16BE(2) & OPCODE) !== 0) return refused('NOTIMP');
-  const isOne = another === undefined && second === undefined;
+  const isOne = another === undefined && second === undefined && (opt?.name ?? '.') === '.';
   if (question === undefined || !isOne || !isPlain(question, query)) return refused('FORMERR');
   if (opt !== undefined && opt.ednsVersion > 0) return refused('BADVERS');
-  const lookup: Lookup = question.class === 'IN' ? lookUp(question, zone) : { code: 'REFUSED', answers: [] };
+  const asked = { name: nameOf(query), type: question.type };
+  const lookup: Lookup = question.class === 'IN' ? lookUp(asked, zone) : { code: 'REFUSED', answers: [] };
   return written(query, question, lookup, opt, transport);
 }
 
@@ -96,6 +99,16 @@ function isPlain(question: Question, query: Buffer): boolean {
   return /^[!-~]+$/.test(question.name) && query[end - 1] === 0;
 }
 
+/** The name of a plain question. A dot within a label is a backslash here: it separates no labels. */
+function nameOf(query: Buffer): string {
+  const labels: string[] = [];
+  for (let at = HEAD_BYTES, end = at; query[at]; at = end) {
+    end = at + 1 + (query[at] ?? 0);
+    labels.push(query.toString('latin1', at + 1, end).replaceAll('.', '\\'));
+  }
+  return labels.join('.');
+}
+
 /** Where a plain question ends: with its name, which is the root or has a length and a zero, type, and class. */
 function endOf(question: Question | undefined): number {
   if (question === undefined) return HEAD_BYTES;
@@ -111,7 +124,7 @@ function written(
 ): Reply {
   const { code, answers, authorities = [], additionals = [], again } = lookup;
   const clientBytes = Math.max(MIN_BYTES, Math.min(asked?.udpPayloadSize ?? 0, UDP_BYTES));
-  const limit = transport === 'tcp' ? TCP_BYTES : clientBytes;
+  const limit = transport === 'tcp' ? TCP_BYTES : Math.min(clientBytes, AMPLIFICATION * query.length);
   let end = query.copy(message, 0, 0, endOf(question));
   // As many records as fit.
   const append = (records: readonly Answer[], max: number): number => {

@@ -157,22 +157,25 @@ function recordsOf({ endpoints, text }: Entry, type: string, isApex: boolean, zo
   if (asked === 'TXT' && text)
     return found([{ type: asked, name: '', ttl: ttlOf(zone), data: text.map(cut) }]);
   if ((asked === 'SOA' || asked === 'NS') && isApex) return found([{ ...apexRecord(asked, zone), name: '' }]);
-  return NONE;
+  return addressRecords(endpoints, 'CNAME', zone);
 }
 
 function found(answers: Answer[], additionals: Answer[] = []): Lookup {
   return { code: 'NOERROR', answers, additionals };
 }
 
-function addressRecords(endpoints: readonly Endpoint[], type: 'A' | 'AAAA', zone: Zone): Lookup {
+/** The addresses of one family, or the other name that stands for them: the answer to `CNAME` is that alone. */
+function addressRecords(endpoints: readonly Endpoint[], type: 'A' | 'AAAA' | 'CNAME', zone: Zone): Lookup {
   const hosts = new Set<string>();
   for (const { host } of turned(endpoints, zone)) {
-    if ((typeOf(host) ?? type) === type) hosts.add(host);
+    if (type === 'CNAME' || (typeOf(host) ?? type) === type) hosts.add(host);
     if (hosts.size === MAX_ADDRESSES) break;
   }
   const ttl = ttlOf(zone);
   const records = (name: string, addresses: Iterable<string>) =>
-    Array.from(addresses).flatMap((data) => (typeOf(data) === type ? { type, name, ttl, data } : []));
+    type === 'CNAME'
+      ? []
+      : Array.from(addresses).flatMap((data) => (typeOf(data) === type ? { type, name, ttl, data } : []));
   // A name has addresses or one other name: the first one decides.
   for (const host of hosts) {
     if (typeOf(host) !== undefined) return found(records('', hosts));
