@@ -48,6 +48,12 @@ describe('what Camunda writes is read:', () => {
       METADATA,
       { ...HELD_LEASE, knownNodes: {} },
     ],
+    [
+      'one whose holder knows a node of another zone',
+      held({ knownVersionMappings: { mappingsByNodeId: { 0: 1, 'zone-b/0': 4 } } }),
+      METADATA,
+      { ...HELD_LEASE, knownNodes: { 0: 1, 'zone-b/0': 4 } },
+    ],
     ['a released one', '', RELEASED, { kind: 'released', version: 9, durationMs: 0 }],
     [
       'one that scaling down has given up',
@@ -229,8 +235,8 @@ describe('what Camunda throws at is damaged, with the reason:', () => {
       /has no usable "knownVersionMappings"/,
     ],
     [
-      'a known version of no node id',
-      held({ knownVersionMappings: { mappingsByNodeId: { a: 1 } } }),
+      'a known version that is no number',
+      held({ knownVersionMappings: { mappingsByNodeId: { 1: 'a' } } }),
       METADATA,
       /has no usable "mappingsByNodeId"/,
     ],

@@ -119,9 +119,9 @@ function readLong(value: unknown, name: string, min = 0, max = MAX_LONG): number
   throw unusable(name, `a whole number from ${min} to ${max}`, value);
 }
 
-function readKnown([id, version]: [string, unknown]): [id: string, version: number] {
-  readLong(id, 'mappingsByNodeId', 0, MAX_INT);
-  return [id, readLong(version, 'mappingsByNodeId')];
+/** The key is as it was written: 8.10 names the zones of other brokers there. */
+function readKnown([key, version]: [string, unknown]): [key: string, version: number] {
+  return [key, readLong(version, 'mappingsByNodeId')];
 }
 
 function unusable(name: string, expected: string, value: unknown): LeaseUnreadableError {
