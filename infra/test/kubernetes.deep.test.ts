@@ -83,6 +83,10 @@ describe.each(['run.yaml', 'sidecar.yaml'])('the pods of %s', (file) => {
     expect(settings.store.kind).toBe('s3');
   });
 
+  it('get no variables that begin as settings do from a Service by the name of nodelease', () => {
+    expect(pod?.enableServiceLinks).toBe(false);
+  });
+
   it('never run in greater number than there are node ids, also while they are replaced', () => {
     const surge = deployment.spec?.strategy?.rollingUpdate?.maxSurge;
     expect(typeof surge).toBe('number');

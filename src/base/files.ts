@@ -1,5 +1,5 @@
 import { constants, type Dirent, type Stats } from 'node:fs';
-import { type FileHandle, lstat, mkdir, open } from 'node:fs/promises';
+import { lstat, mkdir, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 /**
@@ -69,9 +69,12 @@ export async function syncFolder(path: string): Promise<void> {
   await unless(CANNOT_SYNC_FOLDERS, sync());
 }
 
+/** The bound of {@link readRegular} for a file with a few values, in bytes. */
+export const SMALL_FILE = 4_096;
+
 /** A file that its own program cannot have written: it was placed there, or the disk lost data. */
 export class Damage extends Error {
-  /** @param what the kind of the entry that is there instead, or `damaged` */
+  /** @param what the kind of the entry that is there instead, `damaged`, or what is wrong with its size */
   constructor(
     readonly path: string,
     readonly what: string,
@@ -81,16 +84,15 @@ export class Damage extends Error {
 }
 
 /**
- * The content of a file; undefined without an entry of that name. It follows no link, waits for no pipe, and
- * reads no device.
+ * The content of a file that may be another user's; undefined without an entry of that name. It follows no
+ * link, waits for no pipe, reads no device, and never takes more memory than `maxBytes`, however large the
+ * file is, or becomes.
  *
- * @throws {@link Damage} when the entry is no regular file
+ * @throws {@link Damage} when the entry is no regular file, or a larger one
  */
-export async function readRegular(path: string): Promise<Buffer | undefined> {
-  const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
-  let file: FileHandle;
+export async function readRegular(path: string, maxBytes: number): Promise<Buffer | undefined> {
   try {
-    file = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+    return await readFollowing(path, maxBytes, constants.O_NOFOLLOW);
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return undefined;
     // A link and a socket cannot be opened, and another user's folder perhaps not.
@@ -98,10 +100,24 @@ export async function readRegular(path: string): Promise<Buffer | undefined> {
     if (there !== undefined && !there.isFile()) throw new Damage(path, kindOf(there));
     throw error;
   }
+}
+
+/**
+ * The same for a file that the user has named, which a link may lead to.
+ * @throws {@link Damage}; the system's error where there is none
+ */
+export async function readFollowing(path: string, maxBytes: number, flags = 0): Promise<Buffer> {
+  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK | flags);
   try {
     const there = await file.stat();
     if (!there.isFile()) throw new Damage(path, kindOf(there));
-    return await file.readFile();
+    if (there.size > maxBytes) throw new Damage(path, `file of more than ${maxBytes} bytes`);
+    // Its size then, even if it grows. Some file systems show none.
+    const buffer = Buffer.alloc(there.size || SMALL_FILE);
+    let length = 0;
+    for (let bytesRead = -1; bytesRead !== 0 && length < buffer.length; length += bytesRead)
+      ({ bytesRead } = await file.read(buffer, length, buffer.length - length, length));
+    return buffer.subarray(0, length);
   } finally {
     await file.close();
   }

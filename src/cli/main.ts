@@ -1,9 +1,9 @@
-import { hostname } from 'node:os';
 import { buffer } from 'node:stream/consumers';
 import { isatty } from 'node:tty';
 import { fileURLToPath } from 'node:url';
 import { explain } from '../base/errors.js';
 import { containerSign } from '../base/host/container.js';
+import { hostName } from '../base/host/facts.js';
 import { systemClock, systemRandom } from '../base/system.js';
 import { VERSION } from '../base/version.js';
 import { runCommandLine } from './commands/command-line.js';
@@ -45,8 +45,9 @@ async function main(): Promise<void> {
   const exitCode = await runCommandLine(
     process.argv.slice(2),
     {
-      env: process.env,
-      hostname: hostname(),
+      // A copy: what the SDKs need in it is not for the programs that are started.
+      env: { ...process.env },
+      hostname: hostName(),
       processId: process.pid,
       containerSign: () => containerSign({ env: process.env, processId: process.pid }),
       execArgv: process.execArgv,

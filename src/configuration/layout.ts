@@ -1,4 +1,5 @@
 import { ConfigError } from '../base/errors.js';
+import { checkPlain } from '../base/plain-text.js';
 import { checkZnodeName, pathProblem } from '../zookeeper/znode-path.js';
 
 // The layout of Spring Cloud Zookeeper Config (ZookeeperPropertySources, ZookeeperPropertySource):
@@ -77,6 +78,7 @@ function rangeOf(
 
 /** The parent of all contexts. @throws {ConfigError} naming the setting `label` */
 export function rootOf({ root = DEFAULT_ROOT }: Partial<ConfigName>, label = 'root'): string {
+  checkPlain(root, label);
   const problem = root === '/' ? 'it is the root' : pathProblem(root);
   if (problem === undefined) return root;
   throw new ConfigError(label, root, `an absolute path of ZooKeeper, such as ${DEFAULT_ROOT} (${problem})`);

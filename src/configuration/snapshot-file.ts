@@ -1,5 +1,6 @@
-import { open, readFile, rename, rm } from 'node:fs/promises';
+import { open, rename, rm } from 'node:fs/promises';
 import type { RandomSource } from '../base/clock.js';
+import { readFollowing } from '../base/files.js';
 import type { ConfigValue, ConfigValues } from './read-contexts.js';
 
 /** A configuration that was kept in a file for when ZooKeeper is away. */
@@ -9,6 +10,9 @@ export interface Snapshot extends ConfigValues {
   /** When it was read, ISO 8601, by the clock of its writer. */
   readonly at: string;
 }
+
+/** More than any configuration has. */
+const MAX_BYTES = 64 * 2 ** 20;
 
 /** Replaces the file at once. Only its owner may read it. */
 export async function writeSnapshot(
@@ -38,7 +42,9 @@ export async function writeSnapshot(
  */
 export async function readSnapshot(path: string, owners: readonly [string, string]): Promise<Snapshot> {
   type Json = Omit<Snapshot, 'values'> & { readonly values: Readonly<Record<string, ConfigValue>> };
-  const { of, at, revisions, values }: Partial<Json> = JSON.parse(await readFile(path, 'utf8'));
+  const { of, at, revisions, values }: Partial<Json> = JSON.parse(
+    (await readFollowing(path, MAX_BYTES)).toString(),
+  );
   if (of === undefined || at === undefined || revisions === undefined || values === undefined)
     throw new Error(`${path} is no snapshot of a configuration`);
   if (!owners.includes(of)) throw new Error(`${path} is a snapshot of ${of}, not of ${owners[1]}`);

@@ -1,7 +1,7 @@
 import { link, rename, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { RandomSource } from '../base/clock.js';
-import { Damage, readRegular, unless, writeDurably } from '../base/files.js';
+import { Damage, readRegular, SMALL_FILE, unless, writeDurably } from '../base/files.js';
 import { isDone } from './copy-tree.js';
 import { DataDirError } from './data-dir-error.js';
 
@@ -69,10 +69,12 @@ async function createOnce(path: string, draftName: string, content: string): Pro
 
 async function readOwn(path: string): Promise<string | undefined> {
   try {
-    return (await readRegular(path))?.toString();
+    return (await readRegular(path, SMALL_FILE))?.toString();
   } catch (error) {
     if (error instanceof Damage)
-      throw new DataDirError(`${path} is a ${error.what}, and no file: move it away, or choose another root`);
+      throw new DataDirError(
+        `${path} is a ${error.what}, and not the file of nodelease: move it away, or choose another root`,
+      );
     throw error;
   }
 }

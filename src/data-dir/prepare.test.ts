@@ -285,18 +285,28 @@ describe('a start is refused with the reason, and nothing is changed, because of
     ],
     [
       'a directory in place of the name of the store',
-      /nodelease.json is a directory, and no file: move it away/,
+      /nodelease.json is a directory, and not the file of nodelease: move it away/,
       () => mkdirSync(join(root, 'nodelease.json')),
     ],
     [
       'a link in place of it',
-      /nodelease.json is a symbolic link, and no file/,
+      /nodelease.json is a symbolic link, and not the file/,
       () => writeTree(root, { other: '{"store":"file:/leases"}\n', 'nodelease.json': '-> other' }),
     ],
     [
       'a FIFO in place of it',
-      /nodelease.json is a FIFO, and no file/,
+      /nodelease.json is a FIFO, and not the file/,
       () => execFileSync('mkfifo', [join(root, 'nodelease.json')]),
+    ],
+    [
+      'a file of more than 4 KiB in place of it',
+      /nodelease.json is a file of more than 4096 bytes, and not the file of nodelease/,
+      () => writeTree(root, { 'nodelease.json': ' '.repeat(4_097) }),
+    ],
+    [
+      'such a file in place of a marker',
+      /v4 has a marker directory-initialized.json that is a file of more than 4096 bytes/,
+      () => makeVersion(root, 3, 4, TREE, ' '.repeat(4_097)),
     ],
     [
       'a file in place of a version',

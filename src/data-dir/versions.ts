@@ -1,6 +1,6 @@
 import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Damage, kindOf, readRegular, unless } from '../base/files.js';
+import { Damage, kindOf, readRegular, SMALL_FILE, unless } from '../base/files.js';
 import type { HeldTree } from './held-tree.js';
 import { decodeMarker, MARKER, type Marker } from './marker.js';
 
@@ -72,7 +72,8 @@ async function look(tree: HeldTree, version: number, path: string): Promise<Vers
   try {
     // Opening the directory makes a network file system ask its server: it may have cached that there was no
     // marker.
-    const text = (await tree.entry(join(path, MARKER), readRegular))?.toString();
+    const read = (at: string) => readRegular(at, SMALL_FILE);
+    const text = (await tree.entry(join(path, MARKER), read))?.toString();
     if (text === undefined) return { version, path, state: 'unfinished' };
     const marker = decodeMarker(text, version);
     return typeof marker === 'string'

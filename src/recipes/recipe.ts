@@ -1,5 +1,6 @@
 import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
+import { checkPlain } from '../base/plain-text.js';
 import { systemClock, systemRandom } from '../base/system.js';
 import { pathProblem } from '../zookeeper/znode-path.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
@@ -36,6 +37,7 @@ export interface Recipe {
 
 /** @throws {ConfigError} where `path` is no absolute path below the root */
 export function recipeOn(zookeeper: ZooKeeper, path: string, options: RecipeOptions = {}): Recipe {
+  if (typeof path === 'string') checkPlain(path, 'path');
   const problem = path === '/' ? 'it is the root' : pathProblem(path);
   if (problem !== undefined)
     throw new ConfigError('path', path, `an absolute path of ZooKeeper, such as /locks/report (${problem})`);

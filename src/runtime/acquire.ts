@@ -1,5 +1,5 @@
-import { hostname } from 'node:os';
 import { ConfigError } from '../base/errors.js';
+import { hostName } from '../base/host/facts.js';
 import { defaultTaskId } from '../base/host/task-id.js';
 import { systemClock, systemRandom } from '../base/system.js';
 import { checkRoot, type DataDirOptions } from '../data-dir/data-dir-options.js';
@@ -309,7 +309,7 @@ export function ownTaskId(signal: AbortSignal | undefined): Promise<string> {
   const warn = (message: string) => process.emitWarning(message, { code: 'NODELEASE_TASK_ID' });
   return defaultTaskId({
     env: process.env,
-    hostname: hostname(),
+    hostname: hostName(),
     clock: systemClock,
     random: systemRandom,
     warn,

@@ -1,4 +1,5 @@
 import { ConfigError } from '../base/errors.js';
+import { checkPlain } from '../base/plain-text.js';
 import { checkZnodeName, isReserved, pathProblem } from '../zookeeper/znode-path.js';
 
 /** The root of the discovery tree, within the chroot: no services are registered there. */
@@ -15,6 +16,7 @@ export const DEFAULT_BASE_PATH = '/services';
  * or the servers
  */
 export function checkBasePath(basePath: string, label = 'basePath'): void {
+  if (typeof basePath === 'string') checkPlain(basePath, label);
   const problem =
     typeof basePath === 'string' ? (pathProblem(basePath) ?? ownerProblem(basePath)) : 'it is no text';
   if (problem !== undefined)

@@ -1,4 +1,5 @@
 import { ConfigError } from '../base/errors.js';
+import { splitList } from '../base/plain-text.js';
 import { rootOf } from '../configuration/layout.js';
 import { checkZnodeName } from '../zookeeper/znode-path.js';
 import type { Setting } from './setting.js';
@@ -53,7 +54,7 @@ export const CONFIG_SETTINGS = {
 
 /** Which configuration, as `--config` has it. */
 function parseConfigName(given: string, label: string): { readonly app: string; readonly profile?: string } {
-  const [app = '', profile, more] = given.split(',');
+  const [app = '', profile, more] = splitList(given, label);
   if (more !== undefined || app === '' || profile === '')
     throw new ConfigError(label, given, 'APP or APP,PROFILE');
   checkZnodeName(app, label);

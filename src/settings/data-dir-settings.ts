@@ -1,4 +1,5 @@
 import { ConfigError } from '../base/errors.js';
+import { splitList } from '../base/plain-text.js';
 import type { DataDirOptions } from '../data-dir/data-dir-options.js';
 import { exclusionOf } from '../data-dir/exclude.js';
 import type { Setting } from './setting.js';
@@ -50,7 +51,7 @@ function checkRootText(given: string, label: string): void {
 }
 
 function parsePatterns(given: string, label: string): NonNullable<DataDirOptions['exclude']> {
-  const patterns = given.split(',');
+  const patterns = splitList(given, label);
   checkPatterns(patterns, label);
   return patterns;
 }

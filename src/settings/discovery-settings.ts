@@ -13,10 +13,12 @@ export const ZOOKEEPER_SETTINGS = {
   zookeeper: {
     kind: parsed('servers', parseServers),
     option: 'zookeeper.connect',
-    sentence: 'ZooKeeper servers and chroot: HOST:PORT[,HOST:PORT]...[/CHROOT]',
+    sentence:
+      'ZooKeeper servers and chroot: HOST:PORT[,HOST:PORT]...[/CHROOT]; a chroot behind each server has to be the same',
   },
   'zookeeper-auth': {
     kind: checked('digest', parseAuth),
+    secret: true,
     default: 'none',
     option: 'zookeeper.auth',
     needs: 'zookeeper',
@@ -73,6 +75,7 @@ export const ANNOUNCING_SETTINGS = {
   },
   payload: {
     kind: checked('json', () => undefined),
+    verbatim: true,
     option: 'zookeeper.payload',
     needs: 'service',
     sentence: 'what the instance says of itself, as a JSON object; nodeId and version are added',

@@ -49,6 +49,8 @@ export function readEndpoints(sources: SettingSources): {
  */
 export function parseEndpointName(given: Given): AnnouncedEndpoint {
   const { text, label } = given;
+  if (/[,;]/.test(text))
+    refuse(given, `${NAME_AND_KEY}: several have an option each, or commas between them in a variable`);
   if (isUrl(given)) refuse(given, `${NAME_AND_KEY}: the URL of a store's server has a setting of its own`);
   const [, endpoint = '', key] = /^([^:]*)(?::(.*))?$/s.exec(text) ?? [];
   try {

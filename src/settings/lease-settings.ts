@@ -161,6 +161,7 @@ export const STORE_SETTINGS = {
   },
   'etcd-auth': {
     kind: checked('user', parseEtcdAuth),
+    secret: true,
     default: 'none',
     option: 'etcd.auth',
     storeOnly: true,

@@ -27,6 +27,13 @@ export interface Setting {
     | 'shards';
   /** Whether it is about leases in a store, and of no use where node ids come from ZooKeeper. */
   readonly storeOnly?: true;
+  /** Whether errors must not show its value. */
+  readonly secret?: true;
+  /**
+   * Whether it may have line breaks, and blanks and quotes at its ends: JSON, or where it is an option of the
+   * library, which is the content of the file.
+   */
+  readonly verbatim?: true | 'option';
   /** What it means, without its range and default. */
   readonly sentence: string;
 }

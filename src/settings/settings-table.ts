@@ -1,5 +1,6 @@
 import { ConfigError } from '../base/errors.js';
 import { checkKnown } from '../base/option-check.js';
+import { checkPlain } from '../base/plain-text.js';
 import { parsePaths } from '../zookeeper/znode-path.js';
 import { CONFIG_SETTINGS } from './config-settings.js';
 import { DATA_DIR_SETTINGS } from './data-dir-settings.js';
@@ -87,12 +88,17 @@ export function kindOf<Name extends SettingName>(name: Name): SettingKind<Settin
   return ROWS[name].kind as SettingKind<SettingValue<Name>>;
 }
 
+/** The row of a setting. */
+export function rowOf(name: SettingName): Setting {
+  return ROWS[name];
+}
+
 /** Defaults of settings, as their users would write them. */
 export type SettingDefaults = { readonly [Name in SettingName]?: string };
 
 /** The default of a setting, as the table has it. */
 export function defaultOf(name: SettingName): string {
-  const { default: text = '' }: Setting = ROWS[name];
+  const { default: text = '' } = rowOf(name);
   return text;
 }
 
@@ -138,9 +144,11 @@ export function checkOptions(options: object, place: Place, others: readonly str
   });
   checkKnown(options, [...settings.map(({ name }) => name), ...others], place.slice(0, -1) || undefined);
   const given = options as Readonly<Record<string, unknown>>;
-  for (const { name, option, kind, needs } of settings) {
+  for (const { name, option, kind, needs, secret, verbatim } of settings) {
     const value = given[name];
     if (value === undefined) continue;
+    for (const text of verbatim ? [] : [value].flat())
+      if (typeof text === 'string') checkPlain(text, option, secret && '…');
     kind.check?.(value, option);
     if (needs === 'sticky' && given.sticky === undefined)
       throw new ConfigError(option, value, 'the option sticky with it');

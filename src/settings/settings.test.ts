@@ -2,6 +2,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { TestAuthority } from '../../test/support/certificates.js';
 import { ConfigError } from '../base/errors.js';
 import { CLUSTER_DEFAULTS } from '../lease/model/cluster-config.js';
+import { isServiceLink } from './service-links.js';
 import { readSettings } from './settings.js';
 import { defaultOf, environmentName, SETTINGS, type SettingName } from './settings-table.js';
 import { announcingProblem } from './zookeeper-settings.js';
@@ -301,6 +302,74 @@ describe('settings', () => {
     expect(() => read({ 'node-id': 'hostname' }, {}, 'web-70000')).toThrow(ConfigError);
   });
 
+  it.each(['nodelease\r', 'nodelease ', '"nodelease"', '\ufeffnodelease', 'node\tlease', '\u200bnodelease'])(
+    'are refused as %j, as an env file of another system may have them, whichever setting it is',
+    (text) => {
+      for (const { name, verbatim, secret } of SETTINGS.filter((each) => each.verbatim !== true)) {
+        const label = environmentName(name);
+        const refusal = (() => {
+          try {
+            return read(
+              { zookeeper: 'zk', 'zookeeper-tls': 'true', store: 'etcds://h/p' },
+              { [label]: text },
+            );
+          } catch (error) {
+            return error;
+          }
+        })();
+        // A flag wins over its variable.
+        if (['zookeeper', 'zookeeper-tls', 'store'].includes(name)) continue;
+        // These are of no use with the others, or without others, but are none in this form either.
+        expect(refusal, `${name} ${verbatim}`).toMatchObject({
+          code: 'CONFIG_INVALID',
+          setting: label,
+          value: secret ? '…' : text,
+          expected: expect.stringMatching(/^no (carriage|blank|quotes|byte|control)/),
+        });
+      }
+      expect(() => read({}, { NODELEASE_STORE: `file:${text}` })).toThrow(/^NODELEASE_STORE: expected no /);
+      expect(() => read({ store: `file:${text}` })).toThrow(/^--store: expected no /);
+      expect(read({ store: 'file:x' }, { NODELEASE_STORE: `file:${text}` }).store.url).toBe('file:x');
+    },
+  );
+
+  it('may have blanks and line breaks where their text is JSON', () => {
+    const payload = ' {\r\n "weight": 5 }\n';
+    expect(read({ zookeeper: 'zk', service: 'a', payload }).zookeeper?.payload).toEqual({ weight: 5 });
+  });
+
+  it.each([
+    [{ 'data-dir': '/d', 'data-exclude': 'runtime, *.tmp' }, '--data-exclude: expected no blank'],
+    [{ 'data-dir': '/d', 'data-exclude': 'runtime;*.tmp' }, '--data-exclude: expected commas'],
+    [{ zookeeper: 'zk', 'console-locks': '/a ,/b' }, '--console-locks: expected no blank'],
+    [{ zookeeper: 'zk', 'console-data': '/a;/b' }, '--console-data: expected commas'],
+    [{ zookeeper: 'zk', config: 'shop, prod' }, '--config: expected no blank'],
+    [
+      { zookeeper: 'zk', announce: 'http,admin' },
+      '--announce: expected NAME[:KEY] of an endpoint to announce:',
+    ],
+    [
+      { zookeeper: 'zk', announce: 'http;admin' },
+      '--announce: expected NAME[:KEY] of an endpoint to announce:',
+    ],
+  ])('are no other list where commas are misspelt: %j', (flags, message) => {
+    expect(() => read(flags)).toThrow(message);
+  });
+
+  it('are not the variables that Kubernetes sets for a service named nodelease', () => {
+    const env = { NODELEASE_SERVICE_HOST: '10.96.0.10', NODELEASE_PORT_80_TCP: 'tcp://10.96.0.10:80' };
+    for (const scheme of ['tcp', 'udp', 'sctp'])
+      expect(
+        read({ zookeeper: 'zk' }, { ...env, NODELEASE_PORT: `${scheme}://10.96.0.10:80` }).zookeeper?.port,
+      ).toBeUndefined();
+    expect(read({ zookeeper: 'zk' }, { ...env, NODELEASE_PORT: '8080' }).zookeeper?.port).toBe(8080);
+    expect(() => read({ zookeeper: 'zk' }, { NODELEASE_PORT: 'http://x' })).toThrow(
+      'NODELEASE_PORT: expected',
+    );
+    const names = SETTINGS.map(({ name }) => environmentName(name));
+    expect(names.filter((name) => isServiceLink(name, 'x'))).toEqual([]);
+  });
+
   it('do not inherit the task id of a run that this one was started by', () => {
     const env = { NODELEASE_TASK_ID: 'outer', NODE_ID: '3', NODE_ID_VERSION: '8' };
     expect(read({}, env).taskId).toBeUndefined();
@@ -370,7 +439,7 @@ describe('the settings of discovery', () => {
     [':2181', `${form} ("" is no host), got ":2181"`],
     ['a b:2181', `${form} ("a b" is no host), got "a b:2181"`],
     ['1.2.3:2181', `${form} ("1.2.3" is no host), got "1.2.3:2181"`],
-    ['::1', `${form} (the server "::1": an IPv6 address stands in brackets), got "::1"`],
+    ['::1', `${form} (the server "::1": an IPv6 address stands in brackets, as in [::1]:2181), got "::1"`],
     ['[::g]:2181', `${form} ("::g" is no host), got "[::g]:2181"`],
     ['zk:2181/', `${form} (the chroot "/": a path does not end with "/"), got "zk:2181/"`],
     ['zk:2181/app/', `${form} (the chroot "/app/": a path does not end with "/"), got "zk:2181/app/"`],
@@ -412,19 +481,14 @@ describe('the settings of discovery', () => {
     );
   });
 
-  it.each([
-    'digest:',
-    'digest:me',
-    'digest:me:',
-    'digest::secret',
-    'plain:me:secret',
-    'me:secret',
-    'digest:me:sec\nret',
-  ])('refuse the credentials %j without showing a password', (text) => {
-    const shown = text.startsWith('digest:') ? 'digest:…' : '…';
-    const message = `--zookeeper-auth: expected digest:USER:PASSWORD, the digest scheme being the only one, got "${shown}"`;
-    expect(() => read({ zookeeper, 'zookeeper-auth': text })).toThrow(expect.objectContaining({ message }));
-  });
+  it.each(['digest:', 'digest:me', 'digest:me:', 'digest::secret', 'plain:me:secret', 'me:secret'])(
+    'refuse the credentials %j without showing a password',
+    (text) => {
+      const shown = text.startsWith('digest:') ? 'digest:…' : '…';
+      const message = `--zookeeper-auth: expected digest:USER:PASSWORD, the digest scheme being the only one, got "${shown}"`;
+      expect(() => read({ zookeeper, 'zookeeper-auth': text })).toThrow(expect.objectContaining({ message }));
+    },
+  );
 
   it.each(['zookeeper-session-timeout', 'service', 'address', 'port', 'ready-timeout'] as const)(
     'are of no use without --zookeeper: the flag --%s is refused, the variable ignored',

@@ -1,9 +1,12 @@
 import { ConfigError } from '../base/errors.js';
+import { checkPlain } from '../base/plain-text.js';
+import { isServiceLink } from './service-links.js';
 import {
   defaultOf,
   environmentName,
   kindOf,
   type NamedSetting,
+  rowOf,
   SETTINGS,
   type SettingDefaults,
   type SettingName,
@@ -40,8 +43,18 @@ export interface Given {
 /**
  * All values of a setting: those of its flags, several where it is repeatable, and then its environment
  * variable's.
+ * @throws {ConfigError} for a value that is no plain text, see `checkPlain`
  */
-export function findAll({ flags, env }: SettingSources, name: SettingName): readonly Given[] {
+export function findAll(sources: SettingSources, name: SettingName): readonly Given[] {
+  const all = givenTo(sources, name);
+  const { secret, verbatim } = rowOf(name);
+  // A flag wins over the variable, whatever that is.
+  const used = verbatim === true ? [] : all.filter(({ flag }) => flag || !all[0]?.flag);
+  for (const { text, label } of used) checkPlain(text, label, secret && '…');
+  return all;
+}
+
+function givenTo({ flags, env }: SettingSources, name: SettingName): readonly Given[] {
   const label = environmentName(name);
   const flag = flags[name];
   const texts = flag === undefined ? [] : typeof flag === 'string' ? [flag] : flag;
@@ -50,6 +63,7 @@ export function findAll({ flags, env }: SettingSources, name: SettingName): read
   // A command that was itself started by `nodelease run` inherits the id of that run, which must not name a
   // second one.
   if (variable === undefined || (name === 'task-id' && env.NODE_ID_VERSION)) return given;
+  if (isServiceLink(label, variable)) return given;
   return [...given, { label, text: variable, flag: false }];
 }
 

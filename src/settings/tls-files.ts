@@ -1,6 +1,10 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { ConfigError } from '../base/errors.js';
+import { codeOf, Damage, kindOf } from '../base/files.js';
 import { type GivenTls, prepareTlsFiles, type TlsFiles } from '../base/tls.js';
+
+/** More bytes than all CAs that an operating system trusts have. */
+const MAX_PEM = 2 ** 20;
 
 /**
  * The contents of the files that settings name, checked.
@@ -11,14 +15,16 @@ import { type GivenTls, prepareTlsFiles, type TlsFiles } from '../base/tls.js';
 export function readTlsFiles(given: GivenTls, prefix: string): TlsFiles {
   const contents = (part: keyof TlsFiles) => {
     const { label = '', text } = given(part) ?? {};
+    if (text === undefined) return undefined;
     try {
-      return text === undefined ? undefined : readFileSync(text);
+      const there = statSync(text);
+      // A pipe may have no end, and a device has none.
+      if (!there.isFile()) throw new Damage(text, kindOf(there));
+      if (there.size > MAX_PEM) throw new Damage(text, `more than ${MAX_PEM} bytes`);
+      return readFileSync(text);
     } catch (error) {
-      throw new ConfigError(
-        label,
-        text,
-        `a file that can be read (${(error as NodeJS.ErrnoException).code})`,
-      );
+      const why = error instanceof Damage ? error.what : codeOf(error);
+      throw new ConfigError(label, text, `a file that can be read (${why})`);
     }
   };
   const files = { ca: contents('ca'), cert: contents('cert'), key: contents('key') };

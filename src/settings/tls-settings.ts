@@ -5,7 +5,7 @@ const OF_TLS = {
   needs: 'zookeeper-tls',
   kind: checked('path', checkPath),
 } as const;
-const OF_ETCDS = { storeOnly: true, kind: checked('path', checkPath) } as const;
+const OF_ETCDS = { storeOnly: true, verbatim: 'option', kind: checked('path', checkPath) } as const;
 
 /** The settings of TLS to ZooKeeper and etcd. */
 export const TLS_SETTINGS = {

@@ -37,10 +37,15 @@ describe('variables with the prefix of settings', () => {
       'SERVICE_PORT_HTTP',
       'PORT',
       'PORT_7070_TCP',
+      'PORT_7070_TCP_PROTO',
+      'PORT_7070_TCP_PORT',
       'PORT_7070_TCP_ADDR',
     ];
-    expect(
-      unknownVariables(Object.fromEntries(service.map((name) => [`NODELEASE_CONSOLE_${name}`, 'x']))),
-    ).toEqual([]);
+    for (const prefix of ['NODELEASE', 'NODELEASE_CONSOLE'])
+      expect(
+        unknownVariables(
+          Object.fromEntries(service.map((name) => [`${prefix}_${name}`, 'tcp://10.96.0.10:7070'])),
+        ),
+      ).toEqual([]);
   });
 });

@@ -1,5 +1,6 @@
 import { nearest } from '../base/option-check.js';
 import { OLD_ANNOUNCE_VARIABLE } from './endpoints.js';
+import { isServiceLink } from './service-links.js';
 import { environmentName, SETTINGS } from './settings-table.js';
 
 const PREFIX = 'NODELEASE_';
@@ -10,17 +11,14 @@ const KNOWN = [
   'NODELEASE_URL',
 ].map((name) => name.slice(PREFIX.length));
 
-/** What Kubernetes gives every pod of a service whose name begins with nodelease. */
-const OF_KUBERNETES = /_(SERVICE_(HOST|PORT)|PORT(_\d+_(TCP|UDP|SCTP))?)(_|$)/;
-
 /**
  * What is wrong with the variables that have the prefix of settings and are none: most likely misspelt, so
  * that a default is used.
  */
 export function unknownVariables(env: Readonly<Record<string, string | undefined>>): string[] {
-  return Object.keys(env).flatMap((name) => {
+  return Object.entries(env).flatMap(([name, text]) => {
     const rest = name.slice(PREFIX.length);
-    const isOurs = name.startsWith(PREFIX) && env[name] !== undefined && !OF_KUBERNETES.test(name);
+    const isOurs = name.startsWith(PREFIX) && text !== undefined && !isServiceLink(name, text);
     if (!isOurs || KNOWN.includes(rest)) return [];
     const near = nearest(rest, KNOWN);
     const hint = near === undefined ? '' : `: the nearest is ${PREFIX}${near}`;

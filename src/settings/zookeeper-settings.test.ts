@@ -1,4 +1,5 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { TestAuthority } from '../../test/support/certificates.js';
@@ -13,6 +14,11 @@ const { key: otherKey } = authority.issue({ name: 'other' });
 const none = join(authority.folder, 'none.pem');
 const words = join(authority.folder, 'words.txt');
 writeFileSync(words, 'PRIVATE WORDS');
+const pipe = join(authority.folder, 'pipe');
+execFileSync('mkfifo', [pipe]);
+const sparse = join(authority.folder, 'sparse');
+writeFileSync(sparse, '');
+truncateSync(sparse, 2 ** 31);
 
 afterAll(() => authority.dispose());
 
@@ -52,9 +58,19 @@ describe('the settings of TLS to ZooKeeper', () => {
       `--zookeeper-ca: expected a file that can be read (ENOENT), got "${none}"`,
     ],
     [
+      'a pipe',
+      { 'zookeeper-ca': pipe },
+      `--zookeeper-ca: expected a file that can be read (FIFO), got "${pipe}"`,
+    ],
+    [
+      'a file without an end in sight',
+      { 'zookeeper-ca': sparse },
+      `--zookeeper-ca: expected a file that can be read (more than 1048576 bytes), got "${sparse}"`,
+    ],
+    [
       'a folder',
       { 'zookeeper-ca': authority.folder },
-      `--zookeeper-ca: expected a file that can be read (EISDIR), got "${authority.folder}"`,
+      `--zookeeper-ca: expected a file that can be read (directory), got "${authority.folder}"`,
     ],
     [
       'no certificates',

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { ConfigError } from '../base/errors.js';
+import { checkPlain } from '../base/plain-text.js';
 import { pathProblem } from '../zookeeper/znode-path.js';
 import { canonicalJson } from './canonical-json.js';
 
@@ -59,6 +60,7 @@ export const nodesFolder = (root: string) => `${root}/nodes`;
 
 /** @param label the setting that it comes from @throws {ConfigError} */
 export function checkRoot(root: string, label = 'root'): string {
+  checkPlain(root, label);
   const problem = root === '/' ? 'it is the root of the servers' : pathProblem(root);
   if (problem === undefined) return root;
   throw new ConfigError(label, root, `an absolute path of ZooKeeper, such as ${DEFAULT_ROOT} (${problem})`);

@@ -1,6 +1,8 @@
 import { fileURLToPath } from 'node:url';
 import { ConfigError } from '../base/errors.js';
+import { checkPlain } from '../base/plain-text.js';
 import { isPort } from '../base/ports.js';
+import { splitServers } from '../base/server-list.js';
 
 /** A bucket of an S3 service, and the part of it below `prefix`. */
 export interface S3StoreUrl {
@@ -82,12 +84,14 @@ export function parseStoreUrl(value: string, setting = 'store'): StoreUrl {
   const fail: Fail = (expected) => {
     throw new ConfigError(setting, value, expected);
   };
+  checkPlain(value, setting);
   const [, scheme = '', host = '', rest = ''] = /^(\w+):\/\/([^/]*)\/?(.*)$/s.exec(value) ?? [];
   if (scheme === 's3') return parseS3(host, rest, fail);
   if (scheme === 'azblob') return parseAzure(host, rest, fail);
   if (scheme === 'gs') return parseGcs(host, rest, fail);
-  if (scheme === 'etcd' || scheme === 'etcds') return parseEtcd(scheme, host, rest, fail);
-  if (value.startsWith('file:')) return parseFile(value, fail);
+  if (scheme === 'etcd' || scheme === 'etcds')
+    return parseEtcd(scheme, value.slice(`${scheme}://`.length), fail);
+  if (value.startsWith('file:')) return parseFile(value, setting, fail);
   if (value === 'memory:') return { kind: 'memory', url: value };
   return fail(value.startsWith('memory:') ? 'memory: with nothing behind it' : STORES);
 }
@@ -131,11 +135,14 @@ function parseGcs(bucket: string, rest: string, fail: Fail): GcsStoreUrl {
 
 const ETCD_SUCH_AS = 'etcd://HOST:2379[,HOST:2379]…/prefix';
 
-function parseEtcd(scheme: string, servers: string, rest: string, fail: Fail): EtcdStoreUrl {
-  if (servers.includes('@'))
+function parseEtcd(scheme: string, text: string, fail: Fail): EtcdStoreUrl {
+  if (text.split('/', 1)[0]?.includes('@'))
     fail(`no user and password in the URL, but in NODELEASE_ETCD_AUTH or \`etcd.auth\`: ${ETCD_SUCH_AS}`);
-  const hosts = servers.split(',').map((server) => parseServer(server, fail));
-  const prefix = parsePrefix(rest, ETCD_SUCH_AS, fail);
+  if (text.includes('://')) fail(`${scheme}:// once, in front of the first server, in ${ETCD_SUCH_AS}`);
+  const list = splitServers(text, 'prefix');
+  if (typeof list === 'string') return fail(`${ETCD_SUCH_AS} (${list})`);
+  const hosts = list.servers.map((server) => parseServer(server, fail));
+  const prefix = parsePrefix(list.path.slice(1), ETCD_SUCH_AS, fail);
   if (prefix === '') fail(`a prefix, which nothing else in the cluster uses, in ${ETCD_SUCH_AS}`);
   const endpoints = hosts.map((host) => `${scheme === 'etcd' ? 'http' : 'https'}://${host}`);
   return { kind: 'etcd', url: `${scheme}://${hosts.join(',')}/${prefix}`, endpoints, prefix };
@@ -144,12 +151,14 @@ function parseEtcd(scheme: string, servers: string, rest: string, fail: Fail): E
 function parseServer(server: string, fail: Fail): string {
   const [, host = '', port = '2379'] = /^([\w.-]+|\[[\da-f:.]+\])(?::(\d{1,5}))?$/i.exec(server) ?? [];
   if (host === '' || !isPort(Number(port)) || !URL.canParse(`http://${host}`)) {
-    fail(`servers, each HOST or HOST:PORT, with commas between them, in ${ETCD_SUCH_AS}`);
+    fail(
+      `servers, each HOST or HOST:PORT (an IPv6 address in brackets), with commas between them, in ${ETCD_SUCH_AS}`,
+    );
   }
   return `${host}:${Number(port)}`;
 }
 
-function parseFile(value: string, fail: Fail): FileStoreUrl {
+function parseFile(value: string, setting: string, fail: Fail): FileStoreUrl {
   let directory = value.slice('file:'.length);
   if (directory.startsWith('//')) {
     if (!directory.startsWith('///')) fail('file:DIR or file:///DIR, without a host');
@@ -160,6 +169,8 @@ function parseFile(value: string, fail: Fail): FileStoreUrl {
     }
   }
   if (directory === '' || directory.includes('\0')) fail('a folder after file:, for example file:.nodelease');
+  // What was encoded, too.
+  checkPlain(directory, setting);
   return { kind: 'file', url: `file:${directory}`, directory };
 }
 

@@ -1,6 +1,8 @@
 import { isIPv4, isIPv6 } from 'node:net';
 import { ConfigError } from '../base/errors.js';
+import { checkPlain } from '../base/plain-text.js';
 import { isPort } from '../base/ports.js';
+import { splitServers } from '../base/server-list.js';
 import { isReserved, pathProblem } from './znode-path.js';
 
 /** One server. */
@@ -27,7 +29,7 @@ const FORM = 'HOST:PORT[,HOST:PORT]...[/CHROOT]';
 
 /**
  * Parses a connect string: `HOST:PORT[,HOST:PORT]…[/CHROOT]`, with IPv6 addresses in brackets, and the port
- * 2181 by default.
+ * 2181 by default. The same chroot behind each server is one chroot.
  *
  * @param label the name of its setting for the user
  * @throws {ConfigError} naming the problem
@@ -41,15 +43,19 @@ export function parseConnectString(text: string, label: string): ConnectString {
     return new ConfigError(label, text, `${FORM} (${shown})`);
   };
   if (text === '') throw fail('it is empty');
-  const slash = text.indexOf('/');
-  const list = slash < 0 ? text : text.slice(0, slash);
-  const chroot = slash < 0 ? '' : text.slice(slash);
-  if (list === '') throw fail('no server is named');
-  const servers = list.split(',').map((item) => {
+  checkPlain(text, label);
+  if (text.startsWith('/')) throw fail('no server is named');
+  const [scheme] = /^[a-z][a-z0-9+.-]*:\/\//i.exec(text) ?? [];
+  if (scheme !== undefined) throw fail(`no ${scheme} in front of the servers`);
+  const list = splitServers(text, 'chroot');
+  if (typeof list === 'string') throw fail(list);
+  const servers = list.servers.map((item) => {
     const server = parseServer(item);
     if (typeof server === 'string') throw fail(server);
     return server;
   });
+  const chroot = list.path;
+  if (/\s/.test(chroot)) throw fail(`the chroot ${JSON.stringify(chroot)}: it has no blanks`);
   if (chroot !== '') {
     const problem = chroot === '/' ? 'a path does not end with "/"' : pathProblem(chroot);
     if (problem !== undefined) throw fail(`the chroot ${JSON.stringify(chroot)}: ${problem}`);
@@ -65,9 +71,9 @@ export function formatServer({ host, port }: ServerAddress): string {
 
 /** The server, or the problem of the text. */
 function parseServer(item: string): ServerAddress | string {
-  if (item === '') return 'a server is empty';
   const parts = /^(?:\[(?<ipv6>[^\]]*)\]|(?<name>[^:[\]]*))(?::(?<port>.*))?$/s.exec(item)?.groups;
-  if (!parts || isIPv6(item)) return `the server ${JSON.stringify(item)}: an IPv6 address stands in brackets`;
+  if (!parts || isIPv6(item) || isIPv6(item.replace(/:[0-9]*$/, '')))
+    return `the server ${JSON.stringify(item)}: an IPv6 address stands in brackets, as in [::1]:${DEFAULT_PORT}`;
   const { ipv6, name, port } = parts;
   const host = ipv6 ?? name ?? '';
   if (ipv6 === undefined ? !isHost(host) : !isIPv6(host)) return `${JSON.stringify(host)} is no host`;
@@ -103,9 +109,10 @@ export interface DigestAuth {
  * @throws {ConfigError} which never contains the password
  */
 export function parseAuth(text: string, label: string): DigestAuth {
+  checkPlain(text, label, text.startsWith('digest:') ? 'digest:…' : '…');
   const [scheme, user, ...rest] = text.split(':');
   const password = rest.join(':');
-  if (scheme !== 'digest' || user === undefined || user === '' || password === '' || /\p{Cc}/u.test(text)) {
+  if (scheme !== 'digest' || user === undefined || user === '' || password === '') {
     const shown = text.startsWith('digest:') ? 'digest:…' : '…';
     throw new ConfigError(label, shown, 'digest:USER:PASSWORD, the digest scheme being the only one');
   }

@@ -1,4 +1,5 @@
 import { ConfigError } from '../base/errors.js';
+import { splitList } from '../base/plain-text.js';
 
 /**
  * Checks that a text can be the name of a znode, one step of a path.
@@ -16,7 +17,7 @@ export function checkZnodeName(name: string, label: string): void {
  * @throws {ConfigError} naming the setting `label` for one that is none
  */
 export function parsePaths(text: string, label: string): readonly string[] {
-  const paths = text.split(',');
+  const paths = splitList(text, label);
   const wrong = paths.find((path) => pathProblem(path) !== undefined);
   if (wrong === undefined) return paths;
   throw new ConfigError(

@@ -59,6 +59,16 @@ describe('the command line', () => {
       /--duration: expected at least 1s .*, got "10ms"/,
     ],
     [
+      'a line end of Windows in an option of the command itself',
+      ['serve', '--store', 'memory:', '--wait-file', '/shared/node-id\r'],
+      /--wait-file: expected no carriage return/,
+    ],
+    [
+      'a blank at the end of a path of ZooKeeper',
+      ['zk', 'lock', '/locks/a ', '--zookeeper', '127.0.0.1:1', '--', 'true'],
+      /path: expected no blank at its start or end/,
+    ],
+    [
       'a malformed store URL',
       ['run', '--store', 's3:/bucket', '--', 'true'],
       /--store: expected .*, got "s3:\/bucket"/,

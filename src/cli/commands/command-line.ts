@@ -1,5 +1,6 @@
 import { Command, CommanderError, Option } from 'commander';
 import { ConfigError } from '../../base/errors.js';
+import { checkPlain } from '../../base/plain-text.js';
 import { withoutSecrets } from '../../base/redaction.js';
 import { OLD_ANNOUNCE_VARIABLE } from '../../settings/endpoints.js';
 import { readSettings, type Settings } from '../../settings/settings.js';
@@ -79,6 +80,7 @@ export async function runCommandLine(
     }
     command.action(async () => {
       called = command;
+      checkOwnOptions(command, row);
       // A row that needs ZooKeeper gets settings with it.
       const warn = (problem: string) => oldNames.push(problem);
       const settings = settingsOf(command, row, io, warn) as WithZooKeeper;
@@ -104,6 +106,16 @@ export async function runCommandLine(
     const text = isMissing ? `${error.setting}: expected ${error.expected}` : error.message;
     io.stderr(`nodelease: ${isFlag ? '--' : ''}${text}\n`);
     return ExitCode.usage;
+  }
+}
+
+/** @throws {ConfigError} for the value of an option of the command itself that is no plain text */
+function checkOwnOptions(command: Command, { options = [] }: CommandRow): void {
+  for (const [text, , more] of options) {
+    const option = new Option(text);
+    const values: unknown[] = [command.getOptionValue(option.attributeName())].flat();
+    for (const value of more?.verbatim ? [] : values)
+      if (typeof value === 'string') checkPlain(value, option.long ?? text);
   }
 }
 

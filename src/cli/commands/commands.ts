@@ -45,7 +45,7 @@ export const COMMANDS: readonly CommandRow[] = [
       [
         '--env <name=template>',
         'a variable for the command, any number of times: {id}, {version}, {taskId}, {url} and {clusterNodeId} (8 + id) stand for what was acquired, {{ and }} for braces',
-        { repeatable: true },
+        { repeatable: true, verbatim: true },
       ],
     ],
     settings: [...HOLDING, ...OF_CONFIG],

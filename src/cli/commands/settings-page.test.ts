@@ -21,6 +21,12 @@ library's \`acquire()\`, where a time is a number of milliseconds. An empty vari
 A wrong value ends the command with exit code 64 and a message that names the setting as it was given. \`nodelease COMMAND --help\` shows the
 settings of one command.
 
+A value has no control characters, no byte order mark, and neither blanks nor quotes at its ends: an env file with line ends of Windows would
+name another store, with the same node ids. Quotes in the env files of Docker are part of the value. JSON may have all of them. Commas
+separate the items of a list, without blanks.
+
+Variables that Kubernetes sets for a Service by the name of \`nodelease\` (\`NODELEASE_PORT=tcp://…\`, \`NODELEASE_SERVICE_HOST\`) are no settings.
+
 This page is made from the table in the code (\`src/settings/settings-table.ts\`), and a test compares the two:
 \`npx vitest run --project unit settings-page -u\` writes it anew.
 `;

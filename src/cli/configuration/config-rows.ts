@@ -16,7 +16,7 @@ const VIEW: readonly OptionRow[] = [NODE, NODES, ['--own', 'the values of the mo
 const FORMAT: OptionRow = ['--format <name>', 'properties, json or env'];
 const PUBLISHING: readonly OptionRow[] = [
   NODES,
-  ['-m, --message <text>', 'why, for the history'],
+  ['-m, --message <text>', 'why, for the history', { verbatim: true }],
   ['--expect <revision>', 'only where this revision stands, 0 for none; exit code 1 where it does not'],
   ['--author <name>', 'who, for the history (default: USER@HOST)'],
   JSON_LINE,

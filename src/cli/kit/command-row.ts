@@ -49,12 +49,18 @@ interface CommandFacts {
 
 /**
  * An option of a command; `repeatable` collects the values of all its occurrences, `own`: it is no setting,
- * though one has its name.
+ * though one has its name, `verbatim`: its values are not checked for line breaks, and blanks and quotes at
+ * their ends.
  */
 export type OptionRow = readonly [
   flags: string,
   help: string,
-  more?: { readonly default?: string; readonly repeatable?: true; readonly own?: true },
+  more?: {
+    readonly default?: string;
+    readonly repeatable?: true;
+    readonly own?: true;
+    readonly verbatim?: true;
+  },
 ];
 
 export const JSON_LINE: OptionRow = ['--json', 'one JSON object, on one line'];

@@ -1,15 +1,12 @@
-import { constants } from 'node:fs';
 import { lstat, open, rename, rm } from 'node:fs/promises';
 import type { RandomSource } from '../../base/clock.js';
 import { ConfigError, explain } from '../../base/errors.js';
-import { unless } from '../../base/files.js';
+import { Damage, readRegular, unless } from '../../base/files.js';
 import { objectIn } from '../../base/json-object.js';
 
 const OPTION = '--wait-file';
 /** More than any wait file has, in bytes. */
 const MAX_BYTES = 65_536;
-/** A link that is not followed counts as absent. */
-const ABSENT = ['ENOENT', 'ELOOP'];
 
 /**
  * A file that is there while a node id is held, for programs that wait for one: written all at once, never
@@ -134,7 +131,7 @@ function unusable(path: string, why: string): ConfigError {
  * something empty, or a link.
  */
 async function isLeftOver(path: string): Promise<boolean> {
-  const there = await unless(ABSENT, lstat(path));
+  const there = await unless(['ENOENT'], lstat(path));
   // A link is only unlinked: what it leads to stays.
   if (there === undefined || there.isSymbolicLink()) return true;
   const text = await textIn(path);
@@ -147,8 +144,10 @@ async function isLeftOver(path: string): Promise<boolean> {
  */
 async function textIn(path: string): Promise<string | undefined> {
   // Neither a link is followed nor is a pipe waited for, whatever another user of the folder puts there.
-  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-  await using file = await unless(ABSENT, open(path, flags));
-  const there = await file?.stat();
-  return there?.isFile() && there.size <= MAX_BYTES ? file?.readFile('utf8') : undefined;
+  try {
+    return (await readRegular(path, MAX_BYTES))?.toString();
+  } catch (error) {
+    if (error instanceof Damage) return undefined;
+    throw error;
+  }
 }

@@ -1,7 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { constants } from 'node:fs';
-import { open } from 'node:fs/promises';
 import { ConfigError, explain } from '../../base/errors.js';
+import { readFollowing, SMALL_FILE } from '../../base/files.js';
 import { formatListenAddress, isLoopback, type ListenAddress } from '../../settings/listen-address.js';
 import { HttpProblem } from '../problem.js';
 
@@ -136,8 +135,6 @@ export interface BearerToken {
 const TOKEN = /^[A-Za-z0-9._~+/-]{16,1024}={0,4}$/;
 const EXPECTED = 'a file that holds one token of 16 to 1024 letters, digits and -._~+/ on one line';
 const NO_TOKEN = 'the file with the token cannot be read, or holds none: no client is let in';
-/** Maximum size of a token file, in bytes. */
-const MAX_FILE = 4_096;
 
 /** A token in a file, which is read again for every request: it can be replaced at any time. */
 export class BearerTokenFile implements BearerToken {
@@ -179,14 +176,7 @@ function problemWith(text: string): string | undefined {
   return TOKEN.test(token) ? undefined : 'its token is too short, too long, or has other characters';
 }
 
-async function read(path: string): Promise<string> {
-  // Waiting for the other end of a pipe would take one of the process' four threads for files with each
-  // request.
-  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
-  try {
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(MAX_FILE), 0, MAX_FILE, 0);
-    return buffer.toString('utf8', 0, bytesRead);
-  } finally {
-    await file.close();
-  }
-}
+/**
+ * Waiting for the other end of a pipe would take one of the process' four threads for files with each request.
+ */
+const read = async (path: string) => (await readFollowing(path, SMALL_FILE)).toString();

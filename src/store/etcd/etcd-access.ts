@@ -1,4 +1,5 @@
 import { ConfigError } from '../../base/errors.js';
+import { checkPlain } from '../../base/plain-text.js';
 import type { TlsFiles } from '../../base/tls.js';
 
 /** How to get into an etcd cluster. Certificates and keys are for `etcds:` and the contents of PEM files. */
@@ -19,6 +20,7 @@ export function parseEtcdAuth(
   auth: string,
   setting: string,
 ): { readonly user: string; readonly password: string } {
+  checkPlain(auth, setting, '…');
   const [, user = '', password = ''] = /^([^:]+):(.+)$/s.exec(auth) ?? [];
   if (user === '') throw new ConfigError(setting, '…', 'USER:PASSWORD of a user of the etcd cluster');
   return { user, password };

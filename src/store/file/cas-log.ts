@@ -68,6 +68,10 @@ export interface Head {
 /** Every round beyond the first means that another write went through in the meantime. */
 const MAX_ROUNDS = 200;
 
+/** More bytes than any object, and any record, of a store has: a body names at most 65,528 node ids. */
+export const MAX_BODY = 8 * 2 ** 20;
+const MAX_RECORD = 65_536;
+
 /** The head of a log without any write. */
 const EMPTY: Head = { name: '0', record: undefined, namedBy: undefined };
 
@@ -124,7 +128,7 @@ export class CasLog {
 
   /** The body of the head, or undefined when it has been moved to the public file. */
   async bodyOf({ name }: Head): Promise<Buffer | undefined> {
-    return readRegular(this.#path(name, 'body'));
+    return readRegular(this.#path(name, 'body'), MAX_BODY);
   }
 
   /**
@@ -219,7 +223,7 @@ export class CasLog {
 
   /** The record in a file; undefined where there is none. */
   async #record(path: string, number: number): Promise<GenerationRecord | undefined> {
-    const text = await readRegular(path);
+    const text = await readRegular(path, MAX_RECORD);
     return text && decodeRecord(text, path, number);
   }
 

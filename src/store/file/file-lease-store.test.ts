@@ -1,5 +1,16 @@
 import { execFileSync } from 'node:child_process';
-import { mkdir, mkdtemp, readdir, readFile, rm, symlink, unlink, writeFile } from 'node:fs/promises';
+import {
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  symlink,
+  truncate,
+  unlink,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -135,6 +146,7 @@ describe('an object of which something is damaged', () => {
     ['a link to a directory', (at) => symlink('/', at)],
     ['a link to nothing', (at) => symlink('/nonexistent/nodelease', at)],
     ['a file that says something else', (at) => writeFile(at, 'null')],
+    ['a sparse file of 8 TiB', (at) => writeFile(at, '').then(() => truncate(at, 8 * 2 ** 40))],
   ];
   const places: readonly (readonly [string, (seat: string) => string])[] = [
     ['its place', () => '1.json'],
@@ -170,6 +182,25 @@ describe('an object of which something is damaged', () => {
       expect((await store.replace('1.json', 'next', {}, mended?.etag ?? '')).status).toBe('written');
       expect((await store.read('0.json'))?.body).toBe('other');
       expect(await readFile(path('.precious'), 'utf8')).toBe('precious');
+    },
+  );
+
+  it.each(['a directory', 'nothing', 'a file'])(
+    'is no store where .cas is a link to %s: no lease is read or written',
+    async (target) => {
+      await store.create('0.json', 'x', {});
+      const elsewhere = path('.elsewhere');
+      if (target === 'a directory') await rename(path('.cas'), elsewhere);
+      else await rm(path('.cas'), { recursive: true });
+      if (target === 'a file') await writeFile(elsewhere, '');
+      await symlink(elsewhere, path('.cas'));
+      const refused = {
+        fault: 'rejected',
+        message: expect.stringContaining('.cas is a symbolic link, and has to be a directory'),
+      };
+      await expect(open().read('0.json')).rejects.toMatchObject(refused);
+      await expect(open().list()).rejects.toMatchObject(refused);
+      await expect(store.create('1.json', 'x', {})).rejects.toMatchObject(refused);
     },
   );
 

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
-import { readdir } from 'node:fs/promises';
+import { lstat, readdir } from 'node:fs/promises';
 import { join, relative, resolve } from 'node:path';
 import { orAborted } from '../../base/abort.js';
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { concurrently } from '../../base/concurrently.js';
-import { Damage, readRegular, unless } from '../../base/files.js';
+import { Damage, kindOf, readRegular, unless } from '../../base/files.js';
 import type { Heed } from '../changes.js';
 import type {
   Interval,
@@ -18,7 +18,7 @@ import type {
 import { StoreError } from '../lease-store.js';
 import { type ConditionalWrite, StoreDriver } from '../store-driver.js';
 import type { StoreRequest } from '../store-request.js';
-import { CasLog, type Head } from './cas-log.js';
+import { CasLog, type Head, MAX_BODY } from './cas-log.js';
 import { FolderWatch } from './folder-watch.js';
 import { type BootClock, ObjectAges, openBootClock, type Stamp } from './object-ages.js';
 import { toStoreError } from './store-error.js';
@@ -174,7 +174,7 @@ export class FileLeaseStore extends StoreDriver implements LeaseStore {
       const head = await log.head(signal);
       const { name, record } = head;
       const written = { head, stamp: record?.stamp, metadata: record?.metadata ?? {}, etag: name };
-      const file = await readRegular(join(this.#directory, key)).catch(damageOf);
+      const file = await readRegular(join(this.#directory, key), MAX_BODY).catch(damageOf);
       const body = file instanceof Damage ? this.#bodyFor(file) : file;
       const digest = body && sha256(body);
       if (digest !== undefined && digest === record?.sha256) return { ...written, body };
@@ -230,6 +230,16 @@ export class FileLeaseStore extends StoreDriver implements LeaseStore {
     return new CasLog(this.#directory, key, this.options.random);
   }
 
+  /** A link to other logs, of another store perhaps, would decide about the leases of this one. */
+  async #checkHistory(): Promise<void> {
+    const there = await unless(['ENOENT', 'ENOTDIR'], lstat(join(this.#directory, '.cas')));
+    if (there === undefined || there.isDirectory()) return;
+    throw new StoreError(`${this.url}: .cas is a ${kindOf(there)}, and has to be a directory`, {
+      fault: 'rejected',
+      outcome: 'not-applied',
+    });
+  }
+
   #now(): Interval {
     const now = Math.floor(this.options.clock.now());
     return { min: now, max: now + 1 };
@@ -243,7 +253,10 @@ export class FileLeaseStore extends StoreDriver implements LeaseStore {
     const signal = options?.signal;
     signal?.throwIfAborted();
     try {
-      return await orAborted(work(signal), signal);
+      return await orAborted(
+        this.#checkHistory().then(() => work(signal)),
+        signal,
+      );
     } catch (error) {
       throw toStoreError(error, this.url, outcome);
     }

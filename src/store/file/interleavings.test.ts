@@ -40,7 +40,9 @@ vi.mock('node:fs/promises', async (importOriginal) => {
       handles.add(file);
       return {
         stat: stepped(() => file.stat()),
-        readFile: stepped(() => file.readFile()),
+        read: stepped((buffer: Buffer, offset: number, length: number, position: number) =>
+          file.read(buffer, offset, length, position),
+        ),
         writeFile: stepped((content: Buffer) => file.writeFile(content)),
         sync: stepped(async () => {}),
         close: stepped(() => file.close()),

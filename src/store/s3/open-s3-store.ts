@@ -1,5 +1,6 @@
 import type { S3ClientConfig } from '@aws-sdk/client-s3';
 import { ConfigError } from '../../base/errors.js';
+import { ensureHome } from '../../base/host/facts.js';
 import { KEPT_CONNECTIONS } from '../http-client.js';
 import { S3LeaseStore, type S3LeaseStoreOptions, type S3Requests } from './s3-lease-store.js';
 import { S3Client } from './sdk.js';
@@ -83,6 +84,7 @@ export async function createS3Client(options: S3ClientOptions): Promise<S3Reques
 }
 
 function makeClient(config: S3ClientConfig): S3Client {
+  ensureHome(process.env);
   // The SDK greets every process on an older Node with six lines on standard error, once; which Node this
   // package supports is its own affair.
   const before = process.env[WARNING_SWITCH];
