@@ -194,8 +194,9 @@ describe('the shards of a node', () => {
     await clock.advance(5_000);
     const second = await node();
     await clock.advance(70_000);
-    expect(warnings(first)).toHaveLength(4);
-    expect(warnings(first)[0]?.[1]).toMatch(/^shard \d has not stopped within 30000 ms$/);
+    expect(warnings(first)).toEqual([
+      ['warn', expect.stringMatching(/^4 shards \(\d, \d, \d, \d\) have not stopped within 30000 ms$/)],
+    ]);
     expect([await counts(first), await counts(second)]).toEqual([
       [4, 4],
       [0, 0],
