@@ -94,7 +94,7 @@ export class ProgramShards {
     if (news.type === 'stopped') {
       const work = this.#held.get(news.shard);
       if (work?.token === news.token) work.end?.();
-    } else this.#haveEnded = false;
+    } else if (news.type === 'asked' || news.change > 0) this.#haveEnded = false;
     if (news.type === 'followers') this.#followersAre(this.#followers + news.change);
     this.#heardAt = this.clock.monotonic();
   }
@@ -124,9 +124,10 @@ export class ProgramShards {
     const waiting = anySignal(hurry, over.signal);
     await this.#programsAnswer(waiting.signal);
     waiting.release();
-    for (const { shard, giveUp } of this.#held.values())
-      giveUp?.(new Error(`no program has said that its work on shard ${shard} has ended`));
-    await left;
+    const unknown = new Error('no program has said that its work has ended');
+    for (const { giveUp } of this.#held.values()) giveUp?.(unknown);
+    // What has ended before was handed on then.
+    if (this.#held.size === 0) await left;
     return this.#held.size;
   }
 
