@@ -126,7 +126,8 @@ export function shardsApi({ clock, shards, monitor, writes, streams }: ShardsApi
       const { count, held } = shards.state();
       const shard = parseInteger(req.param('shard') ?? '', 'the shard', 0, count - 1);
       const given = req.query('token');
-      const token = given === undefined ? undefined : parseInteger(given, 'token', 1, Number.MAX_SAFE_INTEGER);
+      const token =
+        given === undefined ? undefined : parseInteger(given, 'token', 1, Number.MAX_SAFE_INTEGER);
       const asked = held.get(shard);
       // With its token an answer also counts to a stop that was withdrawn while no program followed.
       if (asked === undefined || !(token === asked.token ? asked.moves : asked.deadline !== null))

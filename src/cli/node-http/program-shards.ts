@@ -136,8 +136,7 @@ export class ProgramShards {
     const { clock } = this;
     const from = clock.monotonic();
     while (!signal.aborted) {
-      const goneAt =
-        this.#followers > 0 ? Number.POSITIVE_INFINITY : Math.max(from, this.#heardAt) + GONE_MS;
+      const goneAt = this.#followers > 0 ? Number.POSITIVE_INFINITY : Math.max(from, this.#heardAt) + GONE_MS;
       const leftMs = Math.min(from + this.stopTimeoutMs, goneAt) - clock.monotonic();
       if (leftMs <= 0) return;
       await clock.sleep(Math.min(leftMs, LOOK_MS), signal).catch(() => undefined);

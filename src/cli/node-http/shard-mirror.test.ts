@@ -412,7 +412,10 @@ describe('the end of a sidecar', () => {
     expect(await counts(second)).toEqual([1, 0]);
     expect(program.of('end').map(({ data }) => data)).toEqual([{ reason: 'expires' }]);
     expect(warnings(first)).toEqual([
-      ['warn', expect.stringMatching(/^the node id is not given back, and expires: .* 7 shards \(0, 1, 2, 4/)],
+      [
+        'warn',
+        expect.stringMatching(/^the node id is not given back, and expires: .* 7 shards \(0, 1, 2, 4/),
+      ],
     ]);
     // As the process ends: nothing is renewed any more.
     first.isAway.value = true;
@@ -563,7 +566,7 @@ describe('pages of another origin', () => {
     ])
       for (const path of ['/shards/events', '/shards', '/shards/stopped', '/shards/0/stopped'])
         for (const method of path.endsWith('stopped') ? ['POST'] : ['GET', 'HEAD']) {
-          const response = await first.ask(path, { method, headers: { ...host, ...header } as HeadersInit });
+          const response = await first.ask(path, { method, headers: Object.entries({ ...host, ...header }) });
           expect(response.status, `${method} ${path} ${JSON.stringify(header)}`).toBe(403);
         }
     expect((await first.ask('/shards/events', { method: 'HEAD' })).status).toBe(200);
