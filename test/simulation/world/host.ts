@@ -294,6 +294,7 @@ export class Host {
     if (next === 'release') {
       if ((await run.shards?.leave()) === false) run.leavesWork = true;
       await this.#release(run, lease);
+      if (!run.leavesWork) await run.shards?.programEnds();
     }
     // By its own clock: no other task may start the shards that it has left before.
     if (run.leavesWork) await run.process.clock.sleep(lease.deadline - run.process.clock.monotonic());

@@ -39,8 +39,14 @@ export class ShardProgram {
     if (world.recording) world.note(this.task.name, 'the sidecar is told to end');
     this.#isEnding = true;
     if (dice.chance(0.7)) void this.#end();
+    if (dice.chance(0.5)) await this.task.process.clock.sleep(dice.magnitude(1, 500));
     const { signal } = this.task.lease;
     return (await this.shards.leave(leave, signal)) === 0;
+  }
+
+  /** Ends all of its work. */
+  async ends(): Promise<void> {
+    await Promise.all([...this.#running.values()].map((run) => this.#stop(run)));
   }
 
   /** The program ends its work by itself; half of these programs close the stream before it has ended. */
@@ -50,7 +56,7 @@ export class ShardProgram {
     this.#isGoing = true;
     if (dice.chance(0.5)) this.#unfollow();
     const says = dice.chance(0.5);
-    await Promise.all([...this.#running.values()].map((run) => this.#stop(run)));
+    await this.ends();
     if (says) this.shards.received({ type: 'ended' });
     this.#unfollow();
   }

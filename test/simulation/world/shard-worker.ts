@@ -40,6 +40,11 @@ export class ShardWorker {
     return shards && this.#program ? this.#program.leave(() => shards[Symbol.asyncDispose]()) : true;
   }
 
+  /** A sidecar's program ends what it still does, after the sidecar: nothing, if that has asked it before. */
+  async programEnds(): Promise<void> {
+    await this.#program?.ends();
+  }
+
   async #takePart(): Promise<void> {
     const { world, task, dice } = this;
     const { invariants } = world;
