@@ -89,7 +89,8 @@ export class ProgramShards {
   received(news: ProgramNews): void {
     if (news.type === 'ended') {
       this.#haveEnded = true;
-      return this.#endMoving();
+      this.#endMoving();
+      return;
     }
     if (news.type === 'stopped') {
       const work = this.#held.get(news.shard);

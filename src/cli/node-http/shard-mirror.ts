@@ -136,8 +136,10 @@ export class ShardPublisher extends Publisher<ShardsNews> {
 
   #report(changed: ReadonlySet<number>): void {
     if (this.#late.size > 0) {
-      const stopped = this.#late.size > 1 ? 'have not stopped' : 'has not stopped';
-      this.#log?.warn(`${numbered([...this.#late])} ${stopped} within ${this.settings.stopTimeoutMs} ms`);
+      const have = this.#late.size > 1 ? 'have' : 'has';
+      this.#log?.warn(
+        `${numbered([...this.#late])} ${have} not stopped within ${this.settings.stopTimeoutMs} ms`,
+      );
       this.#late.clear();
     }
     const held: HeldShard[] = [];
