@@ -10,13 +10,11 @@ const { NODELEASE_URL: url, QUEUE = 'queue', SINK = 'http://127.0.0.1:7171' } = 
 const stop = new AbortController();
 for (const signal of ['SIGTERM', 'SIGINT']) process.once(signal, () => stop.abort());
 
-const all = new Set();
 await followShards(
   url,
   (partition, token) => {
     const own = new AbortController();
-    const work = consume(partition, token, own.signal).finally(() => all.delete(work));
-    all.add(work);
+    const work = consume(partition, token, own.signal);
     return () => {
       own.abort();
       return work;
@@ -24,17 +22,15 @@ await followShards(
   },
   stop.signal,
 );
-// The work has ended: nodelease hands all partitions on, and releases the node id.
-await Promise.all(all);
+// All work has ended: nodelease hands all partitions on, and releases the node id.
 
 async function consume(partition, token, signal) {
   const folder = join(QUEUE, String(partition));
   await mkdir(folder, { recursive: true });
   console.log(`consumes ${partition} with token ${token}`);
-  const isOver = () => signal.aborted || stop.signal.aborted;
-  while (!isOver()) {
+  while (!signal.aborted) {
     for (const job of (await readdir(folder)).sort()) {
-      if (isOver()) break;
+      if (signal.aborted) break;
       // A job stays in the queue until the sink has it. A consumer that dies in between leaves it to the next owner: the sink knows jobs by their names.
       if (await deliver(partition, token, job)) await rm(join(folder, job), { force: true });
     }

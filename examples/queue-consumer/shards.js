@@ -7,37 +7,55 @@ import { setTimeout as sleep } from 'node:timers/promises';
  * the shard moves when that has settled.
  *
  * @param url the value of NODELEASE_URL
- * @param signal ends the following; the work on the shards continues
+ * @param signal ends the work on all shards. Resolves when all of it has ended, and nodelease knows
  */
 export async function followShards(url, start, signal) {
   const running = new Map();
+  // The stream stays open until all work has ended.
+  const over = new AbortController();
+
+  const end = async (shard, work) => {
+    work.ended ??= work.end();
+    await work.ended;
+    if (running.get(shard) === work) running.delete(shard);
+  };
+  const endAll = () => Promise.all([...running].map(([shard, work]) => end(shard, work)));
 
   const act = async (event, { shard, token }) => {
+    // No shard is this node's any more, or the lease is lost.
+    if (event === 'end') return endAll();
     const work = running.get(shard);
     // After a lost connection all events of now come again.
-    if (event === 'start' && work?.token !== token) running.set(shard, { token, end: start(shard, token) });
+    if (event === 'start' && work?.token !== token && !signal.aborted)
+      running.set(shard, { token, end: start(shard, token) });
     if (event !== 'stop') return;
-    if (work !== undefined) {
-      work.ended ??= work.end();
-      await work.ended;
-      running.delete(shard);
-    }
-    await answer(shard, token);
+    if (work !== undefined) await end(shard, work);
+    await post(`${shard}/stopped?token=${token}`);
   };
 
   // Sent again until there is an answer. With the token, an answer that is late counts for no later holding.
-  const answer = async (shard, token) => {
-    for (; !signal.aborted; await sleep(500)) {
-      const response = await fetch(`${url}/shards/${shard}/stopped?token=${token}`, { method: 'POST' }).catch(
-        () => {},
-      );
+  const post = async (path) => {
+    for (let attempts = 0; !signal.aborted || attempts < 5; attempts += 1, await sleep(500)) {
+      const response = await fetch(`${url}/shards/${path}`, { method: 'POST' }).catch(() => {});
       if (response !== undefined && response.status < 500) return;
     }
   };
 
-  while (!signal.aborted) {
+  const finish = async () => {
+    await endAll();
+    // Without this, a sidecar cannot know that the work has ended: it lets the lease expire.
+    await post('stopped');
+    over.abort();
+  };
+  const finished = new Promise((resolve, reject) => {
+    const onAbort = () => finish().then(resolve, reject);
+    if (signal.aborted) onAbort();
+    else signal.addEventListener('abort', onAbort, { once: true });
+  });
+
+  while (!over.signal.aborted) {
     try {
-      const { body } = await fetch(`${url}/shards/events`, { signal });
+      const { body } = await fetch(`${url}/shards/events`, { signal: over.signal });
       let text = '';
       for await (const chunk of body.pipeThrough(new TextDecoderStream())) {
         const messages = (text + chunk).split('\n\n');
@@ -48,8 +66,9 @@ export async function followShards(url, start, signal) {
         }
       }
     } catch {
-      // nodelease starts its server again; it ends this program when the lease is lost.
+      // nodelease starts its server again. `run` ends this program when the lease is lost.
     }
-    await sleep(500);
+    await sleep(500, undefined, { signal: over.signal }).catch(() => {});
   }
+  await finished;
 }

@@ -67,4 +67,4 @@ export {
 } from './server/access.js';
 export { type HttpListener, type ListenOptions, listen } from './server/listen.js';
 export { OpenStreams } from './server/open-streams.js';
-export type { HeldShard, ServedShards, ShardsState } from './shards-api.js';
+export type { HeldShard, LeaseEnd, ServedShards, ShardsChange, ShardsState } from './shards-api.js';

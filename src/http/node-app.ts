@@ -69,10 +69,11 @@ export interface NodeAppOptions {
 const PROTECTED = ['/lease', '/metrics', '/api/*', '/shards/*'];
 
 /**
- * Whether requests for a path are urgent, as health checks are: they are answered at once and with little.
+ * Whether requests for a path are urgent, as health checks are: they are answered at once and with little. So
+ * are the answers of programs to the stop of a shard; those that follow the events are bounded themselves.
  */
 export function isUrgent(path: string): boolean {
-  return path === '/livez' || path === '/readyz';
+  return path === '/livez' || path === '/readyz' || /^\/shards\/(events$|(\d+\/)?stopped$)/.test(path);
 }
 
 /**

@@ -2,9 +2,10 @@ import { Hono } from 'hono';
 import type { Clock } from '../base/clock.js';
 import type { WatchedNode } from '../runtime/node-monitor.js';
 import { parseInteger } from '../settings/values.js';
-import { eventStream, message, RETRY } from './event-stream.js';
+import { eventStream, RETRY } from './event-stream.js';
 import { HttpProblem, PLAIN, route } from './problem.js';
 import { checkWrite, type WriteAccess } from './server/access.js';
+import { HTTP_LIMITS } from './server/http-limits.js';
 import type { OpenStreams } from './server/open-streams.js';
 
 /** A shard that this node holds, and whose work a client does. */
@@ -14,7 +15,15 @@ export interface HeldShard {
   readonly token: number;
   /** By when it is to be stopped, in milliseconds since 1970; null while it is to run. */
   readonly deadline: number | null;
+  /** Whether it moves once its work has ended, also where no client was asked to end it. */
+  readonly moves: boolean;
 }
+
+/**
+ * How the lease has ended: the node id was given back, or is left to expire since work may not have ended, or
+ * was lost.
+ */
+export type LeaseEnd = 'released' | 'expires' | 'lost';
 
 /** The shards of a node at one moment. */
 export interface ShardsState {
@@ -22,7 +31,18 @@ export interface ShardsState {
   readonly count: number;
   /** The version of the map that the node follows. */
   readonly epoch: number;
+  /** By number. */
+  readonly held: ReadonlyMap<number, HeldShard>;
+  /** Undefined while the node may hold shards. */
+  readonly end?: LeaseEnd | undefined;
+}
+
+/** What has changed since the change before. */
+export interface ShardsChange {
+  /** Shards as they are now. */
   readonly held: readonly HeldShard[];
+  /** The numbers of those that are not held any more. */
+  readonly gone: readonly number[];
 }
 
 /** The shards of a node whose work the clients of its server do. */
@@ -30,71 +50,102 @@ export interface ServedShards {
   /** The shards at this moment. */
   state(): ShardsState;
   /**
-   * A client stops shards when it is asked to, until the returned function is called. `wake` is called when
-   * the state may have changed.
+   * A client stops shards when it is asked to, until the returned function is called. `onChange` is called with
+   * what changes in `state()`.
    */
-  follow(wake: () => void): () => void;
+  follow(onChange: (change: ShardsChange) => void): () => void;
+  /** A client that does not follow has asked for the shards. */
+  asked(): void;
   /** The work on a shard has ended. */
   stopped(shard: number, token: number): void;
+  /** All work has ended, and none begins before a client asks again. */
+  ended(): void;
 }
 
 interface ShardsApiOptions {
   readonly clock: Clock;
   readonly shards: ServedShards;
   readonly monitor: WatchedNode;
-  /** Which clients may say that the work on a shard has ended. */
+  /** Which clients may ask: a client that does counts as one that does the work. */
   readonly writes: WriteAccess;
   readonly streams: OpenStreams;
 }
 
+/** The least time between two reports that clients ask, in milliseconds. */
+const ASKED_MS = 1_000;
+/** About how many bytes of events are sent at once. */
+const CHUNK = 16_384;
+
 /**
- * The shards of this node, for the programs that run them: `/shards`, `/shards/events`, and the answer to a
- * stop.
+ * The shards of this node, for the programs that run them: `/shards`, `/shards/events`, and the answers to
+ * stops.
  */
 export function shardsApi({ clock, shards, monitor, writes, streams }: ShardsApiOptions): Hono {
   const app = new Hono();
+  const followers = streams.ofTheirOwn(HTTP_LIMITS.shardStreams);
   /** The last answered stop of each shard: until its deadline the answer may be repeated. */
   const answered = new Map<number, HeldShard>();
+  let askedAt = Number.NEGATIVE_INFINITY;
+  // Reads, too: a program that asks is waited for, and one that follows is asked to stop shards.
+  app.use('/shards/*', async ({ req }, next) => {
+    await checkWrite(writes, req.raw);
+    await next();
+  });
   route(app, '/shards', {
     GET: () => {
-      const { held, ...facts } = shards.state();
+      const now = clock.monotonic();
+      if (now - askedAt >= ASKED_MS) {
+        askedAt = now;
+        shards.asked();
+      }
+      const { count, epoch, held } = shards.state();
       // Compares clocks: a process that was paused past its deadline owns nothing.
-      const valid = monitor.health().deadline === null ? [] : held;
+      const valid = monitor.health().deadline === null ? [] : [...held.values()];
       const isStopping = ({ deadline }: HeldShard) => deadline !== null;
       const plain = ({ shard, token }: HeldShard) => ({ shard, token });
       const owned = valid.filter((each) => !isStopping(each)).map(plain);
-      return Response.json(
-        { ...facts, owned, stopping: valid.filter(isStopping).map(plain) },
-        { headers: PLAIN },
-      );
+      const stopping = valid.filter(isStopping).map(plain);
+      return Response.json({ count, epoch, owned, stopping }, { headers: PLAIN });
     },
   });
   route(app, '/shards/events', {
-    GET: ({ req }) => streams.answer(req.raw, (gone) => shardEvents(clock, shards, gone)),
+    GET: ({ req }) => {
+      const { source, last } = shardEvents(clock, shards);
+      return followers.answer(req.raw, source, last);
+    },
+  });
+  route(app, '/shards/stopped', {
+    POST: () => {
+      askedAt = Number.NEGATIVE_INFINITY;
+      shards.ended();
+      return new Response(null, { status: 204, headers: PLAIN });
+    },
   });
   route(app, '/shards/:shard/stopped', {
-    POST: async ({ req }) => {
-      await checkWrite(writes, req.raw);
+    POST: ({ req }) => {
       const { count, held } = shards.state();
       const shard = parseInteger(req.param('shard') ?? '', 'the shard', 0, count - 1);
       const given = req.query('token');
-      const asked = held.find((each) => each.shard === shard && each.deadline !== null);
-      if (asked === undefined) throw new HttpProblem('not-found', `shard ${shard} is not to be stopped here`);
-      const { token } = asked;
+      const token =
+        given === undefined ? undefined : parseInteger(given, 'token', 1, Number.MAX_SAFE_INTEGER);
+      const asked = held.get(shard);
+      // With its token an answer also counts to a stop that was withdrawn while no program followed.
+      if (asked === undefined || !(token === asked.token ? asked.moves : asked.deadline !== null))
+        throw new HttpProblem('not-found', `shard ${shard} is not to be stopped here`);
       // The answer to an earlier stop that arrives late must not end a holding that runs.
-      if (given !== undefined && parseInteger(given, 'token', 1, Number.MAX_SAFE_INTEGER) !== token)
+      if (token !== undefined && token !== asked.token)
         throw new HttpProblem(
           'conflict',
-          `token: expected ${token}, which shard ${shard} has now, got ${given}`,
+          `token: expected ${asked.token}, which shard ${shard} has now, got ${given}`,
         );
       const before = answered.get(shard);
-      if (given === undefined && before?.token !== token && (before?.deadline ?? 0) > clock.now())
+      if (token === undefined && before?.token !== asked.token && (before?.deadline ?? 0) > clock.now())
         throw new HttpProblem(
           'conflict',
-          `token: expected ${token}, got none, and this may answer an earlier stop of shard ${shard}`,
+          `token: expected ${asked.token}, got none, and this may answer an earlier stop of shard ${shard}`,
         );
       answered.set(shard, asked);
-      shards.stopped(shard, token);
+      shards.stopped(shard, asked.token);
       return new Response(null, { status: 204, headers: PLAIN });
     },
   });
@@ -102,25 +153,52 @@ export function shardsApi({ clock, shards, monitor, writes, streams }: ShardsApi
 }
 
 /**
- * Server-sent events for one client: `start` and `stop` for what is held, and then for each change. A shard
- * of which it has said that it has stopped is no event.
+ * Server-sent events for one client: `start` and `stop` for what is held, and then for each change; `end` when
+ * the node has no shards any more, at the latest as the last event. A shard of which it has said that it has
+ * stopped is no event.
  */
-function shardEvents(
-  clock: Clock,
-  shards: ServedShards,
-  gone: AbortSignal,
-): AsyncGenerator<Uint8Array, void> {
-  let sent: ReadonlyMap<number, HeldShard> | undefined;
+function shardEvents(clock: Clock, shards: ServedShards) {
+  const sent = new Map<number, HeldShard>();
+  const pending = new Set<number>();
+  let isFirst = true;
+  let hasEnded = false;
+  const end = () => {
+    const { end: reason } = shards.state();
+    if (hasEnded || reason === undefined) return '';
+    hasEnded = true;
+    return `event: end\ndata: ${JSON.stringify({ reason })}\n\n`;
+  };
   function* news() {
     const { held } = shards.state();
-    const before = sent;
-    sent = new Map(held.map((each) => [each.shard, each]));
-    if (before === undefined) yield Buffer.from(`${RETRY}\n`);
-    for (const each of held) {
-      const { token, deadline } = before?.get(each.shard) ?? {};
-      if (token !== each.token || deadline !== each.deadline)
-        yield* message(each.deadline === null ? 'start' : 'stop', each);
+    let text = isFirst ? `${RETRY}\n` : '';
+    if (isFirst) for (const shard of held.keys()) pending.add(shard);
+    isFirst = false;
+    for (const at of pending) {
+      pending.delete(at);
+      const each = held.get(at);
+      const before = sent.get(at);
+      if (each === undefined) sent.delete(at);
+      else if (before?.token !== each.token || before.deadline !== each.deadline) {
+        sent.set(at, each);
+        const { shard, token, deadline } = each;
+        const data = JSON.stringify({ shard, token, deadline });
+        text += `event: ${deadline === null ? 'start' : 'stop'}\ndata: ${data}\n\n`;
+      }
+      if (text.length < CHUNK) continue;
+      yield Buffer.from(text);
+      text = '';
     }
+    text += end();
+    if (text !== '') yield Buffer.from(text);
   }
-  return eventStream({ clock, follow: (wake) => shards.follow(wake), news }, gone);
+  const follow = (wake: () => void) =>
+    shards.follow(({ held, gone }) => {
+      for (const { shard } of held) pending.add(shard);
+      for (const shard of gone) pending.add(shard);
+      wake();
+    });
+  return {
+    source: (gone: AbortSignal) => eventStream({ clock, follow, news }, gone),
+    last: () => Buffer.from(end()),
+  };
 }

@@ -45,6 +45,9 @@ export interface HoldingOptions {
   readonly emit: (event: ShardEvent) => void;
 }
 
+/** The stop of a shard has taken too long: why its signal aborts although the shard is still this node's. */
+export class StopTimeoutError extends Error {}
+
 /** The work of one shard under one token. */
 export class Holding {
   state: 'starting' | 'running' | 'stopping' = 'starting';
@@ -112,7 +115,7 @@ export class Holding {
     };
     try {
       if ((await withTimeout(clock, stopTimeoutMs, work)) !== true) {
-        fail(new Error(`shard ${this.shard} has not stopped within ${stopTimeoutMs} ms`));
+        fail(new StopTimeoutError(`shard ${this.shard} has not stopped within ${stopTimeoutMs} ms`));
         await work;
       }
     } catch (error) {

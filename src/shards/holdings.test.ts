@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { seededRandom, VirtualClock } from '../../test/support/virtual-clock.js';
+import { seededRandom, settled, VirtualClock } from '../../test/support/virtual-clock.js';
 import type { StartShard } from './holding.js';
 import { Holdings } from './holdings.js';
 
@@ -9,7 +9,7 @@ const map = { epoch: 2, members: [me], shards: [{ owner: me, since: 2, next: und
 function holdingsOf(lease: { isValid: () => boolean }, start: StartShard) {
   return new Holdings({
     ...{ lease, clock: new VirtualClock(), random: seededRandom(1), start },
-    ...{ stopTimeoutMs: 1_000, pauseMs: 1_000, staggerMs: 200, running: new Uint8Array(1) },
+    ...{ stopTimeoutMs: 1_000, pauseMs: 1_000, staggerMs: 200, running: new Uint8Array(600) },
     emit: () => undefined,
     onEnded: () => undefined,
   });
@@ -25,6 +25,33 @@ describe('what a tenure runs', () => {
     lease.isValid = () => true;
     holdings.follow(map, me);
     expect(started).toEqual([0]);
+  });
+
+  it('begins and stops 256 shards at a time, so that the thread that renews goes on between', async () => {
+    const started: number[] = [];
+    const stopped: number[] = [];
+    const holdings = holdingsOf({ isValid: () => true }, (shard) => {
+      started.push(shard);
+      return () => void stopped.push(shard);
+    });
+    const other = { id: 1, version: 1 };
+    const many = (next?: typeof other) => ({
+      ...{ epoch: 2, members: [me, other] },
+      shards: Array.from({ length: 600 }, () => ({ owner: me, since: 2, next })),
+    });
+    for (const begun of [256, 512, 600]) {
+      holdings.follow(many(), me);
+      expect([started.length, holdings.beginsMore]).toEqual([begun, begun < 600]);
+      await settled();
+    }
+    const moving = many(other);
+    holdings.follow(moving, me);
+    holdings.moveAt = 0;
+    for (const ended of [256, 512, 600]) {
+      holdings.follow(moving, me);
+      await settled();
+      expect([stopped.length, holdings.moveAt]).toEqual([ended, ended < 600 ? 0 : Number.POSITIVE_INFINITY]);
+    }
   });
 
   it('ends at once where the start itself finds that the lease is lost (T7)', () => {

@@ -13,6 +13,11 @@ export interface HoldingsOptions extends HoldingOptions {
   readonly onEnded: () => void;
 }
 
+/**
+ * How many shards start or stop at a time: more would keep the thread that renews the lease busy for too long.
+ */
+const AT_ONCE = 256;
+
 /** What one tenure runs: the shards that the map gives it, each under its token. */
 export class Holdings {
   readonly #all = new Map<number, Holding>();
@@ -22,6 +27,8 @@ export class Holdings {
   isLeaving = false;
   /** When what is to move stops, on the monotonic clock. */
   moveAt = Number.POSITIVE_INFINITY;
+  /** Whether shards of the map that was followed last are still to begin. */
+  beginsMore = false;
 
   constructor(private readonly options: HoldingsOptions) {}
 
@@ -52,7 +59,12 @@ export class Holdings {
       if (!isMine && !holding.isAborted) this.#takenAway(holding);
     }
     const owned = [...map.shards.entries()].filter(([, { owner }]) => me !== undefined && owner === me);
-    for (const [shard, { since }] of owned) this.#begin(shard, since);
+    const before = this.#all.size;
+    this.beginsMore = owned.some(([shard, { since }]) => {
+      if (this.#all.size - before >= AT_ONCE) return true;
+      this.#begin(shard, since);
+      return false;
+    });
     const moving = owned.flatMap(([shard, { next }]) => (next && this.#all.get(shard)) || []);
     const owners = new Set(map.shards.flatMap(({ owner, next }) => (next ? [owner] : [])));
     this.#move(
@@ -74,7 +86,12 @@ export class Holdings {
 
   /** Stops all. Resolves when the work has ended, or its stop has failed. */
   async stop(): Promise<void> {
-    await Promise.all([...this.#all.values()].map((holding) => holding.stop()));
+    const stops: Promise<void>[] = [];
+    for (const holding of [...this.#all.values()]) {
+      if (stops.length > 0 && stops.length % AT_ONCE === 0) await this.options.clock.sleep(0);
+      stops.push(holding.stop());
+    }
+    await Promise.all(stops);
   }
 
   /** T7: ends all work at once. */
@@ -109,8 +126,9 @@ export class Holdings {
   #move(running: readonly Holding[], owners: number): void {
     const { clock, random, staggerMs } = this.options;
     const isDue = clock.monotonic() >= this.moveAt;
-    if (isDue) for (const holding of running) void holding.stop();
-    if (isDue || running.length === 0) this.moveAt = Number.POSITIVE_INFINITY;
+    if (isDue) for (const holding of running.slice(0, AT_ONCE)) void holding.stop();
+    // The others are due, too: in the next round.
+    if (running.length <= (isDue ? AT_ONCE : 0)) this.moveAt = Number.POSITIVE_INFINITY;
     else if (this.moveAt === Number.POSITIVE_INFINITY)
       this.moveAt = clock.monotonic() + random.next() * staggerMs * owners;
   }

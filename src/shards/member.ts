@@ -247,6 +247,7 @@ export class ShardMember implements OwnedShards {
     if (haveEnded || this.#holdings.given(this.#map, me).size > 0)
       return failures === 0 ? 0 : backoffMs(HAND_ON, failures, random);
     if (failures > 0 || this.#leaving) return this.#renewEveryMs;
+    if (this.#holdings.beginsMore) return 0;
     const pollMs = this.#map.shards.some(({ next }) => next === me)
       ? session.store.pollMs
       : Number.POSITIVE_INFINITY;

@@ -2,6 +2,7 @@ import type { Edit, Plant } from './plants.js';
 
 const member = 'src/shards/member.js';
 const holdings = 'src/shards/holdings.js';
+const programs = 'src/cli/node-http/program-shards.js';
 const findMembers = 'src/shards/find-members.js';
 
 function plant(name: string, breaks: string, ...edits: readonly Edit[]): Plant {
@@ -105,5 +106,10 @@ export const SHARD_PLANTS: readonly Plant[] = [
     file: member,
     from: 'random.next() < 2 / this.#map.members.length',
     to: 'false',
+  }),
+  plant('hands-on-at-signal', 'a sidecar that is told to end takes the work of its program for ended (T5)', {
+    file: programs,
+    from: 'if (!mayWork)',
+    to: 'if (true)',
   }),
 ];

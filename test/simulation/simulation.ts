@@ -60,7 +60,7 @@ export async function simulate(seed: number, options: SimulationOptions = {}): P
   const conditions = drawConditions(seed, options.size, options.only);
   const { allowed, recording = false, engine = shippedEngine } = options;
   const { observesAges = false, ownsShards = false } = engine;
-  const world = new World(conditions, { allowed, recording, observesAges });
+  const world = new World(conditions, { allowed, only: options.only, recording, observesAges });
   const { scheduler, invariants } = world;
   const hosts = conditions.hosts.map((host, index) => new Host(world, index, host, engine));
   const started = hosts.filter((host, index) => {

@@ -14,16 +14,16 @@ import type { WorkEnd } from '../run/supervisor.js';
 import { WaitFile } from '../run/wait-file.js';
 import { runWorkload, type Workload, type WorkloadNode } from '../run/workload.js';
 import type { Io } from '../terminal/io.js';
-import { Interrupted, SignalRelay } from '../terminal/signal-relay.js';
+import { asksToStop, Interrupted, SignalRelay } from '../terminal/signal-relay.js';
 import { withTimeout } from '../terminal/with-timeout.js';
 
 /**
  * `nodelease serve`: holds a node id for the other containers of its task, and describes it over HTTP.
  * The URL is the answer, on one line of standard output. Resolves to 0 when SIGINT or SIGTERM has ended it,
- * with the node id released. Resolves to 76 as soon as the lease is lost, or the node id is being retired
+ * with the node id released; programs that do the work of its shards are asked to end it before. Resolves to 76 as soon as the lease is lost, or the node id is being retired
  * with `--on-retire stop`: then the id is left to expire, since its users have not been asked to end yet.
  *
- * Not guaranteed: that the users of the node id have ended before. The container runtime has to end this
+ * Not guaranteed: that other users of the node id have ended before. The container runtime has to end this
  * process last (ECS by `dependsOn`, Kubernetes by native sidecars).
  */
 export async function serveCommand({
@@ -140,12 +140,25 @@ class Sidecar implements Workload {
     await this.#fileGone;
     await routing?.withdraw();
     if (end instanceof Interrupted && lease.isValid()) {
-      if (shards) shards.isWorking = false;
-      return { exitCode: logEnd(end, log), workEnded: true };
+      const exitCode = logEnd(end, log);
+      const workEnded = (await shards?.leave(lease, this.#secondSignal())) ?? true;
+      if (workEnded || lease.isValid()) return { exitCode, workEnded };
     }
     if (end instanceof LeaseRetiringError)
       log.warn('ending: the node id is being retired, and left to expire while its users are ended');
     return { exitCode: ExitCode.leaseLost, workEnded: false };
+  }
+
+  /** Aborts when one more signal asks for the end: its sender is in a hurry. */
+  #secondSignal(): AbortSignal {
+    const second = new AbortController();
+    let isFirst = true;
+    // The one that has come is handed over at once.
+    this.options.signals.handTo((signal) => {
+      if (!isFirst && asksToStop(signal)) second.abort();
+      isFirst = false;
+    });
+    return second.signal;
   }
 
   /**

@@ -93,6 +93,7 @@ export class NodeHttp {
 
   /** Ends it, and what it has opened, within a second or so. Never rejects. */
   async close(): Promise<void> {
+    this.shards?.ended('released');
     await this.#thread?.close();
     this.#publisher.close();
     this.shards?.close();

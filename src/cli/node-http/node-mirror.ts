@@ -42,8 +42,8 @@ export abstract class Publisher<T> {
     this.#port = undefined;
   }
 
-  protected send(): void {
-    this.#port?.postMessage(this.current());
+  protected send(news: T = this.current()): void {
+    this.#port?.postMessage(news);
   }
 
   protected abstract current(): T;
@@ -84,18 +84,18 @@ export class HealthPublisher extends Publisher<NodeHealth> {
 
 /** What another thread knows: what its {@link Publisher} has sent last, read when it is asked for. */
 export abstract class Mirror<T> {
-  readonly #listeners = new Listeners<void>();
-  #received: T;
+  readonly #listeners = new Listeners<T>();
+  protected received: T;
 
   /** @throws Error when the other thread has sent nothing yet */
   constructor(protected readonly port: MessagePort) {
     const first: { readonly message: T } | undefined = receiveMessageOnPort(port);
     if (first === undefined) throw new Error('nothing is known of the node');
-    this.#received = first.message;
+    this.received = first.message;
     port.on('message', (news: T) => this.#receive(news));
   }
 
-  onEvent(listener: () => void): () => void {
+  onEvent(listener: (news: T) => void): () => void {
     return this.#listeners.add(listener);
   }
 
@@ -113,12 +113,12 @@ export abstract class Mirror<T> {
     ) {
       this.#receive(next.message);
     }
-    return this.#received;
+    return this.received;
   }
 
   #receive(news: T): void {
-    this.#received = news;
-    this.#listeners.notify();
+    this.received = news;
+    this.#listeners.notify(news);
   }
 }
 

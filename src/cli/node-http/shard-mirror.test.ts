@@ -40,12 +40,14 @@ afterEach(() => {
 });
 
 /** A node whose work on shards may be under way. */
-async function node({ hasToken = false, stopTimeoutMs = 30_000 } = {}) {
+async function node({ hasToken = false, stopTimeoutMs = 30_000, count = COUNT } = {}) {
   const monitor = new NodeMonitor();
   const lines: [string, string][] = [];
   const line = (level: string) => (_: unknown, text?: string) => void lines.push([level, text ?? String(_)]);
   const log = { debug: line('debug'), info: line('info'), warn: line('warn'), error: line('error') };
   const isAway = { value: false };
+  /** How many shards each message to the thread has. */
+  const messages: number[] = [];
   const store = new MemoryLeaseStore(
     {
       clock,
@@ -57,11 +59,12 @@ async function node({ hasToken = false, stopTimeoutMs = 30_000 } = {}) {
     },
     bucket,
   );
-  const publisher = new ShardPublisher(clock, { count: COUNT, stopTimeoutMs });
+  const publisher = new ShardPublisher(clock, { count, stopTimeoutMs });
   const health = new HealthPublisher(monitor);
   /** The thread that answers; a further one takes the place of the one before. */
   const thread = () => {
     const shards = new ShardMirror(publisher.connect());
+    shards.onEvent(({ held, gone }) => messages.push(held.length + gone.length));
     const mirror = new HealthMirror(health.connect(), clock);
     const token = hasToken ? { token: { admits: async (given: string) => given === RIGHT } } : {};
     closing.push(
@@ -84,7 +87,7 @@ async function node({ hasToken = false, stopTimeoutMs = 30_000 } = {}) {
   await inVirtualTime(clock, publisher.takePart(lease, log));
   publisher.isWorking = true;
   return {
-    ...{ lease, publisher, lines, isAway },
+    ...{ lease, publisher, lines, isAway, messages },
     ask: (path: string, init?: RequestInit) => app.request(path, init),
     shards: async () => (await (await app.request('/shards')).json()) as ShardsAnswer,
     /** A program that says that a shard has stopped. */
@@ -112,6 +115,8 @@ async function node({ hasToken = false, stopTimeoutMs = 30_000 } = {}) {
         }));
       return { leave, news, of: (event: string) => news().filter((each) => each.event === event) };
     },
+    /** As `serve` at SIGTERM: resolves to whether all work has ended. */
+    leave: (hurry = new AbortController().signal) => publisher.leave(lease, hurry),
     restartThread: () => {
       app = thread();
     },
@@ -194,8 +199,9 @@ describe('the shards of a node', () => {
     await clock.advance(5_000);
     const second = await node();
     await clock.advance(70_000);
-    expect(warnings(first)).toHaveLength(4);
-    expect(warnings(first)[0]?.[1]).toMatch(/^shard \d has not stopped within 30000 ms$/);
+    expect(warnings(first)).toEqual([
+      ['warn', expect.stringMatching(/^4 shards \(\d, \d, \d, \d\) have not stopped within 30000 ms$/)],
+    ]);
     expect([await counts(first), await counts(second)]).toEqual([
       [4, 4],
       [0, 0],
@@ -355,5 +361,244 @@ describe('the shards of a node', () => {
     first.restartThread();
     const again = await first.follow();
     expect([again.of('start').length, again.of('stop').length]).toEqual([4, 4]);
+  });
+});
+
+/** A sidecar that has all shards, whose program follows, and another one that could take them. */
+async function sidecar(stopTimeoutMs = 30_000) {
+  const first = await node({ stopTimeoutMs });
+  const program = await first.follow();
+  await clock.advance(5_000);
+  const second = await node();
+  await clock.advance(1_000);
+  expect(await counts(first)).toEqual([COUNT, 0]);
+  return { first, program, second };
+}
+const answerAll = async (first: TestNode) => {
+  for (const each of (await first.shards()).stopping) expect(await first.stopped(each)).toBe(204);
+};
+/** What a promise has resolved to; undefined before. */
+const settling = <T>(promise: Promise<T>) => {
+  const seen: { value?: T } = {};
+  void promise.then((value) => {
+    seen.value = value;
+  });
+  return seen;
+};
+
+describe('the end of a sidecar', () => {
+  it('asks the program that follows to stop all shards, and hands them on once it has answered', async () => {
+    const { first, program, second } = await sidecar();
+    const left = settling(first.leave());
+    await clock.advance(20_000);
+    expect(program.of('stop')).toHaveLength(COUNT);
+    expect([await counts(first), await counts(second), left.value]).toEqual([[0, COUNT], [0, 0], undefined]);
+    await answerAll(first);
+    await clock.advance(1_000);
+    expect(left.value).toBe(true);
+    await settled();
+    expect(program.news().at(-1)).toEqual({ event: 'end', data: { reason: 'released' } });
+    await clock.advance(5_000);
+    expect(await counts(second)).toEqual([COUNT, 0]);
+  });
+
+  it('hands on what was answered, and leaves the lease to expire for the rest, where no answer comes in time (T5)', async () => {
+    const { first, program, second } = await sidecar();
+    const left = settling(first.leave());
+    await clock.advance(29_000);
+    expect(await first.stopped({ shard: 3 })).toBe(204);
+    await clock.advance(2_000);
+    expect(left.value).toBe(false);
+    expect(await counts(second)).toEqual([1, 0]);
+    expect(program.of('end').map(({ data }) => data)).toEqual([{ reason: 'expires' }]);
+    expect(warnings(first)).toEqual([
+      [
+        'warn',
+        expect.stringMatching(/^the node id is not given back, and expires: .* 7 shards \(0, 1, 2, 4/),
+      ],
+    ]);
+    // As the process ends: nothing is renewed any more.
+    first.isAway.value = true;
+    await clock.advance(10_000);
+    expect(await counts(second)).toEqual([1, 0]);
+    await clock.advance(20_000);
+    expect(await counts(second)).toEqual([COUNT, 0]);
+  });
+
+  it('does not take a stream that closes for the end of the work: the program may come back and answer', async () => {
+    const { first, program, second } = await sidecar();
+    const left = settling(first.leave());
+    await clock.advance(1_000);
+    program.leave();
+    await clock.advance(4_000);
+    expect([left.value, await counts(second)]).toEqual([undefined, [0, 0]]);
+    const again = await first.follow();
+    await clock.advance(10_000);
+    expect([again.of('stop').length, left.value, await counts(second)]).toEqual([COUNT, undefined, [0, 0]]);
+    await answerAll(first);
+    await clock.advance(1_000);
+    expect(left.value).toBe(true);
+  });
+
+  it('waits 5 s for a program whose stream has closed, and leaves the lease to expire', async () => {
+    const { first, program, second } = await sidecar();
+    program.leave();
+    await clock.advance(1_000);
+    const left = settling(first.leave());
+    await clock.advance(6_000);
+    expect([left.value, await counts(second)]).toEqual([false, [0, 0]]);
+  });
+
+  it('waits for no program that has said that all of its work has ended, before the end or during it', async () => {
+    for (const isBefore of [true, false]) {
+      const { first, program, second } = await sidecar();
+      const say = async () => (await first.ask('/shards/stopped', { method: 'POST' })).status;
+      if (isBefore) {
+        expect(await say()).toBe(204);
+        program.leave();
+        await clock.advance(0);
+      }
+      const left = settling(first.leave());
+      await clock.advance(100);
+      if (!isBefore) expect(await say()).toBe(204);
+      await clock.advance(1_000);
+      expect(left.value).toBe(true);
+      await clock.advance(6_000);
+      expect(await counts(second)).toEqual([COUNT, 0]);
+      second.publisher.isWorking = false;
+      await inVirtualTime(clock, first.lease.release());
+      await inVirtualTime(clock, second.lease.release());
+    }
+  });
+
+  it('forgets that all work has ended when a program follows again', async () => {
+    const { first, program } = await sidecar();
+    await first.ask('/shards/stopped', { method: 'POST' });
+    program.leave();
+    await first.follow();
+    const left = settling(first.leave());
+    await clock.advance(5_000);
+    expect(left.value).toBe(undefined);
+  });
+
+  it('waits for a program that polls, which finds all shards in "stopping", and not for one of long ago', async () => {
+    const first = await node();
+    await clock.advance(5_000);
+    const second = await node();
+    await first.shards();
+    await clock.advance(0);
+    const left = settling(first.leave());
+    for (let i = 0; i < 20; i += 1) {
+      expect((await first.shards()).stopping).toHaveLength(i === 0 ? 0 : COUNT);
+      await clock.advance(1_000);
+    }
+    expect([left.value, await counts(second)]).toEqual([undefined, [0, 0]]);
+    await answerAll(first);
+    await clock.advance(1_000);
+    expect(left.value).toBe(true);
+    await clock.advance(5_000);
+    expect(await counts(second)).toEqual([COUNT, 0]);
+    await clock.advance(31_000);
+    const other = settling(second.leave());
+    await clock.advance(1_000);
+    expect(other.value).toBe(true);
+  });
+
+  it('does not wait after a second signal', async () => {
+    const { first, program } = await sidecar();
+    const hurry = new AbortController();
+    const left = settling(first.leave(hurry.signal));
+    await clock.advance(1_000);
+    hurry.abort();
+    await clock.advance(0);
+    expect([left.value, program.of('end')[0]?.data]).toEqual([false, { reason: 'expires' }]);
+  });
+
+  it('does not wait after the loss of the lease, of which the program learns at once', async () => {
+    const { first, program } = await sidecar();
+    const left = settling(first.leave());
+    await clock.advance(1_000);
+    first.isAway.value = true;
+    await clock.advance(15_000);
+    expect([left.value, program.of('end')[0]?.data]).toEqual([false, { reason: 'lost' }]);
+    const deadlines = program.of('stop').map(({ data }) => data.deadline ?? Number.POSITIVE_INFINITY);
+    expect(Math.min(...deadlines.slice(-COUNT))).toBeLessThanOrEqual(clock.now());
+  });
+});
+
+describe('a stop that no program follows any more', () => {
+  it('is withdrawn after 5 s, is asked for again, and may be answered meanwhile under its token', async () => {
+    const first = await node();
+    await clock.advance(5_000);
+    await node();
+    await clock.advance(90_000);
+    const visitor = await first.follow();
+    await clock.advance(1_000);
+    expect(await counts(first)).toEqual([4, 4]);
+    const { stopping } = await first.shards();
+    visitor.leave();
+    await clock.advance(4_000);
+    expect(await counts(first)).toEqual([4, 4]);
+    await clock.advance(2_000);
+    expect(await counts(first)).toEqual([COUNT, 0]);
+    const { shard = -1, token = -1 } = stopping[0] ?? {};
+    expect(await first.stopped({ shard })).toBe(404);
+    expect(await first.stopped({ shard, token: token + 1 })).toBe(404);
+    expect(await first.stopped({ shard, token })).toBe(204);
+    const program = await first.follow();
+    await clock.advance(1_000);
+    expect(program.of('stop')).toHaveLength(3);
+  });
+});
+
+describe('pages of another origin', () => {
+  it('neither follow the shards nor ask for them, so that nothing stops for them', async () => {
+    const first = await node();
+    await clock.advance(5_000);
+    await node();
+    await clock.advance(90_000);
+    const host = { host: '127.0.0.1' };
+    for (const header of [
+      { origin: 'http://evil.example' },
+      { origin: 'null' },
+      { 'sec-fetch-site': 'cross-site' },
+      { 'sec-fetch-site': 'same-site' },
+    ])
+      for (const path of ['/shards/events', '/shards', '/shards/stopped', '/shards/0/stopped'])
+        for (const method of path.endsWith('stopped') ? ['POST'] : ['GET', 'HEAD']) {
+          const response = await first.ask(path, { method, headers: Object.entries({ ...host, ...header }) });
+          expect(response.status, `${method} ${path} ${JSON.stringify(header)}`).toBe(403);
+        }
+    expect((await first.ask('/shards/events', { method: 'HEAD' })).status).toBe(200);
+    await clock.advance(1_000);
+    expect(await counts(first)).toEqual([COUNT, 0]);
+    for (const site of ['same-origin', 'none'])
+      expect((await first.ask('/shards', { headers: { 'sec-fetch-site': site } })).status).toBe(200);
+  });
+});
+
+describe('many shards', () => {
+  it('cost one message for all that changes in a turn, with what has changed, and one line of the log', async () => {
+    const first = await node({ count: 1_024 });
+    await first.follow();
+    await clock.advance(5_000);
+    await node({ count: 1_024 });
+    first.messages.splice(0);
+    await clock.advance(25_000);
+    // 512 stops in two turns, and messages of epochs.
+    expect(first.messages.filter((changed) => changed > 0)).toEqual([256, 256]);
+    const { stopping } = await first.shards();
+    first.messages.splice(0);
+    for (const each of stopping.slice(0, 100)) void first.stopped(each);
+    await settled();
+    await clock.advance(0);
+    expect(first.messages.reduce((sum, changed) => sum + changed)).toBe(100);
+    expect(first.messages.length).toBeLessThan(5);
+    first.messages.splice(0);
+    await clock.advance(31_000);
+    expect(warnings(first).map(([, text]) => text)).toEqual(
+      expect.arrayContaining([expect.stringMatching(/^\d+ shards \(.*, and \d+ more\) have not stopped/)]),
+    );
+    expect(warnings(first).length).toBeLessThanOrEqual(2);
   });
 });

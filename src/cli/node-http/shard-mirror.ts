@@ -1,41 +1,48 @@
 import type { MessagePort } from 'node:worker_threads';
-import { onAbort } from '../../base/abort.js';
+import { anySignal, onAbort } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
-import { ConfigError, explain } from '../../base/errors.js';
+import { ConfigError } from '../../base/errors.js';
 import type { Announcement } from '../../discovery/announcement.js';
-import type { HeldShard, ServedShards, ShardsState } from '../../http/shards-api.js';
+import type { HeldShard, LeaseEnd, ServedShards, ShardsChange, ShardsState } from '../../http/shards-api.js';
 import type { Lease } from '../../lease/model/lease.js';
 import { formatListenAddress } from '../../settings/listen-address.js';
 import type { ShardSettings } from '../../settings/settings.js';
-import type { OwnedShard, OwnedShards, ShardEvent, StopShard } from '../../shards/index.js';
+import type { OwnedShards, ShardEvent } from '../../shards/index.js';
 import { leaseLog } from '../log/lease-log.js';
 import { Mirror, Publisher } from './node-mirror.js';
+import { type ProgramNews, ProgramShards } from './program-shards.js';
 
 type Log = Parameters<typeof leaseLog>[0];
 
-/** The work of programs on one shard. */
-interface Work extends HeldShard {
-  deadline: number | null;
-  /** How to say that it has ended; undefined while the shard is not to move. */
-  end?: () => void;
+/** What a mirror is sent: at first all, then what has changed. */
+interface ShardsNews extends ShardsChange {
+  readonly count: number;
+  readonly epoch: number;
+  readonly end?: LeaseEnd | undefined;
 }
 
+/** How many numbers of shards a line of the log names. */
+const NAMED_SHARDS = 10;
+
 /**
- * The shards of this thread's node. Their work is done by the clients of another thread: those that follow the
- * events are asked to stop a shard. Without such clients it runs until all work has ended.
+ * The shards of this thread's node. Their work is done by the clients of another thread, as `ProgramShards`
+ * says.
  */
-export class ShardPublisher extends Publisher<ShardsState> {
-  readonly #held = new Map<number, Work>();
+export class ShardPublisher extends Publisher<ShardsNews> {
+  readonly #programs: ProgramShards;
   #shards: OwnedShards | undefined;
-  #followers = 0;
-  #isWorking = false;
-  #isSending = false;
+  #log: Log | undefined;
+  #end: LeaseEnd | undefined;
+  /** The shards whose stop has timed out since the last report. */
+  readonly #late = new Set<number>();
+  #isLeaving = false;
 
   constructor(
-    private readonly clock: Clock,
+    clock: Clock,
     private readonly settings: ShardSettings,
   ) {
     super();
+    this.#programs = new ProgramShards(clock, settings.stopTimeoutMs, (changed) => this.#report(changed));
   }
 
   /**
@@ -47,17 +54,19 @@ export class ShardPublisher extends Publisher<ShardsState> {
   async takePart(lease: Lease, log: Log, at: Announcement = {}): Promise<void> {
     const { ownShards } = await import('../../shards/index.js');
     const { address, port } = at;
+    this.#log = log;
     try {
       this.#shards = await ownShards(lease, {
         ...this.settings,
         ...(address && port && { address: formatListenAddress({ host: address, port }) }),
-        start: (shard, { token, signal }) => this.#start({ shard, token, deadline: null }, signal),
+        start: this.#programs.start,
         onEvent: (event) => this.#onEvent(event, log),
       });
     } catch (error) {
       if (!(error instanceof ConfigError && error.setting === 'count')) throw error;
       throw new ConfigError('--shards', error.value, error.expected);
     }
+    onAbort(lease.signal, () => this.ended('lost'));
     log.info(
       'shards: a program that follows /shards/events is asked to stop those that are to move; without one, they move when the work or the lease ends',
     );
@@ -65,86 +74,133 @@ export class ShardPublisher extends Publisher<ShardsState> {
 
   /** Whether work on shards may be under way. Once it is not, what is to move moves. */
   set isWorking(isWorking: boolean) {
-    this.#isWorking = isWorking;
-    if (!isWorking) for (const { end } of this.#held.values()) end?.();
+    this.#programs.isWorking = isWorking;
+  }
+
+  /**
+   * Hands on the shards of a lease whose node id is to be given back, once programs have ended their work.
+   *
+   * @param hurry does not wait any longer
+   * @returns whether all work has ended: otherwise the lease must be left to expire (T5)
+   */
+  async leave(lease: Pick<Lease, 'signal'>, hurry: AbortSignal): Promise<boolean> {
+    const shards = this.#shards;
+    if (shards === undefined) return true;
+    this.#isLeaving = true;
+    const over = anySignal(hurry, lease.signal);
+    const left = await this.#programs.leave(() => shards[Symbol.asyncDispose](), over.signal);
+    over.release();
+    if (left > 0 && !lease.signal.aborted) {
+      this.#log?.warn(
+        `the node id is not given back, and expires: no program has said that its work on ${numbered(this.#programs.all().map(({ shard }) => shard))} has ended`,
+      );
+      this.ended('expires');
+    } else this.ended('released');
+    return left === 0;
+  }
+
+  /** No shard is this node's any more. Programs learn of it at once. */
+  ended(end: LeaseEnd): void {
+    if (this.#end !== undefined) return;
+    this.#end = end;
+    this.send();
   }
 
   override connect(): MessagePort {
-    this.#followers = 0;
+    this.#programs.disconnected();
     return super.connect();
   }
 
-  protected current(): ShardsState {
-    const held = [...this.#held.values()].map(({ end: _, ...known }) => known);
-    return { count: this.settings.count, epoch: this.#shards?.epoch ?? 0, held };
+  protected current(): ShardsNews {
+    return { ...this.#facts, held: this.#programs.all(), gone: [] };
   }
 
-  /** @param answer more or fewer followers, or the end of the work on a shard */
-  protected override received(answer: number | OwnedShard): void {
-    if (typeof answer === 'number') {
-      this.#followers += answer;
-      this.#changed();
-    } else if (this.#held.get(answer.shard)?.token === answer.token) this.#held.get(answer.shard)?.end?.();
+  protected override received(news: ProgramNews): void {
+    this.#programs.received(news);
   }
 
-  #start(work: Work, signal: AbortSignal): StopShard {
-    this.#held.set(work.shard, work);
-    // The lease is lost, or the map is damaged: a stop that is under way is to end at once, too.
-    onAbort(signal, () => {
-      if (work.deadline === null) return;
-      work.deadline = Math.min(work.deadline, this.clock.now());
-      this.#changed();
-    });
-    return () =>
-      new Promise((resolve) => {
-        work.end = () => {
-          this.#held.delete(work.shard);
-          resolve();
-        };
-        if (signal.aborted) work.deadline = this.clock.now();
-        if (!this.#isWorking) work.end();
-        this.#changed();
-      });
+  get #facts() {
+    return { count: this.settings.count, epoch: this.#shards?.epoch ?? 0, end: this.#end };
   }
 
   #onEvent(event: ShardEvent, log: Log): void {
-    this.#changed();
+    if (event.type === 'epoch') this.#programs.touch();
     if (event.type === 'damaged' || event.type === 'store-failed') leaseLog(log)(event);
     else if (event.type !== 'failed') log.debug(event, `shards: ${event.type}`);
-    // Otherwise no program was asked.
-    else if (this.#held.get(event.shard)?.deadline) log.warn({ shard: event.shard }, explain(event.error));
+    // Without a deadline no program was asked.
+    else if (!this.#isLeaving && this.#programs.get(event.shard)?.deadline) {
+      this.#late.add(event.shard);
+      this.#programs.touch();
+    }
   }
 
-  /** Sends what is known, once for all that happens now. */
-  #changed(): void {
-    if (this.#isSending) return;
-    this.#isSending = true;
-    queueMicrotask(() => {
-      this.#isSending = false;
-      const deadline = this.clock.now() + this.settings.stopTimeoutMs;
-      if (this.#followers > 0)
-        for (const work of this.#held.values()) if (work.end) work.deadline ??= deadline;
-      this.send();
-    });
+  #report(changed: ReadonlySet<number>): void {
+    if (this.#late.size > 0) {
+      const have = this.#late.size > 1 ? 'have' : 'has';
+      this.#log?.warn(
+        `${numbered([...this.#late])} ${have} not stopped within ${this.settings.stopTimeoutMs} ms`,
+      );
+      this.#late.clear();
+    }
+    const held: HeldShard[] = [];
+    const gone: number[] = [];
+    for (const shard of changed) {
+      const now = this.#programs.get(shard);
+      if (now === undefined) gone.push(shard);
+      else held.push(now);
+    }
+    this.send({ ...this.#facts, held, gone });
   }
 }
 
+function numbered(shards: readonly number[]): string {
+  if (shards.length === 1) return `shard ${shards[0]}`;
+  const more = shards.length - NAMED_SHARDS;
+  return `${shards.length} shards (${shards.slice(0, NAMED_SHARDS).join(', ')}${more > 0 ? `, and ${more} more` : ''})`;
+}
+
 /** The shards of another thread's node, for the clients of this one. */
-export class ShardMirror extends Mirror<ShardsState> implements ServedShards {
-  state(): ShardsState {
-    return this.newest();
+export class ShardMirror extends Mirror<ShardsNews> implements ServedShards {
+  readonly #held = new Map<number, HeldShard>();
+
+  constructor(port: MessagePort) {
+    super(port);
+    this.#apply(this.received);
+    this.onEvent((news) => this.#apply(news));
   }
 
-  follow(wake: () => void): () => void {
-    const forget = this.onEvent(wake);
-    this.port.postMessage(1);
+  state(): ShardsState {
+    const { count, epoch, end } = this.newest();
+    return { count, epoch, end, held: this.#held };
+  }
+
+  follow(onChange: (change: ShardsChange) => void): () => void {
+    const forget = this.onEvent(onChange);
+    this.#say({ type: 'followers', change: 1 });
     return () => {
       forget();
-      this.port.postMessage(-1);
+      this.#say({ type: 'followers', change: -1 });
     };
   }
 
+  asked(): void {
+    this.#say({ type: 'asked' });
+  }
+
   stopped(shard: number, token: number): void {
-    this.port.postMessage({ shard, token });
+    this.#say({ type: 'stopped', shard, token });
+  }
+
+  ended(): void {
+    this.#say({ type: 'ended' });
+  }
+
+  #say(news: ProgramNews): void {
+    this.port.postMessage(news);
+  }
+
+  #apply({ held, gone }: ShardsChange): void {
+    for (const each of held) this.#held.set(each.shard, each);
+    for (const shard of gone) this.#held.delete(shard);
   }
 }

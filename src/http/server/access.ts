@@ -103,8 +103,19 @@ export function checkHost(request: Request, names: ReadonlySet<string>): void {
   }
 }
 
-/** Browsers send the origin of the page with every PUT and DELETE; other programs send none. */
-function checkOrigin(request: Request): void {
+/**
+ * Refuses pages of another origin. Browsers send the origin of the page with every PUT and DELETE, but not with
+ * every GET: an image has none. There they say how far away the page is. Other programs send neither.
+ *
+ * @throws {HttpProblem} `forbidden`
+ */
+export function checkOrigin(request: Request): void {
+  const site = request.headers.get('sec-fetch-site');
+  if (site !== null && site !== 'same-origin' && site !== 'none')
+    throw new HttpProblem(
+      'forbidden',
+      `sec-fetch-site: expected no page of another origin, got ${JSON.stringify(site)}`,
+    );
   const origin = request.headers.get('origin');
   if (origin === null || (URL.canParse(origin) && new URL(origin).host === new URL(request.url).host)) return;
   throw new HttpProblem(

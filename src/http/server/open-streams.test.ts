@@ -37,6 +37,31 @@ describe('streams', () => {
     expect(streams.count).toBe(2);
   });
 
+  it('of their own make room for a new client, end with the others, and are sent what comes last', async () => {
+    const streams = new OpenStreams(1);
+    const own = streams.ofTheirOwn(2);
+    const last = () => new TextEncoder().encode('the end');
+    const all = [1, 2, 3].map(() => own.open(silent, last));
+    expect([own.count, streams.count]).toEqual([2, 0]);
+    const texts = all.map((stream) => new Response(stream).text());
+    expect(await texts[0]).toBe('the end');
+    streams.endAll();
+    expect(await Promise.all(texts)).toEqual(['the end', 'the end', 'the end']);
+    expect(() => own.open(silent)).toThrow(expect.objectContaining({ error: 'unavailable' }));
+  });
+
+  it('are refused to a page of another origin, also where it sends no origin', async () => {
+    const streams = new OpenStreams();
+    for (const headers of [{ origin: 'http://evil.example' }, { 'sec-fetch-site': 'cross-site' }])
+      await expect(
+        streams.answer(
+          new Request('http://127.0.0.1:7070/api/events', { headers: Object.entries(headers) }),
+          silent,
+        ),
+      ).rejects.toMatchObject({ error: 'forbidden' });
+    expect(streams.count).toBe(0);
+  });
+
   it('count no more once they have ended or failed', async () => {
     const streams = new OpenStreams(1);
     const short = async function* () {

@@ -1,4 +1,5 @@
 import { HttpProblem, PLAIN } from '../problem.js';
+import { checkOrigin } from './access.js';
 import { HTTP_LIMITS } from './http-limits.js';
 
 /**
@@ -8,9 +9,24 @@ import { HTTP_LIMITS } from './http-limits.js';
 export class OpenStreams {
   /** What ends each of them. */
   readonly #open = new Set<() => void>();
+  readonly #others: OpenStreams[] = [];
   #isOver = false;
 
-  constructor(private readonly max: number = HTTP_LIMITS.streams) {}
+  /** @param makesRoom whether the oldest one ends where there are too many, instead of the newest */
+  constructor(
+    private readonly max: number = HTTP_LIMITS.streams,
+    private readonly makesRoom = false,
+  ) {}
+
+  /**
+   * Further streams, which have their own limit, and end with these. A new client always has room: the oldest
+   * one has to connect again.
+   */
+  ofTheirOwn(max: number): OpenStreams {
+    const others = new OpenStreams(max, true);
+    this.#others.push(others);
+    return others;
+  }
 
   /** How many there are. */
   get count(): number {
@@ -21,10 +37,15 @@ export class OpenStreams {
    * A stream of what `source` yields. It counts until that has ended or its client has gone; `gone` aborts
    * then. The source is asked for more only when the client has taken what there is: nothing is kept for it.
    *
+   * @param last what a client is sent at the end, where the server ends
    * @throws {HttpProblem} `unavailable` when there are too many
    */
-  open(source: (gone: AbortSignal) => AsyncGenerator<Uint8Array, void>): ReadableStream<Uint8Array> {
+  open(
+    source: (gone: AbortSignal) => AsyncGenerator<Uint8Array, void>,
+    last: () => Uint8Array = () => new Uint8Array(),
+  ): ReadableStream<Uint8Array> {
     if (this.#isOver) throw unavailable('this server is being closed');
+    if (this.makesRoom && this.count >= this.max) for (const close of [...this.#open].slice(0, 1)) close();
     if (this.count >= this.max) throw unavailable(`there are ${this.max} streams already, which is the most`);
     const gone = new AbortController();
     const chunks = source(gone.signal);
@@ -39,6 +60,8 @@ export class OpenStreams {
         start: (controller) => {
           close = () => {
             void over();
+            const rest = last();
+            if (rest.length > 0) controller.enqueue(rest);
             controller.close();
           };
           this.#open.add(close);
@@ -59,12 +82,19 @@ export class OpenStreams {
     );
   }
 
-  /** Answers with a stream of server-sent events. @throws {HttpProblem} as {@link open} */
+  /**
+   * Answers with a stream of server-sent events.
+   * @throws {HttpProblem} as {@link open}; `forbidden` for a page of another origin, which would take the place
+   * of others
+   */
   async answer(
-    { method }: Request,
+    request: Request,
     source: (gone: AbortSignal) => AsyncGenerator<Uint8Array, void>,
+    last?: () => Uint8Array,
   ): Promise<Response> {
-    const body = this.open(source);
+    checkOrigin(request);
+    const { method } = request;
+    const body = this.open(source, last);
     // No client would read what HEAD leaves out.
     if (method === 'HEAD') await body.cancel();
     return new Response(method === 'HEAD' ? null : body, {
@@ -76,6 +106,7 @@ export class OpenStreams {
   endAll(): void {
     this.#isOver = true;
     for (const close of this.#open) close();
+    for (const others of this.#others) others.endAll();
   }
 }
 

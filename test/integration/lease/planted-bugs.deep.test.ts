@@ -78,6 +78,7 @@ const FOUND_BY: Readonly<Record<string, readonly string[]>> = {
   'released-running': ['shards'],
   'shows-early': ['shards'],
   'no-look': ['liveness'],
+  'hands-on-at-signal': ['shards'],
   // In the recipes.
   'watch-all-children': ['watches'],
   'delete-once': ['liveness', 'orphan'],

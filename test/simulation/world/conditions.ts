@@ -72,6 +72,10 @@ export const STANDING_FAULTS = [
 
 /** With shards only: their map is deleted or overwritten, and operators repair it. */
 export const MAP_DAMAGED = 'map-damaged';
+/** With shards only: the stream of events to a sidecar's program breaks, which works on. */
+export const PROGRAM_GONE = 'program-gone';
+/** What happens with shards only. */
+export type ShardFault = typeof MAP_DAMAGED | typeof PROGRAM_GONE;
 
 export type NetworkFault = (typeof NETWORK_FAULTS)[number];
 export type PlannedFaultKind = (typeof PLANNED_FAULTS)[number];

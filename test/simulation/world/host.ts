@@ -30,6 +30,8 @@ interface Run {
   stop: (() => void) | undefined;
   /** Whether it ends although its work on shards may go on until then. */
   leavesWork: boolean;
+  /** Its work on shards. */
+  shards: ShardWorker | undefined;
 }
 
 /** A machine, with an orchestrator that starts its task again whenever it has ended. */
@@ -84,6 +86,7 @@ export class Host {
       ids: undefined,
       stop: undefined,
       leavesWork: false,
+      shards: undefined,
     };
     this.#runs.push(run);
     this.#current = run;
@@ -218,12 +221,9 @@ export class Host {
           run.stop?.();
         };
         const isProgram = this.conditions.mode === 'library';
-        new ShardWorker(
-          world,
-          { name, process, lease },
-          dice.fork(9),
-          isProgram ? giveUp : undefined,
-        ).begin();
+        const task = { name, process, lease };
+        run.shards = new ShardWorker(world, task, dice.fork(9), isProgram ? giveUp : undefined);
+        run.shards.begin();
       }
       if (this.conditions.mode === 'library') await this.#use(run, lease, dice);
       else await this.#supervise(run, lease, dice);
@@ -291,7 +291,11 @@ export class Host {
       };
       lease.retiring.addEventListener('abort', onRetiring, { once: true });
     });
-    if (next === 'release') await this.#release(run, lease);
+    if (next === 'release') {
+      if ((await run.shards?.leave()) === false) run.leavesWork = true;
+      await this.#release(run, lease);
+      if (!run.leavesWork) await run.shards?.programEnds();
+    }
     // By its own clock: no other task may start the shards that it has left before.
     if (run.leavesWork) await run.process.clock.sleep(lease.deadline - run.process.clock.monotonic());
   }

@@ -1,21 +1,31 @@
 import { onAbort } from '../../../src/base/abort.js';
 import { LeaseLostError, LeaseReleasedError } from '../../../src/lease/model/lease.js';
-import { ownShards } from '../../../src/shards/index.js';
+import { type OwnedShards, ownShards } from '../../../src/shards/index.js';
 import { StoreError } from '../../../src/store/lease-store.js';
 import type { ShardTask } from '../checks/shard-observer.js';
 import { MAP_DAMAGED } from './conditions.js';
 import type { Dice } from './dice.js';
+import { ShardProgram } from './shard-program.js';
 import type { World } from './world.js';
+
+const STOP_TIMEOUT_MS = 3_000;
 
 /** A task's work on shards: when it begins to take part, and how long each start and stop takes. */
 export class ShardWorker {
+  /** What does the work of a sidecar. */
+  readonly #program: ShardProgram | undefined;
+  #shards: OwnedShards | undefined;
+
   constructor(
     private readonly world: World,
     private readonly task: ShardTask,
     private readonly dice: Dice,
     /** Ends the program, whose work may not have ended; undefined where it cannot. */
     private readonly giveUp: (() => void) | undefined,
-  ) {}
+  ) {
+    if (giveUp && dice.fork(1).chance(0.3))
+      this.#program = new ShardProgram(world, task, dice.fork(2), STOP_TIMEOUT_MS);
+  }
 
   /** Once the lease is held: it takes part from some time on, or never. */
   begin(): void {
@@ -24,17 +34,30 @@ export class ShardWorker {
       this.#after(dice.chance(0.5) ? 0 : dice.magnitude(1, 3_000), () => this.#takePart());
   }
 
+  /** The task is to end. Resolves to whether all work of a sidecar's program has ended. */
+  async leave(): Promise<boolean> {
+    const shards = this.#shards;
+    return shards && this.#program ? this.#program.leave(() => shards[Symbol.asyncDispose]()) : true;
+  }
+
+  /** A sidecar's program ends what it still does, after the sidecar: nothing, if that has asked it before. */
+  async programEnds(): Promise<void> {
+    await this.#program?.ends();
+  }
+
   async #takePart(): Promise<void> {
     const { world, task, dice } = this;
     const { invariants } = world;
     const { lease, process } = task;
     if (!lease.isValid()) return;
     try {
-      await ownShards(lease, {
+      this.#shards = await ownShards(lease, {
         count: invariants.shards.count,
-        stopTimeoutMs: 3_000,
+        stopTimeoutMs: STOP_TIMEOUT_MS,
         address: task.name,
-        start: async (shard, { token, signal }) => {
+        start: async (shard, holding) => {
+          if (this.#program) return this.#program.shards.start(shard, holding);
+          const { token, signal } = holding;
           const run = invariants.shards.begin(task, shard, token);
           // Work that has to end at once although the lease is valid takes until its stop has ended.
           const end = () => invariants.shards.end(run);

@@ -13,7 +13,7 @@ import { MemoryBucket } from '../../../src/store/memory/memory-bucket.js';
 import { observedAge } from '../../../src/store/observed-age.js';
 import { timeless, UNKNOWN_AGE } from '../../support/timeless-store.js';
 import { Invariants } from '../checks/invariants.js';
-import { type Conditions, EPOCH_MS, type FaultKind, type MAP_DAMAGED } from './conditions.js';
+import { type Conditions, EPOCH_MS, type FaultKind, type ShardFault } from './conditions.js';
 import { Dice } from './dice.js';
 import { Machine } from './machine.js';
 import { OutsideLeases } from './outside-leases.js';
@@ -31,12 +31,14 @@ export interface Counts {
   /** Unique ids that were made. */
   ids: number;
   /** How often a fault of each kind happened; 1 for one that is there from the beginning on. */
-  readonly faults: Map<FaultKind | typeof MAP_DAMAGED, number>;
+  readonly faults: Map<FaultKind | ShardFault, number>;
 }
 
 export interface WorldOptions {
   /** The names of the faults that may happen; all of them when undefined. */
   readonly allowed?: ReadonlySet<string> | undefined;
+  /** The kinds of faults that happen. @default all */
+  readonly only?: ReadonlySet<string> | undefined;
   /** Whether to keep the history as text. */
   readonly recording?: boolean;
   /** See {@link Engine.observesAges}. */
@@ -126,8 +128,9 @@ export class World {
    *
    * @param name the same in every run of the seed in which it is drawn
    */
-  happens(kind: FaultKind | typeof MAP_DAMAGED, name: string): boolean {
-    if (this.options.allowed?.has(name) === false) return false;
+  happens(kind: FaultKind | ShardFault, name: string): boolean {
+    const { allowed, only } = this.options;
+    if (allowed?.has(name) === false || only?.has(kind) === false) return false;
     this.counts.faults.set(kind, (this.counts.faults.get(kind) ?? 0) + 1);
     this.happened.push(name);
     if (this.recording) this.note('', name);
