@@ -3,7 +3,7 @@ import { fieldOf, messageOf, textOf } from '../fields.js';
 import { isClockWrong } from '../http-times.js';
 import type { StoreError, StoreFault } from '../lease-store.js';
 import { type Failing, failing, type StoreRequest } from '../store-request.js';
-import { credentialSource, isWithoutCredentials } from './credentials.js';
+import { CREDENTIAL_SOURCES, credentialSource, isWithoutCredentials } from './credentials.js';
 import { bucketInEndpoint, unusedProxy } from './endpoint.js';
 import type { ObservedReply } from './reply.js';
 
@@ -116,9 +116,6 @@ const NEEDS = {
 
 /** By its name, or by that of an access point. */
 export const DIRECTORY_BUCKET = /^(?:s3:\/\/)?[^/]*--xa?-s3(\/|$)/;
-
-const CREDENTIAL_SOURCES =
-  'give the task a role, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY';
 
 const credentialHint = (profile = process.env.AWS_PROFILE) =>
   profile ? `AWS_PROFILE is ${profile}: is that profile in ~/.aws/config?` : CREDENTIAL_SOURCES;

@@ -88,6 +88,10 @@ export function isWithoutCredentials(error: unknown): boolean {
   return /ProviderError$/.test(textOf(error, 'name') ?? '');
 }
 
+/** Where credentials may come from, as an advice. */
+export const CREDENTIAL_SOURCES =
+  'give the task a role, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY';
+
 /** What the chain asks, by the environment, for messages: the SDK does not tell. */
 export function credentialSource(env: NodeJS.ProcessEnv = process.env): string {
   if (env.AWS_PROFILE) return `profile ${env.AWS_PROFILE}`;
@@ -100,5 +104,5 @@ export function credentialSource(env: NodeJS.ProcessEnv = process.env): string {
   const isDisabled = env.AWS_EC2_METADATA_DISABLED && env.AWS_EC2_METADATA_DISABLED !== 'false';
   return isDisabled
     ? 'the default profile'
-    : 'the instance metadata service, IMDS, or the default profile; in a container, IMDS needs a hop limit of 2';
+    : `the instance metadata service, IMDS, which in a container needs a hop limit of 2; or ${CREDENTIAL_SOURCES}`;
 }
