@@ -13,9 +13,10 @@ interface Answer {
 
 /**
  * How long each request to a source may be without an answer before the next one is made next to it, in
- * milliseconds. Two that hang leave time for a third within the timeout of a request to the store.
+ * milliseconds: twice as long each time. Two that hang leave time for a third within the timeout of a request
+ * to the store. Each may be a program of the user's, so there are few.
  */
-const ASKED_AGAIN_MS = { first: 1_000, further: 2_000, attempts: 15 } as const;
+const ASKED_AGAIN_MS = { first: 1_000, max: 4_000, attempts: 9 } as const;
 /** Failures of the SDK's own requests to a source that gives no answer, or 5xx, take at least so long. */
 const SILENT_MS = 1_000;
 
@@ -56,11 +57,11 @@ export class RepeatedCredentials {
   }
 
   async #ask(options: Parameters<CredentialChain>[0]): Promise<Answer['credentials']> {
-    const { first, further, attempts } = ASKED_AGAIN_MS;
+    const { first, max, attempts } = ASKED_AGAIN_MS;
     const asked: Promise<Answer>[] = [];
     for (let number = 1; number <= attempts; number += 1) {
       asked.push(this.#answer(number === 1 ? this.#chain : this.newChain(), options));
-      const ms = number === 1 ? first : further;
+      const ms = Math.min(max, first * 2 ** (number - 1));
       const answer = await withTimeout(this.clock, ms, Promise.race(asked), this.#closing.signal);
       if (answer !== undefined) {
         this.#chain = answer.chain;
