@@ -43,7 +43,8 @@ export function classifyReply(
     if (code === 'NoSuchKey' && (operation === 'read' || operation === 'discard')) return 'absent';
     const misplaced =
       operation === 'list' && bucketInEndpoint(request.url, request.endpoint, code === 'NoSuchKey');
-    if (misplaced) throw refused(`${misplaced} (a listing was answered ${code || 'HTTP 404'})`);
+    if (misplaced)
+      throw failed('rejected', 'unknown', `${misplaced} (a listing was answered ${code || 'HTTP 404'})`);
     // A gateway in front of the store says 404 as well, and must not make a lease look as if it were gone.
     const detail = `answered ${said}, which does not say what is missing: is this an S3 server?`;
     throw failed('rejected', 'unknown', detail);

@@ -135,6 +135,8 @@ it('messages name the source that is asked, without what gives access to it', ()
     'the AWS_CONTAINER_CREDENTIALS_FULL_URI at 169.254.170.23',
   );
   expect(credentialSource({ AWS_CONTAINER_CREDENTIALS_FULL_URI: 'nonsense' })).toContain('FULL_URI');
-  expect(credentialSource({})).toMatch(/IMDS, .* a hop limit of 2; or give the task a role, or set AWS_PROFILE/);
+  expect(credentialSource({})).toMatch(
+    /IMDS, .* a hop limit of 2; or give the task a role, or set AWS_PROFILE/,
+  );
   expect(credentialSource({ AWS_EC2_METADATA_DISABLED: 'true' })).toBe('the default profile');
 });

@@ -18,6 +18,13 @@ it.each([
   );
 });
 
+it('any path is found where the server says that it was asked for an object', () => {
+  const other = 'http://127.0.0.1:9000/other';
+  expect(bucketInEndpoint('s3://leases', other)).toBeUndefined();
+  expect(bucketInEndpoint('s3://leases', other, true)).toContain('such as http://127.0.0.1:9000;');
+  expect(bucketInEndpoint('s3://leases', 'http://127.0.0.1:9000', true)).toBeUndefined();
+});
+
 it.each(['http://127.0.0.1:9000', 'https://leases-of-others.example', 'http://h/leases2', undefined])(
   'no bucket is found in %s',
   (endpoint) => expect(bucketInEndpoint('s3://leases/orders', endpoint)).toBeUndefined(),

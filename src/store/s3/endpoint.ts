@@ -21,8 +21,8 @@ export function givenEndpoint(option: string | undefined): GivenEndpoint | undef
  * the read of an object. Consoles show such addresses: `https://BUCKET.HOST` and `https://HOST/BUCKET`.
  *
  * @param store its URL
- * @param isCertain whether the server has answered that there is no such object. Otherwise the bucket is
- * looked for, and may just have the name of a host or of a folder
+ * @param isCertain whether the server has answered that there is no such object: then any path is one too
+ * much. Otherwise the bucket is looked for, and may just have the name of a host or of a folder
  */
 export function bucketInEndpoint(
   store: string,
@@ -36,7 +36,7 @@ export function bucketInEndpoint(
   const folders = pathname.split('/');
   const at = folders.indexOf(bucket);
   const isInHost = host.startsWith(`${bucket}.`);
-  if (!isCertain && !isInHost && at === -1) return undefined;
+  if (!isInHost && at === -1 && (!isCertain || pathname === '/')) return undefined;
   const path = isInHost || at === -1 ? '' : folders.slice(0, at).join('/');
   const server = `${protocol}//${isInHost ? host.slice(bucket.length + 1) : host}${path}`;
   const suchAs = server === given.url ? '' : `, such as ${server}`;
