@@ -43,7 +43,11 @@ const command = defineConfig({
           priority: 2,
           test: /\/(run-command|workload|hold-node|acquire-lease|inspect|open-store|store-driver|changes)\.ts$/,
         },
-        { name: 's3', priority: 1, test: /\/src\/(store\/s3\/.*|cli\/s3-sdk)\.ts$/ },
+        {
+          name: 's3',
+          priority: 1,
+          test: /\/src\/(store\/s3\/(?!describe-bucket|bucket-sdk|lifecycle).*|cli\/s3-sdk)\.ts$/,
+        },
       ],
     },
   },

@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events';
 import { expect, it } from 'vitest';
 import { seededRandom, VirtualClock } from '../../test/support/virtual-clock.js';
-import { bounded } from './bounded.js';
+import { type Bounds, bounded } from './bounded.js';
 import { StoreError } from './lease-store.js';
 import { MemoryLeaseStore } from './memory/memory-lease-store.js';
 import { probeStore } from './probe/probe.js';
@@ -25,4 +25,19 @@ it('lets a probe end on a store whose driver never answers', async () => {
   const probed = probeStore(store, { clock, random: seededRandom(1) }).catch((reason: unknown) => reason);
   await clock.advance(30_000);
   expect(await Promise.race([probed, 'still waiting'])).toMatchObject({ fault: 'unreachable' });
+});
+
+it('names the whole time where a request gets only the rest of it, and what else has not answered', async () => {
+  const clock = new VirtualClock();
+  const silent = () => new Promise<never>(() => undefined);
+  const late = async (more: Partial<Bounds>) => {
+    const call = bounded({ clock, timeoutMs: 72.6, what: 'reading', ...more }, silent).catch(String);
+    await clock.advance(73);
+    return call;
+  };
+  expect(await late({})).toContain('reading: no answer within 73 ms');
+  expect(await late({ wholeMs: 7_500 })).toContain('reading: no answer within the last 73 of 7500 ms');
+  expect(await late({ noAnswer: (within) => `no answer from elsewhere ${within}` })).toContain(
+    'reading: no answer from elsewhere within 73 ms',
+  );
 });

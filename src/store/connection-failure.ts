@@ -8,27 +8,28 @@ import type { Failing } from './store-request.js';
  *
  * @param failing makes the failures with the cause that says most
  * @param endpoint the option, where it is given
- * @param hint what may be wrong where the name of the server does not exist, and no endpoint is given
+ * @param hints what may be wrong: where the name of the server does not exist and no endpoint is given, and
+ * where no server answers. The second begins with a blank
  */
 export function connectionFailure(
   error: unknown,
   failing: (cause: unknown) => Failing,
   endpoint: string | undefined,
-  hint?: string,
+  { unknownHost, always = '' }: { readonly unknownHost?: string; readonly always?: string } = {},
 ): StoreError {
   const where = endpoint === undefined ? '' : `\`endpoint\` ${endpoint}: `;
   const causes = networkErrors(error);
   const failed = failing(causes[0] ?? error);
   const codes = causes.map((cause) => textOf(cause, 'code') ?? '');
   const said = causes.map((cause) => messageOf(cause).slice(2) || textOf(cause, 'code')).join(', ');
-  const isMisnamed = hint !== undefined && endpoint === undefined && codes.includes('ENOTFOUND');
+  const isMisnamed = unknownHost !== undefined && endpoint === undefined && codes.includes('ENOTFOUND');
   if (causes.length > 0 && causes.every(isBeforeConnection))
     return failed(
       'unreachable',
       'not-applied',
-      `${where}cannot connect: ${said}${isMisnamed ? ` (${hint})` : ''}`,
+      `${where}cannot connect: ${said}${isMisnamed ? ` (${unknownHost})` : ''}${always}`,
     );
-  if (isTimeout(error)) return failing(error)('unreachable', 'unknown', messageOf(error).slice(2));
+  if (isTimeout(error)) return failing(error)('unreachable', 'unknown', messageOf(error).slice(2) + always);
   // Node reports a certificate that it refuses before it sends the first byte of a request.
   if (codes.some((code) => /^(CERT_|ERR_TLS_CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/.test(code)))
     return failed('rejected', 'not-applied', `the server's certificate is not trusted: ${said}`);

@@ -64,8 +64,11 @@ export interface StoreFact {
   /** Kebab case, the same in every version. */
   readonly id: string;
   readonly title: string;
-  readonly status: 'ok' | 'warning';
+  /** `fault`: leases will be damaged. */
+  readonly status: 'ok' | 'warning' | 'fault';
   readonly detail: string;
+  /** For how many days the store keeps what a write has replaced; infinity for ever. @default not at all */
+  readonly keptDays?: number | undefined;
 }
 
 /** What a conditional write came to, when the store said so. */
@@ -173,6 +176,15 @@ export interface LeaseStore {
    * something to say.
    */
   describe?(options?: StoreCallOptions): Promise<readonly StoreFact[]>;
+
+  /**
+   * Says of a request that is given up now what has not answered, and what may be wrong. Offered where that
+   * may be another service than the store.
+   *
+   * @param within `within 4000 ms`
+   * @returns for example `no answer from the source of the credentials (…) within 4000 ms`
+   */
+  noAnswer?(within: string): string;
 
   /** Removes a scratch object of `probeStore`; refuses every key that does not begin with `probe-`. */
   discardProbe(key: string, options?: StoreCallOptions): Promise<void>;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { costFinding, costReport, parsePrices } from './cost-finding.js';
+import { costFinding, costReport, parsePrices, versionsFinding } from './cost-finding.js';
 
 const cluster = { size: 20, durationMs: 60_000 };
 
@@ -48,6 +48,20 @@ describe('the cost that doctor shows', () => {
     expect(costReport(cluster, { prices: parsePrices('0', '0') }).dollarsPerMonth).toBe(0);
     expect(parsePrices(undefined, undefined)).toBeUndefined();
     expect(parsePrices(undefined, '1000')).toEqual({ put: 0.005, get: 1_000 });
+  });
+
+  it('has a line for the versions that the store keeps: how many, and what they add', () => {
+    expect(versionsFinding(costReport(cluster), Number.POSITIVE_INFINITY)).toMatchObject({
+      ...{ id: 'versions', status: 'warning' },
+      detail:
+        '2,592,000 versions more each month, 2.6 GB at 1 KB each: $0.06 a month more with each month, at $0.023 per GB (S3 Standard, us-east-1)',
+    });
+    expect(versionsFinding(costReport(cluster), 1)).toMatchObject({
+      status: 'ok',
+      detail: expect.stringMatching(
+        /^86,400 versions at a time, 0\.086 GB at 1 KB each: less than a cent a month,/,
+      ),
+    });
   });
 
   it.each(['', '-1', '1e-3', '0,005', '$1', '.5', '1000.01', 'NaN', 'Infinity', '0x1'])(

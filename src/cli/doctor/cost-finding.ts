@@ -16,6 +16,7 @@ export interface CostTerms
 }
 
 const MAX_DOLLARS = 1_000;
+const DAYS_PER_MONTH = 30;
 
 /**
  * The prices that the command line names, with the list price for one that it does not; undefined where it
@@ -96,6 +97,24 @@ export function costFinding(report: CostReport, paid: boolean | undefined, store
       `${report.putsPerMonth.toLocaleString('en-US')} writes (PUT) and ${report.getsPerMonth.toLocaleString('en-US')} reads (GET) a month to renew them` +
       (paid === undefined ? '' : `, ${cost}`),
   );
+}
+
+/** What S3 Standard in us-east-1 takes for a gigabyte and month, in dollars. */
+const STORAGE_PRICE = 0.023;
+/** More than a lease object has, with its key and metadata, in gigabytes. */
+const VERSION_GB = 1e-6;
+
+/** @param keptDays how long the store keeps what a renewal has replaced; infinity for ever */
+export function versionsFinding({ putsPerMonth }: CostReport, keptDays: number): Finding {
+  const isEndless = keptDays === Number.POSITIVE_INFINITY;
+  const versions = isEndless ? putsPerMonth : Math.round((putsPerMonth * keptDays) / DAYS_PER_MONTH);
+  const gigabytes = versions * VERSION_GB;
+  const size = gigabytes.toLocaleString('en-US', { maximumSignificantDigits: 2 });
+  const price = `$${STORAGE_PRICE} per GB (S3 Standard, us-east-1)`;
+  const what = `${versions.toLocaleString('en-US')} versions ${isEndless ? 'more each month' : 'at a time'}`;
+  const cost = `${dollarsText(gigabytes * STORAGE_PRICE)} a month${isEndless ? ' more with each month' : ''}`;
+  const detail = `${what}, ${size} GB at 1 KB each: ${cost}, at ${price}`;
+  return finding('versions', isEndless ? 'warning' : 'ok', detail, 'kept versions');
 }
 
 function dollarsText(dollars: number): string {

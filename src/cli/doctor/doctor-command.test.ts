@@ -5,7 +5,7 @@ import { decodeCluster, encodeCluster, newCluster } from '../../lease/model/clus
 import { initializeCluster } from '../../lease/operate/initialize.js';
 import { StoreSession } from '../../lease/session/store-session.js';
 import { encodeMap, ownerless, SHARDS_KEY } from '../../shards/shard-map.js';
-import { StoreError } from '../../store/lease-store.js';
+import { StoreError, type StoreFact } from '../../store/lease-store.js';
 import { MemoryBucket } from '../../store/memory/memory-bucket.js';
 import { type MemoryIntercept, MemoryLeaseStore } from '../../store/memory/memory-lease-store.js';
 import type { CostTerms } from './cost-finding.js';
@@ -104,6 +104,24 @@ describe('nodelease doctor', () => {
       expect(await costOf({})).toMatch(/reads \(GET\) a month to renew them$/);
       expect(await costOf({ prices })).toContain('to renew them, $165.89,');
     }
+  });
+
+  it('shows what the store says of itself, with the cost of what it keeps, and fails where leases will be damaged', async () => {
+    const clock = new VirtualClock();
+    const fact = { id: 'bucket', title: 'bucket', detail: 'a detail' };
+    const facts: readonly StoreFact[] = [
+      { ...fact, status: 'ok', keptDays: 30 },
+      { ...fact, status: 'fault' },
+    ];
+    const store = Object.assign(new MemoryLeaseStore({ clock }), { describe: async () => facts });
+    const result = await examine(new StoreSession(store, clock, 1_000), { ...quick, clock });
+    expect(result.findings.filter(({ id }) => id === 'bucket')).toEqual([
+      { ...fact, status: 'ok' },
+      { ...fact, status: 'fault' },
+    ]);
+    const { code, answer } = shown(result);
+    expect(code).toBe(69);
+    expect(answer).toContain('  ok     kept versions: 8,294,400 versions at a time, 8.3 GB');
   });
 
   it('asks again where the store is too busy for a moment, and finds a fault where it stays so', async () => {

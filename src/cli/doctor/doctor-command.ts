@@ -12,7 +12,7 @@ import type { Io } from '../terminal/io.js';
 import { pluralize, printable } from '../terminal/text.js';
 import { examineCamunda, isCamundas } from './camunda-checkup.js';
 import { checkUp } from './cluster-checkup.js';
-import { type CostTerms, costFinding, costReport, parsePrices } from './cost-finding.js';
+import { type CostTerms, costFinding, costReport, parsePrices, versionsFinding } from './cost-finding.js';
 import {
   clusterFindings,
   type Diagnosis,
@@ -85,6 +85,7 @@ export async function examine(
   const whenNotBusy = whileStoreIsBusy({ clock, random, signal });
   const findings: Finding[] = [];
   const facts: DiagnosisFacts = {};
+  let versionsDays = 0;
   try {
     // As `run` begins: a wrong address, region or right is reported in the same words, before anything is
     // written.
@@ -96,7 +97,10 @@ export async function examine(
     }
     facts.probe = await probeStore(store, options);
     findings.push(...probeFindings(facts.probe, !isEtcd));
-    if (store.describe !== undefined) findings.push(...(await store.describe(signal && { signal })));
+    for (const { keptDays = 0, ...fact } of (await store.describe?.(signal && { signal })) ?? []) {
+      findings.push(finding(fact.id, fact.status, fact.detail, fact.title));
+      versionsDays = Math.max(versionsDays, keptDays);
+    }
   } catch (error) {
     findings.push(finding('store', 'fault', explain(failureOf(error, signal))));
   }
@@ -120,6 +124,7 @@ export async function examine(
       const isPaid = terms.prices !== undefined || terms.endpoint === undefined;
       findings.push(
         costFinding(facts.cost, isFree ? undefined : isPaid, store.url),
+        ...(versionsDays > 0 ? [versionsFinding(facts.cost, versionsDays)] : []),
         ...paceFindings(store, facts.cost.durationMs),
       );
     } catch (error) {

@@ -34,6 +34,8 @@ export class Overtaken extends Error {}
  */
 export abstract class Holder<E extends TenureLostError> implements AsyncDisposable {
   abstract readonly deadline: number;
+  /** When the last renewal began, on the monotonic clock. */
+  #renewalBegun = Number.POSITIVE_INFINITY;
   /** True when a first attempt of the current renewal has failed. */
   #retrying = false;
   /** The store's last answer to the current renewal that said why it failed. */
@@ -116,6 +118,7 @@ export abstract class Holder<E extends TenureLostError> implements AsyncDisposab
   protected async renew(): Promise<void> {
     const { clock, random, emit } = this.holding;
     const begun = clock.monotonic();
+    this.#renewalBegun = begun;
     this.#retrying = false;
     this.#answer = undefined;
     const retry = retrying({
@@ -147,10 +150,11 @@ export abstract class Holder<E extends TenureLostError> implements AsyncDisposab
    * The bounds of one request of a renewal. A first attempt that hangs is given up soon. Later attempts get
    * twice the time, for a slow server. No request outlasts the stop point, so that the loop can act then.
    */
-  protected call(): { readonly timeoutMs: number; readonly signal: AbortSignal } {
+  protected call(): { readonly timeoutMs: number; readonly wholeMs?: number; readonly signal: AbortSignal } {
     const timeoutMs = this.timing.requestTimeoutMs * (this.#retrying ? 2 : 1);
-    const leftMs = this.#stopAt - this.holding.clock.monotonic();
-    return { timeoutMs: Math.max(1, Math.min(timeoutMs, leftMs)), signal: this.ending };
+    const leftMs = Math.max(1, this.#stopAt - this.holding.clock.monotonic());
+    if (timeoutMs <= leftMs) return { timeoutMs, signal: this.ending };
+    return { timeoutMs: leftMs, wholeMs: this.#stopAt - this.#renewalBegun, signal: this.ending };
   }
 
   /**

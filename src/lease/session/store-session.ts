@@ -15,6 +15,8 @@ import { StoreTime } from './store-time.js';
 export interface SessionCall {
   /** How long to wait for the answer, in milliseconds; the session's default unless given. */
   readonly timeoutMs?: number | undefined;
+  /** See `Bounds.wholeMs`. */
+  readonly wholeMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -191,13 +193,15 @@ export class StoreSession {
 
   #bounded<T>(
     what: string,
-    { timeoutMs = this.timeoutMs, signal }: SessionCall,
+    { timeoutMs = this.timeoutMs, wholeMs, signal }: SessionCall,
     run: (options: StoreCallOptions) => Promise<T>,
   ): Promise<T> {
     if (!signal?.aborted) this.requests += 1;
     const bounds = {
       clock: this.clock,
       timeoutMs: Math.max(0, timeoutMs),
+      wholeMs,
+      noAnswer: this.store.noAnswer?.bind(this.store),
       signal,
       what: `${this.store.url}: ${what}`,
     };

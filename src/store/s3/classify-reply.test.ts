@@ -34,3 +34,32 @@ it('names the profile of AWS_PROFILE where the chain finds no credentials, and e
   vi.stubEnv('AWS_PROFILE', '');
   expect(failure(error, { sent: false })).toContain('found (give the task a role, or set AWS_PROFILE, or');
 });
+
+it('names the source of the credentials where it does not answer, cannot be reached, or answers 5xx', () => {
+  vi.stubEnv('AWS_PROFILE', '');
+  vi.stubEnv('AWS_CONTAINER_CREDENTIALS_FULL_URI', 'http://169.254.170.23/v1/credentials');
+  const source = 'the AWS_CONTAINER_CREDENTIALS_FULL_URI at 169.254.170.23';
+  const said = `s3://bucket/orders: listing: no answer from the source of the credentials (${source}): `;
+  const late = new DOMException('no answer within 5000 ms', 'TimeoutError');
+  expect(failure(late, { sent: false })).toBe(`${said}no answer within 5000 ms`);
+  const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
+  expect(failure(refused, { sent: false })).toBe(`${said}connect ECONNREFUSED`);
+  const down = Object.assign(new Error('busy'), {
+    name: 'InternalFailure',
+    $metadata: { httpStatusCode: 503 },
+  });
+  expect(failure(down, { sent: false })).toBe(`${said}InternalFailure, HTTP 503`);
+});
+
+it('says that a proxy is not used where the server cannot be reached, or does not answer', () => {
+  vi.stubEnv('HTTPS_PROXY', 'http://user:pass@proxy:3128');
+  const hint = '(HTTPS_PROXY is set, and s3: uses no proxy)';
+  const unknown = Object.assign(new Error('getaddrinfo ENOTFOUND h'), {
+    code: 'ENOTFOUND',
+    syscall: 'getaddrinfo',
+  });
+  expect(failure(unknown, { sent: true })).toContain(hint);
+  expect(failure(new DOMException('no answer within 5000 ms', 'TimeoutError'), { sent: true })).toBe(
+    `s3://bucket/orders: listing: no answer within 5000 ms ${hint}`,
+  );
+});

@@ -3,6 +3,8 @@ import { fieldOf, messageOf, textOf } from '../fields.js';
 import { isClockWrong } from '../http-times.js';
 import type { StoreError, StoreFault } from '../lease-store.js';
 import { type Failing, failing, type StoreRequest } from '../store-request.js';
+import { CREDENTIAL_SOURCES, credentialSource, isWithoutCredentials } from './credentials.js';
+import { bucketInEndpoint, unusedProxy } from './endpoint.js';
 import type { ObservedReply } from './reply.js';
 
 /**
@@ -23,7 +25,10 @@ export function classifyReply(
   if (!sent) throw beforeSending(error, request, failed);
   const isCutOff = isTimeout(error) || networkErrors(error).length > 0;
   if (status === undefined || (status < 300 && isCutOff))
-    throw connectionFailure(error, failedBy, request.endpoint, 'is the region right?');
+    throw connectionFailure(error, failedBy, request.endpoint, {
+      unknownHost: 'is the region right?',
+      always: unusedProxy(),
+    });
   if (status < 300) throw failed('rejected', 'unknown', `answered ${status}, but not as S3 does`);
 
   const code = textOf(error, 'Code') ?? '';
@@ -36,6 +41,10 @@ export function classifyReply(
     if (code === 'NoSuchBucket') throw failed('missing', 'not-applied', 'bucket does not exist');
     if (code === 'NoSuchKey' && operation === 'replace') return 'conflict';
     if (code === 'NoSuchKey' && (operation === 'read' || operation === 'discard')) return 'absent';
+    const misplaced =
+      operation === 'list' && bucketInEndpoint(request.url, request.endpoint, code === 'NoSuchKey');
+    if (misplaced)
+      throw failed('rejected', 'unknown', `${misplaced} (a listing was answered ${code || 'HTTP 404'})`);
     // A gateway in front of the store says 404 as well, and must not make a lease look as if it were gone.
     const detail = `answered ${said}, which does not say what is missing: is this an S3 server?`;
     throw failed('rejected', 'unknown', detail);
@@ -59,7 +68,8 @@ export function classifyReply(
   }
   if (status === 401 || status === 403 || CREDENTIAL_CODES.includes(code)) {
     const needs = code === 'AccessDenied' ? `, needs ${NEEDS[operation]}` : '';
-    throw denied(`${code || `HTTP ${status}`}${needs})${messageOf(error)}`);
+    const hint = bucketInEndpoint(request.url, request.endpoint);
+    throw denied(`${code || `HTTP ${status}`}${needs})${messageOf(error)}${hint ? `; ${hint}` : ''}`);
   }
   if (status === 501) throw failed('unsupported', 'not-applied', `not supported by this server (${said})`);
   if (status >= 500 || status === 429 || status === 408 || code === 'RequestTimeout') {
@@ -105,10 +115,8 @@ const NEEDS = {
   discard: 's3:DeleteObject',
 } as const;
 
-const DIRECTORY_BUCKET = /^s3:\/\/[^/]*--x-s3(\/|$)/;
-
-const CREDENTIAL_SOURCES =
-  'give the task a role, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY';
+/** By its name, or by that of an access point. */
+export const DIRECTORY_BUCKET = /^(?:s3:\/\/)?[^/]*--xa?-s3(\/|$)/;
 
 const credentialHint = (profile = process.env.AWS_PROFILE) =>
   profile ? `AWS_PROFILE is ${profile}: is that profile in ~/.aws/config?` : CREDENTIAL_SOURCES;
@@ -118,16 +126,20 @@ function beforeSending(error: unknown, { url }: StoreRequest, failing: Failing):
   const name = textOf(error, 'name') ?? '';
   const message = messageOf(error);
   const failed = (fault: StoreFault, detail: string) => failing(fault, 'not-applied', detail);
-  if (name.endsWith('ProviderError'))
+  if (isWithoutCredentials(error))
     return failed('denied', `no AWS credentials found (${credentialHint()})${message}`);
+  const isDirectory = DIRECTORY_BUCKET.test(url);
+  const noAnswer = `no answer from the source of the credentials (${credentialSource()})`;
   if (isTimeout(error) || networkErrors(error).length > 0)
-    return failed('unreachable', `not sent, for want of credentials or time${message}`);
+    return failed('unreachable', `${isDirectory ? 'not sent' : noAnswer}${message}`);
   const status = fieldOf(fieldOf(error, '$metadata'), 'httpStatusCode');
   if (typeof status !== 'number') return failed('rejected', `not sent${message}`);
   const isDown = status >= 500;
-  if (!DIRECTORY_BUCKET.test(url)) {
-    const what = `${isDown ? 'not sent, ' : ''}no AWS credentials to be had (${name}, HTTP ${status})`;
-    return failed(isDown ? 'unavailable' : 'denied', what);
+  if (!isDirectory) {
+    const said = `${name}, HTTP ${status}`;
+    return isDown
+      ? failed('unavailable', `${noAnswer}: ${said}`)
+      : failed('denied', `no AWS credentials from ${credentialSource()} (${said})${message}`);
   }
   // A bucket of S3 Express is asked for a session first, by another request of the SDK.
   const code = textOf(error, 'Code') ?? name;
@@ -141,8 +153,7 @@ function beforeSending(error: unknown, { url }: StoreRequest, failing: Failing):
 /** The failures of a request, without the errors that speak of the SDK's parser: causes are printed. */
 function failingBy(request: StoreRequest): (error: unknown) => Failing {
   return (error) => {
-    const speaks =
-      textOf(error, 'Code') ?? textOf(error, 'code') ?? /ProviderError$/.exec(textOf(error, 'name') ?? '');
+    const speaks = (textOf(error, 'Code') ?? textOf(error, 'code')) || isWithoutCredentials(error);
     return failing(request, speaks ? error : undefined);
   };
 }

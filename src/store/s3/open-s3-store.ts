@@ -2,7 +2,9 @@ import type { S3ClientConfig } from '@aws-sdk/client-s3';
 import { ConfigError } from '../../base/errors.js';
 import { ensureHome } from '../../base/host/facts.js';
 import { KEPT_CONNECTIONS } from '../http-client.js';
-import { S3LeaseStore, type S3LeaseStoreOptions, type S3Requests } from './s3-lease-store.js';
+import { type CredentialChain, credentialSource, RepeatedCredentials } from './credentials.js';
+import { givenEndpoint } from './endpoint.js';
+import { S3LeaseStore, type S3LeaseStoreOptions } from './s3-lease-store.js';
 import { S3Client } from './sdk.js';
 
 /** How to reach the S3 service. */
@@ -29,7 +31,24 @@ export interface S3StoreOptions extends Omit<S3LeaseStoreOptions, 'client'>, S3C
  * @throws {ConfigError} when no region is known and no endpoint is given
  */
 export async function openS3Store(options: S3StoreOptions): Promise<S3LeaseStore> {
-  return new S3LeaseStore({ ...options, client: await createS3Client(options) });
+  const client = await createS3Client(options);
+  const { config } = client;
+  const newChain = () => config.credentialDefaultProvider({ ...config, parentClientConfig: config });
+  const credentials = new RepeatedCredentials(newChain, options.clock);
+  // Marked as memoized, so that the SDK keeps no credentials itself: it would not renew them in advance.
+  config.credentials = Object.assign<CredentialChain, object>(credentials.provide, { memoized: true });
+  return new S3LeaseStore({
+    ...options,
+    client: {
+      send: client.send.bind(client) as typeof client.send,
+      config,
+      awaitedSource: () => (credentials.isAwaited ? credentialSource() : undefined),
+      destroy: () => {
+        credentials.close();
+        client.destroy();
+      },
+    },
+  });
 }
 
 const AGENT = { ...KEPT_CONNECTIONS, maxSockets: 16 };
@@ -44,9 +63,8 @@ const WARNING_SWITCH = 'AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED';
  *
  * @throws {ConfigError} when no region is known and no endpoint is given
  */
-export async function createS3Client(options: S3ClientOptions): Promise<S3Requests> {
-  const endpoint =
-    options.endpoint ?? (process.env.AWS_ENDPOINT_URL_S3 || process.env.AWS_ENDPOINT_URL || undefined);
+export async function createS3Client(options: S3ClientOptions): Promise<S3Client> {
+  const endpoint = givenEndpoint(options.endpoint)?.url;
   const region = options.region ?? (process.env.AWS_REGION || process.env.AWS_DEFAULT_REGION || undefined);
   const config: S3ClientConfig & { readonly ignoreCache: true } = {
     maxAttempts: 1,

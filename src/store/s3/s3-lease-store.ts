@@ -7,6 +7,7 @@ import type {
   ListingPage,
   StoreCallOptions,
   StoredObject,
+  StoreFact,
   WriteResult,
 } from '../lease-store.js';
 import {
@@ -17,7 +18,9 @@ import {
 } from '../store-driver.js';
 import { givenUp, requestSignal, required, type StoreRequest, senseless } from '../store-request.js';
 import { below } from '../store-url.js';
-import { classifyReply, refusesCredentials, teachesTime } from './classify-reply.js';
+import { classifyReply, DIRECTORY_BUCKET, refusesCredentials, teachesTime } from './classify-reply.js';
+import { digestOf } from './digest.js';
+import { bucketInEndpoint, unusedProxy } from './endpoint.js';
 import { OBSERVER_PLACE, type ObservedReply, ReplyObserver } from './reply.js';
 import {
   DeleteObjectCommand,
@@ -36,6 +39,8 @@ export interface S3Requests {
   readonly send: S3Client['send'];
   /** Its credentials. With `forceRefresh` their source is asked again. */
   readonly config?: Pick<S3Client['config'], 'credentials'>;
+  /** The source of the credentials, for messages, while its answer is awaited. */
+  awaitedSource?(): string | undefined;
   /** Closes its connections. */
   destroy(): void;
 }
@@ -119,7 +124,10 @@ export class S3LeaseStore extends StoreDriver implements LeaseStore {
       typeof answer === 'string' ||
       (answer.output.IsTruncated === undefined && answer.output.Name === undefined)
     ) {
-      throw senseless(request, 'no listing: is this an S3 server?');
+      throw senseless(
+        request,
+        `no listing: ${bucketInEndpoint(this.url, this.options.endpoint) ?? 'is this an S3 server?'}`,
+      );
     }
     const { output, reply } = answer;
     const rows = (output.Contents ?? []).flatMap(
@@ -135,10 +143,13 @@ export class S3LeaseStore extends StoreDriver implements LeaseStore {
     { key, body, metadata, etag }: ConditionalWrite,
     options?: StoreCallOptions,
   ): Promise<WriteResult> {
+    // As bytes: the SDK sends an empty string without a length, and complains about it.
+    const content = Buffer.from(body);
     const command = new PutObjectCommand({
       ...this.#object(key),
-      // As bytes: the SDK sends an empty string without a length, and complains about it.
-      Body: Buffer.from(body),
+      Body: content,
+      // S3 refuses objects without one in a bucket with a default retention. Directory buckets take no MD5.
+      ...(DIRECTORY_BUCKET.test(this.options.bucket) ? {} : digestOf(content)),
       ContentType: 'application/json',
       Metadata: { ...metadata },
       ...(etag === undefined ? { IfNoneMatch: '*' } : { IfMatch: etag }),
@@ -160,6 +171,24 @@ export class S3LeaseStore extends StoreDriver implements LeaseStore {
     return this.#call(this.request('discard', key), options, command, (abortSignal) =>
       this.options.client.send(command, { abortSignal }),
     );
+  }
+
+  noAnswer(within: string): string {
+    const source = this.options.client.awaitedSource?.();
+    return source === undefined
+      ? `no answer ${within}${unusedProxy()}`
+      : `no answer from the source of the credentials (${source}) ${within}`;
+  }
+
+  async describe(options?: StoreCallOptions): Promise<readonly StoreFact[]> {
+    const { describeBucket } = await import('./describe-bucket.js');
+    const { bucket, client } = this.options;
+    const call = requestSignal(this.options, options?.signal);
+    try {
+      return await describeBucket({ bucket, keyPrefix: this.keyPrefix, client, signal: call.signal });
+    } finally {
+      call.release();
+    }
   }
 
   async close(): Promise<void> {

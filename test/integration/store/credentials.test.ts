@@ -62,13 +62,17 @@ let server: Server;
 let endpoint: string;
 let home: string;
 const signers = new Set<string>();
+/** The paths of which the next request is never answered. */
+const silent = new Set<string>();
 
 beforeAll(async () => {
   server = createServer(async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
     const body = new URLSearchParams(Buffer.concat(chunks).toString());
-    const answer = credentials(request.method ?? '', new URL(request.url ?? '/', endpoint), body);
+    const url = new URL(request.url ?? '/', endpoint);
+    if (silent.delete(url.pathname)) return;
+    const answer = credentials(request.method ?? '', url, body);
     if (answer !== undefined) return void response.end(answer);
     signers.add(/Credential=(\w+)\//.exec(request.headers.authorization ?? '')?.[1] ?? 'nobody');
     response.writeHead(403).end('<Error><Code>AccessDenied</Code></Error>');
@@ -131,10 +135,27 @@ it.each<[source: string, key: string, env: () => Record<string, string>]>([
   ],
   ['an instance of EC2', 'KEYOFINSTANCE', () => ({ AWS_EC2_METADATA_SERVICE_ENDPOINT: endpoint })],
 ])('the command takes its credentials from %s', async (_, key, env) => {
+  expect(...(await signersOf(env()))).toEqual([key]);
+});
+
+it.each([
+  ['a container', 'KEYOFCONTAINER', '/container', 'AWS_CONTAINER_CREDENTIALS_FULL_URI'],
+  ['an instance', 'KEYOFINSTANCE', '', 'AWS_EC2_METADATA_SERVICE_ENDPOINT'],
+])(
+  'the command asks %s for credentials again where one request is never answered',
+  async (_, key, path, variable) => {
+    silent.add(path || '/latest/meta-data/iam/security-credentials/role');
+    expect(...(await signersOf({ [variable]: endpoint + path }))).toEqual([key]);
+    expect([...silent]).toEqual([]);
+  },
+);
+
+/** Whose credentials the command uses, and what it says. */
+async function signersOf(env: Record<string, string>): Promise<[readonly string[], string]> {
   signers.clear();
   const status = runCli(['status', '--store', 's3://bucket/leases', '--endpoint', endpoint], {
-    env: { HOME: home, AWS_REGION: 'eu-west-1', ...env() },
+    env: { HOME: home, AWS_REGION: 'eu-west-1', ...env },
   });
   await status.exit;
-  expect([...signers], status.stderr()).toEqual([key]);
-});
+  return [[...signers], status.stderr()];
+}

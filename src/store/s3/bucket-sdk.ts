@@ -1,0 +1,10 @@
+// What `doctor` uses of the SDK in addition to `sdk.ts`. It is apart, so that the start of `run` does not
+// load it. In the bundled command line these commands come from the bundle, whichever client sends them.
+
+export {
+  GetBucketLifecycleConfigurationCommand,
+  GetBucketReplicationCommand,
+  GetBucketVersioningCommand,
+  GetObjectLockConfigurationCommand,
+  type LifecycleRule,
+} from '@aws-sdk/client-s3';

@@ -1,0 +1,113 @@
+import { orAborted } from '../../base/abort.js';
+import { fieldOf, textOf } from '../fields.js';
+import type { StoreFact } from '../lease-store.js';
+import {
+  GetBucketLifecycleConfigurationCommand,
+  GetBucketReplicationCommand,
+  GetBucketVersioningCommand,
+  GetObjectLockConfigurationCommand,
+} from './bucket-sdk.js';
+import { days, lifecycleFacts, noncurrentDays, overlaps } from './lifecycle.js';
+import type { S3Client } from './sdk.js';
+
+/** Which bucket is looked at, and how. */
+export interface BucketLook {
+  readonly bucket: string;
+  /** With a slash at its end; empty for the whole bucket. */
+  readonly keyPrefix: string;
+  readonly client: Pick<S3Client, 'send'>;
+  readonly signal: AbortSignal;
+}
+
+/** What a bucket is asked, and the right that this needs. */
+const RIGHTS = {
+  versioning: 's3:GetBucketVersioning',
+  lock: 's3:GetBucketObjectLockConfiguration',
+  lifecycle: 's3:GetLifecycleConfiguration',
+  replication: 's3:GetReplicationConfiguration',
+} as const;
+
+const DAYS_PER_YEAR = 365;
+
+/**
+ * Looks at the configuration of a bucket: versioning, Object Lock, lifecycle and replication. What it costs
+ * or breaks is a fact each. No lease needs these rights: what may not be read is one line, and what a server
+ * does not know is none.
+ */
+export async function describeBucket({
+  bucket,
+  keyPrefix,
+  client,
+  signal,
+}: BucketLook): Promise<readonly StoreFact[]> {
+  const input = { Bucket: bucket };
+  const options = { abortSignal: signal };
+  const denied: string[] = [];
+  const asked = async <T>(work: Promise<T>, right: string): Promise<T | undefined> => {
+    try {
+      return await orAborted(work, signal);
+    } catch (error) {
+      // Servers say in several ways that there is no such configuration, or that they know none.
+      if (fieldOf(fieldOf(error, '$metadata'), 'httpStatusCode') === 403) denied.push(right);
+      return undefined;
+    }
+  };
+  const [versioning, lock, lifecycle, replication] = await Promise.all([
+    asked(client.send(new GetBucketVersioningCommand(input), options), RIGHTS.versioning),
+    asked(client.send(new GetObjectLockConfigurationCommand(input), options), RIGHTS.lock),
+    asked(client.send(new GetBucketLifecycleConfigurationCommand(input), options), RIGHTS.lifecycle),
+    asked(client.send(new GetBucketReplicationCommand(input), options), RIGHTS.replication),
+  ]);
+
+  const facts: StoreFact[] = [];
+  const found = (status: StoreFact['status'], id: string, detail: string, more: Partial<StoreFact> = {}) =>
+    facts.push({ id: `bucket-${id}`, title: id.replaceAll('-', ' '), status, detail, ...more });
+  const rules = lifecycle?.Rules ?? [];
+  const {
+    Days: lockDays,
+    Years: lockYears,
+    Mode: mode,
+  } = lock?.ObjectLockConfiguration?.Rule?.DefaultRetention ?? {};
+  const retentionDays = lockDays ?? (lockYears ?? 0) * DAYS_PER_YEAR;
+  if (versioning?.Status === 'Enabled') {
+    const removedAfter = noncurrentDays(rules, keyPrefix);
+    const keptDays = Math.max(removedAfter, retentionDays);
+    const unbounded = removedAfter === Number.POSITIVE_INFINITY;
+    found(
+      unbounded ? 'warning' : 'ok',
+      'versioning',
+      unbounded
+        ? 'on: each renewal keeps a version for ever; a lifecycle rule for noncurrent versions removes them'
+        : `on: each renewal keeps a version, and a lifecycle rule removes it after ${days(removedAfter)}`,
+      { keptDays },
+    );
+  }
+  if (retentionDays > 0)
+    found(
+      'warning',
+      'object-lock',
+      `a default retention of ${days(retentionDays)} (${mode}): the version of each renewal cannot be removed for so long`,
+    );
+  for (const { status, detail } of lifecycleFacts(rules, keyPrefix)) found(status, 'lifecycle', detail);
+  const copies = (replication?.ReplicationConfiguration?.Rules ?? []).filter(
+    ({ Status, Prefix, Filter }) =>
+      Status === 'Enabled' && overlaps(Filter?.Prefix ?? Filter?.And?.Prefix ?? Prefix ?? '', keyPrefix),
+  );
+  if (copies.length > 0) {
+    const targets = copies.map(({ Destination }) =>
+      textOf(Destination, 'Bucket')?.replace(/^arn:[^/]*:::/, ''),
+    );
+    found(
+      'warning',
+      'replication',
+      `copies each renewal to ${[...new Set(targets)].join(', ')}, at the price of a PUT and the transfer: never use the copy as a store, also not in a failover; it is behind, and node ids would be held twice`,
+    );
+  }
+  if (denied.length > 0)
+    found(
+      'ok',
+      'configuration',
+      `not looked at for want of ${denied.join(', ')}; no lease needs these rights`,
+    );
+  return facts;
+}

@@ -1,0 +1,51 @@
+import { withoutSecrets } from '../../base/redaction.js';
+
+/** The variables of the AWS SDK that name a server, the stronger one first. */
+const VARIABLES = ['AWS_ENDPOINT_URL_S3', 'AWS_ENDPOINT_URL'] as const;
+
+/** A server that the user has named, and the setting or variable that does so. */
+interface GivenEndpoint {
+  readonly name: string;
+  readonly url: string;
+}
+
+/** @param option the setting; undefined where the variables count */
+export function givenEndpoint(option: string | undefined): GivenEndpoint | undefined {
+  if (option !== undefined) return { name: '`endpoint`', url: option };
+  const name = VARIABLES.find((variable) => process.env[variable]);
+  return name && { name, url: process.env[name] ?? '' };
+}
+
+/**
+ * Says that the address of a bucket is given as the server, where that is so: S3 takes a listing there for
+ * the read of an object. Consoles show such addresses: `https://BUCKET.HOST` and `https://HOST/BUCKET`.
+ *
+ * @param store its URL
+ * @param isCertain whether the server has answered that there is no such object: then any path is one too
+ * much. Otherwise the bucket is looked for, and may just have the name of a host or of a folder
+ */
+export function bucketInEndpoint(
+  store: string,
+  option: string | undefined,
+  isCertain = false,
+): string | undefined {
+  const given = givenEndpoint(option);
+  if (given === undefined || !URL.canParse(given.url)) return undefined;
+  const bucket = /^s3:\/\/([^/]+)/.exec(store)?.[1] ?? '';
+  const { protocol, host, pathname } = new URL(given.url);
+  const folders = pathname.split('/');
+  const at = folders.indexOf(bucket);
+  const isInHost = host.startsWith(`${bucket}.`);
+  if (!isInHost && at === -1 && (!isCertain || pathname === '/')) return undefined;
+  const path = isInHost || at === -1 ? '' : folders.slice(0, at).join('/');
+  const server = `${protocol}//${isInHost ? host.slice(bucket.length + 1) : host}${path}`;
+  const suchAs = server === given.url ? '' : `, such as ${server}`;
+  return `${given.name} ${withoutSecrets(given.url)}: expected the server’s URL without a bucket${suchAs}; the bucket is in ${store}`;
+}
+
+/** Says that a proxy is set up, and not used. Empty where none is. */
+export function unusedProxy(env: NodeJS.ProcessEnv = process.env): string {
+  const names = ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy'];
+  const name = names.find((variable) => env[variable]);
+  return name === undefined ? '' : ` (${name} is set, and s3: uses no proxy)`;
+}
