@@ -209,7 +209,7 @@ class Console {
 function emptyText({ cluster, store, isKnown }: ClusterModel): string {
   if (!isKnown) return 'Connecting …';
   if (cluster === null || store.state === 'unknown') return 'The leases have not been read yet.';
-  return `There is no cluster at ${cluster.store ?? 'this store'} yet. The first task creates it, or: nodelease init --nodes N`;
+  return `There is no cluster at ${cluster.store ?? 'this store'} yet. The first task creates it.`;
 }
 
 new Console().start();
