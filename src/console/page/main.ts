@@ -117,6 +117,7 @@ class Console {
     const events = eventList(model, this.#eventFilter, this.#filterEvents);
     const time = {
       lanes: this.#log.lanes,
+      knownSince: this.#log.knownSince,
       nodes,
       filter: frame.filter,
       selected: seen?.node.id,

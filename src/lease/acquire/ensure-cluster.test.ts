@@ -6,7 +6,7 @@ import { StoreError } from '../../store/lease-store.js';
 import { MemoryBucket } from '../../store/memory/memory-bucket.js';
 import { type MemoryIntercept, MemoryLeaseStore } from '../../store/memory/memory-lease-store.js';
 import { decodeCluster, encodeCluster, newCluster } from '../model/cluster-config.js';
-import type { Lease } from '../model/lease.js';
+import type { Lease, LeaseEvent } from '../model/lease.js';
 import { StoreSession } from '../session/store-session.js';
 import { acquireLease } from './acquire-lease.js';
 import { ensureCluster } from './ensure-cluster.js';
@@ -209,6 +209,19 @@ describe('a store that loses races now and then', () => {
     await expect(start()).rejects.toThrow('is not atomic');
     expect(kept()).toMatchObject({ proven: false, proofFailed: expect.stringContaining('is not atomic') });
   });
+});
+
+it('the first start reports the test of the store before it, and no later one', async () => {
+  const clock = new VirtualClock();
+  const bucket = new MemoryBucket(clock, 1);
+  const tested: unknown[] = [];
+  for (const taskId of ['first', 'second']) {
+    const store = new MemoryLeaseStore({ clock, remote: true }, bucket);
+    const onEvent = (event: LeaseEvent) => event.type === 'testing-store' && tested.push({ taskId, event });
+    const settings = { nodes: 2, durationMs: 15_000, onEvent };
+    await acquireLease({ store, clock, random: seededRandom(1), taskId, ...settings });
+  }
+  expect(tested).toEqual([{ taskId: 'first', event: { type: 'testing-store', store: 'memory:' } }]);
 });
 
 describe('the very first start, on a store that is away for a moment', () => {

@@ -207,6 +207,7 @@ function refusedBefore({ store }: StoreSession, reason: string): StoreUnusableEr
 async function passProbe(options: EnsureClusterOptions, cluster?: StoredCluster): Promise<void> {
   const { session, clock, random, signal, until, thorough, emit } = options;
   const { store } = session;
+  emit?.({ type: 'testing-store', store: store.url });
   const report = await probeStore(store, {
     clock,
     random,
