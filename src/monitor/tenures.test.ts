@@ -13,8 +13,16 @@ it.each<[string, Partial<NodeStatus>, number | null]>([
   ['was never held', {}, 0],
   ['was never held, and is retired', { state: 'retired' }, 0],
   ['has its first holder', { state: 'held', version: 1, taskId: 'a', acquiredAt: 100 }, 0],
-  ['still has its first tenure', { state: 'released', version: 2, history: `${word(2, 50)}/r/b ${word(1, 9)}/x/a` }, 0],
-  ['has forgotten its first tenures', { state: 'released', version: 5, history: `${word(5, 70)}/r/b ${word(4, 60)}/r/a` }, 60],
+  [
+    'still has its first tenure',
+    { state: 'released', version: 2, history: `${word(2, 50)}/r/b ${word(1, 9)}/x/a` },
+    0,
+  ],
+  [
+    'has forgotten its first tenures',
+    { state: 'released', version: 5, history: `${word(5, 70)}/r/b ${word(4, 60)}/r/a` },
+    60,
+  ],
   ['has a holder, and its history is lost', { state: 'held', version: 5, taskId: 'a', acquiredAt: 100 }, 100],
   ['has a holder that does not say since when', { state: 'held', version: 5, taskId: 'a' }, null],
   ['is free, and its history is lost', { state: 'released', version: 5 }, null],

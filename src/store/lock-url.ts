@@ -31,7 +31,7 @@ export function refuseLock(url: string, setting = 'store'): void {
   throw new ConfigError(
     setting,
     url,
-    `a store for node ids, whose path does not end in ${LOCKS}/NAME: that is where nodelease lock keeps lock ${name}`,
+    `a store for node ids, whose path does not end in locks/NAME: that is where nodelease lock keeps lock ${name}`,
   );
 }
 

@@ -93,7 +93,11 @@ function leaseLine(event: LeaseEvent): Line {
     }
     case 'testing-store': {
       const { store } = event;
-      return ['info', `testing the store, once: whether ${store} keeps its conditions, in some seconds`, { store }];
+      return [
+        'info',
+        `testing the store, once: whether ${store} keeps its conditions, in some seconds`,
+        { store },
+      ];
     }
     case 'damaged':
       return ['error', `${event.key} cannot be used: ${event.problem}`, { key: event.key }];

@@ -276,6 +276,23 @@ describe('the very first start, on a store that is away for a moment', () => {
     },
   );
 
+  it('probes without waiting for others where only the reply to the creation of the cluster is lost', async () => {
+    const clock = new VirtualClock();
+    let isLost = false;
+    const intercept: MemoryIntercept = async (call, apply) => {
+      await clock.sleep(30);
+      const reply = apply();
+      if (isLost || call.operation !== 'create') return reply;
+      isLost = true;
+      throw new StoreError('reply lost', { fault: 'unreachable', outcome: 'unknown' });
+    };
+    const store = new MemoryLeaseStore({ clock, remote: true, intercept });
+    const task = { store, clock, random: seededRandom(1), taskId: 'task', acquireTimeoutMs: 0 };
+    const lease = await inVirtualTime(clock, acquireLease({ ...task, ...settings }));
+    expect(lease.id).toBe(0);
+    expect(clock.monotonic()).toBeLessThan(4_000);
+  });
+
   it('waits for the store as long as for an id', async () => {
     const away = (_: number, atMs: number) => atMs > 50 && atMs < 40_000;
     expect(await started(away)).toMatchObject({ outcome: 'acquired' });
