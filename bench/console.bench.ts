@@ -49,7 +49,8 @@ it('the frames and the memory of a page that shows 500 tenures a minute, against
   const past = scriptedTenures(fleet, 3_600_000);
   const histories = new Map(past(fleet.nodes.map(({ id }) => id)).map(({ id, tenures }) => [id, tenures]));
   const server = new ScriptedConsole(() => ({ epoch: 'bench', instance: null, ...fleet.snapshot() }));
-  server.history = (ids): NodeTenures[] => ids.map((id) => ({ id, tenures: histories.get(id) ?? [] }));
+  server.history = (ids): NodeTenures[] =>
+    ids.map((id) => ({ id, tenures: histories.get(id) ?? [], knownSince: null }));
   await server.start();
   const browser = await launchBrowser();
   try {

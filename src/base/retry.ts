@@ -7,11 +7,12 @@ export interface RetryPolicy {
   readonly clock: Clock;
   readonly random: RandomSource;
   /**
-   * No attempt but the first starts at or after this time of the monotonic clock. Wins over `timeoutMs`.
-   * @default `timeoutMs` after the first attempt begins
+   * No attempt but the first starts at or after this time of the monotonic clock. With `timeoutMs`, the later
+   * of the two counts: faults that pass are retried although no time is left to wait for others.
+   * @default no limit
    */
   readonly until?: number | undefined;
-  /** The same, in milliseconds. It does not bound an attempt that hangs. @default no limit */
+  /** The same, in milliseconds from the first attempt on. It does not bound an attempt that hangs. */
   readonly timeoutMs?: number;
   /** @default 100 ms to 2 s */
   readonly backoff?: Backoff;
@@ -38,10 +39,10 @@ export type Retry = <T>(
 
 /** Composes a policy, once for any number of calls. */
 export function retrying(policy: RetryPolicy): Retry {
-  const { clock, random, signal, mayPass, onFailure } = policy;
-  const { timeoutMs = Number.POSITIVE_INFINITY, backoff = SERVER_AWAY } = policy;
+  const { clock, random, signal, mayPass, onFailure, until: limit } = policy;
+  const { timeoutMs = limit === undefined ? Number.POSITIVE_INFINITY : 0, backoff = SERVER_AWAY } = policy;
   return (attempt) => {
-    const { until = clock.monotonic() + timeoutMs } = policy;
+    const until = Math.max(limit ?? 0, clock.monotonic() + timeoutMs);
     const call = (number: number) => {
       signal?.throwIfAborted();
       return attempt({ signal }, number);

@@ -218,7 +218,11 @@ export interface WirePage {
 
 /** What `/api/history` answers. See `NodeTenures`: the newest tenure comes first. */
 export interface WireHistory {
-  readonly nodes: readonly { readonly id: number; readonly tenures: readonly WireTenure[] }[];
+  readonly nodes: readonly {
+    readonly id: number;
+    readonly tenures: readonly WireTenure[];
+    readonly knownSince: number | null;
+  }[];
 }
 
 export interface WireTenure {

@@ -36,6 +36,8 @@ it('covers every node id of a cluster', async () => {
   expect(text).toContain('nodelease_cluster_up 1\n');
   expect(text).toContain('nodelease_cluster_node_ids{state="held"} 1\n');
   expect(text).toContain(`nodelease_cluster_version{node_id="${lease.id}"} 1\n`);
+  for (const id of [0, 1, 2])
+    expect(text).toContain(`nodelease_cluster_history_known_since_seconds{node_id="${id}"} 0\n`);
   expect(text).toMatch(
     new RegExp(`nodelease_cluster_lease_remaining_seconds\\{node_id="${lease.id}"\\} 1[0-5]`),
   );

@@ -37,6 +37,11 @@ export class ClusterMetrics implements MetricsText {
     'How much longer a lease is valid by the store’s time unless it is renewed; below 0 once it is overdue. Absent without a holder.',
     'node_id',
   );
+  readonly #knownSince = this.#gauge(
+    'nodelease_cluster_history_known_since_seconds',
+    'From when on the history of a node id has every tenure, in seconds since the Unix epoch by the store’s time: 0 where none was forgotten. Absent where nothing is known.',
+    'node_id',
+  );
   readonly #offset = this.#gauge(
     'nodelease_cluster_holder_clock_offset_seconds',
     'How far the clock of a holder seems to be ahead of the other holders’. Of Camunda’s clusters only.',
@@ -56,13 +61,17 @@ export class ClusterMetrics implements MetricsText {
 
   /** @throws {StoreError} or {ZooKeeperError} while the cluster has never been read */
   async text(): Promise<string> {
-    const { report, store } = await (await this.cluster()).snapshot();
+    const view = await this.cluster();
+    const { report, store } = await view.snapshot();
     const { nodes } = report;
     this.#up.set(store.state === 'ok' ? 1 : 0);
     for (const state of STATES)
       this.#nodeIds.set({ state }, nodes.filter((node) => node.state === state).length);
-    for (const gauge of [this.#version, this.#remaining, this.#offset]) gauge.reset();
-    for (const { id, version, expiresInMs, camunda } of nodes.length > MAX_SERIES ? [] : nodes) {
+    for (const gauge of [this.#version, this.#remaining, this.#knownSince, this.#offset]) gauge.reset();
+    const single = nodes.length > MAX_SERIES ? [] : nodes;
+    for (const { id, knownSince } of view.tenures(new Set(single.map((node) => node.id))))
+      if (knownSince !== null) this.#knownSince.set({ node_id: String(id) }, knownSince / 1_000);
+    for (const { id, version, expiresInMs, camunda } of single) {
       const labels = { node_id: String(id) };
       this.#version.set(labels, version);
       if (expiresInMs !== null) this.#remaining.set(labels, expiresInMs / 1_000);

@@ -9,21 +9,14 @@ import { whileStoreIsAway } from '../lease/session/store-retry.js';
 import { StoreSession } from '../lease/session/store-session.js';
 import { openedStore, REQUEST_TIMEOUT_MS, type StoreOptions } from '../runtime/opened-store.js';
 import { type LeaseStore, StoreError } from '../store/lease-store.js';
+import { LOCK_NAME, LOCKS } from '../store/lock-url.js';
 import { parseStoreUrl } from '../store/store-url.js';
-
-/** Each lock has its own folder here, next to the record of the probe for all of them. */
-const LOCKS = 'locks';
-
-/**
- * A name that is a segment of a path in every store. On some servers no object may have the name of a folder;
- * those of leases end in .json.
- */
-const NAME = /^(?!.*\.json$)[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$/;
 
 /** @throws {ConfigError} when `name` is not allowed for a lock */
 export function checkLockName(name: string): void {
   const expected = '1 to 200 letters, digits and ._- (no dot in front, and no .json at the end)';
-  if (typeof name !== 'string' || !NAME.test(name)) throw new ConfigError('name of the lock', name, expected);
+  if (typeof name !== 'string' || !LOCK_NAME.test(name))
+    throw new ConfigError('name of the lock', name, expected);
 }
 
 /** A URL below which locks are kept, or a function that opens the store at such a path. */

@@ -3,8 +3,8 @@ import { WaitTimeoutError } from '../base/errors.js';
 import type { Retry } from '../base/retry.js';
 import type { BoundSession } from '../zookeeper/bound-session.js';
 import { whileConnectionIsAway } from '../zookeeper/retry.js';
-import type { CallOptions, Watch, Znode } from '../zookeeper/zookeeper.js';
-import { isFault, isUnknown } from '../zookeeper/zookeeper-error.js';
+import type { CallOptions, Watch, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
+import { isFault, isUnknown, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { checkTimeout, type Recipe, type WaitOptions } from './recipe.js';
 
 /** How long may take what does not wait for others, in milliseconds. */
@@ -32,7 +32,8 @@ export interface Wait {
  * Does what may take some time, in that time.
  *
  * @param what the rest of the sentence "PATH … within 5 ms", for the time-out
- * @throws {WaitTimeoutError} the time is up @throws {ZooKeeperError} `timeout` for no connection in time
+ * @throws {WaitTimeoutError} the time is up @throws {ZooKeeperError} `timeout` for no connection in time, and
+ * for no answer to what does not wait
  * @throws `signal.reason`
  */
 export async function inTime<T>(
@@ -42,15 +43,26 @@ export async function inTime<T>(
   work: (wait: Wait) => Promise<T>,
 ): Promise<T> {
   const { zookeeper, clock, path } = recipe;
-  const limitMs = checkTimeout(timeoutMs) || CALL_MS;
+  const waitMs = checkTimeout(timeoutMs);
   const late = () => new WaitTimeoutError(`${zookeeper.description}: ${path} ${what} within ${timeoutMs} ms`);
+  const begun = clock.monotonic();
+  // How long others are waited for is one thing, how long the servers are another.
+  const connecting = zookeeper.whenConnected({ timeoutMs: Math.max(waitMs, CALL_MS), signal });
+  await connecting.catch((error: unknown) => {
+    if (isFault(error, 'aborted')) signal?.throwIfAborted();
+    throw error;
+  });
+  const leftMs = waitMs - (clock.monotonic() - begun);
+  const isTry = leftMs <= 0;
+  const limitMs = isTry ? CALL_MS : leftMs;
+  const atEnd = () =>
+    isTry || zookeeper.state.status !== 'connected' ? withoutAnswer(zookeeper, path, limitMs) : late();
   const limit =
-    limitMs === Number.POSITIVE_INFINITY ? undefined : timeoutSignal(clock, limitMs, late, signal);
+    limitMs === Number.POSITIVE_INFINITY ? undefined : timeoutSignal(clock, limitMs, atEnd, signal);
   const either = limit ? limit.signal : signal;
   const retryIn = (session?: BoundSession) => whileConnectionIsAway({ ...recipe, signal: either }, session);
   try {
-    await zookeeper.whenConnected({ timeoutMs: limitMs, signal });
-    return await work({ recipe, signal: either, isTry: timeoutMs === 0, late, retry: retryIn(), retryIn });
+    return await work({ recipe, signal: either, isTry, late, retry: retryIn(), retryIn });
   } catch (error) {
     if (isFault(error, 'aborted')) either?.throwIfAborted();
     throw error;
@@ -58,6 +70,12 @@ export async function inTime<T>(
     limit?.release();
   }
 }
+
+/** The servers did not answer, or the connection was away, when the time was up. */
+const withoutAnswer = ({ description }: ZooKeeper, path: string, ms: number) =>
+  new ZooKeeperError(`${description}: ${path}: no answer within ${Math.round(ms)} ms`, {
+    ...{ fault: 'timeout', outcome: 'unknown', path },
+  });
 
 /** What does not wait for others takes 5 s at the most by default. */
 export const briefly = ({ timeoutMs = CALL_MS, signal }: WaitOptions = {}): WaitOptions => ({

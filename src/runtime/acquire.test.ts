@@ -38,6 +38,7 @@ describe('acquire', () => {
     ['monitor', { monitor: {} }],
     ['nodes', { nodes: 0 }],
     ['store', { store: 'ftp://x' }],
+    ['store', { store: 'file:absent/locks/report' }],
     ['store', { store: null }],
     ['store', { store: 5 }],
     ['store', { store: {} }],

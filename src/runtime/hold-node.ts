@@ -11,6 +11,7 @@ import type { ClusterStatus } from '../lease/operate/inspect.js';
 import type { StoreSession } from '../lease/session/store-session.js';
 import type { Settings } from '../settings/settings.js';
 import type { LeaseStore } from '../store/lease-store.js';
+import { refuseLock } from '../store/lock-url.js';
 import type { StoreUrl } from '../store/store-url.js';
 import { parseConnectString } from '../zookeeper/connect-string.js';
 import type { NodeMonitor } from './node-monitor.js';
@@ -110,6 +111,9 @@ export interface NodeEnd {
  */
 export async function holdNode(options: HoldOptions): Promise<HeldNode> {
   const { zookeeper, monitor, clock, signal, announcesService, provider = 'store' } = options;
+  // A lock's place is probed elsewhere.
+  if (provider === 'store' && options.nodeId === undefined && !options.probed)
+    refuseLock(typeof options.store === 'string' ? options.store : options.store.url);
   const { limited = (_what, limitMs, step) => withTimeout(clock, limitMs, step) } = options;
   let discoverer: Discoverer | undefined;
   let source: LeaseSource | undefined;

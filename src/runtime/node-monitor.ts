@@ -216,6 +216,7 @@ export class NodeMonitor {
 /** Why no node id may be used yet, if the event shows that. */
 function whyNotYet(event: LeaseEvent): string | undefined {
   if (event.type === 'waiting') return event.why ?? 'no node id is free: waiting';
+  if (event.type === 'testing-store') return 'the store is being tested, once';
   if (event.type === 'store-failed') return `the store failed: ${explain(event.error)}`;
   return event.type === 'acquired'
     ? `node id ${event.id} has been acquired, and is being announced`

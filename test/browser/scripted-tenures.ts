@@ -35,6 +35,6 @@ export function scriptedTenures(
           end,
         });
       }
-      return { id, tenures };
+      return { id, tenures, knownSince: tenures.at(-1)?.acquiredAt ?? null };
     });
 }

@@ -128,6 +128,7 @@ describe('the timeline', () => {
     server.history = () => [
       {
         id: 1,
+        knownSince: now - 600_000,
         tenures: [
           { version: 2, taskId: 'successor', acquiredAt: now - 5_000, endedAt: null, end: null },
           { ...past, end: 'expired' },
@@ -155,6 +156,7 @@ describe('the timeline', () => {
     server.history = (ids) =>
       [...ids].map((id) => ({
         id,
+        knownSince: null,
         tenures: [{ version: 5, taskId: 'task', acquiredAt: null, endedAt: null, end: null }],
       }));
     await server.start();

@@ -84,6 +84,14 @@ describe('the command line', () => {
       ['init', '--above-version', '3'],
       /--above-version is of use with --repair only/,
     ],
+    ...['init', 'scale 4', 'id'].map((line): [string, string[], RegExp] => {
+      const [name = '', ...rest] = line.split(' ');
+      return [
+        `${name} in the place of a lock`,
+        [name, '--store', 'file:absent/locks/report', ...rest],
+        /store: expected a store for node ids, whose path does not end in locks\/NAME: .*lock report, got "file:absent\/locks\/report"/,
+      ];
+    }),
     ['status with an unknown option', ['status', '--verbose'], /unknown option '--verbose'/],
     ['status with an option of another command', ['status', '--nodes', '3'], /unknown option '--nodes'/],
     [

@@ -233,7 +233,7 @@ describe('nodelease init --repair', () => {
 
   it('fails where there is no cluster', async () => {
     const { session, io } = scene();
-    await expect(repair(session, undefined, io)).rejects.toThrow(/there is no cluster/);
+    await expect(repair(session, undefined, io)).rejects.toThrow(/There is no cluster/);
   });
 });
 

@@ -14,6 +14,7 @@ import type { Settings } from '../../settings/settings.js';
 import { parseInteger } from '../../settings/values.js';
 import { repairShards } from '../../shards/repair-shards.js';
 import { SHARDS_KEY } from '../../shards/shard-map.js';
+import { refuseLock } from '../../store/lock-url.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
 import { answer, complain, say, sayJson } from '../kit/answer.js';
@@ -50,6 +51,7 @@ export function initCommand(call: Call<InitOptions>): Promise<number> {
   const allocated = onAllocated(call);
   if (allocated)
     return onZooKeeper(allocated, (zookeeper, signal) => makeFirstGroup(zookeeper, allocated, signal));
+  if (!repairs) refuseLock(settings.store.url);
   return onStore(call, (session) =>
     repairs ? repair(session, aboveVersion, io, options) : initialize(session, settings, io, options),
   );

@@ -6,6 +6,7 @@ import type { Lease } from '../../lease/model/lease.js';
 import { initializeCluster } from '../../lease/operate/initialize.js';
 import { scaleCluster } from '../../lease/operate/scale.js';
 import { StoreSession } from '../../lease/session/store-session.js';
+import { StoreError } from '../../store/lease-store.js';
 import { MemoryBucket } from '../../store/memory/memory-bucket.js';
 import { MemoryLeaseStore } from '../../store/memory/memory-lease-store.js';
 import { releaseId } from './release-command.js';
@@ -108,6 +109,29 @@ describe('nodelease release --force', () => {
     expect(await releaseId(session, 2, io)).toBe(0);
     expect(io.answer()).toBe('node id 2 is not held: it is vacant, nothing was changed\n');
     expect(bucket.list()).toEqual(before);
+  });
+
+  it('has patience with a store that is busy for a moment, and takes the id away once', async () => {
+    const { clock, bucket, session, io } = await scene();
+    await acquireLease({ store: session.store, clock, random: seededRandom(1), taskId: 'holder' });
+    let calls = 0;
+    // Each first one of three fails: the last write has been applied.
+    const busy = new MemoryLeaseStore(
+      {
+        clock,
+        intercept: async (call, apply) => {
+          calls += 1;
+          if (calls % 3 === 0) return apply();
+          if (call.operation === 'replace') apply();
+          throw new StoreError('slow down', { fault: 'unavailable', outcome: 'unknown' });
+        },
+      },
+      bucket,
+    );
+    const released = releaseId(new StoreSession(busy, clock, 1_000), 0, io, { json: true });
+    await clock.advance(20_000);
+    expect(await released).toBe(0);
+    expect(JSON.parse(io.answer())).toMatchObject({ evicted: true, taskId: 'holder', version: 2 });
   });
 
   it('says so where there is no cluster, or no lease object', async () => {

@@ -4,6 +4,7 @@ import { LeaseUnreadableError } from '../../lease/model/lease-codec.js';
 import { MAX_NODE_IDS } from '../../lease/model/lease-state.js';
 import { evictHolder } from '../../lease/operate/evict.js';
 import { readCluster } from '../../lease/session/cluster-store.js';
+import { whileStoreIsAway, whileStoreIsBusy } from '../../lease/session/store-retry.js';
 import type { StoreSession } from '../../lease/session/store-session.js';
 import { parseInteger } from '../../settings/values.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
@@ -68,14 +69,14 @@ export async function releaseId(
   const { url: store } = session.store;
   const report = notEvicted(id, store);
   const call = { options, io };
-  const cluster = await readCluster(session);
+  const cluster = await whileStoreIsBusy(io)(() => readCluster(session));
   if (cluster === undefined) {
     await refuseForeign(session, (await session.list()).objects);
     return show(call, report, `there is no cluster at ${store}: node id ${id} is not held`);
   }
   const { durationMs, graceMs, bootstrapped, size } = cluster.config;
   try {
-    const eviction = await evictHolder(session, id, cluster);
+    const eviction = await evictHolder(session, id, cluster, whileStoreIsAway(io));
     if (eviction.kind === 'evicted') {
       const { taskId, version } = eviction;
       const freeInMs = id < size ? durationMs + graceMs : null;

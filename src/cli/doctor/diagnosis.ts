@@ -2,6 +2,7 @@ import { leaseTiming } from '../../lease/model/lease-timing.js';
 import { damageOf } from '../../monitor/listed-cluster.js';
 import { clusterReport } from '../../monitor/status-report.js';
 import type { Interval, LeaseStore } from '../../store/lease-store.js';
+import { lockNameOf } from '../../store/lock-url.js';
 import type { ProbeReport } from '../../store/probe/probe-report.js';
 import { formatDuration, formatSetting } from '../terminal/text.js';
 import type { ClusterCheckup } from './cluster-checkup.js';
@@ -60,11 +61,15 @@ export function paceFindings(
 }
 
 /** The findings on the cluster, or on its absence. */
-export function clusterFindings(status: ClusterCheckup | undefined): Finding[] {
-  if (status === undefined)
-    return [
-      finding('cluster', 'ok', 'none yet: nodelease init creates one, and so does the first nodelease run'),
-    ];
+export function clusterFindings(status: ClusterCheckup | undefined, url: string): Finding[] {
+  if (status === undefined) {
+    const lock = lockNameOf(url);
+    const none =
+      lock === undefined
+        ? 'none yet: nodelease init creates one, and so does the first nodelease run'
+        : `none yet: no task has used lock ${lock}`;
+    return [finding('cluster', 'ok', none)];
+  }
   const { cluster, totals, foreign } = status;
   const held = totals.hints ? `about ${totals.held}` : `${totals.held}`;
   const settings = `duration ${formatSetting(cluster.durationMs)}, grace ${formatSetting(cluster.graceMs)}`;

@@ -109,7 +109,7 @@ export async function examine(
     try {
       facts.status = await whenNotBusy(() => checkUp(session, options));
       facts.cost = costReport(facts.status?.cluster, terms);
-      findings.push(...clusterFindings(facts.status));
+      findings.push(...clusterFindings(facts.status, store.url));
       const { cluster } = facts.status ?? {};
       const shards = cluster && (await whenNotBusy(() => readShards(session, cluster, { signal })));
       if (shards)

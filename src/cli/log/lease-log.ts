@@ -91,6 +91,14 @@ function leaseLine(event: LeaseEvent): Line {
       const { size, store } = event;
       return ['warn', `created a new cluster of ${pluralize(size, 'node id')} in ${store}`, { size, store }];
     }
+    case 'testing-store': {
+      const { store } = event;
+      return [
+        'info',
+        `testing the store, once: whether ${store} keeps its conditions, in some seconds`,
+        { store },
+      ];
+    }
     case 'damaged':
       return ['error', `${event.key} cannot be used: ${event.problem}`, { key: event.key }];
     case 'waiting': {

@@ -136,7 +136,7 @@ describe('nodelease scale', () => {
     const { session, io, bucket } = await scene(0);
     expect(await scale(session, options, io)).toBe(69);
     expect(io.complaints()).toBe(
-      'nodelease: there is no cluster at memory: yet: nodelease init --nodes 300 makes one\n',
+      'nodelease: There is no cluster at memory: yet: nodelease init --nodes 300 creates one, and so does the first nodelease run.\n',
     );
     expect(bucket.list().objects).toEqual([]);
   });

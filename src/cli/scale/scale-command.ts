@@ -6,6 +6,7 @@ import { readCluster } from '../../lease/session/cluster-store.js';
 import type { StoreSession } from '../../lease/session/store-session.js';
 import { environmentName, readSettings, type ZooKeeperSettings } from '../../settings/settings.js';
 import { duration, parseInteger } from '../../settings/values.js';
+import { nothingAt, refuseLock } from '../../store/lock-url.js';
 import { ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
 import { complain, say, sayJson } from '../kit/answer.js';
@@ -52,6 +53,8 @@ export function scaleCommand(call: Call<ScaleOptions>, text: string): Promise<nu
       'scale is about lease objects in a store: with the provider zookeeper node ids grow in number by themselves',
     );
   }
+  // One node id makes it a lock again.
+  if (target.size > 1) refuseLock(call.settings.store.url);
   return onStore(call, (session) =>
     scale(session, target, io, zookeeper && staticCheck(session, zookeeper, io)),
   );
@@ -202,7 +205,7 @@ function line(event: ScaleEvent): string {
 function reportScaled(outcome: ScaleOutcome, { size, json }: ScaleTarget, url: string, io: Io): number {
   switch (outcome.kind) {
     case 'no-cluster':
-      complain(io, `there is no cluster at ${url} yet: nodelease init --nodes ${size} makes one`);
+      complain(io, nothingAt(url, size));
       return ExitCode.storeUnusable;
     case 'not-adopted': {
       const { idWidth, holders } = outcome;

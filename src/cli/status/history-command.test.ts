@@ -7,6 +7,7 @@ import { showHistory } from './history-command.js';
 interface Report {
   readonly nodes: readonly {
     readonly id: number;
+    readonly knownSince: number | null;
     readonly tenures: readonly {
       readonly version: number;
       readonly taskId: string;
@@ -69,6 +70,19 @@ describe('nodelease history', () => {
       looks += 1;
     }
     expect(held).toBeGreaterThan(20);
+  });
+
+  it('says of each id from when on no tenure of it is missing', async () => {
+    const { history } = await scene();
+    for (const { tenures, knownSince } of await history()) {
+      const { version, acquiredAt } = tenures.at(-1) ?? {};
+      expect(knownSince).toBe(version === 1 ? 0 : acquiredAt);
+    }
+    const then = await history({ at: 5 });
+    expect(then).toHaveLength(5);
+    expect(then.flatMap(({ tenures }) => tenures)).toEqual([]);
+    // Not free, but forgotten.
+    expect(then.some(({ knownSince }) => knownSince !== null && knownSince > 5)).toBe(true);
   });
 
   it('is a table for people', async () => {

@@ -51,16 +51,20 @@ export async function showHistory(
   if (only !== undefined && only >= size)
     throw new ConfigError('node id', only, `a node id from 0 to ${size - 1}`);
   const all = scan.nodes.map(tenuresOf);
-  const nodes = all
-    .map(({ id, tenures }) => ({ id, tenures: tenures.filter((tenure) => covers(tenure, at)) }))
-    .filter(({ tenures }) => tenures.length > 0);
+  const nodes = all.map(({ id, tenures, knownSince }) => ({
+    ...{ id, knownSince },
+    tenures: tenures.filter((tenure) => covers(tenure, at)),
+  }));
   const rows = nodes.flatMap(({ id, tenures }) => tenures.map((tenure) => rowOf(id, tenure)));
   // What was before the oldest known tenure has been forgotten.
-  const lost = all.flatMap(({ id, tenures }) => {
-    const { version = 1, acquiredAt = null } = tenures.at(-1) ?? {};
-    const isForgotten = at !== undefined && version > 1 && at < (acquiredAt ?? 0);
-    const known = `what is known begins at ${shown(acquiredAt)}, version ${version}`;
-    return isForgotten ? [`node id ${id}: earlier tenures are forgotten; ${known}`] : [];
+  const lost = all.flatMap(({ id, tenures, knownSince }) => {
+    if (at === undefined || (knownSince !== null && at >= knownSince)) return [];
+    const known = `what is known begins at ${shown(knownSince)}, version ${tenures.at(-1)?.version}`;
+    return [
+      knownSince === null
+        ? `node id ${id}: its tenures until then are not known`
+        : `node id ${id}: earlier tenures are forgotten; ${known}`,
+    ];
   });
   const none = `no tenure is known${at === undefined ? '' : ` at ${shown(at)}`}`;
   return answer(call, {

@@ -192,6 +192,15 @@ describe('nodelease status', () => {
     });
   });
 
+  it('says that no task has used a lock yet, and nothing of init', async () => {
+    const { io, session } = await scene({ nodes: 0 });
+    Object.assign(session.store, { url: 's3://bucket/locks/report' });
+    expect(await showStatus(session, once, io)).toBe(69);
+    expect(io.answer()).toBe(
+      'No task has used lock report yet: there is nothing at s3://bucket/locks/report.\n',
+    );
+  });
+
   it('says that there is no cluster yet and how to get one, and ends with 69', async () => {
     const { session, io } = await scene({ nodes: 0 });
     expect(await showStatus(session, once, io)).toBe(69);

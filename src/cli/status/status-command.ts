@@ -10,6 +10,7 @@ import { DiscoveryComparison } from '../../monitor/discovery/discovery-compariso
 import { statusReport } from '../../monitor/status-report.js';
 import { parseInteger } from '../../settings/values.js';
 import { readShards, type ShardsReading, shardCounts } from '../../shards/read-shards.js';
+import { nothingAt } from '../../store/lock-url.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
 import { complain, sayJson, sayLines } from '../kit/answer.js';
@@ -135,8 +136,10 @@ function storeReader(
       report: () => ({ ...statusReport(url, status, discovery), ...shardsReport(shards) }),
       lines: (screen, maxLines) => {
         if (status !== undefined) return statusTable(status, { screen, maxLines, discovery, shards });
-        const none = `There is no cluster at ${url} yet: nodelease init creates one, and so does the first nodelease run.`;
-        return [printable(none), ...(discovery === undefined ? [] : [discoverySummary(discovery, screen)])];
+        return [
+          printable(nothingAt(url)),
+          ...(discovery === undefined ? [] : [discoverySummary(discovery, screen)]),
+        ];
       },
     };
   };

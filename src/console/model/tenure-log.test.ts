@@ -23,7 +23,7 @@ function scene(history: (id: number) => readonly WireTenure[] = () => []) {
   const see = (nodes: readonly SeenNode[], at: number) =>
     log.see(nodes, at, async (ids): Promise<WireHistory> => {
       asked.push(ids);
-      return { nodes: ids.map((id) => ({ id, tenures: answer.history(id) })) };
+      return { nodes: ids.map((id) => ({ id, tenures: answer.history(id), knownSince: null })) };
     });
   return { log, see, asked, answer };
 }

@@ -17,6 +17,8 @@ const GAP_MS = 10_000;
  */
 export class TenureLog {
   lanes: ReadonlyMap<number, Lane> = new Map();
+  /** From when on the tenures of an id are all known, in store time; null where nothing is known. */
+  readonly knownSince = new Map<number, number | null>();
   #seenAt = 0;
   /** The ids as they were shown when their histories were read. */
   #read = new WeakSet<WireNode>();
@@ -42,7 +44,10 @@ export class TenureLog {
     if (!answer?.nodes) return;
     for (const { shown } of unread) this.#read.add(shown);
     const lanes = new Map(this.lanes);
-    for (const { id, tenures } of answer.nodes) lanes.set(id, merged(lanes.get(id), tenures, at));
+    for (const { id, tenures, knownSince } of answer.nodes) {
+      lanes.set(id, merged(lanes.get(id), tenures, at));
+      this.knownSince.set(id, knownSince);
+    }
     this.lanes = lanes;
   }
 }

@@ -26,6 +26,17 @@ describe('a lane', () => {
     expect(laneParts([tenure(100, 200, 'retired')], 500).at(-1)?.kind).toBe('free');
   });
 
+  it('tells a free id from one whose earlier tenures are forgotten', () => {
+    const firstKind = (lane: Parameters<typeof laneParts>[0], knownSince: number | null) =>
+      laneParts(lane, 500, knownSince)[0]?.kind;
+    expect([0, 100, null].map((since) => firstKind([tenure(100, null)], since))).toEqual([
+      'free',
+      'no known tenure',
+      'no known tenure',
+    ]);
+    expect([0, null].map((since) => firstKind([], since))).toEqual(['free', 'no known tenure']);
+  });
+
   it('marks a tenure that was taken over, not one after a release', () => {
     const marked = (end: WireTenure['end']) =>
       laneParts([tenure(100, 200, end), tenure(250, null)], 500).filter(({ isTakeOver }) => isTakeOver);

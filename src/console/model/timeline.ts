@@ -22,8 +22,11 @@ const PARTS = 60;
 /** A moment with its date. */
 export const timeText = (at: number) => new Date(at).toLocaleString('sv');
 
-/** The parts of all time until now: tenures, and the times between them. */
-export function laneParts(lane: Lane, now: number): Part[] {
+/**
+ * The parts of all time until now: tenures, and the times between them.
+ * @param knownSince as of `TenureLog`
+ */
+export function laneParts(lane: Lane, now: number, knownSince: number | null = null): Part[] {
   const parts: Part[] = [];
   const add = (kind: string, to: number, tenure?: WireTenure, isTakeOver = false) => {
     const from = parts.at(-1)?.to ?? 0;
@@ -39,13 +42,14 @@ export function laneParts(lane: Lane, now: number): Part[] {
         .join(', ');
     if (to > from) parts.push({ from, to, kind, share: kind === 'free' ? 0 : 1, text, tenure, isTakeOver });
   };
+  const before = (end: number) => (knownSince !== null && knownSince < end ? 'free' : 'no known tenure');
   for (const [index, tenure] of lane.entries()) {
     const { acquiredAt, endedAt, end } = tenure;
-    add(index > 0 ? 'free' : 'no known tenure', acquiredAt ?? now);
+    add(index > 0 ? 'free' : before(acquiredAt ?? now), acquiredAt ?? now);
     const kind = endedAt === null ? 'held' : (end ?? 'end not seen');
     add(kind, endedAt ?? now, tenure, lane[index - 1]?.end === 'expired');
   }
-  add(lane.length > 0 ? 'free' : 'no known tenure', now);
+  add(lane.length > 0 ? 'free' : before(now), now);
   return parts;
 }
 

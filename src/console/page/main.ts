@@ -117,6 +117,7 @@ class Console {
     const events = eventList(model, this.#eventFilter, this.#filterEvents);
     const time = {
       lanes: this.#log.lanes,
+      knownSince: this.#log.knownSince,
       nodes,
       filter: frame.filter,
       selected: seen?.node.id,
@@ -209,7 +210,7 @@ class Console {
 function emptyText({ cluster, store, isKnown }: ClusterModel): string {
   if (!isKnown) return 'Connecting …';
   if (cluster === null || store.state === 'unknown') return 'The leases have not been read yet.';
-  return `There is no cluster at ${cluster.store ?? 'this store'} yet. The first task creates it, or: nodelease init --nodes N`;
+  return `There is no cluster at ${cluster.store ?? 'this store'} yet. The first task creates it.`;
 }
 
 new Console().start();

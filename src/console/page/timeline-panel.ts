@@ -15,6 +15,7 @@ const SPANS = [1 / 12, 1 / 4, 1, 6, 24, 168].map((hours) => hours * HOUR_MS);
 
 interface TimelineProps {
   readonly lanes: ReadonlyMap<number, Lane>;
+  readonly knownSince: ReadonlyMap<number, number | null>;
   readonly nodes: readonly NodeNow[];
   readonly filter: string;
   readonly selected: number | undefined;
@@ -32,7 +33,7 @@ interface Row {
 }
 
 /** Who held which id when: a lane for each id, or for hundreds of them. */
-export function Timeline({ lanes, nodes, filter, selected, now }: TimelineProps) {
+export function Timeline({ lanes, knownSince, nodes, filter, selected, now }: TimelineProps) {
   const [spanMs, setSpan] = useState(HOUR_MS);
   /** The end of the shown time, which moves with the time until then. */
   const [end, setEnd] = useState(Number.POSITIVE_INFINITY);
@@ -46,7 +47,8 @@ export function Timeline({ lanes, nodes, filter, selected, now }: TimelineProps)
   const own = found.length > MAX_LANES ? found.filter(({ node }) => node.id === selected) : found;
   const ownRows = own.map((each): Row => {
     const lane = laneOf(each);
-    return { name: `id ${each.node.id}`, id: each.node.id, parts: () => laneParts(lane, now), on: [lane] };
+    const { id } = each.node;
+    return { name: `id ${id}`, id, parts: () => laneParts(lane, now, knownSince.get(id)), on: [lane] };
   });
   const size = 100 * Math.ceil(nodes.length / 2_000);
   const groups = Map.groupBy(nodes.length > MAX_LANES ? nodes : [], ({ node }) => Math.floor(node.id / size));

@@ -24,8 +24,8 @@ export interface AcquireFromZooKeeperOptions extends ClaimOptions {
 }
 
 /**
- * How long ZooKeeper may stay silent before the first session, in milliseconds: a wrong address should be
- * known soon.
+ * How long ZooKeeper may stay silent before the first session, in milliseconds, unless the caller waits longer
+ * for an id: a wrong address should be known soon.
  */
 const FIRST_CONTACT_MS = 8_000;
 
@@ -87,8 +87,10 @@ async function acquire(
 async function allocate(options: AcquireFromZooKeeperOptions, emit: LeaseListener) {
   const { zookeeper, clock, signal, acquireTimeoutMs = Number.POSITIVE_INFINITY } = options;
   const until = clock.monotonic() + acquireTimeoutMs;
+  const isLimited = Number.isFinite(acquireTimeoutMs);
   let session: BoundSession | undefined;
-  for (let waitMs = FIRST_CONTACT_MS; ; waitMs = until - clock.monotonic()) {
+  let waitMs = isLimited ? Math.max(FIRST_CONTACT_MS, acquireTimeoutMs) : FIRST_CONTACT_MS;
+  for (; ; waitMs = until - clock.monotonic()) {
     const { sessionId, timeoutMs } = await zookeeper.whenConnected({ timeoutMs: waitMs, signal });
     session = new BoundSession(zookeeper, sessionId, session?.requests);
     try {

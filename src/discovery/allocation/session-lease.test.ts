@@ -49,6 +49,22 @@ async function held() {
   return { ...setUp, lease, beatAt };
 }
 
+it.each([
+  [undefined, 8_000],
+  [0, 8_000],
+  [60_000, 60_000],
+])('with %s ms to wait for an id, the first session is waited for %i ms', async (acquireTimeoutMs, waits) => {
+  const asked: unknown[] = [];
+  const { pending } = await hold({ acquireTimeoutMs }, (zookeeper) => {
+    zookeeper.whenConnected = async (call?: { timeoutMs?: number }) => {
+      asked.push(call?.timeoutMs);
+      throw fails('timeout', 'not-applied');
+    };
+  });
+  await expect(pending).rejects.toMatchObject({ fault: 'timeout' });
+  expect(asked).toEqual([waits]);
+});
+
 describe('an id that is held by a session', () => {
   it('is probed by a heartbeat every sixth of the time-out that changes no data, and each moves the deadline', async () => {
     const { clock, events, lease, zookeeper } = await held();

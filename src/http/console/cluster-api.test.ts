@@ -69,7 +69,7 @@ class ScriptedView implements ClusterView {
   }
 
   tenures(ids: ReadonlySet<number>): readonly NodeTenures[] {
-    return [...ids].map((id) => ({ id, tenures: [] }));
+    return [...ids].map((id) => ({ id, tenures: [], knownSince: 0 }));
   }
 
   follow(listener: () => void): () => void {
@@ -285,8 +285,8 @@ describe('/api/history', () => {
     expect(response.headers.get('cache-control')).toBe('no-store');
     expect(await response.json()).toEqual({
       nodes: [
-        { id: 3, tenures: [] },
-        { id: 17, tenures: [] },
+        { id: 3, tenures: [], knownSince: 0 },
+        { id: 17, tenures: [], knownSince: 0 },
       ],
     });
   });

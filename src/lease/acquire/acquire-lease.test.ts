@@ -3,7 +3,11 @@ import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.
 import { AcquireTimeoutError, ConfigError } from '../../base/errors.js';
 import { StoreError } from '../../store/lease-store.js';
 import { MemoryBucket } from '../../store/memory/memory-bucket.js';
-import { type MemoryIntercept, MemoryLeaseStore } from '../../store/memory/memory-lease-store.js';
+import {
+  type MemoryCall,
+  type MemoryIntercept,
+  MemoryLeaseStore,
+} from '../../store/memory/memory-lease-store.js';
 import { encodeCluster, newCluster } from '../model/cluster-config.js';
 import type { Lease, LeaseEvent } from '../model/lease.js';
 import { acquireLease } from './acquire-lease.js';
@@ -435,6 +439,65 @@ describe('acquiring', () => {
     await clock.advance(65_000);
     await expect(waiting.lease).rejects.toMatchObject({ code: 'STORE_UNUSABLE' });
     expect(writes).toBeLessThan(70);
+  });
+
+  describe('without waiting for holders', () => {
+    const BUSY = new StoreError('answered HTTP 503', { fault: 'unavailable', outcome: 'unknown' });
+    const REFUSED = new StoreError('not now', { fault: 'unavailable', outcome: 'not-applied' });
+    /** A task on a cluster with a free id, whose requests fail at first or for ever. */
+    async function tried(fails: (call: MemoryCall, nth: number) => unknown, remote = true) {
+      const { start, bucket, clock } = cluster({ nodes: 1 });
+      await (await start().lease).release();
+      await clock.advance(5_000);
+      const nths = new Map<string, number>();
+      const intercept: MemoryIntercept = async (call, apply) => {
+        const name = JSON.stringify([call.operation, 'key' in call && call.key]);
+        const nth = (nths.get(name) ?? 0) + 1;
+        nths.set(name, nth);
+        const failure = fails(call, nth);
+        if (failure === 'after') apply();
+        if (failure) throw failure === 'after' ? BUSY : failure;
+        return apply();
+      };
+      const store = new MemoryLeaseStore({ clock, remote, intercept }, bucket);
+      const begun = clock.monotonic();
+      const { lease } = start({ store, acquireTimeoutMs: 0 });
+      const ended = lease.then(
+        ({ id }) => `id ${id}`,
+        ({ code }) => code,
+      );
+      let outcome: string | undefined;
+      let tookMs = 0;
+      void ended.then((value) => {
+        outcome = value;
+        tookMs = clock.monotonic() - begun;
+      });
+      for (let step = 0; step < 300 && outcome === undefined; step += 1) await clock.advance(100);
+      return { outcome, tookMs };
+    }
+    const isWrite = ({ operation }: MemoryCall) => operation === 'create' || operation === 'replace';
+
+    it.each<[string, (call: MemoryCall, nth: number) => unknown]>([
+      ['each first request is answered 503', (_, nth) => nth === 1 && BUSY],
+      ['each first write is answered 503, and applied', (call, nth) => isWrite(call) && nth === 1 && 'after'],
+      ['nine writes in a row are refused', (call, nth) => isWrite(call) && nth <= 9 && REFUSED],
+      ['three reads in a row are answered 503', (call, nth) => !isWrite(call) && nth <= 3 && BUSY],
+    ])('an id is acquired although %s', async (_, fails) => {
+      expect((await tried(fails)).outcome).toBe('id 0');
+    });
+
+    it.each<[string, (call: MemoryCall, nth: number) => unknown]>([
+      ['takes no writes', (call) => isWrite(call) && BUSY],
+      ['takes no writes, and gives no reads', (call) => call.operation !== 'list' && BUSY],
+      ['gives no reads', (call) => call.operation === 'read' && BUSY],
+      ['applies a write, and fails then', (call, nth) => isWrite(call) && (nth === 1 ? 'after' : BUSY)],
+      ['gives no reads after a write', (call, nth) => (isWrite(call) ? 'after' : nth > 1 && BUSY)],
+    ])('a store that %s is the failure after some seconds, and no holder', async (_, fails) => {
+      const { outcome, tookMs } = await tried(fails);
+      expect(outcome).toBe('STORE_UNUSABLE');
+      expect(tookMs).toBeGreaterThan(4_000);
+      expect(tookMs).toBeLessThan(25_000);
+    });
   });
 
   it('stops waiting when its signal aborts', async () => {

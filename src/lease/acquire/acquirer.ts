@@ -158,7 +158,7 @@ export class Acquirer {
    */
   async #pauseAfterLoss(scan: CandidateScan): Promise<void> {
     const { session, clock, signal, until } = this.options;
-    if (clock.monotonic() >= until) this.#lateRounds += 1;
+    if (clock.monotonic() >= until && !this.#claimant.isFailing) this.#lateRounds += 1;
     if (this.#lateRounds > LATE_ROUNDS) throw new AcquireTimeoutError(this.#timeoutText(scan));
     const sleepMs = Math.min(
       this.#choice.pauseAfterLossMs(session.requestMs ?? 0),

@@ -17,7 +17,7 @@ import {
 import { leaseTiming } from '../model/lease-timing.js';
 import type { StickySettings } from '../model/sticky.js';
 import type { StoredCluster } from '../session/cluster-store.js';
-import { isStoreAway, whileStoreIsAway } from '../session/store-retry.js';
+import { isStoreAway, STORE_AWAY_MS, whileStoreIsAway } from '../session/store-retry.js';
 import type { StoreSession } from '../session/store-session.js';
 
 /** The context that the parts of acquiring share. */
@@ -30,9 +30,9 @@ export interface AcquireContext extends Omit<StickySettings, 'sticky'> {
   readonly sticky?: string | undefined;
   readonly emit: LeaseListener;
   readonly signal?: AbortSignal | undefined;
-  /** When to stop trying, on the monotonic clock. */
+  /** When to stop waiting for holders, on the monotonic clock. */
   readonly until: number;
-  /** While the store is away, until then. */
+  /** While the store is away, until then, and for some seconds in any case. */
   readonly retry: Retry;
 }
 
@@ -56,6 +56,8 @@ export class Claimant {
   /** The conditions for which this store has refused a write that did not meet them. */
   readonly #refusalSeen = { 'If-None-Match': false, 'If-Match': false };
   #failedWrites = 0;
+  /** Until when failed writes in a row are tried again, on the monotonic clock. */
+  #failingUntil: number | undefined;
 
   constructor(private readonly options: AcquireContext) {}
 
@@ -96,6 +98,11 @@ export class Claimant {
     return { id, held, etag: applied, sentAt, expiresAfterMs, stampedUntil, previous: former };
   }
 
+  /** Whether the last write failed and may be tried again: then no race was lost. */
+  get isFailing(): boolean {
+    return this.options.clock.monotonic() < (this.#failingUntil ?? 0);
+  }
+
   /** Notes that the store refused a write whose condition did not hold. The condition is not tested again. */
   noteRefusal(header: 'If-None-Match' | 'If-Match'): void {
     this.#refusalSeen[header] = true;
@@ -123,6 +130,8 @@ export class Claimant {
     try {
       const result = await this.options.session.write(key, object, etag, { expiresAfterMs });
       this.#note(result, etag);
+      this.#failedWrites = 0;
+      this.#failingUntil = undefined;
       return result.status === 'written' ? result.etag : undefined;
     } catch (error) {
       if (!(error instanceof StoreError && error.transient)) throw error;
@@ -139,7 +148,8 @@ export class Claimant {
       const seen = await this.#toTheEnd(() => session.read(key), stopAt);
       const state = seen && nativeCodec.decode(seen.body, seen.metadata);
       return state?.kind === 'held' && state.nonce === held.nonce ? seen?.etag : undefined;
-    } catch {
+    } catch (error) {
+      this.#throwIfLate(error);
       return undefined;
     }
   }
@@ -147,7 +157,9 @@ export class Claimant {
   /** Pauses before the next scan, for a store that lists but does not write. */
   async #pauseAfter(error: StoreError): Promise<void> {
     const { clock, random, emit, signal, until } = this.options;
-    if (clock.monotonic() >= until) throw error;
+    const now = clock.monotonic();
+    this.#failingUntil ??= Math.max(until, now + STORE_AWAY_MS);
+    if (now >= this.#failingUntil) throw error;
     this.#failedWrites += 1;
     const sleepMs = backoffMs(SERVER_AWAY, this.#failedWrites, random);
     emit({ type: 'store-failed', error, sleepMs });
@@ -174,8 +186,9 @@ export class Claimant {
       try {
         result = await this.#toTheEnd(() => session.write(key, object, condition), stopAt);
       } catch (error) {
-        if (error instanceof StoreError && error.transient) return false;
-        throw error;
+        if (!isStoreAway(error)) throw error;
+        this.#throwIfLate(error);
+        return false;
       }
       this.#note(result, condition);
       if (result.status === 'conflict') continue;
@@ -192,10 +205,20 @@ export class Claimant {
       this.#refusalSeen[etag === undefined ? 'If-None-Match' : 'If-Match'] = true;
   }
 
+  /**
+   * Throws a failure of the store that has been retried, if no time is left for another attempt: the next scan
+   * would show the own write as another task's.
+   */
+  #throwIfLate(error: unknown): void {
+    const { clock, until } = this.options;
+    if (isStoreAway(error) && clock.monotonic() >= until) throw error;
+  }
+
   /** Retries a call while the store is away, until the lease would be of no use or the signal has aborted. */
   #toTheEnd<T>(call: () => Promise<T>, stopAt: number): Promise<T> {
-    const { clock, random, emit, signal, until } = this.options;
-    const options = { clock, random, emit, until: Math.min(stopAt, until) };
+    const { clock, random, emit, signal, until: limit } = this.options;
+    const until = Math.min(stopAt, Math.max(limit, clock.monotonic() + STORE_AWAY_MS));
+    const options = { clock, random, emit, until, timeoutMs: 0 };
     return whileStoreIsAway(options, (error) => isStoreAway(error) && !signal?.aborted)(call);
   }
 }

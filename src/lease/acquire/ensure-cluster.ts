@@ -30,8 +30,8 @@ export interface EnsureClusterOptions {
   /** The complete listing, if it shows no settings: they are then created without a read first. */
   readonly listing?: readonly ListedObject[] | undefined;
   /**
-   * Time limit on the monotonic clock: for another task's probe, which gets a few seconds in any case, and
-   * for retries while the store is away. @default as long as that task needs, and ten seconds for a request
+   * Time limit on the monotonic clock: for another task's probe, and for retries while the store is away. Both
+   * get some seconds in any case. @default as long as that task needs, and ten seconds for a request
    */
   readonly until?: number;
   /**
@@ -124,13 +124,12 @@ export async function ensureCluster(options: EnsureClusterOptions): Promise<Ensu
  * throws if there is none.
  */
 async function afterRefusal(options: EnsureClusterOptions, refusals: number): Promise<void> {
-  const { session, clock, random, signal, until = Number.POSITIVE_INFINITY } = options;
+  const { session, clock, random, signal } = options;
   const what = `${session.store.url}: the store refuses to create cluster.json, as if it were there, and shows none`;
   if (refusals === MAX_REFUSALS) {
     await passProbe(options);
     throw new StoreUnusableError(`${what}; other objects are created as they should be`);
   }
-  if (clock.monotonic() >= until) throw new StoreUnusableError(what);
   await clock.sleep(backoffMs(SERVER_AWAY, refusals, random), signal);
 }
 
@@ -208,6 +207,7 @@ function refusedBefore({ store }: StoreSession, reason: string): StoreUnusableEr
 async function passProbe(options: EnsureClusterOptions, cluster?: StoredCluster): Promise<void> {
   const { session, clock, random, signal, until, thorough, emit } = options;
   const { store } = session;
+  emit?.({ type: 'testing-store', store: store.url });
   const report = await probeStore(store, {
     clock,
     random,

@@ -167,6 +167,11 @@ export type LeaseEvent =
    * URL.
    */
   | { readonly type: 'cluster-created'; readonly size: number; readonly store: string }
+  /**
+   * No task has tested yet whether the store keeps its conditions: this one does, once for all tasks. It takes
+   * hundreds of requests.
+   */
+  | { readonly type: 'testing-store'; readonly store: string }
   /** An object that cannot be used: absent after bootstrap, or unreadable. Reported once each. */
   | { readonly type: 'damaged'; readonly key: string; readonly problem: string }
   /** No id is free, or a free id may not be taken yet; `why` is the reason. The next scan is in `sleepMs`. */

@@ -1,4 +1,5 @@
 import { ConfigError } from '../../base/errors.js';
+import type { Retry } from '../../base/retry.js';
 import { nativeCodec } from '../model/lease-codec.js';
 import {
   availability,
@@ -17,7 +18,7 @@ export type Eviction =
   /** No task held the id: nothing was written. */
   | { readonly kind: 'not-held'; readonly state: 'vacant' | 'released' | 'retired' | 'absent' };
 
-/** Maximum number of attempts: a holder renews a few times a duration. */
+/** Maximum number of conflicts: a holder renews a few times a duration. */
 const ATTEMPTS = 10;
 
 /**
@@ -26,6 +27,7 @@ const ATTEMPTS = 10;
  * protect the data.
  *
  * @param known the cluster's settings, if they have just been read
+ * @param retry for failures of the store that may pass
  * @throws {ConfigError} when there is no such id
  * @throws {LeaseUnreadableError} when the object is damaged
  * @throws {StoreError}
@@ -34,6 +36,7 @@ export async function evictHolder(
   session: StoreSession,
   nodeId: number,
   known?: StoredCluster,
+  retry: Retry = (attempt) => attempt({}, 1),
 ): Promise<Eviction> {
   const cluster = known ?? (await readCluster(session));
   // An id that the cluster has given up may still be held.
@@ -41,7 +44,7 @@ export async function evictHolder(
   if (nodeId >= peak) throw new ConfigError('node id', nodeId, `a node id from 0 to ${peak - 1}`);
   const key = leaseKey(nodeId);
   let written: { state: ReleasedLease; taskId: string } | undefined;
-  for (let attempt = 1; ; attempt += 1) {
+  const attempt = async (): Promise<Eviction | undefined> => {
     const object = await session.read(key);
     if (object === undefined) return { kind: 'not-held', state: 'absent' };
     const stored = nativeCodec.decode(object.body, object.metadata);
@@ -55,17 +58,14 @@ export async function evictHolder(
       cluster !== undefined && availability(state, object.age, cluster.config.graceMs).kind === 'free';
     const tombstone = evicted(state, expired, ['evicted', session.storeNow().min]);
     written = { state: tombstone, taskId: state.taskId };
-    try {
-      const result = await session.write(key, nativeCodec.encode(written.state), object.etag);
-      if (result.status === 'written')
-        return { kind: 'evicted', taskId: state.taskId, version: written.state.version };
-    } catch (error) {
-      if (attempt === ATTEMPTS) throw error;
-      continue;
-    }
-    if (attempt === ATTEMPTS)
-      throw new Error(
-        `${session.store.url}: ${key} changes too often to be released: tried ${ATTEMPTS} times`,
-      );
+    const result = await session.write(key, nativeCodec.encode(tombstone), object.etag);
+    return result.status === 'written'
+      ? { kind: 'evicted', taskId: state.taskId, version: tombstone.version }
+      : undefined;
+  };
+  for (let conflicts = 0; conflicts < ATTEMPTS; conflicts += 1) {
+    const eviction = await retry(attempt);
+    if (eviction !== undefined) return eviction;
   }
+  throw new Error(`${session.store.url}: ${key} changes too often to be released: tried ${ATTEMPTS} times`);
 }

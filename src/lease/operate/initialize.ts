@@ -2,6 +2,7 @@ import type { Clock } from '../../base/clock.js';
 import { concurrently } from '../../base/concurrently.js';
 import { explain, StoreUnusableError } from '../../base/errors.js';
 import type { Interval } from '../../store/lease-store.js';
+import { nothingAt } from '../../store/lock-url.js';
 import { createVacant, listAbsentIds } from '../acquire/bootstrap.js';
 import { type EnsureClusterOptions, ensureCluster } from '../acquire/ensure-cluster.js';
 import type { ClusterConfig } from '../model/cluster-config.js';
@@ -150,8 +151,7 @@ export async function repairCluster({
 }: RepairOptions): Promise<readonly Repair[]> {
   refuseCamunda(session, (await session.list()).objects);
   const cluster = await readCluster(session);
-  if (cluster === undefined)
-    throw new StoreUnusableError(`${session.store.url}: there is no cluster; \`nodelease init\` creates one`);
+  if (cluster === undefined) throw new StoreUnusableError(nothingAt(session.store.url));
   const { config } = cluster;
   const ids = Array.from({ length: config.peak }, (_, id) => id);
   // Noted one by one: keeping the known nodes of all leases would take memory by the square of their number.

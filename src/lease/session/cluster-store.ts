@@ -1,4 +1,5 @@
 import { StoreUnusableError } from '../../base/errors.js';
+import { StoreError } from '../../store/lease-store.js';
 import {
   CLUSTER_KEY,
   type ClusterConfig,
@@ -57,16 +58,26 @@ export async function readExistingCluster(session: StoreSession, call?: SessionC
 }
 
 /**
- * Creates `cluster.json`. Undefined if another task was first.
+ * Creates `cluster.json`. Undefined if another task was first. After an unknown outcome it is read back (rule
+ * 5); another task may have written the same, and then both have created it.
  *
  * @throws {ConfigError} when a setting is out of range
  * @throws {StoreError}
  */
-export function createCluster(
+export async function createCluster(
   session: StoreSession,
   wanted: WantedSettings,
 ): Promise<StoredCluster | undefined> {
-  return write(session, { ...newCluster(wanted), proven: wanted.probed === true || !session.store.remote });
+  const proven = wanted.probed === true || !session.store.remote;
+  const config = { ...newCluster(wanted), proven };
+  try {
+    return await write(session, config);
+  } catch (error) {
+    if (!(error instanceof StoreError && error.outcome === 'unknown')) throw error;
+    const found = await readCluster(session);
+    if (found?.body !== encodeCluster(config)) throw error;
+    return found;
+  }
 }
 
 /**

@@ -2,10 +2,10 @@ import { type Retry, type RetryOptions, type RetryPolicy, retrying } from '../..
 import { StoreError } from '../../store/lease-store.js';
 import type { LeaseListener } from '../model/lease.js';
 
-/** How long a store may be away before a command of an operator gives up, in milliseconds. */
-const STORE_AWAY_MS = 10_000;
+/** How long a store may be away, in milliseconds, where nothing says longer. */
+export const STORE_AWAY_MS = 10_000;
 
-/** Without `until`, a call is retried for ten seconds. */
+/** A call is retried for ten seconds, or longer if `until` says so: it bounds the wait for holders. */
 export interface StoreRetryOptions extends RetryOptions {
   /** Receives each failure that is followed by another attempt. */
   readonly emit?: LeaseListener | undefined;

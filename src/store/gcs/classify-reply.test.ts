@@ -22,7 +22,7 @@ describe('a refusal of Cloud Storage', () => {
   it.each([
     ['create', 412, 'conditionNotMet', 'conflict'],
     ['replace', 412, 'conditionNotMet', 'conflict'],
-    ['replace', 409, 'conflict', 'conflict'],
+    ['replace', 409, 'conflict', 'unavailable, unknown'],
     ['read', 404, 'notFound', 'absent'],
     ['discard', 404, 'notFound', 'absent'],
     [

@@ -21,7 +21,7 @@ export function classifyReply({ status, body }: HttpReply, request: StoreRequest
   const reason = textOf(first, 'reason') ?? '';
   const said = `HTTP ${status}${reason === '' ? '' : `, ${reason}`}${messageOf(error)}`;
   const conditional = operation === 'create' || operation === 'replace';
-  if (conditional && (status === 412 || status === 409)) return 'conflict';
+  if (conditional && status === 412) return 'conflict';
   if (status === 404 && (operation === 'read' || operation === 'discard')) return 'absent';
   if (status === 404) {
     // A gateway in front of the store says 404 as well.
@@ -32,6 +32,8 @@ export function classifyReply({ status, body }: HttpReply, request: StoreRequest
   if (
     status === 429 ||
     status === 408 ||
+    // A concurrent write was under way, and no condition was judged.
+    status === 409 ||
     (status >= 500 && status !== 501) ||
     /rateLimitExceeded$/i.test(reason)
   ) {

@@ -60,8 +60,8 @@ export interface ProbeSessionOptions {
   readonly random: RandomSource;
   readonly signal?: AbortSignal | undefined;
   /**
-   * Until when a store that is away is asked again, in milliseconds on the monotonic clock.
-   * @default ten seconds for each request
+   * Until when a store that is away is asked again, in milliseconds on the monotonic clock; ten seconds for
+   * each request in any case.
    */
   readonly until?: number | undefined;
   /** Called with each failure that is followed by another attempt. */
@@ -117,14 +117,19 @@ export class ProbeSession {
   }
 
   /**
-   * Creates an object to try something on, after a create of unknown outcome or a refusal under another key.
-   * Resolves to the object, or to the last refusal. @throws {@link StoreError} when the store gave no answer
+   * Creates an object to try something on, after a refusal under another key. Resolves to the object, or to
+   * the last refusal. @throws {@link StoreError} when the store gave no answer
    */
   establish(body: string): Promise<WrittenObject | Refusal> {
     return this.#untilTaken(async () => {
       const key = this.newKey();
       const before = this.clock.monotonic();
-      const write = await this.create(key, body);
+      let write = await this.create(key, body);
+      if (write.status === 'unsure') {
+        const object = await this.read(key);
+        const isApplied = object?.body === body;
+        write = isApplied ? { status: 'written', etag: object.etag } : await this.create(key, body);
+      }
       return write.status === 'written'
         ? { ...write, key, body, wroteBetween: [before, this.clock.monotonic()] }
         : write;

@@ -18,6 +18,23 @@ describe('the probe of a store that is not S3', () => {
     expect((await store.list()).objects).toEqual([]);
   });
 
+  it.each([false, true])(
+    'has patience with one that fails the first write of each key, which is applied: %s',
+    async (isApplied) => {
+      const seen = new Set<string>();
+      const store = new MemoryLeaseStore({
+        clock: systemClock,
+        intercept: async (call, apply) => {
+          if (!('key' in call) || !('body' in call) || seen.has(call.key)) return apply();
+          seen.add(call.key);
+          if (isApplied) apply();
+          throw new StoreError('slow down', { fault: 'unavailable', outcome: 'unknown' });
+        },
+      });
+      expect((await probeStore(store, quickly)).ok).toBe(true);
+    },
+  );
+
   it('names a broken condition in the words of stores, not of S3', async () => {
     const report = await probeStore(careless(new MemoryLeaseStore({ clock: systemClock })), quickly);
     expect(report.ok).toBe(false);

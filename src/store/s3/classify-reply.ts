@@ -36,7 +36,7 @@ export function classifyReply(
   const refused = (cause: string) => failed('rejected', 'not-applied', cause);
   const denied = (cause: string) => failed('denied', 'not-applied', `access denied (${cause}`);
   const conditional = operation === 'create' || operation === 'replace';
-  if (conditional && (status === 412 || status === 409)) return 'conflict';
+  if (conditional && (status === 412 || (status === 409 && !UNDECIDED.includes(code)))) return 'conflict';
   if (status === 404) {
     if (code === 'NoSuchBucket') throw failed('missing', 'not-applied', 'bucket does not exist');
     if (code === 'NoSuchKey' && operation === 'replace') return 'conflict';
@@ -72,11 +72,22 @@ export function classifyReply(
     throw denied(`${code || `HTTP ${status}`}${needs})${messageOf(error)}${hint ? `; ${hint}` : ''}`);
   }
   if (status === 501) throw failed('unsupported', 'not-applied', `not supported by this server (${said})`);
-  if (status >= 500 || status === 429 || status === 408 || code === 'RequestTimeout') {
+  if (status >= 500 || status === 429 || status === 408 || PASSING.includes(code)) {
     throw failed('unavailable', 'unknown', `answered HTTP ${status}${code === '' ? '' : ` (${said})`}`);
   }
   throw refused(`refused (${said})`);
 }
+
+/**
+ * True when a concurrent write was under way, and the server judged no condition. S3 asks to send such a
+ * request again: https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
+ */
+export function isUndecided(error: unknown, { status }: ObservedReply): boolean {
+  return status === 409 && UNDECIDED.includes(textOf(error, 'Code') ?? '');
+}
+
+const UNDECIDED = ['ConditionalRequestConflict', 'OperationAborted'];
+const PASSING = ['RequestTimeout', ...UNDECIDED];
 
 /**
  * True when the server refused the request for the time in its signature, and sent another time with the

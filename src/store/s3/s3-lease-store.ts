@@ -18,7 +18,13 @@ import {
 } from '../store-driver.js';
 import { givenUp, requestSignal, required, type StoreRequest, senseless } from '../store-request.js';
 import { below } from '../store-url.js';
-import { classifyReply, DIRECTORY_BUCKET, refusesCredentials, teachesTime } from './classify-reply.js';
+import {
+  classifyReply,
+  DIRECTORY_BUCKET,
+  isUndecided,
+  refusesCredentials,
+  teachesTime,
+} from './classify-reply.js';
 import { digestOf } from './digest.js';
 import { bucketInEndpoint, unusedProxy } from './endpoint.js';
 import { OBSERVER_PLACE, type ObservedReply, ReplyObserver } from './reply.js';
@@ -51,6 +57,9 @@ export interface S3LeaseStoreOptions extends ObjectStoreOptions {
   readonly client: S3Requests;
 }
 
+/** The pauses before a write is sent again that S3 did not judge, in milliseconds. */
+const UNDECIDED_PAUSES_MS: readonly number[] = [50, 100, 200];
+
 /** A command, as far as watching its reply goes. */
 interface Observable {
   readonly middlewareStack: {
@@ -66,7 +75,8 @@ type Answer<Output> = { readonly output: Output; readonly reply: ObservedReply }
  * `If-Match`. Every call makes one request and none that may have been applied is repeated; only a listing
  * makes one a page. A request that was refused for the time in its signature is made once more, by the
  * server's time: the clock of the host may be off by any amount. So is one whose credentials were refused,
- * where their source has others by now.
+ * where their source has others by now, and, some times, a write that S3 did not judge because of a concurrent
+ * one.
  */
 export class S3LeaseStore extends StoreDriver implements LeaseStore {
   constructor(private readonly options: S3LeaseStoreOptions) {
@@ -207,9 +217,17 @@ export class S3LeaseStore extends StoreDriver implements LeaseStore {
     let reply = new ReplyObserver(call.signal);
     // The SDK looks at the signal only once it has credentials, and not while it reads a body: this covers
     // the rest.
-    const attempt = () => {
+    const attempt = async (pausesMs = UNDECIDED_PAUSES_MS): Promise<Output> => {
       command.middlewareStack.add(reply.middleware, OBSERVER_PLACE);
-      return orAborted(send(call.signal), call.signal);
+      try {
+        return await orAborted(send(call.signal), call.signal);
+      } catch (error) {
+        const [pauseMs, ...others] = pausesMs;
+        if (pauseMs === undefined || !isUndecided(error, reply)) throw error;
+        reply = new ReplyObserver(call.signal);
+        await this.options.clock.sleep(pauseMs, call.signal);
+        return attempt(others);
+      }
     };
     try {
       signal?.throwIfAborted();

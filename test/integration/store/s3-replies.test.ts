@@ -93,8 +93,7 @@ describe('a write', () => {
 
   it.each([
     [412, 'PreconditionFailed'],
-    [409, 'ConditionalRequestConflict'],
-    [409, 'OperationAborted'],
+    [409, 'OfAnotherServer'],
   ])('that is answered %i %s is a conflict', async (status, code) => {
     for (const call of WRITES) {
       server.next({ status, code });
@@ -102,6 +101,20 @@ describe('a write', () => {
     }
     expect(server.requests).toHaveLength(2);
   });
+
+  it.each(['ConditionalRequestConflict', 'OperationAborted'])(
+    'that is answered 409 %s, since a concurrent one was under way, is sent again until it is judged',
+    async (code) => {
+      const busy = { status: 409, code };
+      server.next(busy, busy);
+      expect(await calls.create()).toMatchObject({ status: 'written' });
+      server.next(busy, busy);
+      expect(await calls.create()).toEqual({ status: 'conflict' });
+      expect(server.requests).toHaveLength(6);
+      server.next(busy, busy, busy, busy);
+      await expect(calls.replace()).rejects.toMatchObject({ fault: 'unavailable', outcome: 'unknown' });
+    },
+  );
 
   it('to an object that is gone is a conflict', async () => {
     expect(await store.replace('9.json', 'x', {}, etag)).toEqual({ status: 'conflict' });
