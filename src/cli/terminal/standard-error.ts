@@ -6,7 +6,7 @@ import type { NonBlockingWrite } from './non-blocking-write.js';
 /** What waits for the reader, in bytes: some thousand lines. */
 export const BUFFER_BYTES = 1 << 20;
 /** From one attempt to the next while there is no room, in milliseconds. */
-const PAUSE_MS = { min: 5, max: 250 };
+const PAUSE_MS = { min: 20, max: 250 };
 
 /**
  * The standard error of a command: logs and complaints. No call waits for the reader, since a lease depends on
