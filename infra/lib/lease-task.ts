@@ -110,8 +110,8 @@ function lessPower(task: FargateTaskDefinition, id: string, initProcessEnabled: 
 }
 
 /**
- * Non-blocking: with the default of older accounts a process that logs stands still while CloudWatch cannot
- * be reached, and its renewals with it. Lines that do not fit are dropped instead.
+ * Non-blocking: with the default of older accounts a program that logs stands still while CloudWatch cannot
+ * be reached. Lines that do not fit are dropped instead.
  */
 function logging(logGroup: ILogGroup) {
   return LogDrivers.awsLogs({

@@ -369,7 +369,7 @@ locals {
     readonlyRootFilesystem = true
     # nodelease is process 1: no init process is needed.
     linuxParameters = { capabilities = { drop = ["ALL"] }, initProcessEnabled = false }
-    # Non-blocking: a process that waits for its log driver does not renew.
+    # Non-blocking: a program that waits for its log driver stands still.
     logConfiguration = {
       logDriver = "awslogs"
       options = {

@@ -1,8 +1,9 @@
 import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, readdirSync, readFileSync } from 'node:fs';
+import { closeSync, readdirSync } from 'node:fs';
 import { Writable } from 'node:stream';
 import { codeOf } from '../../base/files.js';
+import { descriptorFlags } from '../terminal/non-blocking-write.js';
 import { SHELL } from './guard.js';
 import { type ProcessGroup, systemProcessGroup } from './process-group.js';
 
@@ -112,8 +113,7 @@ export function closeFiles(descriptors: readonly number[]): void {
 
 function isHandedDown(fd: number): boolean {
   try {
-    const flags = /^flags:\s*([0-7]+)$/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'utf8'))?.[1];
-    return flags !== undefined && (Number.parseInt(flags, 8) & CLOSE_ON_EXEC) === 0;
+    return (descriptorFlags(fd) & CLOSE_ON_EXEC) === 0;
   } catch {
     // The one by which the folder was read is gone.
     return false;

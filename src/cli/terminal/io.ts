@@ -32,8 +32,9 @@ export interface Io {
    * False when the reader has gone.
    */
   readonly taken: () => Promise<boolean>;
+  /** Logs and complaints. Never waits for the reader. */
   readonly stderr: (text: string) => void;
-  /** Gets the warnings of Node and the libraries, which would be printed otherwise. */
+  /** Gets the warnings of Node and the libraries, and what they print. */
   readonly onWarning: (listener: (warning: Error) => void) => void;
   /** Of the log on standard error. `plain` and `color`: for people, on a terminal. */
   readonly logFormat: 'json' | 'plain' | 'color';
