@@ -129,7 +129,7 @@ describe('a client', () => {
   it('without TLS says that a port may be one for TLS', async () => {
     await fails(
       { tls: undefined },
-      /^127\.0\.0\.1:\d+: the server closed the connection without a session: it may have no quorum, be read-only, or want TLS$/,
+      /^127\.0\.0\.1:\d+: the server closed the connection without a session: it may have no quorum, be read-only, allow .* \(maxClientCnxns\), or want TLS$/,
     );
   });
 
