@@ -247,8 +247,7 @@ describe('a reconcile loop', () => {
   it('reports each problem of one outage once, also where several take turns', async () => {
     const { zookeeper, seen, loop } = reconciling();
     await settled();
-    for (const problem of ['a', 'b', 'a', 'b'])
-      zookeeper.become({ status: 'connecting', problem });
+    for (const problem of ['a', 'b', 'a', 'b']) zookeeper.become({ status: 'connecting', problem });
     expect(loop.state).toMatchObject({ problem: 'no connection to zookeeper 127.0.0.1:2181: b' });
     zookeeper.become(connected(2));
     await settled();
