@@ -43,12 +43,12 @@ export type DiscoveredLease = Pick<
 
 /**
  * How long a start waits for ZooKeeper where it is required, in milliseconds: once for the session, once for
- * the tree.
+ * what is registered already, once for the tree.
  */
 const REQUIRED_TIMEOUT_MS = 10_000;
 /**
- * How long a start waits for the first attempt to connect, and then for what is registered already, in
- * milliseconds.
+ * How long any other start waits for the first attempt to connect, and then for what is registered already,
+ * in milliseconds.
  */
 const ASKED_TIMEOUT_MS = 1_000;
 
@@ -122,14 +122,15 @@ export class Discoverer {
   /** Of the service's instance. Undefined, too, where ZooKeeper cannot be asked at the moment. */
   async #refusalOf({ lease }: DiscoveredLease, signal?: AbortSignal) {
     const { zookeeper } = this;
-    const { announcement, clock, random } = this.options;
+    const { announcement, required, clock, random } = this.options;
+    const timeoutMs = required ? REQUIRED_TIMEOUT_MS : ASKED_TIMEOUT_MS;
     const instance = routingInstance(announcement, lease, { clock, random });
     if (instance === undefined) return undefined;
     const path = instancePath(announcement.basePath ?? DEFAULT_BASE_PATH, instance.name, instance.id);
-    await withTimeout(clock, ASKED_TIMEOUT_MS, this.#firstAttempt(), signal);
+    await withTimeout(clock, timeoutMs, this.#firstAttempt(), signal);
     if (zookeeper.state.status !== 'connected') return undefined;
     const data = encodeInstance(instance, jsonPayload);
-    const asked = refusalOf(zookeeper, { path, data }, { timeoutMs: ASKED_TIMEOUT_MS, signal });
+    const asked = refusalOf(zookeeper, { path, data }, { timeoutMs, signal });
     return asked.catch(() => signal?.throwIfAborted());
   }
 

@@ -326,9 +326,10 @@ describe('what cannot be announced', () => {
   it('is refused with 69 before the command starts, where the Spring application of the service could not read it', async () => {
     const spring = await readFile('test/fixtures/spring/registered.znode');
     await scene.reader.zookeeper.createWithParents('/services/orders/i-1', spring, 'persistent');
-    const given = [...scene.store.options, '--zookeeper', scene.connect, '--service', 'orders'];
+    // Else a start goes on without ZooKeeper where that is slow to answer.
+    const given = [...scene.store.options, '--zookeeper', scene.connect, '--zookeeper-required'];
     const refused = async (command: string, options: readonly string[]) => {
-      const run = runCli([command, ...given, ...options]);
+      const run = runCli([command, ...given, '--service', 'orders', ...options]);
       expect([command, (await run.exit).code]).toEqual([command, 69]);
       expect(run.stdout()).not.toContain('started');
       return run.stderr();
