@@ -37,8 +37,13 @@ export interface ServiceEntry {
   readonly instance: InstanceFacts | null;
   /** The payload as JSON; of what is no instance the data. At most 2,000 characters. */
   readonly text: string | null;
-  /** The session that it goes with, 16 hex digits; null for a persistent znode. */
+  /**
+   * The session that it goes with, 16 hex digits; null for a persistent znode. While the znode exists, the
+   * servers have not ended the session.
+   */
   readonly sessionId: string | null;
+  /** When its data were written last, by the servers' clock, ISO 8601; null where it has not been read. */
+  readonly changedAt: string | null;
   /**
    * The node in the discovery tree with the node id that it claims, or else with its own id as that of the
    * task; null where there is none.

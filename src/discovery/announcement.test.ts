@@ -1,7 +1,7 @@
 import type { NetworkInterfaceInfo } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { seededRandom, VirtualClock } from '../../test/support/virtual-clock.js';
-import { instanceUrl } from '../services/instance/uri-spec.js';
+import { instanceUrl, parseUriSpec } from '../services/instance/uri-spec.js';
 import { checkAnnouncement, hostAddress, routingEntries, routingInstance } from './announcement.js';
 
 const held = { id: 3, version: 8, taskId: 'task' };
@@ -51,6 +51,18 @@ describe('the instance of a node', () => {
       id: 'task',
       name: 'orders',
       metadata: { zone: 'a', weight: '5', tags: '["x"]', nodeId: '3', version: '8' },
+    });
+  });
+
+  it('has no payload unless one is asked for, and Spring’s uriSpec: every Java program but Dubbo can read that', () => {
+    const announced = { service: 'orders', address: 'host', port: 80 };
+    expect(routingInstance(announced, held, sources)).toMatchObject({
+      payload: undefined,
+      uriSpec: parseUriSpec('{scheme}://{address}:{port}'),
+    });
+    expect(routingInstance({ ...announced, payloadType: 'map' }, held, sources)).toMatchObject({
+      payload: { nodeId: 3, version: 8 },
+      uriSpec: undefined,
     });
   });
 

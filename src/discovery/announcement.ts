@@ -51,11 +51,11 @@ export interface Announcement {
   readonly sslPort?: number | undefined;
   /**
    * The payload of the instance for Curator's readers: an object that JSON can contain, of at most 64 KiB.
-   * `nodeId` and `version` are added, and must not be given; an `@class` must be one of Java's maps. @default
-   * only these
+   * `nodeId` and `version` are added, and must not be given; an `@class` must be one of Java's maps.
+   * @default only these with a `payloadType`; else no payload, so that Curator and Spring can read it
    */
   readonly payload?: Readonly<Record<string, unknown>> | undefined;
-  /** With `spring` all values become texts, and a port is required. @default 'map' */
+  /** With `spring` all values become texts, and a port is required. @default 'map' for a `payload` */
   readonly payloadType?: PayloadType | undefined;
   /**
    * How the URL of the instance is made: `{scheme}://{address}:{port}/orders`.
@@ -110,22 +110,25 @@ export function routingInstance(
   { id: nodeId, version, taskId }: Pick<Lease, 'id' | 'version' | 'taskId'>,
   sources: { readonly clock: Pick<Clock, 'now'>; readonly random: Pick<RandomSource, 'hex'> },
 ): ServiceInstance | undefined {
-  const {
-    service: name,
-    address = hostAddress(),
-    port,
-    sslPort,
-    payload = {},
-    payloadType = 'map',
-    uriSpec,
-  } = announcement;
+  const { service: name, address = hostAddress(), port, sslPort, uriSpec } = announcement;
   if (name === undefined) return undefined;
-  const fields = { ...checkPayload(payload, payloadType, 'payload'), nodeId, version };
-  const written =
-    payloadType === 'spring' ? springInstancePayload({ id: taskId, name, metadata: texts(fields) }) : fields;
+  const payload = writtenPayload(announcement, name, { nodeId, version, taskId });
   return renamed(FIELDS, () =>
-    newInstance<unknown>({ name, id: taskId, address, port, sslPort, payload: written, uriSpec }, sources),
+    newInstance<unknown>({ name, id: taskId, address, port, sslPort, payload, uriSpec }, sources),
   );
+}
+
+/** None by default: no class is readable for both Spring's applications and other Java programs. */
+function writtenPayload(
+  { payload, payloadType }: Announcement,
+  name: string,
+  { taskId, ...own }: { readonly nodeId: number; readonly version: number; readonly taskId: string },
+): unknown {
+  if (payload === undefined && payloadType === undefined) return undefined;
+  const fields = { ...checkPayload(payload ?? {}, payloadType ?? 'map', 'payload'), ...own };
+  return payloadType === 'spring'
+    ? springInstancePayload({ id: taskId, name, metadata: texts(fields) })
+    : fields;
 }
 
 /**

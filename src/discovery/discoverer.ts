@@ -1,3 +1,8 @@
+import { withTimeout } from '../base/abort.js';
+import { encodeInstance } from '../services/instance/instance-codec.js';
+import { jsonPayload } from '../services/instance/payload-codec.js';
+import { refusalOf } from '../services/present-instances.js';
+import { DEFAULT_BASE_PATH, instancePath } from '../services/service-path.js';
 import type { ConnectString } from '../zookeeper/connect-string.js';
 import {
   DISCOVERY_SESSION_TIMEOUT_MS,
@@ -5,7 +10,7 @@ import {
   type ZooKeeperClient,
   type ZooKeeperOptions,
 } from '../zookeeper/zookeeper-client.js';
-import { announcedFields } from './announcement.js';
+import { announcedFields, routingInstance } from './announcement.js';
 import { Discovery, type DiscoveryOptions } from './discovery.js';
 import { DEFAULT_READY_TIMEOUT_MS } from './readiness.js';
 
@@ -38,9 +43,14 @@ export type DiscoveredLease = Pick<
 
 /**
  * How long a start waits for ZooKeeper where it is required, in milliseconds: once for the session, once for
- * the tree.
+ * what is registered already, once for the tree.
  */
 const REQUIRED_TIMEOUT_MS = 10_000;
+/**
+ * How long any other start waits for the first attempt to connect, and then for what is registered already,
+ * in milliseconds.
+ */
+const ASKED_TIMEOUT_MS = 1_000;
 
 /**
  * Discovery from before there is a node id to its end: one session with ZooKeeper, and in it one
@@ -89,12 +99,15 @@ export class Discoverer {
    * Announces a held node id, and keeps it announced. Waits for the tree where ZooKeeper is required.
    *
    * @throws {ConfigError} when a name cannot be a znode's
-   * @throws {ZooKeeperError} `timeout`
+   * @throws {ZooKeeperError} `timeout`; `mixed-payloads` when the service would be unreadable for the program of
+   * a present instance. Nothing has been announced then
    * @throws {LeaseLostError} when the lease is lost meanwhile
    * @throws `signal.reason` as soon as `signal` aborts
    */
   async start(held: DiscoveredLease, signal?: AbortSignal): Promise<Discovery> {
     const { readyTimeoutMs = DEFAULT_READY_TIMEOUT_MS } = this.options;
+    const refusal = await this.#refusalOf(held, signal);
+    if (refusal) throw refusal;
     this.#discovery = new Discovery({ ...this.options, ...held, zookeeper: this.zookeeper, readyTimeoutMs });
     try {
       if (this.options.required) await this.#discovery.synced(REQUIRED_TIMEOUT_MS, signal);
@@ -104,6 +117,38 @@ export class Discoverer {
       throw error;
     }
     return this.#discovery;
+  }
+
+  /** Of the service's instance. Undefined, too, where ZooKeeper cannot be asked at the moment. */
+  async #refusalOf({ lease }: DiscoveredLease, signal?: AbortSignal) {
+    const { zookeeper } = this;
+    const { announcement, required, clock, random } = this.options;
+    const timeoutMs = required ? REQUIRED_TIMEOUT_MS : ASKED_TIMEOUT_MS;
+    const instance = routingInstance(announcement, lease, { clock, random });
+    if (instance === undefined) return undefined;
+    const path = instancePath(announcement.basePath ?? DEFAULT_BASE_PATH, instance.name, instance.id);
+    await withTimeout(clock, timeoutMs, this.#firstAttempt(), signal);
+    if (zookeeper.state.status !== 'connected') return undefined;
+    const data = encodeInstance(instance, jsonPayload);
+    const asked = refusalOf(zookeeper, { path, data }, { timeoutMs, signal });
+    return asked.catch(() => signal?.throwIfAborted());
+  }
+
+  /** Resolves once there is a connection, or the first attempt has failed. */
+  #firstAttempt(): Promise<void> {
+    const { zookeeper } = this;
+    return new Promise((resolve) => {
+      const isOver = () => {
+        const { state } = zookeeper;
+        return state.status !== 'connecting' || state.problem !== undefined;
+      };
+      const forget = zookeeper.onState(() => {
+        if (!isOver()) return;
+        forget();
+        resolve();
+      });
+      if (isOver()) resolve();
+    });
   }
 
   /** Takes the node out of the tree, except for an allocated node id itself. Never rejects. */

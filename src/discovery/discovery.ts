@@ -10,7 +10,7 @@ import type { RegistrationEvent } from '../services/registered-znode.js';
 import { ServiceDiscovery, type ServiceEvent } from '../services/service-discovery.js';
 import { type Reconciled, ReconcileLoop } from '../zookeeper/reconcile-loop.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
-import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
+import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { type Announcement, announcedFields, routingEntries, routingInstance } from './announcement.js';
 import { DiscoveryTree, type TreeEvent, type TreeState } from './discovery-tree.js';
 import { type IdWidth, watchIdWidth } from './id-width.js';
@@ -180,8 +180,10 @@ export class Discovery {
     if (this.#instance === undefined) return;
     this.services.register(this.#instance).catch((error: unknown) => {
       // Whatever else fails is tried again, and is a reason of the services for being degraded.
-      if (!(error instanceof ConfigError && this.#serviceAnnounced)) return;
-      const { setting: path, message: blockedBy } = error;
+      const isRefused = error instanceof ConfigError || isFault(error, 'mixed-payloads');
+      if (!isRefused || !this.#serviceAnnounced) return;
+      const { message: blockedBy } = error;
+      const path = error instanceof ConfigError ? error.setting : (error.path ?? '');
       if (this.#refusal) this.#loop.forget(this.#refusal);
       this.#refusal = { path, blockedBy, dirty: true, step: async () => true };
       this.#loop.touched(this.#refusal);

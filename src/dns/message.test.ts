@@ -14,6 +14,7 @@ interface Facts {
 
 function zoneOf({ services, nodes, shards, hosts, staleMs = 0 }: Facts, settings: Partial<Zone> = {}): Zone {
   const view: DnsView = {
+    nodeIdOf: (taskId) => (taskId === 'task-6' ? 6 : undefined),
     service: (name) => services?.[name],
     node: (id) => nodes?.[id],
     shard: (shard) => shards?.[shard],
@@ -109,12 +110,15 @@ describe('a service', () => {
           { host: '10.0.0.7', port: 80, claim: node(7, 3) },
           { host: '10.0.0.8', port: 81, claim: node(8, 3) },
           { host: '10.0.0.9', port: 82, claim: node(9, 3) },
+          { host: '10.0.0.6', port: 85, claim: null, taskId: 'task-6' },
+          { host: '10.0.0.5', port: 86, claim: null, taskId: 'task-5' },
           { host: '2001:db8::1', port: 83 },
           { host: 'db.example.com', port: 84 },
           { host: '10.0.0.10' },
         ],
       },
       nodes: {
+        6: { version: 3, host: '10.0.0.6' },
         7: { version: 3, host: '10.0.0.7' },
         8: { version: 4, host: '10.0.0.8' },
         9: { version: 3, host: '10.9.9.9' },
@@ -133,11 +137,15 @@ describe('a service', () => {
         target(82, '0a000009.addr.nodelease'),
         target(83, '20010db8000000000000000000000001.addr.nodelease'),
         target(84, 'db.example.com'),
+        target(85, '6.node.nodelease'),
+        target(86, '0a000005.addr.nodelease'),
       ]);
       const owners = additionals.map((record) => [record.type, record.name, Object(record).data]).sort();
       expect(owners).toEqual([
+        ['A', '0a000005.addr.nodelease', '10.0.0.5'],
         ['A', '0a000008.addr.nodelease', '10.0.0.8'],
         ['A', '0a000009.addr.nodelease', '10.0.0.9'],
+        ['A', '6.node.nodelease', '10.0.0.6'],
         ['A', '7.node.nodelease', '10.0.0.7'],
         ['AAAA', '20010db8000000000000000000000001.addr.nodelease', '2001:db8::1'],
       ]);

@@ -30,11 +30,13 @@ interface Followed {
  * The services in Curator's tree, and the nodes in the discovery tree. A service is followed from the first
  * question for it on, until it is gone. For a name that is no service, no watch is opened.
  */
-export class TreeView implements Pick<DnsView, 'service' | 'node' | 'staleMs'> {
+export class TreeView implements Pick<DnsView, 'service' | 'node' | 'nodeIdOf' | 'staleMs'> {
   /** By their names in lower case. */
   #names = new Map<string, string>();
   readonly #list: ChildrenView<undefined>;
   readonly #nodes: NodeWatcher;
+  /** The node ids by their tasks; undefined where they have to be read anew. */
+  #nodeIds: Map<string, number> | undefined;
   readonly #services = new Map<string, ServiceCache>();
   readonly #read = new WeakSet<Followed>();
   readonly #endpoints = new WeakMap<readonly ServiceInstance[], readonly Endpoint[]>();
@@ -53,6 +55,9 @@ export class TreeView implements Pick<DnsView, 'service' | 'node' | 'staleMs'> {
       decode: () => undefined,
     });
     this.#nodes = new NodeWatcher({ zookeeper, clock });
+    this.#nodes.onChange(() => {
+      this.#nodeIds = undefined;
+    });
     this.#follow(this.#list).start();
     this.#follow(this.#nodes);
   }
@@ -74,6 +79,13 @@ export class TreeView implements Pick<DnsView, 'service' | 'node' | 'staleMs'> {
       const host = typeof address === 'string' && isHost(address) ? address : undefined;
       return { version, taskId, host, port: typeof port === 'number' ? port : undefined };
     });
+  }
+
+  nodeIdOf(taskId: string): number | undefined {
+    this.#nodeIds ??= new Map(
+      Array.from(this.#nodes.nodes.values(), (node) => [node.taskId, node.nodeId] as const),
+    );
+    return this.#nodeIds.get(taskId);
   }
 
   get staleMs(): number {
@@ -119,9 +131,9 @@ export class TreeView implements Pick<DnsView, 'service' | 'node' | 'staleMs'> {
     const known = this.#endpoints.get(instances);
     if (known) return known;
     const endpoints = instances.flatMap((instance): Endpoint[] => {
-      const { address: host, port, sslPort, enabled, payload } = instance;
+      const { id: taskId, address: host, port, sslPort, enabled, payload } = instance;
       if (!enabled || !isInService(instance) || host === undefined || !isHost(host)) return [];
-      return [{ host, port: port ?? sslPort, claim: claimIn(payload) }];
+      return [{ host, port: port ?? sslPort, claim: claimIn(payload), taskId }];
     });
     this.#endpoints.set(instances, endpoints);
     return endpoints;

@@ -16,6 +16,8 @@ export interface Endpoint {
   readonly port?: number | undefined;
   /** The node that it says it is. */
   readonly claim?: { readonly nodeId: number; readonly version: number | null } | null;
+  /** The task that it may be, where it does not say. */
+  readonly taskId?: string;
 }
 
 /** An endpoint of a task that need not have said one. */
@@ -41,6 +43,8 @@ export interface DnsView {
   /** The instances of a service that are enabled and in service. @param name in lower case */
   service(name: string): Known<readonly Endpoint[]>;
   node(id: number): Known<Holder>;
+  /** The node id that a task holds, as far as that is known. */
+  nodeIdOf(taskId: string): number | undefined;
   shard(shard: number): Known<ShardOwner>;
   /** The addresses of a host name; undefined where none are found. */
   addressesOf(host: string): Known<readonly string[]>;
@@ -204,11 +208,12 @@ function serverRecords(endpoints: readonly Endpoint[], zone: Zone): Lookup {
 }
 
 /** The name of an address: that of its node, where the tree agrees, or one that says the address. */
-function ownNameOf({ host, claim }: Endpoint, type: 'A' | 'AAAA', { view }: Zone): string {
-  const holder = claim ? view.node(claim.nodeId) : undefined;
+function ownNameOf({ host, claim, taskId }: Endpoint, type: 'A' | 'AAAA', { view }: Zone): string {
+  const nodeId = claim?.nodeId ?? (taskId === undefined ? undefined : view.nodeIdOf(taskId));
+  const holder = nodeId === undefined ? undefined : view.node(nodeId);
   const isHolder =
     hasFacts(holder) && holder.host === host && [null, holder.version].includes(claim?.version ?? null);
-  if (isHolder) return `${claim?.nodeId}.node`;
+  if (isHolder) return `${nodeId}.node`;
   // The end of a message with such a record is its address.
   const message = encode({ answers: [{ type, name: '.', data: host }] });
   return `${message.subarray(type === 'A' ? -4 : -16).toString('hex')}.addr`;

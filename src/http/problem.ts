@@ -1,7 +1,7 @@
 import type { Context, Hono } from 'hono';
 import { ConfigError, explain, NodeLeaseError } from '../base/errors.js';
 import { ConfigHistoryError } from '../configuration/config-error.js';
-import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
+import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 
 /** The kinds of refusals, as the `error` field of an answer names them, and the status of each. */
 const STATUS = {
@@ -44,6 +44,7 @@ export function problemOf(failure: unknown): HttpProblem {
   if (failure instanceof HttpProblem) return failure;
   if (failure instanceof ConfigHistoryError && failure.fault === 'no-such-revision')
     return new HttpProblem('not-found', failure.message);
+  if (isFault(failure, 'mixed-payloads')) return new HttpProblem('conflict', failure.message);
   if (failure instanceof ConfigError) return new HttpProblem('bad-request', failure.message);
   if (
     failure instanceof ZooKeeperError &&

@@ -22,7 +22,12 @@ export { buildUri, instanceUrl, parseUriSpec, type UriVariables } from './instan
 export { fixedInstances, type InstanceSource } from './instance-source.js';
 export type { RegistrationEvent } from './registered-znode.js';
 export { ServiceCache, type ServiceCacheOptions } from './service-cache.js';
-export { type ServiceCall, ServiceDirectory, type ServiceDirectoryOptions } from './service-directory.js';
+export {
+  type InstanceWithStat,
+  type ServiceCall,
+  ServiceDirectory,
+  type ServiceDirectoryOptions,
+} from './service-directory.js';
 export { ServiceDiscovery, type ServiceDiscoveryOptions, type ServiceEvent } from './service-discovery.js';
 export { DEFAULT_BASE_PATH } from './service-path.js';
 export {

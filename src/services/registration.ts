@@ -1,8 +1,10 @@
 import type { ReconcileCall, Reconciled, ReconcileLoop } from '../zookeeper/reconcile-loop.js';
 import { catchUp } from '../zookeeper/retry.js';
+import { parentOf } from '../zookeeper/znode-path.js';
 import type { Znode } from '../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { NamedRegistration } from './named-registration.js';
+import { mixedWithPresent, refusalOf } from './present-instances.js';
 import type { RegisteredZnode, RegistrationContext, WantedZnode } from './registered-znode.js';
 import { SequentialRegistration } from './sequential-registration.js';
 import { CALL_TIMEOUT_MS, type ServiceCall } from './service-directory.js';
@@ -22,6 +24,9 @@ export class Registration implements Reconciled {
   #znode: RegisteredZnode;
   /** Whether ZooKeeper has what is wanted, or nothing where nothing is. */
   #settled = false;
+  /** How far it has been compared with present instances: before the first write, and after it. */
+  #compared: 'never' | 'before' | 'after' = 'never';
+  #refusal: ZooKeeperError | undefined;
   /** The session in which it was settled last; undefined where nothing can have been written. */
   #sessionId: string | undefined;
 
@@ -60,7 +65,8 @@ export class Registration implements Reconciled {
    * Resolves when ZooKeeper has the wanted instance, or no instance if none is wanted. The end of the wait
    * does not change the registration.
    *
-   * @throws {ZooKeeperError} `timeout`; `aborted` when the opposite is wanted in the meantime; `closed`
+   * @throws {ZooKeeperError} `timeout`; `aborted` when the opposite is wanted in the meantime; `closed`;
+   * `mixed-payloads` when it is refused
    * @throws `signal.reason`
    */
   async settled({ timeoutMs = CALL_TIMEOUT_MS, signal }: ServiceCall): Promise<void> {
@@ -74,6 +80,7 @@ export class Registration implements Reconciled {
       return outcome !== undefined;
     };
     await loop.until(isDecided, timeoutMs, signal);
+    if (isWanted && this.#refusal) throw this.#refusal;
     if (outcome === 'settled') return;
     if (outcome === undefined)
       throw loop.late(`${this.path}: it is not ${isWanted ? 'registered' : 'removed'}`, timeoutMs, this);
@@ -89,6 +96,17 @@ export class Registration implements Reconciled {
       this.#sessionId = call.sessionId;
     }
     const { wanted } = this;
+    if (wanted !== undefined && this.#compared === 'never') {
+      const refusal = await refusalOf(this.options.zookeeper, wanted, call);
+      if (wanted !== this.wanted) return false;
+      this.#compared = 'before';
+      if (refusal) {
+        this.#refusal = refusal;
+        this.wanted = undefined;
+        this.#gone();
+        return true;
+      }
+    }
     if (wanted === undefined || !(this.#znode instanceof kindOf(wanted))) {
       await this.#znode.clear(call);
       if (wanted !== this.wanted) return false;
@@ -101,11 +119,20 @@ export class Registration implements Reconciled {
     const done = await this.#znode.establish(wanted, call);
     if (wanted !== this.wanted) return false;
     this.#settled = done === true && this.#znode.blockedBy === undefined;
+    if (this.#settled && this.#compared === 'before') void this.#compareAgain(wanted);
     return done;
   }
 
   expects(znode: Znode | undefined, sessionId: string): boolean {
     return this.wanted === undefined || this.#znode.expects(znode, this.wanted, sessionId);
+  }
+
+  /** Another program may have registered at the same moment. */
+  async #compareAgain(wanted: WantedZnode): Promise<void> {
+    const { zookeeper, emit } = this.options;
+    this.#compared = 'after';
+    const problem = await mixedWithPresent(zookeeper, wanted).catch(() => undefined);
+    if (problem) emit({ type: 'mixed-payloads', path: parentOf(wanted.path) ?? '/', problem });
   }
 
   #gone(): void {

@@ -3,7 +3,13 @@ import { concurrently } from '../base/concurrently.js';
 import { ConfigError, explain } from '../base/errors.js';
 import { CALLS_AT_ONCE } from '../zookeeper/call-limits.js';
 import { inRounds } from '../zookeeper/retry.js';
-import type { CallOptions, CreateMode, MultiOperation, ZooKeeper } from '../zookeeper/zookeeper.js';
+import type {
+  CallOptions,
+  CreateMode,
+  MultiOperation,
+  ZnodeStat,
+  ZooKeeper,
+} from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
 import {
   decodeInstance,
@@ -14,6 +20,7 @@ import {
 } from './instance/instance-codec.js';
 import type { PayloadCodec } from './instance/payload-codec.js';
 import type { ServiceInstance, ServiceType } from './instance/service-instance.js';
+import { refusalOf } from './present-instances.js';
 import { checkBasePath, DEFAULT_BASE_PATH, instancePath, servicePath } from './service-path.js';
 import { Kind } from './shortened.js';
 
@@ -32,6 +39,16 @@ export interface ServiceDirectoryOptions<P> {
    * throw and must not block.
    */
   readonly onUnreadable?: OnUnreadable | UnreadableReports | undefined;
+}
+
+/** An instance, and what the servers say of its znode. */
+export interface InstanceWithStat<P> {
+  readonly instance: ServiceInstance<P>;
+  /**
+   * `modifiedAt` is when it was changed last, by their clock. While a znode with an `owner` exists, they have
+   * not ended that session; one without an owner goes with no session.
+   */
+  readonly stat: ZnodeStat;
 }
 
 /** The default deadline of a call, in milliseconds. */
@@ -75,12 +92,17 @@ export class ServiceDirectory<P> {
    * @throws {ZooKeeperError} among others `no-auth` where this session may not list the service's instances
    */
   async instances(name: string, call: ServiceCall = {}): Promise<readonly ServiceInstance<P>[]> {
+    return (await this.instancesWithStat(name, call)).map(({ instance }) => instance);
+  }
+
+  /** The same, with what the servers say of each instance's znode. @throws as {@link instances} */
+  async instancesWithStat(name: string, call: ServiceCall = {}): Promise<readonly InstanceWithStat<P>[]> {
     const remaining = this.#deadline(call);
     const ids = await this.options.zookeeper.children(servicePath(this.basePath, name), remaining());
     const found = await concurrently([...(ids ?? [])].sort(), CALLS_AT_ONCE, (id) =>
-      this.instance(name, id, remaining()),
+      this.#read(name, id, remaining()),
     );
-    return found.filter((instance) => instance !== undefined);
+    return found.filter((each) => each !== undefined);
   }
 
   /**
@@ -90,14 +112,17 @@ export class ServiceDirectory<P> {
    * @throws {ConfigError} when the name or the id cannot be a znode's
    */
   async instance(name: string, id: string, call: ServiceCall = {}): Promise<ServiceInstance<P> | undefined> {
+    return (await this.#read(name, id, call))?.instance;
+  }
+
+  async #read(name: string, id: string, call: ServiceCall): Promise<InstanceWithStat<P> | undefined> {
     const { zookeeper, payload } = this.options;
     const path = instancePath(this.basePath, name, id);
     try {
       const znode = await zookeeper.read(path, call);
-      return this.#reports.instanceOf(
-        path,
-        znode && decodeInstance<P>({ name, id, data: znode.data }, payload),
-      );
+      const decoded = znode && decodeInstance<P>({ name, id, data: znode.data }, payload);
+      const instance = this.#reports.instanceOf(path, decoded);
+      return znode && instance && { instance, stat: znode.stat };
     } catch (error) {
       if (!isFault(error, 'no-auth')) throw error;
       this.#reports.report(path, `cannot be read: ${explain(error)}`);
@@ -112,7 +137,8 @@ export class ServiceDirectory<P> {
    *
    * @returns the path of its znode
    * @throws {ConfigError} when not every reader understands the instance; nothing has been written then
-   * @throws {ZooKeeperError} with the outcome `unknown` it may have been written
+   * @throws {ZooKeeperError} with the outcome `unknown` it may have been written; `mixed-payloads` as
+   * `register` of a `ServiceDiscovery`
    */
   async write(instance: ServiceInstance<P>, call: ServiceCall = {}): Promise<string> {
     const { zookeeper, payload } = this.options;
@@ -124,7 +150,11 @@ export class ServiceDirectory<P> {
     return inRounds(path, async () => {
       const bound = { ...remaining(), sessionId };
       const present = mode === 'ephemeral-sequential' ? undefined : await zookeeper.read(path, bound);
-      if (present === undefined) return zookeeper.createWithParents(path, data, mode, bound);
+      if (present === undefined) {
+        const refusal = await refusalOf(zookeeper, { path, data }, bound);
+        if (refusal) throw refusal;
+        return zookeeper.createWithParents(path, data, mode, bound);
+      }
       await zookeeper.multi(replacing(path, present.stat.version, data, mode), bound);
       return path;
     });

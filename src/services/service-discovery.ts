@@ -1,21 +1,19 @@
 import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
-import { objectIn } from '../base/json-object.js';
 import { notify } from '../base/listeners.js';
 import type { Lease } from '../lease/model/lease.js';
 import { type ReconcileEvent, ReconcileLoop, type ReconcileState } from '../zookeeper/reconcile-loop.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
-import { isDubboFolder } from './instance/dubbo-instance.js';
 import { encodeInstance, UnreadableReports } from './instance/instance-codec.js';
 import { newInstance, type ServiceInstanceInit } from './instance/new-instance.js';
-import { jsonPayload, mixedPayloads, type PayloadCodec } from './instance/payload-codec.js';
+import { jsonPayload, type PayloadCodec } from './instance/payload-codec.js';
 import type { ServiceInstance } from './instance/service-instance.js';
 import type { RegistrationEvent, WantedZnode } from './registered-znode.js';
 import { Registration } from './registration.js';
 import { ServiceCache } from './service-cache.js';
 import { createModeOf, type ServiceCall, ServiceDirectory } from './service-directory.js';
-import { instancePath, servicePath } from './service-path.js';
+import { instancePath } from './service-path.js';
 import { type ProviderChoices, ServiceProvider } from './service-provider.js';
 
 /** Events of service discovery, for logs. */
@@ -140,14 +138,15 @@ export class ServiceDiscovery<P = unknown> {
 
   /**
    * Registers an instance, in place of any other with its name and id, and keeps it registered. Resolves when
-   * it is in the tree. After a rejection with anything but a {@link ConfigError} it is still registered, and
-   * written as soon as possible, until `unregister`.
+   * it is in the tree. After a rejection it is still registered, and written as soon as possible, until
+   * `unregister`; except after a {@link ConfigError}, and if it is refused.
    *
    * @param call how long to wait; it bounds nothing else. @default 5000 ms
    * @throws {ConfigError} when not every reader understands the instance, or it is persistent and tied to a
    * lease; nothing is written then
    * @throws {ZooKeeperError} `timeout` when it is not in the tree in time, with the reason; `aborted` when it
-   * is unregistered before; `closed`
+   * is unregistered before; `closed`; `mixed-payloads` when the payload, or want of a port, would make the
+   * service unreadable for the program of a present instance. It is not registered then
    * @throws `signal.reason` when `signal` aborts; if it had before, nothing is done
    */
   async register(instance: ServiceInstance<P>, call: ServiceCall = {}): Promise<void> {
@@ -299,20 +298,7 @@ export class ServiceDiscovery<P = unknown> {
       onGone: () => this.#registrations.delete(wanted.path),
     });
     this.#registrations.set(wanted.path, registration);
-    // The registration itself reports why ZooKeeper cannot be used.
-    this.#compare(wanted).catch(() => undefined);
     return registration;
-  }
-
-  /** Compares the payload of a new instance with that of one present instance. */
-  async #compare({ instance: { name, id }, data }: WantedZnode): Promise<void> {
-    const path = servicePath(this.basePath, name);
-    const { zookeeper } = this.options;
-    const ids = await zookeeper.children(path);
-    const other = ids?.find((each) => each !== id && !isDubboFolder(each));
-    const present = other && (await zookeeper.read(`${path}/${other}`));
-    const problem = present && mixedPayloads([present.data, data].map((json) => objectIn(json) ?? {}));
-    if (problem) this.#emit({ type: 'mixed-payloads', path, problem });
   }
 
   #wantedFor(instance: ServiceInstance<P>): WantedZnode {

@@ -78,11 +78,12 @@ export const ANNOUNCING_SETTINGS = {
     verbatim: true,
     option: 'zookeeper.payload',
     needs: 'service',
+    default: 'none, which Curator and Spring can read',
     sentence: 'what the instance says of itself, as a JSON object; nodeId and version are added',
   },
   'payload-type': {
     kind: choice('map', 'spring'),
-    default: 'map',
+    default: 'map with --payload, else no payload',
     option: 'zookeeper.payloadType',
     needs: 'service',
     sentence: 'how the payload is written; spring is for services of Spring Cloud Zookeeper',

@@ -125,9 +125,15 @@ function open(
 }
 
 describe('a server', () => {
-  it.each([-122, -125, -127, -4242])(
-    'may answer with the code %i, which the library does not know',
-    async (code) => {
+  it.each([
+    [-119, 'the server is read-only'],
+    [-122, 'the request has waited too long at the server'],
+    [-125, 'the quota of a parent is used up'],
+    [-127, 'the server is overloaded and has dropped the request'],
+    [-4242, 'the server refused it for a reason that has no name here (code -4242)'],
+  ])(
+    'may answer with the code %i, which the library does not know: the reason has a name',
+    async (code, reason) => {
       const port = await scriptedServer({
         onRequest: ({ xid, type }) => (type === OP.getData ? answer(xid, code) : undefined),
       });
@@ -136,7 +142,7 @@ describe('a server', () => {
         fault: 'refused',
         outcome: 'not-applied',
         path: '/a',
-        message: expect.stringContaining(String(code)),
+        message: expect.stringContaining(`read /a: ${reason} (refused)`),
       });
       expect(await client.children('/a')).toBeUndefined();
       expect(states).toEqual(['connected']);
@@ -162,7 +168,7 @@ describe('a server', () => {
     await expect(multi).rejects.toMatchObject({
       fault: 'refused',
       outcome: 'not-applied',
-      message: expect.stringContaining('-125'),
+      message: expect.stringContaining('the quota of a parent is used up'),
     });
     expect(await client.read('/a')).toBeUndefined();
   });
@@ -456,13 +462,64 @@ describe('a server', () => {
     expect(connections).toBeLessThan(10);
   });
 
-  it('may confirm the session and close the connection every time: it gets no more than a few attempts a second', async () => {
-    const port = await scriptedServer({ onConnect: (socket) => socket.end(granted()) });
+  it('may confirm the session and close the connection every time: it gets no more than a few attempts a second, and counts as connected once', async () => {
+    let connections = 0;
+    const port = await scriptedServer({
+      onConnect: (socket) => {
+        connections += 1;
+        socket.end(granted());
+      },
+    });
     const { states } = open(`127.0.0.1:${port}`);
-    // Two states a connection.
-    await expect.poll(() => states.length).toBeGreaterThan(4);
+    await expect.poll(() => connections).toBeGreaterThan(4);
     await clock.sleep(200);
-    expect(states.length).toBeLessThan(20);
+    expect(connections).toBeLessThan(20);
+    expect(states.slice(0, 3)).toEqual(['connected', 'suspended']);
+  });
+
+  it('may let in authenticated sessions only: the reason outlasts the closed connection, and the state is one', async () => {
+    let connections = 0;
+    const port = await scriptedServer({
+      onRequest: ({ xid, type, socket, connection }) => {
+        connections = connection + 1;
+        if (type === OP.auth || type === OP.close) return undefined;
+        socket.end(answer(xid, -124));
+        return 'silence';
+      },
+    });
+    const { client } = open(`127.0.0.1:${port}`);
+    const problems = new Set<string | undefined>();
+    const states: string[] = [];
+    client.onState((state) => {
+      states.push(state.status);
+      if ('problem' in state) problems.add(state.problem);
+    });
+    const why = 'the servers want SASL, which nodelease does not speak, or a digest (--zookeeper-auth)';
+    const calls = await Promise.allSettled([client.read('/a'), client.read('/b')]);
+    const messages = calls.map((call) => call.status === 'rejected' && String(call.reason));
+    expect(messages).toEqual([
+      expect.stringContaining(`read /a: ${why} (auth-failed)`),
+      expect.stringContaining(`read /b: 127.0.0.1:${port}: ${why} (connection-loss)`),
+    ]);
+    await expect.poll(() => connections).toBeGreaterThan(3);
+    expect([...problems]).toEqual([`127.0.0.1:${port}: ${why}`]);
+    expect(states).toEqual(['connected', 'suspended']);
+  });
+
+  it('may reset connections, or close them: that is one problem', async () => {
+    let connections = 0;
+    const port = await scriptedServer({
+      onConnect: (socket, connection) => {
+        connections = connection + 1;
+        if (connection % 2 === 0) socket.end();
+        else socket.resetAndDestroy();
+      },
+    });
+    const { client } = open(`127.0.0.1:${port}`);
+    const problems: unknown[] = [];
+    client.onState((state) => problems.push('problem' in state && state.problem));
+    await expect.poll(() => connections).toBeGreaterThan(3);
+    expect(problems).toEqual([expect.stringContaining('closed the connection without a session')]);
   });
 });
 

@@ -244,6 +244,19 @@ describe('a reconcile loop', () => {
     await loop.close();
   });
 
+  it('reports each problem of one outage once, also where several take turns', async () => {
+    const { zookeeper, seen, loop } = reconciling();
+    await settled();
+    for (const problem of ['a', 'b', 'a', 'b']) zookeeper.become({ status: 'connecting', problem });
+    expect(loop.state).toMatchObject({ problem: 'no connection to zookeeper 127.0.0.1:2181: b' });
+    zookeeper.become(connected(2));
+    await settled();
+    zookeeper.become({ status: 'connecting', problem: 'a' });
+    const texts = seen.events.map((event) => ('problem' in event ? event.problem.slice(-1) : event.type));
+    expect(texts).toEqual(['synced', 'a', 'b', 'synced', 'a']);
+    await loop.close();
+  });
+
   it('leaves no timer and no listener behind, and gives up what is under way', async () => {
     let given: AbortSignal | undefined;
     const { clock, item, loop, listeners } = reconciling((_, { signal }) => {

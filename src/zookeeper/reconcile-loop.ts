@@ -66,6 +66,8 @@ export interface ReconcileLoopOptions {
 const RETRY_MS = { first: 100, max: 1_000 };
 /** In milliseconds. */
 const NEVER = Number.POSITIVE_INFINITY;
+/** How many problems are remembered, so as not to report them again. */
+const MAX_REPORTED = 100;
 /** Before anything has been tried. */
 const BEGUN: ReconcileState = { status: 'degraded', problem: 'there has been no connection yet' };
 
@@ -83,9 +85,10 @@ export class ReconcileLoop {
   readonly #forgetSession: () => void;
   #state: ReconcileState = BEGUN;
   /**
-   * The problem of the last event, empty for none. A short degradation while an item is written is no event.
+   * The problems of events since all was as wanted; undefined before the first event. Several of them may take
+   * turns. A short degradation while an item is written is no event.
    */
-  #reported: string | undefined;
+  #reported: Set<string> | undefined;
   /** The wait for something to do, which ends when it is aborted. */
   #nap = new AbortController();
   #failures = 0;
@@ -289,8 +292,11 @@ export class ReconcileLoop {
     if (this.#state.status === 'closed') return;
     if (before !== problem)
       this.#setState(problem === undefined ? { status: 'synced' } : { status: 'degraded', problem });
-    if (this.#reported === (problem ?? '')) return;
-    this.#reported = problem ?? '';
+    const isKnown = problem === undefined ? this.#reported?.size === 0 : this.#reported?.has(problem);
+    if (isKnown) return;
+    if (!this.#reported || problem === undefined || this.#reported.size >= MAX_REPORTED)
+      this.#reported = new Set();
+    if (problem !== undefined) this.#reported.add(problem);
     this.options.onEvent?.(problem === undefined ? { type: 'synced' } : { type: 'degraded', problem });
   }
 

@@ -13,8 +13,8 @@ export type ZooKeeperFault =
   /** The access control list does not allow it to this session. */
   | 'no-auth'
   /**
-   * The servers refuse the credentials themselves. They never do so for a digest, where wrong ones show as
-   * `no-auth`.
+   * The servers refuse the credentials themselves, or the session for want of them. They never do so for a
+   * digest that is wrong, which shows as `no-auth`.
    */
   | 'auth-failed'
   /** The connection broke while the call was under way. */
@@ -27,6 +27,8 @@ export type ZooKeeperFault =
   | 'contended'
   /** The call needs current data, and only an older copy of it is at hand. */
   | 'stale'
+  /** Java programs could not read a service with an instance that was to be registered. */
+  | 'mixed-payloads'
   /** The caller's signal gave it up. */
   | 'aborted'
   /** The client has been closed. */
@@ -104,8 +106,9 @@ export class RequestFailure extends Error {
 export function failureOf(code: number, index?: number): RequestFailure {
   const known = FAILURES[code];
   if (known) return new RequestFailure(known[0], false, known[1], index);
+  const why = REASONS[code] ?? `the server refused it for a reason that has no name here (code ${code})`;
   // At -100 or below, the request was judged and refused; above that the server itself failed.
-  return new RequestFailure('refused', code > -100, `the server refused it with code ${code}`, index);
+  return new RequestFailure('refused', code > -100, why, index);
 }
 
 /**
@@ -113,6 +116,8 @@ export function failureOf(code: number, index?: number): RequestFailure {
  * the connection.
  */
 export const SESSION_MOVED = -118;
+/** The servers let in authenticated sessions only (`enforce.auth.enabled`). They close the connection after it. */
+export const AUTH_REQUIRED = -124;
 
 const FAILURES: Readonly<Record<number, readonly [ZooKeeperFault, string]>> = {
   [-6]: ['refused', 'the server does not implement it'],
@@ -127,4 +132,30 @@ const FAILURES: Readonly<Record<number, readonly [ZooKeeperFault, string]>> = {
   [-114]: ['refused', 'the server calls the access control list invalid'],
   [-115]: ['auth-failed', 'the servers refuse the credentials'],
   [SESSION_MOVED]: ['connection-loss', 'the session has moved to another server'],
+  [AUTH_REQUIRED]: [
+    'auth-failed',
+    'the servers want SASL, which nodelease does not speak, or a digest (--zookeeper-auth)',
+  ],
+};
+
+/** The other codes of `KeeperException.Code`, as a client of ZooKeeper 3.9 has them. */
+const REASONS: Readonly<Record<number, string>> = {
+  [-1]: 'the server has failed',
+  [-2]: 'the server found an inconsistency at run time',
+  [-3]: 'the server found its data inconsistent',
+  [-4]: 'the server has lost its connection',
+  [-5]: 'the server could not read the request, or write the answer',
+  [-7]: 'the server took too long',
+  [-12]: 'the server does not know the session',
+  [-13]: 'the servers of the new configuration have no quorum',
+  [-14]: 'the servers are changing their configuration',
+  [-100]: 'the server calls it a wrong use of its interface',
+  [-113]: 'the server calls the callback invalid',
+  [-119]: 'the server is read-only',
+  [-120]: 'a local session has no ephemeral znodes',
+  [-121]: 'there is no such watch',
+  [-122]: 'the request has waited too long at the server',
+  [-123]: 'the servers allow no change of their configuration',
+  [-125]: 'the quota of a parent is used up',
+  [-127]: 'the server is overloaded and has dropped the request',
 };

@@ -82,5 +82,15 @@ function at(
 }
 
 function entry(service: string, id: string | null, facts: Partial<ServiceEntry>): ServiceEntry {
-  return { instance: null, text: null, sessionId: null, node: null, problem: null, ...facts, service, id };
+  return {
+    instance: null,
+    text: null,
+    sessionId: null,
+    changedAt: null,
+    node: null,
+    problem: null,
+    ...facts,
+    service,
+    id,
+  };
 }

@@ -22,6 +22,7 @@ export function serviceEntry(id: string | null, facts: Partial<ServiceEntry> = {
     instance: id === null ? null : ENABLED,
     text: null,
     sessionId: null,
+    changedAt: null,
     node: null,
     problem: null,
     ...facts,

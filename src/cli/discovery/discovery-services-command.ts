@@ -1,9 +1,10 @@
 import { dubboFacts, dubboText, isDubboFolder } from '../../services/instance/dubbo-instance.js';
+import { mixedPayloads } from '../../services/instance/mixed-payloads.js';
 import { checkServiceName } from '../../services/instance/new-instance.js';
-import { isInService, jsonPayload, mixedPayloads } from '../../services/instance/payload-codec.js';
+import { isInService, jsonPayload } from '../../services/instance/payload-codec.js';
 import type { ServiceInstance } from '../../services/instance/service-instance.js';
 import { instanceUrl } from '../../services/instance/uri-spec.js';
-import { ServiceDirectory } from '../../services/service-directory.js';
+import { type InstanceWithStat, ServiceDirectory } from '../../services/service-directory.js';
 import { servicePath } from '../../services/service-path.js';
 import { isFault } from '../../zookeeper/zookeeper-error.js';
 import { ExitCode } from '../exit-codes.js';
@@ -15,7 +16,7 @@ import { formatAddress, pluralize, someOf } from '../terminal/text.js';
 /** A service, and who offers it. */
 interface ServiceReport {
   readonly name: string;
-  readonly instances: readonly ServiceInstance[];
+  readonly instances: readonly InstanceWithStat<unknown>[];
 }
 
 const COLUMNS: readonly Column[] = [
@@ -25,6 +26,8 @@ const COLUMNS: readonly Column[] = [
   ['TLS', 'right'],
   'TYPE',
   'STATE',
+  ['SESSION', 12],
+  'CHANGED',
   ['PAYLOAD', 12],
 ];
 
@@ -57,7 +60,7 @@ export async function listServices(call: ZooKeeperCall, name?: string): Promise<
     const denied: string[] = [];
     for (const each of name === undefined ? await directory.names({ signal }) : [name]) {
       try {
-        services.push({ name: each, instances: await directory.instances(each, { signal }) });
+        services.push({ name: each, instances: await directory.instancesWithStat(each, { signal }) });
       } catch (error) {
         if (!isFault(error, 'no-auth')) throw error;
         denied.push(servicePath(basePath, each));
@@ -75,7 +78,7 @@ export async function listServices(call: ZooKeeperCall, name?: string): Promise<
       lines: services.length === 0 ? [] : lines,
     });
     for (const { name: each, instances } of services) {
-      const problem = mixedPayloads(instances);
+      const problem = mixedPayloads(instances.map(({ instance }) => instance));
       if (problem) complain(io, `warning: ${servicePath(basePath, each)} ${problem}`);
     }
     for (const path of denied) complain(io, `${path}: no-auth: these credentials may not list the instances`);
@@ -84,15 +87,18 @@ export async function listServices(call: ZooKeeperCall, name?: string): Promise<
 }
 
 function reportOf({ name, instances }: ServiceReport) {
-  const detailed = (instance: ServiceInstance) => {
-    return { ...instance, url: instanceUrl(instance), dubbo: dubboFacts(instance) };
+  const detailed = ({ instance, stat: { owner, modifiedAt } }: InstanceWithStat<unknown>) => {
+    const session = owner === undefined ? 'none' : 'alive';
+    const changedAt = new Date(modifiedAt).toISOString();
+    const facts = { url: instanceUrl(instance), dubbo: dubboFacts(instance) };
+    return { ...instance, ...facts, changedAt, session, sessionId: owner ?? null };
   };
   return { name, instances: instances.map(detailed) };
 }
 
 function rowsOf({ name, instances }: ServiceReport): Cell[][] {
   if (instances.length === 0) return [[name, ['-', 'dim']]];
-  return instances.map((instance) => {
+  return instances.map(({ instance, stat: { owner, modifiedAt } }) => {
     const { id, address = null, port = null, sslPort, serviceType, payload } = instance;
     return [
       name,
@@ -101,6 +107,8 @@ function rowsOf({ name, instances }: ServiceReport): Cell[][] {
       `${sslPort ?? ''}`,
       [serviceType, 'dim'],
       stateOf(instance),
+      owner === undefined ? ['none', 'dim'] : `alive ${owner}`,
+      [`${new Date(modifiedAt).toISOString().slice(0, -5)}Z`, 'dim'],
       dubboText(instance) ?? (payload === undefined ? '' : JSON.stringify(payload)),
     ];
   });

@@ -68,6 +68,7 @@ export async function openDns(options: OpenDnsOptions): Promise<OpenDns> {
         const found = tree?.node(id);
         return found === undefined || found === 'unknown' ? (leases?.node(id) ?? found) : found;
       },
+      nodeIdOf: (taskId) => tree?.nodeIdOf(taskId),
       shard: (shard) => leases?.shard(shard),
       addressesOf: (host) => hosts.addressesOf(host),
       get staleMs() {

@@ -1,7 +1,8 @@
 import { connect as connectSocket } from 'node:net';
 import { withTimeout } from '../../base/abort.js';
 import { explain } from '../../base/errors.js';
-import { jsonPayload, mixedPayloads } from '../../services/instance/payload-codec.js';
+import { mixedPayloads } from '../../services/instance/mixed-payloads.js';
+import { jsonPayload } from '../../services/instance/payload-codec.js';
 import { ServiceDirectory } from '../../services/service-directory.js';
 import { servicePath } from '../../services/service-path.js';
 import type { ZooKeeperSettings } from '../../settings/settings.js';

@@ -51,6 +51,11 @@ export function leaseText({ instance, node }: ServiceEntry): string {
   return `node id ${nodeId}${version === null ? '' : `, version ${version}`}, says its payload: the discovery tree has ${tree}`;
 }
 
+/** What is known of the session of an instance, in words: while the znode exists, the servers have not ended it. */
+export function sessionText({ sessionId }: ServiceEntry): string {
+  return sessionId === null ? 'no session' : `session ${sessionId} alive`;
+}
+
 /** Where an instance answers; none where it does not say. */
 export function addressText({ instance }: ServiceEntry): string {
   const { address = null, port = null, sslPort = null } = instance ?? {};

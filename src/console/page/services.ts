@@ -8,6 +8,7 @@ import {
   leaseText,
   type SeenService,
   servicesIn,
+  sessionText,
   stateOf,
 } from '../model/services-model.js';
 import { browserClock } from '../page-clock.js';
@@ -100,12 +101,11 @@ class ServicesPage {
   }
 
   #row(entry: ServiceEntry, path: string): Row {
-    const { service, id, instance, sessionId, text, problem } = entry;
+    const { service, id, instance, text, problem } = entry;
     const state = stateOf(entry);
     const address = addressText(entry);
-    const type = instance
-      ? ` ${instance.serviceType}${sessionId === null ? '' : `, session ${sessionId}`}`
-      : '';
+    const type = instance ? ` ${instance.serviceType}, ${sessionText(entry)}` : '';
+    const changed = entry.changedAt && ` changed ${entry.changedAt.slice(0, -5)}Z`;
     const lease = leaseText(entry);
     const toggle = instance?.state === 'disabled' ? 'Enable' : 'Disable';
     const url = `${API}/${encodeURIComponent(service)}/${encodeURIComponent(id ?? '')}`;
@@ -122,7 +122,7 @@ class ServicesPage {
       source: entry,
       cells: () => [
         [mark(MARKS[state]), ' ', h('b', null, id), note(` ${state}`)],
-        [address, type && note(type)],
+        [address, type && note(type), changed && note(changed)],
         lease,
         [problem !== null && bad(`It ${problem} `), text !== null && payload(path, text, instance?.dubbo)],
         this.#model.about?.writes && [

@@ -3,7 +3,16 @@ import type { ServiceEntry } from '../../console/entries-wire.js';
 import { changesSince } from './entry-feed.js';
 
 const entry = (id: string): ServiceEntry => {
-  return { service: 'orders', id, instance: null, text: null, sessionId: null, node: null, problem: null };
+  return {
+    service: 'orders',
+    id,
+    instance: null,
+    text: null,
+    sessionId: null,
+    changedAt: null,
+    node: null,
+    problem: null,
+  };
 };
 
 it('a client gets each entry once until it changes, in messages of 200 at most, and the paths that are gone', () => {

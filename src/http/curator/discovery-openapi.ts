@@ -149,6 +149,9 @@ const NO_TOKEN = problem('The server asks for a bearer token, and this is none o
 const NO_WRITES = problem(
   'The server is read-only, the request comes from a page of another origin, or names a host that is not this one.',
 );
+const UNREADABLE = problem(
+  'With this instance, the program that registered a present one could not read the service.',
+);
 const NO_INSTANCE = problem('There is none, or it cannot be understood.');
 const DEFAULT = { default: problem('Anything else that goes wrong.') };
 
@@ -234,6 +237,7 @@ export const DISCOVERY_OPENAPI: Readonly<Record<string, unknown>> = {
           ),
           413: problem('The body is larger than 1 MiB.'),
           415: problem('The body is not application/json.'),
+          409: UNREADABLE,
           ...WRITTEN,
         },
         security: SECURITY,

@@ -31,7 +31,7 @@ it.each([
 });
 
 it('an instance of Dubbo is shown as what it is, and a folder of Dubbo as nothing wrong', () => {
-  const stat = { owner: '1', childCount: 0 } as ZnodeStat;
+  const stat = { owner: '1', childCount: 0, modifiedAt: 1_000 } as ZnodeStat;
   const payload = {
     '@class': 'org.apache.dubbo.registry.zookeeper.ZookeeperInstance',
     metadata: {
@@ -49,6 +49,7 @@ it('an instance of Dubbo is shown as what it is, and a folder of Dubbo as nothin
   const data = Buffer.from('10.0.0.7');
   expect(readEntry('shop', 'providers', { data, stat })).toEqual({
     sessionId: '1',
+    changedAt: '1970-01-01T00:00:01.000Z',
     text: '10.0.0.7',
     isDubboFolder: true,
   });

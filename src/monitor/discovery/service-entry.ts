@@ -10,10 +10,12 @@ const MAX_TEXT = 2_000;
 /** Decodes a znode below a service. Never throws. */
 export function readEntry(service: string, id: string, { data, stat }: Znode): Partial<ServiceEntry> {
   const sessionId = stat.owner ?? null;
+  const changedAt = new Date(stat.modifiedAt).toISOString();
   const decoded = decodeInstance({ name: service, id, data }, jsonPayload);
   if (decoded.status === 'unreadable')
     return {
       sessionId,
+      changedAt,
       text: excerpt(data.toString('utf8', 0, 4 * MAX_TEXT)),
       ...(isDubboFolder(id) ? { isDubboFolder: true } : { problem: decoded.problem }),
     };
@@ -41,6 +43,7 @@ export function readEntry(service: string, id: string, { data, stat }: Znode): P
     instance: { ...identity, state, claim: claimIn(payload), ...(dubbo && { dubbo: excerpt(dubbo) }) },
     text: payload === undefined ? null : excerpt(JSON.stringify(payload)),
     sessionId,
+    changedAt,
     problem: isElsewhere
       ? `says that it is ${shortened(name)}/${shortened(ownId)}`
       : stat.childCount > 0

@@ -17,7 +17,7 @@ export interface ServiceTreeOptions {
 
 /** Maximum number of znodes that are followed: each has a watch, and takes some kilobytes. */
 const MAX_FOLLOWED = 10_000;
-const NO_FACTS = { instance: null, text: null, sessionId: null, node: null, problem: null };
+const NO_FACTS = { instance: null, text: null, sessionId: null, changedAt: null, node: null, problem: null };
 
 /**
  * All services in Curator's tree and all znodes below them, followed by watches while there is a listener.

@@ -10,7 +10,7 @@ import {
   MAX_NESTING,
   type PayloadCodec,
   payloadJson,
-  springUriSpec,
+  uriSpecForSpring,
 } from './payload-codec.js';
 import type { ServiceInstance, ServiceType, UriPart, UriSpec } from './service-instance.js';
 import { parseUriSpec } from './uri-spec.js';
@@ -50,7 +50,7 @@ export function encodeInstance<P>(instance: ServiceInstance<P>, payload: Payload
   checkInstance(instance);
   const { name, id, address, port, sslPort, registrationTimeUTC, serviceType, enabled } = instance;
   const encoded = instance.payload === undefined ? null : payloadJson(payload.encode(instance.payload));
-  const { uriSpec = isSpringPayload(encoded) ? springUriSpec(instance) : undefined } = instance;
+  const { uriSpec = isSpringPayload(encoded) ? uriSpecForSpring(instance) : undefined } = instance;
   const json = {
     name,
     id,

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { ConfigError } from '../../base/errors.js';
 import { systemRandom } from '../../base/system.js';
 import { checkServiceName, newInstance } from './new-instance.js';
+import { buildUri } from './uri-spec.js';
 
 const clock = { now: () => 1_795_219_197_534.5 };
 const zeros = { hex: (bytes: number) => '00'.repeat(bytes) };
@@ -19,6 +20,17 @@ test('an instance needs a name and an address; the rest is filled in', () => {
     uriSpec: undefined,
     enabled: true,
   });
+});
+
+test.each([
+  [{ port: 80 }, 'http://h:80'],
+  [{ port: 80, sslPort: 443 }, 'https://h:443'],
+  [{ port: 80, address: '::1' }, 'http://[::1]:80'],
+  [{ port: 80, payload: {} }, undefined],
+  [{}, undefined],
+])('the uriSpec of an instance with %j gives Spring the URI %j', (more, expected) => {
+  const instance = newInstance({ name: 'orders', address: 'h', ...more }, { clock, random: zeros });
+  expect(instance.uriSpec && buildUri(instance.uriSpec, instance)).toBe(expected);
 });
 
 test('what is given is kept, and a URL given as a text is taken apart', () => {

@@ -6,12 +6,12 @@ import { randomUuid } from '../../base/uuid.js';
 import { checkZnodeName } from '../../zookeeper/znode-path.js';
 import { shortened } from '../shortened.js';
 import type { ServiceInstance, ServiceType, UriPart, UriSpec } from './service-instance.js';
-import { parseUriSpec } from './uri-spec.js';
+import { parseUriSpec, springUriSpec } from './uri-spec.js';
 
 /**
  * The fields of a new instance. Name and id are znode's names of at most 255 bytes, the address is without
  * scheme, port and brackets. By default the id is a random UUID, the time is now, the type is `DYNAMIC`, it
- * is enabled, and all else is absent.
+ * is enabled, the uriSpec is Spring's if there is a port and no payload, and all else is absent.
  */
 export type ServiceInstanceInit<P = unknown> = {
   readonly name: string;
@@ -47,11 +47,19 @@ export function newInstance<P = unknown>(
     payload: init.payload,
     registrationTimeUTC: init.registrationTimeUTC ?? Math.max(0, Math.trunc(clock.now())),
     serviceType: init.serviceType ?? 'DYNAMIC',
-    uriSpec: typeof init.uriSpec === 'string' ? parseUriSpec(init.uriSpec, 'instance.uriSpec') : init.uriSpec,
+    uriSpec: uriSpecOf(init),
     enabled: init.enabled ?? true,
   };
   checkInstance(instance);
   return instance;
+}
+
+/** An instance without a payload is for all readers, and Spring's URI is empty without a uriSpec. */
+function uriSpecOf(init: ServiceInstanceInit): UriSpec | undefined {
+  const { uriSpec, payload, port, sslPort } = init;
+  if (typeof uriSpec === 'string') return parseUriSpec(uriSpec, 'instance.uriSpec');
+  const isForAll = payload === undefined && (port ?? sslPort) !== undefined;
+  return uriSpec ?? (isForAll ? springUriSpec(init) : undefined);
 }
 
 /**

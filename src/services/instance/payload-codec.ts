@@ -1,8 +1,7 @@
 import { ConfigError } from '../../base/errors.js';
 import { Kind, shortened } from '../shortened.js';
-import { DUBBO_CLASS } from './dubbo-instance.js';
 import type { ServiceInstance, UriSpec } from './service-instance.js';
-import { bracketed, parseUriSpec } from './uri-spec.js';
+import { springUriSpec } from './uri-spec.js';
 
 /**
  * The payloads of a service's instances, to JSON and back. A payload that only one side understands makes an
@@ -68,7 +67,7 @@ export function payloadJson(value: unknown, label = 'instance.payload'): unknown
 }
 
 /** The class that an object names, whatever it is; undefined where it names none. */
-function classOf(json: unknown): unknown {
+export function classOf(json: unknown): unknown {
   return Object.hasOwn(Object(json), '@class')
     ? (json as { readonly '@class': unknown })['@class']
     : undefined;
@@ -158,26 +157,6 @@ export function checkPayloadClass(payload: unknown): void {
 }
 
 /**
- * Why Java programs cannot read a service with these instances, as the rest of the sentence "<path> …": they
- * cast each payload to one class, and one that is not of it fails the query for all instances. Only Dubbo
- * needs a payload. Undefined where all payloads are of one kind.
- */
-export function mixedPayloads(instances: readonly Partial<ServiceInstance>[]): string | undefined {
-  const kinds = new Set(
-    instances.map(({ payload }) => {
-      const type = classOf(payload);
-      if (type === undefined || MAP_CLASSES.includes(type))
-        return payload == null ? 'no payload' : 'plain JSON';
-      return `${shortened(type)}`;
-    }),
-  );
-  if (!kinds.has(DUBBO_CLASS)) kinds.delete('no payload');
-  return kinds.size < 2
-    ? undefined
-    : `has instances of different payload classes, so Java programs cannot read it: ${[...kinds].join(', ')}`;
-}
-
-/**
  * The payload that a Spring Boot application with Spring Cloud Zookeeper registers, and expects of every
  * instance of its services.
  */
@@ -195,7 +174,7 @@ export interface SpringInstanceJson extends SpringInstance {
   readonly '@class': typeof SPRING_CLASS;
 }
 
-const SPRING_CLASS = 'org.springframework.cloud.zookeeper.discovery.ZookeeperInstance';
+export const SPRING_CLASS = 'org.springframework.cloud.zookeeper.discovery.ZookeeperInstance';
 
 /**
  * The payload of an instance that Spring Cloud Zookeeper can read. It casts the payloads: one instance with
@@ -224,22 +203,18 @@ export function isSpringPayload(json: unknown): boolean {
 }
 
 /**
- * The uriSpec of an instance with Spring's payload that has none: Spring's own, or for TLS one that leads to
- * the right port. Without one Spring's URI is empty.
+ * The uriSpec of an instance with Spring's payload that has none.
  *
  * @throws {ConfigError} when it has no port: Spring throws for the whole service then
  */
-export function springUriSpec({ address, port, sslPort }: ServiceInstance): UriSpec {
-  if (port === undefined && sslPort === undefined)
+export function uriSpecForSpring(instance: ServiceInstance): UriSpec {
+  if (instance.port === undefined && instance.sslPort === undefined)
     throw new ConfigError(
       'instance.port',
-      port,
+      instance.port,
       'a port or an sslPort (Spring cannot read a service with an instance that has neither)',
     );
-  return bracketed(
-    parseUriSpec(`{scheme}://{address}:{${sslPort === undefined ? 'port' : 'ssl-port'}}`),
-    address,
-  );
+  return springUriSpec(instance);
 }
 
 /**

@@ -67,6 +67,18 @@ export function instanceUrl(instance: ServiceInstance, variables: UriVariables =
   return at === undefined ? undefined : `${protocol}://${host}:${at}`;
 }
 
+/**
+ * Spring's own uriSpec, or for TLS one that leads to the right port. Without one the URI that Spring has of an
+ * instance is empty.
+ */
+export function springUriSpec({
+  address,
+  sslPort,
+}: Partial<Pick<ServiceInstance, 'address' | 'sslPort'>>): UriSpec {
+  const port = sslPort === undefined ? 'port' : 'ssl-port';
+  return bracketed(parseUriSpec(`{scheme}://{address}:{${port}}`), address);
+}
+
 /** The same with brackets around an IPv6 address, unless it has them already. */
 export function bracketed(spec: UriSpec, address: string | undefined): UriSpec {
   if (address === undefined || !isIPv6(address)) return spec;

@@ -16,7 +16,7 @@ import { RequestPipeline } from './request-pipeline.js';
 import { ServerSearch } from './server-search.js';
 import { SessionActivity } from './session-activity.js';
 import { fallsSilent } from './silence.js';
-import { connectSecurely, noSession, type PreparedTls, tlsProblem } from './tls.js';
+import { CLOSED_BY_PEER, connectSecurely, noSession, type PreparedTls, tlsProblem } from './tls.js';
 
 /** Receives the events of a session. Must not throw. */
 export interface SessionListener {
@@ -71,6 +71,8 @@ interface Attempt {
   /** When the session was requested over it, and when it was confirmed, on the monotonic clock. */
   askedAt?: number;
   confirmedAt?: number;
+  /** Whether its session has been reported. */
+  isReported?: boolean;
 }
 
 /**
@@ -91,6 +93,10 @@ export class LibraryConnection {
   readonly #problems = new Map<string, string>();
   #attempt: Attempt | undefined;
   #suspendedAt: number | undefined;
+  /** The number of answers before the current connection, or before the last one. */
+  #answersBefore = 0;
+  /** Whether the last connection was closed before any request was answered: the next one is tested first. */
+  #isUnproven = false;
   #onConnected: (() => void) | undefined;
   /** The time at the last reading of the clock. */
   readonly #reading = { at: Number.NEGATIVE_INFINITY };
@@ -110,14 +116,13 @@ export class LibraryConnection {
       changed: (path, isGone) => listener.changed(path, isGone),
       nonsense: (problem) => this.#drop(problem),
     });
-    const moved = () => this.#drop('the session has moved to another server');
     this.#requests = new RequestPipeline({
       manager,
       guard: this.#guard,
       activity: this.activity,
       clock,
       reading: this.#reading,
-      moved,
+      unusable: (problem) => this.#drop(problem),
     });
     // This file probes a silent server itself, by a request whose answer shows when it was sent.
     manager.onSocketTimeout = () => undefined;
@@ -234,10 +239,12 @@ export class LibraryConnection {
     socket.on('data', (bytes) => manager.onSocketData(bytes));
     socket.on('drain', () => manager.onSocketDrain());
     socket.on('close', (hadError) => manager.onSocketClosed(hadError));
-    socket.on('error', (error) => {
-      const isNew = tls && attempt.confirmedAt === undefined;
-      attempt.problem ??=
-        (isNew && tlsProblem(error, tls, attempt.askedAt !== undefined)) || messageOf(error);
+    socket.on('error', (error: NodeJS.ErrnoException) => {
+      const isNew = attempt.confirmedAt === undefined;
+      const problem = isNew && tls && tlsProblem(error, tls, attempt.askedAt !== undefined);
+      // Whether a closed connection fails by one of those errors, or just ends, is a matter of chance.
+      if (problem) attempt.problem ??= problem;
+      else if (!CLOSED_BY_PEER.includes(error.code)) attempt.problem ??= messageOf(error);
     });
     let waitedMs = 0;
     const wait = async (ms: number) => {
@@ -279,13 +286,24 @@ export class LibraryConnection {
       if (isSilent) this.#drop(`no answer for ${Math.round(2 * intervalMs)} ms`);
     });
     const sessionId = this.client.getSessionId().toString('hex');
-    if (this.#onConnected) this.#onConnected();
-    else
+    const report = () => {
+      attempt.isReported = true;
       listener.connected({
         sessionId,
         timeoutMs,
         server: formatServer({ host: remoteAddress, port: remotePort }),
       });
+    };
+    this.#answersBefore = this.#requests.answers;
+    if (this.#onConnected) this.#onConnected();
+    else if (this.#isUnproven) void this.#tested(attempt).then((isProven) => isProven && report());
+    else report();
+  }
+
+  /** Whether a request over the connection is answered, be it by a refusal. */
+  async #tested(attempt: Attempt): Promise<boolean> {
+    await this.request(Request.exists('/', false), () => undefined).catch(() => undefined);
+    return !attempt.over.signal.aborted && this.#requests.answers > this.#answersBefore;
   }
 
   /** The connection is no longer usable. Once its socket has closed, the library tries the next server. */
@@ -300,7 +318,7 @@ export class LibraryConnection {
     attempt.over.abort();
     const problem =
       attempt.problem ??
-      (attempt.askedAt === undefined || wasConnected
+      (wasConnected || (this.options.tls && attempt.askedAt === undefined)
         ? 'the connection was closed'
         : noSession(this.options.tls));
     const text = this.#note(attempt.server, problem);
@@ -309,8 +327,10 @@ export class LibraryConnection {
     this.#requests.fail(new RequestFailure('connection-loss', true, text));
     if (wasConnected) {
       this.#suspendedAt = clock.monotonic();
-      listener.suspended();
-    } else listener.troubled();
+      this.#isUnproven = this.#requests.answers === this.#answersBefore;
+    }
+    if (attempt.isReported) listener.suspended();
+    else listener.troubled();
   }
 
   #end(why: 'expired' | 'auth-failed'): void {

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import type { Clock } from '../../base/clock.js';
-import { failureOf, RequestFailure, SESSION_MOVED } from '../zookeeper-error.js';
+import { AUTH_REQUIRED, failureOf, RequestFailure, SESSION_MOVED } from '../zookeeper-error.js';
 import type { ConnectionManager, MessageGuard } from './library-internals.js';
 import { Answer, type Request } from './messages.js';
 import type { SessionActivity } from './session-activity.js';
@@ -25,8 +25,8 @@ export interface RequestPipelineOptions {
   readonly clock: Clock;
   /** The time at the last reading of the clock. */
   readonly reading: { at: number };
-  /** The session continues over another connection: this one is no longer usable. */
-  readonly moved: () => void;
+  /** This connection is no longer usable: the session has moved, or is not let in. */
+  readonly unusable: (problem: string) => void;
 }
 
 /**
@@ -36,6 +36,8 @@ export interface RequestPipelineOptions {
 export class RequestPipeline {
   /** Whether the session is confirmed over a connection that is still open. */
   isOpen = false;
+  /** How many requests were answered, other than by the refusal of the session. */
+  answers = 0;
   readonly #underWay = new Set<(failure: RequestFailure) => void>();
   #turn: Turn | undefined;
 
@@ -49,7 +51,7 @@ export class RequestPipeline {
    * @throws {RequestFailure} a server's refusal; `connection-loss` without a connection, or when it breaks
    */
   send<T>(request: Request, read: (answer: Answer) => T, isLast = false): Promise<T> {
-    const { manager, guard, activity, clock, moved } = this.options;
+    const { manager, guard, activity, clock, unusable } = this.options;
     return new Promise<T>((resolve, reject) => {
       if (!this.isOpen) return reject(new RequestFailure('connection-loss', false, 'there is no connection'));
       // A server closes the connection on it, every time that it is sent.
@@ -73,6 +75,7 @@ export class RequestPipeline {
           const { message, code } = guard;
           // A refusal is an answer, too. There is a message only during the call.
           if (message && activity.isNews(sentAt)) activity.answered(sentAt, clock.monotonic());
+          if (code !== AUTH_REQUIRED) this.answers += 1;
           try {
             if (error)
               throw failureOf(code || ('code' in error && typeof error.code === 'number' ? error.code : 0));
@@ -81,7 +84,7 @@ export class RequestPipeline {
             // Not a refusal: an unreadable answer ends the connection.
             if (!(failure instanceof RequestFailure)) throw failure;
             reject(failure);
-            if (code === SESSION_MOVED) moved();
+            if (code === SESSION_MOVED || code === AUTH_REQUIRED) unusable(failure.message);
           }
           this.#underWay.delete(reject);
         });

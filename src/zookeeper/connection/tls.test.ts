@@ -106,7 +106,8 @@ async function problemWith(
 describe('a server', () => {
   const certificate = authority.issue({ name: 'server', hosts: 'IP:127.0.0.1' });
   const secure = () => createTlsServer({ cert: pem(certificate.cert), key: pem(certificate.key) });
-  const NONE = 'the server closed the connection without a session: it may have no quorum, be read-only, or';
+  const NONE =
+    'the server closed the connection without a session: it may have no quorum, be read-only, allow no more connections from this host (maxClientCnxns), or';
 
   it.each<[string, (socket: Socket, raw: Socket) => void]>([
     ['closes', (socket) => socket.end()],

@@ -46,13 +46,16 @@ export function connectSecurely(
 
 /**
  * The message for a connection without a session. Causes are a server without a quorum (even if it serves
- * readers, `readonlymode.enabled`), one that is behind this client, or one that refuses a client after the
+ * readers, `readonlymode.enabled`), one that is behind this client or has enough clients on this host, or one that refuses a client after the
  * handshake.
  */
 export function noSession(tls: PreparedTls | undefined): string {
   const other = !tls ? 'want TLS' : tls.cert ? 'refuse the client certificate' : 'want a client certificate';
-  return `the server closed the connection without a session: it may have no quorum, be read-only, or ${other}`;
+  return `the server closed the connection without a session: it may have no quorum, be read-only, allow no more connections from this host (maxClientCnxns), or ${other}`;
 }
+
+/** The codes of errors of a connection that the other side has closed. */
+export const CLOSED_BY_PEER: readonly unknown[] = ['ECONNRESET', 'EPIPE', 'ECONNABORTED'];
 
 /** An error before the session, in the words of TLS; undefined for another error. */
 export function tlsProblem(
@@ -61,8 +64,9 @@ export function tlsProblem(
   isSecure: boolean,
 ): string | undefined {
   const { code, syscall } = error;
-  if (code === 'ECONNRESET' && isSecure) return noSession(tls);
-  if (code === 'ECONNRESET' && syscall !== 'connect')
+  const isClosed = CLOSED_BY_PEER.includes(code);
+  if (isClosed && isSecure) return noSession(tls);
+  if (isClosed && syscall !== 'connect')
     return 'the server closed the connection in the TLS handshake: it may not speak TLS';
   return problemOfTls(error, tls.cert !== undefined);
 }

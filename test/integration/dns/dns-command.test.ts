@@ -30,11 +30,7 @@ afterEach(async () => {
 describe('nodelease dns', () => {
   it('answers services and nodes of ZooKeeper to a resolver, follows them, and counts questions', async () => {
     const zookeeper = client(connect);
-    await register(zookeeper, 'Orders', 'one', {
-      address: '127.0.0.7',
-      port: 80,
-      payload: { nodeId: 7, version: 3 },
-    });
+    await register(zookeeper, 'Orders', 'task-7', { address: '127.0.0.7', port: 80 });
     await register(zookeeper, 'Orders', 'off', { address: '127.0.0.8', port: 80, enabled: false });
     const path = '/discovery/nodes/00/0F';
     await zookeeper.createWithParents(path, data(7, 3, { address: '127.0.0.7', port: 80 }), 'ephemeral');
@@ -65,7 +61,7 @@ describe('nodelease dns', () => {
     expect((await resolver.resolveSrv('orders.service.nodelease'))[0]?.name).toBe('7f000007.addr.nodelease');
     await register(zookeeper, 'late', 'one', { address: '127.0.0.9', port: 80 });
     await expect.poll(() => outcome(address, 'late.service.nodelease')).toBe(1);
-    await zookeeper.remove('/services/Orders/one');
+    await zookeeper.remove('/services/Orders/task-7');
     await expect.poll(() => outcome(address, 'orders.service.nodelease')).toBe('NXDOMAIN');
 
     const text = await (await fetch(metrics)).text();

@@ -216,6 +216,7 @@ describe('an instance that Java has registered', () => {
     await peer.register({ name: 'orders', id: 'theirs', address: 'java-host', port: 8080, ...init });
     const expected = {
       ...instanceOf({ id: 'theirs', address: 'java-host' }),
+      uriSpec: undefined,
       ...more,
       registrationTimeUTC: expect.closeTo(Date.now(), -6),
     };

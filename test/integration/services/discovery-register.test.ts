@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
@@ -127,7 +127,8 @@ describe('a command that nodelease runs', () => {
   });
 
   it('is registered with a fixed node id, and with one from ZooKeeper alone', async () => {
-    const common = ['--zookeeper', scene.connect, '--service', 'orders', '--port', '80', ...LONG_SESSION];
+    const typed = ['--service', 'orders', '--port', '80', '--payload-type', 'map'];
+    const common = ['--zookeeper', scene.connect, ...typed, ...LONG_SESSION];
     const command = ['--', 'sh', '-c', 'echo up; exec sleep 300'];
     const fixed = runCli(['run', '--node-id', '5', '--task-id', 'fixed', ...common, ...command]);
     await scene.untilIds(['fixed']);
@@ -322,6 +323,31 @@ describe('the entries of a command whose supervisor is gone', () => {
 });
 
 describe('what cannot be announced', () => {
+  it('is refused with 69 before the command starts, where the Spring application of the service could not read it', async () => {
+    const spring = await readFile('test/fixtures/spring/registered.znode');
+    await scene.reader.zookeeper.createWithParents('/services/orders/i-1', spring, 'persistent');
+    // Else a start goes on without ZooKeeper where that is slow to answer.
+    const given = [...scene.store.options, '--zookeeper', scene.connect, '--zookeeper-required'];
+    const refused = async (command: string, options: readonly string[]) => {
+      const run = runCli([command, ...given, '--service', 'orders', ...options]);
+      expect([command, (await run.exit).code]).toEqual([command, 69]);
+      expect(run.stdout()).not.toContain('started');
+      return run.stderr();
+    };
+    const echo = ['--', 'echo', 'started'];
+    const map = ['--port', '80', '--payload', '{"weight":5}'];
+    const advice =
+      /not registered: \/services\/orders has an instance with a payload of org\.springframework\S+ZookeeperInstance\. .*--payload-type spring/;
+    expect(await refused('run', [...map, ...echo])).toMatch(advice);
+    expect(await refused('run', [...map, '--check', 'tcp:80', ...echo])).toMatch(advice);
+    expect(await refused('serve', [...map, '--http', '127.0.0.1:0'])).toMatch(advice);
+    expect(await refused('run', echo)).toMatch(/no port: use --port/);
+    expect(await scene.ids()).toEqual(['i-1']);
+    const task = scene.start('task', ['--service', 'orders', '--port', '80']);
+    await scene.untilIds(['i-1', 'task']);
+    expect(task.stderr()).not.toContain('mixed-payloads');
+  });
+
   it.each([
     [['--service', 'a/b'], /--service: expected a name without "\/"/],
     [['--service', ''], /--service: expected a name/],

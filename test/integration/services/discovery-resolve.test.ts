@@ -161,6 +161,8 @@ describe('discovery resolve', () => {
   });
 });
 
+const TIME = /\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/g;
+
 describe('discovery services', () => {
   const services = (...args: string[]) =>
     runInProcess(['discovery', 'services', ...args, '--zookeeper', connect]);
@@ -194,19 +196,24 @@ describe('discovery services', () => {
       enabled: false,
     });
     await write('/services/orders/c', { id: 'c', payload: { metadata: { instance_status: 'DOWN' } } });
+    const live = JSON.stringify({ ...instance, id: 'live', payload: null, serviceType: 'DYNAMIC' });
+    await zookeeper.createWithParents('/services/orders/live', live, 'ephemeral');
     await zookeeper.createWithParents('/services/orders/garbage', '{"port":', 'persistent');
     await zookeeper.createWithParents('/services/users', '', 'persistent');
     const all = runCli(['discovery', 'services', '--zookeeper', connect]);
     expect((await all.exit).code).toBe(0);
-    expect(all.stdout().replaceAll(/ +/g, ' ')).toBe(
+    const stat = (await zookeeper.read('/services/orders/live'))?.stat;
+    const changedAt = new Date(stat?.modifiedAt ?? 0).toISOString();
+    expect(all.stdout().replaceAll(/ +/g, ' ').replaceAll(TIME, 'TIME')).toBe(
       [
-        'SERVICE ID ADDRESS TLS TYPE STATE PAYLOAD',
-        'orders a 10.0.0.1:80 443 STATIC enabled {"weight":5}',
-        'orders b [::1]:80 STATIC disabled',
-        'orders c 10.0.0.1:80 443 STATIC out of service {"metadata":{"instance_status":"DOWN"}}',
+        'SERVICE ID ADDRESS TLS TYPE STATE SESSION CHANGED PAYLOAD',
+        'orders a 10.0.0.1:80 443 STATIC enabled none TIME {"weight":5}',
+        'orders b [::1]:80 STATIC disabled none TIME',
+        'orders c 10.0.0.1:80 443 STATIC out of service none TIME {"metadata":{"instance_status":"DOWN"}}',
+        `orders live 10.0.0.1:80 443 DYNAMIC enabled alive ${stat?.owner} TIME`,
         'users -',
         '',
-        `2 services, 3 instances at /services of ${connect}`,
+        `2 services, 4 instances at /services of ${connect}`,
         '',
       ].join('\n'),
     );
@@ -219,9 +226,10 @@ describe('discovery services', () => {
         {
           name: 'orders',
           instances: [
-            { id: 'a', url: 'https://10.0.0.1:443' },
+            { id: 'a', url: 'https://10.0.0.1:443', session: 'none', sessionId: null },
             { id: 'b', url: 'http://[::1]:80', enabled: false },
             { id: 'c', url: 'https://10.0.0.1:443' },
+            { id: 'live', session: 'alive', sessionId: stat?.owner, changedAt },
           ],
         },
       ],
@@ -283,9 +291,9 @@ describe('applications of Dubbo', () => {
 
   it('are shown and resolved as what they are, and the folders of their interfaces are no damage', async () => {
     const { answer, complaints } = await run('discovery', 'services');
-    expect(answer.split('\n')).toEqual([
-      'SERVICE ID ADDRESS TLS TYPE STATE PAYLOAD',
-      'demo-provider 192.0.2.2:20880 192.0.2.2:20880 DYNAMIC enabled dubbo:20880, tri:50051 · revision b049',
+    expect(answer.replaceAll(TIME, 'TIME').split('\n')).toEqual([
+      'SERVICE ID ADDRESS TLS TYPE STATE SESSION CHANGED PAYLOAD',
+      'demo-provider 192.0.2.2:20880 192.0.2.2:20880 DYNAMIC enabled none TIME dubbo:20880, tri:50051 · revision b049',
       '',
       `1 service, 1 instance at /services of ${connect}`,
       'With folders of Dubbo interfaces: demo-provider',

@@ -1,5 +1,5 @@
 import dns from 'node:dns';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { type IncomingMessage, request } from 'node:http';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -117,6 +117,18 @@ describe('a discovery server', () => {
       body: { error: 'not-found' },
     });
     expect((await ask(server, '/v1/service/orders')).body).toEqual([TWO]);
+  });
+
+  it('registers nothing that keeps a Spring application from reading its service', async () => {
+    const server = await start();
+    const spring = await readFile('test/fixtures/spring/registered.znode');
+    await tree.createWithParents('/services/orders/i-1', spring, 'persistent');
+    expect(await ask(server, '/v1/service/orders/two', put(TWO))).toMatchObject({
+      status: 409,
+      body: { error: 'conflict', message: expect.stringContaining('--payload-type spring') },
+    });
+    expect(await tree.children('/services/orders')).toEqual(['i-1']);
+    expect(await ask(server, '/v1/service/orders/one', put(ONE))).toMatchObject({ status: 201 });
   });
 
   it('registers nothing that Java readers, or JavaScript, would read as something else, and tells what it is', async () => {

@@ -1,8 +1,14 @@
 import { readFile } from 'node:fs/promises';
 import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
-import { type PayloadCodec, springPayload } from '../../../src/services/instance/payload-codec.js';
+import { systemClock } from '../../../src/base/system.js';
+import {
+  jsonPayload,
+  type PayloadCodec,
+  springPayload,
+} from '../../../src/services/instance/payload-codec.js';
 import type { ServiceInstance } from '../../../src/services/instance/service-instance.js';
+import { ServiceDirectory } from '../../../src/services/service-directory.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
 import { ZooKeeperError } from '../../../src/zookeeper/zookeeper-error.js';
 import { throughProxy } from '../../support/network/proxies.js';
@@ -97,27 +103,46 @@ describe('registering an instance', () => {
     },
   );
 
-  it('warns once where a present instance has a payload that Java programs cannot read together with it', async () => {
+  it('refuses what would keep the program of a present instance from reading the service, and registers it once that has gone', async () => {
     const dubbo = await readFile('test/fixtures/dubbo/registered.znode');
-    await reader.createWithParents('/services/orders/192.0.2.2:20880', dubbo, 'persistent');
+    const path = '/services/orders/192.0.2.2:20880';
+    await reader.createWithParents(path, dubbo, 'persistent');
     await reader.createWithParents('/services/orders/providers', '10.0.0.7', 'persistent');
-    const one = registrant(connect);
-    await one.discovery.register(orders());
-    const kinds = 'org.apache.dubbo.registry.zookeeper.ZookeeperInstance, no payload';
-    const warning = {
-      type: 'mixed-payloads',
-      path: '/services/orders',
-      problem: `has instances of different payload classes, so Java programs cannot read it: ${kinds}`,
+    const { discovery } = registrant(connect);
+    const refusal = {
+      ...{ fault: 'mixed-payloads', outcome: 'not-applied', path: '/services/orders' },
+      message: expect.stringContaining('org.apache.dubbo.registry.zookeeper.ZookeeperInstance'),
     };
+    const more = new ServiceDirectory({ zookeeper: reader, clock: systemClock, payload: jsonPayload });
+    const registering = discovery.register(orders());
+    await Promise.all([
+      expect(registering).rejects.toMatchObject(refusal),
+      expect(discovery.register(orders({ serviceType: 'DYNAMIC_SEQUENTIAL' }))).rejects.toMatchObject(
+        refusal,
+      ),
+      expect(more.write(orders({ serviceType: 'STATIC' }))).rejects.toMatchObject(refusal),
+      discovery.register(orders({ name: 'users' })),
+    ]);
+    expect(discovery.registered.map(({ name }) => name)).toEqual(['users']);
+    expect((await reader.children('/services/orders'))?.length).toBe(2);
+    await reader.remove(path);
+    await discovery.register(orders());
+    expect(await reader.children('/services/orders')).toContain('one');
+  });
+
+  it('warns once of present plain JSON, whose readers may not read the new instance', async () => {
+    await reader.createWithParents(
+      '/services/orders/old',
+      '{"port":80,"payload":{"zone":"a"}}',
+      'persistent',
+    );
+    const one = registrant(connect, { payload: springPayload as PayloadCodec<unknown> });
+    await one.discovery.register(orders({ payload: SPRING }));
+    await one.discovery.register(orders({ payload: SPRING, port: 9090 }));
+    const kinds = 'plain JSON, org.springframework.cloud.zookeeper.discovery.ZookeeperInstance';
+    const problem = `has instances of different payload classes, so Java programs cannot read it: ${kinds}`;
     const warnings = () => one.events.filter(({ type }) => type === 'mixed-payloads');
-    await expect.poll(warnings).toEqual([warning]);
-    await one.discovery.register(orders({ port: 9090 }));
-    await one.discovery.register(orders({ name: 'users' }));
-    await one.discovery.register(orders({ name: 'users', id: 'two', payload: {} }));
-    expect(warnings()).toEqual([warning]);
-    const other = registrant(connect, { payload: springPayload as PayloadCodec<unknown> });
-    await other.discovery.register(orders({ name: 'users', id: 'three', payload: SPRING }));
-    await expect.poll(() => types(other)).toContain('mixed-payloads');
+    await expect.poll(warnings).toEqual([{ type: 'mixed-payloads', path: '/services/orders', problem }]);
   });
 
   it('lets the servers number a DYNAMIC_SEQUENTIAL one, and takes back its own number only', async () => {

@@ -113,6 +113,7 @@ describe('the page of services is told', () => {
       instance: { address: '10.0.0.7', port: 8080, serviceType: 'DYNAMIC' },
       text: '{"zone":"<b>a</b>"}',
       sessionId: sessionIdOf(one.zookeeper),
+      changedAt: expect.stringMatching(/^\d{4}-.*T.*Z$/),
       node: null,
       problem: null,
     });
@@ -145,9 +146,9 @@ describe('the page of services is told', () => {
       metadata: { nodeId: '2', version: '4' },
     };
     await discovery.register(orders({ id: 'mapped', payload: { nodeId: 1, version: 7 } }));
+    await discovery.register(orders({ id: 'claims', payload: { nodeId: 9, version: 1 } }));
     await discovery.register(orders({ id: 'spring', payload: spring }));
     await discovery.register(orders({ id: 'task-3' }));
-    await discovery.register(orders({ id: 'claims', payload: { nodeId: 9, version: 1 } }));
     await discovery.register(orders({ id: 'nobody' }));
     const node = (id: number, version: number) =>
       tree.createWithParents(

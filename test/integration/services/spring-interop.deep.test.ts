@@ -1,10 +1,12 @@
 import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest';
 import { systemClock, systemRandom } from '../../../src/base/system.js';
+import { connectServices } from '../../../src/runtime/connect-services.js';
 import { decodeInstance, encodeInstance } from '../../../src/services/instance/instance-codec.js';
 import type { ServiceInstanceInit } from '../../../src/services/instance/new-instance.js';
 import { type SpringInstance, springPayload } from '../../../src/services/instance/payload-codec.js';
 import { ServiceDirectory } from '../../../src/services/service-directory.js';
 import { ServiceDiscovery } from '../../../src/services/service-discovery.js';
+import { startCuratorPeer } from '../../support/peers/curator-peer.js';
 import { stopJavaPeers } from '../../support/peers/java-peer.js';
 import { type SpringPeer, startSpringPeer } from '../../support/peers/spring-peer.js';
 import { killAll, runCli } from '../../support/processes.js';
@@ -84,6 +86,33 @@ test.each<[string, Partial<ServiceInstanceInit<SpringInstance>>, object]>([
 ])('so is one %s', async (_, init, expected) => {
   await discover().register(ours(init));
   expect(await spring.instances(name)).toMatchObject([expected]);
+});
+
+test('what "nodelease run" and newInstance register by default is readable for Spring and for plain Curator, next to an instance of Spring’s', async () => {
+  ours();
+  await spring.register({ name, id: 'theirs', address: 'java-host', port: 8081, metadata: {} });
+  const services = connectServices({ connect });
+  await services.register(services.newInstance({ name, id: 'library', address: '10.0.0.8', port: 8082 }));
+  const options = ['--store', 'memory:', '--zookeeper', connect, '--task-id', 'command'];
+  const instance = ['--service', name, '--address', '10.0.0.7', '--port', '8080'];
+  const run = runCli(['run', ...options, ...instance, '--', 'sleep', '600']);
+  await expect.poll(() => spring.instances(name), SEEN).toHaveLength(3);
+  const uris = async () => (await spring.instances(name)).map(({ id, uri }) => `${id} ${uri}`).sort();
+  expect(await uris()).toEqual([
+    'command http://10.0.0.7:8080',
+    'library http://10.0.0.8:8082',
+    'theirs http://java-host:8081',
+  ]);
+  expect(await spring.choose(name)).not.toBeNull();
+  // Curator lacks Spring's class: it reads ours alone.
+  await client(connect).remove(`/services/${name}/theirs`);
+  for (const payload of ['any', 'map'] as const) {
+    const curator = await startCuratorPeer({ connect, basePath: '/services', payload });
+    const found = await curator.instances(name);
+    expect(found.map(({ id, url }) => `${id} ${url}`).sort()).toEqual((await uris()).slice(0, 2));
+  }
+  run.kill('SIGTERM');
+  await Promise.all([run.exit, services.close()]);
 });
 
 test('what "nodelease run --payload-type spring" registers is found by Spring’s own classes', async () => {

@@ -129,7 +129,7 @@ describe('a client', () => {
   it('without TLS says that a port may be one for TLS', async () => {
     await fails(
       { tls: undefined },
-      /^127\.0\.0\.1:\d+: the server closed the connection without a session: it may have no quorum, be read-only, or want TLS$/,
+      /^127\.0\.0\.1:\d+: the server closed the connection without a session: it may have no quorum, be read-only, allow .* \(maxClientCnxns\), or want TLS$/,
     );
   });
 
@@ -265,7 +265,7 @@ describe('nodelease', () => {
   it('doctor names what a client without TLS lacks', async () => {
     const { code, out } = await run(['doctor', '--provider', 'zookeeper', '--zookeeper', secure]);
     expect(out).toMatch(
-      /takes connections, but gives no session: no quorum, .*it may have no quorum, be read-only, or want TLS/,
+      /takes connections, but gives no session: no quorum, .*it may have no quorum, be read-only, allow .* \(maxClientCnxns\), or want TLS/,
     );
     expect(code).not.toBe(0);
   });
