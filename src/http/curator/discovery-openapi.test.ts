@@ -169,6 +169,9 @@ const failed = (fault: 'timeout' | 'no-auth') => new ZooKeeperError(fault, { fau
 const FOREIGN: Case = { app: { hosts: new Set() }, path: 'http://evil.example' };
 const AWAY: Case = { failure: failed('timeout') };
 const REFUSED: Case = { failure: failed('no-auth') };
+const MIXED: Case = {
+  failure: new ZooKeeperError('mixed', { fault: 'mixed-payloads', outcome: 'not-applied' }),
+};
 const FAULT: Case = { failure: new TypeError('a bug') };
 const BAD_NAME: Case = { failure: undefined, path: '/v1/service/%00' };
 const TOKEN: Partial<DiscoveryAppOptions> = {
@@ -194,6 +197,7 @@ const CASES: Readonly<Record<string, Readonly<Record<string, Case>>>> = {
     400: { init: put('{}') },
     401: { init: put(JSON.stringify(NEW)), app: TOKEN },
     403: { init: put(JSON.stringify(NEW)), app: { writes: { kind: 'nobody' } } },
+    409: { init: put(JSON.stringify(NEW)), ...MIXED },
     413: { init: put(' '.repeat(1_048_577)) },
     415: { init: put('x', { 'content-type': 'text/plain' }) },
     502: { init: put(JSON.stringify(NEW)), ...REFUSED },
