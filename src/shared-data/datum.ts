@@ -6,7 +6,7 @@ import { BoundSession } from '../zookeeper/bound-session.js';
 import { catchUp } from '../zookeeper/retry.js';
 import type { CallOptions, MultiOperation, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault, isUnknown, OVERTAKEN, TRANSIENT, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
-import { type DatumRecord, decodeRecord, encodeRecord } from './entry.js';
+import { bareScalar, type DatumRecord, decodeRecord, encodeRecord, isBlank } from './entry.js';
 import { dataFolder, isIndex, type PathStrategy, placeName, titleOf } from './layout.js';
 import { checkListing, checkRequest } from './limits.js';
 import { SharedDataError } from './shared-data-error.js';
@@ -72,12 +72,27 @@ export class Datum {
     return titleOf(this.record.address);
   }
 
+  /**
+   * What its own znode is. Other implementations of Monastery write no record: their scalars are a type and a
+   * value alone, and a znode without data is of the kind as which it is opened.
+   *
+   * @throws {SharedDataError} `foreign-znode`
+   */
+  found({ data, stat }: Znode): Pick<DatumRecord, 'kind' | 'lifespan'> {
+    const record = decodeRecord(data);
+    if (record) return record;
+    const owned = stat.owner === undefined ? undefined : ({ lifespan: 'ephemeral' } as const);
+    if (bareScalar(data)) return { kind: 'scalar', lifespan: 'persistent', ...owned };
+    const { kind } = this.record;
+    if (isBlank(data) && (kind !== 'scalar' || stat.childCount === 0)) return { ...this.record, ...owned };
+    throw this.foreign();
+  }
+
   /** @throws {SharedDataError} `kind-clash`, with both kinds, or `foreign-znode` */
   check(znode: Znode | undefined): void {
     if (znode === undefined) return;
     const { kind, lifespan } = this.record;
-    const found = decodeRecord(znode.data);
-    if (found === undefined) throw this.foreign();
+    const found = this.found(znode);
     if (found.kind === kind && found.lifespan === lifespan) return;
     const expected = `it is a ${found.lifespan} ${found.kind}, and not a ${lifespan} ${kind}`;
     throw new SharedDataError(`${this.title}: ${expected}`, 'kind-clash', this.path);

@@ -7,7 +7,6 @@ import { type AnnouncedNode, announceNode, decodeNode, type KnownNode } from './
 import { SharedMap, SharedScalar, SharedSet } from './collections.js';
 import { type ContributionEvent, Contributions } from './contributions.js';
 import { type DataCall, type DataContext, Datum } from './datum.js';
-import { decodeRecord } from './entry.js';
 import {
   checkAddress,
   checkRoot,
@@ -134,7 +133,7 @@ export class SharedData {
       isAny ||= await datum.attempted('it could not be removed', call, async (attempt) => {
         const znode = await attempt.session.read(datum.path, attempt.call);
         if (znode === undefined) return attempt.mayBeDone;
-        if (decodeRecord(znode.data) === undefined) throw datum.foreign();
+        datum.found(znode);
         const names = (await attempt.session.children(datum.path, attempt.call)) ?? [];
         const removals = names.map(
           (each): MultiOperation => ({ type: 'remove', path: `${datum.path}/${each}` }),
@@ -205,7 +204,7 @@ export class SharedData {
     const znode = await datum.attempted('it could not be read', call, (attempt) =>
       attempt.session.read(datum.path, attempt.call),
     );
-    const found = lifespan ?? (znode && decodeRecord(znode.data)?.lifespan) ?? 'persistent';
+    const found = lifespan ?? (znode ? datum.found(znode).lifespan : 'persistent');
     const opened = new Datum(this.context, { address, kind, lifespan: found });
     opened.check(znode);
     return opened;
