@@ -1,3 +1,14 @@
+import {
+  checkArguments,
+  checked,
+  FLAG,
+  kind,
+  maybe,
+  NAME,
+  OBJECT,
+  TEXT,
+  whole,
+} from '../base/arguments.js';
 import { EventEmitter, on } from 'node:events';
 import { existsSync } from 'node:fs';
 import { orAborted, withTimeout } from '../base/abort.js';
@@ -90,11 +101,10 @@ export async function openConfiguration(
     signal,
     nodeId,
     snapshot,
-  } = options;
+  } = checked(options, { reports: maybe(FLAG), snapshot: maybe(NAME), nodeId: maybe(whole(0)) });
+  checkArguments({ zookeeper });
   const place: ConfigPlace = { zookeeper, clock, random, root: rootOf(options) };
   const contexts = contextsOf(options);
-  if (nodeId !== undefined && !(Number.isSafeInteger(nodeId) && nodeId >= 0))
-    throw new ConfigError('nodeId', nodeId, 'a node id');
   try {
     await zookeeper.whenConnected({ timeoutMs, signal });
     return new Configuration(
@@ -185,6 +195,8 @@ export class Configuration implements AsyncIterable<ConfigurationChange>, AsyncD
   get<Output>(schema: StandardSchema<Output>, below?: string): Output;
   get<Output>(wanted: string | StandardSchema<Output>, below?: string): Output | string | undefined {
     if (typeof wanted === 'string') return this.values.get(wanted)?.value;
+    const schema = kind('a key, or a schema such as z.object() makes', (value) => OBJECT.is(Object(value)['~standard']));
+    checkArguments({ schema: wanted, below }, { schema, below: maybe(TEXT) });
     const prefix = below === undefined ? '' : `${below}.`;
     const own = [...this.values].filter(([key]) => key.startsWith(prefix));
     return validated(

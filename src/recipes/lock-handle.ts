@@ -9,6 +9,7 @@ import type { BoundSession } from '../zookeeper/bound-session.js';
 import { whileConnectionIsAway } from '../zookeeper/retry.js';
 import type { SessionDeadline } from '../zookeeper/session-deadline.js';
 import type { MultiOperation, Watch } from '../zookeeper/zookeeper.js';
+import { checkOperations } from '../zookeeper/operation-check.js';
 import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { erase } from './own-znode.js';
 import type { Recipe } from './recipe.js';
@@ -110,6 +111,7 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
 
   async guard(operations: readonly MultiOperation[]): Promise<void> {
     // Its path is known when it has moved, or not.
+    checkOperations(operations);
     if (this.#moving) await this.#moving.catch(() => undefined);
     this.check();
     const { path } = this;

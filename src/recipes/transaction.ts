@@ -1,3 +1,4 @@
+import { checkArguments, checked, FUNCTION, kind, maybe } from '../base/arguments.js';
 import { orAborted, withTimeout } from '../base/abort.js';
 import { ConfigError, WaitTimeoutError } from '../base/errors.js';
 import { whileConnectionIsAway } from '../zookeeper/retry.js';
@@ -83,7 +84,8 @@ export interface Transaction {
 export function transaction(zookeeper: ZooKeeper, path: string, options?: RecipeOptions): Transaction {
   const recipe = recipeOn(zookeeper, path, options);
   return {
-    async coordinate({ sites, data = '', timeoutMs = DEFAULT_TIMEOUT_MS, signal }) {
+    async coordinate(options) {
+      const { sites, data = '', timeoutMs = DEFAULT_TIMEOUT_MS, signal } = checked(options, { sites: SITES });
       const names = checkSites(sites);
       const own = `${path}/${COORDINATOR}${recipe.random.hex(8)}`;
       const begin: readonly MultiOperation[] = [
@@ -112,7 +114,9 @@ export function transaction(zookeeper: ZooKeeper, path: string, options?: Recipe
       }
     },
 
-    async join({ site, timeoutMs, signal }, vote, apply) {
+    async join(options, vote, apply) {
+      const { site, timeoutMs, signal } = checked(options);
+      checkArguments({ vote, apply }, { vote: FUNCTION, apply: maybe(FUNCTION) });
       checkZnodeName(site, 'site');
       const own = `${path}/${VOTE}${site}`;
       let answer: TransactionOutcome | undefined;
@@ -269,8 +273,9 @@ const removed = ({ path }: Recipe) =>
   new RecipeError(`${path} was removed before its outcome was known here`, 'outcome-unknown', path);
 
 /** @throws {ConfigError} */
+const SITES = kind('an array of at least one site', (value) => Array.isArray(value) && value.length > 0);
+
 function checkSites(sites: readonly string[]): readonly string[] {
-  if (sites.length === 0) throw new ConfigError('sites', '', 'at least one site');
   for (const site of sites) checkZnodeName(site, 'sites');
   const twice = sites.find((site, at) => sites.indexOf(site) < at);
   if (twice !== undefined) throw new ConfigError('sites', twice, 'each site once');
