@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { HANDLES, ROWS } from '../test/support/exported-functions.js';
+import { HANDLES, INTERNAL, ROWS } from '../test/support/exported-functions.js';
 import { settled } from '../test/support/virtual-clock.js';
 import { ConfigError } from './base/errors.js';
 
@@ -12,6 +12,9 @@ const entries = Object.values(exports).flatMap((entry) =>
   typeof entry === 'object' && entry.default ? [entry.default] : [],
 );
 
+/** Classes that are exported for their types. */
+const NOT_MADE = new Set(['BearerTokenFile', 'SharedList', 'SharedMap', 'SharedScalar', 'SharedSet']);
+
 type Call = (...given: readonly unknown[]) => unknown;
 
 /** Everything that a user can call, by name: from the entry points, and from what they return. */
@@ -21,7 +24,12 @@ async function exported(): Promise<ReadonlyMap<string, Call>> {
     for (let at = handle; at && at !== Object.prototype; at = Object.getPrototypeOf(at))
       for (const key of Object.getOwnPropertyNames(at)) {
         const value = Object.getOwnPropertyDescriptor(at, key)?.value;
-        if (typeof value === 'function' && key !== 'constructor' && !found.has(`${name}.${key}`))
+        if (
+          typeof value === 'function' &&
+          key !== 'constructor' &&
+          !INTERNAL.test(`${name}.${key}`) &&
+          !found.has(`${name}.${key}`)
+        )
           found.set(`${name}.${key}`, (...given) => value.apply(handle, given));
       }
   };
@@ -31,13 +39,20 @@ async function exported(): Promise<ReadonlyMap<string, Call>> {
     for (const [name, value] of Object.entries(module)) {
       if (typeof value !== 'function' || value.prototype instanceof Error) continue;
       const isClass = /^class/.test(Function.prototype.toString.call(value));
-      found.set(name, (...given) => (isClass ? Reflect.construct(value, given) : value(...given)));
+      if (isClass)
+        for (const [key, method] of Object.entries(Object.getOwnPropertyDescriptors(value)))
+          if (typeof method.value === 'function')
+            found.set(`${name}.${key}`, (...given) => method.value(...given));
+      if (!NOT_MADE.has(name))
+        found.set(name, (...given) => (isClass ? Reflect.construct(value, given) : value(...given)));
     }
   }
   for (const [name, make] of Object.entries(HANDLES)) methods(name, await make());
   return found;
 }
 
+const sockets = () => process.getActiveResourcesInfo().filter((kind) => kind.startsWith('TCP')).length;
+const socketsBefore = sockets();
 const calls = await exported();
 
 describe('a wrong argument of an exported function', () => {
@@ -46,18 +61,22 @@ describe('a wrong argument of an exported function', () => {
     expect(Object.keys(ROWS).filter((name) => !calls.has(name))).toEqual([]);
   });
 
-  it.each(Object.keys(ROWS).filter((name) => ROWS[name]?.args.length))('is refused by name: %s', async (name) => {
-    const { args = [], isAsync = false } = ROWS[name] ?? {};
-    const call = calls.get(name) as Call;
-    const problems: string[] = [];
-    for (const [at, kind] of args.entries())
-      for (const [what, wrong] of kind.wrong()) {
-        const given = args.map((each, index) => (index === at ? wrong : each.good()));
-        const problem = await outcomeOf(() => call(...given), isAsync);
-        if (problem) problems.push(`argument ${at + 1} ${what}: ${problem}`);
-      }
-    expect(problems).toEqual([]);
-  });
+  it.each(Object.keys(ROWS).filter((name) => ROWS[name]?.args.length))(
+    'is refused by name: %s',
+    async (name) => {
+      const { args = [], isAsync = false } = ROWS[name] ?? {};
+      const call = calls.get(name) as Call;
+      const problems: string[] = [];
+      for (const [at, kind] of args.entries())
+        for (const [what, wrong] of kind.wrong()) {
+          const given = args.map((each, index) => (index === at ? wrong : each.good()));
+          const problem = await outcomeOf(() => call(...given), isAsync);
+          if (problem) problems.push(`argument ${at + 1} ${what}: ${problem}`);
+        }
+      expect(problems).toEqual([]);
+      expect(sockets()).toBeLessThanOrEqual(socketsBefore);
+    },
+  );
 });
 
 /** What is wrong with the answer to a wrong argument; undefined for nothing. */

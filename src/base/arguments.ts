@@ -15,6 +15,7 @@ export const NAME = kind('a text of at least one character', (value) => TEXT.is(
 export const FLAG = kind('true or false', (value) => typeof value === 'boolean');
 export const FUNCTION = kind('a function', (value) => typeof value === 'function');
 export const DATA = kind('a text or bytes', (value) => TEXT.is(value) || value instanceof Uint8Array);
+export const BYTES = kind('bytes', (value) => value instanceof Uint8Array);
 export const MS = kind(
   'a number of milliseconds of at least 0',
   (value) => typeof value === 'number' && value >= 0,
@@ -32,6 +33,9 @@ export const whole = (min: number, max: number = Number.MAX_SAFE_INTEGER) =>
 /** What has these methods. */
 export const having = (expected: string, ...methods: readonly string[]) =>
   kind(expected, (value) => methods.every((method) => typeof Object(value)[method] === 'function'));
+
+export const LEASE = having('the lease of a node id', 'isValid');
+export const STORE = having('a store, such as openStore() returns', 'read', 'list');
 
 /** An array of such values. */
 export const listOf = ({ is, expected }: Kind) =>
@@ -52,7 +56,10 @@ const USUAL: Kinds = {
   zookeeper: kind('a ZooKeeper client, such as openZooKeeper() returns', (value) =>
     ['children', 'watchChildren'].some((method) => typeof Object(value)[method] === 'function'),
   ),
+  session: having('a StoreSession', 'read', 'write'),
   listener: FUNCTION,
+  except: maybe(having('a set of instances', 'has')),
+  provider: having('a provider of instances', 'pick', 'noteError'),
   label: TEXT,
   name: NAME,
   path: TEXT,

@@ -1,3 +1,4 @@
+import { timeoutSignal } from '../base/abort.js';
 import {
   checkArguments,
   checked,
@@ -9,7 +10,6 @@ import {
   TEXT,
   whole,
 } from '../base/arguments.js';
-import { timeoutSignal } from '../base/abort.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError, WaitTimeoutError } from '../base/errors.js';
 import { retrying } from '../base/retry.js';
@@ -125,7 +125,13 @@ export class ConfigPublisher {
   readonly #keep: number;
 
   constructor(zookeeper: ZooKeeper, options: PublisherOptions) {
-    const { nodes, author, keep = DEFAULT_KEEP, clock = systemClock, random = systemRandom } = checked(options, {
+    const {
+      nodes,
+      author,
+      keep = DEFAULT_KEEP,
+      clock = systemClock,
+      random = systemRandom,
+    } = checked(options, {
       author: TEXT,
       keep: maybe(kind('a number of revisions from 10 to 10000', whole(10, 10_000).is)),
     });
@@ -220,10 +226,7 @@ export class ConfigPublisher {
    * Publishes what `plan` makes of the present state; again where another publish, or a direct change, was
    * first.
    */
-  async #publish(
-    plan: Plan,
-    options: PublishOptions,
-  ) {
+  async #publish(plan: Plan, options: PublishOptions) {
     const kinds = { message: maybe(TEXT), expect: maybe(whole(0)) };
     const { message = '', expect, timeoutMs = DEFAULT_TIMEOUT_MS, signal } = checked(options, kinds);
     const { zookeeper, clock, random, root } = this.#place;

@@ -31,7 +31,12 @@ export interface StandaloneIdsOptions {
  * @throws {ConfigError} when the node id is invalid, or too large for the layout
  */
 export function standaloneIds(options: StandaloneIdsOptions): UniqueIdGenerator {
-  const { nodeId, layout, clock, lagMs = 4_000 } = checked(options, {
+  const {
+    nodeId,
+    layout,
+    clock,
+    lagMs = 4_000,
+  } = checked(options, {
     clock: having('a clock, such as systemClock', 'now', 'sleep'),
   });
   const node = clusterNodeIdOf(nodeId);

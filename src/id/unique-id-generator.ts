@@ -1,6 +1,6 @@
-import { checked, having } from '../base/arguments.js';
 import { types } from 'node:util';
 import { anySignal, onAbort } from '../base/abort.js';
+import { checked, having } from '../base/arguments.js';
 import type { Clock } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
 import { checkWhole } from './cluster-node-id.js';

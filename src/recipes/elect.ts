@@ -43,11 +43,7 @@ export interface Election extends AsyncIterable<LockHandle> {
  * @throws {ConfigError} where `path` is no absolute path below the root; the iteration throws as
  * {@link ZooKeeperLock.acquire}
  */
-export function elect(
-  zookeeper: ZooKeeper,
-  path: string,
-  options: ElectOptions = {},
-): Election {
+export function elect(zookeeper: ZooKeeper, path: string, options: ElectOptions = {}): Election {
   const { id = '', signal } = checked(options, { id: maybe(TEXT) });
   const recipe = recipeOn(zookeeper, path, { ...options, data: id });
   const contest = new Contest(recipe, { name: LATCH, kinds: KINDS, blocker: waitForPredecessor });

@@ -1,5 +1,5 @@
-import type { Clock, RandomSource } from '../base/clock.js';
 import { checkArguments, checked, type Kinds } from '../base/arguments.js';
+import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
 import { systemClock, systemRandom } from '../base/system.js';
 import { pathProblem } from '../zookeeper/znode-path.js';

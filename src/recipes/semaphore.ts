@@ -20,11 +20,7 @@ export interface SemaphoreOptions extends RecipeOptions {
  *
  * @throws {ConfigError} where `path` is no absolute path below the root, or `leases` is out of range
  */
-export function semaphore(
-  zookeeper: ZooKeeper,
-  path: string,
-  options: SemaphoreOptions,
-): ZooKeeperLock {
+export function semaphore(zookeeper: ZooKeeper, path: string, options: SemaphoreOptions): ZooKeeperLock {
   const recipe = recipeOn(zookeeper, path, checked(options), { leases: whole(1, 1_000_000) });
   const { leases } = options;
   const blocker: ContestRules['blocker'] = ({ length }) => (length < leases ? undefined : 'children');

@@ -1,5 +1,5 @@
-import { checkArguments, checked, FUNCTION, kind, maybe } from '../base/arguments.js';
 import { orAborted, withTimeout } from '../base/abort.js';
+import { checkArguments, checked, FUNCTION, kind, maybe } from '../base/arguments.js';
 import { ConfigError, WaitTimeoutError } from '../base/errors.js';
 import { whileConnectionIsAway } from '../zookeeper/retry.js';
 import { checkZnodeName, parentOf } from '../zookeeper/znode-path.js';

@@ -1,5 +1,5 @@
-import { checked } from '../base/arguments.js';
 import { hostname } from 'node:os';
+import { checked } from '../base/arguments.js';
 import { ConfigError } from '../base/errors.js';
 import { defaultTaskId } from '../base/host/task-id.js';
 import { systemClock, systemRandom } from '../base/system.js';

@@ -77,10 +77,7 @@ abstract class ValuedDatum<E extends Entry<unknown, unknown>> extends SharedDatu
   }
 
   /** @internal */
-  protected async erase(
-    { hash, id }: Omit<Element, 'document'>,
-    options: ConditionalCall,
-  ): Promise<boolean> {
+  protected async erase({ hash, id }: Omit<Element, 'document'>, options: ConditionalCall): Promise<boolean> {
     const { ifVersion, ...call } = checked(options, CONDITION);
     if (this.lifespan === 'persistent')
       return (this.datum.record.kind === 'scalar' ? removeScalar : remove)(

@@ -1,5 +1,5 @@
-import { checked, FUNCTION, type Kinds, kind, MS, maybe } from '../base/arguments.js';
 import { onAbort, orAborted, timeoutSignal } from '../base/abort.js';
+import { checked, FUNCTION, type Kinds, kind, MS, maybe } from '../base/arguments.js';
 import { backoffMs } from '../base/backoff.js';
 import { ConfigError, explain } from '../base/errors.js';
 import { Listeners } from '../base/listeners.js';

@@ -69,7 +69,9 @@ export class SharedData {
       clock = systemClock,
       random = systemRandom,
       onEvent,
-    } = checked(options, { paths: maybe(having('a strategy with datum() and element()', 'datum', 'element')) });
+    } = checked(options, {
+      paths: maybe(having('a strategy with datum() and element()', 'datum', 'element')),
+    });
     this.root = checkRoot(root);
     this.context = { zookeeper, clock, random, root, paths };
     this.contributions = new Contributions(this.context, onEvent);
@@ -198,12 +200,12 @@ export class SharedData {
     return handle;
   }
 
-  async #datum(
-    kind: Kind,
-    name: string,
-    options: OpenOptions = {},
-  ): Promise<Datum> {
-    const { scope = '', lifespan, ...call } = checked(options, {
+  async #datum(kind: Kind, name: string, options: OpenOptions = {}): Promise<Datum> {
+    const {
+      scope = '',
+      lifespan,
+      ...call
+    } = checked(options, {
       lifespan: maybe(oneOf('persistent', 'ephemeral')),
     });
     const address = checkAddress({ name, scope });

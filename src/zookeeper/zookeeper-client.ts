@@ -16,10 +16,10 @@ import { type Call, CallQueue } from './call-queue.js';
 import { type ConnectString, parseAuth, parseConnectString } from './connect-string.js';
 import type { OpenSession, Session } from './connection/library-session.js';
 import { prepareTls, type ZooKeeperTls } from './connection/tls.js';
+import { ZNODE_ARGUMENTS as ARGUMENTS, checkOperations } from './operation-check.js';
 import { SessionKeeper } from './session-keeper.js';
 import type { SessionState } from './session-state.js';
 import { StandingWatches } from './standing-watches.js';
-import { ZNODE_ARGUMENTS as ARGUMENTS, checkOperations } from './operation-check.js';
 import { parentOf, pathProblem, withinChroot } from './znode-path.js';
 import type {
   CallOptions,
@@ -116,10 +116,7 @@ export class ZooKeeperClient implements ZooKeeper {
   readonly #clock: Clock;
 
   /** @see openZooKeeper @internal */
-  constructor(
-    options: ZooKeeperOptions,
-    openSession: OpenSession = openLibrarySession,
-  ) {
+  constructor(options: ZooKeeperOptions, openSession: OpenSession = openLibrarySession) {
     const {
       clock = systemClock,
       random = systemRandom,
