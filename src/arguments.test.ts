@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { HANDLES, INTERNAL, ROWS } from '../test/support/exported-functions.js';
 import { settled } from '../test/support/virtual-clock.js';
 import { ConfigError } from './base/errors.js';
+import { openZooKeeper } from './zookeeper/zookeeper-client.js';
 
 const ROOT = new URL('../', import.meta.url);
 const { exports } = JSON.parse(readFileSync(new URL('package.json', ROOT), 'utf8')) as {
@@ -77,6 +78,20 @@ describe('a wrong argument of an exported function', () => {
       expect(sockets()).toBeLessThanOrEqual(socketsBefore);
     },
   );
+});
+
+it('openZooKeeper needs no clock and no source of random numbers', async () => {
+  const client = openZooKeeper({ connect: '127.0.0.1:1' });
+  expect(client.state.status).not.toBe('closed');
+  await client.close();
+});
+
+it.each([
+  ['an object without a prototype', Object.create(null), 'an object'],
+  ['an array, whose elements may be secrets', ['s3://user:secret@host'], 'an array'],
+  ['a long text, shortened', 'x'.repeat(5_000), `"${'x'.repeat(999)}…`],
+])('a wrong argument is described: %s', (_, value, shown) => {
+  expect(new ConfigError('name', value, 'another').message).toBe(`name: expected another, got ${shown}`);
 });
 
 /** What is wrong with the answer to a wrong argument; undefined for nothing. */

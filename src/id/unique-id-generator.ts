@@ -96,7 +96,12 @@ export class UniqueIdGenerator {
       clock,
       lagMs = 4_000,
       advanceMs = 8_000,
-    } = checked(options, { clock: having('a clock, such as systemClock', 'sleep'), time: TIME });
+    } = checked(
+      options,
+      { clock: having('a clock, such as systemClock', 'sleep'), time: TIME },
+      'options',
+      [],
+    );
     const layout = checkedLayout(given);
     const { name, nodeBits } = layout;
     checkWhole('node', node, 0, 2 ** nodeBits - 1, `, since layout ${name} has ${nodeBits} bits for it`);

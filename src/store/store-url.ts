@@ -95,7 +95,7 @@ export function parseStoreUrl(value: string, setting = 'store'): StoreUrl {
 /** Checks what a program gives as a store: a URL, or an object. @throws {ConfigError} */
 export function checkStore(store: unknown, setting: string): void {
   if (typeof store === 'string') parseStoreUrl(store, setting);
-  else if (typeof Object(store).read !== 'function')
+  else if (!('read' in Object(store)))
     throw new ConfigError(setting, store, `${STORES}, or a store of yours`);
 }
 

@@ -195,10 +195,14 @@ const time = argument(
   () => ({ now: () => 1, after: 0, before: () => 1, check: () => undefined }),
   () => false,
 );
-const operations = argument(
-  () => [{ type: 'create', path: '/a', data: '', mode: 'shared' }],
-  (value) => Array.isArray(value) && value.length === 0,
-);
+const operation = object({ type: oneOf('create'), path, data, mode: oneOf('shared') });
+const operations: Argument = {
+  good: () => [operation.good()],
+  wrong: () => [
+    ...SAMPLES.filter((value) => !Array.isArray(value)).map((value) => [nameOf(value), value] as const),
+    ...operation.wrong().map(([what, value]) => [`[0]: ${what}`, [value]] as const),
+  ],
+};
 const listOrFunction = argument(
   () => [],
   (value) => typeof value === 'function' || (Array.isArray(value) && value.length === 0),
