@@ -53,17 +53,6 @@ const USUAL: Kinds = {
   signal: having('an AbortSignal', 'throwIfAborted', 'addEventListener'),
   clock: having('a clock, such as systemClock', 'now', 'monotonic', 'sleep'),
   random: having('a source of random numbers, such as systemRandom', 'next', 'hex'),
-  zookeeper: kind('a ZooKeeper client, such as openZooKeeper() returns', (value) =>
-    ['children', 'watchChildren'].some((method) => typeof Object(value)[method] === 'function'),
-  ),
-  session: having('a StoreSession', 'read', 'write'),
-  listener: FUNCTION,
-  except: maybe(having('a set of instances', 'has')),
-  provider: having('a provider of instances', 'pick', 'noteError'),
-  label: TEXT,
-  name: NAME,
-  path: TEXT,
-  data: DATA,
 };
 
 /** `onEvent` and its like are functions, and `timeoutMs` and its like are times. */
@@ -72,6 +61,21 @@ function usual(name: string): Kind | undefined {
   return /^on[A-Z]/.test(name) ? FUNCTION : name.endsWith('Ms') ? MS : undefined;
 }
 
+/** What these arguments are; as options they may have another meaning. */
+const ARGUMENTS: Kinds = {
+  zookeeper: kind('a ZooKeeper client, such as openZooKeeper() returns', (value) =>
+    ['children', 'watchChildren'].some((method) => typeof Object(value)[method] === 'function'),
+  ),
+  session: having('a StoreSession', 'read', 'write'),
+  provider: having('a provider of instances', 'pick', 'noteError'),
+  except: maybe(having('a set of instances', 'has')),
+  listener: FUNCTION,
+  label: TEXT,
+  name: NAME,
+  path: TEXT,
+  data: DATA,
+};
+
 /**
  * Checks arguments by their names.
  *
@@ -79,7 +83,7 @@ function usual(name: string): Kind | undefined {
  */
 export function checkArguments(given: object, kinds: Kinds = {}): void {
   for (const [name, value] of Object.entries(given)) {
-    const { is, expected } = kinds[name] ?? usual(name) ?? OBJECT;
+    const { is, expected } = kinds[name] ?? ARGUMENTS[name] ?? usual(name) ?? OBJECT;
     if (!is(value)) throw new ConfigError(name, value, expected);
   }
 }

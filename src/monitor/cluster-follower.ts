@@ -140,6 +140,8 @@ export class ClusterFollower implements ClusterView {
       ...shown
     } = checked(options, { locks: paths, data: paths, shards: maybe(FUNCTION) });
     checkArguments({ clock, random });
+    if (session !== undefined) checkArguments({ session });
+    if (zookeeper !== undefined) checkArguments({ zookeeper });
     this.epoch = random.hex(8);
     this.#clock = clock;
     this.#countsVersions = session !== undefined;

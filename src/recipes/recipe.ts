@@ -1,4 +1,4 @@
-import { checkArguments, checked, type Kinds } from '../base/arguments.js';
+import { checkArguments, checked, DATA, type Kinds, maybe } from '../base/arguments.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
 import { systemClock, systemRandom } from '../base/system.js';
@@ -43,7 +43,7 @@ export function recipeOn(
   kinds: Kinds = {},
 ): Recipe {
   checkArguments({ zookeeper });
-  checked(options, kinds);
+  checked(options, { data: maybe(DATA), ...kinds });
   const problem = path === '/' ? 'it is the root' : pathProblem(path);
   if (problem !== undefined)
     throw new ConfigError('path', path, `an absolute path of ZooKeeper, such as /locks/report (${problem})`);

@@ -1,5 +1,5 @@
 import { orAborted, withTimeout } from '../base/abort.js';
-import { checkArguments, checked, FUNCTION, kind, maybe } from '../base/arguments.js';
+import { checkArguments, checked, DATA, FUNCTION, kind, maybe } from '../base/arguments.js';
 import { ConfigError, WaitTimeoutError } from '../base/errors.js';
 import { whileConnectionIsAway } from '../zookeeper/retry.js';
 import { checkZnodeName, parentOf } from '../zookeeper/znode-path.js';
@@ -85,7 +85,15 @@ export function transaction(zookeeper: ZooKeeper, path: string, options?: Recipe
   const recipe = recipeOn(zookeeper, path, options);
   return {
     async coordinate(options) {
-      const { sites, data = '', timeoutMs = DEFAULT_TIMEOUT_MS, signal } = checked(options, { sites: SITES });
+      const {
+        sites,
+        data = '',
+        timeoutMs = DEFAULT_TIMEOUT_MS,
+        signal,
+      } = checked(options, {
+        sites: SITES,
+        data: maybe(DATA),
+      });
       const names = checkSites(sites);
       const own = `${path}/${COORDINATOR}${recipe.random.hex(8)}`;
       const begin: readonly MultiOperation[] = [

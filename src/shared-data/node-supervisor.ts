@@ -1,5 +1,5 @@
 import { onAbort, orAborted, timeoutSignal } from '../base/abort.js';
-import { checked, FUNCTION, type Kinds, kind, MS, maybe } from '../base/arguments.js';
+import { checked, FUNCTION, type Kinds, kind, MS, maybe, TEXT } from '../base/arguments.js';
 import { backoffMs } from '../base/backoff.js';
 import { ConfigError, explain } from '../base/errors.js';
 import { Listeners } from '../base/listeners.js';
@@ -84,6 +84,7 @@ const GOOD_AFTER_MS = 5_000;
 const OPTIONS: Kinds = {
   replace: maybe(kind("'automatic' or a function", (value) => value === 'automatic' || FUNCTION.is(value))),
   maxReplacements: maybe(kind('a number of at least 0', MS.is)),
+  data: maybe(TEXT),
   lease: maybe(kind('the lease of a node id', (value) => Object(value).signal instanceof AbortSignal)),
 };
 

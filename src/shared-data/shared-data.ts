@@ -1,4 +1,4 @@
-import { checkArguments, checked, having, maybe, oneOf } from '../base/arguments.js';
+import { checkArguments, checked, having, maybe, oneOf, TEXT } from '../base/arguments.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
 import { systemClock, systemRandom } from '../base/system.js';
@@ -157,7 +157,7 @@ export class SharedData {
    * @throws {ZooKeeperError} `timeout`, access denied, client closed
    */
   async announce(options: DataCall & { readonly data?: string } = {}): Promise<AnnouncedNode> {
-    const { data = '', ...call } = checked(options);
+    const { data = '', ...call } = checked(options, { data: maybe(TEXT) });
     const node = await announceNode(this.context, data, new Set(this.#nodes.keys()), call);
     this.#nodes.set(node.path, node);
     node.onState(({ status }) => status === 'disconnected' && this.#nodes.delete(node.path));

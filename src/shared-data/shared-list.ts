@@ -37,7 +37,7 @@ export class SharedList<V extends SharedValue = SharedValue> extends SharedDatum
 
   /** Undefined for none. */
   get(index: number): V | undefined {
-    checkIndex(index);
+    if (typeof index !== 'number') checkIndex(index);
     return this.entries()[index]?.value;
   }
 

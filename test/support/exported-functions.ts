@@ -556,7 +556,7 @@ export const ROWS: Readonly<Record<string, Row>> = {
     ]),
   ),
   'SharedData.remove': async(name, options({ scope: opt(text), ...times })),
-  'SharedData.announce': async(options({ data: opt(data), ...times })),
+  'SharedData.announce': async(options({ data: opt(text), ...times })),
   'SharedData.supervise': sync(
     options({
       replace: opt(fn),
@@ -588,7 +588,12 @@ export const ROWS: Readonly<Record<string, Row>> = {
   'SharedMap.set': async(value, value, conditional),
   'SharedMap.remove': async(value, conditional),
   'SharedList.values': sync(),
-  'SharedList.get': sync(whole(1, 0, 2 ** 53)),
+  'SharedList.get': sync(
+    argument(
+      () => 1,
+      (value) => typeof value === 'number',
+    ),
+  ),
   'SharedList.append': async(value, wait),
   'SharedList.set': async(whole(1, 0, 2 ** 53), value, conditional),
   'SharedList.remove': async(whole(1, 0, 2 ** 53), conditional),

@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
 import { withTimeout } from '../../base/abort.js';
-import { checked, FUNCTION, having, maybe, whole } from '../../base/arguments.js';
+import { checked, FUNCTION, having, maybe, TEXT, whole } from '../../base/arguments.js';
 import type { Clock } from '../../base/clock.js';
 import { ConfigError } from '../../base/errors.js';
 import {
@@ -60,6 +60,7 @@ export interface HttpListener {
 
 const KINDS = {
   fetch: FUNCTION,
+  label: maybe(TEXT),
   clock: having('a clock, such as systemClock', 'sleep'),
   isUrgent: maybe(FUNCTION),
   maxConnections: maybe(whole(1)),
