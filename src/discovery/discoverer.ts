@@ -1,4 +1,5 @@
 import { withTimeout } from '../base/abort.js';
+import { checkArguments, checked, FLAG, maybe, OBJECT } from '../base/arguments.js';
 import { encodeInstance } from '../services/instance/instance-codec.js';
 import { jsonPayload } from '../services/instance/payload-codec.js';
 import { refusalOf } from '../services/present-instances.js';
@@ -52,6 +53,8 @@ const REQUIRED_TIMEOUT_MS = 10_000;
  */
 const ASKED_TIMEOUT_MS = 1_000;
 
+const KINDS = { announcement: OBJECT, required: maybe(FLAG) };
+
 /**
  * Discovery from before there is a node id to its end: one session with ZooKeeper, and in it one
  * {@link Discovery}.
@@ -67,7 +70,15 @@ export class Discoverer {
    * @throws {ConfigError} when the connect string or the credentials are malformed
    */
   constructor(private readonly options: DiscovererOptions) {
-    const { connect, sessionTimeoutMs = DISCOVERY_SESSION_TIMEOUT_MS, auth, tls, clock, random } = options;
+    const {
+      connect,
+      sessionTimeoutMs = DISCOVERY_SESSION_TIMEOUT_MS,
+      auth,
+      tls,
+      clock,
+      random,
+    } = checked(options, KINDS);
+    checkArguments({ clock, random });
     this.zookeeper = openZooKeeper({
       ...{ connect, tls, clock, random, sessionTimeoutMs },
       ...(auth !== undefined && { auth }),

@@ -68,6 +68,15 @@ export function encodeMap({ epoch, frozen, members, shards }: ShardMap): string 
 
 /** @throws {LeaseUnreadableError} when the object is no map, or contradicts itself */
 export function decodeMap(body: string): ShardMap {
+  try {
+    return decoded(body);
+  } catch (error) {
+    if (!(error instanceof LeaseUnreadableError)) throw error;
+    throw new LeaseUnreadableError(error.problem, error.cause, false, SHARDS_KEY);
+  }
+}
+
+function decoded(body: string): ShardMap {
   const fields = parseObject(body);
   const epoch = readInteger(fields, 'epoch', 1);
   const count = readInteger(fields, 'count', 1, MAX_SHARDS);

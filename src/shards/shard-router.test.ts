@@ -59,3 +59,18 @@ it('is refused where a store has no shards yet', async () => {
     message: 'memory:: there is no shards.json',
   });
 });
+
+it.each([
+  ['not json', 'shards.json is not JSON: "not json"'],
+  ['[]', 'shards.json is not a JSON object'],
+  ['{"epoch":1}', 'shards.json has no usable "count"'],
+  ['{"epoch":1,"count":1,"members":7}', 'shards.json has no usable "members"'],
+])('names the map where it cannot be read, and no lease: %j', async (body, message) => {
+  const { clock, bucket } = shardFleet({ count: 8 });
+  const store = new MemoryLeaseStore({ clock }, bucket);
+  await store.create('shards.json', body, {});
+  await expect(shardRouter({ store, clock, random: seededRandom(1) })).rejects.toMatchObject({
+    code: 'LEASE_UNREADABLE',
+    message: expect.stringContaining(message),
+  });
+});

@@ -1,12 +1,12 @@
 import { orAborted, timeoutSignal } from '../base/abort.js';
+import { checked } from '../base/arguments.js';
 import type { Clock, RandomSource } from '../base/clock.js';
-import { ConfigError } from '../base/errors.js';
 import { retrying } from '../base/retry.js';
 import { BoundSession } from '../zookeeper/bound-session.js';
 import { catchUp } from '../zookeeper/retry.js';
 import type { CallOptions, MultiOperation, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault, isUnknown, OVERTAKEN, TRANSIENT, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
-import { type DatumRecord, decodeRecord, encodeRecord } from './entry.js';
+import { bareScalar, type DatumRecord, decodeRecord, encodeRecord, isBlank } from './entry.js';
 import { dataFolder, isIndex, type PathStrategy, placeName, titleOf } from './layout.js';
 import { checkListing, checkRequest } from './limits.js';
 import { SharedDataError } from './shared-data-error.js';
@@ -32,12 +32,6 @@ export const CALL_TIMEOUT_MS = 5_000;
 const RETRY_MS = { first: 10, max: 500, atOnce: 1 };
 /** The attempt has to be made again, on what can be read by now. */
 const STALE = new Error('what was read may be out of date');
-
-/** @throws {ConfigError} where a time-out is negative, or no number */
-export function checkTimeout(timeoutMs = CALL_TIMEOUT_MS): number {
-  if (timeoutMs >= 0) return timeoutMs;
-  throw new ConfigError('timeoutMs', timeoutMs, 'a number of milliseconds of at least 0');
-}
 
 /** What a step works with: one session, so that what it reads is never older than what it has read before. */
 export interface Step {
@@ -72,12 +66,27 @@ export class Datum {
     return titleOf(this.record.address);
   }
 
+  /**
+   * What its own znode is. Other implementations of Monastery write no record: their scalars are a type and a
+   * value alone, and a znode without data is of the kind as which it is opened.
+   *
+   * @throws {SharedDataError} `foreign-znode`
+   */
+  found({ data, stat }: Znode): Pick<DatumRecord, 'kind' | 'lifespan'> {
+    const record = decodeRecord(data);
+    if (record) return record;
+    const owned = stat.owner === undefined ? undefined : ({ lifespan: 'ephemeral' } as const);
+    if (bareScalar(data)) return { kind: 'scalar', lifespan: 'persistent', ...owned };
+    const { kind } = this.record;
+    if (isBlank(data) && (kind !== 'scalar' || stat.childCount === 0)) return { ...this.record, ...owned };
+    throw this.foreign();
+  }
+
   /** @throws {SharedDataError} `kind-clash`, with both kinds, or `foreign-znode` */
   check(znode: Znode | undefined): void {
     if (znode === undefined) return;
     const { kind, lifespan } = this.record;
-    const found = decodeRecord(znode.data);
-    if (found === undefined) throw this.foreign();
+    const found = this.found(znode);
     if (found.kind === kind && found.lifespan === lifespan) return;
     const expected = `it is a ${found.lifespan} ${found.kind}, and not a ${lifespan} ${kind}`;
     throw new SharedDataError(`${this.title}: ${expected}`, 'kind-clash', this.path);
@@ -181,10 +190,10 @@ export async function attempted<T>(
   { zookeeper, clock, random }: DataContext,
   path: string,
   failure: string,
-  { timeoutMs, signal }: DataCall,
+  options: DataCall,
   attempt: (attempt: Attempt) => Promise<T>,
 ): Promise<T> {
-  const ms = checkTimeout(timeoutMs);
+  const { timeoutMs: ms = CALL_TIMEOUT_MS, signal } = checked(options);
   let cause: unknown;
   let mayBeDone = false;
   let fresh: string | undefined;

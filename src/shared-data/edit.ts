@@ -73,7 +73,7 @@ export async function removeEntry(
       'the text of its key, index or value: {"value":"…"}',
     );
   const { root, context } = shared;
-  const query = { connect: '', root, only: isNamed(name, scope), key: entry.value };
+  const query = { connect: '', root, address: { name, scope }, key: entry.value };
   const [datum] = (await readSharedData(context.zookeeper, query, call.signal)).data;
   const found =
     datum?.entries.flatMap((each) => (isEntry(each, entry) ? (each.key ?? each.scalar ?? []) : [])) ?? [];
@@ -94,14 +94,6 @@ export async function removeEntry(
   const value = new TypedText(only.type, only.value);
   if (datum.kind === 'map') return persistent(await shared.map(name, options)).remove(value, conditional);
   return persistent(await shared.set(name, options)).remove(value, conditional);
-}
-
-/** Whether a datum has that address. */
-export function isNamed(
-  name: string,
-  scope: string,
-): (head: { readonly name: string | null; readonly scope: string | null }) => boolean {
-  return (head) => head.name === name && head.scope === scope;
 }
 
 /** Whether an entry is the one that was asked for by its text, and its type where that is given. */

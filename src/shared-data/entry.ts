@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { objectIn } from '../base/json-object.js';
 import type { Znode } from '../zookeeper/zookeeper.js';
 import { type Address, isIndex, KINDS, type Kind, type Lifespan } from './layout.js';
@@ -51,7 +52,7 @@ export const versionOf = ({ createdZxid, version }: Znode['stat']) => `${created
 /** Undefined where the data is no element of a collection of that kind. */
 export function decodeEntry(kind: Kind, name: string, znode: Znode): Entry | undefined {
   if (kind === 'scalar') {
-    const scalar = decodeRecord(znode.data)?.scalar;
+    const scalar = decodeRecord(znode.data)?.scalar ?? bareScalar(znode.data);
     return scalar && new Entry(name, kind, undefined, scalar, znode);
   }
   if (kind === 'list' && !isIndex(name)) return undefined;
@@ -95,3 +96,12 @@ export function decodeRecord(
     return undefined;
   return { address: { name, scope }, kind, lifespan, scalar: scalarOf(json) };
 }
+
+/** The scalar of another implementation: its type and value without a record. Undefined for anything else. */
+export function bareScalar(data: Buffer): Scalar | undefined {
+  const json = objectIn(data);
+  return json && ['address', 'kind', 'lifespan'].some((field) => field in json) ? undefined : scalarOf(json);
+}
+
+/** Whether another implementation says nothing there: Curator's default is the address of its host. */
+export const isBlank = (data: Buffer) => data.length === 0 || isIP(data.toString('latin1')) !== 0;

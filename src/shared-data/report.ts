@@ -2,8 +2,8 @@ import { concurrently } from '../base/concurrently.js';
 import { nameAt } from '../zookeeper/znode-path.js';
 import type { Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
-import { type DatumRecord, decodeEntry, decodeRecord, versionOf } from './entry.js';
-import { dataFolder, HASHED_PATHS, type Kind, nodesFolder } from './layout.js';
+import { bareScalar, type DatumRecord, decodeEntry, decodeRecord, isBlank, versionOf } from './entry.js';
+import { type Address, dataFolder, HASHED_PATHS, isIndex, type Kind, nodesFolder } from './layout.js';
 import type { Scalar } from './scalar-codec.js';
 import { scalarProblem } from './scalar-types.js';
 
@@ -34,7 +34,10 @@ export interface DataEntry {
 /** A znode where data is, or should be. */
 export interface DatumHead {
   readonly path: string;
-  /** These four are null where its data does not name them. */
+  /**
+   * These four are null where they are unknown. Data of other implementations has no name and no scope, except
+   * where it was asked for by them.
+   */
   readonly name: string | null;
   readonly scope: string | null;
   readonly kind: Kind | null;
@@ -64,6 +67,8 @@ export interface SharedDataQuery {
   /** What ZooKeeper is called. */
   readonly connect: string;
   readonly root: string;
+  /** The only datum that is reported; one without a record is known by its path. @default all */
+  readonly address?: Address | undefined;
   /** Whose entries are read, and reported. @default all */
   readonly only?: ((head: DatumHead) => boolean) | undefined;
   /** The text of the only key, index or value whose entries are read. @default all */
@@ -77,6 +82,8 @@ export type Found = Znode | 'denied';
 
 /** Reads under way at once: of data, and of the entries of each. */
 const READS = { data: 8, entries: 32 };
+/** How many elements are asked of which kind a collection without a record is. */
+const ASKED = 8;
 /** How much of data that cannot be understood is shown, in characters. */
 const EXCERPT = 40;
 
@@ -88,7 +95,7 @@ const EXCERPT = 40;
  */
 export async function readSharedData(
   zookeeper: Pick<ZooKeeper, 'children' | 'read'>,
-  { connect, root, only = () => true, key, limits }: SharedDataQuery,
+  { connect, root, address, only = () => true, key, limits }: SharedDataQuery,
   signal?: AbortSignal,
 ): Promise<SharedDataReport> {
   const unlessDenied = <T>(answer: Promise<T>): Promise<T | 'denied'> =>
@@ -112,10 +119,17 @@ export async function readSharedData(
     const found = await unlessDenied(zookeeper.read(path, { signal: own }));
     if (found === undefined) return [];
     const below = found !== 'denied' && found.stat.childCount > 0 ? await list(path, own) : [];
-    if (isFolder(found) && below !== 'denied') return below;
-    const head = datumHead(root, path, found);
-    if (!only(head)) return [];
-    const isMeant = (each: string) => key === undefined || isNamed(head, each, key);
+    let head = datumHead(root, path, found, address);
+    if (hasNoRecord(found) && below !== 'denied' && below.length > 0) {
+      const ask = async (each: string, one: AbortSignal) =>
+        elementHead(each, await unlessDenied(zookeeper.read(each, { signal: one })));
+      const elements = await concurrently(below.slice(0, ASKED), ASKED, ask, own);
+      const element = elements.find((each) => each !== undefined);
+      if (element === undefined && head.name === null) return below;
+      head = { ...head, ...element };
+    }
+    if (!only(head) || (address && !isNamed(head, address))) return [];
+    const isMeant = (each: string) => key === undefined || mayBe(head, each, key);
     const elements = below === 'denied' || head.kind === null ? [] : below.filter(isMeant).sort(byPath);
     const paths = head.kind === 'scalar' ? [path] : elements;
     const entries = await entriesOf(head, paths.slice(0, limits?.entries), own);
@@ -152,31 +166,55 @@ export async function readSharedData(
   return { zookeeper: connect, root, exists: names !== undefined, data: data.sort(byName) };
 }
 
-/** Whether other data is below it: a path strategy may put data into folders. */
-export function isFolder(found: Found): boolean {
-  return found !== 'denied' && found.data.length === 0 && found.stat.childCount > 0;
+/** Whether it is a collection of another implementation, or a folder: a path strategy may put data into some. */
+function hasNoRecord(found: Found): boolean {
+  return found !== 'denied' && isBlank(found.data);
 }
 
+/** What an element says of its collection; undefined where it is none, or not named as Monastery does. */
+function elementHead(path: string, found: Found | undefined): Partial<DatumHead> | undefined {
+  if (found === undefined || found === 'denied') return undefined;
+  const name = nameAt(path);
+  const isHashOf = (text: string) => name.replace(/-[1-9]\d*$/, '') === HASHED_PATHS.element(text);
+  const { keyScalar } = decodeEntry('map', name, found) ?? {};
+  const scalar = bareScalar(found.data);
+  const kind =
+    keyScalar && isHashOf(keyScalar.value)
+      ? 'map'
+      : scalar && (isIndex(name) ? 'list' : isHashOf(scalar.value) ? 'set' : undefined);
+  return kind && { kind, lifespan: lifespanOf(found), problem: null };
+}
+
+const lifespanOf = ({ stat }: Znode) => (stat.owner === undefined ? 'persistent' : 'ephemeral');
+
+/** Whether a datum has that address. */
+const isNamed = (head: Pick<DatumHead, 'name' | 'scope'>, { name, scope }: Address) =>
+  head.name === name && head.scope === scope;
+
 /** Whether the name fits an entry with that text. */
-function isNamed({ kind }: DatumHead, path: string, text: string): boolean {
+function mayBe({ kind }: DatumHead, path: string, text: string): boolean {
   const name = nameAt(path);
   return kind === 'list' ? name === text : name.startsWith(HASHED_PATHS.element(text));
 }
 
-/** What a znode says of the datum in it. Never throws. */
-export function datumHead(root: string, path: string, found: Found): DatumHead {
-  const nothing = { path, name: null, scope: null, kind: null, lifespan: null };
+/** What a znode says of the datum in it. Never throws. @param asked the address that it may have */
+export function datumHead(root: string, path: string, found: Found, asked?: Address): DatumHead {
+  const isAt = (address: Address) => path === `${dataFolder(root)}/${HASHED_PATHS.datum(address, 'scalar')}`;
+  const { name, scope } = asked && isAt(asked) ? asked : { name: null, scope: null };
+  const nothing = { path, name, scope, kind: null, lifespan: null };
   if (found === 'denied') return { ...nothing, problem: DENIED };
   const record = decodeRecord(found.data);
-  if (record === undefined) return { ...nothing, problem: `no shared data: ${excerptOf(found)}` };
+  if (record === undefined)
+    return bareScalar(found.data)
+      ? { ...nothing, kind: 'scalar', lifespan: lifespanOf(found), problem: null }
+      : { ...nothing, problem: `no shared data: ${excerptOf(found)}` };
   const { address, kind, lifespan } = record;
-  const isInPlace = path === `${dataFolder(root)}/${HASHED_PATHS.datum(address, kind)}`;
   return {
     path,
     ...address,
     kind,
     lifespan,
-    problem: isInPlace ? null : 'its path is not the hash of its name and scope',
+    problem: isAt(address) ? null : 'its path is not the hash of its name and scope',
   };
 }
 

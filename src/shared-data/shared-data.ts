@@ -1,3 +1,4 @@
+import { checkArguments, checked, having, maybe, oneOf, TEXT } from '../base/arguments.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
 import { systemClock, systemRandom } from '../base/system.js';
@@ -7,7 +8,6 @@ import { type AnnouncedNode, announceNode, decodeNode, type KnownNode } from './
 import { SharedMap, SharedScalar, SharedSet } from './collections.js';
 import { type ContributionEvent, Contributions } from './contributions.js';
 import { type DataCall, type DataContext, Datum } from './datum.js';
-import { decodeRecord } from './entry.js';
 import {
   checkAddress,
   checkRoot,
@@ -62,13 +62,16 @@ export class SharedData {
 
   /** @see sharedData */
   constructor(zookeeper: ZooKeeper, options: SharedDataOptions = {}) {
+    checkArguments({ zookeeper });
     const {
       root = DEFAULT_ROOT,
       paths = HASHED_PATHS,
       clock = systemClock,
       random = systemRandom,
       onEvent,
-    } = options;
+    } = checked(options, {
+      paths: maybe(having('a strategy with datum() and element()', 'datum', 'element')),
+    });
     this.root = checkRoot(root);
     this.context = { zookeeper, clock, random, root, paths };
     this.contributions = new Contributions(this.context, onEvent);
@@ -125,7 +128,8 @@ export class SharedData {
    * Removes a datum with all of its elements. Ephemeral ones are made again by their nodes. Resolves to false
    * where there is none.
    */
-  async remove(name: string, { scope = '', ...call }: Omit<OpenOptions, 'lifespan'> = {}): Promise<boolean> {
+  async remove(name: string, options: Omit<OpenOptions, 'lifespan'> = {}): Promise<boolean> {
+    const { scope = '', ...call } = checked(options);
     const address = checkAddress({ name, scope });
     const data = KINDS.map((kind) => new Datum(this.context, { address, kind, lifespan: 'persistent' }));
     const byPath = new Map(data.map((datum) => [datum.path, datum]));
@@ -134,7 +138,7 @@ export class SharedData {
       isAny ||= await datum.attempted('it could not be removed', call, async (attempt) => {
         const znode = await attempt.session.read(datum.path, attempt.call);
         if (znode === undefined) return attempt.mayBeDone;
-        if (decodeRecord(znode.data) === undefined) throw datum.foreign();
+        datum.found(znode);
         const names = (await attempt.session.children(datum.path, attempt.call)) ?? [];
         const removals = names.map(
           (each): MultiOperation => ({ type: 'remove', path: `${datum.path}/${each}` }),
@@ -152,7 +156,8 @@ export class SharedData {
    * @default none
    * @throws {ZooKeeperError} `timeout`, access denied, client closed
    */
-  async announce({ data = '', ...call }: DataCall & { readonly data?: string } = {}): Promise<AnnouncedNode> {
+  async announce(options: DataCall & { readonly data?: string } = {}): Promise<AnnouncedNode> {
+    const { data = '', ...call } = checked(options, { data: maybe(TEXT) });
     const node = await announceNode(this.context, data, new Set(this.#nodes.keys()), call);
     this.#nodes.set(node.path, node);
     node.onState(({ status }) => status === 'disconnected' && this.#nodes.delete(node.path));
@@ -195,17 +200,20 @@ export class SharedData {
     return handle;
   }
 
-  async #datum(
-    kind: Kind,
-    name: string,
-    { scope = '', lifespan, ...call }: OpenOptions = {},
-  ): Promise<Datum> {
+  async #datum(kind: Kind, name: string, options: OpenOptions = {}): Promise<Datum> {
+    const {
+      scope = '',
+      lifespan,
+      ...call
+    } = checked(options, {
+      lifespan: maybe(oneOf('persistent', 'ephemeral')),
+    });
     const address = checkAddress({ name, scope });
     const datum = new Datum(this.context, { address, kind, lifespan: lifespan ?? 'persistent' });
     const znode = await datum.attempted('it could not be read', call, (attempt) =>
       attempt.session.read(datum.path, attempt.call),
     );
-    const found = lifespan ?? (znode && decodeRecord(znode.data)?.lifespan) ?? 'persistent';
+    const found = lifespan ?? (znode ? datum.found(znode).lifespan : 'persistent');
     const opened = new Datum(this.context, { address, kind, lifespan: found });
     opened.check(znode);
     return opened;

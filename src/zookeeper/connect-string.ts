@@ -1,7 +1,8 @@
 import { isIPv4, isIPv6 } from 'node:net';
+import { checkArguments, checked, TEXT, whole } from '../base/arguments.js';
 import { ConfigError } from '../base/errors.js';
 import { checkPlain } from '../base/plain-text.js';
-import { isPort } from '../base/ports.js';
+import { isPort, MAX_PORT } from '../base/ports.js';
 import { splitServers } from '../base/server-list.js';
 import { isReserved, pathProblem } from './znode-path.js';
 
@@ -35,6 +36,8 @@ const FORM = 'HOST:PORT[,HOST:PORT]...[/CHROOT]';
  * @throws {ConfigError} naming the problem
  */
 export function parseConnectString(text: string, label: string): ConnectString {
+  checkArguments({ label });
+  checkArguments({ [label]: text }, { [label]: TEXT });
   const fail = (why: string) => {
     // The wrong part is quoted, and may be part of a password.
     const shown = text.includes('@')
@@ -65,7 +68,8 @@ export function parseConnectString(text: string, label: string): ConnectString {
 }
 
 /** A server as people write it, for messages. */
-export function formatServer({ host, port }: ServerAddress): string {
+export function formatServer(server: ServerAddress): string {
+  const { host, port } = checked(server, { host: TEXT, port: whole(1, MAX_PORT) }, 'server');
   return `${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
@@ -109,11 +113,13 @@ export interface DigestAuth {
  * @throws {ConfigError} which never contains the password
  */
 export function parseAuth(text: string, label: string): DigestAuth {
-  checkPlain(text, label, text.startsWith('digest:') ? 'digest:…' : '…');
-  const [scheme, user, ...rest] = text.split(':');
+  checkArguments({ label });
+  // Another type of value may hold a password, too.
+  const shown = typeof text === 'string' && text.startsWith('digest:') ? 'digest:…' : '…';
+  if (typeof text === 'string') checkPlain(text, label, shown);
+  const [scheme, user, ...rest] = typeof text === 'string' ? text.split(':') : [];
   const password = rest.join(':');
   if (scheme !== 'digest' || user === undefined || user === '' || password === '') {
-    const shown = text.startsWith('digest:') ? 'digest:…' : '…';
     throw new ConfigError(label, shown, 'digest:USER:PASSWORD, the digest scheme being the only one');
   }
   return { scheme, user, password };

@@ -1,5 +1,5 @@
 import { ConfigError } from '../../base/errors.js';
-import { isEntry, isNamed, parsed, removeEntry, writeEntry } from '../../shared-data/edit.js';
+import { isEntry, parsed, removeEntry, writeEntry } from '../../shared-data/edit.js';
 import { checkAddress, checkRoot, KINDS, type Kind, titleOf } from '../../shared-data/layout.js';
 import {
   type DatumHead,
@@ -49,7 +49,7 @@ export function ls(call: DataCall): Promise<number> {
 export function get(call: DataCall, name: string, key?: string): Promise<number> {
   const { options, io } = call;
   const { scope = '', type } = checkOptions(options, name);
-  return onReport(call, { only: isNamed(name, scope), key }, ({ zookeeper, root, data: [datum] }) => {
+  return onReport(call, { address: { name, scope }, key }, ({ zookeeper, root, data: [datum] }) => {
     const title = titleOf({ name, scope });
     const entries =
       datum?.entries.filter((entry) => key === undefined || isEntry(entry, { value: key, type })) ?? [];
@@ -100,7 +100,7 @@ function write(
   const isElement = options.kind === undefined || options.kind === 'set' || options.kind === 'list';
   if (!isElement) throw new ConfigError('--kind', options.kind, 'set or list');
   return changed(call, name, kind ? 'written' : 'added', async (shared, scope, signal) => {
-    const query = { connect: '', root: options.root, only: isNamed(name, scope), key: '' };
+    const query = { connect: '', root: options.root, address: { name, scope }, key: '' };
     const found = async () => (await readSharedData(shared.context.zookeeper, query, signal)).data[0]?.kind;
     const isList = kind === undefined && (options.kind ?? (await found())) === 'list';
     return writeEntry(
@@ -134,7 +134,7 @@ export function checkOptions(options: DataCommandOptions, name?: string): DataCo
 /** Reads what is meant, and lets `show` answer with it. */
 function onReport(
   call: DataCall,
-  query: Pick<SharedDataQuery, 'only' | 'key'>,
+  query: Pick<SharedDataQuery, 'address' | 'only' | 'key'>,
   show: (report: SharedDataReport) => number,
 ): Promise<number> {
   const { options, settings } = call;

@@ -1,4 +1,3 @@
-import { isNamed } from '../../shared-data/edit.js';
 import {
   type DataEntry,
   type DatumHead,
@@ -41,10 +40,10 @@ const PAUSE = { factor: 4, minMs: 500 };
 export function watchData(call: DataCall, name?: string): Promise<number> {
   const { options, io } = call;
   const { root, scope } = checkOptions(options, name);
-  const only =
+  const query =
     name === undefined
-      ? (head: DatumHead) => scope === undefined || head.scope === scope
-      : isNamed(name, scope ?? '');
+      ? { only: (head: DatumHead) => scope === undefined || head.scope === scope }
+      : { address: { name, scope: scope ?? '' } };
   const show = showChanges(call);
   const follow = async (zookeeper: ZooKeeper, signal: AbortSignal): Promise<never> => {
     await zookeeper.whenConnected({ signal });
@@ -55,7 +54,9 @@ export function watchData(call: DataCall, name?: string): Promise<number> {
       const begun = io.clock.monotonic();
       try {
         await zookeeper.whenConnected({ signal });
-        const items = itemsOf(await readSharedData(zookeeper, { connect: description, root, only }, signal));
+        const items = itemsOf(
+          await readSharedData(zookeeper, { connect: description, root, ...query }, signal),
+        );
         for (const change of changesBetween(known, items))
           show(dataChangeReport(change), COLORS[change.kind], dataChangeText(change));
         const summary = `${pluralize(items.size, 'znode')} of shared data at ${root} of ${description}: watching`;

@@ -80,11 +80,11 @@ function rowOf(entry: WireDataEntry, tools: ComponentChildren): Row {
   };
 }
 
-/** The buttons of an entry. An ephemeral entry belongs to its node: it has none. */
+/** The buttons of an entry. An ephemeral entry belongs to its node: it has none, nor has data of unknown name. */
 function toolsOf(root: string, datum: WireDatum, entry: WireDataEntry, change: Change): ComponentChildren {
   const { name, scope, kind, lifespan } = datum;
   const { path, key, scalar, version: ifVersion } = entry;
-  if (lifespan !== 'persistent' || scalar === null) return null;
+  if (name === null || lifespan !== 'persistent' || scalar === null) return null;
   const named = key ?? scalar;
   const what = kind === 'scalar' ? `${name}` : `${named.value} of ${name}`;
   const ask = (method: 'PUT' | 'DELETE', facts: object) =>

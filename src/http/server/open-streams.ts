@@ -1,3 +1,4 @@
+import { checkArguments, FLAG, FUNCTION, whole } from '../../base/arguments.js';
 import { HttpProblem, PLAIN } from '../problem.js';
 import { checkOrigin } from './access.js';
 import { HTTP_LIMITS } from './http-limits.js';
@@ -16,7 +17,9 @@ export class OpenStreams {
   constructor(
     private readonly max: number = HTTP_LIMITS.streams,
     private readonly makesRoom = false,
-  ) {}
+  ) {
+    checkArguments({ max, makesRoom }, { max: whole(1), makesRoom: FLAG });
+  }
 
   /**
    * Further streams, which have their own limit, and end with these. A new client always has room: the oldest
@@ -44,6 +47,7 @@ export class OpenStreams {
     source: (gone: AbortSignal) => AsyncGenerator<Uint8Array, void>,
     last: () => Uint8Array = () => new Uint8Array(),
   ): ReadableStream<Uint8Array> {
+    checkArguments({ source, last }, { source: FUNCTION, last: FUNCTION });
     if (this.#isOver) throw unavailable('this server is being closed');
     if (this.makesRoom && this.count >= this.max) for (const close of [...this.#open].slice(0, 1)) close();
     if (this.count >= this.max) throw unavailable(`there are ${this.max} streams already, which is the most`);
@@ -92,6 +96,7 @@ export class OpenStreams {
     source: (gone: AbortSignal) => AsyncGenerator<Uint8Array, void>,
     last?: () => Uint8Array,
   ): Promise<Response> {
+    checkArguments({ request });
     checkOrigin(request);
     const { method } = request;
     const body = this.open(source, last);

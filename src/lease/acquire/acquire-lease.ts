@@ -1,3 +1,4 @@
+import { checkArguments, checked, STORE } from '../../base/arguments.js';
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { StoreUnusableError } from '../../base/errors.js';
 import { checkTaskId } from '../../base/host/task-id.js';
@@ -63,7 +64,8 @@ const ACQUIRE_REQUEST_MS = 4_000;
  * @throws `signal.reason` when `signal` aborts first
  */
 export async function acquireLease(options: AcquireLeaseOptions): Promise<Lease> {
-  const { store, clock, taskId } = options;
+  const { store, clock, random, taskId } = checked(options, { store: STORE });
+  checkArguments({ clock, random });
   checkWanted(options);
   checkTaskId(taskId);
   const begun = clock.monotonic();

@@ -37,8 +37,10 @@ export class LeaseUnreadableError extends NodeLeaseError {
     cause?: unknown,
     /** Whether it belongs to another program's cluster: then it is never overwritten, in any state. */
     readonly isForeign = false,
+    /** What it is called in the message. */
+    object = 'lease object',
   ) {
-    super(`lease object ${problem}`, { cause });
+    super(`${object} ${problem}`, { cause });
   }
 }
 

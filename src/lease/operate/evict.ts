@@ -1,3 +1,4 @@
+import { checkArguments, whole } from '../../base/arguments.js';
 import { ConfigError } from '../../base/errors.js';
 import type { Retry } from '../../base/retry.js';
 import { nativeCodec } from '../model/lease-codec.js';
@@ -38,6 +39,7 @@ export async function evictHolder(
   known?: StoredCluster,
   retry: Retry = (attempt) => attempt({}, 1),
 ): Promise<Eviction> {
+  checkArguments({ session, nodeId }, { nodeId: whole(0, MAX_NODE_IDS - 1) });
   const cluster = known ?? (await readCluster(session));
   // An id that the cluster has given up may still be held.
   const { size = MAX_NODE_IDS, peak = size, generation = 0 } = cluster?.config ?? {};
