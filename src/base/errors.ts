@@ -73,9 +73,21 @@ export class WaitTimeoutError extends NodeLeaseError {
   readonly code = 'WAIT_TIMEOUT';
 }
 
+/** How much of a value is shown, in characters. */
+const MAX_SHOWN = 1_000;
+
 function describe(value: unknown): string {
   if (typeof value === 'function') return 'a function';
-  return typeof value === 'string' ? JSON.stringify(value) : String(value);
+  // Its elements may be secrets.
+  if (Array.isArray(value)) return 'an array';
+  let text: string;
+  try {
+    text = typeof value === 'string' ? JSON.stringify(value) : String(value);
+  } catch {
+    // An object without a prototype.
+    text = 'an object';
+  }
+  return text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text;
 }
 
 /** One line that says what went wrong and why, the causes' texts included, without stack traces. */

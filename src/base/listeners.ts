@@ -1,3 +1,5 @@
+import { checkArguments } from './arguments.js';
+
 /**
  * Calls a listener that must not throw. Its error becomes an uncaught exception, and does not reach the
  * caller.
@@ -23,6 +25,7 @@ export class Listeners<T> {
 
   /** Adds a listener, until the returned function is called. The same function may be added twice. */
   add(listener: (news: T) => void): () => void {
+    checkArguments({ listener });
     const own = (news: T) => listener(news);
     this.#all.add(own);
     return () => this.#all.delete(own);

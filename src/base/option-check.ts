@@ -1,28 +1,24 @@
+import { checked } from './arguments.js';
 import { ConfigError } from './errors.js';
 
 /** The share of a name that may be misspelt. */
 const MAX_EDITS = 1 / 2;
 
 /**
- * Checks what the compiler checks in TypeScript: options are an object, their names are known, and `signal` and
- * `onEvent` are what they are everywhere.
+ * Checks what the compiler checks in TypeScript: options are an object, their names are known, and `signal`,
+ * `onEvent`, `clock` and `random` are what they are everywhere.
  *
  * @param setting what the options are called
  * @throws {ConfigError} that names the option, and the nearest known name
  */
 export function checkKnown(options: object, names: readonly string[], setting = 'options'): void {
-  if (typeof options !== 'object' || options === null) throw new ConfigError(setting, options, 'an object');
+  checked(options, {}, setting, ['signal', 'onEvent', 'clock', 'random']);
   const unknown = Object.keys(options).find((name) => !names.includes(name));
   if (unknown !== undefined) {
     const near = nearest(unknown, names);
     const hint = near === undefined ? '' : ` (the nearest is ${near})`;
     throw new ConfigError(setting, unknown, `one of ${names.join(', ')}${hint}`);
   }
-  const { signal, onEvent } = options as { readonly signal?: unknown; readonly onEvent?: unknown };
-  if (signal !== undefined && typeof Object(signal).throwIfAborted !== 'function')
-    throw new ConfigError('signal', signal, 'an AbortSignal');
-  if (onEvent !== undefined && typeof onEvent !== 'function')
-    throw new ConfigError('onEvent', onEvent, 'a function');
 }
 
 /** The known name that a misspelt one is most likely meant to be; undefined where none is near. */

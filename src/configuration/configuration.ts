@@ -1,9 +1,10 @@
 import { EventEmitter, on } from 'node:events';
 import { existsSync } from 'node:fs';
 import { orAborted, withTimeout } from '../base/abort.js';
+import { checkArguments, checked, FLAG, kind, maybe, NAME, OBJECT, TEXT, whole } from '../base/arguments.js';
 import { backoffMs } from '../base/backoff.js';
 import type { Clock, RandomSource } from '../base/clock.js';
-import { ConfigError, explain } from '../base/errors.js';
+import { explain } from '../base/errors.js';
 import { Listeners } from '../base/listeners.js';
 import { systemClock, systemRandom } from '../base/system.js';
 import type { Watch, ZooKeeper } from '../zookeeper/zookeeper.js';
@@ -90,11 +91,10 @@ export async function openConfiguration(
     signal,
     nodeId,
     snapshot,
-  } = options;
+  } = checked(options, { reports: maybe(FLAG), snapshot: maybe(NAME), nodeId: maybe(whole(0)) });
+  checkArguments({ zookeeper });
   const place: ConfigPlace = { zookeeper, clock, random, root: rootOf(options) };
   const contexts = contextsOf(options);
-  if (nodeId !== undefined && !(Number.isSafeInteger(nodeId) && nodeId >= 0))
-    throw new ConfigError('nodeId', nodeId, 'a node id');
   try {
     await zookeeper.whenConnected({ timeoutMs, signal });
     return new Configuration(
@@ -185,6 +185,10 @@ export class Configuration implements AsyncIterable<ConfigurationChange>, AsyncD
   get<Output>(schema: StandardSchema<Output>, below?: string): Output;
   get<Output>(wanted: string | StandardSchema<Output>, below?: string): Output | string | undefined {
     if (typeof wanted === 'string') return this.values.get(wanted)?.value;
+    const schema = kind('a key, or a schema such as z.object() makes', (value) =>
+      OBJECT.is(Object(value)['~standard']),
+    );
+    checkArguments({ schema: wanted, below }, { schema, below: maybe(TEXT) });
     const prefix = below === undefined ? '' : `${below}.`;
     const own = [...this.values].filter(([key]) => key.startsWith(prefix));
     return validated(

@@ -69,7 +69,8 @@ export function contextsOfNode(
 function rangeOf(
   given: string,
 ): { readonly from: number; readonly to: number; readonly text: string } | undefined {
-  const [, first = '', last = first] = /^(\d{1,7})(?:-(\d{1,7}))?$/.exec(given) ?? [];
+  const [, first = '', last = first] =
+    /^(\d{1,7})(?:-(\d{1,7}))?$/.exec(typeof given === 'string' ? given : '') ?? [];
   const [from, to] = [Number(first), Number(last)];
   if (first === '' || from > to || to > MAX_NODE_ID) return undefined;
   return { from, to, text: from === to ? String(from) : `${from}-${to}` };

@@ -1,4 +1,15 @@
 import { timeoutSignal } from '../base/abort.js';
+import {
+  checkArguments,
+  checked,
+  FUNCTION,
+  kind,
+  listOf,
+  maybe,
+  OBJECT,
+  TEXT,
+  whole,
+} from '../base/arguments.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError, WaitTimeoutError } from '../base/errors.js';
 import { retrying } from '../base/retry.js';
@@ -90,6 +101,11 @@ const PRUNED_AT_ONCE = 100;
 const FREE_TRIES = 2;
 const PAUSE_MS = { first: 5, max: 100 };
 
+const WANTED = kind(
+  'an array of changes, such as { key, new }, or a function that returns one',
+  (value) => FUNCTION.is(value) || listOf(OBJECT).is(value),
+);
+
 /** @throws {ConfigError} */
 export const configPublisher = (zookeeper: ZooKeeper, options: PublisherOptions) =>
   new ConfigPublisher(zookeeper, options);
@@ -109,21 +125,29 @@ export class ConfigPublisher {
   readonly #keep: number;
 
   constructor(zookeeper: ZooKeeper, options: PublisherOptions) {
-    const { nodes, author, keep = DEFAULT_KEEP, clock = systemClock, random = systemRandom } = options;
+    const {
+      nodes,
+      author,
+      keep = DEFAULT_KEEP,
+      clock = systemClock,
+      random = systemRandom,
+    } = checked(options, {
+      author: TEXT,
+      keep: maybe(kind('a number of revisions from 10 to 10000', whole(10, 10_000).is)),
+    });
+    checkArguments({ zookeeper });
     const [context] = contextsOf(options);
     this.context = nodes === undefined ? context : overridesOf(context, nodes, 'nodes');
     this.#place = { zookeeper, clock, random, root: rootOf(options) };
     this.#author = author;
     this.#keep = keep;
-    if (!(Number.isInteger(keep) && keep >= 10 && keep <= 10_000))
-      throw new ConfigError('keep', keep, 'a number of revisions from 10 to 10000');
   }
 
   /**
    * Where another publish comes between, a part may be newer than the revision: a publish that expects that
    * revision then conflicts.
    */
-  read(signal?: AbortSignal): Promise<ContextState> {
+  async read(signal?: AbortSignal): Promise<ContextState> {
     return repeated(this.#place, { signal }, (call) => this.#read(call));
   }
 
@@ -138,10 +162,11 @@ export class ConfigPublisher {
    * @throws {ZooKeeperError} with the outcome `unknown` where the reply was lost, and it could not be found
    * out what became of it in time
    */
-  publish(
+  async publish(
     wanted: readonly WantedChange[] | ((state: ContextState) => readonly WantedChange[]),
     options: PublishOptions = {},
   ): Promise<Revision | undefined> {
+    checkArguments({ wanted }, { wanted: WANTED });
     return this.#publish(async (state) => (typeof wanted === 'function' ? wanted(state) : wanted), options);
   }
 
@@ -149,7 +174,8 @@ export class ConfigPublisher {
    * Publishes what undoes all revisions after this one; keys that they have not changed stay as they are.
    * @throws as {@link publish} and {@link diff}
    */
-  rollback(revision: number, options: PublishOptions = {}): Promise<Revision | undefined> {
+  async rollback(revision: number, options: PublishOptions = {}): Promise<Revision | undefined> {
+    checkArguments({ revision, options }, { revision: whole(0) });
     const undo: Plan = async (_, call) => {
       const history = await readHistory(this.#place, this.context, call);
       return between(history, history[0]?.revision ?? 0, revision);
@@ -158,7 +184,7 @@ export class ConfigPublisher {
   }
 
   /** The revisions that are kept, the newest first. */
-  history(signal?: AbortSignal): Promise<readonly Revision[]> {
+  async history(signal?: AbortSignal): Promise<readonly Revision[]> {
     return repeated(this.#place, { signal }, (call) => readHistory(this.#place, this.context, call));
   }
 
@@ -169,6 +195,7 @@ export class ConfigPublisher {
    * @throws {ConfigHistoryError} `no-such-revision`
    */
   async diff(from: number, to?: number, signal?: AbortSignal): Promise<readonly KeyChange[]> {
+    checkArguments({ from, to }, { from: whole(0), to: maybe(whole(0)) });
     return between(await this.history(signal), from, to);
   }
 
@@ -199,10 +226,9 @@ export class ConfigPublisher {
    * Publishes what `plan` makes of the present state; again where another publish, or a direct change, was
    * first.
    */
-  async #publish(
-    plan: Plan,
-    { message = '', expect, timeoutMs = DEFAULT_TIMEOUT_MS, signal }: PublishOptions,
-  ) {
+  async #publish(plan: Plan, options: PublishOptions) {
+    const kinds = { message: maybe(TEXT), expect: maybe(whole(0)) };
+    const { message = '', expect, timeoutMs = DEFAULT_TIMEOUT_MS, signal } = checked(options, kinds);
     const { zookeeper, clock, random, root } = this.#place;
     const { context } = this;
     const id = random.hex(8);

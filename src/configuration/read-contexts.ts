@@ -1,3 +1,4 @@
+import { checked } from '../base/arguments.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { whileConnectionIsAway } from '../zookeeper/retry.js';
 import type { CallOptions, ZooKeeper } from '../zookeeper/zookeeper.js';
@@ -118,9 +119,10 @@ const CALL_TIMEOUT_MS = 5_000;
 /** Repeats what only reads while the connection is away. @throws {ZooKeeperError} @throws `signal.reason` */
 export function repeated<T>(
   { clock, random }: Pick<ConfigPlace, 'clock' | 'random'>,
-  { timeoutMs = READ_TIMEOUT_MS, signal }: ReadWait,
+  wait: ReadWait,
   read: (call: CallOptions) => Promise<T>,
 ): Promise<T> {
+  const { timeoutMs = READ_TIMEOUT_MS, signal } = checked(wait);
   const until = clock.monotonic() + timeoutMs;
   const call = () => ({
     signal,

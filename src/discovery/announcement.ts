@@ -1,4 +1,5 @@
 import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os';
+import { checkArguments, checked, NAME } from '../base/arguments.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
 import { isObject } from '../base/json-object.js';
@@ -135,7 +136,13 @@ export function routingInstance(
  * or other readers could not read it
  */
 export function checkAnnouncement(announcement: Announcement, taskId: string): void {
-  const { payload = {}, payloadType = 'map', basePath = DEFAULT_BASE_PATH, endpoints = [] } = announcement;
+  const {
+    payload = {},
+    payloadType = 'map',
+    basePath = DEFAULT_BASE_PATH,
+    endpoints = [],
+  } = checked(announcement, {}, 'announcement');
+  checkArguments({ taskId }, { taskId: NAME });
   checkBasePath(basePath);
   if (payloadType !== 'map' && payloadType !== 'spring')
     throw new ConfigError('payloadType', shortened(payloadType), "'map' or 'spring'");

@@ -1,3 +1,4 @@
+import { BYTES, checkArguments, checked, maybe, TEXT, whole } from '../base/arguments.js';
 import { parseExactJson } from '../base/exact-json.js';
 
 /** The JSON in every znode of the discovery tree: the holder of a node id, and the version. */
@@ -17,7 +18,12 @@ export interface Assignment {
 export function encodeAssignment(
   assignment: Omit<Assignment, 'version'> & { readonly version: number | undefined },
 ): string {
-  const { taskId, nodeId, version, ...more } = assignment;
+  const { taskId, nodeId, version, ...more } = checked(
+    assignment,
+    { taskId: TEXT, nodeId: whole(0), version: maybe(whole(0)) },
+    'assignment',
+    [],
+  );
   return JSON.stringify({ taskId, nodeId, version, ...more });
 }
 
@@ -28,6 +34,7 @@ export function encodeAssignment(
  * @param otherwise the version of one that names none
  */
 export function decodeAssignment(data: Buffer, otherwise?: number): Assignment | undefined {
+  checkArguments({ data, otherwise }, { data: BYTES, otherwise: maybe(whole(0)) });
   const fields = fieldsOf(data);
   const { taskId, nodeId, version = otherwise } = fields;
   if (typeof taskId !== 'string' || !isCount(nodeId) || !isCount(version)) return undefined;

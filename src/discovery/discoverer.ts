@@ -1,3 +1,4 @@
+import { checkArguments, checked, FLAG, maybe, OBJECT } from '../base/arguments.js';
 import type { ConnectString } from '../zookeeper/connect-string.js';
 import {
   DISCOVERY_SESSION_TIMEOUT_MS,
@@ -42,6 +43,8 @@ export type DiscoveredLease = Pick<
  */
 const REQUIRED_TIMEOUT_MS = 10_000;
 
+const KINDS = { announcement: OBJECT, required: maybe(FLAG) };
+
 /**
  * Discovery from before there is a node id to its end: one session with ZooKeeper, and in it one
  * {@link Discovery}.
@@ -57,7 +60,15 @@ export class Discoverer {
    * @throws {ConfigError} when the connect string or the credentials are malformed
    */
   constructor(private readonly options: DiscovererOptions) {
-    const { connect, sessionTimeoutMs = DISCOVERY_SESSION_TIMEOUT_MS, auth, tls, clock, random } = options;
+    const {
+      connect,
+      sessionTimeoutMs = DISCOVERY_SESSION_TIMEOUT_MS,
+      auth,
+      tls,
+      clock,
+      random,
+    } = checked(options, KINDS);
+    checkArguments({ clock, random });
     this.zookeeper = openZooKeeper({
       ...{ connect, tls, clock, random, sessionTimeoutMs },
       ...(auth !== undefined && { auth }),

@@ -1,3 +1,4 @@
+import { checkArguments, checked } from '../base/arguments.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { isPort } from '../base/ports.js';
 import type { DecodedInstance, OnUnreadable } from '../services/instance/instance-codec.js';
@@ -38,7 +39,10 @@ export class DiscoveryResolver {
   readonly #open = new Set<InstanceSource<Assignment>>();
   #closed = false;
 
-  constructor(private readonly options: DiscoveryResolverOptions) {}
+  constructor(private readonly options: DiscoveryResolverOptions) {
+    const { zookeeper, clock, random } = checked(options);
+    checkArguments({ zookeeper, clock, random });
+  }
 
   /**
    * Follows the nodes that offer an endpoint.
@@ -67,7 +71,8 @@ export class DiscoveryResolver {
    * @throws {ConfigError} when a name cannot be a znode's, or the down policy is impossible
    * @throws {ZooKeeperError} `closed` after `close()`
    */
-  provider(endpoint: string, { key, ...choices }: EndpointChoices = {}): ServiceProvider<Assignment> {
+  provider(endpoint: string, options: EndpointChoices = {}): ServiceProvider<Assignment> {
+    const { key, ...choices } = checked(options);
     const { clock, random } = this.options;
     const source = this.instances(endpoint, key);
     try {

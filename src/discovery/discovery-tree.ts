@@ -1,3 +1,4 @@
+import { checkArguments, checked, LEASE, listOf, OBJECT } from '../base/arguments.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import type { Lease } from '../lease/model/lease.js';
 import { checkLease } from '../services/registered-znode.js';
@@ -129,6 +130,8 @@ export class DiscoveryTree {
     private readonly options: DiscoveryTreeOptions,
     private readonly shared?: ReconcileLoop,
   ) {
+    const { zookeeper, clock, random } = checked(options, { lease: LEASE });
+    checkArguments({ zookeeper, clock, random });
     this.#loop = shared ?? new ReconcileLoop({ ...options, name: 'the discovery tree' });
   }
 
@@ -152,6 +155,7 @@ export class DiscoveryTree {
    * @throws {ConfigError} when a name cannot be a znode's
    */
   put(entry: TreeEntry, fields: Readonly<Record<string, unknown>> = {}): void {
+    checkArguments({ entry, fields });
     if (this.#withdrawn)
       throw new ZooKeeperError('announcements have been withdrawn', {
         fault: 'closed',
@@ -181,7 +185,8 @@ export class DiscoveryTree {
    * @returns whether all of them are known to be gone after that time
    * @throws {ConfigError} when a name cannot be a znode's
    */
-  removed(entries: readonly TreeEntry[], timeoutMs: number): Promise<boolean> {
+  async removed(entries: readonly TreeEntry[], timeoutMs: number): Promise<boolean> {
+    checkArguments({ entries, timeoutMs }, { entries: listOf(OBJECT) });
     const paths = entries.map((entry) => entryPath(entry, this.options.lease.id));
     return this.#gone(paths, timeoutMs);
   }
@@ -200,6 +205,7 @@ export class DiscoveryTree {
    * @returns whether everything is known to be gone, after `timeoutMs` at most
    */
   async withdraw(timeoutMs: number): Promise<boolean> {
+    checkArguments({ timeoutMs });
     this.#withdrawn = true;
     for (const entry of this.#entries.values()) this.#remove(entry);
     return this.#gone([...this.#entries.keys()], timeoutMs);

@@ -1,4 +1,5 @@
 import { onAbort } from '../base/abort.js';
+import { checkArguments, checked, LEASE, OBJECT } from '../base/arguments.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
 import { notify } from '../base/listeners.js';
@@ -100,7 +101,11 @@ export class Discovery {
   #closing: Promise<void> | undefined;
 
   constructor(private readonly options: DiscoveryOptions) {
-    const { zookeeper, lease, clock, random } = options;
+    const { zookeeper, lease, clock, random, readyTimeoutMs } = checked(options, {
+      lease: LEASE,
+      announcement: OBJECT,
+    });
+    checkArguments({ zookeeper, clock, random, readyTimeoutMs });
     const onEvent = this.#emit;
     this.#loop = new ReconcileLoop({ zookeeper, clock, random, name: 'the discovery', onEvent });
     this.tree = new DiscoveryTree({ zookeeper, lease, clock, random, onEvent }, this.#loop);

@@ -1,3 +1,4 @@
+import { checkArguments } from '../base/arguments.js';
 import { Listeners } from '../base/listeners.js';
 import { clusterNodeIdOf, groupOf, widthOfGroup } from '../id/cluster-node-id.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
@@ -38,6 +39,7 @@ export interface IdWidth extends Observable<number> {
  * @throws {ConfigError} when `own` is out of range
  */
 export function watchIdWidth(zookeeper: ZooKeeper, own?: number): IdWidth {
+  checkArguments({ zookeeper });
   const listeners = new Listeners<number>();
   let width = widthOfGroup(own === undefined ? 0 : groupOf(clusterNodeIdOf(own)));
   const watch = zookeeper.watchChildren(NODES_PATH, (names = []) => {

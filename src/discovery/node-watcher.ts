@@ -1,3 +1,4 @@
+import { checkArguments, checked, whole } from '../base/arguments.js';
 import type { Clock } from '../base/clock.js';
 import { CLUSTER_NODE_ID_OFFSET, nodeIdOf } from '../id/cluster-node-id.js';
 import { UnreadableReports } from '../services/instance/instance-codec.js';
@@ -54,7 +55,9 @@ export class NodeWatcher extends FollowedZnodes<Seen, ReadonlySet<number>> {
   #changed = new Set<number>();
   #hasReported = false;
 
-  constructor({ zookeeper, clock, onUnreadable }: NodeWatcherOptions) {
+  constructor(options: NodeWatcherOptions) {
+    const { zookeeper, clock, onUnreadable } = checked(options);
+    checkArguments({ zookeeper, clock });
     super({
       zookeeper,
       clock,
@@ -84,6 +87,7 @@ export class NodeWatcher extends FollowedZnodes<Seen, ReadonlySet<number>> {
 
   /** Whether a znode was seen at a cluster node id, readable or not. */
   isTaken(clusterNodeId: number): boolean {
+    checkArguments({ clusterNodeId }, { clusterNodeId: whole(0) });
     return this.#seen.has(clusterNodeId);
   }
 

@@ -1,3 +1,4 @@
+import { checked, oneOf } from '../base/arguments.js';
 import { ConfigError } from '../base/errors.js';
 import { clusterNodeIdOf, groupOf, indexOf } from '../id/cluster-node-id.js';
 import { DISCOVERY_PATH } from '../services/service-path.js';
@@ -46,6 +47,7 @@ export type TreeEntry =
  * @throws {ConfigError} when a name cannot be a znode's, or the node id is out of range
  */
 export function entryPath(entry: TreeEntry, nodeId: number): string {
+  checked(entry, { kind: oneOf('node', 'service', 'endpoint') }, 'entry');
   const clusterNodeId = clusterNodeIdOf(nodeId);
   switch (entry.kind) {
     case 'node':

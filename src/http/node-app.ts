@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { type Context, Hono, type MiddlewareHandler } from 'hono';
+import { checkArguments, checked, FUNCTION, maybe } from '../base/arguments.js';
 import type { Clock } from '../base/clock.js';
 import type { ClusterView } from '../monitor/cluster-view.js';
 import { type NodeHealth, nodeHealthJson, type WatchedNode } from '../runtime/node-monitor.js';
@@ -94,7 +95,8 @@ export function nodeApp(options: NodeAppOptions): Hono {
     token,
     hosts,
     streams = new OpenStreams(),
-  } = options;
+  } = checked(options, { cluster: maybe(FUNCTION) });
+  checkArguments({ clock });
   const app = new Hono();
   answerFailures(app, options.onFailure);
   app.notFound(nothingThere);

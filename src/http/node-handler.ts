@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { getRequestListener } from '@hono/node-server';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { Hono } from 'hono';
+import { checkArguments, checked, FUNCTION, having, maybe } from '../base/arguments.js';
 import { ConfigError } from '../base/errors.js';
 import { systemClock } from '../base/system.js';
 import { type NodeAppOptions, nodeApp, nothingThere } from './node-app.js';
@@ -43,12 +44,9 @@ export interface NodeHandler {
  *
  * @throws {ConfigError} when the base path is none
  */
-export function nodeHandler({
-  basePath = '',
-  clock = systemClock,
-  ...options
-}: NodeHandlerOptions): NodeHandler {
-  if (!/^(\/[A-Za-z0-9._~-]+)*$/.test(basePath))
+export function nodeHandler(given: NodeHandlerOptions): NodeHandler {
+  const { basePath = '', clock = systemClock, ...options } = checked(given);
+  if (typeof basePath !== 'string' || !/^(\/[A-Za-z0-9._~-]+)*$/.test(basePath))
     throw new ConfigError(
       'basePath',
       basePath,
@@ -89,8 +87,17 @@ export function nodeHandler({
     },
   );
   return {
-    fetch: (request) => fetch(request),
+    fetch: async (request) => {
+      checkArguments({ request }, { request: having('a Request', 'clone') });
+      return fetch(request);
+    },
     handle: (request, response, next) => {
+      const kinds = {
+        request: having('the request of a server of Node', 'resume'),
+        response: having('its response', 'writeHead'),
+        next: maybe(FUNCTION),
+      };
+      checkArguments({ request, response, next }, kinds);
       if (next !== undefined) nexts.set(request, next);
       void answer(request, response);
     },

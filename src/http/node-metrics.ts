@@ -1,4 +1,5 @@
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { checked, having } from '../base/arguments.js';
 import type { Clock } from '../base/clock.js';
 import { VERSION } from '../base/version.js';
 import { homeOf, type ShardFigures } from '../lease/hold/lease-home.js';
@@ -36,7 +37,15 @@ export class NodeMetrics implements MetricsText {
    * @throws Error when the registry has metrics of these names already: there is one `NodeMetrics` to a
    * registry
    */
-  constructor({ monitor, clock, registry = Registry.merge([processMetrics()]) }: NodeMetricsOptions) {
+  constructor(options: NodeMetricsOptions) {
+    const {
+      monitor,
+      clock,
+      registry = Registry.merge([processMetrics()]),
+    } = checked(options, {
+      monitor: having('a NodeMonitor', 'health', 'onEvent'),
+      clock: having('a clock, such as systemClock', 'now', 'monotonic'),
+    });
     this.#registry = registry;
     registerGauges(monitor, clock, registry);
     this.#forget = monitor.onEvent(nodeCounters(monitor, clock, registry));

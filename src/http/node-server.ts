@@ -1,4 +1,5 @@
-import { isLoopback, type ListenAddress } from '../settings/listen-address.js';
+import { checkArguments, checked } from '../base/arguments.js';
+import { checkListenAddress, isLoopback, type ListenAddress } from '../settings/listen-address.js';
 import { isUrgent, type NodeAppOptions, nodeApp } from './node-app.js';
 import { BearerTokenFile } from './server/access.js';
 import { type HttpListener, listen } from './server/listen.js';
@@ -33,7 +34,9 @@ export interface NodeServer extends HttpListener {
  * @throws {ConfigError} when it cannot listen there, or the token file holds none
  */
 export async function startNodeServer(options: NodeServerOptions): Promise<NodeServer> {
-  const { listen: at, bearerTokenFile, labels, clock, ...rest } = options;
+  const { listen: at, bearerTokenFile, labels, clock, ...rest } = checked(options);
+  checkArguments({ clock });
+  checkListenAddress(at, 'listen');
   const tokenLabel = labels?.bearerTokenFile ?? 'bearerTokenFile';
   const token =
     bearerTokenFile === undefined ? undefined : await BearerTokenFile.open(bearerTokenFile, tokenLabel);

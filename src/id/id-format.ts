@@ -20,6 +20,9 @@ const MAX_ID = 2n ** 64n - 1n;
 
 /** Writes an id as a text. */
 export function formatId(id: bigint, format: IdFormat): string {
+  if (typeof id !== 'bigint' || id < 0n || id > MAX_ID)
+    throw new ConfigError('id', id, 'a bigint of 64 bits that is not negative');
+  checkFormat(format);
   switch (format) {
     case 'decimal':
       return id.toString();
@@ -27,9 +30,13 @@ export function formatId(id: bigint, format: IdFormat): string {
       return id.toString(16).padStart(HEX_LENGTH, '0');
     case 'base32':
       return base32(id);
-    default:
-      throw new ConfigError('format', format, 'decimal, base32 or hex');
   }
+}
+
+/** @throws {ConfigError} */
+export function checkFormat(format: IdFormat): void {
+  if (format !== 'decimal' && format !== 'base32' && format !== 'hex')
+    throw new ConfigError('format', format, 'decimal, base32 or hex');
 }
 
 /**
@@ -40,16 +47,16 @@ export function formatId(id: bigint, format: IdFormat): string {
  * @throws {ConfigError} when the text is no id
  */
 export function parseId(text: string, format?: IdFormat): bigint {
-  const id = read(text.trim(), format);
+  const id = typeof text === 'string' ? read(text.trim(), format) : undefined;
   if (id === undefined || id > MAX_ID) {
-    const shown = text.length > 80 ? `${text.slice(0, 80)}…` : text;
+    const shown = typeof text === 'string' && text.length > 80 ? `${text.slice(0, 80)}…` : text;
     throw new ConfigError('id', shown, 'a 64-bit id: decimal, 13 base-32 digits, or 16 hex digits');
   }
   return id;
 }
 
 function read(text: string, format: IdFormat | undefined): bigint | undefined {
-  switch (format ?? guess(text)) {
+  switch (format === undefined ? guess(text) : format) {
     case 'decimal':
       return /^\d{1,20}$/.test(text) ? BigInt(text) : undefined;
     case 'hex':

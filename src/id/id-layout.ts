@@ -1,3 +1,4 @@
+import { checkArguments } from '../base/arguments.js';
 import { ConfigError } from '../base/errors.js';
 import { CLUSTER_NODE_ID_OFFSET, checkWhole, groupOf, indexOf } from './cluster-node-id.js';
 import { parseId } from './id-format.js';
@@ -68,6 +69,7 @@ export function snowflake(epochMs: number = TWITTER_EPOCH_MS): IdLayout {
  * @throws {ConfigError} that names the field which is out of range, or the sum of the bits
  */
 export function idLayout(options: IdLayoutOptions): IdLayout {
+  checkArguments({ layout: options });
   const { name = 'custom', epochMs = 0, timeBits, sequenceBits, nodeBits, lowest = 'sequence' } = options;
   if (typeof name !== 'string') throw new ConfigError('layout.name', name, 'a text');
   checkWhole('layout.timeBits', timeBits, 34, 48);
@@ -104,7 +106,8 @@ export function checkedLayout(layout: unknown): IdLayout {
 }
 
 /** Number of ids that a node has for each millisecond. */
-export function idsPerMs({ sequenceBits }: IdLayout): number {
+export function idsPerMs(layout: IdLayout): number {
+  const { sequenceBits } = checkedLayout(layout);
   return 2 ** sequenceBits;
 }
 

@@ -1,3 +1,4 @@
+import { checked, having } from '../base/arguments.js';
 import type { Clock } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
 import { clusterNodeIdOf } from './cluster-node-id.js';
@@ -29,12 +30,15 @@ export interface StandaloneIdsOptions {
  *
  * @throws {ConfigError} when the node id is invalid, or too large for the layout
  */
-export function standaloneIds({
-  nodeId,
-  layout,
-  clock,
-  lagMs = 4_000,
-}: StandaloneIdsOptions): UniqueIdGenerator {
+export function standaloneIds(options: StandaloneIdsOptions): UniqueIdGenerator {
+  const {
+    nodeId,
+    layout,
+    clock,
+    lagMs = 4_000,
+  } = checked(options, {
+    clock: having('a clock, such as systemClock', 'now', 'sleep'),
+  });
   const node = clusterNodeIdOf(nodeId);
   const startedAt = clock.now();
   if (!(startedAt > 0)) throw new ConfigError('clock', startedAt, 'a time after the year 1970');

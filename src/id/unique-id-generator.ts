@@ -1,9 +1,10 @@
 import { types } from 'node:util';
 import { anySignal, onAbort } from '../base/abort.js';
+import { checked, having } from '../base/arguments.js';
 import type { Clock } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
 import { checkWhole } from './cluster-node-id.js';
-import { formatId, type IdFormat } from './id-format.js';
+import { checkFormat, formatId, type IdFormat } from './id-format.js';
 import { checkedLayout, type DecodedId, decodeId, type IdLayout, idsPerMs } from './id-layout.js';
 import { IdsExhaustedError, type IdTime } from './id-time.js';
 
@@ -42,6 +43,8 @@ const MAX_WAIT_MS = 60_000;
 /** The positions of the halves of a 64-bit number on this machine. */
 const LOW = new Uint8Array(new Uint32Array([1]).buffer)[0] === 1 ? 0 : 1;
 const HIGH = 1 - LOW;
+
+const TIME = having('a time with now(), before() and check()', 'now', 'before', 'check');
 
 /**
  * Makes unique, strictly increasing 64-bit ids from a counter whose upper bits are a time. This time is a
@@ -85,14 +88,20 @@ export class UniqueIdGenerator {
    * @throws {ConfigError} when the layout is invalid, the node's number does not fit into it, its time has
    * not begun yet, or an option is out of range
    */
-  constructor({
-    layout: given,
-    node,
-    time,
-    clock,
-    lagMs = 4_000,
-    advanceMs = 8_000,
-  }: UniqueIdGeneratorOptions) {
+  constructor(options: UniqueIdGeneratorOptions) {
+    const {
+      layout: given,
+      node,
+      time,
+      clock,
+      lagMs = 4_000,
+      advanceMs = 8_000,
+    } = checked(
+      options,
+      { clock: having('a clock, such as systemClock', 'sleep'), time: TIME },
+      'options',
+      [],
+    );
     const layout = checkedLayout(given);
     const { name, nodeBits } = layout;
     checkWhole('node', node, 0, 2 ** nodeBits - 1, `, since layout ${name} has ${nodeBits} bits for it`);
@@ -172,6 +181,7 @@ export class UniqueIdGenerator {
    * @throws `signal.reason` as soon as `signal` aborts
    */
   async nextAsync(signal?: AbortSignal): Promise<bigint> {
+    checked({ signal });
     for (;;) {
       signal?.throwIfAborted();
       try {
@@ -188,6 +198,8 @@ export class UniqueIdGenerator {
 
   /** The next id as a text, see {@link formatId}. Throws as {@link next} does. */
   nextString(format: IdFormat = 'decimal'): string {
+    // An id that cannot be written would be lost.
+    checkFormat(format);
     return formatId(this.next(), format);
   }
 
@@ -208,7 +220,7 @@ export class UniqueIdGenerator {
     if (!types.isBigUint64Array(target))
       throw new ConfigError('target', Object.prototype.toString.call(target), 'a BigUint64Array');
     checkWhole('offset', offset, 0, target.length, ', the length of the array');
-    const count = wanted ?? target.length - offset;
+    const count = wanted === undefined ? target.length - offset : wanted;
     checkWhole('count', count, 0, target.length - offset, ', what the array has room for');
     const halves = new Uint32Array(target.buffer, target.byteOffset, target.length * 2);
     const step = this.#step;

@@ -160,7 +160,8 @@ export function checkLock(name: string, options: LockOptions): void {
   const names: readonly string[] = [...SHARED, ...OWN];
   checkKnown(options, names);
   checkWanted(options);
-  checkOptions(options, '', names);
+  const isMade = typeof options.store === 'function';
+  checkOptions(isMade ? { ...options, store: undefined } : options, '', names);
   const { timeoutMs = 0, keeper = 'inline' } = options;
   if (!(typeof timeoutMs === 'number' && timeoutMs >= 0))
     throw new ConfigError('timeoutMs', timeoutMs, 'milliseconds, at least 0');

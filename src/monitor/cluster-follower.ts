@@ -1,4 +1,5 @@
 import { withTimeout } from '../base/abort.js';
+import { checkArguments, checked, FUNCTION, kind, listOf, maybe, TEXT } from '../base/arguments.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { explain } from '../base/errors.js';
 import { Listeners } from '../base/listeners.js';
@@ -127,15 +128,20 @@ export class ClusterFollower implements ClusterView {
   #report: { readonly report: StatusReport; readonly at: number } | undefined;
 
   /** @throws {TypeError} when neither a store nor ZooKeeper is given */
-  constructor({
-    clock,
-    random,
-    session,
-    zookeeper,
-    connect = zookeeper?.description ?? '',
-    shards,
-    ...shown
-  }: ClusterFollowerOptions) {
+  constructor(options: ClusterFollowerOptions) {
+    const paths = maybe(listOf(TEXT));
+    const {
+      clock,
+      random,
+      session,
+      zookeeper,
+      connect = zookeeper?.description ?? '',
+      shards,
+      ...shown
+    } = checked(options, { locks: paths, data: paths, shards: maybe(FUNCTION) });
+    checkArguments({ clock, random });
+    if (session !== undefined) checkArguments({ session });
+    if (zookeeper !== undefined) checkArguments({ zookeeper });
     this.epoch = random.hex(8);
     this.#clock = clock;
     this.#countsVersions = session !== undefined;
@@ -165,6 +171,7 @@ export class ClusterFollower implements ClusterView {
   }
 
   async snapshot(signal?: AbortSignal): Promise<ClusterSnapshot> {
+    checked({ signal });
     signal?.throwIfAborted();
     this.#closed.signal.throwIfAborted();
     const leases = this.#leases.isFresh ? undefined : this.#leases.next(signal);
@@ -185,6 +192,7 @@ export class ClusterFollower implements ClusterView {
   }
 
   tenures(ids: ReadonlySet<number>): readonly NodeTenures[] {
+    checkArguments({ ids }, { ids: kind('a set of node ids', (value) => value instanceof Set) });
     return (this.#scanned?.scan.nodes ?? []).filter(({ id }) => ids.has(id)).map(tenuresOf);
   }
 

@@ -1,5 +1,5 @@
 import { orAborted } from '../base/abort.js';
-import { ConfigError } from '../base/errors.js';
+import { checked, whole } from '../base/arguments.js';
 import type { Retry } from '../base/retry.js';
 import { randomUuid } from '../base/uuid.js';
 import { BoundSession } from '../zookeeper/bound-session.js';
@@ -50,11 +50,10 @@ export interface DoubleBarrier {
 export function doubleBarrier(
   zookeeper: ZooKeeper,
   path: string,
-  { members, ...options }: DoubleBarrierOptions,
+  options: DoubleBarrierOptions,
 ): DoubleBarrier {
-  if (!Number.isInteger(members) || members < 1 || members > 1_000_000)
-    throw new ConfigError('members', members, 'a whole number, 1 to 1000000');
-  return new Member(recipeOn(zookeeper, path, options), members);
+  const recipe = recipeOn(zookeeper, path, checked(options), { members: whole(1, 1_000_000) });
+  return new Member(recipe, options.members);
 }
 
 class Member implements DoubleBarrier {
@@ -72,6 +71,7 @@ class Member implements DoubleBarrier {
   }
 
   async enter(options: WaitOptions = {}): Promise<void> {
+    checked(options);
     const { path } = this.recipe;
     if (this.#isBusy || this.#place)
       throw new RecipeError(`${path}: this object has entered, or is about to`, 'already-held', path);
@@ -163,6 +163,7 @@ class Member implements DoubleBarrier {
   }
 
   async leave(options: WaitOptions = {}): Promise<void> {
+    checked(options);
     const { recipe } = this;
     const { zookeeper, path } = recipe;
     const place = this.#place;

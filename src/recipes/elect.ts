@@ -1,4 +1,5 @@
 import { anySignal } from '../base/abort.js';
+import { checkArguments, checked, maybe, TEXT } from '../base/arguments.js';
 import type { Retry } from '../base/retry.js';
 import { whileConnectionIsAway } from '../zookeeper/retry.js';
 import type { Watch, ZooKeeper } from '../zookeeper/zookeeper.js';
@@ -42,16 +43,13 @@ export interface Election extends AsyncIterable<LockHandle> {
  * @throws {ConfigError} where `path` is no absolute path below the root; the iteration throws as
  * {@link ZooKeeperLock.acquire}
  */
-export function elect(
-  zookeeper: ZooKeeper,
-  path: string,
-  { id = '', signal, ...options }: ElectOptions = {},
-): Election {
+export function elect(zookeeper: ZooKeeper, path: string, options: ElectOptions = {}): Election {
+  const { id = '', signal } = checked(options, { id: maybe(TEXT) });
   const recipe = recipeOn(zookeeper, path, { ...options, data: id });
   const contest = new Contest(recipe, { name: LATCH, kinds: KINDS, blocker: waitForPredecessor });
   return {
     async acquire(wait = {}) {
-      const either = anySignal(signal, wait.signal);
+      const either = anySignal(signal, checked(wait).signal);
       return contest.acquire({ ...wait, signal: either.signal }).finally(either.release);
     },
     async *[Symbol.asyncIterator]() {
@@ -79,7 +77,7 @@ export function elect(
  * @throws {WaitTimeoutError} no answer in time @throws {ZooKeeperError} @throws {RecipeError}
  * `foreign-znode` @throws `signal.reason`
  */
-export function participants(
+export async function participants(
   zookeeper: ZooKeeper,
   path: string,
   options: RecipeOptions & WaitOptions = {},
@@ -106,6 +104,7 @@ export function watchLeader(
   listener: (leader: Participant | undefined) => void,
   options: RecipeOptions = {},
 ): Watch {
+  checkArguments({ listener });
   const recipe = recipeOn(zookeeper, path, options);
   const retry = whileConnectionIsAway(recipe);
   let reported: bigint | undefined | null = null;

@@ -18,6 +18,8 @@ export interface Fence {
  * @param newest the greatest token so far, where it was kept
  */
 export function createFence(newest = 0n): Fence {
+  if (typeof newest !== 'bigint' || newest < 0n)
+    throw new ConfigError('newest', newest, 'a fencing token: a bigint of at least 0');
   let last = newest;
   return {
     get newest() {

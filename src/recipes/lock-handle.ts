@@ -6,6 +6,7 @@ import { type LeaseTiming, leaseTiming } from '../lease/model/lease-timing.js';
 import { harmless } from '../lease/model/lease-tracer.js';
 import { LockLostError, LockReleasedError } from '../lease/model/lock-lost.js';
 import type { BoundSession } from '../zookeeper/bound-session.js';
+import { checkOperations } from '../zookeeper/operation-check.js';
 import { whileConnectionIsAway } from '../zookeeper/retry.js';
 import type { SessionDeadline } from '../zookeeper/session-deadline.js';
 import type { MultiOperation, Watch } from '../zookeeper/zookeeper.js';
@@ -110,6 +111,7 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
 
   async guard(operations: readonly MultiOperation[]): Promise<void> {
     // Its path is known when it has moved, or not.
+    checkOperations(operations);
     if (this.#moving) await this.#moving.catch(() => undefined);
     this.check();
     const { path } = this;

@@ -1,3 +1,4 @@
+import { checkArguments, checked, DATA, type Kinds, maybe } from '../base/arguments.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
 import { systemClock, systemRandom } from '../base/system.js';
@@ -35,17 +36,17 @@ export interface Recipe {
 }
 
 /** @throws {ConfigError} where `path` is no absolute path below the root */
-export function recipeOn(zookeeper: ZooKeeper, path: string, options: RecipeOptions = {}): Recipe {
+export function recipeOn(
+  zookeeper: ZooKeeper,
+  path: string,
+  options: RecipeOptions = {},
+  kinds: Kinds = {},
+): Recipe {
+  checkArguments({ zookeeper });
+  checked(options, { data: maybe(DATA), ...kinds });
   const problem = path === '/' ? 'it is the root' : pathProblem(path);
   if (problem !== undefined)
     throw new ConfigError('path', path, `an absolute path of ZooKeeper, such as /locks/report (${problem})`);
   const { clock = systemClock, random = systemRandom, data = '' } = options;
   return { zookeeper, path, clock, random, data };
-}
-
-/** @throws {ConfigError} where a time-out is negative, or no number */
-export function checkTimeout(timeoutMs: number | undefined): number {
-  const ms = timeoutMs ?? Number.POSITIVE_INFINITY;
-  if (ms >= 0) return ms;
-  throw new ConfigError('timeoutMs', timeoutMs, 'a number of milliseconds of at least 0');
 }

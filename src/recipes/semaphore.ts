@@ -1,5 +1,5 @@
 import { anySignal } from '../base/abort.js';
-import { ConfigError } from '../base/errors.js';
+import { checked, whole } from '../base/arguments.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { Contest, type ContestRules } from './contest.js';
 import { LOCK_RULES, type ZooKeeperLock } from './lock.js';
@@ -20,14 +20,9 @@ export interface SemaphoreOptions extends RecipeOptions {
  *
  * @throws {ConfigError} where `path` is no absolute path below the root, or `leases` is out of range
  */
-export function semaphore(
-  zookeeper: ZooKeeper,
-  path: string,
-  { leases, ...options }: SemaphoreOptions,
-): ZooKeeperLock {
-  if (!Number.isInteger(leases) || leases < 1 || leases > 1_000_000)
-    throw new ConfigError('leases', leases, 'a whole number, 1 to 1000000');
-  const recipe = recipeOn(zookeeper, path, options);
+export function semaphore(zookeeper: ZooKeeper, path: string, options: SemaphoreOptions): ZooKeeperLock {
+  const recipe = recipeOn(zookeeper, path, checked(options), { leases: whole(1, 1_000_000) });
+  const { leases } = options;
   const blocker: ContestRules['blocker'] = ({ length }) => (length < leases ? undefined : 'children');
   const lock = new Contest({ ...recipe, path: `${path}/locks` }, LOCK_RULES);
   const rules = { name: LEASE, kinds: [LEASE], blocker };

@@ -1,4 +1,5 @@
 import { orAborted, withTimeout } from '../base/abort.js';
+import { checkArguments, checked, DATA, FUNCTION, kind, maybe } from '../base/arguments.js';
 import { ConfigError, WaitTimeoutError } from '../base/errors.js';
 import { whileConnectionIsAway } from '../zookeeper/retry.js';
 import { checkZnodeName, parentOf } from '../zookeeper/znode-path.js';
@@ -83,7 +84,16 @@ export interface Transaction {
 export function transaction(zookeeper: ZooKeeper, path: string, options?: RecipeOptions): Transaction {
   const recipe = recipeOn(zookeeper, path, options);
   return {
-    async coordinate({ sites, data = '', timeoutMs = DEFAULT_TIMEOUT_MS, signal }) {
+    async coordinate(options) {
+      const {
+        sites,
+        data = '',
+        timeoutMs = DEFAULT_TIMEOUT_MS,
+        signal,
+      } = checked(options, {
+        sites: SITES,
+        data: maybe(DATA),
+      });
       const names = checkSites(sites);
       const own = `${path}/${COORDINATOR}${recipe.random.hex(8)}`;
       const begin: readonly MultiOperation[] = [
@@ -112,7 +122,9 @@ export function transaction(zookeeper: ZooKeeper, path: string, options?: Recipe
       }
     },
 
-    async join({ site, timeoutMs, signal }, vote, apply) {
+    async join(options, vote, apply) {
+      const { site, timeoutMs, signal } = checked(options);
+      checkArguments({ vote, apply }, { vote: FUNCTION, apply: maybe(FUNCTION) });
       checkZnodeName(site, 'site');
       const own = `${path}/${VOTE}${site}`;
       let answer: TransactionOutcome | undefined;
@@ -269,8 +281,9 @@ const removed = ({ path }: Recipe) =>
   new RecipeError(`${path} was removed before its outcome was known here`, 'outcome-unknown', path);
 
 /** @throws {ConfigError} */
+const SITES = kind('an array of at least one site', (value) => Array.isArray(value) && value.length > 0);
+
 function checkSites(sites: readonly string[]): readonly string[] {
-  if (sites.length === 0) throw new ConfigError('sites', '', 'at least one site');
   for (const site of sites) checkZnodeName(site, 'sites');
   const twice = sites.find((site, at) => sites.indexOf(site) < at);
   if (twice !== undefined) throw new ConfigError('sites', twice, 'each site once');

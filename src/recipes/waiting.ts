@@ -1,11 +1,12 @@
 import { orAborted, timeoutSignal, withTimeout } from '../base/abort.js';
+import { checked, OBJECT } from '../base/arguments.js';
 import { WaitTimeoutError } from '../base/errors.js';
 import type { Retry } from '../base/retry.js';
 import type { BoundSession } from '../zookeeper/bound-session.js';
 import { whileConnectionIsAway } from '../zookeeper/retry.js';
 import type { CallOptions, Watch, Znode } from '../zookeeper/zookeeper.js';
 import { isFault, isUnknown } from '../zookeeper/zookeeper-error.js';
-import { checkTimeout, type Recipe, type WaitOptions } from './recipe.js';
+import type { Recipe, WaitOptions } from './recipe.js';
 
 /** How long may take what does not wait for others, in milliseconds. */
 export const CALL_MS = 5_000;
@@ -37,12 +38,13 @@ export interface Wait {
  */
 export async function inTime<T>(
   recipe: Recipe,
-  { timeoutMs, signal }: WaitOptions,
+  options: WaitOptions,
   what: string,
   work: (wait: Wait) => Promise<T>,
 ): Promise<T> {
+  const { timeoutMs, signal } = checked(options);
   const { zookeeper, clock, path } = recipe;
-  const limitMs = checkTimeout(timeoutMs) || CALL_MS;
+  const limitMs = (timeoutMs ?? Number.POSITIVE_INFINITY) || CALL_MS;
   const late = () => new WaitTimeoutError(`${zookeeper.description}: ${path} ${what} within ${timeoutMs} ms`);
   const limit =
     limitMs === Number.POSITIVE_INFINITY ? undefined : timeoutSignal(clock, limitMs, late, signal);
@@ -60,10 +62,8 @@ export async function inTime<T>(
 }
 
 /** What does not wait for others takes 5 s at the most by default. */
-export const briefly = ({ timeoutMs = CALL_MS, signal }: WaitOptions = {}): WaitOptions => ({
-  timeoutMs,
-  signal,
-});
+export const briefly = (options: WaitOptions = {}): WaitOptions =>
+  OBJECT.is(options) && options.timeoutMs === undefined ? { ...options, timeoutMs: CALL_MS } : options;
 
 /**
  * What became of a write: the answer to the last attempt, or its error, and whether another attempt may have

@@ -1,4 +1,5 @@
 import { hostname } from 'node:os';
+import { checked } from '../base/arguments.js';
 import { ConfigError } from '../base/errors.js';
 import { defaultTaskId } from '../base/host/task-id.js';
 import { systemClock, systemRandom } from '../base/system.js';
@@ -185,6 +186,7 @@ export interface AcquireZooKeeperOptions extends Announcement {
  * @throws `signal.reason` when `signal` aborts first
  */
 export async function acquire(options: AcquireOptions = {}): Promise<ManagedLease> {
+  checked(options, {}, 'options', []);
   checkMonitor(options.monitor);
   try {
     return await acquireWatched(options);

@@ -1,4 +1,5 @@
 import { onAbort } from '../base/abort.js';
+import { checkArguments, LEASE, maybe, OBJECT, TEXT } from '../base/arguments.js';
 import type { Clock } from '../base/clock.js';
 import { explain } from '../base/errors.js';
 import { Listeners } from '../base/listeners.js';
@@ -122,6 +123,7 @@ export class NodeMonitor {
 
   /** Receives the events of the lease: the listener of `acquireLease`. */
   readonly onLeaseEvent = (event: LeaseEvent): void => {
+    checkArguments({ event });
     this.#listeners.notify({ type: 'lease', event });
     if (event.type === 'lost') this.#enter('lost', explain(event.error));
     else if (event.type === 'released') this.#enter('released', RELEASED);
@@ -131,16 +133,21 @@ export class NodeMonitor {
   };
 
   /** Receives the events of the announcement. */
-  readonly onDiscoveryEvent = (event: DiscoveryEvent): void =>
+  readonly onDiscoveryEvent = (event: DiscoveryEvent): void => {
+    checkArguments({ event });
     this.#listeners.notify({ type: 'discovery', event });
+  };
 
   /** Records what must be done before the node id may be used. */
   waits(reason: string): void {
+    checkArguments({ reason }, { reason: TEXT });
     if (this.#phase === 'acquiring') this.#enter('acquiring', reason);
   }
 
   /** A node id is held from now on. The phase stays `stopping` if that was reported before. */
   hold(lease: Lease, discovery?: Discovery, dataDir?: string): void {
+    checkArguments({ lease }, { lease: LEASE });
+    checkArguments({ discovery, dataDir }, { discovery: maybe(OBJECT), dataDir: maybe(TEXT) });
     this.#lease = lease;
     this.#discovery = discovery;
     this.#dataDir = dataDir;
@@ -150,6 +157,7 @@ export class NodeMonitor {
 
   /** The work is being ended, and the node id is released afterwards: no more work should be sent here. */
   stopping(reason = 'the work is being ended'): void {
+    checkArguments({ reason }, { reason: TEXT });
     this.#enter('stopping', reason);
   }
 

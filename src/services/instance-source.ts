@@ -1,3 +1,4 @@
+import { checkArguments, listOf, OBJECT } from '../base/arguments.js';
 import type { ServiceInstance } from './instance/service-instance.js';
 
 /**
@@ -36,12 +37,16 @@ export interface InstanceSource<P = unknown> {
  * nothing ever changes.
  */
 export function fixedInstances<P>(name: string, instances: readonly ServiceInstance<P>[]): InstanceSource<P> {
+  checkArguments({ name, instances }, { instances: listOf(OBJECT) });
   return {
     name,
     instances: [...instances],
     ready: Promise.resolve(),
     stale: undefined,
-    onChange: () => () => {},
+    onChange: (listener) => {
+      checkArguments({ listener });
+      return () => {};
+    },
     close: () => {},
   };
 }

@@ -1,3 +1,4 @@
+import { checkArguments } from '../base/arguments.js';
 import type { Clock } from '../base/clock.js';
 import type { ChildrenViewOptions, ViewedZooKeeper } from '../zookeeper/children-view.js';
 import { FollowedZnodes } from '../zookeeper/followed-znodes.js';
@@ -9,7 +10,7 @@ import {
   type OnUnreadable,
   UnreadableReports,
 } from './instance/instance-codec.js';
-import type { PayloadCodec } from './instance/payload-codec.js';
+import { PAYLOAD, type PayloadCodec } from './instance/payload-codec.js';
 import type { ServiceInstance } from './instance/service-instance.js';
 import type { InstanceSource } from './instance-source.js';
 import { checkBasePath, servicePath } from './service-path.js';
@@ -129,8 +130,10 @@ export interface ServiceCacheOptions<P>
  */
 export class ServiceCache<P = unknown> extends WatchedInstances<P> {
   /** @throws {ConfigError} when the base path or the name cannot be a znode's */
-  constructor({ basePath, payload, ...options }: ServiceCacheOptions<P>) {
-    const { name } = options;
+  constructor(given: ServiceCacheOptions<P>) {
+    const { basePath, payload, ...options } = Object(given) as typeof given;
+    const { zookeeper, clock, name } = options;
+    checkArguments({ zookeeper, clock, name, payload }, { payload: PAYLOAD });
     checkBasePath(basePath);
     super({
       ...options,

@@ -1,3 +1,4 @@
+import { checkArguments, checked, FLAG } from '../base/arguments.js';
 import type { Clock } from '../base/clock.js';
 import { concurrently } from '../base/concurrently.js';
 import { ConfigError, explain } from '../base/errors.js';
@@ -12,7 +13,7 @@ import {
   UnreadableReports,
   withEnabled,
 } from './instance/instance-codec.js';
-import type { PayloadCodec } from './instance/payload-codec.js';
+import { PAYLOAD, type PayloadCodec } from './instance/payload-codec.js';
 import type { ServiceInstance, ServiceType } from './instance/service-instance.js';
 import { checkBasePath, DEFAULT_BASE_PATH, instancePath, servicePath } from './service-path.js';
 import { Kind } from './shortened.js';
@@ -50,7 +51,14 @@ export class ServiceDirectory<P> {
 
   /** @throws {ConfigError} when the base path is not an absolute path */
   constructor(private readonly options: ServiceDirectoryOptions<P>) {
-    const { basePath = DEFAULT_BASE_PATH, onUnreadable } = options;
+    const {
+      zookeeper,
+      clock,
+      payload,
+      basePath = DEFAULT_BASE_PATH,
+      onUnreadable,
+    } = Object(options) as typeof options;
+    checkArguments({ zookeeper, clock, payload }, { payload: PAYLOAD });
     checkBasePath(basePath);
     this.basePath = basePath;
     this.#reports = UnreadableReports.of(onUnreadable);
@@ -61,6 +69,7 @@ export class ServiceDirectory<P> {
    * among them for a while.
    */
   async names(call: ServiceCall = {}): Promise<readonly string[]> {
+    checked(call);
     const names = await this.options.zookeeper.children(this.basePath, call);
     return [...(names ?? [])].sort();
   }
@@ -90,6 +99,7 @@ export class ServiceDirectory<P> {
    * @throws {ConfigError} when the name or the id cannot be a znode's
    */
   async instance(name: string, id: string, call: ServiceCall = {}): Promise<ServiceInstance<P> | undefined> {
+    checked(call);
     const { zookeeper, payload } = this.options;
     const path = instancePath(this.basePath, name, id);
     try {
@@ -139,6 +149,7 @@ export class ServiceDirectory<P> {
    * @throws {ConfigError} when the name or the id cannot be a znode's
    */
   async remove(name: string, id: string, call: ServiceCall = {}): Promise<boolean> {
+    checked(call);
     return this.options.zookeeper.remove(instancePath(this.basePath, name, id), undefined, call);
   }
 
@@ -152,6 +163,7 @@ export class ServiceDirectory<P> {
    * @throws {ZooKeeperError} with the outcome `unknown` it may have been written
    */
   async setEnabled(name: string, id: string, enabled: boolean, call: ServiceCall = {}): Promise<boolean> {
+    checkArguments({ enabled }, { enabled: FLAG });
     const { zookeeper, payload } = this.options;
     const remaining = this.#deadline(call);
     const path = instancePath(this.basePath, name, id);
@@ -169,7 +181,8 @@ export class ServiceDirectory<P> {
   }
 
   /** The options of several requests that are one call, and so have one deadline. */
-  #deadline({ timeoutMs = CALL_TIMEOUT_MS, signal }: ServiceCall): () => ServiceCall {
+  #deadline(call: ServiceCall): () => ServiceCall {
+    const { timeoutMs = CALL_TIMEOUT_MS, signal } = checked(call);
     const { clock } = this.options;
     const deadline = clock.monotonic() + timeoutMs;
     return () => ({ signal, timeoutMs: Math.max(0, deadline - clock.monotonic()) });

@@ -1,3 +1,4 @@
+import { checkArguments, checked, having, maybe } from '../base/arguments.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
 import { objectIn } from '../base/json-object.js';
@@ -9,7 +10,7 @@ import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { isDubboFolder } from './instance/dubbo-instance.js';
 import { encodeInstance, UnreadableReports } from './instance/instance-codec.js';
 import { newInstance, type ServiceInstanceInit } from './instance/new-instance.js';
-import { jsonPayload, mixedPayloads, type PayloadCodec } from './instance/payload-codec.js';
+import { jsonPayload, mixedPayloads, PAYLOAD, type PayloadCodec } from './instance/payload-codec.js';
 import type { ServiceInstance } from './instance/service-instance.js';
 import type { RegistrationEvent, WantedZnode } from './registered-znode.js';
 import { Registration } from './registration.js';
@@ -90,7 +91,11 @@ export class ServiceDiscovery<P = unknown> {
     private readonly options: ServiceDiscoveryOptions<P>,
     private readonly shared?: ReconcileLoop,
   ) {
-    const { zookeeper, clock, random, basePath } = options;
+    const { zookeeper, clock, random, basePath } = checked(options, {
+      payload: maybe(PAYLOAD),
+      lease: maybe(having('the lease of a node id', 'isValid')),
+    });
+    checkArguments({ zookeeper, clock, random });
     this.#payload = options.payload ?? (jsonPayload as PayloadCodec<P>);
     this.#directory = new ServiceDirectory<P>({
       zookeeper,
@@ -151,6 +156,7 @@ export class ServiceDiscovery<P = unknown> {
    * @throws `signal.reason` when `signal` aborts; if it had before, nothing is done
    */
   async register(instance: ServiceInstance<P>, call: ServiceCall = {}): Promise<void> {
+    checked(call);
     const wanted = this.#wantedFor(instance);
     if (this.options.lease !== undefined && wanted.mode === 'persistent') {
       const others =
@@ -174,6 +180,7 @@ export class ServiceDiscovery<P = unknown> {
    * @throws as {@link register}
    */
   async update(instance: ServiceInstance<P>, call: ServiceCall = {}): Promise<void> {
+    checked(call);
     const wanted = this.#wantedFor(instance);
     this.#throwIfClosed();
     call.signal?.throwIfAborted();
@@ -196,10 +203,10 @@ export class ServiceDiscovery<P = unknown> {
    * @throws {ZooKeeperError} `timeout`; `aborted` when it is registered again before; `closed`
    * @throws `signal.reason` when `signal` aborts; if it had before, nothing is done
    */
-  async unregister(
-    { name, id }: Pick<ServiceInstance<P>, 'name' | 'id'>,
-    call: ServiceCall = {},
-  ): Promise<void> {
+  async unregister(instance: Pick<ServiceInstance<P>, 'name' | 'id'>, call: ServiceCall = {}): Promise<void> {
+    checkArguments({ instance });
+    checked(call);
+    const { name, id } = instance;
     const path = instancePath(this.basePath, name, id);
     call.signal?.throwIfAborted();
     const registration = this.#registrations.get(path);
@@ -244,6 +251,7 @@ export class ServiceDiscovery<P = unknown> {
    * @throws {ConfigError} when the name cannot be a znode's
    */
   provider(name: string, choices: ProviderChoices<P> = {}): ServiceProvider<P> {
+    checkArguments({ choices });
     const { clock, random } = this.options;
     const source = this.cache(name);
     try {
@@ -261,6 +269,7 @@ export class ServiceDiscovery<P = unknown> {
    * @returns whether everything is known to be gone after `timeoutMs` at the latest
    */
   async withdraw(timeoutMs: number): Promise<boolean> {
+    checkArguments({ timeoutMs });
     this.#withdrawn = true;
     for (const registration of [...this.#registrations.values()]) registration.drop();
     return this.#loop.until(() => this.#registrations.size === 0, timeoutMs);

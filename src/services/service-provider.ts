@@ -1,5 +1,6 @@
+import { checkArguments, checked, FUNCTION, having, kind, maybe, OBJECT } from '../base/arguments.js';
 import type { Clock, RandomSource } from '../base/clock.js';
-import { ConfigError, NodeLeaseError } from '../base/errors.js';
+import { NodeLeaseError } from '../base/errors.js';
 import { DownInstances, type DownPolicy } from './down-instances.js';
 import { isInService } from './instance/payload-codec.js';
 import type { ServiceInstance } from './instance/service-instance.js';
@@ -35,6 +36,15 @@ export interface ServiceProviderOptions<P = unknown> extends ProviderChoices<P> 
 /** How often the strategy is called again after it chose an unwanted instance. */
 const MORE_TRIES = 3;
 
+const KINDS = {
+  source: kind('a source of instances', (value) => Array.isArray(Object(value).instances)),
+  clock: having('a clock, such as systemClock', 'now', 'monotonic'),
+  random: having('a source of random numbers, such as systemRandom', 'next'),
+  strategy: maybe(kind('a strategy itself, such as roundRobin()', FUNCTION.is)),
+  downPolicy: maybe(OBJECT),
+  accept: maybe(FUNCTION),
+};
+
 /**
  * Picks one of the instances of a service for each request, from memory: at once, in constant time, and
  * without garbage. Only the first pick after a change reads all instances. It never picks a disabled
@@ -53,13 +63,20 @@ export class ServiceProvider<P = unknown> {
 
   /** @throws {ConfigError} when the strategy is none, or the down policy is out of range */
   constructor(private readonly options: ServiceProviderOptions<P>) {
-    const { clock, strategy = roundRobin<P>(), downPolicy, accept = isReachable } = options;
-    if (typeof strategy !== 'function')
-      throw new ConfigError('strategy', strategy, 'a strategy itself, such as roundRobin()');
+    const {
+      clock,
+      strategy = roundRobin<P>(),
+      downPolicy,
+      accept = isReachable,
+    } = checked(options, KINDS, 'options', []);
     this.#down = new DownInstances(clock, downPolicy);
     this.#accept = accept;
     const context = { clock, random: new QuickRandom(options.random) };
     this.#strategy = strategy(context);
+    checkArguments(
+      { strategy: this.#strategy },
+      { strategy: having('a strategy, which has a method pick', 'pick') },
+    );
     this.#second = strategy(context);
   }
 
@@ -97,6 +114,7 @@ export class ServiceProvider<P = unknown> {
    * @returns undefined when there is none
    */
   pick(except?: ReadonlySet<ServiceInstance<P>>): ServiceInstance<P> | undefined {
+    if (except !== undefined) checkArguments({ except });
     const { instances } = this.options.source;
     if (instances !== this.#seen || this.#down.due) this.#choose(instances);
     if (this.#candidates.length === 0) return undefined;
@@ -134,6 +152,7 @@ export class ServiceProvider<P = unknown> {
    * not picked for a while.
    */
   noteError(instance: ServiceInstance<P>): void {
+    checkArguments({ instance });
     this.#strategy.noteError?.(instance);
     this.#second.noteError?.(instance);
     // The next pick reads all of them again.

@@ -1,4 +1,5 @@
 import { isIP, isIPv4 } from 'node:net';
+import { checkArguments, checked, NAME, TEXT, whole } from '../base/arguments.js';
 import { ConfigError } from '../base/errors.js';
 import { MAX_PORT } from '../base/ports.js';
 import { parseInteger } from './values.js';
@@ -22,6 +23,8 @@ export const DEFAULT_LISTEN_ADDRESS: ListenAddress = { host: '127.0.0.1', port: 
  * @throws {ConfigError} when it is none
  */
 export function parseListenAddress(text: string, label: string, minPort: 0 | 1 = 0): ListenAddress {
+  checkArguments({ label, minPort }, { minPort: whole(0, 1) });
+  checkArguments({ [label]: text }, { [label]: TEXT });
   const [, bracketed, plain, digits = ''] =
     /^(?:\[([0-9a-fA-F:.]{2,45}(?:%[\w.-]{1,64})?)\]|([A-Za-z0-9._-]{1,253})):(\d{1,5})$/.exec(text) ?? [];
   const host = bracketed ?? plain;
@@ -39,8 +42,13 @@ export function parseListenAddress(text: string, label: string, minPort: 0 | 1 =
   return { host, port };
 }
 
+/** @throws {ConfigError} */
+export const checkListenAddress = (address: ListenAddress, label: string) =>
+  checked(address, { host: NAME, port: whole(0, MAX_PORT) }, label);
+
 /** `HOST:PORT` again, with an IPv6 address in brackets. */
-export function formatListenAddress({ host, port }: ListenAddress): string {
+export function formatListenAddress(address: ListenAddress): string {
+  const { host, port } = checkListenAddress(address, 'address');
   return `${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
@@ -49,6 +57,7 @@ export function formatListenAddress({ host, port }: ListenAddress): string {
  * not looked up, and count as not.
  */
 export function isLoopback(host: string): boolean {
+  checkArguments({ host }, { host: TEXT });
   const name = host.toLowerCase();
   return name === 'localhost' || name === '::1' || (isIPv4(name) && name.startsWith('127.'));
 }

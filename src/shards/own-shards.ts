@@ -1,4 +1,5 @@
 import { orAborted } from '../base/abort.js';
+import { checkArguments, FUNCTION, maybe, NAME } from '../base/arguments.js';
 import { ConfigError } from '../base/errors.js';
 import { checkKnown } from '../base/option-check.js';
 import { Overtaken } from '../lease/hold/holder.js';
@@ -37,13 +38,11 @@ const NAMES = ['count', 'start', 'stopTimeoutMs', 'address', 'onEvent'] satisfie
  */
 export async function ownShards(lease: Lease, options: OwnShardsOptions): Promise<OwnedShards> {
   checkKnown(options, NAMES);
-  const { count, start, stopTimeoutMs = 30_000 } = options;
+  const { count, start, stopTimeoutMs = 30_000, address } = options;
   checkCount(count);
-  if (typeof start !== 'function') throw new ConfigError('start', start, 'a function');
-  if (!(stopTimeoutMs >= 0))
-    throw new ConfigError('stopTimeoutMs', stopTimeoutMs, 'milliseconds, at least 0');
+  checkArguments({ start, stopTimeoutMs, address }, { start: FUNCTION, address: maybe(NAME) });
   const home = homeOf(lease);
-  const { tenureTime } = lease;
+  const { tenureTime } = Object(lease) as Lease;
   if (home === undefined || tenureTime === undefined || home.leave !== undefined) {
     const given = home === undefined ? 'a static id, or one from ZooKeeper' : 'one that takes part already';
     throw new ConfigError('lease', given, 'the lease of a node id in a store, once');

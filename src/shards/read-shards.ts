@@ -1,3 +1,4 @@
+import { checkArguments, checked } from '../base/arguments.js';
 import type { ClusterConfig } from '../lease/model/cluster-config.js';
 import type { SessionCall, StoreSession } from '../lease/session/store-session.js';
 import type { ShardsReport } from '../monitor/cluster-view.js';
@@ -46,7 +47,8 @@ export async function shardsReport(
   config: ClusterConfig,
   signal: AbortSignal,
 ): Promise<ShardsReport | undefined> {
-  const found = await readShards(session, config, { signal });
+  checkArguments({ session, config });
+  const found = await readShards(session, config, checked({ signal }));
   if (found === undefined) return undefined;
   const { map, problem = null } = found;
   const index = new Map<Member | undefined, number>(map.members.map((member, at) => [member, at]));

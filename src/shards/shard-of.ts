@@ -10,13 +10,17 @@ const WORD = new DataView(new ArrayBuffer(8));
 /**
  * The shard of a key, 0 … count - 1: for a bigint its remainder, for a text FNV-1a (32 bits, of UTF-8) with
  * the final mix of MurmurHash3, so that similar keys spread. The same in every version and language.
+ *
+ * @throws {ConfigError} for another key, such as a number: as a text and as a bigint it has different shards
  */
 export function shardOf(key: ShardKey, count: number): number {
+  checkCount(count);
   if (typeof key === 'bigint') {
     // The remainder of two halves: bigints are slow to make.
     WORD.setBigUint64(0, key);
     return ((WORD.getUint32(0) % count) * (2 ** 32 % count) + (WORD.getUint32(4) % count)) % count;
   }
+  if (typeof key !== 'string') throw new ConfigError('key', key, 'a text, or a bigint such as a unique id');
   let hash = 0x811c9dc5;
   let at = 0;
   for (; at < key.length; at += 1) {

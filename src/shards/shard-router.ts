@@ -1,3 +1,4 @@
+import { checked, maybe, OBJECT, TEXT } from '../base/arguments.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { StoreUnusableError } from '../base/errors.js';
 import { checkKnown } from '../base/option-check.js';
@@ -57,6 +58,7 @@ const NAMES = ['store', 'endpoint', 'region', 'etcd', 'refreshMs', 'clock', 'ran
  */
 export async function shardRouter(options: ShardRouterOptions): Promise<ShardRouter> {
   checkKnown(options, NAMES);
+  checked(options, { endpoint: maybe(TEXT), region: maybe(TEXT), etcd: maybe(OBJECT) });
   checkStore(options.store, 'store');
   const { store: given, refreshMs = 5_000, clock = systemClock, random = systemRandom } = options;
   const isOwn = typeof given === 'string';

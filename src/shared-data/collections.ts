@@ -1,3 +1,4 @@
+import { checked, maybe, NAME } from '../base/arguments.js';
 import { nameAt } from '../zookeeper/znode-path.js';
 import { type Condition, type Element, put, remove } from './collision-chain.js';
 import { type Contributions, checkNoCondition } from './contributions.js';
@@ -61,10 +62,13 @@ export abstract class SharedDatum<E extends Entry<unknown, unknown>> extends Rep
   }
 }
 
+export const CONDITION = { ifVersion: maybe(NAME) };
+
 /** What all have in common whose elements are known by their values. */
 abstract class ValuedDatum<E extends Entry<unknown, unknown>> extends SharedDatum<E> {
   /** @internal */
-  protected async write(element: Element, { ifVersion, ...call }: ConditionalCall): Promise<boolean> {
+  protected async write(element: Element, options: ConditionalCall): Promise<boolean> {
+    const { ifVersion, ...call } = checked(options, CONDITION);
     if (this.lifespan === 'persistent')
       return (this.datum.record.kind === 'scalar' ? writeScalar : put)(this.datum, element, call, ifVersion);
     checkNoCondition(ifVersion);
@@ -73,10 +77,8 @@ abstract class ValuedDatum<E extends Entry<unknown, unknown>> extends SharedDatu
   }
 
   /** @internal */
-  protected async erase(
-    { hash, id }: Omit<Element, 'document'>,
-    { ifVersion, ...call }: ConditionalCall,
-  ): Promise<boolean> {
+  protected async erase({ hash, id }: Omit<Element, 'document'>, options: ConditionalCall): Promise<boolean> {
+    const { ifVersion, ...call } = checked(options, CONDITION);
     if (this.lifespan === 'persistent')
       return (this.datum.record.kind === 'scalar' ? removeScalar : remove)(
         this.datum,
@@ -113,7 +115,7 @@ export class SharedScalar<V extends SharedValue = SharedValue> extends ValuedDat
   }
 
   /** Resolves to false where there is none, or `ifVersion` does not hold. @throws as {@link SharedMap.set} */
-  remove(call: ConditionalCall = {}): Promise<boolean> {
+  async remove(call: ConditionalCall = {}): Promise<boolean> {
     return this.erase(this.#element, call);
   }
 }

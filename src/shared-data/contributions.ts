@@ -1,8 +1,9 @@
+import { checked } from '../base/arguments.js';
 import { ConfigError } from '../base/errors.js';
 import { ReconcileLoop, type ReconcileState } from '../zookeeper/reconcile-loop.js';
 import type { Element } from './collision-chain.js';
 import { Contribution, type OwnElement, type SeenElements } from './contribution.js';
-import { CALL_TIMEOUT_MS, checkTimeout, type DataCall, type DataContext, type Datum } from './datum.js';
+import { CALL_TIMEOUT_MS, type DataCall, type DataContext, type Datum } from './datum.js';
 import type { Entry } from './entry.js';
 import { checkRequest } from './limits.js';
 
@@ -34,8 +35,9 @@ export class Contributions {
   }
 
   /** Resolves to whether ZooKeeper has everything that is wanted, and nothing else, within that time. */
-  synced({ timeoutMs, signal }: DataCall = {}): Promise<boolean> {
-    return this.#loop.until(() => this.#loop.state.status === 'synced', checkTimeout(timeoutMs), signal);
+  async synced(call: DataCall = {}): Promise<boolean> {
+    const { timeoutMs = CALL_TIMEOUT_MS, signal } = checked(call);
+    return this.#loop.until(() => this.#loop.state.status === 'synced', timeoutMs, signal);
   }
 
   /** Writes all of it again, where it is not as wanted: whether it may be contributed has changed. */
@@ -66,6 +68,7 @@ export class Contributions {
     { id, hash, document }: Omit<Element, 'id'> & { readonly id?: string },
     call: DataCall,
   ): Promise<void> {
+    checked(call);
     checkRequest(datum.path, [
       { type: 'create', path: datum.pathAt(hash, 0), data: document, mode: 'ephemeral' },
     ]);
@@ -90,6 +93,7 @@ export class Contributions {
     entry: Pick<Entry, 'owner'> | undefined,
     call: DataCall,
   ): Promise<boolean> {
+    checked(call);
     const item = this.#items.get(keyOf(datum));
     const isMeant = ({ at }: OwnElement) => at !== undefined && datum.nameAt('', at) === id;
     const element =
@@ -134,7 +138,7 @@ export class Contributions {
     // A node may be about to join.
     const isDone = () =>
       element.done || (element.refusal !== undefined && element.refusal.fault !== 'not-joined');
-    if (await this.#loop.until(isDone, checkTimeout(timeoutMs), signal)) return;
+    if (await this.#loop.until(isDone, timeoutMs, signal)) return;
     if (element.refusal) throw element.refusal;
     throw this.#loop.late(`${item.datum.title}: ${what}`, timeoutMs, item);
   }

@@ -1,6 +1,6 @@
 import { orAborted, timeoutSignal } from '../base/abort.js';
+import { checked } from '../base/arguments.js';
 import type { Clock, RandomSource } from '../base/clock.js';
-import { ConfigError } from '../base/errors.js';
 import { retrying } from '../base/retry.js';
 import { BoundSession } from '../zookeeper/bound-session.js';
 import { catchUp } from '../zookeeper/retry.js';
@@ -32,12 +32,6 @@ export const CALL_TIMEOUT_MS = 5_000;
 const RETRY_MS = { first: 10, max: 500, atOnce: 1 };
 /** The attempt has to be made again, on what can be read by now. */
 const STALE = new Error('what was read may be out of date');
-
-/** @throws {ConfigError} where a time-out is negative, or no number */
-export function checkTimeout(timeoutMs = CALL_TIMEOUT_MS): number {
-  if (timeoutMs >= 0) return timeoutMs;
-  throw new ConfigError('timeoutMs', timeoutMs, 'a number of milliseconds of at least 0');
-}
 
 /** What a step works with: one session, so that what it reads is never older than what it has read before. */
 export interface Step {
@@ -196,10 +190,10 @@ export async function attempted<T>(
   { zookeeper, clock, random }: DataContext,
   path: string,
   failure: string,
-  { timeoutMs, signal }: DataCall,
+  options: DataCall,
   attempt: (attempt: Attempt) => Promise<T>,
 ): Promise<T> {
-  const ms = checkTimeout(timeoutMs);
+  const { timeoutMs: ms = CALL_TIMEOUT_MS, signal } = checked(options);
   let cause: unknown;
   let mayBeDone = false;
   let fresh: string | undefined;

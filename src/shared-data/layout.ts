@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { checkArguments, TEXT, whole } from '../base/arguments.js';
 import { ConfigError } from '../base/errors.js';
 import { pathProblem } from '../zookeeper/znode-path.js';
 import { canonicalJson } from './canonical-json.js';
@@ -33,7 +34,10 @@ export interface PathStrategy {
 }
 
 /** SHA-256 of the text's UTF-8, as lower-case hex. */
-export const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
+export function sha256(text: string): string {
+  checkArguments({ text }, { text: TEXT });
+  return createHash('sha256').update(text).digest('hex');
+}
 
 /** For messages. */
 export const titleOf = ({ name, scope }: Address) =>
@@ -49,7 +53,10 @@ export const HASHED_PATHS: PathStrategy = {
 };
 
 /** The place `n` of a collision chain: `hash`, `hash-1`, `hash-2` … A chain has no gaps. */
-export const placeName = (hash: string, n: number) => (n === 0 ? hash : `${hash}-${n}`);
+export function placeName(hash: string, n: number): string {
+  checkArguments({ hash, n }, { hash: TEXT, n: whole(0) });
+  return n === 0 ? hash : `${hash}-${n}`;
+}
 
 /** Whether it is the name of an element of a list. */
 export const isIndex = (name: string) => /^(0|[1-9]\d*)$/.test(name);

@@ -1,4 +1,5 @@
 import { onAbort, orAborted, timeoutSignal } from '../base/abort.js';
+import { checked, FUNCTION, type Kinds, kind, MS, maybe, TEXT } from '../base/arguments.js';
 import { backoffMs } from '../base/backoff.js';
 import { ConfigError, explain } from '../base/errors.js';
 import { Listeners } from '../base/listeners.js';
@@ -7,7 +8,7 @@ import type { Lease } from '../lease/model/lease.js';
 import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import type { AnnouncedNode, NodeState } from './announced-node.js';
 import type { Contributions } from './contributions.js';
-import { checkTimeout, type DataCall, type DataContext } from './datum.js';
+import { CALL_TIMEOUT_MS, type DataCall, type DataContext } from './datum.js';
 
 /** Why a node is gone. */
 export type DisconnectReason = Extract<NodeState, { status: 'disconnected' }>['reason'];
@@ -80,6 +81,13 @@ export interface Supervised {
 /** A node that lasted this long was a good one: it is replaced at once. In milliseconds. */
 const GOOD_AFTER_MS = 5_000;
 
+const OPTIONS: Kinds = {
+  replace: maybe(kind("'automatic' or a function", (value) => value === 'automatic' || FUNCTION.is(value))),
+  maxReplacements: maybe(kind('a number of at least 0', MS.is)),
+  data: maybe(TEXT),
+  lease: maybe(kind('the lease of a node id', (value) => Object(value).signal instanceof AbortSignal)),
+};
+
 /**
  * Keeps a node announced: a disconnected one stays disconnected, and is replaced by a new one. The ephemeral
  * data of its `SharedData` is there only while a node is joined, and is written again under the next.
@@ -103,9 +111,7 @@ export class NodeSupervisor implements AsyncDisposable {
       backoffMs: first = 200,
       maxBackoffMs: longest = 10_000,
       lease,
-    } = options;
-    if (!(max >= 0)) throw new ConfigError('maxReplacements', max, 'a number of at least 0');
-    if (!(first >= 0)) throw new ConfigError('backoffMs', first, 'a number of milliseconds of at least 0');
+    } = checked(options, OPTIONS);
     if (!(longest >= first))
       throw new ConfigError(
         'maxBackoffMs',
@@ -140,9 +146,9 @@ export class NodeSupervisor implements AsyncDisposable {
    * @throws {ZooKeeperError} `timeout`; `closed` where it has stopped
    * @throws `signal.reason`
    */
-  async whenJoined({ timeoutMs, signal }: DataCall = {}): Promise<AnnouncedNode> {
+  async whenJoined(call: DataCall = {}): Promise<AnnouncedNode> {
     const { clock } = this.data.context;
-    const ms = checkTimeout(timeoutMs);
+    const { timeoutMs: ms = CALL_TIMEOUT_MS, signal } = checked(call);
     const error = (fault: 'timeout' | 'closed', text: string) =>
       new ZooKeeperError(`the node ${text}`, { fault, outcome: 'unknown' });
     const limit = timeoutSignal(clock, ms, () => error('timeout', `has not joined within ${ms} ms`), signal);

@@ -1,3 +1,4 @@
+import { checkArguments, checked, NAME, TEXT } from '../base/arguments.js';
 import { ConfigError } from '../base/errors.js';
 import { canonicalJson } from './canonical-json.js';
 
@@ -31,7 +32,9 @@ export class TypedText implements Scalar {
   constructor(
     readonly type: string,
     readonly value: string,
-  ) {}
+  ) {
+    checkArguments({ type, value }, { type: NAME, value: TEXT });
+  }
 }
 
 /** What JSON holds as an object or array. */
@@ -53,6 +56,7 @@ export function toScalar(value: SharedValue, label = 'value'): Scalar {
   if (typeof value === 'bigint') return { type: 'BigInteger', value: String(value) };
   if (typeof value === 'number') return numberScalar(value);
   try {
+    if (typeof value !== 'string' && typeof value !== 'object') throw new TypeError(typeof value);
     const json = canonicalJson(value);
     return typeof value === 'string' ? { type: 'String', value } : { type: 'Json', value: json };
   } catch {
@@ -71,7 +75,8 @@ function numberScalar(value: number): Scalar {
 }
 
 /** A scalar of an unknown type, and one whose text its type does not allow, is a {@link TypedText}. */
-export function fromScalar({ type, value }: Scalar): SharedValue {
+export function fromScalar(scalar: Scalar): SharedValue {
+  const { type, value } = checked(scalar, { type: TEXT, value: TEXT }, 'scalar');
   return (
     (Object.hasOwn(DECODERS, type) ? DECODERS[type]?.(value) : undefined) ??
     (type === 'Null' ? null : new TypedText(type, value))

@@ -1,3 +1,4 @@
+import { checkArguments, checked, having, maybe, oneOf, TEXT } from '../base/arguments.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
 import { systemClock, systemRandom } from '../base/system.js';
@@ -61,13 +62,16 @@ export class SharedData {
 
   /** @see sharedData */
   constructor(zookeeper: ZooKeeper, options: SharedDataOptions = {}) {
+    checkArguments({ zookeeper });
     const {
       root = DEFAULT_ROOT,
       paths = HASHED_PATHS,
       clock = systemClock,
       random = systemRandom,
       onEvent,
-    } = options;
+    } = checked(options, {
+      paths: maybe(having('a strategy with datum() and element()', 'datum', 'element')),
+    });
     this.root = checkRoot(root);
     this.context = { zookeeper, clock, random, root, paths };
     this.contributions = new Contributions(this.context, onEvent);
@@ -124,7 +128,8 @@ export class SharedData {
    * Removes a datum with all of its elements. Ephemeral ones are made again by their nodes. Resolves to false
    * where there is none.
    */
-  async remove(name: string, { scope = '', ...call }: Omit<OpenOptions, 'lifespan'> = {}): Promise<boolean> {
+  async remove(name: string, options: Omit<OpenOptions, 'lifespan'> = {}): Promise<boolean> {
+    const { scope = '', ...call } = checked(options);
     const address = checkAddress({ name, scope });
     const data = KINDS.map((kind) => new Datum(this.context, { address, kind, lifespan: 'persistent' }));
     const byPath = new Map(data.map((datum) => [datum.path, datum]));
@@ -151,7 +156,8 @@ export class SharedData {
    * @default none
    * @throws {ZooKeeperError} `timeout`, access denied, client closed
    */
-  async announce({ data = '', ...call }: DataCall & { readonly data?: string } = {}): Promise<AnnouncedNode> {
+  async announce(options: DataCall & { readonly data?: string } = {}): Promise<AnnouncedNode> {
+    const { data = '', ...call } = checked(options, { data: maybe(TEXT) });
     const node = await announceNode(this.context, data, new Set(this.#nodes.keys()), call);
     this.#nodes.set(node.path, node);
     node.onState(({ status }) => status === 'disconnected' && this.#nodes.delete(node.path));
@@ -194,11 +200,14 @@ export class SharedData {
     return handle;
   }
 
-  async #datum(
-    kind: Kind,
-    name: string,
-    { scope = '', lifespan, ...call }: OpenOptions = {},
-  ): Promise<Datum> {
+  async #datum(kind: Kind, name: string, options: OpenOptions = {}): Promise<Datum> {
+    const {
+      scope = '',
+      lifespan,
+      ...call
+    } = checked(options, {
+      lifespan: maybe(oneOf('persistent', 'ephemeral')),
+    });
     const address = checkAddress({ name, scope });
     const datum = new Datum(this.context, { address, kind, lifespan: lifespan ?? 'persistent' });
     const znode = await datum.attempted('it could not be read', call, (attempt) =>

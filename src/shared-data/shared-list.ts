@@ -1,9 +1,10 @@
+import { checked } from '../base/arguments.js';
 import { concurrently } from '../base/concurrently.js';
 import { ConfigError } from '../base/errors.js';
 import { CALLS_AT_ONCE } from '../zookeeper/call-limits.js';
 import type { MultiOperation, Znode } from '../zookeeper/zookeeper.js';
 import { isUnknown } from '../zookeeper/zookeeper-error.js';
-import { type ConditionalCall, SharedDatum } from './collections.js';
+import { CONDITION, type ConditionalCall, SharedDatum } from './collections.js';
 import { holds, reordered, unmoved, versionFor } from './collision-chain.js';
 import { checkNoCondition } from './contributions.js';
 import type { Attempt, DataCall } from './datum.js';
@@ -36,6 +37,7 @@ export class SharedList<V extends SharedValue = SharedValue> extends SharedDatum
 
   /** Undefined for none. */
   get(index: number): V | undefined {
+    if (typeof index !== 'number') checkIndex(index);
     return this.entries()[index]?.value;
   }
 
@@ -61,7 +63,8 @@ export class SharedList<V extends SharedValue = SharedValue> extends SharedDatum
    * @throws {SharedDataError} `no-entry` @throws {ConfigError} for an ephemeral list @throws as
    * {@link append}
    */
-  set(index: number, value: V, { ifVersion, ...call }: ConditionalCall = {}): Promise<boolean> {
+  async set(index: number, value: V, options: ConditionalCall = {}): Promise<boolean> {
+    const { ifVersion, ...call } = checked(options, CONDITION);
     const { datum } = this;
     checkIndex(index);
     if (this.lifespan === 'ephemeral')
@@ -94,7 +97,8 @@ export class SharedList<V extends SharedValue = SharedValue> extends SharedDatum
    * @throws {SharedDataError} `no-entry`; `too-large` where more are behind it than one request can move
    * @throws as {@link append}
    */
-  async remove(index: number, { ifVersion, ...call }: ConditionalCall = {}): Promise<boolean> {
+  async remove(index: number, options: ConditionalCall = {}): Promise<boolean> {
+    const { ifVersion, ...call } = checked(options, CONDITION);
     const { datum } = this;
     checkIndex(index);
     if (this.lifespan === 'ephemeral') {

@@ -1,3 +1,4 @@
+import { checkArguments, STORE } from '../base/arguments.js';
 import type { Clock } from '../base/clock.js';
 import type {
   LeaseStore,
@@ -64,6 +65,7 @@ export class ObservedAges {
  * @param clock its `monotonic()` must not be ahead by more than the clocks of holders may drift
  */
 export function observedAge(store: LeaseStore, clock: Clock): LeaseStore {
+  checkArguments({ store, clock }, { store: STORE });
   const ages = new ObservedAges();
   const observed = <Shown extends ListedObject | StoredObject>(
     shown: Shown,

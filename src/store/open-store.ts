@@ -1,8 +1,9 @@
+import { checkArguments, checked, maybe, OBJECT, TEXT } from '../base/arguments.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
 import type { EtcdAccess } from './etcd/etcd-access.js';
 import type { LeaseStore } from './lease-store.js';
-import { parseStoreUrl, type StoreUrl, takesEndpoint } from './store-url.js';
+import { parseStoreUrl, STORES, type StoreUrl, takesEndpoint } from './store-url.js';
 
 /** What a store needs in addition to its URL. */
 export interface OpenStoreOptions {
@@ -41,8 +42,15 @@ export interface OpenStoreOptions {
  * store needs is not installed
  */
 export async function openStore(url: string | StoreUrl, options: OpenStoreOptions): Promise<LeaseStore> {
+  const { clock, random, endpoint } = checked(options, {
+    endpoint: maybe(TEXT),
+    region: maybe(TEXT),
+    etcd: maybe(OBJECT),
+  });
+  checkArguments({ clock });
+  if (typeof Object(url).kind !== 'string' && typeof url !== 'string')
+    throw new ConfigError('store', url, STORES);
   const store = typeof url === 'string' ? parseStoreUrl(url) : url;
-  const { clock, random, endpoint } = options;
   if (endpoint !== undefined) {
     if (!takesEndpoint(store))
       throw new ConfigError('endpoint', endpoint, `no endpoint with the store ${store.url}`);

@@ -92,10 +92,10 @@ export function parseStoreUrl(value: string, setting = 'store'): StoreUrl {
   return fail(value.startsWith('memory:') ? 'memory: with nothing behind it' : STORES);
 }
 
-/** Checks what a program gives as a store: a URL, an object, or a function that makes one. @throws {ConfigError} */
+/** Checks what a program gives as a store: a URL, or an object. @throws {ConfigError} */
 export function checkStore(store: unknown, setting: string): void {
   if (typeof store === 'string') parseStoreUrl(store, setting);
-  else if (typeof store !== 'function' && !('read' in Object(store)))
+  else if (!('read' in Object(store)))
     throw new ConfigError(setting, store, `${STORES}, or a store of yours`);
 }
 

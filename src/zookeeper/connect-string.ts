@@ -1,6 +1,7 @@
 import { isIPv4, isIPv6 } from 'node:net';
+import { checkArguments, checked, TEXT, whole } from '../base/arguments.js';
 import { ConfigError } from '../base/errors.js';
-import { isPort } from '../base/ports.js';
+import { isPort, MAX_PORT } from '../base/ports.js';
 import { isReserved, pathProblem } from './znode-path.js';
 
 /** One server. */
@@ -33,6 +34,8 @@ const FORM = 'HOST:PORT[,HOST:PORT]...[/CHROOT]';
  * @throws {ConfigError} naming the problem
  */
 export function parseConnectString(text: string, label: string): ConnectString {
+  checkArguments({ label });
+  checkArguments({ [label]: text }, { [label]: TEXT });
   const fail = (why: string) => {
     // The wrong part is quoted, and may be part of a password.
     const shown = text.includes('@')
@@ -59,7 +62,8 @@ export function parseConnectString(text: string, label: string): ConnectString {
 }
 
 /** A server as people write it, for messages. */
-export function formatServer({ host, port }: ServerAddress): string {
+export function formatServer(server: ServerAddress): string {
+  const { host, port } = checked(server, { host: TEXT, port: whole(1, MAX_PORT) }, 'server');
   return `${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
@@ -103,10 +107,12 @@ export interface DigestAuth {
  * @throws {ConfigError} which never contains the password
  */
 export function parseAuth(text: string, label: string): DigestAuth {
-  const [scheme, user, ...rest] = text.split(':');
+  checkArguments({ label });
+  // Another type of value may hold a password, too.
+  const [scheme, user, ...rest] = typeof text === 'string' ? text.split(':') : [];
   const password = rest.join(':');
   if (scheme !== 'digest' || user === undefined || user === '' || password === '' || /\p{Cc}/u.test(text)) {
-    const shown = text.startsWith('digest:') ? 'digest:…' : '…';
+    const shown = scheme === 'digest' ? 'digest:…' : '…';
     throw new ConfigError(label, shown, 'digest:USER:PASSWORD, the digest scheme being the only one');
   }
   return { scheme, user, password };

@@ -1,3 +1,4 @@
+import { checkArguments } from '../base/arguments.js';
 import { ConfigError } from '../base/errors.js';
 
 /**
@@ -7,7 +8,8 @@ import { ConfigError } from '../base/errors.js';
  * @throws {ConfigError} when it cannot
  */
 export function checkZnodeName(name: string, label: string): void {
-  if (!name.includes('/') && nameProblem(name) === undefined) return;
+  checkArguments({ label });
+  if (typeof name === 'string' && !name.includes('/') && nameProblem(name) === undefined) return;
   throw new ConfigError(label, name, 'a name without "/" and control characters, other than "." and ".."');
 }
 
@@ -33,6 +35,7 @@ export function parsePaths(text: string, label: string): readonly string[] {
  * `/zookeeper` belongs to them, at the root only.
  */
 export function pathProblem(path: string): string | undefined {
+  if (typeof path !== 'string') return 'a path is a text';
   if (path === '/') return undefined;
   if (!path.startsWith('/')) return 'a path begins with "/"';
   if (path.endsWith('/')) return 'a path does not end with "/"';

@@ -1,9 +1,22 @@
+import {
+  checkArguments,
+  checked,
+  FLAG,
+  type Kind,
+  type Kinds,
+  kind,
+  maybe,
+  OBJECT,
+  TEXT,
+  whole,
+} from '../base/arguments.js';
 import type { Clock, RandomSource } from '../base/clock.js';
-import { ConfigError } from '../base/errors.js';
+import { systemClock, systemRandom } from '../base/system.js';
 import { type Call, CallQueue } from './call-queue.js';
 import { type ConnectString, parseAuth, parseConnectString } from './connect-string.js';
 import type { OpenSession, Session } from './connection/library-session.js';
 import { prepareTls, type ZooKeeperTls } from './connection/tls.js';
+import { ZNODE_ARGUMENTS as ARGUMENTS, checkOperations } from './operation-check.js';
 import { SessionKeeper } from './session-keeper.js';
 import type { SessionState } from './session-state.js';
 import { StandingWatches } from './standing-watches.js';
@@ -49,8 +62,10 @@ export interface ZooKeeperOptions {
    * @default false
    */
   readonly tls?: boolean | ZooKeeperTls | undefined;
-  readonly clock: Clock;
-  readonly random: RandomSource;
+  /** @default the system's */
+  readonly clock?: Clock | undefined;
+  /** @default the system's */
+  readonly random?: RandomSource | undefined;
 }
 
 /** The default of {@link ZooKeeperOptions.sessionTimeoutMs}: a lock outlasts an outage of a quarter of it. */
@@ -67,6 +82,17 @@ export const DEFAULT_OPERATION_TIMEOUT_MS = 5_000;
 export function openZooKeeper(options: ZooKeeperOptions): ZooKeeperClient {
   return new ZooKeeperClient(options);
 }
+
+const OPTIONS: Kinds = {
+  connect: kind('HOST:PORT[,HOST:PORT]...[/CHROOT], or what parseConnectString() returns', (value) =>
+    TEXT.is(Array.isArray(Object(value).servers) ? Object(value).chroot : value),
+  ),
+  auth: maybe(kind('digest:USER:PASSWORD', TEXT.is)),
+  tls: maybe(kind('true, false or an object', (value) => FLAG.is(value) || OBJECT.is(value))),
+  sessionTimeoutMs: maybe(milliseconds(1_000, 600_000)),
+  operationTimeoutMs: maybe(milliseconds(1, 86_400_000)),
+};
+const CALL: Kinds = { sessionId: maybe(TEXT), reconnectOnTimeout: maybe(FLAG) };
 
 /** Programs that only could use ZooKeeper do not load the library: it takes 12 MiB. */
 const openLibrarySession: OpenSession = async (options) => {
@@ -87,26 +113,18 @@ export class ZooKeeperClient implements ZooKeeper {
   readonly #calls: CallQueue;
   readonly #watches: StandingWatches;
   readonly #operationTimeoutMs: number;
+  readonly #clock: Clock;
 
   /** @see openZooKeeper @internal */
-  constructor(
-    private readonly options: ZooKeeperOptions,
-    openSession: OpenSession = openLibrarySession,
-  ) {
-    const { clock, random } = options;
-    const sessionTimeoutMs = milliseconds(
-      'sessionTimeoutMs',
-      options.sessionTimeoutMs ?? DEFAULT_SESSION_TIMEOUT_MS,
-      1_000,
-      600_000,
-    );
-    const timeoutMs = milliseconds(
-      'operationTimeoutMs',
-      options.operationTimeoutMs ?? DEFAULT_OPERATION_TIMEOUT_MS,
-      1,
-      86_400_000,
-    );
-    this.#operationTimeoutMs = timeoutMs;
+  constructor(options: ZooKeeperOptions, openSession: OpenSession = openLibrarySession) {
+    const {
+      clock = systemClock,
+      random = systemRandom,
+      sessionTimeoutMs = DEFAULT_SESSION_TIMEOUT_MS,
+      operationTimeoutMs = DEFAULT_OPERATION_TIMEOUT_MS,
+    } = checked(options, OPTIONS);
+    this.#clock = clock;
+    this.#operationTimeoutMs = operationTimeoutMs;
     const connect =
       typeof options.connect === 'string' ? parseConnectString(options.connect, 'connect') : options.connect;
     const auth = options.auth === undefined ? undefined : parseAuth(options.auth, 'auth');
@@ -126,7 +144,7 @@ export class ZooKeeperClient implements ZooKeeper {
       onChanged,
     });
     this.#keeper = keeper;
-    this.#calls = new CallQueue(keeper, clock, timeoutMs, this.description);
+    this.#calls = new CallQueue(keeper, clock, operationTimeoutMs, this.description);
     this.#watches = new StandingWatches({
       clock,
       random,
@@ -153,40 +171,45 @@ export class ZooKeeperClient implements ZooKeeper {
   }
 
   onState(listener: (state: SessionState) => void): () => void {
+    checkArguments({ listener });
     return this.#keeper.onState(listener);
   }
 
-  whenConnected(
+  async whenConnected(
     options: Omit<CallOptions, 'sessionId'> = {},
   ): Promise<SessionState & { status: 'connected' }> {
+    checked(options);
     return this.#calls.whenConnected(options);
   }
 
-  create(path: string, data: ZnodeData, mode: CreateMode, options: CallOptions = {}): Promise<string> {
+  async create(path: string, data: ZnodeData, mode: CreateMode, options: CallOptions = {}): Promise<string> {
+    checkArguments({ data, mode }, ARGUMENTS);
     return this.#call('create', path, true, options, async (session, full) => {
       const made = await session.create(full, Buffer.from(data), mode);
       return made.slice(this.#chroot.length) || '/';
     });
   }
 
-  createWithZxid(
+  async createWithZxid(
     path: string,
     data: ZnodeData,
     mode: CreateMode,
     options: CallOptions = {},
   ): Promise<CreatedZnode> {
+    checkArguments({ data, mode }, ARGUMENTS);
     return this.#call('create', path, true, options, async (session, full) => {
       const made = await session.createWithZxid(full, Buffer.from(data), mode);
       return { ...made, path: made.path.slice(this.#chroot.length) || '/' };
     });
   }
 
-  createWithParents(
+  async createWithParents(
     path: string,
     data: ZnodeData,
     mode: CreateMode,
     options: CallOptions = {},
   ): Promise<string> {
+    checkArguments({ path });
     const full = withinChroot(this.#chroot, path);
     return this.#withParents(full, path, this.#share(options), (call) => this.create(path, data, mode, call));
   }
@@ -211,13 +234,15 @@ export class ZooKeeperClient implements ZooKeeper {
     return listing.catch(ignoringAbsent);
   }
 
-  setData(path: string, data: ZnodeData, version = -1, options: CallOptions = {}): Promise<ZnodeStat> {
+  async setData(path: string, data: ZnodeData, version = -1, options: CallOptions = {}): Promise<ZnodeStat> {
+    checkArguments({ data, version }, ARGUMENTS);
     return this.#call('setData', path, true, options, (session, full) =>
       session.setData(full, Buffer.from(data), version),
     );
   }
 
   async remove(path: string, version = -1, options: CallOptions = {}): Promise<boolean> {
+    checkArguments({ version }, ARGUMENTS);
     const removing = this.#call('remove', path, true, options, (session, full) =>
       session.remove(full, version).then(() => true),
     );
@@ -225,6 +250,8 @@ export class ZooKeeperClient implements ZooKeeper {
   }
 
   async multi(operations: readonly MultiOperation[], options: CallOptions = {}): Promise<void> {
+    checkOperations(operations);
+    checked(options, CALL);
     if (operations.length === 0) return;
     const paths = operations.map(({ path }) => path);
     const within = operations.map((operation) => ({
@@ -239,16 +266,19 @@ export class ZooKeeperClient implements ZooKeeper {
     path: string,
     listener: (children: readonly string[] | undefined, path: string) => void,
   ): ReadingWatch {
+    checkArguments({ listener });
     this.#check('watchChildren', path);
     return this.#watches.children(path, listener);
   }
 
   watchData(path: string, listener: (znode: Znode | undefined, path: string) => void): ReadingWatch {
+    checkArguments({ listener });
     this.#check('watchData', path);
     return this.#watches.data(path, listener);
   }
 
   watchRemoval(path: string, listener: () => void): Watch {
+    checkArguments({ listener });
     this.#check('watchRemoval', path);
     return this.#watches.removal(path, listener);
   }
@@ -299,12 +329,14 @@ export class ZooKeeperClient implements ZooKeeper {
     options: CallOptions,
     send: Send<T>,
   ): Promise<T> {
+    checked(options, CALL);
     const full = this.#check(operation, path);
     return this.#calls.call({ operation, path, writes }, options, (session) => send(session, full));
   }
 
   /** The path on the servers. */
   #check(operation: string, path: string): string {
+    checkArguments({ path });
     const problem = pathProblem(path);
     if (problem === undefined) return withinChroot(this.#chroot, path);
     throw new ZooKeeperError(
@@ -320,11 +352,11 @@ export class ZooKeeperClient implements ZooKeeper {
   /**
    * The options of several requests that are one call, and so have one deadline. The first follows at once.
    */
-  #share({ timeoutMs = this.#operationTimeoutMs, ...options }: CallOptions): () => CallOptions {
-    const { clock } = this.options;
+  #share(given: CallOptions): () => CallOptions {
+    const { timeoutMs = this.#operationTimeoutMs, ...options } = checked(given, CALL);
     let deadline: number | undefined;
     return () => {
-      const now = clock.monotonic();
+      const now = this.#clock.monotonic();
       deadline ??= now + timeoutMs;
       return { ...options, timeoutMs: Math.max(0, deadline - now) };
     };
@@ -336,7 +368,6 @@ type Send<T> = (session: Session, full: string) => Promise<T>;
 /** An absent znode as a value. */
 const ignoringAbsent = ignoring('no-node');
 
-function milliseconds(name: string, value: number, min: number, max: number): number {
-  if (Number.isInteger(value) && value >= min && value <= max) return value;
-  throw new ConfigError(name, value, `a whole number of milliseconds, ${min} to ${max}`);
+function milliseconds(min: number, max: number): Kind {
+  return kind(`a whole number of milliseconds, ${min} to ${max}`, whole(min, max).is);
 }

@@ -44,7 +44,7 @@ export async function defaultTaskId(sources: TaskIdSources): Promise<string> {
 
 /** @throws {ConfigError} when a task id is not 1 to 128 printable ASCII characters without spaces */
 export function checkTaskId(taskId: string): void {
-  if (!TASK_ID.test(taskId))
+  if (typeof taskId !== 'string' || !TASK_ID.test(taskId))
     throw new ConfigError('taskId', taskId, '1 to 128 printable ASCII characters without spaces');
 }
 

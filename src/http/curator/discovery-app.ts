@@ -1,4 +1,5 @@
 import { type Context, Hono, type HonoRequest } from 'hono';
+import { checkArguments, checked } from '../../base/arguments.js';
 import type { Clock } from '../../base/clock.js';
 import { ConfigError } from '../../base/errors.js';
 import type { ServiceInstance } from '../../services/instance/service-instance.js';
@@ -88,7 +89,8 @@ export function discoveryApp(options: DiscoveryAppOptions): Hono {
     hosts,
     timeoutMs = 2_000,
     listTimeoutMs = 10_000,
-  } = options;
+  } = checked(options);
+  checkArguments({ directory, pool, clock });
   const app = new Hono();
   const lists = new SharedQueries<readonly ServiceInstance[]>();
   /**

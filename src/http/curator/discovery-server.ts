@@ -1,3 +1,4 @@
+import { checkArguments, checked, FLAG, FUNCTION, maybe } from '../../base/arguments.js';
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { ConfigError } from '../../base/errors.js';
 import { UnreadableReports } from '../../services/instance/instance-codec.js';
@@ -96,7 +97,20 @@ const LABELS = { listen: 'listen', bearerTokenFile: 'bearerTokenFile', allowWrit
  * token file holds none
  */
 export async function startDiscoveryServer(options: DiscoveryServerOptions): Promise<DiscoveryServer> {
-  const { zookeeper, clock, random, strategy, onEvent, staticTimeoutMs, labels = LABELS } = options;
+  const {
+    zookeeper,
+    clock,
+    random,
+    strategy,
+    onEvent,
+    staticTimeoutMs,
+    labels = LABELS,
+  } = checked(options, {
+    readOnly: maybe(FLAG),
+    allowWrites: maybe(FLAG),
+    strategy: maybe(FUNCTION),
+  });
+  checkArguments({ zookeeper, clock, random });
   const { listen: at = DEFAULT_LISTEN_ADDRESS, basePath = DEFAULT_BASE_PATH, bearerTokenFile } = options;
   checkBasePath(basePath);
   const token =

@@ -1,4 +1,5 @@
 import { anySignal } from '../../base/abort.js';
+import { checkArguments, checked, FUNCTION, maybe, whole } from '../../base/arguments.js';
 import type { Clock } from '../../base/clock.js';
 import type { ServiceInstance } from '../../services/instance/service-instance.js';
 import type { ServiceCall } from '../../services/service-directory.js';
@@ -54,7 +55,10 @@ export class ProviderPool {
   readonly #entries = new Map<string, Entry>();
   #isClosed = false;
 
-  constructor(private readonly options: ProviderPoolOptions) {}
+  constructor(private readonly options: ProviderPoolOptions) {
+    const { clock } = checked(options, { open: FUNCTION, exists: maybe(FUNCTION), most: maybe(whole(1)) });
+    checkArguments({ clock });
+  }
 
   /** How many services are followed. */
   get size(): number {
@@ -68,6 +72,8 @@ export class ProviderPool {
    * @throws `signal.reason` when it aborts
    */
   async any(name: string, signal?: AbortSignal): Promise<AnyInstance> {
+    checkArguments({ name });
+    checked({ signal });
     const { clock, readyWithinMs: timeoutMs = 2_000 } = this.options;
     const deadline = clock.monotonic() + timeoutMs;
     const exists = await this.#exists(name, { timeoutMs, signal });

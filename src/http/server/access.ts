@@ -1,8 +1,14 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
+import { checkArguments, checked, FLAG, having, maybe, NAME } from '../../base/arguments.js';
 import { ConfigError, explain } from '../../base/errors.js';
-import { formatListenAddress, isLoopback, type ListenAddress } from '../../settings/listen-address.js';
+import {
+  checkListenAddress,
+  formatListenAddress,
+  isLoopback,
+  type ListenAddress,
+} from '../../settings/listen-address.js';
 import { HttpProblem } from '../problem.js';
 
 /** Which clients may change anything. */
@@ -28,6 +34,9 @@ export function writeAccess(
   options: { readonly readOnly?: boolean | undefined; readonly token?: BearerToken | undefined },
   label: string,
 ): WriteAccess {
+  checkListenAddress(listen, 'listen');
+  checkArguments({ label });
+  checked(options, { readOnly: maybe(FLAG), token: maybe(having('a token', 'admits')) });
   if (options.readOnly) return { kind: 'nobody' };
   if (options.token) return { kind: 'token', token: options.token };
   if (isLoopback(listen.host)) return { kind: 'anybody' };
@@ -148,6 +157,8 @@ export class BearerTokenFile implements BearerToken {
    * @throws {ConfigError} when the file cannot be read, or holds no token
    */
   static async open(path: string, label: string): Promise<BearerTokenFile> {
+    checkArguments({ label });
+    checkArguments({ [label]: path }, { [label]: NAME });
     let text: string;
     try {
       text = await read(path);

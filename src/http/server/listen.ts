@@ -2,9 +2,14 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
 import { withTimeout } from '../../base/abort.js';
+import { checked, FUNCTION, having, maybe, TEXT, whole } from '../../base/arguments.js';
 import type { Clock } from '../../base/clock.js';
 import { ConfigError } from '../../base/errors.js';
-import { formatListenAddress, type ListenAddress } from '../../settings/listen-address.js';
+import {
+  checkListenAddress,
+  formatListenAddress,
+  type ListenAddress,
+} from '../../settings/listen-address.js';
 import { HttpProblem, NO_REQUEST, problemResponse } from '../problem.js';
 import { HTTP_LIMITS } from './http-limits.js';
 import { RequestLimiter } from './request-limiter.js';
@@ -53,6 +58,15 @@ export interface HttpListener {
   close(): Promise<void>;
 }
 
+const KINDS = {
+  fetch: FUNCTION,
+  label: maybe(TEXT),
+  clock: having('a clock, such as systemClock', 'sleep'),
+  isUrgent: maybe(FUNCTION),
+  maxConnections: maybe(whole(1)),
+  maxRequests: maybe(whole(1)),
+};
+
 /**
  * Listens for HTTP, within Node's own time-outs and the numbers of http-limits.ts. Node itself answers what
  * is no proper request. Resolves once it listens.
@@ -70,7 +84,8 @@ export async function listen(options: ListenOptions): Promise<HttpListener> {
     maxConnections = HTTP_LIMITS.connections,
     maxRequests = HTTP_LIMITS.requests,
     silentMs = HTTP_LIMITS.silenceMs,
-  } = options;
+  } = checked(options, KINDS);
+  checkListenAddress(at, 'at');
   const adapter = {
     hostname: at.host.includes(':') ? `[${at.host}]` : at.host,
     // Programs that only import this library keep their own Request and Response.

@@ -1,3 +1,4 @@
+import { checkArguments, FUNCTION, whole } from '../../base/arguments.js';
 import { HttpProblem, PLAIN } from '../problem.js';
 import { HTTP_LIMITS } from './http-limits.js';
 
@@ -10,7 +11,9 @@ export class OpenStreams {
   readonly #open = new Set<() => void>();
   #isOver = false;
 
-  constructor(private readonly max: number = HTTP_LIMITS.streams) {}
+  constructor(private readonly max: number = HTTP_LIMITS.streams) {
+    checkArguments({ max }, { max: whole(1) });
+  }
 
   /** How many there are. */
   get count(): number {
@@ -24,6 +27,7 @@ export class OpenStreams {
    * @throws {HttpProblem} `unavailable` when there are too many
    */
   open(source: (gone: AbortSignal) => AsyncGenerator<Uint8Array, void>): ReadableStream<Uint8Array> {
+    checkArguments({ source }, { source: FUNCTION });
     if (this.#isOver) throw unavailable('this server is being closed');
     if (this.count >= this.max) throw unavailable(`there are ${this.max} streams already, which is the most`);
     const gone = new AbortController();
@@ -61,9 +65,11 @@ export class OpenStreams {
 
   /** Answers with a stream of server-sent events. @throws {HttpProblem} as {@link open} */
   async answer(
-    { method }: Request,
+    request: Request,
     source: (gone: AbortSignal) => AsyncGenerator<Uint8Array, void>,
   ): Promise<Response> {
+    checkArguments({ request });
+    const { method } = request;
     const body = this.open(source);
     // No client would read what HEAD leaves out.
     if (method === 'HEAD') await body.cancel();

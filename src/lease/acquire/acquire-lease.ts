@@ -1,3 +1,4 @@
+import { checkArguments, checked, STORE } from '../../base/arguments.js';
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { StoreUnusableError } from '../../base/errors.js';
 import { checkTaskId } from '../../base/host/task-id.js';
@@ -50,6 +51,9 @@ const FIRST_CONTACT = { timeoutMs: 8_000, backoff: { first: 100, max: 1_000 } };
 /** How long a single request may take while acquiring, in milliseconds. */
 const ACQUIRE_REQUEST_MS = 4_000;
 
+/** Not all: a command gives its settings, too, of which `onRetire` is no function. */
+const USUAL = ['signal', 'onEvent', 'acquireTimeoutMs', 'settingsIntervalMs'];
+
 /**
  * Acquires a node id and keeps it (docs/design/protocol.md).
  *
@@ -63,7 +67,8 @@ const ACQUIRE_REQUEST_MS = 4_000;
  * @throws `signal.reason` when `signal` aborts first
  */
 export async function acquireLease(options: AcquireLeaseOptions): Promise<Lease> {
-  const { store, clock, taskId } = options;
+  const { store, clock, random, taskId } = checked(options, { store: STORE }, 'options', USUAL);
+  checkArguments({ clock, random });
   checkWanted(options);
   checkTaskId(taskId);
   const begun = clock.monotonic();

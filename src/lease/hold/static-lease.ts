@@ -1,3 +1,4 @@
+import { checkArguments, NAME } from '../../base/arguments.js';
 import { ConfigError } from '../../base/errors.js';
 import { checkKnown } from '../../base/option-check.js';
 import type { Lease } from '../model/lease.js';
@@ -20,6 +21,7 @@ export function staticLease(options: {
     throw new ConfigError('node id', id, `a whole number from 0 to ${MAX_NODE_IDS - 1}`);
   if (!Number.isSafeInteger(version) || version < 1)
     throw new ConfigError('version', version, 'a whole number of at least 1');
+  checkArguments({ taskId }, { taskId: NAME });
   let valid = true;
   const release = async () => {
     valid = false;
@@ -45,7 +47,9 @@ export function staticLease(options: {
  * @throws {ConfigError} when the name does not end in one
  */
 export function ordinalOf(hostname: string): number {
-  const digits = /-(0|[1-9]\d*)$/.exec(hostname.split('.')[0] ?? '')?.[1];
+  const digits = /-(0|[1-9]\d*)$/.exec(
+    typeof hostname === 'string' ? (hostname.split('.')[0] ?? '') : '',
+  )?.[1];
   if (digits === undefined)
     throw new ConfigError('host name', hostname, 'a name that ends in an ordinal, such as web-3');
   return Number(digits);

@@ -1,3 +1,4 @@
+import { checkArguments, whole } from '../../base/arguments.js';
 import { ConfigError } from '../../base/errors.js';
 import { nativeCodec } from '../model/lease-codec.js';
 import {
@@ -35,6 +36,7 @@ export async function evictHolder(
   nodeId: number,
   known?: StoredCluster,
 ): Promise<Eviction> {
+  checkArguments({ session, nodeId }, { nodeId: whole(0, MAX_NODE_IDS - 1) });
   const cluster = known ?? (await readCluster(session));
   // An id that the cluster has given up may still be held.
   const { size = MAX_NODE_IDS, peak = size, generation = 0 } = cluster?.config ?? {};

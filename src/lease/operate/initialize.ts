@@ -1,3 +1,4 @@
+import { checkArguments, checked, FUNCTION, maybe, OBJECT, whole } from '../../base/arguments.js';
 import type { Clock } from '../../base/clock.js';
 import { concurrently } from '../../base/concurrently.js';
 import { explain, StoreUnusableError } from '../../base/errors.js';
@@ -61,7 +62,8 @@ export async function initializeCluster(
   options: InitializeOptions,
   emit: LeaseListener = () => undefined,
 ): Promise<InitializeReport> {
-  const { session, wanted, signal, onProgress } = options;
+  const { session, clock, random, wanted, signal, onProgress } = checked(options, { wanted: OBJECT });
+  checkArguments({ session, clock, random, emit }, { emit: FUNCTION });
   const retry = whileStoreIsAway(options);
   const { cluster, created: clusterCreated } = await ensureCluster(options);
   reportOverruled(wanted, cluster.config, emit);
@@ -142,12 +144,9 @@ export interface RepairOptions {
  * has been written
  * @throws {StoreError}
  */
-export async function repairCluster({
-  session,
-  clock,
-  aboveVersion,
-  onWait,
-}: RepairOptions): Promise<readonly Repair[]> {
+export async function repairCluster(options: RepairOptions): Promise<readonly Repair[]> {
+  const { session, clock, aboveVersion, onWait } = checked(options, { aboveVersion: maybe(whole(0)) });
+  checkArguments({ session, clock });
   refuseCamunda(session, (await session.list()).objects);
   const cluster = await readCluster(session);
   if (cluster === undefined)

@@ -1,3 +1,4 @@
+import { checkArguments } from '../../base/arguments.js';
 import { concurrently } from '../../base/concurrently.js';
 import { explain } from '../../base/errors.js';
 import type { Interval, StoredObject } from '../../store/lease-store.js';
@@ -92,6 +93,7 @@ const READS = 16;
  * @throws {StoreError}
  */
 export async function inspectCluster(session: StoreSession): Promise<ClusterStatus | undefined> {
+  checkArguments({ session });
   const cluster = await readCluster(session);
   if (cluster === undefined) return undefined;
   const ids = Array.from({ length: cluster.config.size }, (_, id) => id);

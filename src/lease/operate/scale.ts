@@ -1,3 +1,4 @@
+import { checkArguments, checked } from '../../base/arguments.js';
 import { ConfigError } from '../../base/errors.js';
 import { nativeCodec } from '../model/lease-codec.js';
 import { leaseKey, MAX_NODE_IDS, revived } from '../model/lease-state.js';
@@ -26,7 +27,8 @@ import { type ScaleOptions, type ScaleOutcome, ScaleSteps } from './scaling.js';
  * @throws `signal.reason`
  */
 export async function scaleCluster(options: ScaleOptions): Promise<ScaleOutcome> {
-  const { size } = options;
+  const { size, session, clock, random } = checked(options);
+  checkArguments({ session, clock, random });
   if (!Number.isSafeInteger(size) || size < 1 || size > MAX_NODE_IDS) {
     throw new ConfigError('number of node ids', size, `a whole number from 1 to ${MAX_NODE_IDS}`);
   }

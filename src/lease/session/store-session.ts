@@ -1,3 +1,4 @@
+import { checkArguments, checked, maybe, NAME, OBJECT, STORE, TEXT, whole } from '../../base/arguments.js';
 import type { Clock } from '../../base/clock.js';
 import { bounded } from '../../store/bounded.js';
 import type {
@@ -39,6 +40,8 @@ export const UNHURRIED_LISTING_MS = 30_000;
  */
 const LATE_MS = 2_000;
 
+const KEY = { key: NAME };
+
 /**
  * A task's session with a store. Every call has a timeout on the injected clock, every reply narrows the
  * known store time, and every request is counted. A call that is given up rejects at once, with a
@@ -64,6 +67,7 @@ export class StoreSession {
     /** Milliseconds. */
     public timeoutMs: number,
   ) {
+    checkArguments({ store, clock, timeoutMs }, { store: STORE });
     this.#time = new StoreTime(clock);
   }
 
@@ -72,6 +76,8 @@ export class StoreSession {
    * @throws {StoreError} when the store gave no definite answer in time
    */
   async read(key: string, call: SessionCall = {}): Promise<StoredObject | undefined> {
+    checkArguments({ key }, KEY);
+    checked(call);
     const sentAt = this.clock.monotonic();
     const object = await this.#bounded(`reading ${key}`, call, (options) => this.store.read(key, options));
     this.#answered(sentAt);
@@ -81,6 +87,7 @@ export class StoreSession {
 
   /** Sets how many objects a listing is expected to show, for its timeout. */
   expectObjects(count: number): void {
+    checkArguments({ count }, { count: whole(0) });
     this.#expectedObjects = Math.max(this.#expectedObjects, count);
   }
 
@@ -97,6 +104,7 @@ export class StoreSession {
    * @throws {StoreError} when the store gave no definite answer in {@link listTimeoutMs}
    */
   async list(call: SessionCall = {}): Promise<Listing> {
+    checked(call);
     const sentAt = this.clock.monotonic();
     const timeoutMs = call.timeoutMs ?? this.listTimeoutMs;
     const tookMs = () => this.clock.monotonic() - sentAt;
@@ -123,6 +131,8 @@ export class StoreSession {
     after: string | undefined,
     call: SessionCall & { readonly folders?: boolean } = {},
   ): Promise<ListingPage> {
+    checkArguments({ after }, { after: maybe(TEXT) });
+    checked(call);
     const { store } = this;
     const { listPage } = store;
     if (listPage === undefined) return { ...(await this.list(call)), more: false };
@@ -142,6 +152,9 @@ export class StoreSession {
     etag: string | undefined,
     call: SessionWrite = {},
   ): Promise<WriteResult> {
+    checkArguments({ key, object, etag }, { ...KEY, etag: maybe(TEXT) });
+    checked(object, { body: TEXT, metadata: OBJECT }, 'object', []);
+    checked(call);
     const sentAt = this.clock.monotonic();
     const { expiresAfterMs } = call;
     const result = await this.#bounded(`writing ${key}`, call, (options) =>
@@ -166,7 +179,9 @@ export class StoreSession {
    * The latest possible time of a store whose reply had this time, in milliseconds since the Unix epoch;
    * infinity if it had none.
    */
-  latest({ max }: Interval): number {
+  latest(interval: Interval): number {
+    checkArguments({ interval });
+    const { max } = interval;
     return Math.ceil(max) + (this.store.timeStepMs >= 1_000 ? LATE_MS : 0);
   }
 
@@ -174,7 +189,9 @@ export class StoreSession {
    * How long until a reply can show that an age has grown by `ageMs` since the reply with that age, in
    * milliseconds.
    */
-  untilTold(ageMs: number, { age, storeTime }: Pick<StoredObject, 'age' | 'storeTime'>): number {
+  untilTold(ageMs: number, object: Pick<StoredObject, 'age' | 'storeTime'>): number {
+    checkArguments({ ageMs, object });
+    const { age, storeTime } = object;
     const { timeStepMs } = this.store;
     const now = this.storeNow();
     if (timeStepMs === 0 || ![age, storeTime, now].every(({ max }) => Number.isFinite(max))) return ageMs;

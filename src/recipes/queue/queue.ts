@@ -1,4 +1,5 @@
 import { anySignal } from '../../base/abort.js';
+import { checkArguments, checked, DATA, listOf, oneOf } from '../../base/arguments.js';
 import { ConfigError } from '../../base/errors.js';
 import { LARGEST_DATA, type ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault, isUnknown } from '../../zookeeper/zookeeper-error.js';
@@ -73,9 +74,8 @@ export function queue(
   options: QueueOptions & { readonly lockPath?: undefined },
 ): Queue<Buffer>;
 export function queue(zookeeper: ZooKeeper, path: string, options: QueueOptions): Queue<Buffer | TakenItem> {
-  const recipe = recipeOn(zookeeper, path, options);
+  const recipe = recipeOn(zookeeper, path, checked(options), { format: oneOf(...Object.keys(NAMES)) });
   const { format, lockPath } = options;
-  if (!(format in NAMES)) throw new ConfigError('format', format, 'simple or distributed');
   if (lockPath === undefined)
     return new ZnodeQueue(recipe, options, (name, wait) => takeItems(wait, options, name));
   if (format === 'simple')
@@ -119,6 +119,7 @@ class ZnodeQueue<T extends Buffer | TakenItem> implements Queue<T> {
 
   async putMany(items: readonly (string | Uint8Array)[], options?: WaitOptions): Promise<void> {
     const { zookeeper, path } = this.recipe;
+    checkArguments({ items }, { items: listOf(DATA) });
     const operations = items.map((item) => {
       const bytes = Buffer.from(item as Uint8Array);
       const data = this.options.format === 'simple' ? bytes : encodeItems([bytes]);

@@ -1,3 +1,4 @@
+import { BYTES, checkArguments, checked, TEXT } from '../../base/arguments.js';
 import { ConfigError, explain } from '../../base/errors.js';
 import { parseExactJson } from '../../base/exact-json.js';
 import { isObject } from '../../base/json-object.js';
@@ -8,6 +9,7 @@ import { checkInstance, SERVICE_TYPES } from './new-instance.js';
 import {
   isSpringPayload,
   MAX_NESTING,
+  PAYLOAD,
   type PayloadCodec,
   payloadJson,
   springUriSpec,
@@ -47,6 +49,7 @@ export interface InstanceZnode {
  * is too large for a znode
  */
 export function encodeInstance<P>(instance: ServiceInstance<P>, payload: PayloadCodec<P>): string {
+  checkArguments({ payload }, { payload: PAYLOAD });
   checkInstance(instance);
   const { name, id, address, port, sslPort, registrationTimeUTC, serviceType, enabled } = instance;
   const encoded = instance.payload === undefined ? null : payloadJson(payload.encode(instance.payload));
@@ -106,10 +109,10 @@ export function withEnabled(json: string, enabled: boolean): string {
  * the text is UTF-8, and nothing follows the JSON. An integer beyond ±(2^53 − 1) is the text of its digits.
  * Never throws.
  */
-export function decodeInstance<P>(
-  { name, id, data }: InstanceZnode,
-  payload: PayloadCodec<P>,
-): DecodedInstance<P> {
+export function decodeInstance<P>(znode: InstanceZnode, payload: PayloadCodec<P>): DecodedInstance<P> {
+  checkArguments({ znode, payload }, { payload: PAYLOAD });
+  const { name, id, data } = znode;
+  checkArguments({ name, id, data }, { id: TEXT, data: BYTES });
   try {
     const fields = parseFields(data);
     const instance: ServiceInstance<P> = {
@@ -270,7 +273,9 @@ const MAX_REPORTS = 1_000;
 export class UnreadableReports {
   readonly #problems = new Map<string, string>();
 
-  constructor(private readonly onUnreadable: OnUnreadable | undefined) {}
+  constructor(private readonly onUnreadable: OnUnreadable | undefined) {
+    checked({ onUnreadable });
+  }
 
   /** The given reports, shared, or new ones. */
   static of(given: OnUnreadable | UnreadableReports | undefined): UnreadableReports {

@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import { checkArguments, having } from '../../base/arguments.js';
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { ConfigError } from '../../base/errors.js';
 import { isPort, MAX_PORT } from '../../base/ports.js';
@@ -36,8 +37,14 @@ const MAX_ADDRESS_LENGTH = 253;
 /** An instance to be registered. Nothing is written; the payload is checked when it is. */
 export function newInstance<P = unknown>(
   init: ServiceInstanceInit<P>,
-  { clock, random }: { readonly clock: Pick<Clock, 'now'>; readonly random: Pick<RandomSource, 'hex'> },
+  sources: { readonly clock: Pick<Clock, 'now'>; readonly random: Pick<RandomSource, 'hex'> },
 ): ServiceInstance<P> {
+  checkArguments({ instance: init, sources });
+  const { clock, random } = sources;
+  checkArguments(
+    { clock, random },
+    { clock: having('a clock', 'now'), random: having('a source of random numbers', 'hex') },
+  );
   const instance: ServiceInstance<P> = {
     name: init.name,
     id: init.id ?? randomUuid(random),
@@ -48,7 +55,7 @@ export function newInstance<P = unknown>(
     registrationTimeUTC: init.registrationTimeUTC ?? Math.max(0, Math.trunc(clock.now())),
     serviceType: init.serviceType ?? 'DYNAMIC',
     uriSpec: typeof init.uriSpec === 'string' ? parseUriSpec(init.uriSpec, 'instance.uriSpec') : init.uriSpec,
-    enabled: init.enabled ?? true,
+    enabled: init.enabled === undefined ? true : init.enabled,
   };
   checkInstance(instance);
   return instance;
@@ -61,6 +68,7 @@ export function newInstance<P = unknown>(
  * @throws {ConfigError} that names the first wrong field, its value, and the expected form
  */
 export function checkInstance(instance: ServiceInstance): void {
+  checkArguments({ instance });
   checkServiceName(instance.name, 'instance.name');
   checkServiceName(instance.id, 'instance.id');
   checkAddress(instance.address, 'instance.address');

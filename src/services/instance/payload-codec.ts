@@ -1,3 +1,4 @@
+import { checkArguments, having } from '../../base/arguments.js';
 import { ConfigError } from '../../base/errors.js';
 import { Kind, shortened } from '../shortened.js';
 import { DUBBO_CLASS } from './dubbo-instance.js';
@@ -23,6 +24,8 @@ export interface PayloadCodec<P> {
    */
   decode(json: unknown): P;
 }
+
+export const PAYLOAD = having('a codec with the methods encode and decode', 'encode', 'decode');
 
 /** Payloads as the JSON that they are, `@class` included. Nothing is checked. */
 export const jsonPayload: PayloadCodec<unknown> = {
@@ -204,7 +207,9 @@ const SPRING_CLASS = 'org.springframework.cloud.zookeeper.discovery.ZookeeperIns
  *
  * @throws {ConfigError} when id, name or metadata are not texts
  */
-export function springInstancePayload({ id, name, metadata }: SpringInstance): SpringInstanceJson {
+export function springInstancePayload(instance: SpringInstance): SpringInstanceJson {
+  checkArguments({ instance });
+  const { id, name, metadata } = instance;
   checkText(id, 'id');
   checkText(name, 'name');
   if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata))

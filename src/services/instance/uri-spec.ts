@@ -1,4 +1,5 @@
 import { isIPv6 } from 'node:net';
+import { checkArguments, checked, listOf, OBJECT, TEXT } from '../../base/arguments.js';
 import { ConfigError } from '../../base/errors.js';
 import { shortened } from '../shortened.js';
 import { dubboFacts } from './dubbo-instance.js';
@@ -15,6 +16,8 @@ export type UriVariables = Readonly<Record<string, string | number | boolean | u
  * @throws {ConfigError} when the braces do not match
  */
 export function parseUriSpec(text: string, label = 'uriSpec'): UriSpec {
+  checkArguments({ label });
+  checkArguments({ [label]: text }, { [label]: TEXT });
   const expected = 'each "{" to be closed by a "}" before the next one, as in {scheme}://{address}:{port}';
   const parts: UriPart[] = [];
   let variable = false;
@@ -35,6 +38,9 @@ export function parseUriSpec(text: string, label = 'uriSpec'): UriSpec {
  * @param variables further variables, by their names; they win over the instance's own
  */
 export function buildUri(spec: UriSpec, instance: ServiceInstance, variables: UriVariables = {}): string {
+  checkArguments({ spec, instance, variables });
+  checked(spec, { parts: listOf(OBJECT) }, 'spec');
+  checked(instance, { serviceType: TEXT }, 'instance', []);
   const given = Object.entries(variables).filter(([, value]) => value !== undefined);
   const values = new Map([...Object.entries(ownVariables(instance)), ...given]);
   return spec.parts
@@ -50,6 +56,7 @@ export function buildUri(spec: UriSpec, instance: ServiceInstance, variables: Ur
  * @returns undefined when the instance has no address, or no port and no uriSpec
  */
 export function instanceUrl(instance: ServiceInstance, variables: UriVariables = {}): string | undefined {
+  checkArguments({ instance, variables });
   const { address, port, sslPort, uriSpec } = instance;
   if (uriSpec !== undefined) {
     // An instance that has only a port for TLS would leave the usual `{port}` empty.

@@ -1,5 +1,6 @@
 import { type LookupOptions, lookup as systemLookup } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
+import { checkArguments, checked, FUNCTION, kind, maybe } from '../../base/arguments.js';
 import type { ServiceInstance } from '../instance/service-instance.js';
 import { type InstancePicker, type InstanceTarget, noInstance, pickTarget } from './instance-target.js';
 import { canonicalHost } from './routing-options.js';
@@ -36,7 +37,16 @@ export function serviceLookup(
   providers: InstancePicker | ProvidersByHost,
   options: ServiceLookupOptions = {},
 ): LookupFunction {
-  const { lookup = nodeLookup } = options;
+  const { lookup = nodeLookup } = checked(options, { lookup: maybe(FUNCTION) });
+  checkArguments(
+    { providers },
+    {
+      providers: kind(
+        'a provider, or a map of providers by their hosts',
+        (value) => value instanceof Map || 'pick' in Object(value),
+      ),
+    },
+  );
   const byHost = new Map<string, InstancePicker>();
   if ('pick' in providers) byHost.set(canonicalHost(providers.name, true), providers);
   else for (const [host, provider] of providers) byHost.set(canonicalHost(host), provider);
@@ -99,6 +109,7 @@ export function serviceRequestOptions<P>(
   path = '/',
   except: ReadonlySet<ServiceInstance<P>> = new Set(),
 ): ServiceRequestOptions<P> {
+  checkArguments({ provider, path, except });
   const tried = new Set(except);
   const picked = pickTarget(provider, tried);
   if (picked === undefined) throw noInstance(provider, tried);

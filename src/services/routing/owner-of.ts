@@ -1,3 +1,4 @@
+import { checkArguments, having } from '../../base/arguments.js';
 import { isOffered } from '../service-provider.js';
 import { type InstancePicker, targetOf } from './instance-target.js';
 
@@ -22,6 +23,10 @@ export function ownerOf<K, P>(
   owners: KeyOwners<K>,
   key: K,
 ): InstancePicker<P> {
+  checkArguments(
+    { provider, owners },
+    { owners: having('owners, such as shardRouter() returns', 'nodeFor') },
+  );
   return {
     name: provider.name,
     pick(except) {

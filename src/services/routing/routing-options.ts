@@ -1,3 +1,4 @@
+import { checkArguments, checked, kind, listOf, TEXT } from '../../base/arguments.js';
 import { ConfigError } from '../../base/errors.js';
 
 /**
@@ -31,15 +32,18 @@ export interface RoutingOptions {
   readonly headersTimeoutMs?: number | undefined;
 }
 
+const HOSTS = kind("an array of host names, or 'any'", listOf(TEXT).is);
+
 /** The options, checked, with their defaults. */
 export type RoutingSettings = ReturnType<typeof checkRoutingOptions>;
 
 /** @throws ConfigError for an option that is out of its range */
 export function checkRoutingOptions(name: string, options: RoutingOptions) {
-  const { maxAttempts = 3, retryStatuses = [502, 503, 504], headersTimeoutMs } = options;
+  const { maxAttempts = 3, retryStatuses = [502, 503, 504], headersTimeoutMs } = checked(options);
   const isWithin = (value: number, min: number, max: number) =>
     Number.isInteger(value) && value >= min && value <= max;
   if (!isWithin(maxAttempts, 1, 16)) throw new ConfigError('maxAttempts', maxAttempts, 'an integer, 1 … 16');
+  checkArguments({ retryStatuses }, { retryStatuses: kind('status codes, 500 … 599', Array.isArray) });
   const wrong = retryStatuses.find((status) => !isWithin(status, 500, 599));
   if (wrong !== undefined) throw new ConfigError('retryStatuses', wrong, 'status codes, 500 … 599');
   if (headersTimeoutMs !== undefined && !(Number.isFinite(headersTimeoutMs) && headersTimeoutMs >= 1))
@@ -63,6 +67,7 @@ export function originMatcher(
   name: string,
   hosts: ServiceHosts | undefined,
 ): (origin: string | URL | undefined) => boolean {
+  if (hosts !== 'any' && hosts !== undefined) checkArguments({ hosts }, { hosts: HOSTS });
   const all = hosts === 'any';
   const accepted = new Set(
     all ? [] : (hosts ?? [name]).map((host) => canonicalHost(host, hosts === undefined)),

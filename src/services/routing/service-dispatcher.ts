@@ -1,3 +1,4 @@
+import { checkArguments, checked, having, maybe } from '../../base/arguments.js';
 import { ControlledAttempt, ExchangeController, LegacyAttempt } from './attempt-handlers.js';
 import type { ControlledHandler, Dispatch, DispatchHandler, DispatchOptions } from './dispatch.js';
 import { Exchange, type NewAttempt } from './exchange.js';
@@ -68,7 +69,9 @@ export function serviceDispatcher<P>(
   provider: InstancePicker<P>,
   options: RoutingOptions & { readonly dispatcher?: ComposableDispatcher | undefined } = {},
 ): unknown {
-  const { dispatcher, ...routing } = options;
+  const { dispatcher, ...routing } = checked(options, {
+    dispatcher: maybe(having('a dispatcher of undici', 'compose')),
+  });
   const interceptor = serviceInterceptor(provider, routing);
   return dispatcher === undefined
     ? { dispatch: interceptor(globalDispatch) }
@@ -91,6 +94,7 @@ export function serviceInterceptor<P>(
   provider: InstancePicker<P>,
   options: RoutingOptions = {},
 ): ServiceInterceptor {
+  checkArguments({ provider });
   const settings = checkRoutingOptions(provider.name, options);
   const intercept = (dispatch: Dispatch): Dispatch => {
     // undici counts the parameters of the returned function.

@@ -1,3 +1,4 @@
+import { checkArguments, checked, FUNCTION, TEXT } from '../../base/arguments.js';
 import { ConfigError } from '../../base/errors.js';
 import { InstanceMemory, registrationKey } from '../down-instances.js';
 import type { ServiceInstance } from '../instance/service-instance.js';
@@ -40,6 +41,7 @@ export function random<P = unknown>(): StrategyFactory<P> {
  * @param first chooses the one to stay with
  */
 export function sticky<P = unknown>(first: StrategyFactory<P> = random()): StrategyFactory<P> {
+  checkArguments({ first }, { first: FUNCTION });
   return (context) => {
     const chooser = first(context);
     let seen: readonly ServiceInstance<P>[] | undefined;
@@ -73,9 +75,10 @@ const MAX_MEMORY_MS = 86_400_000;
  *
  * @throws {ConfigError} when the memory is out of range
  */
-export function leastRecentlyFailed<P = unknown>({
-  memoryMs = DEFAULT_MEMORY_MS,
-}: LeastRecentlyFailedOptions = {}): StrategyFactory<P> {
+export function leastRecentlyFailed<P = unknown>(
+  options: LeastRecentlyFailedOptions = {},
+): StrategyFactory<P> {
+  const { memoryMs = DEFAULT_MEMORY_MS } = checked(options);
   if (!(memoryMs > 0 && memoryMs <= MAX_MEMORY_MS))
     throw new ConfigError('memoryMs', memoryMs, `more than 0 and at most ${MAX_MEMORY_MS} milliseconds`);
   return (context) => {
@@ -127,6 +130,7 @@ export const STRATEGY_NAMES: readonly string[] = [...STRATEGIES.keys()];
  * @throws {ConfigError} for any other name
  */
 export function parseStrategy<P = unknown>(name: string, setting = 'strategy'): StrategyFactory<P> {
+  checkArguments({ setting }, { setting: TEXT });
   const strategy = STRATEGIES.get(name);
   if (strategy === undefined) throw new ConfigError(setting, name, `one of ${STRATEGY_NAMES.join(', ')}`);
   return strategy<P>();

@@ -1,3 +1,4 @@
+import { checked, FUNCTION, maybe } from '../../base/arguments.js';
 import type { ServiceInstance } from '../instance/service-instance.js';
 import type { StrategyContext, StrategyFactory } from './provider-strategy.js';
 
@@ -24,10 +25,8 @@ const MAX_WEIGHT = 1_000_000;
  * Any instance, each as likely as its weight says; one of weight 0 only where all are. A larger weight counts
  * as 1,000,000, anything else that is no weight as 1: its registrant wants the instance to be found.
  */
-export function weighted<P = unknown>({
-  weightOf = weightOfPayload,
-  onBadWeight,
-}: WeightedOptions<P> = {}): StrategyFactory<P> {
+export function weighted<P = unknown>(options: WeightedOptions<P> = {}): StrategyFactory<P> {
+  const { weightOf = weightOfPayload, onBadWeight } = checked(options, { weightOf: maybe(FUNCTION) });
   const reported = new WeakSet<ServiceInstance<P>>();
   const weigh = (instance: ServiceInstance<P>): number => {
     let weight: unknown;

@@ -4,6 +4,7 @@ import type {
   ContainerListBlobHierarchySegmentResponse,
   HttpHeaders,
 } from '@azure/storage-blob';
+import { checked, NAME, OBJECT, TEXT } from '../../base/arguments.js';
 import { bounded } from '../bounded.js';
 import { ageFromHeaders, storeTime } from '../http-times.js';
 import type { LeaseStore, Listing, StoreCallOptions, StoredObject, WriteResult } from '../lease-store.js';
@@ -45,7 +46,12 @@ export class AzureLeaseStore extends StoreDriver implements LeaseStore {
   readonly #client: ContainerClient;
 
   constructor(private readonly options: AzureLeaseStoreOptions) {
-    const { account, container, prefix, pollMs, endpoint, client } = options;
+    const { account, container, prefix, pollMs, endpoint, client } = checked(options, {
+      account: NAME,
+      container: NAME,
+      prefix: TEXT,
+      client: OBJECT,
+    });
     super(`azblob://${account}/${container}${below(prefix)}`, prefix, pollMs, endpoint);
     this.#client = client as ContainerClient;
   }

@@ -1,6 +1,7 @@
 import * as http from 'node:http';
 import * as https from 'node:https';
 import type { newPipeline, StoragePipelineOptions } from '@azure/storage-blob';
+import { checked, maybe, NAME, TEXT } from '../../base/arguments.js';
 import { ConfigError } from '../../base/errors.js';
 import { KEPT_CONNECTIONS } from '../http-client.js';
 import { requiredBy } from '../optional-package.js';
@@ -39,7 +40,12 @@ const PROXY_VARIABLES = ['HTTPS_PROXY', 'HTTP_PROXY', 'ALL_PROXY'];
  * account, and for credentials of the chain over http
  */
 export async function openAzureStore(options: AzureStoreOptions): Promise<AzureLeaseStore> {
-  const { account, container, endpoint } = options;
+  const { account, container, endpoint } = checked(options, {
+    account: NAME,
+    container: NAME,
+    prefix: TEXT,
+    endpoint: maybe(TEXT),
+  });
   const url = `azblob://${account}/${container}`;
   const { BlobServiceClient, ContainerClient, newPipeline } = await import('@azure/storage-blob').catch(
     requiredBy(url, '@azure/storage-blob'),

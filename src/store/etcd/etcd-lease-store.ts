@@ -1,4 +1,5 @@
 import { anySignal } from '../../base/abort.js';
+import { checked, listOf, NAME, TEXT } from '../../base/arguments.js';
 import type { Heed } from '../changes.js';
 import type {
   LeaseStore,
@@ -52,6 +53,7 @@ export class EtcdLeaseStore extends StoreDriver implements LeaseStore {
   readonly #gateway: EtcdGateway;
 
   constructor(private readonly options: EtcdLeaseStoreOptions) {
+    checked(options, { url: NAME, prefix: TEXT, endpoints: listOf(TEXT) });
     super(options.url, options.prefix, options.pollMs);
     this.#gateway = new EtcdGateway(options);
   }

@@ -1,3 +1,4 @@
+import { checked, listOf, maybe, OBJECT, TEXT } from '../../base/arguments.js';
 import { ConfigError } from '../../base/errors.js';
 import { prepareTlsFiles } from '../../base/tls.js';
 import { type EtcdAccess, parseEtcdAuth } from './etcd-access.js';
@@ -14,7 +15,8 @@ export interface EtcdStoreOptions
  *
  * @throws {ConfigError} when what it gets into the cluster with cannot be used
  */
-export function openEtcdStore({ etcd = {}, ...options }: EtcdStoreOptions): EtcdLeaseStore {
+export function openEtcdStore(given: EtcdStoreOptions): EtcdLeaseStore {
+  const { etcd = {}, ...options } = checked(given, { endpoints: listOf(TEXT), etcd: maybe(OBJECT) });
   const { auth, ...files } = etcd;
   const isSecure = options.endpoints.every((endpoint) => endpoint.startsWith('https:'));
   const [useless] = Object.entries(files).find(([, content]) => content !== undefined) ?? [];

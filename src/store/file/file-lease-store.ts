@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { join, relative, resolve } from 'node:path';
 import { orAborted } from '../../base/abort.js';
+import { checkArguments, checked, NAME } from '../../base/arguments.js';
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { concurrently } from '../../base/concurrently.js';
 import { Damage, readRegular, unless } from '../../base/files.js';
@@ -81,7 +82,14 @@ export class FileLeaseStore extends StoreDriver implements LeaseStore {
   readonly #watch: FolderWatch;
 
   constructor(private readonly options: FileLeaseStoreOptions) {
-    const { directory, clock, random, pollMs = 500, boot = openBootClock({ clock, random }) } = options;
+    const {
+      directory,
+      clock,
+      random,
+      pollMs = 500,
+      boot = openBootClock({ clock, random }),
+    } = checked(options, { directory: NAME });
+    checkArguments({ clock });
     super(`file:${directory}`, '', pollMs);
     this.#directory = resolve(directory);
     this.#ages = new ObjectAges(boot, clock);

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { checked, FUNCTION, having, NAME, TEXT } from '../../base/arguments.js';
 import { bounded } from '../bounded.js';
 import { connectionFailure } from '../connection-failure.js';
 import { fieldOf, parsed, textOf } from '../fields.js';
@@ -45,7 +46,12 @@ export class GcsLeaseStore extends StoreDriver implements LeaseStore {
   readonly #objects: string;
 
   constructor(private readonly options: GcsLeaseStoreOptions) {
-    const { bucket, prefix, pollMs, endpoint } = options;
+    const { bucket, prefix, pollMs, endpoint } = checked(options, {
+      bucket: NAME,
+      prefix: TEXT,
+      client: having('a client', 'send'),
+      authorize: FUNCTION,
+    });
     super(`gs://${bucket}${below(prefix)}`, prefix, pollMs, endpoint);
     this.#objects = `/storage/v1/b/${bucket}/o`;
   }

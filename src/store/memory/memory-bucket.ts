@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { checkArguments, FUNCTION } from '../../base/arguments.js';
 import type { Clock } from '../../base/clock.js';
 import { Changes } from '../changes.js';
 import type {
@@ -39,7 +40,9 @@ export class MemoryBucket {
     private readonly clock: Clock,
     readonly resolutionMs: number,
     private readonly etagOf: (body: string) => string = md5,
-  ) {}
+  ) {
+    checkArguments({ clock, resolutionMs, etagOf }, { etagOf: FUNCTION });
+  }
 
   /** The object, or undefined. */
   read(key: string): StoredObject | undefined {

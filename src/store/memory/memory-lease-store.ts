@@ -1,4 +1,5 @@
 import { orAborted } from '../../base/abort.js';
+import { checked, FUNCTION, maybe } from '../../base/arguments.js';
 import type { Clock } from '../../base/clock.js';
 import type { Heed } from '../changes.js';
 import type {
@@ -58,8 +59,9 @@ export class MemoryLeaseStore implements LeaseStore {
   /** @param bucket the objects; without it, none yet */
   constructor(
     private readonly options: MemoryLeaseStoreOptions,
-    private readonly bucket = new MemoryBucket(options.clock, options.resolutionMs ?? 1),
+    private readonly bucket = new MemoryBucket(checked(options).clock, options.resolutionMs ?? 1),
   ) {
+    checked(options, { intercept: maybe(FUNCTION) });
     this.remote = options.remote ?? false;
     this.timeStepMs = bucket.resolutionMs;
   }

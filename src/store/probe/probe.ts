@@ -1,3 +1,4 @@
+import { checkArguments, checked as checkedOptions, STORE, whole } from '../../base/arguments.js';
 import { explain } from '../../base/errors.js';
 import { type LeaseStore, StoreError } from '../lease-store.js';
 import { checkAge, checkListing } from './probe-age.js';
@@ -49,7 +50,11 @@ export const THOROUGH = { rounds: 100, writers: 4 } as const;
  * @throws `signal.reason`
  */
 export async function probeStore(store: LeaseStore, options: ProbeOptions): Promise<ProbeReport> {
-  const { signal, writers = 8, rounds = 12, watchAgeMs = 2_100 } = options;
+  const { signal, writers = 8, rounds = 12, watchAgeMs = 2_100, clock, random } = checkedOptions(options);
+  checkArguments(
+    { store, clock, random, writers, rounds },
+    { store: STORE, writers: whole(1), rounds: whole(0) },
+  );
   const session = new ProbeSession(store, options);
   const checks: ProbeCheck[] = [];
   try {

@@ -1,4 +1,5 @@
 import type { S3ClientConfig } from '@aws-sdk/client-s3';
+import { checked, maybe, NAME, TEXT } from '../../base/arguments.js';
 import { ConfigError } from '../../base/errors.js';
 import { KEPT_CONNECTIONS } from '../http-client.js';
 import { S3LeaseStore, type S3LeaseStoreOptions, type S3Requests } from './s3-lease-store.js';
@@ -28,6 +29,7 @@ export interface S3StoreOptions extends Omit<S3LeaseStoreOptions, 'client'>, S3C
  * @throws {ConfigError} when no region is known and no endpoint is given
  */
 export async function openS3Store(options: S3StoreOptions): Promise<S3LeaseStore> {
+  checked(options, { bucket: NAME, prefix: TEXT, endpoint: maybe(TEXT), region: maybe(TEXT) });
   return new S3LeaseStore({ ...options, client: await createS3Client(options) });
 }
 

@@ -1,4 +1,5 @@
 import { orAborted } from '../../base/abort.js';
+import { checked, having, NAME, TEXT } from '../../base/arguments.js';
 import { textOf } from '../fields.js';
 import { ageFromHeaders, storeTime } from '../http-times.js';
 import type {
@@ -65,7 +66,11 @@ type Answer<Output> = { readonly output: Output; readonly reply: ObservedReply }
  */
 export class S3LeaseStore extends StoreDriver implements LeaseStore {
   constructor(private readonly options: S3LeaseStoreOptions) {
-    const { bucket, prefix, pollMs, endpoint } = options;
+    const { bucket, prefix, pollMs, endpoint } = checked(options, {
+      bucket: NAME,
+      prefix: TEXT,
+      client: having('a client', 'send'),
+    });
     super(`s3://${bucket}${below(prefix)}`, prefix, pollMs, endpoint);
   }
 

@@ -139,7 +139,8 @@ describe('nodelease data', () => {
     expect(others.map(({ path, problem }: { path: string; problem: string }) => [path, problem])).toEqual([
       ['/monastery/root/data/secret', 'may not be read: no-auth'],
       ['/monastery/root/data/foreign', 'no shared data: hello'],
-      ['/monastery/root/data/folder/other', expect.stringContaining('no shared data: {"type"')],
+      // Another implementation's, whose name is not known.
+      ['/monastery/root/data/folder/other', null],
     ]);
     const table = (await data('ls')).answer;
     expect(table).toMatch(/^NAME +SCOPE +KIND +LIFESPAN +ENTRIES +BYTES +TYPE +COLLIDE +OWNER +PROBLEM\n/);

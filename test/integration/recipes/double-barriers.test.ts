@@ -213,7 +213,7 @@ describe('a double barrier', () => {
     const client = await scene.open();
     for (const members of [0, -1, 1.5])
       expect(() => doubleBarrier(client, PATH, { members })).toThrow(
-        /members: expected a whole number, 1 to/,
+        /members: expected a whole number from 1 to/,
       );
     const alone = doubleBarrier(client, PATH, { members: 1 });
     await expect(alone.leave()).rejects.toMatchObject({ fault: 'not-held' });

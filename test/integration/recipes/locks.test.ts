@@ -318,7 +318,7 @@ describe('a semaphore', () => {
   it('wants one lease at the least', async () => {
     const client = await scene.open();
     expect(() => semaphore(client, PATH, { leases: 0 })).toThrow(
-      'leases: expected a whole number, 1 to 1000000, got 0',
+      'leases: expected a whole number from 1 to 1000000, got 0',
     );
   });
 });

@@ -180,7 +180,7 @@ describe('a distributed queue', () => {
       /lockPath: expected none for a simple queue/,
     );
     expect(() => queue(client, PATH, { format: 'fifo' as 'simple' })).toThrow(
-      /format: expected simple or distributed, got "fifo"/,
+      /format: expected 'simple' or 'distributed', got "fifo"/,
     );
   });
 });

@@ -307,7 +307,10 @@ describe('bad input of a transaction', () => {
     const client = await scene.open();
     const tx = transaction(client, PATH);
     const refused = async (made: Promise<unknown>, error: Error) => expect(made).rejects.toThrow(error);
-    await refused(tx.coordinate({ sites: [] }), new ConfigError('sites', '', 'at least one site'));
+    await refused(
+      tx.coordinate({ sites: [] }),
+      new ConfigError('sites', [], 'an array of at least one site'),
+    );
     await refused(tx.coordinate({ sites: ['a', 'b', 'a'] }), new ConfigError('sites', 'a', 'each site once'));
     const name = 'a name without "/" and control characters, other than "." and ".."';
     await refused(tx.coordinate({ sites: ['a/b'] }), new ConfigError('sites', 'a/b', name));

@@ -119,7 +119,7 @@ describe('shared data', () => {
     await expect.poll(() => list.values()).toEqual(['A', 'c', 'd']);
     expect([...((await client.children(list.path)) ?? [])].sort()).toEqual(['0', '1', '2']);
     await expect(list.remove(3)).rejects.toMatchObject({ code: 'SHARED_DATA_FAILED', fault: 'no-entry' });
-    expect(() => list.set(-1, 'x')).toThrow('index: expected a whole number of at least 0, got -1');
+    await expect(list.set(-1, 'x')).rejects.toThrow('index: expected a whole number of at least 0, got -1');
   });
 
   it('refuses another kind or lifespan under a name, and names both', async () => {
