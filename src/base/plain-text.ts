@@ -20,9 +20,10 @@ const STRAY: readonly (readonly [pattern: RegExp, expected: (found: string) => s
  * ends: with them it would be another value, such as the name of another store, that looks the same.
  *
  * @param shown what the error shows in its place: a secret is not shown
- * @throws {ConfigError} naming the setting `label`
+ * @throws {ConfigError} naming the setting `label`; also for what is no text, in JavaScript
  */
 export function checkPlain(text: string, label: string, shown = text): void {
+  if (typeof text !== 'string') throw new ConfigError(label, shown, 'a text');
   for (const [pattern, expected] of STRAY) {
     const found = pattern.exec(text)?.[0];
     if (found !== undefined) throw new ConfigError(label, shown, expected(found));

@@ -45,7 +45,7 @@ export function recipeOn(
 ): Recipe {
   checkArguments({ zookeeper });
   checked(options, { data: maybe(DATA), ...kinds });
-  if (typeof path === 'string') checkPlain(path, 'path');
+  checkPlain(path, 'path');
   const problem = path === '/' ? 'it is the root' : pathProblem(path);
   if (problem !== undefined)
     throw new ConfigError('path', path, `an absolute path of ZooKeeper, such as /locks/report (${problem})`);

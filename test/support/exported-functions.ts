@@ -838,6 +838,7 @@ export const ROWS: Readonly<Record<string, Row>> = {
   ),
   'ServiceDirectory.names': async(wait),
   'ServiceDirectory.instances': async(name, wait),
+  'ServiceDirectory.instancesWithStat': async(name, wait),
   'ServiceDirectory.instance': async(name, name, wait),
   'ServiceDirectory.write': async(object(), wait),
   'ServiceDirectory.remove': async(name, name, wait),
@@ -1102,8 +1103,16 @@ export const ROWS: Readonly<Record<string, Row>> = {
     text,
   ),
   OpenStreams: sync(opt(whole(1, 1, 2 ** 53))),
-  'OpenStreams.open': sync(fn),
-  'OpenStreams.answer': async(object(), fn),
+  'OpenStreams.ofTheirOwn': sync(whole(1, 1, 2 ** 53)),
+  'OpenStreams.open': sync(fn, opt(fn)),
+  'OpenStreams.answer': async(
+    argument(
+      () => new Request('http://127.0.0.1/'),
+      () => false,
+    ),
+    fn,
+    opt(fn),
+  ),
   'OpenStreams.endAll': sync(),
   ProviderPool: sync(
     object({

@@ -1,7 +1,9 @@
-import { checkArguments, FLAG, FUNCTION, whole } from '../../base/arguments.js';
+import { checkArguments, FLAG, FUNCTION, kind, whole } from '../../base/arguments.js';
 import { HttpProblem, PLAIN } from '../problem.js';
 import { checkOrigin } from './access.js';
 import { HTTP_LIMITS } from './http-limits.js';
+
+const REQUEST = kind('a Request', (value) => typeof Object(Object(value).headers).get === 'function');
 
 /**
  * Answers that continue for as long as their clients listen. They have a separate limit, so that they never
@@ -26,6 +28,7 @@ export class OpenStreams {
    * one has to connect again.
    */
   ofTheirOwn(max: number): OpenStreams {
+    checkArguments({ max }, { max: whole(1) });
     const others = new OpenStreams(max, true);
     this.#others.push(others);
     return others;
@@ -96,7 +99,7 @@ export class OpenStreams {
     source: (gone: AbortSignal) => AsyncGenerator<Uint8Array, void>,
     last?: () => Uint8Array,
   ): Promise<Response> {
-    checkArguments({ request });
+    checkArguments({ request, source }, { request: REQUEST, source: FUNCTION });
     checkOrigin(request);
     const { method } = request;
     const body = this.open(source, last);
