@@ -356,19 +356,6 @@ describe('shards', () => {
     expect(fleet.map().members).toEqual([]);
   });
 
-  it('that cannot be begun are reported, and handed on after a renewal period', async () => {
-    const fleet = shardFleet({ count: 2 });
-    const start = async () => {
-      throw new Error('no such partition');
-    };
-    const failing = await fleet.task({ start });
-    await fleet.clock.advance(30_000);
-    const failures = failing.events.filter(({ type }) => type === 'failed').length;
-    expect(failures).toBeGreaterThan(4);
-    expect(failures).toBeLessThan(14);
-    expect(failing.shards.owned).toEqual([]);
-  });
-
   it('are written of in the lease by its renewals, with the address, and not once the task has left', async () => {
     const fleet = shardFleet({ count: 4 });
     const { lease, shards } = await fleet.task();
@@ -505,6 +492,7 @@ describe('ownShards', () => {
     ['options', { stopTimeout: 5 }],
     ['count', { count: 4_097 }],
     ['count', { count: 1.5 }],
+    ['startTimeoutMs', { startTimeoutMs: -1 }],
     ['stopTimeoutMs', { stopTimeoutMs: -1 }],
     ['stopTimeoutMs', { stopTimeoutMs: Number.NaN }],
   ])('names the option that is wrong: %s in %j', async (setting, options) => {

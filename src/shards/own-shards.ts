@@ -11,7 +11,9 @@ import type { OwnedShards, OwnShardsOptions } from './owned-shards.js';
 import { ensureMap } from './shard-map.js';
 import { checkCount } from './shard-of.js';
 
-const NAMES = ['count', 'start', 'stopTimeoutMs', 'address', 'onEvent'] satisfies (keyof OwnShardsOptions)[];
+const NAMES = [
+  ...(['count', 'start', 'startTimeoutMs', 'stopTimeoutMs', 'address', 'onEvent'] as const),
+] satisfies (keyof OwnShardsOptions)[];
 
 /**
  * Takes part in the ownership of shards. Each shard runs on at most one node at a time. Shards move when
@@ -37,11 +39,11 @@ const NAMES = ['count', 'start', 'stopTimeoutMs', 'address', 'onEvent'] satisfie
  */
 export async function ownShards(lease: Lease, options: OwnShardsOptions): Promise<OwnedShards> {
   checkKnown(options, NAMES);
-  const { count, start, stopTimeoutMs = 30_000 } = options;
+  const { count, start, startTimeoutMs = 60_000, stopTimeoutMs = 30_000 } = options;
   checkCount(count);
   if (typeof start !== 'function') throw new ConfigError('start', start, 'a function');
-  if (!(stopTimeoutMs >= 0))
-    throw new ConfigError('stopTimeoutMs', stopTimeoutMs, 'milliseconds, at least 0');
+  for (const [name, ms] of Object.entries({ startTimeoutMs, stopTimeoutMs }))
+    if (!(ms >= 0)) throw new ConfigError(name, ms, 'milliseconds, at least 0');
   const home = homeOf(lease);
   const { tenureTime } = lease;
   if (home === undefined || tenureTime === undefined || home.leave !== undefined) {
@@ -51,7 +53,14 @@ export async function ownShards(lease: Lease, options: OwnShardsOptions): Promis
   // Before anything is awaited: two members of one tenure would each start every shard.
   home.leave = async () => true;
   try {
-    return await takePart({ ...options, stopTimeoutMs, lease, home, signal: tenureTime.signal });
+    return await takePart({
+      ...options,
+      startTimeoutMs,
+      stopTimeoutMs,
+      lease,
+      home,
+      signal: tenureTime.signal,
+    });
   } catch (error) {
     delete home.leave;
     throw error;
