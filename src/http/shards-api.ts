@@ -36,6 +36,8 @@ export interface ServedShards {
   follow(wake: () => void): () => void;
   /** The work on a shard has ended. */
   stopped(shard: number, token: number): void;
+  /** The work on a shard could not be begun, or has failed, and has ended. */
+  failed(shard: number, token: number): void;
 }
 
 interface ShardsApiOptions {
@@ -95,6 +97,18 @@ export function shardsApi({ clock, shards, monitor, writes, streams }: ShardsApi
         );
       answered.set(shard, asked);
       shards.stopped(shard, token);
+      return new Response(null, { status: 204, headers: PLAIN });
+    },
+  });
+  route(app, '/shards/:shard/failed', {
+    POST: async ({ req }) => {
+      await checkWrite(writes, req.raw);
+      const { count, held } = shards.state();
+      const shard = parseInteger(req.param('shard') ?? '', 'the shard', 0, count - 1);
+      const token = parseInteger(req.query('token') ?? '', 'token', 1, Number.MAX_SAFE_INTEGER);
+      if (!held.some((each) => each.shard === shard && each.token === token))
+        throw new HttpProblem('not-found', `shard ${shard} is not held here with token ${token}`);
+      shards.failed(shard, token);
       return new Response(null, { status: 204, headers: PLAIN });
     },
   });

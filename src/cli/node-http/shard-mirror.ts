@@ -13,9 +13,18 @@ import { Mirror, Publisher } from './node-mirror.js';
 
 type Log = Parameters<typeof leaseLog>[0];
 
+/** The work on a shard has ended. */
+interface Answer extends OwnedShard {
+  readonly hasFailed?: boolean;
+}
+
 /** The work of programs on one shard. */
 interface Work extends HeldShard {
   deadline: number | null;
+  /** The program has said that it has failed, and has ended. */
+  hasFailed?: boolean;
+  /** Hands the shard on for that reason. */
+  readonly fail: (error: unknown) => void;
   /** How to say that it has ended; undefined while the shard is not to move. */
   end?: () => void;
 }
@@ -51,7 +60,8 @@ export class ShardPublisher extends Publisher<ShardsState> {
       this.#shards = await ownShards(lease, {
         ...this.settings,
         ...(address && port && { address: formatListenAddress({ host: address, port }) }),
-        start: (shard, { token, signal }) => this.#start({ shard, token, deadline: null }, signal),
+        start: (shard, { token, signal, fail }) =>
+          this.#start({ shard, token, deadline: null, fail }, signal),
         onEvent: (event) => this.#onEvent(event, log),
       });
     } catch (error) {
@@ -75,16 +85,24 @@ export class ShardPublisher extends Publisher<ShardsState> {
   }
 
   protected current(): ShardsState {
-    const held = [...this.#held.values()].map(({ end: _, ...known }) => known);
+    const held = [...this.#held.values()].map(({ shard, token, deadline }) => ({ shard, token, deadline }));
     return { count: this.settings.count, epoch: this.#shards?.epoch ?? 0, held };
   }
 
   /** @param answer more or fewer followers, or the end of the work on a shard */
-  protected override received(answer: number | OwnedShard): void {
+  protected override received(answer: number | Answer): void {
     if (typeof answer === 'number') {
       this.#followers += answer;
       this.#changed();
-    } else if (this.#held.get(answer.shard)?.token === answer.token) this.#held.get(answer.shard)?.end?.();
+      return;
+    }
+    const work = this.#held.get(answer.shard);
+    if (work?.token !== answer.token) return;
+    if (answer.hasFailed) {
+      work.hasFailed = true;
+      work.fail(new Error('the program says that its work on the shard has failed'));
+    }
+    work.end?.();
   }
 
   #start(work: Work, signal: AbortSignal): StopShard {
@@ -102,7 +120,7 @@ export class ShardPublisher extends Publisher<ShardsState> {
           resolve();
         };
         if (signal.aborted) work.deadline = this.clock.now();
-        if (!this.#isWorking) work.end();
+        if (!this.#isWorking || work.hasFailed) work.end();
         this.#changed();
       });
   }
@@ -112,7 +130,8 @@ export class ShardPublisher extends Publisher<ShardsState> {
     if (event.type === 'damaged' || event.type === 'store-failed') leaseLog(log)(event);
     else if (event.type !== 'failed') log.debug(event, `shards: ${event.type}`);
     // Otherwise no program was asked.
-    else if (this.#held.get(event.shard)?.deadline) log.warn({ shard: event.shard }, explain(event.error));
+    else if (event.step === 'start' || this.#held.get(event.shard)?.deadline)
+      log.warn({ shard: event.shard }, explain(event.error));
   }
 
   /** Sends what is known, once for all that happens now. */
@@ -145,6 +164,10 @@ export class ShardMirror extends Mirror<ShardsState> implements ServedShards {
   }
 
   stopped(shard: number, token: number): void {
-    this.port.postMessage({ shard, token });
+    this.port.postMessage({ shard, token } satisfies Answer);
+  }
+
+  failed(shard: number, token: number): void {
+    this.port.postMessage({ shard, token, hasFailed: true } satisfies Answer);
   }
 }
