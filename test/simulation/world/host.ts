@@ -220,7 +220,7 @@ export class Host {
         const isProgram = this.conditions.mode === 'library';
         new ShardWorker(
           world,
-          { name, process, lease },
+          { name, process, lease, host: this.index },
           dice.fork(9),
           isProgram ? giveUp : undefined,
         ).begin();
