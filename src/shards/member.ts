@@ -255,7 +255,7 @@ export class ShardMember implements OwnedShards {
 
   /** Until the next round, in milliseconds. */
   #pauseMs(failures: number): number {
-    const { home, session } = this.options;
+    const { home, session, config } = this.options;
     const { clock, random } = home;
     const { haveEnded, moveAt } = this.#holdings;
     const me = this.#me;
@@ -264,9 +264,10 @@ export class ShardMember implements OwnedShards {
     if (haveEnded || this.#due(this.#map).isUrgent)
       return failures === 0 ? 0 : backoffMs(HAND_ON, failures, random);
     if (failures > 0 || this.#leaving) return this.#renewEveryMs;
-    const pollMs = this.#map.shards.some(({ next }) => next === me)
-      ? session.store.pollMs
-      : Number.POSITIVE_INFINITY;
+    // For a while after the write: a program that does not follow the events stops nothing (T9).
+    const isFresh = clock.monotonic() - this.#writtenAt < config.durationMs;
+    const polls = isFresh && !session.store.changed && this.#map.shards.some(({ next }) => next === me);
+    const pollMs = polls ? session.store.pollMs : Number.POSITIVE_INFINITY;
     return Math.min(Math.min(this.#drawAt, this.#lookAt, moveAt) - clock.monotonic(), pollMs);
   }
 

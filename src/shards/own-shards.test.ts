@@ -428,6 +428,27 @@ describe('shards', () => {
     expect(fleet.violations).toEqual([]);
   });
 
+  it.each([false, true])(
+    'that are not stopped for long cost those that wait for them no further reads; watches: %s',
+    async (watches) => {
+      const fleet = shardFleet({ count: 4, watches });
+      await fleet.task({ stopMs: 3_600_000, stopTimeoutMs: 3_600_000 });
+      await fleet.untilAllRun();
+      const { calls } = await fleet.task();
+      const reads = () => calls.filter((call) => call.operation === 'read' && call.key === SHARDS_KEY).length;
+      await fleet.clock.advance(21_000);
+      expect(fleet.map().shards.filter(({ next }) => next !== undefined)).toHaveLength(2);
+      const [soon] = [reads(), await fleet.clock.advance(5_000)];
+      // At once elsewhere: by a poll, or by a watch.
+      if (watches) expect(reads() - soon).toBeLessThanOrEqual(2);
+      else expect(reads() - soon).toBeGreaterThanOrEqual(3);
+      await fleet.clock.advance(15_000);
+      const before = reads();
+      await fleet.clock.advance(60_000);
+      expect(reads() - before).toBeLessThanOrEqual(13);
+    },
+  );
+
   it('cost a GET at each renewal, however many they are, and no write, in the steady state', async () => {
     const cost = async (count: number) => {
       const fleet = shardFleet({ count });
