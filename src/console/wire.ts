@@ -168,6 +168,8 @@ export interface WireShards {
   readonly problem: string | null;
   readonly members: readonly WireMember[];
   readonly shards: readonly (readonly [owner: number, token: number, next: number])[];
+  readonly failed: readonly (readonly [shard: number, starts: number])[];
+  readonly limits: readonly (readonly [member: number, limit: number])[];
 }
 
 export interface WireMember {

@@ -74,7 +74,9 @@ const PROTECTED = ['/lease', '/metrics', '/api/*', '/shards/*'];
  * are the answers of programs to the stop of a shard; those that follow the events are bounded themselves.
  */
 export function isUrgent(path: string): boolean {
-  return path === '/livez' || path === '/readyz' || /^\/shards\/(events$|(\d+\/)?stopped$)/.test(path);
+  return (
+    path === '/livez' || path === '/readyz' || /^\/shards\/(events$|(\d+\/)?(stopped|failed)$)/.test(path)
+  );
 }
 
 /**

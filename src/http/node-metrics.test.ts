@@ -133,6 +133,20 @@ describe('the metrics of a node id', () => {
     expect(await ours(metrics)).toMatchObject({ nodelease_shards_owned: 0, nodelease_shards_orphaned: 4 });
   });
 
+  it('show the shards that do not start on a node, and how many starts have failed', async () => {
+    const fleet = shardFleet({ count: 2 });
+    const start = () => Promise.reject(new Error('disk full'));
+    const { lease } = await fleet.task({ start });
+    const monitor = new NodeMonitor();
+    const metrics = new NodeMetrics({ monitor, clock: fleet.clock });
+    open.push(metrics);
+    monitor.hold(lease);
+    await fleet.clock.advance(4_000);
+    const figures = await ours(metrics);
+    expect(figures).toMatchObject({ nodelease_shards_owned: 0, nodelease_shards_failing: 2 });
+    expect(figures.nodelease_shards_failed_starts).toBe(4);
+  });
+
   it('say which version of the package it is', async () => {
     const { version } = JSON.parse(
       await readFile(new URL('../../package.json', import.meta.url), 'utf8'),

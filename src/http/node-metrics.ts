@@ -157,6 +157,16 @@ function registerGauges(
   ofShards('nodelease_shards_moving', 'Shards of this node that are to move.', ({ moving }) => moving);
   ofShards('nodelease_shards_orphaned', 'Shards of all that have no owner.', ({ orphaned }) => orphaned);
   ofShards(
+    'nodelease_shards_failing',
+    'Shards of this node that do not run, or have not for long, since their last start has failed.',
+    ({ failing }) => failing,
+  );
+  ofShards(
+    'nodelease_shards_failed_starts',
+    'Starts that have failed here.',
+    (figures) => figures.failedStarts,
+  );
+  ofShards(
     'nodelease_shards_epoch_age_seconds',
     'How long ago the map of shards was changed that this node follows.',
     ({ epochAgeMs }) => epochAgeMs / 1_000,

@@ -58,6 +58,8 @@ export interface ServedShards {
   asked(): void;
   /** The work on a shard has ended. */
   stopped(shard: number, token: number): void;
+  /** The work on a shard could not be begun, or has failed, and has ended. */
+  failed(shard: number, token: number): void;
   /** All work has ended, and none begins before a client asks again. */
   ended(): void;
 }
@@ -146,6 +148,17 @@ export function shardsApi({ clock, shards, monitor, writes, streams }: ShardsApi
         );
       answered.set(shard, asked);
       shards.stopped(shard, asked.token);
+      return new Response(null, { status: 204, headers: PLAIN });
+    },
+  });
+  route(app, '/shards/:shard/failed', {
+    POST: ({ req }) => {
+      const { count, held } = shards.state();
+      const shard = parseInteger(req.param('shard') ?? '', 'the shard', 0, count - 1);
+      const token = parseInteger(req.query('token') ?? '', 'token', 1, Number.MAX_SAFE_INTEGER);
+      if (held.get(shard)?.token !== token)
+        throw new HttpProblem('not-found', `shard ${shard} is not held here with token ${token}`);
+      shards.failed(shard, token);
       return new Response(null, { status: 204, headers: PLAIN });
     },
   });

@@ -69,6 +69,10 @@ export interface ShardsReport {
   readonly members: readonly { readonly id: number; readonly version: number }[];
   /** Of each shard: its owner and the one to move to, as indices of `members` or -1, and between them the token. */
   readonly shards: readonly (readonly [owner: number, token: number, next: number])[];
+  /** The shards that do not start, or have not run for long, and how many starts in a row have failed. */
+  readonly failed: readonly (readonly [shard: number, starts: number])[];
+  /** The members, as indices, that take no more shards than this for now, since starts have failed there. */
+  readonly limits: readonly (readonly [member: number, limit: number])[];
 }
 
 /** Everything that a console shows of a cluster at one moment. */

@@ -8,14 +8,22 @@ import type { LeaseEvent } from '../lease/model/lease.js';
  */
 export type StopShard = () => Promise<void> | void;
 
-/** Begins the work on a shard. Resolves to what ends it. */
+/**
+ * Begins the work on a shard. Resolves to what ends it. Where it rejects, no work may run: then another node
+ * gets the shard.
+ */
 export type StartShard = (
   shard: number,
   holding: {
     /** The fencing token: greater for every new holding of this shard, never used twice. */
     readonly token: number;
-    /** Aborts when the work must end at once: the lease has ended, or the stop has taken too long. */
+    /** Aborts when the work must end at once: the lease has ended, or the start or stop has taken too long. */
     readonly signal: AbortSignal;
+    /**
+     * Says that the work has failed by itself. The shard is stopped, and another node gets it, as after a start
+     * that fails.
+     */
+    readonly fail: (error: unknown) => void;
   },
 ) => Promise<StopShard | undefined> | StopShard | undefined;
 
@@ -24,8 +32,8 @@ export type ShardWorkEvent =
   | { readonly type: 'started' | 'stopped' }
   /** To be stopped by `deadline`, on the monotonic clock: then the signal aborts. */
   | { readonly type: 'stopping'; readonly deadline: number }
-  /** The work could not be begun, has failed to end, or has not ended in time. */
-  | { readonly type: 'failed'; readonly error: unknown };
+  /** The work has not been begun in time, or has failed; or it has failed to end, or has not ended in time. */
+  | { readonly type: 'failed'; readonly step: 'start' | 'stop'; readonly error: unknown };
 
 /** What happens to the shards of this node. Listeners must not block. */
 export type ShardEvent =
@@ -37,9 +45,8 @@ export type ShardEvent =
 export interface HoldingOptions {
   readonly clock: Clock;
   readonly start: StartShard;
+  readonly startTimeoutMs: number;
   readonly stopTimeoutMs: number;
-  /** How long a shard that could not be begun stays here before it is handed on, in milliseconds. */
-  readonly pauseMs: number;
   /** By shard: 1 where the work has begun, and its stop has not. Small, so that it stays in the cache. */
   readonly running: Uint8Array;
   readonly emit: (event: ShardEvent) => void;
@@ -51,6 +58,8 @@ export class StopTimeoutError extends Error {}
 /** The work of one shard under one token. */
 export class Holding {
   state: 'starting' | 'running' | 'stopping' = 'starting';
+  /** Since when it runs, on the monotonic clock. */
+  runsSince = Number.POSITIVE_INFINITY;
   readonly #abort = new AbortController();
   readonly #begun: Promise<StopShard | undefined>;
   #ended: Promise<void> | undefined;
@@ -59,6 +68,8 @@ export class Holding {
     readonly shard: number,
     readonly token: number,
     private readonly options: HoldingOptions,
+    /** Called before {@link onEnded}. */
+    private readonly onFailed: () => void,
     private readonly onEnded: () => void,
   ) {
     this.#begun = this.#begin();
@@ -88,29 +99,55 @@ export class Holding {
   }
 
   async #begin(): Promise<StopShard | undefined> {
-    const { start, clock, pauseMs } = this.options;
-    const { signal } = this.#abort;
+    const begun = this.#start();
     try {
-      const stop = await start(this.shard, { token: this.token, signal });
+      const stop = await begun;
       if (this.state === 'starting') {
         this.state = 'running';
+        this.runsSince = this.options.clock.monotonic();
         this.options.running[this.shard] = 1;
         this.#emit({ type: 'started' });
       }
       return stop;
     } catch (error) {
-      this.#emit({ type: 'failed', error });
-      const stop = () => void this.stop();
-      clock.sleep(pauseMs, signal).then(stop, stop);
+      this.#fail(error);
       return undefined;
     }
   }
 
+  /** Settles as the start does, whenever that is: until then its work may begin. */
+  async #start(): Promise<StopShard | undefined> {
+    const { start, clock, startTimeoutMs } = this.options;
+    const fail = (error: unknown) => this.#fail(error);
+    const started = start(this.shard, { token: this.token, signal: this.#abort.signal, fail });
+    if (started === undefined || typeof started === 'function') return started;
+    const hasSettled = () => true;
+    const settled = started.then(hasSettled, hasSettled);
+    if ((await withTimeout(clock, startTimeoutMs, settled)) === undefined && this.state === 'starting') {
+      const error = new Error(`shard ${this.shard} has not started within ${startTimeoutMs} ms`);
+      this.#fail(error);
+      this.#abort.abort(error);
+    }
+    return started;
+  }
+
+  /** T9: this node is not to have the shard for now. */
+  #fail(error: unknown): void {
+    this.#emit({ type: 'failed', step: 'start', error });
+    if (this.state === 'stopping') return;
+    void this.stop();
+    this.onFailed();
+  }
+
   async #end(): Promise<void> {
     const { clock, stopTimeoutMs } = this.options;
-    const work = this.#begun.then((stop) => stop?.()).then(() => true);
+    // The start itself may have called this.
+    const work = Promise.resolve()
+      .then(() => this.#begun)
+      .then((stop) => stop?.())
+      .then(() => true);
     const fail = (error: unknown) => {
-      this.#emit({ type: 'failed', error });
+      this.#emit({ type: 'failed', step: 'stop', error });
       this.#abort.abort(error);
     };
     try {

@@ -9,9 +9,15 @@ const map = { epoch: 2, members: [me], shards: [{ owner: me, since: 2, next: und
 function holdingsOf(lease: { isValid: () => boolean }, start: StartShard) {
   return new Holdings({
     ...{ lease, clock: new VirtualClock(), random: seededRandom(1), start },
-    ...{ stopTimeoutMs: 1_000, pauseMs: 1_000, staggerMs: 200, running: new Uint8Array(600) },
+    ...{
+      startTimeoutMs: 1_000,
+      stopTimeoutMs: 1_000,
+      renewEveryMs: 1_000,
+      staggerMs: 200,
+      running: new Uint8Array(600),
+    },
     emit: () => undefined,
-    onEnded: () => undefined,
+    onDue: () => undefined,
   });
 }
 

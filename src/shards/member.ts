@@ -26,6 +26,7 @@ const STAGGER_MS = 200;
 const LEAVE_TIMEOUT_MS = 2_000;
 
 export interface ShardMemberOptions extends OwnShardsOptions {
+  readonly startTimeoutMs: number;
   readonly stopTimeoutMs: number;
   readonly lease: Lease;
   readonly home: LeaseHome;
@@ -66,15 +67,17 @@ export class ShardMember implements OwnedShards {
     this.#renewEveryMs = leaseTiming(config.durationMs).renewEveryMs;
     this.#emit = (event) => onEvent && notify(onEvent, event);
     this.#holdings = new Holdings({
-      ...{ ...options, ...home, emit: this.#emit, pauseMs: this.#renewEveryMs },
+      ...{ ...options, ...home, emit: this.#emit, renewEveryMs: this.#renewEveryMs },
       running: new Uint8Array(count),
       staggerMs: session.store.minWriteIntervalMs ?? STAGGER_MS,
-      onEnded: () => this.#wake(),
+      onDue: () => this.#wake(),
     });
     home.shards = () => ({
       owned: this.owned.length,
       moving: this.#map.shards.filter(({ owner, next }) => next && owner === this.#me).length,
       orphaned: shardCounts(this.#map).orphaned,
+      failing: this.#map.shards.filter(({ owner, failed }) => failed && owner === this.#me).length,
+      failedStarts: this.#holdings.failedStarts,
       epochAgeMs: home.clock.monotonic() - this.#writtenAt,
     });
     home.leave = () => this.#leave();
@@ -168,16 +171,16 @@ export class ShardMember implements OwnedShards {
     const me = known ?? { id: lease.id, version: lease.version, address };
     // T10, 6: it has no owner, and gets none.
     if (map.frozen) return;
-    const given = this.#holdings.given(map, known);
+    const due = this.#due(map);
     // What has stopped is not kept waiting.
-    const looks = given.size === 0 && this.#leaving === undefined && this.#isDrawn(object);
-    if (!looks && !haveEnded && given.size === 0) return;
+    const looks = !due.isUrgent && this.#leaving === undefined && this.#isDrawn(object);
+    if (!looks && !haveEnded && !due.isUrgent) return;
     const staying = map.members.filter((member) => !(haveEnded && member === me));
     const { members, dueMs } = looks
       ? await findMembers({ session, config, me, signal, random: home.random, members: staying })
       : { members: staying, dueMs: Number.POSITIVE_INFINITY };
     const next = plan(map, {
-      ...{ members, given, leaver: this.#leaving && me },
+      ...{ ...due, members, leaver: this.#leaving && me },
       settled: looks && object.age.min > config.durationMs,
     });
     if (next !== undefined) {
@@ -190,6 +193,20 @@ export class ShardMember implements OwnedShards {
     }
     // Until then a look that was due is due again.
     if (looks) this.#lookAt = home.clock.monotonic() + dueMs;
+  }
+
+  /** What this tenure has to write in the map: what it hands on, and of failed starts (T5, T9). */
+  #due(map: ShardMap) {
+    const me = this.#me;
+    const given = this.#holdings.given(map, me);
+    const failed = this.#holdings.failed(map, me);
+    const limits = new Map(map.limits);
+    const limit = me && this.#holdings.limit(map);
+    if (me && limit !== undefined) limits.set(me, limit);
+    else if (me) limits.delete(me);
+    const isNews = [...failed].some(([shard, count]) => count > 0 !== (map.shards[shard]?.failed ?? 0) > 0);
+    const isUrgent = given.size > 0 || isNews || (me && limit !== map.limits?.get(me));
+    return { given, failed, limits, isUrgent };
   }
 
   /** T2: undefined for what cannot be followed. It is reported once, by the second read that shows it. */
@@ -238,19 +255,20 @@ export class ShardMember implements OwnedShards {
 
   /** Until the next round, in milliseconds. */
   #pauseMs(failures: number): number {
-    const { home, session } = this.options;
+    const { home, session, config } = this.options;
     const { clock, random } = home;
     const { haveEnded, moveAt } = this.#holdings;
     const me = this.#me;
     if (this.#unusable > 0) return this.#renewEveryMs;
     if (me === undefined) return this.#renewEveryMs * (haveEnded ? 1 : random.next() / 2);
-    if (haveEnded || this.#holdings.given(this.#map, me).size > 0)
+    if (haveEnded || this.#due(this.#map).isUrgent)
       return failures === 0 ? 0 : backoffMs(HAND_ON, failures, random);
     if (failures > 0 || this.#leaving) return this.#renewEveryMs;
     if (this.#holdings.beginsMore) return 0;
-    const pollMs = this.#map.shards.some(({ next }) => next === me)
-      ? session.store.pollMs
-      : Number.POSITIVE_INFINITY;
+    // For a while after the write: a program that does not follow the events stops nothing (T9).
+    const isFresh = clock.monotonic() - this.#writtenAt < config.durationMs;
+    const polls = isFresh && !session.store.changed && this.#map.shards.some(({ next }) => next === me);
+    const pollMs = polls ? session.store.pollMs : Number.POSITIVE_INFINITY;
     return Math.min(Math.min(this.#drawAt, this.#lookAt, moveAt) - clock.monotonic(), pollMs);
   }
 

@@ -356,19 +356,6 @@ describe('shards', () => {
     expect(fleet.map().members).toEqual([]);
   });
 
-  it('that cannot be begun are reported, and handed on after a renewal period', async () => {
-    const fleet = shardFleet({ count: 2 });
-    const start = async () => {
-      throw new Error('no such partition');
-    };
-    const failing = await fleet.task({ start });
-    await fleet.clock.advance(30_000);
-    const failures = failing.events.filter(({ type }) => type === 'failed').length;
-    expect(failures).toBeGreaterThan(4);
-    expect(failures).toBeLessThan(14);
-    expect(failing.shards.owned).toEqual([]);
-  });
-
   it('are written of in the lease by its renewals, with the address, and not once the task has left', async () => {
     const fleet = shardFleet({ count: 4 });
     const { lease, shards } = await fleet.task();
@@ -441,6 +428,27 @@ describe('shards', () => {
     expect(fleet.violations).toEqual([]);
   });
 
+  it.each([false, true])(
+    'that are not stopped for long cost those that wait for them no further reads; watches: %s',
+    async (watches) => {
+      const fleet = shardFleet({ count: 4, watches });
+      await fleet.task({ stopMs: 3_600_000, stopTimeoutMs: 3_600_000 });
+      await fleet.untilAllRun();
+      const { calls } = await fleet.task();
+      const reads = () => calls.filter((call) => call.operation === 'read' && call.key === SHARDS_KEY).length;
+      await fleet.clock.advance(21_000);
+      expect(fleet.map().shards.filter(({ next }) => next !== undefined)).toHaveLength(2);
+      const [soon] = [reads(), await fleet.clock.advance(5_000)];
+      // At once elsewhere: by a poll, or by a watch.
+      if (watches) expect(reads() - soon).toBeLessThanOrEqual(2);
+      else expect(reads() - soon).toBeGreaterThanOrEqual(3);
+      await fleet.clock.advance(15_000);
+      const before = reads();
+      await fleet.clock.advance(60_000);
+      expect(reads() - before).toBeLessThanOrEqual(13);
+    },
+  );
+
   it('cost a GET at each renewal, however many they are, and no write, in the steady state', async () => {
     const cost = async (count: number) => {
       const fleet = shardFleet({ count });
@@ -505,6 +513,7 @@ describe('ownShards', () => {
     ['options', { stopTimeout: 5 }],
     ['count', { count: 4_097 }],
     ['count', { count: 1.5 }],
+    ['startTimeoutMs', { startTimeoutMs: -1 }],
     ['stopTimeoutMs', { stopTimeoutMs: -1 }],
     ['stopTimeoutMs', { stopTimeoutMs: Number.NaN }],
   ])('names the option that is wrong: %s in %j', async (setting, options) => {

@@ -12,7 +12,9 @@ import type { OwnedShards, OwnShardsOptions } from './owned-shards.js';
 import { ensureMap } from './shard-map.js';
 import { checkCount } from './shard-of.js';
 
-const NAMES = ['count', 'start', 'stopTimeoutMs', 'address', 'onEvent'] satisfies (keyof OwnShardsOptions)[];
+const NAMES = [
+  ...(['count', 'start', 'startTimeoutMs', 'stopTimeoutMs', 'address', 'onEvent'] as const),
+] satisfies (keyof OwnShardsOptions)[];
 
 /**
  * Takes part in the ownership of shards. Each shard runs on at most one node at a time. Shards move when
@@ -38,9 +40,12 @@ const NAMES = ['count', 'start', 'stopTimeoutMs', 'address', 'onEvent'] satisfie
  */
 export async function ownShards(lease: Lease, options: OwnShardsOptions): Promise<OwnedShards> {
   checkKnown(options, NAMES);
-  const { count, start, stopTimeoutMs = 30_000, address } = options;
+  const { count, start, startTimeoutMs = 60_000, stopTimeoutMs = 30_000, address } = options;
   checkCount(count);
-  checkArguments({ start, stopTimeoutMs, address }, { start: FUNCTION, address: maybe(NAME) });
+  checkArguments(
+    { start, startTimeoutMs, stopTimeoutMs, address },
+    { start: FUNCTION, address: maybe(NAME) },
+  );
   const home = homeOf(lease);
   const { tenureTime } = Object(lease) as Lease;
   if (home === undefined || tenureTime === undefined || home.leave !== undefined) {
@@ -50,7 +55,14 @@ export async function ownShards(lease: Lease, options: OwnShardsOptions): Promis
   // Before anything is awaited: two members of one tenure would each start every shard.
   home.leave = async () => true;
   try {
-    return await takePart({ ...options, stopTimeoutMs, lease, home, signal: tenureTime.signal });
+    return await takePart({
+      ...options,
+      startTimeoutMs,
+      stopTimeoutMs,
+      lease,
+      home,
+      signal: tenureTime.signal,
+    });
   } catch (error) {
     delete home.leave;
     throw error;

@@ -7,6 +7,11 @@ export interface OwnShardsOptions {
   readonly count: number;
   /** Called for each shard that this node gets. */
   readonly start: StartShard;
+  /**
+   * How long a start may take before it counts as failed and the shard's signal aborts, in milliseconds. The
+   * shard moves once the start has settled. @default 60000
+   */
+  readonly startTimeoutMs?: number;
   /** How long a stop may take before the shard's signal aborts, in milliseconds. @default 30000 */
   readonly stopTimeoutMs?: number;
   /** Where this node is reached, `HOST:PORT`, for `shardRouter`. @default none */

@@ -134,3 +134,61 @@ describe('the plan', () => {
     }
   });
 });
+
+describe('the plan after failed starts (T9)', () => {
+  const failing = (map: ShardMap, at: number, count = 1) => ({
+    members: map.members,
+    given: new Set([at]),
+    failed: new Map([[at, count]]),
+  });
+
+  it('gives a shard to another member, also if its owner has the fewest, and to the owner again where it is alone', () => {
+    const [a, b] = members(2) as [Member, Member];
+    const alone = planned(empty(6), { members: [a] });
+    const joined = planned(alone, { members: [a, b] });
+    const map = { ...joined, shards: joined.shards.map((shard) => ({ ...shard, owner: b })) };
+    const few = { ...map, shards: map.shards.with(0, { owner: a, since: 2, next: undefined }) };
+    expect(planned(few, failing(few, 0)).shards[0]).toEqual({
+      owner: b,
+      since: 4,
+      next: undefined,
+      failed: 1,
+    });
+    expect(planned(alone, failing(alone, 0, 3)).shards[0]).toMatchObject({ owner: a, since: 3, failed: 3 });
+  });
+
+  it('gives nothing to a member at its limit while another one has room, and keeps a failing shard where none has', () => {
+    const [a, b, c] = members(3) as [Member, Member, Member];
+    const map = planned(empty(6), { members: [a, b, c] });
+    const limits = new Map([[c, 2]]);
+    const after = planned(map, { members: [a, c], limits });
+    expect(loads(after)).toEqual([4, 2]);
+    expect(after.limits).toEqual(limits);
+    const full = { ...map, limits: new Map([a, b, c].map((one) => [one, 2])) };
+    expect(planned(full, failing(full, 3)).shards[3]).toMatchObject({
+      owner: map.shards[3]?.owner,
+      since: 3,
+    });
+    // A shard that works is not left without an owner.
+    expect(loads(planned(full, { members: [a, b] }))).toEqual([3, 3]);
+  });
+
+  it('moves no shard to a member at its limit, what does not start there away from it, and the rest in fair shares', () => {
+    const [a, b, c] = members(3) as [Member, Member, Member];
+    const limits = new Map([[a, 1]]);
+    const map = planned(empty(12), { members: [a] });
+    const shards = map.shards.map((shard, at) => (at === 7 ? shard : { ...shard, failed: 1 }));
+    const change = { members: [a, b, c], limits, settled: true };
+    expect(loads(planned({ ...map, shards }, change))).toEqual([1, 6, 5]);
+    expect(planned({ ...map, shards }, change).shards[7]?.next).toBeUndefined();
+    // A wish from before the limit is dropped.
+    const wish = {
+      ...map,
+      members: [a, b],
+      shards: map.shards.map((shard) => ({ ...shard, owner: b, next: a })),
+    };
+    expect(loads(planned(wish, { members: [a, b], limits }))).toEqual([1, 11]);
+    expect(plan({ ...map, limits }, { members: [a], limits })).toBeUndefined();
+    expect(planned({ ...map, limits }, { members: [a], limits: new Map() }).limits).toBeUndefined();
+  });
+});

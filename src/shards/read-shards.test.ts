@@ -44,6 +44,8 @@ describe('a console of a cluster with shards', () => {
       problem: null,
       members: [{ id, version, address: 'task-0:80' }],
       shards: Array(4).fill([0, 2, -1]),
+      failed: [],
+      limits: [],
     });
     await fleet.clock.advance(5_000);
     expect(shards()).toBe(before);

@@ -56,19 +56,23 @@ export async function shardsReport(
   return {
     ...{ epoch: map.epoch, problem, members: map.members },
     shards: map.shards.map(({ owner, since, next }) => [at(owner), since, at(next)]),
+    failed: [...map.shards.entries()].flatMap(([shard, { failed }]) => (failed ? [[shard, failed]] : [])),
+    limits: [...(map.limits ?? [])].map(([member, limit]) => [at(member), limit]),
   };
 }
 
-/** How many shards have an owner, are to move to another one, and have no owner. */
+/** How many shards have an owner, are to move to another one, have no owner, and have failed to start. */
 export function shardCounts({ shards }: Pick<ShardMap, 'shards'>) {
   const owned = shards.filter(({ owner }) => owner !== undefined).length;
   const moving = shards.filter(({ next }) => next !== undefined).length;
-  return { owned, moving, orphaned: shards.length - owned };
+  const failing = shards.filter(({ failed }) => failed).length;
+  return { owned, moving, orphaned: shards.length - owned, failing };
 }
 
 /** The shards in one line, with what is wrong with their map. */
 export function shardsText({ map, problem }: ShardsReading): string {
-  const { owned, moving, orphaned } = shardCounts(map);
+  const { owned, moving, orphaned, failing } = shardCounts(map);
+  const counts = `owned ${owned}, moving ${moving}, orphaned ${orphaned}${failing > 0 ? `, failing ${failing}` : ''}`;
   const advice = problem === undefined ? '' : `; ${SHARDS_KEY} ${problem}: nodelease init --repair mends it`;
-  return `shards: owned ${owned}, moving ${moving}, orphaned ${orphaned}${advice}`;
+  return `shards: ${counts}${advice}`;
 }

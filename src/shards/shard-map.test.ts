@@ -30,6 +30,16 @@ describe('the map of shards', () => {
     expect(encodeMap(map)).toBe(BODY);
   });
 
+  it('has the failed starts of shards, and the limits of members, where there are some', () => {
+    const failing = BODY.replace(/}$/, ',"failed":{"2":9},"limit":{"1":0}}');
+    const map = decodeMap(failing);
+    expect(map.shards.map(({ failed }) => failed)).toEqual([undefined, undefined, 9, undefined]);
+    expect([...(map.limits ?? [])]).toEqual([[map.members[1], 0]]);
+    expect(encodeMap(map)).toBe(failing);
+    const many = failing.replace('{"2":9}', '[1,2,9,0]');
+    expect(encodeMap(decodeMap(many))).toBe(many);
+  });
+
   it('has a list of what is to move if that is more than a third of the shards', () => {
     const many = BODY.replace('{"1":1}', '[-1,1,0,-1]');
     const map = decodeMap(many);
@@ -58,6 +68,10 @@ describe('the map of shards', () => {
     ['a next that is no member', BODY.replace('{"1":1}', '{"1":2}')],
     ['a next of a shard that does not exist', BODY.replace('{"1":1}', '{"4":1}')],
     ['a next of what is no shard', BODY.replace('{"1":1}', '{"x":1}')],
+    ['more failed starts than are counted', BODY.replace(/}$/, ',"failed":{"1":10}}')],
+    ['failed starts of a shard that does not exist', BODY.replace(/}$/, ',"failed":{"4":1}}')],
+    ['a limit of what is no member', BODY.replace(/}$/, ',"limit":{"2":1}}')],
+    ['a limit above its count', BODY.replace(/}$/, ',"limit":{"1":5}}')],
   ])('is unreadable with %s', (_, body) => {
     expect(() => decodeMap(body)).toThrow(expect.objectContaining({ code: 'LEASE_UNREADABLE' }));
   });
@@ -76,20 +90,26 @@ describe('the map of shards', () => {
   it.each([
     ['', 0],
     [', after a repair as well', 2 ** 32],
-  ])('stays below 64 KB with 4,096 shards on 100 members, also while nearly all move%s', (_, series) => {
-    const shards = Array.from({ length: 4_096 }, () => ({ owner: undefined, since: 0, next: undefined }));
-    const members = Array.from({ length: 100 }, (_, id) => ({
-      id: 65_000 + id,
-      version: 1_234,
-      address: '10.200.100.100:8080',
-    }));
-    const map = plan({ epoch: series + 1_000_000, members: [], shards }, { members }) as ShardMap;
-    expect(encodeMap(map).length).toBeLessThan(64_000);
-    const alone = plan({ ...map, members: [] }, { members: members.slice(0, 1) }) as ShardMap;
-    const moving = plan(alone, { members, settled: true }) as ShardMap;
-    expect(moving.shards.filter(({ next }) => next)).toHaveLength(4_055);
-    expect(encodeMap(moving).length).toBeLessThan(64_000);
-  });
+  ])(
+    'stays below 64 KB with 4,096 shards on 100 members, also while nearly all move or fail%s',
+    (_, series) => {
+      const shards = Array.from({ length: 4_096 }, () => ({ owner: undefined, since: 0, next: undefined }));
+      const members = Array.from({ length: 100 }, (_, id) => ({
+        id: 65_000 + id,
+        version: 1_234,
+        address: '10.200.100.100:8080',
+      }));
+      const map = plan({ epoch: series + 1_000_000, members: [], shards }, { members }) as ShardMap;
+      expect(encodeMap(map).length).toBeLessThan(64_000);
+      const alone = plan({ ...map, members: [] }, { members: members.slice(0, 1) }) as ShardMap;
+      const moving = plan(alone, { members, settled: true }) as ShardMap;
+      expect(moving.shards.filter(({ next }) => next)).toHaveLength(4_055);
+      expect(encodeMap(moving).length).toBeLessThan(64_000);
+      const failed = { shards: map.shards.map((shard) => ({ ...shard, failed: 9 })) };
+      const limits = new Map(map.members.map((member) => [member, 4_096]));
+      expect(encodeMap({ ...map, ...failed, limits }).length).toBeLessThan(64_000);
+    },
+  );
 });
 
 describe('the beginning of a map (T10)', () => {

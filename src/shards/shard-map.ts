@@ -20,6 +20,9 @@ export interface Member {
   readonly address?: string | undefined;
 }
 
+/** The most failed starts of a shard in a row that are counted. The pauses between them grow no more by then. */
+export const MAX_FAILED = 9;
+
 /** What the map says of one shard (T3). Owner and next are members of the map. */
 export interface Shard {
   /** The tenure that may run it; undefined for none. */
@@ -28,6 +31,8 @@ export interface Shard {
   readonly since: number;
   /** The tenure to hand it on to: a wish. */
   readonly next: Member | undefined;
+  /** How many starts in a row have failed, up to {@link MAX_FAILED} (T9). @default 0 */
+  readonly failed?: number | undefined;
 }
 
 /**
@@ -41,6 +46,9 @@ export interface Shard {
  * A member is its node id, its version, and its address if it has one. `owner` has an index of `members` for
  * each shard, or -1. `since` has its token, less the epochs of earlier series (T10), or 0. `next` has an index
  * for the shards that are to move. If these are more than a third, it is a list like `owner`, which is shorter.
+ *
+ * After failed starts there are `"failed":{"2":1}`, how many in a row by shard, written like `next`; and
+ * `"limit":{"0":2}`, by index of `members` the most shards that the member takes (T9).
  */
 export interface ShardMap {
   readonly epoch: number;
@@ -48,13 +56,16 @@ export interface ShardMap {
   readonly frozen?: boolean;
   readonly members: readonly Member[];
   readonly shards: readonly Shard[];
+  /** The most shards that a member takes. Members without a limit are left out (T9). @default none */
+  readonly limits?: Limits | undefined;
 }
 
+export type Limits = ReadonlyMap<Member, number>;
+
 /** The body of the map. */
-export function encodeMap({ epoch, frozen, members, shards }: ShardMap): string {
+export function encodeMap({ epoch, frozen, members, shards, limits }: ShardMap): string {
   const index = new Map<Member | undefined, number>(members.map((member, at) => [member, at]));
-  const next = shards.map(({ next }) => (next && index.get(next)) ?? -1);
-  const moves = [...next.entries()].filter(([, to]) => to >= 0);
+  const failed = shards.map((shard) => shard.failed ?? 0);
   return JSON.stringify({
     epoch,
     ...(frozen && { frozen }),
@@ -62,8 +73,21 @@ export function encodeMap({ epoch, frozen, members, shards }: ShardMap): string 
     members: members.map(({ id, version, address }) => [id, version, ...(address ? [address] : [])]),
     owner: shards.map(({ owner }) => index.get(owner) ?? -1),
     since: shards.map(({ since }) => since && since - earlierEpochs(epoch)),
-    next: moves.length > shards.length / 3 ? next : Object.fromEntries(moves),
+    next: shortest(
+      shards.map(({ next }) => (next && index.get(next)) ?? -1),
+      -1,
+    ),
+    ...(failed.some((count) => count > 0) && { failed: shortest(failed, 0) }),
+    ...(limits?.size && {
+      limit: Object.fromEntries([...limits].map(([of, most]) => [index.get(of), most])),
+    }),
   });
+}
+
+/** What differs from `usual`, by index; the whole list where that is shorter. */
+function shortest(list: readonly number[], usual: number) {
+  const unusual = [...list.entries()].filter(([, value]) => value !== usual);
+  return unusual.length > list.length / 3 ? list : Object.fromEntries(unusual);
 }
 
 /** @throws {LeaseUnreadableError} when the object is no map, or contradicts itself */
@@ -86,8 +110,9 @@ function decoded(body: string): ShardMap {
   const frozen = fields.frozen === true;
   if (frozen && members.length > 0) unusable('frozen');
   const [owner, since] = [readList(fields, 'owner', count), readList(fields, 'since', count)];
-  const next = Object(fields.next) as Fields;
-  if (Object.keys(next).some((shard) => !(Number(shard) < count))) unusable('next');
+  const next = readSome(fields, 'next', count);
+  const failed = readSome(fields, 'failed', count);
+  const limit = readSome(fields, 'limit', members.length);
   const memberOf = (list: Fields, shard: number) =>
     members[readInteger(list, String(shard), -1, members.length - 1)];
   const tokenOf = (since: number) => since && earlierEpochs(epoch) + since;
@@ -95,8 +120,14 @@ function decoded(body: string): ShardMap {
     owner: memberOf(owner, shard),
     since: tokenOf(readInteger(since, String(shard), 0, epoch - earlierEpochs(epoch))),
     next: shard in next ? memberOf(next, shard) : undefined,
+    ...(shard in failed && { failed: readInteger(failed, String(shard), 0, MAX_FAILED) || undefined }),
   }));
-  return { epoch, ...(frozen && { frozen }), members, shards };
+  const limits = new Map(
+    members.flatMap((member, at) =>
+      at in limit ? [[member, readInteger(limit, String(at), 0, count)]] : [],
+    ),
+  );
+  return { epoch, ...(frozen && { frozen }), members, shards, ...(limits.size > 0 && { limits }) };
 }
 
 /**
@@ -141,6 +172,12 @@ function readList(fields: Fields, name: string, length?: number): Fields {
   const value = fields[name];
   if (!Array.isArray(value) || (length ?? value.length) !== value.length) return unusable(name);
   return value as unknown as Fields;
+}
+
+/** An array, or an object by index: of some of `length` things. */
+function readSome(fields: Fields, name: string, length: number): Fields {
+  const some = Object(fields[name]) as Fields;
+  return Object.keys(some).some((index) => !(Number(index) < length)) ? unusable(name) : some;
 }
 
 function unusable(name: string): never {

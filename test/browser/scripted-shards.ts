@@ -16,5 +16,7 @@ export function scriptedShards(count: number, nodes: number): ShardsReport {
       if (none(shard)) return [-1, shard % 40, -1] as const;
       return [owner(shard), 1 + (shard % 40), shard % 50 === 7 ? (owner(shard) + 1) % nodes : -1] as const;
     }),
+    failed: [],
+    limits: [],
   };
 }

@@ -23,8 +23,8 @@ export const SHARD_PLANTS: readonly Plant[] = [
   }),
   plant('token-kept', 'a shard keeps its token when it gets another owner (T3)', {
     file: 'src/shards/plan.js',
-    from: 'shards[at] = { owner: load.member, since: epoch, next: undefined };',
-    to: 'shards[at] = { owner: load.member, since: map.shards[at].since || epoch, next: undefined };',
+    from: 'shards[at] = { ...shard, owner: load.member, since: epoch, next: undefined };',
+    to: 'shards[at] = { ...shard, owner: load.member, since: map.shards[at].since || epoch, next: undefined };',
   }),
   plant('owner-by-id', 'a tenure starts what an earlier one of its node id owns (T4)', {
     file: member,
@@ -46,15 +46,17 @@ export const SHARD_PLANTS: readonly Plant[] = [
     },
     {
       file: holdings,
-      from: 'if (this.#givenUp.get(shard) === since)',
-      to: 'if (this.#all.has(shard) || this.#givenUp.get(shard) === since)',
+      from: 'if (this.#givenUp.get(shard) !== since)',
+      to: 'if (!this.#all.has(shard) && this.#givenUp.get(shard) !== since)',
     },
   ),
   plant('handed-on-once', 'a hand-on that came to nothing is not sent again (T5, liveness)', {
     file: member,
-    from: 'const given = this.#holdings.given(map, known);',
-    to: `const given = new Set([...this.#holdings.given(map, known)].filter((shard) => (this.sent ??= new Map()).get(shard) !== map.shards[shard].since));
-        for (const shard of given)
+    from: 'const due = this.#due(map);',
+    to: `const due = this.#due(map);
+        this.sent ??= new Map();
+        due.given = new Set([...due.given].filter((shard) => this.sent.get(shard) !== map.shards[shard].since));
+        for (const shard of due.given)
             this.sent.set(shard, map.shards[shard].since);`,
   }),
   plant('doubt-is-proof', 'a shard is taken from a tenure whose lease has not expired (T6)', {
@@ -101,6 +103,17 @@ export const SHARD_PLANTS: readonly Plant[] = [
     file: member,
     from: '(!map.frozen || this.#holdings.areIdle)',
     to: 'true',
+  }),
+  plant(
+    'black-hole',
+    'a node that cannot start shards gets them again, since it has the fewest (T9, liveness)',
+    { file: 'src/shards/plan.js', from: 'if (load === giver)', to: 'if (false)' },
+    { file: 'src/shards/start-limit.js', from: 'this.#limit = running;', to: '' },
+  ),
+  plant('hang-given-up', 'a start that hangs is given up although its work may begin (T5, T9)', {
+    file: 'src/shards/holding.js',
+    from: '.then(() => this.#begun)',
+    to: '.then(() => this.#abort.signal.aborted ? undefined : this.#begun)',
   }),
   plant('no-look', 'no member looks whether others have gone (T9, liveness)', {
     file: member,

@@ -81,7 +81,8 @@ export async function simulate(seed: number, options: SimulationOptions = {}): P
   }
   const only: ReadonlySet<string> | undefined = options.only;
   if (ownsShards && only?.has(MAP_DAMAGED) !== false) planMapDamage(world);
-  const endAt = conditions.endAt + (ownsShards ? shardsBoundMs(conditions) : 0);
+  const shardsMs = shardsBoundMs(conditions) + invariants.shards.faults.boundMs;
+  const endAt = conditions.endAt + (ownsShards ? shardsMs : 0);
   await scheduler.run(endAt, (actor) => {
     if (actor instanceof SimulatedProcess) invariants.afterStep(actor);
     return invariants.violation === undefined;

@@ -112,8 +112,10 @@ export async function examine(
       findings.push(...clusterFindings(facts.status, store.url));
       const { cluster } = facts.status ?? {};
       const shards = cluster && (await whenNotBusy(() => readShards(session, cluster, { signal })));
-      if (shards)
-        findings.push(finding('shards', shards.problem ? 'fault' : 'ok', shardsText(shards), 'shards'));
+      if (shards) {
+        const level = shards.map.shards.some(({ failed }) => failed) ? 'warning' : 'ok';
+        findings.push(finding('shards', shards.problem ? 'fault' : level, shardsText(shards), 'shards'));
+      }
       const reason = facts.status?.cluster.proofFailed;
       if (reason !== undefined) {
         const accepted = options.accept === true && facts.probe.ok && (await acceptStore(session));

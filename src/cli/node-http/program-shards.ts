@@ -12,6 +12,8 @@ export type ProgramNews =
   | { readonly type: 'asked' }
   /** The work on a shard has ended. */
   | { readonly type: 'stopped'; readonly shard: number; readonly token: number }
+  /** The work on a shard could not be begun, or has failed, and has ended. */
+  | { readonly type: 'failed'; readonly shard: number; readonly token: number }
   /** All work has ended, and none begins before a program follows or asks again. */
   | { readonly type: 'ended' };
 
@@ -20,6 +22,10 @@ interface Work extends HeldShard {
   deadline: number | null;
   moves: boolean;
   readonly signal: AbortSignal;
+  /** Hands the shard on, since its work has failed. */
+  readonly fail: (error: unknown) => void;
+  /** The program has said that the work has failed, and has ended. */
+  hasFailed?: boolean;
   /** The work has ended; undefined while the shard is to run. */
   end?: () => void;
   /** It is not known whether the work has ended, and never will be (T5). */
@@ -73,8 +79,8 @@ export class ProgramShards {
     if (!isWorking) this.#endMoving();
   }
 
-  readonly start: StartShard = (shard, { token, signal }): StopShard => {
-    const work: Work = { shard, token, deadline: null, moves: false, signal };
+  readonly start: StartShard = (shard, { token, signal, fail }): StopShard => {
+    const work: Work = { shard, token, deadline: null, moves: false, signal, fail };
     this.#held.set(shard, work);
     this.#change(work);
     // The lease is lost, or the map is damaged: a stop that is under way is to end at once, too.
@@ -92,12 +98,20 @@ export class ProgramShards {
       this.#endMoving();
       return;
     }
-    if (news.type === 'stopped') {
+    if (news.type === 'stopped' || news.type === 'failed') {
       const work = this.#held.get(news.shard);
-      if (work?.token === news.token) work.end?.();
+      if (work?.token === news.token) this.#answered(work, news.type === 'failed');
     } else if (news.type === 'asked' || news.change > 0) this.#haveEnded = false;
     if (news.type === 'followers') this.#followersAre(this.#followers + news.change);
     this.#heardAt = this.clock.monotonic();
+  }
+
+  #answered(work: Work, hasFailed: boolean): void {
+    if (hasFailed) {
+      work.hasFailed = true;
+      work.fail(new Error('the program says that its work on the shard has failed'));
+    }
+    work.end?.();
   }
 
   /** No program is connected any more: all of them have to come again. */
@@ -154,7 +168,7 @@ export class ProgramShards {
       work.giveUp = reject;
       work.moves = true;
       if (isUrgent(work)) work.deadline = this.clock.now();
-      if (!this.#isWorking || this.#haveEnded) work.end();
+      if (!this.#isWorking || this.#haveEnded || work.hasFailed) work.end();
       this.#change(work);
     });
   }

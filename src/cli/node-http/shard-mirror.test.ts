@@ -95,6 +95,9 @@ async function node({ hasToken = false, stopTimeoutMs = 30_000, count = COUNT } 
       const query = token === undefined ? '' : `?token=${token}`;
       return (await app.request(`/shards/${shard}/stopped${query}`, { method: 'POST' })).status;
     },
+    /** A program that says that its work on a shard has failed. */
+    failed: async (shard: number, token: number | string) =>
+      (await app.request(`/shards/${shard}/failed?token=${token}`, { method: 'POST' })).status,
     /** A program that follows the events: what it has been sent, and how it goes away. */
     follow: async () => {
       const response = await app.request('/shards/events');
@@ -174,6 +177,39 @@ describe('the shards of a node', () => {
     expect(other.news().map(({ data: { deadline: _, ...held } }) => held)).toEqual(owned);
     expect((await first.shards()).epoch).toBe(epoch);
     expect(warnings(first)).toEqual([]);
+  });
+
+  it('whose program says that its work has failed start elsewhere, and that node gets no more for now', async () => {
+    const first = await node();
+    await clock.advance(5_000);
+    const second = await node();
+    await clock.advance(6_000);
+    const [failing] = (await first.shards()).owned;
+    expect(await first.failed(0, 'x')).toBe(400);
+    expect(await first.failed(0, 17)).toBe(404);
+    expect(await first.failed(failing?.shard ?? -1, failing?.token ?? -1)).toBe(204);
+    await clock.advance(6_000);
+    expect(await counts(first)).toEqual([COUNT - 1, 0]);
+    expect((await second.shards()).owned).toEqual([{ shard: failing?.shard, token: expect.any(Number) }]);
+    expect(warnings(first)).toEqual([['warn', 'the program says that its work on the shard has failed']]);
+  });
+
+  it('whose program fails at once each time begin again ever less often', async () => {
+    const first = await node();
+    const program = await first.follow();
+    await clock.advance(4_000);
+    let answered = 0;
+    for (let second = 0; second < 120; second += 1) {
+      for (const { data } of program.of('start').slice(answered)) {
+        answered += 1;
+        if (data.shard === 3) expect(await first.failed(3, data.token)).toBe(204);
+      }
+      await clock.advance(1_000);
+    }
+    const starts = program.of('start').filter(({ data }) => data.shard === 3);
+    expect(starts.length).toBeGreaterThan(3);
+    expect(starts.length).toBeLessThan(8);
+    expect(await counts(first)).toEqual([COUNT - 1, 0]);
   });
 
   it('stay as they are where no program follows, and move when the work ends, or when one follows', async () => {

@@ -1,7 +1,7 @@
 import type { MessagePort } from 'node:worker_threads';
 import { anySignal, onAbort } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
-import { ConfigError } from '../../base/errors.js';
+import { ConfigError, explain } from '../../base/errors.js';
 import type { Announcement } from '../../discovery/announcement.js';
 import type { HeldShard, LeaseEnd, ServedShards, ShardsChange, ShardsState } from '../../http/shards-api.js';
 import type { Lease } from '../../lease/model/lease.js';
@@ -127,6 +127,7 @@ export class ShardPublisher extends Publisher<ShardsNews> {
     if (event.type === 'epoch') this.#programs.touch();
     if (event.type === 'damaged' || event.type === 'store-failed') leaseLog(log)(event);
     else if (event.type !== 'failed') log.debug(event, `shards: ${event.type}`);
+    else if (event.step === 'start') log.warn({ shard: event.shard }, explain(event.error));
     // Without a deadline no program was asked.
     else if (!this.#isLeaving && this.#programs.get(event.shard)?.deadline) {
       this.#late.add(event.shard);
@@ -189,6 +190,10 @@ export class ShardMirror extends Mirror<ShardsNews> implements ServedShards {
 
   stopped(shard: number, token: number): void {
     this.#say({ type: 'stopped', shard, token });
+  }
+
+  failed(shard: number, token: number): void {
+    this.#say({ type: 'failed', shard, token });
   }
 
   ended(): void {

@@ -34,7 +34,7 @@ describe('nodelease status of a cluster with shards', () => {
     await untilAllRun();
     const status = (json: boolean) => inVirtualTime(clock, showStatus(session(), { json }, io));
     await status(true);
-    const numbers = { count: 3, epoch: 2, owned: 3, moving: 0, orphaned: 0, problem: null };
+    const numbers = { count: 3, epoch: 2, owned: 3, moving: 0, orphaned: 0, failing: 0, problem: null };
     expect(JSON.parse(io.answer()).shards).toEqual(numbers);
     bucket.remove(SHARDS_KEY);
     await status(false);
@@ -56,11 +56,12 @@ describe('nodelease shards', () => {
     const [one, two, three] = shards.map((shard) => ({ ...shard, owner }));
     const changed = [
       { ...one, since: 2 },
-      { ...two, owner: undefined, since: 3 },
+      { ...two, owner: undefined, since: 3, failed: 2 },
       { ...three, since: 2, next: other },
     ];
     bucket.remove(SHARDS_KEY);
-    const body = { epoch: epoch + 1, members: [...members, other], shards: changed as typeof shards };
+    const limits = new Map([[other, 0]]);
+    const body = { epoch: epoch + 1, members: [...members, other], shards: changed as typeof shards, limits };
     bucket.create(SHARDS_KEY, encodeMap(body), {});
     expect(await show(JSON_ONCE)).toBe(0);
     const tenure = { nodeId: owner?.id, version: 1 };
@@ -68,10 +69,11 @@ describe('nodelease shards', () => {
       count: 3,
       epoch: 3,
       shards: [
-        { shard: 0, owner: tenure, token: 2, next: null },
-        { shard: 1, owner: null, token: 3, next: null },
-        { shard: 2, owner: tenure, token: 2, next: { nodeId: 5, version: 2 } },
+        { shard: 0, owner: tenure, token: 2, next: null, failed: 0 },
+        { shard: 1, owner: null, token: 3, next: null, failed: 2 },
+        { shard: 2, owner: tenure, token: 2, next: { nodeId: 5, version: 2 }, failed: 0 },
       ],
+      limits: [{ nodeId: 5, version: 2, limit: 0 }],
     });
   });
 
@@ -93,6 +95,22 @@ describe('nodelease shards', () => {
     );
   });
 
+  it('shows which shards do not start, where, and which node takes no more for now', async () => {
+    const { task, clock, shown } = scene({ count: 2 });
+    const { lease } = await task({
+      start: (shard) => {
+        if (shard === 1) throw new Error('no such partition');
+        return undefined;
+      },
+    });
+    await clock.advance(4_000);
+    const lines = await shown();
+    expect(row(lines, /^epoch/)).toMatch(/; shards: owned 2, moving 0, orphaned 0, failing 1$/);
+    const start = new RegExp(`^ *1 .* node ${lease.id} to start it: [2-4] starts in a row have failed$`);
+    expect(lines.filter((line) => start.test(line))).toHaveLength(1);
+    expect(row(lines, /task-0/)).toMatch(/ 2 +held, takes at most 1 since starts have failed$/);
+  });
+
   it('says that shards of a crashed node wait for the proof that it is over', async () => {
     const { task, clock, shown, untilAllRun } = scene({ count: 2 });
     const only = await task();
@@ -111,7 +129,7 @@ describe('nodelease shards', () => {
     expect(await show()).toBe(0);
     expect(io.answer()).toContain('The cluster at memory: has no shards.\n');
     expect(await show(JSON_ONCE)).toBe(0);
-    expect(io.answer()).toContain('{"count":0,"epoch":0,"shards":[]}\n');
+    expect(io.answer()).toContain('{"count":0,"epoch":0,"shards":[],"limits":[]}\n');
   });
 
   it('shows all shards without an owner until a task has made the map, and fails where it was made and is gone', async () => {

@@ -4,7 +4,7 @@ import { inspectNode } from '../../lease/operate/inspect.js';
 import { readCluster } from '../../lease/session/cluster-store.js';
 import type { StoreSession } from '../../lease/session/store-session.js';
 import { readShards, shardsText } from '../../shards/read-shards.js';
-import type { Member } from '../../shards/shard-map.js';
+import { MAX_FAILED, type Member } from '../../shards/shard-map.js';
 import { tableLines } from '../kit/answer.js';
 import { type Call, onStore } from '../kit/call.js';
 import type { Io } from '../terminal/io.js';
@@ -39,7 +39,11 @@ async function reading(session: StoreSession): Promise<Reading> {
   const found = cluster && (await readShards(session, cluster.config));
   if (cluster === undefined || found === undefined) {
     const line = cluster ? `The cluster at ${url} has no shards.` : `There is no cluster at ${url}.`;
-    return { none: !cluster, report: () => ({ count: 0, epoch: 0, shards: [] }), lines: () => [line] };
+    return {
+      none: !cluster,
+      report: () => ({ count: 0, epoch: 0, shards: [], limits: [] }),
+      lines: () => [line],
+    };
   }
   const { map, object, problem } = found;
   if (problem !== undefined && !map.frozen) throw new StoreUnusableError(`${url}: ${shardsText(found)}`);
@@ -48,23 +52,27 @@ async function reading(session: StoreSession): Promise<Reading> {
     const isReplaced = state === 'held' && version > member.version;
     return { member, taskId, state: isReplaced ? 'replaced' : state };
   });
-  const shards = map.shards.map(({ owner, since: token, next }, shard) => ({
-    ...{ shard, owner: tenureOf(owner), token, next: tenureOf(next) },
+  const shards = map.shards.map(({ owner, since: token, next, failed = 0 }, shard) => ({
+    ...{ shard, owner: tenureOf(owner), token, next: tenureOf(next), failed },
   }));
+  const limits = [...(map.limits ?? [])].map(([member, limit]) => ({ ...tenureOf(member), limit }));
   return {
-    report: () => ({ count: shards.length, epoch: map.epoch, shards }),
+    report: () => ({ count: shards.length, epoch: map.epoch, shards, limits }),
     lines: (screen, maxLines) => {
       const states = new Map(nodes.map(({ member, state }) => [member, state]));
-      const rows = map.shards.map(({ owner, since, next }, at) => {
+      const rows = map.shards.map(({ owner, since, next, failed }, at) => {
         const state = owner && states.get(owner);
         const proof = `the proof that node ${owner?.id} is over: its lease is ${state}`;
-        const move = next ? `node ${owner?.id} to stop it` : '';
+        const start = failed ? `node ${owner?.id} to start it: ${failedText(failed)}` : '';
+        const move = next ? `node ${owner?.id} to stop it` : start;
         const wait = owner === undefined ? 'a node that takes it' : state === 'held' ? move : proof;
         return [`${at}`, nameOf(owner), `${since}`, nameOf(next), wait];
       });
       const ofNodes = nodes.map(({ member: { id, version, address = '' }, taskId, state }, at) => {
         const count = map.shards.filter(({ owner }) => owner === map.members[at]).length;
-        return [`${id}`, `${version}`, taskId, address, `${count}`, state];
+        const limit = map.limits?.get(map.members[at] as Member);
+        const takes = limit === undefined ? '' : `, takes at most ${limit} since starts have failed`;
+        return [`${id}`, `${version}`, taskId, address, `${count}`, `${state}${takes}`];
       });
       const age = object ? `, written ${formatDuration(object.age.min)} ago` : '';
       const head = tableLines([[NODES, ofNodes]], [`epoch ${map.epoch}${age}; ${shardsText(found)}`], screen);
@@ -75,5 +83,7 @@ async function reading(session: StoreSession): Promise<Reading> {
   };
 }
 
+const failedText = (failed: number) =>
+  `${failed === MAX_FAILED ? `${failed} or more` : failed} ${failed === 1 ? 'start has' : 'starts in a row have'} failed`;
 const tenureOf = (member?: Member) => (member ? { nodeId: member.id, version: member.version } : null);
 const nameOf = (member?: Member) => (member ? `${member.id} (version ${member.version})` : '');

@@ -6,8 +6,8 @@ export interface Owner {
   readonly shards: readonly number[];
 }
 
-/** All members, those with the most shards first; the shards that are to move; those without an owner. */
-export function partsOf({ members, shards }: WireShards) {
+/** All members, those with the most shards first; the shards that are to move, without an owner, and that fail. */
+export function partsOf({ members, shards, failed }: WireShards) {
   const owned = members.map((): number[] => []);
   const moving: number[] = [];
   const orphaned: number[] = [];
@@ -18,14 +18,14 @@ export function partsOf({ members, shards }: WireShards) {
   const owners = members
     .map((member, at): Owner => ({ member, shards: owned[at] ?? [] }))
     .sort((a, b) => b.shards.length - a.shards.length || a.member.id - b.member.id);
-  return { owners, moving, orphaned };
+  return { owners, moving, orphaned, failing: failed.map(([shard]) => shard) };
 }
 
 const nameOf = ({ id, version }: WireMember) => `node ${id} (version ${version})`;
 
 /** A shard in one line: its owner, its token, the owner to be, and what is waited for. */
 export function shardText(
-  { members, shards }: WireShards,
+  { members, shards, failed }: WireShards,
   shard: number,
   leaseOf: (member: WireMember) => string,
 ): string {
@@ -33,7 +33,9 @@ export function shardText(
   const [from, to] = [members[owner], members[next]];
   if (!from) return `shard ${shard}: no owner, token ${token}, waits for a node that takes it`;
   const lease = leaseOf(from);
-  const move = to ? `, waits for node ${from.id} to stop it` : '';
+  const starts = failed.find(([of]) => of === shard)?.[1];
+  const start = starts ? `, waits for node ${from.id} to start it, failed starts in a row: ${starts}` : '';
+  const move = to ? `, waits for node ${from.id} to stop it` : start;
   const proof = `, waits for the proof that node ${from.id} is over: its lease is ${lease}`;
   const then = to ? `, next ${nameOf(to)}` : '';
   return `shard ${shard}: ${nameOf(from)}, token ${token}${then}${lease === 'held' ? move : proof}`;

@@ -21,7 +21,7 @@ interface ShardsProps {
 export function ShardsPanel({ map, isNarrow, leaseOf }: ShardsProps) {
   const { members, shards, epoch, problem } = map;
   const [cursor, setCursor] = useState(-1);
-  const { owners, moving, orphaned } = useMemo(() => partsOf(map), [map]);
+  const { owners, moving, orphaned, failing } = useMemo(() => partsOf(map), [map]);
   const columns = Math.ceil(Math.sqrt(shards.length * (isNarrow ? 1 : 4)));
   const size = `0 0 ${columns * 10} ${Math.ceil(shards.length / columns) * 10}`;
   const current = owners.find(({ shards: own }) => own.includes(cursor));
@@ -31,7 +31,7 @@ export function ShardsPanel({ map, isNarrow, leaseOf }: ShardsProps) {
   const drawCells = () => [
     owners.map(({ member, shards: own }) => path('owned', own, CELL, color(member))),
     path('moving', moving, CORNER),
-    path('orphaned', orphaned, CROSS),
+    path('orphaned', [...orphaned, ...failing], CROSS),
     shards.length <= MAX_NAMED &&
       shards.map(([owner], shard) => {
         const [x, y] = [(shard % columns) * 10 + 4.5, Math.floor(shard / columns) * 10 + 5.5];
@@ -63,7 +63,10 @@ export function ShardsPanel({ map, isNarrow, leaseOf }: ShardsProps) {
       const width = `${(own.length / (owners[0]?.shards.length || 1)) * 100}%`;
       const bar = h('i', { class: 'share', style: { width } });
       const name = h('b', null, `node ${member.id}`);
-      return h('li', null, h('button', attributes, name, bar, own.length, lease !== 'held' && bad(lease)));
+      const limit = map.limits.find(([of]) => members[of] === member)?.[1];
+      const takes = limit !== undefined && bad(`starts failed: takes ${limit} at most`);
+      const state = lease !== 'held' && bad(lease);
+      return h('li', null, h('button', attributes, name, bar, own.length, state, takes));
     });
   const label = 'Shards. Arrow keys lead from shard to shard.';
   const text = cursor < 0 ? 'Point at a shard, or press arrow keys.' : shardText(map, cursor, leaseOf);
@@ -72,6 +75,7 @@ export function ShardsPanel({ map, isNarrow, leaseOf }: ShardsProps) {
     'Shards',
     [
       moving.length > 0 && chip('moving', `${moving.length} moving`),
+      failing.length > 0 && chip('orphaned', `${failing.length} not started`),
       orphaned.length > 0 && chip('orphaned', `${orphaned.length} without an owner`),
       note(`${shards.length} shards · epoch ${epoch}`),
     ],

@@ -332,6 +332,8 @@ describe('/api/events', () => {
       problem: null,
       members: [{ id: 0, version: 1 }],
       shards: [[0, 2, -1]] as const,
+      failed: [],
+      limits: [],
     };
     view.now = { ...view.now, shards };
     const client = new Client(await get('events'));

@@ -31,6 +31,10 @@ export interface ShardFigures {
   readonly moving: number;
   /** How many have no owner, of all. */
   readonly orphaned: number;
+  /** How many of the node's shards do not run, or have not for long, since their last start has failed. */
+  readonly failing: number;
+  /** How many starts have failed on this node. */
+  readonly failedStarts: number;
   /** How long ago the map was changed, in milliseconds. */
   readonly epochAgeMs: number;
 }

@@ -77,6 +77,8 @@ const FOUND_BY: Readonly<Record<string, readonly string[]>> = {
   'start-without-lease': ['shards'],
   'released-running': ['shards'],
   'shows-early': ['shards'],
+  'black-hole': ['liveness'],
+  'hang-given-up': ['shards'],
   'no-look': ['liveness'],
   'hands-on-at-signal': ['shards'],
   // In the recipes.

@@ -2,6 +2,7 @@ import type { Lease } from '../../../src/lease/model/lease.js';
 import { decodeMap, SHARDS_KEY } from '../../../src/shards/shard-map.js';
 import { MAP_DAMAGED } from '../world/conditions.js';
 import type { SimulatedProcess } from '../world/simulated-process.js';
+import { StartFaults } from '../world/start-faults.js';
 import type { World } from '../world/world.js';
 
 /** How many epochs a series of them has. */
@@ -12,6 +13,8 @@ const seriesOf = (epoch: number) => Math.floor(epoch / SERIES_EPOCHS);
 /** A task that takes part in the ownership of shards. */
 export interface ShardTask {
   readonly name: string;
+  /** The number of its machine. */
+  readonly host: number;
   readonly process: SimulatedProcess;
   readonly lease: Lease;
 }
@@ -31,12 +34,17 @@ export class ShardObserver {
   readonly #runs = new Map<number, ShardRun[]>();
   readonly #tokens = new Map<number, number>();
   readonly #tasks = new Set<ShardTask>();
+  /** By shard: when work on it has ended last. */
+  readonly #ranAt = new Map<number, number>();
+  readonly faults: StartFaults;
   #epoch = 0;
 
   constructor(
     private readonly world: World,
     private readonly fail: (invariant: 'shards' | 'liveness', text: string) => void,
-  ) {}
+  ) {
+    this.faults = new StartFaults(world.conditions, this.count);
+  }
 
   /** How many shards the cluster of this world has. */
   get count(): number {
@@ -64,7 +72,13 @@ export class ShardObserver {
     return run;
   }
 
-  /** Its work has ended. */
+  /** Its work has ended, after it ran. */
+  stopped(run: ShardRun): void {
+    this.#ranAt.set(run.shard, this.world.scheduler.now);
+    this.end(run);
+  }
+
+  /** Its work has ended, or never began. */
   end(run: ShardRun): void {
     if (!run.hasEnded && this.world.recording) this.world.note(run.name, `shard ${run.shard} has ended`);
     run.hasEnded = true;
@@ -104,11 +118,16 @@ export class ShardObserver {
     else if (bucket.read(SHARDS_KEY)?.body.includes('"frozen"'))
       this.fail('liveness', 'the map of shards is frozen');
     // One whose id is being retired has left for good (T7).
+    const { now } = this.world.scheduler;
     const tasks = [...this.#tasks].filter(
-      ({ process, lease }) => process.alive && lease.isValid() && !lease.retiring.aborted,
+      ({ process, lease, host }) =>
+        process.alive && lease.isValid() && !lease.retiring.aborted && !this.faults.isSick(host, now),
     );
+    // A host that does not recover gets one on trial now and then.
+    const trialMs = this.faults.isForEver ? this.world.conditions.durationMs + 1_000 : 0;
+    const onTrial = (shard: number) => now - (this.#ranAt.get(shard) ?? 0) < trialMs;
     for (let shard = 0; tasks.length > 0 && shard < this.count; shard += 1)
-      if (this.#runs.get(shard)?.some((run) => this.#acts(run)) !== true)
+      if (this.#runs.get(shard)?.some((run) => this.#acts(run)) !== true && !onTrial(shard))
         this.fail('liveness', `shard ${shard} does not run, with ${tasks.length} tasks that could run it`);
   }
 

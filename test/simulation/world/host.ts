@@ -221,7 +221,7 @@ export class Host {
           run.stop?.();
         };
         const isProgram = this.conditions.mode === 'library';
-        const task = { name, process, lease };
+        const task = { name, process, lease, host: this.index };
         run.shards = new ShardWorker(world, task, dice.fork(9), isProgram ? giveUp : undefined);
         run.shards.begin();
       }

@@ -1,4 +1,4 @@
-import { onAbort } from '../../../src/base/abort.js';
+import { aborted, onAbort } from '../../../src/base/abort.js';
 import { LeaseLostError, LeaseReleasedError } from '../../../src/lease/model/lease.js';
 import { type OwnedShards, ownShards } from '../../../src/shards/index.js';
 import { StoreError } from '../../../src/store/lease-store.js';
@@ -53,20 +53,26 @@ export class ShardWorker {
     try {
       this.#shards = await ownShards(lease, {
         count: invariants.shards.count,
+        startTimeoutMs: 3_000,
         stopTimeoutMs: STOP_TIMEOUT_MS,
         address: task.name,
         start: async (shard, holding) => {
           if (this.#program) return this.#program.shards.start(shard, holding);
-          const { token, signal } = holding;
+          const { token, signal, fail } = holding;
           const run = invariants.shards.begin(task, shard, token);
           // Work that has to end at once although the lease is valid takes until its stop has ended.
           const end = () => invariants.shards.end(run);
           onAbort(signal, () => (lease.isValid() ? onAbort(lease.signal, end) : end()));
-          await process.clock.sleep(dice.magnitude(1, 500));
-          if (!world.quiet && dice.chance(0.02)) {
+          const hangs = !world.quiet && dice.chance(0.02);
+          if (hangs) await aborted(signal);
+          await process.clock.sleep(dice.magnitude(1, hangs ? 4_000 : 500));
+          const isFaulty = invariants.shards.faults.fails(task.host, shard, world.scheduler.now);
+          if (isFaulty || (!world.quiet && dice.chance(hangs ? 0.5 : 0.02))) {
             invariants.shards.end(run);
             throw new Error('this shard cannot be begun');
           }
+          if (!world.quiet && dice.chance(0.05))
+            this.#after(dice.magnitude(1, 9_000), async () => fail('no'));
           return async () => {
             const isSlow = !world.quiet && world.counts.faults.has(MAP_DAMAGED);
             const stopMs = isSlow ? dice.between(1, 12_000) : dice.magnitude(1, world.quiet ? 500 : 4_000);
@@ -75,7 +81,7 @@ export class ShardWorker {
               this.giveUp();
               throw new Error('this shard cannot be stopped');
             }
-            invariants.shards.end(run);
+            invariants.shards.stopped(run);
           };
         },
         onEvent: (event) => {
