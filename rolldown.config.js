@@ -36,7 +36,7 @@ const command = defineConfig({
         {
           name: 'base',
           priority: 3,
-          test: /\/src\/(cli\/commands\/command-line|cli\/terminal\/(standard-\w+|non-blocking-write)|base\/system)\.ts$/,
+          test: /\/src\/(cli\/commands\/command-line|cli\/terminal\/(standard-\w+|non-blocking-write)|base\/(system|host\/facts))\.ts$/,
         },
         {
           name: 'run',

@@ -541,6 +541,8 @@ describe('a removal', () => {
       }
       await one.discovery.register(orders({ serviceType: 'DYNAMIC_SEQUENTIAL' }));
       if (when === 'after') {
+        // Two answers come after the comparison with other instances has listed them, and asked for each.
+        for (const _ of ['children', 'instances']) await one.zookeeper.children(SERVICE);
         const read = one.zookeeper.read.bind(one.zookeeper);
         one.zookeeper.read = async (...given) => {
           one.zookeeper.read = read;

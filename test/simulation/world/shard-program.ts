@@ -91,7 +91,7 @@ export class ShardProgram {
   async #stop(run: ShardRun): Promise<void> {
     const { world, dice, task } = this;
     await task.process.clock.sleep(dice.magnitude(1, world.quiet ? 500 : 4_000));
-    world.invariants.shards.end(run);
+    world.invariants.shards.stopped(run);
     if (this.#running.get(run.shard) === run) this.#running.delete(run.shard);
   }
 
