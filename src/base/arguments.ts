@@ -20,6 +20,11 @@ export const MS = kind(
   'a number of milliseconds of at least 0',
   (value) => typeof value === 'number' && value >= 0,
 );
+/** What is left of a time: none where it is negative. */
+export const LEFT_MS = kind(
+  'a number of milliseconds',
+  (value) => typeof value === 'number' && !Number.isNaN(value),
+);
 
 /** A whole number. */
 export const whole = (min: number, max: number = Number.MAX_SAFE_INTEGER) =>
@@ -53,9 +58,10 @@ const USUAL: Kinds = {
   signal: having('an AbortSignal', 'throwIfAborted', 'addEventListener'),
   clock: having('a clock, such as systemClock', 'now', 'monotonic', 'sleep'),
   random: having('a source of random numbers, such as systemRandom', 'next', 'hex'),
+  timeoutMs: LEFT_MS,
 };
 
-/** `onEvent` and its like are functions, and `timeoutMs` and its like are times. */
+/** `onEvent` and its like are functions, and `settleMs` and its like are times. */
 function usual(name: string): Kind | undefined {
   if (Object.hasOwn(USUAL, name)) return USUAL[name];
   return /^on[A-Z]/.test(name) ? FUNCTION : name.endsWith('Ms') ? MS : undefined;

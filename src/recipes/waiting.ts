@@ -1,5 +1,5 @@
 import { orAborted, timeoutSignal, withTimeout } from '../base/abort.js';
-import { checked, OBJECT } from '../base/arguments.js';
+import { checked, MS, maybe, OBJECT } from '../base/arguments.js';
 import { WaitTimeoutError } from '../base/errors.js';
 import type { Retry } from '../base/retry.js';
 import type { BoundSession } from '../zookeeper/bound-session.js';
@@ -43,20 +43,21 @@ export async function inTime<T>(
   what: string,
   work: (wait: Wait) => Promise<T>,
 ): Promise<T> {
-  const { timeoutMs, signal } = checked(options);
+  const { timeoutMs, signal } = checked(options, { timeoutMs: maybe(MS) });
   const { zookeeper, clock, path } = recipe;
   const waitMs = timeoutMs ?? Number.POSITIVE_INFINITY;
   const late = () => new WaitTimeoutError(`${zookeeper.description}: ${path} ${what} within ${timeoutMs} ms`);
   const begun = clock.monotonic();
   // How long others are waited for is one thing, how long the servers are another.
-  const connecting = zookeeper.whenConnected({ timeoutMs: Math.max(waitMs, CALL_MS), signal });
+  const atLeastMs = Math.max(waitMs, CALL_MS);
+  const connecting = zookeeper.whenConnected({ timeoutMs: atLeastMs, signal });
   await connecting.catch((error: unknown) => {
     if (isFault(error, 'aborted')) signal?.throwIfAborted();
     throw error;
   });
-  const leftMs = waitMs - (clock.monotonic() - begun);
-  const isTry = leftMs <= 0;
-  const limitMs = isTry ? CALL_MS : leftMs;
+  const tookMs = clock.monotonic() - begun;
+  const isTry = waitMs <= tookMs;
+  const limitMs = (isTry ? atLeastMs : waitMs) - tookMs;
   const atEnd = () =>
     isTry || zookeeper.state.status !== 'connected' ? withoutAnswer(zookeeper, path, limitMs) : late();
   const limit =

@@ -165,7 +165,12 @@ const long = argument(
   () => 1n,
   (value) => typeof value === 'bigint' || Number.isSafeInteger(value),
 );
-const times = { timeoutMs: opt(ms), signal };
+/** What is left of a time is negative once it is over. */
+const left = argument(
+  () => 5,
+  (value) => typeof value === 'number' && !Number.isNaN(value),
+);
+const times = { timeoutMs: opt(left), signal };
 const wait = options(times);
 const recipe = { clock: opt(clock), random: opt(random), data: opt(data) };
 const call = options({ ...times, sessionId: opt(text), reconnectOnTimeout: opt(flag) });
@@ -864,7 +869,7 @@ export const ROWS: Readonly<Record<string, Row>> = {
   'ServiceDiscovery.queryForInstance': async(name, name, wait),
   'ServiceDiscovery.cache': sync(name),
   'ServiceDiscovery.provider': sync(name, choices),
-  'ServiceDiscovery.withdraw': async(ms),
+  'ServiceDiscovery.withdraw': async(left),
   'ServiceDiscovery.close': async(),
   ServiceProvider: sync(
     object({
@@ -1006,9 +1011,9 @@ export const ROWS: Readonly<Record<string, Row>> = {
       () => [],
       (v) => Array.isArray(v) && v.length === 0,
     ),
-    ms,
+    left,
   ),
-  'DiscoveryTree.withdraw': async(ms),
+  'DiscoveryTree.withdraw': async(left),
   'DiscoveryTree.close': async(),
   NodeWatcher: sync(object({ zookeeper, clock, onUnreadable: opt(fn) })),
   'NodeWatcher.isTaken': sync(whole(9, 0, 2 ** 53)),
@@ -1062,7 +1067,7 @@ export const ROWS: Readonly<Record<string, Row>> = {
       directory: object(),
       pool: object(),
       clock,
-      timeoutMs: opt(ms),
+      timeoutMs: opt(left),
       listTimeoutMs: opt(ms),
       onFailure: opt(fn),
     }),
@@ -1177,7 +1182,7 @@ export const ROWS: Readonly<Record<string, Row>> = {
       onEvent: opt(fn),
     }),
   ),
-  StoreSession: sync(store, clock, ms),
+  StoreSession: sync(store, clock, left),
   'StoreSession.read': async(name, wait),
   'StoreSession.list': async(wait),
   'StoreSession.listPage': async(opt(text), wait),
@@ -1185,7 +1190,7 @@ export const ROWS: Readonly<Record<string, Row>> = {
   'StoreSession.expectObjects': sync(whole(1, 0, 2 ** 53)),
   'StoreSession.storeNow': sync(),
   'StoreSession.latest': sync(object()),
-  'StoreSession.untilTold': sync(ms, object()),
+  'StoreSession.untilTold': sync(left, object()),
   openStore: async(
     argument(
       () => 'memory:',

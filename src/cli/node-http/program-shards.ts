@@ -40,8 +40,7 @@ const LOOK_MS = 500;
 /**
  * The shards of a node whose work programs do that ask over HTTP. Those that follow the events are asked to
  * stop a shard, and it moves once they have answered. A stream that closes shows nothing: the program may work
- * on. So without an answer a shard moves only when no program has been heard of for the stop timeout, or when
- * the lease has expired.
+ * on. So without an answer a shard moves only when no program has ever asked, or when the lease has expired.
  */
 export class ProgramShards {
   readonly #held = new Map<number, Work>();
@@ -130,9 +129,9 @@ export class ProgramShards {
    */
   async leave(leave: () => PromiseLike<void>, hurry: AbortSignal): Promise<number> {
     this.#isLeaving = true;
-    const { clock, stopTimeoutMs } = this;
-    const mayWork = this.#followers > 0 || clock.monotonic() - this.#heardAt < stopTimeoutMs;
-    if (!mayWork) this.isWorking = false;
+    // However long ago a program was heard of: it may work on without a connection.
+    const hasAsked = this.#heardAt !== Number.NEGATIVE_INFINITY;
+    if (!hasAsked || this.#haveEnded) this.isWorking = false;
     const over = new AbortController();
     const left = Promise.resolve(leave()).then(() => over.abort());
     for (const work of this.#held.values()) this.#change(work);

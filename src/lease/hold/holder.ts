@@ -154,7 +154,8 @@ export abstract class Holder<E extends TenureLostError> implements AsyncDisposab
     const timeoutMs = this.timing.requestTimeoutMs * (this.#retrying ? 2 : 1);
     const leftMs = Math.max(1, this.#stopAt - this.holding.clock.monotonic());
     if (timeoutMs <= leftMs) return { timeoutMs, signal: this.ending };
-    return { timeoutMs: leftMs, wholeMs: this.#stopAt - this.#renewalBegun, signal: this.ending };
+    const wholeMs = Math.max(leftMs, this.#stopAt - this.#renewalBegun);
+    return { timeoutMs: leftMs, wholeMs, signal: this.ending };
   }
 
   /**

@@ -1,4 +1,14 @@
-import { checkArguments, checked, maybe, NAME, OBJECT, STORE, TEXT, whole } from '../../base/arguments.js';
+import {
+  checkArguments,
+  checked,
+  LEFT_MS,
+  maybe,
+  NAME,
+  OBJECT,
+  STORE,
+  TEXT,
+  whole,
+} from '../../base/arguments.js';
 import type { Clock } from '../../base/clock.js';
 import { bounded } from '../../store/bounded.js';
 import type {
@@ -44,6 +54,9 @@ const LATE_MS = 2_000;
 
 const KEY = { key: NAME };
 
+/** By name: what the engine adds to a call may be any number. */
+const checkCall = (call: SessionCall) => checked(call, {}, 'call', ['timeoutMs', 'signal']);
+
 /**
  * A task's session with a store. Every call has a timeout on the injected clock, every reply narrows the
  * known store time, and every request is counted. A call that is given up rejects at once, with a
@@ -79,7 +92,7 @@ export class StoreSession {
    */
   async read(key: string, call: SessionCall = {}): Promise<StoredObject | undefined> {
     checkArguments({ key }, KEY);
-    checked(call);
+    checkCall(call);
     const sentAt = this.clock.monotonic();
     const object = await this.#bounded(`reading ${key}`, call, (options) => this.store.read(key, options));
     this.#answered(sentAt);
@@ -106,7 +119,7 @@ export class StoreSession {
    * @throws {StoreError} when the store gave no definite answer in {@link listTimeoutMs}
    */
   async list(call: SessionCall = {}): Promise<Listing> {
-    checked(call);
+    checkCall(call);
     const sentAt = this.clock.monotonic();
     const timeoutMs = call.timeoutMs ?? this.listTimeoutMs;
     const tookMs = () => this.clock.monotonic() - sentAt;
@@ -134,7 +147,7 @@ export class StoreSession {
     call: SessionCall & { readonly folders?: boolean } = {},
   ): Promise<ListingPage> {
     checkArguments({ after }, { after: maybe(TEXT) });
-    checked(call);
+    checkCall(call);
     const { store } = this;
     const { listPage } = store;
     if (listPage === undefined) return { ...(await this.list(call)), more: false };
@@ -156,7 +169,7 @@ export class StoreSession {
   ): Promise<WriteResult> {
     checkArguments({ key, object, etag }, { ...KEY, etag: maybe(TEXT) });
     checked(object, { body: TEXT, metadata: OBJECT }, 'object', []);
-    checked(call);
+    checkCall(call);
     const sentAt = this.clock.monotonic();
     const { expiresAfterMs } = call;
     const result = await this.#bounded(`writing ${key}`, call, (options) =>
@@ -192,7 +205,7 @@ export class StoreSession {
    * milliseconds.
    */
   untilTold(ageMs: number, object: Pick<StoredObject, 'age' | 'storeTime'>): number {
-    checkArguments({ ageMs, object });
+    checkArguments({ ageMs, object }, { ageMs: LEFT_MS });
     const { age, storeTime } = object;
     const { timeStepMs } = this.store;
     const now = this.storeNow();

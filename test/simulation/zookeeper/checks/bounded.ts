@@ -6,6 +6,8 @@ import type { RecipeWorld } from '../world.js';
  * after the other.
  */
 export const SLACK_MS = 150;
+/** How long servers that are away are waited for in any case, in milliseconds. */
+const CONNECT_MS = 5_000;
 
 /**
  * Settles as the call does, and sees to it that it settles by its deadline, on its own machine's clock. A
@@ -31,7 +33,9 @@ export async function bounded<T>(
         scheduler.at(scheduler.now + SLACK_MS, undefined, look);
       else world.fail('hang', `${run.name}: ${what} has not settled within ${Math.round(limitMs)} ms`);
     };
-    scheduler.at(scheduler.now + run.process.machine.trueMs(limitMs) + SLACK_MS, undefined, look);
+    const isConnected = run.zookeeper.state.status === 'connected';
+    const atMostMs = isConnected ? limitMs : Math.max(limitMs, CONNECT_MS);
+    scheduler.at(scheduler.now + run.process.machine.trueMs(atMostMs) + SLACK_MS, undefined, look);
   }
   try {
     return await call;
