@@ -1,6 +1,6 @@
-import { checkArguments, kind, OBJECT, whole } from '../../base/arguments.js';
 import { explain, NodeLeaseError } from '../../base/errors.js';
 import { StoreError } from '../../store/lease-store.js';
+import { checkKnownNodes } from '../model/known-nodes.js';
 import { LeaseRetiringError } from '../model/lease.js';
 import { nativeCodec } from '../model/lease-codec.js';
 import {
@@ -46,13 +46,6 @@ export interface KeeperOptions extends NodeHolderOptions {
    */
   readonly settingsIntervalMs?: number | undefined;
 }
-
-/** Other values would make the lease object unreadable. */
-const KNOWN_NODES = kind('an object of versions by their node ids', (value) =>
-  Object.entries(OBJECT.is(value) ? (value as object) : { '': value }).every(
-    ([id, version]) => /^\d{1,5}$/.test(id) && whole(0).is(version),
-  ),
-);
 
 /** Holds one node id by its lease object in a store. */
 export class Keeper extends NodeHolder {
@@ -119,7 +112,7 @@ export class Keeper extends NodeHolder {
   }
 
   setKnownNodes(versions: Readonly<Record<number, number>>): void {
-    checkArguments({ versions }, { versions: KNOWN_NODES });
+    checkKnownNodes(versions);
     this.#known = { ...versions };
   }
 

@@ -5,6 +5,7 @@ import type { Clock, RandomSource } from '../../base/clock.js';
 import { ConfigError } from '../../base/errors.js';
 import { afterWork, type LeaseHome, setHome } from '../../lease/hold/lease-home.js';
 import type { TenureTime } from '../../lease/hold/tenure-time.js';
+import { checkKnownNodes } from '../../lease/model/known-nodes.js';
 import {
   type Lease,
   type LeaseEvent,
@@ -113,6 +114,8 @@ class WorkerLease implements Lease {
   }
 
   setKnownNodes(versions: Readonly<Record<number, number>>): void {
+    // Here, and not in the thread that renews: there it would end the lease.
+    checkKnownNodes(versions);
     this.#send({ type: 'known-nodes', versions: { ...versions } });
   }
 

@@ -47,6 +47,14 @@ describe('a lease that a worker thread renews', () => {
     expect(object()).not.toHaveProperty('released');
   });
 
+  it('refuses known nodes that no lease object could have, before the thread sees them', async () => {
+    const lease = await acquireBuilt({ nodes: 1 });
+    const wrong = { 1: 'one' } as unknown as Record<number, number>;
+    expect(() => lease.setKnownNodes(wrong)).toThrow(expect.objectContaining({ code: 'CONFIG_INVALID' }));
+    expect(lease.isValid()).toBe(true);
+    await lease.release();
+  });
+
   it('shows a mark once its object has it, whatever answer to an earlier mark comes first', async () => {
     const lease = await acquireBuilt({ nodes: 1 });
     const { home, object } = await homeOfBuilt(lease);
