@@ -112,6 +112,24 @@ describe('shards whose start fails', () => {
     },
   );
 
+  it('cost few writes of the map while the starts of the others end one by one', async () => {
+    const fleet = shardFleet({ count: 300 });
+    const { clock } = fleet;
+    let begun = 0;
+    await fleet.task({
+      start: async () => {
+        begun += 1;
+        if (begun === 1) throw new Error('no such partition');
+        await clock.sleep(begun * 100);
+        return () => undefined;
+      },
+    });
+    await clock.advance(45_000);
+    // One for each start without the pause.
+    const writes = fleet.tasks.flatMap(({ calls }) => calls).filter(isMapWrite).length;
+    expect([begun > 300, writes < 30]).toEqual([true, true]);
+  });
+
   it('get a new token for each start', async () => {
     const tokens: number[] = [];
     const fleet = shardFleet({ count: 1 });

@@ -122,7 +122,8 @@ export class Holding {
     const started = start(this.shard, { token: this.token, signal: this.#abort.signal, fail });
     if (started === undefined || typeof started === 'function') return started;
     const hasSettled = () => true;
-    const settled = started.then(hasSettled, hasSettled);
+    // In JavaScript it may be anything else: then its work may run, and its stop fails.
+    const settled = Promise.resolve(started).then(hasSettled, hasSettled);
     if ((await withTimeout(clock, startTimeoutMs, settled)) === undefined && this.state === 'starting') {
       const error = new Error(`shard ${this.shard} has not started within ${startTimeoutMs} ms`);
       this.#fail(error);

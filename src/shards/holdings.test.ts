@@ -60,6 +60,16 @@ describe('what a tenure runs', () => {
     }
   });
 
+  it('takes a start that returns what is no function for work that may run, and hands nothing on (T5)', async () => {
+    const wrong = (() => new Map()) as unknown as StartShard;
+    const holdings = holdingsOf({ isValid: () => true }, wrong);
+    holdings.follow(map, me);
+    await settled();
+    void holdings.stop();
+    await settled();
+    expect([holdings.failedStarts, holdings.areIdle, holdings.given(map, me).size]).toEqual([0, false, 0]);
+  });
+
   it('ends at once where the start itself finds that the lease is lost (T7)', () => {
     const lease = { isValid: () => true };
     let ends: AbortSignal | undefined;

@@ -205,8 +205,12 @@ export class ShardMember implements OwnedShards {
     if (me && limit !== undefined) limits.set(me, limit);
     else if (me) limits.delete(me);
     const isNews = [...failed].some(([shard, count]) => count > 0 !== (map.shards[shard]?.failed ?? 0) > 0);
-    const isUrgent = given.size > 0 || isNews || (me && limit !== map.limits?.get(me));
-    return { given, failed, limits, isUrgent };
+    const before = me && map.limits?.get(me);
+    const isUrgent = given.size > 0 || isNews || limit !== before;
+    // What gets better has time until the next round: starts that end one by one are no storm of writes.
+    const takesFewer = (limit ?? Number.POSITIVE_INFINITY) < (before ?? Number.POSITIVE_INFINITY);
+    const isWorse = takesFewer || [...failed.values()].some((count) => count > 0);
+    return { given, failed, limits, isUrgent, isNow: given.size > 0 || (isUrgent && isWorse) };
   }
 
   /** T2: undefined for what cannot be followed. It is reported once, by the second read that shows it. */
@@ -261,10 +265,11 @@ export class ShardMember implements OwnedShards {
     const me = this.#me;
     if (this.#unusable > 0) return this.#renewEveryMs;
     if (me === undefined) return this.#renewEveryMs * (haveEnded ? 1 : random.next() / 2);
-    if (haveEnded || this.#due(this.#map).isUrgent)
-      return failures === 0 ? 0 : backoffMs(HAND_ON, failures, random);
+    const due = this.#due(this.#map);
+    if (haveEnded || due.isNow) return failures === 0 ? 0 : backoffMs(HAND_ON, failures, random);
     if (failures > 0 || this.#leaving) return this.#renewEveryMs;
     if (this.#holdings.beginsMore) return 0;
+    if (due.isUrgent) return this.#renewEveryMs;
     // For a while after the write: a program that does not follow the events stops nothing (T9).
     const isFresh = clock.monotonic() - this.#writtenAt < config.durationMs;
     const polls = isFresh && !session.store.changed && this.#map.shards.some(({ next }) => next === me);

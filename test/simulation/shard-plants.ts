@@ -122,7 +122,7 @@ export const SHARD_PLANTS: readonly Plant[] = [
   }),
   plant('hands-on-at-signal', 'a sidecar that is told to end takes the work of its program for ended (T5)', {
     file: programs,
-    from: 'if (!hasAsked || this.#haveEnded)',
+    from: 'if (!hasAsked || this.#allHaveEnded)',
     to: 'if (true)',
   }),
 ];

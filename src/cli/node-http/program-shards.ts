@@ -94,7 +94,7 @@ export class ProgramShards {
   received(news: ProgramNews): void {
     if (news.type === 'ended') {
       this.#haveEnded = true;
-      this.#endMoving();
+      if (this.#allHaveEnded) this.#endMoving();
       return;
     }
     if (news.type === 'stopped' || news.type === 'failed') {
@@ -131,7 +131,7 @@ export class ProgramShards {
     this.#isLeaving = true;
     // However long ago a program was heard of: it may work on without a connection.
     const hasAsked = this.#heardAt !== Number.NEGATIVE_INFINITY;
-    if (!hasAsked || this.#haveEnded) this.isWorking = false;
+    if (!hasAsked || this.#allHaveEnded) this.isWorking = false;
     const over = new AbortController();
     const left = Promise.resolve(leave()).then(() => over.abort());
     for (const work of this.#held.values()) this.#change(work);
@@ -167,9 +167,14 @@ export class ProgramShards {
       work.giveUp = reject;
       work.moves = true;
       if (isUrgent(work)) work.deadline = this.clock.now();
-      if (!this.#isWorking || this.#haveEnded || work.hasFailed) work.end();
+      if (!this.#isWorking || this.#allHaveEnded || work.hasFailed) work.end();
       this.#change(work);
     });
+  }
+
+  /** One that still follows has not said so: it may be another program. */
+  get #allHaveEnded(): boolean {
+    return this.#haveEnded && this.#followers === 0;
   }
 
   #endMoving(): void {
@@ -179,6 +184,7 @@ export class ProgramShards {
   #followersAre(followers: number): void {
     const before = this.#followers;
     this.#followers = followers;
+    if (this.#allHaveEnded) this.#endMoving();
     // One that comes late is asked now, and has all of the time.
     if (before === 0) for (const work of this.#held.values()) if (work.end) this.#change(work);
     if (before === 0 || followers > 0) return;

@@ -496,7 +496,10 @@ describe('the end of a sidecar', () => {
       }
       const left = settling(first.leave());
       await clock.advance(100);
-      if (!isBefore) expect(await say()).toBe(204);
+      if (!isBefore) {
+        expect(await say()).toBe(204);
+        program.leave();
+      }
       await clock.advance(1_000);
       expect(left.value).toBe(true);
       await clock.advance(6_000);
@@ -505,6 +508,14 @@ describe('the end of a sidecar', () => {
       await inVirtualTime(clock, first.lease.release());
       await inVirtualTime(clock, second.lease.release());
     }
+  });
+
+  it('waits for a program that still follows after one has said that all of its work has ended (T5)', async () => {
+    const { first } = await sidecar();
+    await first.ask('/shards/stopped', { method: 'POST' });
+    const left = settling(first.leave());
+    await clock.advance(4_000);
+    expect(left.value).toBe(undefined);
   });
 
   it('forgets that all work has ended when a program follows again', async () => {
