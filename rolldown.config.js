@@ -7,9 +7,9 @@ import { defineConfig } from 'rolldown';
 // not minified, since stack traces are to be read.
 const command = defineConfig({
   input: {
-    main: 'src/cli/main.ts',
-    'node-http-thread': 'src/cli/node-http/node-http-thread.ts',
-    'keeper-thread': 'src/runtime/worker/keeper-thread.ts',
+    main: 'src/app/cli/main.ts',
+    'node-http-thread': 'src/app/cli/node-http/node-http-thread.ts',
+    'keeper-thread': 'src/node/runtime/worker/keeper-thread.ts',
   },
   platform: 'node',
   // Users of such a store install them next to nodelease.
@@ -36,7 +36,7 @@ const command = defineConfig({
         {
           name: 'base',
           priority: 3,
-          test: /\/src\/(cli\/commands\/command-line|cli\/terminal\/(standard-\w+|non-blocking-write)|base\/(system|host\/facts))\.ts$/,
+          test: /\/src\/(app\/cli\/(commands\/command-line|terminal\/(standard-\w+|non-blocking-write))|core\/base\/(system|host\/facts))\.ts$/,
         },
         {
           name: 'run',
@@ -46,7 +46,7 @@ const command = defineConfig({
         {
           name: 's3',
           priority: 1,
-          test: /\/src\/(store\/s3\/(?!describe-bucket|bucket-sdk|lifecycle).*|cli\/s3-sdk)\.ts$/,
+          test: /\/src\/(core\/store\/s3\/(?!describe-bucket|bucket-sdk|lifecycle).*|app\/cli\/s3-sdk)\.ts$/,
         },
       ],
     },
@@ -56,7 +56,7 @@ const command = defineConfig({
 // Bundles the console's pages with Preact: browsers find modules by their paths alone, and these pages load
 // nothing from other servers.
 const consolePages = defineConfig({
-  input: ['main', 'services', 'configurations'].map((page) => `src/console/page/${page}.ts`),
+  input: ['main', 'services', 'configurations'].map((page) => `src/app/console/page/${page}.ts`),
   platform: 'browser',
   plugins: [licenses()],
   output: {
@@ -71,14 +71,15 @@ const consolePages = defineConfig({
 export default [command, consolePages];
 
 /**
- * Puts src/cli/s3-sdk.ts, which chooses between the SDK in the bundle and the installed one, between the S3
+ * Puts src/app/cli/s3-sdk.ts, which chooses between the SDK in the bundle and the installed one, between the S3
  * store and the SDK.
  */
 function chosenSdk() {
-  const choice = resolve('src/cli/s3-sdk.ts');
+  const choice = resolve('src/app/cli/s3-sdk.ts');
   return {
     name: 'chosen-sdk',
-    resolveId: (id, importer) => (id === './sdk.js' && importer.includes('/src/store/s3/') ? choice : null),
+    resolveId: (id, importer) =>
+      id === './sdk.js' && importer.includes('/src/core/store/s3/') ? choice : null,
   };
 }
 

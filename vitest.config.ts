@@ -14,15 +14,15 @@ const needsContainers = 'test/containers/**/*.deep.test.ts';
 // Sessions of a few seconds with servers that take their time, and measured lateness: nothing else may run
 // beside them.
 const needsMachine =
-  'test/integration/{discovery/zookeeper-provider,http/node-load,lease/store-fleets}.deep.test.ts';
+  'test/integration/{zookeeper/discovery/zookeeper-provider,app/http/node-load,core/lease/store-fleets}.deep.test.ts';
 
 /** The modules that it has are not those of others: it needs a worker of its own. */
-const replacesModules = 'src/store/file/interleavings.test.ts';
+const replacesModules = 'src/core/store/file/interleavings.test.ts';
 
 /** The files of the trimmed deep tier: of each kind of proof one. */
 const proofs = [
-  'test/integration/lease/{planted-bugs,simulation,chaos}.deep.test.ts',
-  'test/integration/{id/id-proof,services/curator-interop,http/metrics}.deep.test.ts',
+  'test/integration/core/lease/{planted-bugs,simulation,chaos}.deep.test.ts',
+  'test/integration/{core/id/id-proof,zookeeper/services/curator-interop,app/http/metrics}.deep.test.ts',
   'test/browser/demo.deep.test.ts',
   'test/model/{lease,shards}.deep.test.ts',
   'test/package.deep.test.ts',

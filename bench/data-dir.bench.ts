@@ -4,8 +4,8 @@ import { constants, copyFileSync, mkdirSync, mkdtempSync, rmSync, statfsSync, wr
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { systemClock } from '../src/base/system.js';
-import { prepareDataDir } from '../src/data-dir/prepare.js';
+import { systemClock } from '../src/core/base/system.js';
+import { prepareDataDir } from '../src/core/data-dir/prepare.js';
 import { camundaMarker, makeVersion } from '../test/support/data-dirs.js';
 import { median, report } from './report.js';
 

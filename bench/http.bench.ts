@@ -3,9 +3,9 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Worker } from 'node:worker_threads';
 import { expect, it } from 'vitest';
-import { systemClock } from '../src/base/system.js';
-import { NodeMonitor, startNodeServer } from '../src/http/index.js';
-import { staticLease } from '../src/lease/hold/static-lease.js';
+import { NodeMonitor, startNodeServer } from '../src/app/http/index.js';
+import { systemClock } from '../src/core/base/system.js';
+import { staticLease } from '../src/core/lease/hold/static-lease.js';
 import { median, report } from './report.js';
 
 const ROUNDS = 9;

@@ -4,8 +4,14 @@ import FlakeId from 'flake-idgen';
 import { Snowflake as WasmSnowflake } from 'nodejs-snowflake';
 import { Worker as SnowflakeWorker } from 'snowflake-uuid';
 import { v7 } from 'uuid';
-import { systemClock } from '../src/base/system.js';
-import { cluster16, type IdFormat, type IdLayout, snowflake, UniqueIdGenerator } from '../src/id/index.js';
+import { systemClock } from '../src/core/base/system.js';
+import {
+  cluster16,
+  type IdFormat,
+  type IdLayout,
+  snowflake,
+  UniqueIdGenerator,
+} from '../src/core/id/index.js';
 
 /** One way to make ids. */
 export interface Contestant {

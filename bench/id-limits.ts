@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { cluster16, type IdLayout, IdsExhaustedError, idsPerMs, snowflake } from '../src/id/index.js';
+import { cluster16, type IdLayout, IdsExhaustedError, idsPerMs, snowflake } from '../src/core/id/index.js';
 import { ours } from './id-contestants.js';
 
 /** What one node can make of a layout for ever. */

@@ -4,7 +4,7 @@ import FlakeId from 'flake-idgen';
 import { Snowflake as WasmSnowflake } from 'nodejs-snowflake';
 import { Worker as SnowflakeWorker } from 'snowflake-uuid';
 import { v7 } from 'uuid';
-import { cluster16, type IdLayout, IdsExhaustedError, idsPerMs, snowflake } from '../src/id/index.js';
+import { cluster16, type IdLayout, IdsExhaustedError, idsPerMs, snowflake } from '../src/core/id/index.js';
 import { ours } from './id-contestants.js';
 
 /** Somebody who is asked for more ids than a millisecond of its layout holds. */

@@ -1,5 +1,5 @@
 import type { Client } from 'node-zookeeper-client';
-import type { ZooKeeper } from '../src/zookeeper/zookeeper.js';
+import type { ZooKeeper } from '../src/zookeeper/client/zookeeper.js';
 
 /** Reads one znode. */
 export interface Reader {

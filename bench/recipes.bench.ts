@@ -1,7 +1,7 @@
 import { afterEach, beforeAll, beforeEach, expect, inject, it } from 'vitest';
-import { systemClock, systemRandom } from '../src/base/system.js';
-import { type LockHandle, lock } from '../src/recipes/index.js';
-import { openZooKeeper, type ZooKeeperClient } from '../src/zookeeper/zookeeper-client.js';
+import { systemClock, systemRandom } from '../src/core/base/system.js';
+import { openZooKeeper, type ZooKeeperClient } from '../src/zookeeper/client/zookeeper-client.js';
+import { type LockHandle, lock } from '../src/zookeeper/recipes/index.js';
 import { stopLinePeers } from '../test/support/peers/line-peer.js';
 import { type RecipePeer, startCuratorRecipes } from '../test/support/peers/recipe-peer.js';
 import { fourLetter } from '../test/support/servers/zookeeper-process.js';

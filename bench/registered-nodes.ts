@@ -1,7 +1,7 @@
-import { encodeAssignment } from '../src/discovery/assignment.js';
-import { entryPath, groupPath } from '../src/discovery/tree-paths.js';
-import { clusterNodeIdOf, groupOf } from '../src/id/cluster-node-id.js';
-import type { ZooKeeper } from '../src/zookeeper/zookeeper.js';
+import { clusterNodeIdOf, groupOf } from '../src/core/id/cluster-node-id.js';
+import type { ZooKeeper } from '../src/zookeeper/client/zookeeper.js';
+import { encodeAssignment } from '../src/zookeeper/discovery/assignment.js';
+import { entryPath, groupPath } from '../src/zookeeper/discovery/tree-paths.js';
 
 const AT_ONCE = 200;
 

@@ -1,9 +1,9 @@
-import { systemClock, systemRandom } from '../src/base/system.js';
-import { Discovery } from '../src/discovery/discovery.js';
-import { DiscoveryTree } from '../src/discovery/discovery-tree.js';
-import { staticLease } from '../src/lease/hold/static-lease.js';
-import type { ZooKeeper } from '../src/zookeeper/zookeeper.js';
-import { openZooKeeper } from '../src/zookeeper/zookeeper-client.js';
+import { systemClock, systemRandom } from '../src/core/base/system.js';
+import { staticLease } from '../src/core/lease/hold/static-lease.js';
+import type { ZooKeeper } from '../src/zookeeper/client/zookeeper.js';
+import { openZooKeeper } from '../src/zookeeper/client/zookeeper-client.js';
+import { Discovery } from '../src/zookeeper/discovery/discovery.js';
+import { DiscoveryTree } from '../src/zookeeper/discovery/discovery-tree.js';
 import { PlainClient } from './plain-client.js';
 import { nodeData, nodePath } from './registered-nodes.js';
 

@@ -1,8 +1,8 @@
 import { it } from 'vitest';
-import { acquireLease } from '../src/lease/acquire/acquire-lease.js';
-import { nativeCodec } from '../src/lease/model/lease-codec.js';
-import { MemoryBucket } from '../src/store/memory/memory-bucket.js';
-import { MemoryLeaseStore } from '../src/store/memory/memory-lease-store.js';
+import { acquireLease } from '../src/core/lease/acquire/acquire-lease.js';
+import { nativeCodec } from '../src/core/lease/model/lease-codec.js';
+import { MemoryBucket } from '../src/core/store/memory/memory-bucket.js';
+import { MemoryLeaseStore } from '../src/core/store/memory/memory-lease-store.js';
 import { seededRandom, VirtualClock } from '../test/support/virtual-clock.js';
 import { report } from './report.js';
 

@@ -3,11 +3,11 @@ import { Worker } from 'node:worker_threads';
 import * as undici6 from 'undici';
 import * as undici7 from 'undici-7';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { systemClock, systemRandom } from '../src/base/system.js';
-import { newInstance } from '../src/services/instance/new-instance.js';
-import { fixedInstances } from '../src/services/instance-source.js';
-import { type FetchDispatcher, serviceDispatcher } from '../src/services/routing/index.js';
-import { ServiceProvider } from '../src/services/service-provider.js';
+import { systemClock, systemRandom } from '../src/core/base/system.js';
+import { newInstance } from '../src/zookeeper/services/instance/new-instance.js';
+import { fixedInstances } from '../src/zookeeper/services/instance-source.js';
+import { type FetchDispatcher, serviceDispatcher } from '../src/zookeeper/services/routing/index.js';
+import { ServiceProvider } from '../src/zookeeper/services/service-provider.js';
 import { type Compared, compare, inTurns } from './comparison.js';
 import { median } from './report.js';
 

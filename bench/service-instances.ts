@@ -1,10 +1,10 @@
-import { systemClock, systemRandom } from '../src/base/system.js';
-import { encodeInstance } from '../src/services/instance/instance-codec.js';
-import { newInstance } from '../src/services/instance/new-instance.js';
-import { jsonPayload } from '../src/services/instance/payload-codec.js';
-import type { ServiceInstance } from '../src/services/instance/service-instance.js';
-import { instancePath } from '../src/services/service-path.js';
-import type { ZooKeeper } from '../src/zookeeper/zookeeper.js';
+import { systemClock, systemRandom } from '../src/core/base/system.js';
+import type { ZooKeeper } from '../src/zookeeper/client/zookeeper.js';
+import { encodeInstance } from '../src/zookeeper/services/instance/instance-codec.js';
+import { newInstance } from '../src/zookeeper/services/instance/new-instance.js';
+import { jsonPayload } from '../src/zookeeper/services/instance/payload-codec.js';
+import type { ServiceInstance } from '../src/zookeeper/services/instance/service-instance.js';
+import { instancePath } from '../src/zookeeper/services/service-path.js';
 
 /** Below which all services stand here. */
 export const BASE_PATH = '/services';

@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
-import { systemClock, systemRandom } from '../src/base/system.js';
-import { acquireLease } from '../src/lease/acquire/acquire-lease.js';
-import { ownShards, shardOf } from '../src/shards/index.js';
-import { plan } from '../src/shards/plan.js';
-import { decodeMap, encodeMap, type Member, type ShardMap } from '../src/shards/shard-map.js';
-import { MemoryLeaseStore } from '../src/store/memory/memory-lease-store.js';
+import { systemClock, systemRandom } from '../src/core/base/system.js';
+import { acquireLease } from '../src/core/lease/acquire/acquire-lease.js';
+import { MemoryLeaseStore } from '../src/core/store/memory/memory-lease-store.js';
+import { ownShards, shardOf } from '../src/node/shards/index.js';
+import { plan } from '../src/node/shards/plan.js';
+import { decodeMap, encodeMap, type Member, type ShardMap } from '../src/node/shards/shard-map.js';
 import { report } from './report.js';
 
 const COUNT = 4_096;

@@ -1,9 +1,9 @@
 import { afterEach, expect, inject, it } from 'vitest';
-import { systemClock as clock, systemRandom as random } from '../src/base/system.js';
-import { sha256 } from '../src/shared-data/layout.js';
-import { encodePair, toScalar } from '../src/shared-data/scalar-codec.js';
-import { sharedData } from '../src/shared-data/shared-data.js';
-import { openZooKeeper, type ZooKeeperClient } from '../src/zookeeper/zookeeper-client.js';
+import { systemClock as clock, systemRandom as random } from '../src/core/base/system.js';
+import { openZooKeeper, type ZooKeeperClient } from '../src/zookeeper/client/zookeeper-client.js';
+import { sha256 } from '../src/zookeeper/shared-data/layout.js';
+import { encodePair, toScalar } from '../src/zookeeper/shared-data/scalar-codec.js';
+import { sharedData } from '../src/zookeeper/shared-data/shared-data.js';
 import { uniqueChroot } from '../test/support/zookeeper.js';
 import { compare, medianAndP99, medianAndSlowest, noSamples } from './comparison.js';
 import { PlainClient } from './plain-client.js';

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { HANDLES, INTERNAL, ROWS } from '../test/support/exported-functions.js';
 import { settled } from '../test/support/virtual-clock.js';
-import { ConfigError } from './base/errors.js';
-import { openZooKeeper } from './zookeeper/zookeeper-client.js';
+import { ConfigError } from './core/base/errors.js';
+import { openZooKeeper } from './zookeeper/client/zookeeper-client.js';
 
 const ROOT = new URL('../', import.meta.url);
 const { exports } = JSON.parse(readFileSync(new URL('package.json', ROOT), 'utf8')) as {

@@ -1,6 +1,6 @@
 // The public API, and nothing else.
 
-export type { Clock, RandomSource } from './base/clock.js';
+export type { Clock, RandomSource } from './core/base/clock.js';
 export {
   AcquireTimeoutError,
   ConfigError,
@@ -8,17 +8,16 @@ export {
   type NodeLeaseErrorCode,
   StoreUnusableError,
   WaitTimeoutError,
-} from './base/errors.js';
-export { systemClock, systemRandom } from './base/system.js';
-export type { CopyMode } from './data-dir/copy-tree.js';
-export { DataDirError } from './data-dir/data-dir-error.js';
-export type { DataDirEvent, DataDirOptions } from './data-dir/data-dir-options.js';
-export type { AnnouncedEndpoint, Announcement, PayloadType } from './discovery/announcement.js';
-export { IdsExhaustedError } from './id/id-time.js';
-export { type UniqueIdsOptions, uniqueIds } from './id/lease-ids.js';
-export type { UniqueIdGenerator } from './id/unique-id-generator.js';
-export { ordinalOf, staticLease } from './lease/hold/static-lease.js';
-export type { TenureTime, WidthListener } from './lease/hold/tenure-time.js';
+} from './core/base/errors.js';
+export { systemClock, systemRandom } from './core/base/system.js';
+export type { CopyMode } from './core/data-dir/copy-tree.js';
+export { DataDirError } from './core/data-dir/data-dir-error.js';
+export type { DataDirEvent, DataDirOptions } from './core/data-dir/data-dir-options.js';
+export { IdsExhaustedError } from './core/id/id-time.js';
+export { type UniqueIdsOptions, uniqueIds } from './core/id/lease-ids.js';
+export type { UniqueIdGenerator } from './core/id/unique-id-generator.js';
+export { ordinalOf, staticLease } from './core/lease/hold/static-lease.js';
+export type { TenureTime, WidthListener } from './core/lease/hold/tenure-time.js';
 export {
   type HolderEvent,
   type Lease,
@@ -29,15 +28,21 @@ export {
   LeaseRetiringError,
   type LossReason,
   type TenureLostError,
-} from './lease/model/lease.js';
-export type { PreviousHolder } from './lease/model/lease-state.js';
-export { type AcquireOptions, type AcquireZooKeeperOptions, acquire } from './runtime/acquire.js';
+} from './core/lease/model/lease.js';
+export type { PreviousHolder } from './core/lease/model/lease-state.js';
+export { type LeaseStore, StoreError } from './core/store/lease-store.js';
+export { type AcquireOptions, type AcquireZooKeeperOptions, acquire } from './node/runtime/acquire.js';
 export {
   type ConnectedServices,
   type ConnectServicesOptions,
   connectServices,
-} from './runtime/connect-services.js';
-export type { LossPolicy, ManagedLease } from './runtime/managed-lease.js';
-export { type MonitorEvent, type NodeHealth, NodeMonitor, type NodePhase } from './runtime/node-monitor.js';
-export { type LeaseStore, StoreError } from './store/lease-store.js';
-export type { ZooKeeperTls } from './zookeeper/connection/tls.js';
+} from './node/runtime/connect-services.js';
+export type { LossPolicy, ManagedLease } from './node/runtime/managed-lease.js';
+export {
+  type MonitorEvent,
+  type NodeHealth,
+  NodeMonitor,
+  type NodePhase,
+} from './node/runtime/node-monitor.js';
+export type { ZooKeeperTls } from './zookeeper/client/connection/tls.js';
+export type { AnnouncedEndpoint, Announcement, PayloadType } from './zookeeper/discovery/announcement.js';

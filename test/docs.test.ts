@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { dollarsFor, MONTH_MS, monthlyCost } from '../src/lease/session/renewal-cost.js';
+import { dollarsFor, MONTH_MS, monthlyCost } from '../src/core/lease/session/renewal-cost.js';
 import { packageRoot } from './support/package-root.js';
 
 const HIDDEN = new Set(['node_modules', 'dist', 'html', 'cdk.out', '.git', '.harness', '.nodelease']);

@@ -1,4 +1,4 @@
-import { MemoryBucket } from '../../src/store/memory/memory-bucket.js';
+import { MemoryBucket } from '../../src/core/store/memory/memory-bucket.js';
 import { Dice } from '../../test/simulation/world/dice.js';
 import { percentile } from '../comparison.js';
 import { NO_REQUESTS, plus, type RequestCount, since, times } from '../storm/request-count.js';

@@ -1,5 +1,5 @@
-import type { Clock, RandomSource } from '../../src/base/clock.js';
-import type { MemoryBucket } from '../../src/store/memory/memory-bucket.js';
+import type { Clock, RandomSource } from '../../src/core/base/clock.js';
+import type { MemoryBucket } from '../../src/core/store/memory/memory-bucket.js';
 import type { RequestCount } from '../storm/request-count.js';
 import type { ShardRuns } from './shard-runs.js';
 

@@ -1,4 +1,4 @@
-import type { Clock } from '../../src/base/clock.js';
+import type { Clock } from '../../src/core/base/clock.js';
 
 /** What happened to shards in some time. */
 export interface Moves {

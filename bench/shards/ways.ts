@@ -1,6 +1,6 @@
-import { acquireLease } from '../../src/lease/acquire/acquire-lease.js';
-import { ownShards } from '../../src/shards/index.js';
-import { SHARDS_KEY } from '../../src/shards/shard-map.js';
+import { acquireLease } from '../../src/core/lease/acquire/acquire-lease.js';
+import { ownShards } from '../../src/node/shards/index.js';
+import { SHARDS_KEY } from '../../src/node/shards/shard-map.js';
 import { ShapedStore } from '../storm/shaped-store.js';
 import { LeaseAShard, type ShardTable } from './lease-a-shard.js';
 import { DURATION_MS, GRACE_MS, type NodeOptions, type ShardNode, STOP_MS } from './shard-node.js';

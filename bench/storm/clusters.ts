@@ -1,6 +1,6 @@
-import { CLUSTER_KEY } from '../../src/lease/model/cluster-config.js';
-import { leaseKey, MAX_NODE_IDS } from '../../src/lease/model/lease-state.js';
-import type { MemoryBucket } from '../../src/store/memory/memory-bucket.js';
+import { CLUSTER_KEY } from '../../src/core/lease/model/cluster-config.js';
+import { leaseKey, MAX_NODE_IDS } from '../../src/core/lease/model/lease-state.js';
+import type { MemoryBucket } from '../../src/core/store/memory/memory-bucket.js';
 import type { Dice } from '../../test/simulation/world/dice.js';
 import type { ObjectForm } from './object-form.js';
 import type { VirtualTime } from './virtual-time.js';

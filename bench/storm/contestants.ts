@@ -1,5 +1,5 @@
-import { type AcquireLeaseOptions, acquireLease } from '../../src/lease/acquire/acquire-lease.js';
-import type { Lease } from '../../src/lease/model/lease.js';
+import { type AcquireLeaseOptions, acquireLease } from '../../src/core/lease/acquire/acquire-lease.js';
+import type { Lease } from '../../src/core/lease/model/lease.js';
 import { nativeForm, type ObjectForm, plainForm } from './object-form.js';
 import { plainScan } from './plain-scan.js';
 

@@ -1,4 +1,4 @@
-import type { LeaseStore, StoreCallOptions } from '../../src/store/lease-store.js';
+import type { LeaseStore, StoreCallOptions } from '../../src/core/store/lease-store.js';
 import { NO_REQUESTS, plus, type RequestCount } from './request-count.js';
 import type { Operation } from './s3-latency.js';
 

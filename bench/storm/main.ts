@@ -2,7 +2,7 @@
 // where a promise is not kept.
 
 import { cpus } from 'node:os';
-import { explain } from '../../src/base/errors.js';
+import { explain } from '../../src/core/base/errors.js';
 import { useQuickAbort } from '../../test/simulation/world/quick-abort.js';
 import { startMinio } from '../../test/support/servers/minio.js';
 import { s3StoreServer } from '../../test/support/stores/s3-store-server.js';

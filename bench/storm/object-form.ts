@@ -1,6 +1,6 @@
-import { encodeCluster, newCluster } from '../../src/lease/model/cluster-config.js';
-import { nativeCodec } from '../../src/lease/model/lease-codec.js';
-import { acquired, type HeldLease, released, renewed } from '../../src/lease/model/lease-state.js';
+import { encodeCluster, newCluster } from '../../src/core/lease/model/cluster-config.js';
+import { nativeCodec } from '../../src/core/lease/model/lease-codec.js';
+import { acquired, type HeldLease, released, renewed } from '../../src/core/lease/model/lease-state.js';
 import { emptied, held, NOTHING, type PlainObject } from '../../test/simulation/comparison/plain-object.js';
 
 /** The lease objects of a contestant, as they stand before a storm. */

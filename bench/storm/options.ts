@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { explain } from '../../src/base/errors.js';
+import { explain } from '../../src/core/base/errors.js';
 import type { Place, SeedRange } from './cell.js';
 import { CLUSTERS, type ClusterName } from './clusters.js';
 import { CONTESTANTS, type ContestantName } from './contestants.js';

@@ -1,4 +1,4 @@
-import type { RandomSource } from '../../src/base/clock.js';
+import type { RandomSource } from '../../src/core/base/clock.js';
 
 /** A kind of request, as S3 bills it and as it takes its time. */
 export type Operation = 'get' | 'put' | 'list' | 'delete';

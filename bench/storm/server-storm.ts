@@ -1,9 +1,9 @@
-import type { Clock } from '../../src/base/clock.js';
-import { systemClock, systemRandom } from '../../src/base/system.js';
-import type { Lease } from '../../src/lease/model/lease.js';
-import { initializeCluster } from '../../src/lease/operate/initialize.js';
-import { StoreSession } from '../../src/lease/session/store-session.js';
-import { openStore } from '../../src/store/open-store.js';
+import type { Clock } from '../../src/core/base/clock.js';
+import { systemClock, systemRandom } from '../../src/core/base/system.js';
+import type { Lease } from '../../src/core/lease/model/lease.js';
+import { initializeCluster } from '../../src/core/lease/operate/initialize.js';
+import { StoreSession } from '../../src/core/lease/session/store-session.js';
+import { openStore } from '../../src/core/store/open-store.js';
 import type { StoreAccess, StoreServer } from '../../test/support/stores/store-server.js';
 import type { Contestant } from './contestants.js';
 import { type CountedStore, counted } from './counted-store.js';

@@ -1,5 +1,5 @@
-import { orAborted } from '../../src/base/abort.js';
-import type { Clock, RandomSource } from '../../src/base/clock.js';
+import { orAborted } from '../../src/core/base/abort.js';
+import type { Clock, RandomSource } from '../../src/core/base/clock.js';
 import type {
   LeaseStore,
   Listing,
@@ -7,8 +7,8 @@ import type {
   StoreCallOptions,
   StoredObject,
   WriteResult,
-} from '../../src/store/lease-store.js';
-import type { MemoryBucket } from '../../src/store/memory/memory-bucket.js';
+} from '../../src/core/store/lease-store.js';
+import type { MemoryBucket } from '../../src/core/store/memory/memory-bucket.js';
 import { NO_REQUESTS, type RequestCount } from './request-count.js';
 import { drawLatencyMs, type Operation } from './s3-latency.js';
 

@@ -1,4 +1,4 @@
-import { MemoryBucket } from '../../src/store/memory/memory-bucket.js';
+import { MemoryBucket } from '../../src/core/store/memory/memory-bucket.js';
 import { Dice } from '../../test/simulation/world/dice.js';
 import { type ClusterShape, setUp } from './clusters.js';
 import type { Contestant } from './contestants.js';

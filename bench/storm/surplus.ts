@@ -1,5 +1,5 @@
-import type { Lease } from '../../src/lease/model/lease.js';
-import { MemoryBucket } from '../../src/store/memory/memory-bucket.js';
+import type { Lease } from '../../src/core/lease/model/lease.js';
+import { MemoryBucket } from '../../src/core/store/memory/memory-bucket.js';
 import { Dice } from '../../test/simulation/world/dice.js';
 import { CLUSTERS, setUp } from './clusters.js';
 import { CONTESTANTS, type ContestantName } from './contestants.js';

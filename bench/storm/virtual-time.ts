@@ -1,4 +1,4 @@
-import type { Clock } from '../../src/base/clock.js';
+import type { Clock } from '../../src/core/base/clock.js';
 import { type Actor, type Planned, Scheduler } from '../../test/simulation/world/scheduler.js';
 
 /** Everything happens to it: it is never dead, and never stopped. */

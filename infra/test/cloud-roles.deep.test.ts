@@ -8,7 +8,7 @@ const textOf = (path: string) =>
 
 /** What the driver's own messages say that an operation needs. */
 const needed = (driver: string, name: RegExp) =>
-  [...new Set(textOf(`src/store/${driver}/classify-reply.ts`).match(name))].sort();
+  [...new Set(textOf(`src/core/store/${driver}/classify-reply.ts`).match(name))].sort();
 
 it('the role for Azure has what the store says that it needs, and nothing else', () => {
   const role = JSON.parse(textOf('infra/azure/lease-role.json'));

@@ -2,7 +2,7 @@ import { App, Stack } from 'aws-cdk-lib';
 import { Template } from 'aws-cdk-lib/assertions';
 import { Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { systemClock as clock, systemRandom as random } from '../../src/base/system.js';
+import { systemClock as clock, systemRandom as random } from '../../src/core/base/system.js';
 import {
   acquireLease,
   evictHolder,
@@ -10,10 +10,10 @@ import {
   inspectCluster,
   StoreSession,
   scaleCluster,
-} from '../../src/lease/index.js';
-import { probeStore } from '../../src/store/probe/probe.js';
-import { openS3Store } from '../../src/store/s3/open-s3-store.js';
-import type { S3LeaseStore } from '../../src/store/s3/s3-lease-store.js';
+} from '../../src/core/lease/index.js';
+import { probeStore } from '../../src/core/store/probe/probe.js';
+import { openS3Store } from '../../src/core/store/s3/open-s3-store.js';
+import type { S3LeaseStore } from '../../src/core/store/s3/s3-lease-store.js';
 import { type RecordedRequest, S3StandIn } from '../../test/support/s3-stand-in.js';
 import { LeaseBucket } from '../lib/lease-bucket.js';
 import { grantLeases, type LeaseRights } from '../lib/lease-policy.js';

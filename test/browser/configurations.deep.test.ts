@@ -1,8 +1,8 @@
 import type { Browser } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect, inject, it } from 'vitest';
-import { configPublisher, openConfiguration } from '../../src/configuration/index.js';
-import { newFolder, removeFolders } from '../integration/cli/run-support.js';
-import { RecipeScene } from '../integration/recipes/recipe-scene.js';
+import { configPublisher, openConfiguration } from '../../src/zookeeper/configuration/index.js';
+import { newFolder, removeFolders } from '../integration/app/cli/run-support.js';
+import { RecipeScene } from '../integration/zookeeper/recipes/recipe-scene.js';
 import { killAll, runCli } from '../support/processes.js';
 import { launchBrowser } from '../support/programs/browser.js';
 import { nameless, overflow, pale, violations } from './page-audit.js';

@@ -1,6 +1,6 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { HttpProblem } from '../../src/http/problem.js';
+import { HttpProblem } from '../../src/app/http/problem.js';
 import { launchBrowser } from '../support/programs/browser.js';
 import { nameless, overflow, pale, violations, workOf } from './page-audit.js';
 import { type Hello, ScriptedConsole } from './scripted-console.js';

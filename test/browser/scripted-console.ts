@@ -1,11 +1,11 @@
 import { pathToFileURL } from 'node:url';
 import { Hono } from 'hono';
-import { systemClock } from '../../src/base/system.js';
-import { consoleAssets } from '../../src/http/console-assets.js';
-import { HttpProblem, problemOf, problemResponse } from '../../src/http/problem.js';
-import { listen } from '../../src/http/server/listen.js';
-import type { ClusterSnapshot } from '../../src/monitor/cluster-view.js';
-import type { NodeTenures } from '../../src/monitor/tenures.js';
+import { consoleAssets } from '../../src/app/http/console-assets.js';
+import { HttpProblem, problemOf, problemResponse } from '../../src/app/http/problem.js';
+import { listen } from '../../src/app/http/server/listen.js';
+import { systemClock } from '../../src/core/base/system.js';
+import type { ClusterSnapshot } from '../../src/node/monitor/cluster-view.js';
+import type { NodeTenures } from '../../src/node/monitor/tenures.js';
 import { packageRoot } from '../support/package-root.js';
 
 /** What comes first on a stream. */

@@ -1,5 +1,5 @@
-import type { Kind } from '../../src/shared-data/layout.js';
-import type { DataEntry, DatumReport, SharedDataReport } from '../../src/shared-data/report.js';
+import type { Kind } from '../../src/zookeeper/shared-data/layout.js';
+import type { DataEntry, DatumReport, SharedDataReport } from '../../src/zookeeper/shared-data/report.js';
 
 const ROOT = '/monastery/root';
 

@@ -1,5 +1,5 @@
-import type { ClusterEvent, ClusterSnapshot } from '../../src/monitor/cluster-view.js';
-import type { NodeReport } from '../../src/monitor/status-report.js';
+import type { ClusterEvent, ClusterSnapshot } from '../../src/node/monitor/cluster-view.js';
+import type { NodeReport } from '../../src/node/monitor/status-report.js';
 
 /** The settings of a scripted cluster. */
 export interface FleetOptions {

@@ -3,8 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, it } from 'vitest';
-import { client, data } from '../integration/discovery/discovery-support.js';
-import { closeRegistrants, orders, registrant, until } from '../integration/services/services-support.js';
+import { client, data } from '../integration/zookeeper/discovery/discovery-support.js';
+import {
+  closeRegistrants,
+  orders,
+  registrant,
+  until,
+} from '../integration/zookeeper/services/services-support.js';
 import { killAll, runCli } from '../support/processes.js';
 import { launchBrowser } from '../support/programs/browser.js';
 import { uniqueChroot } from '../support/zookeeper.js';

@@ -1,6 +1,6 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { systemClock, systemRandom } from '../../src/base/system.js';
+import { systemClock, systemRandom } from '../../src/core/base/system.js';
 import { packageRoot } from '../support/package-root.js';
 import { launchBrowser } from '../support/programs/browser.js';
 import { tenureScene } from '../support/tenure-scene.js';
@@ -75,7 +75,9 @@ describe('the timeline', () => {
     const begin = Date.now() - HOUR_MS / 3;
     const { seen, session } = await tenureScene(begin);
     // As it is shipped: sources have no page.
-    const http: typeof import('../../src/http/index.js') = await import(`${packageRoot}/dist/http/index.js`);
+    const http: typeof import('../../src/app/http/index.js') = await import(
+      `${packageRoot}/dist/app/http/index.js`
+    );
     const view = new http.ClusterFollower({ clock: systemClock, random: systemRandom, session });
     closing.push(() => view.close());
     const server = await http.startNodeServer({

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { RandomSource } from '../../src/base/clock.js';
+import type { RandomSource } from '../../src/core/base/clock.js';
 import { awsEnvironment, createBucket, type TestBucket } from '../support/bucket.js';
 import { newEtcdStore } from '../support/etcd.js';
 import { etcdGet } from '../support/etcd-admin.js';

@@ -1,4 +1,4 @@
-import type { RandomSource } from '../../src/base/clock.js';
+import type { RandomSource } from '../../src/core/base/clock.js';
 import type { ProxyFaults } from '../support/network/proxies.js';
 import type { ActorKind } from './act.js';
 import type { SlotSpec, Task } from './slot.js';

@@ -72,7 +72,9 @@ function hold(nodeId: number, version: number, isValid: () => boolean): () => vo
 }
 
 async function takeShards(): Promise<void> {
-  const { ownShards } = (await built('shards/index.js')) as typeof import('../../src/shards/index.js');
+  const { ownShards } = (await built(
+    'node/shards/index.js',
+  )) as typeof import('../../src/node/shards/index.js');
   await ownShards(lease, {
     count,
     start: (shard, { token, signal: ending }) => {
@@ -87,7 +89,9 @@ async function takeShards(): Promise<void> {
 
 /** Holds a lock and leaves it, in turns with the other tasks. */
 async function takeTurns(): Promise<void> {
-  const { acquireLock } = (await built('locks/index.js')) as typeof import('../../src/locks/index.js');
+  const { acquireLock } = (await built(
+    'node/locks/index.js',
+  )) as typeof import('../../src/node/locks/index.js');
   const number = process.pid % 2;
   while (!signal.aborted) {
     try {

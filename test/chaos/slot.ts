@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { RandomSource } from '../../src/base/clock.js';
+import type { RandomSource } from '../../src/core/base/clock.js';
 import { FaultProxy } from '../support/network/fault-proxy.js';
 import { type ProxyFaults, together } from '../support/network/proxies.js';
 import { harnessFile } from '../support/package-root.js';

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { RandomSource } from '../../src/base/clock.js';
+import type { RandomSource } from '../../src/core/base/clock.js';
 import { runCli } from '../support/processes.js';
 import { monotonicMicros } from './act.js';
 import { drawFault, type FaultKind } from './faults.js';

@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
-import { untilDead } from '../integration/cli/run-support.js';
+import { untilDead } from '../integration/app/cli/run-support.js';
 import { ContainerEngine } from '../support/containers/container-engine.js';
 import { TEST_IMAGE } from '../support/containers/container-setup.js';
 import { packageRoot } from '../support/package-root.js';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, vi } from 'vitest';
-import { systemClock as clock, systemRandom as random } from '../../src/base/system.js';
-import { openStore } from '../../src/store/open-store.js';
+import { systemClock as clock, systemRandom as random } from '../../src/core/base/system.js';
+import { openStore } from '../../src/core/store/open-store.js';
 import { type StoreServer, startStoreServer } from '../support/servers/store-servers.js';
 import { leaseStoreContract, ofKeys } from './lease-store-contract.js';
 

@@ -1,5 +1,5 @@
-import { systemClock, systemRandom } from '../../src/base/system.js';
-import { openStore } from '../../src/store/open-store.js';
+import { systemClock, systemRandom } from '../../src/core/base/system.js';
+import { openStore } from '../../src/core/store/open-store.js';
 import { leaseStoreContract } from './lease-store-contract.js';
 
 /**

@@ -6,11 +6,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { systemClock, systemRandom } from '../../src/base/system.js';
-import { FileLeaseStore } from '../../src/store/file/file-lease-store.js';
+import { systemClock, systemRandom } from '../../src/core/base/system.js';
+import { FileLeaseStore } from '../../src/core/store/file/file-lease-store.js';
 
 // Real processes on one folder. Every operation of one of them, in every order, is in
-// src/store/file/interleavings.test.ts.
+// src/core/store/file/interleavings.test.ts.
 
 const worker = fileURLToPath(new URL('./file-worker.mjs', import.meta.url));
 const begun = JSON.stringify({ sum: 0, by: {} });

@@ -3,8 +3,8 @@
 import { createHash } from 'node:crypto';
 import { open, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
-import { systemClock as clock, systemRandom as random } from '../../dist/base/system.js';
-import { FileLeaseStore } from '../../dist/store/file/file-lease-store.js';
+import { systemClock as clock, systemRandom as random } from '../../dist/core/base/system.js';
+import { FileLeaseStore } from '../../dist/core/store/file/file-lease-store.js';
 
 const [, , task, directory, name, times, kind] = process.argv;
 

@@ -2,8 +2,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll } from 'vitest';
-import { systemClock, systemRandom } from '../../src/base/system.js';
-import { FileLeaseStore } from '../../src/store/file/file-lease-store.js';
+import { systemClock, systemRandom } from '../../src/core/base/system.js';
+import { FileLeaseStore } from '../../src/core/store/file/file-lease-store.js';
 import { leaseStoreContract } from './lease-store-contract.js';
 
 const folders: string[] = [];

@@ -2,7 +2,7 @@ import { describe, it } from 'vitest';
 import {
   leaseStoreContract as checksOf,
   type LeaseStoreContractOptions,
-} from '../../src/store/testing/contract.js';
+} from '../../src/core/store/testing/contract.js';
 
 export type { LeaseStoreContractOptions };
 

@@ -1,7 +1,7 @@
-import { systemClock, systemRandom } from '../../src/base/system.js';
-import { MemoryBucket } from '../../src/store/memory/memory-bucket.js';
-import { MemoryLeaseStore } from '../../src/store/memory/memory-lease-store.js';
-import { observedAge } from '../../src/store/observed-age.js';
+import { systemClock, systemRandom } from '../../src/core/base/system.js';
+import { MemoryBucket } from '../../src/core/store/memory/memory-bucket.js';
+import { MemoryLeaseStore } from '../../src/core/store/memory/memory-lease-store.js';
+import { observedAge } from '../../src/core/store/observed-age.js';
 import { inPages } from '../support/in-pages.js';
 import { timeless } from '../support/timeless-store.js';
 import { leaseStoreContract } from './lease-store-contract.js';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, inject, vi } from 'vitest';
-import { systemClock } from '../../src/base/system.js';
-import { openS3Store } from '../../src/store/s3/open-s3-store.js';
+import { systemClock } from '../../src/core/base/system.js';
+import { openS3Store } from '../../src/core/store/s3/open-s3-store.js';
 import { awsEnvironment, createBucket } from '../support/bucket.js';
 import { leaseStoreContract, ofKeys } from './lease-store-contract.js';
 

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { ZooKeeper } from '../../src/zookeeper/zookeeper.js';
+import type { ZooKeeper } from '../../src/zookeeper/client/zookeeper.js';
 
 /** Servers that a contract is checked on. */
 export interface ContractServers {

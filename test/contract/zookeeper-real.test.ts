@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, inject } from 'vitest';
-import { systemClock as clock, systemRandom as random } from '../../src/base/system.js';
-import { openZooKeeper } from '../../src/zookeeper/zookeeper-client.js';
+import { systemClock as clock, systemRandom as random } from '../../src/core/base/system.js';
+import { openZooKeeper } from '../../src/zookeeper/client/zookeeper-client.js';
 import { expireSession, uniqueChroot } from '../support/zookeeper.js';
 import { zooKeeperContract } from './zookeeper-contract.js';
 

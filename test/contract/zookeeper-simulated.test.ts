@@ -1,5 +1,5 @@
 import { describe } from 'vitest';
-import type { ZooKeeper } from '../../src/zookeeper/zookeeper.js';
+import type { ZooKeeper } from '../../src/zookeeper/client/zookeeper.js';
 import { Machine } from '../simulation/world/machine.js';
 import type { Actor } from '../simulation/world/scheduler.js';
 import { SimulatedProcess } from '../simulation/world/simulated-process.js';

@@ -1,6 +1,6 @@
-import type { Clock } from '../../src/base/clock.js';
-import { systemClock } from '../../src/base/system.js';
-import type { BootClock } from '../../src/store/file/object-ages.js';
+import type { Clock } from '../../src/core/base/clock.js';
+import { systemClock } from '../../src/core/base/system.js';
+import type { BootClock } from '../../src/core/store/file/object-ages.js';
 
 /** A time that all threads of a run share, and that passes faster than the machine's. */
 export interface HurriedTime {

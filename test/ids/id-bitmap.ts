@@ -1,4 +1,4 @@
-import { CLUSTER_NODE_ID_OFFSET, type IdLayout, idsPerMs } from '../../src/id/index.js';
+import { CLUSTER_NODE_ID_OFFSET, type IdLayout, idsPerMs } from '../../src/core/id/index.js';
 
 /** Which ids can be told apart: those of some node ids in some stretch of time. */
 export interface BitmapShape {

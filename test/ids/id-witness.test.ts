@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { cluster16, type IdLayout, snowflake } from '../../src/id/index.js';
+import { cluster16, type IdLayout, snowflake } from '../../src/core/id/index.js';
 import { IdBitmap } from './id-bitmap.js';
 import { IdWitness } from './id-witness.js';
 

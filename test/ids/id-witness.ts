@@ -1,4 +1,4 @@
-import { decodeId } from '../../src/id/index.js';
+import { decodeId } from '../../src/core/id/index.js';
 import { bitCount, type IdBitmap } from './id-bitmap.js';
 
 /** What is wrong with ids. */

@@ -1,12 +1,12 @@
-import type { Clock } from '../../src/base/clock.js';
+import type { Clock } from '../../src/core/base/clock.js';
 import {
   clusterNodeIdOf,
   type IdLayout,
   type IdTime,
   UniqueIdGenerator,
   type UniqueIdsOptions,
-} from '../../src/id/index.js';
-import type { Lease } from '../../src/lease/model/lease.js';
+} from '../../src/core/id/index.js';
+import type { Lease } from '../../src/core/lease/model/lease.js';
 
 /** What a generator can be made to do wrong, each as somebody might well build it. */
 export const PLANTS = {

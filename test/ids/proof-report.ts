@@ -1,4 +1,4 @@
-import { decodeId } from '../../src/id/index.js';
+import { decodeId } from '../../src/core/id/index.js';
 import type { TenureReport } from './proof-messages.js';
 import { LAYOUTS, type ProofOptions, type ProofResult } from './proof-run.js';
 

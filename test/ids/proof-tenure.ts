@@ -1,10 +1,10 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import type { RandomSource } from '../../src/base/clock.js';
-import { systemRandom } from '../../src/base/system.js';
-import { IdsExhaustedError, type UniqueIdGenerator, uniqueIds } from '../../src/id/index.js';
-import { acquireLease, evictHolder, StoreSession } from '../../src/lease/index.js';
-import { type Lease, LeaseLostError, LeaseReleasedError } from '../../src/lease/model/lease.js';
-import type { LeaseStore } from '../../src/store/lease-store.js';
+import type { RandomSource } from '../../src/core/base/clock.js';
+import { systemRandom } from '../../src/core/base/system.js';
+import { IdsExhaustedError, type UniqueIdGenerator, uniqueIds } from '../../src/core/id/index.js';
+import { acquireLease, evictHolder, StoreSession } from '../../src/core/lease/index.js';
+import { type Lease, LeaseLostError, LeaseReleasedError } from '../../src/core/lease/model/lease.js';
+import type { LeaseStore } from '../../src/core/store/lease-store.js';
 import type { HurriedClock } from './hurried-clock.js';
 import type { IdBitmap } from './id-bitmap.js';
 import { IdWitness } from './id-witness.js';

@@ -1,9 +1,9 @@
 // One thread of the proof: one tenure after the other, until it is told to stop.
 
 import { parentPort, workerData } from 'node:worker_threads';
-import { StoreUnusableError } from '../../src/base/errors.js';
-import { systemRandom } from '../../src/base/system.js';
-import { FileLeaseStore } from '../../src/store/file/index.js';
+import { StoreUnusableError } from '../../src/core/base/errors.js';
+import { systemRandom } from '../../src/core/base/system.js';
+import { FileLeaseStore } from '../../src/core/store/file/index.js';
 import { seededRandom } from '../support/virtual-clock.js';
 import { HurriedClock } from './hurried-clock.js';
 import { IdBitmap } from './id-bitmap.js';

@@ -4,7 +4,7 @@ import {
   type StoredObject,
   StoreError,
   type WriteResult,
-} from '../../src/store/lease-store.js';
+} from '../../src/core/store/lease-store.js';
 
 /**
  * What of the way to a store is cut: all of it, or only the way back, so that writes are applied and their

@@ -4,7 +4,7 @@
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { Worker } from 'node:worker_threads';
-import { explain } from '../../src/base/errors.js';
+import { explain } from '../../src/core/base/errors.js';
 import { COMPARED_FAULTS, type ComparedFaults } from './comparison/compared-faults.js';
 import type { Cell } from './comparison/comparison-cell.js';
 import { comparisonTable, firstSeeds } from './comparison/comparison-table.js';

@@ -1,5 +1,5 @@
-import { type AcquireLeaseOptions, acquireLease } from '../../src/lease/acquire/acquire-lease.js';
-import type { Lease } from '../../src/lease/model/lease.js';
+import { type AcquireLeaseOptions, acquireLease } from '../../src/core/lease/acquire/acquire-lease.js';
+import type { Lease } from '../../src/core/lease/model/lease.js';
 
 /** What gives a task its lease: the shipped engine, or another one to be compared with it. */
 export interface Engine {

@@ -1,6 +1,6 @@
 /** A change of one compiled file: `from` stands in it exactly once. */
 export interface Edit {
-  /** Below the compiled tree: `src/lease/hold/keeper.js`. */
+  /** Below the compiled tree: `src/core/lease/hold/keeper.js`. */
   readonly file: string;
   readonly from: string;
   readonly to: string;
@@ -19,14 +19,14 @@ export interface Plant {
   readonly edits: readonly Edit[];
 }
 
-const claim = 'src/lease/acquire/claim.js';
-const keeper = 'src/lease/hold/keeper.js';
-const acquirer = 'src/lease/acquire/acquirer.js';
-const leaseState = 'src/lease/model/lease-state.js';
-const candidates = 'src/lease/acquire/candidates.js';
-const partialListing = 'src/lease/acquire/partial-listing.js';
-const retirement = 'src/lease/operate/retirement.js';
-const tenureTime = 'src/lease/hold/store-tenure-time.js';
+const claim = 'src/core/lease/acquire/claim.js';
+const keeper = 'src/core/lease/hold/keeper.js';
+const acquirer = 'src/core/lease/acquire/acquirer.js';
+const leaseState = 'src/core/lease/model/lease-state.js';
+const candidates = 'src/core/lease/acquire/candidates.js';
+const partialListing = 'src/core/lease/acquire/partial-listing.js';
+const retirement = 'src/core/lease/operate/retirement.js';
+const tenureTime = 'src/core/lease/hold/store-tenure-time.js';
 
 /** Every mistake that the simulator is known to find, by the name that `--plant` takes. */
 export const PLANTS: readonly Plant[] = [
@@ -35,7 +35,7 @@ export const PLANTS: readonly Plant[] = [
     breaks: 'a release writes an empty body, whose etag comes back with every release (rule 2)',
     edits: [
       {
-        file: 'src/lease/model/lease-codec.js',
+        file: 'src/core/lease/model/lease-codec.js',
         from: 'return { body: JSON.stringify(body), metadata: facts(state) };',
         to: "return { body: durationMs > 0 || 'retired' in kind ? JSON.stringify(body) : '', metadata: facts(state) };",
       },
@@ -145,7 +145,7 @@ export const PLANTS: readonly Plant[] = [
     breaks: 'isValid() trusts that a timer has said so in time, instead of comparing clocks (rule 3)',
     edits: [
       {
-        file: 'src/lease/hold/holder.js',
+        file: 'src/core/lease/hold/holder.js',
         from: 'return this.isHeld && this.holding.clock.monotonic() < this.deadline;',
         to: 'return this.isHeld;',
       },
@@ -167,7 +167,7 @@ export const PLANTS: readonly Plant[] = [
         to: "const own = this.options.wanted;\n        const chance = availability(state.kind === 'held' ? { ...state, durationMs: own.durationMs } : state, object.age, own.graceMs);",
       },
       {
-        file: 'src/lease/acquire/acquire-lease.js',
+        file: 'src/core/lease/acquire/acquire-lease.js',
         from: 'new Acquirer(context)',
         to: 'new Acquirer({ ...context, wanted: options })',
       },
@@ -241,7 +241,7 @@ export const PLANTS: readonly Plant[] = [
       'the supervisor does not act on the loss of the lease, and leaves the command to its guard (rule 7)',
     edits: [
       {
-        file: 'src/cli/run/supervisor.js',
+        file: 'src/app/cli/run/supervisor.js',
         from: 'loss.lost.then((reason) => () => afterTheLease(reason, child, options)),',
         to: '',
       },
@@ -323,7 +323,7 @@ export const PLANTS: readonly Plant[] = [
     breaks: 'the generator goes on with narrow unique ids although its lease tells of wider ones',
     edits: [
       {
-        file: 'src/id/lease-ids.js',
+        file: 'src/core/id/lease-ids.js',
         from: '? generator.adopt(cluster16(idWidth))',
         to: '? undefined',
       },
@@ -356,7 +356,7 @@ export const PLANTS: readonly Plant[] = [
     breaks: 'a cluster grows at once, as if no task made narrow unique ids',
     edits: [
       {
-        file: 'src/lease/operate/growth.js',
+        file: 'src/core/lease/operate/growth.js',
         from: 'if (idWidthFor(config.peak) < idWidth) {',
         to: 'if (config.idWidth < idWidth) {',
       },
@@ -487,7 +487,7 @@ export const PLANTS: readonly Plant[] = [
     engine: 'observed',
     edits: [
       {
-        file: 'src/store/observed-age.js',
+        file: 'src/core/store/observed-age.js',
         from: 'this.#seen.set(key, { etag, since: arrivedAt });',
         to: 'this.#seen.set(key, { etag, since: sentAt });',
       },
@@ -500,7 +500,7 @@ export const PLANTS: readonly Plant[] = [
     engine: 'observed',
     edits: [
       {
-        file: 'src/store/observed-age.js',
+        file: 'src/core/store/observed-age.js',
         from: 'Math.max(0, sentAt - known.since)',
         to: 'Math.max(0, arrivedAt - known.since)',
       },
@@ -512,7 +512,7 @@ export const PLANTS: readonly Plant[] = [
     engine: 'observed',
     edits: [
       {
-        file: 'src/store/observed-age.js',
+        file: 'src/core/store/observed-age.js',
         from: 'if (known?.etag === etag)',
         to: 'if (known !== undefined)',
       },

@@ -1,9 +1,9 @@
 import type { Edit, Plant } from './plants.js';
 
-const member = 'src/shards/member.js';
-const holdings = 'src/shards/holdings.js';
-const programs = 'src/cli/node-http/program-shards.js';
-const findMembers = 'src/shards/find-members.js';
+const member = 'src/node/shards/member.js';
+const holdings = 'src/node/shards/holdings.js';
+const programs = 'src/app/cli/node-http/program-shards.js';
+const findMembers = 'src/node/shards/find-members.js';
 
 function plant(name: string, breaks: string, ...edits: readonly Edit[]): Plant {
   return { name, breaks, edits, engine: 'shards' };
@@ -22,7 +22,7 @@ export const SHARD_PLANTS: readonly Plant[] = [
     to: 'usableMap(object, 1, this.count)',
   }),
   plant('token-kept', 'a shard keeps its token when it gets another owner (T3)', {
-    file: 'src/shards/plan.js',
+    file: 'src/node/shards/plan.js',
     from: 'shards[at] = { ...shard, owner: load.member, since: epoch, next: undefined };',
     to: 'shards[at] = { ...shard, owner: load.member, since: map.shards[at].since || epoch, next: undefined };',
   }),
@@ -85,7 +85,7 @@ export const SHARD_PLANTS: readonly Plant[] = [
     to: 'if (false)',
   }),
   plant('repair-without-waiting', 'a repair opens the map while shards run by an earlier one (T10, 7)', {
-    file: 'src/shards/repair-shards.js',
+    file: 'src/node/shards/repair-shards.js',
     from: '.filter((lease) => !hasStopped(lease, first, drawn.config))',
     to: '.filter(() => false)',
   }),
@@ -95,7 +95,7 @@ export const SHARD_PLANTS: readonly Plant[] = [
     to: 'if (this.isLeaving)',
   }),
   plant('released-running', 'a release gives the lease back although a stop has rejected (T5, T7)', {
-    file: 'src/lease/hold/keeper.js',
+    file: 'src/core/lease/hold/keeper.js',
     from: 'if (!this.#workEnded)',
     to: 'if (false)',
   }),
@@ -107,11 +107,11 @@ export const SHARD_PLANTS: readonly Plant[] = [
   plant(
     'black-hole',
     'a node that cannot start shards gets them again, since it has the fewest (T9, liveness)',
-    { file: 'src/shards/plan.js', from: 'if (load === giver)', to: 'if (false)' },
-    { file: 'src/shards/start-limit.js', from: 'this.#limit = running;', to: '' },
+    { file: 'src/node/shards/plan.js', from: 'if (load === giver)', to: 'if (false)' },
+    { file: 'src/node/shards/start-limit.js', from: 'this.#limit = running;', to: '' },
   ),
   plant('hang-given-up', 'a start that hangs is given up although its work may begin (T5, T9)', {
-    file: 'src/shards/holding.js',
+    file: 'src/node/shards/holding.js',
     from: '.then(() => this.#begun)',
     to: '.then(() => this.#abort.signal.aborted ? undefined : this.#begun)',
   }),

@@ -1,5 +1,5 @@
-import { evictHolder } from '../../src/lease/operate/evict.js';
-import { StoreSession } from '../../src/lease/session/store-session.js';
+import { evictHolder } from '../../src/core/lease/operate/evict.js';
+import { StoreSession } from '../../src/core/lease/session/store-session.js';
 import type { Violation } from './checks/invariants.js';
 import { type Engine, shippedEngine } from './engine.js';
 import {

@@ -1,4 +1,4 @@
-import type { LeaseStore, Listing, ListingPage } from '../../src/store/lease-store.js';
+import type { LeaseStore, Listing, ListingPage } from '../../src/core/store/lease-store.js';
 
 /** The same store, but that it shows a limited number of objects at once. */
 export function inPages(store: LeaseStore, size: number): LeaseStore {

@@ -1,6 +1,6 @@
 import { vi } from 'vitest';
-import { systemClock, systemRandom } from '../../src/base/system.js';
-import { runCommandLine } from '../../src/cli/commands/command-line.js';
+import { runCommandLine } from '../../src/app/cli/commands/command-line.js';
+import { systemClock, systemRandom } from '../../src/core/base/system.js';
 import { capturedIo } from './captured-io.js';
 
 /** How a command line ended, and what it said. */

@@ -1,17 +1,17 @@
-import { type ClusterConfig, decodeCluster } from '../../src/lease/model/cluster-config.js';
-import { nativeCodec } from '../../src/lease/model/lease-codec.js';
-import type { HeldLease, LeaseState } from '../../src/lease/model/lease-state.js';
-import { initializeCluster } from '../../src/lease/operate/initialize.js';
-import { scaleCluster } from '../../src/lease/operate/scale.js';
-import type { ScaleEvent, ScaleOptions, ScaleOutcome } from '../../src/lease/operate/scaling.js';
-import { StoreSession } from '../../src/lease/session/store-session.js';
-import { StoreError } from '../../src/store/lease-store.js';
-import { MemoryBucket } from '../../src/store/memory/memory-bucket.js';
+import { type ClusterConfig, decodeCluster } from '../../src/core/lease/model/cluster-config.js';
+import { nativeCodec } from '../../src/core/lease/model/lease-codec.js';
+import type { HeldLease, LeaseState } from '../../src/core/lease/model/lease-state.js';
+import { initializeCluster } from '../../src/core/lease/operate/initialize.js';
+import { scaleCluster } from '../../src/core/lease/operate/scale.js';
+import type { ScaleEvent, ScaleOptions, ScaleOutcome } from '../../src/core/lease/operate/scaling.js';
+import { StoreSession } from '../../src/core/lease/session/store-session.js';
+import { StoreError } from '../../src/core/store/lease-store.js';
+import { MemoryBucket } from '../../src/core/store/memory/memory-bucket.js';
 import {
   type MemoryCall,
   type MemoryIntercept,
   MemoryLeaseStore,
-} from '../../src/store/memory/memory-lease-store.js';
+} from '../../src/core/store/memory/memory-lease-store.js';
 import { seededRandom, VirtualClock } from './virtual-clock.js';
 
 export const DURATION = 15_000;

@@ -1,6 +1,5 @@
-import { groupPath, hexPair } from '../../src/discovery/tree-paths.js';
-import { SessionActivity } from '../../src/zookeeper/connection/session-activity.js';
-import type { SessionState } from '../../src/zookeeper/session-state.js';
+import { SessionActivity } from '../../src/zookeeper/client/connection/session-activity.js';
+import type { SessionState } from '../../src/zookeeper/client/session-state.js';
 import type {
   CallOptions,
   CreatedZnode,
@@ -9,8 +8,9 @@ import type {
   Znode,
   ZnodeData,
   ZooKeeper,
-} from '../../src/zookeeper/zookeeper.js';
-import { ZooKeeperError, type ZooKeeperFault } from '../../src/zookeeper/zookeeper-error.js';
+} from '../../src/zookeeper/client/zookeeper.js';
+import { ZooKeeperError, type ZooKeeperFault } from '../../src/zookeeper/client/zookeeper-error.js';
+import { groupPath, hexPair } from '../../src/zookeeper/discovery/tree-paths.js';
 import type { VirtualClock } from './virtual-clock.js';
 
 /** The time-out of its sessions, in milliseconds. */

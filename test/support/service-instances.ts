@@ -1,5 +1,5 @@
-import type { ServiceInstance } from '../../src/services/instance/service-instance.js';
-import type { InstanceSource } from '../../src/services/instance-source.js';
+import type { ServiceInstance } from '../../src/zookeeper/services/instance/service-instance.js';
+import type { InstanceSource } from '../../src/zookeeper/services/instance-source.js';
 
 /** An instance of the service `orders` that can be picked. */
 export function instanceOf<P = unknown>(

@@ -1,21 +1,21 @@
-import type { RandomSource } from '../../src/base/clock.js';
-import { acquireLease } from '../../src/lease/acquire/acquire-lease.js';
-import type { Lease } from '../../src/lease/model/lease.js';
-import { StoreSession } from '../../src/lease/session/store-session.js';
+import type { RandomSource } from '../../src/core/base/clock.js';
+import { acquireLease } from '../../src/core/lease/acquire/acquire-lease.js';
+import type { Lease } from '../../src/core/lease/model/lease.js';
+import { StoreSession } from '../../src/core/lease/session/store-session.js';
+import { MemoryBucket } from '../../src/core/store/memory/memory-bucket.js';
+import {
+  type MemoryCall,
+  type MemoryIntercept,
+  MemoryLeaseStore,
+} from '../../src/core/store/memory/memory-lease-store.js';
 import {
   type OwnedShards,
   type OwnShardsOptions,
   ownShards,
   type ShardEvent,
   type StopShard,
-} from '../../src/shards/index.js';
-import { decodeMap, SHARDS_KEY } from '../../src/shards/shard-map.js';
-import { MemoryBucket } from '../../src/store/memory/memory-bucket.js';
-import {
-  type MemoryCall,
-  type MemoryIntercept,
-  MemoryLeaseStore,
-} from '../../src/store/memory/memory-lease-store.js';
+} from '../../src/node/shards/index.js';
+import { decodeMap, SHARDS_KEY } from '../../src/node/shards/shard-map.js';
 import { inVirtualTime, seededRandom, VirtualClock } from './virtual-clock.js';
 
 /** The work of one shard on one task. */

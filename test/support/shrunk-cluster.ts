@@ -1,5 +1,5 @@
-import { CLUSTER_KEY, decodeCluster, encodeCluster } from '../../src/lease/model/cluster-config.js';
-import type { MemoryBucket } from '../../src/store/memory/memory-bucket.js';
+import { CLUSTER_KEY, decodeCluster, encodeCluster } from '../../src/core/lease/model/cluster-config.js';
+import type { MemoryBucket } from '../../src/core/store/memory/memory-bucket.js';
 
 /**
  * Makes the settings tell of fewer node ids, as the first step of a scale-down does: holders of others learn

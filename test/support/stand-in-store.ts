@@ -1,7 +1,7 @@
 import { vi } from 'vitest';
-import { systemClock } from '../../src/base/system.js';
-import { openS3Store } from '../../src/store/s3/open-s3-store.js';
-import type { S3LeaseStore } from '../../src/store/s3/s3-lease-store.js';
+import { systemClock } from '../../src/core/base/system.js';
+import { openS3Store } from '../../src/core/store/s3/open-s3-store.js';
+import type { S3LeaseStore } from '../../src/core/store/s3/s3-lease-store.js';
 import { S3StandIn } from './s3-stand-in.js';
 
 /** A stand-in for S3, and a store on it with the prefix `p`. */

@@ -1,9 +1,9 @@
-import { acquireLease } from '../../src/lease/acquire/acquire-lease.js';
-import type { Lease } from '../../src/lease/model/lease.js';
-import { evictHolder } from '../../src/lease/operate/evict.js';
-import { StoreSession } from '../../src/lease/session/store-session.js';
-import { MemoryBucket } from '../../src/store/memory/memory-bucket.js';
-import { MemoryLeaseStore } from '../../src/store/memory/memory-lease-store.js';
+import { acquireLease } from '../../src/core/lease/acquire/acquire-lease.js';
+import type { Lease } from '../../src/core/lease/model/lease.js';
+import { evictHolder } from '../../src/core/lease/operate/evict.js';
+import { StoreSession } from '../../src/core/lease/session/store-session.js';
+import { MemoryBucket } from '../../src/core/store/memory/memory-bucket.js';
+import { MemoryLeaseStore } from '../../src/core/store/memory/memory-lease-store.js';
 import { seededRandom, VirtualClock } from './virtual-clock.js';
 
 /** A tenure, as the test has seen it. */

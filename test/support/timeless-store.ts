@@ -1,4 +1,4 @@
-import type { Interval, LeaseStore } from '../../src/store/lease-store.js';
+import type { Interval, LeaseStore } from '../../src/core/store/lease-store.js';
 
 export const UNKNOWN_AGE: Interval = { min: 0, max: Number.POSITIVE_INFINITY };
 

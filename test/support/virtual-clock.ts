@@ -1,4 +1,4 @@
-import type { Clock, RandomSource } from '../../src/base/clock.js';
+import type { Clock, RandomSource } from '../../src/core/base/clock.js';
 
 /** A clock that stands still until a test moves it. Wall clock and monotonic clock can be moved apart. */
 export class VirtualClock implements Clock {

@@ -1,10 +1,10 @@
 import { expect } from 'vitest';
-import { acquireLease } from '../../src/lease/acquire/acquire-lease.js';
-import type { Lease, LeaseEvent } from '../../src/lease/model/lease.js';
-import { type LeaseStore, StoreError } from '../../src/store/lease-store.js';
-import { MemoryBucket } from '../../src/store/memory/memory-bucket.js';
-import { type MemoryCall, MemoryLeaseStore } from '../../src/store/memory/memory-lease-store.js';
-import { observedAge } from '../../src/store/observed-age.js';
+import { acquireLease } from '../../src/core/lease/acquire/acquire-lease.js';
+import type { Lease, LeaseEvent } from '../../src/core/lease/model/lease.js';
+import { type LeaseStore, StoreError } from '../../src/core/store/lease-store.js';
+import { MemoryBucket } from '../../src/core/store/memory/memory-bucket.js';
+import { type MemoryCall, MemoryLeaseStore } from '../../src/core/store/memory/memory-lease-store.js';
+import { observedAge } from '../../src/core/store/observed-age.js';
 import { inPages } from './in-pages.js';
 import { timeless as withoutAges } from './timeless-store.js';
 import { seededRandom, VirtualClock } from './virtual-clock.js';

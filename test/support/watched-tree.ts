@@ -1,5 +1,5 @@
-import type { SessionState } from '../../src/zookeeper/session-state.js';
-import type { ReadingWatch, Znode, ZooKeeper } from '../../src/zookeeper/zookeeper.js';
+import type { SessionState } from '../../src/zookeeper/client/session-state.js';
+import type { ReadingWatch, Znode, ZooKeeper } from '../../src/zookeeper/client/zookeeper.js';
 
 type Content = readonly string[] | Buffer | undefined;
 type Listener = (content: never, path: string) => void;

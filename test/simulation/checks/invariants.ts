@@ -1,9 +1,9 @@
-import { CLUSTER_KEY } from '../../../src/lease/model/cluster-config.js';
-import { type Lease, type LeaseLostError, leavesTime } from '../../../src/lease/model/lease.js';
-import { leaseKey, nodeIdOf } from '../../../src/lease/model/lease-state.js';
-import { leaseTiming } from '../../../src/lease/model/lease-timing.js';
-import { SHARDS_KEY } from '../../../src/shards/shard-map.js';
-import type { StoredObject, WriteResult } from '../../../src/store/lease-store.js';
+import { CLUSTER_KEY } from '../../../src/core/lease/model/cluster-config.js';
+import { type Lease, type LeaseLostError, leavesTime } from '../../../src/core/lease/model/lease.js';
+import { leaseKey, nodeIdOf } from '../../../src/core/lease/model/lease-state.js';
+import { leaseTiming } from '../../../src/core/lease/model/lease-timing.js';
+import type { StoredObject, WriteResult } from '../../../src/core/store/lease-store.js';
+import { SHARDS_KEY } from '../../../src/node/shards/shard-map.js';
 import { livenessBoundMs, type NetworkFault } from '../world/conditions.js';
 import { GROWN_FROM } from '../world/scale-plan.js';
 import type { SimulatedProcess } from '../world/simulated-process.js';

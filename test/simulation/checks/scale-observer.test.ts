@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ScaleOutcome } from '../../../src/lease/operate/scaling.js';
+import type { ScaleOutcome } from '../../../src/core/lease/operate/scaling.js';
 import { drawConditions } from '../world/conditions.js';
 import { Machine } from '../world/machine.js';
 import { SimulatedProcess } from '../world/simulated-process.js';

@@ -1,5 +1,5 @@
-import { leaseKey } from '../../../src/lease/model/lease-state.js';
-import type { ScaleOutcome } from '../../../src/lease/operate/scaling.js';
+import { leaseKey } from '../../../src/core/lease/model/lease-state.js';
+import type { ScaleOutcome } from '../../../src/core/lease/operate/scaling.js';
 import type { SimulatedProcess } from '../world/simulated-process.js';
 import type { World } from '../world/world.js';
 import type { ObservedObject } from './observed-object.js';

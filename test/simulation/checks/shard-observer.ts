@@ -1,5 +1,5 @@
-import type { Lease } from '../../../src/lease/model/lease.js';
-import { decodeMap, SHARDS_KEY } from '../../../src/shards/shard-map.js';
+import type { Lease } from '../../../src/core/lease/model/lease.js';
+import { decodeMap, SHARDS_KEY } from '../../../src/node/shards/shard-map.js';
 import { MAP_DAMAGED } from '../world/conditions.js';
 import type { SimulatedProcess } from '../world/simulated-process.js';
 import { StartFaults } from '../world/start-faults.js';

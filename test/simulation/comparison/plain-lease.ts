@@ -1,7 +1,7 @@
-import { explain } from '../../../src/base/errors.js';
-import type { AcquireLeaseOptions } from '../../../src/lease/acquire/acquire-lease.js';
-import { type Lease, LeaseLostError, type LossReason } from '../../../src/lease/model/lease.js';
-import { leaseKey } from '../../../src/lease/model/lease-state.js';
+import { explain } from '../../../src/core/base/errors.js';
+import type { AcquireLeaseOptions } from '../../../src/core/lease/acquire/acquire-lease.js';
+import { type Lease, LeaseLostError, type LossReason } from '../../../src/core/lease/model/lease.js';
+import { leaseKey } from '../../../src/core/lease/model/lease-state.js';
 import { held, type PlainObject, type PlainRecord } from './plain-object.js';
 import type { PlainStore } from './plain-store.js';
 

@@ -1,4 +1,4 @@
-import type { StoredObject } from '../../../src/store/lease-store.js';
+import type { StoredObject } from '../../../src/core/store/lease-store.js';
 
 /** A lease object of the plain protocol that names a holder. */
 export interface PlainRecord {

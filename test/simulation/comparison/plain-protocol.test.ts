@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { AcquireLeaseOptions } from '../../../src/lease/acquire/acquire-lease.js';
-import type { Lease, LeaseEvent } from '../../../src/lease/model/lease.js';
-import { type MemoryIntercept, MemoryLeaseStore } from '../../../src/store/memory/memory-lease-store.js';
+import type { AcquireLeaseOptions } from '../../../src/core/lease/acquire/acquire-lease.js';
+import type { Lease, LeaseEvent } from '../../../src/core/lease/model/lease.js';
+import { type MemoryIntercept, MemoryLeaseStore } from '../../../src/core/store/memory/memory-lease-store.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
 import { Dice } from '../world/dice.js';
 import { plainProtocol } from './plain-protocol.js';

@@ -1,8 +1,8 @@
-import type { AcquireLeaseOptions } from '../../../src/lease/acquire/acquire-lease.js';
-import { CLUSTER_DEFAULTS } from '../../../src/lease/model/cluster-config.js';
-import type { Lease } from '../../../src/lease/model/lease.js';
-import { leaseKey } from '../../../src/lease/model/lease-state.js';
-import { StoreError } from '../../../src/store/lease-store.js';
+import type { AcquireLeaseOptions } from '../../../src/core/lease/acquire/acquire-lease.js';
+import { CLUSTER_DEFAULTS } from '../../../src/core/lease/model/cluster-config.js';
+import type { Lease } from '../../../src/core/lease/model/lease.js';
+import { leaseKey } from '../../../src/core/lease/model/lease-state.js';
+import { StoreError } from '../../../src/core/store/lease-store.js';
 import type { Engine } from '../engine.js';
 import { PlainLease, type PlainTenure } from './plain-lease.js';
 import { emptied, held, NOTHING, type PlainReading, reading } from './plain-object.js';

@@ -1,11 +1,11 @@
-import type { Clock, RandomSource } from '../../../src/base/clock.js';
-import { StoreSession } from '../../../src/lease/session/store-session.js';
+import type { Clock, RandomSource } from '../../../src/core/base/clock.js';
+import { StoreSession } from '../../../src/core/lease/session/store-session.js';
 import {
   type LeaseStore,
   type StoredObject,
   StoreError,
   type WriteResult,
-} from '../../../src/store/lease-store.js';
+} from '../../../src/core/store/lease-store.js';
 import type { PlainObject } from './plain-object.js';
 
 /**

@@ -1,6 +1,6 @@
 import { CommanderError } from 'commander';
-import { explain } from '../../../src/base/errors.js';
-import { ExitCode } from '../../../src/cli/exit-codes.js';
+import { ExitCode } from '../../../src/app/cli/exit-codes.js';
+import { explain } from '../../../src/core/base/errors.js';
 import { header, jsonReport, progressLine, textReport } from './run-report.js';
 import { SeedPool } from './seed-pool.js';
 import { SeedThreadError } from './seed-thread.js';

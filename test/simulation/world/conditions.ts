@@ -1,5 +1,5 @@
-import type { WantedSettings } from '../../../src/lease/model/cluster-config.js';
-import { leastGraceMs } from '../../../src/lease/model/lease-state.js';
+import type { WantedSettings } from '../../../src/core/lease/model/cluster-config.js';
+import { leastGraceMs } from '../../../src/core/lease/model/lease-state.js';
 import { Dice } from './dice.js';
 import { drawScales, GROWN_FROM } from './scale-plan.js';
 

@@ -1,4 +1,4 @@
-import type { RandomSource } from '../../../src/base/clock.js';
+import type { RandomSource } from '../../../src/core/base/clock.js';
 
 /**
  * Chance out of one seed. A fork depends on its parent's seed and its labels alone, not on what was drawn

@@ -1,7 +1,7 @@
-import { StoreUnusableError } from '../../../src/base/errors.js';
-import { supervise } from '../../../src/cli/run/supervisor.js';
-import { SignalRelay } from '../../../src/cli/terminal/signal-relay.js';
-import type { Lease, LeaseEvent } from '../../../src/lease/model/lease.js';
+import { supervise } from '../../../src/app/cli/run/supervisor.js';
+import { SignalRelay } from '../../../src/app/cli/terminal/signal-relay.js';
+import { StoreUnusableError } from '../../../src/core/base/errors.js';
+import type { Lease, LeaseEvent } from '../../../src/core/lease/model/lease.js';
 import type { WatchedTask } from '../checks/invariants.js';
 import type { Engine } from '../engine.js';
 import { EPOCH_MS, type HostConditions } from './conditions.js';

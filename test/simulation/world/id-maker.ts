@@ -1,9 +1,9 @@
-import { cluster16, type IdLayout, idsPerMs } from '../../../src/id/id-layout.js';
-import { IdsExhaustedError } from '../../../src/id/id-time.js';
-import { uniqueIds } from '../../../src/id/lease-ids.js';
-import type { UniqueIdGenerator } from '../../../src/id/unique-id-generator.js';
-import { type Lease, LeaseLostError, LeaseReleasedError } from '../../../src/lease/model/lease.js';
-import { StoreError } from '../../../src/store/lease-store.js';
+import { cluster16, type IdLayout, idsPerMs } from '../../../src/core/id/id-layout.js';
+import { IdsExhaustedError } from '../../../src/core/id/id-time.js';
+import { uniqueIds } from '../../../src/core/id/lease-ids.js';
+import type { UniqueIdGenerator } from '../../../src/core/id/unique-id-generator.js';
+import { type Lease, LeaseLostError, LeaseReleasedError } from '../../../src/core/lease/model/lease.js';
+import { StoreError } from '../../../src/core/store/lease-store.js';
 import type { Dice } from './dice.js';
 import type { SimulatedProcess } from './simulated-process.js';
 import type { World } from './world.js';

@@ -1,8 +1,8 @@
-import { StoreUnusableError } from '../../../src/base/errors.js';
-import { StoreSession } from '../../../src/lease/session/store-session.js';
-import { repairShards } from '../../../src/shards/repair-shards.js';
-import { SHARDS_KEY } from '../../../src/shards/shard-map.js';
-import { StoreError } from '../../../src/store/lease-store.js';
+import { StoreUnusableError } from '../../../src/core/base/errors.js';
+import { StoreSession } from '../../../src/core/lease/session/store-session.js';
+import { StoreError } from '../../../src/core/store/lease-store.js';
+import { repairShards } from '../../../src/node/shards/repair-shards.js';
+import { SHARDS_KEY } from '../../../src/node/shards/shard-map.js';
 import { EPOCH_MS, MAP_DAMAGED } from './conditions.js';
 import type { Dice } from './dice.js';
 import { Machine } from './machine.js';

@@ -1,6 +1,6 @@
-import { nativeCodec } from '../../../src/lease/model/lease-codec.js';
-import { leaseKey } from '../../../src/lease/model/lease-state.js';
-import type { Interval, ListedObject, StoredObject } from '../../../src/store/lease-store.js';
+import { nativeCodec } from '../../../src/core/lease/model/lease-codec.js';
+import { leaseKey } from '../../../src/core/lease/model/lease-state.js';
+import type { Interval, ListedObject, StoredObject } from '../../../src/core/store/lease-store.js';
 
 /** How long the leases last, in milliseconds: no other task ever gets these ids. */
 const DAY_MS = 86_400_000;

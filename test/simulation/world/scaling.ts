@@ -1,7 +1,7 @@
-import { StoreUnusableError } from '../../../src/base/errors.js';
-import { scaleCluster } from '../../../src/lease/operate/scale.js';
-import { StoreSession } from '../../../src/lease/session/store-session.js';
-import { StoreError } from '../../../src/store/lease-store.js';
+import { StoreUnusableError } from '../../../src/core/base/errors.js';
+import { scaleCluster } from '../../../src/core/lease/operate/scale.js';
+import { StoreSession } from '../../../src/core/lease/session/store-session.js';
+import { StoreError } from '../../../src/core/store/lease-store.js';
 import { EPOCH_MS, type PlannedFault } from './conditions.js';
 import { Machine } from './machine.js';
 import { SimulatedProcess } from './simulated-process.js';

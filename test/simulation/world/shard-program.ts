@@ -1,5 +1,5 @@
-import { aborted } from '../../../src/base/abort.js';
-import { ProgramShards } from '../../../src/cli/node-http/program-shards.js';
+import { ProgramShards } from '../../../src/app/cli/node-http/program-shards.js';
+import { aborted } from '../../../src/core/base/abort.js';
 import type { ShardRun, ShardTask } from '../checks/shard-observer.js';
 import { PROGRAM_GONE } from './conditions.js';
 import type { Dice } from './dice.js';

@@ -1,7 +1,7 @@
-import { aborted, onAbort } from '../../../src/base/abort.js';
-import { LeaseLostError, LeaseReleasedError } from '../../../src/lease/model/lease.js';
-import { type OwnedShards, ownShards } from '../../../src/shards/index.js';
-import { StoreError } from '../../../src/store/lease-store.js';
+import { aborted, onAbort } from '../../../src/core/base/abort.js';
+import { LeaseLostError, LeaseReleasedError } from '../../../src/core/lease/model/lease.js';
+import { StoreError } from '../../../src/core/store/lease-store.js';
+import { type OwnedShards, ownShards } from '../../../src/node/shards/index.js';
 import type { ShardTask } from '../checks/shard-observer.js';
 import { MAP_DAMAGED } from './conditions.js';
 import type { Dice } from './dice.js';

@@ -1,4 +1,4 @@
-import type { Clock } from '../../../src/base/clock.js';
+import type { Clock } from '../../../src/core/base/clock.js';
 import type { Machine } from './machine.js';
 import type { Actor, Scheduler } from './scheduler.js';
 

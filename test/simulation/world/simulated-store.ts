@@ -1,5 +1,4 @@
-import { CLUSTER_KEY } from '../../../src/lease/model/cluster-config.js';
-import { SHARDS_KEY } from '../../../src/shards/shard-map.js';
+import { CLUSTER_KEY } from '../../../src/core/lease/model/cluster-config.js';
 import {
   type LeaseStore,
   type Listing,
@@ -9,7 +8,8 @@ import {
   StoreError,
   type StoreFault,
   type WriteResult,
-} from '../../../src/store/lease-store.js';
+} from '../../../src/core/store/lease-store.js';
+import { SHARDS_KEY } from '../../../src/node/shards/shard-map.js';
 import { pageOf } from '../../support/in-pages.js';
 import type { Sender } from '../checks/scale-observer.js';
 import { NETWORK_FAULTS, type NetworkFault } from './conditions.js';

@@ -1,16 +1,16 @@
-import type { Clock } from '../../../src/base/clock.js';
-import { encodeCluster, newCluster } from '../../../src/lease/model/cluster-config.js';
-import { leaseKey } from '../../../src/lease/model/lease-state.js';
-import { SHARDS_KEY } from '../../../src/shards/shard-map.js';
+import type { Clock } from '../../../src/core/base/clock.js';
+import { encodeCluster, newCluster } from '../../../src/core/lease/model/cluster-config.js';
+import { leaseKey } from '../../../src/core/lease/model/lease-state.js';
 import type {
   Interval,
   LeaseStore,
   Listing,
   StoredObject,
   WriteResult,
-} from '../../../src/store/lease-store.js';
-import { MemoryBucket } from '../../../src/store/memory/memory-bucket.js';
-import { observedAge } from '../../../src/store/observed-age.js';
+} from '../../../src/core/store/lease-store.js';
+import { MemoryBucket } from '../../../src/core/store/memory/memory-bucket.js';
+import { observedAge } from '../../../src/core/store/observed-age.js';
+import { SHARDS_KEY } from '../../../src/node/shards/shard-map.js';
 import { timeless, UNKNOWN_AGE } from '../../support/timeless-store.js';
 import { Invariants } from '../checks/invariants.js';
 import { type Conditions, EPOCH_MS, type FaultKind, type ShardFault } from './conditions.js';

@@ -1,4 +1,4 @@
-import { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
+import { ZooKeeperClient } from '../../../src/zookeeper/client/zookeeper-client.js';
 import { EPOCH_MS } from '../world/conditions.js';
 import type { Dice } from '../world/dice.js';
 import { Machine } from '../world/machine.js';

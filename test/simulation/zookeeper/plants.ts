@@ -1,13 +1,13 @@
 import type { Edit, Plant } from '../plants.js';
 
-const contest = 'src/recipes/contest.js';
-const ownZnode = 'src/recipes/own-znode.js';
-const lockHandle = 'src/recipes/lock-handle.js';
-const sessionDeadline = 'src/zookeeper/session-deadline.js';
-const doubleBarrier = 'src/recipes/double-barrier.js';
-const counter = 'src/recipes/counter.js';
-const contribution = 'src/shared-data/contribution.js';
-const queue = 'src/recipes/queue/queue.js';
+const contest = 'src/zookeeper/recipes/contest.js';
+const ownZnode = 'src/zookeeper/recipes/own-znode.js';
+const lockHandle = 'src/zookeeper/recipes/lock-handle.js';
+const sessionDeadline = 'src/zookeeper/client/session-deadline.js';
+const doubleBarrier = 'src/zookeeper/recipes/double-barrier.js';
+const counter = 'src/zookeeper/recipes/counter.js';
+const contribution = 'src/zookeeper/shared-data/contribution.js';
+const queue = 'src/zookeeper/recipes/queue/queue.js';
 
 function plant(name: string, breaks: string, ...edits: readonly Edit[]): Plant {
   return { name, breaks, edits, engine: 'recipes' };
@@ -56,7 +56,7 @@ export const RECIPE_PLANTS: readonly Plant[] = [
     'timer-validity-of-locks',
     'isValid() of a lock trusts that a timer has said so in time, instead of comparing clocks',
     {
-      file: 'src/lease/hold/holder.js',
+      file: 'src/core/lease/hold/holder.js',
       from: 'return this.isHeld && this.holding.clock.monotonic() < this.deadline;',
       to: 'return this.isHeld;',
     },
@@ -95,27 +95,27 @@ export const RECIPE_PLANTS: readonly Plant[] = [
     },
   ),
   plant('reader-ignores-writers', 'a reader does not wait for the writers before it', {
-    file: 'src/recipes/read-write-lock.js',
+    file: 'src/zookeeper/recipes/read-write-lock.js',
     from: 'return before === undefined ? undefined : { gone: before };',
     to: 'return undefined;',
   }),
   plant('downgrade-behind-writers', 'a writer that lets readers in stands behind the writers that wait', {
-    file: 'src/recipes/read-write-lock.js',
+    file: 'src/zookeeper/recipes/read-write-lock.js',
     from: 'protectedPath(recipe, READ) + number',
     to: "protectedPath(recipe, READ) + '9' + number.slice(1)",
   }),
   plant('one-lease-too-many', 'a semaphore gives out one lease more than it has', {
-    file: 'src/recipes/semaphore.js',
+    file: 'src/zookeeper/recipes/semaphore.js',
     from: 'length < leases ?',
     to: 'length < leases + 1 ?',
   }),
   plant('session-blind', 'what was meant for one session is done in the next', {
-    file: 'src/zookeeper/bound-session.js',
+    file: 'src/zookeeper/client/bound-session.js',
     from: 'return { ...call, sessionId: this.sessionId };',
     to: 'return { ...call };',
   }),
   plant('open-gate', 'a task at a barrier goes by the first answer, whatever it says', {
-    file: 'src/recipes/barrier.js',
+    file: 'src/zookeeper/recipes/barrier.js',
     from: '(znode) => znode === undefined',
     to: '() => true',
   }),
@@ -125,7 +125,7 @@ export const RECIPE_PLANTS: readonly Plant[] = [
     to: 'if (true || (',
   }),
   plant('one-vote-for-all', 'one vote is counted for all sites', {
-    file: 'src/recipes/transaction.js',
+    file: 'src/zookeeper/recipes/transaction.js',
     from: 'sites.map((site) =>',
     to: 'sites.map((_, __, [site]) =>',
   }),
@@ -135,7 +135,7 @@ export const RECIPE_PLANTS: readonly Plant[] = [
     to: '',
   }),
   plant('broken-chain', 'a removal leaves a gap in its collision chain, which hides what stands behind it', {
-    file: 'src/shared-data/collision-chain.js',
+    file: 'src/zookeeper/shared-data/collision-chain.js',
     from: 'found === last ? [cut, removal] : [cut, move, removal]',
     to: "[cut, { type: 'remove', path: found.path }]",
   }),
@@ -145,7 +145,7 @@ export const RECIPE_PLANTS: readonly Plant[] = [
     to: 'false;',
   }),
   plant('condition-unread', 'a conditional write of shared data is made whatever version stands there', {
-    file: 'src/shared-data/collision-chain.js',
+    file: 'src/zookeeper/shared-data/collision-chain.js',
     from: '|| version === condition)',
     to: "|| version !== 'absent')",
   }),
@@ -153,7 +153,7 @@ export const RECIPE_PLANTS: readonly Plant[] = [
     'version-without-creation',
     'an entry that was made anew counts as the earlier one, so that a replica keeps that after a lost connection',
     {
-      file: 'src/shared-data/entry.js',
+      file: 'src/zookeeper/shared-data/entry.js',
       from: '{createdZxid}.',
       to: "{''}.",
     },

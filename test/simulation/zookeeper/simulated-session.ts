@@ -1,17 +1,20 @@
-import { aborted } from '../../../src/base/abort.js';
-import type { LibrarySessionOptions, Session } from '../../../src/zookeeper/connection/library-session.js';
-import type { NameResolver } from '../../../src/zookeeper/connection/name-resolver.js';
-import { ServerSearch } from '../../../src/zookeeper/connection/server-search.js';
-import { SessionActivity } from '../../../src/zookeeper/connection/session-activity.js';
-import { fallsSilent } from '../../../src/zookeeper/connection/silence.js';
+import { aborted } from '../../../src/core/base/abort.js';
+import type {
+  LibrarySessionOptions,
+  Session,
+} from '../../../src/zookeeper/client/connection/library-session.js';
+import type { NameResolver } from '../../../src/zookeeper/client/connection/name-resolver.js';
+import { ServerSearch } from '../../../src/zookeeper/client/connection/server-search.js';
+import { SessionActivity } from '../../../src/zookeeper/client/connection/session-activity.js';
+import { fallsSilent } from '../../../src/zookeeper/client/connection/silence.js';
 import type {
   CreatedZnode,
   CreateMode,
   MultiOperation,
   Znode,
   ZnodeStat,
-} from '../../../src/zookeeper/zookeeper.js';
-import { failureOf, RequestFailure, SESSION_MOVED } from '../../../src/zookeeper/zookeeper-error.js';
+} from '../../../src/zookeeper/client/zookeeper.js';
+import { failureOf, RequestFailure, SESSION_MOVED } from '../../../src/zookeeper/client/zookeeper-error.js';
 import type { ClientHost } from './client-host.js';
 import type { Connection } from './ensemble/connection.js';
 import type { Reply, Request, ServerMessage } from './ensemble/protocol.js';

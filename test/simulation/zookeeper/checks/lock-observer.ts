@@ -1,5 +1,5 @@
-import type { LockLostError } from '../../../../src/lease/model/lock-lost.js';
-import type { LockHandle } from '../../../../src/recipes/lock-handle.js';
+import type { LockLostError } from '../../../../src/core/lease/model/lock-lost.js';
+import type { LockHandle } from '../../../../src/zookeeper/recipes/lock-handle.js';
 import type { SimulatedProcess } from '../../world/simulated-process.js';
 import type { DataTree } from '../ensemble/data-tree.js';
 import type { Run } from '../machine-host.js';

@@ -1,4 +1,4 @@
-import type { CreateMode, MultiOperation, ZnodeStat } from '../../../../src/zookeeper/zookeeper.js';
+import type { CreateMode, MultiOperation, ZnodeStat } from '../../../../src/zookeeper/client/zookeeper.js';
 
 /** Answers of a server, as `KeeperException.Code` numbers them. */
 export const Code = {

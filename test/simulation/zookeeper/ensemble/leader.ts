@@ -1,4 +1,4 @@
-import type { MultiOperation } from '../../../../src/zookeeper/zookeeper.js';
+import type { MultiOperation } from '../../../../src/zookeeper/client/zookeeper.js';
 import type { Scheduler } from '../../world/scheduler.js';
 import { type Change, Code, DataTree, type Moment, Refusal } from './data-tree.js';
 

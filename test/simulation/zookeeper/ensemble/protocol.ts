@@ -1,4 +1,4 @@
-import type { CreateMode, MultiOperation } from '../../../../src/zookeeper/zookeeper.js';
+import type { CreateMode, MultiOperation } from '../../../../src/zookeeper/client/zookeeper.js';
 
 /** What a session asks of a server. Paths are those on the servers. */
 export type Request =

@@ -1,4 +1,4 @@
-import { type Barrier, barrier } from '../../../../src/recipes/barrier.js';
+import { type Barrier, barrier } from '../../../../src/zookeeper/recipes/barrier.js';
 import { bounded } from '../checks/bounded.js';
 import type { Run } from '../machine-host.js';
 import type { RecipeWorld } from '../world.js';

@@ -1,10 +1,14 @@
-import { LockLostError, LockReleasedError } from '../../../../src/lease/model/lock-lost.js';
-import { elect } from '../../../../src/recipes/elect.js';
-import { lock, type ZooKeeperLock } from '../../../../src/recipes/lock.js';
-import type { LockHandle } from '../../../../src/recipes/lock-handle.js';
-import { readLock, type WriteLockHandle, writeLock } from '../../../../src/recipes/read-write-lock.js';
-import type { RecipeOptions, WaitOptions } from '../../../../src/recipes/recipe.js';
-import { semaphore } from '../../../../src/recipes/semaphore.js';
+import { LockLostError, LockReleasedError } from '../../../../src/core/lease/model/lock-lost.js';
+import { elect } from '../../../../src/zookeeper/recipes/elect.js';
+import { lock, type ZooKeeperLock } from '../../../../src/zookeeper/recipes/lock.js';
+import type { LockHandle } from '../../../../src/zookeeper/recipes/lock-handle.js';
+import {
+  readLock,
+  type WriteLockHandle,
+  writeLock,
+} from '../../../../src/zookeeper/recipes/read-write-lock.js';
+import type { RecipeOptions, WaitOptions } from '../../../../src/zookeeper/recipes/recipe.js';
+import { semaphore } from '../../../../src/zookeeper/recipes/semaphore.js';
 import { bounded } from '../checks/bounded.js';
 import { type Grant, GUARDED, LockObserver } from '../checks/lock-observer.js';
 import type { Run } from '../machine-host.js';

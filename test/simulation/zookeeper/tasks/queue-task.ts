@@ -1,6 +1,6 @@
-import { type Queue, queue } from '../../../../src/recipes/queue/queue.js';
-import type { TakenItem } from '../../../../src/recipes/queue/taken-item.js';
-import { RecipeError } from '../../../../src/recipes/recipe-error.js';
+import { type Queue, queue } from '../../../../src/zookeeper/recipes/queue/queue.js';
+import type { TakenItem } from '../../../../src/zookeeper/recipes/queue/taken-item.js';
+import { RecipeError } from '../../../../src/zookeeper/recipes/recipe-error.js';
 import { bounded, SLACK_MS } from '../checks/bounded.js';
 import type { Run } from '../machine-host.js';
 import type { RecipeWorld } from '../world.js';

@@ -1,10 +1,10 @@
-import type { SharedMap, SharedSet } from '../../../../src/shared-data/collections.js';
-import { decodeEntry } from '../../../../src/shared-data/entry.js';
-import type { Kind, Lifespan, PathStrategy } from '../../../../src/shared-data/layout.js';
-import { type SharedData, sharedData } from '../../../../src/shared-data/shared-data.js';
-import { SharedDataError } from '../../../../src/shared-data/shared-data-error.js';
-import type { SharedList } from '../../../../src/shared-data/shared-list.js';
-import type { Znode } from '../../../../src/zookeeper/zookeeper.js';
+import type { Znode } from '../../../../src/zookeeper/client/zookeeper.js';
+import type { SharedMap, SharedSet } from '../../../../src/zookeeper/shared-data/collections.js';
+import { decodeEntry } from '../../../../src/zookeeper/shared-data/entry.js';
+import type { Kind, Lifespan, PathStrategy } from '../../../../src/zookeeper/shared-data/layout.js';
+import { type SharedData, sharedData } from '../../../../src/zookeeper/shared-data/shared-data.js';
+import { SharedDataError } from '../../../../src/zookeeper/shared-data/shared-data-error.js';
+import type { SharedList } from '../../../../src/zookeeper/shared-data/shared-list.js';
 import { bounded } from '../checks/bounded.js';
 import type { Run } from '../machine-host.js';
 import type { RecipeWorld } from '../world.js';

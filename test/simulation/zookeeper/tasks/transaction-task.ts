@@ -1,9 +1,9 @@
-import { RecipeError } from '../../../../src/recipes/recipe-error.js';
+import { RecipeError } from '../../../../src/zookeeper/recipes/recipe-error.js';
 import {
   type Transaction,
   type TransactionOutcome,
   transaction,
-} from '../../../../src/recipes/transaction.js';
+} from '../../../../src/zookeeper/recipes/transaction.js';
 import { bounded } from '../checks/bounded.js';
 import type { Run } from '../machine-host.js';
 import type { RecipeWorld } from '../world.js';

@@ -1,0 +1,231 @@
+import { Command, CommanderError, Option } from 'commander';
+import { ConfigError } from '../../../core/base/errors.js';
+import { checkPlain } from '../../../core/base/plain-text.js';
+import { withoutSecrets } from '../../../core/base/redaction.js';
+import { whyNoDefaultStore } from '../../../core/store/default-store.js';
+import { OLD_ANNOUNCE_VARIABLE } from '../../../node/settings/endpoints.js';
+import { readSettings, type Settings } from '../../../node/settings/settings.js';
+import { environmentName, withFlags } from '../../../node/settings/settings-table.js';
+import { unknownVariables } from '../../../node/settings/unknown-variables.js';
+import { ExitCode, UsageError } from '../exit-codes.js';
+import type { WithZooKeeper } from '../kit/call.js';
+import { examplesOf, examplesText, type GroupedOption, optionsOf } from '../kit/command-options.js';
+import type { CommandRow } from '../kit/command-row.js';
+import type { Io } from '../terminal/io.js';
+import { COMMANDS, GROUPS } from './commands.js';
+
+/** The widest line of the help; and the narrowest column of descriptions that is still wrapped. */
+const MAX_WIDTH = 100;
+const MIN_TEXT_WIDTH = 20;
+
+/**
+ * Runs one command line. Resolves to the exit code and never rejects for what a user may do wrong: that is
+ * one line on standard error and exit code 64.
+ *
+ * @param args what follows the program's name
+ * @param version what `--version` answers
+ */
+export async function runCommandLine(
+  args: readonly string[],
+  surroundings: Io,
+  version: string,
+): Promise<number> {
+  const oldNames: string[] = [];
+  // Complaints may quote what was given, those of the command line's parser too.
+  const io: Io = {
+    ...surroundings,
+    stderr: (text) => surroundings.stderr(withFlags(withoutSecrets(text))),
+    onWarning: (listener) => {
+      surroundings.onWarning(listener);
+      for (const problem of [...unknownVariables(surroundings.env), ...oldNames])
+        listener(new Error(problem));
+    },
+  };
+  let exitCode: number = ExitCode.ok;
+  let called: Command | undefined;
+  const program = new Command('nodelease')
+    .description('Leases a small, unique, fenced node id to each container from a compare-and-swap store.')
+    .version(version)
+    .addHelpText('after', examplesText('Examples', ['demo', 'run -- node server.js']));
+  settleOutput(program, io);
+
+  const named = COMMANDS.find(({ name }) => name.split(' ').every((word, at) => args[at] === word));
+  // Split by hand: all words after the first -- are the child's.
+  const split = named?.runs ? args.indexOf('--') : -1;
+  const [own, childCommand] = split < 0 ? [args, undefined] : [args.slice(0, split), args.slice(split + 1)];
+
+  const made = new Map([['', program]]);
+  const make = (name: string, description = GROUPS[name] ?? ''): Command => {
+    const words = name.split(' ');
+    const group = words.slice(0, -1).join(' ');
+    const command = new Command(words.at(-1)).description(description).allowExcessArguments(false);
+    settleOutput(command, io);
+    (made.get(group) ?? make(group)).addCommand(command);
+    made.set(name, command);
+    return command;
+  };
+  // All of them, with their options, take a tenth of the start of a run.
+  for (const row of named === undefined ? COMMANDS : [named]) {
+    const command = make(row.name, row.description);
+    for (const argument of row.arguments ?? []) command.argument(...argument);
+    for (const option of optionsOf(row)) addOption(command, option);
+    // Before the options, which may fill screens.
+    command.summary(row.description).description(`${row.description}\n${examplesOf(row)}`);
+    if (row.runs) {
+      command.usage(
+        `[options] ${(row.arguments ?? []).map(([name]) => `${name} `).join('')}-- command [argument...]`,
+      );
+      if (childCommand === undefined)
+        settleOutput(command, io, `; the command to run goes after --, as in "nodelease ${row.examples[0]}"`);
+    }
+    command.action(async () => {
+      called = command;
+      checkOwnOptions(command, row);
+      // A row that needs ZooKeeper gets settings with it.
+      const warn = (problem: string) => oldNames.push(problem);
+      const settings = settingsOf(command, row, io, warn) as WithZooKeeper;
+      const act = await row.load();
+      const words = [...command.processedArgs.flat(), ...(childCommand ?? [])];
+      exitCode = await act({ options: command.opts<never>(), settings, io }, ...words);
+    });
+  }
+
+  try {
+    if (own.length === 0) program.outputHelp({ error: true });
+    if (own.length === 0 || Object.hasOwn(GROUPS, own.join(' ')))
+      throw new UsageError(`no command given: see ${['nodelease', ...own].join(' ')} --help`);
+    await program.parseAsync([...own], { from: 'user' });
+    return exitCode;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? ExitCode.ok : ExitCode.usage;
+    if (!(error instanceof UsageError || error instanceof ConfigError)) throw error;
+    // Below the command line a setting has its name, without dashes.
+    const flag = 'setting' in error && `--${error.setting}`;
+    const isFlag = called?.options.some(({ long }) => long === flag);
+    const isMissing = error instanceof ConfigError && error.value === undefined;
+    const text = isMissing ? `${error.setting}: expected ${error.expected}` : error.message;
+    io.stderr(`nodelease: ${isFlag ? '--' : ''}${text}\n`);
+    return ExitCode.usage;
+  }
+}
+
+/** @throws {ConfigError} for the value of an option of the command itself that is no plain text */
+function checkOwnOptions(command: Command, { options = [] }: CommandRow): void {
+  for (const [text, , more] of options) {
+    const option = new Option(text);
+    const values: unknown[] = [command.getOptionValue(option.attributeName())].flat();
+    for (const value of more?.verbatim ? [] : values)
+      if (typeof value === 'string') checkPlain(value, option.long ?? text);
+  }
+}
+
+/** Makes commander throw instead of ending the process, and complain in one line. */
+function settleOutput(command: Command, io: Io, hint = ''): void {
+  const width = () => Math.min(io.screen()?.columns ?? 80, MAX_WIDTH);
+  command
+    .exitOverride()
+    .showSuggestionAfterError()
+    .configureHelp({ minWidthToWrap: MIN_TEXT_WIDTH })
+    .configureOutput({
+      getOutHelpWidth: width,
+      getErrHelpWidth: width,
+      writeOut: io.stdout,
+      writeErr: io.stderr,
+      outputError: (text, write) => {
+        // A suggestion is on a line by itself, a sentence ends in a full stop: neither suits one line
+        // that may continue.
+        const line = text
+          .replace(/^error: /, '')
+          .trim()
+          .replace(/\s+/g, ' ')
+          .replace(/^option '(?:-\w, )?(--[\w-]+) .*' argument missing$/, '$1 needs a value')
+          .replace(/\.$/, '')
+          // Its value may be a secret in any form.
+          .replace(/^(unknown option '[^'=]*)=.*'/, "$1'")
+          .replace(
+            /^unknown option .*/,
+            command.commands.length > 0 ? '$&: options follow the command' : '$&',
+          );
+        write(`nodelease: ${line}${hint}\n`);
+      },
+    });
+}
+
+function addOption(
+  command: Command,
+  [flags, help, { default: standard, repeatable, group }]: GroupedOption,
+): void {
+  const option = new Option(flags, help);
+  if (group !== undefined) option.helpGroup(`${group}:`);
+  if (standard !== undefined) option.default(standard);
+  if (option.required)
+    option.argParser((value, earlier: unknown) => {
+      // The parser takes the next word, whatever it is.
+      const [next = ''] = value.split('=', 1);
+      if (command.options.some(({ short, long }) => [short, long].includes(next)))
+        throw new UsageError(`${option.long} needs a value, and is followed by ${next}`);
+      return repeatable ? [...(Array.isArray(earlier) ? earlier : []), value] : value;
+    });
+  command.addOption(option);
+}
+
+/**
+ * The settings that a command was given, as options and as variables. Variables of settings that it does not
+ * have are not its business.
+ *
+ * @param warn gets what to say of old names that were given
+ * @throws {ConfigError} naming the setting as the user gave it, the value, and what was expected
+ * @throws {UsageError} when the command has no use for what was given, or lacks ZooKeeper
+ */
+function settingsOf(
+  command: Command,
+  row: CommandRow,
+  { env: surroundings, hostname, containerSign }: Io,
+  warn: (problem: string) => void,
+): Settings {
+  const flags: Record<string, string | readonly string[]> = {};
+  const own = (row.options ?? []).filter(([, , more]) => more?.own).map(([text]) => new Option(text).long);
+  for (const option of command.options) {
+    const value: unknown = command.getOptionValue(option.attributeName());
+    if (option.long === undefined || own.includes(option.long)) continue;
+    if (typeof value === 'string' || Array.isArray(value)) flags[option.long.slice('--'.length)] = value;
+    else if (value === true) flags[option.long.slice('--'.length)] = 'true';
+  }
+  const { settings: names, defaults } = row;
+  const announces = names.includes('service');
+  // A run within a run does not take the outer one's id for its own name.
+  const known = [
+    'NODE_ID_VERSION',
+    ...(announces ? [OLD_ANNOUNCE_VARIABLE] : []),
+    ...names.map(environmentName),
+  ];
+  const env = Object.fromEntries(known.map((name) => [name, surroundings[name]]));
+  const settings = readSettings({ flags, env, hostname, announces, defaults, warn });
+  const allocates = settings.provider === 'zookeeper';
+  const takesDefault =
+    names.includes('store') &&
+    defaults?.store === undefined &&
+    (flags.store ?? env.NODELEASE_STORE) === undefined &&
+    !allocates &&
+    settings.nodeId === undefined;
+  const why = takesDefault && whyNoDefaultStore(containerSign());
+  if (why) {
+    const reasons = [why, ...unknownVariables(surroundings)].join('; ');
+    throw new UsageError(
+      `no store given: expected --store s3://bucket/prefix, or NODELEASE_STORE (${reasons})`,
+    );
+  }
+  if (row.zookeeper === 'required' && settings.zookeeper === undefined)
+    throw new UsageError(
+      'no ZooKeeper given: expected --zookeeper HOST:PORT[,HOST:PORT]...[/CHROOT], or NODELEASE_ZOOKEEPER',
+    );
+  // A variable may be there for other commands; an option is meant for this one.
+  if (row.zookeeper === 'as-provider' && typeof flags.zookeeper === 'string' && !allocates) {
+    const expected = `--provider zookeeper with it (nodelease ${row.name} looks at the store otherwise)`;
+    throw new ConfigError('--zookeeper', flags.zookeeper, expected);
+  }
+  const useless = row.storeOnly?.find((flag) => flag.slice('--'.length) in flags);
+  if (allocates && useless)
+    throw new UsageError(`${useless} is about a store: there is none with the provider zookeeper`);
+  return settings;
+}

@@ -1,0 +1,88 @@
+import { ConfigError, explain } from '../../../core/base/errors.js';
+import { DEFAULT_LISTEN_ADDRESS, isLoopback, reachableUrl } from '../../../node/settings/listen-address.js';
+import type { NodeServer } from '../../http/node-server.js';
+import { say } from '../kit/answer.js';
+import { type Call, connectTo, interruptible, interruption, logEnd, reported } from '../kit/call.js';
+import { loggerFor } from '../log/logger.js';
+import { isVisible, ownClusterView } from '../node-http/own-cluster-view.js';
+
+/** The options of `console` that are no settings. */
+interface ConsoleOptions {
+  readonly allowWrites?: boolean;
+}
+
+/**
+ * `nodelease console`: serves the console of a cluster, without holding a node id, until a signal ends it: 0
+ * for SIGINT and SIGTERM. The URL is the answer, on one line of standard output. It starts without the store
+ * and ZooKeeper, too, and shows that they are away. The cluster is read, about once a second, only while a
+ * browser shows it. With ZooKeeper there is a page of the services that Curator knows of, too.
+ */
+export async function consoleCommand(call: Call<ConsoleOptions>): Promise<number> {
+  const { settings, io } = call;
+  const { allowWrites } = call.options;
+  const {
+    http: listen = DEFAULT_LISTEN_ADDRESS,
+    bearerTokenFile,
+    store,
+    provider,
+    zookeeper,
+    consoleData,
+    configRoot,
+  } = settings;
+  if (!isVisible(settings))
+    throw new ConfigError(
+      '--store',
+      store.url,
+      'a store that others see, too (what is in memory is seen by its holder alone)',
+    );
+  const lacking = !zookeeper
+    ? '--zookeeper with it (only services and shared data can be changed)'
+    : bearerTokenFile === undefined && '--bearer-token-file with it (a page changes nothing without a token)';
+  if (allowWrites && lacking) throw new ConfigError('--allow-writes', true, lacking);
+  const work = async (interrupted: AbortSignal) => {
+    const log = await loggerFor(settings, io);
+    const cluster = ownClusterView(settings, io, log);
+    let server: NodeServer | undefined;
+    const connected = zookeeper && (await connectTo(zookeeper, io));
+    try {
+      // Connects to nothing yet, but finds settings that cannot be right.
+      await cluster.open();
+      const [{ startNodeServer }, { ClusterMetrics }] = await Promise.all([
+        import('../../http/node-server.js'),
+        import('../../http/cluster-metrics.js'),
+      ]);
+      server = await startNodeServer({
+        listen,
+        bearerTokenFile,
+        clock: io.clock,
+        cluster: () => cluster.open(),
+        metrics: new ClusterMetrics(() => cluster.open()),
+        services: connected && { zookeeper: connected, basePath: zookeeper?.basePath, allowWrites },
+        // A page with secrets is for this machine, or for holders of the token.
+        configurations:
+          connected && (bearerTokenFile !== undefined || isLoopback(listen.host))
+            ? { zookeeper: connected, random: io.random, root: configRoot }
+            : undefined,
+        data: connected &&
+          consoleData && { zookeeper: connected, roots: consoleData, random: io.random, allowWrites },
+        // The page shows that the store is away: no line for every request.
+        onFailure: (request, failure) => log.debug({ err: failure }, `${request}: ${explain(failure)}`),
+        labels: { listen: '--http', bearerTokenFile: '--bearer-token-file' },
+      });
+      const url = reachableUrl(server.address);
+      say(io, url);
+      const of = provider === 'zookeeper' && zookeeper ? zookeeper.connect.text : store.url;
+      log.info({ url: server.url }, `the console of ${of} is at ${url}`);
+      if (!server.protected) {
+        log.warn(
+          `every host that reaches ${server.url} can see all leases: a bearer token file, or a loopback address, keeps others out`,
+        );
+      }
+      return logEnd(await interruption(interrupted), log);
+    } finally {
+      await server?.close();
+      await Promise.all([cluster.close(), connected?.close()]);
+    }
+  };
+  return reported(call, () => interruptible(io, work));
+}

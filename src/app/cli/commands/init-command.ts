@@ -1,0 +1,207 @@
+import { orAborted } from '../../../core/base/abort.js';
+import type { LeaseEvent } from '../../../core/lease/model/lease.js';
+import {
+  type InitializeReport,
+  initializeCluster,
+  type Repair,
+  repairCluster,
+} from '../../../core/lease/operate/initialize.js';
+import type { StoreSession } from '../../../core/lease/session/store-session.js';
+import { refuseLock } from '../../../core/store/lock-url.js';
+import { ClusterReader } from '../../../node/monitor/cluster-reader.js';
+import { damageOf } from '../../../node/monitor/listed-cluster.js';
+import type { Settings } from '../../../node/settings/settings.js';
+import { parseInteger } from '../../../node/settings/values.js';
+import { repairShards } from '../../../node/shards/repair-shards.js';
+import { SHARDS_KEY } from '../../../node/shards/shard-map.js';
+import type { ZooKeeper } from '../../../zookeeper/client/zookeeper.js';
+import { groupPath } from '../../../zookeeper/discovery/tree-paths.js';
+import { ExitCode, UsageError } from '../exit-codes.js';
+import { answer, complain, say, sayJson } from '../kit/answer.js';
+import {
+  type Call,
+  interruptible,
+  onAllocated,
+  onStore,
+  onZooKeeper,
+  type ZooKeeperCall,
+} from '../kit/call.js';
+import type { Io } from '../terminal/io.js';
+import { ProgressLine } from '../terminal/progress-line.js';
+import { formatDuration, formatSetting, pluralize, someOf } from '../terminal/text.js';
+
+/** The options of `init`, as they are on the command line. */
+interface InitOptions {
+  /** Restores damaged lease objects, instead of creating missing ones. */
+  readonly repair?: boolean;
+  /** A version that no tenure of a damaged node id has exceeded, for node ids whose versions are unknown. */
+  readonly aboveVersion?: string;
+}
+
+/** How many damaged node ids are named; the others are counted. */
+const NAMED = 100;
+const MAX_VERSION = 999_999_999_999_999;
+
+/** `nodelease init`: creates the cluster's settings and all lease objects, or restores damaged ones. */
+export function initCommand(call: Call<InitOptions>): Promise<number> {
+  const { options, settings, io } = call;
+  const { repair: repairs = false, aboveVersion: text } = options;
+  if (text !== undefined && !repairs) throw new UsageError('--above-version is of use with --repair only');
+  const aboveVersion = text === undefined ? undefined : parseInteger(text, '--above-version', 0, MAX_VERSION);
+  const allocated = onAllocated(call);
+  if (allocated)
+    return onZooKeeper(allocated, (zookeeper, signal) => makeFirstGroup(zookeeper, allocated, signal));
+  if (!repairs) refuseLock(settings.store.url);
+  return onStore(call, (session) =>
+    repairs ? repair(session, aboveVersion, io, options) : initialize(session, settings, io, options),
+  );
+}
+
+/**
+ * Makes the first group of node ids from ZooKeeper, the chroot included: for tasks that have no right to do
+ * so.
+ * @throws {ZooKeeperError}
+ */
+async function makeFirstGroup(
+  zookeeper: ZooKeeper,
+  call: ZooKeeperCall,
+  signal: AbortSignal,
+): Promise<number> {
+  const { text: where } = call.settings.zookeeper.connect;
+  const path = groupPath(0);
+  const created = (await zookeeper.children(path, { signal })) === undefined;
+  if (created) await zookeeper.ensurePath(path, { signal });
+  const line = created
+    ? `made ${path} at ${where}: the first group of node ids`
+    : `${path} is there already at ${where}: nothing to do`;
+  return answer(call, { report: { zookeeper: where, path, created }, lines: [line] });
+}
+
+/**
+ * Creates what is missing. A remote store that has not passed a probe is probed first, for longer where it
+ * has failed one.
+ *
+ * @throws {StoreUnusableError} when the probe finds a fault
+ * @throws {StoreError}
+ * @throws {Interrupted} when a signal arrives: objects that were written stay; the next call continues from
+ * there
+ */
+export async function initialize(
+  session: StoreSession,
+  wanted: Pick<Settings, 'nodes' | 'durationMs' | 'graceMs'>,
+  io: Io,
+  { json }: Call['options'] = {},
+): Promise<number> {
+  const onEvent = (event: LeaseEvent) => {
+    if (event.type !== 'setting-overruled') return;
+    const show = (value: number) => (event.setting === 'nodes' ? String(value) : formatSetting(value));
+    const own = `--${event.setting} ${show(event.own)} is overruled`;
+    complain(io, `warning: ${own}: the cluster exists, and its stored ${show(event.stored)} counts`);
+  };
+  const report = await withProgress('writing lease objects', io, (onProgress, signal) =>
+    initializeCluster({ ...io, session, wanted, signal, onProgress, thorough: true }, onEvent),
+  );
+  const { size, peak, durationMs, graceMs } = report.cluster.config;
+  const { url: store } = session.store;
+  if (!json) for (const line of outcome(store, report)) say(io, line);
+  // Objects that were all created by this very call are known to be sound.
+  const damage = report.created.length === size ? [] : await damageIn(session, report, io);
+  const { clusterCreated: created } = report;
+  if (json)
+    sayJson(io, {
+      ...{ store, created, nodes: size, durationMs, graceMs },
+      written: report.created.length,
+      damaged: damage.map(({ id, problem }) => ({ id, problem })),
+    });
+  for (const { id, problem } of damage.slice(0, NAMED)) complain(io, `node id ${id}: ${problem}`);
+  if (damage.length === 0) return ExitCode.ok;
+  if (damage.length > NAMED) complain(io, `and ${damage.length - NAMED} more`);
+  complain(io, `${damage.length} of ${peak} node ids cannot be used: nodelease init --repair restores them`);
+  return ExitCode.storeUnusable;
+}
+
+/** The node ids that cannot be used, and why. */
+async function damageIn(
+  session: StoreSession,
+  { cluster, damaged }: InitializeReport,
+  io: Io,
+): Promise<{ readonly id: number; readonly problem: string }[]> {
+  const { nodes, hints } = await withProgress('reading lease objects', io, (onProgress, signal) =>
+    new ClusterReader(session, io.clock, onProgress).scan(signal),
+  );
+  const found = hints === undefined ? [] : damageOf({ cluster: hints.cluster, nodes });
+  // Node ids that the cluster has given up had an object as well, and need it when the cluster grows again.
+  const lost = damaged.filter((id) => id >= cluster.config.size);
+  const problem = 'lease object is absent although the cluster had this node id';
+  return [...found, ...lost.map((id) => ({ id, problem }))];
+}
+
+/** Shows the progress of `work`, and lets a signal end it. */
+function withProgress<T>(
+  what: string,
+  io: Io,
+  work: (onProgress: ProgressLine['update'], signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const { update, end } = new ProgressLine(io, what);
+  // Not all requests under way heed the signal.
+  return interruptible(io, (signal) => orAborted(work(update, signal), signal)).finally(end);
+}
+
+function outcome(url: string, { cluster: { config }, clusterCreated, created }: InitializeReport): string[] {
+  const written = `${pluralize(created.length, 'lease object')} written`;
+  const settings = `duration ${formatSetting(config.durationMs)}, grace ${formatSetting(config.graceMs)}`;
+  if (clusterCreated)
+    return [`created a cluster of ${config.size} node ids at ${url} (${settings})`, written];
+  const existing = `the cluster at ${url} has ${config.size} node ids (${settings})`;
+  return created.length > 0 ? [existing, written] : [`${existing}: nothing to do`];
+}
+
+/** Restores damaged lease objects. @throws {StoreUnusableError} when there is no cluster, {StoreError} */
+export async function repair(
+  session: StoreSession,
+  aboveVersion: number | undefined,
+  io: Io,
+  { json }: Call['options'] = {},
+): Promise<number> {
+  const onWait = (ms: number) =>
+    complain(io, `watching damaged lease objects for ${formatDuration(ms)}: somebody may hold them`);
+  const repairs = await repairCluster({ session, clock: io.clock, aboveVersion, onWait });
+  const isRestored = repairs.every(({ version }) => version !== undefined);
+  const onWaitFor = (ids: readonly number[]) =>
+    complain(
+      io,
+      `${SHARDS_KEY}: no shard runs until all nodes have stopped theirs: waiting for node id ${someOf(ids.map(String))}; ` +
+        'nodelease release ID --force ends the wait for a node that hangs',
+    );
+  const shards = isRestored ? await repairShards({ session, ...io, onWait: onWaitFor }) : undefined;
+  const { url: store } = session.store;
+  if (json)
+    sayJson(io, {
+      store,
+      ...(shards && { shards }),
+      repairs: repairs.map(({ id, problem, version = null, kept = null }) => ({
+        id,
+        problem,
+        version,
+        kept,
+      })),
+    });
+  else if (shards) say(io, `${SHARDS_KEY} ${shards.problem}: mended, from epoch ${shards.epoch} on`);
+  else if (repairs.length === 0) say(io, `no lease object at ${store} is damaged: nothing to do`);
+  for (const done of repairs) if (!json || done.version === undefined) sayRepair(done, io);
+  return isRestored ? ExitCode.ok : ExitCode.storeUnusable;
+}
+
+const WHY_KEPT: Readonly<Record<NonNullable<Repair['kept']>, string>> = {
+  recent:
+    'it was written within the last duration and grace, so that a task may hold it: stop what writes there, and try again after that time',
+  unknown:
+    'nothing is known of its versions: add --above-version N, where N is at least the highest version that was ever used',
+  changed: 'it changed meanwhile: try again',
+};
+
+function sayRepair({ id, problem, version, kept = 'changed' }: Repair, io: Io): void {
+  const what = problem.startsWith('lease object') ? problem : `lease object ${problem}`;
+  if (version !== undefined) say(io, `node id ${id}: ${what}: restored at version ${version}`);
+  else complain(io, `node id ${id}: ${what}: not restored, ${WHY_KEPT[kept]}`);
+}

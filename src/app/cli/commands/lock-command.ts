@@ -1,0 +1,47 @@
+import { acquireAgain } from '../../../node/locks/elect.js';
+import { checkLockName } from '../../../node/locks/lock-place.js';
+import { acquireLock } from '../../../node/locks/store-lock.js';
+import { storeAccess } from '../../../node/runtime/opened-store.js';
+import type { Call } from '../kit/call.js';
+import { type HoldingOptions, waitTimeout } from '../kit/holding.js';
+import { lockLog, taskIdOf } from '../log/lease-log.js';
+import { runHeldCommand } from '../run/held-command.js';
+
+/** `nodelease lock NAME -- command`: runs the command while it holds the lock of that name on the store. */
+export async function lockCommand(
+  call: Call<HoldingOptions>,
+  name: string,
+  ...command: string[]
+): Promise<number> {
+  const { options, settings, io } = call;
+  checkLockName(name);
+  const timeoutMs = waitTimeout(options);
+  const { store, waitPollMs, durationMs, graceMs } = settings;
+  return runHeldCommand(call, {
+    command,
+    example: 'lock nightly -- ./report.sh',
+    waits: timeoutMs !== 0,
+    acquire: async ({ log, signal, again }) => {
+      if (!again) log.info({ lock: name, store: store.url }, `lock ${name} is kept in ${store.url}`);
+      if (store.kind === 'memory')
+        log.warn(
+          'memory: is private to this process: no other task will see this lock. It is for trials only',
+        );
+      const taskId = await taskIdOf(settings, io, log, signal);
+      return (again ? acquireAgain : acquireLock)(name, {
+        ...storeAccess(settings),
+        store: store.url,
+        waitPollMs,
+        durationMs,
+        graceMs,
+        taskId,
+        timeoutMs,
+        signal,
+        clock: io.clock,
+        random: io.random,
+        onEvent: lockLog(log.child({ taskId }), name),
+      });
+    },
+    variables: ({ token }) => ({ LOCK_NAME: name, LOCK_TOKEN: String(token) }),
+  });
+}

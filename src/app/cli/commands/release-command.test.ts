@@ -1,0 +1,161 @@
+import { describe, expect, it } from 'vitest';
+import { capturedIo } from '../../../../test/support/captured-io.js';
+import { seededRandom, VirtualClock } from '../../../../test/support/virtual-clock.js';
+import { acquireLease } from '../../../core/lease/acquire/acquire-lease.js';
+import type { Lease } from '../../../core/lease/model/lease.js';
+import { initializeCluster } from '../../../core/lease/operate/initialize.js';
+import { scaleCluster } from '../../../core/lease/operate/scale.js';
+import { StoreSession } from '../../../core/lease/session/store-session.js';
+import { StoreError } from '../../../core/store/lease-store.js';
+import { MemoryBucket } from '../../../core/store/memory/memory-bucket.js';
+import { MemoryLeaseStore } from '../../../core/store/memory/memory-lease-store.js';
+import { releaseId } from './release-command.js';
+
+async function scene() {
+  const clock = new VirtualClock();
+  const bucket = new MemoryBucket(clock, 1);
+  const session = new StoreSession(new MemoryLeaseStore({ clock }, bucket), clock, 1_000);
+  await initializeCluster({
+    session,
+    clock,
+    random: seededRandom(1),
+    wanted: { nodes: 3, durationMs: 15_000, graceMs: 1_000 },
+  });
+  return { clock, bucket, session, io: capturedIo(undefined, clock) };
+}
+
+describe('nodelease release --force', () => {
+  it('says whom it took the id from, at which version it is now, and when others may take it; and the holder stops', async () => {
+    const { clock, session, io } = await scene();
+    const lease = await acquireLease({
+      store: session.store,
+      clock,
+      random: seededRandom(1),
+      taskId: 'holder',
+    });
+    session.requests = 0;
+    expect(await releaseId(session, 0, io)).toBe(0);
+    // The settings, the lease, and the tombstone in its place.
+    expect(session.requests).toBe(3);
+    expect(io.answer()).toBe(
+      'node id 0 is taken away from task holder: its version is 2 now\n' +
+        'the task stops at its next renewal, others may take the id in 16s at the latest\n',
+    );
+    await clock.advance(5_000);
+    expect(lease.signal.aborted).toBe(true);
+  });
+
+  it('says the same as JSON', async () => {
+    const { clock, session, io } = await scene();
+    const random = seededRandom(1);
+    const lease = await acquireLease({ store: session.store, clock, random, taskId: 'holder' });
+    expect(await releaseId(session, 0, io, { json: true })).toBe(0);
+    expect(await releaseId(session, 2, io, { json: true })).toBe(0);
+    const nowhere = new StoreSession(new MemoryLeaseStore({ clock }), clock, 1_000);
+    expect(await releaseId(nowhere, 2, io, { json: true })).toBe(0);
+    const none = { store: 'memory:', id: 2, evicted: false, taskId: null, version: null, freeInMs: null };
+    expect(
+      io
+        .answer()
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line)),
+    ).toEqual([
+      { store: 'memory:', id: 0, evicted: true, taskId: 'holder', version: 2, freeInMs: 16_000 },
+      none,
+      none,
+    ]);
+    await clock.advance(5_000);
+    expect(lease.signal.aborted).toBe(true);
+  });
+
+  it('promises no task an id that the cluster has no more', async () => {
+    const { clock, session, io } = await scene();
+    const leases: Lease[] = [];
+    for (const seed of [1, 2, 3]) {
+      leases.push(
+        await acquireLease({
+          store: session.store,
+          clock,
+          random: seededRandom(seed),
+          taskId: `task-${seed}`,
+        }),
+      );
+    }
+    const scaling = new AbortController();
+    const shrinking = scaleCluster({
+      session,
+      clock,
+      random: seededRandom(4),
+      size: 2,
+      signal: scaling.signal,
+    });
+    const stopped = expect(shrinking).rejects.toBe('enough');
+    await clock.advance(1_000);
+    scaling.abort('enough');
+    await stopped;
+    expect(await releaseId(session, 2, io)).toBe(0);
+    expect(io.answer()).toMatch(
+      /\nthe task stops at its next renewal, no task may take the id: the cluster has it no more\n$/,
+    );
+    await clock.advance(5_000);
+    expect(leases.map(({ signal }) => signal.aborted)).toEqual([false, false, true]);
+    await Promise.all(leases.map((lease) => lease.release()));
+  });
+
+  it('says that an id is not held, which is no failure, and changes nothing', async () => {
+    const { bucket, session, io } = await scene();
+    const before = bucket.list();
+    expect(await releaseId(session, 2, io)).toBe(0);
+    expect(io.answer()).toBe('node id 2 is not held: it is vacant, nothing was changed\n');
+    expect(bucket.list()).toEqual(before);
+  });
+
+  it('has patience with a store that is busy for a moment, and takes the id away once', async () => {
+    const { clock, bucket, session, io } = await scene();
+    await acquireLease({ store: session.store, clock, random: seededRandom(1), taskId: 'holder' });
+    let calls = 0;
+    // Each first one of three fails: the last write has been applied.
+    const busy = new MemoryLeaseStore(
+      {
+        clock,
+        intercept: async (call, apply) => {
+          calls += 1;
+          if (calls % 3 === 0) return apply();
+          if (call.operation === 'replace') apply();
+          throw new StoreError('slow down', { fault: 'unavailable', outcome: 'unknown' });
+        },
+      },
+      bucket,
+    );
+    const released = releaseId(new StoreSession(busy, clock, 1_000), 0, io, { json: true });
+    await clock.advance(20_000);
+    expect(await released).toBe(0);
+    expect(JSON.parse(io.answer())).toMatchObject({ evicted: true, taskId: 'holder', version: 2 });
+  });
+
+  it('says so where there is no cluster, or no lease object', async () => {
+    const { bucket, session, io, clock } = await scene();
+    bucket.remove('2.json');
+    expect(await releaseId(session, 2, io)).toBe(0);
+    expect(io.answer()).toMatch(/not held.*init --repair/);
+    const nowhere = new StoreSession(new MemoryLeaseStore({ clock }), clock, 1_000);
+    expect(await releaseId(nowhere, 2, io)).toBe(0);
+    expect(io.answer()).toMatch(/there is no cluster at memory:: node id 2 is not held\n$/);
+  });
+
+  it('names a damaged lease object, leaves it as it is, and fails', async () => {
+    const { bucket, session, io } = await scene();
+    bucket.replace('1.json', 'garbage', {}, bucket.read('1.json')?.etag ?? '');
+    expect(await releaseId(session, 1, io)).toBe(69);
+    expect(io.complaints()).toMatch(
+      /^nodelease: node id 1: lease object is not JSON: "garbage": left as it is .*\n$/,
+    );
+    expect(bucket.read('1.json')?.body).toBe('garbage');
+  });
+
+  it('refuses ids that do not exist', async () => {
+    const { session, io } = await scene();
+    await expect(releaseId(session, 3, io)).rejects.toThrow('node id: expected a node id from 0 to 2, got 3');
+  });
+});

@@ -1,0 +1,179 @@
+import { ConfigError } from '../../../core/base/errors.js';
+import type { NodeMonitor } from '../../../node/runtime/node-monitor.js';
+import type { CommandConfigSettings, RetirePolicy, Settings } from '../../../node/settings/settings.js';
+import { type Call, logFailure } from '../kit/call.js';
+import { type Logger, loggerFor } from '../log/logger.js';
+import { inheritedFiles } from '../run/child.js';
+import type { CommandConfig, ConfiguredRun } from '../run/command-config.js';
+import type { Variables } from '../run/config-variables.js';
+import { type EnvTemplate, parseEnvTemplates } from '../run/env-templates.js';
+import { whyStopping } from '../run/held.js';
+import { commandToRun, SupervisedCommand, type SupervisedCommandOptions } from '../run/supervised-command.js';
+import type { WorkEnd } from '../run/supervisor.js';
+import { runWorkload, type Workload, type WorkloadNode, type WorkloadOptions } from '../run/workload.js';
+import type { Io } from '../terminal/io.js';
+import { SignalRelay } from '../terminal/signal-relay.js';
+
+/** The options of `run` that it reads itself, as they are on the command line. */
+interface RunOptions {
+  /** Templates of further variables of the command's environment. */
+  readonly env?: readonly string[];
+  readonly bearerTokenFile?: string;
+}
+
+/**
+ * `nodelease run -- command`: acquires a node id, runs the command with it, and releases it when the command
+ * has ended.
+ */
+export async function runCommand(
+  { options, settings: given, io }: Call<RunOptions>,
+  ...command: string[]
+): Promise<number> {
+  const { env: templates = [], bearerTokenFile } = options;
+  // The command learns of its shards over HTTP.
+  const settings = given.shards && !given.http ? { ...given, http: { host: '127.0.0.1', port: 0 } } : given;
+  // A variable may be there for other commands; an option is meant for this one.
+  if (bearerTokenFile !== undefined && settings.http === undefined)
+    throw new ConfigError(
+      '--bearer-token-file',
+      bearerTokenFile,
+      '--http with it (nothing can be asked for without)',
+    );
+  const env = parseEnvTemplates(templates, settings.http !== undefined);
+  const found = commandToRun(command, 'run -- node server.js', io);
+  if (typeof found === 'number') return found;
+  // The first of several runs must not close what the next one's guard needs.
+  const files = settings.config?.onChange === 'restart' ? [] : inheritedFiles();
+  const signals = new SignalRelay(io.signals);
+  const log = await loggerFor(settings, io);
+  try {
+    const http = await httpFor(settings, io);
+    const { onRetire = 'stop', config } = settings;
+    const workload = new CommandWorkload({
+      command: found,
+      env,
+      onRetire,
+      config,
+      files,
+      io,
+      signals,
+      monitor: http?.monitor,
+    });
+    return await runWorkload({ settings, io, signals, log, http }, workload);
+  } catch (error) {
+    return logFailure(error, log, ' before the command was started');
+  } finally {
+    signals.close();
+  }
+}
+
+/** HTTP's code is loaded only where it is asked for: a run has to start fast. */
+async function httpFor(settings: Settings, io: Io): Promise<WorkloadOptions['http']> {
+  const { http: at } = settings;
+  if (at === undefined) return undefined;
+  const { NodeMonitor } = await import('../../../node/runtime/node-monitor.js');
+  const { NodeHttp } = await import('../node-http/node-http.js');
+  const monitor = new NodeMonitor();
+  return { monitor, open: (log: Logger) => NodeHttp.open({ at, settings, io, log, monitor }) };
+}
+
+interface CommandWorkloadOptions extends SupervisedCommandOptions {
+  readonly env: readonly EnvTemplate[];
+  readonly onRetire: RetirePolicy;
+  readonly config: CommandConfigSettings | undefined;
+  readonly io: Io;
+  readonly monitor: NodeMonitor | undefined;
+}
+
+/** A command, as the workload that a node id is held for. */
+class CommandWorkload implements Workload {
+  readonly #command: SupervisedCommand;
+  #config: CommandConfig | undefined;
+
+  constructor(private readonly options: CommandWorkloadOptions) {
+    this.#command = new SupervisedCommand(options);
+  }
+
+  renewed(deadline: number): void {
+    this.#command.extend(deadline);
+  }
+
+  async prepare(node: WorkloadNode): Promise<void> {
+    const { config: settings, io, signals } = this.options;
+    if (settings === undefined) return;
+    const { CommandConfig } = await import('../run/command-config.js');
+    this.#config = await CommandConfig.open(settings, node, { ...io, signal: signals.interrupted });
+  }
+
+  async run(node: WorkloadNode): Promise<WorkEnd> {
+    const config = this.#config;
+    if (config === undefined) return this.#runOnce(node);
+    try {
+      for (;;) {
+        const end = await config.during((run) => this.#runOnce(node, run));
+        if (!end.again) return end;
+      }
+    } finally {
+      await config.close();
+    }
+  }
+
+  async #runOnce(
+    node: WorkloadNode,
+    { variables, restart, onStart }: Partial<ConfiguredRun> = {},
+  ): Promise<WorkEnd> {
+    const { lease, log, routing, shards } = node;
+    const { monitor, onRetire } = this.options;
+    const beforeStop = async () => {
+      monitor?.stopping(whyStopping(lease));
+      await routing?.withdraw();
+    };
+    if (shards) shards.isWorking = true;
+    const end = await this.#command.run({
+      held: lease,
+      env: this.#environment(node, variables),
+      log,
+      onRetire,
+      restart,
+      beforeStop: routing || monitor ? beforeStop : undefined,
+      onStart: onStart ?? (() => routing?.begin()),
+    });
+    if (shards) shards.isWorking = !end.workEnded;
+    return end;
+  }
+
+  /**
+   * What the command finds in its environment. The URL says where this run listens: a run within it must not
+   * listen there, too, nor get shards of which its command does not know.
+   */
+  #environment(
+    { lease: { id, version, taskId, previous }, dataDir, dataRestored, url }: WorkloadNode,
+    variables: Variables | undefined,
+  ): Record<string, string | undefined> {
+    const own = {
+      NODE_ID: String(id),
+      NODE_ID_VERSION: String(version),
+      NODELEASE_TASK_ID: taskId,
+      NODE_PREVIOUS: previous,
+    };
+    const templates = this.options.env.map(
+      ({ name, value }) => [name, value({ id, version, taskId, url })] as const,
+    );
+    // An inherited one is of another node id.
+    const data = dataDir !== undefined && {
+      NODE_DATA_DIR: dataDir,
+      NODE_DATA_RESTORED: String(dataRestored),
+    };
+    const http = {
+      NODELEASE_URL: url,
+      ...(url !== undefined && { NODELEASE_HTTP: undefined, NODELEASE_SHARDS: undefined }),
+    };
+    return {
+      ...this.options.io.env,
+      ...Object.fromEntries([...(variables ?? []), ...templates]),
+      ...own,
+      ...data,
+      ...http,
+    };
+  }
+}

@@ -1,0 +1,155 @@
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { withTimeout } from '../../../core/base/abort.js';
+import { ConfigError, explain } from '../../../core/base/errors.js';
+import { StoreSession } from '../../../core/lease/session/store-session.js';
+import { FileLeaseStore } from '../../../core/store/file/file-lease-store.js';
+import { ClusterFollower } from '../../../node/monitor/cluster-follower.js';
+import {
+  DEFAULT_LISTEN_ADDRESS,
+  type ListenAddress,
+  reachableUrl,
+} from '../../../node/settings/listen-address.js';
+import { startNodeServer } from '../../http/node-server.js';
+import { ExitCode, exitCodeOfStop } from '../exit-codes.js';
+import { complain } from '../kit/answer.js';
+import { type Call, interruptible, reportFailure } from '../kit/call.js';
+import type { Io } from '../terminal/io.js';
+import { Interrupted } from '../terminal/signal-relay.js';
+import { DemoFailure, DemoStory, type DemoTask } from './demo-story.js';
+import { DemoView } from './demo-view.js';
+
+const NODES = 3;
+const REQUEST_TIMEOUT_MS = 5_000;
+/** How long a task may take to end, in milliseconds. */
+const STOP_TIMEOUT_MS = 5_000;
+/** How many characters of a task's log are kept. */
+const KEPT_LOG = 4_000;
+const LABELS = { listen: '--http', bearerTokenFile: '--bearer-token-file' };
+
+/**
+ * `nodelease demo`: a fleet of real processes on the embedded store, in a temporary folder that is removed
+ * at the end. It needs no settings, and ignores them. A browser can show its console. Every process that it
+ * starts ends with it, in whatever way it ends. Resolves to 0 when SIGINT or SIGTERM has interrupted it or,
+ * with `once`, when one take-over has been shown.
+ *
+ * @param at where the console is. @default 127.0.0.1:7070, or any free port while that is taken
+ */
+export async function demoCommand({ options, settings, io }: Call<{ once?: boolean }>): Promise<number> {
+  const { clock, random } = io;
+  const directory = mkdtempSync(join(tmpdir(), 'nodelease-demo-'));
+  const store = new FileLeaseStore({ directory, clock, random });
+  try {
+    const cleanUp = async () => {
+      await store.close();
+      rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
+    };
+    await interruptible(io, (signal) =>
+      play(store, settings.http, options.once, io, signal).finally(cleanUp),
+    );
+    return ExitCode.ok;
+  } catch (error) {
+    if (error instanceof ConfigError) throw error;
+    if (error instanceof Interrupted) return exitCodeOfStop(error.signal);
+    if (!(error instanceof DemoFailure)) return reportFailure(error, settings, io);
+    complain(io, `the demo failed: ${error.message}`);
+    return ExitCode.internal;
+  }
+}
+
+async function play(
+  store: FileLeaseStore,
+  at: ListenAddress | undefined,
+  once = false,
+  io: Io,
+  signal: AbortSignal,
+): Promise<void> {
+  const { clock, random } = io;
+  const session = () => new StoreSession(store, clock, REQUEST_TIMEOUT_MS);
+  const cluster = new ClusterFollower({ clock, random, session: session() });
+  const start = (listen: ListenAddress) =>
+    startNodeServer({ listen, clock, cluster: async () => cluster, labels: LABELS });
+  const server = await start(at ?? DEFAULT_LISTEN_ADDRESS).catch((error) => {
+    if (at !== undefined || !(error instanceof ConfigError)) throw error;
+    // The usual port is taken: any other one will do.
+    return start({ ...DEFAULT_LISTEN_ADDRESS, port: 0 });
+  });
+  const ending = once ? 'It ends when it has shown a take-over.' : 'Ctrl-C ends it.';
+  const title = [
+    `nodelease demo: ${NODES} tasks, ${NODES} node ids. ${ending}`,
+    `Console: ${reachableUrl(server.address)}  Leases, while it runs: ${store.url}`,
+  ] as const;
+  const view = new DemoView(title, clock, io);
+  const settings = ['--store', store.url, '--nodes', String(NODES), '--duration', '5s', '--grace', '1s'];
+  const story = new DemoStory({
+    session: session(),
+    clock,
+    view,
+    nodes: NODES,
+    once,
+    start: (name) => startTask(name, settings, io),
+  });
+  try {
+    await story.play(signal).finally(() => story.end());
+  } finally {
+    view.end();
+    await server.close();
+    await cluster.close();
+  }
+}
+
+/**
+ * Starts a task in its own session: a Ctrl-C is for the demo, which then ends its tasks in order. Its
+ * command is `cat`, which ends with its standard input, and so with the demo, in whatever way that ends.
+ */
+function startTask(name: string, settings: readonly string[], { program, env, clock }: Io): DemoTask {
+  const [file, ...args] = program;
+  const own = [
+    'run',
+    ...settings,
+    '--task-id',
+    name,
+    '--log-level',
+    'warn',
+    '--log-format',
+    'pretty',
+    '--',
+    'cat',
+  ];
+  // Settings of the user's, such as a task id or an endpoint, would spoil the demo.
+  const others = Object.entries(env).filter(([variable]) => !/^(NODELEASE_|NODE_ID)/.test(variable));
+  const child = spawn(file, [...args, ...own], {
+    detached: true,
+    stdio: ['pipe', 'ignore', 'pipe'],
+    env: Object.fromEntries(others),
+  });
+  let log = '';
+  let end: string | undefined;
+  child.stdin.on('error', () => undefined);
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    log = (log + text).slice(-KEPT_LOG);
+  });
+  const ended = new Promise<void>((resolve) => {
+    const finish = (how: string) => {
+      end ??= [how, log.trim().split('\n').at(-1)].filter(Boolean).join(': ');
+      resolve();
+    };
+    child.once('error', (error) => finish(explain(error)));
+    child.once('exit', (code, signal) => finish(signal === null ? `exit code ${code}` : `signal ${signal}`));
+  });
+  return {
+    name,
+    pid: child.pid ?? 0,
+    end: () => end,
+    kill: () => void child.kill('SIGKILL'),
+    async stop() {
+      if (end !== undefined) return;
+      child.kill('SIGTERM');
+      await withTimeout(clock, STOP_TIMEOUT_MS, ended);
+      if (end === undefined) child.kill('SIGKILL');
+      await ended;
+    },
+  };
+}

@@ -1,0 +1,114 @@
+import { CAMUNDA_MARKER } from '../../../core/lease/model/camunda-codec.js';
+import { CLUSTER_KEY } from '../../../core/lease/model/cluster-config.js';
+import { findCamunda } from '../../../core/lease/model/foreign-cluster.js';
+import type { NodeStatus } from '../../../core/lease/operate/inspect.js';
+import { type StoreSession, UNHURRIED_LISTING_MS } from '../../../core/lease/session/store-session.js';
+import type { ProbeOptions } from '../../../core/store/probe/probe.js';
+import { ClusterReader } from '../../../node/monitor/cluster-reader.js';
+import { damageOf, totalsOf } from '../../../node/monitor/listed-cluster.js';
+import { restoredText } from '../status/status-table.js';
+import { formatSetting, pluralize, someOf } from '../terminal/text.js';
+import type { ClusterCheckup } from './cluster-checkup.js';
+import { clockFinding } from './diagnosis.js';
+import { type Finding, finding } from './finding.js';
+
+/**
+ * The pause between two looks, in milliseconds: a lease of 30 s is renewed in it, and Camunda recommends 5 to
+ * 15 s.
+ */
+const PAUSE_MS = 11_000;
+
+/**
+ * Whether a store holds a cluster of Camunda 8; for one of nodelease it takes a read.
+ * @throws {StoreError}
+ */
+export async function isCamundas(session: StoreSession, signal?: AbortSignal): Promise<boolean> {
+  if ((await session.read(CLUSTER_KEY, { signal })) !== undefined) return false;
+  const { objects } = await session.list({
+    signal,
+    timeoutMs: Math.max(UNHURRIED_LISTING_MS, session.listTimeoutMs),
+  });
+  return (await findCamunda(session, objects, { signal })) !== undefined;
+}
+
+/**
+ * Looks at a cluster of Camunda 8, twice where a lease has expired. Nothing is written.
+ * @throws {StoreError} or `signal.reason`
+ */
+export async function examineCamunda(
+  session: StoreSession,
+  { clock, signal }: Pick<ProbeOptions, 'clock' | 'signal'>,
+): Promise<{ readonly findings: readonly Finding[]; readonly status?: ClusterCheckup }> {
+  const reader = new ClusterReader(session, clock);
+  const { hints, nodes, camunda, clockOffsetMs } = await reader.scan(signal);
+  if (hints === undefined) return { findings: [] };
+  const expired = nodes.filter(({ state }) => state === 'expired');
+  if (expired.length > 0) await clock.sleep(PAUSE_MS, signal);
+  const later = expired.length > 0 ? (await reader.scan(signal)).nodes : [];
+  const [min, max] = clockOffsetMs ?? [Number.NaN, Number.NaN];
+  const status = { cluster: hints.cluster, nodes, totals: totalsOf(nodes, hints), foreign: undefined };
+  const findings = [
+    finding(
+      'format',
+      'ok',
+      'Camunda 8: its cluster is looked at, and nothing is written, tried out or repaired',
+    ),
+    clockFinding({ min, max }),
+    ...clusterFindings(status),
+    ...expired.filter((was) => isRenewal(was, later[was.id])).map(renewedFinding),
+    ...(camunda?.restores ?? []).map((restore) =>
+      finding(
+        'restore',
+        restore.problem === null ? 'ok' : 'fault',
+        restoredText(restore),
+        `restore ${restore.restoreId}`,
+      ),
+    ),
+  ];
+  return { findings, status };
+}
+
+function isRenewal(was: NodeStatus, now: NodeStatus | undefined): boolean {
+  return now?.taskId === was.taskId && now?.version === was.version && now.timestamp !== was.timestamp;
+}
+
+function renewedFinding({ id, taskId }: NodeStatus): Finding {
+  const why = 'the clock of its host is behind by most of the lease duration, or more';
+  const detail = `node id ${id}: ${taskId} renews its lease after it has expired, so that another task may take it meanwhile: ${why}`;
+  return finding('renewed-late', 'fault', detail, 'renewals');
+}
+
+function clusterFindings(status: ClusterCheckup): Finding[] {
+  const { cluster, nodes, totals } = status;
+  const lasting =
+    cluster.durationMs > 0
+      ? `; leases of about ${formatSetting(cluster.durationMs)}, as the holders’ times tell`
+      : '';
+  const present = nodes.filter(({ state }) => state !== 'absent');
+  const findings: Finding[] = [];
+  const found = (...of: Parameters<typeof finding>) => findings.push(finding(...of));
+  found('cluster', 'ok', `${pluralize(present.length, 'node id')}, ${totals.held} of them held${lasting}`);
+  if (!cluster.bootstrapped)
+    found(
+      'marker',
+      'warning',
+      `${CAMUNDA_MARKER} is missing: the next broker that starts creates the node ids anew that are absent`,
+    );
+  if (present.length === 0 && cluster.bootstrapped) {
+    const harm = `${CAMUNDA_MARKER} says that all node ids have been created, so that no broker creates one, and none can start`;
+    found('gaps', 'fault', `no node id has an object: ${harm}`);
+  }
+  if (present.length < nodes.length) {
+    const gaps = someOf(nodes.filter(({ state }) => state === 'absent').map(({ id }) => String(id)));
+    const harm =
+      'Camunda tries as many node ids from 0 on as there are objects, so that the highest ones are never taken';
+    found('gaps', cluster.bootstrapped ? 'fault' : 'warning', `node id ${gaps} has no object: ${harm}`);
+  }
+  const damage = damageOf({ cluster, nodes: present });
+  for (const { id, problem } of damage)
+    found('lease-objects', 'fault', `node id ${id}: ${problem}: Camunda cannot read it`);
+  if (damage.length === 0) found('lease-objects', 'ok', 'Camunda can read all of them');
+  for (const { id, taskId, camunda } of nodes)
+    if (camunda?.warning) found('holders', 'warning', `node id ${id} (${taskId}): ${camunda.warning}`);
+  return findings;
+}

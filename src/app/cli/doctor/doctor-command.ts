@@ -1,0 +1,186 @@
+import { explain } from '../../../core/base/errors.js';
+import { markCluster, readCluster } from '../../../core/lease/session/cluster-store.js';
+import { whileStoreIsBusy } from '../../../core/lease/session/store-retry.js';
+import { type StoreSession, UNHURRIED_LISTING_MS } from '../../../core/lease/session/store-session.js';
+import { type ProbeOptions, probeStore, THOROUGH } from '../../../core/store/probe/probe.js';
+import { readShards, shardsText } from '../../../node/shards/read-shards.js';
+import { ExitCode } from '../exit-codes.js';
+import { complain, sayJson, sayLines } from '../kit/answer.js';
+import { type Call, interruptible, onAllocated, onStore, reported } from '../kit/call.js';
+import { type Color, paintFor } from '../terminal/color.js';
+import type { Io } from '../terminal/io.js';
+import { pluralize, printable } from '../terminal/text.js';
+import { examineCamunda, isCamundas } from './camunda-checkup.js';
+import { checkUp } from './cluster-checkup.js';
+import { type CostTerms, costFinding, costReport, parsePrices, versionsFinding } from './cost-finding.js';
+import {
+  clusterFindings,
+  type Diagnosis,
+  type DiagnosisFacts,
+  diagnosis,
+  paceFindings,
+  probeFindings,
+  refusalFinding,
+} from './diagnosis.js';
+import { type Finding, failureOf, finding } from './finding.js';
+import { examineZooKeeper, type ZooKeeperDiagnosis } from './zookeeper-diagnosis.js';
+
+/** The options of `doctor`, as they are on the command line. */
+interface DoctorOptions {
+  /** Whether tasks may use the store again after an earlier probe has failed, if this one finds no fault. */
+  readonly accept?: boolean;
+  readonly putPrice?: string;
+  readonly getPrice?: string;
+}
+
+/**
+ * `nodelease doctor`: proves that the store keeps its conditions, looks for damage, and examines ZooKeeper
+ * where that is used. It is safe next to running tasks. Its scratch objects and znodes are removed, also when
+ * it is interrupted.
+ */
+export function doctorCommand(call: Call<DoctorOptions>): Promise<number> {
+  const { options, settings, io } = call;
+  const terms = { ...settings, prices: parsePrices(options.putPrice, options.getPrice) };
+  const allocated = onAllocated(call)?.settings.zookeeper;
+  if (allocated !== undefined) {
+    const work = async (signal: AbortSignal) => {
+      const zookeeper = await examineZooKeeper({ ...io, settings: allocated, allocates: true, signal });
+      return showDiagnosis(diagnosis(null, [], { zookeeper }), options, io);
+    };
+    return reported(call, () => interruptible(io, work));
+  }
+  return onStore(call, (session) =>
+    interruptible(io, async (signal) => {
+      const { zookeeper } = settings;
+      // The tests of nodelease prove the conditions of its own stores.
+      const races = session.store.remote ? THOROUGH : {};
+      const lookAtZooKeeper =
+        zookeeper && (() => examineZooKeeper({ ...io, settings: zookeeper, allocates: false, signal }));
+      const how = { ...io, ...races, signal, terms, accept: options.accept };
+      return showDiagnosis(await examine(session, how, lookAtZooKeeper), options, io);
+    }),
+  );
+}
+
+/** How a store is examined. */
+interface ExamineOptions extends ProbeOptions {
+  /** See {@link DoctorOptions}. */
+  readonly accept?: boolean | undefined;
+  readonly terms?: CostTerms | undefined;
+}
+
+/**
+ * Examines a store, and ZooKeeper where there is discovery. Their failures are findings, too.
+ *
+ * @throws `options.signal.reason` when it aborts
+ */
+export async function examine(
+  session: StoreSession,
+  options: ExamineOptions,
+  lookAtZooKeeper?: () => Promise<ZooKeeperDiagnosis>,
+): Promise<Diagnosis> {
+  const { store } = session;
+  const { clock, random, signal, terms = {} } = options;
+  const isEtcd = /^etcds?:/.test(store.url);
+  const whenNotBusy = whileStoreIsBusy({ clock, random, signal });
+  const findings: Finding[] = [];
+  const facts: DiagnosisFacts = {};
+  let versionsDays = 0;
+  try {
+    // As `run` begins: a wrong address, region or right is reported in the same words, before anything is
+    // written.
+    if (store.remote)
+      await whenNotBusy(() => session.listPage(undefined, { timeoutMs: UNHURRIED_LISTING_MS, signal }));
+    if (await whenNotBusy(() => isCamundas(session, signal))) {
+      const camunda = await whenNotBusy(() => examineCamunda(session, options));
+      return diagnosis(store.url, camunda.findings, { ...camunda, zookeeper: await lookAtZooKeeper?.() });
+    }
+    facts.probe = await probeStore(store, options);
+    findings.push(...probeFindings(facts.probe, !isEtcd));
+    for (const { keptDays = 0, ...fact } of (await store.describe?.(signal && { signal })) ?? []) {
+      findings.push(finding(fact.id, fact.status, fact.detail, fact.title));
+      versionsDays = Math.max(versionsDays, keptDays);
+    }
+  } catch (error) {
+    findings.push(finding('store', 'fault', explain(failureOf(error, signal))));
+  }
+  // A store that does not answer is not asked a second time.
+  if (facts.probe !== undefined) {
+    try {
+      facts.status = await whenNotBusy(() => checkUp(session, options));
+      facts.cost = costReport(facts.status?.cluster, terms);
+      findings.push(...clusterFindings(facts.status, store.url));
+      const { cluster } = facts.status ?? {};
+      const shards = cluster && (await whenNotBusy(() => readShards(session, cluster, { signal })));
+      if (shards) {
+        const level = shards.map.shards.some(({ failed }) => failed) ? 'warning' : 'ok';
+        findings.push(finding('shards', shards.problem ? 'fault' : level, shardsText(shards), 'shards'));
+      }
+      const reason = facts.status?.cluster.proofFailed;
+      if (reason !== undefined) {
+        const accepted = options.accept === true && facts.probe.ok && (await acceptStore(session));
+        findings.push(refusalFinding(reason, facts.probe.ok, accepted));
+      }
+      // The default prices are those of the clouds: not of another server, and of no server of one's own.
+      const isFree = terms.prices === undefined && (!store.remote || isEtcd);
+      const isPaid = terms.prices !== undefined || terms.endpoint === undefined;
+      findings.push(
+        costFinding(facts.cost, isFree ? undefined : isPaid, store.url),
+        ...(versionsDays > 0 ? [versionsFinding(facts.cost, versionsDays)] : []),
+        ...paceFindings(store, facts.cost.durationMs),
+      );
+    } catch (error) {
+      findings.push(finding('cluster', 'fault', explain(failureOf(error, signal))));
+    }
+  }
+  signal?.throwIfAborted();
+  return diagnosis(store.url, findings, { ...facts, zookeeper: await lookAtZooKeeper?.() });
+}
+
+/** Has the store used again. Resolves to false where another program changed the settings meanwhile. */
+async function acceptStore(session: StoreSession): Promise<boolean> {
+  const cluster = await readCluster(session);
+  return cluster !== undefined && (await markCluster(session, cluster, 'proven')) !== undefined;
+}
+
+/** Shows a diagnosis, its faults once more on standard error, in one line. Returns the exit code. */
+export function showDiagnosis(result: Diagnosis, { json }: Call['options'], io: Io): number {
+  const { store, ok, findings, zookeeper } = result;
+  const subject = `ZooKeeper at ${zookeeper?.zookeeper}`;
+  const parts = [
+    ...(store === null ? [] : [{ subject: store, title: `The store ${store}`, findings }]),
+    ...(zookeeper ? [{ subject, title: subject, findings: zookeeper.findings }] : []),
+  ];
+  if (json) sayJson(io, result);
+  else {
+    const warnings = parts
+      .flatMap(({ findings }) => findings)
+      .filter(({ status }) => status === 'warning').length;
+    const verdict = warnings === 0 ? 'All is well.' : `No faults, ${pluralize(warnings, 'warning')}.`;
+    const lines = parts.flatMap(({ title, findings }) => [
+      printable(title),
+      ...findings.map((each) => findingLine(each, io)),
+    ]);
+    sayLines(io, ok ? [...lines, verdict] : lines);
+  }
+  if (ok) return ExitCode.ok;
+  const faults = parts.flatMap(({ subject, findings }) => {
+    const texts = findings
+      .filter(({ status }) => status === 'fault')
+      .map(({ id, title, detail }) => (id === 'zookeeper-server' ? `${title}: ${detail}` : detail));
+    return texts.length === 0 ? [] : [`${subject}: ${pluralize(texts.length, 'fault')}: ${texts.join('; ')}`];
+  });
+  complain(io, faults.join('; '));
+  return ExitCode.storeUnusable;
+}
+
+const LABELS: Readonly<Record<Finding['status'], readonly [text: string, color: Color]>> = {
+  ok: ['ok   ', 'green'],
+  warning: ['warn ', 'yellow'],
+  fault: ['FAULT', 'red'],
+};
+
+function findingLine({ title, status, detail }: Finding, io: Io): string {
+  const label = paintFor(io.screen())(...LABELS[status]);
+  return `  ${label}  ${title}${detail === '' ? '' : `: ${printable(detail)}`}`;
+}

@@ -1,0 +1,72 @@
+import { constants } from 'node:os';
+import { NodeLeaseError } from '../../core/base/errors.js';
+
+/** What the command line's own exit codes mean; any other one is the child's. */
+export const ExitCode = {
+  ok: 0,
+  /** What was asked for is not there, or not as expected. */
+  nothing: 1,
+  /** The command was called wrongly. */
+  usage: 64,
+  /** The store, or ZooKeeper or a data directory where it is asked for, cannot be used. */
+  storeUnusable: 69,
+  /** A fault in nodelease itself. */
+  internal: 70,
+  /** The answer could not be written to standard output, by another fault than that its reader has gone. */
+  outputFailed: 74,
+  /** No node id became free, or what else was waited for did not happen, in time. */
+  acquireTimeout: 75,
+  /** The lease, or what protects it, was lost: the child has been stopped. */
+  leaseLost: 76,
+  /** The child's command exists, but cannot be executed. */
+  notExecutable: 126,
+  /** The child's command does not exist. */
+  notFound: 127,
+} as const;
+
+/** The command line as a whole is wrong, rather than one setting: exit code 64. */
+export class UsageError extends Error {}
+
+/** The exit code for an error that ends a command. Decided by its `code`, never by its text. */
+export function exitCodeOf(error: unknown): number {
+  if (!(error instanceof NodeLeaseError)) return ExitCode.internal;
+  switch (error.code) {
+    case 'CONFIG_INVALID':
+    case 'CONFIG_SCHEMA':
+      return ExitCode.usage;
+    case 'NO_INSTANCE':
+    case 'CONFIG_CONFLICT':
+    case 'CONFIG_HISTORY':
+      return ExitCode.nothing;
+    case 'STORE_FAILED':
+    case 'STORE_UNUSABLE':
+    case 'LEASE_UNREADABLE':
+    case 'ZOOKEEPER_FAILED':
+    case 'RECIPE_FAILED':
+    case 'SHARED_DATA_FAILED':
+    case 'DATA_DIR_FAILED':
+      return ExitCode.storeUnusable;
+    case 'ACQUIRE_TIMEOUT':
+    case 'WAIT_TIMEOUT':
+    case 'IDS_EXHAUSTED':
+      return ExitCode.acquireTimeout;
+    case 'LEASE_LOST':
+    case 'LOCK_LOST':
+      return ExitCode.leaseLost;
+    case 'LEASE_RELEASED':
+    case 'LOCK_RELEASED':
+    case 'LEASE_RETIRING':
+      // Only the command itself can have done that, too early.
+      return ExitCode.internal;
+  }
+}
+
+/** The exit code of a process that a signal ended, as shells report it: 143 for SIGTERM. */
+export function exitCodeOfSignal(signal: NodeJS.Signals): number {
+  return 128 + constants.signals[signal];
+}
+
+/** The exit code of a command that runs until a signal ends it: success where that is SIGINT or SIGTERM. */
+export function exitCodeOfStop(signal: NodeJS.Signals): number {
+  return signal === 'SIGINT' || signal === 'SIGTERM' ? ExitCode.ok : exitCodeOfSignal(signal);
+}

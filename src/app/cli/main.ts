@@ -1,0 +1,137 @@
+import { Console } from 'node:console';
+import { Writable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import { isatty } from 'node:tty';
+import { fileURLToPath } from 'node:url';
+import { explain } from '../../core/base/errors.js';
+import { containerSign } from '../../core/base/host/container.js';
+import { hostName } from '../../core/base/host/facts.js';
+import { systemClock, systemRandom } from '../../core/base/system.js';
+import { VERSION } from '../../core/base/version.js';
+import { runCommandLine } from './commands/command-line.js';
+import { ExitCode } from './exit-codes.js';
+import type { Screen } from './terminal/io.js';
+import { standardErrorWrite } from './terminal/non-blocking-write.js';
+import type { ForwardedSignal, SignalSource } from './terminal/signal-relay.js';
+import { StandardError } from './terminal/standard-error.js';
+import { StandardOutput } from './terminal/standard-output.js';
+
+// The only file that touches the process' arguments, environment and exit.
+
+const STANDARD_INPUT = 0;
+const STANDARD_OUTPUT = 1;
+const STANDARD_ERROR = 2;
+/**
+ * How long the exit waits for readers: of the log, and of an answer that was interrupted. In milliseconds.
+ * After a loss, only the exit may stop the users of the node id (rule 7).
+ */
+const READER_TIMEOUT_MS = { lost: 100, other: 1_000 };
+
+// Not asked for before it is needed: node makes a pipe non-blocking when it opens it, and `run` leaves it to
+// its child.
+function screen(): Screen | undefined {
+  if (!isatty(STANDARD_OUTPUT)) return undefined;
+  const { columns, rows } = process.stdout;
+  return {
+    columns: columns || 80,
+    rows: rows || 24,
+    color: !process.env.NO_COLOR && process.env.TERM !== 'dumb',
+  };
+}
+
+const stderr = new StandardError(standardErrorWrite, systemClock, (lines) =>
+  warn(new Error(`${lines} lines are missing here: the reader of this log was too slow`)),
+);
+
+// What Node and the libraries would print by themselves, past the log and without a limit of time. Kept until
+// the command has a log.
+const early: Error[] = [];
+let warn = (warning: Error): void => void early.push(warning);
+process.removeAllListeners('warning').on('warning', (warning) => {
+  // Google's library has looked for a metadata server where there is none: the consequence is reported
+  // anyway.
+  if (warning.name !== 'MetadataLookupWarning') warn(warning);
+});
+const printed = new Writable({
+  write(text: Buffer, _, done) {
+    warn(new Error(text.toString()));
+    done();
+  },
+});
+Object.assign(console, new Console(printed));
+// Node itself asks for it, too. As it opens it, it makes a pipe non-blocking for the child, too.
+Object.defineProperty(process, 'stderr', { value: printed });
+
+// Whether a signal has arrived that the command takes.
+let isInterrupted = false;
+const onSignal = (signal: ForwardedSignal) => {
+  isInterrupted ||= signal !== 'SIGWINCH';
+};
+const signals: SignalSource = {
+  on: (signal, listener) => process.on(signal, onSignal).on(signal, listener),
+  off: (signal, listener) => process.off(signal, onSignal).off(signal, listener),
+};
+
+const output = new StandardOutput(() => process.stdout, systemClock, {
+  // A command that is still at work ends in order, without a complaint.
+  readerGone: () => process.kill(process.pid, 'SIGTERM'),
+  failed: (error) => {
+    stderr.write(`nodelease: standard output: ${explain(error)}\n`);
+    // A command with nothing to put in order has no listener, and would die of it.
+    if (process.listenerCount('SIGTERM') > 0) process.kill(process.pid, 'SIGTERM');
+    else void exit(ExitCode.outputFailed);
+  },
+});
+
+async function main(): Promise<void> {
+  const exitCode = await runCommandLine(
+    process.argv.slice(2),
+    {
+      // A copy: what the SDKs need in it is not for the programs that are started.
+      env: { ...process.env },
+      hostname: hostName(),
+      processId: process.pid,
+      containerSign: () => containerSign({ env: process.env, processId: process.pid }),
+      execArgv: process.execArgv,
+      clock: systemClock,
+      random: systemRandom,
+      signals,
+      keyboard: isatty(STANDARD_INPUT),
+      stdin: () => buffer(process.stdin),
+      stdout: (text) => output.write(text),
+      taken: () => output.taken(),
+      stderr: (text) => stderr.write(text),
+      onWarning: (listener) => {
+        warn = listener;
+        for (const warning of early.splice(0)) listener(warning);
+      },
+      logFormat: !isatty(STANDARD_ERROR) ? 'json' : process.env.NO_COLOR ? 'plain' : 'color',
+      screen,
+      program: [process.execPath, fileURLToPath(new URL('./nodelease.js', import.meta.url))],
+    },
+    VERSION,
+  );
+  // A pipe whose reader is slow takes the rest of a long answer later. After a signal, or a loss, a reader
+  // that has stopped reading is not waited for.
+  await (isInterrupted || exitCode > 128 || exitCode === ExitCode.leaseLost
+    ? Promise.race([output.written(), systemClock.sleep(readerTimeout(exitCode))])
+    : output.written());
+  // What ended the command for another reason says more.
+  await exit(
+    output.hasFailed && (exitCode === ExitCode.ok || exitCode > 128) ? ExitCode.outputFailed : exitCode,
+  );
+}
+
+async function exit(code: number): Promise<never> {
+  for (const warning of early) stderr.write(`nodelease: warning: ${explain(warning)}\n`);
+  await stderr.taken(readerTimeout(code));
+  process.exit(code);
+}
+
+function readerTimeout(exitCode: number): number {
+  return exitCode === ExitCode.leaseLost ? READER_TIMEOUT_MS.lost : READER_TIMEOUT_MS.other;
+}
+
+// Stays so where nothing is left to wait for and no exit code has come.
+process.exitCode = ExitCode.internal;
+void main();

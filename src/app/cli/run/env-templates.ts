@@ -1,0 +1,86 @@
+import { ConfigError } from '../../../core/base/errors.js';
+import { clusterNodeIdOf } from '../../../core/id/cluster-node-id.js';
+
+/** What can be in braces in a template, and what takes its place. */
+interface TemplateFacts {
+  /** The node id. */
+  readonly id: number;
+  /** The fencing token. */
+  readonly version: number;
+  readonly taskId: string;
+  /** Where this run answers over HTTP; undefined where it does not. */
+  readonly url: string | undefined;
+}
+
+/** A variable of the command's environment, as it is made from the node id. */
+export interface EnvTemplate {
+  readonly name: string;
+  readonly value: (facts: TemplateFacts) => string;
+}
+
+const OPTION = '--env';
+const FORM = 'NAME=TEMPLATE';
+const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+/** A doubled brace, a placeholder, or a brace that is neither. */
+const TOKEN = /\{\{|\}\}|\{([^{}]*)\}|[{}]/g;
+
+/** The values of all placeholders. */
+const valuesOf = ({
+  id,
+  version,
+  taskId,
+  url,
+}: TemplateFacts): Readonly<Record<string, string | undefined>> => ({
+  id: String(id),
+  version: String(version),
+  taskId,
+  url,
+  clusterNodeId: String(clusterNodeIdOf(id)),
+});
+
+/**
+ * Takes the values of `--env` apart: `NAME=TEMPLATE`, where a template is any text with `{id}`, `{version}`,
+ * `{taskId}`, `{url}`, or `{clusterNodeId}` (8 + the node id, as unique ids have it) in it; `{{` and `}}`
+ * stand for single braces.
+ *
+ * @param hasHttp whether there will be a `{url}`
+ * @throws {ConfigError} naming the variable, and what is wrong: the form, a name that cannot be set here, an
+ * unknown placeholder. It does not say what the value is, which may be a secret
+ */
+export function parseEnvTemplates(texts: readonly string[], hasHttp: boolean): EnvTemplate[] {
+  return texts.map((text) => {
+    const equals = text.indexOf('=');
+    const name = text.slice(0, Math.max(0, equals));
+    // Without an equals sign it may be a value whose name was forgotten.
+    const refuse = (expected: string) => new ConfigError(OPTION, equals < 0 ? '…' : `${name}=…`, expected);
+    if (!NAME.test(name)) throw refuse(`${FORM} with a name of letters, digits and _`);
+    if (/^NODELEASE_|^NODE_ID(_VERSION)?$/.test(name)) {
+      throw refuse(`${FORM} with another name (NODE_ID and NODELEASE_… are set by nodelease itself)`);
+    }
+    // The command is looked up before there is a node id, and must not become another one by it.
+    if (name === 'PATH')
+      throw refuse(`${FORM} with another name (the command is found by the PATH of nodelease: set that)`);
+    const template = text.slice(equals + 1);
+    const fill = (facts: TemplateFacts) => {
+      const values = valuesOf(facts);
+      return template.replace(TOKEN, (token: string, placeholder: string | undefined) => {
+        if (placeholder === undefined) {
+          if (token.length === 2) return token.slice(0, 1);
+          throw refuse(`${FORM} with "${token}${token}" for a single "${token}"`);
+        }
+        if (!Object.hasOwn(values, placeholder)) {
+          const known = Object.keys(values).map((name) => `{${name}}`);
+          throw refuse(
+            `${FORM} with no placeholders but ${known.join(', ')}; "{{" and "}}" stand for braces`,
+          );
+        }
+        const value = values[placeholder];
+        if (value === undefined) throw refuse('--http with it, for there is no {url} without');
+        return value;
+      });
+    };
+    // What is wrong is known before there is a node id.
+    fill({ id: 0, version: 0, taskId: '', url: hasHttp ? '' : undefined });
+    return { name, value: fill };
+  });
+}

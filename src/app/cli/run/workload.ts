@@ -1,0 +1,217 @@
+import { setFlagsFromString } from 'node:v8';
+import { orAborted } from '../../../core/base/abort.js';
+import type { DataDirOptions } from '../../../core/data-dir/data-dir-options.js';
+import { type HeldNode, holdNode } from '../../../node/runtime/hold-node.js';
+import type { NodeMonitor } from '../../../node/runtime/node-monitor.js';
+import { installedTracer, type OpenTelemetryTracer } from '../../../node/runtime/open-telemetry-tracer.js';
+import { mayHaveSdk } from '../../../node/runtime/preloaded-sdk.js';
+import type { Settings } from '../../../node/settings/settings.js';
+import { announcingProblem } from '../../../node/settings/zookeeper-settings.js';
+import type { ZooKeeper } from '../../../zookeeper/client/zookeeper.js';
+import type { RoutingEntries } from '../discovery/routing-entries.js';
+import { leaseLog, logSource, taskIdOf } from '../log/lease-log.js';
+import type { Logger } from '../log/logger.js';
+import type { NodeHttp } from '../node-http/node-http.js';
+import type { ShardPublisher } from '../node-http/shard-mirror.js';
+import type { Io } from '../terminal/io.js';
+import type { SignalRelay } from '../terminal/signal-relay.js';
+import { withTimeout } from '../terminal/with-timeout.js';
+import { onRetirement } from './held.js';
+import type { WorkEnd } from './supervisor.js';
+
+/** What a workload gets. */
+export interface WorkloadNode {
+  readonly lease: HeldNode['lease'];
+  /** Names the task in every line. */
+  readonly log: Logger;
+  /**
+   * What sends work here; undefined where that is not announced. Begun, and in the end withdrawn, by the
+   * workload; withdrawn in any case afterwards.
+   */
+  readonly routing: RoutingEntries | undefined;
+  /** The session with ZooKeeper, which ends with the node id; undefined where there is none. */
+  readonly zookeeper: ZooKeeper | undefined;
+  /** The path of the data directory; undefined where there is none. */
+  readonly dataDir: string | undefined;
+  /** Whether that directory was made from an older version. */
+  readonly dataRestored: boolean | undefined;
+  /** The URL by which programs on this host reach the HTTP server; undefined where there is none. */
+  readonly url: string | undefined;
+  /** Has to know whether work on shards may be under way; undefined without `--shards`. */
+  readonly shards: ShardPublisher | undefined;
+}
+
+/** What a command holds a node id for. */
+export interface Workload {
+  /**
+   * The lease has been renewed: called before all other listeners, on the engine's own time. Must neither
+   * throw nor block.
+   */
+  renewed?(deadline: number): void;
+  /** Makes ready what the work needs. Where it rejects, the node id is given back, and nothing is run. */
+  prepare?(node: WorkloadNode): Promise<void>;
+  /**
+   * Does the work. The node id is given back when this has settled; where it rejects, work is taken to be
+   * left.
+   */
+  run(node: WorkloadNode): Promise<WorkEnd>;
+}
+
+export interface WorkloadOptions {
+  readonly settings: Settings;
+  readonly io: Io;
+  readonly signals: SignalRelay;
+  readonly log: Logger;
+  /** What answers over HTTP, from before a node id is acquired; undefined for nothing. */
+  readonly http?:
+    | { readonly monitor: NodeMonitor; readonly open: (log: Logger) => Promise<NodeHttp> }
+    | undefined;
+}
+
+/** How long the export of the last spans may hold up the exit, in milliseconds. */
+const FLUSH_TIMEOUT_MS = 500;
+
+/**
+ * Runs a workload with a node id: listens where there is HTTP, holds a node, runs the workload, ends the
+ * node. Resolves to the workload's exit code.
+ *
+ * @throws whatever kept it from a node id: {ConfigError}, {StoreError}, `Interrupted`, …
+ */
+export async function runWorkload(options: WorkloadOptions, workload: Workload): Promise<number> {
+  const { settings, io, signals } = options;
+  const { env, execArgv, clock, processId } = io;
+  let { log } = options;
+  const { nodeId, provider, store } = settings;
+  const isLean =
+    nodeId === undefined && provider === 'store' && store.kind !== 'file' && store.kind !== 'memory';
+  // A flag of V8 is set while there is one thread.
+  if (isLean && options.http) keepMemoryLean();
+  // First of all: answers say why there is no node id yet, and a port that is taken costs none.
+  const http = await options.http?.open(log);
+  let tracer: OpenTelemetryTracer | undefined;
+  try {
+    const signal = signals.interrupted;
+    const taskId = await taskIdOf(settings, io, log, signal);
+    log = log.child({ taskId });
+    const dataDir = await dataDirOf(settings, log);
+    // The first line: a slip in it makes another cluster.
+    logSource(settings, log);
+    http?.announce(log);
+    if (processId === 1)
+      log.warn(
+        'node as process 1 collects no orphaned processes: start the nodelease script by its own name',
+      );
+    warnOf(settings, log);
+    if (nodeId === undefined && mayHaveSdk({ execArgv, nodeOptions: env.NODE_OPTIONS }))
+      tracer = await installedTracer(clock);
+    const node = await holdNode({
+      ...settings,
+      taskId,
+      clock,
+      random: io.random,
+      signal,
+      tracer,
+      monitor: options.http?.monitor,
+      announcesService: settings.zookeeper?.check === undefined,
+      dataDir,
+      onRenewed: (deadline) => workload.renewed?.(deadline),
+      onLeaseEvent: leaseLog(log),
+      // Before the store is probed: its requests would let the heap grow. After the SDK has been loaded: V8
+      // refuses Node's own compiled modules once a flag has changed.
+      onStoreOpened: isLean && !options.http ? keepMemoryLean : undefined,
+      onDiscoveryEvent: settings.zookeeper && (await import('../log/discovery-log.js')).discoveryLog(log),
+      limited: (what, limitMs, step) => withTimeout({ limitMs, clock, log, what }, step),
+    });
+    return await runWith(node, workload, { ...options, log }, http);
+  } catch (error) {
+    options.http?.monitor.failed(error);
+    throw error;
+  } finally {
+    // Until here it says that the work is being ended.
+    await http?.close();
+    // The process exits next, whatever an SDK still keeps for its next batch.
+    if (tracer)
+      await withTimeout(
+        { limitMs: FLUSH_TIMEOUT_MS, clock, log, what: 'exporting the spans' },
+        tracer.flush(),
+      );
+  }
+}
+
+/** The data directory, whose preparation is logged. @throws {ConfigError} when its root cannot be used */
+async function dataDirOf({ dataDir }: Settings, log: Logger): Promise<DataDirOptions | undefined> {
+  if (dataDir === undefined) return undefined;
+  const { checkRoot } = await import('../../../core/data-dir/data-dir-options.js');
+  await checkRoot(dataDir.root, '--data-dir', 'write');
+  const { dataDirLog } = await import('../log/data-dir-log.js');
+  return { ...dataDir, onEvent: dataDirLog(log) };
+}
+
+/**
+ * Has V8 prefer a small heap to a fast one: this process does next to nothing, and runs with every task.
+ */
+function keepMemoryLean(): void {
+  setFlagsFromString('--optimize-for-size');
+  setFlagsFromString('--semi-space-growth-factor=1');
+}
+
+/** Logs what of the settings a user should look into. */
+function warnOf({ nodeId, provider, store, zookeeper }: Settings, log: Logger): void {
+  const problem = zookeeper && announcingProblem(zookeeper);
+  if (problem !== undefined) log.warn(`discovery: ${problem}`);
+  if (nodeId === undefined && provider === 'store' && store.kind === 'memory') {
+    log.warn('memory: is private to this process: no other task will see this lease. It is for trials only');
+  }
+}
+
+/**
+ * Runs the workload while the node is held, and ends the node; its id is released only where the work has
+ * ended.
+ */
+async function runWith(
+  node: HeldNode,
+  workload: Workload,
+  options: WorkloadOptions,
+  server: NodeHttp | undefined,
+): Promise<number> {
+  const { log, http, signals } = options;
+  const { url, shards } = server ?? {};
+  const { lease } = node;
+  let routing: RoutingEntries | undefined;
+  let forgetRetirement = () => {};
+  // False while work that relies on the node id may be left.
+  let workEnded = true;
+  try {
+    signals.interrupted.throwIfAborted();
+    routing = await routingOf(node, options);
+    // No new work for a node id that is to go; its znode says who holds it, for as long as it is held.
+    forgetRetirement = onRetirement(lease, () => void routing?.withdraw());
+    const { dataDir, dataRestored } = node;
+    const zookeeper = node.discovery?.zookeeper;
+    const held = { lease, log, routing, zookeeper, dataDir, dataRestored, url, shards };
+    if (shards) await orAborted(shards.takePart(lease, log, options.settings.zookeeper), signals.interrupted);
+    await workload.prepare?.(held);
+    workEnded = false;
+    const end = await workload.run(held);
+    workEnded = end.workEnded;
+    return end.exitCode;
+  } finally {
+    forgetRetirement();
+    http?.monitor.stopping();
+    // Whatever has happened: the command is not asked any more.
+    void routing?.withdraw();
+    // A lost lease has nothing left to release.
+    await node.end({ workEnded, release: workEnded && lease.isValid() });
+  }
+}
+
+/** What sends work here; undefined where that is not announced. */
+async function routingOf(
+  { discovery }: HeldNode,
+  { settings, io, log }: WorkloadOptions,
+): Promise<RoutingEntries | undefined> {
+  const { check, service, endpoints } = settings.zookeeper ?? {};
+  if (discovery === undefined || (service === undefined && endpoints === undefined)) return undefined;
+  const { RoutingEntries } = await import('../discovery/routing-entries.js');
+  return new RoutingEntries({ discovery, check, clock: io.clock, log });
+}

@@ -1,0 +1,97 @@
+import { ConfigError } from '../../../core/base/errors.js';
+import { MAX_NODE_IDS } from '../../../core/lease/model/lease-state.js';
+import { whileStoreIsBusy } from '../../../core/lease/session/store-retry.js';
+import type { StoreSession } from '../../../core/lease/session/store-session.js';
+import { ClusterReader } from '../../../node/monitor/cluster-reader.js';
+import type { ListedCluster } from '../../../node/monitor/listed-cluster.js';
+import { type Tenure, tenuresOf } from '../../../node/monitor/tenures.js';
+import { parseInteger } from '../../../node/settings/values.js';
+import { ExitCode } from '../exit-codes.js';
+import { type Asker, answer, complain, withRows } from '../kit/answer.js';
+import { type Call, onStore } from '../kit/call.js';
+import { ProgressLine } from '../terminal/progress-line.js';
+import type { Cell } from '../terminal/table.js';
+
+const DAY_MS = 86_400_000;
+
+/** What `history` shows: of all ids or one, all tenures or those at a time. */
+interface HistoryRequest {
+  readonly only?: number | undefined;
+  /** Milliseconds since the Unix epoch. */
+  readonly at?: number | undefined;
+}
+
+/** `nodelease history [ID]`: who held which node id, the newest tenure first, or who held it at a time. */
+export function historyCommand(call: Call<{ readonly at?: string }>, id?: string): Promise<number> {
+  const { options, io } = call;
+  const request: HistoryRequest = {
+    only: id === undefined ? undefined : parseInteger(id, 'node id', 0, MAX_NODE_IDS - 1),
+    at: options.at === undefined ? undefined : parseTime(options.at, io.clock.now()),
+  };
+  return onStore(call, (session) => showHistory(session, request, call));
+}
+
+/** Reads the lease objects, and shows their tenures. @throws {StoreError} */
+export async function showHistory(
+  session: StoreSession,
+  { only, at }: HistoryRequest,
+  call: Asker,
+): Promise<number> {
+  const { io } = call;
+  const progress = new ProgressLine(io, 'reading lease objects', true);
+  const reader = new ClusterReader(session, io.clock, progress.update);
+  const choose = ({ leases }: ListedCluster) =>
+    leases.map((_, id) => id).filter((id) => only === undefined || id === only);
+  const scan = await whileStoreIsBusy(io)(() => reader.scan(undefined, choose)).finally(progress.end);
+  if (scan.hints === undefined) {
+    complain(io, `there is no cluster at ${session.store.url}`);
+    return ExitCode.storeUnusable;
+  }
+  const { size } = scan.hints.cluster;
+  if (only !== undefined && only >= size)
+    throw new ConfigError('node id', only, `a node id from 0 to ${size - 1}`);
+  const all = scan.nodes.map(tenuresOf);
+  const nodes = all.map(({ id, tenures, knownSince }) => ({
+    ...{ id, knownSince },
+    tenures: tenures.filter((tenure) => covers(tenure, at)),
+  }));
+  const rows = nodes.flatMap(({ id, tenures }) => tenures.map((tenure) => rowOf(id, tenure)));
+  // What was before the oldest known tenure has been forgotten.
+  const lost = all.flatMap(({ id, tenures, knownSince }) => {
+    if (at === undefined || (knownSince !== null && at >= knownSince)) return [];
+    const known = `what is known begins at ${shown(knownSince)}, version ${tenures.at(-1)?.version}`;
+    return [
+      knownSince === null
+        ? `node id ${id}: its tenures until then are not known`
+        : `node id ${id}: earlier tenures are forgotten; ${known}`,
+    ];
+  });
+  const none = `no tenure is known${at === undefined ? '' : ` at ${shown(at)}`}`;
+  return answer(call, {
+    report: { nodes },
+    tables: withRows([[['ID', 'right'], ['VERSION', 'right'], ['TASK', 12], 'FROM', 'UNTIL', 'END'], rows]),
+    lines: [...(rows.length > 0 ? [] : [none]), ...lost],
+  });
+}
+
+function covers({ acquiredAt, endedAt }: Tenure, at: number | undefined): boolean {
+  return at === undefined || ((acquiredAt ?? 0) <= at && at < (endedAt ?? Number.POSITIVE_INFINITY));
+}
+
+function rowOf(id: number, { version, taskId, acquiredAt, endedAt, end }: Tenure): Cell[] {
+  return [`${id}`, `${version}`, taskId, shown(acquiredAt), shown(endedAt), end ?? ''];
+}
+
+function shown(time: number | null): string {
+  return time === null ? '' : new Date(time).toISOString();
+}
+
+/** A time of the last 24 hours, `02:14` or `02:14:30`, in UTC; or a date with a time. */
+function parseTime(text: string, now: number): number {
+  const isTime = /^\d\d:\d\d(:\d\d(\.\d+)?)?$/.test(text);
+  const time = Date.parse(isTime ? `${new Date(now).toISOString().slice(0, 10)}T${text}Z` : text);
+  if (Number.isNaN(time))
+    throw new ConfigError('--at', text, 'a time such as 02:14 in UTC, or 2026-11-26T02:14:00Z');
+  if (!isTime && time > now) throw new ConfigError('--at', text, 'a time that has passed');
+  return time > now ? time - DAY_MS : time;
+}

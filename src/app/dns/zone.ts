@@ -1,0 +1,260 @@
+import { isIP } from 'node:net';
+import { type Answer, encode, type SrvAnswer } from 'dns-packet';
+import type { RandomSource } from '../../core/base/clock.js';
+import { MAX_PORT } from '../../core/base/ports.js';
+
+/**
+ * What a view knows of a name: its facts, undefined where there is no such name, `unknown` while that cannot
+ * be said. A promise is for facts that are being read: it resolves when the view should be asked again.
+ */
+export type Known<T> = T | undefined | 'unknown' | Promise<unknown>;
+
+/** Where something can be reached. */
+export interface Endpoint {
+  /** An IP address, or a host name with labels that DNS can carry. */
+  readonly host: string;
+  readonly port?: number | undefined;
+  /** The node that it says it is. */
+  readonly claim?: { readonly nodeId: number; readonly version: number | null } | null;
+  /** The task that it may be, where it does not say. */
+  readonly taskId?: string;
+}
+
+/** An endpoint of a task that need not have said one. */
+export interface Reachable {
+  readonly host?: string | undefined;
+  readonly port?: number | undefined;
+}
+
+/** The holder of a node id. */
+export interface Holder extends Reachable {
+  readonly version: number;
+  readonly taskId?: string | undefined;
+}
+
+/** The owner of a shard. */
+export interface ShardOwner extends Reachable {
+  readonly token: number;
+  readonly nodeId: number;
+}
+
+/** What answers are made of. It answers from memory, and its methods do not throw. */
+export interface DnsView {
+  /** The instances of a service that are enabled and in service. @param name in lower case */
+  service(name: string): Known<readonly Endpoint[]>;
+  node(id: number): Known<Holder>;
+  /** The node id that a task holds, as far as that is known. */
+  nodeIdOf(taskId: string): number | undefined;
+  shard(shard: number): Known<ShardOwner>;
+  /** The addresses of a host name; undefined where none are found. */
+  addressesOf(host: string): Known<readonly string[]>;
+  /** How long changes may have gone unnoticed, in milliseconds; 0 while every change is seen. */
+  readonly staleMs: number;
+}
+
+/** What names are answered from. */
+export interface Zone {
+  /** In lower case, without a dot at its end. */
+  readonly domain: string;
+  /** How long others may keep an answer, in seconds. */
+  readonly ttl: number;
+  /** How long others may keep it that a name or a type does not exist, in seconds. */
+  readonly negativeTtl: number;
+  readonly view: DnsView;
+  readonly random: Pick<RandomSource, 'next'>;
+}
+
+/** The result of a lookup, before it is written. The name '' of a record is the name in question. */
+export interface Lookup {
+  readonly code: 'NOERROR' | 'NXDOMAIN' | 'SERVFAIL' | 'REFUSED';
+  readonly answers: Answer[];
+  readonly authorities?: Answer[];
+  readonly additionals?: Answer[];
+  /** Resolves when the same question may have another answer. */
+  readonly again?: Promise<unknown>;
+}
+
+/** What is at a name. */
+interface Entry {
+  readonly endpoints: readonly Endpoint[];
+  readonly text?: readonly string[];
+}
+
+/** How many addresses an answer has: one is enough for its reader, and a few spread the load. */
+const MAX_ADDRESSES = 8;
+const MAX_TEXT_BYTES = 255;
+const NONE: Lookup = { code: 'NOERROR', answers: [] };
+
+/**
+ * The names below the domain. Those without a group have only names below them: to deny one would deny these
+ * (RFC 8020).
+ */
+const NAMES = new RegExp(
+  [
+    '^(?:|_tcp\\.service|_tcp|service|node|shard|addr',
+    '_(?<service>.+)\\._tcp(?:\\.service)?',
+    '(?<plain>.+)\\.service',
+    '(?<node>0|[1-9]\\d{0,5})\\.node',
+    '(?<shard>0|[1-9]\\d{0,5})\\.shard',
+    '(?<hex>[0-9a-f]{8}|[0-9a-f]{32})\\.addr)$',
+  ].join('|'),
+);
+
+/** Answers a question from what is known now. Never throws. */
+export function lookUp(question: { readonly name: string; readonly type: string }, zone: Zone): Lookup {
+  const { name, type } = question;
+  const { domain, view } = zone;
+  const [lower, below] = [name.toLowerCase(), `.${domain}`];
+  const isApex = lower === domain;
+  if (!isApex && !lower.endsWith(below)) return { code: 'REFUSED', answers: [] };
+  const entry = entryAt(isApex ? '' : lower.slice(0, -below.length), view);
+  const lookup = hasFacts(entry) ? recordsOf(entry, type, isApex, zone) : without(entry);
+  const isNegative = lookup.answers.length === 0 && lookup.code !== 'SERVFAIL';
+  return isNegative ? { ...lookup, authorities: [apexRecord('SOA', zone)] } : lookup;
+}
+
+function hasFacts<T extends object>(known: Known<T>): known is T {
+  return typeof known === 'object' && !(known instanceof Promise);
+}
+
+/** The answer without facts. */
+function without(found: Known<never>): Lookup {
+  if (found === undefined) return { code: 'NXDOMAIN', answers: [] };
+  return { code: 'SERVFAIL', answers: [], ...(found instanceof Promise && { again: found }) };
+}
+
+function entryAt(name: string, view: DnsView): Known<Entry> {
+  const match = NAMES.exec(name);
+  if (match === null) return undefined;
+  const { plain, service = plain, node, shard, hex } = match.groups as Partial<Record<string, string>>;
+  if (service !== undefined) {
+    const endpoints = view.service(service);
+    if (!hasFacts(endpoints)) return endpoints;
+    return endpoints.length === 0 ? undefined : { endpoints };
+  }
+  if (hex !== undefined) {
+    const host = hex.length === 8 ? Buffer.from(hex, 'hex').join('.') : hex.replace(/.{4}(?=.)/g, '$&:');
+    return { endpoints: [{ host }] };
+  }
+  if (node !== undefined) {
+    const holder = view.node(Number(node));
+    if (!hasFacts(holder)) return holder;
+    const { version, taskId } = holder;
+    return entryOf(holder, [`version=${version}`, ...(taskId === undefined ? [] : [`task=${taskId}`])]);
+  }
+  if (shard === undefined) return { endpoints: [] };
+  const owner = view.shard(Number(shard));
+  if (!hasFacts(owner)) return owner;
+  const { token, nodeId } = owner;
+  return entryOf(owner, [`token=${token}`, `node=${nodeId}`], { nodeId, version: null });
+}
+
+function entryOf({ host, port }: Reachable, text: readonly string[], claim: Endpoint['claim'] = null): Entry {
+  return { endpoints: host === undefined ? [] : [{ host, port, claim }], text };
+}
+
+function recordsOf({ endpoints, text }: Entry, type: string, isApex: boolean, zone: Zone): Lookup {
+  // One record set is a full answer to ANY, and no amplifier (RFC 8482).
+  const asked = type !== 'ANY' ? type : isApex ? 'SOA' : 'A';
+  if (asked === 'A' || asked === 'AAAA') return addressRecords(endpoints, asked, zone);
+  if (asked === 'SRV') return serverRecords(endpoints, zone);
+  if (asked === 'TXT' && text)
+    return found([{ type: asked, name: '', ttl: ttlOf(zone), data: text.map(cut) }]);
+  if ((asked === 'SOA' || asked === 'NS') && isApex) return found([{ ...apexRecord(asked, zone), name: '' }]);
+  return addressRecords(endpoints, 'CNAME', zone);
+}
+
+function found(answers: Answer[], additionals: Answer[] = []): Lookup {
+  return { code: 'NOERROR', answers, additionals };
+}
+
+/** The addresses of one family, or the other name that stands for them: the answer to `CNAME` is that alone. */
+function addressRecords(endpoints: readonly Endpoint[], type: 'A' | 'AAAA' | 'CNAME', zone: Zone): Lookup {
+  const hosts = new Set<string>();
+  for (const { host } of turned(endpoints, zone)) {
+    if (type === 'CNAME' || (typeOf(host) ?? type) === type) hosts.add(host);
+    if (hosts.size === MAX_ADDRESSES) break;
+  }
+  const ttl = ttlOf(zone);
+  const records = (name: string, addresses: Iterable<string>) =>
+    type === 'CNAME'
+      ? []
+      : Array.from(addresses).flatMap((data) => (typeOf(data) === type ? { type, name, ttl, data } : []));
+  // A name has addresses or one other name: the first one decides.
+  for (const host of hosts) {
+    if (typeOf(host) !== undefined) return found(records('', hosts));
+    const addresses = zone.view.addressesOf(host);
+    if (addresses === undefined) continue;
+    if (!hasFacts(addresses)) return without(addresses);
+    return found([{ type: 'CNAME', name: '', ttl, data: host }, ...records(host, addresses)]);
+  }
+  return hosts.size === 0 ? NONE : without('unknown');
+}
+
+function serverRecords(endpoints: readonly Endpoint[], zone: Zone): Lookup {
+  const ttl = ttlOf(zone);
+  const targets = new Map<string, Answer[]>();
+  const answers: Answer[] = [];
+  for (const endpoint of turned(endpoints, zone)) {
+    const { host, port } = endpoint;
+    if (port === undefined || port < 1 || port > MAX_PORT) continue;
+    const type = typeOf(host);
+    const target = type === undefined ? host : `${ownNameOf(endpoint, type, zone)}.${zone.domain}`;
+    const data: SrvAnswer['data'] = { priority: 1, weight: 1, port, target };
+    answers.push({ type: 'SRV', name: '', ttl, data });
+    targets.set(target, type === undefined ? [] : [{ type, name: target, ttl, data: host }]);
+  }
+  return found(answers, [...targets.values()].flat());
+}
+
+/** The name of an address: that of its node, where the tree agrees, or one that says the address. */
+function ownNameOf({ host, claim, taskId }: Endpoint, type: 'A' | 'AAAA', { view }: Zone): string {
+  const nodeId = claim?.nodeId ?? (taskId === undefined ? undefined : view.nodeIdOf(taskId));
+  const holder = nodeId === undefined ? undefined : view.node(nodeId);
+  const isHolder =
+    hasFacts(holder) && holder.host === host && [null, holder.version].includes(claim?.version ?? null);
+  if (isHolder) return `${nodeId}.node`;
+  // The end of a message with such a record is its address.
+  const message = encode({ answers: [{ type, name: '.', data: host }] });
+  return `${message.subarray(type === 'A' ? -4 : -16).toString('hex')}.addr`;
+}
+
+const DIGITS = /^[\d.]+$/;
+
+/** Whether it is an IP address without a zone, or a host name whose labels DNS can carry. */
+export function isHost(text: string): boolean {
+  const isName = text.length <= 253 && text.split('.').every((label) => /^[A-Za-z0-9_-]{1,63}$/.test(label));
+  return isIP(text) === 0 ? isName && !DIGITS.test(text) : !text.includes('%');
+}
+
+/** The type of the record of an address; undefined for a host name. The text is one of {@link isHost}. */
+function typeOf(host: string): 'A' | 'AAAA' | undefined {
+  if (host.includes(':')) return 'AAAA';
+  return DIGITS.test(host) ? 'A' : undefined;
+}
+
+/** What may be old already is not kept. */
+function ttlOf({ ttl, view }: Zone): number {
+  return ttl > 0 && view.staleMs > 0 ? 0 : ttl;
+}
+
+/** From a random one on, so that each comes first as often: an answer may not have room for all. */
+function turned<T>(all: readonly T[], { random }: Zone): readonly T[] {
+  const first = Math.floor(random.next() * all.length);
+  return all.map((_, at) => all[(first + at) % all.length] as T);
+}
+
+/**
+ * Resolvers keep a negative answer for the lesser of the TTL of this record and its minimum (RFC 2308), so
+ * both are the same.
+ */
+function apexRecord(type: 'SOA' | 'NS', { domain, negativeTtl: ttl }: Zone): Answer {
+  const mname = `ns.${domain}`;
+  if (type === 'NS') return { type, name: domain, ttl, data: mname };
+  const times = { serial: 1, refresh: 3_600, retry: 600, expire: 86_400, minimum: ttl };
+  return { type, name: domain, ttl, data: { mname, rname: `hostmaster.${domain}`, ...times } };
+}
+
+function cut(text: string): Buffer {
+  return Buffer.from(text).subarray(0, MAX_TEXT_BYTES);
+}

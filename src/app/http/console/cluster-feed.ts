@@ -1,0 +1,155 @@
+import { withTimeout } from '../../../core/base/abort.js';
+import type { Clock } from '../../../core/base/clock.js';
+import type { ClusterView, CurrentCluster } from '../../../node/monitor/cluster-view.js';
+import type { WatchedNode } from '../../../node/runtime/node-monitor.js';
+import { eventStream, message, RETRY } from '../event-stream.js';
+import { jsonOf, partsOf } from './report-pages.js';
+
+/** The process' own node id. */
+export interface FeedInstance {
+  readonly monitor: Pick<WatchedNode, 'onEvent'>;
+  /** What `/readyz` answers at this moment; all of it can be sent as JSON. */
+  json(): Readonly<Record<string, unknown>>;
+}
+
+/**
+ * What a console has in addition to the cluster: its further pages, and whether holders of the token may change
+ * shared data.
+ */
+export interface ConsoleOffers {
+  readonly hasServices?: true | undefined;
+  readonly hasConfigurations?: true | undefined;
+  readonly writesData?: true | undefined;
+}
+
+interface ClusterFeedOptions {
+  readonly clock: Clock;
+  readonly view: ClusterView;
+  readonly instance: FeedInstance | undefined;
+  /** What the console has in addition to the cluster. @default nothing */
+  readonly offers?: ConsoleOffers | undefined;
+}
+
+/**
+ * The process' own node id at one moment; `facts` is how it differs from other moments by more than the
+ * passing of time.
+ */
+type InstanceNow = Readonly<Record<'json' | 'facts', string>>;
+
+/**
+ * Shows whether a client knows something already. The report is not kept: clients that are slow would
+ * keep one each.
+ */
+interface Sent extends Pick<CurrentCluster, 'revision' | 'store' | 'tree' | 'shards'> {
+  readonly lastEventId: number;
+  readonly instanceFacts: string;
+}
+
+/** How long a new client waits for a scan, in milliseconds: then it learns that nothing is known yet. */
+const HELLO_TIMEOUT_MS = 1_000;
+/**
+ * A cluster as server-sent events, for one client: everything first, and then each part that is different, as
+ * a whole.
+ */
+export function clusterEvents(
+  { clock, view, instance, offers = {} }: ClusterFeedOptions,
+  gone: AbortSignal,
+): AsyncGenerator<Uint8Array, void> {
+  let hasNews = true;
+  let instanceEvents = 0;
+  let before: Sent | undefined;
+  const instanceNow = (): InstanceNow => {
+    const json = instance?.json() ?? null;
+    return { json: JSON.stringify(json), facts: JSON.stringify({ ...json, validForMs: instanceEvents }) };
+  };
+  const follow = (wake: () => void) => {
+    const unfollow = view.follow(() => {
+      hasNews = true;
+      wake();
+    });
+    const forget = instance?.monitor.onEvent(() => {
+      instanceEvents += 1;
+      wake();
+    });
+    return () => {
+      unfollow();
+      forget?.();
+    };
+  };
+  const begin = () => {
+    // A cluster that cannot be read is sent as such.
+    const scanned = view.snapshot(gone).catch(() => undefined);
+    return withTimeout(clock, HELLO_TIMEOUT_MS, scanned, gone);
+  };
+  function* news() {
+    const own = instanceNow();
+    if (!hasNews && own.facts === before?.instanceFacts) return;
+    hasNews = false;
+    const { chunks, sent } = newsFor(before, view, own, offers);
+    const isNewReport = sent.revision !== before?.revision;
+    before = sent;
+    yield* chunks;
+    if (isNewReport) yield* furtherPages(view);
+  }
+  return eventStream({ clock, follow, begin, news }, gone);
+}
+
+/**
+ * What a client is sent now, as bytes that all clients share where they are many, and what it has been sent
+ * then.
+ */
+function newsFor(before: Sent | undefined, view: ClusterView, own: InstanceNow, offers: ConsoleOffers) {
+  const now = view.current();
+  const { revision, store, tree, shards, events } = now;
+  const lastEventId = events.at(-1)?.id ?? 0;
+  const chunks = before ? differences(before, now, own) : hello({ epoch: view.epoch, ...offers }, now, own);
+  const sent: Sent = { revision, store, tree, shards, lastEventId, instanceFacts: own.facts };
+  return { chunks: [...chunks], sent };
+}
+
+function* hello(
+  facts: object,
+  { report, store, events, tree, shards }: CurrentCluster,
+  own: InstanceNow,
+): Generator<Uint8Array> {
+  yield Buffer.from(
+    `${RETRY}event: hello\ndata: ${JSON.stringify(facts).slice(0, -1)},"instance":${own.json},\ndata: "report":`,
+  );
+  yield report ? jsonOf(partsOf(report)[0]) : NULL;
+  yield Buffer.from(
+    `,\ndata: "store":${JSON.stringify(store)},"events":${JSON.stringify(events)},\ndata: "tree":`,
+  );
+  yield tree ? jsonOf(tree) : NULL;
+  if (shards) yield* [Buffer.from(',\ndata: "shards":'), jsonOf(shards)];
+  yield Buffer.from('}\n\n');
+}
+
+function* differences(
+  before: Sent,
+  { revision, report, store, tree, shards, events }: CurrentCluster,
+  own: InstanceNow,
+): Generator<Uint8Array> {
+  if (store !== before.store) yield* message('store', store);
+  if (revision !== before.revision && report) yield* message('report', partsOf(report)[0]);
+  if (tree !== before.tree) yield* message('tree', tree);
+  if (shards !== before.shards) yield* message('shards', shards ?? null);
+  for (const event of events)
+    if (event.id > before.lastEventId) yield* message('change', event, `id: ${event.id}\n`);
+  if (own.facts !== before.instanceFacts) yield Buffer.from(`event: instance\ndata: ${own.json}\n\n`);
+}
+
+/** Each as it is when the client is ready for it: only that one is kept meanwhile. */
+function* furtherPages(view: ClusterView): Generator<Uint8Array> {
+  for (let index = 1; ; index += 1) {
+    const page = pageAt(view, index);
+    if (!page) return;
+    yield* message('page', page);
+  }
+}
+
+function pageAt(view: ClusterView, index: number): object | undefined {
+  const { report } = view.current();
+  return report ? partsOf(report)[index] : undefined;
+}
+
+const NULL = Buffer.from('null');

@@ -1,0 +1,72 @@
+import { type Context, Hono } from 'hono';
+import type { Clock } from '../../../core/base/clock.js';
+import { ConfigError } from '../../../core/base/errors.js';
+import { ServiceTree } from '../../../node/monitor/discovery/service-tree.js';
+import type { ZooKeeper } from '../../../zookeeper/client/zookeeper.js';
+import { jsonPayload } from '../../../zookeeper/services/instance/payload-codec.js';
+import { ServiceDirectory } from '../../../zookeeper/services/service-directory.js';
+import { DEFAULT_BASE_PATH } from '../../../zookeeper/services/service-path.js';
+import { readJson } from '../curator/instance-json.js';
+import { HttpProblem, PLAIN, route } from '../problem.js';
+import { checkWrite, type PageAccess } from '../server/access.js';
+import type { OpenStreams } from '../server/open-streams.js';
+import { entryEvents } from './entry-feed.js';
+
+/** What the page of services shows. */
+export interface ServicesSource {
+  /** The caller closes it. */
+  readonly zookeeper: ZooKeeper;
+  /** The parent of all services, within the chroot. @default "/services" */
+  readonly basePath?: string | undefined;
+}
+
+interface ServicesApiOptions extends ServicesSource {
+  readonly clock: Clock;
+  /** Which clients may enable, disable and remove instances. */
+  readonly writes: PageAccess;
+  readonly streams: OpenStreams;
+}
+
+/** How long a change may take, the wait for a connection included. */
+const WRITE_LIMIT = { timeoutMs: 5_000 };
+
+/**
+ * The data of the page of services: `/api/services` as server-sent events, and changes of single instances
+ * below it. ZooKeeper is followed while there are clients; however many there are, once.
+ */
+export function servicesApi({
+  zookeeper,
+  clock,
+  basePath = DEFAULT_BASE_PATH,
+  writes,
+  streams,
+}: ServicesApiOptions): Hono {
+  const tree = new ServiceTree({ zookeeper, clock, basePath });
+  const directory = new ServiceDirectory({ zookeeper, clock, basePath, payload: jsonPayload });
+  const hello = { zookeeper: zookeeper.description, path: basePath, writes: writes.kind === 'token' };
+  const app = new Hono();
+  /** Answers a change of the instance that the path names, by a client that may make it. */
+  const change =
+    (act: (name: string, id: string, request: Request) => Promise<boolean>) =>
+    async ({ req }: Context) => {
+      await checkWrite(writes, req.raw);
+      const { name = '', id = '' } = req.param();
+      if (!(await act(name, id, req.raw)))
+        throw new HttpProblem('not-found', `${name} has no instance ${id}`);
+      return new Response(null, { status: 204, headers: PLAIN });
+    };
+  route(app, '/api/services', {
+    GET: ({ req }) => streams.answer(req.raw, (gone) => entryEvents({ clock, tree, hello }, gone)),
+  });
+  route(app, '/api/services/:name/:id/enabled', {
+    PUT: change(async (name, id, request) => {
+      const enabled = await readJson(request);
+      if (typeof enabled !== 'boolean') throw new ConfigError('the body', enabled, 'true or false');
+      return directory.setEnabled(name, id, enabled, WRITE_LIMIT);
+    }),
+  });
+  route(app, '/api/services/:name/:id', {
+    DELETE: change((name, id) => directory.remove(name, id, WRITE_LIMIT)),
+  });
+  return app;
+}

@@ -1,0 +1,108 @@
+import { ConfigError } from '../../../core/base/errors.js';
+import { checkInstance } from '../../../zookeeper/services/instance/new-instance.js';
+import { checkPayloadClass } from '../../../zookeeper/services/instance/payload-codec.js';
+import type { ServiceInstance } from '../../../zookeeper/services/instance/service-instance.js';
+import { shortened } from '../../../zookeeper/services/shortened.js';
+import { HttpProblem } from '../problem.js';
+
+/**
+ * An instance as Curator's discovery server writes it. Its clients fail where address or payload is
+ * missing, and expect no port that is null: what is undefined is left out of the JSON. Not among Curator's
+ * fields: `uriSpec`, so that what is read can be written back, and `enabled` where it is false.
+ */
+export function instanceJson(instance: ServiceInstance) {
+  const { address = null, payload = null, enabled } = instance;
+  return { ...instance, address, payload, enabled: enabled ? undefined : false };
+}
+
+/**
+ * The instance that a request wants to be registered; unknown fields are ignored, as Curator's server does,
+ * and null is as good as absent. Of its payload only the class is checked here, the rest when it is written.
+ *
+ * @param json the body, parsed
+ * @param place the names in the path, and when the request comes, in milliseconds since the Unix epoch
+ * @throws {ConfigError} naming the field, the value and what was expected
+ */
+export function instanceOf(
+  json: unknown,
+  place: { readonly name: string; readonly id: string; readonly now: number },
+): ServiceInstance {
+  const { name, id, now } = place;
+  if (typeof json !== 'object' || json === null || Array.isArray(json))
+    throw new ConfigError('the body', shortened(json), 'a JSON object');
+  const fields: Readonly<Record<string, unknown>> = Object.fromEntries(
+    Object.entries(json).filter(([, value]) => value !== null),
+  );
+  if (fields.name !== name) throw wrong('name', fields, `${JSON.stringify(name)}, as in the path`);
+  if (fields.id !== id) throw wrong('id', fields, `${JSON.stringify(id)}, as in the path`);
+  const { address, port, sslPort, payload, registrationTimeUTC = now } = fields;
+  const { serviceType, uriSpec, enabled = true } = fields;
+  if (serviceType !== 'STATIC' && serviceType !== 'PERMANENT') {
+    const why = 'a dynamic one goes with the session of the client that registers it, and HTTP has none';
+    throw wrong('serviceType', fields, `"STATIC" or "PERMANENT" (${why})`);
+  }
+  const instance = {
+    name,
+    id,
+    address,
+    port,
+    sslPort,
+    payload,
+    registrationTimeUTC,
+    serviceType,
+    uriSpec,
+    enabled,
+  } as ServiceInstance;
+  checkInstance(instance);
+  checkPayloadClass(instance.payload);
+  return instance;
+}
+
+function wrong(field: string, fields: Readonly<Record<string, unknown>>, expected: string): ConfigError {
+  return new ConfigError(`instance.${field}`, shortened(fields[field]), expected);
+}
+
+/** The largest body, in bytes: ZooKeeper's own bound for a znode. */
+export const LARGEST_BODY = 1_048_576;
+
+/**
+ * The JSON that a request carries. Of a body that is too large no more is kept than what is allowed.
+ *
+ * @throws {HttpProblem} `unsupported-media-type`, `too-large`
+ * @throws {ConfigError} when it is no JSON
+ */
+export async function readJson(request: Request): Promise<unknown> {
+  const type = request.headers.get('content-type');
+  if (!/^application\/json\s*(;|$)/i.test(type ?? ''))
+    throw new HttpProblem(
+      'unsupported-media-type',
+      `content-type: expected application/json, got ${type === null ? 'none' : JSON.stringify(type)}`,
+    );
+  const text = decode(await readBytes(request));
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new ConfigError('the body', shortened(text), 'JSON');
+  }
+}
+
+async function readBytes({ headers, body }: Request): Promise<Buffer> {
+  const tooLarge = new HttpProblem('too-large', `the body: expected at most ${LARGEST_BODY} bytes`);
+  if (Number(headers.get('content-length') ?? 0) > LARGEST_BODY) throw tooLarge;
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of body ?? []) {
+    length += chunk.length;
+    if (length > LARGEST_BODY) throw tooLarge;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+function decode(bytes: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw new ConfigError('the body', `${bytes.length} bytes of something else`, 'UTF-8');
+  }
+}

@@ -1,0 +1,224 @@
+import type { ServerResponse } from 'node:http';
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
+import { type Context, Hono, type MiddlewareHandler } from 'hono';
+import { checkArguments, checked, FUNCTION, maybe } from '../../core/base/arguments.js';
+import type { Clock } from '../../core/base/clock.js';
+import type { ClusterView } from '../../node/monitor/cluster-view.js';
+import { type NodeHealth, nodeHealthJson, type WatchedNode } from '../../node/runtime/node-monitor.js';
+import { clusterApi } from './console/cluster-api.js';
+import { type ConfigurationsSource, configurationsApi } from './console/configurations-api.js';
+import { type DataSource, dataApi } from './console/data-api.js';
+import { type ServicesSource, servicesApi } from './console/services-api.js';
+import { consoleAssets } from './console-assets.js';
+import { answerFailures, HttpProblem, PLAIN, problemResponse, route } from './problem.js';
+import { type BearerToken, checkBearer, checkHost, pageAccess } from './server/access.js';
+import { OpenStreams } from './server/open-streams.js';
+import { type ServedShards, shardsApi } from './shards-api.js';
+
+/** What a {@link nodeApp} answers from; what is left out is not there. */
+export interface NodeAppOptions {
+  readonly clock: Clock;
+  /** What `/livez`, `/readyz`, `/lease` report. @default these paths are absent, as for a console alone */
+  readonly monitor?: WatchedNode | undefined;
+  /**
+   * Whether other processes work with the node id, which learn of its end by asking `/lease`: that is 503
+   * then as soon as the process is being stopped, since the lease is released without waiting for them.
+   * @default false: it is 200 until the work has ended
+   */
+  readonly heldForOthers?: boolean | undefined;
+  /** What `/shards` answers, with a monitor. @default it is absent */
+  readonly shards?: ServedShards | undefined;
+  /** What `/metrics` answers. @default it is absent */
+  readonly metrics?: MetricsText | undefined;
+  /**
+   * Where `/api/leases`, `/api/history`, `/api/events` and the console get the cluster from: called for the first
+   * request.
+   * @default they are not there
+   */
+  readonly cluster?: (() => Promise<ClusterView>) | undefined;
+  /**
+   * What the page of services at `/services` shows, and whether it may change instances, with the token,
+   * which is needed then.
+   * @default no page
+   */
+  readonly services?: (ServicesSource & { readonly allowWrites?: boolean | undefined }) | undefined;
+  /** What the page of configurations at `/configurations` shows, secrets too. @default no page */
+  readonly configurations?: ConfigurationsSource | undefined;
+  /**
+   * Which shared data the console may change, and whether it may, with the token, which is needed then.
+   * @default none
+   */
+  readonly data?: (DataSource & { readonly allowWrites?: boolean | undefined }) | undefined;
+  /** The token for everything but `/livez`, `/readyz` and the console's own page. @default none is needed */
+  readonly token?: BearerToken | undefined;
+  /**
+   * The names, in addition to those of loopback, by which a server on a loopback address may be called: a page could
+   * give it another.
+   * @default any
+   */
+  readonly hosts?: ReadonlySet<string> | undefined;
+  /** Bounds the followers of `/api/events`. @default 128 of them */
+  readonly streams?: OpenStreams | undefined;
+  /**
+   * Called for each request that failed through no fault of the client (500 and above), not for a node's health. Must
+   * not throw and must not block.
+   */
+  readonly onFailure?: ((request: string, failure: unknown) => void) | undefined;
+}
+
+/** Paths that need the token. */
+const PROTECTED = ['/lease', '/metrics', '/api/*', '/shards/*'];
+
+/**
+ * Whether requests for a path are urgent, as health checks are: they are answered at once and with little. So
+ * are the answers of programs to the stop of a shard; those that follow the events are bounded themselves.
+ */
+export function isUrgent(path: string): boolean {
+  return (
+    path === '/livez' || path === '/readyz' || /^\/shards\/(events$|(\d+\/)?(stopped|failed)$)/.test(path)
+  );
+}
+
+/**
+ * The state of a process's node id and its cluster over HTTP, read-only but for `allowWrites`, as an app
+ * that runs alone or is mounted in another one with `route()`. Health is computed when it is asked for: a
+ * process that was paused past its deadline says so in its first answer.
+ */
+export function nodeApp(options: NodeAppOptions): Hono {
+  const {
+    clock,
+    monitor,
+    heldForOthers = false,
+    shards,
+    metrics,
+    cluster,
+    services,
+    configurations,
+    data,
+    token,
+    hosts,
+    streams = new OpenStreams(),
+  } = checked(options, { cluster: maybe(FUNCTION) });
+  checkArguments({ clock });
+  const app = new Hono();
+  answerFailures(app, options.onFailure);
+  app.notFound(nothingThere);
+  if (hosts) {
+    app.use(async ({ req }, next) => {
+      checkHost(req.raw, hosts);
+      await next();
+    });
+  }
+  if (token) {
+    const check: MiddlewareHandler = async ({ req }, next) => {
+      await checkBearer(token, req.raw, 'to read this');
+      await next();
+    };
+    for (const path of PROTECTED) app.use(path, check);
+  }
+  if (monitor) {
+    const isOrNot = (what: 'live' | 'ready') => (context: Context) => {
+      const health = monitor.health();
+      return answer(health[what] ? 200 : 503, healthBody(health, what, clock), context);
+    };
+    route(app, '/livez', { GET: isOrNot('live') });
+    route(app, '/readyz', { GET: isOrNot('ready') });
+    route(app, '/lease', {
+      GET: (context) => {
+        const health = monitor.health();
+        const facts = nodeHealthJson(health, clock);
+        const isGoing = health.state === 'stopping' && heldForOthers;
+        if (health.state === 'held' || (health.state === 'stopping' && !isGoing))
+          return answer(200, facts, context);
+        const why = `${isGoing ? 'the lease is about to be given back' : 'no lease is held'}: ${health.reason}`;
+        return answer(503, { error: 'unavailable', message: why, ...facts, validForMs: null }, context);
+      },
+    });
+  }
+  if (monitor && shards) {
+    const writes = token ? ({ kind: 'token', token } as const) : ({ kind: 'anybody' } as const);
+    app.route('/', shardsApi({ clock, shards, monitor, writes, streams }));
+  }
+  if (metrics) metricsRoute(app, metrics);
+  const pages = {
+    '/': cluster && ('main' as const),
+    '/services': services && ('services' as const),
+    '/configurations': configurations && ('configurations' as const),
+  };
+  if (cluster || services || configurations) app.route('/', consoleAssets(pages));
+  if (configurations) app.route('/', configurationsApi({ ...configurations, clock, streams }));
+  if (services) {
+    const writes = pageAccess(services.allowWrites, token, 'allowWrites');
+    app.route('/', servicesApi({ ...services, clock, writes, streams }));
+  }
+  if (data)
+    app.route('/', dataApi({ ...data, clock, writes: pageAccess(data.allowWrites, token, 'allowWrites') }));
+  if (cluster) {
+    const offers = {
+      hasServices: services && (true as const),
+      hasConfigurations: configurations && (true as const),
+      writesData: data?.allowWrites || undefined,
+    };
+    const instance = monitor && { monitor, json: () => healthBody(monitor.health(), 'ready', clock) };
+    const api = clusterApi({ clock, cluster, streams, instance, offers });
+    route(app, '/api/leases', { GET: ({ req }) => api.leases(req.raw) });
+    route(app, '/api/history', { GET: ({ req }) => api.history(req.raw) });
+    route(app, '/api/events', { GET: ({ req }) => api.events(req.raw) });
+  }
+  return app;
+}
+
+const NOTHING = `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="color-scheme" content="light dark">
+<title>Not found · nodelease</title></head><body><main><h1>There is nothing at this address</h1>
+<p><a href="/">To the console</a></p></main></body></html>`;
+
+/** What is answered where there is nothing: a page for a browser. */
+export function nothingThere({ req }: Pick<Context, 'req'>): Response {
+  if (!req.header('accept')?.includes('text/html'))
+    return problemResponse(new HttpProblem('not-found', `there is nothing at ${req.path}`));
+  const headers = {
+    ...PLAIN,
+    'content-type': 'text/html; charset=utf-8',
+    'content-security-policy': "default-src 'none'",
+  };
+  return new Response(NOTHING, { status: 404, headers });
+}
+
+/** Answers `/metrics`. */
+export function metricsRoute(app: Hono, metrics: MetricsText): void {
+  route(app, '/metrics', {
+    GET: async () =>
+      new Response(await metrics.text(), { headers: { ...PLAIN, 'content-type': metrics.contentType } }),
+  });
+}
+
+function healthBody(health: NodeHealth, what: 'live' | 'ready', clock: Clock) {
+  return { status: health[what] ? 'ok' : 'unavailable', ...nodeHealthJson(health, clock) };
+}
+
+/**
+ * Answers with JSON: directly where this is Node's own server, since to make a `Response` and to read it takes
+ * as long as all the rest of a health check.
+ */
+function answer(status: number, json: unknown, { env }: Context): Response {
+  const { outgoing } = (env ?? {}) as { readonly outgoing?: ServerResponse };
+  if (outgoing === undefined) return Response.json(json, { status, headers: PLAIN });
+  const body = JSON.stringify(json);
+  const length = Buffer.byteLength(body);
+  outgoing.writeHead(status, { ...PLAIN, 'content-type': 'application/json', 'content-length': length });
+  outgoing.end(body);
+  return RESPONSE_ALREADY_SENT;
+}
+
+/**
+ * What `/metrics` is answered with. The app knows no more of metrics: the library that writes them is loaded
+ * only where they are wanted.
+ */
+export interface MetricsText {
+  /** The media type of the text, with its format's version and charset; what `Content-Type` says. */
+  readonly contentType: string;
+  /**
+   * All metrics as they are now; what changes by itself, such as the seconds to a deadline, is computed now.
+   */
+  text(): Promise<string>;
+}

@@ -1,0 +1,543 @@
+import { getEventListeners } from 'node:events';
+import { describe, expect, it } from 'vitest';
+import { seededRandom, settled, VirtualClock } from '../../../../test/support/virtual-clock.js';
+import { type LeaseStore, StoreError } from '../../store/lease-store.js';
+import { MemoryBucket } from '../../store/memory/memory-bucket.js';
+import { type MemoryCall, MemoryLeaseStore } from '../../store/memory/memory-lease-store.js';
+import { acquireLease } from '../acquire/acquire-lease.js';
+import { encodeCluster } from '../model/cluster-config.js';
+import type { LeaseEvent, LeaseLostError } from '../model/lease.js';
+import { nativeCodec } from '../model/lease-codec.js';
+import { leaseTiming } from '../model/lease-timing.js';
+import { evictHolder } from '../operate/evict.js';
+import { readCluster } from '../session/cluster-store.js';
+import { StoreSession } from '../session/store-session.js';
+import { homeOf } from './lease-home.js';
+
+const DURATION = 15_000;
+
+type Fault = (call: MemoryCall, apply: () => void) => Promise<void>;
+
+/** One held lease, and a network whose behaviour can be set. */
+async function hold(nodes = 1) {
+  const clock = new VirtualClock();
+  const bucket = new MemoryBucket(clock, 1);
+  const direct = new MemoryLeaseStore({ clock }, bucket);
+  const network: { fault: Fault | undefined; calls: MemoryCall[] } = { fault: undefined, calls: [] };
+  const store = direct.connect(async (call, apply) => {
+    network.calls.push(call);
+    await network.fault?.(call, () => void apply());
+    return apply();
+  });
+  const events: LeaseEvent[] = [];
+  const start = (own: object) =>
+    acquireLease({
+      clock,
+      random: seededRandom(1),
+      taskId: 'task',
+      nodes,
+      durationMs: DURATION,
+      graceMs: 1_000,
+      store,
+      ...own,
+    });
+  const lease = await start({ onEvent: (event: LeaseEvent) => events.push(event) });
+  await clock.advance(1_500);
+  const session = new StoreSession(direct, clock, 1_000);
+  return { clock, direct, network, events, lease, session, start };
+}
+
+const lost = (outcome: 'unknown' | 'not-applied') =>
+  new StoreError('fault', { fault: 'unreachable', outcome });
+const onWrites =
+  (act: (apply: () => void) => Promise<void>): Fault =>
+  async (call, apply) => {
+    if (call.operation === 'replace') await act(apply);
+  };
+
+describe('a held lease', () => {
+  it('is renewed after every third of its duration', async () => {
+    const { clock, direct, lease, events } = await hold();
+    await clock.advance(60_000);
+    expect(lease.isValid()).toBe(true);
+    const renewals = events.filter(({ type }) => type === 'renewed').length;
+    expect(renewals).toBe(Math.floor(61_500 / (DURATION / 3)));
+    expect(JSON.parse((await direct.read('0.json'))?.body ?? '')).toMatchObject({
+      version: 1,
+      renewal: renewals,
+    });
+  });
+
+  it('counts its deadline from before the request was sent, however late the reply comes (rule 3)', async () => {
+    const { clock, lease, network } = await hold();
+    network.fault = onWrites(() => clock.sleep(1_000));
+    await clock.advance(4_000);
+    expect(lease.deadline).toBe(DURATION);
+    await clock.advance(1_000);
+    expect(lease.deadline).toBe(5_000 + DURATION);
+  });
+
+  it('writes the known nodes with its next renewal', async () => {
+    const { clock, direct, lease } = await hold();
+    lease.setKnownNodes({ 7: 3 });
+    await clock.advance(5_000);
+    expect(JSON.parse((await direct.read('0.json'))?.body ?? '').knownNodesMapping).toEqual({ 7: 3 });
+  });
+
+  it('shows a mark only once a renewal with it is applied, not by an earlier one with an equal mark', async () => {
+    const { clock, direct, lease, network } = await hold();
+    const shown = async () => JSON.parse((await direct.read('0.json'))?.body ?? '').shards;
+    const mark = homeOf(lease)?.mark ?? expect.unreachable();
+    const equal = { shards: { epoch: 0 } };
+    await Promise.all([mark(equal), clock.advance(1_500)]);
+    expect(await shown()).toEqual({ epoch: 0 });
+    // The write that takes it back gets no reply, and may still be applied.
+    void mark({});
+    const order: string[] = [];
+    let again: Promise<unknown> | undefined;
+    network.fault = onWrites(async () => {
+      if (again === undefined) {
+        again = mark(equal).then(() => order.push('marked'));
+        throw lost('unknown');
+      }
+      await settled();
+      order.push('written');
+    });
+    await clock.advance(6_000);
+    expect(order).toEqual(['written', 'marked']);
+  });
+
+  it('gives the store with each write the age from which other tasks may take it, and none with the tombstone', async () => {
+    const clock = new VirtualClock();
+    const ages: (number | undefined)[] = [];
+    class RecordingStore extends MemoryLeaseStore {
+      override replace(...[key, body, metadata, etag, options]: Parameters<LeaseStore['replace']>) {
+        if (key === '0.json') ages.push(options?.expiresAfterMs);
+        return super.replace(key, body, metadata, etag, options);
+      }
+    }
+    const bucket = new MemoryBucket(clock, 1);
+    const settings = {
+      clock,
+      random: seededRandom(1),
+      taskId: 'task',
+      nodes: 1,
+      durationMs: DURATION,
+      graceMs: 1_000,
+    };
+    const first = await acquireLease({ ...settings, store: new MemoryLeaseStore({ clock }, bucket) });
+    await first.release();
+    const lease = await acquireLease({ ...settings, store: new RecordingStore({ clock }, bucket) });
+    await clock.advance(6_000);
+    await lease.release();
+    expect(ages).toEqual([16_000, 16_000, undefined]);
+  });
+
+  it('survives an outage that ends before the stop point', async () => {
+    const { clock, lease, network } = await hold();
+    network.fault = () => Promise.reject(lost('not-applied'));
+    await clock.advance(9_000);
+    network.fault = undefined;
+    await clock.advance(20_000);
+    expect(lease.isValid()).toBe(true);
+  });
+
+  it('is lost before its deadline when the store stays away, with time left to end the work', async () => {
+    const { clock, lease, network } = await hold();
+    network.fault = () => Promise.reject(lost('not-applied'));
+    await clock.advance(10_900);
+    expect(lease.signal.aborted).toBe(false);
+    await clock.advance(100);
+    expect(lease.signal.reason).toMatchObject({
+      code: 'LEASE_LOST',
+      reason: 'unreachable',
+      deadline: DURATION,
+    });
+    expect([lease.isValid(), clock.monotonic() < DURATION]).toEqual([false, true]);
+  });
+
+  it('is lost before its deadline when requests hang for ever', async () => {
+    const { clock, lease, network } = await hold();
+    network.fault = () => new Promise(() => undefined);
+    await clock.advance(11_001);
+    expect(lease.signal.reason).toMatchObject({ reason: 'unreachable', deadline: DURATION });
+  });
+
+  it('reports the answer of the store as the cause of its loss, not that the last attempts ran out of time, and the time of the whole renewal', async () => {
+    const { clock, lease, network, events } = await hold();
+    const expired = new StoreError('access denied (ExpiredToken)', {
+      fault: 'denied',
+      outcome: 'not-applied',
+    });
+    network.fault = () =>
+      clock.monotonic() < 9_000 ? Promise.reject(expired) : new Promise(() => undefined);
+    await clock.advance(11_001);
+    expect(lease.signal.reason).toMatchObject({ reason: 'denied', deadline: DURATION, cause: expired });
+    expect(lease.signal.reason.detail).toMatch(
+      /^could not be renewed: access denied \(ExpiredToken\); then .*: no answer within the last \d{3} of 7500 ms$/,
+    );
+    expect(events.filter(({ type }) => type === 'lost')).toHaveLength(1);
+  });
+
+  it('is denied only if that was the last answer: an earlier refusal is not reported', async () => {
+    const { clock, lease, network } = await hold();
+    const failures = {
+      denied: new StoreError('403', { fault: 'denied', outcome: 'not-applied' }),
+      unavailable: new StoreError('503', { fault: 'unavailable', outcome: 'unknown' }),
+    };
+    // First a renewal that is refused once and then succeeds, then one that fails for good.
+    network.fault = () => (clock.monotonic() < 5_050 ? Promise.reject(failures.denied) : Promise.resolve());
+    await clock.advance(4_500);
+    expect(lease.isValid()).toBe(true);
+    network.fault = () => Promise.reject(lost('not-applied'));
+    await clock.advance(DURATION);
+    expect(lease.signal.reason).toMatchObject({
+      reason: 'unreachable',
+      detail: 'could not be renewed: fault',
+    });
+    const other = await hold();
+    other.network.fault = () =>
+      Promise.reject(other.clock.monotonic() < 8_000 ? failures.denied : failures.unavailable);
+    await other.clock.advance(DURATION);
+    expect(other.lease.signal.reason).toMatchObject({
+      reason: 'unreachable',
+      detail: 'could not be renewed: 503',
+    });
+  });
+
+  it('is kept on a store that takes longer for every request than a first attempt waits', async () => {
+    const { clock, lease, network, events } = await hold();
+    network.fault = () => clock.sleep(leaseTiming(DURATION).requestTimeoutMs * 1.2);
+    await clock.advance(4 * DURATION);
+    expect(lease.isValid()).toBe(true);
+    expect(events.filter(({ type }) => type === 'lost')).toEqual([]);
+  });
+
+  it('counts a renewal as applied although its reply was lost (rule 5)', async () => {
+    const { clock, lease, network, events } = await hold();
+    let losses = 0;
+    network.fault = onWrites(async (apply) => {
+      losses += 1;
+      if (losses > 1) return;
+      apply();
+      throw lost('unknown');
+    });
+    await clock.advance(30_000);
+    expect([losses > 1, lease.isValid()]).toEqual([true, true]);
+    expect(events.some(({ type }) => type === 'lost')).toBe(false);
+  });
+
+  it('does not count a write that was not applied, although the object has an older own write', async () => {
+    const { clock, lease, network } = await hold();
+    let refused = false;
+    network.fault = onWrites(async () => {
+      refused = true;
+      throw lost('unknown');
+    });
+    await clock.advance(6_000);
+    expect([refused, lease.deadline]).toEqual([true, DURATION]);
+  });
+
+  it('survives a renewal that arrives long after it was given up', async () => {
+    const { clock, lease, network } = await hold();
+    let first = true;
+    network.fault = onWrites(async (apply) => {
+      if (!first) return;
+      first = false;
+      void clock.sleep(4_000).then(apply);
+      throw lost('unknown');
+    });
+    await clock.advance(60_000);
+    expect(lease.isValid()).toBe(true);
+  });
+
+  it('survives a renewal that the network delivers twice, the second answer being a refusal', async () => {
+    const { clock, lease, network } = await hold();
+    network.fault = onWrites(async (apply) => apply());
+    await clock.advance(60_000);
+    expect([lease.isValid(), lease.deadline > 60_000]).toEqual([true, true]);
+  });
+
+  it('is lost at once when another task holds it', async () => {
+    const { clock, direct, lease } = await hold();
+    const object = await direct.read('0.json');
+    const other = { ...JSON.parse(object?.body ?? ''), taskId: 'other', version: 2, nonce: 'x' };
+    await direct.replace('0.json', JSON.stringify(other), {}, object?.etag ?? '');
+    await clock.advance(5_000);
+    expect(lease.signal.reason).toMatchObject({
+      reason: 'taken',
+      message: expect.stringContaining('task other holds it at version 2'),
+    });
+    expect((lease.signal.reason as LeaseLostError).deadline).toBe(5_000);
+  });
+
+  it('knows at the moment of waking from a pause past its deadline that it is lost, before any timer has run', async () => {
+    const { clock, lease } = await hold();
+    clock.freeze(DURATION);
+    expect(lease.isValid()).toBe(false);
+    await clock.advance(0);
+    expect(lease.signal.reason).toMatchObject({ reason: 'paused' });
+  });
+
+  it('notices within a second of waking that the machine was suspended, although timers did not run meanwhile', async () => {
+    class SuspendableClock extends VirtualClock {
+      suspendedMs = 0;
+      override monotonic() {
+        return super.monotonic() + this.suspendedMs;
+      }
+    }
+    const clock = new SuspendableClock();
+    const options = {
+      clock,
+      random: seededRandom(1),
+      taskId: 'task',
+      nodes: 1,
+      durationMs: DURATION,
+      graceMs: 1_000,
+    };
+    const lease = await acquireLease({ store: new MemoryLeaseStore({ clock }), ...options });
+    await clock.advance(1_500);
+    clock.suspendedMs = 3_600_000;
+    expect(lease.isValid()).toBe(false);
+    await clock.advance(1_000);
+    expect(lease.signal.reason).toMatchObject({ reason: 'paused' });
+  });
+
+  // After the first pause, the deadline that the renewal itself would set is still ahead.
+  it.each([
+    ['', DURATION - 4_000],
+    [', for longer than the renewed lease', 2 * DURATION],
+  ])(
+    'is over although a renewal was sent in time, if its reply comes after a pause past the deadline (rule 3)%s',
+    async (_, pauseMs) => {
+      const { clock, lease, network, events } = await hold();
+      network.fault = onWrites(async () => {
+        network.fault = undefined;
+        clock.freeze(pauseMs);
+      });
+      await clock.advance(5_000);
+      expect(lease.isValid()).toBe(false);
+      await clock.advance(0);
+      expect(lease.signal.reason).toMatchObject({
+        reason: 'paused',
+        deadline: DURATION + (pauseMs - (DURATION - 5_000)),
+      });
+      expect(lease.deadline).toBe(DURATION);
+      expect(events.some(({ type }) => type === 'renewed')).toBe(false);
+    },
+  );
+
+  it('is over, too, if the reply to a read of the object comes only then', async () => {
+    const { clock, lease, network } = await hold();
+    network.fault = async ({ operation }, apply) => {
+      if (operation === 'replace') {
+        apply();
+        throw lost('unknown');
+      }
+      network.fault = undefined;
+      clock.freeze(DURATION - 4_000);
+    };
+    await clock.advance(6_000);
+    expect([network.fault, lease.isValid(), lease.deadline]).toEqual([undefined, false, DURATION]);
+    expect(lease.signal.reason).toMatchObject({ reason: 'paused' });
+  });
+
+  it('keeps its deadline when the wall clock jumps', async () => {
+    const { clock, lease } = await hold();
+    clock.wallOffset += 86_400_000;
+    await clock.advance(10_000);
+    clock.wallOffset -= 2 * 86_400_000;
+    await clock.advance(30_000);
+    expect(lease.isValid()).toBe(true);
+  });
+
+  it('survives 10,000 renewals without a listener, timer or waiting request left over', async () => {
+    const { clock, lease, network, events } = await hold();
+    const listeners = () => getEventListeners(lease.signal, 'abort').length;
+    const before = [clock.sleepers, listeners()];
+    await clock.advance((10_000 * DURATION) / 3);
+    expect(events.filter(({ type }) => type === 'renewed').length).toBeGreaterThanOrEqual(10_000);
+    expect([clock.sleepers, listeners()]).toEqual(before);
+    expect(lease.isValid()).toBe(true);
+    await lease.release();
+    expect(clock.sleepers).toBe(0);
+    expect(network.calls.filter(({ operation }) => operation === 'replace').length).toBeLessThan(10_010);
+  }, 60_000);
+});
+
+describe('releasing', () => {
+  it('leaves a tombstone that keeps the version, and happens once for any number of calls', async () => {
+    const { direct, lease, network, clock } = await hold();
+    const [first, second] = [lease.release(), lease[Symbol.asyncDispose]()];
+    await Promise.all([first, second]);
+    expect(nativeCodec.decode((await direct.read('0.json'))?.body ?? '', {})).toMatchObject({
+      kind: 'released',
+      version: 1,
+    });
+    expect([lease.isValid(), lease.signal.aborted]).toEqual([false, false]);
+    const calls = network.calls.length;
+    await clock.advance(60_000);
+    expect(network.calls.length).toBe(calls);
+  });
+
+  it('reports the loss of a lease that expired before its release, and writes nothing', async () => {
+    const { clock, direct, lease, events } = await hold();
+    clock.freeze(DURATION);
+    await lease.release();
+    expect(lease.signal.reason).toMatchObject({ reason: 'paused' });
+    expect(events.at(-1)?.type).toBe('lost');
+    expect(nativeCodec.decode((await direct.read('0.json'))?.body ?? '', {})).toMatchObject({ kind: 'held' });
+  });
+
+  it('gives up after a while when the store is away, and does not throw', async () => {
+    const { clock, lease, network, events } = await hold();
+    network.fault = () => Promise.reject(lost('not-applied'));
+    const ending = lease.release();
+    await clock.advance(4_000);
+    await ending;
+    expect(events.at(-1)).toMatchObject({ type: 'release-failed' });
+  });
+
+  it('keeps in its tombstone the timestamp of a renewal without a reply', async () => {
+    const { clock, direct, lease, network } = await hold();
+    await clock.advance(2_000);
+    network.fault = onWrites(async (apply) => {
+      apply();
+      throw lost('unknown');
+    });
+    await clock.advance(1_600);
+    network.fault = undefined;
+    const { timestamp } = JSON.parse((await direct.read('0.json'))?.body ?? '');
+    expect(timestamp).toBeGreaterThan(clock.wallOffset + DURATION);
+    const ending = lease.release();
+    await clock.advance(1_000);
+    await ending;
+    expect(JSON.parse((await direct.read('0.json'))?.body ?? '')).toEqual({
+      released: true,
+      version: 1,
+      timestamp,
+      stampedUntil: 0,
+    });
+  });
+
+  it('is not confused by a tombstone whose reply was lost', async () => {
+    const { clock, direct, lease, network } = await hold();
+    network.fault = onWrites(async (apply) => {
+      apply();
+      throw lost('unknown');
+    });
+    const ending = lease.release();
+    await clock.advance(4_000);
+    await ending;
+    expect(nativeCodec.decode((await direct.read('0.json'))?.body ?? '', {})).toMatchObject({
+      kind: 'released',
+      version: 1,
+    });
+  });
+
+  it('interrupts a renewal that is under way, and still leaves a tombstone', async () => {
+    const { clock, direct, lease, network } = await hold();
+    let stalled = false;
+    network.fault = onWrites(async (apply) => {
+      if (stalled) return;
+      stalled = true;
+      apply();
+      await new Promise(() => undefined);
+    });
+    await clock.advance(4_000);
+    expect(stalled).toBe(true);
+    await lease.release();
+    expect(nativeCodec.decode((await direct.read('0.json'))?.body ?? '', {})).toMatchObject({
+      kind: 'released',
+    });
+  });
+});
+
+describe('a lease whose node id the cluster retires', () => {
+  const resize = async ({ session }: Awaited<ReturnType<typeof hold>>, size: number, generation: number) => {
+    const cluster = await readCluster(session);
+    if (cluster === undefined) throw new Error('no cluster');
+    const body = encodeCluster(
+      { ...cluster.config, size, generation, peak: 2, bootstrapped: true },
+      cluster.body,
+    );
+    expect(await session.write('cluster.json', { body, metadata: {} }, cluster.etag)).toMatchObject({
+      status: 'written',
+    });
+  };
+
+  it('reports it once, at a renewal, is still renewed, and never withdraws the report', async () => {
+    const it = await hold(2);
+    const second: LeaseEvent[] = [];
+    const lease = await it.start({ store: it.direct, onEvent: (event: LeaseEvent) => second.push(event) });
+    expect(lease.id).toBe(1);
+    await resize(it, 1, 1);
+    expect(lease.retiring.aborted).toBe(false);
+    await it.clock.advance(DURATION / 3);
+    expect(lease.retiring.reason).toMatchObject({ code: 'LEASE_RETIRING', nodeId: 1, version: 1, size: 1 });
+    expect([lease.isValid(), lease.signal.aborted]).toEqual([true, false]);
+    await it.clock.advance(2 * DURATION);
+    await resize(it, 2, 2);
+    await it.clock.advance(DURATION);
+    expect([lease.isValid(), lease.retiring.aborted]).toEqual([true, true]);
+    expect(second.filter(({ type }) => type === 'retiring')).toEqual([{ type: 'retiring', size: 1 }]);
+    expect([it.lease.retiring.aborted, it.events.some(({ type }) => type === 'retiring')]).toEqual([
+      false,
+      false,
+    ]);
+    await lease.release();
+    expect(getEventListeners(lease.retiring, 'abort')).toEqual([]);
+    await it.lease.release();
+  });
+
+  it('does not report it once it is released or lost', async () => {
+    for (const end of ['release', 'evict'] as const) {
+      const it = await hold(2);
+      const lease = await it.start({ store: it.direct });
+      if (end === 'release') await lease.release();
+      else await evictHolder(it.session, lease.id);
+      await resize(it, 1, 1);
+      await it.clock.advance(DURATION);
+      expect(lease.retiring.aborted).toBe(false);
+      await it.lease.release();
+    }
+  });
+});
+
+describe("an operator's forced release", () => {
+  it('stops the holder at its next renewal, and no task gets the id while the holder may still trust its lease (rules 1 and 9)', async () => {
+    const { clock, lease, session, start, direct } = await hold();
+    expect(await evictHolder(session, 0)).toEqual({ kind: 'evicted', taskId: 'task', version: 2 });
+    const evictedAt = clock.monotonic();
+    const next = start({ taskId: 'next', store: direct, random: seededRandom(2) });
+    await settled();
+    expect(lease.isValid()).toBe(true);
+    await clock.advance(5_000);
+    expect(lease.signal.reason).toMatchObject({
+      reason: 'taken',
+      message: expect.stringContaining('released at version 2'),
+    });
+    await clock.advance(20_000);
+    expect((await next).version).toBe(3);
+    expect((await next).deadline - DURATION).toBeGreaterThan(evictedAt);
+  });
+
+  it('frees an id at once if its lease has expired anyway', async () => {
+    const { clock, session, network, direct } = await hold();
+    network.fault = () => Promise.reject(lost('not-applied'));
+    await clock.advance(20_000);
+    expect(await evictHolder(session, 0)).toMatchObject({ kind: 'evicted', version: 2 });
+    expect(nativeCodec.decode((await direct.read('0.json'))?.body ?? '', {})).toMatchObject({
+      kind: 'released',
+      durationMs: 0,
+    });
+  });
+
+  it('writes nothing when no task holds the id', async () => {
+    const { lease, session } = await hold(2);
+    await lease.release();
+    expect(await evictHolder(session, 0)).toEqual({ kind: 'not-held', state: 'released' });
+    expect(await evictHolder(session, 1)).toEqual({ kind: 'not-held', state: 'vacant' });
+    await expect(evictHolder(session, 2)).rejects.toMatchObject({ code: 'CONFIG_INVALID' });
+  });
+});

@@ -1,0 +1,280 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { decodeCluster, encodeCluster, idWidthFor } from './cluster-config.js';
+import { nativeCodec } from './lease-codec.js';
+import type { LeaseState } from './lease-state.js';
+
+const golden = (name: string) =>
+  readFileSync(new URL(`../../../../test/fixtures/leases/${name}.json`, import.meta.url), 'utf8');
+
+const held: LeaseState = {
+  kind: 'held',
+  taskId: '0f9d3c2e5b7a4d6f8e1c',
+  version: 7,
+  timestamp: 1_795_219_212_534,
+  durationMs: 15_000,
+  knownNodes: { 0: 3, 2: 11 },
+  acquiredAt: 1_795_219_197_534,
+  nonce: '5f2b8c0d9e4a7163b1c8d2f0',
+  renewal: 4,
+  idWidth: 0,
+  narrowIdsUntil: undefined,
+};
+const states: [string, LeaseState, Record<string, string>][] = [
+  ['vacant', { kind: 'vacant' }, {}],
+  ['held', held, { taskid: '0f9d3c2e5b7a4d6f8e1c', version: '7', expiry: '1795219212534' }],
+  [
+    'held-width',
+    { ...held, idWidth: 9, narrowIdsUntil: 1_795_219_199_017 },
+    { taskid: '0f9d3c2e5b7a4d6f8e1c', version: '7', expiry: '1795219212534' },
+  ],
+  [
+    'released',
+    { kind: 'released', version: 7, timestamp: 1_795_219_212_534, durationMs: 0, stampedUntil: undefined },
+    { version: '7', expiry: '1795219212534' },
+  ],
+  [
+    'released-stamped',
+    {
+      kind: 'released',
+      version: 7,
+      timestamp: 1_795_219_212_534,
+      durationMs: 0,
+      stampedUntil: 1_795_219_199_017,
+    },
+    { version: '7', expiry: '1795219212534' },
+  ],
+  [
+    'evicted',
+    {
+      kind: 'released',
+      version: 8,
+      timestamp: 1_795_219_212_534,
+      durationMs: 15_000,
+      stampedUntil: undefined,
+    },
+    { version: '8', expiry: '1795219212534' },
+  ],
+  [
+    'retired',
+    {
+      kind: 'retired',
+      version: 7,
+      timestamp: 1_795_219_212_534,
+      durationMs: 0,
+      stampedUntil: undefined,
+      generation: undefined,
+    },
+    { version: '7', expiry: '1795219212534' },
+  ],
+];
+
+describe('the native lease format', () => {
+  it.each(states)('writes a %s lease as it always has', (name, state, metadata) => {
+    expect(nativeCodec.encode(state)).toEqual({ body: golden(name), metadata });
+  });
+
+  it.each(states)('reads a %s lease', (name, state) => {
+    expect(nativeCodec.decode(golden(name), {})).toEqual(state);
+  });
+
+  it('ignores fields that it does not know, and invalid entries of the mapping', () => {
+    const body = JSON.stringify({
+      ...JSON.parse(golden('held')),
+      region: 'eu',
+      knownNodesMapping: { 0: 3, 2: 11, x: 1, 4: 'five' },
+    });
+    expect(nativeCodec.decode(body, {})).toEqual(held);
+  });
+
+  it('keeps the mark and the address of a task that takes part in shards, and ignores invalid ones', () => {
+    const marked = { ...held, shards: { epoch: 41 }, address: '10.0.0.7:8080' };
+    const { body } = nativeCodec.encode(marked);
+    expect(JSON.parse(body)).toMatchObject({ shards: { epoch: 41 }, address: '10.0.0.7:8080' });
+    expect(nativeCodec.decode(body, {})).toEqual(marked);
+    for (const bad of [{ shards: null }, { shards: true, address: 7 }, { shards: { epoch: 'x' } }])
+      expect(nativeCodec.decode(JSON.stringify({ ...JSON.parse(golden('held')), ...bad }), {})).toEqual(held);
+  });
+
+  it.each([
+    ['that is one', '2/a/b/r/me 1/5/9/x/other', true],
+    ['with characters that a header cannot have', '2/a/b/r/m\u00e9', false],
+    ['with a line feed', '2/a/b/r/me\n1/5/9/x/other', false],
+    ['that is too long', 'x'.repeat(1_001), false],
+  ])('carries a history %s', (_, history, isKept) => {
+    const state = nativeCodec.decode(golden('held'), { history });
+    expect(nativeCodec.encode(state).metadata.history).toBe(isKept ? history : undefined);
+  });
+
+  it('reads an empty body with a version in the metadata as released at that version', () => {
+    expect(nativeCodec.decode('', { version: '5', expiry: '1795219212534' })).toEqual({
+      kind: 'released',
+      version: 5,
+      timestamp: 1_795_219_212_534,
+      durationMs: 0,
+      stampedUntil: undefined,
+    });
+  });
+
+  it('keeps every tombstone small and every held lease large, so that a LIST distinguishes them', () => {
+    const most = Number.MAX_SAFE_INTEGER;
+    const tombstones: LeaseState[] = [
+      { kind: 'released', version: most, timestamp: most, durationMs: 86_400_000, stampedUntil: undefined },
+      { kind: 'released', version: most, timestamp: most, durationMs: 0, stampedUntil: most },
+      {
+        kind: 'retired',
+        version: most,
+        timestamp: most,
+        durationMs: 0,
+        stampedUntil: undefined,
+        generation: undefined,
+      },
+    ];
+    for (const state of tombstones)
+      expect(nativeCodec.encode(state).body.length).toBeLessThanOrEqual(nativeCodec.tombstoneMaxBytes);
+    const least: LeaseState = {
+      ...held,
+      taskId: 'a',
+      version: 1,
+      timestamp: 0,
+      durationMs: 1,
+      knownNodes: {},
+      acquiredAt: 0,
+      renewal: 0,
+    };
+    expect(nativeCodec.encode(least).body.length).toBeGreaterThan(nativeCodec.tombstoneMaxBytes);
+  });
+
+  it.each([
+    ['not json', 'is not JSON'],
+    ['[1]', 'is not a JSON object'],
+    ['null', 'is not a JSON object'],
+    ['{}', '"version"'],
+    ['{"version":0}', '"version"'],
+    ['{"version":1.5}', '"version"'],
+    ['{"version":9007199254740993}', '"version"'],
+    ['{"version":1,"taskId":"","timestamp":1,"durationMs":1}', '"taskId"'],
+    ['{"version":1,"taskId":7,"timestamp":1,"durationMs":1}', '"taskId"'],
+    ['{"version":1,"taskId":"a","timestamp":1}', '"durationMs"'],
+    ['{"version":1,"taskId":"a","timestamp":1,"durationMs":0}', '"durationMs"'],
+    ['{"version":1,"taskId":"a","timestamp":1,"durationMs":86400001}', '"durationMs"'],
+    [`{"version":${2 ** 53 - 1},"taskId":"a","timestamp":1,"durationMs":1}`, '"version"'],
+    [`{"version":1,"taskId":"a","timestamp":${2 ** 48},"durationMs":1}`, '"timestamp"'],
+    [`{"released":true,"version":1,"timestamp":1,"stampedUntil":${2 ** 53 - 1}}`, '"stampedUntil"'],
+  ])('refuses %s and says why', (body, problem) => {
+    expect(() => nativeCodec.decode(body, {})).toThrow(problem);
+  });
+});
+
+describe('a lease of Camunda 8', () => {
+  const held =
+    '{"taskId":"task-A","timestamp":1795350753690,"nodeInstance":{"id":0,"version":1},"knownVersionMappings":{"mappingsByNodeId":{"0":1}}}';
+
+  it.each([
+    ['held', held, { taskid: 'task-A', version: '1', acquirable: 'true' }],
+    ['held, of the alpha', held, { taskid: 'task-A', version: '1' }],
+    ['released', '', { taskid: '', version: '4', acquirable: 'true' }],
+    ['given up', '', { taskid: '', version: '4', acquirable: 'false' }],
+  ])('is distinguished from ours: %s', (_, body, metadata: Record<string, string>) => {
+    expect(() => nativeCodec.decode(body, metadata)).toThrow(
+      expect.objectContaining({ code: 'LEASE_UNREADABLE', isForeign: true }),
+    );
+  });
+});
+
+describe('cluster.json', () => {
+  const config = {
+    size: 20,
+    durationMs: 15_000,
+    graceMs: 1_000,
+    idWidth: 8,
+    idFloor: 0,
+    bootstrapped: true,
+    generation: 0,
+    peak: 20,
+    proven: true,
+  };
+
+  it('is written and read as it always has been', () => {
+    expect(encodeCluster(config)).toBe(golden('cluster'));
+    expect(decodeCluster(golden('cluster'))).toEqual(config);
+  });
+
+  it('has, once it has grown, the timestamp after which the first ids of its new nodes begin', () => {
+    const grown = { ...config, size: 300, peak: 300, idWidth: 9, idFloor: 1_795_219_212_534 };
+    expect(JSON.parse(encodeCluster(grown, encodeCluster(config)))).toMatchObject({
+      size: 300,
+      idWidth: 9,
+      idFloor: 1_795_219_212_534,
+    });
+    expect(decodeCluster(encodeCluster(grown))).toEqual(grown);
+  });
+
+  it('is corrected if it says that ids are narrower than its node ids need', () => {
+    expect(decodeCluster(encodeCluster({ ...config, size: 300, idWidth: 8 })).idWidth).toBe(9);
+  });
+
+  it('says how many shards there are, once a task has asked for them', () => {
+    const shards = { count: 64, created: true };
+    const body = encodeCluster({ ...config, shards }, golden('cluster'));
+    expect(JSON.parse(body)).toEqual({ ...JSON.parse(golden('cluster')), shards });
+    expect(decodeCluster(body).shards).toEqual(shards);
+    expect(decodeCluster(encodeCluster(config, body))).toEqual({ ...config, shards });
+    for (const bad of ['null', '64', '{"count":0}', '{"count":4097}'])
+      expect(() => decodeCluster(`${golden('cluster').trim().slice(0, -1)},"shards":${bad}}`)).toThrow(
+        '"count"',
+      );
+  });
+
+  it('keeps fields of other versions when it is rewritten', () => {
+    expect(JSON.parse(encodeCluster(config, '{"size":4,"drain":{"from":8}}'))).toEqual({
+      ...JSON.parse(golden('cluster')),
+      drain: { from: 8 },
+    });
+  });
+
+  it('records it as long as the store has not passed the probe', () => {
+    const body = encodeCluster({ ...config, proven: false });
+    expect([JSON.parse(body).proven, decodeCluster(body).proven]).toEqual([false, false]);
+    expect(encodeCluster(config, body)).toBe(golden('cluster'));
+  });
+
+  it.each([
+    ['', 'is not JSON'],
+    ['{"size":0,"durationMs":15000,"graceMs":1000,"bootstrapped":true}', '"size"'],
+    ['{"size":65529,"durationMs":15000,"graceMs":1000,"bootstrapped":true}', '"size"'],
+    ['{"size":1,"durationMs":15000,"graceMs":1000}', '"bootstrapped"'],
+    ['{"size":1,"durationMs":15000,"graceMs":1000,"bootstrapped":true,"idWidth":17}', '"idWidth"'],
+    ['{"size":1,"durationMs":15000,"graceMs":1000,"bootstrapped":true,"idFloor":-1}', '"idFloor"'],
+    ['{"size":1,"durationMs":15000,"graceMs":1000,"bootstrapped":true,"peak":65529}', '"peak"'],
+    ['{"size":1,"durationMs":15000,"graceMs":1000,"bootstrapped":true,"peak":0}', '"peak"'],
+    [
+      '{"size":1,"durationMs":1,"graceMs":1000,"bootstrapped":true}',
+      '"durationMs": expected a whole number from 1000 to 86400000, got 1',
+    ],
+    ['{"size":1,"durationMs":1e15,"graceMs":1000,"bootstrapped":true}', '"durationMs"'],
+    [
+      '{"size":1,"durationMs":15000,"graceMs":0,"bootstrapped":true}',
+      '"graceMs": expected a whole number from 15 to 3600000, got 0',
+    ],
+    ['{"size":1,"durationMs":15000,"graceMs":1e12,"bootstrapped":true}', '"graceMs"'],
+    [`{"size":1,"durationMs":15000,"graceMs":1000,"bootstrapped":true,"idFloor":${2 ** 48}}`, '"idFloor"'],
+    [
+      `{"size":1,"durationMs":15000,"graceMs":1000,"bootstrapped":true,"generation":${2 ** 53 - 1}}`,
+      '"generation"',
+    ],
+  ])('refuses %s', (body, problem) => {
+    expect(() => decodeCluster(body)).toThrow(problem);
+  });
+
+  it.each([
+    [1, 8],
+    [248, 8],
+    [249, 9],
+    [504, 9],
+    [505, 10],
+    [65_528, 16],
+  ])('a cluster of %i ids needs %i bits, the 8 reserved ids included', (size, width) => {
+    expect(idWidthFor(size)).toBe(width);
+  });
+});

@@ -1,6 +1,0 @@
-// Locks and elections on a lease store, without ZooKeeper: `nodelease/locks`.
-
-export { LockLostError } from '../lease/model/lock-lost.js';
-export { electOnStore } from './elect.js';
-export type { LockStore } from './lock-place.js';
-export { acquireLock, type LockOptions, type StoreLock } from './store-lock.js';

@@ -1,0 +1,6 @@
+// Locks and elections on a lease store, without ZooKeeper: `nodelease/locks`.
+
+export { LockLostError } from '../../core/lease/model/lock-lost.js';
+export { electOnStore } from './elect.js';
+export type { LockStore } from './lock-place.js';
+export { acquireLock, type LockOptions, type StoreLock } from './store-lock.js';

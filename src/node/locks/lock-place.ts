@@ -1,0 +1,89 @@
+import type { Clock, RandomSource } from '../../core/base/clock.js';
+import { ConfigError } from '../../core/base/errors.js';
+import { ensureCluster } from '../../core/lease/acquire/ensure-cluster.js';
+import { CAMUNDA_MARKER } from '../../core/lease/model/camunda-codec.js';
+import { foreignError, refuseForeign } from '../../core/lease/model/foreign-cluster.js';
+import { detached, type LeaseListener } from '../../core/lease/model/lease.js';
+import { readCluster } from '../../core/lease/session/cluster-store.js';
+import { whileStoreIsAway } from '../../core/lease/session/store-retry.js';
+import { StoreSession } from '../../core/lease/session/store-session.js';
+import { type LeaseStore, StoreError } from '../../core/store/lease-store.js';
+import { LOCK_NAME, LOCKS } from '../../core/store/lock-url.js';
+import { parseStoreUrl } from '../../core/store/store-url.js';
+import { openedStore, REQUEST_TIMEOUT_MS, type StoreOptions } from '../runtime/opened-store.js';
+
+/** @throws {ConfigError} when `name` is not allowed for a lock */
+export function checkLockName(name: string): void {
+  const expected = '1 to 200 letters, digits and ._- (no dot in front, and no .json at the end)';
+  if (typeof name !== 'string' || !LOCK_NAME.test(name))
+    throw new ConfigError('name of the lock', name, expected);
+}
+
+/** A URL below which locks are kept, or a function that opens the store at such a path. */
+export type LockStore = string | ((path: string) => LeaseStore | Promise<LeaseStore>);
+
+/**
+ * The location of a lock: the URL of its store, or the store that a function has opened, for the caller to
+ * close.
+ * @throws {ConfigError}
+ */
+export async function lockPlace(store: LockStore, name = ''): Promise<string | LeaseStore> {
+  const path = name === '' ? LOCKS : `${LOCKS}/${name}`;
+  if (typeof store === 'function') return store(path);
+  const { kind, url } = parseStoreUrl(store);
+  return kind === 'memory' ? url : `${url.replace(/\/$/, '')}/${path}`;
+}
+
+interface ProbedStoreOptions extends Omit<StoreOptions, 'store'> {
+  readonly store: LockStore;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  readonly signal?: AbortSignal | undefined;
+  readonly onEvent?: LeaseListener | undefined;
+}
+
+/**
+ * Ensures that a remote store has passed the probe. The probe costs hundreds of requests, a read of its
+ * record one.
+ *
+ * @throws {StoreUnusableError} when the store fails the probe, or has failed one
+ * @throws {StoreError}
+ * @throws `signal.reason`
+ */
+export async function ensureProbed(options: ProbedStoreOptions): Promise<void> {
+  const { clock, random, signal } = options;
+  const place = await lockPlace(options.store);
+  const store = typeof place === 'string' ? await openedStore({ ...options, store: place }, options) : place;
+  try {
+    if (!store.remote) return;
+    const session = new StoreSession(store, clock, REQUEST_TIMEOUT_MS);
+    const call = { session, clock, random, signal, wanted: { nodes: 1 }, emit: detached(options.onEvent) };
+    const retry = whileStoreIsAway(call);
+    const known = await retry((own) => readCluster(session, own));
+    if (known?.config.proven) return;
+    const { store: url } = options;
+    if (known === undefined && typeof url === 'string') await retry(() => refuseCamundaAbove(url, options));
+    await retry(() => ensureCluster(call));
+  } finally {
+    await store.close();
+  }
+}
+
+/** Refuses a bucket of Camunda, also for a folder in it. @throws {StoreUnusableError} */
+async function refuseCamundaAbove(url: string, options: ProbedStoreOptions): Promise<void> {
+  const store = await openedStore({ ...options, store: url }, options);
+  try {
+    const session = new StoreSession(store, options.clock, REQUEST_TIMEOUT_MS);
+    const call = { signal: options.signal };
+    const marker = await session.read(CAMUNDA_MARKER, call);
+    if (marker !== undefined)
+      throw foreignError(url, `this is a Camunda cluster (it has the object ${CAMUNDA_MARKER})`);
+    const { objects } = await session.listPage(undefined, call);
+    await refuseForeign(session, objects, call);
+  } catch (error) {
+    // A lock needs rights on its own folder only.
+    if (!(error instanceof StoreError && error.fault === 'denied')) throw error;
+  } finally {
+    await store.close();
+  }
+}

@@ -1,0 +1,179 @@
+import { orAborted } from '../../../core/base/abort.js';
+import type { Clock } from '../../../core/base/clock.js';
+import { concurrently } from '../../../core/base/concurrently.js';
+import { explain, NodeLeaseError } from '../../../core/base/errors.js';
+import type { ClusterStatus, NodeStatus } from '../../../core/lease/operate/inspect.js';
+import { CALLS_AT_ONCE } from '../../../zookeeper/client/call-limits.js';
+import type { ZooKeeper } from '../../../zookeeper/client/zookeeper.js';
+import { isFault } from '../../../zookeeper/client/zookeeper-error.js';
+import { type FleetReport, readFleet } from '../../../zookeeper/configuration/fleet.js';
+import { decodeAssignment } from '../../../zookeeper/discovery/assignment.js';
+import { DISCOVERY_PATH, entryPath } from '../../../zookeeper/discovery/tree-paths.js';
+import { type Standing, standingsBelow } from '../../../zookeeper/recipes/standings.js';
+import { readSharedData, type SharedDataReport } from '../../../zookeeper/shared-data/report.js';
+import type { DiscoveryStatusReport, NodeDiscovery } from '../status-report.js';
+import { type DiscoveryReport, discoveryReport } from './discovery-report.js';
+import { type DiscoveryEntry, readDiscovery } from './discovery-snapshot.js';
+
+/**
+ * How long a scan waits for ZooKeeper, in milliseconds: less after a scan without an answer, so that the next
+ * scans of a watch come in time.
+ */
+const TIMEOUT_MS = { usual: 2_000, afterFailure: 500 };
+/** The texts for the node ids in these states. */
+const PROBLEMS = {
+  missing: 'missing',
+  'other-version': 'shown with another version',
+  unreadable: 'unreadable',
+};
+
+/** Compares the held node ids with their znodes, and never delays the report on the leases. */
+export class DiscoveryComparison {
+  #timeoutMs = TIMEOUT_MS.usual;
+
+  constructor(
+    private readonly zookeeper: ZooKeeper,
+    private readonly clock: Clock,
+  ) {}
+
+  /** Resolves within about two seconds, also without an answer from ZooKeeper. */
+  async compare(status: ClusterStatus | undefined): Promise<DiscoveryStatusReport> {
+    const held = heldOf(status?.nodes ?? []);
+    try {
+      const begun = this.clock.monotonic();
+      await this.zookeeper.whenConnected({ timeoutMs: this.#timeoutMs });
+      const leftMs = () => Math.max(1, this.#timeoutMs - (this.clock.monotonic() - begun));
+      const found = await concurrently(held, CALLS_AT_ONCE, (node) => this.#find(node, leftMs()));
+      this.#timeoutMs = TIMEOUT_MS.usual;
+      return discoveryStatus(found);
+    } catch (error) {
+      if (!(error instanceof NodeLeaseError)) throw error;
+      this.#timeoutMs = TIMEOUT_MS.afterFailure;
+      return unknownDiscovery(held, error);
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.zookeeper.close();
+  }
+
+  async #find(node: NodeStatus, timeoutMs: number): Promise<NodeDiscovery> {
+    try {
+      const znode = await this.zookeeper.read(entryPath({ kind: 'node' }, node.id), { timeoutMs });
+      return compared(node, znode && { assignment: decodeAssignment(znode.data) });
+    } catch (error) {
+      if (isFault(error, 'no-auth')) return { id: node.id, state: 'unreadable', version: null };
+      throw error;
+    }
+  }
+}
+
+/**
+ * The discovery tree, and the locks, shared data and configurations that are followed: null while they cannot
+ * be read.
+ */
+export type TreeReport = DiscoveryReport & {
+  readonly locks?: readonly Standing[] | null | undefined;
+  readonly data?: readonly SharedDataReport[] | null | undefined;
+  readonly configurations?: readonly FleetReport[] | null | undefined;
+};
+
+/**
+ * The connect string, the paths of the followed locks, and the roots of the followed shared data and
+ * configurations.
+ */
+interface TreeQuery {
+  readonly connect: string;
+  readonly locks?: readonly string[] | undefined;
+  readonly data?: readonly string[] | undefined;
+  readonly configRoot?: string | undefined;
+}
+
+/** The limits of reported shared data. */
+const DATA_LIMITS = { entries: 1_000, characters: 200 };
+
+/**
+ * Reads the whole discovery tree, and compares it with the held node ids. If the tree cannot be read, the
+ * report is null, and the status has the reason.
+ *
+ * @param nodes the node ids at this moment
+ * @throws `signal.reason`
+ */
+export async function scanTree(
+  zookeeper: Pick<ZooKeeper, 'whenConnected' | 'children' | 'read'>,
+  { connect, locks: paths, data: roots, configRoot }: TreeQuery,
+  nodes: () => readonly NodeStatus[],
+  signal: AbortSignal,
+): Promise<{ readonly report: TreeReport | null; readonly status: DiscoveryStatusReport }> {
+  // The state before the scan: a task that takes an id meanwhile may be announced only after it.
+  const before = heldOf(nodes());
+  try {
+    await zookeeper.whenConnected({ timeoutMs: TIMEOUT_MS.usual, signal });
+    const snapshot = await orAborted(readDiscovery(zookeeper, DISCOVERY_PATH, signal), signal);
+    const locks =
+      paths && (await orAborted(standingsBelow(zookeeper, paths, signal), signal).catch(() => null));
+    const data =
+      roots && (await orAborted(dataBelow(zookeeper, connect, roots, signal), signal).catch(() => null));
+    const fleet = configRoot === undefined ? undefined : readFleet(zookeeper, configRoot, { signal });
+    const configurations = fleet && (await orAborted(fleet, signal).catch(() => null));
+    const held = before.length === 0 ? heldOf(nodes()) : before;
+    const shown = new Map(
+      snapshot?.entries.map((entry) => [
+        entry.parsed.kind === 'node' ? entry.parsed.nodeId : undefined,
+        entry,
+      ]),
+    );
+    const status = discoveryStatus(held.map((node) => compared(node, shown.get(node.id))));
+    return {
+      report: { ...discoveryReport(connect, DISCOVERY_PATH, snapshot), locks, data, configurations },
+      status,
+    };
+  } catch (error) {
+    signal.throwIfAborted();
+    return { report: null, status: unknownDiscovery(heldOf(nodes()), error) };
+  }
+}
+
+function dataBelow(
+  zookeeper: Pick<ZooKeeper, 'children' | 'read'>,
+  connect: string,
+  roots: readonly string[],
+  signal: AbortSignal,
+) {
+  return Promise.all(
+    roots.map((root) => readSharedData(zookeeper, { connect, root, limits: DATA_LIMITS }, signal)),
+  );
+}
+
+function heldOf(nodes: readonly NodeStatus[]): readonly NodeStatus[] {
+  return nodes.filter(({ state }) => state === 'held');
+}
+
+/** @param znode undefined for an absent znode */
+function compared(
+  { id, version: expected }: NodeStatus,
+  znode: Pick<DiscoveryEntry, 'assignment'> | undefined,
+): NodeDiscovery {
+  if (znode === undefined) return { id, state: 'missing', version: null };
+  const version = znode.assignment?.version ?? null;
+  if (version === null) return { id, state: 'unreadable', version };
+  return { id, state: version === expected ? 'ok' : 'other-version', version };
+}
+
+/** The problem names what is wrong with the tree, as a clause. */
+function discoveryStatus(nodes: readonly NodeDiscovery[]): DiscoveryStatusReport {
+  const problems = Object.entries(PROBLEMS).flatMap(([wrong, what]) => {
+    const { length } = nodes.filter(({ state }) => state === wrong);
+    return length > 0 ? [`${length} ${what}`] : [];
+  });
+  if (problems.length === 0) return { state: 'ok', problem: null, nodes };
+  return { state: 'degraded', problem: `of ${nodes.length} held node ids ${problems.join(', ')}`, nodes };
+}
+
+function unknownDiscovery(held: readonly NodeStatus[], error: unknown): DiscoveryStatusReport {
+  return {
+    state: 'degraded',
+    problem: explain(error),
+    nodes: held.map(({ id }) => ({ id, state: 'unknown', version: null })),
+  };
+}

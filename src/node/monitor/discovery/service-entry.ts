@@ -1,0 +1,71 @@
+import type { LeaseClaim, ServiceEntry } from '../../../app/console/entries-wire.js';
+import type { Znode } from '../../../zookeeper/client/zookeeper.js';
+import { dubboText, isDubboFolder } from '../../../zookeeper/services/instance/dubbo-instance.js';
+import { decodeInstance } from '../../../zookeeper/services/instance/instance-codec.js';
+import { isInService, jsonPayload } from '../../../zookeeper/services/instance/payload-codec.js';
+import { shortened } from '../../../zookeeper/services/shortened.js';
+
+const MAX_TEXT = 2_000;
+
+/** Decodes a znode below a service. Never throws. */
+export function readEntry(service: string, id: string, { data, stat }: Znode): Partial<ServiceEntry> {
+  const sessionId = stat.owner ?? null;
+  const changedAt = new Date(stat.modifiedAt).toISOString();
+  const decoded = decodeInstance({ name: service, id, data }, jsonPayload);
+  if (decoded.status === 'unreadable')
+    return {
+      sessionId,
+      changedAt,
+      text: excerpt(data.toString('utf8', 0, 4 * MAX_TEXT)),
+      ...(isDubboFolder(id) ? { isDubboFolder: true } : { problem: decoded.problem }),
+    };
+  const {
+    name,
+    id: ownId,
+    address,
+    port = null,
+    sslPort = null,
+    serviceType,
+    enabled,
+    payload,
+  } = decoded.instance;
+  const state = !enabled ? 'disabled' : isInService(decoded.instance) ? 'enabled' : 'out of service';
+  const dubbo = dubboText(decoded.instance);
+  const isElsewhere = name !== service || !id.startsWith(ownId);
+  const identity = {
+    id: excerpt(ownId),
+    address: address === undefined ? null : excerpt(address),
+    port,
+    sslPort,
+    serviceType,
+  };
+  return {
+    instance: { ...identity, state, claim: claimIn(payload), ...(dubbo && { dubbo: excerpt(dubbo) }) },
+    text: payload === undefined ? null : excerpt(JSON.stringify(payload)),
+    sessionId,
+    changedAt,
+    problem: isElsewhere
+      ? `says that it is ${shortened(name)}/${shortened(ownId)}`
+      : stat.childCount > 0
+        ? 'has znodes below it'
+        : null,
+  };
+}
+
+/** The node id that a payload names; null if it names none. */
+export function claimIn(payload: unknown): LeaseClaim | null {
+  const fields = Object(payload) as Partial<Record<string, unknown>>;
+  const metadata = Object(fields.metadata) as Partial<Record<string, unknown>>;
+  const nodeId = countOf(fields.nodeId ?? metadata.nodeId);
+  return nodeId === null ? null : { nodeId, version: countOf(fields.version ?? metadata.version) };
+}
+
+function countOf(value: unknown): number | null {
+  const count = typeof value === 'string' && /^\d{1,16}$/.test(value) ? Number(value) : value;
+  return Number.isSafeInteger(count) && (count as number) >= 0 ? (count as number) : null;
+}
+
+/** A copy of the beginning, where it is long: a substring keeps the whole text in memory. */
+export function excerpt(text: string): string {
+  return text.length > MAX_TEXT ? `${Buffer.from(text.slice(0, MAX_TEXT - 1))}…` : text;
+}

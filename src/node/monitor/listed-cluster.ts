@@ -1,0 +1,187 @@
+import type { ClusterConfig } from '../../core/lease/model/cluster-config.js';
+import { camundaCluster } from '../../core/lease/model/foreign-cluster.js';
+import { nativeCodec } from '../../core/lease/model/lease-codec.js';
+import { nodeIdOf } from '../../core/lease/model/lease-state.js';
+import type { ClusterStatus, NodeStatus } from '../../core/lease/operate/inspect.js';
+import type { ListedObject } from '../../core/store/lease-store.js';
+import type { CamundaReport } from './camunda-cluster.js';
+
+/**
+ * The state of a lease object as a LIST shows it, by size and age alone. `expired`: older than duration and
+ * grace of the cluster. `released`: of a tombstone's size, which an evicted one has, too.
+ */
+export type ListedState = 'held' | 'expired' | 'released' | 'vacant' | 'absent';
+
+/** A cluster as one LIST shows it. Read the objects before you act on it (rule 4). */
+export interface ListedCluster {
+  readonly cluster: ClusterConfig;
+  /** The rows of the lease objects, also of those beyond the cluster's size. */
+  readonly rows: ReadonlyMap<number, ListedObject>;
+  /** Of every node id, at its index. */
+  readonly leases: readonly ListedState[];
+  /** Ids beyond the cluster's size that still seem to be held, in ascending order. */
+  readonly draining: readonly number[];
+  /** Number of objects beyond the cluster's size that do not seem to be held. */
+  readonly retired: number;
+  /** The sign that another program keeps a cluster in the same objects; undefined without one. */
+  readonly foreign: string | undefined;
+}
+
+/** How many node ids are in which state. */
+export interface LeaseTotals {
+  /** True if they come from a LIST, by size and age of the objects: most have not been read. */
+  readonly hints: boolean;
+  readonly held: number;
+  readonly expired: number;
+  /** Ids that may be taken and are not `expired`. With a LIST also those that were evicted a moment ago. */
+  readonly free: number;
+  /** Number of the free ones that were never held. */
+  readonly neverHeld: number;
+  /** Null with a LIST: these count as free. */
+  readonly evicted: number | null;
+  /** Ids that cannot be used; with a LIST the absent ones only. */
+  readonly damaged: number;
+  /** Objects of retired ids, most of them beyond the cluster's size. */
+  readonly retired: number;
+}
+
+/** The position of a page in a large cluster. */
+export interface PageReport {
+  /** The first requested id. */
+  readonly from: number;
+  /** Maximum number of node ids. */
+  readonly limit: number;
+  /** The beginning of the next page; null without one, and if the page has the most noteworthy ids. */
+  readonly next: number | null;
+}
+
+/** A cluster, and the requested part of its node ids. */
+export interface PagedCluster extends ClusterStatus {
+  /** Of all node ids, whatever the page shows. */
+  readonly totals: LeaseTotals;
+  /** Ids beyond the cluster's size that are still held, a hundred at most. */
+  readonly draining: readonly NodeStatus[];
+  /** Null if every lease object was read. */
+  readonly page: PageReport | null;
+  /** The further facts of a cluster of Camunda 8; undefined for one of nodelease. */
+  readonly camunda?: CamundaReport | undefined;
+}
+
+/** Clusters of up to this many node ids are read as a whole unless a page is asked for. */
+export const READ_AS_A_WHOLE = 500;
+
+/** A cluster whose node ids were all read, without further facts. */
+export function wholeCluster({ cluster, nodes }: ClusterStatus): PagedCluster {
+  return { cluster, nodes, totals: readTotals(nodes, cluster, 0), draining: [], page: null };
+}
+
+/** Classifies the rows of a LIST. @param tombstoneMaxBytes no held lease is that small */
+export function listedCluster(
+  objects: readonly ListedObject[],
+  cluster: ClusterConfig,
+  tombstoneMaxBytes = nativeCodec.tombstoneMaxBytes,
+): ListedCluster {
+  const rows = new Map<number, ListedObject>();
+  for (const row of objects) {
+    const id = nodeIdOf(row.key);
+    if (id !== undefined) rows.set(id, row);
+  }
+  const leases = Array.from({ length: cluster.size }, (_, id) =>
+    listedState(rows.get(id), cluster, tombstoneMaxBytes),
+  );
+  const beyond = [...rows].filter(([id]) => id >= cluster.size);
+  const draining = beyond
+    .filter(([, row]) => listedState(row, cluster, tombstoneMaxBytes) === 'held')
+    .map(([id]) => id);
+  return {
+    ...{
+      cluster,
+      rows,
+      leases,
+      draining: draining.sort((a, b) => a - b),
+      retired: beyond.length - draining.length,
+    },
+    foreign: camundaCluster(objects),
+  };
+}
+
+function listedState(
+  row: ListedObject | undefined,
+  { durationMs, graceMs }: ClusterConfig,
+  tombstoneMaxBytes: number,
+): ListedState {
+  if (row === undefined) return 'absent';
+  if (row.size === 0) return 'vacant';
+  if (row.size <= tombstoneMaxBytes) return 'released';
+  return row.age.min > durationMs + graceMs ? 'expired' : 'held';
+}
+
+/** The totals of a cluster: exact if all of its node ids were read, otherwise according to its LIST. */
+export function totalsOf(
+  nodes: readonly NodeStatus[],
+  { cluster, leases, retired }: ListedCluster,
+): LeaseTotals {
+  if (nodes.length === cluster.size) return readTotals(nodes, cluster, retired);
+  const count = { held: 0, expired: 0, released: 0, vacant: 0, absent: 0 };
+  for (const state of leases) count[state] += 1;
+  const { held, expired, released, vacant, absent } = count;
+  const notCreated = cluster.bootstrapped ? 0 : absent;
+  const neverHeld = vacant + notCreated;
+  return {
+    hints: true,
+    held,
+    expired,
+    free: released + neverHeld,
+    neverHeld,
+    evicted: null,
+    damaged: absent - notCreated,
+    retired,
+  };
+}
+
+function readTotals(
+  nodes: readonly NodeStatus[],
+  cluster: ClusterConfig,
+  retiredBeyond: number,
+): LeaseTotals {
+  const count = { held: 0, free: 0, expired: 0, evicted: 0, damaged: 0, retired: retiredBeyond };
+  let neverHeld = 0;
+  for (const node of nodes) {
+    const { state } = node;
+    if (problemOf(node, cluster) !== undefined) count.damaged += 1;
+    else if (state === 'held' || state === 'expired' || state === 'evicted' || state === 'retired')
+      count[state] += 1;
+    else {
+      count.free += 1;
+      if (node.version === 0) neverHeld += 1;
+    }
+  }
+  return { hints: false, ...count, neverHeld };
+}
+
+/** A lease object that cannot be used. */
+export interface Damage {
+  readonly id: number;
+  /** What is wrong with it, as a sentence without its full stop. */
+  readonly problem: string;
+}
+
+/**
+ * The problem that keeps a node id from being used; undefined without one. Before bootstrap is complete an
+ * absent object is a vacant id.
+ */
+export function problemOf(
+  { state, problem }: NodeStatus,
+  cluster: ClusterConfig | undefined,
+): string | undefined {
+  if (state !== 'absent') return problem;
+  return cluster?.bootstrapped ? 'lease object is absent although the cluster is bootstrapped' : undefined;
+}
+
+/** Every damaged lease object of a cluster, in ascending order of the ids. */
+export function damageOf({ cluster, nodes }: ClusterStatus): Damage[] {
+  return nodes.flatMap((node) => {
+    const problem = problemOf(node, cluster);
+    return problem === undefined ? [] : [{ id: node.id, problem }];
+  });
+}

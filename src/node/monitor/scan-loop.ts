@@ -1,0 +1,107 @@
+import { orAborted } from '../../core/base/abort.js';
+import type { Clock } from '../../core/base/clock.js';
+
+/** How long the result of a scan counts as fresh, in milliseconds; longer if the pause after it is longer. */
+const FRESH_MS = 2_000;
+/** The shortest pause after a scan that was aborted, in milliseconds. */
+const MIN_PAUSE_MS = 1_000;
+/**
+ * The pause after a scan, in multiples of its duration: in a large cluster this process must not be busy with
+ * scans alone.
+ */
+export const PAUSE_FACTOR = 2;
+
+/**
+ * Repeats a scan as long as it has users: one scan at a time for all of them, with a pause between two.
+ * Without users the scan is aborted, and a pause follows, too: callers that repeatedly ask and give up cost
+ * the store no more than waiting ones.
+ */
+export class ScanLoop {
+  #users = 0;
+  #abort = new AbortController();
+  #ended: Promise<void> = Promise.resolve();
+  /** Until when the last scan is fresh, and when the next may begin, on the monotonic clock. */
+  #freshUntil = Number.NEGATIVE_INFINITY;
+  #due = Number.NEGATIVE_INFINITY;
+  /** What the callers of `next` wait for; empty without users. */
+  #waiting: (() => void)[] = [];
+
+  /**
+   * @param scan resolves with the pause after it, in milliseconds; rejects only with the reason of its signal
+   */
+  constructor(
+    private readonly scan: (signal: AbortSignal) => Promise<number>,
+    private readonly clock: Pick<Clock, 'monotonic' | 'sleep'>,
+  ) {}
+
+  /** Whether the last scan is recent enough for a caller that wants the current state. */
+  get isFresh(): boolean {
+    return this.clock.monotonic() <= this.#freshUntil;
+  }
+
+  /** Scans until the returned function is called. */
+  use(): () => void {
+    this.#users += 1;
+    if (this.#users === 1) {
+      this.#abort = new AbortController();
+      const { signal } = this.#abort;
+      this.#ended = this.#ended.then(() => this.#run(signal));
+    }
+    let isUsed = true;
+    return () => {
+      if (!isUsed) return;
+      isUsed = false;
+      this.#users -= 1;
+      if (this.#users > 0) return;
+      this.#abort.abort();
+      this.#waiting = [];
+    };
+  }
+
+  /**
+   * Resolves when the current scan, or otherwise the next one, has ended, and when the loop is closed.
+   *
+   * @throws `signal.reason`
+   */
+  async next(signal?: AbortSignal): Promise<void> {
+    signal?.throwIfAborted();
+    const release = this.use();
+    try {
+      await orAborted(new Promise<void>((resolve) => this.#waiting.push(resolve)), signal);
+    } finally {
+      release();
+    }
+  }
+
+  /** Aborts the current scan. The loop must not be used afterwards. */
+  async close(): Promise<void> {
+    this.#abort.abort();
+    await this.#ended;
+    this.#wake();
+  }
+
+  async #run(signal: AbortSignal): Promise<void> {
+    const { clock } = this;
+    while (!signal.aborted) {
+      const early = this.#due - clock.monotonic();
+      if (early > 0) await clock.sleep(early, signal).catch(() => undefined);
+      if (signal.aborted) return;
+      const begun = clock.monotonic();
+      try {
+        const pauseMs = await this.scan(signal);
+        this.#due = clock.monotonic() + pauseMs;
+        this.#freshUntil = clock.monotonic() + Math.max(pauseMs, FRESH_MS);
+      } catch (error) {
+        if (!signal.aborted) throw error;
+        const now = clock.monotonic();
+        this.#due = now + Math.max(MIN_PAUSE_MS, PAUSE_FACTOR * (now - begun));
+        return;
+      }
+      this.#wake();
+    }
+  }
+
+  #wake(): void {
+    for (const resolve of this.#waiting.splice(0)) resolve();
+  }
+}

@@ -1,0 +1,322 @@
+import { withTimeout } from '../../core/base/abort.js';
+import { ConfigError } from '../../core/base/errors.js';
+import type { DataDirOptions } from '../../core/data-dir/data-dir-options.js';
+import type { PreparedDataDir } from '../../core/data-dir/prepare.js';
+import type { AcquireLeaseOptions } from '../../core/lease/acquire/acquire-lease.js';
+import type { Lease, LeaseListener } from '../../core/lease/model/lease.js';
+import type { ClusterStatus } from '../../core/lease/operate/inspect.js';
+import type { StoreSession } from '../../core/lease/session/store-session.js';
+import type { LeaseStore } from '../../core/store/lease-store.js';
+import { refuseLock } from '../../core/store/lock-url.js';
+import type { StoreUrl } from '../../core/store/store-url.js';
+import { parseConnectString } from '../../zookeeper/client/connect-string.js';
+import type { Announcement } from '../../zookeeper/discovery/announcement.js';
+import type { Discoverer, DiscovererOptions } from '../../zookeeper/discovery/discoverer.js';
+import type { Discovery, DiscoveryEvent, TenureOrigin } from '../../zookeeper/discovery/discovery.js';
+import type { Settings } from '../settings/settings.js';
+import type { NodeMonitor } from './node-monitor.js';
+import { openedStore, REQUEST_TIMEOUT_MS, type StoreOptions, storeAccess } from './opened-store.js';
+
+/** How to reach ZooKeeper, and what to announce there. */
+export type ZooKeeperAccess = Omit<DiscovererOptions, 'announcement' | 'clock' | 'random' | 'onEvent'> &
+  Announcement;
+
+/**
+ * Options of {@link holdNode}. Names and defaults are those of `acquire()`, and of the settings of the
+ * command line.
+ */
+export interface HoldOptions
+  extends Omit<AcquireLeaseOptions, 'store' | 'onEvent'>,
+    Omit<StoreOptions, 'store'> {
+  /** A fixed node id. */
+  readonly nodeId?: number | undefined;
+  readonly provider?: Settings['provider'];
+  /**
+   * Used unless the node id is fixed, or comes from ZooKeeper. A store that is passed as an object is not
+   * closed.
+   */
+  readonly store: StoreUrl | string | LeaseStore;
+  /** Where the lease is renewed: in this thread, or in a separate one. @default 'inline' */
+  readonly keeper?: 'inline' | 'worker';
+  /** Whether the keeper's own thread ends a process that does not act on a loss in time. @default false */
+  readonly killOnLoss?: boolean;
+  readonly zookeeper?: ZooKeeperAccess | undefined;
+  /** Prepared before the node is announced, and before it counts as held. */
+  readonly dataDir?: DataDirOptions | undefined;
+  /**
+   * False to delay the announcement of the service, which attracts work, until `announceService` of the
+   * discovery is called.
+   * @default true
+   */
+  readonly announcesService?: boolean;
+  /** Receives all events of the node id until it has been released. */
+  readonly monitor?: NodeMonitor | undefined;
+  /**
+   * Called at each renewal before all other listeners, within the engine's own call. Must neither throw nor
+   * block.
+   */
+  readonly onRenewed?: ((deadline: number) => void) | undefined;
+  readonly onLeaseEvent?: LeaseListener | undefined;
+  /** Called when the store of a URL and its SDK have been loaded, before the first request. */
+  readonly onStoreOpened?: (() => void) | undefined;
+  readonly onDiscoveryEvent?: ((event: DiscoveryEvent) => void) | undefined;
+  /**
+   * Waits for a step of the end, at most `limitMs`; must not reject.
+   * @default no report if it takes longer
+   */
+  readonly limited?: (what: string, limitMs: number, step: Promise<void>) => Promise<void>;
+}
+
+/** The value of `sticky` for a key that is in the root of the data directory. */
+const STICKY_FILE = 'file';
+/** How long the removal of the node from the discovery tree may delay the release, in milliseconds. */
+const LEAVE_TIMEOUT_MS = 1_500;
+/** How long the end of the data directory may delay the end, in milliseconds. */
+const MARK_TIMEOUT_MS = 1_000;
+/** How long the release may delay the end, in milliseconds. */
+const RELEASE_TIMEOUT_MS = 5_000;
+/** How long closing the store may delay the end, in milliseconds. */
+const CLOSE_TIMEOUT_MS = 500;
+
+/** A held node id and all that was opened for it: the store, the session with ZooKeeper, the announcement. */
+export interface HeldNode {
+  readonly lease: Lease;
+  /** Where the node id is announced; undefined without ZooKeeper. */
+  readonly discovery: Discovery | undefined;
+  /** The absolute path of the data directory; undefined without one. */
+  readonly dataDir: string | undefined;
+  /** Whether that directory was made from an older version. */
+  readonly dataRestored: boolean | undefined;
+  /**
+   * Removes the node from the discovery tree, so that no work is sent to a node id that another task may hold
+   * by then. Then it releases the node id, and closes all that was opened for it.
+   */
+  end(how: NodeEnd): Promise<void>;
+}
+
+export interface NodeEnd {
+  /** Whether no work is left that relies on the node id: only then may another task hold it (rule 8). */
+  readonly workEnded: boolean;
+  /** Whether to end the lease. One that knows of work that has not ended is left to expire. @default `workEnded` */
+  readonly release?: boolean;
+}
+
+/**
+ * Acquires a node id, announces it, and keeps it until it is ended or lost. The commands and `acquire()`
+ * share this. Modules are loaded when they are needed.
+ *
+ * @throws {ConfigError}, {StoreUnusableError}, {ZooKeeperError}, {AcquireTimeoutError}, {DataDirError},
+ * {LeaseLostError} as `acquire()` does; the monitor has been notified by then
+ * @throws `signal.reason` when `signal` aborts first
+ */
+export async function holdNode(options: HoldOptions): Promise<HeldNode> {
+  const { zookeeper, monitor, clock, signal, announcesService, provider = 'store' } = options;
+  // A lock's place is probed elsewhere.
+  if (provider === 'store' && options.nodeId === undefined && !options.probed)
+    refuseLock(typeof options.store === 'string' ? options.store : options.store.url);
+  const { limited = (_what, limitMs, step) => withTimeout(clock, limitMs, step) } = options;
+  let discoverer: Discoverer | undefined;
+  let source: LeaseSource | undefined;
+  let dataDir: string | undefined;
+  let origin: TenureOrigin = options.nodeId === undefined ? 'vacant' : 'static';
+  const onEvent: LeaseListener = (event) => {
+    if (event.type === 'renewed') options.onRenewed?.(event.deadline);
+    else if (event.type === 'acquired') origin = event.from;
+    monitor?.onLeaseEvent(event);
+    options.onLeaseEvent?.(event);
+  };
+  /** False if the file system does not answer: the node id is then held until the process ends. */
+  const markedEnd = async () => {
+    // With copies, other programs' work may be left: `serve` cannot know. After a loss, own work may be left.
+    if (dataDir === undefined || options.dataDir?.copy || !source?.lease.isValid()) return true;
+    const { markEnded } = await import('../../core/data-dir/marker.js');
+    let isSettled = false;
+    const marked = markEnded(dataDir).then(() => {
+      isSettled = true;
+    });
+    await limited('marking the end of the data directory', MARK_TIMEOUT_MS, marked);
+    return isSettled;
+  };
+  const end = async ({ workEnded, release = workEnded }: NodeEnd) => {
+    try {
+      if (discoverer) await limited('leaving the discovery tree', LEAVE_TIMEOUT_MS, discoverer.leave());
+    } finally {
+      // A mark that is written after the release could declare linked files as unused although a process
+      // writes to them. So the lease is left to expire in that case.
+      const isSettled = !release || !workEnded || (await markedEnd());
+      if (source && release && isSettled)
+        await limited('the release', RELEASE_TIMEOUT_MS, source.lease.release());
+      if (source?.close) await limited('closing the store', CLOSE_TIMEOUT_MS, source.close());
+      // A node id that depends on the session is free as soon as the session ends. While work may be left,
+      // the session must expire.
+      if (provider === 'store' || workEnded) await discoverer?.close();
+    }
+  };
+  try {
+    if (zookeeper !== undefined) discoverer = await openDiscoverer(zookeeper, options);
+    await discoverer?.connected(signal);
+    source = await leaseFrom(options, onEvent, discoverer);
+    const { lease, leases, announcesNode } = source;
+    const data = options.dataDir && (await prepared(options.dataDir, lease, origin, options));
+    dataDir = data?.path;
+    const discovery = await discoverer?.start(
+      { lease, origin, leases, announcesNode, announcesService },
+      signal,
+    );
+    monitor?.hold(lease, discovery, dataDir);
+    return { lease, discovery, dataDir, dataRestored: data?.restored, end };
+  } catch (error) {
+    // Before the release is reported: a node id that was never handed over counts as failed.
+    monitor?.failed(error);
+    await end({ workEnded: true });
+    throw error;
+  }
+}
+
+/** The data directory of a tenure, once it is complete. The lease is renewed meanwhile. */
+async function prepared(
+  dataDir: DataDirOptions,
+  lease: Lease,
+  origin: TenureOrigin,
+  options: HoldOptions,
+): Promise<PreparedDataDir> {
+  const { clock, signal, monitor } = options;
+  const store = givesOutIds(options);
+  monitor?.waits(`node id ${lease.id} has been acquired, and its data directory is being prepared`);
+  const { prepareDataDir } = await import('../../core/data-dir/prepare.js');
+  return prepareDataDir({ ...dataDir, lease, store, released: origin === 'released', clock, signal });
+}
+
+/** The URL of the source of the node ids. The servers of ZooKeeper may change, their chroot may not. */
+function givesOutIds({ provider, store, zookeeper }: HoldOptions): string {
+  if (provider !== 'zookeeper' || zookeeper === undefined)
+    return typeof store === 'string' ? store : store.url;
+  const { connect } = zookeeper;
+  const { chroot } = typeof connect === 'string' ? parseConnectString(connect, 'zookeeper') : connect;
+  return `zookeeper:${chroot || '/'}`;
+}
+
+/** Begins to connect to ZooKeeper, while the node id is being acquired. */
+async function openDiscoverer(zookeeper: ZooKeeperAccess, options: HoldOptions): Promise<Discoverer> {
+  const { clock, random, monitor, onDiscoveryEvent } = options;
+  const { Discoverer } = await import('../../zookeeper/discovery/discoverer.js');
+  const onEvent = (event: DiscoveryEvent) => {
+    monitor?.onDiscoveryEvent(event);
+    onDiscoveryEvent?.(event);
+  };
+  return new Discoverer({ ...zookeeper, announcement: zookeeper, clock, random, onEvent });
+}
+
+/** A held node id, and its resources. */
+interface LeaseSource {
+  readonly lease: Lease;
+  /** Reads the leases; undefined if there are none. */
+  readonly leases?: () => Promise<ClusterStatus | undefined>;
+  /** Whether the discovery tree makes the node id's znode. */
+  readonly announcesNode: boolean;
+  /** Closes what was opened for it. */
+  readonly close?: () => Promise<void>;
+}
+
+/** Acquires a node id from the source that the options name. */
+async function leaseFrom(
+  options: HoldOptions,
+  onEvent: LeaseListener,
+  discoverer: Discoverer | undefined,
+): Promise<LeaseSource> {
+  const { nodeId, provider, keeper, taskId, signal } = options;
+  if (nodeId !== undefined) {
+    const { staticLease } = await import('../../core/lease/hold/static-lease.js');
+    signal?.throwIfAborted();
+    return { lease: staticLease({ id: nodeId, taskId }), announcesNode: true };
+  }
+  if (provider === 'zookeeper') return fromZooKeeper(options, onEvent, discoverer as Discoverer);
+  const sticky = await stickyKey(options);
+  const wanted = { ...options, sticky };
+  return keeper === 'worker' ? fromWorker(wanted, onEvent) : fromStore(wanted, onEvent);
+}
+
+/** The key; `file` is the key in the root of the data directory. */
+async function stickyKey({ sticky, dataDir, random }: HoldOptions): Promise<string | undefined> {
+  if (sticky !== STICKY_FILE) return sticky;
+  if (dataDir === undefined)
+    throw new ConfigError('sticky', sticky, 'a data directory with it, which has the key: `dataDir.root`');
+  const { stickyKeyAt } = await import('../../core/data-dir/claim-root.js');
+  return stickyKeyAt(dataDir.root, random);
+}
+
+/** A node id from a store, kept in this thread. */
+async function fromStore(options: HoldOptions, onEvent: LeaseListener): Promise<LeaseSource> {
+  const { store: given } = options;
+  const isOwn = isUrl(given);
+  const store = isOwn ? await openedStore({ ...options, store: given }, options) : given;
+  options.onStoreOpened?.();
+  const close = async () => (isOwn ? store.close() : undefined);
+  try {
+    const { acquireLease } = await import('../../core/lease/acquire/acquire-lease.js');
+    const lease = await acquireLease({ ...options, store, onEvent });
+    const leases = async () => inspect(await sessionOf(store, options));
+    return { lease, leases, announcesNode: true, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** A node id from a store, renewed in a separate thread. */
+async function fromWorker(options: HoldOptions, onEvent: LeaseListener): Promise<LeaseSource> {
+  const { store, clock, random, signal, tracer, killOnLoss = false } = options;
+  const storeUrl = typeof store === 'string' ? store : store.url;
+  if (!isUrl(store) || storeUrl === 'memory:') {
+    throw new ConfigError(
+      'store',
+      storeUrl,
+      "the URL of a store outside this process when keeper is 'worker'",
+    );
+  }
+  const { taskId, cluster, nodes, durationMs, graceMs, probed } = options;
+  const { acquireTimeoutMs, waitPollMs, settingsIntervalMs, sticky, preferId, stickyWaitMs } = options;
+  const waiting = { acquireTimeoutMs, waitPollMs, settingsIntervalMs, sticky, preferId, stickyWaitMs };
+  const wanted = { ...waiting, taskId, cluster, nodes, durationMs, graceMs, probed };
+  const { acquireInWorker } = await import('./worker/worker-lease.js');
+  // This thread's own connection, opened when it is first used.
+  let second: Promise<StoreSession> | undefined;
+  const session = () => {
+    second ??= openedStore({ ...options, store }, options).then((opened) => sessionOf(opened, options));
+    return second;
+  };
+  const lease = await acquireInWorker({
+    settings: { ...storeAccess(options), ...wanted, store: storeUrl, killOnLoss },
+    ...{ clock, random, session, signal, tracer },
+    emit: onEvent,
+  });
+  const leases = async () => inspect(await session());
+  return { lease, leases, announcesNode: true, close: async () => (await second)?.store.close() };
+}
+
+/** A node id that is held as long as a session with ZooKeeper. */
+async function fromZooKeeper(
+  options: HoldOptions,
+  onEvent: LeaseListener,
+  { zookeeper, fields }: Discoverer,
+): Promise<LeaseSource> {
+  const { acquireFromZooKeeper } = await import(
+    '../../zookeeper/discovery/allocation/acquire-from-zookeeper.js'
+  );
+  const lease = await acquireFromZooKeeper({ ...options, zookeeper, data: fields, onEvent });
+  return { lease, announcesNode: false };
+}
+
+async function sessionOf(store: LeaseStore, { clock }: HoldOptions): Promise<StoreSession> {
+  const { StoreSession } = await import('../../core/lease/session/store-session.js');
+  return new StoreSession(store, clock, REQUEST_TIMEOUT_MS);
+}
+
+async function inspect(session: StoreSession): Promise<ClusterStatus | undefined> {
+  const { inspectCluster } = await import('../../core/lease/operate/inspect.js');
+  return inspectCluster(session);
+}
+
+function isUrl(store: HoldOptions['store']): store is Exclude<HoldOptions['store'], LeaseStore> {
+  return typeof store === 'string' || !('read' in store);
+}

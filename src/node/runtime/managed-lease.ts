@@ -1,0 +1,76 @@
+import { onAbort } from '../../core/base/abort.js';
+import { sleepUntil } from '../../core/base/sleep-until.js';
+import { systemClock } from '../../core/base/system.js';
+import { afterWork, homeOf, setHome } from '../../core/lease/hold/lease-home.js';
+import type { Lease, LeaseLostError } from '../../core/lease/model/lease.js';
+import { graceAfterLoss } from '../../core/lease/model/lease-timing.js';
+import type { Discovery } from '../../zookeeper/discovery/discovery.js';
+import type { HeldNode } from './hold-node.js';
+
+/** The exit code of a process that lost its lease. */
+export const EXIT_LEASE_LOST = 76;
+
+/** What happens to the process when its lease is lost. */
+export type LossPolicy = 'exit' | 'signal' | ((error: LeaseLostError) => void);
+
+/** A lease with its discovery and data directory. */
+export interface ManagedLease extends Lease {
+  /** The node in the discovery tree; undefined without ZooKeeper. */
+  readonly discovery: Discovery | undefined;
+  /** The absolute path of the data directory of this tenure; undefined without the option of that name. */
+  readonly dataDir: string | undefined;
+  /** Whether that directory was made from an older version; otherwise it was empty. */
+  readonly dataRestored: boolean | undefined;
+}
+
+/**
+ * The lease of a held node, for a program: a loss follows `onLost`, and its release ends the node.
+ * `onRelease` is called when that begins.
+ */
+export function manage(node: HeldNode, onLost: LossPolicy, onRelease: () => void): ManagedLease {
+  const { lease, discovery, dataDir, dataRestored } = node;
+  let ending: Promise<void> | undefined;
+  const release = () => {
+    if (ending === undefined) {
+      onRelease();
+      ending = afterWork(lease, (workEnded) => node.end({ workEnded, release: true }));
+    }
+    return ending;
+  };
+  onAbort(lease.signal, () => {
+    const error = lease.signal.reason as LeaseLostError;
+    if (typeof onLost === 'function') onLost(error);
+    else if (onLost === 'exit') void exitInTime(error);
+  });
+  const managed: ManagedLease = {
+    id: lease.id,
+    version: lease.version,
+    taskId: lease.taskId,
+    previous: lease.previous,
+    discovery,
+    dataDir,
+    dataRestored,
+    signal: lease.signal,
+    retiring: lease.retiring,
+    get deadline() {
+      return lease.deadline;
+    },
+    tenureTime: lease.tenureTime,
+    isValid: () => lease.isValid(),
+    setKnownNodes: (versions) => lease.setKnownNodes(versions),
+    release,
+    [Symbol.asyncDispose]: release,
+  };
+  setHome(managed, homeOf(lease));
+  return managed;
+}
+
+/**
+ * Gives listeners of the signal the time that is left before the deadline, or none if another task may hold
+ * the id already.
+ */
+async function exitInTime(error: LeaseLostError): Promise<void> {
+  const now = systemClock.monotonic();
+  await sleepUntil(systemClock, now + graceAfterLoss(error, now));
+  process.exit(EXIT_LEASE_LOST);
+}

@@ -1,0 +1,156 @@
+import { ConfigError } from '../../core/base/errors.js';
+import { checkKnown } from '../../core/base/option-check.js';
+import { checkPlain } from '../../core/base/plain-text.js';
+import { parsePaths } from '../../zookeeper/client/znode-path.js';
+import { CONFIG_SETTINGS } from './config-settings.js';
+import { DATA_DIR_SETTINGS } from './data-dir-settings.js';
+import { ANNOUNCING_SETTINGS, ZOOKEEPER_SETTINGS } from './discovery-settings.js';
+import { DNS_SETTINGS } from './dns-settings.js';
+import { LEASE_SETTINGS, STORE_SETTINGS } from './lease-settings.js';
+import { parseListenAddress } from './listen-address.js';
+import type { Setting } from './setting.js';
+import { TLS_SETTINGS } from './tls-settings.js';
+import { checked, checkPath, choice, parsed, type SettingKind } from './values.js';
+
+const HTTP_SETTINGS = {
+  http: {
+    kind: parsed('host:port', parseListenAddress),
+    default: '127.0.0.1:7070; for run nowhere',
+    sentence: 'where to answer HTTP requests: health, metrics and more; port 0 is any that is free',
+  },
+  'bearer-token-file': {
+    kind: checked('path', checkPath),
+    default: 'no token is asked for',
+    sentence: 'requests for more than health must send the token in this file; of use beyond loopback',
+  },
+  'console-locks': {
+    kind: parsed('paths', parsePaths),
+    needs: 'zookeeper',
+    sentence: 'paths of ZooKeeper, with commas between, whose locks the console shows, with those below them',
+  },
+  'console-data': {
+    kind: parsed('paths', parsePaths),
+    needs: 'zookeeper',
+    sentence:
+      "roots of Monastery's shared data, with commas between, that the console shows, such as /monastery/root",
+  },
+} satisfies Readonly<Record<string, Setting>>;
+
+const LOG_SETTINGS = {
+  'log-level': {
+    kind: choice('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'),
+    default: 'info',
+    sentence: 'how much is logged; stack traces from debug on',
+  },
+  'log-format': {
+    kind: choice('json', 'pretty'),
+    default: 'json, on a terminal pretty',
+    sentence: 'how log lines look; pretty is for people',
+  },
+} satisfies Readonly<Record<string, Setting>>;
+
+/** Every setting, by the headings of the help, in its order. */
+const GROUPS = {
+  Lease: LEASE_SETTINGS,
+  Store: STORE_SETTINGS,
+  'Data directory': DATA_DIR_SETTINGS,
+  ZooKeeper: ZOOKEEPER_SETTINGS,
+  'Announced in ZooKeeper': ANNOUNCING_SETTINGS,
+  'Configuration in ZooKeeper': CONFIG_SETTINGS,
+  TLS: TLS_SETTINGS,
+  HTTP: HTTP_SETTINGS,
+  DNS: DNS_SETTINGS,
+  Logging: LOG_SETTINGS,
+};
+
+const ROWS = {
+  ...LEASE_SETTINGS,
+  ...STORE_SETTINGS,
+  ...DATA_DIR_SETTINGS,
+  ...ZOOKEEPER_SETTINGS,
+  ...ANNOUNCING_SETTINGS,
+  ...CONFIG_SETTINGS,
+  ...TLS_SETTINGS,
+  ...HTTP_SETTINGS,
+  ...DNS_SETTINGS,
+  ...LOG_SETTINGS,
+};
+
+/** The settings, by their names on the command line: `task-id` is `--task-id` and `NODELEASE_TASK_ID`. */
+export type SettingName = keyof typeof ROWS;
+
+/** What the text of a setting is read as. */
+export type SettingValue<Name extends SettingName> =
+  (typeof ROWS)[Name]['kind'] extends SettingKind<infer Value> ? Value : never;
+
+/** The kind of a setting, with the type of its value. */
+export function kindOf<Name extends SettingName>(name: Name): SettingKind<SettingValue<Name>> {
+  return ROWS[name].kind as SettingKind<SettingValue<Name>>;
+}
+
+/** The row of a setting. */
+export function rowOf(name: SettingName): Setting {
+  return ROWS[name];
+}
+
+/** Defaults of settings, as their users would write them. */
+export type SettingDefaults = { readonly [Name in SettingName]?: string };
+
+/** The default of a setting, as the table has it. */
+export function defaultOf(name: SettingName): string {
+  const { default: text = '' } = rowOf(name);
+  return text;
+}
+
+/** A row with its name. */
+export interface NamedSetting extends Setting {
+  readonly name: SettingName;
+  /** Its heading in the help. */
+  readonly group: string;
+}
+
+/** Every setting, in the order of the help. */
+export const SETTINGS: readonly NamedSetting[] = Object.entries(GROUPS).flatMap(([group, rows]) =>
+  Object.entries<Setting>(rows).map(([name, row]) => ({ name: name as SettingName, group, ...row })),
+);
+
+/** The name of the environment variable of a setting. */
+export function environmentName(name: SettingName): string {
+  return `NODELEASE_${name.toUpperCase().replaceAll('-', '_')}`;
+}
+
+/** A message of the library, for the command line: an option in backticks, as `etcd.auth`, is named as its flag. */
+export function withFlags(message: string): string {
+  return message.replace(/`([a-z.]+)`/gi, (quoted, option) => {
+    const setting = SETTINGS.find((each) => each.option === option);
+    return setting === undefined ? quoted : `--${setting.name}`;
+  });
+}
+
+/** Where options are: those of `acquire()` itself, or those of one of its options. */
+type Place = '' | 'zookeeper.' | 'etcd.' | 'dataDir.';
+
+/**
+ * Checks that all options are known, and those of the settings' table by their kinds. Types that the compiler
+ * sees to are not checked.
+ *
+ * @param others the names of the options that are not in the table
+ * @throws {ConfigError} that names the option
+ */
+export function checkOptions(options: object, place: Place, others: readonly string[]): void {
+  const settings = SETTINGS.flatMap(({ option = '', ...row }) => {
+    const name = option.slice(place.length);
+    return option.startsWith(place) && name !== '' && !name.includes('.') ? [{ ...row, name, option }] : [];
+  });
+  checkKnown(options, [...settings.map(({ name }) => name), ...others], place.slice(0, -1) || undefined);
+  const given = options as Readonly<Record<string, unknown>>;
+  for (const { name, option, kind, needs, secret, verbatim } of settings) {
+    const value = given[name];
+    if (value === undefined) continue;
+    for (const text of verbatim ? [] : [value].flat())
+      if (typeof text === 'string') checkPlain(text, option, secret && '…');
+    kind.check?.(value, option);
+    if (needs === 'sticky' && given.sticky === undefined)
+      throw new ConfigError(option, value, 'the option sticky with it');
+  }
+}

@@ -1,0 +1,33 @@
+import { readFileSync, statSync } from 'node:fs';
+import { ConfigError } from '../../core/base/errors.js';
+import { codeOf, Damage, kindOf } from '../../core/base/files.js';
+import { type GivenTls, prepareTlsFiles, type TlsFiles } from '../../core/base/tls.js';
+
+/** More bytes than all CAs that an operating system trusts have. */
+const MAX_PEM = 2 ** 20;
+
+/**
+ * The contents of the files that settings name, checked.
+ *
+ * @param prefix what comes before `ca`, `cert` and `key` in the names of the settings
+ * @throws {ConfigError} naming the setting as the user gave it, the value, and what was expected
+ */
+export function readTlsFiles(given: GivenTls, prefix: string): TlsFiles {
+  const contents = (part: keyof TlsFiles) => {
+    const { label = '', text } = given(part) ?? {};
+    if (text === undefined) return undefined;
+    try {
+      const there = statSync(text);
+      // A pipe may have no end, and a device has none.
+      if (!there.isFile()) throw new Damage(text, kindOf(there));
+      if (there.size > MAX_PEM) throw new Damage(text, `more than ${MAX_PEM} bytes`);
+      return readFileSync(text);
+    } catch (error) {
+      const why = error instanceof Damage ? error.what : codeOf(error);
+      throw new ConfigError(label, text, `a file that can be read (${why})`);
+    }
+  };
+  const files = { ca: contents('ca'), cert: contents('cert'), key: contents('key') };
+  prepareTlsFiles(files, prefix, given);
+  return files;
+}

@@ -1,0 +1,160 @@
+import { describe, expect, it } from 'vitest';
+import { VirtualClock } from '../../../test/support/virtual-clock.js';
+import { type ClusterConfig, encodeCluster, newCluster } from '../../core/lease/model/cluster-config.js';
+import { StoreSession } from '../../core/lease/session/store-session.js';
+import { MemoryBucket } from '../../core/store/memory/memory-bucket.js';
+import { MemoryLeaseStore } from '../../core/store/memory/memory-lease-store.js';
+import { plan } from './plan.js';
+import { decodeMap, encodeMap, ensureMap, type Member, SHARDS_KEY, type ShardMap } from './shard-map.js';
+
+const BODY =
+  '{"epoch":41,"count":4,"members":[[3,17,"10.0.0.7:8080"],[5,2]],"owner":[0,0,1,-1],"since":[12,12,41,0],"next":{"1":1}}';
+
+const empty = (count: number) =>
+  Array.from({ length: count }, () => ({ owner: undefined, since: 0, next: undefined }));
+
+describe('the map of shards', () => {
+  it('is read as it is written', () => {
+    const map = decodeMap(BODY);
+    const [a, b] = map.members as [Member, Member];
+    expect([a, b]).toEqual([
+      { id: 3, version: 17, address: '10.0.0.7:8080' },
+      { id: 5, version: 2 },
+    ]);
+    expect(map.shards).toEqual([
+      { owner: a, since: 12 },
+      { owner: a, since: 12, next: b },
+      { owner: b, since: 41 },
+      { owner: undefined, since: 0 },
+    ]);
+    expect(encodeMap(map)).toBe(BODY);
+  });
+
+  it('has the failed starts of shards, and the limits of members, where there are some', () => {
+    const failing = BODY.replace(/}$/, ',"failed":{"2":9},"limit":{"1":0}}');
+    const map = decodeMap(failing);
+    expect(map.shards.map(({ failed }) => failed)).toEqual([undefined, undefined, 9, undefined]);
+    expect([...(map.limits ?? [])]).toEqual([[map.members[1], 0]]);
+    expect(encodeMap(map)).toBe(failing);
+    const many = failing.replace('{"2":9}', '[1,2,9,0]');
+    expect(encodeMap(decodeMap(many))).toBe(many);
+  });
+
+  it('has a list of what is to move if that is more than a third of the shards', () => {
+    const many = BODY.replace('{"1":1}', '[-1,1,0,-1]');
+    const map = decodeMap(many);
+    const [a, b] = map.members;
+    expect(map.shards.map(({ next }) => next)).toEqual([undefined, b, a, undefined]);
+    expect(encodeMap(map)).toBe(many);
+  });
+
+  it.each([
+    ['no JSON', '{'],
+    ['a list', '[]'],
+    ['an empty body', ''],
+    ['no epoch', BODY.replace('"epoch":41', '"epoch":0')],
+    ['an epoch that is no number', BODY.replace('41,"count"', '"41","count"')],
+    ['no members', BODY.replace('"members"', '"x"')],
+    ['a member without a version', BODY.replace('[5,2]', '[5]')],
+    ['a member twice', BODY.replace('[5,2]', '[3,17]')],
+    ['an address that is no text', BODY.replace('"10.0.0.7:8080"', '7')],
+    ['a member that is no list', BODY.replace('[5,2]', '5')],
+    ['a node id out of range', BODY.replace('[5,2]', '[65528,2]')],
+    ['an owner that is no member', BODY.replace('[0,0,1,-1]', '[0,0,2,-1]')],
+    ['fewer owners than shards', BODY.replace('[0,0,1,-1]', '[0,0,1]')],
+    ['more shards than its count', BODY.replace('"count":4', '"count":3')],
+    ['a token above the epoch', BODY.replace('[12,12,41,0]', '[12,12,42,0]')],
+    ['a token that is no number', BODY.replace('[12,12,41,0]', '[12,12,null,0]')],
+    ['a next that is no member', BODY.replace('{"1":1}', '{"1":2}')],
+    ['a next of a shard that does not exist', BODY.replace('{"1":1}', '{"4":1}')],
+    ['a next of what is no shard', BODY.replace('{"1":1}', '{"x":1}')],
+    ['more failed starts than are counted', BODY.replace(/}$/, ',"failed":{"1":10}}')],
+    ['failed starts of a shard that does not exist', BODY.replace(/}$/, ',"failed":{"4":1}}')],
+    ['a limit of what is no member', BODY.replace(/}$/, ',"limit":{"2":1}}')],
+    ['a limit above its count', BODY.replace(/}$/, ',"limit":{"1":5}}')],
+  ])('is unreadable with %s', (_, body) => {
+    expect(() => decodeMap(body)).toThrow(expect.objectContaining({ code: 'LEASE_UNREADABLE' }));
+  });
+
+  it('has short tokens in a later series, too', () => {
+    const map = decodeMap(BODY);
+    const [epoch, shards] = [
+      2 ** 33 + map.epoch,
+      map.shards.map((each) => ({ ...each, since: each.since && 2 ** 33 + each.since })),
+    ];
+    const body = encodeMap({ ...map, epoch, shards });
+    expect(body).toBe(BODY.replace('"epoch":41', `"epoch":${epoch}`));
+    expect(decodeMap(body)).toEqual({ ...map, epoch, shards });
+  });
+
+  it.each([
+    ['', 0],
+    [', after a repair as well', 2 ** 32],
+  ])(
+    'stays below 64 KB with 4,096 shards on 100 members, also while nearly all move or fail%s',
+    (_, series) => {
+      const shards = Array.from({ length: 4_096 }, () => ({ owner: undefined, since: 0, next: undefined }));
+      const members = Array.from({ length: 100 }, (_, id) => ({
+        id: 65_000 + id,
+        version: 1_234,
+        address: '10.200.100.100:8080',
+      }));
+      const map = plan({ epoch: series + 1_000_000, members: [], shards }, { members }) as ShardMap;
+      expect(encodeMap(map).length).toBeLessThan(64_000);
+      const alone = plan({ ...map, members: [] }, { members: members.slice(0, 1) }) as ShardMap;
+      const moving = plan(alone, { members, settled: true }) as ShardMap;
+      expect(moving.shards.filter(({ next }) => next)).toHaveLength(4_055);
+      expect(encodeMap(moving).length).toBeLessThan(64_000);
+      const failed = { shards: map.shards.map((shard) => ({ ...shard, failed: 9 })) };
+      const limits = new Map(map.members.map((member) => [member, 4_096]));
+      expect(encodeMap({ ...map, ...failed, limits }).length).toBeLessThan(64_000);
+    },
+  );
+});
+
+describe('the beginning of a map (T10)', () => {
+  const SERIES = 2 ** 32;
+  function scene(shards?: ClusterConfig['shards']) {
+    const clock = new VirtualClock();
+    const bucket = new MemoryBucket(clock, 1);
+    const cluster = { ...newCluster({ nodes: 3 }), bootstrapped: true, ...(shards && { shards }) };
+    bucket.create('cluster.json', encodeCluster(cluster), {});
+    const session = new StoreSession(new MemoryLeaseStore({ clock }, bucket), clock, 1_000);
+    const begin = (attempt = 1, count = 4) => ensureMap(session, count, {}, attempt);
+    const epoch = () => decodeMap(bucket.read(SHARDS_KEY)?.body ?? '').epoch;
+    return { bucket, begin, epoch };
+  }
+
+  it('is in series 0, and is recorded in the settings', async () => {
+    const { begin, epoch } = scene();
+    expect((await begin()).shards).toEqual({ count: 4, created: true });
+    expect(epoch()).toBe(1);
+    expect((await begin()).shards).toEqual({ count: 4, created: true });
+    await expect(begin(1, 5)).rejects.toThrow(/^count: expected 4, the cluster's number of shards/);
+  });
+
+  it('is left to the task that has drawn, for some attempts, and then another series is drawn', async () => {
+    const { begin, epoch } = scene({ count: 4, created: false });
+    for (const attempt of [1, 2, 7])
+      await expect(begin(attempt)).rejects.toThrow('another task makes the map');
+    expect((await begin(8)).shards).toEqual({ count: 4, series: 1, created: true });
+    expect(epoch()).toBe(SERIES + 1);
+  });
+
+  it('is recorded by a task that finds the first map of another one', async () => {
+    const { bucket, begin } = scene({ count: 4, created: false });
+    bucket.create(SHARDS_KEY, encodeMap({ epoch: 1, members: [], shards: empty(4) }), {});
+    expect((await begin()).shards).toEqual({ count: 4, created: true });
+  });
+
+  it.each([
+    ['a late map of an earlier series', encodeMap({ epoch: 1, members: [], shards: empty(4) })],
+    ['what is no map', 'nonsense'],
+  ])('replaces %s', async (_, body) => {
+    const { bucket, begin, epoch } = scene({ count: 4, series: 1, created: false });
+    bucket.create(SHARDS_KEY, body, {});
+    await expect(begin()).rejects.toThrow('another task makes the map');
+    expect((await begin(8)).shards).toEqual({ count: 4, series: 2, created: true });
+    expect(epoch()).toBe(2 * SERIES + 1);
+  });
+});

@@ -1,0 +1,238 @@
+import { ConfigError, explain } from '../../core/base/errors.js';
+import { Overtaken } from '../../core/lease/hold/holder.js';
+import { type ClusterConfig, MAX_SHARDS } from '../../core/lease/model/cluster-config.js';
+import { LeaseUnreadableError, parseObject, readInteger } from '../../core/lease/model/lease-codec.js';
+import { MAX_NODE_IDS } from '../../core/lease/model/lease-state.js';
+import { changeCluster, readExistingCluster } from '../../core/lease/session/cluster-store.js';
+import type { SessionCall, StoreSession } from '../../core/lease/session/store-session.js';
+import type { StoredObject } from '../../core/store/lease-store.js';
+
+/** After how many attempts a task no longer waits for the map of another one. */
+const PATIENT_ATTEMPTS = 8;
+
+/** The key of the map. */
+export const SHARDS_KEY = 'shards.json';
+
+/** A tenure that takes part in the ownership of shards. */
+export interface Member {
+  readonly id: number;
+  readonly version: number;
+  readonly address?: string | undefined;
+}
+
+/** The most failed starts of a shard in a row that are counted. The pauses between them grow no more by then. */
+export const MAX_FAILED = 9;
+
+/** What the map says of one shard (T3). Owner and next are members of the map. */
+export interface Shard {
+  /** The tenure that may run it; undefined for none. */
+  readonly owner: Member | undefined;
+  /** The epoch of the write that made it the owner: the token. 0 for a shard that never had one. */
+  readonly since: number;
+  /** The tenure to hand it on to: a wish. */
+  readonly next: Member | undefined;
+  /** How many starts in a row have failed, up to {@link MAX_FAILED} (T9). @default 0 */
+  readonly failed?: number | undefined;
+}
+
+/**
+ * `shards.json`: who owns which shard. Each write is the next epoch (T1), and the object is never deleted.
+ *
+ * ```json
+ * {"epoch":41, "count":4, "members":[[3,17,"10.0.0.7:8080"],[5,2]],
+ *  "owner":[0,0,1,-1], "since":[12,12,41,0], "next":{"1":1}}
+ * ```
+ *
+ * A member is its node id, its version, and its address if it has one. `owner` has an index of `members` for
+ * each shard, or -1. `since` has its token, less the epochs of earlier series (T10), or 0. `next` has an index
+ * for the shards that are to move. If these are more than a third, it is a list like `owner`, which is shorter.
+ *
+ * After failed starts there are `"failed":{"2":1}`, how many in a row by shard, written like `next`; and
+ * `"limit":{"0":2}`, by index of `members` the most shards that the member takes (T9).
+ */
+export interface ShardMap {
+  readonly epoch: number;
+  /** During a repair: no shard has an owner, or gets one (T10). */
+  readonly frozen?: boolean;
+  readonly members: readonly Member[];
+  readonly shards: readonly Shard[];
+  /** The most shards that a member takes. Members without a limit are left out (T9). @default none */
+  readonly limits?: Limits | undefined;
+}
+
+export type Limits = ReadonlyMap<Member, number>;
+
+/** The body of the map. */
+export function encodeMap({ epoch, frozen, members, shards, limits }: ShardMap): string {
+  const index = new Map<Member | undefined, number>(members.map((member, at) => [member, at]));
+  const failed = shards.map((shard) => shard.failed ?? 0);
+  return JSON.stringify({
+    epoch,
+    ...(frozen && { frozen }),
+    count: shards.length,
+    members: members.map(({ id, version, address }) => [id, version, ...(address ? [address] : [])]),
+    owner: shards.map(({ owner }) => index.get(owner) ?? -1),
+    since: shards.map(({ since }) => since && since - earlierEpochs(epoch)),
+    next: shortest(
+      shards.map(({ next }) => (next && index.get(next)) ?? -1),
+      -1,
+    ),
+    ...(failed.some((count) => count > 0) && { failed: shortest(failed, 0) }),
+    ...(limits?.size && {
+      limit: Object.fromEntries([...limits].map(([of, most]) => [index.get(of), most])),
+    }),
+  });
+}
+
+/** What differs from `usual`, by index; the whole list where that is shorter. */
+function shortest(list: readonly number[], usual: number) {
+  const unusual = [...list.entries()].filter(([, value]) => value !== usual);
+  return unusual.length > list.length / 3 ? list : Object.fromEntries(unusual);
+}
+
+/** @throws {LeaseUnreadableError} when the object is no map, or contradicts itself */
+export function decodeMap(body: string): ShardMap {
+  try {
+    return decoded(body);
+  } catch (error) {
+    if (!(error instanceof LeaseUnreadableError)) throw error;
+    throw new LeaseUnreadableError(error.problem, error.cause, false, SHARDS_KEY);
+  }
+}
+
+function decoded(body: string): ShardMap {
+  const fields = parseObject(body);
+  const epoch = readInteger(fields, 'epoch', 1);
+  const count = readInteger(fields, 'count', 1, MAX_SHARDS);
+  const members = Object.values(readList(fields, 'members')).map(readMember);
+  if (new Set(members.map(({ id, version }) => `${id}/${version}`)).size < members.length)
+    unusable('members');
+  const frozen = fields.frozen === true;
+  if (frozen && members.length > 0) unusable('frozen');
+  const [owner, since] = [readList(fields, 'owner', count), readList(fields, 'since', count)];
+  const next = readSome(fields, 'next', count);
+  const failed = readSome(fields, 'failed', count);
+  const limit = readSome(fields, 'limit', members.length);
+  const memberOf = (list: Fields, shard: number) =>
+    members[readInteger(list, String(shard), -1, members.length - 1)];
+  const tokenOf = (since: number) => since && earlierEpochs(epoch) + since;
+  const shards = Array.from({ length: count }, (_, shard) => ({
+    owner: memberOf(owner, shard),
+    since: tokenOf(readInteger(since, String(shard), 0, epoch - earlierEpochs(epoch))),
+    next: shard in next ? memberOf(next, shard) : undefined,
+    ...(shard in failed && { failed: readInteger(failed, String(shard), 0, MAX_FAILED) || undefined }),
+  }));
+  const limits = new Map(
+    members.flatMap((member, at) =>
+      at in limit ? [[member, readInteger(limit, String(at), 0, count)]] : [],
+    ),
+  );
+  return { epoch, ...(frozen && { frozen }), members, shards, ...(limits.size > 0 && { limits }) };
+}
+
+/**
+ * The map, or why it cannot be followed: it has an epoch from this one on, and that many shards (T2).
+ */
+export function usableMap(
+  object: StoredObject | undefined,
+  from: number,
+  count: number,
+): ShardMap | { readonly problem: string } {
+  if (object === undefined) return { problem: 'is gone' };
+  try {
+    const map = decodeMap(object.body);
+    if (map.epoch >= from && map.shards.length === count) return map;
+    return { problem: `has epoch ${map.epoch} after ${from}, and ${map.shards.length} shards` };
+  } catch (error) {
+    return { problem: error instanceof LeaseUnreadableError ? error.problem : explain(error) };
+  }
+}
+
+/** The first map of a series, or one that follows it: no shard has an owner. */
+export function ownerless(epoch: number, count: number, frozen = false): ShardMap {
+  const shards = Array.from({ length: count }, () => ({ owner: undefined, since: 0, next: undefined }));
+  return { epoch, frozen, members: [], shards };
+}
+
+type Fields = Record<string, unknown>;
+
+function readMember(entry: unknown): Member {
+  const { 0: id, 1: version, 2: address } = Object(entry) as Fields;
+  if (address !== undefined && typeof address !== 'string') return unusable('members');
+  const fields = { id, version };
+  return {
+    id: readInteger(fields, 'id', 0, MAX_NODE_IDS - 1),
+    version: readInteger(fields, 'version', 1),
+    address,
+  };
+}
+
+/** An array, by index. */
+function readList(fields: Fields, name: string, length?: number): Fields {
+  const value = fields[name];
+  if (!Array.isArray(value) || (length ?? value.length) !== value.length) return unusable(name);
+  return value as unknown as Fields;
+}
+
+/** An array, or an object by index: of some of `length` things. */
+function readSome(fields: Fields, name: string, length: number): Fields {
+  const some = Object(fields[name]) as Fields;
+  return Object.keys(some).some((index) => !(Number(index) < length)) ? unusable(name) : some;
+}
+
+function unusable(name: string): never {
+  throw new LeaseUnreadableError(`has no usable "${name}"`);
+}
+
+/** Series n has the epochs after n times this number (T10). */
+const SERIES_EPOCHS = 2 ** 32;
+
+/** How many epochs the series before that of an epoch have. */
+function earlierEpochs(epoch: number): number {
+  return Math.floor(epoch / SERIES_EPOCHS) * SERIES_EPOCHS;
+}
+
+/** The greatest epoch of the series before: a map that is not above it is damaged, or makes no beginning. */
+export function floorOf({ shards }: ClusterConfig): number {
+  return (shards?.series ?? 0) * SERIES_EPOCHS;
+}
+
+/**
+ * Makes the map of a cluster that has none yet (T10). A task first draws a series of epochs in the settings,
+ * and only that task writes the first map of the series, once. So no map that arrives late begins again with
+ * tokens that were given. The settings then say that there is a map, and from then on an absent one is damage.
+ *
+ * @param attempt counts from 1: another task that has drawn gets time for its map
+ * @throws {ConfigError} when the cluster has another number of shards
+ * @throws {Overtaken} when another task is at it
+ * @throws {StoreUnusableError}, {StoreError}
+ */
+export async function ensureMap(
+  session: StoreSession,
+  count: number,
+  call: SessionCall,
+  attempt: number,
+): Promise<ClusterConfig> {
+  const cluster = await readExistingCluster(session, call);
+  const { shards } = cluster.config;
+  if (shards !== undefined && shards.count !== count) {
+    const reason = 'keys belong to shards by that number, so it never changes';
+    throw new ConfigError('count', count, `${shards.count}, the cluster's number of shards (${reason})`);
+  }
+  if (shards?.created) return cluster.config;
+  const object = shards && (await session.read(SHARDS_KEY, call));
+  const isMade = !('problem' in usableMap(object, floorOf(cluster.config) + 1, count));
+  if (shards !== undefined && !isMade && attempt < PATIENT_ATTEMPTS)
+    throw new Overtaken('another task makes the map');
+  const series = shards === undefined ? 0 : (shards.series ?? 0) + 1;
+  const drawn = { count, ...(series > 0 && { series }), created: false };
+  const change = { shards: isMade && shards ? { ...shards, created: true } : drawn };
+  const changed = await changeCluster(session, cluster, change, call);
+  if (changed === undefined) throw new Overtaken('another task has changed cluster.json');
+  if (!isMade) {
+    const body = encodeMap(ownerless(floorOf(changed.config) + 1, count));
+    const { status } = await session.write(SHARDS_KEY, { body, metadata: {} }, object?.etag, call);
+    if (status === 'conflict') throw new Overtaken('another task makes the map');
+  }
+  return ensureMap(session, count, call, attempt);
+}

@@ -1,0 +1,146 @@
+import type { Clock } from '../../core/base/clock.js';
+import { type CallLimit, CallLimits } from './call-limits.js';
+import type { Session } from './connection/library-session.js';
+import type { SessionKeeper } from './session-keeper.js';
+import type { SessionState } from './session-state.js';
+import type { CallOptions } from './zookeeper.js';
+import { RequestFailure, ZooKeeperError, type ZooKeeperFault } from './zookeeper-error.js';
+
+/** A request to the servers, for messages and for judging a failure. */
+export interface Call {
+  /** In the words of the port: `create`, `read`. */
+  readonly operation: string;
+  /** Within the chroot. */
+  readonly path?: string | undefined;
+  /** The paths of a transaction's operations, in their order. */
+  readonly paths?: readonly string[];
+  /** Whether it may change anything. */
+  readonly writes: boolean;
+}
+
+type Connected = SessionState & { status: 'connected' };
+
+/** Why a call ends before its answer, apart from the caller's signal. */
+const LATE = new Error('the time is over');
+const CLOSED = new Error('the client is closed');
+const SESSION_OVER = new Error('the session is over');
+
+/**
+ * Holds calls while there is no connection, and gives each its deadline and its signal.
+ *
+ * The library would queue without limit and send late. Here a call that was given up is not sent any more,
+ * and the answer to one that was sent is ignored.
+ */
+export class CallQueue {
+  readonly #limits: CallLimits;
+
+  /** @param description the servers and the chroot, the beginning of every message */
+  constructor(
+    private readonly keeper: SessionKeeper,
+    private readonly clock: Clock,
+    private readonly timeoutMs: number,
+    private readonly description: string,
+  ) {
+    this.#limits = new CallLimits(clock, LATE);
+    keeper.onState(({ status }) => {
+      if (status === 'closed') this.#limits.close(CLOSED);
+    });
+  }
+
+  /** Resolves with the session as soon as there is a connection. */
+  whenConnected(options: CallOptions): Promise<Connected> {
+    return this.#run({ operation: 'connect', writes: false }, options, async (state) => state);
+  }
+
+  /** Sends a request as soon as there is a connection, and resolves with its answer. */
+  call<T>(call: Call, options: CallOptions, send: (session: Session) => Promise<T>): Promise<T> {
+    return this.#run(call, options, () => send(this.keeper.session));
+  }
+
+  async #run<T>(
+    call: Call,
+    { timeoutMs = this.timeoutMs, signal, sessionId, reconnectOnTimeout = false }: CallOptions,
+    send: (state: Connected) => Promise<T>,
+  ): Promise<T> {
+    const { keeper } = this;
+    const begunAt = this.clock.monotonic();
+    const limit = this.#limits.begin(begunAt, timeoutMs, signal);
+    // To read the clock takes longer than much of a request: once a call.
+    if (keeper.state.status === 'connected') keeper.session.turn(begunAt);
+    let session: Session | undefined;
+    let answer: Promise<T> | undefined;
+    try {
+      for (;;) {
+        const { state } = keeper;
+        if (isOver(sessionId, state)) throw SESSION_OVER;
+        if (state.status === 'connected') {
+          return await limit.bound(() => {
+            session = keeper.session;
+            answer = send(state);
+            return answer;
+          });
+        }
+        await this.#nextState(limit);
+      }
+    } catch (error) {
+      const failed = (fault: ZooKeeperFault, detail: string, cause?: unknown) =>
+        this.#error(call, fault, detail, { mayBeApplied: session !== undefined, cause });
+      if (error instanceof RequestFailure) throw this.#error(call, error.fault, detailOf(call, error), error);
+      if (error === CLOSED) throw failed('closed', CLOSED.message);
+      if (error === SESSION_OVER) throw failed('session-expired', `session ${sessionId} is over`);
+      if (signal?.aborted && error === signal.reason) throw failed('aborted', 'given up', error);
+      if (error !== LATE) throw failed('refused', 'the client failed', error);
+      const late = `no ${session ? 'answer' : 'connection'} within ${Math.round(timeoutMs)} ms`;
+      if (session && answer && reconnectOnTimeout) void this.#giveUp(session, answer, late);
+      throw failed('timeout', late, keeper.problem && new Error(keeper.problem));
+    } finally {
+      this.#limits.release(limit);
+    }
+  }
+
+  async #nextState(limit: CallLimit): Promise<void> {
+    let forget: () => void = () => undefined;
+    const change = new Promise<void>((resolve) => {
+      forget = this.keeper.onState(() => resolve());
+    });
+    await limit.bound(() => change).finally(forget);
+  }
+
+  /** Has the connection given up over which a request was sent that is not answered. */
+  async #giveUp(session: Session, answer: Promise<unknown>, problem: string): Promise<void> {
+    const { clock } = this;
+    // After a pause of this process, timers run before the answers that wait in the socket. These two turns
+    // let the answers in.
+    const turns = clock.sleep(0).then(() => clock.sleep(0));
+    const isAnswered = () => true;
+    if ((await Promise.race([answer.then(isAnswered, isAnswered), turns])) !== true) session.giveUp(problem);
+  }
+
+  #error(
+    { operation, path, paths, writes }: Call,
+    fault: ZooKeeperFault,
+    detail: string,
+    {
+      mayBeApplied,
+      cause,
+      index = 0,
+    }: { readonly mayBeApplied: boolean; readonly cause?: unknown; readonly index?: number | undefined },
+  ): ZooKeeperError {
+    const about = paths?.[index] ?? path;
+    const what = about === undefined ? operation : `${operation} ${about}`;
+    return new ZooKeeperError(`${this.description}: ${what}: ${detail} (${fault})`, {
+      ...{ fault, path: about, cause },
+      outcome: writes && mayBeApplied ? 'unknown' : 'not-applied',
+    });
+  }
+}
+
+/** Whether a call is for a session that cannot be the next to be connected. */
+function isOver(sessionId: string | undefined, state: SessionState): boolean {
+  if (sessionId === undefined || state.status === 'closed') return false;
+  return !('sessionId' in state) || state.status === 'expired' || state.sessionId !== sessionId;
+}
+
+function detailOf({ operation }: Call, { fault, message }: RequestFailure): string {
+  return operation === 'create' && fault === 'no-node' ? 'its parent does not exist' : message;
+}

@@ -1,0 +1,315 @@
+import { aborted, withTimeout } from '../../core/base/abort.js';
+import { backoffMs } from '../../core/base/backoff.js';
+import type { Clock, RandomSource } from '../../core/base/clock.js';
+import { concurrently } from '../../core/base/concurrently.js';
+import { explain } from '../../core/base/errors.js';
+import { Listeners } from '../../core/base/listeners.js';
+import { CALLS_AT_ONCE } from './call-limits.js';
+import { inRounds } from './retry.js';
+import type { SessionState } from './session-state.js';
+import type { Watch, Znode, ZooKeeper } from './zookeeper.js';
+import { isFault, ZooKeeperError } from './zookeeper-error.js';
+
+/**
+ * How far ZooKeeper has the wanted state. `synced`: completely, in this session. `degraded`: not completely,
+ * or not for certain; the loop continues in the background.
+ */
+export type ReconcileState =
+  | { readonly status: 'synced' }
+  | { readonly status: 'degraded'; readonly problem: string }
+  | { readonly status: 'closed' };
+
+/** Problems and their end, for logs. */
+export type ReconcileEvent =
+  | { readonly type: 'synced' }
+  | { readonly type: 'degraded'; readonly problem: string };
+
+/** An item that is wanted in ZooKeeper, or is to be removed there. */
+export interface Reconciled {
+  /** Of its znode, or of what it consists of. */
+  readonly path: string;
+  /** Whether ZooKeeper may differ from the wanted state. */
+  dirty: boolean;
+  /** Why it is left as it is; undefined while nothing is in the way. */
+  readonly blockedBy: string | undefined;
+  /**
+   * Goes a step towards what is wanted. Resolves to true when nothing is left to do until something changes;
+   * to false to be called again at once; to a number to be called again after that many milliseconds. It is
+   * called again at once, too, where another write came first: `node-exists`, `no-node`, `bad-version`. Any
+   * other failure is tried again later.
+   */
+  step(call: ReconcileCall): Promise<boolean | number>;
+  /**
+   * Whether a znode that was seen at the path is as it is wanted, or is known to be in the way. Where it is
+   * given, the znode is watched once a step has succeeded.
+   */
+  expects?(znode: Znode | undefined, sessionId: string): boolean;
+}
+
+/** The bounds of the calls of one turn. */
+export interface ReconcileCall {
+  readonly sessionId: string;
+  readonly signal: AbortSignal;
+}
+
+export interface ReconcileLoopOptions {
+  readonly zookeeper: Pick<ZooKeeper, 'state' | 'onState' | 'description' | 'watchData'>;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  /** For messages: the beginning of the sentence "… has been closed". */
+  readonly name: string;
+  /** Must not throw and must not block. */
+  readonly onEvent?: ((event: ReconcileEvent) => void) | undefined;
+}
+
+/** Between two attempts while something fails. */
+const RETRY_MS = { first: 100, max: 1_000 };
+/** In milliseconds. */
+const NEVER = Number.POSITIVE_INFINITY;
+/** How many problems are remembered, so as not to report them again. */
+const MAX_REPORTED = 100;
+/** Before anything has been tried. */
+const BEGUN: ReconcileState = { status: 'degraded', problem: 'there has been no connection yet' };
+
+/**
+ * Keeps own znodes as they are wanted: settles each dirty item at once, all items in a new session, a changed
+ * one again, and a failed one after a pause of up to a second.
+ */
+export class ReconcileLoop {
+  /** With the watches of their znodes. */
+  readonly #items = new Map<Reconciled, { readonly path: string; readonly watch: Watch } | undefined>();
+  readonly #listeners = new Listeners<ReconcileState>();
+  /** Notified whenever the wait of {@link until} may be over. */
+  readonly #progress = new Listeners<void>();
+  readonly #closing = new AbortController();
+  readonly #forgetSession: () => void;
+  #state: ReconcileState = BEGUN;
+  /**
+   * The problems of events since all was as wanted; undefined before the first event. Several of them may take
+   * turns. A short degradation while an item is written is no event.
+   */
+  #reported: Set<string> | undefined;
+  /** The wait for something to do, which ends when it is aborted. */
+  #nap = new AbortController();
+  #failures = 0;
+  /** The shortest pause that an item has asked for. */
+  #pauseMs = NEVER;
+  readonly #ended: Promise<void>;
+
+  constructor(private readonly options: ReconcileLoopOptions) {
+    this.#forgetSession = options.zookeeper.onState((state) => this.#onSession(state));
+    this.#ended = this.#keep();
+  }
+
+  get state(): ReconcileState {
+    return this.#state;
+  }
+
+  /**
+   * Calls `listener` with every new state, until the returned function is called. Not with the present one.
+   * Listeners must not throw.
+   */
+  onState(listener: (state: ReconcileState) => void): () => void {
+    return this.#listeners.add(listener);
+  }
+
+  /**
+   * Resolves to true once a condition on the items holds; to false after `timeoutMs`, or when closed. Checked
+   * at each change of one.
+   *
+   * @throws `signal.reason` as soon as `signal` aborts
+   */
+  async until(isReached: () => boolean, timeoutMs: number, signal?: AbortSignal): Promise<boolean> {
+    let forget: () => void = () => undefined;
+    const reached = new Promise<void>((resolve) => {
+      const check = () => {
+        if (isReached() || this.#state.status === 'closed') resolve();
+      };
+      forget = this.#progress.add(check);
+      check();
+    });
+    try {
+      await withTimeout(this.options.clock, timeoutMs, reached, signal);
+    } finally {
+      forget();
+    }
+    return isReached();
+  }
+
+  /**
+   * The failure of a wait in which {@link until} has not come.
+   *
+   * @param what has not come, as a clause
+   * @param item where the wait is for one
+   */
+  late(what: string, timeoutMs: number, item?: Pick<Reconciled, 'path' | 'blockedBy'>): ZooKeeperError {
+    const { state } = this;
+    const problem = item?.blockedBy ?? ('problem' in state ? state.problem : state.status);
+    const [fault, why] =
+      state.status === 'closed'
+        ? (['closed', `: ${this.options.name} has been closed`] as const)
+        : (['timeout', ` after ${timeoutMs} ms: ${problem}`] as const);
+    return new ZooKeeperError(what + why, { fault, outcome: 'unknown', path: item?.path });
+  }
+
+  /** An item is new, or may differ from what is wanted, until it has been settled. */
+  touched(item: Reconciled): void {
+    if (!this.#items.has(item)) this.#items.set(item, undefined);
+    item.dirty = true;
+    if (this.#state.status === 'synced')
+      this.#setState({ status: 'degraded', problem: `${item.path} is about to be written` });
+    this.#awake();
+    this.#progress.notify();
+  }
+
+  /** Leaves an item as it is from now on. */
+  forget(item: Reconciled): void {
+    this.#items.get(item)?.watch.close();
+    this.#items.delete(item);
+    this.#awake();
+    this.#progress.notify();
+  }
+
+  /** Settles nothing any more. Resolves when the settling under way has ended. Idempotent. */
+  async close(): Promise<void> {
+    if (!this.#closing.signal.aborted) {
+      this.#closing.abort(
+        new ZooKeeperError(`${this.options.name} has been closed`, { fault: 'closed', outcome: 'unknown' }),
+      );
+      this.#forgetSession();
+      for (const followed of this.#items.values()) followed?.watch.close();
+      this.#setState({ status: 'closed' });
+      this.#awake();
+    }
+    await this.#ended;
+  }
+
+  async #keep(): Promise<void> {
+    const { zookeeper, clock, random } = this.options;
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      this.#nap = new AbortController();
+      const session = zookeeper.state;
+      const nap = this.#nap.signal;
+      if (session.status !== 'connected') {
+        this.#withoutSession(session);
+        await aborted(nap);
+        continue;
+      }
+      const problem = await this.#reconcile(session.sessionId);
+      if (signal.aborted) return;
+      // The connection was lost, or the session has changed, as the last step ended.
+      if (!this.#isIn(session.sessionId)) continue;
+      // Items that were touched in the meantime are not as wanted yet.
+      const isSettled = ![...this.#items.keys()].some(({ dirty }) => dirty);
+      if (problem !== undefined || isSettled) this.#become(problem);
+      const retryMs = this.#failures === 0 ? NEVER : backoffMs(RETRY_MS, this.#failures, random);
+      const ms = Math.min(this.#pauseMs, retryMs);
+      await (ms === NEVER ? aborted(nap) : clock.sleep(ms, nap).catch(() => undefined));
+    }
+  }
+
+  /** Settles all dirty items. Returns the problem of the first that is not as wanted. */
+  async #reconcile(sessionId: string): Promise<string | undefined> {
+    this.#pauseMs = NEVER;
+    const dirty = [...this.#items.keys()].filter((item) => item.dirty);
+    const problems = await concurrently(dirty, CALLS_AT_ONCE, async (item) => {
+      try {
+        await this.#settle(item, { sessionId, signal: this.#closing.signal });
+        this.#progress.notify();
+        return undefined;
+      } catch (error) {
+        item.dirty = true;
+        // A new session, or the end of this one, wakes the loop by itself.
+        return { text: explain(error), again: !isFault(error, 'session-expired') };
+      }
+    });
+    const failures = problems.filter((problem) => problem !== undefined);
+    this.#failures = failures.some(({ again }) => again) ? this.#failures + 1 : 0;
+    const blocked = [...this.#items.keys()].find(({ blockedBy }) => blockedBy !== undefined);
+    return failures[0]?.text ?? blocked?.blockedBy;
+  }
+
+  async #settle(item: Reconciled, call: ReconcileCall): Promise<void> {
+    const done = await inRounds(item.path, async () => {
+      // It may have been forgotten since, and another item have its path. In another session it is dirty again.
+      if (!this.#items.has(item) || !this.#isIn(call.sessionId)) return true;
+      // Every change from here on makes it dirty again.
+      item.dirty = false;
+      return (await item.step(call)) || undefined;
+    });
+    // Behind what waits for it.
+    process.nextTick(() => this.#follow(item));
+    if (done === true) return;
+    item.dirty = true;
+    this.#pauseMs = Math.min(this.#pauseMs, done);
+  }
+
+  /** Watches the item's znode, whose name may have changed. */
+  #follow(item: Reconciled): void {
+    const { zookeeper } = this.options;
+    const { path } = item;
+    const followed = this.#items.get(item);
+    if (!item.expects || path === followed?.path) return;
+    if (!this.#items.has(item) || this.#closing.signal.aborted) return;
+    followed?.watch.close();
+    const watch = zookeeper.watchData(path, (znode) => {
+      const { state } = zookeeper;
+      // In the next session all items are settled.
+      if (state.status !== 'connected' || path !== item.path) return;
+      if (!item.expects?.(znode, state.sessionId)) this.touched(item);
+    });
+    this.#items.set(item, { path, watch });
+  }
+
+  #isIn(sessionId: string): boolean {
+    const { state } = this.options.zookeeper;
+    return state.status === 'connected' && state.sessionId === sessionId;
+  }
+
+  #onSession(session: SessionState): void {
+    if (session.status === 'connected') for (const item of this.#items.keys()) item.dirty = true;
+    else this.#withoutSession(session);
+    this.#failures = 0;
+    this.#pauseMs = NEVER;
+    this.#awake();
+  }
+
+  #withoutSession(session: SessionState): void {
+    // Neither a closed client nor a first connection that takes its time is a problem.
+    const begins = session.status === 'connecting' && session.problem === undefined && this.#state === BEGUN;
+    if (session.status === 'closed') this.#setState({ status: 'closed' });
+    else if (!begins) this.#become(problemOf(session, this.options.zookeeper.description));
+  }
+
+  #awake(): void {
+    this.#nap.abort('there is something to do');
+  }
+
+  /** @param problem undefined where all is as wanted */
+  #become(problem: string | undefined): void {
+    const before = 'problem' in this.#state ? this.#state.problem : undefined;
+    if (this.#state.status === 'closed') return;
+    if (before !== problem)
+      this.#setState(problem === undefined ? { status: 'synced' } : { status: 'degraded', problem });
+    const isKnown = problem === undefined ? this.#reported?.size === 0 : this.#reported?.has(problem);
+    if (isKnown) return;
+    if (!this.#reported || problem === undefined || this.#reported.size >= MAX_REPORTED)
+      this.#reported = new Set();
+    if (problem !== undefined) this.#reported.add(problem);
+    this.options.onEvent?.(problem === undefined ? { type: 'synced' } : { type: 'degraded', problem });
+  }
+
+  #setState(state: ReconcileState): void {
+    if (this.#state.status === 'closed') return;
+    this.#state = state;
+    this.#listeners.notify(state);
+    this.#progress.notify();
+  }
+}
+
+function problemOf(session: SessionState, where: string): string {
+  if (session.status === 'expired') return `the session with ${where} has expired`;
+  const problem = 'problem' in session && session.problem !== undefined ? `: ${session.problem}` : '';
+  return `no connection to ${where}${problem}`;
+}

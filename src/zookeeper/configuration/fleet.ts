@@ -1,0 +1,125 @@
+import { concurrently } from '../../core/base/concurrently.js';
+import { CALLS_AT_ONCE } from '../client/call-limits.js';
+import { type ReconcileCall, type Reconciled, ReconcileLoop } from '../client/reconcile-loop.js';
+import { writeEphemeral } from '../client/retry.js';
+import type { CallOptions, ZooKeeper } from '../client/zookeeper.js';
+import { contextsOf, contextsOfNode, seenPath } from './layout.js';
+import { type ConfigPlace, readHead, revisionIn } from './read-contexts.js';
+
+/** Which revisions the nodes of a configuration run. All of it can be written as JSON. */
+export interface FleetReport {
+  /** The most specific context. */
+  readonly context: string;
+  /** The current ones, by context; of overrides only where a node has some. */
+  readonly revisions: Readonly<Record<string, number>>;
+  /** In the order of their ids; those without a connection are missing. */
+  readonly nodes: readonly NodeRevisions[];
+}
+
+/** What a node says of the configuration that it runs. */
+export interface NodeRevisions {
+  readonly nodeId: number;
+  /** By context. */
+  readonly revisions: Readonly<Record<string, number>>;
+  /** When the node had them, ISO 8601, by its clock. */
+  readonly at: string;
+  /** The contexts of which it runs an earlier revision than the current one. */
+  readonly behind: readonly string[];
+}
+
+/** Shows others, in an ephemeral znode, which revisions this node runs; again in each new session. */
+export class SeenReporter implements Reconciled {
+  readonly path: string;
+  readonly blockedBy = undefined;
+  dirty = false;
+  readonly #loop: ReconcileLoop;
+  #data = '';
+
+  constructor(
+    private readonly place: ConfigPlace,
+    context: string,
+    nodeId: number,
+  ) {
+    this.path = `${seenPath(place.root, context)}/${nodeId}`;
+    this.#loop = new ReconcileLoop({ ...place, name: 'configuration' });
+  }
+
+  /** What an earlier session of this node id has left is replaced: it would go with that one. */
+  async step(call: ReconcileCall): Promise<boolean> {
+    const { zookeeper } = this.place;
+    await writeEphemeral(zookeeper, this.path, this.#data, await zookeeper.read(this.path, call), call);
+    return true;
+  }
+
+  report(revisions: Readonly<Record<string, number>>): void {
+    this.#data = JSON.stringify({ revisions, at: new Date(this.place.clock.now()).toISOString() });
+    this.#loop.touched(this);
+  }
+
+  /** Ends it, and removes the znode where that works at once. */
+  async close(): Promise<void> {
+    const { zookeeper } = this.place;
+    await this.#loop.close();
+    if (zookeeper.state.status === 'connected') await zookeeper.remove(this.path).catch(() => undefined);
+  }
+}
+
+/**
+ * The configurations that nodes run, by their most specific contexts: those below a root, or one. Foreign
+ * znodes are left out.
+ *
+ * @param listed what is below the root, where that is known
+ */
+export async function readFleet(
+  zookeeper: Pick<ZooKeeper, 'read' | 'children'>,
+  root: string,
+  call: CallOptions,
+  only?: string,
+  listed?: readonly string[],
+): Promise<readonly FleetReport[]> {
+  const all = only === undefined ? ((await zookeeper.children(seenPath(root), call)) ?? []) : [only];
+  const followed = all.filter((name) => !/^\.|,.*,|@nodes=/.test(name)).sort();
+  const names = listed ?? (await zookeeper.children(root, call)) ?? [];
+  return Promise.all(
+    followed.map(async (context) => {
+      const [app = '', profile] = context.split(',');
+      const contexts = contextsOf({ app, profile });
+      const path = seenPath(root, context);
+      const ids = ((await zookeeper.children(path, call)) ?? [])
+        .filter((name) => /^\d{1,7}$/.test(name))
+        .map(Number);
+      const seen = await concurrently(ids, CALLS_AT_ONCE, async (nodeId) => {
+        const report = decodeSeen((await zookeeper.read(`${path}/${nodeId}`, call))?.data);
+        return report ? [{ nodeId, ...report, own: contextsOfNode(contexts, names, nodeId) }] : [];
+      });
+      const nodes = seen.flat().sort((a, b) => a.nodeId - b.nodeId);
+      const read = [...new Set([...nodes.flatMap(({ own }) => own), ...contexts])];
+      const revisions = new Map(
+        await concurrently(
+          read,
+          CALLS_AT_ONCE,
+          async (each) => [each, revisionIn(await readHead(zookeeper, root, each, call))] as const,
+        ),
+      );
+      return {
+        context,
+        revisions: Object.fromEntries(revisions),
+        nodes: nodes.map(({ own, ...node }) => ({
+          ...node,
+          behind: own.filter((each) => (node.revisions[each] ?? 0) < (revisions.get(each) ?? 0)),
+        })),
+      };
+    }),
+  );
+}
+
+function decodeSeen(data: Buffer | undefined): Pick<NodeRevisions, 'revisions' | 'at'> | undefined {
+  try {
+    const { revisions, at } = JSON.parse(`${data}`) as Partial<NodeRevisions>;
+    return typeof revisions === 'object' && revisions !== null && typeof at === 'string'
+      ? { revisions, at }
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}

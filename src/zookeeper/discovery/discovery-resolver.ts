@@ -1,0 +1,147 @@
+import { checkArguments, checked } from '../../core/base/arguments.js';
+import type { Clock, RandomSource } from '../../core/base/clock.js';
+import { isPort } from '../../core/base/ports.js';
+import type { ViewedZooKeeper } from '../client/children-view.js';
+import type { Znode } from '../client/zookeeper.js';
+import { ZooKeeperError } from '../client/zookeeper-error.js';
+import type { DecodedInstance, OnUnreadable } from '../services/instance/instance-codec.js';
+import type { InstanceSource } from '../services/instance-source.js';
+import { WatchedInstances, type WatchedInstancesOptions } from '../services/service-cache.js';
+import { type ProviderChoices, ServiceProvider } from '../services/service-provider.js';
+import { type Assignment, decodeAssignment } from './assignment.js';
+import { endpointKeysPath, endpointPath } from './tree-paths.js';
+
+/** Options of {@link DiscoveryResolver}. */
+export interface DiscoveryResolverOptions {
+  readonly zookeeper: ViewedZooKeeper;
+  readonly clock: Clock;
+  readonly random: Pick<RandomSource, 'next'>;
+  /**
+   * Called with each znode of an endpoint that cannot be understood, and the rest of the sentence "<path> …".
+   * Must not throw and must not block.
+   */
+  readonly onUnreadable?: OnUnreadable | undefined;
+}
+
+/** Options of the provider of an endpoint. */
+export interface EndpointChoices extends ProviderChoices<Assignment> {
+  /** Which implementation of the endpoint. @default the one without a key */
+  readonly key?: string | undefined;
+}
+
+/**
+ * Finds the nodes that offer an endpoint in the discovery tree:
+ * `endpoints/<endpoint>/<key or _>/<service>:<node id>`. Each node is an instance: its name is the endpoint,
+ * its id that reference, its payload the assignment with the node's own fields. An instance without an
+ * address is not picked unless `accept` is given. While ZooKeeper is away a source keeps its last state.
+ */
+export class DiscoveryResolver {
+  readonly #open = new Set<InstanceSource<Assignment>>();
+  #closed = false;
+
+  constructor(private readonly options: DiscoveryResolverOptions) {
+    const { zookeeper, clock, random } = checked(options);
+    checkArguments({ zookeeper, clock, random });
+  }
+
+  /**
+   * Follows the nodes that offer an endpoint.
+   *
+   * @param key which implementation of it; none for the one without a key
+   * @throws {ConfigError} when a name cannot be a znode's
+   * @throws {ZooKeeperError} `closed` after `close()`
+   */
+  instances(endpoint: string, key?: string): InstanceSource<Assignment> {
+    return this.#watch(endpoint, endpointPath(endpoint, key));
+  }
+
+  /**
+   * The same in any implementation, with or without a key. A node that offers it under several keys is listed
+   * as often. A key that the servers refuse to list is reported and left out, until they allow it.
+   *
+   * @throws as {@link instances}
+   */
+  instancesOfAllKeys(endpoint: string): InstanceSource<Assignment> {
+    return this.#watch(endpoint, endpointKeysPath(endpoint), (_, depth) => (depth < 2 ? 'children' : 'data'));
+  }
+
+  /**
+   * Picks one of the nodes that offer an endpoint for each request. Closing it ends its watches.
+   *
+   * @throws {ConfigError} when a name cannot be a znode's, or the down policy is impossible
+   * @throws {ZooKeeperError} `closed` after `close()`
+   */
+  provider(endpoint: string, options: EndpointChoices = {}): ServiceProvider<Assignment> {
+    const { key, ...choices } = checked(options);
+    const { clock, random } = this.options;
+    const source = this.instances(endpoint, key);
+    try {
+      return new ServiceProvider({ ...choices, source, clock, random });
+    } catch (error) {
+      source.close();
+      throw error;
+    }
+  }
+
+  /** Ends all watches. The last state can still be read. Idempotent. */
+  close(): void {
+    this.#closed = true;
+    for (const source of [...this.#open]) source.close();
+  }
+
+  #watch(
+    endpoint: string,
+    path: string,
+    follow?: WatchedInstancesOptions<Assignment>['follow'],
+  ): InstanceSource<Assignment> {
+    if (this.#closed)
+      throw new ZooKeeperError('the resolver has been closed', { fault: 'closed', outcome: 'not-applied' });
+    const source: InstanceSource<Assignment> = new WatchedInstances<Assignment>({
+      ...this.options,
+      ...{ name: endpoint, path, follow },
+      decode: (ref, znode) => decodeEndpoint(endpoint, ref, znode),
+      onClose: () => this.#open.delete(source),
+    });
+    this.#open.add(source);
+    return source;
+  }
+}
+
+/** Larger data are not read: they would fill the memory of every reader. */
+const MAX_BYTES = 1_048_576;
+
+/**
+ * A node that offers an endpoint, as an instance of it. Never throws.
+ *
+ * @param ref the znode's name, such as `orders:7`
+ */
+export function decodeEndpoint(
+  endpoint: string,
+  ref: string,
+  { data, stat }: Znode,
+): DecodedInstance<Assignment> {
+  if (data.length > MAX_BYTES) return { status: 'unreadable', problem: `holds more than ${MAX_BYTES} bytes` };
+  const assignment = decodeAssignment(data);
+  if (assignment === undefined)
+    return { status: 'unreadable', problem: 'does not tell task, node id and version' };
+  const { address, port, sslPort } = assignment;
+  return {
+    status: 'readable',
+    instance: {
+      name: endpoint,
+      id: ref,
+      address: typeof address === 'string' && address !== '' ? address : undefined,
+      port: portOf(port),
+      sslPort: portOf(sslPort),
+      payload: assignment,
+      registrationTimeUTC: stat.createdAt,
+      serviceType: stat.owner === undefined ? 'PERMANENT' : 'DYNAMIC',
+      uriSpec: undefined,
+      enabled: true,
+    },
+  };
+}
+
+function portOf(value: unknown): number | undefined {
+  return isPort(value) ? value : undefined;
+}

@@ -1,0 +1,106 @@
+import { checked, oneOf } from '../../core/base/arguments.js';
+import { ConfigError } from '../../core/base/errors.js';
+import { clusterNodeIdOf, groupOf, indexOf } from '../../core/id/cluster-node-id.js';
+import { checkZnodeName } from '../client/znode-path.js';
+import { DISCOVERY_PATH } from '../services/service-path.js';
+
+export { DISCOVERY_PATH };
+
+/** The assignment: one group znode for each 256 cluster node ids, the ids below it. */
+export const NODES_PATH = `${DISCOVERY_PATH}/nodes`;
+/**
+ * The records of id time windows, where node ids come from ZooKeeper alone: a persistent znode each, in
+ * groups as the nodes.
+ */
+export const STAMPS_PATH = `${DISCOVERY_PATH}/stamps`;
+export const SERVICES_PATH = `${DISCOVERY_PATH}/servicetypes`;
+export const ENDPOINTS_PATH = `${DISCOVERY_PATH}/endpoints`;
+
+/** The key of an endpoint without a key. */
+export const NO_KEY = '_';
+
+/**
+ * The entries that a task can announce, each at most once: the node id that it holds, a service, or an
+ * endpoint of that service.
+ */
+export type TreeEntry =
+  | { readonly kind: 'node' }
+  | { readonly kind: 'service'; readonly service: string }
+  | {
+      readonly kind: 'endpoint';
+      readonly endpoint: string;
+      /** Distinguishes several implementations of one endpoint. @default none */
+      readonly key?: string | undefined;
+      /** The service that offers it, the first part of the reference in the tree. */
+      readonly service?: string | undefined;
+    };
+
+/**
+ * The path of an entry of a node.
+ *
+ * - `nodes/<GG>/<II>`: group and index of the cluster node id (the node id + 8), two upper-case hex digits
+ *   each;
+ * - `servicetypes/<service>/<node id>`: decimal;
+ * - `endpoints/<endpoint>/<key or _>/<service>:<node id>`, or the node id alone where no service is named.
+ *
+ * @param nodeId the leased one, 0 … 65527
+ * @throws {ConfigError} when a name cannot be a znode's, or the node id is out of range
+ */
+export function entryPath(entry: TreeEntry, nodeId: number): string {
+  checked(entry, { kind: oneOf('node', 'service', 'endpoint') }, 'entry');
+  const clusterNodeId = clusterNodeIdOf(nodeId);
+  switch (entry.kind) {
+    case 'node':
+      return `${groupPath(groupOf(clusterNodeId))}/${hexPair(indexOf(clusterNodeId))}`;
+    case 'service':
+      return `${SERVICES_PATH}/${checkName(entry.service, 'service')}/${nodeId}`;
+    case 'endpoint': {
+      const { endpoint, key, service } = entry;
+      const ref = service === undefined ? String(nodeId) : `${checkName(service, 'service')}:${nodeId}`;
+      return `${endpointPath(endpoint, key)}/${ref}`;
+    }
+  }
+}
+
+/**
+ * The parent of the nodes that offer an endpoint.
+ * @throws {ConfigError} when a name cannot be a znode's
+ */
+export function endpointPath(endpoint: string, key?: string): string {
+  if (key === NO_KEY)
+    throw new ConfigError('endpoint key', key, `a key other than ${NO_KEY}, which stands for none`);
+  return `${endpointKeysPath(endpoint)}/${key === undefined ? NO_KEY : checkName(key, 'endpoint key')}`;
+}
+
+/**
+ * The parent of the keys of an endpoint, {@link NO_KEY} among them.
+ * @throws {ConfigError} when the name cannot be a znode's
+ */
+export function endpointKeysPath(endpoint: string): string {
+  return `${ENDPOINTS_PATH}/${checkName(endpoint, 'endpoint')}`;
+}
+
+/** The znode of a group of 256 cluster node ids. */
+export function groupPath(group: number): string {
+  return `${NODES_PATH}/${hexPair(group)}`;
+}
+
+/** The parent of the records of a group's id time windows. */
+export function stampGroupPath(group: number): string {
+  return `${STAMPS_PATH}/${hexPair(group)}`;
+}
+
+/** Two upper-case hex digits, as groups and indices are named. */
+export function hexPair(value: number): string {
+  return value.toString(16).toUpperCase().padStart(2, '0');
+}
+
+/** The number in a name of two hex digits; undefined for any other name. */
+export function parseHexPair(name: string): number | undefined {
+  return /^[0-9A-Fa-f]{2}$/.test(name) ? Number.parseInt(name, 16) : undefined;
+}
+
+function checkName(name: string, what: string): string {
+  checkZnodeName(name, what);
+  return name;
+}

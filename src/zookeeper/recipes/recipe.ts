@@ -1,0 +1,54 @@
+import { checkArguments, checked, DATA, type Kinds, maybe } from '../../core/base/arguments.js';
+import type { Clock, RandomSource } from '../../core/base/clock.js';
+import { ConfigError } from '../../core/base/errors.js';
+import { checkPlain } from '../../core/base/plain-text.js';
+import { systemClock, systemRandom } from '../../core/base/system.js';
+import { pathProblem } from '../client/znode-path.js';
+import type { ZooKeeper } from '../client/zookeeper.js';
+
+/** What all recipes take. */
+export interface RecipeOptions {
+  /** @default the clock of this machine */
+  readonly clock?: Clock | undefined;
+  /** @default the operating system's */
+  readonly random?: RandomSource | undefined;
+  /**
+   * What the recipe's own znodes say of their maker, for people; Curator writes the host's address there.
+   * @default empty
+   */
+  readonly data?: string | undefined;
+}
+
+/** How long to wait, and for what. */
+export interface WaitOptions {
+  /** How long to wait for others, in milliseconds; 0 does not wait. @default no limit */
+  readonly timeoutMs?: number | undefined;
+  /** Gives up waiting, at once. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** One recipe on one path. */
+export interface Recipe {
+  readonly zookeeper: ZooKeeper;
+  readonly path: string;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  readonly data: string;
+}
+
+/** @throws {ConfigError} where `path` is no absolute path below the root */
+export function recipeOn(
+  zookeeper: ZooKeeper,
+  path: string,
+  options: RecipeOptions = {},
+  kinds: Kinds = {},
+): Recipe {
+  checkArguments({ zookeeper });
+  checked(options, { data: maybe(DATA), ...kinds });
+  checkPlain(path, 'path');
+  const problem = path === '/' ? 'it is the root' : pathProblem(path);
+  if (problem !== undefined)
+    throw new ConfigError('path', path, `an absolute path of ZooKeeper, such as /locks/report (${problem})`);
+  const { clock = systemClock, random = systemRandom, data = '' } = options;
+  return { zookeeper, path, clock, random, data };
+}

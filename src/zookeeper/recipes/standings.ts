@@ -1,0 +1,119 @@
+import { concurrently } from '../../core/base/concurrently.js';
+import type { Znode, ZooKeeper } from '../client/zookeeper.js';
+import { inOrder } from './contest.js';
+
+/** One that holds a lock, or waits for it. */
+export interface Contender {
+  /** What it says of itself; with Curator its host's address by default. */
+  readonly data: string;
+  /** 16 hex digits; null for a znode that no session keeps. */
+  readonly sessionId: string | null;
+  /** The czxid of its znode, which is a holder's fencing token, in decimal. */
+  readonly token: string;
+  /**
+   * Since when it has been in the queue, in milliseconds since the Unix epoch, by the clock of ZooKeeper's
+   * leader.
+   */
+  readonly since: number;
+}
+
+/** A lock that a task holds, or waits for. JSON can represent all of it. */
+export interface Standing {
+  readonly path: string;
+  readonly kind: 'lock' | 'election' | 'read-write lock' | 'semaphore';
+  /** None while it changes hands. */
+  readonly holders: readonly Contender[];
+  /** In the order of their turns. */
+  readonly waiting: readonly Contender[];
+}
+
+/** The contenders at one path, the first one first; the number of them that hold, if it is no semaphore. */
+type Queue = Pick<Standing, 'kind'> & { readonly contenders: readonly Contender[]; readonly holding: number };
+
+/** What the recipes call their znodes. */
+const KINDS = [
+  ['lock', ['lock-']],
+  ['election', ['latch-']],
+  ['semaphore', ['lease-']],
+  ['read-write lock', ['__READ__', '__WRIT__']],
+] as const;
+/** Items of queues end so, too: no locks are below them. */
+const NUMBERED = /\d{10}$/;
+/** Reads under way at once, on each level. */
+const READS = 16;
+
+/**
+ * The locks, elections and semaphores at these paths and below them that a task holds or waits for, by their
+ * paths. They are read znode by znode: what changes meanwhile may be incomplete. Changes nothing.
+ *
+ * @throws {ZooKeeperError} when there is no answer, or something may not be read
+ */
+export async function standingsBelow(
+  zookeeper: Pick<ZooKeeper, 'children' | 'read'>,
+  paths: readonly string[],
+  signal?: AbortSignal,
+): Promise<readonly Standing[]> {
+  const queues = new Map<string, Queue>();
+  const visit = async (path: string, own: AbortSignal) => {
+    const names = (await zookeeper.children(path, { signal: own })) ?? [];
+    const below = path === '/' ? path : `${path}/`;
+    for (const [kind, marks] of KINDS) {
+      const ours = names.filter((name) => NUMBERED.test(name) && marks.some((mark) => name.includes(mark)));
+      const order = inOrder(path, ours, marks);
+      const znodes = await concurrently(
+        order,
+        READS,
+        (name, each) => zookeeper.read(below + name, { signal: each }),
+        own,
+      );
+      if (order.length > 0) queues.set(path, queueOf(kind, order, znodes));
+    }
+    return names.filter((name) => !NUMBERED.test(name)).map((name) => below + name);
+  };
+  for (let level = [...paths]; level.length > 0; )
+    level = (await concurrently(level, READS, visit, signal)).flat();
+  return [...queues]
+    .flatMap(([path, queue]) => standingsOf(path, queue, queues))
+    .sort((a, b) => (a.path < b.path ? -1 : 1));
+}
+
+function queueOf(
+  kind: Standing['kind'],
+  order: readonly string[],
+  znodes: readonly (Znode | undefined)[],
+): Queue {
+  const present = order.filter((_, at) => znodes[at] !== undefined);
+  const writer = present.findIndex((name) => !name.includes('__READ__'));
+  const contenders = znodes
+    .filter((znode) => znode !== undefined)
+    .map(({ data, stat }) => {
+      return {
+        data: data.toString('utf8'),
+        sessionId: stat.owner ?? null,
+        token: String(stat.createdZxid),
+        since: stat.createdAt,
+      };
+    });
+  return { kind, contenders, holding: writer < 0 ? present.length : Math.max(1, writer) };
+}
+
+/**
+ * A semaphore's leases are next to the lock under which they are taken. Its head has one more than allowed,
+ * until another one is given back.
+ */
+function standingsOf(
+  path: string,
+  { kind, contenders, holding }: Queue,
+  queues: ReadonlyMap<string, Queue>,
+): Standing[] {
+  const [, semaphore, branch] = /^(.*)\/(locks|leases)$/.exec(path) ?? [];
+  if (kind === 'lock' && branch === 'locks' && queues.get(`${semaphore}/leases`)?.kind === 'semaphore')
+    return [];
+  if (kind !== 'semaphore')
+    return [{ path, kind, holders: contenders.slice(0, holding), waiting: contenders.slice(holding) }];
+  const waiting = queues.get(`${semaphore}/locks`)?.contenders ?? [];
+  const [head] = waiting;
+  const isHeads = ({ sessionId, token }: Contender) =>
+    sessionId === head?.sessionId && BigInt(token) > BigInt(head?.token ?? 0);
+  return [{ path: semaphore || path, kind, holders: contenders.filter((each) => !isHeads(each)), waiting }];
+}

@@ -1,0 +1,153 @@
+import type { ReconcileCall, Reconciled, ReconcileLoop } from '../client/reconcile-loop.js';
+import { catchUp } from '../client/retry.js';
+import { parentOf } from '../client/znode-path.js';
+import type { Znode } from '../client/zookeeper.js';
+import { ZooKeeperError } from '../client/zookeeper-error.js';
+import { NamedRegistration } from './named-registration.js';
+import { mixedWithPresent, refusalOf } from './present-instances.js';
+import type { RegisteredZnode, RegistrationContext, WantedZnode } from './registered-znode.js';
+import { SequentialRegistration } from './sequential-registration.js';
+import { CALL_TIMEOUT_MS, type ServiceCall } from './service-directory.js';
+
+export interface RegistrationOptions extends RegistrationContext {
+  /** Settles it whenever it is touched. */
+  readonly loop: ReconcileLoop;
+  /** Called when nothing of it is left, nor wanted. */
+  readonly onGone: () => void;
+}
+
+/** One registered instance: which znode is wanted for it, and how far ZooKeeper has it. */
+export class Registration implements Reconciled {
+  dirty = true;
+  /** Undefined while it is being removed. */
+  wanted: WantedZnode | undefined;
+  #znode: RegisteredZnode;
+  /** Whether ZooKeeper has what is wanted, or nothing where nothing is. */
+  #settled = false;
+  /** How far it has been compared with present instances: before the first write, and after it. */
+  #compared: 'never' | 'before' | 'after' = 'never';
+  #refusal: ZooKeeperError | undefined;
+  /** The session in which it was settled last; undefined where nothing can have been written. */
+  #sessionId: string | undefined;
+
+  constructor(
+    wanted: WantedZnode,
+    private readonly options: RegistrationOptions,
+  ) {
+    this.wanted = wanted;
+    this.#znode = new (kindOf(wanted))(wanted.path, options);
+  }
+
+  get path(): string {
+    return this.#znode.path;
+  }
+
+  get blockedBy(): string | undefined {
+    return this.wanted && this.#znode.blockedBy;
+  }
+
+  /** Wants another znode. @param claims whether another registrant's znode is replaced */
+  want(wanted: WantedZnode, claims: boolean): void {
+    if (claims) this.#znode.claim();
+    this.wanted = wanted;
+    this.#touch();
+  }
+
+  /** Wants no znode. Where nothing was ever written, it is gone at once. */
+  drop(): void {
+    if (this.wanted === undefined) return;
+    this.wanted = undefined;
+    if (this.#sessionId === undefined) this.#gone();
+    else this.#touch();
+  }
+
+  /**
+   * Resolves when ZooKeeper has the wanted instance, or no instance if none is wanted. The end of the wait
+   * does not change the registration.
+   *
+   * @throws {ZooKeeperError} `timeout`; `aborted` when the opposite is wanted in the meantime; `closed`;
+   * `mixed-payloads` when it is refused
+   * @throws `signal.reason`
+   */
+  async settled({ timeoutMs = CALL_TIMEOUT_MS, signal }: ServiceCall): Promise<void> {
+    const { loop } = this.options;
+    const isWanted = this.wanted !== undefined;
+    let outcome: 'settled' | 'turned' | undefined;
+    // Asked at each change of what is wanted.
+    const isDecided = () => {
+      if (isWanted !== (this.wanted !== undefined)) outcome ??= 'turned';
+      else if (this.#settled) outcome ??= 'settled';
+      return outcome !== undefined;
+    };
+    await loop.until(isDecided, timeoutMs, signal);
+    if (isWanted && this.#refusal) throw this.#refusal;
+    if (outcome === 'settled') return;
+    if (outcome === undefined)
+      throw loop.late(`${this.path}: it is not ${isWanted ? 'registered' : 'removed'}`, timeoutMs, this);
+    const message = `${this.path}: it has been ${isWanted ? 'unregistered' : 'registered again'}`;
+    throw new ZooKeeperError(message, { fault: 'aborted', outcome: 'unknown', path: this.path });
+  }
+
+  async step(call: ReconcileCall): Promise<boolean | number> {
+    if (this.#sessionId !== call.sessionId) {
+      this.#znode.forgetWrites();
+      // The server of a new session may lag behind the writes of the previous one.
+      if (this.#sessionId !== undefined) await catchUp(this.options.zookeeper, this.path, call);
+      this.#sessionId = call.sessionId;
+    }
+    const { wanted } = this;
+    if (wanted !== undefined && this.#compared === 'never') {
+      const refusal = await refusalOf(this.options.zookeeper, wanted, call);
+      if (wanted !== this.wanted) return false;
+      this.#compared = 'before';
+      if (refusal) {
+        this.#refusal = refusal;
+        this.wanted = undefined;
+        this.#gone();
+        return true;
+      }
+    }
+    if (wanted === undefined || !(this.#znode instanceof kindOf(wanted))) {
+      await this.#znode.clear(call);
+      if (wanted !== this.wanted) return false;
+      if (wanted === undefined) {
+        this.#gone();
+        return true;
+      }
+      this.#znode = new (kindOf(wanted))(wanted.path, this.options);
+    }
+    const done = await this.#znode.establish(wanted, call);
+    if (wanted !== this.wanted) return false;
+    this.#settled = done === true && this.#znode.blockedBy === undefined;
+    if (this.#settled && this.#compared === 'before') void this.#compareAgain(wanted);
+    return done;
+  }
+
+  expects(znode: Znode | undefined, sessionId: string): boolean {
+    return this.wanted === undefined || this.#znode.expects(znode, this.wanted, sessionId);
+  }
+
+  /** Another program may have registered at the same moment. */
+  async #compareAgain(wanted: WantedZnode): Promise<void> {
+    const { zookeeper, emit } = this.options;
+    this.#compared = 'after';
+    const problem = await mixedWithPresent(zookeeper, wanted).catch(() => undefined);
+    if (problem) emit({ type: 'mixed-payloads', path: parentOf(wanted.path) ?? '/', problem });
+  }
+
+  #gone(): void {
+    this.#settled = true;
+    this.options.onGone();
+    this.options.loop.forget(this);
+  }
+
+  #touch(): void {
+    this.#settled = false;
+    this.#znode.forgetWrites();
+    this.options.loop.touched(this);
+  }
+}
+
+function kindOf({ mode }: WantedZnode) {
+  return mode === 'ephemeral-sequential' ? SequentialRegistration : NamedRegistration;
+}

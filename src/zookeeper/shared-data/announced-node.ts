@@ -1,0 +1,148 @@
+import { Listeners } from '../../core/base/listeners.js';
+import { BoundSession } from '../client/bound-session.js';
+import { catchUp } from '../client/retry.js';
+import type { SessionState } from '../client/session-state.js';
+import { nameAt } from '../client/znode-path.js';
+import type { CallOptions, Watch, Znode, ZooKeeper } from '../client/zookeeper.js';
+import { type Attempt, attempted, type DataCall, type DataContext } from './datum.js';
+import { versionOf } from './entry.js';
+import { nodesFolder } from './layout.js';
+import type { Replicated } from './replica.js';
+
+/**
+ * `joined`: it is there. `suspended`: there is no connection, and it may be gone already. `disconnected`:
+ * it is gone, and stays so; another node may be announced.
+ */
+export type NodeState =
+  | { readonly status: 'joined' }
+  | { readonly status: 'suspended' }
+  | { readonly status: 'disconnected'; readonly reason: 'session-expired' | 'removed' | 'left' | 'closed' };
+
+/** A node as others see it. Its id is the last path element: `node-0000000007`. */
+export interface KnownNode extends Replicated {
+  /** The session that it goes with, 16 hex digits. */
+  readonly sessionId: string;
+  /** What it says of itself; the specification knows of nothing. */
+  readonly data: Buffer;
+  /** When it was announced, in milliseconds since the Unix epoch, by the servers' clock. */
+  readonly announcedAt: number;
+}
+
+/** Undefined for a znode that is no node. */
+export function decodeNode(name: string, { data, stat }: Znode): KnownNode | undefined {
+  if (!/^node-\d{10}$/.test(name) || stat.owner === undefined) return undefined;
+  const { owner: sessionId, createdAt: announcedAt, createdZxid } = stat;
+  return { id: name, name, sessionId, data, announcedAt, version: versionOf(stat), createdZxid };
+}
+
+/** A node that this client has announced: an ephemeral znode, whose name is its id, written once. */
+export class AnnouncedNode {
+  #state: NodeState = { status: 'joined' };
+  readonly #listeners = new Listeners<NodeState>();
+  readonly #watch: Watch;
+  readonly #forgetSession: () => void;
+
+  /** @internal */
+  constructor(
+    private readonly zookeeper: ZooKeeper,
+    readonly path: string,
+    readonly sessionId: string,
+  ) {
+    this.#forgetSession = zookeeper.onState((state) => this.#onSession(state));
+    this.#watch = zookeeper.watchRemoval(path, () => {
+      // What is read in the next session does not show why it is gone.
+      const { state } = zookeeper;
+      const isSame = state.status === 'connected' && state.sessionId === sessionId;
+      this.#end(isSame ? 'removed' : 'session-expired');
+    });
+    this.#onSession(zookeeper.state);
+  }
+
+  /** The last path element: `node-0000000007`. */
+  get id(): string {
+    return nameAt(this.path);
+  }
+
+  /** Whether it is announced. */
+  get state(): NodeState {
+    return this.#state;
+  }
+
+  /** Calls `listener` with every new state, until the returned function is called. It must not throw. */
+  onState(listener: (state: NodeState) => void): () => void {
+    return this.#listeners.add(listener);
+  }
+
+  /**
+   * Takes the node away. Resolves when it is gone, or within a second: then it goes with its session. Never
+   * rejects. Idempotent.
+   */
+  async leave(): Promise<void> {
+    if (this.#state.status === 'disconnected') return;
+    this.#end('left');
+    const session = new BoundSession(this.zookeeper, this.sessionId);
+    await session.remove(this.path, -1, { timeoutMs: 1_000 }).catch(() => undefined);
+  }
+
+  #onSession(state: SessionState): void {
+    if (state.status === 'closed') this.#end('closed');
+    else if (!('sessionId' in state) || state.status === 'expired' || state.sessionId !== this.sessionId)
+      this.#end('session-expired');
+    else this.#become({ status: state.status === 'connected' ? 'joined' : 'suspended' });
+  }
+
+  #end(reason: Extract<NodeState, { status: 'disconnected' }>['reason']): void {
+    this.#become({ status: 'disconnected', reason });
+    this.#forgetSession();
+    this.#watch.close();
+  }
+
+  #become(state: NodeState): void {
+    if (this.#state.status === 'disconnected' || this.#state.status === state.status) return;
+    this.#state = state;
+    this.#listeners.notify(state);
+  }
+}
+
+/**
+ * Announces a node, once: where the reply is lost, its znode is found by its session.
+ *
+ * @param known the paths of this client's other nodes
+ * @throws {ZooKeeperError} `timeout`; access denied; client closed @throws `signal.reason`
+ */
+export async function announceNode(
+  context: DataContext,
+  data: string,
+  known: ReadonlySet<string>,
+  options: DataCall,
+): Promise<AnnouncedNode> {
+  const folder = nodesFolder(context.root);
+  const announce = async ({ session, call, mayBeDone }: Attempt) => {
+    const found = mayBeDone ? await findOwn(session, folder, known, call) : undefined;
+    const path =
+      found ?? (await session.createWithParents(`${folder}/node-`, data, 'ephemeral-sequential', call));
+    return { path, sessionId: session.sessionId };
+  };
+  const { path, sessionId } = await attempted(
+    context,
+    folder,
+    'the node is not announced',
+    options,
+    announce,
+  );
+  return new AnnouncedNode(context.zookeeper, path, sessionId);
+}
+
+async function findOwn(
+  session: BoundSession,
+  folder: string,
+  known: ReadonlySet<string>,
+  call: CallOptions,
+): Promise<string | undefined> {
+  await catchUp(session, folder, call);
+  for (const name of (await session.children(folder, call)) ?? []) {
+    const path = `${folder}/${name}`;
+    if (!known.has(path) && (await session.read(path, call))?.stat.owner === session.sessionId) return path;
+  }
+  return undefined;
+}

@@ -1,0 +1,228 @@
+import { checkArguments, checked, having, maybe, oneOf, TEXT } from '../../core/base/arguments.js';
+import type { Clock, RandomSource } from '../../core/base/clock.js';
+import { ConfigError } from '../../core/base/errors.js';
+import { systemClock, systemRandom } from '../../core/base/system.js';
+import type { ReconcileState } from '../client/reconcile-loop.js';
+import type { MultiOperation, ZooKeeper } from '../client/zookeeper.js';
+import { type AnnouncedNode, announceNode, decodeNode, type KnownNode } from './announced-node.js';
+import { SharedMap, SharedScalar, SharedSet } from './collections.js';
+import { type ContributionEvent, Contributions } from './contributions.js';
+import { type DataCall, type DataContext, Datum } from './datum.js';
+import {
+  checkAddress,
+  checkRoot,
+  DEFAULT_ROOT,
+  HASHED_PATHS,
+  KINDS,
+  type Kind,
+  type Lifespan,
+  nodesFolder,
+  type PathStrategy,
+} from './layout.js';
+import { NodeSupervisor, type SupervisorOptions } from './node-supervisor.js';
+import { Replica } from './replica.js';
+import type { SharedValue } from './scalar-codec.js';
+import { SharedList } from './shared-list.js';
+
+/** Where the shared data is, and how. */
+export interface SharedDataOptions {
+  /** `nodes` and `data` are below it. @default /monastery/root */
+  readonly root?: string | undefined;
+  /** Which znodes data has; the same for all nodes of a cluster. @default Monastery's hashes */
+  readonly paths?: PathStrategy | undefined;
+  /**
+   * Called when this client's ephemeral data is not as it should be, and when it does again. Must not
+   * throw and must not block.
+   */
+  readonly onEvent?: ((event: ContributionEvent) => void) | undefined;
+  /** @default the clock of this machine */
+  readonly clock?: Clock | undefined;
+  /** @default the operating system's */
+  readonly random?: RandomSource | undefined;
+}
+
+/** Which datum is opened. */
+export interface OpenOptions extends DataCall {
+  /** @default '' */
+  readonly scope?: string | undefined;
+  /** @default that of the present datum, and `persistent` for a new one */
+  readonly lifespan?: Lifespan | undefined;
+}
+
+/** Data that all nodes below one root share, in Monastery's layout. Closing it leaves the client open. */
+export class SharedData {
+  readonly root: string;
+  /** @internal */
+  readonly context: DataContext;
+  /** @internal */
+  readonly contributions: Contributions;
+  readonly #nodes = new Map<string, AnnouncedNode>();
+  #supervisor: NodeSupervisor | undefined;
+  readonly #open = new Set<{ close(): void }>();
+
+  /** @see sharedData */
+  constructor(zookeeper: ZooKeeper, options: SharedDataOptions = {}) {
+    checkArguments({ zookeeper });
+    const {
+      root = DEFAULT_ROOT,
+      paths = HASHED_PATHS,
+      clock = systemClock,
+      random = systemRandom,
+      onEvent,
+    } = checked(options, {
+      paths: maybe(having('a strategy with datum() and element()', 'datum', 'element')),
+    });
+    this.root = checkRoot(root);
+    this.context = { zookeeper, clock, random, root, paths };
+    this.contributions = new Contributions(this.context, onEvent);
+  }
+
+  /** How far ZooKeeper has the ephemeral data that this client contributes. */
+  get state(): ReconcileState {
+    return this.contributions.state;
+  }
+
+  /**
+   * Resolves to whether ZooKeeper has all ephemeral data of this client, and nothing that was removed, within
+   * that time.
+   */
+  synced(call?: DataCall): Promise<boolean> {
+    return this.contributions.synced(call);
+  }
+
+  /**
+   * Opens a datum: reads of what kind it is, and begins to follow it. It is made by the first write.
+   *
+   * @throws {SharedDataError} `kind-clash`, `foreign-znode` @throws {ConfigError} @throws {ZooKeeperError}
+   * `timeout`, access denied, client closed
+   */
+  async scalar<V extends SharedValue = SharedValue>(
+    name: string,
+    options?: OpenOptions,
+  ): Promise<SharedScalar<V>> {
+    return this.#opened(new SharedScalar<V>(await this.#datum('scalar', name, options), this.contributions));
+  }
+
+  /** As {@link scalar}. */
+  async set<V extends SharedValue = SharedValue>(name: string, options?: OpenOptions): Promise<SharedSet<V>> {
+    return this.#opened(new SharedSet<V>(await this.#datum('set', name, options), this.contributions));
+  }
+
+  /** As {@link scalar}. */
+  async list<V extends SharedValue = SharedValue>(
+    name: string,
+    options?: OpenOptions,
+  ): Promise<SharedList<V>> {
+    return this.#opened(new SharedList<V>(await this.#datum('list', name, options), this.contributions));
+  }
+
+  /** As {@link scalar}. */
+  async map<K extends SharedValue = SharedValue, V extends SharedValue = SharedValue>(
+    name: string,
+    options?: OpenOptions,
+  ): Promise<SharedMap<K, V>> {
+    return this.#opened(new SharedMap<K, V>(await this.#datum('map', name, options), this.contributions));
+  }
+
+  /**
+   * Removes a datum with all of its elements. Ephemeral ones are made again by their nodes. Resolves to false
+   * where there is none.
+   */
+  async remove(name: string, options: Omit<OpenOptions, 'lifespan'> = {}): Promise<boolean> {
+    const { scope = '', ...call } = checked(options);
+    const address = checkAddress({ name, scope });
+    const data = KINDS.map((kind) => new Datum(this.context, { address, kind, lifespan: 'persistent' }));
+    const byPath = new Map(data.map((datum) => [datum.path, datum]));
+    let isAny = false;
+    for (const datum of byPath.values())
+      isAny ||= await datum.attempted('it could not be removed', call, async (attempt) => {
+        const znode = await attempt.session.read(datum.path, attempt.call);
+        if (znode === undefined) return attempt.mayBeDone;
+        datum.found(znode);
+        const names = (await attempt.session.children(datum.path, attempt.call)) ?? [];
+        const removals = names.map(
+          (each): MultiOperation => ({ type: 'remove', path: `${datum.path}/${each}` }),
+        );
+        for (let from = 0; from < names.length; from += REMOVED_AT_ONCE)
+          await datum.multi(attempt, removals.slice(from, from + REMOVED_AT_ONCE));
+        return (await attempt.session.remove(datum.path, -1, attempt.call)) || attempt.mayBeDone;
+      });
+    return isAny;
+  }
+
+  /**
+   * Announces a node.
+   * @param data what it says of itself.
+   * @default none
+   * @throws {ZooKeeperError} `timeout`, access denied, client closed
+   */
+  async announce(options: DataCall & { readonly data?: string } = {}): Promise<AnnouncedNode> {
+    const { data = '', ...call } = checked(options, { data: maybe(TEXT) });
+    const node = await announceNode(this.context, data, new Set(this.#nodes.keys()), call);
+    this.#nodes.set(node.path, node);
+    node.onState(({ status }) => status === 'disconnected' && this.#nodes.delete(node.path));
+    return node;
+  }
+
+  /**
+   * Keeps a node announced, one for this object: from now on its ephemeral data goes with that node.
+   *
+   * @throws {ConfigError} for a wrong option, and where a node is supervised already
+   */
+  supervise(options: SupervisorOptions = {}): NodeSupervisor {
+    const supervised = this.#supervisor?.state.status;
+    if (supervised !== undefined && supervised !== 'stopped')
+      throw new ConfigError('supervise', supervised, 'no other supervisor of this object');
+    this.#supervisor = new NodeSupervisor(this, options);
+    return this.#supervisor;
+  }
+
+  /** Follows the nodes that are announced, by their ids. */
+  nodes(): Replica<KnownNode> {
+    return this.#opened(
+      new Replica({ ...this.context, path: nodesFolder(this.root), of: 'children', decode: decodeNode }),
+    );
+  }
+
+  /**
+   * Follows nothing any more, and takes its nodes and ephemeral data away. Resolves within a few seconds.
+   * Never rejects. Idempotent.
+   */
+  async close(): Promise<void> {
+    await this.#supervisor?.stop();
+    for (const each of this.#open) each.close();
+    this.#open.clear();
+    await Promise.all([this.contributions.close(), ...[...this.#nodes.values()].map((node) => node.leave())]);
+  }
+
+  #opened<T extends { close(): void }>(handle: T): T {
+    this.#open.add(handle);
+    return handle;
+  }
+
+  async #datum(kind: Kind, name: string, options: OpenOptions = {}): Promise<Datum> {
+    const {
+      scope = '',
+      lifespan,
+      ...call
+    } = checked(options, {
+      lifespan: maybe(oneOf('persistent', 'ephemeral')),
+    });
+    const address = checkAddress({ name, scope });
+    const datum = new Datum(this.context, { address, kind, lifespan: lifespan ?? 'persistent' });
+    const znode = await datum.attempted('it could not be read', call, (attempt) =>
+      attempt.session.read(datum.path, attempt.call),
+    );
+    const found = lifespan ?? (znode ? datum.found(znode).lifespan : 'persistent');
+    const opened = new Datum(this.context, { address, kind, lifespan: found });
+    opened.check(znode);
+    return opened;
+  }
+}
+
+const REMOVED_AT_ONCE = 1_000;
+
+/** Shared data on an open client. @throws {ConfigError} for a root that is no path */
+export function sharedData(zookeeper: ZooKeeper, options?: SharedDataOptions): SharedData {
+  return new SharedData(zookeeper, options);
+}

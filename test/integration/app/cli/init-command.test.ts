@@ -1,0 +1,148 @@
+import { execFileSync } from 'node:child_process';
+import { mkdir, rm, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { acquire } from '../../../../src/node/runtime/acquire.js';
+import { type FleetStore, newStore, removeStores, startTask } from '../../../support/fleet.js';
+import { runInProcess } from '../../../support/in-process.js';
+import { killAll, runCli } from '../../../support/processes.js';
+import { S3StandIn, type StandInFaults } from '../../../support/s3-stand-in.js';
+
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  await killAll();
+  await removeStores();
+});
+
+const init = (store: FleetStore, ...args: string[]) =>
+  runInProcess(['init', ...store.options, ...args], { env: store.env });
+
+describe('nodelease init on S3', () => {
+  it('creates everything that tasks then use, with nothing left over', async () => {
+    const store = await newStore('s3');
+    const command = runCli(['init', ...store.options, '--nodes', '20', '--duration', '20s'], {
+      env: store.env,
+    });
+    expect({ ...(await command.exit), complaints: command.stderr() }).toEqual({
+      code: 0,
+      signal: null,
+      complaints: '',
+    });
+    expect(command.stdout()).toMatch(
+      /^created a cluster of 20 node ids at .* \(duration 20s, grace 1s\)\n20 lease objects written\n$/,
+    );
+    const ids = Array.from({ length: 20 }, (_, id) => `${id}.json`);
+    expect(await store.keys()).toEqual([...ids, 'cluster.json'].sort());
+    expect((await init(store)).answer).toMatch(/nothing to do\n$/);
+    const task = startTask(store, [], 'true');
+    expect(await task.started()).toEqual({ id: 0, version: 1 });
+    await task.exit;
+  });
+
+  it('names a lease object that is not JSON, and restores it only when it is told a version, and no task writes it', async () => {
+    const store = await newStore('s3');
+    await init(store, '--nodes', '2', '--duration', '1s', '--grace', '500ms');
+    await store.spoil('1.json', 'no lease');
+    const damaged = await init(store);
+    expect(damaged.code).toBe(69);
+    expect(damaged.complaints).toMatch(
+      /^nodelease: node id 1: lease object is not JSON.*\nnodelease: 1 of 2 node ids .*init --repair.*\n$/,
+    );
+    expect((await init(store, '--repair')).complaints).toMatch(
+      /not restored, nothing is known of its versions/,
+    );
+    expect(await store.read('1.json')).toBe('no lease');
+    const repaired = await init(store, '--repair', '--above-version', '7');
+    expect(repaired).toMatchObject({
+      code: 0,
+      answer: expect.stringMatching(/^node id 1: .*: restored at version 8\n$/),
+    });
+    expect(repaired.complaints).toMatch(
+      /^(nodelease: watching damaged lease objects for .*s: somebody may hold them\n)?$/,
+    );
+    expect((await init(store)).code).toBe(0);
+  });
+});
+
+describe('nodelease on a folder in which something else stands in place of leases', () => {
+  it('names them, uses the other ids, does not hang, and restores them above their versions', async () => {
+    const store = await newStore('file');
+    const folder = store.options[1]?.replace('file:', '') ?? '';
+    await init(store, '--nodes', '5', '--duration', '3s');
+    const leases = [];
+    for (const id of [0, 1, 2, 3]) {
+      const lease = await acquire({ store: `file:${folder}`, taskId: `task-${id}`, onLost: 'signal' });
+      expect(lease).toMatchObject({ id, version: 1 });
+      leases.push(lease);
+    }
+    await Promise.all(leases.map((lease) => lease.release()));
+    for (const id of [0, 1, 2]) await rm(join(folder, `${id}.json`));
+    await mkdir(join(folder, '0.json'));
+    execFileSync('mkfifo', [join(folder, '1.json')]);
+    await symlink('/dev/zero', join(folder, '2.json'));
+    await rm(join(folder, '.cas/3.json/0'), { recursive: true });
+    execFileSync('mkfifo', [join(folder, '.cas/3.json/0')]);
+
+    const status = await runInProcess(['status', '--json', ...store.options]);
+    const states = JSON.parse(status.answer).nodes.map(
+      ({ state, problem }: Record<string, unknown>) => `${state} ${problem ?? ''}`,
+    );
+    const task = startTask(store, [], 'true');
+    expect(await task.started()).toEqual({ id: 4, version: 1 });
+    expect((await task.exit).code).toBe(0);
+    const repaired = await init(store, '--repair');
+    expect({ states, ...repaired }).toEqual({
+      states: [
+        'unreadable lease object is not JSON: "<0.json: directory>"',
+        'unreadable lease object is not JSON: "<1.json: FIFO>"',
+        'unreadable lease object is not JSON: "<2.json: symbolic link>"',
+        'unreadable lease object is not JSON: "<.cas/3.json/0: FIFO>"',
+        'vacant ',
+      ],
+      code: 0,
+      answer: expect.stringMatching(/^(node id [0-3]: .*: restored at version 2\n){4}$/),
+      complaints: expect.stringMatching(
+        /^nodelease: watching damaged lease objects for [34](\.\d)?s: somebody may hold them\n$/,
+      ),
+    });
+    expect((await init(store)).code).toBe(0);
+  });
+});
+
+describe('nodelease init on an S3 server', () => {
+  const initThere = async (store: string, faults: Partial<StandInFaults> = {}) => {
+    const server = await S3StandIn.start();
+    Object.assign(server.faults, faults);
+    const env = { AWS_ACCESS_KEY_ID: 'key', AWS_SECRET_ACCESS_KEY: 'secret', AWS_REGION: 'us-east-1' };
+    try {
+      return {
+        ...(await runInProcess(['init', '--endpoint', server.endpoint, '--store', store], { env })),
+        keys: server.keys,
+      };
+    } finally {
+      await server.stop();
+    }
+  };
+
+  it('that ignores If-None-Match or If-Match is refused with 69, in one line that says so, and keeps nothing but that', async () => {
+    const faulty: [string, Partial<StandInFaults>][] = [
+      ['If-None-Match', { ignoreIfNoneMatch: true }],
+      ['If-Match', { ignoreIfMatch: true }],
+    ];
+    const refused = await Promise.all(faulty.map(([, faults]) => initThere('s3://bucket/fleet', faults)));
+    expect(refused).toEqual(
+      faulty.map(([header]) => ({
+        ...{ code: 69, answer: '', keys: ['fleet/cluster.json'] },
+        complaints: expect.stringMatching(
+          new RegExp(`^nodelease: .*cannot be trusted with leases: .*ignores ${header}.*\n$`),
+        ),
+      })),
+    );
+  });
+
+  it('whose bucket does not exist is refused with 69, in one line', async () => {
+    const { code, complaints } = await initThere('s3://no-such-bucket/fleet');
+    expect(code).toBe(69);
+    expect(complaints).toMatch(/^nodelease: .*no-such-bucket.*bucket does not exist.*\n$/);
+  });
+});

@@ -1,0 +1,113 @@
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { cliFile, killAll, runProcess, type TestProcess } from '../../../support/processes.js';
+import { exampleFolder } from './example-support.js';
+import { newFolder, removeFolders } from './run-support.js';
+
+const COUNT = 8;
+
+let folder: string;
+let queue: string;
+let sinkUrl: string;
+let sink: TestProcess;
+let jobs: number;
+
+beforeEach(async () => {
+  folder = exampleFolder('queue-consumer');
+  queue = join(newFolder(), 'queue');
+  jobs = 0;
+  sink = runProcess(process.execPath, ['sink.js'], { cwd: folder, env: { PORT: '0' } });
+  sinkUrl = (await sink.waitForOutput(/http:\S+/))[0];
+});
+afterEach(async () => {
+  await killAll();
+  removeFolders();
+});
+
+const start = (...options: string[]) => {
+  const settings = ['--store', `file:${queue}-leases`, '--duration', '3s', '--grace', '500ms'];
+  const args = [cliFile, 'run', ...settings, '--shards', String(COUNT), ...options];
+  return runProcess(process.execPath, [...args, '--', process.execPath, 'consumer.js'], {
+    cwd: folder,
+    env: { QUEUE: queue, SINK: sinkUrl },
+  });
+};
+/** The tokens of the partitions that a consumer has now, by partition. */
+const tokens = (consumer: TestProcess) => {
+  const held = new Map<number, number>();
+  for (const [, verb, partition, token] of consumer
+    .stdout()
+    .matchAll(/^(consumes|leaves) (\d+)(?: with token (\d+))?$/gm))
+    if (verb === 'consumes') held.set(Number(partition), Number(token));
+    else held.delete(Number(partition));
+  return held;
+};
+const share = (...consumers: readonly TestProcess[]) =>
+  expect
+    .poll(() => consumers.map((consumer) => tokens(consumer).size), { timeout: 60_000 })
+    .toEqual(consumers.map(() => COUNT / consumers.length));
+/** A job for each partition. Resolves when the queue is empty: it has a job until the sink has it. */
+const deliverAll = async () => {
+  for (let partition = 0; partition < COUNT; partition += 1) {
+    mkdirSync(join(queue, String(partition)), { recursive: true });
+    writeFileSync(join(queue, String(partition), `job-${jobs}`), '');
+    jobs += 1;
+  }
+  const left = () => readdirSync(queue).flatMap((partition) => readdirSync(join(queue, partition)));
+  await expect.poll(left, { timeout: 60_000 }).toEqual([]);
+};
+const taken = () =>
+  [...sink.stdout().matchAll(/^took (\S+) of (\d+) with token (\d+)$/gm)].map(
+    ([, job, partition, token]) => ({
+      ...{ job, partition: Number(partition), token: Number(token) },
+    }),
+  );
+
+it('the partitions of the queue follow the consumers that come, leave and are killed, and the sink refuses old tokens', async () => {
+  const first = start();
+  await share(first);
+  await deliverAll();
+  const second = start();
+  // Half of them move although the first one works on: it is asked to stop them, and answers.
+  await share(first, second);
+  await deliverAll();
+  const ofFirst = tokens(first);
+  first.kill('SIGKILL');
+  await share(second);
+  await deliverAll();
+  const [partition, token] = [...ofFirst][0] ?? [];
+  const late = await fetch(sinkUrl, {
+    method: 'POST',
+    body: JSON.stringify({ partition, token, job: 'late' }),
+  });
+  expect(late.status).toBe(409);
+  const third = start();
+  await share(second, third);
+  second.kill('SIGTERM');
+  expect((await second.exit).code, second.stderr()).toBe(0);
+  expect(tokens(second)).toEqual(new Map());
+  await share(third);
+  await deliverAll();
+
+  // Each job once, and of each partition under tokens that only rise.
+  expect(new Set(taken().map(({ job }) => job)).size).toBe(jobs);
+  const highest = new Map<number, number>();
+  for (const each of taken()) {
+    expect(each.token).toBeGreaterThanOrEqual(highest.get(each.partition) ?? 0);
+    highest.set(each.partition, each.token);
+  }
+  expect([second, third].map((consumer) => consumer.stdout().match(/^refused .*/gm))).toEqual([null, null]);
+}, 240_000);
+
+it('a run whose number of shards is not that of the cluster ends with 64, and its command is not started', async () => {
+  const first = start();
+  await share(first);
+  const other = start('--shards', '16');
+  expect((await other.exit).code).toBe(64);
+  expect(other.stdout()).toBe('');
+  expect(other.stderr().trimEnd().split('\n').at(-1)).toBe(
+    "nodelease: --shards: expected 8, the cluster's number of shards (keys belong to shards by that number, so it never changes), got 16",
+  );
+  expect(other.stderr()).toContain('lease released');
+});

@@ -1,0 +1,54 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, describe, expect, it } from 'vitest';
+import { ProcessHandle } from '../../../support/process-handle.js';
+import { killAll, runCli } from '../../../support/processes.js';
+import { family, guardOf, timersOf, unguarded } from './guard-support.js';
+import { isAlive, newFolder, removeFolders, untilDead } from './run-support.js';
+
+afterEach(async () => {
+  await killAll();
+  removeFolders();
+});
+
+describe('a command whose supervisor', () => {
+  // The twin of the other tests, which shows what the guard is for.
+  it.each(['SIGKILL', 'SIGSTOP'] as const)(
+    'is ended or paused by %s lives on where there is no guard, which is warned of',
+    async (signal) => {
+      const command = ['/bin/sh', '-c', 'echo $$; exec /bin/sleep 1000'];
+      const run = runCli(['run', '--store', `file:${newFolder()}`, '--duration', '3s', '--', ...command], {
+        env: unguarded(),
+      });
+      const pid = Number((await run.waitForOutput(/(\d+)\n/))[1]);
+      await run.waitForOutput(/nothing will stop the command when this process is killed or paused/);
+      run.kill(signal);
+      await sleep(4_500);
+      expect(isAlive(pid)).toBe(true);
+      process.kill(-pid, 'SIGKILL');
+    },
+  );
+
+  it('is stopped together with every process of its guard lives on past the deadline, until it goes on', async () => {
+    const { run, pids } = await family('3s');
+    const stopped = [new ProcessHandle(run.pid)];
+    await stopped[0]?.pause();
+    for (const pid of [guardOf(run), ...(await timersOf(guardOf(run)))]) stopped.push(new ProcessHandle(pid));
+    for (const each of stopped) await each.pause();
+    try {
+      await sleep(3_500);
+      expect(pids.every(isAlive)).toBe(true);
+      run.kill('SIGCONT');
+      await untilDead(pids);
+    } finally {
+      for (const each of stopped) each.signal('SIGCONT');
+    }
+  });
+
+  it('works is not touched by the guard for many lease durations', async () => {
+    const { run, command, pids } = await family('4s');
+    await sleep(10_000);
+    expect(pids.every(isAlive)).toBe(true);
+    process.kill(command, 'SIGKILL');
+    expect((await run.exit).code).toBe(137);
+  });
+});

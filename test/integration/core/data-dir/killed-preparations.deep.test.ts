@@ -1,0 +1,109 @@
+import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { afterEach, expect, it } from 'vitest';
+import { makeVersion, newRoot, removeRoot } from '../../../support/data-dirs.js';
+import { killAll, runProcess } from '../../../support/processes.js';
+
+const program = fileURLToPath(new URL('../../../fixtures/programs/prepare-data-dir.mjs', import.meta.url));
+
+let root: string;
+afterEach(async () => {
+  await killAll();
+  removeRoot(root);
+});
+
+const at = (version: number) => join(root, 'node-0', `v${version}`);
+const start = (version: number, origin: 'released' | 'expired') =>
+  runProcess(process.execPath, [program, root, String(version), origin]);
+
+/** All that a version keeps: kind, mode, size and time of each path; with `bytes`, a hash of each file. */
+function contentOf(version: number, { bytes }: { readonly bytes: boolean }): string {
+  const kinds = `-type l -printf '%P l %l\\n' -o -type d -printf '%P d %m\\n' -o -printf '%P %y %m %s %Ts\\n'`;
+  const facts = `find . -mindepth 1 ! -name directory-initialized.json \\( ${kinds} \\) | sort`;
+  const hashes = `find . -type f ! -name directory-initialized.json -print0 | sort -z | xargs -0 sha1sum`;
+  const script = `${facts}; ${bytes ? hashes : 'true'}`;
+  return execFileSync('sh', ['-c', script], { cwd: at(version), maxBuffer: 2 ** 26, encoding: 'utf8' });
+}
+
+function validVersions(): number[] {
+  return readdirSync(join(root, 'node-0'))
+    .filter(
+      (name) => existsSync(join(root, 'node-0', name, 'directory-initialized.json')) && /^v\d+$/.test(name),
+    )
+    .map((name) => Number(name.slice(1)));
+}
+
+/** Makes version 1 of many small files and some large ones. */
+function makeTree(files: number, large: number, largeBytes: number): void {
+  makeVersion(root, 0, 1, { 'link-here': '-> d0/f0', 'empty/': '' });
+  for (let file = 0; file < files; file += 1) {
+    const folder = join(at(1), `d${file % 100}`);
+    if (file < 100) mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, `f${file}`), randomBytes(1 + (file % 2_000)));
+  }
+  for (let file = 0; file < large; file += 1) {
+    execFileSync('sh', ['-c', `head -c ${largeBytes} /dev/urandom >$0`, join(at(1), `large${file}`)]);
+  }
+}
+
+/** Kills preparations of one version after the other; tells how many of them had come to their end. */
+async function killed(
+  first: number,
+  kills: number,
+  origin: 'released' | 'expired',
+  bytes: boolean,
+): Promise<number> {
+  const expected = contentOf(validVersions().at(-1) ?? 0, { bytes });
+  const begun = performance.now();
+  const whole = start(first, origin);
+  await whole.waitForOutput(/begins/, 60_000);
+  const startedMs = performance.now() - begun;
+  expect((await whole.exit).code).toBe(0);
+  /** What a preparation takes by now: the machine may be busier than it was, or less. */
+  let tookMs = performance.now() - begun - startedMs;
+  let complete = 0;
+  for (let kill = 1; kill <= kills; kill += 1) {
+    // Only the version right after a complete one is made of links: the same one is tried again.
+    const version = origin === 'released' ? Math.max(...validVersions()) + 1 : first + kill;
+    const preparation = start(version, origin);
+    await preparation.waitForOutput(/begins/, 60_000);
+    const from = performance.now();
+    const ownEnd = preparation.exit.then(() => performance.now() - from);
+    await sleep(Math.random() * tookMs * 1.1);
+    // It had come to its end before it was killed.
+    if (!preparation.kill('SIGKILL')) tookMs = (tookMs + (await ownEnd)) / 2;
+    await preparation.exit;
+    const valid = validVersions();
+    // One to go on from is always there, and whatever is new, or old and still there, is all of it.
+    expect(valid.length).toBeGreaterThan(0);
+    if (valid.includes(version)) complete += 1;
+    for (const each of valid) expect([each, contentOf(each, { bytes })]).toEqual([each, expected]);
+  }
+  const last = first + kills + 1;
+  expect((await start(last, origin).exit).code).toBe(0);
+  const [older, newest] = validVersions().sort((a, b) => a - b);
+  expect([newest, contentOf(last, { bytes: true })]).toEqual([last, contentOf(older ?? 0, { bytes: true })]);
+  expect(readdirSync(join(root, 'node-0')).length).toBe(2);
+  return complete;
+}
+
+it('a preparation that is killed at a random point 182 times leaves a complete version or none, and its source as it was', async () => {
+  // In memory: a kill loses nothing that was written, so what matters is the point.
+  root = newRoot(existsSync('/dev/shm') ? '/dev/shm' : undefined);
+  makeTree(300, 2, 10_000_000);
+  const copies = await killed(2, 130, 'expired', true);
+  expect(copies).toBeLessThan(110);
+  const links = await killed(200, 52, 'released', true);
+  expect(links).toBeLessThan(45);
+}, 300_000);
+
+it('and 18 times with 10,000 files and 2 GB', async () => {
+  root = newRoot();
+  makeTree(10_000, 4, 497_500_000);
+  await killed(2, 14, 'released', false);
+  await killed(100, 4, 'expired', false);
+}, 600_000);

@@ -1,0 +1,163 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { ALL_PLANTS } from '../../../simulation/all-plants.js';
+import { harnessFile, packageRoot } from '../../../support/package-root.js';
+import { killAll, runProcess } from '../../../support/processes.js';
+import { isTrimmed } from '../../../support/setup/tiers.js';
+
+// A proof that cannot fail proves nothing. Each of these copies of the engine has one mistake; the same seeds
+// find none in the engine itself.
+
+const MOST_SEEDS = 20_000;
+
+/**
+ * What each mistake breaks first; a violation of another promise would mean that the simulator looks at the
+ * wrong thing.
+ */
+const FOUND_BY: Readonly<Record<string, readonly string[]>> = {
+  aba: ['fencing'],
+  'deadline-from-response': ['exclusion', 'deadline'],
+  'wall-clock-expiry': ['exclusion'],
+  'no-read-back': ['own-writes'],
+  'sdk-retry': ['own-writes'],
+  'delete-on-release': ['objects'],
+  'no-grace': ['exclusion'],
+  'timer-validity': ['exclusion', 'deadline'],
+  'optimistic-age': ['exclusion'],
+  'own-settings': ['exclusion'],
+  'newest-write': ['exclusion', 'deadline'],
+  'evict-at-once': ['exclusion'],
+  'late-deadline': ['deadline'],
+  revived: ['deadline'],
+  'adopts-refused': ['deadline', 'own-writes'],
+  'deaf-supervisor': ['deadline'],
+  'evict-no-bump': ['fencing'],
+  'never-expires': ['liveness'],
+  'task-id-only': ['exclusion', 'fencing', 'deadline'],
+  'wall-clock-ids': ['ids'],
+  'stamps-past-timestamp': ['ids'],
+  'stamps-before-tenure': ['ids'],
+  'forgets-stamps': ['ids'],
+  'ignores-widening': ['ids'],
+  'publishes-before-adopting': ['ids'],
+  'stale-width': ['ids'],
+  'scale-without-waiting': ['ids'],
+  'no-id-floor': ['ids'],
+  'delete-on-scale-down': ['objects'],
+  'retired-acquirable': ['retirement'],
+  'retire-frees-at-once': ['exclusion'],
+  'retires-one-too-many': ['survivors'],
+  'impatient-retirement': ['survivors'],
+  'untold-holder': ['retirement'],
+  'never-revived': ['liveness'],
+  'first-page-is-all': ['errors'],
+  'key-is-a-right': ['exclusion', 'fencing', 'deadline'],
+  'history-without-evictions': ['history'],
+  // On a store that tells no time of writing.
+  'age-from-request': ['age', 'exclusion'],
+  'age-from-reply': ['age'],
+  'age-of-the-key': ['age', 'exclusion'],
+  'repeating-etag': ['age', 'exclusion', 'fencing'],
+  'standing-clock': ['exclusion', 'deadline'],
+  // In the ownership of shards. An owner reports itself that a shard which it runs was taken (T8): errors.
+  'blind-map': ['shards'],
+  'map-goes-back': ['shards'],
+  'token-kept': ['shards'],
+  'owner-by-id': ['shards', 'errors'],
+  'token-started-again': ['shards'],
+  'handed-on-running': ['shards', 'errors'],
+  'handed-on-once': ['liveness'],
+  'doubt-is-proof': ['shards', 'errors'],
+  'same-version-is-proof': ['shards', 'errors'],
+  'eviction-is-proof': ['shards'],
+  'work-goes-on': ['shards'],
+  'takes-no-notice': ['liveness', 'shards'],
+  'repair-without-waiting': ['shards'],
+  'start-without-lease': ['shards'],
+  'released-running': ['shards'],
+  'shows-early': ['shards'],
+  'black-hole': ['liveness'],
+  'hang-given-up': ['shards'],
+  'no-look': ['liveness'],
+  'hands-on-at-signal': ['shards'],
+  // In the recipes.
+  'watch-all-children': ['watches'],
+  'delete-once': ['liveness', 'orphan'],
+  'orphan-after-lost-reply': ['liveness', 'orphan'],
+  'not-discarded': ['liveness', 'orphan'],
+  'stale-ready': ['barrier'],
+  'timer-validity-of-locks': ['deadline', 'exclusion'],
+  'validity-from-reply': ['deadline', 'exclusion'],
+  'relay-forgotten': ['deadline', 'exclusion'],
+  'heartbeat-by-read': ['deadline', 'exclusion'],
+  'deleted-on-loss': ['exclusion'],
+  'reader-ignores-writers': ['exclusion', 'token'],
+  'downgrade-behind-writers': ['exclusion', 'token'],
+  'one-lease-too-many': ['exclusion'],
+  'session-blind': ['liveness', 'orphan'],
+  'open-gate': ['barrier'],
+  'unheard-addition': ['counter'],
+  'one-vote-for-all': ['transaction'],
+  'item-taken-twice': ['queue'],
+  'broken-chain': ['shared-data'],
+  'entry-of-another': ['liveness'],
+  'condition-unread': ['shared-data'],
+  'version-without-creation': ['shared-data', 'liveness'],
+};
+
+interface Report {
+  readonly violation: { readonly seed: number; readonly invariant: string } | null;
+}
+
+afterEach(killAll);
+
+async function simulate(options: readonly string[]): Promise<{ code: number | null; report: Report }> {
+  const main = harnessFile('test/simulation/main.ts');
+  const command = runProcess(process.execPath, [
+    '--max-semi-space-size=64',
+    main,
+    '--json',
+    '--no-shrink',
+    ...options,
+  ]);
+  const { code } = await command.exit;
+  return {
+    code,
+    report: JSON.parse(command.stdout() || `{"stderr":${JSON.stringify(command.stderr())}}`) as Report,
+  };
+}
+
+/** The first violating seed of each plant, as docs/design/simulation.md tells it. */
+function documentedSeeds(): ReadonlyMap<string, number> {
+  const page = readFileSync(join(packageRoot, 'docs/design/simulation.md'), 'utf8');
+  const rows = page.matchAll(/^\| `([\w-]+)` \|.*\| ([\d,]+) \|$/gm);
+  return new Map([...rows].map(([, name = '', seed = '']) => [name, Number(seed.replaceAll(',', ''))]));
+}
+
+const seeds = documentedSeeds();
+
+describe('the simulator', () => {
+  it('knows what every planted bug has to be found by, and the documentation knows its seed', () => {
+    const names = ALL_PLANTS.map(({ name }) => name).sort();
+    expect(names).toEqual(Object.keys(FOUND_BY).sort());
+    expect([...seeds.keys()].sort()).toEqual(names);
+  });
+
+  // In the trimmed tier by the documented seed alone: that there is none before it takes minutes to show.
+  it.each(ALL_PLANTS.map(({ name, breaks }) => [name, breaks] as const))(
+    'finds %s in its documented seed: %s',
+    { timeout: 600_000 },
+    async (name) => {
+      const documented = seeds.get(name) ?? Number.NaN;
+      const range = isTrimmed
+        ? ['--from', String(documented), '--seeds', '1', '--jobs', '1']
+        : ['--from', '0', '--seeds', String(MOST_SEEDS)];
+      const { code, report } = await simulate(['--plant', name, ...range]);
+      expect(report.violation, JSON.stringify(report)).toBeTruthy();
+      expect(FOUND_BY[name]).toContain(report.violation?.invariant);
+      expect(report.violation?.seed).toBe(documented);
+      expect(code).toBe(1);
+    },
+  );
+});
