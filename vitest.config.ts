@@ -8,7 +8,12 @@ const containers = 'test/support/containers/container-setup.ts';
 
 const timing = '{src,test}/**/*.timing.test.ts';
 const deep = '{src,test}/**/*.deep.test.ts';
-const unit = ['src/**/*.test.ts', 'test/simulation/**/*.test.ts', 'test/ids/**/*.test.ts'];
+const unit = [
+  'src/**/*.test.ts',
+  'test/{arguments,rings}.test.ts',
+  'test/simulation/**/*.test.ts',
+  'test/ids/**/*.test.ts',
+];
 const needsInfra = 'infra/test/**/*.deep.test.ts';
 const needsContainers = 'test/containers/**/*.deep.test.ts';
 // Sessions of a few seconds with servers that take their time, and measured lateness: nothing else may run

@@ -1,4 +1,4 @@
-import type { InstanceFacts, ServiceEntry } from '../../src/app/console/entries-wire.js';
+import type { InstanceFacts, ServiceEntry } from '../../src/node/wire/entries-wire.js';
 
 /** What the page of services is told, with instances of every kind. */
 export function scriptedServices(): readonly (readonly [event: string, data: unknown])[] {

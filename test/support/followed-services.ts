@@ -1,8 +1,8 @@
-import type { ServiceEntry } from '../../src/app/console/entries-wire.js';
 import { Feed, type FeedState } from '../../src/app/console/feed.js';
 import { EntriesModel } from '../../src/app/console/model/entries-model.js';
 import { changeText } from '../../src/app/console/model/services-model.js';
 import { systemClock } from '../../src/core/base/system.js';
+import type { ServiceEntry } from '../../src/node/wire/entries-wire.js';
 
 /** What the page of services would know, read from a server as the page does it. */
 export interface FollowedServices {

@@ -1,4 +1,4 @@
-import type { InstanceFacts, ServiceEntry } from '../../src/app/console/entries-wire.js';
+import type { InstanceFacts, ServiceEntry } from '../../src/node/wire/entries-wire.js';
 
 /** An instance of the service `orders` that gets work. */
 export const ENABLED: InstanceFacts = {

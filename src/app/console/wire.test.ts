@@ -2,7 +2,6 @@ import { expect, it } from 'vitest';
 import type { ClusterEvent, ClusterSnapshot } from '../../node/monitor/cluster-view.js';
 import type { NodeTenures } from '../../node/monitor/tenures.js';
 import type { NodeHealthJson } from '../../node/runtime/node-monitor.js';
-import type { ReportPage } from '../http/console/report-pages.js';
 import type {
   WireEvent,
   WireHello,
@@ -13,7 +12,8 @@ import type {
   WireShards,
   WireStore,
   WireTree,
-} from './wire.js';
+} from '../../node/wire/cluster-wire.js';
+import type { ReportPage } from '../http/console/report-pages.js';
 
 /** Everything that the stream sends by its name. That this compiles is the test. */
 interface Sent {

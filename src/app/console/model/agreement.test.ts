@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { WireTree } from '../wire.js';
+import type { WireTree } from '../../../node/wire/cluster-wire.js';
 import { agreementText } from './agreement.js';
 
 function text(held: readonly number[], shown: readonly number[] | undefined): string {

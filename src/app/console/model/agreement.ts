@@ -1,4 +1,4 @@
-import type { WireCluster, WireTree } from '../wire.js';
+import type { WireCluster, WireTree } from '../../../node/wire/cluster-wire.js';
 
 /**
  * How the discovery tree and the leases, as the server has compared them and found no problem, agree, in

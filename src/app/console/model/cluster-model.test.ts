@@ -1,6 +1,12 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../../../test/support/virtual-clock.js';
-import type { WireEvent, WireHello, WireNode, WireReport, WireStore } from '../wire.js';
+import type {
+  WireEvent,
+  WireHello,
+  WireNode,
+  WireReport,
+  WireStore,
+} from '../../../node/wire/cluster-wire.js';
 import { ClusterModel } from './cluster-model.js';
 
 const OK: WireStore = { state: 'ok', problem: null, latencyMs: 5, clockOffsetMs: null, lookedAt: 1 };

@@ -1,5 +1,3 @@
-import type { StreamEvent } from '../feed.js';
-import type { PageClock } from '../page-clock.js';
 import type {
   WireCluster,
   WireEvent,
@@ -11,7 +9,9 @@ import type {
   WireShards,
   WireStore,
   WireTree,
-} from '../wire.js';
+} from '../../../node/wire/cluster-wire.js';
+import type { StreamEvent } from '../feed.js';
+import type { PageClock } from '../page-clock.js';
 import { leftMs, type NodeState, stateOf } from './node-state.js';
 
 /** A node id, and when the page received it, on its monotonic clock. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ENABLED, serviceEntry as entry } from '../../../../test/support/service-entries.js';
 import { VirtualClock } from '../../../../test/support/virtual-clock.js';
-import type { ServiceEntry } from '../entries-wire.js';
+import type { ServiceEntry } from '../../../node/wire/entries-wire.js';
 import { EntriesModel } from './entries-model.js';
 import { changeText, servicesIn } from './services-model.js';
 

@@ -1,4 +1,4 @@
-import type { EntriesHello, EntriesStatus, EntryChanges } from '../entries-wire.js';
+import type { EntriesHello, EntriesStatus, EntryChanges } from '../../../node/wire/entries-wire.js';
 import type { StreamEvent } from '../feed.js';
 import type { PageClock } from '../page-clock.js';
 

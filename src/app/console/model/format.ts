@@ -1,4 +1,4 @@
-import type { WireCluster, WireEvent } from '../wire.js';
+import type { WireCluster, WireEvent } from '../../../node/wire/cluster-wire.js';
 
 /**
  * A span of time in milliseconds, at least 0, for people: `3.2 s`, `48 s`, `4 min`, `2 h 10 min`, `3 d 4 h`.

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { WireNode } from '../wire.js';
+import type { WireNode } from '../../../node/wire/cluster-wire.js';
 import { knowledgeOf, tally } from './knowledge.js';
 
 function held(id: number, version: number, knownNodes: Record<number, number>): WireNode {

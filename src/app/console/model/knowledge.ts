@@ -1,4 +1,4 @@
-import type { WireNode } from '../wire.js';
+import type { WireNode } from '../../../node/wire/cluster-wire.js';
 
 /** What holders know of the versions of other node ids, by their node id or by the other one. */
 export type KnownVersions = ReadonlyMap<number, KnownVersion>;

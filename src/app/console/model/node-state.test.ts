@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { WireNode } from '../wire.js';
+import type { WireNode } from '../../../node/wire/cluster-wire.js';
 import { type NodeState, parseFilter } from './node-state.js';
 
 const facts = {

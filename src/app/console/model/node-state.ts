@@ -1,4 +1,4 @@
-import type { WireNode } from '../wire.js';
+import type { WireNode } from '../../../node/wire/cluster-wire.js';
 
 /** The states in which node ids are shown, in this order, and a sentence on each. */
 export const STATE_MEANINGS = {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ENABLED, serviceEntry as entry } from '../../../../test/support/service-entries.js';
-import type { InstanceFacts } from '../entries-wire.js';
+import type { InstanceFacts } from '../../../node/wire/entries-wire.js';
 import { addressText, countText, leaseText } from './services-model.js';
 
 describe('an instance in words', () => {

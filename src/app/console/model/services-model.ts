@@ -1,4 +1,4 @@
-import type { ServiceEntry } from '../entries-wire.js';
+import type { ServiceEntry } from '../../../node/wire/entries-wire.js';
 
 /**
  * How something below a service is shown, in the order in which it is counted; `damaged` is what is no

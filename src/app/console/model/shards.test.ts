@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { WireShards } from '../wire.js';
+import type { WireShards } from '../../../node/wire/cluster-wire.js';
 import { cellsPath, partsOf, shardText } from './shards.js';
 
 const a = { id: 3, version: 17 };

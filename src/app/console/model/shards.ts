@@ -1,4 +1,4 @@
-import type { WireMember, WireShards } from '../wire.js';
+import type { WireMember, WireShards } from '../../../node/wire/cluster-wire.js';
 
 /** A member, and the shards that it owns. */
 export interface Owner {

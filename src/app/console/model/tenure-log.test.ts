@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { WireHistory, WireNode, WireTenure } from '../wire.js';
+import type { WireHistory, WireNode, WireTenure } from '../../../node/wire/cluster-wire.js';
 import type { SeenNode } from './cluster-model.js';
 import { TenureLog } from './tenure-log.js';
 

@@ -1,4 +1,4 @@
-import type { WireHistory, WireNode, WireTenure } from '../wire.js';
+import type { WireHistory, WireNode, WireTenure } from '../../../node/wire/cluster-wire.js';
 import type { SeenNode } from './cluster-model.js';
 
 /** The known tenures of a node id, the oldest first. Another object when one changes. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { WireTenure } from '../wire.js';
+import type { WireTenure } from '../../../node/wire/cluster-wire.js';
 import { laneParts, sumParts } from './timeline.js';
 
 const tenure = (acquiredAt: number, endedAt: number | null, end: WireTenure['end'] = null): WireTenure => {

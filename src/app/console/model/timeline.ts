@@ -1,4 +1,4 @@
-import type { WireTenure } from '../wire.js';
+import type { WireTenure } from '../../../node/wire/cluster-wire.js';
 import type { Lane } from './tenure-log.js';
 
 /** A part of a row of the timeline, in store time. */

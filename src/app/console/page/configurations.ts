@@ -1,5 +1,10 @@
 import { type ComponentChildren, h } from 'preact';
-import type { ConfigContext, ConfigEntry, ConfigHistory, ConfigNode } from '../entries-wire.js';
+import type {
+  ConfigContext,
+  ConfigEntry,
+  ConfigHistory,
+  ConfigNode,
+} from '../../../node/wire/entries-wire.js';
 import { EntriesModel } from '../model/entries-model.js';
 import { browserClock } from '../page-clock.js';
 import { drawFoldersPage, type Folder, focusFolder, payload, type Row, rowButton } from './folders.js';

@@ -1,6 +1,6 @@
 import { type ComponentChildren, h } from 'preact';
 import { useMemo, useRef, useState } from 'preact/hooks';
-import type { WireData, WireDataEntry, WireDatum, WireTree } from '../wire.js';
+import type { WireData, WireDataEntry, WireDatum, WireTree } from '../../../node/wire/cluster-wire.js';
 import { type Folder, Folders, type Row, rowButton } from './folders.js';
 import type { Frame } from './frame.js';
 import { question } from './question.js';

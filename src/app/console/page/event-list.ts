@@ -1,7 +1,7 @@
 import { type ComponentChildren, h } from 'preact';
+import type { WireEvent } from '../../../node/wire/cluster-wire.js';
 import type { ClusterModel } from '../model/cluster-model.js';
 import { clockTime, eventText, shortName } from '../model/format.js';
-import type { WireEvent } from '../wire.js';
 import { flag, mark, memo, panel, quiet, search } from './ui.js';
 
 /** More events of one kind in one scan are one entry, which can be opened. */

@@ -1,9 +1,9 @@
 import { h } from 'preact';
 import { useLayoutEffect, useMemo, useState } from 'preact/hooks';
+import type { WireNode } from '../../../node/wire/cluster-wire.js';
 import type { ClusterModel, NodeNow, SeenNode } from '../model/cluster-model.js';
 import { knowledgeOf } from '../model/knowledge.js';
 import { NODE_STATES, parseFilter } from '../model/node-state.js';
-import type { WireNode } from '../wire.js';
 import { cell, type Density } from './cell.js';
 import { flag, memo } from './ui.js';
 

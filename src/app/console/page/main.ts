@@ -1,9 +1,9 @@
 import { h, render } from 'preact';
+import type { WireHistory, WireMember, WireNode } from '../../../node/wire/cluster-wire.js';
 import { ClusterModel, type NodeNow, type SeenNode } from '../model/cluster-model.js';
 import { eventAgo, shortName } from '../model/format.js';
 import { TenureLog } from '../model/tenure-log.js';
 import { browserClock } from '../page-clock.js';
-import type { WireHistory, WireMember, WireNode } from '../wire.js';
 import type { Density } from './cell.js';
 import { DataPanel } from './data-panel.js';
 import { detailsPanel } from './details-panel.js';

@@ -1,5 +1,5 @@
 import { h } from 'preact';
-import type { ServiceEntry } from '../entries-wire.js';
+import type { ServiceEntry } from '../../../node/wire/entries-wire.js';
 import { EntriesModel } from '../model/entries-model.js';
 import {
   addressText,

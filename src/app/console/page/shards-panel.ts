@@ -1,7 +1,7 @@
 import { h } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
+import type { WireMember, WireShards } from '../../../node/wire/cluster-wire.js';
 import { cellsPath, partsOf, shardText } from '../model/shards.js';
-import type { WireMember, WireShards } from '../wire.js';
 import { bad, chip, memo, note, panel, quiet } from './ui.js';
 
 /** More shards than this have no room for the node id of their owner. */

@@ -1,8 +1,14 @@
 import { type ComponentChildren, createContext, h } from 'preact';
 import { useContext, useState } from 'preact/hooks';
+import type {
+  WireConfiguration,
+  WireContender,
+  WireEntry,
+  WireLock,
+  WireTree,
+} from '../../../node/wire/cluster-wire.js';
 import type { ClusterModel } from '../model/cluster-model.js';
 import { formatDuration } from '../model/format.js';
-import type { WireConfiguration, WireContender, WireEntry, WireLock, WireTree } from '../wire.js';
 import { bad, mark, memo, nodeButton, note, panel, quiet } from './ui.js';
 
 /** Announcements of one folder that are listed. */

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import { AnySession, fails } from '../../../../test/support/scripted-zookeeper.js';
 import { inVirtualTime, seededRandom, VirtualClock } from '../../../../test/support/virtual-clock.js';
+import type { ConfigEntry } from '../../../node/wire/entries-wire.js';
 import { ConfigPublisher } from '../../../zookeeper/configuration/publisher.js';
-import type { ConfigEntry } from '../../console/entries-wire.js';
 import { EntriesModel } from '../../console/model/entries-model.js';
 import { nodeApp } from '../node-app.js';
 

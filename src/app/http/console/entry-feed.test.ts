@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { ServiceEntry } from '../../console/entries-wire.js';
+import type { ServiceEntry } from '../../../node/wire/entries-wire.js';
 import { changesSince } from './entry-feed.js';
 
 const entry = (id: string): ServiceEntry => {

@@ -1,5 +1,5 @@
 import type { Clock } from '../../../core/base/clock.js';
-import type { EntriesHello, EntriesStatus, EntryChanges } from '../../console/entries-wire.js';
+import type { EntriesHello, EntriesStatus, EntryChanges } from '../../../node/wire/entries-wire.js';
 import { eventStream, message, RETRY } from '../event-stream.js';
 
 /** Entries in one message at most: the memory that a slow client takes, at some 3 KB each. */

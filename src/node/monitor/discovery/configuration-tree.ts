@@ -1,5 +1,4 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { ConfigEntry, EntriesStatus } from '../../../app/console/entries-wire.js';
 import { concurrently } from '../../../core/base/concurrently.js';
 import { explain } from '../../../core/base/errors.js';
 import { Listeners } from '../../../core/base/listeners.js';
@@ -8,6 +7,7 @@ import { ignoring, isFault } from '../../../zookeeper/client/zookeeper-error.js'
 import { type FleetReport, readFleet } from '../../../zookeeper/configuration/fleet.js';
 import { historyPath, seenPath } from '../../../zookeeper/configuration/layout.js';
 import { type ConfigPlace, readContexts } from '../../../zookeeper/configuration/read-contexts.js';
+import type { ConfigEntry, EntriesStatus } from '../../wire/entries-wire.js';
 import { ScanLoop } from '../scan-loop.js';
 import { excerpt } from './service-entry.js';
 

@@ -1,9 +1,9 @@
-import type { LeaseClaim, ServiceEntry } from '../../../app/console/entries-wire.js';
 import type { Znode } from '../../../zookeeper/client/zookeeper.js';
 import { dubboText, isDubboFolder } from '../../../zookeeper/services/instance/dubbo-instance.js';
 import { decodeInstance } from '../../../zookeeper/services/instance/instance-codec.js';
 import { isInService, jsonPayload } from '../../../zookeeper/services/instance/payload-codec.js';
 import { shortened } from '../../../zookeeper/services/shortened.js';
+import type { LeaseClaim, ServiceEntry } from '../../wire/entries-wire.js';
 
 const MAX_TEXT = 2_000;
 

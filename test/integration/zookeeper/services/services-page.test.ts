@@ -2,7 +2,6 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
-import type { ServiceEntry } from '../../../../src/app/console/entries-wire.js';
 import { leaseText, servicesIn } from '../../../../src/app/console/model/services-model.js';
 import {
   type DiscoveryServer,
@@ -11,6 +10,7 @@ import {
 } from '../../../../src/app/http/curator/discovery-server.js';
 import { startNodeServer } from '../../../../src/app/http/node-server.js';
 import { systemClock, systemRandom } from '../../../../src/core/base/system.js';
+import type { ServiceEntry } from '../../../../src/node/wire/entries-wire.js';
 import type { ZooKeeperClient } from '../../../../src/zookeeper/client/zookeeper-client.js';
 import { type FollowedServices, followServices } from '../../../support/followed-services.js';
 import { throughProxy } from '../../../support/network/proxies.js';

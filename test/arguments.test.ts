@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { HANDLES, INTERNAL, ROWS } from '../test/support/exported-functions.js';
-import { settled } from '../test/support/virtual-clock.js';
-import { ConfigError } from './core/base/errors.js';
-import { openZooKeeper } from './zookeeper/client/zookeeper-client.js';
+import { ConfigError } from '../src/core/base/errors.js';
+import { openZooKeeper } from '../src/zookeeper/client/zookeeper-client.js';
+import { HANDLES, INTERNAL, ROWS } from './support/exported-functions.js';
+import { settled } from './support/virtual-clock.js';
 
 const ROOT = new URL('../', import.meta.url);
 const { exports } = JSON.parse(readFileSync(new URL('package.json', ROOT), 'utf8')) as {
