@@ -3,7 +3,7 @@ import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 
 // As built, in a process of its own: what is in memory here is known.
-const dist = new URL('../../../dist/', import.meta.url);
+const dist = new URL('../../../../dist/', import.meta.url);
 const program = `
   import { createRequire } from 'node:module';
   const { openStore } = await import('${new URL('core/store/open-store.js', dist)}');
