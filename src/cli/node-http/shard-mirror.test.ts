@@ -551,6 +551,15 @@ describe('the end of a sidecar', () => {
     expect(other.value).toBe(false);
   });
 
+  it('gives the node id back after a second signal, too, where no program has asked', async () => {
+    const first = await node();
+    await clock.advance(5_000);
+    const left = settling(first.leave(AbortSignal.abort()));
+    await clock.advance(1_000);
+    expect(left.value).toBe(true);
+    expect(warnings(first)).toEqual([]);
+  });
+
   it('does not wait after a second signal', async () => {
     const { first, program } = await sidecar();
     const hurry = new AbortController();
