@@ -116,10 +116,12 @@ function decoded(body: string): ShardMap {
   const memberOf = (list: Fields, shard: number) =>
     members[readInteger(list, String(shard), -1, members.length - 1)];
   const tokenOf = (since: number) => since && earlierEpochs(epoch) + since;
+  const nextOf = (shard: number) => (shard in next ? memberOf(next, shard) : undefined);
   const shards = Array.from({ length: count }, (_, shard) => ({
     owner: memberOf(owner, shard),
     since: tokenOf(readInteger(since, String(shard), 0, epoch - earlierEpochs(epoch))),
-    next: shard in next ? memberOf(next, shard) : undefined,
+    // The owner itself is no move.
+    next: nextOf(shard) === memberOf(owner, shard) ? undefined : nextOf(shard),
     ...(shard in failed && { failed: readInteger(failed, String(shard), 0, MAX_FAILED) || undefined }),
   }));
   const limits = new Map(

@@ -140,8 +140,8 @@ export class ProgramShards {
     waiting.release();
     const unknown = new Error('no program has said that its work has ended');
     for (const { giveUp } of this.#held.values()) giveUp?.(unknown);
-    // What has ended before was handed on then.
-    if (this.#held.size === 0) await left;
+    // What has ended before was handed on then. Without work, all of it ends at once.
+    if (!this.#isWorking || this.#held.size === 0) await left;
     return this.#held.size;
   }
 
