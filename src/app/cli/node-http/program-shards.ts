@@ -93,7 +93,8 @@ export class ProgramShards {
 
   received(news: ProgramNews): void {
     if (news.type === 'ended') {
-      this.#haveEnded = true;
+      // One program's end is not that of others that follow.
+      this.#haveEnded = this.#followers <= 1;
       if (this.#allHaveEnded) this.#endMoving();
       return;
     }
@@ -115,7 +116,10 @@ export class ProgramShards {
 
   /** No program is connected any more: all of them have to come again. */
   disconnected(): void {
-    if (this.#followers > 0) this.#heardAt = this.clock.monotonic();
+    if (this.#followers > 0) {
+      this.#heardAt = this.clock.monotonic();
+      this.#haveEnded = false;
+    }
     this.#followersAre(0);
   }
 

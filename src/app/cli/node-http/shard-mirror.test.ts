@@ -525,6 +525,23 @@ describe('the end of a sidecar', () => {
     expect(left.value).toBe(undefined);
   });
 
+  it.each(['whose connection breaks', 'whose connection dies with the thread'])(
+    'gives up what a program may work on %s, after another has said that its work has ended (T5)',
+    async (how) => {
+      const { first, program, second } = await sidecar();
+      const other = await first.follow();
+      await first.ask('/shards/stopped', { method: 'POST' });
+      program.leave();
+      await clock.advance(0);
+      if (how === 'whose connection breaks') other.leave();
+      else first.restartThread();
+      const left = settling(first.leave());
+      await clock.advance(8_000);
+      expect(left.value).toBe(false);
+      expect(await counts(second)).toEqual([0, 0]);
+    },
+  );
+
   it('forgets that all work has ended when a program follows again', async () => {
     const { first, program } = await sidecar();
     await first.ask('/shards/stopped', { method: 'POST' });
