@@ -1,3 +1,4 @@
+export type { CamundaNode } from './model/camunda-codec.js';
 // `nodelease/engine`: the engine alone, with clock, random source and store as parameters.
 
 export { type AcquireLeaseOptions, acquireLease } from './acquire/acquire-lease.js';
@@ -27,7 +28,7 @@ export {
   type RepairOptions,
   repairCluster,
 } from './operate/initialize.js';
-export { type CamundaNode, type ClusterStatus, inspectCluster, type NodeStatus } from './operate/inspect.js';
+export { type ClusterStatus, inspectCluster, type NodeStatus } from './operate/inspect.js';
 export { scaleCluster } from './operate/scale.js';
 export type {
   DamagedLease,

@@ -7,9 +7,10 @@ import { readTenure } from '../../zookeeper/discovery/allocation/evict-allocated
 import { readWidest } from '../../zookeeper/discovery/allocation/width-barrier.js';
 import type { Assignment } from '../../zookeeper/discovery/assignment.js';
 import { NODES_PATH, parseHexPair } from '../../zookeeper/discovery/tree-paths.js';
+import type { AllocationReport, StatusReport } from '../wire/status-report.js';
 import type { ClusterScan } from './cluster-reader.js';
 import { type DiscoveryEntry, readDiscovery, type TreeReader } from './discovery/discovery-snapshot.js';
-import { type AllocationReport, nodeReport, reportOf, type StatusReport } from './status-report.js';
+import { nodeReport, reportOf } from './status-report.js';
 
 /** The node ids from ZooKeeper alone, as a scan of the tree finds them. */
 export interface AllocatedStatus extends Pick<AllocationReport, 'idWidth'> {

@@ -14,6 +14,7 @@ import {
 import { readCluster } from '../../core/lease/session/cluster-store.js';
 import { type StoreSession, UNHURRIED_LISTING_MS } from '../../core/lease/session/store-session.js';
 import type { Interval, ListedObject } from '../../core/store/lease-store.js';
+import type { ReportHead } from '../wire/status-report.js';
 import {
   type CamundaFacts,
   type CamundaReport,
@@ -24,7 +25,7 @@ import {
   readRestores,
 } from './camunda-cluster.js';
 import { type ListedCluster, listedCluster } from './listed-cluster.js';
-import { type ReportHead, reportHead } from './status-report.js';
+import { reportHead } from './status-report.js';
 
 /** Maximum number of objects that are read again in one scan. */
 const MAX_READS = 100;

@@ -1,7 +1,7 @@
 import type { ClusterConfig } from '../../core/lease/model/cluster-config.js';
 import { mayExceed } from '../../core/lease/model/lease-state.js';
 import type { NodeStatus } from '../../core/lease/operate/inspect.js';
-import type { ClusterEvent } from './cluster-view.js';
+import type { ClusterEvent } from '../wire/cluster-snapshot.js';
 import { problemOf } from './listed-cluster.js';
 import { expiresInMs } from './status-report.js';
 

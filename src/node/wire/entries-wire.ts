@@ -1,5 +1,5 @@
-// What `/api/services` and `/api/configurations` send to their pages. These shapes are here because the pages
-// are compiled for browsers, without the server's types; the server writes by them.
+// What `/api/services` and `/api/configurations` send to their pages.
+import type { NodeRevisions } from '../../zookeeper/configuration/fleet-report.js';
 
 /** The first event, `hello`. */
 export interface EntriesHello {
@@ -90,16 +90,9 @@ export interface ConfigContext {
   readonly problem: string | null;
 }
 
-/** See `NodeRevisions`. */
-export interface ConfigNode {
-  readonly nodeId: number;
+export interface ConfigNode extends NodeRevisions {
   /** The most specific context that it follows. */
   readonly follows: string;
-  /** What it runs, by context. */
-  readonly revisions: Readonly<Record<string, number>>;
-  readonly at: string;
-  /** The contexts of which it runs an earlier revision than the current one. */
-  readonly behind: readonly string[];
 }
 
 export interface ConfigKey {
