@@ -49,7 +49,6 @@ export type { ConfigurationsSource } from './console/configurations-api.js';
 export type { DataSource } from './console/data-api.js';
 export type { ServicesSource } from './console/services-api.js';
 export { type DiscoveryAppOptions, discoveryApp } from './curator/discovery-app.js';
-export { DISCOVERY_OPENAPI } from './curator/discovery-openapi.js';
 export {
   type DiscoveryServer,
   type DiscoveryServerEvent,

@@ -21,9 +21,6 @@ const STATUS = {
 /** What kind of refusal an answer is; its `error` field. */
 export type ProblemCode = keyof typeof STATUS;
 
-/** All of them. */
-export const PROBLEM_CODES = Object.keys(STATUS) as readonly ProblemCode[];
-
 /** A request that is answered with a refusal. The client gets the message. */
 export class HttpProblem extends Error {
   constructor(
