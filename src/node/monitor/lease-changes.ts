@@ -14,7 +14,7 @@ export interface LeaseChange extends Omit<ClusterEvent, 'id' | 'at' | 'since'> {
 }
 
 /** What is known of the two scans. */
-export interface BetweenScans {
+interface BetweenScans {
   /**
    * From the first scan to the second, in milliseconds.
    * @default unknown, so that anything may have expired meanwhile

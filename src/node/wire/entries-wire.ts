@@ -95,7 +95,7 @@ export interface ConfigNode extends NodeRevisions {
   readonly follows: string;
 }
 
-export interface ConfigKey {
+interface ConfigKey {
   readonly context: string;
   readonly key: string;
   /** At most 2,000 characters. */

@@ -9,7 +9,7 @@ interface KnownVersion {
 }
 
 /** Who knows which version of one node id, and what its own holder knows of the others. */
-export interface Knowledge {
+interface Knowledge {
   /** What the holder of each other node id knows of this one's version. */
   readonly others: KnownVersions;
   /** What the holder of this one knows of the others that are held; empty without a holder. */

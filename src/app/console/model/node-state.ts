@@ -50,7 +50,7 @@ export function describeNode(
 }
 
 /** Decides which node ids are shown. */
-export type NodeFilter = (node: NodeReport, state: NodeState) => boolean;
+type NodeFilter = (node: NodeReport, state: NodeState) => boolean;
 
 /**
  * Parses the text of the filter: words with spaces between, all of which must fit. `7` is that id, `10-20`

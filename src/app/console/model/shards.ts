@@ -1,7 +1,7 @@
 import type { ShardsMember, ShardsReport } from '../../../node/wire/cluster-snapshot.js';
 
 /** A member, and the shards that it owns. */
-export interface Owner {
+interface Owner {
   readonly member: ShardsMember;
   readonly shards: readonly number[];
 }

@@ -7,7 +7,7 @@ import { MAX_PORT } from '../../../core/base/ports.js';
 import { ZooKeeperError } from '../../../zookeeper/client/zookeeper-error.js';
 import { checkServiceName } from '../../../zookeeper/services/instance/new-instance.js';
 import type { ServiceInstance } from '../../../zookeeper/services/instance/service-instance.js';
-import type { ProblemCode } from '../problem.js';
+import type { HttpProblem } from '../problem.js';
 import { type DiscoveryAppOptions, discoveryApp } from './discovery-app.js';
 import type { AnyInstance } from './provider-pool.js';
 
@@ -15,7 +15,7 @@ const DOCUMENT = JSON.parse(
   readFileSync(new URL('./openapi.json', import.meta.url), 'utf8'),
 ) as OpenApiDocument;
 /** The compiler compares them with the codes that there are. */
-const CODES: Readonly<Record<ProblemCode, true>> = {
+const CODES: Readonly<Record<HttpProblem['error'], true>> = {
   'bad-request': true,
   unauthorized: true,
   forbidden: true,
