@@ -57,7 +57,7 @@ export function widthNeededBy(groups: readonly number[] = []): number {
 
 function nodeStatus(id: number, entry: DiscoveryEntry): NodeStatus {
   const { path, assignment, text, createdZxid, sessionId } = entry;
-  const untold = {
+  const unknown = {
     age: undefined,
     durationMs: undefined,
     timestamp: undefined,
@@ -68,7 +68,7 @@ function nodeStatus(id: number, entry: DiscoveryEntry): NodeStatus {
   // The number of the transaction is the fencing token, even in the first instant of a tenure, when the data
   // do not have it yet.
   const version = tenure === undefined ? (assignment?.version ?? 0) : Number(createdZxid ?? 0);
-  const facts = { ...untold, id, version, taskId: tenure?.taskId ?? assignment?.taskId };
+  const facts = { ...unknown, id, version, taskId: tenure?.taskId ?? assignment?.taskId };
   if (createdZxid !== undefined && sessionId === undefined) {
     return {
       ...facts,

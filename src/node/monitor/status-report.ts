@@ -41,7 +41,7 @@ export function reportOf(facts: Partial<StatusReport>): StatusReport {
 }
 
 /** With more node ids than this, the known versions of all nodes would fill megabytes. */
-const MAX_TOLD_IN_FULL = 256;
+const MAX_IN_FULL = 256;
 
 /**
  * Leaves out the correct versions that holders know of other nodes, if there are many node ids.
@@ -49,7 +49,7 @@ const MAX_TOLD_IN_FULL = 256;
  * @param isPage whether other ids have not been read: their known versions are left out, too
  */
 export function withWrongVersions(nodes: readonly NodeStatus[], isPage = false): readonly NodeStatus[] {
-  if (nodes.length <= MAX_TOLD_IN_FULL && !isPage) return nodes;
+  if (nodes.length <= MAX_IN_FULL && !isPage) return nodes;
   const versions = new Map(nodes.map(({ id, version }) => [id, version]));
   const isWrong = (id: number, version: number) =>
     versions.get(id) !== version && !(isPage && !versions.has(id));

@@ -85,7 +85,7 @@ export interface ConfigContext {
   readonly revision: number;
   /** How many it has. */
   readonly keys: number;
-  /** The nodes that run it, and those that should. */
+  /** The nodes that run it, or should. */
   readonly nodes: readonly ConfigNode[];
   readonly problem: string | null;
 }
@@ -104,7 +104,7 @@ interface ConfigKey {
 
 /** What `/api/configurations/<context>?from=3&to=5` answers. */
 export interface ConfigHistory {
-  /** Those that are kept, the newest first. */
+  /** The kept revisions, the newest first. */
   readonly revisions: readonly {
     readonly revision: number;
     readonly at: string;

@@ -26,7 +26,7 @@ describe('a lane', () => {
     expect(laneParts([tenure(100, 200, 'retired')], 500).at(-1)?.kind).toBe('free');
   });
 
-  it('tells a free id from one whose earlier tenures are forgotten', () => {
+  it('distinguishes a free id from one whose earlier tenures are forgotten', () => {
     const firstKind = (lane: Parameters<typeof laneParts>[0], knownSince: number | null) =>
       laneParts(lane, 500, knownSince)[0]?.kind;
     expect([0, 100, null].map((since) => firstKind([tenure(100, null)], since))).toEqual([
