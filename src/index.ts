@@ -1,4 +1,3 @@
-export type { NodeHealth, NodePhase } from './node/wire/node-health.js';
 // The public API, and nothing else.
 
 export type { Clock, RandomSource } from './core/base/clock.js';
@@ -40,5 +39,6 @@ export {
 } from './node/runtime/connect-services.js';
 export type { LossPolicy, ManagedLease } from './node/runtime/managed-lease.js';
 export { type MonitorEvent, NodeMonitor } from './node/runtime/node-monitor.js';
+export type { NodeHealth, NodePhase } from './node/wire/node-health.js';
 export type { ZooKeeperTls } from './zookeeper/client/connection/tls.js';
 export type { AnnouncedEndpoint, Announcement, PayloadType } from './zookeeper/discovery/announcement.js';

@@ -1,8 +1,8 @@
+export type { NodeIdState } from '../../core/lease/model/lease-state.js';
 export type { TenureEnd } from '../../core/lease/model/tenure-history.js';
 export { ClusterFollower, type ClusterFollowerOptions } from '../../node/monitor/cluster-follower.js';
 export type { ClusterView, CurrentCluster } from '../../node/monitor/cluster-view.js';
-export type { WatchedNode } from '../../node/runtime/node-monitor.js';
-export { type MonitorEvent, NodeMonitor } from '../../node/runtime/node-monitor.js';
+export { type MonitorEvent, NodeMonitor, type WatchedNode } from '../../node/runtime/node-monitor.js';
 export {
   DEFAULT_LISTEN_ADDRESS,
   formatListenAddress,
@@ -14,6 +14,7 @@ export type {
   ClusterEvent,
   ClusterSnapshot,
   NodeTenures,
+  ShardsMember,
   ShardsReport,
   StoreHealth,
   Tenure,

@@ -1,8 +1,8 @@
-export type { CamundaNode } from './model/camunda-codec.js';
 // `nodelease/engine`: the engine alone, with clock, random source and store as parameters.
 
 export { type AcquireLeaseOptions, acquireLease } from './acquire/acquire-lease.js';
 export type { EnsureClusterOptions } from './acquire/ensure-cluster.js';
+export type { CamundaNode } from './model/camunda-codec.js';
 export type { ClusterConfig, WantedSettings } from './model/cluster-config.js';
 export {
   type EncodedLease,
@@ -14,6 +14,7 @@ export type {
   HeldLease,
   KnownNodes,
   LeaseState,
+  NodeIdState,
   PreviousHolder,
   ReleasedLease,
   RetiredLease,

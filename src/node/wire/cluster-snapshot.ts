@@ -92,6 +92,7 @@ export interface ShardsReport {
   readonly limits: readonly (readonly [member: number, limit: number])[];
 }
 
+/** A tenure that takes part in the shards. */
 export interface ShardsMember {
   readonly id: number;
   readonly version: number;

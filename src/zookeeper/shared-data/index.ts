@@ -1,4 +1,3 @@
-export type { Kind, Lifespan, Scalar } from './data-report.js';
 // Monastery's shared data: announced nodes, and scalars, sets, lists and maps that all nodes of a cluster
 // see.
 
@@ -6,6 +5,7 @@ export type { AnnouncedNode, KnownNode, NodeState } from './announced-node.js';
 export { type ConditionalCall, type SharedDatum, SharedMap, SharedScalar, SharedSet } from './collections.js';
 export type { Condition } from './collision-chain.js';
 export type { ContributionEvent } from './contributions.js';
+export type { Kind, Lifespan, Scalar } from './data-report.js';
 export type { DataCall } from './datum.js';
 export type { DatumRecord, Entry } from './entry.js';
 export { type Address, DEFAULT_ROOT, HASHED_PATHS, type PathStrategy, placeName, sha256 } from './layout.js';

@@ -7,7 +7,7 @@ import { flag, mark, memo, panel, quiet, search } from './ui.js';
 /** More events of one kind in one scan are one entry, which can be opened. */
 const MAX_ALONE = 3;
 /** What the events can be filtered by. */
-const KINDS: Readonly<Record<string, readonly string[]>> = {
+const KINDS: Readonly<Record<string, readonly ClusterEvent['kind'][]>> = {
   'take-overs': ['taken-over'],
   losses: ['overdue', 'evicted', 'damaged', 'version-repeated'],
   'acquired, released': ['acquired', 'taken-over', 'released'],

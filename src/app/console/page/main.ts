@@ -1,5 +1,5 @@
 import { h, render } from 'preact';
-import type { ClusterHistory, ShardsMember } from '../../../node/wire/cluster-snapshot.js';
+import type { ClusterEvent, ClusterHistory, ShardsMember } from '../../../node/wire/cluster-snapshot.js';
 import type { NodeReport } from '../../../node/wire/status-report.js';
 import { ClusterModel, type NodeNow, type SeenNode } from '../model/cluster-model.js';
 import { eventAgo, shortName } from '../model/format.js';
@@ -20,7 +20,7 @@ import { Now, treePanel } from './tree-panel.js';
 import { memo, search } from './ui.js';
 
 /** Announced to screen readers: who comes and who goes; not what happens all the time. */
-const SPOKEN = new Set([
+const SPOKEN = new Set<ClusterEvent['kind']>([
   'taken-over',
   'overdue',
   'evicted',
