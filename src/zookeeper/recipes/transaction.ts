@@ -3,12 +3,12 @@ import { checkArguments, checked, DATA, FUNCTION, kind, maybe } from '../../core
 import { ConfigError, WaitTimeoutError } from '../../core/base/errors.js';
 import { whileConnectionIsAway } from '../client/retry.js';
 import { checkZnodeName, parentOf } from '../client/znode-path.js';
-import type { MultiOperation, ZnodeData, ZooKeeper } from '../client/zookeeper.js';
+import { CALL_TIMEOUT_MS, type MultiOperation, type ZnodeData, type ZooKeeper } from '../client/zookeeper.js';
 import { ignoring } from '../client/zookeeper-error.js';
 import { erase } from './own-znode.js';
 import { type Recipe, type RecipeOptions, recipeOn, type WaitOptions } from './recipe.js';
 import { RecipeError } from './recipe-error.js';
-import { CALL_MS, inTime, untilChange, type Wait } from './waiting.js';
+import { inTime, untilChange, type Wait } from './waiting.js';
 
 // P the data of the transaction P/sites the names of all sites, one a line P/coordinator-<hex> ephemeral: the
 // coordinator is there P/vote-SITE its vote, until it has carried out the outcome P/decision the outcome
@@ -144,7 +144,7 @@ export function transaction(zookeeper: ZooKeeper, path: string, options?: Recipe
       const acknowledged = retry((call) => zookeeper.remove(own, undefined, call));
       await withTimeout(
         recipe.clock,
-        CALL_MS,
+        CALL_TIMEOUT_MS,
         acknowledged.catch(() => undefined),
       );
       return outcome;
@@ -198,7 +198,9 @@ async function settle(
     // A vote may wait for something else, and have no time left for that.
     const isLate = error instanceof WaitTimeoutError && (error === over?.reason || wait.timeoutMs === 0);
     if (!look || !isLate) throw error;
-    return inTime(recipe, { ...wait, timeoutMs: CALL_MS }, 'had no outcome', (time) => decide(time, look));
+    return inTime(recipe, { ...wait, timeoutMs: CALL_TIMEOUT_MS }, 'had no outcome', (time) =>
+      decide(time, look),
+    );
   }
 }
 

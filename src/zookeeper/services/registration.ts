@@ -1,13 +1,13 @@
 import type { ReconcileCall, Reconciled, ReconcileLoop } from '../client/reconcile-loop.js';
 import { catchUp } from '../client/retry.js';
 import { parentOf } from '../client/znode-path.js';
-import type { Znode } from '../client/zookeeper.js';
+import { CALL_TIMEOUT_MS, type Znode } from '../client/zookeeper.js';
 import { ZooKeeperError } from '../client/zookeeper-error.js';
 import { NamedRegistration } from './named-registration.js';
 import { mixedWithPresent, refusalOf } from './present-instances.js';
 import type { RegisteredZnode, RegistrationContext, WantedZnode } from './registered-znode.js';
 import { SequentialRegistration } from './sequential-registration.js';
-import { CALL_TIMEOUT_MS, type ServiceCall } from './service-directory.js';
+import type { ServiceCall } from './service-directory.js';
 
 export interface RegistrationOptions extends RegistrationContext {
   /** Settles it whenever it is touched. */

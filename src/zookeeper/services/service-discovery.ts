@@ -2,6 +2,7 @@ import { checkArguments, checked, having, maybe } from '../../core/base/argument
 import type { Clock, RandomSource } from '../../core/base/clock.js';
 import { ConfigError } from '../../core/base/errors.js';
 import { notify } from '../../core/base/listeners.js';
+import { shareAnswer } from '../../core/base/share-answer.js';
 import type { Lease } from '../../core/lease/model/lease.js';
 import { type ReconcileEvent, ReconcileLoop, type ReconcileState } from '../client/reconcile-loop.js';
 import type { ZooKeeper } from '../client/zookeeper.js';
@@ -79,7 +80,7 @@ export class ServiceDiscovery<P = unknown> {
   readonly #registrations = new Map<string, Registration>();
   readonly #loop: ReconcileLoop;
   #withdrawn = false;
-  #closing: Promise<void> | undefined;
+  readonly #closed = shareAnswer(() => this.#close());
 
   /**
    * @param shared (internal) a loop that its owner closes. @default its own, which reports to `onEvent`
@@ -280,8 +281,7 @@ export class ServiceDiscovery<P = unknown> {
    * instance until the session ends.
    */
   close(): Promise<void> {
-    this.#closing ??= this.#close();
-    return this.#closing;
+    return this.#closed();
   }
 
   async #close(): Promise<void> {

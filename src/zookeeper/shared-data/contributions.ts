@@ -1,9 +1,10 @@
 import { checked } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
 import { ReconcileLoop, type ReconcileState } from '../client/reconcile-loop.js';
+import { CALL_TIMEOUT_MS } from '../client/zookeeper.js';
 import type { Element } from './collision-chain.js';
 import { Contribution, type OwnElement, type SeenElements } from './contribution.js';
-import { CALL_TIMEOUT_MS, type DataCall, type DataContext, type Datum } from './datum.js';
+import type { DataCall, DataContext, Datum } from './datum.js';
 import type { Entry } from './entry.js';
 import { checkRequest } from './limits.js';
 

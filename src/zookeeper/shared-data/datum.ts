@@ -4,7 +4,13 @@ import type { Clock, RandomSource } from '../../core/base/clock.js';
 import { retrying } from '../../core/base/retry.js';
 import { BoundSession } from '../client/bound-session.js';
 import { catchUp } from '../client/retry.js';
-import type { CallOptions, MultiOperation, Znode, ZooKeeper } from '../client/zookeeper.js';
+import {
+  CALL_TIMEOUT_MS,
+  type CallOptions,
+  type MultiOperation,
+  type Znode,
+  type ZooKeeper,
+} from '../client/zookeeper.js';
 import { isFault, isUnknown, OVERTAKEN, TRANSIENT, ZooKeeperError } from '../client/zookeeper-error.js';
 import { bareScalar, type DatumRecord, decodeRecord, encodeRecord, isBlank } from './entry.js';
 import { dataFolder, isIndex, type PathStrategy, placeName, titleOf } from './layout.js';
@@ -27,7 +33,6 @@ export interface DataContext {
   readonly paths: PathStrategy;
 }
 
-export const CALL_TIMEOUT_MS = 5_000;
 /** Between two attempts, in milliseconds. */
 const RETRY_MS = { first: 10, max: 500, atOnce: 1 };
 /** The attempt has to be made again, on what can be read by now. */

@@ -5,10 +5,11 @@ import { ConfigError, explain } from '../../core/base/errors.js';
 import { Listeners } from '../../core/base/listeners.js';
 import { retrying } from '../../core/base/retry.js';
 import type { Lease } from '../../core/lease/model/lease.js';
+import { CALL_TIMEOUT_MS } from '../client/zookeeper.js';
 import { isFault, ZooKeeperError } from '../client/zookeeper-error.js';
 import type { AnnouncedNode, NodeState } from './announced-node.js';
 import type { Contributions } from './contributions.js';
-import { CALL_TIMEOUT_MS, type DataCall, type DataContext } from './datum.js';
+import type { DataCall, DataContext } from './datum.js';
 
 /** Why a node is gone. */
 export type DisconnectReason = Extract<NodeState, { status: 'disconnected' }>['reason'];

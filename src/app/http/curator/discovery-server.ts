@@ -1,6 +1,7 @@
 import { checkArguments, checked, FLAG, FUNCTION, maybe } from '../../../core/base/arguments.js';
 import type { Clock, RandomSource } from '../../../core/base/clock.js';
 import { ConfigError } from '../../../core/base/errors.js';
+import { shareAnswer } from '../../../core/base/share-answer.js';
 import {
   DEFAULT_LISTEN_ADDRESS,
   formatListenAddress,
@@ -169,11 +170,10 @@ export async function startDiscoveryServer(options: DiscoveryServerOptions): Pro
           onPurged: (name, id) => onEvent?.({ type: 'purged', name, id }),
           onFailure: (error) => onEvent?.({ type: 'purge-failed', error }),
         });
-  let closing: Promise<void> | undefined;
   const close = async () => {
     streams.endAll();
     await Promise.all([listener.close(), purge?.close()]);
     pool.close();
   };
-  return { url: listener.url, writes: writes.kind, close: () => (closing ??= close()) };
+  return { url: listener.url, writes: writes.kind, close: shareAnswer(close) };
 }
