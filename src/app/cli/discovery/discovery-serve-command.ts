@@ -1,10 +1,13 @@
-import { ConfigError, explain } from '../../../core/base/errors.js';
+import { explain } from '../../../core/base/errors.js';
 import { DEFAULT_LISTEN_ADDRESS, type ListenAddress } from '../../../node/settings/listen-address.js';
-import { duration } from '../../../node/settings/values.js';
 import type { SessionState } from '../../../zookeeper/client/session-state.js';
 import type { ZooKeeper } from '../../../zookeeper/client/zookeeper.js';
 import { parseStrategy } from '../../../zookeeper/services/strategies/strategies.js';
-import type { DiscoveryServer, DiscoveryServerEvent } from '../../http/curator/discovery-server.js';
+import type {
+  DiscoveryServer,
+  DiscoveryServerEvent,
+  DiscoveryServerOptions,
+} from '../../http/curator/discovery-server.js';
 import { problemOf } from '../../http/problem.js';
 import type { OpenDns, OpenDnsOptions } from '../dns/open-dns.js';
 import { say } from '../kit/answer.js';
@@ -17,7 +20,6 @@ interface ServeOptions {
   readonly readOnly?: boolean;
   readonly allowWrites?: boolean;
   readonly bearerTokenFile?: string;
-  readonly staticTimeout?: string;
   readonly strategy?: string;
 }
 
@@ -29,37 +31,15 @@ interface ServeOptions {
  * @throws {ConfigError} when an option is wrong, or it cannot listen where it should
  */
 export function serveDiscovery(call: ZooKeeperCall<ServeOptions>): Promise<number> {
+  const { strategy: name, ...options } = call.options;
   // Before a connection is opened.
-  const checked = checkOptions(call.options);
-  return onConnecting(call, (zookeeper, signal) => serve(zookeeper, checked, call, signal));
-}
-
-const STATIC_TIMEOUT = duration({
-  min: 1_000,
-  minWhy: 'a client that registers an instance must have the time to do it again',
-  max: 2_592_000_000,
-});
-
-function checkOptions({ readOnly, allowWrites, bearerTokenFile, staticTimeout, strategy }: ServeOptions) {
-  if (staticTimeout !== undefined && readOnly)
-    throw new ConfigError(
-      '--static-timeout',
-      staticTimeout,
-      'no --read-only with it (a read-only server unregisters nothing)',
-    );
-  return {
-    readOnly,
-    allowWrites,
-    bearerTokenFile,
-    strategy: strategy === undefined ? undefined : parseStrategy(strategy),
-    staticTimeoutMs:
-      staticTimeout === undefined ? undefined : STATIC_TIMEOUT.parse(staticTimeout, '--static-timeout'),
-  };
+  const strategy = name === undefined ? undefined : parseStrategy(name);
+  return onConnecting(call, (zookeeper, signal) => serve(zookeeper, { ...options, strategy }, call, signal));
 }
 
 async function serve(
   zookeeper: ZooKeeper,
-  options: ReturnType<typeof checkOptions>,
+  options: Omit<ServeOptions, 'strategy'> & Pick<DiscoveryServerOptions, 'strategy'>,
   { settings, io }: { readonly settings: WithZooKeeper; readonly io: Io },
   signal: AbortSignal,
 ): Promise<number> {
@@ -127,13 +107,6 @@ export function discoveryServeLog(
       }
       case 'unreadable':
         return log.warn({ path: event.path }, `${event.path} ${event.problem}: ignored`);
-      case 'purged':
-        return log.info(
-          { service: event.name, id: event.id },
-          `${event.name}/${event.id} was not written again in time: unregistered`,
-        );
-      case 'purge-failed':
-        return log.debug(`the STATIC instances could not be looked through: ${explain(event.error)}`);
     }
   };
 }
