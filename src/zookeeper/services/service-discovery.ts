@@ -166,8 +166,8 @@ export class ServiceDiscovery<P = unknown> {
     this.#throwIfClosed();
     call.signal?.throwIfAborted();
     const registration = this.#registrations.get(wanted.path) ?? this.#new(wanted);
-    registration.want(wanted, true);
-    await registration.settled(call);
+    registration.register(wanted);
+    await registration.whenApplied(call);
   }
 
   /**
@@ -190,8 +190,8 @@ export class ServiceDiscovery<P = unknown> {
       throw new ConfigError('instance', wanted.path, 'one that is registered here, to be updated');
     if (before !== instance.serviceType)
       throw new ConfigError('instance.serviceType', instance.serviceType, `${before}, as it was registered`);
-    registration.want(wanted, false);
-    await registration.settled(call);
+    registration.update(wanted);
+    await registration.whenApplied(call);
   }
 
   /**
@@ -210,8 +210,8 @@ export class ServiceDiscovery<P = unknown> {
     const path = instancePath(this.basePath, name, id);
     call.signal?.throwIfAborted();
     const registration = this.#registrations.get(path);
-    registration?.drop();
-    await registration?.settled(call);
+    registration?.unregister();
+    await registration?.whenApplied(call);
   }
 
   /** @see ServiceDirectory.names */
@@ -271,7 +271,7 @@ export class ServiceDiscovery<P = unknown> {
   async withdraw(timeoutMs: number): Promise<boolean> {
     checkArguments({ timeoutMs });
     this.#withdrawn = true;
-    for (const registration of [...this.#registrations.values()]) registration.drop();
+    for (const registration of [...this.#registrations.values()]) registration.unregister();
     return this.#loop.until(() => this.#registrations.size === 0, timeoutMs);
   }
 

@@ -76,7 +76,7 @@ export class Contributions {
     const item =
       this.#items.get(keyOf(datum)) ?? new Contribution(datum, (sessionId) => this.refuses(sessionId));
     this.#items.set(keyOf(datum), item);
-    const element = item.want(id, hash, document);
+    const element = item.put(id, hash, document);
     await this.#done(item, element, 'the entry is not written', call);
     if (element.refusal === undefined) return;
     item.elements.delete(element.key);
@@ -105,7 +105,7 @@ export class Contributions {
       if (entry === undefined) return false;
       throw datum.ownedByOther(entry.owner);
     }
-    item.unwant(element);
+    item.remove(element);
     await this.#done(item, element, 'the entry is not removed', call);
     return true;
   }
@@ -117,7 +117,7 @@ export class Contributions {
   async withdraw(): Promise<void> {
     const items = [...this.#items.values()];
     for (const item of items) {
-      for (const element of item.elements.values()) item.unwant(element);
+      for (const element of item.elements.values()) item.remove(element);
       this.#loop.touched(item);
     }
     await this.#loop.until(() => items.every(({ elements }) => elements.size === 0), WITHDRAW_MS);
@@ -138,7 +138,7 @@ export class Contributions {
     this.#loop.touched(item);
     // A node may be about to join.
     const isDone = () =>
-      element.done || (element.refusal !== undefined && element.refusal.fault !== 'not-joined');
+      element.wasApplied || (element.refusal !== undefined && element.refusal.fault !== 'not-joined');
     if (await this.#loop.until(isDone, timeoutMs, signal)) return;
     if (element.refusal) throw element.refusal;
     throw this.#loop.late(`${item.datum.title}: ${what}`, timeoutMs, item);

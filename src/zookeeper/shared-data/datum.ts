@@ -45,7 +45,7 @@ export interface Step {
 }
 
 /** A step that is made again where its reply is lost, or others have changed what it read. */
-export interface Attempt extends Step {
+export interface RepeatedStep extends Step {
   /** Whether an earlier attempt may have been carried out: its reply was lost. */
   readonly mayBeDone: boolean;
   /**
@@ -107,7 +107,7 @@ export class Datum {
   }
 
   /** The same; where there is none it is made, and the attempt is made again. */
-  async ensured(attempt: Attempt): Promise<Znode> {
+  async ensured(attempt: RepeatedStep): Promise<Znode> {
     const znode = await this.collection(attempt);
     if (znode !== undefined) return znode;
     await this.make(attempt);
@@ -151,7 +151,7 @@ export class Datum {
   }
 
   /** As {@link attempted}. @param what could not be done, as a clause */
-  attempted<T>(what: string, call: DataCall, attempt: (attempt: Attempt) => Promise<T>): Promise<T> {
+  attempted<T>(what: string, call: DataCall, attempt: (attempt: RepeatedStep) => Promise<T>): Promise<T> {
     return attempted(this.context, this.path, `${this.title}: ${what}`, call, attempt);
   }
 
@@ -196,7 +196,7 @@ export async function attempted<T>(
   path: string,
   failure: string,
   options: DataCall,
-  attempt: (attempt: Attempt) => Promise<T>,
+  attempt: (attempt: RepeatedStep) => Promise<T>,
 ): Promise<T> {
   const { timeoutMs: ms = CALL_TIMEOUT_MS, signal } = checked(options);
   let cause: unknown;
