@@ -23,7 +23,7 @@ export interface ContestRules {
 }
 
 /** One watch: `gone` is the name of a znode. */
-export type Blocker = { readonly gone: string } | 'children';
+type Blocker = { readonly gone: string } | 'children';
 
 /** Waits for the turn of the one before: the order of a lock. */
 export const waitForPredecessor: ContestRules['blocker'] = (ahead) => {

@@ -136,7 +136,7 @@ function toLong(name: string, value: bigint | number): bigint {
 }
 
 /** 8 bytes, big-endian. */
-export function toBytes(value: bigint): Buffer {
+function toBytes(value: bigint): Buffer {
   const bytes = Buffer.alloc(8);
   bytes.writeBigInt64BE(value);
   return bytes;
@@ -146,7 +146,7 @@ export function toBytes(value: bigint): Buffer {
  * No znode, and an empty one, which a lock on the path has made, are 0 to Curator as well.
  * @throws {RecipeError} `damaged`
  */
-export function longOf(path: string, znode: Pick<Znode, 'data'> | undefined): bigint {
+function longOf(path: string, znode: Pick<Znode, 'data'> | undefined): bigint {
   const length = znode?.data.length ?? 0;
   if (znode === undefined || length === 0) return 0n;
   if (length === 8) return znode.data.readBigInt64BE();

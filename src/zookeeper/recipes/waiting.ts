@@ -94,7 +94,7 @@ export const briefly = (options: WaitOptions = {}): WaitOptions =>
  * What became of a write: the answer to the last attempt, or its error, and whether another attempt may have
  * been carried out.
  */
-export type Written<T> = { readonly value?: T; readonly error?: unknown; readonly mayBeDone: boolean };
+type Written<T> = { readonly value?: T; readonly error?: unknown; readonly mayBeDone: boolean };
 
 /**
  * Makes a write whose attempts together change something once at the most, by their conditions. Never

@@ -9,7 +9,7 @@ import type { RegisteredZnode, RegistrationContext, WantedZnode } from './regist
 import { SequentialRegistration } from './sequential-registration.js';
 import type { ServiceCall } from './service-directory.js';
 
-export interface RegistrationOptions extends RegistrationContext {
+interface RegistrationOptions extends RegistrationContext {
   /** Keeps it registered, or removes it. */
   readonly loop: ReconcileLoop;
   /** Called when nothing of it is left, nor wanted. */

@@ -74,7 +74,7 @@ export interface SupervisorOptions {
 }
 
 /** What is supervised. */
-export interface Supervised {
+interface Supervised {
   readonly context: Pick<DataContext, 'clock' | 'random'>;
   readonly contributions: Contributions;
   announce(options: DataCall & { readonly data: string }): Promise<AnnouncedNode>;

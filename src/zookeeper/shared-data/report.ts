@@ -78,7 +78,7 @@ export interface SharedDataQuery {
 }
 
 /** What a path holds; `denied` where it may not be read. */
-export type FoundZnode = Znode | 'denied';
+type FoundZnode = Znode | 'denied';
 
 /** Reads under way at once: of data, and of the entries of each. */
 const READS = { data: 8, entries: 32 };
@@ -198,7 +198,7 @@ function mayBe({ kind }: DatumHead, path: string, text: string): boolean {
 }
 
 /** What a znode says of the datum in it. Never throws. @param asked the address that it may have */
-export function datumHead(root: string, path: string, found: FoundZnode, asked?: Address): DatumHead {
+function datumHead(root: string, path: string, found: FoundZnode, asked?: Address): DatumHead {
   const isAt = (address: Address) => path === `${dataFolder(root)}/${HASHED_PATHS.datum(address, 'scalar')}`;
   const { name, scope } = asked && isAt(asked) ? asked : { name: null, scope: null };
   const nothing = { path, name, scope, kind: null, lifespan: null };
@@ -222,7 +222,7 @@ export function datumHead(root: string, path: string, found: FoundZnode, asked?:
  * What the znode at `path` is in a datum. Never throws.
  * @param nodes the announced nodes by their sessions
  */
-export function dataEntry(
+function dataEntry(
   { kind }: DatumHead,
   path: string,
   found: FoundZnode,

@@ -1,19 +1,13 @@
-import { explain } from '../../../core/base/errors.js';
 import { DEFAULT_LISTEN_ADDRESS, type ListenAddress } from '../../../node/settings/listen-address.js';
-import type { SessionState } from '../../../zookeeper/client/session-state.js';
 import type { ZooKeeper } from '../../../zookeeper/client/zookeeper.js';
 import { parseStrategy } from '../../../zookeeper/services/strategies/strategies.js';
-import type {
-  DiscoveryServer,
-  DiscoveryServerEvent,
-  DiscoveryServerOptions,
-} from '../../http/curator/discovery-server.js';
-import { problemOf } from '../../http/problem.js';
+import type { DiscoveryServer, DiscoveryServerOptions } from '../../http/curator/discovery-server.js';
 import type { OpenDns, OpenDnsOptions } from '../dns/open-dns.js';
 import { say } from '../kit/answer.js';
 import { interruption, logEnd, onConnecting, type WithZooKeeper, type ZooKeeperCall } from '../kit/call.js';
-import { type Logger, loggerFor } from '../log/logger.js';
+import { loggerFor } from '../log/logger.js';
 import type { Io } from '../terminal/io.js';
+import { discoveryServeLog, zookeeperLog } from './discovery-serve-log.js';
 
 /** The options of `discovery serve` that are no settings, as they are on the command line. */
 interface ServeOptions {
@@ -87,43 +81,3 @@ const ACCESS: Readonly<Record<DiscoveryServer['writes'], string>> = {
   token: 'changes with the token only',
   anybody: 'changes by any client on this machine',
 };
-
-/**
- * A listener that logs one line an event. {@link zookeeperLog} logs a lost connection, so that not every
- * request does.
- */
-export function discoveryServeLog(
-  log: Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>,
-): (event: DiscoveryServerEvent) => void {
-  return (event) => {
-    switch (event.type) {
-      case 'request-failed': {
-        const { error } = problemOf(event.error);
-        const level = error === 'internal' ? 'error' : error === 'unavailable' ? 'debug' : 'warn';
-        return log[level](
-          { ...(level === 'error' && { err: event.error }) },
-          `${event.request}: ${explain(event.error)}`,
-        );
-      }
-      case 'unreadable':
-        return log.warn({ path: event.path }, `${event.path} ${event.problem}: ignored`);
-    }
-  };
-}
-
-/** A listener that logs each loss of the connection to ZooKeeper once, and each connection. */
-export function zookeeperLog(
-  log: Pick<Logger, 'info' | 'warn'>,
-  description: string,
-): (state: SessionState) => void {
-  let away = false;
-  return (state) => {
-    const because = 'problem' in state && state.problem !== undefined ? `: ${state.problem}` : '';
-    if (state.status === 'connected') log.info({ zookeeper: 'ok' }, `connected to ${description}`);
-    else if (state.status === 'expired')
-      log.warn({ zookeeper: 'expired' }, `session ${state.sessionId} has expired`);
-    else if (!away && (state.status === 'suspended' || because !== ''))
-      log.warn({ zookeeper: 'away' }, `no connection to ${description}${because}`);
-    away = state.status !== 'connected' && (away || state.status !== 'connecting' || because !== '');
-  };
-}

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ZooKeeperError } from '../../../zookeeper/client/zookeeper-error.js';
-import { discoveryServeLog, zookeeperLog } from './discovery-serve-command.js';
+import { discoveryServeLog, zookeeperLog } from './discovery-serve-log.js';
 
 function recorder() {
   const lines: string[] = [];
