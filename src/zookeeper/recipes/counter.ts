@@ -6,7 +6,7 @@ import { isFault } from '../client/zookeeper-error.js';
 import { lock } from './lock.js';
 import { type Recipe, type RecipeOptions, recipeOn, type WaitOptions } from './recipe.js';
 import { outcomeUnknown, RecipeError } from './recipe-error.js';
-import { briefly, inTime, type Wait, writeOnce } from './waiting.js';
+import { inTime, type Wait, withCallTimeout, writeOnce } from './waiting.js';
 
 /**
  * A number of 64 bits with its sign, 0 until it is first changed. All methods may be given `timeoutMs`, 5 s
@@ -44,10 +44,10 @@ const PAUSE_MS = { first: 5, max: 200 };
 export function counter(zookeeper: ZooKeeper, path: string, options?: RecipeOptions): Counter {
   const recipe = recipeOn(zookeeper, path, options);
   const change = (next: Change, wait: WaitOptions | undefined) =>
-    inTime(recipe, briefly(wait), 'could not be changed', (time) => changed(time, next));
+    inTime(recipe, withCallTimeout(wait), 'could not be changed', (time) => changed(time, next));
   return {
     get: (wait) =>
-      inTime(recipe, briefly(wait), 'could not be read', async ({ retry }) =>
+      inTime(recipe, withCallTimeout(wait), 'could not be read', async ({ retry }) =>
         longOf(path, await read(recipe, retry)),
       ),
     async add(amount, wait) {

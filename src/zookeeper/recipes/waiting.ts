@@ -84,8 +84,8 @@ const withoutAnswer = ({ description }: ZooKeeper, path: string, ms: number) =>
     ...{ fault: 'timeout', outcome: 'unknown', path },
   });
 
-/** What does not wait for others takes 5 s at the most by default. */
-export const briefly = (options: WaitOptions = {}): WaitOptions =>
+/** The options of what does not wait for others: 5 s by default. */
+export const withCallTimeout = (options: WaitOptions = {}): WaitOptions =>
   OBJECT.is(options) && options.timeoutMs === undefined
     ? { ...options, timeoutMs: CALL_TIMEOUT_MS }
     : options;
