@@ -5,9 +5,13 @@ import { until } from './until.js';
 it('resolves to the first value that is found, now or at a change, and listens no longer', async () => {
   const changes = new Listeners<void>();
   let value: number | undefined;
+  let asked = 0;
   const waiting = until(
     (listener) => changes.add(listener),
-    () => value,
+    () => {
+      asked += 1;
+      return value;
+    },
     (found) => found,
   );
   changes.notify();
@@ -16,7 +20,7 @@ it('resolves to the first value that is found, now or at a change, and listens n
   changes.notify();
   value = 2;
   changes.notify();
-  expect(await waiting).toBe(0);
+  expect([await waiting, asked]).toEqual([0, 3]);
   expect(changes.size).toBe(0);
   const atOnce = until(
     (listener) => changes.add(listener),

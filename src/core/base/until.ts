@@ -2,7 +2,7 @@
  * Waits for a state: settles as `bound` does, which gets the promise of the first value but undefined of `find`.
  *
  * @param subscribe calls a listener at each change, until the returned function is called
- * @param find is asked now, and at each change. Must not throw
+ * @param find is asked now, and at each change until it has found one. Must not throw
  * @param bound ends the wait sooner, or returns its argument
  */
 export async function until<T, R>(
@@ -14,7 +14,9 @@ export async function until<T, R>(
   const found = new Promise<T>((resolve) => {
     const check = () => {
       const value = find();
-      if (value !== undefined) resolve(value);
+      if (value === undefined) return;
+      forget();
+      resolve(value);
     };
     forget = subscribe(check);
     check();

@@ -121,12 +121,12 @@ export class ReconcileLoop {
    * @throws `signal.reason` as soon as `signal` aborts
    */
   async until(isReached: () => boolean, timeoutMs: number, signal?: AbortSignal): Promise<boolean> {
-    await until(
+    const reached = await until(
       (listener) => this.#progress.add(listener),
-      () => isReached() || this.#state.status === 'closed' || undefined,
-      (reached) => withTimeout(this.options.clock, timeoutMs, reached, signal),
+      () => isReached() || (this.#state.status === 'closed' ? false : undefined),
+      (found) => withTimeout(this.options.clock, timeoutMs, found, signal),
     );
-    return isReached();
+    return reached ?? isReached();
   }
 
   /**

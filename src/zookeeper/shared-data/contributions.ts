@@ -7,6 +7,7 @@ import { Contribution, type OwnElement, type SeenElements } from './contribution
 import type { DataCall, DataContext, Datum } from './datum.js';
 import type { Entry } from './entry.js';
 import { checkRequest } from './limits.js';
+import type { SharedDataError } from './shared-data-error.js';
 
 /** Problems of the ephemeral data, and their end. For logs. */
 export type ContributionEvent =
@@ -77,10 +78,10 @@ export class Contributions {
       this.#items.get(keyOf(datum)) ?? new Contribution(datum, (sessionId) => this.refuses(sessionId));
     this.#items.set(keyOf(datum), item);
     const element = item.put(id, hash, document);
-    await this.#done(item, element, 'the entry is not written', call);
-    if (element.refusal === undefined) return;
+    const refusal = await this.#done(item, element, 'the entry is not written', call);
+    if (refusal === undefined) return;
     item.elements.delete(element.key);
-    throw element.refusal;
+    throw refusal;
   }
 
   /**
@@ -129,18 +130,23 @@ export class Contributions {
     await this.#loop.close();
   }
 
+  /** Resolves when ZooKeeper has an element as it is wanted, or to why it refuses that. */
   async #done(
     item: Contribution,
     element: OwnElement,
     what: string,
     { timeoutMs = CALL_TIMEOUT_MS, signal }: DataCall,
-  ): Promise<void> {
+  ): Promise<SharedDataError | undefined> {
     this.#loop.touched(item);
-    // A node may be about to join.
-    const isDone = () =>
-      element.wasApplied || (element.refusal !== undefined && element.refusal.fault !== 'not-joined');
-    if (await this.#loop.until(isDone, timeoutMs, signal)) return;
-    if (element.refusal) throw element.refusal;
+    // As of the last check: the element's own may be cleared again, by its next step.
+    let refusal: SharedDataError | undefined;
+    const isDone = () => {
+      refusal = element.refusal;
+      // A node may be about to join.
+      return element.wasApplied || (refusal !== undefined && refusal.fault !== 'not-joined');
+    };
+    if (await this.#loop.until(isDone, timeoutMs, signal)) return refusal;
+    if (refusal) throw refusal;
     throw this.#loop.late(`${item.datum.title}: ${what}`, timeoutMs, item);
   }
 }
